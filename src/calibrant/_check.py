@@ -1,0 +1,408 @@
+"""Every check of what a caller passes in, and every message about it.
+
+Data pass through `predictions` once and can be trusted afterwards. Valid arrays meet only cheap tests, block by
+block; the search for the value and position to report starts when one of those has failed.
+"""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+from collections.abc import Callable, Hashable, Iterable
+from dataclasses import dataclass
+from decimal import Decimal
+from numbers import Integral, Real
+from typing import Any, NoReturn, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+FloatArray: TypeAlias = NDArray[np.floating[Any]]
+Array: TypeAlias = NDArray[Any]
+
+# How far a row may sum from 1, by bytes per score: what rounding costs a softmax, with room to spare.
+_TOLERANCE, _TOLERANCE_BFLOAT16 = {8: 1e-6, 4: 1e-4, 2: 2e-3}, 2e-2
+_BLOCK = 1 << 20  # bytes of a matrix looked at together: they stay in cache from one test to the next
+_UNSIGNED: dict[int, Any] = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
+_BITS_OF_ONE = {2: 0x3C00, 4: 0x3F800000, 8: 0x3FF0000000000000}
+_NUMBER = (Real, np.bool_, Decimal)
+_KEYWORDS = ("notion", "estimator", "norm", "sample_weight", "labels", "pos_label")
+
+
+@dataclass(frozen=True, eq=False)
+class Predictions:
+    """Labels and scores that have passed every check."""
+
+    score: FloatArray  # (n,), of the positive class, or (n, C); float64, float32 or float16, any strides
+    code: Array  # (n,): whether the row is of the positive class (bool), or the column of its class (intp)
+    weight: Array | None  # (n,): counts (int64) or importance weights (float64); rows of weight zero are gone
+    labels: tuple[
+        Any, ...
+    ]  # of each column; 1-D (negative, positive), the negative a tuple if many, None if unknown
+    positive: int | None  # column of the positive class; None where nobody asked and columns are not two
+
+
+def predictions(
+    y_true: Any, y_prob: Any, *, sample_weight: Any = None, labels: Any = None, pos_label: Any = None
+) -> Predictions:
+    """Check labels, scores and weights, and find the column each label means.
+
+    >>> predictions(["no", "yes"], [0.2, 0.7], pos_label="yes").code
+    array([False,  True])
+    """
+    (truth, _), (score, tolerance) = _read("y_true", y_true), _read("y_prob", y_prob)
+    _check_vector("y_true", y_true, truth)
+    if score.ndim != 2 or score.shape[1] < 2:
+        _check_vector("y_prob", y_prob, score, " or have a column per class")
+    n = len(truth)
+    if n != len(score):
+        hint = "; pass y_prob.T" if score.shape[1:] == (n,) else ""
+        raise ValueError(
+            f"y_true and y_prob must be equally long, got {n} labels and {len(score)} rows{hint}"
+        )
+    if n == 0:
+        raise ValueError("y_true and y_prob must not be empty, got 0 rows")
+    score = _numbers("y_prob", score)
+    score = score if score.dtype.kind == "f" else score.astype(np.float64)
+    if score.ndim == 1:
+        _check_unit("y_prob", score)
+    else:
+        _check_rows(score, tolerance or _TOLERANCE[score.itemsize])
+    truth = _truth(truth)
+    if score.ndim == 1:
+        (code, classes), positive = _binary(truth, labels, pos_label), 1
+    else:
+        classes = _columns(truth, score.shape[1], labels, y_prob)
+        code, positive = _codes(truth, classes, labels), 1 if len(classes) == 2 else None
+        if pos_label is not None:
+            if pos_label not in classes:
+                raise ValueError(
+                    f"pos_label must be one of the classes {_list(classes)}, got {_show(pos_label)}"
+                )
+            positive = classes.index(pos_label)
+    weight = None if sample_weight is None else _weights(sample_weight, n)
+    if weight is not None and not weight.all():
+        keep = weight != 0
+        score, code, weight = score[keep], code[keep], weight[keep]
+    return Predictions(score, code, weight, classes, positive)
+
+
+def check_choice(name: str, value: Any, options: Iterable[Any]) -> None:
+    """Raise unless `value` is one of the options."""
+    options = list(options)
+    if not any(value is option or (isinstance(value, str) and value == option) for option in options):
+        listed = ", ".join(map(_show, options))
+        raise ValueError(f"{name} must be one of {listed}, got {_show(value)}{_close(value, options)}")
+
+
+def reject_unexpected(function: str | Callable[..., Any], unexpected: dict[str, Any]) -> None:
+    """Raise for keywords a function does not have; given the function itself, hint at its own parameters."""
+    known: Iterable[str] = _KEYWORDS
+    if not isinstance(function, str):
+        known, function = list(inspect.signature(function).parameters), function.__name__
+    for name in ("n_bins", "num_bins", "bins"):
+        if name in unexpected and "estimator" in known:
+            family = "adaptive" if unexpected.get("strategy") == "quantile" else "uniform"
+            hint = f'write estimator="{family}:{unexpected[name]}"'
+            raise TypeError(f"{function}() has no argument {name}; {hint}")
+    for name in unexpected:
+        raise TypeError(f"{function}() got an unexpected keyword argument {name!r}{_close(name, known)}")
+
+
+def scores(name: str, values: Any) -> NDArray[np.float64]:
+    """Return scores of any shape as float64, each in [0, 1]."""
+    array = _numbers(name, _read(name, values)[0]).astype(np.float64, copy=False)
+    _check_unit(name, array)
+    return array
+
+
+def level(value: Any) -> float:
+    """Return a confidence level as a float strictly between 0 and 1."""
+    number = isinstance(value, Real) and not isinstance(value, bool)
+    if not number or not 0 < value < 1:
+        hint = f"; write {float(value) / 100:g}" if number and 1 < value < 100 else ""
+        error = ValueError if number else TypeError
+        raise error(f"level must be a number strictly between 0 and 1, got {_show(value)}{hint}")
+    return float(value)
+
+
+def positive_int(name: str, value: Any, minimum: int = 1) -> int:
+    """Return an integer of at least `minimum`; floats and booleans are refused."""
+    integer = isinstance(value, Integral) and not isinstance(value, bool)
+    if not integer or value < minimum:
+        error = ValueError if integer else TypeError
+        raise error(f"{name} must be an integer of at least {minimum}, got {_show(value)}")
+    return int(value)
+
+
+def generator(rng: Any) -> np.random.Generator:
+    """Return a random generator from None, a seed or a SeedSequence; a Generator is passed through."""
+    if rng is None or isinstance(rng, np.random.Generator | np.random.SeedSequence):
+        return np.random.default_rng(rng)
+    if isinstance(rng, bool) or not isinstance(rng, Integral):
+        rule = "None, an integer seed, a SeedSequence or a Generator such as np.random.default_rng(seed)"
+        raise TypeError(f"rng must be {rule}, got {_show(rng)}")
+    return np.random.default_rng(positive_int("rng", rng, 0))
+
+
+def _read(name: str, values: Any) -> tuple[Array, float | None]:
+    """Return a plain array in native byte order, copied only if need be, and the tolerance if it was bfloat16."""
+    array, tolerance = values, None
+    if type(values) is not np.ndarray:
+        if isinstance(values, np.ndarray) and np.any(mask := getattr(values, "mask", False)):
+            _refuse(name, "have no missing values", values, mask)
+        if hasattr(values, "detach") and hasattr(values, "cpu"):
+            array = values.detach().cpu()
+            if str(array.dtype) == "torch.bfloat16":  # unknown to numpy; float32 holds it exactly
+                array, tolerance = array.float(), _TOLERANCE_BFLOAT16
+            array = array.numpy()
+        elif not hasattr(values, "__array__"):
+            convert = getattr(values, "to_numpy", None) or getattr(values, "__arrow_array__", None)
+            array = convert() if convert else values
+        try:
+            array = np.asarray(array)
+        except (TypeError, ValueError) as error:
+            raise type(error)(f"{name} could not be read as an array: {error}") from error
+        if array.dtype.kind in "US" and isinstance(values, list | tuple):
+            array = np.array(values, dtype=object)  # numbers and None beside text had become text
+    if array.dtype.name == "bfloat16":
+        array, tolerance = array.astype(np.float32), _TOLERANCE_BFLOAT16
+    return (array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))), tolerance
+
+
+def _check_vector(name: str, values: Any, array: Array, otherwise: str = "") -> None:
+    if array.ndim == 1:
+        return
+    got, hint = f"shape {array.shape}" if array.ndim else _show(values), ""
+    if array.ndim and array.size == max(array.shape):
+        hint = f"; pass {name}.ravel()" if hasattr(values, "ravel") else f"; pass np.ravel({name})"
+    elif name == "y_true" and array.ndim == 2:
+        hint = "; if it is one-hot, pass np.argmax(y_true, axis=1)"
+    raise ValueError(f"{name} must be one-dimensional{otherwise}, got {got}{hint}")
+
+
+def _numbers(name: str, array: Array) -> Array:
+    """Return booleans, integers or floats of at most 64 bits."""
+    if array.dtype.kind in "biuf":
+        return array if array.itemsize <= 8 else array.astype(np.float64)
+    objects = _objects(name, array, _NUMBER, "hold real numbers")
+    return objects.astype(np.int64 if all(isinstance(v, Integral) for v in objects.flat) else np.float64)
+
+
+def _truth(array: Array) -> Array:
+    """Return labels as booleans, integers (whole floats too), other floats or objects, none of them missing."""
+    if array.dtype.kind not in "biuf":
+        array = _objects("y_true", array, Hashable, "hold one label per row")
+        if not all(isinstance(v, _NUMBER) for v in array):
+            return array
+        array = np.array(array.tolist())
+    if array.dtype.kind != "f":
+        return array
+    if not (np.isfinite(np.minimum.reduce(array)) and np.isfinite(np.maximum.reduce(array))):
+        _refuse("y_true", "be finite and have no missing values", array, ~np.isfinite(array))
+    with np.errstate(invalid="ignore"):  # a float too large for an integer differs from what comes back
+        whole = array.astype(np.int64)
+    return whole if np.array_equal(whole, array) else array
+
+
+def _objects(name: str, array: Array, accepted: Any, rule: str) -> Array:
+    """Return the array as objects, none of them missing and all of an accepted type."""
+    if array.dtype.kind in "cmMV":
+        raise TypeError(f"{name} must {rule}, got dtype {array.dtype}")
+    objects = array.astype(object, copy=False)
+    if any(missing := [_is_missing(v) for v in objects.flat]):
+        _refuse(name, "have no missing values", objects, missing)
+    if any(foreign := [not isinstance(v, accepted) for v in objects.flat]):
+        _refuse(name, rule, objects, foreign, error=TypeError)
+    return objects
+
+
+def _in_unit(score: Array) -> bool:
+    # As unsigned integers, the floats from 0 to 1 come before all others: one pass finds NaN, infinities, and
+    # scores below 0 or above 1. Only -0.0 is out of order, and needs the second look.
+    size = score.itemsize
+    if np.maximum.reduce(score.view(_UNSIGNED[size]), axis=None, initial=0) <= _BITS_OF_ONE[size]:
+        return True
+    return bool(np.minimum.reduce(score, axis=None) >= 0 and np.maximum.reduce(score, axis=None) <= 1)
+
+
+def _check_unit(name: str, score: Array) -> None:
+    if _in_unit(score):
+        return
+    if not (finite := np.isfinite(score)).all():
+        _refuse(name, "be finite", score, ~finite)
+    low, high, hint = float(score.min()), float(score.max()), ""
+    if low >= -1e-3 and high <= 1.001:
+        hint = "; if this is rounding, clip it first"
+    elif low >= 0 and 2 < high <= 100:
+        hint = "; these look like percentages: divide by 100 first"
+    elif low < 0 or high > 100:
+        hint = f"; these look like logits: apply {'softmax' if score.ndim == 2 else 'sigmoid'} first"
+    _refuse(name, "lie in [0, 1]", score, (score < 0) | (score > 1), hint)
+
+
+def _check_rows(score: Array, tolerance: float) -> None:
+    columns, quick = score.shape[1], np.float64 if score.itemsize == 8 else np.float32
+    # A sum in float32 is off by at most half an epsilon per term; blocks it cannot clear are summed in float64.
+    margin = tolerance - columns * float(np.finfo(quick).eps) / 2
+    step = max(1, _BLOCK // (columns * score.itemsize))
+    for start in range(0, len(score), step):
+        block = score[start : start + step]
+        if not _in_unit(block) or (
+            _gaps(block, quick).max() > margin and _gaps(block).max() > tolerance + 1e-12
+        ):
+            break
+    else:
+        return
+    _check_unit("y_prob", score)  # a score out of range, in whichever row, explains more than a sum does
+    gaps = _gaps(score)
+    row, hint = int(gaps.argmax()), "if they are logits or one sigmoid per class, apply softmax first"
+    if gaps[row] <= 0.05:
+        hint = "if they are rounded, divide each row by its sum; if they come from float32, pass float32"
+    total = f"{score[row].sum(dtype=np.float64):.9g}"
+    raise ValueError(
+        f"y_prob must have rows that sum to 1 within {tolerance:g}, got {total} at row {row}; {hint}"
+    )
+
+
+def _gaps(score: Array, dtype: Any = np.float64) -> Array:
+    return np.abs(np.einsum("ij->i", score, dtype=dtype) - 1)
+
+
+def _weights(values: Any, n: int) -> Array:
+    name, (array, _) = "sample_weight", _read("sample_weight", values)
+    _check_vector(name, values, array)
+    if len(array) != n:
+        raise ValueError(f"{name} must be as long as y_true, got {len(array)} weights for {n} labels")
+    array = _numbers(name, array)
+    kind, most = (
+        (np.float64, 1e308 / n) if array.dtype.kind == "f" else (np.int64, 2.0**63 / n)
+    )  # sums stay finite
+    if not (np.minimum.reduce(array) >= 0 and np.maximum.reduce(array) < most):
+        _refuse(name, f"be finite, at least 0 and below {most:.3g}", array, ~((array >= 0) & (array < most)))
+    if not array.any():
+        raise ValueError(f"{name} must have a positive sum, got {n} weights of 0")
+    return array.astype(kind, copy=False)
+
+
+def _distinct(truth: Array) -> list[Any]:
+    """Return the labels present, sorted where they can be."""
+    if truth.dtype.kind == "O":
+        present = list(dict.fromkeys(truth.tolist()))
+        return sorted(present) if len({type(v) for v in present}) == 1 else present
+    low, high = np.minimum.reduce(truth).item(), np.maximum.reduce(truth).item()
+    if truth.dtype.kind != "f" and high - low <= 1:  # the common case, without a sort
+        return [low, high][: 1 + high - low]
+    return list(np.unique(truth).tolist())
+
+
+def _classes(labels: Any) -> tuple[Any, ...]:
+    if isinstance(labels, str | bytes) or not isinstance(labels, Iterable):
+        raise TypeError(f"labels must be a sequence of classes, got {_show(labels)}")
+    values = np.fromiter(labels.tolist() if hasattr(labels, "tolist") else labels, object)
+    classes = tuple(_objects("labels", values, Hashable, "be classes").tolist())
+    if len(set(classes)) < len(classes):
+        _refuse("labels", "be distinct", values, [v in classes[:i] for i, v in enumerate(classes)])
+    return classes
+
+
+def _columns(truth: Array, columns: int, labels: Any, y_prob: Any) -> tuple[Any, ...]:
+    """Return the class of each column."""
+    if labels is not None:
+        classes = _classes(labels)
+        if len(classes) != columns:
+            raise ValueError(
+                f"labels must name the {columns} columns of y_prob, got {len(classes)}: {_list(classes)}"
+            )
+        return classes
+    indices, whole = tuple(range(columns)), truth.dtype.kind in "iu"
+    names = getattr(y_prob, "column_names", getattr(y_prob, "columns", None))
+    names = indices if names is None else tuple(names)
+    if whole and (names == indices or not any(isinstance(v, Real) for v in names)):
+        return indices
+    present = _distinct(truth)
+    named = names != indices and set(present) <= set(names)
+    if truth.dtype.kind == "b" and columns == 2 and not named:
+        return (False, True)
+    if len(present) != columns and (named or not whole):
+        # Names of which only some occur are not taken for indices: the answer would depend on the labels present.
+        got = f"{len(present)} distinct labels ({_list(present)}) for {columns} columns"
+        raise ValueError(
+            f"y_true must hold each class, got {got}; pass labels= with the class of each column"
+        )
+    return _classes(names) if named else indices if whole else tuple(present)
+
+
+def _codes(truth: Array, classes: tuple[Any, ...], labels: Any) -> Array:
+    """Return the column of each label."""
+    count = len(classes)
+    if truth.dtype.kind in "biu" and classes == tuple(range(count)):
+        if np.maximum.reduce(truth.view(_UNSIGNED[truth.itemsize])) < count:
+            return truth.astype(np.intp, copy=False)
+        if labels is None:
+            hint = "; pass labels= with the class of each column"
+            _refuse("y_true", f"hold columns 0 to {count - 1}", truth, (truth < 0) | (truth >= count), hint)
+    table = {label: column for column, label in enumerate(classes)}
+    codes = np.fromiter((table.get(v, -1) for v in truth.tolist()), np.intp, len(truth))
+    if codes.min() < 0:
+        _refuse("y_true", f"hold only the labels {_list(classes)}", truth, codes < 0)
+    return codes
+
+
+def _binary(truth: Array, labels: Any, pos_label: Any) -> tuple[Array, tuple[Any, Any]]:
+    """Return whether each label is the positive class, and the names of (negative, positive)."""
+    present = _distinct(truth)
+    classes = tuple(present) if labels is None else _classes(labels)
+    if labels is not None:
+        _codes(truth, classes, labels)
+    usual = next((pair for pair in ((0, 1), (-1, 1)) if set(classes) <= set(pair)), None)
+    if usual and truth.dtype.kind == "b":
+        usual = (False, True)
+    if pos_label is None:
+        if usual is None:
+            hint = "pass pos_label=" + (", or swap y_true and y_prob" if truth.dtype.kind == "f" else "")
+            raise ValueError(f"y_true must hold 0 and 1, -1 and 1 or booleans, got {_list(classes)}; {hint}")
+        pos_label = usual[1]
+    elif pos_label not in classes and (
+        labels is not None
+        or len(classes) > 1
+        or isinstance(pos_label, _NUMBER) != isinstance(classes[0], _NUMBER)
+    ):
+        raise ValueError(f"pos_label must be one of the labels {_list(classes)}, got {_show(pos_label)}")
+    others = [v for v in (usual if usual and pos_label in usual else classes) if v != pos_label]
+    negative = others[0] if len(others) == 1 else (tuple(others) or None)
+    if truth.dtype.kind == "O":
+        return np.array([v == pos_label for v in truth]), (negative, pos_label)
+    return truth == pos_label, (negative, pos_label)
+
+
+def _is_missing(value: Any) -> bool:
+    if isinstance(value, float | np.floating | Decimal):
+        return bool(value != value)
+    return value is None or type(value).__name__ in ("NAType", "NaTType")
+
+
+def _refuse(name: str, rule: str, array: Any, bad: Any, hint: str = "", error: Any = ValueError) -> NoReturn:
+    """Raise for the first bad value."""
+    where = [int(i) for i in np.unravel_index(int(np.argmax(bad)), array.shape)]
+    axes = ("row", "column") if name in ("y_true", "y_prob", "sample_weight") else ("position", "", "", "")
+    at = ", ".join(f"{axis} {i}".strip() for axis, i in zip(axes, where, strict=False))
+    raise error(f"{name} must {rule}, got {_show(array[tuple(where)])}{at and ' at ' + at}{hint}")
+
+
+def _show(value: Any) -> str:
+    if isinstance(value, np.generic):
+        value = value.item() if isinstance(value, str) else value
+    text = str(value) if isinstance(value, np.generic) else " ".join(repr(value).split())
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
+def _list(values: Iterable[Any]) -> str:
+    values = list(values)
+    return ", ".join(map(_show, values[:6])) + (f", ... ({len(values)} in all)" if len(values) > 6 else "")
+
+
+def _close(value: Any, options: Iterable[Any]) -> str:
+    texts = [option for option in options if isinstance(option, str)]
+    found = difflib.get_close_matches(value, texts, n=1) if isinstance(value, str) else []
+    return f"; did you mean {found[0]!r}?" if found else ""

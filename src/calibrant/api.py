@@ -1,0 +1,321 @@
+"""The functions a caller meets: from labels and scores to a number, a curve or a diagram."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from calibrant import _check, notions
+from calibrant.estimators import Binned, Density, Norm, parse, resolve
+from calibrant.estimators.base import check_norm
+from calibrant.evidence import Array, Evidence, Sample
+from calibrant.notions import Notion
+from calibrant.results import (
+    INTERVALS,
+    ByClass,
+    Progress,
+    ReliabilityCurve,
+    ReliabilityDiagram,
+    fit_curve,
+    fit_diagram,
+)
+
+
+def measure(notion: Notion, blocks: Iterable[Evidence], estimator: Any, norm: Norm) -> float:
+    """The calibration error of evidence that comes in blocks of problems."""
+    check_norm(norm)
+    errors = [
+        np.ravel(resolve(estimator, notion.name, float(np.min(block.n))).fit(block).error(norm))
+        for block in blocks
+    ]
+    return notion.combine(np.concatenate(errors), norm)
+
+
+def _samples(notion: Notion, data: _check.Predictions) -> Iterator[Sample]:
+    for problem in notion.problems(data):
+        yield Sample(problem.score, problem.outcome, data.weight, problem.support)
+
+
+def ece(
+    y_true: Any,
+    y_prob: Any,
+    *,
+    notion: str | None = None,
+    estimator: Any = "auto",
+    norm: Norm = "l1",
+    sample_weight: Any = None,
+    labels: Any = None,
+    pos_label: Any = None,
+    **unexpected: Any,
+) -> float:
+    """Expected calibration error; an (N, 2) matrix asks about confidence, its second column about the class.
+
+    Parameters
+    ----------
+    y_true : array of shape (N,)
+        Labels.
+    y_prob : array of shape (N,) or (N, C)
+        Scores of the positive class, or of every class.
+    notion : {"class", "classwise", "confidence"}, optional
+        What is compared: the score of one class with its frequency, that of every class in turn,
+        or the largest score with the accuracy. Without it, `class` for 1-D scores and
+        `confidence` for a matrix.
+    estimator : str, estimator or function
+        A name such as "uniform:15", "adaptive", "c:sqrt" or "d:0.033" (see `estimators`), a value
+        such as `Binned("adaptive", 10)`, a function f(scores, outcomes, weights), or "auto".
+    norm : {"l1", "l2", "max"}
+        Mean, root mean square or maximum of the gap.
+    sample_weight : array of shape (N,), optional
+        Integers are counts and mean repetition; floats are importance weights.
+    labels : sequence, optional
+        The class of each column.
+    pos_label : label, optional
+        The class asked about.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> import calibrant
+    >>> y_true = [0, 0, 1, 1, 0, 1]
+    >>> y_prob = [0.1, 0.4, 0.35, 0.8, 0.45, 0.9]
+    >>> round(calibrant.ece(y_true, y_prob, estimator="uniform:2"), 4)
+    0.1083
+    """
+    if unexpected:
+        _check.reject_unexpected(ece, unexpected)
+    data = _check.predictions(y_true, y_prob, sample_weight=sample_weight, labels=labels, pos_label=pos_label)
+    which = notions.parse(notion, data)
+    return measure(which, _samples(which, data), estimator, norm)
+
+
+def mce(
+    y_true: Any,
+    y_prob: Any,
+    *,
+    notion: str | None = None,
+    estimator: Any = "auto",
+    sample_weight: Any = None,
+    labels: Any = None,
+    pos_label: Any = None,
+    **unexpected: Any,
+) -> float:
+    """Maximum calibration error: `ece` with `norm="max"`.
+
+    Examples
+    --------
+    >>> import calibrant
+    >>> y_true = [0, 0, 1, 1, 0, 1]
+    >>> y_prob = [0.1, 0.4, 0.35, 0.8, 0.45, 0.9]
+    >>> round(calibrant.mce(y_true, y_prob, estimator="uniform:2"), 4)
+    0.15
+    """
+    if unexpected:
+        _check.reject_unexpected(mce, unexpected)
+    return ece(
+        y_true,
+        y_prob,
+        notion=notion,
+        estimator=estimator,
+        norm="max",
+        sample_weight=sample_weight,
+        labels=labels,
+        pos_label=pos_label,
+    )
+
+
+def reliability_curve(
+    y_true: Any,
+    y_prob: Any,
+    *,
+    notion: str | None = None,
+    kernel: Any = "triweight",
+    bandwidth: Any = "silverman",
+    n_boot: int = 200,
+    level: float = 0.95,
+    rng: Any = None,
+    sample_weight: Any = None,
+    labels: Any = None,
+    pos_label: Any = None,
+    progress: Progress | None = None,
+    **unexpected: Any,
+) -> ReliabilityCurve | ByClass[ReliabilityCurve]:
+    """Frequency of the outcome at every score, with a band; for a matrix, accuracy by confidence.
+
+    Parameters
+    ----------
+    y_true, y_prob, notion, sample_weight, labels, pos_label
+        As for `ece`. With `notion="classwise"` the answer is a mapping from class to curve.
+    kernel : {"triweight", "gaussian", "epanechnikov", "cosine"}
+    bandwidth : {"silverman", "scott", "isj"} or float
+        Standard deviation of the kernel, or the rule that finds it.
+    n_boot : int
+        Number of bootstrap resamples; 0 for the plain curve.
+    level : float
+        Level of the pointwise band.
+    rng : int or numpy.random.Generator, optional
+        Seed of the bootstrap.
+    progress : callable, optional
+        Called as progress(done, n_boot) while the bootstrap runs.
+
+    Examples
+    --------
+    >>> import calibrant
+    >>> rng = np.random.default_rng(0)
+    >>> score = rng.random(1000)
+    >>> curve = calibrant.reliability_curve(rng.random(1000) < score**2, score, rng=0)
+    >>> point = curve.at(0.5)
+    >>> bool(point.low < 0.25 < point.high)
+    True
+    """
+    if unexpected:
+        _check.reject_unexpected(reliability_curve, unexpected)
+    n_boot, level = _check.positive_int("n_boot", n_boot, minimum=0), _check.level(level)
+    estimator, generator = Density(bandwidth, kernel), _check.generator(rng)
+    data = _check.predictions(y_true, y_prob, sample_weight=sample_weight, labels=labels, pos_label=pos_label)
+
+    def fit(evidence: Evidence, **about: Any) -> ReliabilityCurve:
+        return fit_curve(
+            evidence, estimator, n_boot=n_boot, level=level, rng=generator, progress=progress, **about
+        )
+
+    which = notions.parse(notion, data)
+    return each_problem(which, _samples(which, data), data.labels, data.positive, fit)
+
+
+def reliability_diagram(
+    y_true: Any,
+    y_prob: Any,
+    *,
+    notion: str | None = None,
+    binning: str | Binned = "uniform:15",
+    mapping: str | None = None,
+    interval: str = "wilson",
+    level: float = 0.95,
+    sample_weight: Any = None,
+    labels: Any = None,
+    pos_label: Any = None,
+    **unexpected: Any,
+) -> ReliabilityDiagram | ByClass[ReliabilityDiagram]:
+    """Mean score and frequency in each bin, with bars; for a matrix, accuracy by confidence.
+
+    Parameters
+    ----------
+    y_true, y_prob, notion, sample_weight, labels, pos_label
+        As for `ece`. With `notion="classwise"` the answer is a mapping from class to diagram.
+    binning : str or Binned
+        The bins by estimator name, "uniform:15" or "adaptive:10" for instance, or as a value.
+    mapping : {"one", "convex", "published"}, optional
+        How a row counts in the bins; by default what `binning` says.
+    interval : {"wilson", "clopper-pearson"}
+        Interval of each frequency.
+    level : float
+        Its level.
+
+    Examples
+    --------
+    >>> import calibrant
+    >>> diagram = calibrant.reliability_diagram([0, 1, 1, 1], [0.1, 0.3, 0.8, 0.9], binning="uniform:2")
+    >>> diagram.frequency
+    array([0.5, 1. ])
+    """
+    if unexpected:
+        _check.reject_unexpected(reliability_diagram, unexpected)
+    estimator = binned(binning, mapping)
+    _check.check_choice("interval", interval, tuple(INTERVALS))
+    level = _check.level(level)
+    data = _check.predictions(y_true, y_prob, sample_weight=sample_weight, labels=labels, pos_label=pos_label)
+
+    def fit(evidence: Evidence, **about: Any) -> ReliabilityDiagram:
+        return fit_diagram(evidence, estimator, level=level, interval=interval, **about)
+
+    which = notions.parse(notion, data)
+    return each_problem(which, _samples(which, data), data.labels, data.positive, fit)
+
+
+def lce(
+    y_true: Any,
+    y_prob: Any,
+    at: Any,
+    *,
+    notion: str | None = None,
+    kernel: Any = "triweight",
+    bandwidth: Any = "silverman",
+    sample_weight: Any = None,
+    labels: Any = None,
+    pos_label: Any = None,
+    **unexpected: Any,
+) -> Any:
+    """Local calibration error, frequency minus score, at given scores; for a matrix, that of confidence.
+
+    Parameters
+    ----------
+    at : float or array
+        Scores; NaN comes back where there is no data.
+    y_true, y_prob, notion, kernel, bandwidth, sample_weight, labels, pos_label
+        As for `reliability_curve`.
+
+    Returns
+    -------
+    float or array
+        Of the shape of `at`; with `notion="classwise"` a dict from class to that.
+
+    Examples
+    --------
+    >>> import calibrant
+    >>> rng = np.random.default_rng(0)
+    >>> score = rng.random(4000)
+    >>> error = calibrant.lce(rng.random(4000) < score**2, score, at=0.5)
+    >>> bool(abs(error + 0.25) < 0.05)
+    True
+    """
+    if unexpected:
+        _check.reject_unexpected(lce, unexpected)
+    place = _check.scores("at", at)
+    curve = reliability_curve(
+        y_true,
+        y_prob,
+        notion=notion,
+        kernel=kernel,
+        bandwidth=bandwidth,
+        n_boot=0,
+        sample_weight=sample_weight,
+        labels=labels,
+        pos_label=pos_label,
+    )
+    if isinstance(curve, ByClass):
+        return {label: one.at(place).probability - place for label, one in curve.items()}
+    return curve.at(place).probability - place
+
+
+def binned(binning: str | Binned, mapping: str | None) -> Binned:
+    """The binned estimator that `binning` names, with another mapping if one is given."""
+    estimator = parse(binning) if isinstance(binning, str) else binning
+    if not isinstance(estimator, Binned):
+        raise ValueError(f'binning must name bins, such as "uniform:15" or "adaptive:10", got {binning!r}')
+    return estimator if mapping is None else replace(estimator, mapping=mapping)  # type: ignore[arg-type]
+
+
+def each_problem(
+    notion: Notion,
+    blocks: Iterable[Any],
+    labels: tuple[Any, ...],
+    positive: int | None,
+    fit: Callable[..., Any],
+) -> Any:
+    """Fit every problem by itself: one result, or for the class-wise notion one for each class."""
+    if notion.name != "classwise":
+        label = labels[positive] if notion.name == "class" and positive is not None else None
+        return fit(next(iter(blocks)), notion=notion.name, label=label)
+    single = (block[k] for block in blocks for k in range(block.batch[0]))
+    return ByClass(
+        {label: fit(one, notion="classwise", label=label) for label, one in zip(labels, single, strict=True)}
+    )
+
+
+__all__ = ["Array", "ece", "lce", "mce", "reliability_curve", "reliability_diagram"]

@@ -1,0 +1,136 @@
+"""Where the bins go, and how a score shares its weight between them.
+
+The two axes of the paper: a binning (uniform or adaptive) answers with edges; a mapping turns
+evidence and edges into sums per bin. The convex mapping is linear binning: a score gives each of
+the two nearest bin centres a share that falls linearly with the distance.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from calibrant.evidence import Array, Bins, Evidence
+
+Size = int | Literal["sqrt"]
+
+
+def check_size(n_bins: Size) -> None:
+    """Refuse a number of bins that is neither a positive integer nor "sqrt"."""
+    if n_bins != "sqrt" and not (isinstance(n_bins, int | np.integer) and n_bins >= 1):
+        raise ValueError(f'n_bins must be an integer of at least 1 or "sqrt", got {n_bins!r}')
+
+
+def how_many(n_bins: Size, n: Array) -> int:
+    """Number of bins for n rows: itself, or the floor of the root of n.
+
+    >>> how_many("sqrt", np.array(99.0))
+    9
+    """
+    if n_bins != "sqrt":
+        return int(n_bins)
+    if np.ptp(n) > 1e-9 * np.max(n):
+        raise ValueError(f'n_bins="sqrt" needs one size for the whole batch, got {np.min(n)} to {np.max(n)}')
+    # The slack undoes rounding in the effective size of equal importance weights.
+    return max(1, int(np.sqrt(np.max(n) * (1 + 1e-12))))
+
+
+@dataclass(frozen=True)
+class Uniform:
+    """Bins of equal width on [0, 1]; edges are i/B, correctly rounded.
+
+    >>> from calibrant.evidence import Sample
+    >>> Uniform(4).edges(Sample(np.array([0.3]), np.array([True])))
+    array([0.  , 0.25, 0.5 , 0.75, 1.  ])
+    """
+
+    n_bins: Size = "sqrt"
+
+    def edges(self, evidence: Evidence) -> Array:
+        """Edges, one more than there are bins."""
+        b = how_many(self.n_bins, evidence.n)
+        return np.arange(b + 1) / b
+
+
+@dataclass(frozen=True)
+class Adaptive:
+    """Bins of equal mass: cut after floor(i n / B) rows, halfway between the two neighbours.
+
+    A cut that falls inside a run of ties sends the whole run to its right.
+
+    >>> from calibrant.evidence import Sample
+    >>> Adaptive(2).edges(Sample(np.array([0.1, 0.2, 0.4, 0.9]), np.zeros(4, bool)))
+    array([0. , 0.3, 1. ])
+    """
+
+    n_bins: Size = "sqrt"
+
+    def edges(self, evidence: Evidence) -> Array:
+        """Edges of each batch entry."""
+        b = how_many(self.n_bins, evidence.n)
+        size = evidence.n[..., None]
+        # Equal importance weights may give an effective size just short of a whole number.
+        slack = np.where(size == np.rint(size), 0.0, 1e-12)
+        cut = np.floor(np.arange(1, b) * size / b * (1 + slack))
+        rank = np.concatenate([np.maximum(cut - 1, 0), cut], axis=-1)
+        below, above = np.split(evidence.ranked(rank), 2, axis=-1)
+        inner = np.where(cut > 0, (below + above) / 2, 0.0)
+        ends = np.broadcast_to([0.0, 1.0], (*inner.shape[:-1], 2))
+        return np.concatenate([ends[..., :1], inner, ends[..., 1:]], axis=-1)
+
+
+def one(evidence: Evidence, edges: Array) -> Bins:
+    """Every row counts in the one bin that holds its score; bins are closed on the left."""
+    return evidence.bins(edges[..., 1:-1])
+
+
+def convex(evidence: Evidence, edges: Array, *, swapped: bool = False) -> Bins:
+    """Every row is shared between the two nearest bin centres; equal centres are one bin.
+
+    With `swapped` the nearer centre gets the smaller share, which is what the paper prints.
+    """
+    centres = (edges[..., :-1] + edges[..., 1:]) / 2
+    bins = spread(evidence, centres, swapped=swapped)
+    group = np.zeros(centres.shape, dtype=np.intp)
+    np.cumsum(np.diff(centres, axis=-1) > 0, axis=-1, out=group[..., 1:])
+    return bins.pooled(group, centres.shape[-1])
+
+
+def spread(evidence: Evidence, nodes: Array, *, swapped: bool = False) -> Bins:
+    """Linear binning: sums at nodes, each row shared between its two neighbours.
+
+    Between nodes c and d the share of d is (s - c)/(d - c), so five sums per interval are enough.
+    Rows beyond the outermost nodes belong wholly to them.
+    """
+    # The exchanged shares jump at a node; a score on it counts as left of it.
+    m = evidence.moments(np.nextafter(nodes, 2.0) if swapped else nodes)
+    gap = np.diff(nodes, axis=-1)
+    gap = np.where(gap > 0, gap, 1.0)
+    inner = (slice(None),) * (m.w.ndim - 1) + (slice(1, -1),)
+
+    def share(whole: Array, part: Array) -> Array:
+        right = part[inner] / gap
+        left = whole[inner] - right
+        if swapped:
+            left, right = right, left
+        total = np.zeros(nodes.shape if whole.ndim == nodes.ndim else (*whole.shape[:-1], nodes.shape[-1]))
+        total[..., :-1] += left
+        total[..., 1:] += right
+        total[..., 0] += whole[..., 0]
+        total[..., -1] += whole[..., -1]
+        return total
+
+    score = m.ws + m.origin * m.w
+    return Bins(share(m.w, m.ws), share(score, m.wss + m.origin * m.ws), share(m.wy, m.wsy))
+
+
+MAPPINGS = ("one", "convex", "published")
+
+
+def mapped(evidence: Evidence, edges: Array, mapping: str) -> Bins:
+    """Sums per bin under a mapping."""
+    if mapping == "one":
+        return one(evidence, edges)
+    return convex(evidence, edges, swapped=mapping == "published")

@@ -1,0 +1,133 @@
+"""Bounded kernel smoothing on a grid by cosine transform.
+
+The sums are linearly binned onto equally spaced midpoints and multiplied, coefficient by
+coefficient, by the kernel's characteristic function. The cosine transform continues the data by
+reflection at both walls, so nothing leaks and the density integrates to one; the cost is
+O(N + G log G).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import ceil, sqrt
+
+import numpy as np
+from scipy.fft import dct, idct, next_fast_len
+
+from calibrant.binning import spread
+from calibrant.evidence import Array, Evidence
+from calibrant.kernels import gain
+
+# The paper's grid has steps of .0003. 1/3600 is the next finer one whose nodes lie on the edges
+# of the 14400 cells, which makes rows and cells agree to the last digits.
+STEP = 1 / 3600
+# Narrower kernels cannot be told apart on any grid this side of the cells.
+NARROWEST = 3e-4
+
+
+@dataclass(frozen=True, eq=False)
+class Grid:
+    """Evidence binned onto the midpoints of equal steps over its support."""
+
+    score: Array
+    step: float
+    mass: Array
+    positive: Array
+    residual: Array
+
+    @classmethod
+    def of(cls, evidence: Evidence, bandwidth: float) -> Grid:
+        """Bin onto a grid fine enough for the smallest bandwidth: a step of at most a third of it."""
+        low, high = evidence.support
+        step = STEP
+        while step > bandwidth / 3:
+            step /= 2
+        points = next_fast_len(max(8, ceil((high - low) / step - 1e-9)), real=True)
+        step = (high - low) / points
+        score = low + (np.arange(points) + 0.5) * step
+        bins = spread(evidence, score)
+        total = bins.w.sum(axis=-1, keepdims=True)
+        residual = bins.residual.sum(axis=-1) / total[..., 0]
+        return cls(score, step, bins.w / total, bins.wy / total, residual)
+
+    def smooth(self, kernel: str, bandwidth: Array) -> tuple[Array, Array]:
+        """Density of the scores, and that of the positive rows times their share."""
+        points = self.score.size
+        factor = gain(kernel, bandwidth, points, points * self.step) / self.step
+        return tuple(idct(dct(part) * factor) for part in (self.mass, self.positive))  # type: ignore[return-value]
+
+
+def _range(evidence: Evidence, low: float, high: float) -> Array:
+    """Distance of two quantiles of the scores, interpolated between expanded ranks."""
+    last = np.maximum(evidence.n[..., None] - 1, 0)
+    place = np.array([low, high]) * last
+    rank = np.floor(place)
+    ends = evidence.ranked(np.concatenate([rank, np.minimum(rank + 1, np.ceil(last))], axis=-1))
+    below, above = np.split(ends, 2, axis=-1)
+    quantile = below + (place - rank) * (above - below)
+    return np.asarray(quantile[..., 1] - quantile[..., 0])
+
+
+def silverman(evidence: Evidence) -> Array:
+    """Normal-reference bandwidth: min(sd, IQR/1.349) (3n/4)^(-1/5).
+
+    Where the quartiles coincide the range from 1 % to 99 % takes their place; where that is zero,
+    so is the bandwidth.
+    """
+    spread = _range(evidence, 0.25, 0.75) / 1.3489795003921634
+    spread = np.where(spread > 0, np.minimum(np.sqrt(evidence.variance()), spread), 0.0)
+    if not np.all(spread > 0):
+        spread = np.where(spread > 0, spread, _range(evidence, 0.01, 0.99) / 4.6526957480816815)
+    return spread * (0.75 * evidence.n) ** -0.2
+
+
+def scott(evidence: Evidence) -> Array:
+    """Scott's factor as commonly coded: sd n^(-1/5)."""
+    return np.sqrt(evidence.variance()) * evidence.n**-0.2
+
+
+def isj(evidence: Evidence) -> Array:
+    """Botev's improved Sheather-Jones bandwidth, which assumes no normal reference.
+
+    Solves t = xi gamma(t) on the cosine coefficients of the data (Botev, Grotowski and Kroese
+    2010). Where there is no root, as in tiny or heavily tied samples, the answer is Silverman's.
+    """
+    grid = Grid.of(evidence, STEP * 3)
+    points = grid.score.size
+    length = points * grid.step
+    blur = np.sinc(np.arange(points) / (2 * points)) ** 2
+    coefficient = np.atleast_2d((dct(grid.mass) / 2 / blur)[..., 1:] ** 2)
+    rows = coefficient.reshape(-1, points - 1)
+    n, fallback = evidence.n.ravel(), silverman(evidence).ravel()
+    found = [_isj_root(row, size) for row, size in zip(rows, n, strict=True)]
+    width = [length * sqrt(t) if t else h for t, h in zip(found, fallback, strict=True)]
+    return np.reshape(width, evidence.batch)
+
+
+def _isj_root(square: Array, n: float) -> float | None:
+    """Smallest root of t - xi gamma(t), t the squared bandwidth on a unit interval."""
+    from scipy.optimize import brentq
+
+    index = np.arange(1, square.size + 1, dtype=float) ** 2
+    odd = np.cumprod(np.arange(1.0, 14.0, 2))
+
+    def norm(order: int, t: float) -> float:
+        return float(2 * np.pi ** (2 * order) * np.sum(index**order * square * np.exp(-index * np.pi**2 * t)))
+
+    def excess(t: float) -> float:
+        f = norm(7, t)
+        for order in range(6, 1, -1):
+            if f <= 0:
+                return np.nan
+            factor = (1 + 0.5 ** (order + 0.5)) / 3
+            time = (2 * factor * odd[order - 1] / sqrt(2 * np.pi) / n / f) ** (2 / (3 + 2 * order))
+            f = norm(order, time)
+        return t - (2 * n * sqrt(np.pi) * f) ** -0.4 if f > 0 else np.nan
+
+    trial = np.geomspace(1e-8, 0.1, 60)
+    value = np.array([excess(t) for t in trial])
+    up = np.flatnonzero((value[:-1] < 0) & (value[1:] >= 0))
+    return float(brentq(excess, trial[up[0]], trial[up[0] + 1])) if up.size else None
+
+
+RULES = {"silverman": silverman, "scott": scott, "isj": isj}

@@ -1,0 +1,69 @@
+"""What an estimator may look at: rows or cells, behind one protocol.
+
+Both kinds hold one or many one-dimensional problems (a score in [0, 1] and an outcome in {0, 1}):
+leading axes of every answer are the batch, the last one runs over groups.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Protocol, Self
+
+import numpy as np
+
+from calibrant.evidence.cells import COARSE, FINE, Cells, Layout
+from calibrant.evidence.moments import Array, Bins, Moments
+from calibrant.evidence.sample import Sample
+
+__all__ = ["COARSE", "FINE", "Array", "Bins", "Cells", "Evidence", "Layout", "Moments", "Sample"]
+
+
+class Evidence(Protocol):
+    """What `Sample` and `Cells` both answer."""
+
+    @property
+    def support(self) -> tuple[float, float]:
+        """Where scores can lie; smoothing reflects at its ends."""
+        ...
+
+    @property
+    def batch(self) -> tuple[int, ...]:
+        """Shape of the batch; empty for a single problem."""
+        ...
+
+    @property
+    def n(self) -> Array:
+        """Effective number of rows of each batch entry."""
+        ...
+
+    def bins(self, cuts: Array) -> Bins:
+        """Mass, score and outcome between the cuts."""
+        ...
+
+    def moments(self, cuts: Array) -> Moments:
+        """All five sums between the cuts, measured from the nearest cut on the left."""
+        ...
+
+    def ranked(self, rank: Array) -> Array:
+        """Order statistics by expanded rank."""
+        ...
+
+    def variance(self) -> Array:
+        """Variance of the scores."""
+        ...
+
+    def rows(self) -> Iterator[tuple[Array, Array, Array]]:
+        """Scores, outcomes and weights of each batch entry."""
+        ...
+
+    def atoms(self) -> Moments:
+        """Moments of tie groups or cells, in score order."""
+        ...
+
+    def resample(self, rng: np.random.Generator, size: int) -> Self:
+        """Bootstrap samples: the same scores with new weights."""
+        ...
+
+    def redraw(self, probability: Callable[[Array], Array], rng: np.random.Generator, size: int) -> Self:
+        """Samples of the same scores with outcomes drawn from `probability(score)`."""
+        ...

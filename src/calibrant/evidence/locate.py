@@ -1,0 +1,51 @@
+"""Which group a score belongs to, decided by comparison and therefore exact."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from calibrant.evidence.moments import Array
+
+# Below this many scores a binary search is cheaper than preparing the table.
+TABLE_FROM = 4096
+
+
+class Locator:
+    """Counts, for each score, the cuts at or below it: group k holds cuts[k-1] <= s < cuts[k].
+
+    Scores are looked up in a table of 2^m equal cells. Multiplying by a power of two is exact,
+    so a cell that holds no cut answers exactly; scores in the few cells that do hold one are
+    compared with the cuts themselves. (A product with the number of bins is not exact: 100 x
+    0.29 falls below 29.)
+
+    >>> Locator(np.array([0.29, 0.5]), many=True)(np.array([0.2, 0.29, 0.5, 1.0]))
+    array([0, 1, 2, 2])
+    """
+
+    def __init__(self, cuts: Array, *, many: bool) -> None:
+        self._cuts = cuts
+        self._table: Array | None = None
+        if not many or not cuts.size:
+            return
+        cells = 1 << min(max((16 * cuts.size).bit_length(), 10), 18)
+        edge = np.arange(cells + 1) / cells
+        below = np.searchsorted(cuts, edge, side="right")
+        inside = np.searchsorted(cuts, edge[1:], side="left") - below[:-1]
+        below[:-1] = np.where(inside == 0, below[:-1], ~below[:-1])
+        self._table, self._cells = below, cells
+        self._one_cut_a_cell = bool(inside.max() <= 1)
+
+    def __call__(self, score: Array) -> Array:
+        """Group of each score in [0, 1]."""
+        if self._table is None:
+            return np.searchsorted(self._cuts, score, side="right")
+        group = np.take(self._table, (score * self._cells).astype(np.intp))
+        if (unsure := np.flatnonzero(group < 0)).size:
+            near = score[unsure]
+            if self._one_cut_a_cell:
+                low = ~group[unsure]
+                low += near >= self._cuts[low]
+                group[unsure] = low
+            else:
+                group[unsure] = np.searchsorted(self._cuts, near, side="right")
+        return group

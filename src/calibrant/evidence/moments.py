@@ -1,0 +1,126 @@
+"""The common currency: sums over groups of rows.
+
+A group is a bin, a score cell or a run of tied scores. Every estimator of the library reads
+these sums and nothing else, which is why ties, the order of the rows, repetition, chunking and
+merging hold by construction.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+
+
+def pool(values: Array, group: Array, size: int) -> Array:
+    """Add up the last axis of `values` by `group`, batch entry by batch entry.
+
+    >>> pool(np.array([[1.0, 2.0, 4.0]]), np.array([[0, 1, 1]]), 3)
+    array([[1., 6., 0.]])
+    """
+    shape = np.broadcast_shapes(values.shape, group.shape)
+    batch, k = shape[:-1], shape[-1]
+    rows = int(np.prod(batch, dtype=np.intp))
+    group = np.broadcast_to(group, shape).reshape(rows, k)
+    index = group + size * np.arange(rows, dtype=np.intp)[:, None]
+    weight = np.broadcast_to(values, shape).reshape(-1)
+    return np.bincount(index.ravel(), weights=weight, minlength=rows * size).reshape(*batch, size)
+
+
+@dataclass(frozen=True, eq=False)
+class Bins:
+    """Mass, score and outcome summed over each bin; the last axis runs over the bins."""
+
+    w: Array
+    ws: Array
+    wy: Array
+
+    @property
+    def residual(self) -> Array:
+        """Sum of outcome minus score."""
+        return self.wy - self.ws
+
+    @property
+    def gap(self) -> Array:
+        """Mean of outcome minus score; NaN in a bin without mass."""
+        return self._per_mass(self.residual)
+
+    @property
+    def score(self) -> Array:
+        """Mean score; NaN in a bin without mass."""
+        return self._per_mass(self.ws)
+
+    @property
+    def frequency(self) -> Array:
+        """Share of positive outcomes; NaN in a bin without mass."""
+        return self._per_mass(self.wy)
+
+    def _per_mass(self, total: Array) -> Array:
+        return np.divide(total, self.w, out=np.full(np.shape(total), np.nan), where=self.w > 0)
+
+    def pooled(self, group: Array, size: int) -> Bins:
+        """Join bins: bin k goes to `group[..., k]`."""
+        return Bins(*(pool(part, group, size) for part in (self.w, self.ws, self.wy)))
+
+
+@dataclass(frozen=True, eq=False)
+class Moments:
+    """Five sums per group: weight, score, outcome, score times outcome, score squared.
+
+    Scores are measured from the group's `origin`, so that sums over a narrow group keep their
+    digits: a mapping divides them by the distance of two bin centres, which may be tiny.
+    """
+
+    w: Array
+    ws: Array
+    wy: Array
+    wsy: Array
+    wss: Array
+    origin: Array
+
+    @property
+    def bins(self) -> Bins:
+        """The sums of mass, score and outcome, scores measured from zero."""
+        return Bins(self.w, self.ws + self.origin * self.w, self.wy)
+
+    @property
+    def parts(self) -> tuple[Array, Array, Array, Array, Array]:
+        """The five sums."""
+        return self.w, self.ws, self.wy, self.wsy, self.wss
+
+    def __add__(self, other: Moments) -> Moments:
+        """Sums over the rows of both, group by group; both must measure from the same origins."""
+        return Moments(*(a + b for a, b in zip(self.parts, other.parts, strict=True)), origin=self.origin)
+
+    def __getitem__(self, key: Any) -> Moments:
+        """Some of the groups, or one entry of a batch."""
+        return Moments(*(part[key] for part in (*self.parts, np.broadcast_to(self.origin, self.w.shape))))
+
+    def about(self, origin: Array) -> Moments:
+        """The same sums with scores measured from another origin.
+
+        >>> one = Moments(*(np.array([v]) for v in (2.0, 0.5, 1.0, 0.2, 0.17)), np.array([0.5]))
+        >>> one.about(np.array([0.25])).ws
+        array([1.])
+        """
+        d = self.origin - origin
+        return Moments(
+            self.w,
+            self.ws + d * self.w,
+            self.wy,
+            self.wsy + d * self.wy,
+            self.wss + 2 * d * self.ws + d * d * self.w,
+            np.broadcast_to(origin, np.shape(d)),
+        )
+
+    def pooled(self, group: Array, origin: Array) -> Moments:
+        """Join groups: group k goes to `group[..., k]`, measured from that one's origin."""
+        size = origin.shape[-1]
+        moved = self.about(
+            np.take_along_axis(np.broadcast_to(origin, (*group.shape[:-1], size)), group, axis=-1)
+        )
+        return Moments(*(pool(part, group, size) for part in moved.parts), origin=origin)

@@ -1,0 +1,249 @@
+"""Evidence as rows: scores, outcomes and weights, kept as they came."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+from calibrant.evidence.locate import TABLE_FROM, Locator
+from calibrant.evidence.moments import Array, Bins, Moments
+
+# Rows summed at a time: the temporaries stay in the cache.
+CHUNK = 1 << 16
+Locate = Callable[[Array], Array]
+# Rounding allowed when cumulated importance weights are compared with a rank, in units of n.
+SLACK = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """Rows of one or many problems: the last axis is the sample, every leading axis a batch.
+
+    Parameters
+    ----------
+    score, outcome : arrays
+        Scores in [0, 1] (any floating dtype) and outcomes (bool); shapes that broadcast.
+    weight : array, optional
+        Integers are counts and mean repetition; floats are importance weights.
+    support : pair of floats
+        Where scores can lie; smoothing reflects at its ends.
+
+    Examples
+    --------
+    >>> sample = Sample(np.array([0.2, 0.7, 0.9]), np.array([False, True, True]))
+    >>> sample.bins(np.array([0.5])).wy
+    array([0., 2.])
+    """
+
+    score: Array
+    outcome: Array
+    weight: Array | None = None
+    support: tuple[float, float] = (0.0, 1.0)
+    shape: tuple[int, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        parts = [self.score, self.outcome] + ([] if self.weight is None else [self.weight])
+        object.__setattr__(self, "shape", np.broadcast_shapes(*(np.shape(part) for part in parts)))
+
+    def __getitem__(self, entry: int) -> Sample:
+        """One problem of a batch."""
+        score, outcome = (np.broadcast_to(part, self.shape)[entry] for part in (self.score, self.outcome))
+        weight = None if self.weight is None else np.broadcast_to(self.weight, self.shape)[entry]
+        return Sample(score, outcome, weight, self.support)
+
+    @property
+    def batch(self) -> tuple[int, ...]:
+        """Shape of the batch; empty for a single problem."""
+        return self.shape[:-1]
+
+    @cached_property
+    def n(self) -> Array:
+        """Effective number of rows of each batch entry."""
+        if self.weight is None:
+            return np.full(self.batch, float(self.shape[-1]))
+        total = self.weight.sum(axis=-1, dtype=np.float64)
+        if not self.counts:
+            total = total**2 / np.square(self.weight, dtype=np.float64).sum(axis=-1)
+        return np.broadcast_to(total, self.batch)
+
+    @property
+    def counts(self) -> bool:
+        """Whether weights are counts: absent, or integers."""
+        return self.weight is None or self.weight.dtype.kind in "iub"
+
+    def bins(self, cuts: Array) -> Bins:
+        """Sums over the groups between the cuts: group k holds cuts[k-1] <= s < cuts[k]."""
+        w, ws = self.tally(self._locators(cuts), cuts.shape[-1] + 1, None, powers=1)
+        return Bins(w[..., 0] + w[..., 1], ws[..., 0] + ws[..., 1], w[..., 1])
+
+    def moments(self, cuts: Array) -> Moments:
+        """All five sums over the same groups, scores measured from the nearest cut on the left."""
+        origin = np.concatenate([cuts[..., :1], cuts], axis=-1)
+        return self.tally_moments(self._locators(cuts), origin)
+
+    def tally_moments(self, locators: list[Locate], origin: Array) -> Moments:
+        """All five sums over the groups that the locators know, measured from their origins."""
+        w, ws, wss = self.tally(locators, origin.shape[-1], origin, powers=2)
+        total, score, square = (part[..., 0] + part[..., 1] for part in (w, ws, wss))
+        return Moments(total, score, w[..., 1], ws[..., 1], square, origin)
+
+    def ranked(self, rank: Array) -> Array:
+        """Score at each rank from 0 to n - 1, every row repeated by its count.
+
+        Importance weights are first scaled to sum to the effective size.
+        """
+        if self.weight is None:
+            index = np.broadcast_to(rank.astype(np.intp), (*self.batch, rank.shape[-1]))
+            if not self.batch and self.shape[-1] > 4 * TABLE_FROM:
+                return _select(self.score, index)
+            return np.take_along_axis(np.broadcast_to(self._sorted, self.shape), index, axis=-1)
+        score, mass = self._cumulated
+        found = np.empty((*self.batch, rank.shape[-1]))
+        rank = np.broadcast_to(rank, found.shape)
+        slack = 0.0 if self.counts else SLACK
+        for entry in np.ndindex(self.batch):
+            limit = rank[entry] + slack * self.n[entry]
+            at = np.searchsorted(mass[entry], limit, side="right")
+            found[entry] = score[entry][np.minimum(at, score.shape[-1] - 1)]
+        return found
+
+    def variance(self) -> Array:
+        """Variance of the scores with n - 1 in the denominator; 0 for a single row."""
+        if self.weight is None:
+            square = self.score.var(axis=-1, dtype=np.float64)
+        else:
+            total = self.weight.sum(axis=-1, dtype=np.float64, keepdims=True)
+            share = self.weight / total
+            mean = (self.score * share).sum(axis=-1, keepdims=True)
+            square = (np.square(self.score - mean) * share).sum(axis=-1)
+        return np.asarray(np.broadcast_to(square * self.n / np.maximum(self.n - 1, 1), self.batch))
+
+    def rows(self) -> Iterator[tuple[Array, Array, Array]]:
+        """Scores, outcomes and weights of each batch entry."""
+        weight = np.ones(1) if self.weight is None else self.weight
+        parts = [np.broadcast_to(part, self.shape) for part in (self.score, self.outcome, weight)]
+        for entry in np.ndindex(self.batch):
+            score, outcome, weight = (part[entry] for part in parts)
+            yield score.astype(np.float64), outcome.astype(np.float64), weight.astype(np.float64)
+
+    def atoms(self) -> Moments:
+        """Moments of the runs of tied scores, in score order.
+
+        A run's sums stand at its first row and zeros at the others, so a batch stays rectangular.
+        """
+        score, outcome, weight = self._in_order
+        fresh = np.ones(self.shape, dtype=bool)
+        fresh[..., 1:] = score[..., 1:] != score[..., :-1]
+        start = np.flatnonzero(fresh)
+        w, wy = np.zeros(self.shape), np.zeros(self.shape)
+        w.ravel()[start] = np.add.reduceat(weight.ravel(), start)
+        wy.ravel()[start] = np.add.reduceat((weight * outcome).ravel(), start)
+        zero = np.zeros(self.shape)
+        return Moments(w, zero, wy, zero, zero, score)
+
+    def resample(self, rng: np.random.Generator, size: int) -> Sample:
+        """`size` bootstrap samples: the same rows with new counts, drawn by weight."""
+        n, draws = self.shape[-1], round(float(self.n))
+        if self.weight is None:
+            drawn = rng.integers(0, n, (size, n)) + n * np.arange(size)[:, None]
+            count = np.bincount(drawn.ravel(), minlength=size * n).reshape(size, n)
+        else:
+            count = rng.multinomial(draws, self.weight / self.weight.sum(dtype=np.float64), size)
+        return Sample(self.score, self.outcome, count, self.support)
+
+    def redraw(self, probability: Callable[[Array], Array], rng: np.random.Generator, size: int) -> Sample:
+        """`size` samples of the same scores with outcomes drawn from `probability(score)`."""
+        chance = np.broadcast_to(probability(self.score), self.shape)
+        return Sample(self.score, rng.random((size, *self.shape)) < chance, self.weight, self.support)
+
+    @cached_property
+    def _sorted(self) -> Array:
+        return np.sort(self.score, axis=-1).astype(np.float64, copy=False)
+
+    @cached_property
+    def _in_order(self) -> tuple[Array, Array, Array]:
+        order = np.argsort(np.broadcast_to(self.score, self.shape), axis=-1, kind="stable")
+        weight = np.ones(1) if self.weight is None else self.weight.astype(np.float64, copy=False)
+        parts = (self.score.astype(np.float64, copy=False), self.outcome, weight)
+        score, outcome, weight = (
+            np.take_along_axis(np.broadcast_to(part, self.shape), order, axis=-1) for part in parts
+        )
+        return score, outcome, weight
+
+    @cached_property
+    def _cumulated(self) -> tuple[Array, Array]:
+        score, _, weight = self._in_order
+        mass = np.cumsum(weight, axis=-1)
+        if not self.counts:
+            mass *= self.n[..., None] / mass[..., -1:]
+        return score, mass
+
+    def _locators(self, cuts: Array) -> list[Locate]:
+        """One locator for the whole batch, or one for each entry that has cuts of its own."""
+        if cuts.ndim == 1:
+            return [Locator(cuts, many=int(np.prod(self.shape)) >= TABLE_FROM)]
+        cuts = np.broadcast_to(cuts, (*self.batch, cuts.shape[-1])).reshape(-1, cuts.shape[-1])
+        return [Locator(row, many=self.shape[-1] >= TABLE_FROM) for row in cuts]
+
+    def tally(self, locators: list[Locate], size: int, origin: Array | None, powers: int) -> list[Array]:
+        """Sums of w, w x, ..., w x^powers by group and outcome, where x = score - origin.
+
+        Group and outcome make one index, so a few bincounts give every sum.
+        """
+        n, rows = self.shape[-1], int(np.prod(self.batch, dtype=np.intp))
+        columns = [self.score, self.outcome] + ([] if self.weight is None else [self.weight])
+        columns = [np.broadcast_to(column, self.shape).reshape(rows, n) for column in columns]
+        if origin is not None:
+            origin = np.broadcast_to(origin, (*self.batch, size)).reshape(rows, size)
+        sums = np.zeros((powers + 1, rows, size, 2))
+        for r, part in _pieces(columns[0], size, several=len(locators) == 1):
+            locate = locators[r.start if len(locators) > 1 else 0]
+            score, outcome, *weight = (column[r, part] for column in columns)
+            score = score.astype(np.float64, order="C", copy=False)
+            group = locate(score.ravel()).reshape(score.shape)
+            if origin is not None:
+                score = score - origin[r.start][group]
+            if len(group) > 1:
+                group += size * np.arange(len(group))[:, None]
+            index = (2 * group + outcome).ravel()
+            _accumulate(sums[:, r], index, score.ravel(), *(values.ravel() for values in weight))
+        return [part.reshape(*self.batch, size, 2) for part in sums]
+
+
+def _pieces(score: Array, size: int, *, several: bool) -> Iterator[tuple[slice, slice]]:
+    """Slices of (rows, n) that fit the cache: long in the direction in which the scores lie."""
+    rows, n = score.shape
+    across = abs(score.strides[0]) < abs(score.strides[1]) and 4 * rows * size <= CHUNK
+    high, wide = (rows, max(1, CHUNK // rows)) if across else (max(1, CHUNK // n), CHUNK)
+    for r in range(0, rows, high if several else 1):
+        for a in range(0, n, wide):
+            yield slice(r, r + (high if several else 1)), slice(a, a + wide)
+
+
+def _accumulate(sums: Array, index: Array, x: Array, weight: Array | None = None) -> None:
+    factor = weight
+    for power, part in enumerate(sums):
+        if power:
+            factor = x if factor is None else factor * x
+        part += np.bincount(index, factor, minlength=part.size).reshape(part.shape)
+
+
+def _select(score: Array, rank: Array) -> Array:
+    """Order statistics of a long array: count by cell, then sort only the cells that hold a rank."""
+    cells = 1 << 14
+    index = np.empty(score.shape, dtype=np.int16)
+    count = np.zeros(cells + 1, dtype=np.intp)
+    for a in range(0, score.size, CHUNK):
+        piece = (score[a : a + CHUNK] * cells).astype(np.intp)
+        index[a : a + CHUNK] = piece
+        count += np.bincount(piece, minlength=cells + 1)
+    last = np.cumsum(count)
+    wanted = np.searchsorted(last, rank, side="right")
+    held = np.zeros(cells + 1, dtype=bool)
+    held[wanted] = True
+    kept = np.sort(score[held[index]].astype(np.float64, copy=False))
+    skipped = np.cumsum(np.where(held, 0, count))
+    return kept[rank - skipped[wanted]]

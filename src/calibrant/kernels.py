@@ -1,0 +1,110 @@
+"""Smoothing kernels, each with standard deviation 1, known by what the cosine transform needs.
+
+A `Kernel` holds the characteristic function and the roughness (integral of the square). A
+bandwidth is therefore always the kernel's standard deviation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from math import pi, sqrt
+
+import numpy as np
+
+from calibrant.evidence import Array
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A symmetric probability density with standard deviation 1.
+
+    Parameters
+    ----------
+    name : str
+    transform : callable
+        Characteristic function at a frequency (radians per standard deviation).
+    roughness : float
+        Integral of the squared density; a smooth over bandwidth h leaves an effective sample of
+        n h f / roughness at a point of density f.
+    """
+
+    name: str
+    transform: Callable[[Array], Array]
+    roughness: float
+
+
+def _polynomial(power: int) -> Callable[[Array], Array]:
+    """Characteristic function of (1 - x^2)^power on [-1, 1]: (2p+1)!! j_p(u) / u^p.
+
+    The spherical Bessel function comes by its upward recurrence, which loses digits near zero;
+    there the power series takes over.
+    """
+    double_factorial = float(np.prod(np.arange(1, 2 * power + 2, 2)))
+
+    def transform(u: Array) -> Array:
+        v = np.maximum(u, 0.5)
+        before, now = np.sin(v) / v, np.sin(v) / v**2 - np.cos(v) / v
+        for order in range(1, power):
+            before, now = now, (2 * order + 1) / v * now - before
+        term = np.ones_like(v)
+        series = np.ones_like(v)
+        square = np.minimum(u, 0.5) ** 2
+        for k in range(1, 7):
+            term = term * -square / (2 * k * (2 * k + 2 * power + 1))
+            series = series + term
+        return np.where(u < 0.5, series, double_factorial * now / v**power)
+
+    return transform
+
+
+def _scaled(transform: Callable[[Array], Array], half_width: float) -> Callable[[Array], Array]:
+    return lambda u: transform(half_width * u)
+
+
+def _cosine(u: Array) -> Array:
+    """Characteristic function of (pi/4) cos(pi x / 2) on [-1, 1]."""
+    ratio = (2 * u / pi) ** 2
+    smooth = np.abs(ratio - 1) > 1e-6
+    return np.where(smooth, np.cos(u) / np.where(smooth, 1 - ratio, 1.0), pi / 4)
+
+
+def _gaussian(u: Array) -> Array:
+    return np.exp(-0.5 * u * u)
+
+
+_COSINE_WIDTH = 1 / sqrt(1 - 8 / pi**2)
+
+KERNELS = {
+    kernel.name: kernel
+    for kernel in (
+        Kernel("triweight", _scaled(_polynomial(3), 3.0), 350 / 429 / 3),
+        Kernel("gaussian", _gaussian, 1 / (2 * sqrt(pi))),
+        Kernel("epanechnikov", _scaled(_polynomial(1), sqrt(5)), 3 / 5 / sqrt(5)),
+        Kernel("cosine", _scaled(_cosine, _COSINE_WIDTH), pi**2 / 16 / _COSINE_WIDTH),
+    )
+}
+
+
+def gain(kernel: str, bandwidth: Array, points: int, length: float) -> Array:
+    """Factor of each cosine coefficient when `points` sums on a grid are smoothed.
+
+    The factor also undoes the blur of linear binning, whose share of a node falls to zero over
+    one step of the grid.
+
+    >>> gain("gaussian", np.array(0.1), 4, 1.0)[0]
+    np.float64(1.0)
+    """
+    if bandwidth.ndim == 0:
+        return _gain(kernel, float(bandwidth), points, length)
+    return np.stack([gain(kernel, one, points, length) for one in bandwidth])
+
+
+@lru_cache(maxsize=64)
+def _gain(kernel: str, bandwidth: float, points: int, length: float) -> Array:
+    k = np.arange(points)
+    blur = np.sinc(k / (2 * points)) ** 2
+    factor = KERNELS[kernel].transform(pi * k * bandwidth / length) / blur
+    factor.flags.writeable = False
+    return factor

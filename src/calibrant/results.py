@@ -1,0 +1,326 @@
+"""What a caller gets back: the reliability curve and the reliability diagram.
+
+Each is made from the fit that gave the number beside it, and draws itself through
+`calibrant.plot`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+import numpy as np
+from scipy.special import betaincinv, ndtri
+
+from calibrant import _check
+from calibrant.density import NARROWEST
+from calibrant.estimators import Binned, Density
+from calibrant.evidence import Array, Cells, Evidence, Sample
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+# From this size on a bootstrap reads cells: the curve is the same and the cost no longer grows.
+CELLS_FROM = 1 << 16
+HISTOGRAM_CELLS = 50
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class Point:
+    """A reliability curve at given scores; arrays have the shape of the scores asked for."""
+
+    probability: Any
+    low: Any
+    high: Any
+    n_eff: Any
+
+
+@dataclass(frozen=True, eq=False)
+class ReliabilityCurve:
+    """What a score really means: the frequency of the outcome at every score.
+
+    Attributes
+    ----------
+    score : array
+        The grid.
+    probability : array
+        Frequency of the outcome at each score: the bootstrap median, or without bootstraps the
+        full-sample curve; NaN where there is no data.
+    point : array
+        The full-sample curve.
+    low, high : array or None
+        Bootstrap band at `level`, pointwise; None without bootstraps.
+    density : array
+        Density of the scores.
+    n_eff : array
+        Effective number of rows that speak at each score.
+    lce : array
+        Local calibration error, `probability - score`.
+    bandwidth, floored : float, bool
+        Bandwidth used, and whether the rule asked for less than the narrowest one (.0003).
+    error : float
+        The expected calibration error of the same fit.
+    """
+
+    score: Array
+    probability: Array
+    point: Array
+    low: Array | None
+    high: Array | None
+    density: Array
+    n_eff: Array
+    bandwidth: float
+    floored: bool
+    kernel: str
+    support: tuple[float, float]
+    histogram: tuple[Array, Array]
+    error: float
+    n: float
+    n_boot: int
+    level: float
+    notion: str
+    label: Any = None
+
+    @property
+    def lce(self) -> Array:
+        """Local calibration error: frequency minus score."""
+        return self.probability - self.score
+
+    def at(self, scores: Any) -> Point:
+        """Read the curve off at given scores; NaN where there is no data.
+
+        Parameters
+        ----------
+        scores : float or array
+            Scores in [0, 1].
+        """
+        place = _check.scores("scores", scores)
+
+        def read(values: Array | None) -> Any:
+            if values is None:
+                return np.full(place.shape, np.nan)[()]
+            found = np.interp(place, self.score, values)
+            # Between the walls and the outermost nodes the curve goes on; beyond the walls not.
+            low, high = self.support
+            return np.where((place >= low - 1e-9) & (place <= high), found, np.nan)[()]
+
+        return Point(read(self.probability), read(self.low), read(self.high), read(self.n_eff))
+
+    def plot(self, ax: Axes | None = None, **options: Any) -> Axes:
+        """Draw the curve with its band and the histogram of scores; see `calibrant.plot.curve`."""
+        from calibrant import plot
+
+        return plot.curve(self, ax, **options)
+
+    def __repr__(self) -> str:
+        band = f", {self.level:.0%} band from {self.n_boot} resamples" if self.n_boot else ""
+        return f"ReliabilityCurve({_what(self)}, {self.kernel} bandwidth {self.bandwidth:.3g}{band})"
+
+
+@dataclass(frozen=True, eq=False)
+class ReliabilityDiagram:
+    """Mean score against frequency in each bin.
+
+    Attributes
+    ----------
+    edges : array
+        One more than there are bins.
+    score, frequency : arrays
+        Mean score and share of positive outcomes; NaN in a bin without mass.
+    count : array
+        Rows in each bin (effective ones under importance weights).
+    low, high : arrays
+        Interval of the frequency at `level`.
+    error : float
+        The expected calibration error of the same bins.
+    """
+
+    edges: Array
+    score: Array
+    frequency: Array
+    count: Array
+    low: Array
+    high: Array
+    histogram: tuple[Array, Array]
+    error: float
+    n: float
+    level: float
+    estimator: str
+    interval: str
+    notion: str
+    support: tuple[float, float]
+    label: Any = None
+
+    def plot(self, ax: Axes | None = None, **options: Any) -> Axes:
+        """Draw the bins with their bars and the histogram of scores; see `calibrant.plot.diagram`."""
+        from calibrant import plot
+
+        return plot.diagram(self, ax, **options)
+
+    def __repr__(self) -> str:
+        return f"ReliabilityDiagram({_what(self)}, {self.estimator}, {self.level:.0%} {self.interval} bars)"
+
+
+Result = TypeVar("Result")
+
+
+class ByClass(Mapping[Any, Result], Generic[Result]):
+    """One result for each class, in the order of the columns."""
+
+    def __init__(self, results: dict[Any, Result]) -> None:
+        self._results = results
+
+    def __getitem__(self, label: Any) -> Result:
+        return self._results[label]
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._results)
+
+    def __len__(self) -> int:
+        return len(self._results)
+
+    def plot(self, axes: Any = None, **options: Any) -> Any:
+        """Draw one small panel for each class; see `calibrant.plot.small_multiples`."""
+        from calibrant import plot
+
+        return plot.small_multiples(self, axes, **options)
+
+    def __repr__(self) -> str:
+        return "\n".join(f"{label!r}: {result!r}" for label, result in self.items())
+
+
+def _what(result: ReliabilityCurve | ReliabilityDiagram) -> str:
+    about = result.notion if result.label is None else f"{result.notion} {result.label!r}"
+    return f"{about}, n={result.n:.6g}, ECE {result.error:.4f}"
+
+
+def _histogram(evidence: Evidence) -> tuple[Array, Array]:
+    edges = np.arange(HISTOGRAM_CELLS + 1) / HISTOGRAM_CELLS
+    w = evidence.bins(edges[1:-1]).w
+    return edges, w * (evidence.n / w.sum())
+
+
+def fit_curve(
+    evidence: Evidence,
+    estimator: Density,
+    *,
+    n_boot: int,
+    level: float,
+    rng: np.random.Generator,
+    progress: Progress | None = None,
+    **about: Any,
+) -> ReliabilityCurve:
+    """The curve of one problem, with a bootstrapped band."""
+    if isinstance(evidence, Sample) and evidence.n > CELLS_FROM:
+        evidence = Cells.of(evidence)
+    fit = estimator.fit(evidence)
+    point = fit.curve()
+    probability, low, high = point, None, None
+    if n_boot:
+        # Every resample is smoothed alike: its spread is that of the data, not of the bandwidth.
+        again = Density(max(float(fit.bandwidth), NARROWEST), estimator.kernel)
+        drawn = np.empty((n_boot, point.size))
+        step = max(1, (1 << 19) // point.size)
+        for first in range(0, n_boot, step):
+            size = min(step, n_boot - first)
+            drawn[first : first + size] = again.fit(evidence.resample(rng, size)).curve()
+            if progress is not None:
+                progress(first + size, n_boot)
+        low, probability, high = _quantiles(drawn, [(1 - level) / 2, 0.5, (1 + level) / 2])
+        low, probability, high = (
+            np.where(np.isnan(point), np.nan, part) for part in (low, probability, high)
+        )
+    return ReliabilityCurve(
+        score=fit.score,
+        probability=probability,
+        point=point,
+        low=low,
+        high=high,
+        density=fit.density,
+        n_eff=fit.nearby,
+        bandwidth=float(fit.bandwidth),
+        floored=bool(fit.floored),
+        kernel=fit.kernel,
+        support=evidence.support,
+        histogram=_histogram(evidence),
+        error=float(fit.error()),
+        n=float(evidence.n),
+        n_boot=n_boot,
+        level=level,
+        **about,
+    )
+
+
+def _quantiles(drawn: Array, shares: list[float]) -> list[Array]:
+    """Quantiles over the first axis among the entries that are not NaN."""
+    ordered = np.sort(drawn.T, axis=-1)
+    valid = np.count_nonzero(~np.isnan(ordered), axis=-1)
+    found = []
+    for share in shares:
+        place = share * np.maximum(valid - 1, 0)
+        low = place.astype(np.intp)
+        below, above = (
+            np.take_along_axis(ordered, index[:, None], axis=-1)[:, 0]
+            for index in (low, np.minimum(low + 1, np.maximum(valid - 1, 0)))
+        )
+        found.append(below + (place - low) * (above - below))
+    return found
+
+
+def fit_diagram(
+    evidence: Evidence, estimator: Binned, *, level: float, interval: str, **about: Any
+) -> ReliabilityDiagram:
+    """The diagram of one problem."""
+    fit = estimator.fit(evidence)
+    count = fit.bins.w * (evidence.n / fit.bins.w.sum())
+    low, high = INTERVALS[interval](fit.bins.frequency, count, level)
+    return ReliabilityDiagram(
+        edges=fit.edges,
+        score=fit.bins.score,
+        frequency=fit.bins.frequency,
+        count=count,
+        low=low,
+        high=high,
+        histogram=_histogram(evidence),
+        error=float(fit.error()),
+        n=float(evidence.n),
+        level=level,
+        estimator=str(estimator),
+        interval=interval,
+        support=evidence.support,
+        **about,
+    )
+
+
+def wilson(frequency: Array, count: Array, level: float) -> tuple[Array, Array]:
+    """Wilson's score interval of a frequency; NaN without rows.
+
+    >>> [float(end.round(4)) for end in wilson(np.array(0.5), np.array(10.0), 0.95)]
+    [0.2366, 0.7634]
+    """
+    z2 = float(ndtri((1 + level) / 2)) ** 2
+    size = np.where(count > 0, count, np.nan)
+    centre = (frequency + z2 / (2 * size)) / (1 + z2 / size)
+    half = np.sqrt(z2 * (np.maximum(frequency * (1 - frequency), 0) / size + z2 / (4 * size**2))) / (
+        1 + z2 / size
+    )
+    return np.maximum(centre - half, 0.0), np.minimum(centre + half, 1.0)
+
+
+def clopper_pearson(frequency: Array, count: Array, level: float) -> tuple[Array, Array]:
+    """Clopper and Pearson's interval of a frequency; NaN without rows.
+
+    >>> [float(end.round(4)) for end in clopper_pearson(np.array(0.5), np.array(10.0), 0.95)]
+    [0.1871, 0.8129]
+    """
+    size = np.where(count > 0, count, np.nan)
+    hits = frequency * size
+    tail = (1 - level) / 2
+    low = np.where(hits > 0, betaincinv(np.maximum(hits, 1e-300), size - hits + 1, tail), 0.0)
+    high = np.where(hits < size, betaincinv(hits + 1, np.maximum(size - hits, 1e-300), 1 - tail), 1.0)
+    return np.where(count > 0, low, np.nan), np.where(count > 0, high, np.nan)
+
+
+INTERVALS = {"wilson": wilson, "clopper-pearson": clopper_pearson}
