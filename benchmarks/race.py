@@ -70,15 +70,15 @@ def seconds(call: Call, number: int) -> float:
 
 
 def race(
-    calls: dict[str, Call], rounds: int = 9, budget: float = 40.0
+    calls: dict[str, Call], least: int = 7, most: int = 61, budget: float = 10.0
 ) -> tuple[dict[str, float], dict[str, float]]:
-    """Median seconds and value of each call, in turns: three rounds, or more while the budget lasts."""
+    """Median seconds and value of each call, in turns; `least` rounds, up to `most` within the budget."""
     values = {name: float(call()) for name, call in calls.items()}  # also the warm-up
     number = {name: max(1, round(0.005 / max(seconds(call, 1), 1e-7))) for name, call in calls.items()}
     times: dict[str, list[float]] = {name: [] for name in calls}
     start = time.perf_counter()
-    for done in range(rounds):
-        if done >= 3 and time.perf_counter() - start > budget:
+    for done in range(most):
+        if done >= least and time.perf_counter() - start > budget:
             break
         for name, call in calls.items():
             times[name].append(seconds(call, number[name]))

@@ -1,7 +1,7 @@
 """calibrant measures how far a classifier's scores are from being probabilities.
 
 >>> import calibrant
->>> calibrant.ece([0, 1, 1], [0.1, 0.7, 0.8], estimator="uniform:2")
+>>> round(calibrant.ece([0, 1, 1], [0.1, 0.7, 0.8], estimator="uniform:2"), 4)
 0.2
 """
 

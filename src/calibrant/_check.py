@@ -1,7 +1,7 @@
 """Every check of what a caller passes in, and every message about it.
 
-Data pass through `predictions` once and can be trusted afterwards. Valid arrays meet only cheap tests, block by
-block; the search for the value and position to report starts when one of those has failed.
+Data pass through `predictions` once and can be trusted afterwards. Valid arrays meet only cheap tests, block
+by block; the search for the value and position to report starts when one of those has failed.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ _BLOCK = 1 << 20  # bytes of a matrix looked at together: they stay in cache fro
 _UNSIGNED: dict[int, Any] = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
 _BITS_OF_ONE = {2: 0x3C00, 4: 0x3F800000, 8: 0x3FF0000000000000}
 _NUMBER = (Real, np.bool_, Decimal)
-_KEYWORDS = ("notion", "estimator", "norm", "sample_weight", "labels", "pos_label")
+_DATA = ("y_true", "y_prob", "sample_weight")
+_ASK = "; pass labels= with the class of each column"
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,11 +36,9 @@ class Predictions:
 
     score: FloatArray  # (n,), of the positive class, or (n, C); float64, float32 or float16, any strides
     code: Array  # (n,): whether the row is of the positive class (bool), or the column of its class (intp)
-    weight: Array | None  # (n,): counts (int64) or importance weights (float64); rows of weight zero are gone
-    labels: tuple[
-        Any, ...
-    ]  # of each column; 1-D (negative, positive), the negative a tuple if many, None if unknown
-    positive: int | None  # column of the positive class; None where nobody asked and columns are not two
+    weight: Array | None  # (n,): counts (int64) or importance weights (float64), none of them zero
+    labels: tuple[Any, ...]  # of the columns; 1-D: (negative, positive), a tuple if many, None if unknown
+    positive: int | None  # column of the positive class; None for other than two columns without pos_label
 
 
 def predictions(
@@ -51,15 +50,10 @@ def predictions(
     array([False,  True])
     """
     (truth, _), (score, tolerance) = _read("y_true", y_true), _read("y_prob", y_prob)
-    _check_vector("y_true", y_true, truth)
-    if score.ndim != 2 or score.shape[1] < 2:
-        _check_vector("y_prob", y_prob, score, " or have a column per class")
-    n = len(truth)
-    if n != len(score):
+    n, rows = len(truth), len(score)
+    if n != rows:
         hint = "; pass y_prob.T" if score.shape[1:] == (n,) else ""
-        raise ValueError(
-            f"y_true and y_prob must be equally long, got {n} labels and {len(score)} rows{hint}"
-        )
+        raise ValueError(f"y_true and y_prob must be equally long, got {n} labels and {rows} rows{hint}")
     if n == 0:
         raise ValueError("y_true and y_prob must not be empty, got 0 rows")
     score = _numbers("y_prob", score)
@@ -68,45 +62,43 @@ def predictions(
         _check_unit("y_prob", score)
     else:
         _check_rows(score, tolerance or _TOLERANCE[score.itemsize])
-    truth = _truth(truth)
+    truth, given = _truth(truth), None if labels is None else _classes(labels)
     if score.ndim == 1:
-        (code, classes), positive = _binary(truth, labels, pos_label), 1
+        code, classes = _binary(truth, given, pos_label)
+        positive = 1
     else:
-        classes = _columns(truth, score.shape[1], labels, y_prob)
-        code, positive = _codes(truth, classes, labels), 1 if len(classes) == 2 else None
-        if pos_label is not None:
-            if pos_label not in classes:
-                raise ValueError(
-                    f"pos_label must be one of the classes {_list(classes)}, got {_show(pos_label)}"
-                )
-            positive = classes.index(pos_label)
-    weight = None if sample_weight is None else _weights(sample_weight, n)
+        classes = _columns(truth, score.shape[1], given, y_prob)
+        code = _codes(truth, classes, _ASK if given is None else "")
+        if pos_label is not None and pos_label not in classes:
+            raise ValueError(f"pos_label must be one of {_show(*classes)}, got {_show(pos_label)}")
+        positive = 1 if pos_label is None else classes.index(pos_label)
+    weight = None if sample_weight is None else _weights("sample_weight", sample_weight, n)
     if weight is not None and not weight.all():
         keep = weight != 0
         score, code, weight = score[keep], code[keep], weight[keep]
-    return Predictions(score, code, weight, classes, positive)
+    known = pos_label is not None or len(classes) == 2
+    return Predictions(score, code, weight, classes, positive if known else None)
 
 
 def check_choice(name: str, value: Any, options: Iterable[Any]) -> None:
     """Raise unless `value` is one of the options."""
     options = list(options)
     if not any(value is option or (isinstance(value, str) and value == option) for option in options):
-        listed = ", ".join(map(_show, options))
-        raise ValueError(f"{name} must be one of {listed}, got {_show(value)}{_close(value, options)}")
+        raise ValueError(
+            f"{name} must be one of {_show(*options)}, got {_show(value)}{_close(value, options)}"
+        )
 
 
 def reject_unexpected(function: str | Callable[..., Any], unexpected: dict[str, Any]) -> None:
-    """Raise for keywords a function does not have; given the function itself, hint at its own parameters."""
-    known: Iterable[str] = _KEYWORDS
-    if not isinstance(function, str):
-        known, function = list(inspect.signature(function).parameters), function.__name__
-    for name in ("n_bins", "num_bins", "bins"):
-        if name in unexpected and "estimator" in known:
-            family = "adaptive" if unexpected.get("strategy") == "quantile" else "uniform"
-            hint = f'write estimator="{family}:{unexpected[name]}"'
-            raise TypeError(f"{function}() has no argument {name}; {hint}")
+    """Raise for keywords a function does not have; given the function itself, hint at its parameters."""
+    known = [] if isinstance(function, str) else list(inspect.signature(function).parameters)
+    called = f"{function if isinstance(function, str) else function.__name__}()"
+    for name in {"n_bins", "num_bins", "bins"} & set(unexpected):
+        option = "binning" if "binning" in known else "estimator"
+        family = "adaptive" if unexpected.get("strategy") == "quantile" else "uniform"
+        raise TypeError(f'{called} has no argument {name}; write {option}="{family}:{unexpected[name]}"')
     for name in unexpected:
-        raise TypeError(f"{function}() got an unexpected keyword argument {name!r}{_close(name, known)}")
+        raise TypeError(f"{called} got an unexpected keyword argument {name!r}{_close(name, known)}")
 
 
 def scores(name: str, values: Any) -> NDArray[np.float64]:
@@ -137,16 +129,16 @@ def positive_int(name: str, value: Any, minimum: int = 1) -> int:
 
 def generator(rng: Any) -> np.random.Generator:
     """Return a random generator from None, a seed or a SeedSequence; a Generator is passed through."""
-    if rng is None or isinstance(rng, np.random.Generator | np.random.SeedSequence):
-        return np.random.default_rng(rng)
-    if isinstance(rng, bool) or not isinstance(rng, Integral):
+    if isinstance(rng, Integral) and not isinstance(rng, bool):
+        rng = positive_int("rng", rng, 0)
+    elif not (rng is None or isinstance(rng, np.random.Generator | np.random.SeedSequence)):
         rule = "None, an integer seed, a SeedSequence or a Generator such as np.random.default_rng(seed)"
         raise TypeError(f"rng must be {rule}, got {_show(rng)}")
-    return np.random.default_rng(positive_int("rng", rng, 0))
+    return np.random.default_rng(rng)
 
 
 def _read(name: str, values: Any) -> tuple[Array, float | None]:
-    """Return a plain array in native byte order, copied only if need be, and the tolerance if it was bfloat16."""
+    """Return a plain array, a copy only if need be, and the tolerance that goes with it if it was bfloat16."""
     array, tolerance = values, None
     if type(values) is not np.ndarray:
         if isinstance(values, np.ndarray) and np.any(mask := getattr(values, "mask", False)):
@@ -167,30 +159,27 @@ def _read(name: str, values: Any) -> tuple[Array, float | None]:
             array = np.array(values, dtype=object)  # numbers and None beside text had become text
     if array.dtype.name == "bfloat16":
         array, tolerance = array.astype(np.float32), _TOLERANCE_BFLOAT16
+    if array.ndim != 1 and name in _DATA and (name != "y_prob" or array.ndim != 2 or array.shape[1] < 2):
+        rule = "be one-dimensional or have a column per class" if name == "y_prob" else "be one-dimensional"
+        got, hint = f"shape {array.shape}" if array.ndim else _show(values), ""
+        if array.ndim and array.size == max(array.shape):
+            hint = f"; pass {name}.ravel()" if hasattr(values, "ravel") else f"; pass np.ravel({name})"
+        elif array.ndim == 2 and name == "y_true":
+            hint = "; if it is one-hot, pass np.argmax(y_true, axis=1)"
+        raise ValueError(f"{name} must {rule}, got {got}{hint}")
     return (array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))), tolerance
-
-
-def _check_vector(name: str, values: Any, array: Array, otherwise: str = "") -> None:
-    if array.ndim == 1:
-        return
-    got, hint = f"shape {array.shape}" if array.ndim else _show(values), ""
-    if array.ndim and array.size == max(array.shape):
-        hint = f"; pass {name}.ravel()" if hasattr(values, "ravel") else f"; pass np.ravel({name})"
-    elif name == "y_true" and array.ndim == 2:
-        hint = "; if it is one-hot, pass np.argmax(y_true, axis=1)"
-    raise ValueError(f"{name} must be one-dimensional{otherwise}, got {got}{hint}")
 
 
 def _numbers(name: str, array: Array) -> Array:
     """Return booleans, integers or floats of at most 64 bits."""
     if array.dtype.kind in "biuf":
         return array if array.itemsize <= 8 else array.astype(np.float64)
-    objects = _objects(name, array, _NUMBER, "hold real numbers")
-    return objects.astype(np.int64 if all(isinstance(v, Integral) for v in objects.flat) else np.float64)
+    array = _objects(name, array, _NUMBER, "hold real numbers")
+    return array.astype(np.int64 if all(isinstance(v, Integral) for v in array.flat) else np.float64)
 
 
 def _truth(array: Array) -> Array:
-    """Return labels as booleans, integers (whole floats too), other floats or objects, none of them missing."""
+    """Return labels as booleans, integers (whole floats too), other floats or objects, none missing."""
     if array.dtype.kind not in "biuf":
         array = _objects("y_true", array, Hashable, "hold one label per row")
         if not all(isinstance(v, _NUMBER) for v in array):
@@ -209,29 +198,27 @@ def _objects(name: str, array: Array, accepted: Any, rule: str) -> Array:
     """Return the array as objects, none of them missing and all of an accepted type."""
     if array.dtype.kind in "cmMV":
         raise TypeError(f"{name} must {rule}, got dtype {array.dtype}")
-    objects = array.astype(object, copy=False)
-    if any(missing := [_is_missing(v) for v in objects.flat]):
-        _refuse(name, "have no missing values", objects, missing)
-    if any(foreign := [not isinstance(v, accepted) for v in objects.flat]):
-        _refuse(name, rule, objects, foreign, error=TypeError)
-    return objects
+    array = array.astype(object, copy=False)
+    if any(missing := [_is_missing(v) for v in array.flat]):
+        _refuse(name, "have no missing values", array, missing)
+    if any(foreign := [not isinstance(v, accepted) for v in array.flat]):
+        _refuse(name, rule, array, foreign, error=TypeError)
+    return array
 
 
-def _in_unit(score: Array) -> bool:
-    # As unsigned integers, the floats from 0 to 1 come before all others: one pass finds NaN, infinities, and
+def _check_unit(name: str, score: Array, whole: Array | None = None) -> None:
+    """Raise unless every score is in [0, 1]; positions refer to the whole if this is a block of it."""
+    # As unsigned integers, the floats from 0 to 1 come before all others: one pass finds NaN, infinities and
     # scores below 0 or above 1. Only -0.0 is out of order, and needs the second look.
-    size = score.itemsize
-    if np.maximum.reduce(score.view(_UNSIGNED[size]), axis=None, initial=0) <= _BITS_OF_ONE[size]:
-        return True
-    return bool(np.minimum.reduce(score, axis=None) >= 0 and np.maximum.reduce(score, axis=None) <= 1)
-
-
-def _check_unit(name: str, score: Array) -> None:
-    if _in_unit(score):
+    size, least, most = score.itemsize, np.minimum.reduce, np.maximum.reduce
+    if most(score.view(_UNSIGNED[size]), axis=None, initial=0) <= _BITS_OF_ONE[size]:
         return
+    if least(score, axis=None) >= 0 and most(score, axis=None) <= 1:
+        return
+    score, hint = score if whole is None else whole, ""
     if not (finite := np.isfinite(score)).all():
-        _refuse(name, "be finite", score, ~finite)
-    low, high, hint = float(score.min()), float(score.max()), ""
+        _refuse(name, "be finite and have no missing values", score, ~finite)
+    low, high = least(score, axis=None), most(score, axis=None)
     if low >= -1e-3 and high <= 1.001:
         hint = "; if this is rounding, clip it first"
     elif low >= 0 and 2 < high <= 100:
@@ -242,138 +229,119 @@ def _check_unit(name: str, score: Array) -> None:
 
 
 def _check_rows(score: Array, tolerance: float) -> None:
+    def gaps(part: Array, dtype: Any = np.float64) -> Any:
+        return np.abs(np.einsum("ij->i", part, dtype=dtype) - 1)
+
     columns, quick = score.shape[1], np.float64 if score.itemsize == 8 else np.float32
-    # A sum in float32 is off by at most half an epsilon per term; blocks it cannot clear are summed in float64.
+    # A sum in float32 is off by at most half an epsilon per term: what it cannot clear is summed in float64.
     margin = tolerance - columns * float(np.finfo(quick).eps) / 2
     step = max(1, _BLOCK // (columns * score.itemsize))
     for start in range(0, len(score), step):
         block = score[start : start + step]
-        if not _in_unit(block) or (
-            _gaps(block, quick).max() > margin and _gaps(block).max() > tolerance + 1e-12
-        ):
-            break
-    else:
-        return
-    _check_unit("y_prob", score)  # a score out of range, in whichever row, explains more than a sum does
-    gaps = _gaps(score)
-    row, hint = int(gaps.argmax()), "if they are logits or one sigmoid per class, apply softmax first"
-    if gaps[row] <= 0.05:
-        hint = "if they are rounded, divide each row by its sum; if they come from float32, pass float32"
-    total = f"{score[row].sum(dtype=np.float64):.9g}"
-    raise ValueError(
-        f"y_prob must have rows that sum to 1 within {tolerance:g}, got {total} at row {row}; {hint}"
-    )
+        _check_unit("y_prob", block, score)
+        if gaps(block, quick).max() > margin and gaps(block).max() > tolerance + 1e-12:
+            _check_unit("y_prob", score)  # a score out of range, in whichever row, explains more than a sum
+            row = int(gaps(score).argmax())
+            total = score[row].sum(dtype=np.float64)
+            hint = "if these are logits or one sigmoid per class, apply softmax first"
+            if abs(total - 1) <= 0.05:
+                hint = "if these are rounded, divide each row by its sum; if from float32, pass float32"
+            rule = f"have rows that sum to 1 within {tolerance:g}"
+            raise ValueError(f"y_prob must {rule}, got {total:.9g} at row {row}; {hint}")
 
 
-def _gaps(score: Array, dtype: Any = np.float64) -> Array:
-    return np.abs(np.einsum("ij->i", score, dtype=dtype) - 1)
-
-
-def _weights(values: Any, n: int) -> Array:
-    name, (array, _) = "sample_weight", _read("sample_weight", values)
-    _check_vector(name, values, array)
+def _weights(name: str, values: Any, n: int) -> Array:
+    array = _numbers(name, _read(name, values)[0])
     if len(array) != n:
         raise ValueError(f"{name} must be as long as y_true, got {len(array)} weights for {n} labels")
-    array = _numbers(name, array)
-    kind, most = (
-        (np.float64, 1e308 / n) if array.dtype.kind == "f" else (np.int64, 2.0**63 / n)
-    )  # sums stay finite
+    whole = array.dtype.kind != "f"
+    most = (2.0**63 if whole else 1e308) / n  # so that no sum of them overflows
     if not (np.minimum.reduce(array) >= 0 and np.maximum.reduce(array) < most):
-        _refuse(name, f"be finite, at least 0 and below {most:.3g}", array, ~((array >= 0) & (array < most)))
+        rule = f"be finite, not negative and below {most:.3g}"
+        _refuse(name, rule, array, ~((array >= 0) & (array < most)))
     if not array.any():
         raise ValueError(f"{name} must have a positive sum, got {n} weights of 0")
-    return array.astype(kind, copy=False)
+    return array.astype(np.int64 if whole else np.float64, copy=False)
 
 
-def _distinct(truth: Array) -> list[Any]:
-    """Return the labels present, sorted where they can be."""
+def _distinct(truth: Array) -> tuple[Any, ...]:
+    """Return the labels present, sorted."""
     if truth.dtype.kind == "O":
-        present = list(dict.fromkeys(truth.tolist()))
-        return sorted(present) if len({type(v) for v in present}) == 1 else present
+        try:
+            return tuple(sorted(set(truth.tolist())))
+        except TypeError as error:
+            raise TypeError(f"y_true must hold labels of one kind, got {_show(*set(truth))}") from error
     low, high = np.minimum.reduce(truth).item(), np.maximum.reduce(truth).item()
     if truth.dtype.kind != "f" and high - low <= 1:  # the common case, without a sort
-        return [low, high][: 1 + high - low]
-    return list(np.unique(truth).tolist())
+        return (low, high)[: 1 + high - low]
+    return tuple(np.unique(truth).tolist())
 
 
 def _classes(labels: Any) -> tuple[Any, ...]:
     if isinstance(labels, str | bytes) or not isinstance(labels, Iterable):
         raise TypeError(f"labels must be a sequence of classes, got {_show(labels)}")
-    values = np.fromiter(labels.tolist() if hasattr(labels, "tolist") else labels, object)
-    classes = tuple(_objects("labels", values, Hashable, "be classes").tolist())
+    array = np.fromiter(labels.tolist() if hasattr(labels, "tolist") else labels, object)
+    classes = tuple(_objects("labels", array, Hashable, "be classes").tolist())
     if len(set(classes)) < len(classes):
-        _refuse("labels", "be distinct", values, [v in classes[:i] for i, v in enumerate(classes)])
+        _refuse("labels", "be distinct", array, [v in classes[:i] for i, v in enumerate(classes)])
     return classes
 
 
-def _columns(truth: Array, columns: int, labels: Any, y_prob: Any) -> tuple[Any, ...]:
+def _columns(truth: Array, columns: int, given: tuple[Any, ...] | None, y_prob: Any) -> tuple[Any, ...]:
     """Return the class of each column."""
-    if labels is not None:
-        classes = _classes(labels)
-        if len(classes) != columns:
-            raise ValueError(
-                f"labels must name the {columns} columns of y_prob, got {len(classes)}: {_list(classes)}"
-            )
-        return classes
+    if given is not None:
+        if len(given) != columns:
+            raise ValueError(f"labels must name the {columns} columns of y_prob, got {_show(*given)}")
+        return given
     indices, whole = tuple(range(columns)), truth.dtype.kind in "iu"
     names = getattr(y_prob, "column_names", getattr(y_prob, "columns", None))
     names = indices if names is None else tuple(names)
     if whole and (names == indices or not any(isinstance(v, Real) for v in names)):
         return indices
     present = _distinct(truth)
+    # Names of which only some occur are not taken for indices: that would depend on the labels that happen to.
     named = names != indices and set(present) <= set(names)
-    if truth.dtype.kind == "b" and columns == 2 and not named:
+    if len(present) == columns or (whole and not named):
+        return names if named else indices if whole else present
+    if truth.dtype.kind == "b" and columns == 2:
         return (False, True)
-    if len(present) != columns and (named or not whole):
-        # Names of which only some occur are not taken for indices: the answer would depend on the labels present.
-        got = f"{len(present)} distinct labels ({_list(present)}) for {columns} columns"
-        raise ValueError(
-            f"y_true must hold each class, got {got}; pass labels= with the class of each column"
-        )
-    return _classes(names) if named else indices if whole else tuple(present)
+    rule = f"hold as many distinct labels as y_prob has columns ({columns})"
+    raise ValueError(f"y_true must {rule}, got {_show(*present)}{_ASK}")
 
 
-def _codes(truth: Array, classes: tuple[Any, ...], labels: Any) -> Array:
+def _codes(truth: Array, classes: tuple[Any, ...], hint: str) -> Array:
     """Return the column of each label."""
-    count = len(classes)
-    if truth.dtype.kind in "biu" and classes == tuple(range(count)):
-        if np.maximum.reduce(truth.view(_UNSIGNED[truth.itemsize])) < count:
-            return truth.astype(np.intp, copy=False)
-        if labels is None:
-            hint = "; pass labels= with the class of each column"
-            _refuse("y_true", f"hold columns 0 to {count - 1}", truth, (truth < 0) | (truth >= count), hint)
+    indices = truth.dtype.kind in "biu" and classes == tuple(range(len(classes)))
+    if indices and np.maximum.reduce(truth.view(_UNSIGNED[truth.itemsize])) < len(classes):
+        return truth.astype(np.intp, copy=False)
     table = {label: column for column, label in enumerate(classes)}
     codes = np.fromiter((table.get(v, -1) for v in truth.tolist()), np.intp, len(truth))
     if codes.min() < 0:
-        _refuse("y_true", f"hold only the labels {_list(classes)}", truth, codes < 0)
+        _refuse("y_true", f"hold only the labels {_show(*classes)}", truth, codes < 0, hint)
     return codes
 
 
-def _binary(truth: Array, labels: Any, pos_label: Any) -> tuple[Array, tuple[Any, Any]]:
-    """Return whether each label is the positive class, and the names of (negative, positive)."""
-    present = _distinct(truth)
-    classes = tuple(present) if labels is None else _classes(labels)
-    if labels is not None:
-        _codes(truth, classes, labels)
-    usual = next((pair for pair in ((0, 1), (-1, 1)) if set(classes) <= set(pair)), None)
-    if usual and truth.dtype.kind == "b":
-        usual = (False, True)
-    if pos_label is None:
-        if usual is None:
-            hint = "pass pos_label=" + (", or swap y_true and y_prob" if truth.dtype.kind == "f" else "")
-            raise ValueError(f"y_true must hold 0 and 1, -1 and 1 or booleans, got {_list(classes)}; {hint}")
-        pos_label = usual[1]
-    elif pos_label not in classes and (
-        labels is not None
-        or len(classes) > 1
-        or isinstance(pos_label, _NUMBER) != isinstance(classes[0], _NUMBER)
-    ):
-        raise ValueError(f"pos_label must be one of the labels {_list(classes)}, got {_show(pos_label)}")
-    others = [v for v in (usual if usual and pos_label in usual else classes) if v != pos_label]
-    negative = others[0] if len(others) == 1 else (tuple(others) or None)
-    if truth.dtype.kind == "O":
-        return np.array([v == pos_label for v in truth]), (negative, pos_label)
-    return truth == pos_label, (negative, pos_label)
+def _binary(truth: Array, given: tuple[Any, ...] | None, pos_label: Any) -> tuple[Array, tuple[Any, Any]]:
+    """Return whether each label is the positive class, and the classes (negative, positive)."""
+    classes = _distinct(truth) if given is None else given
+    if given is not None:
+        _codes(truth, given, "")
+    pairs = ((False, True),) if truth.dtype.kind == "b" else ((0, 1), (-1, 1))
+    usual = next((pair for pair in pairs if set(classes) <= set(pair)), ())
+    if pos_label is None and not usual:
+        hint = "pass pos_label=" + (", or swap y_true and y_prob" if truth.dtype.kind == "f" else "")
+        raise ValueError(f"y_true must hold 0 and 1, -1 and 1 or booleans, got {_show(*classes)}; {hint}")
+    positive = usual[1] if pos_label is None else pos_label
+    if positive in usual:
+        classes = usual
+    elif positive not in classes:
+        alike = isinstance(positive, _NUMBER if isinstance(classes[0], _NUMBER) else type(classes[0]))
+        if given is not None or len(classes) > 1 or not alike or _is_missing(positive):
+            raise ValueError(f"pos_label must be one of {_show(*classes)}, got {_show(positive)}")
+    others = tuple(v for v in classes if v != positive)
+    negative = others[0] if len(others) == 1 else others or None
+    code = np.array([v == positive for v in truth]) if truth.dtype.kind == "O" else truth == positive
+    return code, (negative, positive)
 
 
 def _is_missing(value: Any) -> bool:
@@ -385,21 +353,15 @@ def _is_missing(value: Any) -> bool:
 def _refuse(name: str, rule: str, array: Any, bad: Any, hint: str = "", error: Any = ValueError) -> NoReturn:
     """Raise for the first bad value."""
     where = [int(i) for i in np.unravel_index(int(np.argmax(bad)), array.shape)]
-    axes = ("row", "column") if name in ("y_true", "y_prob", "sample_weight") else ("position", "", "", "")
-    at = ", ".join(f"{axis} {i}".strip() for axis, i in zip(axes, where, strict=False))
-    raise error(f"{name} must {rule}, got {_show(array[tuple(where)])}{at and ' at ' + at}{hint}")
+    at = f" at position {', '.join(map(str, where))}" if where else ""
+    if name in _DATA:
+        at = f" at row {where[0]}" + "".join(f", column {i}" for i in where[1:])
+    raise error(f"{name} must {rule}, got {_show(array[tuple(where)])}{at}{hint}")
 
 
-def _show(value: Any) -> str:
-    if isinstance(value, np.generic):
-        value = value.item() if isinstance(value, str) else value
-    text = str(value) if isinstance(value, np.generic) else " ".join(repr(value).split())
-    return text if len(text) <= 80 else text[:77] + "..."
-
-
-def _list(values: Iterable[Any]) -> str:
-    values = list(values)
-    return ", ".join(map(_show, values[:6])) + (f", ... ({len(values)} in all)" if len(values) > 6 else "")
+def _show(*values: Any) -> str:
+    texts = [str(v) if isinstance(v, np.generic) else repr(v)[:80] for v in values[:20]]
+    return ", ".join(texts) + (f", ... ({len(values)} in all)" if len(values) > 20 else "")
 
 
 def _close(value: Any, options: Iterable[Any]) -> str:

@@ -85,7 +85,7 @@ def ece(
     >>> y_true = [0, 0, 1, 1, 0, 1]
     >>> y_prob = [0.1, 0.4, 0.35, 0.8, 0.45, 0.9]
     >>> round(calibrant.ece(y_true, y_prob, estimator="uniform:2"), 4)
-    0.1083
+    0.1
     """
     if unexpected:
         _check.reject_unexpected(ece, unexpected)

@@ -93,6 +93,9 @@ def convex(evidence: Evidence, edges: Array, *, swapped: bool = False) -> Bins:
     """
     centres = (edges[..., :-1] + edges[..., 1:]) / 2
     bins = spread(evidence, centres, swapped=swapped)
+    # A score on a centre leaves rounding, not mass, at the next one.
+    held = bins.w > 1e-12 * bins.w.sum(axis=-1, keepdims=True)
+    bins = Bins(*(np.where(held, part, 0.0) for part in (bins.w, bins.ws, bins.wy)))
     group = np.zeros(centres.shape, dtype=np.intp)
     np.cumsum(np.diff(centres, axis=-1) > 0, axis=-1, out=group[..., 1:])
     return bins.pooled(group, centres.shape[-1])
@@ -105,7 +108,8 @@ def spread(evidence: Evidence, nodes: Array, *, swapped: bool = False) -> Bins:
     Rows beyond the outermost nodes belong wholly to them.
     """
     # The exchanged shares jump at a node; a score on it counts as left of it.
-    m = evidence.moments(np.nextafter(nodes, 2.0) if swapped else nodes)
+    cuts = np.nextafter(nodes, 2.0) if swapped else nodes
+    m = evidence.moments(cuts, np.concatenate([nodes[..., :1], nodes], axis=-1))
     gap = np.diff(nodes, axis=-1)
     gap = np.where(gap > 0, gap, 1.0)
     inner = (slice(None),) * (m.w.ndim - 1) + (slice(1, -1),)

@@ -125,11 +125,8 @@ def delicate(sample, binning, mapping, n_bins, per_bin):
         if right - left < 1e-6 and any(left < score < right for score in scores):
             yield "close centres"
             break
-    if (
-        mapping == "published"
-        and len(centres) > 1
-        and any(abs(s - c) <= 4e-16 for s in scores for c in centres)
-    ):
+    at_centre = any(abs(score - centre) <= 4e-16 for score in scores for centre in centres)
+    if mapping == "published" and len(centres) > 1 and at_centre:
         yield "score at a centre"
 
 

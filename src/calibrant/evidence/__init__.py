@@ -40,8 +40,8 @@ class Evidence(Protocol):
         """Mass, score and outcome between the cuts."""
         ...
 
-    def moments(self, cuts: Array) -> Moments:
-        """All five sums between the cuts, measured from the nearest cut on the left."""
+    def moments(self, cuts: Array, origin: Array) -> Moments:
+        """All five sums between the cuts, scores measured from each group's origin."""
         ...
 
     def ranked(self, rank: Array) -> Array:

@@ -177,9 +177,9 @@ class Cells:
         """Sums over the groups between the cuts: group k holds cuts[k-1] <= s < cuts[k]."""
         return self.sums.bins.pooled(self._groups(cuts), cuts.shape[-1] + 1)
 
-    def moments(self, cuts: Array) -> Moments:
-        """All five sums over the same groups, scores measured from the nearest cut on the left."""
-        return self.sums.pooled(self._groups(cuts), np.concatenate([cuts[..., :1], cuts], axis=-1))
+    def moments(self, cuts: Array, origin: Array) -> Moments:
+        """All five sums over the same groups, scores measured from each group's origin."""
+        return self.sums.pooled(self._groups(cuts), origin)
 
     def ranked(self, rank: Array) -> Array:
         """Score at each rank from 0 to n - 1.

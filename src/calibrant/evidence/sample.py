@@ -79,9 +79,8 @@ class Sample:
         w, ws = self.tally(self._locators(cuts), cuts.shape[-1] + 1, None, powers=1)
         return Bins(w[..., 0] + w[..., 1], ws[..., 0] + ws[..., 1], w[..., 1])
 
-    def moments(self, cuts: Array) -> Moments:
-        """All five sums over the same groups, scores measured from the nearest cut on the left."""
-        origin = np.concatenate([cuts[..., :1], cuts], axis=-1)
+    def moments(self, cuts: Array, origin: Array) -> Moments:
+        """All five sums over the same groups, scores measured from each group's origin."""
         return self.tally_moments(self._locators(cuts), origin)
 
     def tally_moments(self, locators: list[Locate], origin: Array) -> Moments:
