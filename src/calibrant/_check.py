@@ -1,7 +1,6 @@
 """Every check of what a caller passes in, and every message about it.
 
-Data pass through `predictions` once and can be trusted afterwards. Valid arrays meet only cheap tests, block
-by block; the search for the value and position to report starts when one of those has failed.
+Valid arrays meet only cheap tests; the search for the value and position to report starts when one fails.
 """
 
 from __future__ import annotations
@@ -23,10 +22,10 @@ Array: TypeAlias = NDArray[Any]
 # How far a row may sum from 1, by bytes per score: what rounding costs a softmax, with room to spare.
 _TOLERANCE, _TOLERANCE_BFLOAT16 = {8: 1e-6, 4: 1e-4, 2: 2e-3}, 2e-2
 _BLOCK = 1 << 20  # bytes of a matrix looked at together: they stay in cache from one test to the next
-_UNSIGNED: dict[int, Any] = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
 _BITS_OF_ONE = {2: 0x3C00, 4: 0x3F800000, 8: 0x3FF0000000000000}
 _NUMBER = (Real, np.bool_, Decimal)
 _DATA = ("y_true", "y_prob", "sample_weight")
+_KEYWORDS = ["notion", "estimator", "norm", "sample_weight", "labels", "pos_label"]
 _ASK = "; pass labels= with the class of each column"
 
 
@@ -44,59 +43,49 @@ class Predictions:
 def predictions(
     y_true: Any, y_prob: Any, *, sample_weight: Any = None, labels: Any = None, pos_label: Any = None
 ) -> Predictions:
-    """Check labels, scores and weights, and find the column each label means.
-
-    >>> predictions(["no", "yes"], [0.2, 0.7], pos_label="yes").code
-    array([False,  True])
-    """
+    """Check labels, scores and weights, and find the column each label means."""
     (truth, _), (score, tolerance) = _read("y_true", y_true), _read("y_prob", y_prob)
     n, rows = len(truth), len(score)
     if n != rows:
-        hint = "; pass y_prob.T" if score.shape[1:] == (n,) else ""
-        raise ValueError(f"y_true and y_prob must be equally long, got {n} labels and {rows} rows{hint}")
+        raise ValueError(f"y_true and y_prob must be equally long, got {n} labels and {rows} rows of scores")
     if n == 0:
         raise ValueError("y_true and y_prob must not be empty, got 0 rows")
     score = _numbers("y_prob", score)
     score = score if score.dtype.kind == "f" else score.astype(np.float64)
-    if score.ndim == 1:
-        _check_unit("y_prob", score)
-    else:
-        _check_rows(score, tolerance or _TOLERANCE[score.itemsize])
+    _check_scores(score, tolerance or _TOLERANCE[score.itemsize])
     truth, given = _truth(truth), None if labels is None else _classes(labels)
     if score.ndim == 1:
         code, classes = _binary(truth, given, pos_label)
-        positive = 1
     else:
         classes = _columns(truth, score.shape[1], given, y_prob)
         code = _codes(truth, classes, _ASK if given is None else "")
-        if pos_label is not None and pos_label not in classes:
-            raise ValueError(f"pos_label must be one of {_show(*classes)}, got {_show(pos_label)}")
-        positive = 1 if pos_label is None else classes.index(pos_label)
+    if pos_label is not None and pos_label not in classes:
+        raise ValueError(f"pos_label must be one of {_show(*classes)}, got {_show(pos_label)}")
+    positive = classes.index(pos_label) if pos_label is not None else 1 if len(classes) == 2 else None
     weight = None if sample_weight is None else _weights("sample_weight", sample_weight, n)
     if weight is not None and not weight.all():
         keep = weight != 0
         score, code, weight = score[keep], code[keep], weight[keep]
-    known = pos_label is not None or len(classes) == 2
-    return Predictions(score, code, weight, classes, positive if known else None)
+    return Predictions(score, code, weight, classes, positive)
 
 
 def check_choice(name: str, value: Any, options: Iterable[Any]) -> None:
     """Raise unless `value` is one of the options."""
     options = list(options)
     if not any(value is option or (isinstance(value, str) and value == option) for option in options):
-        raise ValueError(
-            f"{name} must be one of {_show(*options)}, got {_show(value)}{_close(value, options)}"
-        )
+        hint = _close(value, options)
+        raise ValueError(f"{name} must be one of {_show(*options)}, got {_show(value)}{hint}")
 
 
 def reject_unexpected(function: str | Callable[..., Any], unexpected: dict[str, Any]) -> None:
     """Raise for keywords a function does not have; given the function itself, hint at its parameters."""
-    known = [] if isinstance(function, str) else list(inspect.signature(function).parameters)
-    called = f"{function if isinstance(function, str) else function.__name__}()"
-    for name in {"n_bins", "num_bins", "bins"} & set(unexpected):
-        option = "binning" if "binning" in known else "estimator"
-        family = "adaptive" if unexpected.get("strategy") == "quantile" else "uniform"
-        raise TypeError(f'{called} has no argument {name}; write {option}="{family}:{unexpected[name]}"')
+    known = list(inspect.signature(function).parameters) if callable(function) else _KEYWORDS
+    called = f"{getattr(function, '__name__', function)}()"
+    option = "binning" if "binning" in known else "estimator"
+    family = "adaptive" if unexpected.get("strategy") == "quantile" else "uniform"
+    for name, value in unexpected.items():
+        if name in ("n_bins", "num_bins", "bins") and option in known:
+            raise TypeError(f'{called} has no argument {name}; write {option}="{family}:{value}"')
     for name in unexpected:
         raise TypeError(f"{called} got an unexpected keyword argument {name!r}{_close(name, known)}")
 
@@ -132,35 +121,32 @@ def generator(rng: Any) -> np.random.Generator:
     if isinstance(rng, Integral) and not isinstance(rng, bool):
         rng = positive_int("rng", rng, 0)
     elif not (rng is None or isinstance(rng, np.random.Generator | np.random.SeedSequence)):
-        rule = "None, an integer seed, a SeedSequence or a Generator such as np.random.default_rng(seed)"
-        raise TypeError(f"rng must be {rule}, got {_show(rng)}")
+        raise TypeError(f"rng must be None, an integer seed, a SeedSequence or a Generator, got {_show(rng)}")
     return np.random.default_rng(rng)
 
 
 def _read(name: str, values: Any) -> tuple[Array, float | None]:
-    """Return a plain array, a copy only if need be, and the tolerance that goes with it if it was bfloat16."""
+    """Return a plain array, copied only if need be, and the tolerance of bfloat16 if it was that."""
     array, tolerance = values, None
-    if type(values) is not np.ndarray:
+    if type(values) is not np.ndarray or values.dtype.kind == "V":
         if isinstance(values, np.ndarray) and np.any(mask := getattr(values, "mask", False)):
             _refuse(name, "have no missing values", values, mask)
+        if str(getattr(values, "dtype", "")).endswith("bfloat16"):  # float32 holds it exactly
+            array = values.float() if hasattr(values, "float") else values.astype(np.float32)
+            tolerance = _TOLERANCE_BFLOAT16
         if hasattr(values, "detach") and hasattr(values, "cpu"):
-            array = values.detach().cpu()
-            if str(array.dtype) == "torch.bfloat16":  # unknown to numpy; float32 holds it exactly
-                array, tolerance = array.float(), _TOLERANCE_BFLOAT16
-            array = array.numpy()
+            array = array.detach().cpu().numpy()
         elif not hasattr(values, "__array__"):
-            convert = getattr(values, "to_numpy", None) or getattr(values, "__arrow_array__", None)
-            array = convert() if convert else values
+            convert = getattr(array, "to_numpy", None) or getattr(array, "__arrow_array__", None)
+            array = convert() if convert else array
         try:
             array = np.asarray(array)
         except (TypeError, ValueError) as error:
             raise type(error)(f"{name} could not be read as an array: {error}") from error
         if array.dtype.kind in "US" and isinstance(values, list | tuple):
             array = np.array(values, dtype=object)  # numbers and None beside text had become text
-    if array.dtype.name == "bfloat16":
-        array, tolerance = array.astype(np.float32), _TOLERANCE_BFLOAT16
     if array.ndim != 1 and name in _DATA and (name != "y_prob" or array.ndim != 2 or array.shape[1] < 2):
-        rule = "be one-dimensional or have a column per class" if name == "y_prob" else "be one-dimensional"
+        rule = "be one-dimensional" + " or have a column per class" * (name == "y_prob")
         got, hint = f"shape {array.shape}" if array.ndim else _show(values), ""
         if array.ndim and array.size == max(array.shape):
             hint = f"; pass {name}.ravel()" if hasattr(values, "ravel") else f"; pass np.ravel({name})"
@@ -171,7 +157,6 @@ def _read(name: str, values: Any) -> tuple[Array, float | None]:
 
 
 def _numbers(name: str, array: Array) -> Array:
-    """Return booleans, integers or floats of at most 64 bits."""
     if array.dtype.kind in "biuf":
         return array if array.itemsize <= 8 else array.astype(np.float64)
     array = _objects(name, array, _NUMBER, "hold real numbers")
@@ -187,11 +172,10 @@ def _truth(array: Array) -> Array:
         array = np.array(array.tolist())
     if array.dtype.kind != "f":
         return array
-    if not (np.isfinite(np.minimum.reduce(array)) and np.isfinite(np.maximum.reduce(array))):
-        _refuse("y_true", "be finite and have no missing values", array, ~np.isfinite(array))
-    with np.errstate(invalid="ignore"):  # a float too large for an integer differs from what comes back
-        whole = array.astype(np.int64)
-    return whole if np.array_equal(whole, array) else array
+    if not (finite := np.isfinite(array)).all():
+        _refuse("y_true", "be finite and have no missing values", array, ~finite)
+    whole = np.array_equal(array, np.rint(array)) and float(abs(array).max()) < 2**53
+    return array.astype(np.int64) if whole else array
 
 
 def _objects(name: str, array: Array, accepted: Any, rule: str) -> Array:
@@ -199,10 +183,11 @@ def _objects(name: str, array: Array, accepted: Any, rule: str) -> Array:
     if array.dtype.kind in "cmMV":
         raise TypeError(f"{name} must {rule}, got dtype {array.dtype}")
     array = array.astype(object, copy=False)
-    if any(missing := [_is_missing(v) for v in array.flat]):
+    kinds = set(map(type, array.flat))  # looking at each object is slow, and text has nothing missing
+    if kinds != {str} and any(missing := [_is_missing(v) for v in array.flat]):
         _refuse(name, "have no missing values", array, missing)
-    if any(foreign := [not isinstance(v, accepted) for v in array.flat]):
-        _refuse(name, rule, array, foreign, error=TypeError)
+    if not all(issubclass(kind, accepted) for kind in kinds):
+        _refuse(name, rule, array, [not isinstance(v, accepted) for v in array.flat], error=TypeError)
     return array
 
 
@@ -210,44 +195,34 @@ def _check_unit(name: str, score: Array, whole: Array | None = None) -> None:
     """Raise unless every score is in [0, 1]; positions refer to the whole if this is a block of it."""
     # As unsigned integers, the floats from 0 to 1 come before all others: one pass finds NaN, infinities and
     # scores below 0 or above 1. Only -0.0 is out of order, and needs the second look.
-    size, least, most = score.itemsize, np.minimum.reduce, np.maximum.reduce
-    if most(score.view(_UNSIGNED[size]), axis=None, initial=0) <= _BITS_OF_ONE[size]:
-        return
-    if least(score, axis=None) >= 0 and most(score, axis=None) <= 1:
+    bits = np.maximum.reduce(score.view(f"u{score.itemsize}"), axis=None, initial=0)
+    if bits <= _BITS_OF_ONE[score.itemsize] or (score.min() >= 0 and score.max() <= 1):
         return
     score, hint = score if whole is None else whole, ""
     if not (finite := np.isfinite(score)).all():
         _refuse(name, "be finite and have no missing values", score, ~finite)
-    low, high = least(score, axis=None), most(score, axis=None)
-    if low >= -1e-3 and high <= 1.001:
-        hint = "; if this is rounding, clip it first"
-    elif low >= 0 and 2 < high <= 100:
+    if score.min() >= 0 and 2 < score.max() <= 100:
         hint = "; these look like percentages: divide by 100 first"
-    elif low < 0 or high > 100:
+    elif score.min() < -1e-3 or score.max() > 100:
         hint = f"; these look like logits: apply {'softmax' if score.ndim == 2 else 'sigmoid'} first"
     _refuse(name, "lie in [0, 1]", score, (score < 0) | (score > 1), hint)
 
 
-def _check_rows(score: Array, tolerance: float) -> None:
-    def gaps(part: Array, dtype: Any = np.float64) -> Any:
-        return np.abs(np.einsum("ij->i", part, dtype=dtype) - 1)
-
-    columns, quick = score.shape[1], np.float64 if score.itemsize == 8 else np.float32
-    # A sum in float32 is off by at most half an epsilon per term: what it cannot clear is summed in float64.
-    margin = tolerance - columns * float(np.finfo(quick).eps) / 2
-    step = max(1, _BLOCK // (columns * score.itemsize))
+def _check_scores(score: Array, tolerance: float) -> None:
+    if score.ndim == 1:
+        return _check_unit("y_prob", score)
+    total, step = np.empty(len(score)), max(1, _BLOCK // (score.shape[1] * score.itemsize))
     for start in range(0, len(score), step):
         block = score[start : start + step]
         _check_unit("y_prob", block, score)
-        if gaps(block, quick).max() > margin and gaps(block).max() > tolerance + 1e-12:
-            _check_unit("y_prob", score)  # a score out of range, in whichever row, explains more than a sum
-            row = int(gaps(score).argmax())
-            total = score[row].sum(dtype=np.float64)
-            hint = "if these are logits or one sigmoid per class, apply softmax first"
-            if abs(total - 1) <= 0.05:
-                hint = "if these are rounded, divide each row by its sum; if from float32, pass float32"
-            rule = f"have rows that sum to 1 within {tolerance:g}"
-            raise ValueError(f"y_prob must {rule}, got {total:.9g} at row {row}; {hint}")
+        np.einsum("ij->i", block, out=total[start : start + step], dtype=np.float64)
+    row = int(np.argmax(np.abs(total - 1)))
+    worst, hint = float(total[row]), "; if these are logits or one sigmoid per class, apply softmax first"
+    if abs(worst - 1) <= tolerance + 1e-12:
+        return None
+    if abs(worst - 1) <= 0.05:
+        hint = "; if these are rounded, divide each row by its sum; if they come from float32, pass float32"
+    raise ValueError(f"y_prob rows must sum to 1 within {tolerance:g}, got {worst:.9g} at row {row}{hint}")
 
 
 def _weights(name: str, values: Any, n: int) -> Array:
@@ -256,21 +231,21 @@ def _weights(name: str, values: Any, n: int) -> Array:
         raise ValueError(f"{name} must be as long as y_true, got {len(array)} weights for {n} labels")
     whole = array.dtype.kind != "f"
     most = (2.0**63 if whole else 1e308) / n  # so that no sum of them overflows
-    if not (np.minimum.reduce(array) >= 0 and np.maximum.reduce(array) < most):
-        rule = f"be finite, not negative and below {most:.3g}"
-        _refuse(name, rule, array, ~((array >= 0) & (array < most)))
+    if not (array.min() >= 0 and array.max() < most):
+        _refuse(name, f"be finite, at least 0 and below {most:.3g}", array, ~((array >= 0) & (array < most)))
     if not array.any():
         raise ValueError(f"{name} must have a positive sum, got {n} weights of 0")
     return array.astype(np.int64 if whole else np.float64, copy=False)
 
 
 def _distinct(truth: Array) -> tuple[Any, ...]:
-    """Return the labels present, sorted."""
     if truth.dtype.kind == "O":
         try:
             return tuple(sorted(set(truth.tolist())))
         except TypeError as error:
-            raise TypeError(f"y_true must hold labels of one kind, got {_show(*set(truth))}") from error
+            raise TypeError(
+                f"y_true must hold labels of one kind, got {_show(*dict.fromkeys(truth))}"
+            ) from error
     low, high = np.minimum.reduce(truth).item(), np.maximum.reduce(truth).item()
     if truth.dtype.kind != "f" and high - low <= 1:  # the common case, without a sort
         return (low, high)[: 1 + high - low]
@@ -289,30 +264,24 @@ def _classes(labels: Any) -> tuple[Any, ...]:
 
 def _columns(truth: Array, columns: int, given: tuple[Any, ...] | None, y_prob: Any) -> tuple[Any, ...]:
     """Return the class of each column."""
-    if given is not None:
-        if len(given) != columns:
-            raise ValueError(f"labels must name the {columns} columns of y_prob, got {_show(*given)}")
-        return given
-    indices, whole = tuple(range(columns)), truth.dtype.kind in "iu"
+    if given is not None and len(given) != columns:
+        raise ValueError(f"labels must name {columns} columns of y_prob, got {len(given)}: {_show(*given)}")
+    indices, whole = tuple(range(columns)), truth.dtype.kind in ("biu" if columns == 2 else "iu")
     names = getattr(y_prob, "column_names", getattr(y_prob, "columns", None))
     names = indices if names is None else tuple(names)
-    if whole and (names == indices or not any(isinstance(v, Real) for v in names)):
-        return indices
+    if given or (whole and (names == indices or not any(isinstance(v, Real) for v in names))):
+        return given or indices
     present = _distinct(truth)
-    # Names of which only some occur are not taken for indices: that would depend on the labels that happen to.
+    # Names of which only some occur are not taken for indices: that would depend on what happens to occur.
     named = names != indices and set(present) <= set(names)
     if len(present) == columns or (whole and not named):
         return names if named else indices if whole else present
-    if truth.dtype.kind == "b" and columns == 2:
-        return (False, True)
-    rule = f"hold as many distinct labels as y_prob has columns ({columns})"
-    raise ValueError(f"y_true must {rule}, got {_show(*present)}{_ASK}")
+    raise ValueError(f"y_true must hold {columns} labels, one per column, got {_show(*present)}{_ASK}")
 
 
 def _codes(truth: Array, classes: tuple[Any, ...], hint: str) -> Array:
-    """Return the column of each label."""
     indices = truth.dtype.kind in "biu" and classes == tuple(range(len(classes)))
-    if indices and np.maximum.reduce(truth.view(_UNSIGNED[truth.itemsize])) < len(classes):
+    if indices and np.maximum.reduce(truth.view(f"u{truth.itemsize}")) < len(classes):
         return truth.astype(np.intp, copy=False)
     table = {label: column for column, label in enumerate(classes)}
     codes = np.fromiter((table.get(v, -1) for v in truth.tolist()), np.intp, len(truth))
@@ -326,21 +295,19 @@ def _binary(truth: Array, given: tuple[Any, ...] | None, pos_label: Any) -> tupl
     classes = _distinct(truth) if given is None else given
     if given is not None:
         _codes(truth, given, "")
-    pairs = ((False, True),) if truth.dtype.kind == "b" else ((0, 1), (-1, 1))
-    usual = next((pair for pair in pairs if set(classes) <= set(pair)), ())
+    pairs = [(False, True)] if truth.dtype.kind == "b" else [(0, 1), (-1, 1)]
+    usual: tuple[Any, ...] = next((pair for pair in pairs if set(classes) <= set(pair)), ())
     if pos_label is None and not usual:
         hint = "pass pos_label=" + (", or swap y_true and y_prob" if truth.dtype.kind == "f" else "")
         raise ValueError(f"y_true must hold 0 and 1, -1 and 1 or booleans, got {_show(*classes)}; {hint}")
     positive = usual[1] if pos_label is None else pos_label
-    if positive in usual:
-        classes = usual
-    elif positive not in classes:
+    if positive not in usual and positive not in classes:
         alike = isinstance(positive, _NUMBER if isinstance(classes[0], _NUMBER) else type(classes[0]))
         if given is not None or len(classes) > 1 or not alike or _is_missing(positive):
             raise ValueError(f"pos_label must be one of {_show(*classes)}, got {_show(positive)}")
-    others = tuple(v for v in classes if v != positive)
+    others = tuple(v for v in (usual if positive in usual else classes) if v != positive)
     negative = others[0] if len(others) == 1 else others or None
-    code = np.array([v == positive for v in truth]) if truth.dtype.kind == "O" else truth == positive
+    code = np.array([v == positive for v in truth.tolist()]) if truth.dtype.kind == "O" else truth == positive
     return code, (negative, positive)
 
 
@@ -351,11 +318,9 @@ def _is_missing(value: Any) -> bool:
 
 
 def _refuse(name: str, rule: str, array: Any, bad: Any, hint: str = "", error: Any = ValueError) -> NoReturn:
-    """Raise for the first bad value."""
     where = [int(i) for i in np.unravel_index(int(np.argmax(bad)), array.shape)]
-    at = f" at position {', '.join(map(str, where))}" if where else ""
-    if name in _DATA:
-        at = f" at row {where[0]}" + "".join(f", column {i}" for i in where[1:])
+    axes = (" at row " if name in _DATA else " at position ", ", column ", ", ", ", ")
+    at = "".join(f"{axis}{i}" for axis, i in zip(axes, where, strict=False))
     raise error(f"{name} must {rule}, got {_show(array[tuple(where)])}{at}{hint}")
 
 
@@ -365,6 +330,5 @@ def _show(*values: Any) -> str:
 
 
 def _close(value: Any, options: Iterable[Any]) -> str:
-    texts = [option for option in options if isinstance(option, str)]
-    found = difflib.get_close_matches(value, texts, n=1) if isinstance(value, str) else []
+    found = difflib.get_close_matches(value, map(str, options), n=1) if isinstance(value, str) else []
     return f"; did you mean {found[0]!r}?" if found else ""

@@ -91,12 +91,17 @@ def named(notion: str) -> Notion:
     return Notion(notion)
 
 
+def _complement(score: Array) -> Array:
+    """1 - p, in double precision whatever p has."""
+    return 1 - score.astype(np.float64, copy=False)
+
+
 def _confidence(data: Predictions) -> Problem:
     score, code = data.score, data.code
     if score.ndim == 1:
         # The columns are [1 - p, p]; a tie is the first column's.
         positive = score > 0.5
-        return Problem(np.where(positive, score, 1 - score), positive == code, (0.5, 1.0))
+        return Problem(np.where(positive, score, _complement(score)), positive == code, (0.5, 1.0))
     best = score.argmax(axis=1)
     top = np.take_along_axis(score, best[:, None], axis=1)[:, 0]
     return Problem(top, best == code, (1 / score.shape[1], 1.0))
@@ -105,7 +110,7 @@ def _confidence(data: Predictions) -> Problem:
 def _classwise(data: Predictions) -> Iterator[Problem]:
     score, code = data.score, data.code
     if score.ndim == 1:
-        yield Problem(np.stack([1 - score, score]), np.stack([~code, code]), (0.0, 1.0))
+        yield Problem(np.stack([_complement(score), score]), np.stack([~code, code]), (0.0, 1.0))
         return
     n, classes = score.shape
     step = max(1, BLOCK // n)

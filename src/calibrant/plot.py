@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Union
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,26 +19,20 @@ if TYPE_CHECKING:
 
     from calibrant.results import ReliabilityCurve, ReliabilityDiagram
 
-Result = Union["ReliabilityCurve", "ReliabilityDiagram"]
 CURVE, BINS, GREY = "#12376b", "#c4661f", "0.45"
+PANEL = "_calibrant_histogram"  # the attribute of a main panel that holds the one underneath
 CALIBRATED = "calibrated"  # the label of the reference line, by which a second call finds it
 LIMITS = (-0.03, 1.03)  # room around [0, 1], so that markers at 0 and 1 are whole
 DWARFED = 25.0  # a largest cell this many times the median one asks for a log axis
 NARROW = 1.4  # inches; a panel below has fewer ticks and finer lines
 FEW = 3.0  # observations in a bandwidth, about ten under the kernel; a curve resting on fewer is thin
 CORNERS = ("upper left", "lower right")  # those the diagonal leaves free
-KEY: dict[str, Any] = {"fontsize": "small", "title_fontsize": "small", "labelspacing": 0.3, "frameon": False}
+KEY: dict[str, Any] = {"fontsize": "small", "title_fontsize": "small", "frameon": False, "alignment": "left"}
+KEY |= {"labelspacing": 0.3, "handlelength": 1.6, "columnspacing": 1.0}
 
 
-def diagram(
-    result: ReliabilityDiagram,
-    ax: Axes | None = None,
-    *,
-    histogram: bool = True,
-    legend: bool = True,
-    color: str = BINS,
-    label: str | None = None,
-) -> Axes:
+def diagram(result: ReliabilityDiagram, ax: Axes | None = None, *, histogram: bool = True,
+            legend: bool = True, color: str = BINS, label: str | None = None) -> Axes:  # fmt: skip
     """Draw a reliability diagram: a marker and a bar for each bin with mass, the area growing with its count.
 
     Parameters
@@ -52,10 +46,8 @@ def diagram(
     legend : bool
         Whether to write the error, the sample size and a legend into the emptier corner, or above the panel
         when data lie in both.
-    color : str
-        Colour of the markers, bars and histogram.
-    label : str, optional
-        Name in the legend, for several results on one Axes.
+    color, label : str, optional
+        Colour of all marks, and a name in the legend, for several results on one Axes.
 
     Returns
     -------
@@ -65,15 +57,8 @@ def diagram(
     return _draw(result, ax, histogram, legend, color, label)
 
 
-def curve(
-    result: ReliabilityCurve,
-    ax: Axes | None = None,
-    *,
-    histogram: bool = True,
-    legend: bool = True,
-    color: str = CURVE,
-    label: str | None = None,
-) -> Axes:
+def curve(result: ReliabilityCurve, ax: Axes | None = None, *, histogram: bool = True,
+          legend: bool = True, color: str = CURVE, label: str | None = None) -> Axes:  # fmt: skip
     """Draw a reliability curve and its band where there are data, thin where these are few.
 
     The parameters and the Axes returned are those of `diagram`.
@@ -95,8 +80,7 @@ def local_error(result: ReliabilityCurve, ax: Axes | None = None) -> Axes:
     entry, facts = _words(result)
     ax.axhline(0, color=GREY, linestyle="--", linewidth=1, zorder=1, label=CALIBRATED)
     _line(ax, result, result.lce, result.score, CURVE, entry)
-    reach = np.abs(_drawn(ax)[:, 1])
-    top = 1.1 * float(np.max(reach, initial=0.02, where=np.isfinite(reach)))
+    top = 1.1 * float(np.nanmax(np.abs(_drawn(ax)[:, 1]), initial=0.02))
     ax.set(xlim=LIMITS, ylim=(-top, top), xlabel=_axis_labels(result)[0])
     ax.set_ylabel("accuracy\nminus confidence" if result.notion == "confidence" else "frequency\nminus score")
     _shade(ax, result)
@@ -107,7 +91,7 @@ def local_error(result: ReliabilityCurve, ax: Axes | None = None) -> Axes:
 
 
 def small_multiples(
-    results: Mapping[Any, Result], axes: Any = None, *, histogram: bool = True
+    results: Mapping[Any, ReliabilityCurve | ReliabilityDiagram], axes: Any = None, *, histogram: bool = True
 ) -> NDArray[np.object_]:
     """Draw one square panel per class, all on the same axes, with the error of the class in a corner.
 
@@ -126,25 +110,21 @@ def small_multiples(
     array of Axes
         The main panels, in the order of `results`.
     """
-    count, room = len(results), len(results) if axes is None else np.size(axes)
-    if not 0 < count <= room:
-        raise ValueError(
-            f"results must hold at least one result and at most one per Axes, got {count} for {room}"
-        )
+    count, peers = len(results), list(results.values())
+    if not 0 < count <= (count if axes is None else np.size(axes)):
+        raise ValueError(f"axes must hold one Axes per result, and results at least one, got {count} results")
     grid = np.asarray(_new(1.2, count) if axes is None else axes, dtype=object)
     panels, columns = grid.ravel(), grid.shape[-1] if grid.ndim else 1
-    log = any(_dwarfs(result) for result in results.values())
     for i, (name, result) in enumerate(results.items()):
         ax = _draw(result, panels[i], False, False, BINS if hasattr(result, "edges") else CURVE, None)
-        left, lowest = i % columns == 0, _histogram(ax, result, GREY, log, strip=True) if histogram else ax
+        left, lowest = i % columns == 0, _histogram(ax, result, GREY, peers, True) if histogram else ax
         score, frequency = (text.split()[0] for text in _axis_labels(result))
         ax.set(xlabel="", ylabel=frequency if left else "")
         ax.tick_params(labelleft=left)
         ax.set_title(_plain(name, int(12 * _inches(ax))), size="medium")
+        lowest.yaxis.label.set_visible(left)
         lowest.set_xlabel(score if i // columns == (count - 1) // columns else "")
         lowest.tick_params(labelbottom=i + columns >= count)
-        if log and left and histogram:
-            lowest.set_ylabel("log", size="small", rotation=0, ha="right", va="center")
         error = _words(result)[1][0].removeprefix("ECE " if _inches(ax) < 1 else "")
         note = ax.text(0.05, 0.95, error, transform=ax.transAxes, va="top", size="small")
         if _corner(ax, note, CORNERS)[0] == "lower right":
@@ -166,19 +146,18 @@ def _new(ratio: float, n: int = 1) -> Any:
     width = plt.rcParams["figure.figsize"][0] if n > 1 else min(plt.rcParams["figure.figsize"])
     rows = math.ceil(n / max(1, int(width / 1.1)))
     columns = math.ceil(n / rows)
-    size = (width, ratio * width / columns * rows + (0.35 * rows + 0.7 if n > 1 else 0))
+    size = (width, rows * (ratio * (width - 0.5) / columns + 0.3) + 0.6 if n > 1 else ratio * width)
     axes = plt.subplots(rows, columns, figsize=size, layout="constrained", squeeze=False)[1]
     return axes if n > 1 else axes[0, 0]
 
 
-def _draw(result: Any, ax: Any, histogram: bool, legend: bool, color: str, label: str | None) -> Any:
-    """Set up the unit square (equal aspect, the diagonal once, what is measured) and draw the result on it."""
+def _draw(result: Any, ax: Axes | None, histogram: bool, legend: bool, color: str, label: Any) -> Axes:
+    """Draw a result on the unit square: equal aspect, the diagonal once, axes that say what is measured."""
     ax = _new(1.12) if ax is None else ax
     from matplotlib.ticker import MaxNLocator
 
     (score, frequency), (entry, facts) = _axis_labels(result), _words(result, label)
     ax.set(xlim=LIMITS, ylim=LIMITS, aspect="equal", ylabel=frequency)
-    (_panel(ax) or ax).set_xlabel(score)
     ax.apply_aspect()
     for axis in (ax.xaxis, ax.yaxis):
         axis.set_major_locator(MaxNLocator(3 if _inches(ax) < NARROW else 6, steps=[1, 2, 5, 10]))
@@ -189,8 +168,8 @@ def _draw(result: Any, ax: Any, histogram: bool, legend: bool, color: str, label
         _bins(ax, result, color, entry)
     else:
         _line(ax, result, result.probability, 0.0, color, entry)
-    if histogram:
-        _histogram(ax, result, color, _dwarfs(result))
+    lowest = _histogram(ax, result, color) if histogram else getattr(ax, PANEL, ax)
+    lowest.set_xlabel(score)
     if legend:
         _legend(ax, facts, CORNERS)
     return ax
@@ -206,57 +185,48 @@ def _bins(ax: Any, result: ReliabilityDiagram, color: str, label: str) -> None:
     marks.set(edgecolor=ax.get_facecolor(), linewidth=0.4)
 
 
-def _line(ax: Any, result: ReliabilityCurve, middle: Any, base: Any, color: str, label: str) -> None:
+def _line(ax: Any, result: Any, middle: Any, base: Any, color: str, label: str) -> None:
     few, width = result.n * result.bandwidth * result.density < FEW, 1.1 if _inches(ax) < NARROW else 1.6
-    banded = result.low is not None and result.high is not None
-    for part, strength, name in ((~few, 1.0, label), (few, 0.4, None)):
-        if result.low is not None and result.high is not None:
+    for part, faint, name in ((~few, 1.0, label), (few, 0.3, None)):
+        style = {"color": color, "alpha": faint, "linewidth": width * faint, "zorder": 2.5 * faint}
+        if result.low is not None:
             low, high = result.low - base, result.high - base
-            band = {
-                "where": part & np.isfinite(middle + low + high),
-                "color": color,
-                "alpha": 0.22 * strength,
-            }
-            ax.fill_between(result.score, low, high, linewidth=0, zorder=2, label=name, **band)
-        line = {"color": color, "linewidth": width * strength, "label": None if banded else name}
-        ax.plot(result.score, np.where(part, middle, np.nan), zorder=2.5, **line)
+            held, tint = part & np.isfinite(middle + low + high), {"alpha": 0.22 * faint, "linewidth": 0}
+            ax.fill_between(result.score, low, high, held, color=color, zorder=2, label=name, **tint)
+            name = None
+        ax.plot(result.score, np.where(part, middle, np.nan), label=name, **style)
 
 
-def _shade(ax: Any, result: Result) -> float:
+def _shade(ax: Any, result: Any) -> float:
     """Shade the scores that cannot occur (confidences below 1/C) and return the first that can."""
     if (start := float(result.support[0])) > 0:
         ax.axvspan(LIMITS[0], start, color="0.5", alpha=0.1, linewidth=0, zorder=0)
     return start
 
 
-def _panel(ax: Any) -> Any:
-    return next((other for other in ax.figure.axes if other.get_label() == f"histogram {id(ax)}"), None)
-
-
-def _dwarfs(result: Result) -> bool:
-    held = [count for count in result.histogram[1] if count > 0]
-    return bool(held) and max(held) > DWARFED * float(np.median(held))
-
-
-def _histogram(ax: Any, result: Result, color: str, log: bool, strip: bool = False) -> Any:
-    """Draw the counts of the scores under the main panel, on the same x axis."""
+def _histogram(ax: Any, result: Any, color: str, peers: Sequence[Any] = (), strip: bool = False) -> Any:
+    """Draw the counts of the scores underneath on the same x axis; a log scale if some peer needs one."""
     from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
     from mpl_toolkits.axes_grid1 import make_axes_locatable
 
-    panel, current, (edges, counts) = _panel(ax), ax.figure.gca(), result.histogram
+    panel, (edges, counts) = getattr(ax, PANEL, None), result.histogram
     if first := panel is None:
-        place = {"size": "18%" if strip else "20%", "pad": 0.05, "label": f"histogram {id(ax)}"}
-        panel = make_axes_locatable(ax).append_axes("bottom", sharex=ax, **place)
+        current, size = ax.figure.gca(), "18%" if strip else "20%"
+        panel = make_axes_locatable(ax).append_axes("bottom", size=size, pad=0.05, sharex=ax)
+        setattr(ax, PANEL, panel)
         if ax.get_subplotspec() is not None:  # so that layout engines leave room for its labels
             panel.set_subplotspec(ax.get_subplotspec())
-        panel.set_xlabel(ax.get_xlabel())
-        ax.set_xlabel("")
         ax.tick_params(labelbottom=False)
         ax.figure.sca(current)
         _shade(panel, result)
     panel.stairs(counts, edges, fill=first, color=color, alpha=0.6 if first else 1.0)
-    panel.set(yscale="log" if log else "linear", ylabel="" if strip else "log count" if log else "count")
-    panel.set_ylim(0.6 * min(counts[counts > 0]) if log else 0, max(counts) * (2.0 if log else 1.15))
+    cells = [peer.histogram[1][peer.histogram[1] > 0] for peer in (result, *peers)]
+    log = any(held.size and held.max() > DWARFED * np.median(held) for held in cells)
+    panel.set_yscale("log" if log else "linear")
+    panel.set_ylim(0.6 * cells[0].min() if log else 0, max(counts) * (2.0 if log else 1.15))
+    panel.set_ylabel(("log count" if log else "count") if not strip else "log" if log else "")
+    if strip:
+        panel.yaxis.label.set(size="small", rotation=0, ha="right", va="center")
     ticks = LogLocator(numticks=3) if log else MaxNLocator(2)
     panel.yaxis.set_major_locator(NullLocator() if strip else ticks)
     panel.yaxis.set_minor_locator(NullLocator())
@@ -266,13 +236,10 @@ def _histogram(ax: Any, result: Result, color: str, log: bool, strip: bool = Fal
 
 def _legend(ax: Any, facts: Sequence[str], corners: Sequence[str]) -> None:
     """Write into the emptiest corner or, where that would cover data, above the panel."""
-    key = {**KEY, "alignment": "left", "handlelength": 1.6, "columnspacing": 1.0}
-    legend = ax.legend(*_handles(ax), title="\n".join(facts), **key)
-    corner, covered = _corner(ax, legend, corners)
-    legend.set_loc(corner)
-    if covered:
-        above = {"loc": "lower right", "bbox_to_anchor": (1, 1), "ncols": 2, "title": ", ".join(facts)}
-        ax.legend(*_handles(ax), **above, **key)
+    handles = _handles(ax)
+    corner, covered = _corner(ax, ax.legend(*handles, title="\n".join(facts), **KEY), corners)
+    above = {"loc": "lower center", "bbox_to_anchor": (0.5, 1), "ncols": 2, "title": ", ".join(facts)}
+    ax.legend(*handles, **(above if covered else {"loc": corner, "title": "\n".join(facts)}), **KEY)
 
 
 def _handles(ax: Any) -> tuple[list[Any], list[str]]:
@@ -282,15 +249,13 @@ def _handles(ax: Any) -> tuple[list[Any], list[str]]:
 
     handles, labels = ax.get_legend_handles_labels()
     for i, handle in enumerate(handles):
-        if isinstance(handle, PathCollection):
-            bar, dot = (
-                Line2D([], [], marker=marker, ms=size, ls="none") for marker, size in (("|", 11), ("o", 5))
-            )
-            handles[i] = (bar, dot)
-        elif isinstance(handle, PolyCollection):
-            handles[i] = (handle, Line2D([], [], linewidth=1.6))
-        for part in handles[i] if isinstance(handles[i], tuple) else ():
-            part.set_color(handle.get_facecolor()[0][:3]) if isinstance(part, Line2D) else None
+        dots, band = isinstance(handle, PathCollection), isinstance(handle, PolyCollection)
+        style = {"color": handle.get_facecolor()[0, :3]} if dots or band else {}
+        if dots:
+            shapes = ({"marker": "|", "ms": 11}, {"marker": "o", "ms": 5})
+            handles[i] = tuple(Line2D([], [], ls="none", **shape, **style) for shape in shapes)
+        elif band:
+            handles[i] = (handle, Line2D([], [], lw=1.6, **style))
     return handles, labels
 
 
@@ -307,22 +272,20 @@ def _corner(ax: Any, text: Any, corners: Sequence[str]) -> tuple[str, int]:
     ax.apply_aspect(locator(ax, None) if locator else None)
     width, height = 1.1 * text.get_window_extent().size / ax.get_window_extent().size
     x, y = (ax.transScale + ax.transLimits).transform(_drawn(ax)).T
-    covered = {}
-    for corner in corners:
-        beside = x < width if "left" in corner else x > 1 - width
-        covered[corner] = int(np.sum(beside & (y > 1 - height if "upper" in corner else y < height)))
-    best = min(corners, key=covered.__getitem__)
+    sides = {"left": x < width, "right": x > 1 - width, "lower": y < height, "upper": y > 1 - height}
+    covered = {c: int(np.sum(np.all([sides[side] for side in c.split()], axis=0))) for c in corners}
+    best = min(covered, key=covered.__getitem__)
     return best, covered[best]
 
 
-def _axis_labels(result: Result) -> tuple[str, str]:
+def _axis_labels(result: Any) -> tuple[str, str]:
     if result.notion == "confidence":
         return "confidence", "accuracy"
     name = "" if result.label is None else f" of class {_plain(result.label)}"
     return f"score{name}", "frequency of the class"
 
 
-def _words(result: Result, label: str | None = None) -> tuple[str, list[str]]:
+def _words(result: Any, label: str | None = None) -> tuple[str, list[str]]:
     """The entry in the legend, and the lines above it; a named result has its error in the entry."""
     error = f"ECE {result.error:.3f}" if result.error >= 0.001 else "ECE < 0.001"
     size, percent = f"n = {result.n:,.0f}", _plain(f"{100 * result.level:g} %")

@@ -14,7 +14,7 @@ from functools import cached_property, lru_cache
 
 import numpy as np
 
-from calibrant.evidence.moments import Array, Bins, Moments
+from calibrant.evidence.moments import Array, Bins, Moments, unbiased
 from calibrant.evidence.sample import SLACK, Sample
 
 # Distances to the wall below this share one cell; 1 - 2^-50 is a few steps of float64 below 1.
@@ -207,7 +207,7 @@ class Cells:
         """Variance of the scores with n - 1 in the denominator; 0 for a single row."""
         centre = np.sum(self.sums.bins.ws, axis=-1, keepdims=True) / self.sums.w.sum(-1, keepdims=True)
         square = self.sums.about(centre).wss.sum(axis=-1) / self.sums.w.sum(axis=-1)
-        return np.asarray(square * self.n / np.maximum(self.n - 1, 1))
+        return unbiased(square, self.n)
 
     def rows(self) -> Iterator[tuple[Array, Array, Array]]:
         """Scores, outcomes and weights that stand for each batch entry: two rows a cell."""

@@ -31,6 +31,11 @@ def pool(values: Array, group: Array, size: int) -> Array:
     return np.bincount(index.ravel(), weights=weight, minlength=rows * size).reshape(*batch, size)
 
 
+def unbiased(variance: Array, n: Array) -> Array:
+    """Variance with n - 1 in place of n; that of a single row stays 0."""
+    return np.asarray(variance * n / np.where(n > 1 + 1e-12, n - 1, 1.0))
+
+
 @dataclass(frozen=True, eq=False)
 class Bins:
     """Mass, score and outcome summed over each bin; the last axis runs over the bins."""

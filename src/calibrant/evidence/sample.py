@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from calibrant.evidence.locate import TABLE_FROM, Locator
-from calibrant.evidence.moments import Array, Bins, Moments
+from calibrant.evidence.moments import Array, Bins, Moments, unbiased
 
 # Rows summed at a time: the temporaries stay in the cache.
 CHUNK = 1 << 16
@@ -118,7 +118,7 @@ class Sample:
             share = self.weight / total
             mean = (self.score * share).sum(axis=-1, keepdims=True)
             square = (np.square(self.score - mean) * share).sum(axis=-1)
-        return np.asarray(np.broadcast_to(square * self.n / np.maximum(self.n - 1, 1), self.batch))
+        return np.asarray(np.broadcast_to(unbiased(square, self.n), self.batch))
 
     def rows(self) -> Iterator[tuple[Array, Array, Array]]:
         """Scores, outcomes and weights of each batch entry."""
@@ -184,7 +184,8 @@ class Sample:
         """One locator for the whole batch, or one for each entry that has cuts of its own."""
         if cuts.ndim == 1:
             return [Locator(cuts, many=int(np.prod(self.shape)) >= TABLE_FROM)]
-        cuts = np.broadcast_to(cuts, (*self.batch, cuts.shape[-1])).reshape(-1, cuts.shape[-1])
+        rows = int(np.prod(self.batch, dtype=np.intp))
+        cuts = np.broadcast_to(cuts, (*self.batch, cuts.shape[-1])).reshape(rows, cuts.shape[-1])
         return [Locator(row, many=self.shape[-1] >= TABLE_FROM) for row in cuts]
 
     def tally(self, locators: list[Locate], size: int, origin: Array | None, powers: int) -> list[Array]:

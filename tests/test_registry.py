@@ -1,0 +1,338 @@
+"""Properties that every estimator of the registry keeps, from rows, cells and merged cells alike."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import calibrant
+from calibrant import Binned, Density, Sketch, estimators
+from calibrant.binning import Adaptive
+from calibrant.estimators import FIFTEEN, parse
+from calibrant.evidence import COARSE, FINE, Cells, Sample
+
+NORMS = ("l1", "l2", "max")
+NOTIONS = ("class", "classwise", "confidence")
+# Every family of the registry appears here; a new one fails the first test until it does.
+SPECS = {
+    "uniform": ("l:10", "l:30", "l:sqrt", "l:1"),
+    "adaptive": ("a:10", "a:30", "a:sqrt"),
+    "uniform-convex": ("c:10", "c:30", "c:sqrt"),
+    "adaptive-convex": ("ac:10", "ac:30", "ac:sqrt"),
+    "density": ("d:0.033", "d:0.1", "d:silverman", "d:scott", "d:isj"),
+}
+VALUES = (
+    Binned("uniform", 10, "published"),
+    Density("silverman", "gaussian"),
+    Density(0.05, "epanechnikov"),
+    Density(0.05, "cosine"),
+)
+ALL = [name for names in SPECS.values() for name in names] + list(VALUES)
+# The weights the paper prints jump at a bin centre, and ISJ's root may jump between two candidates.
+SMOOTH = [spec for spec in ALL if spec not in (VALUES[0], "d:isj")]
+
+
+def everything(labels, scores, notion, specs=ALL, norms=NORMS, **options):
+    pos_label = {"pos_label": 1} if notion == "class" else {}
+    return np.array(
+        [
+            calibrant.ece(labels, scores, notion=notion, estimator=spec, norm=norm, **pos_label, **options)
+            for spec in specs
+            for norm in norms
+        ]
+    )
+
+
+def random_matrix(rng, n, classes, *, discrete=False):
+    if discrete:
+        scores = rng.multinomial(20, np.full(classes, 1 / classes), n) / 20
+    else:
+        scores = rng.dirichlet(np.full(classes, 0.5), n)
+    labels = (rng.random((n, 1)) > np.cumsum(scores, axis=1)).sum(axis=1).clip(0, classes - 1)
+    return labels, scores
+
+
+seeds = st.integers(0, 2**32 - 1)
+few = settings(max_examples=12, deadline=None)
+
+
+def test_every_family_of_the_registry_is_tested_here():
+    assert {entry.name for entry in estimators()} == set(SPECS)
+    assert {parse(name) for name in FIFTEEN} <= {parse(spec) for spec in ALL if isinstance(spec, str)}
+
+
+@pytest.mark.parametrize("spec", ALL, ids=str)
+@pytest.mark.parametrize("notion", NOTIONS)
+def test_errors_lie_between_zero_and_one_and_norms_are_ordered(spec, notion):
+    labels, scores = random_matrix(np.random.default_rng(3), 120, 4)
+    l1, l2, largest = everything(labels, scores, notion, [spec])
+    assert 0 <= l1 <= l2 * (1 + 1e-9) <= largest * (1 + 1e-6) + 1e-9
+    assert largest <= 1
+
+
+@few
+@given(seeds, st.integers(1, 40), st.sampled_from(NOTIONS), st.booleans())
+def test_the_order_of_rows_does_not_matter(seed, n, notion, discrete):
+    rng = np.random.default_rng(seed)
+    labels, scores = random_matrix(rng, n, 3, discrete=discrete)
+    shuffled = rng.permutation(n)
+    before = everything(labels, scores, notion)
+    after = everything(labels[shuffled], scores[shuffled], notion)
+    np.testing.assert_allclose(after, before, atol=1e-9)
+
+
+@few
+@given(seeds, st.integers(1, 40), st.sampled_from(("classwise", "confidence")))
+def test_the_order_of_classes_does_not_matter(seed, n, notion):
+    rng = np.random.default_rng(seed)
+    labels, scores = random_matrix(rng, n, 4)
+    order = rng.permutation(4)
+    before = everything(labels, scores, notion)
+    after = everything(np.argsort(order)[labels], scores[:, order], notion)
+    np.testing.assert_allclose(after, before, atol=1e-9)
+
+
+@few
+@given(seeds, st.integers(1, 30), st.sampled_from(NOTIONS), st.booleans())
+def test_counts_mean_repetition(seed, n, notion, discrete):
+    rng = np.random.default_rng(seed)
+    labels, scores = random_matrix(rng, n, 3, discrete=discrete)
+    count = rng.integers(0, 4, n)
+    count[0] = 1
+    weighed = everything(labels, scores, notion, sample_weight=count)
+    repeated = everything(np.repeat(labels, count), np.repeat(scores, count, axis=0), notion)
+    np.testing.assert_allclose(weighed, repeated, atol=1e-9)
+
+
+@few
+@given(seeds, st.integers(2, 30), st.sampled_from(NOTIONS), st.floats(1e-3, 1e3))
+def test_importance_weights_are_free_of_scale(seed, n, notion, scale):
+    rng = np.random.default_rng(seed)
+    labels, scores = random_matrix(rng, n, 3)
+    weight = rng.random(n) + 0.1
+    before = everything(labels, scores, notion, SMOOTH, sample_weight=weight)
+    after = everything(labels, scores, notion, SMOOTH, sample_weight=scale * weight)
+    np.testing.assert_allclose(after, before, atol=1e-7)
+
+
+@few
+@given(seeds, st.integers(2, 30), st.sampled_from(NOTIONS), st.sampled_from((0.1, 1.0, 3.7)))
+def test_equal_importance_weights_change_nothing(seed, n, notion, weight):
+    labels, scores = random_matrix(np.random.default_rng(seed), n, 3)
+    before = everything(labels, scores, notion, SMOOTH)
+    after = everything(labels, scores, notion, SMOOTH, sample_weight=np.full(n, weight))
+    np.testing.assert_allclose(after, before, atol=1e-7)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float16])
+@pytest.mark.parametrize("notion", NOTIONS)
+def test_lower_precision_is_converted_exactly(dtype, notion):
+    labels, scores = random_matrix(np.random.default_rng(8), 300, 2)
+    low = scores[:, 1].astype(dtype)
+    expected = everything(labels, low.astype(np.float64), notion)
+    np.testing.assert_allclose(everything(labels, low, notion), expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("spec", ALL, ids=str)
+@pytest.mark.parametrize("score", [0.0, 0.05, 0.5, 1 / 3, 0.95, 1.0])
+def test_one_sample_has_an_answer(spec, score):
+    for label in (0, 1):
+        value = calibrant.ece([label], [score], estimator=spec)
+        expected = abs(label - score)
+        assert value == pytest.approx(expected, abs=1e-9 if "d" not in str(spec)[:1] else 0.2)
+
+
+@pytest.mark.parametrize("spec", ALL, ids=str)
+@pytest.mark.parametrize("label", [0, 1])
+def test_one_class_present_is_one_sided_miscalibration(spec, label):
+    score = np.random.default_rng(0).beta(2, 2, 400)
+    value = calibrant.ece(np.full(400, label), score, estimator=spec)
+    assert value == pytest.approx(abs(label - score.mean()), abs=0.01)
+
+
+@pytest.mark.parametrize("spec", ALL, ids=str)
+def test_all_scores_equal_leaves_the_mean_residual(spec):
+    labels = np.arange(50) % 5 == 0
+    assert calibrant.ece(labels, np.full(50, 0.6), estimator=spec) == pytest.approx(0.4, abs=2e-3)
+
+
+def test_inputs_of_every_kind_give_the_same_answer_and_stay_as_they_were():
+    labels, scores = random_matrix(np.random.default_rng(4), 60, 3)
+    expected = everything(labels, scores, "classwise", norms=("l1",))
+    frozen = scores.copy()
+    frozen.flags.writeable = False
+    wide = np.zeros((120, 6))
+    wide[::2, ::2] = scores
+    names = [str(k) for k in range(3)]
+    kinds = [
+        (list(labels), scores.tolist()),
+        (labels.astype(np.int8), frozen),
+        (labels, wide[::2, ::2]),
+        (labels[::-1].copy()[::-1], np.asfortranarray(scores)),
+        (pd.Series(labels, dtype="Int64"), pd.DataFrame(scores).astype("Float64")),
+        (pl.Series(labels), pl.DataFrame(scores, schema=names)),
+        (pa.array(labels), pa.table(dict(zip(names, scores.T, strict=True)))),
+        (labels, scores.astype(">f8")),
+    ]
+    for y_true, y_prob in kinds:
+        found = everything(y_true, y_prob, "classwise", norms=("l1",))
+        np.testing.assert_allclose(found, expected, atol=1e-12)
+    np.testing.assert_array_equal(wide[::2, ::2], scores)
+
+
+def test_threads_get_the_same_answers():
+    labels, scores = random_matrix(np.random.default_rng(6), 3000, 3)
+    expected = everything(labels, scores, "classwise", norms=("l1",))
+    with ThreadPoolExecutor(8) as pool:
+        answers = list(pool.map(lambda _: everything(labels, scores, "classwise", norms=("l1",)), range(16)))
+    for answer in answers:
+        np.testing.assert_array_equal(answer, expected)
+
+
+# --- rows, cells and merged cells ------------------------------------------------------------------
+
+
+def data(kind, n, seed=0):
+    rng = np.random.default_rng(seed)
+    if kind == "smooth":
+        score = rng.beta(0.7, 0.9, n)
+    elif kind == "discrete":
+        score = rng.integers(0, 101, n) / 100
+    else:
+        score = np.where(rng.random(n) < 0.4, 1 - 10.0 ** rng.uniform(-14, -3, n), rng.random(n))
+        score[: n // 50] = 1.0
+    return (rng.random(n) < score**1.4).astype(int), score
+
+
+def sketches(labels, score, notion, pieces=4):
+    whole = Sketch(notion).update(labels, score)
+    merged = Sketch(notion)
+    for part in np.array_split(np.random.default_rng(0).permutation(len(labels)), min(pieces, len(labels))):
+        merged = Sketch(notion).update(labels[part], score[part]) + merged
+    return whole, merged
+
+
+@pytest.mark.parametrize("notion", NOTIONS)
+@pytest.mark.parametrize("n", [1, 30, 4000])
+@pytest.mark.parametrize("kind", ["smooth", "discrete", "saturated"])
+def test_uniform_bins_from_cells_equal_those_from_rows(kind, n, notion):
+    labels, score = data(kind, n)
+    for spec in ("l:10", "l:15", "l:20", "l:30", "l:100", "c:10", "c:15", "c:20", "c:30"):
+        for norm in NORMS:
+            expected = calibrant.ece(labels, score, notion=notion, estimator=spec, norm=norm)
+            for sketch in sketches(labels, score, notion):
+                found = sketch.ece(estimator=spec, norm=norm)
+                assert found == pytest.approx(expected, abs=1e-12), (spec, norm)
+
+
+@pytest.mark.parametrize("notion", NOTIONS)
+@pytest.mark.parametrize("kind", ["smooth", "discrete", "saturated"])
+def test_density_from_cells_equals_that_from_rows(kind, notion):
+    labels, score = data(kind, 3000)
+    for spec in ("d:0.033", "d:0.1", "d:0.002", "d:silverman", "d:scott"):
+        expected = calibrant.ece(labels, score, notion=notion, estimator=spec)
+        for sketch in sketches(labels, score, notion):
+            assert sketch.ece(estimator=spec) == pytest.approx(expected, abs=1e-6), spec
+
+
+def cut_cell_bound(sample, bins, layout):
+    """Twice the residual of the rows in cells that hold a cut: these may fall on either side of it."""
+    cut = np.floor(np.arange(1, bins) * sample.n / bins).astype(int)
+    ordered = np.sort(sample.score)
+    holding = np.unique(layout.locate(ordered[np.concatenate([np.maximum(cut - 1, 0), cut])]))
+    residual = np.abs(sample.outcome - sample.score)
+    return 2 * residual[np.isin(layout.locate(sample.score), holding)].sum() / sample.n
+
+
+@pytest.mark.parametrize("layout", [FINE, COARSE])
+@pytest.mark.parametrize("bins", [2, 10, 30, 60])
+@pytest.mark.parametrize("n", [29, 500, 20_000])
+@pytest.mark.parametrize("kind", ["smooth", "discrete", "saturated"])
+def test_adaptive_bins_from_cells_differ_by_the_cells_that_hold_a_cut(kind, n, bins, layout):
+    labels, score = data(kind, n)
+    sample = Sample(score, labels.astype(bool))
+    bound = cut_cell_bound(sample, bins, layout)
+    for mapping in ("one", "convex"):
+        estimator = Binned("adaptive", bins, mapping)
+        found = estimator.fit(Cells.of(sample, layout)).error()
+        assert abs(found - estimator.fit(sample).error()) <= bound + 1e-12
+
+
+def test_adaptive_bins_from_cells_are_close_in_practice():
+    for kind in ("smooth", "saturated"):
+        labels, score = data(kind, 20_000)
+        for spec in ("a:10", "ac:10", "ac:30"):
+            expected = calibrant.ece(labels, score, estimator=spec)
+            found = Sketch("class").update(labels, score).ece(estimator=spec)
+            assert found == pytest.approx(expected, abs=2e-4), (kind, spec)
+
+
+@few
+@given(seeds, st.integers(1, 6))
+def test_chunks_and_merges_give_the_sums_of_the_whole(seed, pieces):
+    labels, score = data("saturated", 300, seed)
+    whole, merged = sketches(labels, score, "classwise", pieces)
+    for a, b in zip(whole.evidence.sums.parts, merged.evidence.sums.parts, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-15)
+
+
+def test_a_plain_function_is_an_estimator_for_rows_and_sketches():
+    def mean_gap(scores, outcomes, weights):
+        return abs(np.average(outcomes - scores, weights=weights))
+
+    labels, score = data("smooth", 500)
+    for weight in (None, np.arange(500) % 3 + 1):
+        expected = calibrant.ece(labels, score, estimator="uniform:1", sample_weight=weight)
+        assert calibrant.ece(labels, score, estimator=mean_gap, sample_weight=weight) == pytest.approx(
+            expected
+        )
+        sketch = Sketch("class").update(labels, score, sample_weight=weight)
+        assert sketch.ece(estimator=mean_gap) == pytest.approx(expected)
+    with pytest.raises(ValueError, match="mean_gap defines norm 'l1', got 'max'"):
+        calibrant.mce(labels, score, estimator=mean_gap)
+
+
+def test_long_and_short_names_are_the_same_estimators():
+    for entry in estimators():
+        assert parse(entry.name) == parse(entry.short)
+    assert parse("l:10") == Binned("uniform", 10)
+    assert parse("adaptive") == Binned("adaptive", "sqrt")
+    assert parse("c:sqrt") == Binned("uniform", "sqrt", "convex")
+    assert parse("ac:30") == Binned("adaptive", 30, "convex")
+    assert parse("d:0.033") == Density(0.033)
+    assert parse("density:isj") == Density("isj")
+    assert parse(str(Binned("adaptive", 7, "convex"))) == Binned("adaptive", 7, "convex")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ("unifrom:10", "estimator must be one of .* got 'unifrom'"),
+        ("l:0", "at least 1"),
+        ("l:ten", "'ten'"),
+        ("l:", "''"),
+        ("d:-1", "positive"),
+        ("d:nan", "positive"),
+        ("d:silvermann", "bandwidth must be one of"),
+    ],
+)
+def test_a_wrong_name_says_what_is_right(wrong, message):
+    with pytest.raises(ValueError, match=message):
+        calibrant.ece([0, 1], [0.2, 0.7], estimator=wrong)
+
+
+@pytest.mark.parametrize("wrong", [None, 3, Binned])
+def test_something_that_is_no_estimator_is_a_type_error(wrong):
+    with pytest.raises(TypeError, match="estimator must be a name"):
+        calibrant.ece([0, 1], [0.2, 0.7], estimator=wrong)
+
+
+def test_adaptive_cuts_follow_the_floor_rule():
+    sample = Sample(np.arange(1, 60) / 100, np.zeros(59, dtype=bool))
+    edges = Adaptive(30).edges(sample)
+    np.testing.assert_array_equal(np.histogram(sample.score, edges)[0], np.diff(np.arange(31) * 59 // 30))
