@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from KDEpy import TreeKDE
 from scipy import stats
 from scipy.integrate import quad
 
@@ -220,8 +221,7 @@ def test_the_grid_is_fine_enough_for_the_bandwidth():
 
 
 def test_agreement_with_an_unbounded_kde_library_away_from_the_walls():
-    kdepy = pytest.importorskip("KDEpy")
     score = np.random.default_rng(3).beta(30, 30, 500)
     fit = Density(0.02, "triweight").fit(Sample(score, score > 0.5))
-    their = kdepy.TreeKDE(kernel="tri" + "weight", bw=0.02).fit(score).evaluate(fit.score[::50])
+    their = TreeKDE(kernel="triweight", bw=0.02).fit(score).evaluate(fit.score[::50])
     np.testing.assert_allclose(fit.density[::50], their, atol=2e-3)

@@ -1,13 +1,10 @@
-"""Every check of what a caller passes in, and every message about it.
-
-Valid arrays meet only cheap tests; the search for the value and position to report starts when one fails.
-"""
+"""Every check of what a caller passes in, and every message; the culprit is sought only after a failure."""
 
 from __future__ import annotations
 
 import difflib
 import inspect
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Set
 from dataclasses import dataclass
 from decimal import Decimal
 from numbers import Integral, Real
@@ -54,6 +51,8 @@ def predictions(
     score = score if score.dtype.kind == "f" else score.astype(np.float64)
     _check_scores(score, tolerance or _TOLERANCE[score.itemsize])
     truth, given = _truth(truth), None if labels is None else _classes(labels)
+    if pos_label is not None and (_is_missing(pos_label) or not isinstance(pos_label, Hashable)):
+        raise TypeError(f"pos_label must be a label, got {_show(pos_label)}")
     if score.ndim == 1:
         code, classes = _binary(truth, given, pos_label)
     else:
@@ -73,8 +72,7 @@ def check_choice(name: str, value: Any, options: Iterable[Any]) -> None:
     """Raise unless `value` is one of the options."""
     options = list(options)
     if not any(value is option or (isinstance(value, str) and value == option) for option in options):
-        hint = _close(value, options)
-        raise ValueError(f"{name} must be one of {_show(*options)}, got {_show(value)}{hint}")
+        raise ValueError(f"{name} must be one of {_show(*options)}, got {_show_near(value, options)}")
 
 
 def reject_unexpected(function: str | Callable[..., Any], unexpected: dict[str, Any]) -> None:
@@ -87,7 +85,7 @@ def reject_unexpected(function: str | Callable[..., Any], unexpected: dict[str, 
         if name in ("n_bins", "num_bins", "bins") and option in known:
             raise TypeError(f'{called} has no argument {name}; write {option}="{family}:{value}"')
     for name in unexpected:
-        raise TypeError(f"{called} got an unexpected keyword argument {name!r}{_close(name, known)}")
+        raise TypeError(f"{called} got an unexpected keyword argument {_show_near(name, known)}")
 
 
 def scores(name: str, values: Any) -> NDArray[np.float64]:
@@ -221,7 +219,7 @@ def _check_scores(score: Array, tolerance: float) -> None:
     if abs(worst - 1) <= tolerance + 1e-12:
         return None
     if abs(worst - 1) <= 0.05:
-        hint = "; if these are rounded, divide each row by its sum; if they come from float32, pass float32"
+        hint = "; if these are rounded, divide each row by its sum"
     raise ValueError(f"y_prob rows must sum to 1 within {tolerance:g}, got {worst:.9g} at row {row}{hint}")
 
 
@@ -230,7 +228,7 @@ def _weights(name: str, values: Any, n: int) -> Array:
     if len(array) != n:
         raise ValueError(f"{name} must be as long as y_true, got {len(array)} weights for {n} labels")
     whole = array.dtype.kind != "f"
-    most = (2.0**63 if whole else 1e308) / n  # so that no sum of them overflows
+    most = np.float64(2.0**63 if whole else 1e308) / n  # so that no sum of them overflows
     if not (array.min() >= 0 and array.max() < most):
         _refuse(name, f"be finite, at least 0 and below {most:.3g}", array, ~((array >= 0) & (array < most)))
     if not array.any():
@@ -243,9 +241,7 @@ def _distinct(truth: Array) -> tuple[Any, ...]:
         try:
             return tuple(sorted(set(truth.tolist())))
         except TypeError as error:
-            raise TypeError(
-                f"y_true must hold labels of one kind, got {_show(*dict.fromkeys(truth))}"
-            ) from error
+            raise TypeError(f"y_true must be sortable, got {_show(*dict.fromkeys(truth))}") from error
     low, high = np.minimum.reduce(truth).item(), np.maximum.reduce(truth).item()
     if truth.dtype.kind != "f" and high - low <= 1:  # the common case, without a sort
         return (low, high)[: 1 + high - low]
@@ -253,7 +249,7 @@ def _distinct(truth: Array) -> tuple[Any, ...]:
 
 
 def _classes(labels: Any) -> tuple[Any, ...]:
-    if isinstance(labels, str | bytes) or not isinstance(labels, Iterable):
+    if isinstance(labels, str | bytes | Set) or not isinstance(labels, Iterable):
         raise TypeError(f"labels must be a sequence of classes, got {_show(labels)}")
     array = np.fromiter(labels.tolist() if hasattr(labels, "tolist") else labels, object)
     classes = tuple(_objects("labels", array, Hashable, "be classes").tolist())
@@ -295,15 +291,14 @@ def _binary(truth: Array, given: tuple[Any, ...] | None, pos_label: Any) -> tupl
     classes = _distinct(truth) if given is None else given
     if given is not None:
         _codes(truth, given, "")
-    pairs = [(False, True)] if truth.dtype.kind == "b" else [(0, 1), (-1, 1)]
-    usual: tuple[Any, ...] = next((pair for pair in pairs if set(classes) <= set(pair)), ())
+    usual: tuple[Any, ...] = next((pair for pair in ((0, 1), (-1, 1)) if set(classes) <= set(pair)), ())
     if pos_label is None and not usual:
         hint = "pass pos_label=" + (", or swap y_true and y_prob" if truth.dtype.kind == "f" else "")
         raise ValueError(f"y_true must hold 0 and 1, -1 and 1 or booleans, got {_show(*classes)}; {hint}")
     positive = usual[1] if pos_label is None else pos_label
     if positive not in usual and positive not in classes:
         alike = isinstance(positive, _NUMBER if isinstance(classes[0], _NUMBER) else type(classes[0]))
-        if given is not None or len(classes) > 1 or not alike or _is_missing(positive):
+        if given is not None or len(classes) > 1 or not alike:
             raise ValueError(f"pos_label must be one of {_show(*classes)}, got {_show(positive)}")
     others = tuple(v for v in (usual if positive in usual else classes) if v != positive)
     negative = others[0] if len(others) == 1 else others or None
@@ -329,6 +324,6 @@ def _show(*values: Any) -> str:
     return ", ".join(texts) + (f", ... ({len(values)} in all)" if len(values) > 20 else "")
 
 
-def _close(value: Any, options: Iterable[Any]) -> str:
-    found = difflib.get_close_matches(value, map(str, options), n=1) if isinstance(value, str) else []
-    return f"; did you mean {found[0]!r}?" if found else ""
+def _show_near(value: Any, options: Iterable[Any]) -> str:
+    near = difflib.get_close_matches(value, map(str, options), n=1) if isinstance(value, str) else []
+    return _show(value) + (f"; did you mean {near[0]!r}?" if near else "")

@@ -3,7 +3,7 @@
 The sums are linearly binned onto equally spaced midpoints and multiplied, coefficient by
 coefficient, by the kernel's characteristic function. The cosine transform continues the data by
 reflection at both walls, so nothing leaks and the density integrates to one; the cost is
-O(N + G log G).
+O(N + G log G). scipy is imported where it is used, since it loads more slowly than all the rest.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from math import ceil, sqrt
 
 import numpy as np
-from scipy.fft import dct, idct, next_fast_len
 
 from calibrant.binning import spread
 from calibrant.evidence import Array, Evidence
@@ -38,6 +37,8 @@ class Grid:
     @classmethod
     def of(cls, evidence: Evidence, bandwidth: float) -> Grid:
         """Bin onto a grid fine enough for the smallest bandwidth: a step of at most a third of it."""
+        from scipy.fft import next_fast_len
+
         low, high = evidence.support
         step = STEP
         while step > bandwidth / 3:
@@ -52,6 +53,8 @@ class Grid:
 
     def smooth(self, kernel: str, bandwidth: Array) -> tuple[Array, Array]:
         """Density of the scores, and that of the positive rows times their share."""
+        from scipy.fft import dct, idct
+
         points = self.score.size
         factor = gain(kernel, bandwidth, points, points * self.step) / self.step
         return tuple(idct(dct(part) * factor) for part in (self.mass, self.positive))  # type: ignore[return-value]
@@ -92,6 +95,8 @@ def isj(evidence: Evidence) -> Array:
     Solves t = xi gamma(t) on the cosine coefficients of the data (Botev, Grotowski and Kroese
     2010). Where there is no root, as in tiny or heavily tied samples, the answer is Silverman's.
     """
+    from scipy.fft import dct
+
     grid = Grid.of(evidence, STEP * 3)
     points = grid.score.size
     length = points * grid.step

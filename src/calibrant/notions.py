@@ -18,7 +18,7 @@ from calibrant._check import Predictions, check_choice
 Array = NDArray[Any]
 NOTIONS = ("class", "classwise", "confidence", "multiclass")
 # Scores of a block of classes: enough columns for long reads, few enough for little memory.
-BLOCK = 1 << 22
+BLOCK = 1 << 23
 
 
 class Problem(NamedTuple):
@@ -113,7 +113,9 @@ def _classwise(data: Predictions) -> Iterator[Problem]:
         yield Problem(np.stack([_complement(score), score]), np.stack([~code, code]), (0.0, 1.0))
         return
     n, classes = score.shape
+    code = code.astype(np.min_scalar_type(classes), copy=False)
     step = max(1, BLOCK // n)
     for first in range(0, classes, step):
-        block = score[:, first : first + step].T
-        yield Problem(block, code == np.arange(first, first + len(block))[:, None], (0.0, 1.0))
+        block = score[:, first : first + step]
+        outcome = code[:, None] == np.arange(first, first + block.shape[1], dtype=code.dtype)
+        yield Problem(block.T, outcome.T, (0.0, 1.0))

@@ -44,8 +44,7 @@ def diagram(result: ReliabilityDiagram, ax: Axes | None = None, *, histogram: bo
     histogram : bool
         Whether to put the distribution of the scores underneath, within the room that `ax` has.
     legend : bool
-        Whether to write the error, the sample size and a legend into the emptier corner, or above the panel
-        when data lie in both.
+        Whether to write error, sample size and legend into the emptier corner, or above if data lie in both.
     color, label : str, optional
         Colour of all marks, and a name in the legend, for several results on one Axes.
 
@@ -77,16 +76,15 @@ def overlay(
 def local_error(result: ReliabilityCurve, ax: Axes | None = None) -> Axes:
     """Draw the local calibration error, frequency minus score, with its band over the score."""
     ax = _new(0.75) if ax is None else ax
-    entry, facts = _words(result)
     ax.axhline(0, color=GREY, linestyle="--", linewidth=1, zorder=1, label=CALIBRATED)
-    _line(ax, result, result.lce, result.score, CURVE, entry)
+    _line(ax, result, result.lce, result.score, CURVE, _words(result)[0])
     top = 1.1 * float(np.nanmax(np.abs(_drawn(ax)[:, 1]), initial=0.02))
     ax.set(xlim=LIMITS, ylim=(-top, top), xlabel=_axis_labels(result)[0])
     ax.set_ylabel("accuracy\nminus confidence" if result.notion == "confidence" else "frequency\nminus score")
     _shade(ax, result)
     for y, hint in ((0.75, "too low"), (0.25, "too high")):
         ax.text(1.015, y, hint, color=GREY, size="small", rotation=270, va="center", transform=ax.transAxes)
-    _legend(ax, facts, (*CORNERS, "upper right", "lower left"))
+    _legend(ax, _words(result)[1], (*CORNERS, "upper right", "lower left"))
     return ax
 
 
@@ -100,8 +98,7 @@ def small_multiples(
     results : mapping of class to ReliabilityCurve or ReliabilityDiagram
         What to draw, in this order.
     axes : array of Axes, optional
-        Where to draw, at least as many as results; those left over are switched off. One new figure of the
-        default width otherwise, with a legend.
+        Where to draw, one per result; any more are switched off. One new figure with a legend otherwise.
     histogram : bool
         Whether to put a strip with the distribution of the scores under each panel.
 
@@ -132,8 +129,8 @@ def small_multiples(
     for panel in panels[count:]:
         panel.set_axis_off()
     if axes is None:
-        title = f"in the corners: ECE; {_words(result)[1][1]}"
-        ax.figure.legend(*_handles(panels[0]), loc="outside lower center", ncols=2, title=title, **KEY)
+        key = {"title": f"in the corners: ECE; {_words(result)[1][1]}", "ncols": 2, **KEY}
+        ax.figure.legend(*_handles(ax), loc="outside lower center", **key)
     return panels[:count]
 
 
@@ -144,8 +141,7 @@ def _new(ratio: float, n: int = 1) -> Any:
     except ImportError as error:
         raise ImportError("drawing needs matplotlib: pip install 'calibrant[plot]'") from error
     width = plt.rcParams["figure.figsize"][0] if n > 1 else min(plt.rcParams["figure.figsize"])
-    rows = math.ceil(n / max(1, int(width / 1.1)))
-    columns = math.ceil(n / rows)
+    columns = math.ceil(n / (rows := math.ceil(n / max(1, int(width / 1.1)))))
     size = (width, rows * (ratio * (width - 0.5) / columns + 0.3) + 0.6 if n > 1 else ratio * width)
     axes = plt.subplots(rows, columns, figsize=size, layout="constrained", squeeze=False)[1]
     return axes if n > 1 else axes[0, 0]
@@ -168,8 +164,7 @@ def _draw(result: Any, ax: Axes | None, histogram: bool, legend: bool, color: st
         _bins(ax, result, color, entry)
     else:
         _line(ax, result, result.probability, 0.0, color, entry)
-    lowest = _histogram(ax, result, color) if histogram else getattr(ax, PANEL, ax)
-    lowest.set_xlabel(score)
+    (_histogram(ax, result, color) if histogram else getattr(ax, PANEL, ax)).set_xlabel(score)
     if legend:
         _legend(ax, facts, CORNERS)
     return ax
@@ -206,7 +201,7 @@ def _shade(ax: Any, result: Any) -> float:
 
 def _histogram(ax: Any, result: Any, color: str, peers: Sequence[Any] = (), strip: bool = False) -> Any:
     """Draw the counts of the scores underneath on the same x axis; a log scale if some peer needs one."""
-    from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
+    from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator
     from mpl_toolkits.axes_grid1 import make_axes_locatable
 
     panel, (edges, counts) = getattr(ax, PANEL, None), result.histogram
@@ -221,25 +216,25 @@ def _histogram(ax: Any, result: Any, color: str, peers: Sequence[Any] = (), stri
         _shade(panel, result)
     panel.stairs(counts, edges, fill=first, color=color, alpha=0.6 if first else 1.0)
     cells = [peer.histogram[1][peer.histogram[1] > 0] for peer in (result, *peers)]
-    log = any(held.size and held.max() > DWARFED * np.median(held) for held in cells)
+    log = panel.get_yscale() == "log" or any(h.size and h.max() > DWARFED * np.median(h) for h in cells)
     panel.set_yscale("log" if log else "linear")
-    panel.set_ylim(0.6 * cells[0].min() if log else 0, max(counts) * (2.0 if log else 1.15))
+    panel.set_ylim(0.6 * panel.dataLim.minposy if log else 0, panel.dataLim.y1 * (2.0 if log else 1.15))
     panel.set_ylabel(("log count" if log else "count") if not strip else "log" if log else "")
     if strip:
+        panel.tick_params(left=False, labelleft=False)
         panel.yaxis.label.set(size="small", rotation=0, ha="right", va="center")
-    ticks = LogLocator(numticks=3) if log else MaxNLocator(2)
-    panel.yaxis.set_major_locator(NullLocator() if strip else ticks)
-    panel.yaxis.set_minor_locator(NullLocator())
+    panel.yaxis.set_major_locator(LogLocator(numticks=3) if log else MaxNLocator(2))
+    panel.minorticks_off()
     panel.yaxis.set_major_formatter(FuncFormatter(lambda v, _: f"{v:g}" if v < 1000 else f"{v / 1000:g}k"))
     return panel
 
 
 def _legend(ax: Any, facts: Sequence[str], corners: Sequence[str]) -> None:
     """Write into the emptiest corner or, where that would cover data, above the panel."""
-    handles = _handles(ax)
-    corner, covered = _corner(ax, ax.legend(*handles, title="\n".join(facts), **KEY), corners)
-    above = {"loc": "lower center", "bbox_to_anchor": (0.5, 1), "ncols": 2, "title": ", ".join(facts)}
-    ax.legend(*handles, **(above if covered else {"loc": corner, "title": "\n".join(facts)}), **KEY)
+    inside = {"title": "\n".join(facts), **KEY}
+    corner, covered = _corner(ax, ax.legend(*_handles(ax), **inside), corners)
+    above = {"title": ", ".join(facts), "bbox_to_anchor": (0.5, 1), "ncols": 2, **KEY}
+    ax.legend(*_handles(ax), loc="lower center" if covered else corner, **(above if covered else inside))
 
 
 def _handles(ax: Any) -> tuple[list[Any], list[str]]:
@@ -250,12 +245,11 @@ def _handles(ax: Any) -> tuple[list[Any], list[str]]:
     handles, labels = ax.get_legend_handles_labels()
     for i, handle in enumerate(handles):
         dots, band = isinstance(handle, PathCollection), isinstance(handle, PolyCollection)
-        style = {"color": handle.get_facecolor()[0, :3]} if dots or band else {}
+        style = {"color": handle.get_facecolor()[0, :3], "lw": 1.6 * band} if dots or band else {}
         if dots:
-            shapes = ({"marker": "|", "ms": 11}, {"marker": "o", "ms": 5})
-            handles[i] = tuple(Line2D([], [], ls="none", **shape, **style) for shape in shapes)
+            handles[i] = tuple(Line2D([], [], marker=m, ms=s, **style) for m, s in (("|", 11), ("o", 5)))
         elif band:
-            handles[i] = (handle, Line2D([], [], lw=1.6, **style))
+            handles[i] = (handle, Line2D([], [], **style))
     return handles, labels
 
 
@@ -268,8 +262,7 @@ def _drawn(ax: Any) -> NDArray[np.float64]:
 
 def _corner(ax: Any, text: Any, corners: Sequence[str]) -> tuple[str, int]:
     """Find the corner where the text covers least of what is drawn, and how much it covers there."""
-    locator = ax.get_axes_locator()
-    ax.apply_aspect(locator(ax, None) if locator else None)
+    ax.apply_aspect(locator(ax, None) if (locator := ax.get_axes_locator()) else None)
     width, height = 1.1 * text.get_window_extent().size / ax.get_window_extent().size
     x, y = (ax.transScale + ax.transLimits).transform(_drawn(ax)).T
     sides = {"left": x < width, "right": x > 1 - width, "lower": y < height, "upper": y > 1 - height}
@@ -287,7 +280,7 @@ def _axis_labels(result: Any) -> tuple[str, str]:
 
 def _words(result: Any, label: str | None = None) -> tuple[str, list[str]]:
     """The entry in the legend, and the lines above it; a named result has its error in the entry."""
-    error = f"ECE {result.error:.3f}" if result.error >= 0.001 else "ECE < 0.001"
+    error = "ECE < 0.001" if result.error < 0.001 else f"ECE {result.error:.3f}"
     size, percent = f"n = {result.n:,.0f}", _plain(f"{100 * result.level:g} %")
     if label is not None:
         return f"{_plain(label)}, {error}", [size, f"{percent} intervals"]

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
-from scipy.special import betaincinv, ndtri
 
 from calibrant import _check
 from calibrant.density import NARROWEST
@@ -300,7 +300,7 @@ def wilson(frequency: Array, count: Array, level: float) -> tuple[Array, Array]:
     >>> [float(end.round(4)) for end in wilson(np.array(0.5), np.array(10.0), 0.95)]
     [0.2366, 0.7634]
     """
-    z2 = float(ndtri((1 + level) / 2)) ** 2
+    z2 = NormalDist().inv_cdf((1 + level) / 2) ** 2
     size = np.where(count > 0, count, np.nan)
     centre = (frequency + z2 / (2 * size)) / (1 + z2 / size)
     half = np.sqrt(z2 * (np.maximum(frequency * (1 - frequency), 0) / size + z2 / (4 * size**2))) / (
@@ -315,6 +315,8 @@ def clopper_pearson(frequency: Array, count: Array, level: float) -> tuple[Array
     >>> [float(end.round(4)) for end in clopper_pearson(np.array(0.5), np.array(10.0), 0.95)]
     [0.1871, 0.8129]
     """
+    from scipy.special import betaincinv
+
     size = np.where(count > 0, count, np.nan)
     hits = frequency * size
     tail = (1 - level) / 2

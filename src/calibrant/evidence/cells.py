@@ -54,13 +54,14 @@ class Layout:
         return _bounds(self.uniform)[1]
 
     def locate(self, score: Array) -> Array:
-        """Cell of each float64 score.
+        """Cell of each score.
 
         >>> layout = Layout(720)
         >>> cell = layout.locate(np.array([0.29, 1.0]))
         >>> bool(layout.low[cell[0]] <= 0.29 <= layout.high[cell[0]]), int(cell[1]) == layout.size - 1
         (True, True)
         """
+        score = score.astype(np.float64, copy=False)
         k, below, above = self.uniform, _depth(1 / self.uniform, open_end=True), self._top_depth
         scaled = score * k
         cell = scaled.astype(np.intp)

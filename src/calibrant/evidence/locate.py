@@ -36,12 +36,12 @@ class Locator:
         self._one_cut_a_cell = bool(inside.max() <= 1)
 
     def __call__(self, score: Array) -> Array:
-        """Group of each score in [0, 1]."""
-        if self._table is None:
-            return np.searchsorted(self._cuts, score, side="right")
-        group = np.take(self._table, (score * self._cells).astype(np.intp))
+        """Group of each score in [0, 1], of any floating dtype."""
+        if self._table is None or score.itemsize < 4:
+            return np.searchsorted(self._cuts, score.astype(np.float64, copy=False), side="right")
+        group = self._table.take((score * self._cells).astype(np.int32))
         if (unsure := np.flatnonzero(group < 0)).size:
-            near = score[unsure]
+            near = score[unsure].astype(np.float64, copy=False)
             if self._one_cut_a_cell:
                 low = ~group[unsure]
                 low += near >= self._cuts[low]

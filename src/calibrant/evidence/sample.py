@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
+from typing import Literal
 
 import numpy as np
 
@@ -12,7 +13,7 @@ from calibrant.evidence.locate import TABLE_FROM, Locator
 from calibrant.evidence.moments import Array, Bins, Moments, unbiased
 
 # Rows summed at a time: the temporaries stay in the cache.
-CHUNK = 1 << 16
+CHUNK = 1 << 17
 Locate = Callable[[Array], Array]
 # Rounding allowed when cumulated importance weights are compared with a rank, in units of n.
 SLACK = 1e-9
@@ -77,7 +78,7 @@ class Sample:
     def bins(self, cuts: Array) -> Bins:
         """Sums over the groups between the cuts: group k holds cuts[k-1] <= s < cuts[k]."""
         w, ws = self.tally(self._locators(cuts), cuts.shape[-1] + 1, None, powers=1)
-        return Bins(w[..., 0] + w[..., 1], ws[..., 0] + ws[..., 1], w[..., 1])
+        return Bins(w[0] + w[1], ws[0] + ws[1], w[1])
 
     def moments(self, cuts: Array, origin: Array) -> Moments:
         """All five sums over the same groups, scores measured from each group's origin."""
@@ -86,8 +87,8 @@ class Sample:
     def tally_moments(self, locators: list[Locate], origin: Array) -> Moments:
         """All five sums over the groups that the locators know, measured from their origins."""
         w, ws, wss = self.tally(locators, origin.shape[-1], origin, powers=2)
-        total, score, square = (part[..., 0] + part[..., 1] for part in (w, ws, wss))
-        return Moments(total, score, w[..., 1], ws[..., 1], square, origin)
+        total, score, square = (part[0] + part[1] for part in (w, ws, wss))
+        return Moments(total, score, w[1], ws[1], square, origin)
 
     def ranked(self, rank: Array) -> Array:
         """Score at each rank from 0 to n - 1, every row repeated by its count.
@@ -189,46 +190,74 @@ class Sample:
         return [Locator(row, many=self.shape[-1] >= TABLE_FROM) for row in cuts]
 
     def tally(self, locators: list[Locate], size: int, origin: Array | None, powers: int) -> list[Array]:
-        """Sums of w, w x, ..., w x^powers by group and outcome, where x = score - origin.
-
-        Group and outcome make one index, so a few bincounts give every sum.
-        """
+        """Sums of w, w x, ..., w x^powers by outcome and group, where x = score - origin."""
         n, rows = self.shape[-1], int(np.prod(self.batch, dtype=np.intp))
         columns = [self.score, self.outcome] + ([] if self.weight is None else [self.weight])
-        columns = [np.broadcast_to(column, self.shape).reshape(rows, n) for column in columns]
+        columns = [self._spread_out(column).reshape(rows, n) for column in columns]
         if origin is not None:
             origin = np.broadcast_to(origin, (*self.batch, size)).reshape(rows, size)
-        sums = np.zeros((powers + 1, rows, size, 2))
-        for r, part in _pieces(columns[0], size, several=len(locators) == 1):
+        sums = np.zeros((powers + 1, 2, rows, size))
+        order, pieces = _pieces(columns[0], size, several=len(locators) == 1)
+        for r, part in pieces:
             locate = locators[r.start if len(locators) > 1 else 0]
             score, outcome, *weight = (column[r, part] for column in columns)
-            score = score.astype(np.float64, order="C", copy=False)
-            group = locate(score.ravel()).reshape(score.shape)
+            shape = score.shape
+            score, outcome, *weight = (
+                (values.T if order == "F" else values).reshape(-1) for values in (score, outcome, *weight)
+            )
+            group = locate(score)
+            score = score.astype(np.float64, copy=False)
             if origin is not None:
                 score = score - origin[r.start][group]
-            if len(group) > 1:
-                group += size * np.arange(len(group))[:, None]
-            index = (2 * group + outcome).ravel()
-            _accumulate(sums[:, r], index, score.ravel(), *(values.ravel() for values in weight))
-        return [part.reshape(*self.batch, size, 2) for part in sums]
+            if shape[0] > 1:
+                group += _row_offsets(shape, size, order)
+            _accumulate(sums[:, :, r], group, outcome, score, *weight)
+        return [part.reshape(2, *self.batch, size) for part in sums]
+
+    def _spread_out(self, column: Array) -> Array:
+        return column if column.shape == self.shape else np.broadcast_to(column, self.shape)
 
 
-def _pieces(score: Array, size: int, *, several: bool) -> Iterator[tuple[slice, slice]]:
-    """Slices of (rows, n) that fit the cache: long in the direction in which the scores lie."""
+def _pieces(
+    score: Array, size: int, *, several: bool
+) -> tuple[Literal["C", "F"], Iterator[tuple[slice, slice]]]:
+    """Slices of (rows, n) that fit the cache, and the order in which their scores lie in memory."""
     rows, n = score.shape
-    across = abs(score.strides[0]) < abs(score.strides[1]) and 4 * rows * size <= CHUNK
-    high, wide = (rows, max(1, CHUNK // rows)) if across else (max(1, CHUNK // n), CHUNK)
-    for r in range(0, rows, high if several else 1):
-        for a in range(0, n, wide):
-            yield slice(r, r + (high if several else 1)), slice(a, a + wide)
+    across = several and abs(score.strides[0]) < abs(score.strides[1]) and 4 * rows * size <= CHUNK
+    high, wide = (rows, max(1, CHUNK // rows)) if across else (max(1, CHUNK // n) if several else 1, CHUNK)
+    return "F" if across else "C", (
+        (slice(r, r + high), slice(a, a + wide)) for r in range(0, rows, high) for a in range(0, n, wide)
+    )
 
 
-def _accumulate(sums: Array, index: Array, x: Array, weight: Array | None = None) -> None:
+@lru_cache(maxsize=4)
+def _row_offsets(shape: tuple[int, int], size: int, order: Literal["C", "F"]) -> Array:
+    """First group of each row, laid out like the scores; pieces of one shape follow each other."""
+    first = size * np.arange(shape[0])
+    return np.repeat(first, shape[1]) if order == "C" else np.tile(first, shape[1])
+
+
+def _accumulate(sums: Array, group: Array, outcome: Array, x: Array, weight: Array | None = None) -> None:
+    """Add to sums[power, outcome] by group; the array of groups is used up."""
+    few = 8 * np.count_nonzero(outcome) < outcome.size
+    shape = sums.shape[2:]
+    size = shape[0] * shape[1]
+    positive = np.flatnonzero(outcome) if few else None
+    if not few:
+        group <<= 1
+        group += outcome
     factor = weight
     for power, part in enumerate(sums):
         if power:
             factor = x if factor is None else factor * x
-        part += np.bincount(index, factor, minlength=part.size).reshape(part.shape)
+        if positive is None:
+            both = np.bincount(group, factor, minlength=2 * size).reshape(*shape, 2)
+            part += both.transpose(2, 0, 1)
+        else:
+            # Few outcomes are positive: counting them apart is cheaper than an index of twice the length.
+            ones = np.bincount(group[positive], None if factor is None else factor[positive], minlength=size)
+            part[1] += ones.reshape(shape)
+            part[0] += (np.bincount(group, factor, minlength=size) - ones).reshape(shape)
 
 
 def _select(score: Array, rank: Array) -> Array:
