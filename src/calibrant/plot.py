@@ -110,7 +110,7 @@ def small_multiples(
     count, peers = len(results), list(results.values())
     if not 0 < count <= (count if axes is None else np.size(axes)):
         raise ValueError(f"axes must hold one Axes per result, and results at least one, got {count} results")
-    grid = np.asarray(_new(1.2, count) if axes is None else axes, dtype=object)
+    grid = np.asarray(_new(1.28, count) if axes is None else axes, dtype=object)
     panels, columns = grid.ravel(), grid.shape[-1] if grid.ndim else 1
     for i, (name, result) in enumerate(results.items()):
         ax = _draw(result, panels[i], False, False, BINS if hasattr(result, "edges") else CURVE, None)
@@ -206,7 +206,7 @@ def _histogram(ax: Any, result: Any, color: str, peers: Sequence[Any] = (), stri
 
     panel, (edges, counts) = getattr(ax, PANEL, None), result.histogram
     if first := panel is None:
-        current, size = ax.figure.gca(), "18%" if strip else "20%"
+        current, size = ax.figure.gca(), "22%" if strip else "20%"
         panel = make_axes_locatable(ax).append_axes("bottom", size=size, pad=0.05, sharex=ax)
         setattr(ax, PANEL, panel)
         if ax.get_subplotspec() is not None:  # so that layout engines leave room for its labels
@@ -222,7 +222,7 @@ def _histogram(ax: Any, result: Any, color: str, peers: Sequence[Any] = (), stri
     panel.set_ylabel(("log count" if log else "count") if not strip else "log" if log else "")
     if strip:
         panel.tick_params(left=False, labelleft=False)
-        panel.yaxis.label.set(size="small", rotation=0, ha="right", va="center")
+        panel.yaxis.label.set(size="x-small", rotation=0, ha="right", va="center")
     panel.yaxis.set_major_locator(LogLocator(numticks=3) if log else MaxNLocator(2))
     panel.minorticks_off()
     panel.yaxis.set_major_formatter(FuncFormatter(lambda v, _: f"{v:g}" if v < 1000 else f"{v / 1000:g}k"))

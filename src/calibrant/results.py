@@ -185,7 +185,8 @@ class ByClass(Mapping[Any, Result], Generic[Result]):
         """Draw one small panel for each class; see `calibrant.plot.small_multiples`."""
         from calibrant import plot
 
-        return plot.small_multiples(self, axes, **options)
+        results: Mapping[Any, Any] = self
+        return plot.small_multiples(results, axes, **options)
 
     def __repr__(self) -> str:
         return "\n".join(f"{label!r}: {result!r}" for label, result in self.items())

@@ -149,8 +149,10 @@ class Cells:
     def stack(cls, blocks: Sequence[Cells]) -> Cells:
         """Blocks of problems, one after the other along the first axis."""
         first = blocks[0]
-        parts = zip(*(block.sums.parts for block in blocks), strict=True)
-        sums = Moments(*(np.concatenate(part) for part in parts), origin=first.sums.origin)
+        w, ws, wy, wsy, wss = (
+            np.concatenate(part) for part in zip(*(block.sums.parts for block in blocks), strict=True)
+        )
+        sums = Moments(w, ws, wy, wsy, wss, first.sums.origin)
         squares = np.concatenate([block.squares for block in blocks])
         return cls(sums, first.low, first.high, squares, first.support)
 

@@ -99,7 +99,8 @@ class Moments:
 
     def __add__(self, other: Moments) -> Moments:
         """Sums over the rows of both, group by group; both must measure from the same origins."""
-        return Moments(*(a + b for a, b in zip(self.parts, other.parts, strict=True)), origin=self.origin)
+        w, ws, wy, wsy, wss = (a + b for a, b in zip(self.parts, other.parts, strict=True))
+        return Moments(w, ws, wy, wsy, wss, self.origin)
 
     def __getitem__(self, key: Any) -> Moments:
         """Some of the groups, or one entry of a batch."""
@@ -128,4 +129,5 @@ class Moments:
         moved = self.about(
             np.take_along_axis(np.broadcast_to(origin, (*group.shape[:-1], size)), group, axis=-1)
         )
-        return Moments(*(pool(part, group, size) for part in moved.parts), origin=origin)
+        w, ws, wy, wsy, wss = (pool(part, group, size) for part in moved.parts)
+        return Moments(w, ws, wy, wsy, wss, origin)

@@ -1,0 +1,75 @@
+"""The command line as a person uses it."""
+
+import subprocess
+import sys
+
+import matplotlib
+import pytest
+from click.testing import CliRunner
+
+from calibrant import _demo, cli
+
+matplotlib.use("Agg")
+
+
+@pytest.fixture(scope="module")
+def forest():
+    return _demo.digits()
+
+
+@pytest.fixture
+def quick(monkeypatch, forest):
+    monkeypatch.setattr(_demo, "digits", lambda: forest)
+
+
+def test_demo_prints_every_estimator_and_writes_the_picture(quick, tmp_path):
+    out = tmp_path / "demo.png"
+    result = CliRunner().invoke(cli.main, ["demo", "-o", str(out)])
+    assert result.exit_code == 0, result.output
+    for word in ("uniform", "adaptive-convex", "density", "class", "confidence", "classwise", str(out)):
+        assert word in result.output
+    assert out.read_bytes().startswith(b"\x89PNG")
+
+
+def test_demo_is_reproducible(quick, tmp_path):
+    first, second = tmp_path / "a.png", tmp_path / "b.png"
+    for path in (first, second):
+        assert CliRunner().invoke(cli.main, ["demo", "-q", "--seed", "3", "-o", str(path)]).exit_code == 0
+    assert first.read_bytes() == second.read_bytes()
+
+
+def test_quiet_says_only_where_the_picture_is(quick, tmp_path):
+    out = tmp_path / "demo.svg"
+    result = CliRunner().invoke(cli.main, ["demo", "--quiet", "--out", str(out)])
+    assert result.output.splitlines() == [f"picture: {out}"]
+
+
+@pytest.mark.parametrize("name", ["missing/demo.png", "demo.xyz"])
+def test_a_picture_that_cannot_be_written_is_one_clear_line(quick, tmp_path, name):
+    result = CliRunner().invoke(cli.main, ["demo", "-q", "-o", str(tmp_path / name)])
+    assert result.exit_code == 1
+    assert result.output.startswith(f"Error: cannot write {tmp_path / name}:")
+    assert "Traceback" not in result.output
+
+
+def test_a_missing_extra_is_named(monkeypatch):
+    def missing():
+        raise ImportError("No module named 'sklearn'")
+
+    monkeypatch.setattr(_demo, "digits", missing)
+    result = CliRunner().invoke(cli.main, ["demo"])
+    assert result.exit_code == 1
+    assert "pip install 'calibrant[demo]'" in result.output
+
+
+def test_help_and_version_need_no_heavy_import():
+    code = (
+        "import sys; from calibrant.cli import main\n"
+        "try: main(['--help'])\n"
+        "except SystemExit: pass\n"
+        "heavy = {'matplotlib', 'sklearn', 'pandas', 'scipy.stats', 'scipy.fft'} & set(sys.modules)\n"
+        "assert not heavy, heavy"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "Measure how far" in done.stdout

@@ -1,0 +1,84 @@
+"""Evidence flows one way: a module imports only from its left."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import calibrant
+
+ROOT = Path(calibrant.__file__).parent
+ORDER = [
+    "_check",
+    "notions",
+    "evidence.moments",
+    "evidence.locate",
+    "evidence.sample",
+    "evidence.cells",
+    "evidence",
+    "binning",
+    "kernels",
+    "density",
+    "estimators.base",
+    "estimators.binned",
+    "estimators.density",
+    "estimators.function",
+    "estimators",
+    "results",
+    "api",
+    "sketch",
+    "published",
+    "",
+    "plot",
+    "_demo",
+    "cli",
+]
+# A result draws itself, so that `curve.plot()` works; the import waits until it is called.
+ALLOWED = {("results", "plot")}
+
+
+def modules():
+    for path in sorted(ROOT.rglob("*.py")):
+        name = ".".join(path.relative_to(ROOT).with_suffix("").parts)
+        yield name.removesuffix("__init__").removesuffix("."), path
+
+
+def imported(path):
+    """Modules of the package that a file imports, at the top or inside a function."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
+        else:
+            continue
+        for name in names:
+            parts = name.split(".")
+            if parts[0] == "calibrant":
+                inner = ".".join(parts[1:])
+                while inner not in ORDER:
+                    inner = inner.rpartition(".")[0]
+                yield inner
+
+
+def test_every_module_has_its_place():
+    assert {name for name, _ in modules()} == set(ORDER)
+
+
+@pytest.mark.parametrize(("name", "path"), list(modules()))
+def test_a_module_imports_only_from_its_left(name, path):
+    for other in imported(path):
+        if other != name and (name, other) not in ALLOWED:
+            assert ORDER.index(other) < ORDER.index(name), f"{name} imports {other}"
+
+
+def test_nothing_prints_outside_the_command_line():
+    for name, path in modules():
+        if name != "cli":
+            calls = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call)]
+            assert not any(getattr(call.func, "id", "") == "print" for call in calls), name
+
+
+def test_source_files_stay_short():
+    for name, path in modules():
+        assert len(path.read_text().splitlines()) <= 350, name
