@@ -225,3 +225,19 @@ def test_agreement_with_an_unbounded_kde_library_away_from_the_walls():
     fit = Density(0.02, "triweight").fit(Sample(score, score > 0.5))
     their = TreeKDE(kernel="triweight", bw=0.02).fit(score).evaluate(fit.score[::50])
     np.testing.assert_allclose(fit.density[::50], their, atol=2e-3)
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("width", [0.02, 0.2])
+def test_effective_sample_is_the_squared_sum_of_weights_over_the_sum_of_squares(kernel, width):
+    score = (np.arange(2000) + 0.5) / 2000
+    fit = Density(width, kernel).fit(Sample(score, score > 0.5))
+    shape, _ = KERNEL_SHAPES[kernel]
+    for at in (0, 40, 400, 1800, 3599):
+        s = fit.score[at]
+        weight = sum(
+            shape((s - image) / width) for k in (-1, 0, 1) for image in (2 * k + score, 2 * k - score)
+        )
+        expected = weight.sum() ** 2 / (weight**2).sum()
+        assert fit.nearby[at] == pytest.approx(expected, rel=0.02)
+    assert np.all(fit.nearby <= 2000)

@@ -11,7 +11,7 @@ from calibrant._check import check_choice
 from calibrant.density import NARROWEST, RULES, Grid
 from calibrant.estimators.base import Norm, check_norm
 from calibrant.evidence import Array, Evidence
-from calibrant.kernels import KERNELS
+from calibrant.kernels import KERNELS, overlap
 
 # Where fewer effective rows than this stand under the kernel there is no curve.
 LEAST = 1e-3
@@ -46,12 +46,17 @@ class DensityFit:
     @property
     def nearby(self) -> Array:
         """Effective number of rows that speak at each score."""
-        width = np.maximum(self.bandwidth, NARROWEST)[..., None]
-        return np.maximum(self.n[..., None] * width * self.density, 0) / KERNELS[self.kernel].roughness
+        length = self.step * self.score.size
+        own = overlap(self.kernel, self._width, self.score.size, length)
+        return self.n[..., None] * np.maximum(self.density, 0) / own
+
+    @property
+    def _width(self) -> Array:
+        return np.maximum(self.bandwidth, NARROWEST)
 
     def curve(self) -> Array:
         """Frequency of the positive outcome at each score; NaN where there is no data."""
-        seen = self.nearby * KERNELS[self.kernel].roughness >= LEAST
+        seen = self.n[..., None] * self._width[..., None] * self.density >= LEAST
         ratio = np.divide(self.positive, self.density, out=np.full(self.density.shape, np.nan), where=seen)
         return np.clip(ratio, 0.0, 1.0)
 

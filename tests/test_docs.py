@@ -1,0 +1,63 @@
+"""What the documents show is what the software does."""
+
+import re
+from pathlib import Path
+
+import matplotlib
+import numpy as np
+import pytest
+
+import calibrant
+from calibrant.estimators import ENTRIES
+from calibrant.estimators.base import check_norm
+from calibrant.evidence import Array, Sample
+
+matplotlib.use("Agg")
+ROOT = Path(__file__).parent.parent
+
+
+def blocks(name, language):
+    return re.findall(rf"^ *```{language}\n(.*?)^ *```$", (ROOT / name).read_text(), flags=re.M | re.S)
+
+
+def test_python_in_the_readme_runs():
+    rng = np.random.default_rng(0)
+    y_prob = rng.dirichlet(np.ones(3), 300)
+    y_true = rng.integers(0, 3, 300)
+    day = calibrant.Sketch(notion="confidence").update(y_true, y_prob)
+    space = {"y_true": y_true, "y_prob": y_prob, "tuesday": day, "wednesday": day, "calibrant": calibrant}
+    code = blocks("README.md", "python")
+    assert len(code) == 2
+    for block in code:
+        exec(compile(block, "README.md", "exec"), space)
+    assert space["week"].n == 900
+
+
+def test_readme_lists_the_registry():
+    text = (ROOT / "README.md").read_text()
+    for entry in ENTRIES:
+        assert f"| `{entry.name}` | `{entry.short}` |" in text
+
+
+def test_readme_commands_make_their_own_environment():
+    commands = blocks("README.md", "sh")
+    assert len(commands) == 2
+    assert all(command.startswith("python3 -m venv .venv && .venv/bin/pip install") for command in commands)
+
+
+def test_the_estimator_of_the_contributing_page_works():
+    first, entry = blocks("CONTRIBUTING.md", "python")
+    source = "from dataclasses import dataclass\n" + re.sub(r"^   ", "", first, flags=re.M)
+    space = {"np": np, "Array": Array, "check_norm": check_norm, "__name__": "example"}
+    exec(compile(source, "CONTRIBUTING.md", "exec"), space)
+    made = eval(entry.strip().rstrip(","), {"Entry": type(ENTRIES[0]), "MeanGap": space["MeanGap"]})
+    fit = made.make(None).fit(Sample(np.array([[0.2, 0.4], [0.5, 0.5]]), np.array([True, False])))
+    np.testing.assert_allclose(fit.error(), [0.2, 0.0])
+    with pytest.raises(ValueError, match="mean-gap defines norm 'l1'"):
+        fit.error("l2")
+
+
+def test_the_error_shown_in_the_guide_is_the_one_raised():
+    (shown,) = re.findall(r"^ValueError: (.*)$", (ROOT / "docs/guide.md").read_text(), flags=re.M)
+    with pytest.raises(ValueError, match=re.escape(shown)):
+        calibrant.ece([0, 1], [0.2, 1.7])
