@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from calibrant.binning import Adaptive, spread
 from calibrant.evidence import COARSE, FINE, Cells, Moments, Sample
-from calibrant.evidence.locate import Locator
+from calibrant.evidence.locate import Locator, positions
 from calibrant.evidence.sample import _select
 from oracles import binned as oracle
 
@@ -49,6 +49,16 @@ def test_locator_handles_crowded_and_equal_cuts():
     cuts = np.sort(np.concatenate([1 - np.geomspace(1e-15, 1e-3, 50), [0.5, 0.5, 0.5]]))
     score = np.concatenate([cuts, np.nextafter(cuts, 0), RNG.random(9000), 1 - RNG.random(9000) * 1e-4])
     np.testing.assert_array_equal(Locator(cuts, many=True)(score), np.searchsorted(cuts, score, "right"))
+
+
+def test_positions_of_a_batch_are_exact_next_to_a_cut():
+    rows = 700
+    centre = RNG.random((rows, 1))
+    step = np.nextafter(centre, 1) - centre
+    ordered = np.sort(np.clip(centre + step * RNG.integers(-3, 4, (rows, 12)), 0, 1), axis=1)
+    cuts = np.sort(np.clip(centre + step * RNG.integers(-4, 5, (rows, 5)), 0, 1), axis=1)
+    expected = [np.searchsorted(row, cut) for row, cut in zip(ordered, cuts, strict=True)]
+    np.testing.assert_array_equal(positions(ordered, cuts), expected)
 
 
 @pytest.mark.parametrize("layout", [FINE, COARSE])

@@ -112,22 +112,24 @@ def spread(evidence: Evidence, nodes: Array, *, swapped: bool = False) -> Bins:
     m = evidence.moments(cuts, np.concatenate([nodes[..., :1], nodes], axis=-1))
     gap = np.diff(nodes, axis=-1)
     gap = np.where(gap > 0, gap, 1.0)
-    inner = (slice(None),) * (m.w.ndim - 1) + (slice(1, -1),)
-
-    def share(whole: Array, part: Array) -> Array:
-        right = part[inner] / gap
-        left = whole[inner] - right
-        if swapped:
-            left, right = right, left
-        total = np.zeros(nodes.shape if whole.ndim == nodes.ndim else (*whole.shape[:-1], nodes.shape[-1]))
-        total[..., :-1] += left
-        total[..., 1:] += right
-        total[..., 0] += whole[..., 0]
-        total[..., -1] += whole[..., -1]
-        return total
-
     score = m.ws + m.origin * m.w
-    return Bins(share(m.w, m.ws), share(score, m.wss + m.origin * m.ws), share(m.wy, m.wsy))
+    return Bins(
+        shared(m.w, m.ws, gap, swapped=swapped),
+        shared(score, m.wss + m.origin * m.ws, gap, swapped=swapped),
+        shared(m.wy, m.wsy, gap, swapped=swapped),
+    )
+
+
+def shared(whole: Array, part: Array, gap: Array | float, *, swapped: bool = False) -> Array:
+    """Sums at nodes from sums between them: `whole`, and the same times the distance from the left node."""
+    right = part[..., 1:-1] / gap
+    left = whole[..., 1:-1] - right
+    if swapped:
+        left, right = right, left
+    total = np.concatenate([whole[..., :1], right], axis=-1)
+    total[..., :-1] += left
+    total[..., -1] += whole[..., -1]
+    return total
 
 
 MAPPINGS = ("one", "convex", "published")

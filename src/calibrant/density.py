@@ -9,11 +9,12 @@ O(N + G log G). scipy is imported where it is used, since it loads more slowly t
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from math import ceil, sqrt
 
 import numpy as np
 
-from calibrant.binning import spread
+from calibrant.binning import shared
 from calibrant.evidence import Array, Evidence
 from calibrant.kernels import gain
 
@@ -35,29 +36,35 @@ class Grid:
     residual: Array
 
     @classmethod
-    def of(cls, evidence: Evidence, bandwidth: float) -> Grid:
+    def of(cls, evidence: Evidence, bandwidth: float, step: float = STEP) -> Grid:
         """Bin onto a grid fine enough for the smallest bandwidth: a step of at most a third of it."""
         from scipy.fft import next_fast_len
 
         low, high = evidence.support
-        step = STEP
         while step > bandwidth / 3:
             step /= 2
         points = next_fast_len(max(8, ceil((high - low) / step - 1e-9)), real=True)
         step = (high - low) / points
         score = low + (np.arange(points) + 0.5) * step
-        bins = spread(evidence, score)
-        total = bins.w.sum(axis=-1, keepdims=True)
-        residual = bins.residual.sum(axis=-1) / total[..., 0]
-        return cls(score, step, bins.w / total, bins.wy / total, residual)
+        m = evidence.moments(score, np.append(score[:1], score), squares=False)
+        total = m.w.sum(axis=-1, keepdims=True)
+        mass, positive = (shared(*part, step) / total for part in ((m.w, m.ws), (m.wy, m.wsy)))
+        return cls(score, step, mass, positive, m.bins.residual.sum(axis=-1) / total[..., 0])
 
     def smooth(self, kernel: str, bandwidth: Array) -> tuple[Array, Array]:
         """Density of the scores, and that of the positive rows times their share."""
-        from scipy.fft import dct, idct
+        from scipy.fft import idct
 
         points = self.score.size
         factor = gain(kernel, bandwidth, points, points * self.step) / self.step
-        return tuple(idct(dct(part) * factor) for part in (self.mass, self.positive))  # type: ignore[return-value]
+        density, positive = (idct(part * factor, overwrite_x=True) for part in self._spectra)
+        return density, positive
+
+    @cached_property
+    def _spectra(self) -> tuple[Array, Array]:
+        from scipy.fft import dct
+
+        return dct(self.mass), dct(self.positive)
 
 
 def _range(evidence: Evidence, low: float, high: float) -> Array:

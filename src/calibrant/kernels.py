@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from math import pi, sqrt
+from typing import Any
 
 import numpy as np
 
@@ -113,26 +114,27 @@ def overlap(kernel: str, bandwidth: Array, points: int, length: float) -> Array:
 
 
 def _each(function: Callable[..., Array], kernel: str, bandwidth: Array, points: int, length: float) -> Array:
-    if bandwidth.ndim == 0:
-        return function(kernel, float(bandwidth), points, length)
-    return np.stack([_each(function, kernel, one, points, length) for one in bandwidth])
+    """One row for all when the bandwidths are equal, otherwise one for each."""
+    if np.all(bandwidth == bandwidth.flat[0]):
+        return function(kernel, float(bandwidth.flat[0]), points, length)
+    return function.__wrapped__(kernel, bandwidth[..., None], points, length)  # type: ignore[attr-defined]
 
 
 @lru_cache(maxsize=64)
-def _overlap(kernel: str, bandwidth: float, points: int, length: float) -> Array:
+def _overlap(kernel: str, bandwidth: Any, points: int, length: float) -> Array:
     from scipy.fft import dct
 
     # Twice the frequency appears in cos^2 = (1 + cos 2x) / 2; the series is cut where it is negligible.
     square = KERNELS[kernel].transform(pi * np.arange(1, points) * bandwidth / length) ** 2
-    series = np.zeros(points)
-    series[2::2] = square[: (points - 1) // 2]
-    value = (1 + square.sum() + dct(series, type=3) / 2) / length
+    series = np.zeros((*square.shape[:-1], points))
+    series[..., 2::2] = square[..., : (points - 1) // 2]
+    value = (1 + square.sum(axis=-1, keepdims=True) + dct(series, type=3) / 2) / length
     value.flags.writeable = False
     return value
 
 
 @lru_cache(maxsize=64)
-def _gain(kernel: str, bandwidth: float, points: int, length: float) -> Array:
+def _gain(kernel: str, bandwidth: Any, points: int, length: float) -> Array:
     k = np.arange(points)
     blur = np.sinc(k / (2 * points)) ** 2
     factor = KERNELS[kernel].transform(pi * k * bandwidth / length) / blur

@@ -25,7 +25,7 @@ CALIBRATED = "calibrated"  # the label of the reference line, by which a second 
 LIMITS = (-0.03, 1.03)  # room around [0, 1], so that markers at 0 and 1 are whole
 DWARFED = 25.0  # a largest cell this many times the median one asks for a log axis
 NARROW = 1.4  # inches; a panel below has fewer ticks and finer lines
-FEW = 3.0  # observations in a bandwidth, about ten under the kernel; a curve resting on fewer is thin
+FEW = 3.0  # observations in a bandwidth, about ten under the kernel; a curve resting on fewer is faint
 CORNERS = ("upper left", "lower right")  # those the diagonal leaves free
 KEY: dict[str, Any] = {"fontsize": "small", "title_fontsize": "small", "frameon": False, "alignment": "left"}
 KEY |= {"labelspacing": 0.3, "handlelength": 1.6, "columnspacing": 1.0}
@@ -58,7 +58,7 @@ def diagram(result: ReliabilityDiagram, ax: Axes | None = None, *, histogram: bo
 
 def curve(result: ReliabilityCurve, ax: Axes | None = None, *, histogram: bool = True,
           legend: bool = True, color: str = CURVE, label: str | None = None) -> Axes:  # fmt: skip
-    """Draw a reliability curve and its band where there are data, thin where these are few.
+    """Draw a reliability curve and its band where there are data, faint where these are few.
 
     The parameters and the Axes returned are those of `diagram`.
     """
@@ -75,7 +75,7 @@ def overlay(
 
 def local_error(result: ReliabilityCurve, ax: Axes | None = None) -> Axes:
     """Draw the local calibration error, frequency minus score, with its band over the score."""
-    ax = _new(0.75) if ax is None else ax
+    ax = _new(0.75)[0, 0] if ax is None else ax
     ax.axhline(0, color=GREY, linestyle="--", linewidth=1, zorder=1, label=CALIBRATED)
     _line(ax, result, result.lce, result.score, CURVE, _words(result)[0])
     top = 1.1 * float(np.nanmax(np.abs(_drawn(ax)[:, 1]), initial=0.02))
@@ -114,13 +114,13 @@ def small_multiples(
     panels, columns = grid.ravel(), grid.shape[-1] if grid.ndim else 1
     for i, (name, result) in enumerate(results.items()):
         ax = _draw(result, panels[i], False, False, BINS if hasattr(result, "edges") else CURVE, None)
-        left, lowest = i % columns == 0, _histogram(ax, result, GREY, peers, True) if histogram else ax
-        score, frequency = (text.split()[0] for text in _axis_labels(result))
-        ax.set(xlabel="", ylabel=frequency if left else "")
+        lowest = _histogram(ax, result, GREY, peers, strip=True) if histogram else ax
+        left, bottom = i % columns == 0, i // columns == (count - 1) // columns
+        ax.set(xlabel="", ylabel=ax.get_ylabel().split()[0] if left else "")
         ax.tick_params(labelleft=left)
         ax.set_title(_plain(name, int(12 * _inches(ax))), size="medium")
         lowest.yaxis.label.set_visible(left)
-        lowest.set_xlabel(score if i // columns == (count - 1) // columns else "")
+        lowest.set_xlabel(_axis_labels(result)[0].split()[0] if bottom else "")
         lowest.tick_params(labelbottom=i + columns >= count)
         error = _words(result)[1][0].removeprefix("ECE " if _inches(ax) < 1 else "")
         note = ax.text(0.05, 0.95, error, transform=ax.transAxes, va="top", size="small")
@@ -143,18 +143,18 @@ def _new(ratio: float, n: int = 1) -> Any:
     width = plt.rcParams["figure.figsize"][0] if n > 1 else min(plt.rcParams["figure.figsize"])
     columns = math.ceil(n / (rows := math.ceil(n / max(1, int(width / 1.1)))))
     size = (width, rows * (ratio * (width - 0.5) / columns + 0.3) + 0.6 if n > 1 else ratio * width)
-    axes = plt.subplots(rows, columns, figsize=size, layout="constrained", squeeze=False)[1]
-    return axes if n > 1 else axes[0, 0]
+    return plt.subplots(rows, columns, figsize=size, layout="constrained", squeeze=False)[1]
 
 
 def _draw(result: Any, ax: Axes | None, histogram: bool, legend: bool, color: str, label: Any) -> Axes:
     """Draw a result on the unit square: equal aspect, the diagonal once, axes that say what is measured."""
-    ax = _new(1.12) if ax is None else ax
+    ax = _new(1.12)[0, 0] if ax is None else ax
     from matplotlib.ticker import MaxNLocator
 
     (score, frequency), (entry, facts) = _axis_labels(result), _words(result, label)
-    ax.set(xlim=LIMITS, ylim=LIMITS, aspect="equal", ylabel=frequency)
+    ax.set(xlim=LIMITS, ylim=LIMITS, aspect="equal")
     ax.apply_aspect()
+    ax.set_ylabel(frequency if _inches(ax) > 2.2 else frequency.split()[0])  # or it would meet "count"
     for axis in (ax.xaxis, ax.yaxis):
         axis.set_major_locator(MaxNLocator(3 if _inches(ax) < NARROW else 6, steps=[1, 2, 5, 10]))
     if CALIBRATED not in (line.get_label() for line in ax.lines):

@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 
 from calibrant._check import check_choice
-from calibrant.density import NARROWEST, RULES, Grid
+from calibrant.density import NARROWEST, RULES, STEP, Grid
 from calibrant.estimators.base import Norm, check_norm
 from calibrant.evidence import Array, Evidence
 from calibrant.kernels import KERNELS, overlap
@@ -85,6 +85,9 @@ class Density:
         Standard deviation of the kernel, or the rule that finds it from the scores of each
         problem. The same one serves both densities.
     kernel : {"triweight", "gaussian", "epanechnikov", "cosine"}
+    step : float
+        Step of the grid, halved until it is at most a third of the bandwidth. The default serves
+        every purpose; a coarser one is faster where a simulation needs many small fits.
 
     Examples
     --------
@@ -98,6 +101,7 @@ class Density:
 
     bandwidth: Literal["silverman", "scott", "isj"] | float = "silverman"
     kernel: Literal["triweight", "gaussian", "epanechnikov", "cosine"] = "triweight"
+    step: float = STEP
 
     def __post_init__(self) -> None:
         check_choice("kernel", self.kernel, tuple(KERNELS))
@@ -105,6 +109,8 @@ class Density:
             check_choice("bandwidth", self.bandwidth, tuple(RULES))
         elif not (np.isfinite(self.bandwidth) and self.bandwidth > 0):
             raise ValueError(f"bandwidth must be a positive number or a rule, got {self.bandwidth!r}")
+        if not 0 < self.step <= 0.1:
+            raise ValueError(f"step must be a positive number of at most 0.1, got {self.step!r}")
 
     def __str__(self) -> str:
         return f"density:{self.bandwidth}"
@@ -116,7 +122,7 @@ class Density:
         else:
             asked = np.full(evidence.batch, float(self.bandwidth))
         width = np.maximum(asked, NARROWEST)
-        grid = Grid.of(evidence, float(width.min()))
+        grid = Grid.of(evidence, float(width.min()), self.step)
         density, positive = grid.smooth(self.kernel, width[()])
         return DensityFit(
             score=grid.score,

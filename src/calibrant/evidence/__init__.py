@@ -40,8 +40,11 @@ class Evidence(Protocol):
         """Mass, score and outcome between the cuts."""
         ...
 
-    def moments(self, cuts: Array, origin: Array) -> Moments:
-        """All five sums between the cuts, scores measured from each group's origin."""
+    def moments(self, cuts: Array, origin: Array, *, squares: bool = True) -> Moments:
+        """All five sums between the cuts, scores measured from each group's origin.
+
+        Without `squares` the sum of squared scores may be missing (NaN).
+        """
         ...
 
     def ranked(self, rank: Array) -> Array:

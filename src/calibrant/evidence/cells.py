@@ -142,7 +142,7 @@ class Cells:
     @classmethod
     def of(cls, sample: Sample, layout: Layout = FINE) -> Cells:
         """Sum a sample into cells."""
-        sums = sample.tally_moments([layout.locate], layout.low)
+        sums = sample.cells(layout.locate, layout.low)
         return cls(sums, layout.low, layout.high, _squares(sample), sample.support)
 
     @classmethod
@@ -180,7 +180,7 @@ class Cells:
         """Sums over the groups between the cuts: group k holds cuts[k-1] <= s < cuts[k]."""
         return self.sums.bins.pooled(self._groups(cuts), cuts.shape[-1] + 1)
 
-    def moments(self, cuts: Array, origin: Array) -> Moments:
+    def moments(self, cuts: Array, origin: Array, *, squares: bool = True) -> Moments:
         """All five sums over the same groups, scores measured from each group's origin."""
         return self.sums.pooled(self._groups(cuts), origin)
 

@@ -9,7 +9,7 @@ from typing import Literal
 
 import numpy as np
 
-from calibrant.evidence.locate import TABLE_FROM, Locator
+from calibrant.evidence.locate import TABLE_FROM, Locator, positions
 from calibrant.evidence.moments import Array, Bins, Moments, unbiased
 
 # Rows summed at a time: the temporaries stay in the cache.
@@ -77,18 +77,42 @@ class Sample:
 
     def bins(self, cuts: Array) -> Bins:
         """Sums over the groups between the cuts: group k holds cuts[k-1] <= s < cuts[k]."""
-        w, ws = self.tally(self._locators(cuts), cuts.shape[-1] + 1, None, powers=1)
+        w, ws = self._between(cuts, None, powers=1)
         return Bins(w[0] + w[1], ws[0] + ws[1], w[1])
 
-    def moments(self, cuts: Array, origin: Array) -> Moments:
-        """All five sums over the same groups, scores measured from each group's origin."""
-        return self.tally_moments(self._locators(cuts), origin)
+    def moments(self, cuts: Array, origin: Array, *, squares: bool = True) -> Moments:
+        """All five sums over the same groups, scores measured from each group's origin.
 
-    def tally_moments(self, locators: list[Locate], origin: Array) -> Moments:
-        """All five sums over the groups that the locators know, measured from their origins."""
-        w, ws, wss = self.tally(locators, origin.shape[-1], origin, powers=2)
-        total, score, square = (part[0] + part[1] for part in (w, ws, wss))
-        return Moments(total, score, w[1], ws[1], square, origin)
+        Without `squares` the sum of squared scores is left out (NaN), which is cheaper.
+        """
+        return _moments(self._between(cuts, origin, powers=2 if squares else 1), origin)
+
+    def cells(self, locate: Locate, low: Array) -> Moments:
+        """All five sums over cells that a function knows, scores measured from their least score."""
+        return _moments(self._tally([locate], low.size, low, powers=2), low)
+
+    def _between(self, cuts: Array, origin: Array | None, powers: int) -> list[Array]:
+        """Tally between shared cuts, or between cuts of each batch entry."""
+        size, n = cuts.shape[-1] + 1, self.shape[-1]
+        rows = int(np.prod(self.batch, dtype=np.intp))
+        if cuts.ndim == 1:
+            return self._tally([Locator(cuts, many=rows * n >= TABLE_FROM)], size, origin, powers)
+        cuts = np.broadcast_to(cuts, (*self.batch, size - 1)).reshape(rows, size - 1)
+        if n >= TABLE_FROM:
+            return self._tally([Locator(row, many=True) for row in cuts], size, origin, powers)
+        # Short rows: sorted, the groups are runs, and one pass serves the whole batch.
+        score, outcome, weight = self._in_order
+        score = score.reshape(rows, n)
+        ends = np.concatenate([positions(score, cuts), np.full((rows, 1), n)], axis=1)
+        count = np.diff(ends, axis=1, prepend=0)
+        group = np.repeat(np.tile(np.arange(size), rows), count.ravel())
+        if origin is not None:
+            own = np.broadcast_to(origin, (*self.batch, size)).reshape(rows, size)
+            score = score - np.repeat(own.ravel(), count.ravel()).reshape(rows, n)
+        group += _row_offsets((rows, n), size, "C")
+        sums = np.zeros((powers + 1, 2, rows, size))
+        _accumulate(sums, group, outcome.ravel(), score.ravel(), None if weight is None else weight.ravel())
+        return [part.reshape(2, *self.batch, size) for part in sums]
 
     def ranked(self, rank: Array) -> Array:
         """Score at each rank from 0 to n - 1, every row repeated by its count.
@@ -99,7 +123,8 @@ class Sample:
             index = np.broadcast_to(rank.astype(np.intp), (*self.batch, rank.shape[-1]))
             if not self.batch and self.shape[-1] > 4 * TABLE_FROM:
                 return _select(self.score, index)
-            return np.take_along_axis(np.broadcast_to(self._sorted, self.shape), index, axis=-1)
+            ordered = self._in_order[0] if self.shape[-1] < TABLE_FROM else self._sorted
+            return np.take_along_axis(np.broadcast_to(ordered, self.shape), index, axis=-1)
         score, mass = self._cumulated
         found = np.empty((*self.batch, rank.shape[-1]))
         rank = np.broadcast_to(rank, found.shape)
@@ -135,6 +160,7 @@ class Sample:
         A run's sums stand at its first row and zeros at the others, so a batch stays rectangular.
         """
         score, outcome, weight = self._in_order
+        weight = np.ones(self.shape) if weight is None else weight
         fresh = np.ones(self.shape, dtype=bool)
         fresh[..., 1:] = score[..., 1:] != score[..., :-1]
         start = np.flatnonzero(fresh)
@@ -164,32 +190,30 @@ class Sample:
         return np.sort(self.score, axis=-1).astype(np.float64, copy=False)
 
     @cached_property
-    def _in_order(self) -> tuple[Array, Array, Array]:
-        order = np.argsort(np.broadcast_to(self.score, self.shape), axis=-1, kind="stable")
-        weight = np.ones(1) if self.weight is None else self.weight.astype(np.float64, copy=False)
-        parts = (self.score.astype(np.float64, copy=False), self.outcome, weight)
-        score, outcome, weight = (
-            np.take_along_axis(np.broadcast_to(part, self.shape), order, axis=-1) for part in parts
-        )
-        return score, outcome, weight
+    def _in_order(self) -> tuple[Array, Array, Array | None]:
+        """Scores in order, with their outcomes and weights; among tied scores negatives come first."""
+        score = np.abs(np.broadcast_to(self.score, self.shape).astype(np.float64))
+        # Floats of one sign are ordered like the integers of their bits; the outcome fits in as the last bit.
+        key = (score.view(np.int64) << 1) | self.outcome
+        if self.weight is None:
+            key.sort(axis=-1)
+            weight = None
+        else:
+            order = np.argsort(key, axis=-1, kind="stable")
+            key = np.take_along_axis(key, order, axis=-1)
+            weight = np.take_along_axis(np.broadcast_to(self.weight, self.shape), order, axis=-1)
+            weight = weight.astype(np.float64)
+        return (key >> 1).view(np.float64), (key & 1).astype(bool), weight
 
     @cached_property
     def _cumulated(self) -> tuple[Array, Array]:
         score, _, weight = self._in_order
-        mass = np.cumsum(weight, axis=-1)
+        mass = np.cumsum(np.ones(self.shape) if weight is None else weight, axis=-1)
         if not self.counts:
             mass *= self.n[..., None] / mass[..., -1:]
         return score, mass
 
-    def _locators(self, cuts: Array) -> list[Locate]:
-        """One locator for the whole batch, or one for each entry that has cuts of its own."""
-        if cuts.ndim == 1:
-            return [Locator(cuts, many=int(np.prod(self.shape)) >= TABLE_FROM)]
-        rows = int(np.prod(self.batch, dtype=np.intp))
-        cuts = np.broadcast_to(cuts, (*self.batch, cuts.shape[-1])).reshape(rows, cuts.shape[-1])
-        return [Locator(row, many=self.shape[-1] >= TABLE_FROM) for row in cuts]
-
-    def tally(self, locators: list[Locate], size: int, origin: Array | None, powers: int) -> list[Array]:
+    def _tally(self, locators: list[Locate], size: int, origin: Array | None, powers: int) -> list[Array]:
         """Sums of w, w x, ..., w x^powers by outcome and group, where x = score - origin."""
         n, rows = self.shape[-1], int(np.prod(self.batch, dtype=np.intp))
         columns = [self.score, self.outcome] + ([] if self.weight is None else [self.weight])
@@ -216,6 +240,12 @@ class Sample:
 
     def _spread_out(self, column: Array) -> Array:
         return column if column.shape == self.shape else np.broadcast_to(column, self.shape)
+
+
+def _moments(sums: list[Array], origin: Array) -> Moments:
+    w, ws, *rest = sums
+    square = rest[0][0] + rest[0][1] if rest else np.full(w.shape[1:], np.nan)
+    return Moments(w[0] + w[1], ws[0] + ws[1], w[1], ws[1], square, origin)
 
 
 def _pieces(
