@@ -450,3 +450,11 @@ def test_without_matplotlib_the_error_says_what_to_install(monkeypatch, name):
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
     with pytest.raises(ImportError, match=r"pip install 'calibrant\[plot\]'"):
         DRAWINGS[name](None)
+
+
+def test_a_curve_without_a_band_does_not_promise_one():
+    ax = axes()
+    plot.curve(a_curve(low=None, high=None), ax)
+    texts = [text.get_text() for text in shown_texts(ax.figure)]
+    assert "curve" in texts
+    assert not any("band" in text for text in texts)

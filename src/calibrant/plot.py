@@ -284,7 +284,8 @@ def _words(result: Any, label: str | None = None) -> tuple[str, list[str]]:
     size, percent = f"n = {result.n:,.0f}", _plain(f"{100 * result.level:g} %")
     if label is not None:
         return f"{_plain(label)}, {error}", [size, f"{percent} intervals"]
-    return f"{percent} {'interval' if hasattr(result, 'edges') else 'band'}", [error, size]
+    what = "interval" if hasattr(result, "edges") else "band"
+    return "curve" if result.low is None else f"{percent} {what}", [error, size]
 
 
 def _inches(ax: Any) -> float:
