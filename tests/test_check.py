@@ -274,7 +274,7 @@ def test_weights_in_a_column_are_refused_with_the_remedy():
 
 
 def test_one_hot_labels_are_refused_with_the_remedy():
-    with refuses("y_true", "one-dimensional", "(4, 3)", "one-hot", "np.argmax(y_true, axis=1)"):
+    with refuses("y_true", "one-dimensional", "(4, 3)", "one-hot labels? pass np.argmax(y_true, axis=1)"):
         predictions(np.eye(3)[Y3], MATRIX)
 
 
@@ -612,7 +612,7 @@ def test_other_labels_need_a_positive_class(y, listed):
 
 
 def test_labels_that_look_like_scores_hint_at_a_swap():
-    with refuses("swap y_true and y_prob"):
+    with refuses("0.1, 0.4, 0.7, ...; swapped with y_prob?"):
         predictions(P, Y)
 
 
@@ -1038,3 +1038,13 @@ def test_other_generators_are_refused(value):
 def test_a_negative_seed_is_refused():
     with refuses("rng must be an integer of at least 0, got -1"):
         _check.generator(-1)
+
+
+def test_a_score_matrix_in_place_of_labels_hints_at_a_swap():
+    with refuses("y_true must be one-dimensional", "swapped with y_prob?"):
+        predictions(MATRIX, Y3)
+
+
+def test_integers_beyond_64_bits_are_refused():
+    with refuses("sample_weight must hold numbers below 2^63"):
+        predictions(Y, P, sample_weight=[10**30, 1, 1, 1])

@@ -8,7 +8,7 @@ from scipy.integrate import quad
 
 import calibrant
 from calibrant import Density
-from calibrant.density import NARROWEST, Grid, isj, scott, silverman
+from calibrant.density import NARROWEST, Grid, isj, scott, silverman, steps
 from calibrant.evidence import Cells, Sample
 from calibrant.kernels import KERNELS, gain
 from oracles import density as oracle
@@ -84,9 +84,9 @@ def test_density_equals_the_mirrored_sum(kernel, support, width):
 @pytest.mark.parametrize("support", [(0.0, 1.0), (0.2, 1.0)])
 def test_density_integrates_to_one(kernel, bandwidth, support):
     fit = Density(bandwidth, kernel).fit(sample(200, support=support))
-    assert fit.density.sum() * fit.step == pytest.approx(1, abs=1e-12)
+    assert fit.density.sum() * fit.grid.step == pytest.approx(1, abs=1e-12)
     share = sample(200, support=support).outcome.mean()
-    assert fit.positive.sum() * fit.step == pytest.approx(share, abs=1e-12)
+    assert fit.positive.sum() * fit.grid.step == pytest.approx(share, abs=1e-12)
 
 
 @pytest.mark.parametrize("norm", ["l1", "l2"])
@@ -195,7 +195,7 @@ def test_a_class_without_rows_has_the_integral_of_its_scores():
     rng = np.random.default_rng(0)
     score = rng.beta(4, 4, 300)
     fit = Density(0.02).fit(Sample(score, np.zeros(300, dtype=bool)))
-    assert fit.error() == pytest.approx((fit.score * fit.density).sum() * fit.step)
+    assert fit.error() == pytest.approx((fit.score * fit.density).sum() * fit.grid.step)
     assert fit.error() == pytest.approx(score.mean(), abs=1e-3)
 
 
@@ -211,7 +211,7 @@ def test_each_class_has_a_bandwidth_of_its_own():
 def test_the_grid_is_fine_enough_for_the_bandwidth():
     evidence = sample(30)
     for width in (0.0003, 0.0009, 0.002, 0.1):
-        grid = Grid.of(evidence, width)
+        grid = Grid.of(evidence, float(steps(np.array(width))))
         assert grid.step <= min(0.0003, width / 3 + 1e-12)
         size = grid.score.size
         for prime in (2, 3, 5):
@@ -241,3 +241,54 @@ def test_effective_sample_is_the_squared_sum_of_weights_over_the_sum_of_squares(
         expected = weight.sum() ** 2 / (weight**2).sum()
         assert fit.nearby[at] == pytest.approx(expected, rel=0.02)
     assert np.all(fit.nearby <= 2000)
+
+
+# --- where there is no data ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_the_curve_ends_where_the_rows_end_however_many_there_are(kernel):
+    rng = np.random.default_rng(0)
+    score = 0.2 + 0.1 * rng.random(10**6)
+    outcome = rng.random(10**6) < score
+    curve = calibrant.reliability_curve(outcome, score, kernel=kernel, n_boot=0)
+    seen = curve.score[np.isfinite(curve.point)]
+    reach = min(KERNELS[kernel].reach, 7) * curve.bandwidth + 2 / 3600
+    assert 0.2 - reach <= seen[0]
+    assert seen[-1] <= 0.3 + reach
+    largest = calibrant.mce(outcome, score, estimator=Density("silverman", kernel))
+    assert largest < 0.04
+
+
+@pytest.mark.parametrize(("kernel", "width"), [("triweight", 0.001), ("epanechnikov", 0.005)])
+def test_the_largest_gap_is_not_taken_from_ripples(kernel, width):
+    level = np.array([0.15, 0.3, 0.45, 0.6, 0.75, 0.9, 1.0])
+    count = np.full(7, 10**5)
+    score, outcome = np.repeat(level, 2), np.tile([False, True], 7)
+    positive = np.rint(count * (level - 0.005)).astype(int)
+    weight = np.stack([count - positive, positive], axis=1).ravel()
+    fit = Density(width, kernel).fit(Sample(score, outcome, weight))
+    assert fit.error("max") < 0.005 + 3 * width
+
+
+def test_no_problem_depends_on_the_others_in_its_batch():
+    rng = np.random.default_rng(0)
+    a = 0.4 * rng.random(3000)
+    scores = np.stack([a, np.full(3000, 0.3), 0.7 - a], axis=1)
+    labels = (rng.random((3000, 1)) > np.cumsum(scores, axis=1)).sum(axis=1).clip(0, 2)
+    for rule in ("d:scott", "d:isj", "d"):
+        for norm in ("l1", "l2", "max"):
+            each = [
+                calibrant.ece(labels, scores, notion="class", pos_label=k, estimator=rule, norm=norm)
+                for k in range(3)
+            ]
+            whole = calibrant.ece(labels, scores, notion="classwise", estimator=rule, norm=norm)
+            expected = {"l1": np.mean(each), "l2": np.sqrt(np.mean(np.square(each))), "max": max(each)}[norm]
+            assert whole == pytest.approx(expected, abs=1e-7 if norm == "max" else 1e-10), (rule, norm)
+
+
+def test_a_kernel_wider_than_the_domain_is_flat():
+    labels, score = [0, 1, 1], [0.1, 0.5, 0.7]
+    flat = calibrant.ece(labels, score, estimator="d:50")
+    assert calibrant.ece(labels, score, estimator="d:1e150") == pytest.approx(flat)
+    assert flat == pytest.approx(quad(lambda s: abs(2 / 3 - s), 0, 1)[0], abs=1e-4)

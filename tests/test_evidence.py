@@ -234,6 +234,26 @@ def test_redrawn_outcomes_follow_the_given_probability(kind):
         assert total[:, side].std() == pytest.approx(spread, rel=0.15)
 
 
+@pytest.mark.parametrize("kind", ["rows", "cells"])
+def test_a_row_that_counts_a_thousand_times_is_drawn_a_thousand_times(kind):
+    evidence = Sample(np.array([0.5]), np.array([True]), np.array([1000]))
+    evidence = evidence if kind == "rows" else Cells.of(evidence)
+    drawn = evidence.redraw(lambda score: score, np.random.default_rng(0), 800)
+    np.testing.assert_array_equal(drawn.n, 1000)
+    frequency = drawn.bins(np.array([0.2])).frequency[:, 1]
+    assert frequency.mean() == pytest.approx(0.5, abs=0.003)
+    assert frequency.var() == pytest.approx(0.25 / 1000, rel=0.2)
+
+
+@pytest.mark.parametrize("kind", ["rows", "cells"])
+def test_only_a_single_problem_is_drawn_anew(kind):
+    evidence = Sample(RNG.random((2, 5)), RNG.random((2, 5)) < 0.5)
+    evidence = evidence if kind == "rows" else Cells.of(evidence)
+    for draw in (lambda: evidence.resample(RNG, 3), lambda: evidence.redraw(np.abs, RNG, 3)):
+        with pytest.raises(ValueError, match=r"a batch of shape \(2,\)"):
+            draw()
+
+
 @settings(max_examples=25, deadline=None)
 @given(st.integers(0, 2**32 - 1), st.integers(1, 5))
 def test_merging_is_associative_and_commutative(seed, pieces):

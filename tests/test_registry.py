@@ -306,6 +306,8 @@ def test_long_and_short_names_are_the_same_estimators():
     assert parse("ac:30") == Binned("adaptive", 30, "convex")
     assert parse("d:0.033") == Density(0.033)
     assert parse("density:isj") == Density("isj")
+    assert parse("d:0.1:gaussian") == Density(0.1, "gaussian")
+    assert parse(str(Density("scott", "cosine"))) == Density("scott", "cosine")
     assert parse(str(Binned("adaptive", 7, "convex"))) == Binned("adaptive", 7, "convex")
 
 
@@ -313,9 +315,12 @@ def test_long_and_short_names_are_the_same_estimators():
     ("wrong", "message"),
     [
         ("unifrom:10", "estimator must be one of .* got 'unifrom'"),
-        ("l:0", "at least 1"),
+        ("l:0", "from 1 to"),
+        ("l:1_5", "'1_5'"),
+        ("auto:5", "takes no parameter"),
+        ("d:0.1:box", "kernel must be one of"),
         ("l:ten", "'ten'"),
-        ("l:", "''"),
+        ("l:", "no parameter after it"),
         ("d:-1", "positive"),
         ("d:nan", "positive"),
         ("d:silvermann", "bandwidth must be one of"),
@@ -326,10 +331,60 @@ def test_a_wrong_name_says_what_is_right(wrong, message):
         calibrant.ece([0, 1], [0.2, 0.7], estimator=wrong)
 
 
-@pytest.mark.parametrize("wrong", [None, 3, Binned])
-def test_something_that_is_no_estimator_is_a_type_error(wrong):
-    with pytest.raises(TypeError, match="estimator must be a name"):
+@pytest.mark.parametrize(("wrong", "hint"), [(None, ""), (15, 'write "uniform:15"'), (Binned, "")])
+def test_something_that_is_no_estimator_is_a_type_error(wrong, hint):
+    with pytest.raises(TypeError, match=f"estimator must be a name.*{hint}"):
         calibrant.ece([0, 1], [0.2, 0.7], estimator=wrong)
+
+
+def test_a_function_that_returns_no_number_is_named():
+    def forgetful(scores, outcomes, weights):
+        pass
+
+    with pytest.raises(TypeError, match="the function forgetful must return a number, got None"):
+        calibrant.ece([0, 1], [0.2, 0.7], estimator=forgetful)
+
+
+@pytest.mark.parametrize("wrong", [None, [0.1, 0.2], True, 0, -1, float("inf")])
+def test_a_bandwidth_that_is_no_positive_number_is_refused(wrong):
+    with pytest.raises(ValueError, match="bandwidth must be a positive number"):
+        Density(wrong)
+
+
+@pytest.mark.parametrize("wrong", [True, 2.5, 0, 10**9])
+def test_a_number_of_bins_that_is_no_such_number_is_refused(wrong):
+    with pytest.raises(ValueError, match="n_bins must be an integer"):
+        Binned("uniform", wrong)
+
+
+def test_the_root_of_an_enormous_count_is_refused_with_the_reason():
+    with pytest.raises(ValueError, match="asks for 100000000 bins"):
+        calibrant.ece([0, 1], [0.2, 0.7], estimator="l", sample_weight=[5 * 10**15, 5 * 10**15])
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e-170, 1e160, 1e300])
+@pytest.mark.parametrize("spec", ["l", "a:10", "ac", "d"])
+def test_importance_weights_of_any_magnitude_have_no_scale(scale, spec):
+    labels, score = data("smooth", 200)
+    weight = np.random.default_rng(0).random(200) + 0.5
+    expected = calibrant.ece(labels, score, estimator=spec, sample_weight=weight)
+    found = calibrant.ece(labels, score, estimator=spec, sample_weight=weight * scale)
+    assert found == pytest.approx(expected, abs=1e-9)
+
+
+def test_tied_scores_give_the_same_bandwidth_from_rows_cells_and_merged_cells():
+    score = np.concatenate([np.full(850, 0.637), np.linspace(0, 1, 150)])
+    labels = np.concatenate([np.arange(850) % 2, np.arange(150) % 2])
+    expected = calibrant.ece(labels, score, estimator="d")
+    for sketch in sketches(labels, score, "class"):
+        assert sketch.ece(estimator="d") == pytest.approx(expected, abs=1e-6)
+    beside = np.where(np.arange(1000) % 3 == 0, np.nextafter(score, 1), score)
+    assert calibrant.ece(labels, beside, estimator="d") == pytest.approx(expected, abs=1e-6)
+
+
+def test_a_cut_between_neighbouring_floats_divides_them():
+    sample = Sample(np.array([0.1, np.nextafter(0.1, 1)]), np.array([False, True]))
+    np.testing.assert_array_equal(Binned("adaptive", 2).fit(sample).bins.w, [1, 1])
 
 
 def test_adaptive_cuts_follow_the_floor_rule():

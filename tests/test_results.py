@@ -162,6 +162,22 @@ def test_classwise_is_one_result_for_each_class():
     assert "ECE" in repr(one)
 
 
+def test_scores_below_one_over_c_by_rounding_can_be_read_off():
+    low = np.full((5, 7), np.float16(1 / 7))
+    assert np.isfinite(calibrant.lce([0, 1, 2, 0, 0], low, at=float(low[0, 0])))
+
+
+def test_merged_bins_of_a_convex_diagram_stand_at_their_edges():
+    score = np.array([0.1] * 50 + [0.2] * 3 + [0.9] * 10 + [0.95] * 7)
+    outcome = np.arange(70) % 3 == 0
+    diagram = calibrant.reliability_diagram(outcome, score, binning="ac:10")
+    held = diagram.count > 0
+    centres = (diagram.edges[1:] + diagram.edges[:-1]) / 2
+    assert np.all(np.abs(diagram.score[held] - centres[held]) < 0.4)
+    assert np.all(np.diff(diagram.score[held]) > 0)
+    assert held[-1]
+
+
 def test_one_sample_has_a_curve_where_it_is():
     curve = calibrant.reliability_curve([1], [0.3], n_boot=5, rng=0)
     assert curve.at(0.3).probability == pytest.approx(1)
@@ -248,7 +264,17 @@ def test_bars_hold_the_frequency_and_importance_weights_count_effectively():
     seen = diagram.count > 0
     assert np.all(diagram.low[seen] <= diagram.frequency[seen])
     assert np.all(diagram.frequency[seen] <= diagram.high[seen])
-    assert diagram.count.sum() == pytest.approx(weight.sum() ** 2 / (weight**2).sum())
+    inside = (score >= diagram.edges[3]) & (score < diagram.edges[4])
+    assert diagram.count[3] == pytest.approx(weight[inside].sum() ** 2 / (weight[inside] ** 2).sum())
+    heavy = np.append(np.ones(300), 1000.0)
+    lonely = calibrant.reliability_diagram(
+        np.append(labels, 1), np.append(score / 2, 0.99), sample_weight=heavy
+    )
+    assert lonely.count[-1] == pytest.approx(1)
+    curve = calibrant.reliability_curve(
+        np.append(labels, 1), np.append(score / 2, 0.99), sample_weight=heavy, bandwidth=0.02, n_boot=0
+    )
+    assert curve.at(0.99).n_eff < 1.5
 
 
 def test_a_diagram_needs_bins():
@@ -313,13 +339,51 @@ def test_sketch_refuses_what_it_cannot_answer():
         sketch + 1
     labels, scores = matrix()
     three = Sketch("confidence").update(labels, scores)
-    with pytest.raises(ValueError, match="3 classes"):
+    with pytest.raises(ValueError, match="same classes, got 3 and 2"):
         three.update([0, 1], [0.1, 0.9])
     with pytest.raises(ValueError, match="same classes"):
         three + Sketch("confidence").update([0, 1], [0.1, 0.9])
     with pytest.raises(ValueError, match="y_prob"):
         sketch.update([0, 1], [0.1, np.nan])
+    with pytest.raises(TypeError, match='write estimator="uniform:15"'):
+        sketch.ece(n_bins=15)
+    with pytest.raises(ValueError, match="sample_weight in a sketch"):
+        sketch.update([0, 1], [0.1, 0.9], sample_weight=[1e-150, 1.0])
     assert sketch.n == 2
+
+
+def test_classes_are_settled_by_the_first_update():
+    rng = np.random.default_rng(0)
+    scores = rng.dirichlet([1, 1], 4)
+    for notion in ("class", "classwise"):
+        sketch = Sketch(notion).update(["a", "b", "a", "b"], scores)
+        sketch.update(["b", "b", "b", "b"], scores)
+        assert sketch.n == 8
+        with pytest.raises(ValueError, match="y_true must hold only the labels 'a', 'b', got 'c'"):
+            sketch.update(["b", "c", "c", "b"], scores)
+        assert sketch.n == 8
+        with pytest.raises(ValueError, match="same classes"):
+            sketch + Sketch(notion).update(["b", "c", "c", "b"], scores)
+
+
+def test_a_vector_of_scores_is_about_its_positive_class_only():
+    only = Sketch("classwise").update([1, 1], [0.3, 0.4])
+    both = Sketch("classwise").update([-1, 1], [0.3, 0.4])
+    assert (only + both).n == 4
+    some = Sketch("class", pos_label="b").update(["b", "b"], [0.3, 0.4])
+    more = Sketch("class", pos_label="b").update(["a", "b"], [0.3, 0.4])
+    assert (some + more).diagram().label == "b"
+    other = Sketch("class", pos_label="a").update(["a", "b"], [0.3, 0.4])
+    with pytest.raises(ValueError, match="same classes, got 'b' and 'a'"):
+        more + other
+
+
+def test_sketches_add_up_with_sum_and_keep_what_they_were_told():
+    parts = [Sketch("class").update([0, 1], [0.1, 0.9]) for _ in range(3)]
+    assert sum(parts).n == 6
+    empty = Sketch("confidence", n_classes=3) + Sketch("confidence")
+    with pytest.raises(ValueError, match="same classes, got 3 and 2"):
+        empty.update([0, 1], [0.1, 0.9])
 
 
 def test_adding_sketches_leaves_both_as_they_were():

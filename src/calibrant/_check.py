@@ -97,12 +97,17 @@ def scores(name: str, values: Any) -> NDArray[np.float64]:
 
 def level(value: Any) -> float:
     """Return a confidence level as a float strictly between 0 and 1."""
-    number = isinstance(value, Real) and not isinstance(value, bool)
+    number = is_number(value)
     if not number or not 0 < value < 1:
         hint = f"; write {float(value) / 100:g}" if number and 1 < value < 100 else ""
         error = ValueError if number else TypeError
         raise error(f"level must be a number strictly between 0 and 1, got {_show(value)}{hint}")
     return float(value)
+
+
+def is_number(value: Any) -> bool:
+    """Whether a value is a real number and no boolean."""
+    return isinstance(value, Real) and not isinstance(value, bool | np.bool_)
 
 
 def positive_int(name: str, value: Any, minimum: int = 1) -> int:
@@ -149,7 +154,9 @@ def _read(name: str, values: Any) -> tuple[Array, float | None]:
         if array.ndim and array.size == max(array.shape):
             hint = f"; pass {name}.ravel()" if hasattr(values, "ravel") else f"; pass np.ravel({name})"
         elif array.ndim == 2 and name == "y_true":
-            hint = "; if it is one-hot, pass np.argmax(y_true, axis=1)"
+            one_hot = array.dtype.kind in "biuf" and np.isin(array[:100], (0, 1)).all()
+            hint = "one-hot labels? pass np.argmax(y_true, axis=1)" if one_hot else "swapped with y_prob?"
+            hint = f"; {hint}"
         raise ValueError(f"{name} must {rule}, got {got}{hint}")
     return (array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))), tolerance
 
@@ -158,6 +165,8 @@ def _numbers(name: str, array: Array) -> Array:
     if array.dtype.kind in "biuf":
         return array if array.itemsize <= 8 else array.astype(np.float64)
     array = _objects(name, array, _NUMBER, "hold real numbers")
+    if any(large := [abs(v) >= 2**63 for v in array.flat]):
+        _refuse(name, "hold numbers below 2^63", array, large)
     return array.astype(np.int64 if all(isinstance(v, Integral) for v in array.flat) else np.float64)
 
 
@@ -293,8 +302,10 @@ def _binary(truth: Array, given: tuple[Any, ...] | None, pos_label: Any) -> tupl
         _codes(truth, given, "")
     usual: tuple[Any, ...] = next((pair for pair in ((0, 1), (-1, 1)) if set(classes) <= set(pair)), ())
     if pos_label is None and not usual:
-        hint = "pass pos_label=" + (", or swap y_true and y_prob" if truth.dtype.kind == "f" else "")
-        raise ValueError(f"y_true must hold 0 and 1, -1 and 1 or booleans, got {_show(*classes)}; {hint}")
+        swapped = truth.dtype.kind == "f"
+        hint = "swapped with y_prob? otherwise pass pos_label=" if swapped else "pass pos_label="
+        seen = _show(*classes[:3]) + ", ..." * (len(classes) > 3) if swapped else _show(*classes)
+        raise ValueError(f"y_true must hold 0 and 1, -1 and 1 or booleans, got {seen}; {hint}")
     positive = usual[1] if pos_label is None else pos_label
     if positive not in usual and positive not in classes:
         alike = isinstance(positive, _NUMBER if isinstance(classes[0], _NUMBER) else type(classes[0]))

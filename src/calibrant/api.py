@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from calibrant import _check, notions
 from calibrant.estimators import Binned, Density, Norm, parse, resolve
 from calibrant.estimators.base import check_norm
-from calibrant.evidence import Array, Evidence, Sample
+from calibrant.evidence import Evidence, Sample
 from calibrant.notions import Notion
 from calibrant.results import (
     INTERVALS,
@@ -35,8 +35,12 @@ def measure(notion: Notion, blocks: Iterable[Evidence], estimator: Any, norm: No
 
 
 def _samples(notion: Notion, data: _check.Predictions) -> Iterator[Sample]:
+    weight = data.weight
+    if weight is not None and weight.dtype.kind == "f":
+        # Importance weights have no scale; a power of two is taken out exactly, so that squares stay finite.
+        weight = np.ldexp(weight, -int(np.frexp(weight.max())[1]))
     for problem in notion.problems(data):
-        yield Sample(problem.score, problem.outcome, data.weight, problem.support)
+        yield Sample(problem.score, problem.outcome, weight, problem.support)
 
 
 def ece(
@@ -175,17 +179,12 @@ def reliability_curve(
     """
     if unexpected:
         _check.reject_unexpected(reliability_curve, unexpected)
-    n_boot, level = _check.positive_int("n_boot", n_boot, minimum=0), _check.level(level)
-    estimator, generator = Density(bandwidth, kernel), _check.generator(rng)
+    estimator = Density(bandwidth, kernel)
     data = _check.predictions(y_true, y_prob, sample_weight=sample_weight, labels=labels, pos_label=pos_label)
-
-    def fit(evidence: Evidence, **about: Any) -> ReliabilityCurve:
-        return fit_curve(
-            evidence, estimator, n_boot=n_boot, level=level, rng=generator, progress=progress, **about
-        )
-
     which = notions.parse(notion, data)
-    return each_problem(which, _samples(which, data), data.labels, data.positive, fit)
+    return curves(
+        which, _samples(which, data), data, estimator, n_boot=n_boot, level=level, rng=rng, progress=progress
+    )
 
 
 def reliability_diagram(
@@ -227,15 +226,9 @@ def reliability_diagram(
     if unexpected:
         _check.reject_unexpected(reliability_diagram, unexpected)
     estimator = binned(binning, mapping)
-    _check.check_choice("interval", interval, tuple(INTERVALS))
-    level = _check.level(level)
     data = _check.predictions(y_true, y_prob, sample_weight=sample_weight, labels=labels, pos_label=pos_label)
-
-    def fit(evidence: Evidence, **about: Any) -> ReliabilityDiagram:
-        return fit_diagram(evidence, estimator, level=level, interval=interval, **about)
-
     which = notions.parse(notion, data)
-    return each_problem(which, _samples(which, data), data.labels, data.positive, fit)
+    return diagrams(which, _samples(which, data), data, estimator, interval=interval, level=level)
 
 
 def lce(
@@ -301,21 +294,72 @@ def binned(binning: str | Binned, mapping: str | None) -> Binned:
     return estimator if mapping is None else replace(estimator, mapping=mapping)  # type: ignore[arg-type]
 
 
-def each_problem(
+class Asked(Protocol):
+    """Which classes the problems speak of."""
+
+    @property
+    def labels(self) -> tuple[Any, ...]:
+        """The class of each column."""
+        ...
+
+    @property
+    def positive(self) -> int | None:
+        """Column of the class asked about."""
+        ...
+
+
+def curves(
     notion: Notion,
-    blocks: Iterable[Any],
-    labels: tuple[Any, ...],
-    positive: int | None,
-    fit: Callable[..., Any],
-) -> Any:
+    blocks: Iterable[Evidence],
+    asked: Asked,
+    estimator: Density,
+    *,
+    n_boot: int,
+    level: float,
+    rng: Any,
+    progress: Progress | None,
+) -> ReliabilityCurve | ByClass[ReliabilityCurve]:
+    """Reliability curves of evidence that comes in blocks of problems."""
+    n_boot, level = _check.positive_int("n_boot", n_boot, minimum=0), _check.level(level)
+    generator = _check.generator(rng)
+
+    def fit(evidence: Evidence, **about: Any) -> ReliabilityCurve:
+        return fit_curve(
+            evidence, estimator, n_boot=n_boot, level=level, rng=generator, progress=progress, **about
+        )
+
+    return _each(notion, blocks, asked, fit)
+
+
+def diagrams(
+    notion: Notion,
+    blocks: Iterable[Evidence],
+    asked: Asked,
+    estimator: Binned,
+    *,
+    interval: str,
+    level: float,
+) -> ReliabilityDiagram | ByClass[ReliabilityDiagram]:
+    """Reliability diagrams of evidence that comes in blocks of problems."""
+    _check.check_choice("interval", interval, tuple(INTERVALS))
+    level = _check.level(level)
+
+    def fit(evidence: Evidence, **about: Any) -> ReliabilityDiagram:
+        return fit_diagram(evidence, estimator, level=level, interval=interval, **about)
+
+    return _each(notion, blocks, asked, fit)
+
+
+def _each(notion: Notion, blocks: Iterable[Evidence], asked: Asked, fit: Callable[..., Any]) -> Any:
     """Fit every problem by itself: one result, or for the class-wise notion one for each class."""
     if notion.name != "classwise":
-        label = labels[positive] if notion.name == "class" and positive is not None else None
+        column = asked.positive if notion.name == "class" else None
+        label = None if column is None else asked.labels[column]
         return fit(next(iter(blocks)), notion=notion.name, label=label)
     single = (block[k] for block in blocks for k in range(block.batch[0]))
     return ByClass(
-        {label: fit(one, notion="classwise", label=label) for label, one in zip(labels, single, strict=True)}
+        {
+            label: fit(one, notion="classwise", label=label)
+            for label, one in zip(asked.labels, single, strict=True)
+        }
     )
-
-
-__all__ = ["Array", "ece", "lce", "mce", "reliability_curve", "reliability_diagram"]

@@ -15,12 +15,14 @@ import numpy as np
 from calibrant.evidence import Array, Bins, Evidence
 
 Size = int | Literal["sqrt"]
+MOST = 10_000_000
 
 
 def check_size(n_bins: Size) -> None:
     """Refuse a number of bins that is neither a positive integer nor "sqrt"."""
-    if n_bins != "sqrt" and not (isinstance(n_bins, int | np.integer) and n_bins >= 1):
-        raise ValueError(f'n_bins must be an integer of at least 1 or "sqrt", got {n_bins!r}')
+    integer = isinstance(n_bins, int | np.integer) and not isinstance(n_bins, bool)
+    if n_bins != "sqrt" and not (integer and 1 <= n_bins <= MOST):
+        raise ValueError(f'n_bins must be an integer from 1 to {MOST} or "sqrt", got {n_bins!r}')
 
 
 def how_many(n_bins: Size, n: Array) -> int:
@@ -34,7 +36,10 @@ def how_many(n_bins: Size, n: Array) -> int:
     if np.ptp(n) > 1e-9 * np.max(n):
         raise ValueError(f'n_bins="sqrt" needs one size for the whole batch, got {np.min(n)} to {np.max(n)}')
     # The slack undoes rounding in the effective size of equal importance weights.
-    return max(1, int(np.sqrt(np.max(n) * (1 + 1e-12))))
+    root = max(1, int(np.sqrt(np.max(n) * (1 + 1e-12))))
+    if root > MOST:
+        raise ValueError(f'n_bins="sqrt" asks for {root} bins at n={np.max(n):g}; name at most {MOST}')
+    return root
 
 
 @dataclass(frozen=True)
@@ -76,7 +81,9 @@ class Adaptive:
         cut = np.floor(np.arange(1, b) * size / b * (1 + slack))
         rank = np.concatenate([np.maximum(cut - 1, 0), cut], axis=-1)
         below, above = np.split(evidence.ranked(rank), 2, axis=-1)
-        inner = np.where(cut > 0, (below + above) / 2, 0.0)
+        middle = (below + above) / 2
+        # Between neighbouring floats the midpoint rounds to one of them; the upper one still divides.
+        inner = np.where(cut > 0, np.where(middle > below, middle, above), 0.0)
         ends = np.broadcast_to([0.0, 1.0], (*inner.shape[:-1], 2))
         return np.concatenate([ends[..., :1], inner, ends[..., 1:]], axis=-1)
 
@@ -96,9 +103,12 @@ def convex(evidence: Evidence, edges: Array, *, swapped: bool = False) -> Bins:
     # A score on a centre leaves rounding, not mass, at the next one.
     held = bins.w > 1e-12 * bins.w.sum(axis=-1, keepdims=True)
     bins = Bins(*(np.where(held, part, 0.0) for part in (bins.w, bins.ws, bins.wy)))
-    group = np.zeros(centres.shape, dtype=np.intp)
-    np.cumsum(np.diff(centres, axis=-1) > 0, axis=-1, out=group[..., 1:])
-    return bins.pooled(group, centres.shape[-1])
+    if np.all(centres[..., 1:] > centres[..., :-1]):
+        return bins
+    place = np.broadcast_to(np.arange(centres.shape[-1]), centres.shape).copy()
+    place[..., :-1][centres[..., 1:] <= centres[..., :-1]] = centres.shape[-1]
+    last_of_run = np.minimum.accumulate(place[..., ::-1], axis=-1)[..., ::-1]
+    return bins.pooled(last_of_run, centres.shape[-1])
 
 
 def spread(evidence: Evidence, nodes: Array, *, swapped: bool = False) -> Bins:

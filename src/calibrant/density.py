@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from math import ceil, sqrt
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -25,6 +26,14 @@ STEP = 1 / 3600
 NARROWEST = 3e-4
 
 
+# Scores this close are one score: rows may differ in their last bit, and cells recover it by subtraction.
+TIED = 1e-9
+# Wider kernels are flat.
+WIDEST = 100.0
+# Several bandwidths share one grid, as long as the evidence lives.
+_KNOWN: WeakKeyDictionary[Evidence, dict[int, Grid]] = WeakKeyDictionary()
+
+
 @dataclass(frozen=True, eq=False)
 class Grid:
     """Evidence binned onto the midpoints of equal steps over its support."""
@@ -36,20 +45,36 @@ class Grid:
     residual: Array
 
     @classmethod
-    def of(cls, evidence: Evidence, bandwidth: float, step: float = STEP) -> Grid:
-        """Bin onto a grid fine enough for the smallest bandwidth: a step of at most a third of it."""
+    def of(cls, evidence: Evidence, step: float) -> Grid:
+        """Bin onto midpoints at most `step` apart; their number suits the transform."""
         from scipy.fft import next_fast_len
 
         low, high = evidence.support
-        while step > bandwidth / 3:
-            step /= 2
         points = next_fast_len(max(8, ceil((high - low) / step - 1e-9)), real=True)
+        known = _KNOWN.setdefault(evidence, {})
+        if points not in known:
+            known[points] = cls._bin(evidence, points)
+        return known[points]
+
+    @classmethod
+    def _bin(cls, evidence: Evidence, points: int) -> Grid:
+        low, high = evidence.support
         step = (high - low) / points
         score = low + (np.arange(points) + 0.5) * step
         m = evidence.moments(score, np.append(score[:1], score), squares=False)
         total = m.w.sum(axis=-1, keepdims=True)
         mass, positive = (shared(*part, step) / total for part in ((m.w, m.ws), (m.wy, m.wsy)))
         return cls(score, step, mass, positive, m.bins.residual.sum(axis=-1) / total[..., 0])
+
+    def reached(self, distance: Array) -> Array:
+        """Whether any row lies within a distance of each point."""
+        steps = np.minimum(np.ceil(distance / self.step) + 1, self.score.size).astype(np.intp)[..., None]
+        held = np.cumsum(self.mass > 1e-12, axis=-1)
+        held = np.concatenate([np.zeros((*held.shape[:-1], 1), dtype=held.dtype), held], axis=-1)
+        place = np.arange(self.score.size)
+        last = np.minimum(place + steps + 1, self.score.size)
+        first = np.maximum(place - steps, 0)
+        return np.take_along_axis(held, last, axis=-1) > np.take_along_axis(held, first, axis=-1)
 
     def smooth(self, kernel: str, bandwidth: Array) -> tuple[Array, Array]:
         """Density of the scores, and that of the positive rows times their share."""
@@ -65,6 +90,16 @@ class Grid:
         from scipy.fft import dct
 
         return dct(self.mass), dct(self.positive)
+
+
+def steps(bandwidth: Array, step: float = STEP) -> Array:
+    """Step of the grid for each bandwidth: halved until it is at most a third of it.
+
+    >>> steps(np.array([0.1, 0.0006])) * 3600
+    array([1. , 0.5])
+    """
+    halvings = np.ceil(np.log2(3 * step / np.asarray(bandwidth)) - 1e-9)
+    return step / 2.0 ** np.maximum(halvings, 0)
 
 
 def _range(evidence: Evidence, low: float, high: float) -> Array:
@@ -85,15 +120,17 @@ def silverman(evidence: Evidence) -> Array:
     so is the bandwidth.
     """
     spread = _range(evidence, 0.25, 0.75) / 1.3489795003921634
-    spread = np.where(spread > 0, np.minimum(np.sqrt(evidence.variance()), spread), 0.0)
+    spread = np.where(spread > TIED, np.minimum(np.sqrt(evidence.variance()), spread), 0.0)
     if not np.all(spread > 0):
-        spread = np.where(spread > 0, spread, _range(evidence, 0.01, 0.99) / 4.6526957480816815)
+        wide = _range(evidence, 0.01, 0.99) / 4.6526957480816815
+        spread = np.where(spread > 0, spread, np.where(wide > TIED, wide, 0.0))
     return spread * (0.75 * evidence.n) ** -0.2
 
 
 def scott(evidence: Evidence) -> Array:
     """Scott's factor as commonly coded: sd n^(-1/5)."""
-    return np.sqrt(evidence.variance()) * evidence.n**-0.2
+    spread = np.sqrt(evidence.variance())
+    return np.where(spread > TIED, spread, 0.0) * evidence.n**-0.2
 
 
 def isj(evidence: Evidence) -> Array:
@@ -104,7 +141,7 @@ def isj(evidence: Evidence) -> Array:
     """
     from scipy.fft import dct
 
-    grid = Grid.of(evidence, STEP * 3)
+    grid = Grid.of(evidence, STEP)
     points = grid.score.size
     length = points * grid.step
     blur = np.sinc(np.arange(points) / (2 * points)) ** 2

@@ -29,11 +29,14 @@ class Kernel:
     roughness : float
         Integral of the squared density; a smooth over bandwidth h leaves an effective sample of
         n h f / roughness at a point of density f.
+    reach : float
+        Distance beyond which the density is zero.
     """
 
     name: str
     transform: Callable[[Array], Array]
     roughness: float
+    reach: float
 
 
 def _polynomial(power: int) -> Callable[[Array], Array]:
@@ -46,16 +49,22 @@ def _polynomial(power: int) -> Callable[[Array], Array]:
 
     def transform(u: Array) -> Array:
         v = np.maximum(u, 0.5)
-        before, now = np.sin(v) / v, np.sin(v) / v**2 - np.cos(v) / v
+        inverse = 1 / v
+        before = np.sin(v) * inverse
+        now = (before - np.cos(v)) * inverse
         for order in range(1, power):
-            before, now = now, (2 * order + 1) / v * now - before
-        term = np.ones_like(v)
-        series = np.ones_like(v)
-        square = np.minimum(u, 0.5) ** 2
+            before, now = now, (2 * order + 1) * inverse * now - before
+        for _ in range(power):
+            now *= inverse
+        now *= double_factorial
+        small = u < 0.5
+        square = u[small] ** 2
+        term, series = np.ones_like(square), np.ones_like(square)
         for k in range(1, 7):
-            term = term * -square / (2 * k * (2 * k + 2 * power + 1))
-            series = series + term
-        return np.where(u < 0.5, series, double_factorial * now / v**power)
+            term *= -square / (2 * k * (2 * k + 2 * power + 1))
+            series += term
+        now[small] = series
+        return now
 
     return transform
 
@@ -80,10 +89,10 @@ _COSINE_WIDTH = 1 / sqrt(1 - 8 / pi**2)
 KERNELS = {
     kernel.name: kernel
     for kernel in (
-        Kernel("triweight", _scaled(_polynomial(3), 3.0), 350 / 429 / 3),
-        Kernel("gaussian", _gaussian, 1 / (2 * sqrt(pi))),
-        Kernel("epanechnikov", _scaled(_polynomial(1), sqrt(5)), 3 / 5 / sqrt(5)),
-        Kernel("cosine", _scaled(_cosine, _COSINE_WIDTH), pi**2 / 16 / _COSINE_WIDTH),
+        Kernel("triweight", _scaled(_polynomial(3), 3.0), 350 / 429 / 3, 3.0),
+        Kernel("gaussian", _gaussian, 1 / (2 * sqrt(pi)), 1e9),
+        Kernel("epanechnikov", _scaled(_polynomial(1), sqrt(5)), 3 / 5 / sqrt(5), sqrt(5)),
+        Kernel("cosine", _scaled(_cosine, _COSINE_WIDTH), pi**2 / 16 / _COSINE_WIDTH, _COSINE_WIDTH),
     )
 }
 

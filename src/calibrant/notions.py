@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from calibrant._check import Predictions, check_choice
 
 Array = NDArray[Any]
-NOTIONS = ("class", "classwise", "confidence", "multiclass")
+NOTIONS = ("class", "classwise", "confidence")
 # Scores of a block of classes: enough columns for long reads, few enough for little memory.
 BLOCK = 1 << 23
 
@@ -82,12 +82,12 @@ def parse(notion: str | None, data: Predictions) -> Notion:
 
 def named(notion: str) -> Notion:
     """The notion of this name."""
-    check_choice("notion", notion, NOTIONS)
     if notion == "multiclass":
         raise ValueError(
             'notion="multiclass" compares whole probability vectors and is not available yet; '
             'ask for "confidence", "classwise" or "class"'
         )
+    check_choice("notion", notion, NOTIONS)
     return Notion(notion)
 
 

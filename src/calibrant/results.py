@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 import numpy as np
 
 from calibrant import _check
+from calibrant.binning import mapped
 from calibrant.density import NARROWEST
 from calibrant.estimators import Binned, Density
+from calibrant.estimators.density import DensityFit
 from calibrant.evidence import Array, Cells, Evidence, Sample
 
 if TYPE_CHECKING:
@@ -104,7 +106,7 @@ class ReliabilityCurve:
             found = np.interp(place, self.score, values)
             # Between the walls and the outermost nodes the curve goes on; beyond the walls not.
             low, high = self.support
-            return np.where((place >= low - 1e-9) & (place <= high), found, np.nan)[()]
+            return np.where((place >= low) & (place <= high), found, np.nan)[()]
 
         return Point(read(self.probability), read(self.low), read(self.high), read(self.n_eff))
 
@@ -130,7 +132,8 @@ class ReliabilityDiagram:
     score, frequency : arrays
         Mean score and share of positive outcomes; NaN in a bin without mass.
     count : array
-        Rows in each bin (effective ones under importance weights).
+        Rows in each bin; under importance weights the effective number, (sum w)^2 / sum w^2 of the
+        bin. (A sketch knows only the sum of all squared weights and spreads it evenly.)
     low, high : arrays
         Interval of the frequency at `level`.
     error : float
@@ -214,19 +217,19 @@ def fit_curve(
     **about: Any,
 ) -> ReliabilityCurve:
     """The curve of one problem, with a bootstrapped band."""
-    if isinstance(evidence, Sample) and evidence.n > CELLS_FROM:
+    if isinstance(evidence, Sample) and evidence.shape[-1] > CELLS_FROM:
         evidence = Cells.of(evidence)
-    fit = estimator.fit(evidence)
+    fit = one_fit(estimator, evidence)
     point = fit.curve()
     probability, low, high = point, None, None
     if n_boot:
         # Every resample is smoothed alike: its spread is that of the data, not of the bandwidth.
-        again = Density(max(float(fit.bandwidth), NARROWEST), estimator.kernel)
+        again = Density(max(float(fit.bandwidth), NARROWEST), estimator.kernel, estimator.step)
         drawn = np.empty((n_boot, point.size))
         step = max(1, (1 << 19) // point.size)
         for first in range(0, n_boot, step):
             size = min(step, n_boot - first)
-            drawn[first : first + size] = again.fit(evidence.resample(rng, size)).curve()
+            drawn[first : first + size] = one_fit(again, evidence.resample(rng, size)).curve()
             if progress is not None:
                 progress(first + size, n_boot)
         low, probability, high = _quantiles(drawn, [(1 - level) / 2, 0.5, (1 + level) / 2])
@@ -244,7 +247,7 @@ def fit_curve(
         bandwidth=float(fit.bandwidth),
         floored=bool(fit.floored),
         kernel=fit.kernel,
-        support=evidence.support,
+        support=(min(evidence.support[0], float(evidence.ranked(np.zeros(1))[0])), evidence.support[1]),
         histogram=_histogram(evidence),
         error=float(fit.error()),
         n=float(evidence.n),
@@ -252,6 +255,13 @@ def fit_curve(
         level=level,
         **about,
     )
+
+
+def one_fit(estimator: Density, evidence: Evidence) -> DensityFit:
+    """The fit of problems that share one bandwidth, which is never several."""
+    fit = estimator.fit(evidence)
+    assert isinstance(fit, DensityFit)
+    return fit
 
 
 def _quantiles(drawn: Array, shares: list[float]) -> list[Array]:
@@ -275,7 +285,8 @@ def fit_diagram(
 ) -> ReliabilityDiagram:
     """The diagram of one problem."""
     fit = estimator.fit(evidence)
-    count = fit.bins.w * (evidence.n / fit.bins.w.sum())
+    squares = mapped(evidence.squared(), fit.edges, estimator.mapping).w
+    count = np.divide(fit.bins.w**2, squares, out=np.zeros(squares.shape), where=squares > 0)
     low, high = INTERVALS[interval](fit.bins.frequency, count, level)
     return ReliabilityDiagram(
         edges=fit.edges,
@@ -301,7 +312,7 @@ def wilson(frequency: Array, count: Array, level: float) -> tuple[Array, Array]:
     >>> [float(end.round(4)) for end in wilson(np.array(0.5), np.array(10.0), 0.95)]
     [0.2366, 0.7634]
     """
-    z2 = NormalDist().inv_cdf((1 + level) / 2) ** 2
+    z2 = NormalDist().inv_cdf((1 - level) / 2) ** 2
     size = np.where(count > 0, count, np.nan)
     centre = (frequency + z2 / (2 * size)) / (1 + z2 / size)
     half = np.sqrt(z2 * (np.maximum(frequency * (1 - frequency), 0) / size + z2 / (4 * size**2))) / (

@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from calibrant import _check, notions
-from calibrant.api import binned, each_problem, measure
+from calibrant.api import binned, curves, diagrams, measure
 from calibrant.binning import how_many
 from calibrant.estimators import Binned, Density, Norm, resolve
 from calibrant.evidence import COARSE, FINE, Cells, Layout, Sample
-from calibrant.results import (
-    INTERVALS,
-    ByClass,
-    Progress,
-    ReliabilityCurve,
-    ReliabilityDiagram,
-    fit_curve,
-    fit_diagram,
-)
+from calibrant.results import ByClass, Progress, ReliabilityCurve, ReliabilityDiagram
 
 # Up to this many problems the fine cells are affordable.
 FINE_UP_TO = 20
+# Problems answered for together.
+TOGETHER = 32
+# Sums of squared importance weights must neither overflow nor vanish.
+HEAVIEST = 1e100
 
 
 class Sketch:
@@ -35,7 +32,7 @@ class Sketch:
     n_classes : int, optional
         Number of columns of the score matrix; learned from the first update otherwise.
     labels, pos_label : optional
-        As for `calibrant.ece`.
+        As for `calibrant.ece`. The classes of the columns are settled by the first update.
 
     Examples
     --------
@@ -61,8 +58,9 @@ class Sketch:
         self._n_classes = None if n_classes is None else _check.positive_int("n_classes", n_classes, 2)
         self._given = {"labels": labels, "pos_label": pos_label}
         self._cells: Cells | None = None
-        self._labels: tuple[Any, ...] = ()
-        self._positive: int | None = None
+        self.labels: tuple[Any, ...] = ()
+        self.positive: int | None = None
+        self._vector = False
 
     @property
     def notion(self) -> str:
@@ -76,23 +74,33 @@ class Sketch:
 
     def update(self, y_true: Any, y_prob: Any, *, sample_weight: Any = None) -> Sketch:
         """Add predictions; returns the sketch itself."""
-        data = _check.predictions(y_true, y_prob, sample_weight=sample_weight, **self._given)
-        classes = 2 if data.score.ndim == 1 else data.score.shape[1]
-        if self._n_classes not in (None, classes):
-            raise ValueError(f"y_prob must have {self._n_classes} classes like the sketch, got {classes}")
-        layout = self._layout(classes)
+        given = dict(self._given)
+        shape = getattr(y_prob, "shape", None)
+        if (
+            self._cells is not None
+            and not self._vector
+            and len(np.shape(y_prob) if shape is None else shape) == 2
+        ):
+            given["labels"] = self.labels
+        data = _check.predictions(y_true, y_prob, sample_weight=sample_weight, **given)
+        if data.weight is not None and data.weight.dtype.kind == "f":
+            _check_scale(data.weight)
+        new = Sketch(self.notion)
+        new._n_classes = 2 if data.score.ndim == 1 else data.score.shape[1]
+        new.labels, new.positive, new._vector = data.labels, data.positive, data.score.ndim == 1
+        layout = new._layout
         parts = [
             Cells.of(Sample(problem.score, problem.outcome, data.weight, problem.support), layout)
             for problem in self._notion.problems(data)
         ]
-        new = parts[0] if not parts[0].batch else Cells.stack(parts)
-        self._n_classes = classes
-        self._cells = new if self._cells is None else self._cells + new
-        self._labels, self._positive = data.labels, data.positive
+        new._cells = parts[0] if not parts[0].batch else Cells.stack(parts)
+        total = self + new
+        self.__dict__.update(total.__dict__ | {"_given": self._given})
         return self
 
-    def _layout(self, classes: int) -> Layout:
-        return FINE if self.notion != "classwise" or classes <= FINE_UP_TO else COARSE
+    @property
+    def _layout(self) -> Layout:
+        return FINE if self.notion != "classwise" or (self._n_classes or 2) <= FINE_UP_TO else COARSE
 
     def __add__(self, other: Sketch) -> Sketch:
         """A sketch of the rows of both."""
@@ -104,22 +112,32 @@ class Sketch:
             raise ValueError(
                 f"sketches must have the same classes, got {self._n_classes} and {other._n_classes} of them"
             )
-        if self._cells is not None and other._cells is not None and self._asked != other._asked:
-            raise ValueError(
-                f"sketches must ask about the same class, got {self._asked!r} and {other._asked!r}"
-            )
         base, more = (self, other) if self._cells is not None else (other, self)
-        total = Sketch.__new__(Sketch)
-        total.__dict__.update(base.__dict__)
+        total = Sketch(self.notion, n_classes=self._n_classes or other._n_classes)
+        total._given = self._given if any(v is not None for v in self._given.values()) else other._given
+        total.labels, total.positive, total._vector = base.labels, base.positive, base._vector
+        total._cells = base._cells
         if base._cells is not None and more._cells is not None:
+            if base._asked != more._asked:
+                raise ValueError(
+                    f"sketches must ask about the same classes, got {base._asked!r} and {more._asked!r}"
+                )
+            if base._vector and base.labels[0] is None:
+                total.labels = more.labels
             total._cells = base._cells + more._cells
         return total
 
+    def __radd__(self, other: Any) -> Sketch:
+        """Lets `sum(sketches)` begin with 0."""
+        return self if other == 0 else NotImplemented
+
     @property
     def _asked(self) -> Any:
-        if self.notion == "class" and self._positive is not None:
-            return self._labels[self._positive]
-        return self._labels if self.notion == "classwise" else None
+        """The class that is asked about, or all columns; a vector of scores speaks of one class."""
+        if self.notion == "confidence" and not self._vector:
+            return None
+        column = self.positive if self._vector or self.notion == "class" else None
+        return self.labels if column is None else self.labels[column]
 
     @property
     def evidence(self) -> Cells:
@@ -128,13 +146,24 @@ class Sketch:
             raise ValueError("the sketch is empty: call update(y_true, y_prob) first")
         return self._cells
 
-    def ece(self, *, estimator: Any = "auto", norm: Norm = "l1") -> float:
-        """Expected calibration error, as `calibrant.ece` would give from the rows."""
-        self._check_bins(resolve(estimator, self.notion, self.n))
-        return measure(self._notion, [self.evidence], estimator, norm)
+    def _blocks(self) -> Iterator[Cells]:
+        if not self.evidence.batch:
+            yield self.evidence
+            return
+        for first in range(0, self.evidence.batch[0], TOGETHER):
+            yield self.evidence[first : first + TOGETHER]
 
-    def mce(self, *, estimator: Any = "auto") -> float:
+    def ece(self, *, estimator: Any = "auto", norm: Norm = "l1", **unexpected: Any) -> float:
+        """Expected calibration error, as `calibrant.ece` would give from the rows."""
+        if unexpected:
+            _check.reject_unexpected(self.ece, unexpected)
+        self._check_bins(resolve(estimator, self.notion, self.n))
+        return measure(self._notion, self._blocks(), estimator, norm)
+
+    def mce(self, *, estimator: Any = "auto", **unexpected: Any) -> float:
         """Maximum calibration error."""
+        if unexpected:
+            _check.reject_unexpected(self.mce, unexpected)
         return self.ece(estimator=estimator, norm="max")
 
     def curve(
@@ -148,15 +177,17 @@ class Sketch:
         progress: Progress | None = None,
     ) -> ReliabilityCurve | ByClass[ReliabilityCurve]:
         """Reliability curve, as `calibrant.reliability_curve` would give from the rows."""
-        n_boot, level = _check.positive_int("n_boot", n_boot, minimum=0), _check.level(level)
-        estimator, generator = Density(bandwidth, kernel), _check.generator(rng)
-
-        def fit(evidence: Cells, **about: Any) -> ReliabilityCurve:
-            return fit_curve(
-                evidence, estimator, n_boot=n_boot, level=level, rng=generator, progress=progress, **about
-            )
-
-        return self._each(fit)
+        estimator = Density(bandwidth, kernel)
+        return curves(
+            self._notion,
+            self._blocks(),
+            self,
+            estimator,
+            n_boot=n_boot,
+            level=level,
+            rng=rng,
+            progress=progress,
+        )
 
     def diagram(
         self,
@@ -167,20 +198,12 @@ class Sketch:
         level: float = 0.95,
     ) -> ReliabilityDiagram | ByClass[ReliabilityDiagram]:
         """Reliability diagram, as `calibrant.reliability_diagram` would give from the rows."""
-        estimator, level = binned(binning, mapping), _check.level(level)
-        _check.check_choice("interval", interval, tuple(INTERVALS))
+        estimator = binned(binning, mapping)
         self._check_bins(estimator)
-
-        def fit(evidence: Cells, **about: Any) -> ReliabilityDiagram:
-            return fit_diagram(evidence, estimator, level=level, interval=interval, **about)
-
-        return self._each(fit)
-
-    def _each(self, fit: Any) -> Any:
-        return each_problem(self._notion, [self.evidence], self._labels, self._positive, fit)
+        return diagrams(self._notion, self._blocks(), self, estimator, interval=interval, level=level)
 
     def _check_bins(self, estimator: Any) -> None:
-        cells = self._layout(self._n_classes or 2).uniform
+        cells = self._layout.uniform
         if isinstance(estimator, Binned) and (bins := how_many(estimator.n_bins, self.evidence.n)) > cells:
             raise ValueError(
                 f"{estimator} asks for {bins} bins, but a sketch keeps {cells} cells; name fewer"
@@ -188,3 +211,12 @@ class Sketch:
 
     def __repr__(self) -> str:
         return f"Sketch(notion={self.notion!r}, n={self.n:.15g})"
+
+
+def _check_scale(weight: Any) -> None:
+    """Refuse importance weights whose squares a sum cannot hold: a sketch must keep their scale."""
+    for value in (weight.max(), weight[weight > 0].min()):
+        if not 1 / HEAVIEST <= value <= HEAVIEST:
+            raise ValueError(
+                f"sample_weight in a sketch must lie between {1 / HEAVIEST:g} and {HEAVIEST:g}, got {value:g}"
+            )

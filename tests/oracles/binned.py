@@ -79,7 +79,10 @@ def uniform_edges(sample, n_bins):
 
 
 def adaptive_edges(sample, n_bins):
-    """Cuts after floor(i n / B) samples, at the midpoint of the two neighbours."""
+    """Cuts after floor(i n / B) samples, at the midpoint of the two neighbours.
+
+    Between neighbouring floats there is no midpoint; the upper one then divides them.
+    """
     n_bins, size, steps = number_of_bins(sample, n_bins), effective_size(sample), ladder(sample)
     edges = [0.0]
     for i in range(1, n_bins):
@@ -87,7 +90,9 @@ def adaptive_edges(sample, n_bins):
         if rank == 0:
             edges.append(0.0)
         else:
-            edges.append((order_statistic(steps, rank - 1) + order_statistic(steps, rank)) / 2)
+            below, above = order_statistic(steps, rank - 1), order_statistic(steps, rank)
+            middle = (below + above) / 2
+            edges.append(middle if middle > below else above)
     return [*edges, 1.0]
 
 

@@ -49,24 +49,24 @@ def _binned(binning: Any, mapping: Any) -> Callable[[str | None], Binned]:
     def make(parameter: str | None) -> Binned:
         if parameter in (None, "sqrt"):
             return Binned(binning, "sqrt", mapping)
-        try:
-            return Binned(binning, int(str(parameter)), mapping)
-        except ValueError:
-            message = f'the number of bins must be an integer of at least 1 or "sqrt", got {parameter!r}'
-            raise ValueError(message) from None
+        if not str(parameter).isdecimal():
+            raise ValueError(f'the number of bins must be an integer or "sqrt", got {parameter!r}')
+        return Binned(binning, int(str(parameter)), mapping)
 
     return make
 
 
 def _density(parameter: str | None) -> Density:
-    if parameter is None:
-        return Density()
+    bandwidth, _, kernel = (parameter or "silverman").partition(":")
+    number = _number(bandwidth)
+    return Density(bandwidth if number is None else number, kernel or "triweight")  # type: ignore[arg-type]
+
+
+def _number(text: str) -> float | None:
     try:
-        return Density(float(parameter))
-    except ValueError as error:
-        if "positive" in str(error):
-            raise
-    return Density(parameter)  # type: ignore[arg-type]
+        return float(text)
+    except ValueError:
+        return None
 
 
 ENTRIES = (
@@ -102,7 +102,11 @@ def parse(text: str) -> Estimator:
     Binned(binning='uniform', n_bins=10, mapping='one')
     """
     name, colon, parameter = text.partition(":")
+    if name == "auto":
+        raise ValueError(f'"auto" takes no parameter and names no bins, got {text!r}')
     check_choice("estimator", name, ("auto", *_BY_NAME))
+    if colon and not parameter:
+        raise ValueError(f"estimator {text!r} has a colon and no parameter after it")
     return _BY_NAME[name].make(parameter if colon else None)
 
 
@@ -113,7 +117,7 @@ def resolve(estimator: Any, notion: str, n: float) -> Estimator:
     the class-wise notion adaptive-convex bins, their number the root of n below 100 rows and 10
     from there.
     """
-    if estimator == "auto":
+    if isinstance(estimator, str) and estimator == "auto":
         if notion != "classwise":
             return Density()
         return Binned("adaptive", "sqrt" if n < 100 else 10, "convex")
@@ -123,7 +127,8 @@ def resolve(estimator: Any, notion: str, n: float) -> Estimator:
         return estimator
     if callable(estimator) and not isinstance(estimator, type):
         return Function(estimator)
+    hint = f'; write "uniform:{estimator}"' if isinstance(estimator, int) else ""
     raise TypeError(
         "estimator must be a name, a value with a method fit(evidence), or a function "
-        f"f(scores, outcomes, weights), got {estimator!r}"
+        f"f(scores, outcomes, weights), got {estimator!r}{hint}"
     )

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
 
-from calibrant._check import check_choice
-from calibrant.density import NARROWEST, RULES, STEP, Grid
+from calibrant._check import check_choice, is_number
+from calibrant.density import NARROWEST, RULES, STEP, WIDEST, Grid, steps
 from calibrant.estimators.base import Norm, check_norm
 from calibrant.evidence import Array, Evidence
 from calibrant.kernels import KERNELS, overlap
@@ -33,46 +34,76 @@ class DensityFit:
         Whether the rule asked for a bandwidth below the narrowest one, .0003.
     """
 
-    score: Array
-    step: float
+    grid: Grid
     density: Array
     positive: Array
     bandwidth: Array
     floored: Array
-    n: Array
+    evidence: Evidence
     kernel: str
-    mean_residual: Array
+
+    @property
+    def score(self) -> Array:
+        """The grid."""
+        return self.grid.score
 
     @property
     def nearby(self) -> Array:
-        """Effective number of rows that speak at each score."""
-        length = self.step * self.score.size
-        own = overlap(self.kernel, self._width, self.score.size, length)
-        return self.n[..., None] * np.maximum(self.density, 0) / own
+        """Effective number of rows that speak at each score: (sum of weights)^2 / sum of squares."""
+        points, step = self.score.size, self.grid.step
+        own = overlap(self.kernel, self._width, points, points * step)
+        square, _ = Grid.of(self.evidence.squared(), step).smooth(self.kernel, self._width)
+        ratio = np.divide(self.density**2, square, out=np.zeros(own.shape), where=self._seen)
+        return self.evidence.n[..., None] * ratio / own
 
     @property
     def _width(self) -> Array:
         return np.maximum(self.bandwidth, NARROWEST)
 
+    @cached_property
+    def _seen(self) -> Array:
+        """Where the curve is defined: rows enough under the kernel, and more than the transform's ripple."""
+        kernel = KERNELS[self.kernel]
+        width = self._width[..., None]
+        enough = self.evidence.n[..., None] * width * self.density >= LEAST
+        ripple = np.abs(kernel.transform(np.pi * width / self.grid.step * np.linspace(0.9, 1, 50)))
+        peak = self.density.max(axis=-1, keepdims=True)
+        enough &= self.density > 10 * ripple.max(axis=-1, keepdims=True) * peak
+        return enough & self.grid.reached(kernel.reach * self._width)
+
     def curve(self) -> Array:
         """Frequency of the positive outcome at each score; NaN where there is no data."""
-        seen = self.n[..., None] * self._width[..., None] * self.density >= LEAST
-        ratio = np.divide(self.positive, self.density, out=np.full(self.density.shape, np.nan), where=seen)
-        return np.clip(ratio, 0.0, 1.0)
+        empty = np.full(self.density.shape, np.nan)
+        return np.clip(np.divide(self.positive, self.density, out=empty, where=self._seen), 0.0, 1.0)
 
     def error(self, norm: Norm = "l1") -> Array:
         """Integral of the gap over the density (l1), its root mean square (l2), its largest (max)."""
         check_norm(norm)
         gap = self.positive - self.score * self.density
         if norm == "l1":
-            value = np.abs(gap).sum(axis=-1) * self.step
+            value = np.abs(gap).sum(axis=-1) * self.grid.step
         elif norm == "l2":
             some = self.density > 1e-12 * self.density.max(axis=-1, keepdims=True)
             square = np.divide(gap**2, self.density, out=np.zeros(gap.shape), where=some)
-            value = np.sqrt(square.sum(axis=-1) * self.step)
+            value = np.sqrt(square.sum(axis=-1) * self.grid.step)
         else:
             value = np.nanmax(np.abs(self.curve() - self.score), axis=-1)
-        return np.where(self.bandwidth > 0, value, np.abs(self.mean_residual))
+        return np.where(self.bandwidth > 0, value, np.abs(self.grid.residual))
+
+
+@dataclass(frozen=True, eq=False)
+class SeveralFits:
+    """A batch whose entries need grids of different steps: one fit for each step."""
+
+    batch: tuple[int, ...]
+    parts: list[tuple[Array, DensityFit]]
+
+    def error(self, norm: Norm = "l1") -> Array:
+        """Error of every entry, each from its own fit."""
+        value = np.empty(self.batch)
+        for mask, fit in self.parts:
+            value[mask] = fit.error(norm)
+        return value
 
 
 @dataclass(frozen=True)
@@ -107,31 +138,43 @@ class Density:
         check_choice("kernel", self.kernel, tuple(KERNELS))
         if isinstance(self.bandwidth, str):
             check_choice("bandwidth", self.bandwidth, tuple(RULES))
-        elif not (np.isfinite(self.bandwidth) and self.bandwidth > 0):
-            raise ValueError(f"bandwidth must be a positive number or a rule, got {self.bandwidth!r}")
-        if not 0 < self.step <= 0.1:
+        elif not (is_number(self.bandwidth) and np.isfinite(self.bandwidth) and self.bandwidth > 0):
+            raise ValueError(
+                f"bandwidth must be a positive number or one of {', '.join(RULES)}, got {self.bandwidth!r}"
+            )
+        if not (is_number(self.step) and 0 < self.step <= 0.1):
             raise ValueError(f"step must be a positive number of at most 0.1, got {self.step!r}")
 
     def __str__(self) -> str:
-        return f"density:{self.bandwidth}"
+        return f"density:{self.bandwidth}" + ("" if self.kernel == "triweight" else f":{self.kernel}")
 
-    def fit(self, evidence: Evidence) -> DensityFit:
-        """Choose the bandwidth, bin onto the grid, smooth."""
+    def fit(self, evidence: Evidence) -> DensityFit | SeveralFits:
+        """Choose the bandwidth of each problem, bin onto a grid, smooth.
+
+        Problems that need different steps get different grids: no problem's error depends on
+        which others are in its batch.
+        """
         if isinstance(self.bandwidth, str):
             asked = np.asarray(RULES[self.bandwidth](evidence), dtype=float)
         else:
             asked = np.full(evidence.batch, float(self.bandwidth))
-        width = np.maximum(asked, NARROWEST)
-        grid = Grid.of(evidence, float(width.min()), self.step)
-        density, positive = grid.smooth(self.kernel, width[()])
+        step = steps(np.maximum(asked, NARROWEST), self.step)
+        if np.all(step == step.flat[0]):
+            return self._fit(evidence, asked, float(step.flat[0]))
+        masks = [step == one for one in np.unique(step)]
+        parts = [(mask, self._fit(evidence[mask], asked[mask], float(step[mask][0]))) for mask in masks]
+        return SeveralFits(evidence.batch, parts)
+
+    def _fit(self, evidence: Evidence, asked: Array, step: float) -> DensityFit:
+        width = np.clip(asked, NARROWEST, WIDEST)
+        grid = Grid.of(evidence, step)
+        density, positive = grid.smooth(self.kernel, width)
         return DensityFit(
-            score=grid.score,
-            step=grid.step,
+            grid=grid,
             density=density,
             positive=positive,
             bandwidth=np.where(asked > 0, width, 0.0),
             floored=asked < NARROWEST,
-            n=evidence.n,
+            evidence=evidence,
             kernel=self.kernel,
-            mean_residual=grid.residual,
         )

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from calibrant._check import is_number
 from calibrant.estimators.base import Norm, check_norm
 from calibrant.evidence import Array, Evidence
 
@@ -42,5 +43,8 @@ class Function:
 
     def fit(self, evidence: Evidence) -> FunctionFit:
         """Call the function on the rows of each problem."""
-        values = [float(self.function(*rows)) for rows in evidence.rows()]
-        return FunctionFit(np.reshape(values, evidence.batch), str(self))
+        values = [self.function(*rows) for rows in evidence.rows()]
+        for value in values:
+            if np.ndim(value) or not is_number(np.asarray(value)[()]):
+                raise TypeError(f"the function {self} must return a number, got {value!r}")
+        return FunctionFit(np.reshape(np.array(values, dtype=float), evidence.batch), str(self))

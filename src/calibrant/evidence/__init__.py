@@ -7,7 +7,7 @@ leading axes of every answer are the batch, the last one runs over groups.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Protocol, Self
+from typing import Any, Protocol, Self
 
 import numpy as np
 
@@ -55,6 +55,14 @@ class Evidence(Protocol):
         """Variance of the scores."""
         ...
 
+    def squared(self) -> Self:
+        """The same evidence with squared weights, for effective sizes; counts stay as they are."""
+        ...
+
+    def __getitem__(self, entry: Any) -> Self:
+        """One problem of a batch, or some of them."""
+        ...
+
     def rows(self) -> Iterator[tuple[Array, Array, Array]]:
         """Scores, outcomes and weights of each batch entry."""
         ...
@@ -64,9 +72,9 @@ class Evidence(Protocol):
         ...
 
     def resample(self, rng: np.random.Generator, size: int) -> Self:
-        """Bootstrap samples: the same scores with new weights."""
+        """Bootstrap samples of a single problem: the same scores with new weights."""
         ...
 
     def redraw(self, probability: Callable[[Array], Array], rng: np.random.Generator, size: int) -> Self:
-        """Samples of the same scores with outcomes drawn from `probability(score)`."""
+        """Samples of a single problem: the same scores, outcomes drawn from `probability(score)`."""
         ...

@@ -9,12 +9,13 @@ exact; elsewhere a cell goes to the bin that holds its mean score.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
+from typing import Any
 
 import numpy as np
 
-from calibrant.evidence.moments import Array, Bins, Moments, unbiased
+from calibrant.evidence.moments import Array, Bins, Moments, single, unbiased
 from calibrant.evidence.sample import SLACK, Sample
 
 # Distances to the wall below this share one cell; 1 - 2^-50 is a few steps of float64 below 1.
@@ -212,6 +213,12 @@ class Cells:
         square = self.sums.about(centre).wss.sum(axis=-1) / self.sums.w.sum(axis=-1)
         return unbiased(square, self.n)
 
+    def squared(self) -> Cells:
+        """The same evidence with squared weights; only their total is known, so all rows share alike."""
+        share = (self.squares / self.sums.w.sum(axis=-1))[..., None]
+        w, ws, wy, wsy, wss = (share * part for part in self.sums.parts)
+        return replace(self, sums=Moments(w, ws, wy, wsy, wss, self.sums.origin))
+
     def rows(self) -> Iterator[tuple[Array, Array, Array]]:
         """Scores, outcomes and weights that stand for each batch entry: two rows a cell."""
         for entry in np.ndindex(self.batch):
@@ -244,9 +251,8 @@ class Cells:
         chance = np.broadcast_to(probability(kept._position), s.w.shape)
         held = np.maximum(np.rint(s.w * scale), 1).astype(np.int64)
         wy = rng.binomial(held, chance, (size, *s.w.shape)) / held * s.w
-        mean = s.ws / s.w
         zero = np.zeros((size, 1))
-        sums = Moments(s.w + zero, s.ws + zero, wy, wy * mean, s.wss + zero, s.origin)
+        sums = Moments(s.w + zero, s.ws + zero, wy, wy * kept._offset, s.wss + zero, s.origin)
         return Cells(sums, kept.low, kept.high, np.full(size, float(self.squares)), self.support)
 
     def _reweighted(self, count: Array, part: Array) -> Cells:
@@ -261,28 +267,33 @@ class Cells:
     @cached_property
     def _occupied(self) -> Cells:
         """The same evidence without its empty cells; for a single problem."""
-        if self.batch:
-            raise ValueError(f"a batch of shape {self.batch} cannot be resampled; pick one problem first")
+        single(self.batch)
         keep = self.sums.w > 0
         return Cells(self.sums[keep], self.low[keep], self.high[keep], self.squares, self.support)
 
-    def __getitem__(self, entry: int) -> Cells:
-        """One problem of a batch."""
-        return Cells(self.sums[entry], self.low, self.high, self.squares[entry], self.support)
+    def __getitem__(self, entry: Any) -> Cells:
+        """One problem of a batch, or some of them."""
+        w, ws, wy, wsy, wss = (part[entry] for part in self.sums.parts)
+        sums = Moments(w, ws, wy, wsy, wss, self.sums.origin)
+        return Cells(sums, self.low, self.high, self.squares[entry], self.support)
+
+    @cached_property
+    def _offset(self) -> Array:
+        """Mean distance of a cell's rows from its least score."""
+        return np.divide(self.sums.ws, self.sums.w, out=np.zeros(self.sums.w.shape), where=self.sums.w > 0)
 
     @cached_property
     def _position(self) -> Array:
         """Mean score of each cell; a mean may round out of its cell, so it is held inside."""
-        s = self.sums
-        mean = np.divide(s.ws, s.w, out=np.zeros(s.w.shape), where=s.w > 0)
-        return np.clip(self.low + mean, self.low, self.high)
+        return np.clip(self.low + self._offset, self.low, self.high)
 
     @cached_property
     def _variance(self) -> Array:
+        """Variance of the scores within each cell; 0 where only rounding is left of it."""
         s = self.sums
-        mean = np.divide(s.ws, s.w, out=np.zeros(s.w.shape), where=s.w > 0)
         square = np.divide(s.wss, s.w, out=np.zeros(s.w.shape), where=s.w > 0)
-        return np.maximum(square - mean * mean, 0)
+        variance = square - self._offset**2
+        return np.where(variance > 1e-9 * square, variance, 0.0)
 
     @property
     def _last(self) -> Array:

@@ -31,6 +31,12 @@ def pool(values: Array, group: Array, size: int) -> Array:
     return np.bincount(index.ravel(), weights=weight, minlength=rows * size).reshape(*batch, size)
 
 
+def single(batch: tuple[int, ...]) -> None:
+    """Refuse a batch where one problem is due."""
+    if batch:
+        raise ValueError(f"a batch of shape {batch} cannot be drawn anew; pick one problem first")
+
+
 def unbiased(variance: Array, n: Array) -> Array:
     """Variance with n - 1 in place of n; that of a single row stays 0."""
     return np.asarray(variance * n / np.where(n > 1 + 1e-12, n - 1, 1.0))

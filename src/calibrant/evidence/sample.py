@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from calibrant.evidence.locate import TABLE_FROM, Locator, positions
-from calibrant.evidence.moments import Array, Bins, Moments, unbiased
+from calibrant.evidence.moments import Array, Bins, Moments, single, unbiased
 
 # Rows summed at a time: the temporaries stay in the cache.
 CHUNK = 1 << 17
@@ -49,8 +49,8 @@ class Sample:
         parts = [self.score, self.outcome] + ([] if self.weight is None else [self.weight])
         object.__setattr__(self, "shape", np.broadcast_shapes(*(np.shape(part) for part in parts)))
 
-    def __getitem__(self, entry: int) -> Sample:
-        """One problem of a batch."""
+    def __getitem__(self, entry: Any) -> Sample:
+        """One problem of a batch, or some of them."""
         score, outcome = (np.broadcast_to(part, self.shape)[entry] for part in (self.score, self.outcome))
         weight = None if self.weight is None else np.broadcast_to(self.weight, self.shape)[entry]
         return Sample(score, outcome, weight, self.support)
@@ -172,18 +172,33 @@ class Sample:
 
     def resample(self, rng: np.random.Generator, size: int) -> Sample:
         """`size` bootstrap samples: the same rows with new counts, drawn by weight."""
-        n, draws = self.shape[-1], round(float(self.n))
+        single(self.batch)
+        n = self.shape[-1]
         if self.weight is None:
             drawn = rng.integers(0, n, (size, n)) + n * np.arange(size)[:, None]
             count = np.bincount(drawn.ravel(), minlength=size * n).reshape(size, n)
         else:
-            count = rng.multinomial(draws, self.weight / self.weight.sum(dtype=np.float64), size)
-        return Sample(self.score, self.outcome, count, self.support)
+            share = self.weight / self.weight.sum(dtype=np.float64)
+            count = rng.multinomial(round(float(self.n)), share, size)
+        return replace(self, weight=count)
 
     def redraw(self, probability: Callable[[Array], Array], rng: np.random.Generator, size: int) -> Sample:
-        """`size` samples of the same scores with outcomes drawn from `probability(score)`."""
+        """`size` samples of the same scores with outcomes drawn from `probability(score)`.
+
+        A row that counts several times is drawn as often, and becomes a negative and a positive row.
+        """
+        single(self.batch)
         chance = np.broadcast_to(probability(self.score), self.shape)
-        return Sample(self.score, rng.random((size, *self.shape)) < chance, self.weight, self.support)
+        if self.weight is None or not self.counts:
+            return replace(self, outcome=rng.random((size, *self.shape)) < chance)
+        positive = rng.binomial(self.weight, chance, (size, *self.shape))
+        outcome = np.repeat([False, True], self.shape[-1])
+        weight = np.concatenate([self.weight - positive, positive], axis=-1)
+        return Sample(np.tile(self.score, 2), outcome, weight, self.support)
+
+    def squared(self) -> Sample:
+        """The same rows with squared weights; counts stand for rows of weight one and stay."""
+        return self if self.weight is None or self.counts else replace(self, weight=np.square(self.weight))
 
     @cached_property
     def _sorted(self) -> Array:
