@@ -25,6 +25,7 @@ ORDER = [
     "estimators.function",
     "estimators",
     "results",
+    "answers",
     "api",
     "sketch",
     "published",

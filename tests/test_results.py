@@ -6,6 +6,7 @@ from scipy import stats
 
 import calibrant
 from calibrant import Binned, Sketch
+from calibrant.answers import binned
 from calibrant.results import ByClass, clopper_pearson, wilson
 from oracles import binned as oracle
 
@@ -221,7 +222,7 @@ def test_diagram_equals_the_loop(binning, mapping, weighing):
     diagram = calibrant.reliability_diagram(
         labels, score, binning=binning, mapping=mapping, sample_weight=weight
     )
-    estimator = calibrant.api.binned(binning, mapping)
+    estimator = binned(binning, mapping)
     expected = oracle.bins(
         score,
         labels,

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from calibrant import _check, notions
-from calibrant.api import binned, curves, diagrams, measure
+from calibrant.answers import binned, curves, diagrams, measure
 from calibrant.binning import how_many
 from calibrant.estimators import Binned, Density, Norm, resolve
 from calibrant.evidence import COARSE, FINE, Cells, Layout, Sample

@@ -1,0 +1,116 @@
+"""From evidence, in blocks of problems, to one number or one result for each problem.
+
+Rows and sketches meet here: both come as blocks of evidence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import Any, Protocol
+
+import numpy as np
+
+from calibrant import _check
+from calibrant.estimators import Binned, Density, Norm, parse, resolve
+from calibrant.estimators.base import check_norm
+from calibrant.evidence import Evidence
+from calibrant.notions import Notion
+from calibrant.results import (
+    INTERVALS,
+    ByClass,
+    Progress,
+    ReliabilityCurve,
+    ReliabilityDiagram,
+    fit_curve,
+    fit_diagram,
+)
+
+
+def measure(notion: Notion, blocks: Iterable[Evidence], estimator: Any, norm: Norm) -> float:
+    """The calibration error of evidence that comes in blocks of problems."""
+    check_norm(norm)
+    errors = [
+        np.ravel(resolve(estimator, notion.name, float(np.min(block.n))).fit(block).error(norm))
+        for block in blocks
+    ]
+    return notion.combine(np.concatenate(errors), norm)
+
+
+def binned(binning: str | Binned, mapping: str | None) -> Binned:
+    """The binned estimator that `binning` names, with another mapping if one is given."""
+    estimator = parse(binning) if isinstance(binning, str) else binning
+    if not isinstance(estimator, Binned):
+        raise ValueError(f'binning must name bins, such as "uniform:15" or "adaptive:10", got {binning!r}')
+    return estimator if mapping is None else replace(estimator, mapping=mapping)  # type: ignore[arg-type]
+
+
+class Asked(Protocol):
+    """Which classes the problems speak of."""
+
+    @property
+    def labels(self) -> tuple[Any, ...]:
+        """The class of each column."""
+        ...
+
+    @property
+    def positive(self) -> int | None:
+        """Column of the class asked about."""
+        ...
+
+
+def curves(
+    notion: Notion,
+    blocks: Iterable[Evidence],
+    asked: Asked,
+    estimator: Density,
+    *,
+    n_boot: int,
+    level: float,
+    rng: Any,
+    progress: Progress | None,
+) -> ReliabilityCurve | ByClass[ReliabilityCurve]:
+    """Reliability curves of evidence that comes in blocks of problems."""
+    n_boot, level = _check.positive_int("n_boot", n_boot, minimum=0), _check.level(level)
+    generator = _check.generator(rng)
+
+    def fit(evidence: Evidence, **about: Any) -> ReliabilityCurve:
+        return fit_curve(
+            evidence, estimator, n_boot=n_boot, level=level, rng=generator, progress=progress, **about
+        )
+
+    return _each(notion, blocks, asked, fit)
+
+
+def diagrams(
+    notion: Notion,
+    blocks: Iterable[Evidence],
+    asked: Asked,
+    estimator: Binned,
+    *,
+    interval: str,
+    level: float,
+) -> ReliabilityDiagram | ByClass[ReliabilityDiagram]:
+    """Reliability diagrams of evidence that comes in blocks of problems."""
+    _check.check_choice("interval", interval, tuple(INTERVALS))
+    level = _check.level(level)
+
+    def fit(evidence: Evidence, **about: Any) -> ReliabilityDiagram:
+        return fit_diagram(evidence, estimator, level=level, interval=interval, **about)
+
+    return _each(notion, blocks, asked, fit)
+
+
+def _each(notion: Notion, blocks: Iterable[Evidence], asked: Asked, fit: Callable[..., Any]) -> Any:
+    """Fit every problem by itself: one result, or for the class-wise notion one for each class."""
+    if notion.name != "classwise":
+        column = asked.positive if notion.name == "class" else None
+        label = None if column is None else asked.labels[column]
+        return fit(next(iter(blocks)), notion=notion.name, label=label)
+    single = (block[k] for block in blocks for k in range(block.batch[0]))
+    return ByClass(
+        {
+            label: fit(one, notion="classwise", label=label)
+            for label, one in zip(asked.labels, single, strict=True)
+        }
+    )
