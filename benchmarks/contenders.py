@@ -124,6 +124,19 @@ def per_class_torchmetrics(data: Data) -> Call:
     return lambda: np.mean([float(error(p[:, c].contiguous(), y == c, n_bins=BINS)) for c in range(SUBSET)])
 
 
+def per_class_plain_sklearn(data: Data) -> Call:
+    """The call most people write: a column as it lies in the matrix, labels of the matrix' own type."""
+    import sklearn.calibration  # noqa: F401
+
+    y, p = data
+    return lambda: np.mean([sklearn_ece((y == c).astype(int), p[:, c]) for c in range(SUBSET)])
+
+
+def per_class_plain_torchmetrics(data: Data) -> Call:
+    y, p, error = torch_ready(data)
+    return lambda: np.mean([float(error(p[:, c], (y == c).long(), n_bins=BINS)) for c in range(SUBSET)])
+
+
 def per_class_netcal(data: Data) -> Call:
     measure, (y, p) = netcal_measure(), data
     return lambda: np.mean([measure(p[:, c], (y == c).astype(np.int8)) for c in range(SUBSET)])

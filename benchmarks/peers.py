@@ -81,6 +81,8 @@ def classwise() -> list[Row]:
         Peer("relplot binned", by.per_class_relplot, faster(1), tolerance=1e-6),
         Peer("scikit-learn", by.per_class_sklearn, faster(5), scale, note=note),
         Peer("torchmetrics", by.per_class_torchmetrics, faster(5), scale, note=note),
+        Peer("scikit-learn, plain call", by.per_class_plain_sklearn, faster(5), scale, note=note),
+        Peer("torchmetrics, plain call", by.per_class_plain_torchmetrics, faster(5), scale, note=note),
         Peer("netcal", by.per_class_netcal, faster(5), scale, note=note),
     ]
     ours = by.our_ece(notion="classwise", estimator=f"uniform:{by.BINS}")
