@@ -44,6 +44,13 @@ def confidence(scores, outcomes, estimator, n_classes):
     return published.errors([scores], [outcomes], **options)[0]
 
 
+def reduced(labels, scores):
+    """Return the scores and outcomes that each notion takes of labels (R, n) and scores (R, n, C)."""
+    by_class = labels[:, None] == np.arange(scores.shape[2])[:, None]
+    hits = scores.argmax(axis=2) == labels
+    return {"confidence": (scores.max(axis=2), hits), "classwise": (scores.transpose(0, 2, 1), by_class)}
+
+
 def plain_loop(scores, outcomes, family, n_bins, low):
     """Return the binned error by the rules in words, one score at a time."""
     edges = [low + (1 - low) * i / n_bins for i in range(n_bins + 1)]
@@ -79,6 +86,17 @@ def test_values_are_the_authors(golden, notion, family):
     values = authors[KEYS[family].format(notion)]
     got = [published.ece(labels, scores, notion=notion, estimator=f"{family}:{p}") for p in values]
     np.testing.assert_allclose(got, list(values.values()), atol=1e-9, rtol=0)
+
+
+@pytest.mark.parametrize("notion", ["confidence", "classwise"])
+def test_values_of_all_estimators_at_once_are_the_authors(golden, notion):
+    labels, scores, authors = golden
+    values = {f"{f}:{p}": v for f, key in KEYS.items() for p, v in authors[key.format(notion)].items()}
+    score, outcome = reduced(labels[None], scores[None])[notion]
+    options = {"notion": notion, "estimators": list(values), "n_classes": scores.shape[1]}
+    got = published.errors_many(score, outcome, **options)
+    assert got.shape == (len(values), 1)
+    np.testing.assert_allclose(got[:, 0], list(values.values()), atol=1e-9, rtol=0)
 
 
 def test_class_specific_density_values_are_the_authors(golden):
@@ -173,6 +191,16 @@ def test_binned_errors_equal_the_plain_loop(family, n_classes):
         )
 
 
+@pytest.mark.parametrize("family", ["l", "a", "c", "ac"])
+def test_binned_errors_of_scores_a_rounding_step_apart_equal_the_plain_loop(family):
+    rng = np.random.default_rng(6)
+    for n_bins in (2, 5, 10, 30):
+        at, toward = rng.choice([0.0, 0.05, 0.25, 0.5, 1.0], 40), rng.choice([0.0, 0.5, 1.0], 40)
+        scores, outcomes = np.nextafter(at, toward), rng.integers(2, size=40)
+        expected = plain_loop(scores, outcomes, family, n_bins, 0.0)
+        assert one_class(scores, outcomes, f"{family}:{n_bins}") == pytest.approx(expected, abs=1e-12)
+
+
 # Departures of the density
 
 
@@ -241,19 +269,36 @@ def test_a_class_without_positives_has_the_mean_score_for_its_error():
 @pytest.mark.parametrize("estimator", FIFTEEN)
 def test_a_batch_equals_its_samples_one_by_one(batch, estimator, monkeypatch):
     labels, scores = batch
-    hits = scores.argmax(axis=2) == labels
-    by_class = labels[:, None] == np.arange(3)[:, None]
-    inputs = {
-        "confidence": (scores.max(axis=2), hits),
-        "classwise": (scores.transpose(0, 2, 1), by_class),
-    }
-    for notion, (score, outcome) in inputs.items():
+    for notion, (score, outcome) in reduced(labels, scores).items():
         options = {"notion": notion, "estimator": estimator}
         single = [published.ece(y, s, **options) for y, s in zip(labels, scores, strict=True)]
         for cells in (1, 1000, 2**16):
             monkeypatch.setattr(published, "_CELLS", cells)
             got = published.errors(score, outcome, n_classes=3, **options)
             np.testing.assert_allclose(got, single, atol=1e-12, rtol=0)
+
+
+@pytest.mark.parametrize("cells", [1, 1000, 2**16])
+def test_several_estimators_at_once_equal_one_by_one(batch, cells, monkeypatch):
+    monkeypatch.setattr(published, "_CELLS", cells)
+    names = [*FIFTEEN, "d:0.0001", "d:1.0", "c:1", "ac:1", "a:200", "ac:200", "l:10"]
+    inputs = reduced(*batch)
+    inputs["class"] = tuple(array[:, 1] for array in inputs["classwise"])
+    for notion, (score, outcome) in inputs.items():
+        chosen = [name for name in names if notion != "class" or "sqrt" not in name]
+        options = {"notion": notion, "n_classes": 3}
+        expected = [published.errors(score, outcome, estimator=name, **options) for name in chosen]
+        got = published.errors_many(score, outcome, estimators=tuple(chosen), **options)
+        np.testing.assert_allclose(got, expected, atol=1e-11, rtol=0)
+
+
+def test_several_estimators_at_once_leave_their_input_alone_and_may_be_none(batch):
+    score, outcome = reduced(*batch)["confidence"]
+    before = score.copy(), outcome.copy()
+    options = {"notion": "confidence", "n_classes": 3}
+    published.errors_many(score, outcome, estimators=FIFTEEN, **options)
+    np.testing.assert_array_equal((score, outcome), before)
+    assert published.errors_many(score, outcome, estimators=[], **options).shape == (0, 7)
 
 
 def test_class_wise_is_the_mean_over_classes(batch):
@@ -343,3 +388,7 @@ def test_bad_batches_are_named():
         published.errors([[0.5]], [[1]], notion="confidence", estimator="l:10")
     with pytest.raises(ValueError, match="outcomes must be 0 or 1, got 2"):
         published.errors([[0.5]], [[2]], notion="class", estimator="l:10")
+    with pytest.raises(ValueError, match="estimators must be a sequence of names, got 'ac'"):
+        published.errors_many([[0.5]], [[1]], notion="class", estimators="ac")
+    with pytest.raises(ValueError, match=r"the parameter of estimator must be .* got 'a:0'"):
+        published.errors_many([[0.5]], [[1]], notion="class", estimators=["l:10", "a:0"])

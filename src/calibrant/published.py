@@ -30,14 +30,15 @@ error was an accident of representation (scores not in float64, a confidence one
 from __future__ import annotations
 
 import math
-from typing import Literal
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["ece", "errors", "silverman"]
+__all__ = ["ece", "errors", "errors_many", "silverman"]
 
 _Floats = NDArray[np.float64]
+_Names = Sequence[str]
 _LONG = {"uniform": "l", "adaptive": "a", "uniform-convex": "c", "adaptive-convex": "ac", "density": "d"}
 _NOTIONS = ("confidence", "classwise", "class")
 _GRID = 2**14
@@ -49,7 +50,7 @@ def ece(
 ) -> float:
     """Return the ECE that the authors' code returns for these labels and scores.
 
-    Every departure listed at the top of this module is reproduced; `errors` says where.
+    Every departure listed at the top of this module is reproduced; `errors_many` says where.
 
     Parameters
     ----------
@@ -93,21 +94,27 @@ def ece(
     if pos_label not in (classes if notion == "class" else [None]):
         raise ValueError(f"pos_label must be {rule} for notion='class', else left out, got {pos_label!r}")
     if notion == "confidence":
-        score, outcome = prob.max(axis=1), prob.argmax(axis=1) == label
-        if family == "d" and not outcome.any():
+        score, hit = prob.max(axis=1), prob.argmax(axis=1) == label
+        if family == "d" and not hit.any():
             raise ValueError("y_true agrees with no prediction: the authors' density stops there")
     elif notion == "class":
-        score, outcome = prob[:, pos_label], label == pos_label
+        score, hit = prob[:, pos_label], label == pos_label
     else:
-        score, outcome = prob.T, label == classes[:, None]
-    row, hit, n_classes = score[None], outcome[None], len(classes)
-    return float(errors(row, hit, notion=notion, estimator=estimator, n_classes=n_classes)[0])
+        score, hit = prob.T, label == classes[:, None]
+    return float(errors(score[None], hit[None], notion=notion, estimator=estimator, n_classes=len(prob.T))[0])
 
 
 def errors(
     scores: ArrayLike, outcomes: ArrayLike, *, notion: str, estimator: str, n_classes: int | None = None
 ) -> _Floats:
-    """Return the authors' ECE of each of R samples at once, as the experiment needs it.
+    """Return the authors' ECE of each of R samples at once, shape (R,): `errors_many` of one estimator."""
+    return errors_many(scores, outcomes, notion=notion, estimators=[estimator], n_classes=n_classes)[0]
+
+
+def errors_many(
+    scores: ArrayLike, outcomes: ArrayLike, *, notion: str, estimators: _Names, n_classes: int | None = None
+) -> _Floats:
+    """Return the authors' ECE of each of R samples by each of E estimators, as the experiment needs it.
 
     Departures reproduced here: class-wise densities all take the bandwidth of class 0 (the paper: one for
     each class), so the order of the classes matters; confidences have the domain [1/C, 1] for `c`, `ac` and
@@ -119,34 +126,34 @@ def errors(
         Confidences, scores of one class, or the scores of every class.
     outcomes : array-like of 0 and 1, same shape
         Whether the prediction was right, or whether the label is that class.
-    notion, estimator : str
-        As in `ece`.
+    notion, estimators : str, sequence of str
+        As in `ece`. Binned estimators share the sorting of the scores, densities the transforms of them.
     n_classes : int, optional
         C, for "confidence".
 
     Returns
     -------
-    ndarray, shape (R,)
+    ndarray, shape (E, R)
         NaN where a confidence density finds no correct prediction (their code raises ValueError).
 
     Examples
     --------
-    >>> scores = [[0.55, 0.7, 0.9, 0.95], [0.7, 0.7, 0.9, 0.9]]
-    >>> outcomes = [[0, 1, 1, 1], [1, 1, 1, 0]]
-    >>> errors(scores, outcomes, notion="confidence", estimator="a:2", n_classes=2)
-    array([0.1 , 0.35])
+    >>> scores, outcomes = [[0.55, 0.7, 0.9, 0.95], [0.7, 0.7, 0.9, 0.9]], [[0, 1, 1, 1], [1, 1, 1, 0]]
+    >>> errors_many(scores, outcomes, notion="confidence", estimators=["a:2", "l:1"], n_classes=2)
+    array([[0.1  , 0.35 ],
+           [0.025, 0.05 ]])
     """
-    family, parameter = _parse(estimator, notion)
+    if isinstance(estimators, str):
+        raise ValueError(f"estimators must be a sequence of names, got {estimators!r}")
+    parsed = [_parse(estimator, notion) for estimator in estimators]
     score, outcome = np.asarray(scores, dtype=np.float64), np.asarray(outcomes, dtype=np.float64)
     axes = 3 if notion == "classwise" else 2
     if score.ndim != axes or score.shape != outcome.shape or 0 in score.shape:
         rule = f"non-empty, of one shape with {axes} axes for notion={notion!r}"
         raise ValueError(f"scores and outcomes must be {rule}, got {score.shape} and {outcome.shape}")
-    n, low = score.shape[-1], 0.0
-    if notion == "confidence":
-        if n_classes is None or n_classes < 2:
-            raise ValueError(f"n_classes must be at least 2 for notion='confidence', got {n_classes!r}")
-        low = 1.0 / n_classes
+    if notion == "confidence" and (n_classes is None or n_classes < 2):
+        raise ValueError(f"n_classes must be at least 2 for notion='confidence', got {n_classes!r}")
+    n, low = score.shape[-1], (1.0 / n_classes if n_classes and notion == "confidence" else 0.0)
     # Their code asserts 1/C <= s; here rows that sum to 1 but for rounding pass.
     outside = score[~((score >= max(low - 1e-3, 0.0)) & (score <= 1.0))]
     if len(outside):
@@ -154,19 +161,27 @@ def errors(
     other = outcome[(outcome != 0) & (outcome != 1)]
     if len(other):
         raise ValueError(f"outcomes must be 0 or 1, got {other[0]}")
-    flat, flat_outcome = score.reshape(-1, n), outcome.reshape(-1, n)
-    if family == "d":
-        leading = score[:, 0] if notion == "classwise" else flat
-        bandwidth = silverman(leading) if parameter is None else np.full(len(leading), parameter)
-        value = _density(flat, flat_outcome, np.repeat(bandwidth, len(flat) // len(leading)), low)
+    score, outcome = (array.reshape(len(array), -1, n) for array in (score, outcome))
+    value = np.empty((len(parsed), score.size // n))
+    rules = {e: h for e, (family, h) in enumerate(parsed) if family == "d"}
+    if rules:
+        width = [silverman(score[:, 0]) if h is None else np.full(len(score), h) for h in rules.values()]
+        density = _density(score, outcome, np.stack(width), low)
         if notion == "confidence":
-            value[~outcome.any(axis=1)] = np.nan
-    else:
-        n_bins = math.isqrt(n) if parameter is None else int(parameter)
-        size = max(1, _CELLS // n)
-        blocks = [slice(i, i + size) for i in range(0, len(flat), size)]
-        value = np.concatenate([_binned(flat[b], flat_outcome[b], family, n_bins, low) for b in blocks])
-    return np.asarray(value.reshape(len(score), -1).mean(axis=1))
+            density[:, ~outcome.any(axis=(1, 2))] = np.nan
+        value[list(rules)] = density.reshape(len(rules), -1)
+    bins = {e: math.isqrt(n) if b is None else int(b) for e, (_, b) in enumerate(parsed) if e not in rules}
+    flat, flat_outcome = score.reshape(-1, n), outcome.reshape(-1, n)
+    size = max(1, _CELLS // max([n, *bins.values()]))
+    for block in [slice(i, i + size) for i in range(0, len(flat) if bins else 0, size)]:
+        key = ((flat[block] + 0.0).view(np.int64) << 1) | flat_outcome[block].astype(np.int64)
+        key.sort(axis=1)  # by score, which in [0, 1] leaves a bit free for the outcome
+        ordered = (key >> 1).view(np.float64)
+        residual = (key & 1) - ordered
+        rows = ordered, residual, np.pad(residual.cumsum(axis=1), ((0, 0), (1, 0)))
+        for e, n_bins in bins.items():
+            value[e, block] = _binned(rows, parsed[e][0], n_bins, low)
+    return np.asarray(value.reshape(len(parsed), *score.shape[:2]).mean(axis=2))
 
 
 def silverman(scores: ArrayLike) -> _Floats:
@@ -213,8 +228,20 @@ def _parse(estimator: str, notion: str) -> tuple[str, float | None]:
     return family, parameter
 
 
-def _binned(scores: _Floats, outcomes: _Floats, family: str, n_bins: int, low: float) -> _Floats:
-    """Return the binned error of each row of (rows, n) arrays.
+def _bounds(ordered: _Floats, limits: _Floats) -> NDArray[np.intp]:
+    """Return 0, how many of a row's sorted scores lie below each of its limits or one before it, and n."""
+    rows, n = ordered.shape
+    origin, left = n * np.arange(rows)[:, None], n
+    place = np.broadcast_to(origin, limits.shape).copy()
+    while left > 1:  # a binary search for all limits at once
+        place += left // 2 * (ordered.take(place + (left // 2 - 1)) < limits)
+        left -= left // 2
+    place += ordered.take(place) < limits
+    return np.maximum.accumulate(np.concatenate([origin, place, origin + n], axis=1) - origin, axis=1)
+
+
+def _binned(rows: tuple[_Floats, _Floats, _Floats], family: str, n_bins: int, low: float) -> _Floats:
+    """Return the binned error of rows: sorted scores, outcomes less scores, and running sums of these from 0.
 
     `l`: bin floor(s B) on [0, 1], whatever the domain. `a`, `ac`: thresholds midway between neighbours after
     i floor(n/B) sorted scores, the remainder in the last bin (the paper: floor(N/i)); with n < B that index
@@ -224,40 +251,36 @@ def _binned(scores: _Floats, outcomes: _Floats, family: str, n_bins: int, low: f
     beyond the outer centres go to the outer bins, but one equal to the first centre has the last bin as its
     lower neighbour and goes there (the paper: to the first); with one bin that is 0/0, NaN.
     """
-    rows, n = scores.shape
-    residual = outcomes - scores
-    offset = n_bins * np.arange(rows)[:, None]
-
-    def total(index: NDArray[np.intp], weighted: _Floats) -> _Floats:
-        return np.asarray(np.bincount((index + offset).ravel(), weighted.ravel(), rows * n_bins), np.float64)
-
-    def rank(edges: _Floats, side: Literal["left", "right"]) -> NDArray[np.intp]:
-        return np.stack([np.searchsorted(e, s, side) for e, s in zip(edges, scores, strict=True)])
-
-    edges = np.tile(np.linspace(low, 1.0, n_bins + 1), (rows, 1))
+    scores, residual, running = rows
+    count, n = scores.shape
+    edges = np.tile(np.linspace(low, 1.0, n_bins + 1), (count, 1))
     if family in ("a", "ac"):
         cut = np.arange(1, n_bins) * (n // n_bins)
-        ordered = np.sort(scores, axis=1)
-        edges[:, 1:-1] = (ordered[:, cut - 1] + ordered[:, cut]) / 2
+        edges[:, 1:-1] = (scores[:, cut - 1] + scores[:, cut]) / 2
     if family == "l":
-        gap = total(np.minimum((scores * n_bins).astype(np.intp), n_bins - 1), residual)
+        index = np.minimum((scores * n_bins).astype(np.intp), n_bins - 1) + n_bins * np.arange(count)[:, None]
+        gap = np.bincount(index.ravel(), residual.ravel(), count * n_bins).view(np.float64).reshape(count, -1)
     elif family == "a":
-        gap = total(rank(edges[:, 1:-1], "right"), residual)
-    else:
-        centres = (edges[:, :-1] + edges[:, 1:]) / 2
-        above = rank(centres, "left")
-        upper, lower = np.minimum(above, n_bins - 1), (above - 1) % n_bins
-        top, bottom = (np.take_along_axis(centres, index, axis=1) for index in (upper, lower))
-        with np.errstate(divide="ignore", invalid="ignore"):
-            weight = (top - scores) / (top - bottom)
-        weight[scores < centres[:, :1]] = 1.0
-        weight[above == n_bins] = 0.0  # then both neighbours are the last bin
-        gap = total(upper, weight * residual) + total(lower, (1 - weight) * residual)
-    return np.asarray(np.abs(gap).reshape(rows, n_bins).sum(axis=1) / n)
+        gap = np.diff(np.take_along_axis(running, _bounds(scores, edges[:, 1:-1]), axis=1), axis=1)
+    else:  # B + 2 parts of a row: below the first centre, on it, up to each next one, beyond the last
+        top = np.pad((edges[:, :-1] + edges[:, 1:]) / 2, ((0, 0), (1, 1)), mode="edge")
+        ahead = np.where(np.arange(n_bins + 1) > 0, 2.0, top[:, :1])  # a part up to a centre includes it
+        bounds = _bounds(scores, np.nextafter(top[:, :-1], ahead))
+        size, total = (np.diff(a, axis=1) for a in (bounds, np.take_along_axis(running, bounds, axis=1)))
+        part, centre = (np.repeat(a, size.ravel()) for a in (np.arange(size.size), top.ravel()))
+        moment = np.bincount(part, (centre - scores.ravel()) * residual.ravel(), size.size)
+        width = np.diff(top, axis=1)
+        share = moment.reshape(size.shape)[:, 1:] / np.where(width == 0, np.inf, width)
+        rest = total[:, 1:] - share  # of the last bin, the first, the second, ..., the last
+        gap = share[:, :-1] + rest[:, 1:]
+        gap[:, 0] += total[:, 0]
+        gap[:, -1] += rest[:, 0]
+        gap[(size[:, 1] > 0) & (n_bins == 1)] = np.nan
+    return np.asarray(np.abs(gap).sum(axis=1) / n)
 
 
 def _density(scores: _Floats, outcomes: _Floats, bandwidth: _Floats, low: float) -> _Floats:
-    """Return the density-based error of each row of (rows, n) arrays, given each row's bandwidth.
+    """Return the density-based errors (E, R, K) of (R, K, n) arrays, given (E, R) bandwidths.
 
     The paper integrates |pi1 f1 - s f| in steps of 0.0003. The code averages |pi1 f1/f - s| with weights f
     over those of its 2**14 grid points that lie in (low, 1]: it sets f to 0 at and below the lower wall, and
@@ -269,32 +292,58 @@ def _density(scores: _Floats, outcomes: _Floats, bandwidth: _Floats, low: float)
     """
     from scipy import fft
 
+    # At g = x + (g - x), f1 - g f sums the kernel times (outcome - x) less the kernel times its lag over the
+    # copies x: an even and an odd kernel. One transform has both, and each bandwidth needs one inverse.
+    def kernels(h: _Floats) -> list[_Floats]:  # every number twice, for the two floats of a complex one
+        kernel = np.maximum(1 - np.square(lag / (3 * h[:, None, None])), 0.0)
+        kernel *= kernel * kernel
+        both = fft.rfft(kernel * (1 + lag))
+        return [np.repeat(part, 2, axis=-1) for part in (both.real, both.imag)]
+
     start, stop = (low - 3.0, 4.0) if low else (-2.5, 3.5)
     grid, step = np.linspace(start, stop, _GRID, retstep=True)
     first, last = np.searchsorted(grid, (low, 1.0), side="right")
-    inside = grid[first:last]
-    reach = np.minimum(3 * bandwidth / step, _GRID).astype(np.intp)
+    width, groups, n = int(last - first), *scores.shape[1:]
+    reach = np.minimum(3 * bandwidth.max(axis=0) / step, 3 * width).astype(np.intp)
     order = np.argsort(-reach, kind="stable")  # alike bandwidths share a block, as wide as its widest kernel
-    value = np.empty(len(scores))
+    value, size = np.empty((len(bandwidth), *scores.shape[:2])), 0
     while len(order):
-        wide = int(reach[order[0]])
-        size = fft.next_fast_len(len(inside) + 2 * wide + 2, real=True)
-        rows = max(1, _CELLS // max(size, 4 * scores.shape[1]))
-        block, order = order[:rows], order[rows:]
-        s, h = scores[block], bandwidth[block, None]
-        h = h[:1] if (h == h[0]).all() else h
-        copies = np.concatenate([s, 2 * low - s, 2 - s, 2 - 2 * low + s], axis=1)
-        place = (copies - start) / step - (first - wide - 1)
-        cell = np.floor(place)
-        near = (cell >= 0) & (cell <= len(inside) + 2 * wide)  # the rest is out of every kernel's reach
-        share = (place - cell)[near]
-        index = (cell + size * np.arange(len(block))[:, None])[near].astype(np.intp)
-        hit = np.concatenate([outcomes[block]] * 4, axis=1)[near]
-        index, share = np.concatenate([index, index + 1]), np.concatenate([1 - share, share])
-        mass = [np.bincount(index, w, len(block) * size) for w in (share, share * np.concatenate([hit, hit]))]
-        lag = np.minimum(np.arange(size), size - np.arange(size)) * step
-        kernel = np.maximum(1 - (lag / (3 * h)) ** 2, 0.0) ** 3
-        spectrum = fft.rfft(np.reshape(mass, (2, len(block), size))) * fft.rfft(kernel).real
-        f, f1 = fft.irfft(spectrum, size)[..., wide + 1 : wide + 1 + len(inside)]
-        value[block] = np.abs(f1 - inside * f).sum(axis=1) / f.sum(axis=1)
+        fit = 20 * fft.next_fast_len(-(-(width + 2 * int(reach[order[0]]) + 8) // 20), real=True)
+        if fit != size:  # what all blocks of one size share
+            size, margin = fit, (fit - width) // 2
+            inside = slice(margin, margin + width)
+            points = start + step * (first - margin + np.arange(size))
+            lag = step * ((np.arange(size) + size // 2) % size - size // 2)
+            window = fft.rfft((points > low) & (points <= 1.0)) * (-2j / size)  # sums over the points inside
+            window[[0, -1]] /= 2  # the others stand for their conjugates too
+            kept = {e: kernels(h[:1]) for e, h in enumerate(bandwidth) if (h == h[0]).all()}
+            samples = max(1, _CELLS // max(size, 4 * n) // (2 * groups) * 2)  # even: transforms go in pairs
+        block, order = order[:samples], order[samples:]
+        lean, mass = fft.rfft(_masses(scores[block], outcomes[block], low, points, step))
+        lean, mass, tally = (a.view(np.float64) for a in (lean, -1j * mass, window))
+        for e, h in enumerate(bandwidth[:, block]):
+            even, odd = kept[e] if e in kept else kernels(h)
+            spectrum = lean * even + mass * odd
+            gap = fft.irfft(spectrum.view(np.complex128), size)[..., inside]
+            total = np.einsum("rkf,rf->rk", mass, even[:, 0] * tally)
+            value[e, block] = np.abs(gap, out=gap).sum(axis=2) / total
     return value
+
+
+def _masses(scores: _Floats, outcomes: _Floats, low: float, points: _Floats, step: float) -> _Floats:
+    """Share the copies of (R, K, n) scores x between grid points: sums of outcome - x, and of 1."""
+    rows, n, size = scores.shape[0] * scores.shape[1], scores.shape[2], len(points)
+    place = (scores.reshape(rows, n) - points[0]) / step
+    lower, upper = (2 * (wall - points[0]) / step for wall in (low, 1.0))
+    mirrored = np.stack([lower - place, upper - place, upper - lower + place])
+    near = (mirrored >= 0) & (mirrored < size - 1)  # the rest is out of every kernel's reach
+    offset = size * (np.arange(rows)[:, None] + rows * (1 - outcomes.reshape(rows, n)))  # outcomes of 1 first
+    place = np.concatenate([(place + offset).ravel(), (mirrored + offset)[near]])
+    cell = place.astype(np.intp)
+    place -= cell
+    share = np.concatenate([1 - place, place])
+    masses = np.bincount(np.concatenate([cell, cell + 1]), share, 2 * rows * size).view(np.float64)
+    masses = masses.reshape(2, *scores.shape[:2], size)
+    masses[1] += masses[0]
+    masses[0] -= points * masses[1]
+    return masses
