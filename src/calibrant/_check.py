@@ -297,6 +297,10 @@ def _codes(truth: Array, classes: tuple[Any, ...], hint: str) -> Array:
 
 def _binary(truth: Array, given: tuple[Any, ...] | None, pos_label: Any) -> tuple[Array, tuple[Any, Any]]:
     """Return whether each label is the positive class, and the classes (negative, positive)."""
+    plain = given is None and pos_label is None and truth.dtype.kind in "biu"
+    # One pass tells the common case: read as unsigned, only 0 and 1 are at most 1.
+    if plain and np.maximum.reduce(truth.view(f"u{truth.itemsize}")) <= 1:
+        return truth != 0, (0, 1)
     classes = _distinct(truth) if given is None else given
     if given is not None:
         _codes(truth, given, "")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import numpy as np
 
 from calibrant.evidence.moments import Array
@@ -48,7 +50,7 @@ class Locator:
         self._table: Array | None = None
         if not many or not cuts.size:
             return
-        cells = 1 << min(max((16 * cuts.size).bit_length(), 10), 18)
+        cells = 1 << min(max((16 * cuts.size).bit_length(), 11), 18)
         edge = np.arange(cells + 1) / cells
         below = np.searchsorted(cuts, edge, side="right")
         inside = np.searchsorted(cuts, edge[1:], side="left") - below[:-1]
@@ -59,14 +61,36 @@ class Locator:
     def __call__(self, score: Array) -> Array:
         """Group of each score in [0, 1], of any floating dtype."""
         if self._table is None or score.itemsize < 4:
-            return np.searchsorted(self._cuts, score.astype(np.float64, copy=False), side="right")
+            return self._search(score)
         group = self._table.take((score * self._cells).astype(np.int32))
         if (unsure := np.flatnonzero(group < 0)).size:
-            near = score[unsure].astype(np.float64, copy=False)
-            if self._one_cut_a_cell:
-                low = ~group[unsure]
-                low += near >= self._cuts[low]
-                group[unsure] = low
-            else:
-                group[unsure] = np.searchsorted(self._cuts, near, side="right")
+            group[unsure] = self._compare(score[unsure], ~group[unsure])
         return group
+
+    def paired(self, score: Array, outcome: Array) -> Array:
+        """Twice the group of each score, plus its outcome: the table answers for both at once."""
+        if self._table is None or score.itemsize < 4:
+            return 2 * self._search(score) + outcome
+        cell = (score * self._cells).astype(np.int32)
+        cell <<= 1
+        cell += outcome
+        pair = self._pairs.take(cell)
+        if (unsure := np.flatnonzero(pair < 0)).size:
+            pair[unsure] = 2 * self._compare(score[unsure], ~pair[unsure] >> 1) + outcome[unsure]
+        return pair
+
+    @cached_property
+    def _pairs(self) -> Array:
+        table = self._table if self._table is not None else np.empty(0, dtype=np.intp)
+        group = np.where(table < 0, ~table, table)
+        pairs = 2 * group[:, None] + np.array([0, 1])
+        return np.where(table[:, None] < 0, ~pairs, pairs).ravel()
+
+    def _search(self, score: Array) -> Array:
+        return np.searchsorted(self._cuts, score.astype(np.float64, copy=False), side="right")
+
+    def _compare(self, score: Array, low: Array) -> Array:
+        """Groups in cells that hold a cut; `low` is that of the cell's left end."""
+        if not self._one_cut_a_cell:
+            return self._search(score)
+        return low + (score.astype(np.float64, copy=False) >= self._cuts[low])

@@ -244,6 +244,13 @@ class Sample:
             score, outcome, *weight = (
                 (values.T if order == "F" else values).reshape(-1) for values in (score, outcome, *weight)
             )
+            if shape[0] == 1 and isinstance(locate, Locator) and not _few(outcome):
+                pair = locate.paired(score, outcome)
+                score = score.astype(np.float64, copy=False)
+                if origin is not None:
+                    score = score - origin[r.start][pair >> 1]
+                _accumulate_pairs(sums[:, :, r], pair, score, *weight)
+                continue
             group = locate(score)
             score = score.astype(np.float64, copy=False)
             if origin is not None:
@@ -282,27 +289,39 @@ def _row_offsets(shape: tuple[int, int], size: int, order: Literal["C", "F"]) ->
     return np.repeat(first, shape[1]) if order == "C" else np.tile(first, shape[1])
 
 
+def _few(outcome: Array) -> bool:
+    """Whether so few outcomes are positive that counting them apart is cheaper."""
+    return bool(8 * np.count_nonzero(outcome) < outcome.size)
+
+
 def _accumulate(sums: Array, group: Array, outcome: Array, x: Array, weight: Array | None = None) -> None:
     """Add to sums[power, outcome] by group; the array of groups is used up."""
-    few = 8 * np.count_nonzero(outcome) < outcome.size
-    shape = sums.shape[2:]
-    size = shape[0] * shape[1]
-    positive = np.flatnonzero(outcome) if few else None
-    if not few:
+    if not _few(outcome):
         group <<= 1
         group += outcome
+        _accumulate_pairs(sums, group, x, weight)
+        return
+    positive = np.flatnonzero(outcome)
+    shape, size = sums.shape[2:], sums[0, 0].size
+    for part, factor in zip(sums, _factors(x, weight), strict=False):
+        ones = np.bincount(group[positive], None if factor is None else factor[positive], minlength=size)
+        part[1] += ones.reshape(shape)
+        part[0] += (np.bincount(group, factor, minlength=size) - ones).reshape(shape)
+
+
+def _accumulate_pairs(sums: Array, pair: Array, x: Array, weight: Array | None = None) -> None:
+    """Add to sums[power, outcome] by the index 2 * group + outcome."""
+    for part, factor in zip(sums, _factors(x, weight), strict=False):
+        both = np.bincount(pair, factor, minlength=part.size)
+        part += both.reshape(*part.shape[1:], 2).transpose(2, 0, 1)
+
+
+def _factors(x: Array, weight: Array | None) -> Iterator[Array | None]:
+    """The weights times the powers of x: 1, x, x^2, ..."""
     factor = weight
-    for power, part in enumerate(sums):
-        if power:
-            factor = x if factor is None else factor * x
-        if positive is None:
-            both = np.bincount(group, factor, minlength=2 * size).reshape(*shape, 2)
-            part += both.transpose(2, 0, 1)
-        else:
-            # Few outcomes are positive: counting them apart is cheaper than an index of twice the length.
-            ones = np.bincount(group[positive], None if factor is None else factor[positive], minlength=size)
-            part[1] += ones.reshape(shape)
-            part[0] += (np.bincount(group, factor, minlength=size) - ones).reshape(shape)
+    while True:
+        yield factor
+        factor = x if factor is None else factor * x
 
 
 def _select(score: Array, rank: Array) -> Array:
