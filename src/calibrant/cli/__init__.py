@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 import calibrant
+from calibrant.cli.experiment import group
 from calibrant.results import Progress
 
 
@@ -18,6 +19,9 @@ from calibrant.results import Progress
 @click.version_option(calibrant.__version__, prog_name="calibrant")
 def main() -> None:
     """Measure how far a classifier's scores are from being probabilities."""
+
+
+main.add_command(group)
 
 
 @main.command()

@@ -1,0 +1,321 @@
+"""The command line of the experiment: run it, draw it, print it, check what the paper claims."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from calibrant.cli.support import (
+    Group,
+    Progress,
+    Refused,
+    cluster,
+    importable,
+    line,
+    need,
+    one_line,
+    resumable,
+)
+
+if TYPE_CHECKING:
+    from calibrant.experiment import Settings, Store, Summary
+
+PRESETS = ("smoke", "quick", "paper")
+READINGS = ("published", "corrected", "normalised")
+MEANS = {"code": -1.0, "text": 0.0}
+# Failures shown at most.
+SHOWN = 20
+
+
+def _names(ctx: click.Context, param: click.Parameter, value: str | None) -> tuple[str, ...]:
+    """Values separated by commas, each once."""
+    found = tuple(dict.fromkeys(part.strip() for part in value.split(","))) if value is not None else ()
+    if "" in found:
+        raise click.BadParameter(f"{value!r} has an empty entry")
+    return found
+
+
+def _sizes(ctx: click.Context, param: click.Parameter, value: str | None) -> tuple[int, ...]:
+    try:
+        return tuple(dict.fromkeys(int(part) for part in _names(ctx, param, value)))
+    except ValueError:
+        raise click.BadParameter(f"{value!r} is no list of whole numbers such as 30,100,500") from None
+
+
+@click.group("experiment", cls=Group, context_settings={"help_option_names": ["-h", "--help"]})
+def group() -> None:
+    """Measure estimators against models whose true calibration error is known.
+
+    The experiment of "Estimating Expected Calibration Errors": draw Gaussian mixtures, train small
+    classifiers on them, find the true error of each with millions of rows, and see how far every
+    estimator is from it on samples of 30 to 500 rows.
+
+    \b
+    Start here; it takes a few seconds:
+      calibrant experiment run --preset smoke --out run
+      calibrant experiment table run
+      calibrant experiment figure run
+
+    Needs the extra: pip install 'calibrant[experiment]'.
+    """
+
+
+@group.command(epilog="Stopped or killed, the same command goes on where it was.")
+@click.option(
+    "--preset",
+    type=click.Choice(PRESETS),
+    required=True,
+    help="smoke: 4 models, seconds. quick: 36 models, minutes. paper: the paper's 540 models, hours.",
+)
+@click.option(
+    "--out",
+    type=click.Path(file_okay=False, path_type=Path),
+    required=True,
+    metavar="DIR",
+    help="Folder of the run: new, or one to resume.",
+)
+@click.option(
+    "--jobs", type=click.IntRange(-1), default=1, show_default=True, help="Models at a time; -1: every core."
+)
+@click.option("--backend", metavar="NAME", help="A joblib backend: loky (the default), threading, ...")
+@click.option(
+    "--scheduler",
+    metavar="ADDRESS",
+    help="Compute on the Dask cluster at this address, such as tcp://host:8786.",
+)
+@click.option(
+    "--estimators",
+    callback=_names,
+    metavar="A,B,...",
+    help="Instead of the paper's fifteen: names such as l:10, ac:sqrt or d:0.1, "
+    "or your own as package.module.MyEstimator (a class, value or function).",
+)
+@click.option("--extra-estimators", callback=_names, metavar="A,B,...", help="Beside the fifteen.")
+@click.option(
+    "--notion",
+    "notions",
+    type=click.Choice(("confidence", "classwise")),
+    multiple=True,
+    help="Notion of calibration; may be repeated.  [default: both]",
+)
+@click.option(
+    "--families",
+    callback=_names,
+    metavar="A,B,...",
+    help="Of logistic, naive-bayes, svc, forest, or your own as package.module.function.",
+)
+@click.option(
+    "--means",
+    type=click.Choice(tuple(MEANS)),
+    help="Means of the mixtures: uniform in [-1, 1] as in the authors' code, "
+    "or in [0, 1] as in the paper's text.  [default: code]",
+)
+@click.option("--sizes", callback=_sizes, metavar="N,N,...", help="Rows of a sample.")
+@click.option("--repetitions", type=click.IntRange(1), metavar="N", help="Samples of each size.")
+@click.option("--holdout", type=click.IntRange(1), metavar="N", help="Rows that give the truth.")
+@click.option("-q", "--quiet", is_flag=True, help="Print only where the table is, and failures.")
+def run(
+    preset: str,
+    out: Path,
+    jobs: int,
+    backend: str | None,
+    scheduler: str | None,
+    quiet: bool,
+    means: str | None,
+    **changes: Any,
+) -> None:
+    """Compute every model of a preset, or of what the options make of it.
+
+    Results go to DIR, a file for each model. No number depends on --jobs, on --backend or on how
+    often the run was interrupted. Estimators, families and other parts of your own are imported
+    from the current directory or from what is installed.
+
+    \b
+    Examples:
+      calibrant experiment run --preset smoke --out run
+      calibrant experiment run --preset paper --out paper --jobs -1
+      calibrant experiment run --preset quick --out mine --extra-estimators mypackage.MyEstimator
+    """
+    if jobs == 0:
+        raise click.BadParameter("0 is neither a number of models nor -1", param_hint="'--jobs'")
+    if scheduler and backend not in (None, "dask"):
+        raise click.UsageError(f"--scheduler goes with --backend dask, not {backend}")
+    if backend == "dask" and not scheduler:
+        raise click.UsageError("--backend dask needs --scheduler ADDRESS")
+    with importable(), one_line(), resumable():
+        need("joblib", "sklearn")
+        from calibrant import experiment
+
+        settings = _settings(preset, means, changes)
+        progress = Progress(quiet, sys.stderr.isatty())
+        with cluster(scheduler), progress:
+            name = "dask" if scheduler else backend
+            store = experiment.run(settings, out, jobs=jobs, backend=name, report=progress)
+        failed = _tell_failures(settings, store, progress.problems)
+        table = store.folder / "results.csv.gz"
+    if not quiet:
+        click.echo(f"{len(settings.tasks()) - failed} of {len(settings.tasks())} models done")
+    click.echo(f"table: {table.resolve()}")
+    if failed:
+        raise SystemExit(1)
+
+
+_run = click.argument("folder", type=click.Path(exists=True, file_okay=False, path_type=Path), metavar="DIR")
+
+
+@group.command()
+@_run
+@click.option(
+    "-o",
+    "--out",
+    type=click.Path(file_okay=False, path_type=Path),
+    metavar="FOLDER",
+    help="Where the pictures go.  [default: DIR/figures]",
+)
+def figure(folder: Path, out: Path | None) -> None:
+    """Draw the paper's Figure 2 and its corrected readings from the run in DIR.
+
+    A run that is not finished is drawn from the models it has.
+    """
+    with importable(), one_line():
+        summary = _summary(folder)
+        from calibrant.experiment import figures
+
+        for path in figures.save_all(summary, out or folder / "figures"):
+            click.echo(f"picture: {Path(path).resolve()}")
+
+
+@group.command()
+@click.option(
+    "-o",
+    "--out",
+    type=click.Path(dir_okay=False, path_type=Path),
+    default="figure1.png",
+    show_default=True,
+    help="Where to write the picture (png, pdf or svg).",
+)
+@click.option(
+    "--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of data and bootstrap."
+)
+def figure1(out: Path, seed: int) -> None:
+    """Draw the paper's Figure 1: diagram, curve and bootstrapped curve. Needs no run."""
+    with one_line():
+        from calibrant.experiment import figures
+
+        drawn = figures.figure1(seed)
+    try:
+        drawn.savefig(out, dpi=150)
+    except (OSError, ValueError) as error:
+        raise click.ClickException(f"cannot write {out}: {error}") from None
+    click.echo(f"picture: {out.resolve()}")
+
+
+@group.command()
+@_run
+@click.option(
+    "-o",
+    "--out",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Where the CSV of every reading goes.  [default: DIR/summary.csv]",
+)
+@click.option(
+    "--reading",
+    type=click.Choice(READINGS),
+    default="corrected",
+    show_default=True,
+    help="published: the authors' estimators against the paper's truth. corrected: calibrant's "
+    "against the exact one. normalised: those errors over the truth.",
+)
+def table(folder: Path, out: Path | None, reading: str) -> None:
+    """Print how far each estimator is from the truth, and save the whole summary.
+
+    A number is the 95th percentile of the absolute error over repeated samples of n rows, and of
+    those the median over the models of the run in DIR.
+    """
+    with importable(), one_line():
+        summary = _summary(folder)
+        if reading not in summary.values:
+            raise ValueError(f"{folder} has no reading {reading!r}, only {', '.join(summary.values)}")
+        for text in _lines(summary, reading):
+            click.echo(text)
+        click.echo(f"table: {summary.write(out or folder / 'summary.csv').resolve()}")
+
+
+@group.command()
+@_run
+@click.option(
+    "-o", "--out", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Write it here too."
+)
+@click.option("--smoke", is_flag=True, help="Side studies of seconds in place of minutes, of little weight.")
+def claims(folder: Path, out: Path | None, smoke: bool) -> None:
+    """Check what the paper claims against the run in DIR and against side studies.
+
+    Prints a Markdown table: each claim, whether it holds in each reading, and the numbers that decide.
+    """
+    with importable(), one_line():
+        summary = _summary(folder)
+        from calibrant.experiment import claims as paper
+        from calibrant.experiment.store import write_whole
+
+        text = paper.to_markdown(paper.claims(summary, scale="smoke" if smoke else "full"))
+        click.echo(text)
+        if out is not None:
+            write_whole(out, f"{text.rstrip()}\n".encode())
+            click.echo(f"claims: {out.resolve()}", err=True)
+
+
+def _settings(preset: str, means: str | None, changes: dict[str, Any]) -> Settings:
+    """The preset with what the options change."""
+    from calibrant.experiment import PRESETS as known
+
+    start = known[preset]
+    given = {"holdout": "n_holdout"}
+    values = {given.get(name, name): value for name, value in changes.items() if value}
+    extra = values.pop("extra_estimators", ())
+    if extra:
+        values["estimators"] = tuple(dict.fromkeys((*values.get("estimators", start.estimators), *extra)))
+    if means is not None:
+        values["low"] = MEANS[means]
+    try:
+        return replace(start, **values)
+    except (ValueError, TypeError) as error:
+        raise Refused(line(error)) from None
+
+
+def _summary(folder: Path) -> Summary:
+    from calibrant.experiment import Store, Summary
+
+    return Summary.of(Store(folder))
+
+
+def _lines(summary: Summary, reading: str) -> Iterator[str]:
+    """A table for each notion: a line for each estimator, a column for each size."""
+    settings = summary.settings
+    wide = max(len(name) for name in (*settings.estimators, "estimator"))
+    for notion in settings.notions:
+        yield f"{notion}, {reading}: median over {len(summary.models)} models of the 95th percentile error"
+        yield " ".join(["estimator".ljust(wide), *(f"{n:>7}" for n in settings.sizes)])
+        for name, row in zip(settings.estimators, summary.median(reading, notion), strict=True):
+            cells = (f"{v:7.4f}" if v < 10 else f"{v:7.3g}" if v == v else f"{'-':>7}" for v in row)
+            yield " ".join([name.ljust(wide), *cells])
+        yield ""
+
+
+def _tell_failures(settings: Settings, store: Store, problems: dict[str, str]) -> int:
+    """Say what failed; the number of tasks without a result."""
+    missing = [task.name for task in settings.tasks() if not store.finished(task)]
+    texts = [f"failed: {name}: {problems.get(name, 'no result')}" for name in missing]
+    count = Counter(text for result in store.results() for text in result.failures)
+    texts += [f"failed: {text} ({models} models)" for text, models in sorted(count.items())]
+    for text in texts[:SHOWN]:
+        click.echo(line(text), err=True)
+    if len(texts) > SHOWN:
+        click.echo(f"failed: and {len(texts) - SHOWN} more", err=True)
+    return len(missing)

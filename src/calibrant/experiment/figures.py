@@ -1,0 +1,267 @@
+"""The paper's two figures.
+
+Figures are laid out here and computed elsewhere. matplotlib is imported on use, through `Figure` alone:
+nothing is shown, and neither pyplot's state nor rcParams change.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+import calibrant
+from calibrant.estimators import FIFTEEN
+from calibrant.evidence import Array
+from calibrant.experiment import models
+from calibrant.experiment.distributions import Mixture, rng_of
+from calibrant.experiment.store import write_whole
+from calibrant.experiment.summary import Summary
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+WORDS = {
+    "published": "as published",
+    "corrected": "corrected",
+    "normalised": "corrected, divided by the true error",
+}
+TITLES = {"confidence": "Confidence", "classwise": "Class-wise"}
+# Safe for the colour-blind, and falling in lightness, so that a grey print still tells families apart.
+FAMILIES = {
+    "l": ("#e69f00", "uniform"),
+    "a": ("#56b4e9", "adaptive"),
+    "c": ("#009e73", "uniform, convex"),
+    "ac": ("#c4320a", "adaptive, convex"),
+    "d": ("#14306e", "density"),
+}
+STYLES: dict[str, tuple[Any, float, str]] = {
+    "sqrt": ("-", 1.7, "√N bins, Silverman's bandwidth"),
+    "10": ((0, (5, 1.6)), 1.1, "10 bins, bandwidth 0.1"),
+    "30": ((0, (1, 1.3)), 1.1, "30 bins, bandwidth 0.033"),
+}
+ALIKE = {"silverman": "sqrt", "0.1": "10", "0.033": "30"}
+MARKERS = "osD^vPX*"
+FONT = 7.5
+LONGEST = 16  # letters of a name beside a curve
+WIDTH, PANEL, TOP, BOTTOM, BETWEEN = 7.0, 3.3, 0.95, 0.5, 0.35  # inches
+
+
+def figure2(summary: Summary, reading: str = "published") -> Figure:
+    """The paper's Figure 2: how far each estimator is off, by the size of the evaluation set.
+
+    Parameters
+    ----------
+    summary : Summary
+        A run; a panel is drawn for each of its notions.
+    reading : {"published", "corrected", "normalised"}
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        Median over the models of the 95th percentile of |estimate - truth|; estimators beyond the paper's
+        fifteen are black, with markers.
+    """
+    from matplotlib.figure import Figure
+
+    if reading not in summary.values:
+        raise ValueError(f"reading must be one of {', '.join(summary.values)}, got {reading!r}")
+    notions = summary.settings.notions
+    height = TOP + BOTTOM + len(notions) * PANEL + (len(notions) - 1) * BETWEEN
+    figure = Figure(figsize=(WIDTH, height))
+    for k, notion in enumerate(notions):
+        bottom = height - TOP - PANEL - k * (PANEL + BETWEEN)
+        ax = figure.add_axes((0.095, bottom / height, 0.745, PANEL / height))
+        _panel(ax, summary, reading, notion)
+        ax.tick_params(labelbottom=notion == notions[-1])
+    what = f"size of the evaluation set (curves are medians over {len(summary.models)} models)"
+    ax.set_xlabel(what, size=FONT + 1)
+    title = f"Error of the estimators, {WORDS[reading]}"
+    figure.text(0.095, 1 - 0.12 / height, title, size=FONT + 2.5, va="top", weight="bold")
+    _keys(figure, height)
+    return figure
+
+
+def _panel(ax: Any, summary: Summary, reading: str, notion: str) -> None:
+    from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullFormatter, NullLocator
+
+    order = np.argsort(summary.settings.sizes)
+    sizes = np.array(summary.settings.sizes, dtype=float)[order]
+    ax.set(xscale="log", yscale="log")
+    ends, others = [], 0
+    medians = summary.median(reading, notion)[:, order]
+    for name, curve in zip(summary.settings.estimators, medians, strict=True):
+        if not np.isfinite(curve).any():
+            continue
+        style = _style(name, others)
+        others += name not in FIFTEEN
+        if sizes.size == 1:
+            style["marker"] = style.get("marker", "o")
+        ax.plot(sizes, curve, label=name, solid_capstyle="round", dash_capstyle="butt", **style)
+        last = np.flatnonzero(np.isfinite(curve))[-1]
+        ends.append((sizes[last], curve[last], _short(name), style["color"]))
+    low, high = sizes.min(), sizes.max()
+    room = (high / low) ** 0.015 if high > low else 1.1
+    ax.set_xlim(low / room, high * room)
+    ax.xaxis.set_major_locator(FixedLocator(_spaced(sizes)))
+    ax.xaxis.set_minor_locator(NullLocator())
+    ax.xaxis.set_major_formatter(FuncFormatter(lambda v, _: f"{v:g}"))
+    relative = reading == "normalised"
+    ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 3, 5)))
+    ax.yaxis.set_minor_locator(LogLocator(subs=(1.5, 4, 6, 7, 8, 9)))
+    ax.yaxis.set_major_formatter(FuncFormatter(lambda v, _: f"{100 * v:g} %" if relative else f"{v:g}"))
+    ax.yaxis.set_minor_formatter(NullFormatter())
+    ax.grid(which="major", color="0.9", linewidth=0.6)
+    ax.set_axisbelow(True)
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.tick_params(labelsize=FONT)
+    ax.set_ylabel("95th percentile of |estimate − truth|" + (" / truth" if relative else ""), size=FONT + 1)
+    ax.text(0.985, 0.97, TITLES[notion], transform=ax.transAxes, size=FONT + 2.5, ha="right", va="top")
+    _label(ax, ends)
+
+
+def _style(name: str, others: int) -> dict[str, Any]:
+    """Colour by family and line by hyperparameter, for estimators beyond the fifteen black with markers."""
+    if name not in FIFTEEN:
+        marker = MARKERS[others % len(MARKERS)]
+        return {"color": "black", "linewidth": 1.2, "marker": marker, "markersize": 3.5, "zorder": 4}
+    family, _, parameter = name.partition(":")
+    dashes, width, _ = STYLES[ALIKE.get(parameter, parameter)]
+    return {"color": FAMILIES[family][0], "linestyle": dashes, "linewidth": width, "zorder": 2 + width / 2}
+
+
+def _short(name: str) -> str:
+    """The name beside a curve: of a dotted path the last part."""
+    head, colon, parameter = name.partition(":")
+    text = head.rpartition(".")[2] + colon + parameter
+    return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
+
+
+def _spaced(sizes: Array) -> list[float]:
+    """As many of the sizes as have room for their numbers, the last one always."""
+    kept: list[float] = []
+    for n in sorted(set(sizes.tolist()), reverse=True):
+        room = 0.0135 * len(f"{n:g}") * np.log(sizes.max() / sizes.min())
+        if not kept or np.log(kept[-1] / n) > room:
+            kept.append(n)
+    return kept[::-1]
+
+
+def _label(ax: Any, ends: Sequence[tuple[float, float, str, str]]) -> None:
+    """Write names at the right, moved apart as little as they need, each tied to the end of its curve."""
+    from matplotlib.colors import to_rgb
+
+    if not ends:
+        return
+    ends = sorted(ends, key=lambda end: end[1])
+    scale = (ax.transScale + ax.transLimits).transform
+    place = scale([(x, y) for x, y, _, _ in ends])
+    gap = (FONT + 1.2) / 72 / PANEL
+    for (x, y), level, (_, _, name, color) in zip(place, apart(place[:, 1], gap), ends, strict=True):
+        tie = {"color": color, "linewidth": 0.5, "clip_on": False, "transform": ax.transAxes, "zorder": 1}
+        ax.add_line(_line([x + 0.003, 1.005, 1.035, 1.045], [y, y, level, level], **tie))
+        ink = 0.75 * np.array(to_rgb(color))  # thin letters need more contrast than lines
+        ax.text(1.052, level, name, color=ink, size=FONT, va="center_baseline", transform=ax.transAxes)
+
+
+def _line(x: Sequence[float], y: Sequence[float], **style: Any) -> Any:
+    from matplotlib.lines import Line2D
+
+    return Line2D(x, y, label="_tie", **style)
+
+
+def apart(place: Array, gap: float, low: float = 0.0, high: float = 1.0) -> Array:
+    """Move ascending places at least `gap` apart, as little as possible, and between the walls if they fit.
+
+    >>> apart(np.array([0.5, 0.5, 0.9]), 0.1)
+    array([0.45, 0.55, 0.9 ])
+    """
+    from scipy.optimize import isotonic_regression
+
+    offset = gap * np.arange(len(place))
+    moved = isotonic_regression(place - offset).x
+    return np.asarray(np.clip(moved, low, max(low, high - offset[-1])) + offset)
+
+
+def _keys(figure: Any, height: float) -> None:
+    """Two rows above the panels: what the colours mean, and what the lines."""
+    from matplotlib.lines import Line2D
+
+    colours = [
+        Line2D([], [], color=color, linewidth=2.2, label=f"{family}  {words}")
+        for family, (color, words) in FAMILIES.items()
+    ]
+    lines = [
+        Line2D([], [], color="0.25", linestyle=dashes, linewidth=width, label=words)
+        for dashes, width, words in STYLES.values()
+    ]
+    for entries, down in ((colours, 0.37), (lines, 0.57)):
+        figure.legend(
+            handles=entries,
+            ncols=len(entries),
+            loc="upper left",
+            bbox_to_anchor=(0.095, 1 - down / height),
+            fontsize=FONT,
+            frameon=False,
+            borderpad=0,
+            borderaxespad=0,
+            handlelength=2.4,
+            handletextpad=0.5,
+            columnspacing=1.4,
+        )
+
+
+def figure1(seed: int = 0) -> Figure:
+    """The paper's Figure 1: a diagram, a curve and a bootstrapped curve of the same scores.
+
+    A random forest learns from 300 rows of a mixture of two classes and seven features, and is judged on
+    1000 others. Bandwidth and kernels are the authors': cosine in the middle, Gaussian on the right.
+
+    Parameters
+    ----------
+    seed : int
+        Of the distribution, the rows and the resamples.
+    """
+    from matplotlib.figure import Figure
+
+    where, rng = Mixture(2, 7, seed), rng_of("figure 1", seed)
+    forest = models.fit(models.forest, *where.sample(300, rng), seed=seed)
+    features, labels = where.sample(1000, rng)
+    score = models.scores(forest, features, 2)[:, 1]
+    plain = calibrant.reliability_curve(labels, score, kernel="cosine", bandwidth=0.03, n_boot=0)
+    band = calibrant.reliability_curve(labels, score, kernel="gaussian", bandwidth=0.03, n_boot=500, rng=seed)
+    panels = {
+        "Reliability diagram, 15 bins": calibrant.reliability_diagram(labels, score, binning="uniform:15"),
+        "Reliability curve, bandwidth 0.03": plain,
+        "Bootstrapped curve, 500 resamples": band,
+    }
+    figure = Figure(figsize=(10.5, 4.4), layout="constrained")
+    for ax, (title, result) in zip(figure.subplots(1, 3), panels.items(), strict=True):
+        result.plot(ax)
+        ax.set_title(title)
+    return figure
+
+
+def save_all(summary: Summary, folder: Path) -> list[Path]:
+    """Write Figure 2 in every reading of a run, as figure2_<reading>.png.
+
+    Parameters
+    ----------
+    summary : Summary
+    folder : path
+        Made if need be.
+
+    Returns
+    -------
+    list of paths
+    """
+    paths = []
+    for reading in summary.values:
+        picture = io.BytesIO()
+        figure2(summary, reading).savefig(picture, format="png", dpi=150)
+        paths.append(Path(folder) / f"figure2_{reading}.png")
+        write_whole(paths[-1], picture.getvalue())
+    return paths

@@ -1,0 +1,81 @@
+"""Run the tasks of an experiment on local cores or on a cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import Any
+
+from calibrant.experiment.procedure import Result, Settings, Task, compute
+from calibrant.experiment.store import Store
+
+Report = Callable[[int, int, str], None]
+
+
+def run(
+    settings: Settings,
+    folder: Path,
+    *,
+    jobs: int = 1,
+    backend: str | None = None,
+    report: Report | None = None,
+) -> Store:
+    """Compute every task that has no result yet, and write the table.
+
+    Parameters
+    ----------
+    settings : Settings
+    folder : path
+        Where results go; an interrupted run is resumed, and no finished task is computed again.
+    jobs : int
+        Number of tasks at a time.
+    backend : str, optional
+        A joblib backend: "loky" (the default), "threading", "dask" for a cluster whose client is
+        active, or any other that is registered. Numbers do not depend on it.
+    report : callable, optional
+        Called as report(done, total, text) after every task.
+
+    Returns
+    -------
+    Store
+    """
+    from joblib import Parallel, delayed
+
+    store = Store.create(Path(folder), settings)
+    tasks = settings.tasks()
+    open_tasks = [task for task in tasks if not store.finished(task)]
+    done = len(tasks) - len(open_tasks)
+    if report is not None:
+        report(done, len(tasks), "")
+    with _configured(backend, jobs):
+        results = Parallel(return_as="generator_unordered", batch_size=1, pre_dispatch="2*n_jobs")(
+            delayed(_attempt)(task, settings) for task in open_tasks
+        )
+        for task, result, problem in results:
+            done += 1
+            if result is not None:
+                store.save(result)
+                problem = "; ".join(result.failures)
+            if report is not None:
+                report(done, len(tasks), f"{task.name}: {problem}" if problem else "")
+    store.write_table()
+    return store
+
+
+def _configured(backend: str | None, jobs: int) -> AbstractContextManager[Any]:
+    from joblib import parallel_config
+
+    if backend is None and jobs == 1:
+        return parallel_config(backend="sequential")
+    if backend in (None, "loky"):
+        return parallel_config(backend="loky", n_jobs=jobs, inner_max_num_threads=1)
+    return parallel_config(backend=backend, n_jobs=jobs) if backend != "active" else nullcontext()
+
+
+def _attempt(task: Task, settings: Settings) -> tuple[Task, Result | None, str]:
+    """A task's result, or why there is none: one model that cannot be trained stops no other."""
+    try:
+        return task, compute(task, settings), ""
+    except Exception as error:
+        return task, None, f"{type(error).__name__}: {error}"

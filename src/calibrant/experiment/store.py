@@ -1,0 +1,200 @@
+"""A run on disk: a manifest, one file for each finished task, and the tables made of them.
+
+Files appear whole or not at all, so a run can be killed at any moment and resumed.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import json
+import os
+import platform
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import calibrant
+from calibrant.experiment.procedure import STATISTICS, Result, Settings, Task
+from calibrant.experiment.truth import Truth
+
+COLUMNS = (
+    "distribution",
+    "train_set",
+    "family",
+    "reading",
+    "notion",
+    "estimator",
+    "n",
+    "truth",
+    "bracket",
+    *STATISTICS,
+)
+
+
+class DamagedResult(ValueError):
+    """A result file that cannot be read."""
+
+
+@dataclass(frozen=True)
+class Store:
+    """The folder of a run."""
+
+    folder: Path
+
+    @classmethod
+    def create(cls, folder: Path, settings: Settings) -> Store:
+        """Open the folder for these settings; one that holds a run with others is refused."""
+        store = cls(Path(folder))
+        if store.manifest_path.exists():
+            known = store.settings()
+            wanted = settings.to_dict()
+            differ = [key for key, value in known.to_dict().items() if value != wanted[key]]
+            if differ:
+                raise ValueError(
+                    f"{folder} holds a run with other settings ({', '.join(differ)}); choose another folder"
+                )
+            return store
+        # A run that was killed before it had a manifest has left at most the manifest's first lines.
+        if store.folder.exists() and not all(
+            path.name.startswith(f".{store.manifest_path.name}.") for path in store.folder.iterdir()
+        ):
+            raise ValueError(f"{folder} is not empty and holds no run; choose another folder")
+        manifest = {
+            "calibrant": calibrant.__version__,
+            "python": platform.python_version(),
+            "versions": _versions(),
+            "settings": settings.to_dict(),
+        }
+        write_whole(store.manifest_path, json.dumps(manifest, indent=1).encode())
+        return store
+
+    @property
+    def manifest_path(self) -> Path:
+        """The manifest: versions and settings."""
+        return self.folder / "manifest.json"
+
+    @property
+    def tasks_path(self) -> Path:
+        """Folder of the results, one file for each task."""
+        return self.folder / "tasks"
+
+    def settings(self) -> Settings:
+        """The settings of the run."""
+        try:
+            manifest = json.loads(self.manifest_path.read_text())
+            return Settings.from_dict(manifest["settings"])
+        except FileNotFoundError:
+            raise ValueError(f"{self.folder} holds no run: there is no {self.manifest_path.name}") from None
+        except (json.JSONDecodeError, KeyError, TypeError, AttributeError, UnicodeDecodeError) as error:
+            raise ValueError(f"{self.manifest_path} is damaged: {error}") from None
+
+    def path(self, task: Task) -> Path:
+        """File of a task's result."""
+        return self.tasks_path / f"{task.name}.npz"
+
+    def save(self, result: Result) -> None:
+        """Keep a result."""
+        buffer = io.BytesIO()
+        truths = np.array([result.truth[notion] for notion in result.truth])
+        np.savez_compressed(
+            buffer,
+            statistics=result.statistics,
+            truth=truths,
+            notions=np.array(list(result.truth)),
+            failures=np.array(result.failures, dtype=str),
+        )
+        write_whole(self.path(result.task), buffer.getvalue())
+
+    def load(self, task: Task) -> Result:
+        """A kept result."""
+        content = io.BytesIO(self.path(task).read_bytes())
+        settings = self.settings()
+        try:
+            with np.load(content, allow_pickle=False) as data:
+                truths = {
+                    str(notion): Truth(*(float(v) for v in row))
+                    for notion, row in zip(data["notions"], data["truth"], strict=True)
+                }
+                statistics = data["statistics"]
+                if tuple(truths) != settings.notions or statistics.shape != settings.shape:
+                    raise ValueError("it belongs to another run")
+                return Result(task, truths, statistics, [str(text) for text in data["failures"]])
+        except Exception as error:
+            raise DamagedResult(
+                f"{self.path(task)} cannot be read ({error}); the next run computes it again"
+            ) from None
+
+    def finished(self, task: Task) -> bool:
+        """Whether a task has a readable result; a damaged file counts as none."""
+        try:
+            self.load(task)
+        except (FileNotFoundError, DamagedResult):
+            return False
+        return True
+
+    def results(self) -> Iterator[Result]:
+        """Every finished result, in the order of the tasks."""
+        for task in self.settings().tasks():
+            if self.path(task).exists():
+                yield self.load(task)
+
+    def rows(self) -> Iterator[tuple[Any, ...]]:
+        """The tidy table, row by row, in the order of `COLUMNS`."""
+        settings = self.settings()
+        for result in self.results():
+            task = result.task
+            for i, reading in enumerate(settings.readings):
+                for j, notion in enumerate(settings.notions):
+                    true = result.truth[notion]
+                    own = true.published if reading == "published" else true.exact
+                    for k, estimator in enumerate(settings.estimators):
+                        for m, n in enumerate(settings.sizes):
+                            head = (
+                                task.distribution,
+                                task.train_set,
+                                task.family,
+                                reading,
+                                notion,
+                                estimator,
+                            )
+                            numbers = (float(v) for v in result.statistics[i, j, k, m])
+                            yield (*head, n, own, true.bracket, *numbers)
+
+    def write_table(self) -> Path:
+        """Write the tidy table as compressed CSV."""
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(COLUMNS)
+        for row in self.rows():
+            writer.writerow([f"{v:.7g}" if isinstance(v, float) else v for v in row])
+        path = self.folder / "results.csv.gz"
+        write_whole(path, gzip.compress(text.getvalue().encode(), mtime=0))
+        return path
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Write a file so that it is there whole or not at all, even if the machine stops."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    with temporary.open("wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    temporary.replace(path)
+
+
+def _versions() -> dict[str, str]:
+    from importlib.metadata import PackageNotFoundError, version
+
+    found = {}
+    for name in ("numpy", "scipy", "scikit-learn", "joblib"):
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            found[name] = "not installed"
+    return found

@@ -1,0 +1,299 @@
+"""Small studies that decide what the paper says beyond its Figure 2: from a seed and sizes, plain numbers.
+
+`SMOKE` holds sizes that take about a second; the defaults take less than a minute.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from calibrant.estimators import FIFTEEN, Binned, Density
+from calibrant.evidence import Array, Sample
+from calibrant.experiment import models
+from calibrant.experiment.distributions import rng_of
+from calibrant.experiment.procedure import Settings, Task, distribution, estimator, family, true_errors
+from calibrant.experiment.summary import Summary
+from calibrant.results import one_fit
+
+BINS, CHEAP = (10, 30, "sqrt"), ("logistic", "naive-bayes")  # models quick to train again
+LADDER = (2, 3, 4, 5, 7, 10, 14, 20, 28, 40, 56, 80, 113)
+WIDTHS, GRIDS = (0.033, 0.1, 0.4), (1024, 4096, 16_384, 65_536)
+DECADES = (100, 1000, 10_000, 100_000, 1_000_000)
+NAMES = ("l:10", "l:sqrt", "d:0.1", "d:silverman")
+SMOKE: dict[str, dict[str, Any]] = {
+    "growth": {"sizes": (100, 3000), "repetitions": 40},
+    "interpolation": {"sizes": (100, 1000), "repetitions": 10},
+    "rules": {"sizes": (30, 200), "repetitions": 4},
+    "ace": {"n": 300},
+    "cost": {"sizes": (10_000, 100_000), "points": (1024, 16_384), "repetitions": 4},
+    "mass": {"n": 500},
+    "sharpness": {"rows": 2000, "most": 8},
+    "proper_scores": {"rows": 4000, "most": 36},
+    "consistency": {"sizes": (100_000, 1_000_000), "repetitions": 2, "names": NAMES},
+}
+
+
+@dataclass(frozen=True)
+class Shape:
+    """Scores from Beta(a, b) whose outcomes have a known probability, and so an exact true error."""
+
+    name: str
+    a: float
+    b: float
+    chance: Callable[[Array], Array]
+
+    def draw(self, rng: np.random.Generator, *shape: int) -> Sample:
+        """Independent rows."""
+        score = rng.beta(self.a, self.b, shape)
+        return Sample(score, rng.random(shape) < self.chance(score))
+
+    @cached_property
+    def truth(self) -> float:
+        """E|chance - score|, by the midpoint rule over quantiles."""
+        from scipy.special import betaincinv
+
+        score = betaincinv(self.a, self.b, (np.arange(400_000) + 0.5) / 400_000)
+        return float(np.abs(self.chance(score) - score).mean())
+
+
+def _linear(slope: float, shift: float) -> Callable[[Array], Array]:
+    from scipy.special import expit, logit
+
+    return lambda score: np.asarray(expit(slope * logit(score) + shift))
+
+
+def _wavy(score: Array) -> Array:
+    wave = 2 * np.sin(10 * np.pi * score) + np.sin(40 * np.pi * score / 3)
+    return np.clip(score + wave / (10 * np.pi), 0.0, 1.0)
+
+
+@lru_cache
+def shapes() -> tuple[Shape, ...]:
+    """Scores spread, U-shaped, and piled up at 1 as networks' are; gaps that change sign once, or often.
+
+    >>> [round(shape.truth, 4) for shape in shapes()]
+    [0.1022, 0.1372, 0.1307, 0.0401]
+    """
+    return (
+        Shape("spread, too timid", 2.0, 2.0, _linear(2.0, 0.0)),
+        Shape("U-shaped, too bold", 0.5, 0.5, _linear(0.4, 0.3)),
+        Shape("at 1, too bold", 1.1233, 0.1147, _linear(0.49, -0.88)),
+        Shape("U-shaped, wavy", 0.5, 0.5, _wavy),
+    )
+
+
+def _p95(values: Array, shape: Shape) -> float:
+    return float(np.percentile(np.abs(values - shape.truth), 95) / shape.truth)
+
+
+def resampled(names: Sequence[str], times: int) -> Iterator[Array]:
+    """Rows of bootstrap samples of distributions, each with all its models."""
+    rows, rng = [np.flatnonzero(np.array(names) == name) for name in sorted(set(names))], rng_of("resampled")
+    for _ in range(times):
+        yield np.concatenate([rows[k] for k in rng.integers(0, len(rows), len(rows))])
+
+
+def spread(summary: Summary, reading: str, notion: str, over: str, under: str) -> Array:
+    """Standard deviation of one binned family over another's by model and size, mean of equal bins."""
+    names = summary.settings.estimators
+    sd = np.maximum(summary.values[reading]["sd"][:, summary.settings.notions.index(notion)], 1e-12)
+    one, other = (np.log(sd[:, [names.index(f"{f}:{bins}") for bins in BINS]]) for f in (over, under))
+    return np.asarray(np.exp((one - other).mean(axis=1)))
+
+
+def growth(
+    seed: int = 0, sizes: Sequence[int] = (30, 100, 300, 1000, 3000, 10_000), repetitions: int = 300
+) -> dict[str, Any]:
+    """Best fixed number of uniform bins at each size, against the root of the size.
+
+    Besides `best` and `root`, `cost` is the error with the root over the least, and `exponent` the slope of
+    log best over log size. Errors are 95th percentiles over the truth, averaged over shapes.
+    """
+    best, root, cost = {}, {n: int(n**0.5) for n in sizes}, {}
+    for n in sizes:
+        table = np.zeros(len(LADDER) + 1)
+        for shape in shapes():
+            sample = shape.draw(rng_of("growth", seed, shape.name, n), repetitions, n)
+            fits = (Binned("uniform", bins).fit(sample) for bins in (*LADDER, root[n]))
+            table += [_p95(fit.error(), shape) for fit in fits]
+        best[n], cost[n] = LADDER[int(table[:-1].argmin())], float(table[-1] / table.min())
+    exponent = float(np.polyfit(np.log(list(best)), np.log(list(best.values())), 1)[0])
+    return {"best": best, "root": root, "cost": cost, "exponent": exponent}
+
+
+def interpolation(
+    seed: int = 0, sizes: Sequence[int] = (100, 200, 500, 1000, 2000), repetitions: int = 100
+) -> dict[int, dict[str, float]]:
+    """Root mean square error, at the rows' own scores, of an interpolated 15-bin diagram and of the curve."""
+    found = {}
+    for n in sizes:
+        squares = []
+        for shape in shapes():
+            rng = rng_of("interpolation", seed, shape.name, n)
+            for _ in range(repetitions):
+                sample = shape.draw(rng, n)
+                bins, fit = Binned("uniform", 15).fit(sample).bins, one_fit(Density(), sample)
+                held = bins.w > 0
+                lines = ((bins.score[held], bins.frequency[held]), (fit.score, fit.curve()))
+                gaps = [np.interp(sample.score, *line) - shape.chance(sample.score) for line in lines]
+                squares.append(np.nanmean(np.square(gaps), axis=1))
+        found[n] = dict(zip(("diagram", "curve"), np.sqrt(np.mean(squares, axis=0)).tolist(), strict=True))
+    return found
+
+
+def rules(
+    seed: int = 0, sizes: Sequence[int] = (30, 50, 100, 200, 500), repetitions: int = 100
+) -> dict[int, dict[str, float]]:
+    """The density estimator's error by size and bandwidth rule over that with Silverman's, mean of shapes."""
+    found, names = {}, ("silverman", "scott", "isj")
+    for n in sizes:
+        mean = np.zeros(len(names))
+        for shape in shapes():
+            sample = shape.draw(rng_of("rules", seed, shape.name, n), repetitions, n)
+            fits = (estimator(f"d:{rule}").fit(sample) for rule in names)
+            mean += np.log([_p95(fit.error(), shape) for fit in fits]) / len(shapes())
+        found[n] = dict(zip(names, np.exp(mean - mean[0]).tolist(), strict=True))
+    return found
+
+
+def ace(seed: int = 0, n: int = 3000, classes: int = 4, bins: int = 10) -> dict[str, float]:
+    """|ACE - ECE_a|, class-wise, when bins hold equal counts, and when `bins` does not divide n."""
+    found, rng = {}, rng_of("ace", seed)
+    for name, rows in (("equal", n), ("unequal", n + bins // 2)):
+        score = rng.dirichlet(np.ones(classes), rows).T
+        outcome = rng.integers(0, classes, rows) == np.arange(classes)[:, None]
+        ours = Binned("adaptive", bins).fit(Sample(score, outcome)).error().mean()
+        # ACE by its definition: ranges of equal counts in each class, all counting alike.
+        ranges = [np.array_split((y - s)[np.argsort(s)], bins) for s, y in zip(score, outcome, strict=True)]
+        found[name] = float(abs(ours - np.mean([[abs(part.mean()) for part in one] for one in ranges])))
+    return found
+
+
+def cost(
+    seed: int = 0, sizes: Sequence[int] = DECADES[2:], points: Sequence[int] = GRIDS, repetitions: int = 5
+) -> dict[str, dict[int, float]]:
+    """Seconds of the density estimator by number of rows, and of 1000 rows by number of grid points."""
+
+    def seconds(n: int, grid: int) -> float:
+        rng, times = rng_of("cost", seed, n), []
+        for _ in range(repetitions + 1):
+            sample = shapes()[0].draw(rng, n)
+            start = perf_counter()
+            Density(0.05, step=1 / grid).fit(sample).error()
+            times.append(perf_counter() - start)
+        return min(times[1:])
+
+    return {"rows": {n: seconds(n, 3600) for n in sizes}, "points": {g: seconds(1000, g) for g in points}}
+
+
+def mass(seed: int = 0, n: int = 2000) -> dict[str, dict[float, float]]:
+    """Integral over [0, 1] of the density of U-shaped scores, by treatment of the walls and bandwidth.
+
+    `calibrant` sums its own density. The others are exact: `authors` are four copies scaled by 3 in place
+    of 4, `once` the scores and a reflection at each wall, `none` the scores alone.
+    """
+    s = (sample := shapes()[1].draw(rng_of("mass", seed), n)).score
+    copies = {"authors": (s, -s, 2 - s, 2 + s), "once": (s, -s, 2 - s), "none": (s,)}
+    fits = {h: one_fit(Density(h), sample) for h in WIDTHS}
+    found = {"calibrant": {h: float(fit.density.sum() * fit.grid.step) for h, fit in fits.items()}}
+    for name, parts in copies.items():
+        found[name] = {h: _inside(np.concatenate(parts), h) / n for h in WIDTHS}
+    found["authors"] = {h: 3 / 4 * value for h, value in found["authors"].items()}
+    return found
+
+
+def _inside(centre: Array, bandwidth: float) -> float:
+    """Sum of what triweight kernels around these centres hold in [0, 1]."""
+    x = np.clip((np.array([[1.0], [0.0]]) - centre) / (3 * bandwidth), -1, 1)
+    upper, lower = 35 / 32 * (x - x**3 + 3 / 5 * x**5 - x**7 / 7)
+    return float((upper - lower).sum())
+
+
+def _cheap(tasks: Sequence[Task], n_train: int, rows: int) -> Iterator[tuple[Array, Array, Array]]:
+    """Scores, labels and posteriors of each task's own model, on rows of the study."""
+    for task in tasks:
+        where, rng = distribution(task.distribution), rng_of(task.name, "train")
+        model = models.fit(family(task.family), *where.sample(n_train, rng), seed=int(rng.integers(2**31)))
+        features, labels = where.sample(rows, rng_of(task.distribution, "study"))
+        yield models.scores(model, features, where.n_classes), labels, where.posterior(features)
+
+
+def _alike(one: Array, other: Array) -> float:
+    """Rank correlation; 0 if one does not vary."""
+    from scipy.stats import rankdata
+
+    ranks = np.array([rankdata(one), rankdata(other)])
+    return float(np.corrcoef(ranks)[0, 1]) if np.all(np.ptp(ranks, axis=1)) else 0.0
+
+
+def sharpness(summary: Summary, reading: str, rows: int = 20_000, most: int = 120) -> dict[str, float]:
+    """Whether Silverman's rule loses most where class scores are sharp, over the run's cheap models.
+
+    `correlation` is that by rank of the share of class scores within .02 of 0 or 1 with Silverman's error
+    over the least of the fifteen (geometric mean over sizes), with a 95 % interval from resampled
+    distributions; `sharp` and `blunt` are the median error ratios of either half.
+    """
+    settings = summary.settings
+    chosen = [i for i, model in enumerate(summary.models) if model[2] in CHEAP]
+    chosen = [chosen[i] for i in np.unique(np.linspace(0, len(chosen) - 1, most).astype(int))]
+    p95 = summary.values[reading]["p95"][chosen, settings.notions.index("classwise")]
+    p95 = p95[:, [settings.estimators.index(name) for name in FIFTEEN]]
+    lost = np.exp(np.nanmean(np.log(p95[:, FIFTEEN.index("d:silverman")] / np.nanmin(p95, axis=1)), axis=1))
+    tasks = [Task(*summary.models[i]) for i in chosen]
+    sharp = np.array(
+        [np.mean(np.abs(part[0] - 0.5) > 0.48) for part in _cheap(tasks, settings.n_train, rows)]
+    )
+    again = [_alike(sharp[rows], lost[rows]) for rows in resampled([t.distribution for t in tasks], 400)]
+    low, high = np.percentile(again, (2.5, 97.5)).tolist()
+    upper = sharp > np.median(sharp)
+    found = {"models": len(chosen), "correlation": _alike(sharp, lost), "low": low, "high": high}
+    return {**found, "sharp": float(np.median(lost[upper])), "blunt": float(np.median(lost[~upper]))}
+
+
+def proper_scores(seed: int = 0, rows: int = 20_000, most: int = 108) -> dict[str, Any]:
+    """How the Brier score and the log loss (NLL) of cheap models relate to their class-wise true errors.
+
+    `crossed` is the share of pairs of models of one distribution that they order the other way; `pair` has
+    calibration error and Brier score of two models whose scores s and 1 - s really mean p and 1 - p.
+    """
+    tasks = Settings(seeds=(seed, seed + 1), families=CHEAP).tasks()[:most]
+    found = []
+    for score, label, chance in _cheap(tasks, 300, rows):
+        brier = (score**2 - 2 * score * chance + chance).sum(axis=1).mean()
+        nll = -(chance * np.log(np.maximum(score, 1e-15))).sum(axis=1).mean()
+        found.append((true_errors(score, label, chance, ("classwise",))["classwise"].exact, brier, nll))
+    error, *others = np.array(found).T
+    where = np.array([task.distribution for task in tasks])
+    one, two = np.nonzero(np.triu(where[:, None] == where, 1))
+    answer: dict[str, Any] = {"models": len(tasks), "pairs": len(one)}
+    for name, other in zip(("brier", "nll"), others, strict=True):
+        crossed = (error[one] - error[two]) * (other[one] - other[two]) < 0
+        answer[name] = {"correlation": _alike(error, other), "crossed": float(crossed.mean())}
+    twins = ((0.1, 0.2), (0.4, 0.5))
+    return answer | {"pair": [(abs(p - s), p * (1 - s) ** 2 + (1 - p) * s**2) for s, p in twins]}
+
+
+def consistency(
+    seed: int = 0, sizes: Sequence[int] = DECADES, repetitions: int = 6, names: Sequence[str] = FIFTEEN
+) -> dict[str, dict[str, Any]]:
+    """Bias of each estimator at growing sizes, on a gap that changes its sign often.
+
+    It `vanishes` if the last is within three standard errors of 0 or a quarter below the one before.
+    """
+    shape = shapes()[-1]
+    found: dict[str, dict[str, Any]] = {name: {"bias": {}} for name in names}
+    for n in sizes:
+        many = repetitions * min(20, max(sizes) // n)
+        draws = [shape.draw(rng_of("consistency", seed, n, k), n) for k in range(many)]
+        for name, one in found.items():
+            values = np.array([float(estimator(name).fit(sample).error()) for sample in draws])
+            bias, noise = float(values.mean()) - shape.truth, float(values.std() / (many - 1) ** 0.5)
+            before = abs([0.0, *one["bias"].values()][-1])
+            one["bias"][n], one["vanishes"] = bias, abs(bias) < max(3 * noise, 0.75 * before)
+    return found

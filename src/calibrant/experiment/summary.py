@@ -1,0 +1,103 @@
+"""The numbers of a run, aggregated over its models.
+
+Three readings: `published` (the authors' estimators against the paper's ground truth), `corrected`
+(calibrant's against the exact one), and `normalised`, the corrected errors divided by the truth.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from calibrant.evidence import Array
+from calibrant.experiment.procedure import STATISTICS, Settings
+from calibrant.experiment.store import Store, write_whole
+
+READINGS = ("published", "corrected", "normalised")
+COLUMNS = ("reading", "notion", "estimator", "n", *STATISTICS[:5], "models")
+
+
+@dataclass(frozen=True, eq=False)
+class Summary:
+    """Statistics of every model: arrays of shape (models, notion, estimator, size) by reading and statistic.
+
+    Attributes
+    ----------
+    settings : Settings
+    models : list of tuples
+        Distribution, train set and family of each model.
+    truth : dict
+        By notion an array (models, 3): published truth, exact truth, bracket.
+    values : dict
+        By reading and statistic.
+    failures : list of str
+        What estimators said when they failed.
+    """
+
+    settings: Settings
+    models: list[tuple[str, int, str]]
+    truth: dict[str, Array]
+    values: dict[str, dict[str, Array]]
+    failures: list[str]
+
+    @classmethod
+    def of(cls, store: Store) -> Summary:
+        """Read every finished task of a run."""
+        settings, results = store.settings(), list(store.results())
+        if not results:
+            raise ValueError(f"{store.folder} holds no finished task yet")
+        raw = np.stack([result.statistics for result in results])
+        truth = {
+            notion: np.array([result.truth[notion] for result in results]) for notion in settings.notions
+        }
+        values: dict[str, dict[str, Array]] = {}
+        for i, reading in enumerate(settings.readings):
+            values[reading] = {name: raw[:, i, :, :, :, k] for k, name in enumerate(STATISTICS)}
+        if "corrected" in values:
+            exact = np.stack([truth[notion][:, 1] for notion in settings.notions], axis=1)[:, :, None, None]
+            scaled = {"p95", "mean", "bias", "sd", "p95_other"}
+            values["normalised"] = {
+                name: part / np.maximum(exact, 1e-12) if name in scaled else part
+                for name, part in values["corrected"].items()
+            }
+        models = [(one.task.distribution, one.task.train_set, one.task.family) for one in results]
+        failures = sorted({text for one in results for text in one.failures})
+        return cls(settings, models, truth, values, failures)
+
+    def median(self, reading: str, notion: str, statistic: str = "p95") -> Array:
+        """Median over the models: (estimator, size)."""
+        part = self.values[reading][statistic][:, self.settings.notions.index(notion)]
+        found = np.full(part.shape[1:], np.nan)
+        some = np.isfinite(part).any(axis=0)
+        found[some] = np.nanmedian(part[:, some], axis=0)
+        return found
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One row for each reading, notion, estimator and size."""
+        found = []
+        for reading in self.values:
+            for notion in self.settings.notions:
+                parts = {name: self.median(reading, notion, name) for name in STATISTICS[:5]}
+                for k, estimator in enumerate(self.settings.estimators):
+                    for m, n in enumerate(self.settings.sizes):
+                        numbers = {name: float(part[k, m]) for name, part in parts.items()}
+                        if np.isfinite(numbers["p95"]):
+                            head = {"reading": reading, "notion": notion, "estimator": estimator, "n": n}
+                            found.append({**head, **numbers, "models": len(self.models)})
+        return found
+
+    def write(self, path: Path) -> Path:
+        """Write the rows as CSV."""
+        rows = self.rows()
+        text = io.StringIO()
+        writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
+        writer.writeheader()
+        for row in rows:
+            writer.writerow({key: f"{v:.5g}" if isinstance(v, float) else v for key, v in row.items()})
+        write_whole(path, text.getvalue().encode())
+        return path

@@ -1,0 +1,92 @@
+"""The true calibration error of a model, two ways.
+
+`published` is the paper's: 2000 uniform bins on labelled rows. `exact` puts the posterior in place
+of the label, groups rows by score, and takes the sign of each group's gap from the other half of
+the rows, which removes the bias that |noise| would leave.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from calibrant.estimators import Binned
+from calibrant.evidence import Array, Sample
+from calibrant.evidence.locate import Locator
+
+CELLS = 400
+# Scores that repeat, those of a forest for instance, are told apart to this many decimals.
+DECIMALS = 6
+SUBSAMPLE = 20_000
+
+
+class Truth(NamedTuple):
+    """True errors of one notion: the paper's reading, the exact one, and how far that may be off."""
+
+    published: float
+    exact: float
+    bracket: float
+
+
+def truth(score: Array, outcome: Array, chance: Array) -> Truth:
+    """True error of problems along the first axis, averaged over them.
+
+    Parameters
+    ----------
+    score, outcome, chance : arrays of shape (problems, n)
+        Scores, sampled outcomes, and the exact probability of the outcome given the features.
+    """
+    published = Binned("uniform", 2000).fit(Sample(score, outcome)).error()
+    exact = np.array([exact_error(*problem) for problem in zip(score, chance, strict=True)])
+    return Truth(float(np.mean(published)), *(float(part) for part in exact.mean(axis=0)))
+
+
+def exact_error(score: Array, chance: Array) -> tuple[float, float]:
+    """E|E[chance | score] - score| and a bracket around it.
+
+    The bracket adds to the sampling error (1.96 standard errors) the largest of three differences:
+    to half and to twice as many cells, which bound what a cell hides, and to the error with
+    signs that are not cross-fitted, which bounds what wrong signs cost.
+
+    >>> rng = np.random.default_rng(0)
+    >>> score = rng.random(200_000)
+    >>> value, bracket = exact_error(score, score**2)
+    >>> bool(abs(value - 1 / 6) < bracket < 0.002)
+    True
+    """
+    residual = chance - score
+    few = distinct(score)
+    if few is not None:
+        value, plain = cross_fitted(few, residual)
+        return value, abs(plain - value) + _noise(residual)
+    draw = np.sort(score[:: max(1, score.size // SUBSAMPLE)])
+    fitted = {}
+    for cells in (CELLS // 2, CELLS, 2 * CELLS):
+        cuts = np.unique(draw[np.arange(1, cells) * draw.size // cells])
+        fitted[cells] = cross_fitted(Locator(cuts, many=True)(score), residual)
+    value, plain = fitted[CELLS]
+    others = (plain, fitted[CELLS // 2][0], fitted[2 * CELLS][0])
+    return value, max(abs(other - value) for other in others) + _noise(residual)
+
+
+def distinct(score: Array) -> Array | None:
+    """Number of the group of equal scores that each row belongs to; None if scores hardly repeat."""
+    look = np.rint(score[:: max(1, score.size // SUBSAMPLE)] * 10**DECIMALS)
+    if np.unique(look).size > look.size // 10:
+        return None
+    return np.rint(score * 10**DECIMALS).astype(np.intp)
+
+
+def cross_fitted(cell: Array, residual: Array) -> tuple[float, float]:
+    """Error with each cell's sign from the other half of the rows, and with its own sign."""
+    half = np.arange(cell.size) & 1
+    sums = np.bincount(2 * cell + half, residual, minlength=2 * (int(cell.max()) + 1))
+    first, second = sums.reshape(-1, 2).T
+    size = np.bincount(half, minlength=2)
+    crossed = np.sign(first) @ second / max(size[1], 1) + np.sign(second) @ first / max(size[0], 1)
+    return max(0.0, float(crossed) / 2), float(np.abs(first + second).sum() / cell.size)
+
+
+def _noise(residual: Array) -> float:
+    return 1.96 * float(residual.std()) / residual.size**0.5

@@ -1,0 +1,345 @@
+"""Figures, claims and side studies, on runs made up so that the answer is known."""
+
+from dataclasses import replace
+from functools import partial
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from calibrant.estimators import FIFTEEN
+from calibrant.experiment import SIZES, Settings, Summary, Task, claims, figures, studies
+
+SETTINGS = Settings(
+    classes=(2,),
+    features=(2,),
+    seeds=tuple(range(12)),
+    train_sets=1,
+    families=studies.CHEAP,
+    sizes=SIZES[:11],
+)
+USER = "calibrant.estimators.density.Density"
+
+
+def made_up(factor=lambda *_: 1.0, settings=SETTINGS, truth=0.05, noise=0.002, rng=0):
+    """A run whose errors are factor(estimator, size, notion, distribution) / sqrt(size), but for noise."""
+    rng = np.random.default_rng(rng)
+    tasks = settings.tasks()
+    shape = (len(tasks), len(settings.notions), len(settings.estimators), len(settings.sizes))
+    p95 = np.empty(shape)
+    for m, j, k, i in np.ndindex(shape):
+        n, name = settings.sizes[i], settings.estimators[k]
+        p95[m, j, k, i] = factor(name, n, settings.notions[j], tasks[m].distribution) / n**0.5
+    p95 *= np.exp(noise * rng.standard_normal(shape))
+    exact = {name: p95.copy() for name in ("p95", "sd")}
+    values = {"published": exact, "corrected": exact, "normalised": {k: v / truth for k, v in exact.items()}}
+    truths = {notion: np.tile([truth, truth, 0.0], (len(tasks), 1)) for notion in settings.notions}
+    models = [(task.distribution, task.train_set, task.family) for task in tasks]
+    return Summary(settings, models, truths, values, [])
+
+
+def verdicts(start, summary):
+    (statement,) = [one for one in claims.statements() if one.text.startswith(start)]
+    return set(statement.judge(summary, partial(claims.View, summary)).verdicts.values())
+
+
+def curves(ax):
+    return [line for line in ax.lines if not line.get_label().startswith("_")]
+
+
+# --- figures
+
+
+def test_figure_2_has_fifteen_curves_on_log_axes_in_each_panel():
+    figure = figures.figure2(made_up(), "published")
+    assert len(figure.axes) == 2
+    for ax in figure.axes:
+        assert {line.get_label() for line in curves(ax)} == set(FIFTEEN)
+        assert ax.get_xscale() == ax.get_yscale() == "log"
+        assert set(ax.get_xticks()) <= set(SETTINGS.sizes)
+        assert len({line.get_color() for line in curves(ax)}) == 5
+        looks = {(line.get_color(), line.get_linestyle(), line.get_linewidth()) for line in curves(ax)}
+        assert len(looks) >= 10
+
+
+def test_an_estimator_of_the_users_is_black_with_markers_and_named():
+    summary = made_up(settings=replace(SETTINGS, estimators=(*FIFTEEN, USER)))
+    summary.values["published"] = {
+        "p95": np.where(np.arange(16) == 15, np.nan, 1.0)[:, None] * np.ones((24, 2, 16, 11))
+    }
+    for reading, count in (("corrected", 16), ("published", 15)):
+        for ax in figures.figure2(summary, reading).axes:
+            assert len(curves(ax)) == count
+            own = [line for line in curves(ax) if line.get_label() == USER]
+            assert all(line.get_color() == "black" and line.get_marker() not in ("", "None") for line in own)
+            assert ("Density" in [text.get_text() for text in ax.texts]) == bool(own)
+
+
+@pytest.mark.parametrize("notion", ["confidence", "classwise"])
+def test_a_run_with_one_notion_has_one_panel(notion):
+    assert len(figures.figure2(made_up(settings=replace(SETTINGS, notions=(notion,)))).axes) == 1
+
+
+@pytest.mark.parametrize("sizes", [(30,), (30, 443), SIZES])
+def test_figure_2_serves_any_sizes(sizes):
+    figure = figures.figure2(made_up(settings=replace(SETTINGS, sizes=sizes)), "normalised")
+    assert figure.axes[0].get_xticks()[-1] == max(sizes)
+    figure.draw_without_rendering()
+
+
+def test_the_title_says_the_reading_in_words():
+    for reading, words in figures.WORDS.items():
+        assert any(words in text.get_text() for text in figures.figure2(made_up(), reading).texts)
+    with pytest.raises(ValueError, match="reading must be one of published, corrected"):
+        figures.figure2(made_up(), "other")
+
+
+def test_names_beside_the_curves_do_not_overlap():
+    figure = figures.figure2(made_up(), "corrected")  # fifteen curves that all but coincide
+    figure.draw_without_rendering()
+    for ax in figure.axes:
+        boxes = [text.get_window_extent().extents for text in ax.texts if text.get_text() in FIFTEEN]
+        boxes.sort(key=lambda box: box[1])
+        assert len(boxes) == 15
+        assert all(low[3] <= high[1] + 1.5 for low, high in pairwise(boxes))
+        assert boxes[-1][2] < figure.bbox.x1
+
+
+def test_places_move_apart_as_little_as_they_need():
+    place = np.sort(np.random.default_rng(0).random(9))
+    moved = figures.apart(place, 0.1)
+    assert np.diff(moved).min() > 0.1 - 1e-12
+    assert 0 <= moved.min() <= moved.max() <= 1
+    np.testing.assert_array_equal(figures.apart(np.array([0.2, 0.5, 0.8]), 0.1), [0.2, 0.5, 0.8])
+
+
+def test_figure_1_has_three_panels_and_leaves_no_trace():
+    import matplotlib as mpl
+    from matplotlib import pyplot as plt
+
+    before = dict(mpl.rcParams)
+    figure = figures.figure1(seed=1)
+    titles = [ax.get_title() for ax in figure.axes if ax.get_title()]
+    assert len(titles) == 3
+    assert all(word in title for word, title in zip(("15 bins", "0.03", "500"), titles, strict=True))
+    assert plt.get_fignums() == []
+    assert dict(mpl.rcParams) == before
+
+
+def test_a_picture_is_saved_for_every_reading(tmp_path):
+    paths = figures.save_all(made_up(), tmp_path / "new")
+    assert [path.name for path in paths] == [
+        f"figure2_{r}.png" for r in ("published", "corrected", "normalised")
+    ]
+    assert all(path.read_bytes().startswith(b"\x89PNG") for path in paths)
+
+
+# --- claims
+
+SILVERMAN = "Confidence: the density with Silverman's rule"
+
+
+@pytest.mark.parametrize(
+    ("factor", "verdict"),
+    [
+        (0.8, "holds"),
+        (1.015, "holds"),  # a tie
+        (1.05, "does not hold"),
+        (lambda n: 0.8 if n > 100 else 1.2, "holds only for N in 115-443"),
+        (lambda n: 1.2 if n in (51, 67, 115) else 0.8, "holds only for N in 29-39, 88, 150-443"),
+        (lambda n: 0.8 if n > 29 else 1.2, "holds"),  # almost all regimes
+    ],
+)
+def test_the_verdict_on_silverman_follows_the_errors(factor, verdict):
+    def errors(name, n, notion, _):
+        return (factor(n) if callable(factor) else factor) if name == "d:silverman" else 1.0
+
+    assert verdicts(SILVERMAN, made_up(errors)) == {verdict}
+
+
+def test_what_depends_on_the_distributions_drawn_is_not_decided():
+    def errors(name, n, notion, distribution):
+        return (0.8 if int(distribution[-1]) % 2 else 1.25) if name == "d:silverman" else 1.0
+
+    assert verdicts(SILVERMAN, made_up(errors)) == {claims.OPEN}
+
+
+def test_the_share_of_resamples_is_told():
+    summary = made_up(lambda name, *_: 0.8 if name == "d:silverman" else 1.0)
+    numbers = next(c.numbers for c in claims.claims(summary, studies=False) if c.text.startswith(SILVERMAN))
+    assert "N=29 1.00 (best in 100 %)" in numbers
+
+
+@pytest.mark.parametrize(
+    ("start", "better", "worse"),
+    [
+        ("Confidence: convex mapping improves l", "c", "l"),
+        ("Class-wise: convex mapping improves a", "ac", "a"),
+        ("Confidence: adaptive binning underperforms", "l", "a"),
+        ("Confidence: adaptivity increases the variance", "l", "a"),
+    ],
+)
+def test_families_are_compared_with_the_same_bins(start, better, worse):
+    def errors(one, other):
+        scale = {one: 0.9, other: 1.0}
+        return lambda name, *_: scale.get(name.partition(":")[0], 1.0) * (3 if name.endswith("30") else 1)
+
+    assert verdicts(start, made_up(errors(better, worse))) == {"holds"}
+    assert verdicts(start, made_up(errors(worse, better))) == {"does not hold"}
+    assert verdicts(start, made_up()) == {"does not hold"}  # a tie is no improvement
+
+
+def test_ten_percent_is_of_the_true_value():
+    def errors(name, n, *_):
+        return 0.1 * n**0.5
+
+    start = "Confidence: at small N the error is around 10 %"
+    assert verdicts(start, made_up(errors, truth=1.0)) == {"holds"}
+    assert verdicts(start, made_up(errors, truth=0.05)) == {"does not hold"}  # 0.1 of 0.05 is 200 %
+    assert verdicts("Confidence: at small N the error of all", made_up(errors, truth=0.05)) == {"holds"}
+
+
+def test_square_root_bins_lose_where_they_exceed_ten():
+    grow = made_up(lambda name, n, *_: (n / 100) ** 0.25 if name.endswith("sqrt") else 1.0)
+    for word in ("Confidence", "Class-wise"):
+        assert verdicts(f"{word}: √N bins", grow) == {"holds"}
+        assert verdicts(f"{word}: √N bins", made_up()) == {"does not hold"}
+
+
+def test_class_wise_claims():
+    def errors(name, n, notion, _):
+        best = "ac:sqrt" if n < 100 else "ac:10"
+        rule = 1.3 if notion == "classwise" and name == "d:silverman" else 1.0
+        return 0.8 if notion == "classwise" and name == best else rule
+
+    summary = made_up(errors)
+    for start in (
+        "Class-wise: no estimator",
+        "Class-wise: below 100",
+        "Class-wise: from 100",
+        "Silverman's rule is",
+    ):
+        assert verdicts(start, summary) == {"holds"}
+    always = made_up(lambda name, *_: 0.8 if name == "ac:sqrt" else 1.0)
+    assert verdicts("Class-wise: no estimator", always) == {"does not hold"}
+    assert verdicts("Class-wise: from 100", always) == {"does not hold"}
+
+
+def test_many_estimators_are_similar_above_300_samples():
+    start = "Confidence: above 300 samples"
+    assert verdicts(start, made_up()) == {"holds"}
+    assert verdicts(start, made_up(lambda name, *_: 0.5 if name == "d:0.1" else 1.0)) == {"does not hold"}
+
+
+@pytest.mark.parametrize(
+    "change", [{"notions": ("classwise",)}, {"estimators": FIFTEEN[:-1]}, {"sizes": (600,)}]
+)
+def test_what_a_run_lacks_stays_open(change):
+    summary = made_up(settings=replace(SETTINGS, **change))
+    start = "Class-wise: below 100" if "sizes" in change else SILVERMAN
+    assert verdicts(start, summary) == {claims.OPEN}
+
+
+def test_studies_join_the_claims_and_the_table_holds_every_one():
+    found = claims.claims(made_up(), scale="smoke")
+    text = claims.to_markdown(found)
+    assert sum("study" in claim.verdicts for claim in found) == 8
+    assert all(f"| {claim.text} |" in text for claim in found)
+    width = [line.count("|") for line in text.splitlines() if line]
+    assert set(width) == {7, 5}
+    allowed = (claims.HOLDS, claims.FAILS, claims.OPEN)
+    assert all(v.startswith(allowed) for claim in found for v in claim.verdicts.values())
+    with pytest.raises(ValueError, match="scale"):
+        claims.claims(made_up(), scale="huge")
+
+
+# --- studies
+
+
+def smoke(name):
+    return getattr(studies, name)(**studies.SMOKE[name])
+
+
+def test_shapes_have_their_known_true_errors():
+    # Gauss-Legendre quadrature of |chance - score| against the beta density, to seven digits.
+    known = {"U-shaped, too bold": 0.1371566, "at 1, too bold": 0.1307138, "U-shaped, wavy": 0.0400685}
+    for shape in studies.shapes():
+        assert shape.truth == pytest.approx(known.get(shape.name, shape.truth), abs=3e-7)
+        sample = shape.draw(np.random.default_rng(0), 200_000)
+        assert abs(sample.outcome.mean() - shape.chance(sample.score).mean()) < 0.005
+
+
+def test_the_spread_of_two_families_is_their_ratio():
+    summary = made_up(lambda name, *_: 0.5 if name.startswith("a:") else 1.0, noise=0.0)
+    np.testing.assert_allclose(studies.spread(summary, "corrected", "confidence", "a", "l"), 0.5)
+
+
+def test_resampled_distributions_keep_their_models_together():
+    names = ["a", "a", "b", "c", "c"]
+    for rows in studies.resampled(names, 20):
+        counts = np.bincount(rows, minlength=5)
+        assert counts[0] == counts[1]
+        assert counts[3] == counts[4]
+        assert counts[[0, 2, 3]].sum() == 3
+
+
+def test_the_best_number_of_bins_is_below_the_root():
+    found = smoke("growth")
+    assert all(found["best"][n] < found["root"][n] for n in found["best"])
+    assert found["exponent"] < 0.6
+    assert min(found["cost"].values()) >= 1
+
+
+def test_the_curve_beats_an_interpolated_diagram_on_few_rows():
+    found = smoke("interpolation")
+    assert found[100]["curve"] < found[100]["diagram"]
+    assert found[1000]["curve"] < found[100]["curve"]
+
+
+def test_bandwidth_rules_are_relative_to_silvermans():
+    assert all(one["silverman"] == 1 and 0.3 < one["scott"] < 3 for one in smoke("rules").values())
+
+
+def test_ace_is_the_adaptive_ece_only_with_equal_counts():
+    found = smoke("ace")
+    assert found["equal"] < 1e-14 < 1e-6 < found["unequal"]
+
+
+def test_the_cost_is_told_by_rows_and_points():
+    found = smoke("cost")
+    assert all(seconds > 0 for part in found.values() for seconds in part.values())
+
+
+def test_reflection_keeps_the_mass_and_the_authors_three_quarters_of_it():
+    found = smoke("mass")
+    np.testing.assert_allclose(list(found["calibrant"].values()), 1, atol=1e-9)
+    np.testing.assert_allclose([found["authors"][h] for h in (0.033, 0.1)], 0.75, atol=1e-12)
+    np.testing.assert_allclose([found["once"][h] for h in (0.033, 0.1)], 1, atol=1e-12)
+    assert found["none"][0.4] < found["none"][0.1] < found["none"][0.033] < 0.95
+
+
+def test_proper_scores_are_not_calibration():
+    found = smoke("proper_scores")
+    (error, brier), (same, other) = found["pair"]
+    assert error == pytest.approx(same)
+    assert (brier, other) == pytest.approx((0.17, 0.26))
+    assert 0 < found["brier"]["crossed"] < 1
+    assert abs(found["nll"]["correlation"]) < 0.95
+
+
+def test_heuristics_are_consistent_and_fixed_choices_are_not():
+    found = smoke("consistency")
+    assert {name for name, one in found.items() if one["vanishes"]} == {"l:sqrt", "d:silverman"}
+
+
+def test_sharpness_finds_a_loss_that_grows_with_it():
+    summary = made_up(noise=0.0)
+    options = studies.SMOKE["sharpness"] | {"most": 24}
+    tasks = [Task(*model) for model in summary.models]
+    sharp = [np.mean(np.abs(p - 0.5) > 0.48) for p, _, _ in studies._cheap(tasks, 300, options["rows"])]
+    summary.values["corrected"]["p95"][:, 1, -1] *= 1 + np.array(sharp)[:, None]
+    found = studies.sharpness(summary, "corrected", **options)
+    assert found["correlation"] == pytest.approx(1)
+    assert found["low"] > 0.9
+    assert found["sharp"] > found["blunt"]
+    assert found["models"] == 24
