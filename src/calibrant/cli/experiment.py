@@ -43,7 +43,7 @@ def _names(ctx: click.Context, param: click.Parameter, value: str | None) -> tup
 
 def _sizes(ctx: click.Context, param: click.Parameter, value: str | None) -> tuple[int, ...]:
     try:
-        return tuple(dict.fromkeys(int(part) for part in _names(ctx, param, value)))
+        return tuple(sorted({int(part) for part in _names(ctx, param, value)}))
     except ValueError:
         raise click.BadParameter(f"{value!r} is no list of whole numbers such as 30,100,500") from None
 

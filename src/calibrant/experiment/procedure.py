@@ -66,8 +66,8 @@ class Settings:
             estimator(name)
         for name in self.distributions:
             distribution(name)
-        if not (self.sizes and min(self.sizes) >= 1):
-            raise ValueError(f"sizes must be positive, got {self.sizes}")
+        if not self.sizes or min(self.sizes) < 1 or list(self.sizes) != sorted(set(self.sizes)):
+            raise ValueError(f"sizes must be positive and increase, got {self.sizes}")
 
     def to_dict(self) -> dict[str, Any]:
         """Plain lists and numbers, for the manifest."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -70,7 +70,7 @@ def _configured(backend: str | None, jobs: int) -> AbstractContextManager[Any]:
         return parallel_config(backend="sequential")
     if backend in (None, "loky"):
         return parallel_config(backend="loky", n_jobs=jobs, inner_max_num_threads=1)
-    return parallel_config(backend=backend, n_jobs=jobs) if backend != "active" else nullcontext()
+    return parallel_config(backend=backend, n_jobs=jobs)
 
 
 def _attempt(task: Task, settings: Settings) -> tuple[Task, Result | None, str]:
