@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-import matplotlib
+import matplotlib.pyplot
 import numpy as np
 import pytest
 
@@ -13,6 +13,7 @@ from calibrant.estimators.base import check_norm
 from calibrant.evidence import Array, Sample
 
 matplotlib.use("Agg")
+plt = matplotlib.pyplot
 ROOT = Path(__file__).parent.parent
 
 
@@ -31,6 +32,7 @@ def test_python_in_the_readme_runs():
     for block in code:
         exec(compile(block, "README.md", "exec"), space)
     assert space["week"].n == 900
+    plt.close("all")
 
 
 def test_readme_lists_the_registry():

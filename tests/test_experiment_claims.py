@@ -117,12 +117,12 @@ def test_figure_1_has_three_panels_and_leaves_no_trace():
     import matplotlib as mpl
     from matplotlib import pyplot as plt
 
-    before = dict(mpl.rcParams)
+    before, shown = dict(mpl.rcParams), plt.get_fignums()
     figure = figures.figure1(seed=1)
     titles = [ax.get_title() for ax in figure.axes if ax.get_title()]
     assert len(titles) == 3
     assert all(word in title for word, title in zip(("15 bins", "0.03", "500"), titles, strict=True))
-    assert plt.get_fignums() == []
+    assert plt.get_fignums() == shown
     assert dict(mpl.rcParams) == before
 
 
