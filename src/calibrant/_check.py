@@ -22,7 +22,6 @@ _BLOCK = 1 << 20  # bytes of a matrix looked at together: they stay in cache fro
 _BITS_OF_ONE = {2: 0x3C00, 4: 0x3F800000, 8: 0x3FF0000000000000}
 _NUMBER = (Real, np.bool_, Decimal)
 _DATA = ("y_true", "y_prob", "sample_weight")
-_KEYWORDS = ["notion", "estimator", "norm", "sample_weight", "labels", "pos_label"]
 _ASK = "; pass labels= with the class of each column"
 
 
@@ -75,10 +74,9 @@ def check_choice(name: str, value: Any, options: Iterable[Any]) -> None:
         raise ValueError(f"{name} must be one of {_show(*options)}, got {_show_near(value, options)}")
 
 
-def reject_unexpected(function: str | Callable[..., Any], unexpected: dict[str, Any]) -> None:
-    """Raise for keywords a function does not have; given the function itself, hint at its parameters."""
-    known = list(inspect.signature(function).parameters) if callable(function) else _KEYWORDS
-    called = f"{getattr(function, '__name__', function)}()"
+def reject_unexpected(function: Callable[..., Any], unexpected: dict[str, Any]) -> None:
+    """Raise for keywords a function does not have, with a hint at those it has."""
+    known, called = list(inspect.signature(function).parameters), f"{function.__name__}()"
     option = "binning" if "binning" in known else "estimator"
     family = "adaptive" if unexpected.get("strategy") == "quantile" else "uniform"
     for name, value in unexpected.items():
@@ -97,8 +95,7 @@ def scores(name: str, values: Any) -> NDArray[np.float64]:
 
 def level(value: Any) -> float:
     """Return a confidence level as a float strictly between 0 and 1."""
-    number = is_number(value)
-    if not number or not 0 < value < 1:
+    if not (number := is_number(value)) or not 0 < value < 1:
         hint = f"; write {float(value) / 100:g}" if number and 1 < value < 100 else ""
         error = ValueError if number else TypeError
         raise error(f"level must be a number strictly between 0 and 1, got {_show(value)}{hint}")
@@ -297,10 +294,9 @@ def _codes(truth: Array, classes: tuple[Any, ...], hint: str) -> Array:
 
 def _binary(truth: Array, given: tuple[Any, ...] | None, pos_label: Any) -> tuple[Array, tuple[Any, Any]]:
     """Return whether each label is the positive class, and the classes (negative, positive)."""
-    plain = given is None and pos_label is None and truth.dtype.kind in "biu"
-    # One pass tells the common case: read as unsigned, only 0 and 1 are at most 1.
-    if plain and np.maximum.reduce(truth.view(f"u{truth.itemsize}")) <= 1:
-        return truth != 0, (0, 1)
+    plain = _zero_one(truth) if given is pos_label is None and truth.dtype.kind in "biu" else None
+    if plain is not None:
+        return plain, (0, 1)
     classes = _distinct(truth) if given is None else given
     if given is not None:
         _codes(truth, given, "")
@@ -319,6 +315,16 @@ def _binary(truth: Array, given: tuple[Any, ...] | None, pos_label: Any) -> tupl
     negative = others[0] if len(others) == 1 else others or None
     code = np.array([v == positive for v in truth.tolist()]) if truth.dtype.kind == "O" else truth == positive
     return code, (negative, positive)
+
+
+def _zero_one(truth: Array) -> Array | None:
+    """Return whether each integer label is 1 if all are 0 or 1: the common case, told while in the cache."""
+    code, step = np.empty(len(truth), dtype=bool), 1 << 16
+    for a in range(0, len(truth), step):
+        if np.maximum.reduce(truth[a : a + step].view(f"u{truth.itemsize}")) > 1:  # unsigned, -1 is large
+            return None
+        np.not_equal(truth[a : a + step], 0, out=code[a : a + step])
+    return code
 
 
 def _is_missing(value: Any) -> bool:
