@@ -317,7 +317,10 @@ def test_claims_are_written(here, finished, judged):
     assert result.exit_code == 0, result.output
     assert "4 models, full" in result.stdout
     result = call("claims", str(finished), "--smoke", "-o", "claims.md")
-    assert Path("claims.md").read_text() == "| claim |\n4 models, smoke\n"
+    title, about, table = Path("claims.md").read_text().split("\n\n")
+    assert title.startswith("# ")
+    assert about.startswith("4 models, ")
+    assert table == "| claim |\n4 models, smoke\n"
     assert result.stderr == f"claims: {here / 'claims.md'}\n"
 
 

@@ -267,8 +267,19 @@ def claims(folder: Path, out: Path | None, smoke: bool) -> None:
         text = paper.to_markdown(paper.claims(summary, scale="smoke" if smoke else "full"))
         click.echo(text)
         if out is not None:
-            write_whole(out, f"{text.rstrip()}\n".encode())
+            write_whole(out, f"{_about(summary)}\n\n{text.rstrip()}\n".encode())
             click.echo(f"claims: {out.resolve()}", err=True)
+
+
+def _about(summary: Summary) -> str:
+    """Title of a page of claims: what they were held against."""
+    settings = summary.settings
+    sizes = f"{settings.sizes[0]} to {settings.sizes[-1]}"
+    return (
+        "# What the paper claims, held against a run\n\n"
+        f"{len(summary.models)} models, {settings.repetitions} samples of each size from {sizes} rows, "
+        f"holdout sets of {settings.n_holdout} rows, means uniform in [{settings.low:g}, 1]."
+    )
 
 
 def _settings(preset: str, means: str | None, changes: dict[str, Any]) -> Settings:
