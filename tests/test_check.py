@@ -467,13 +467,14 @@ def test_bfloat16_is_read_as_float32_with_a_tolerance_of_its_own():
         predictions([0, 1], Tensor(np.array(rows, np.float32)))
 
 
-@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.float16])
-@pytest.mark.parametrize("columns", [2, 10, 1000, 5000])
+@pytest.mark.parametrize(
+    ("dtype", "columns"),
+    [(dtype, columns) for dtype in (np.float64, np.float32) for columns in (2, 10, 1000, 5000)]
+    + [(np.float16, 2), (np.float16, 10)],
+)
 def test_softmax_in_any_precision_passes(dtype, columns):
     logits = np.random.default_rng(0).normal(0, 3, (40, columns)).astype(np.float32)
     p = softmax(logits).astype(dtype) if dtype != np.float64 else softmax(logits.astype(float))
-    if dtype == np.float16 and abs(p.sum(axis=1, dtype=float) - 1).max() > 2e-3:
-        pytest.skip("float16 itself cannot hold these rows")
     for view in (p, np.asfortranarray(p), np.repeat(p, 2, axis=1)[:, ::2]):
         assert predictions(np.zeros(40, int), view).score is view
 

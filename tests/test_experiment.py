@@ -514,7 +514,8 @@ def test_workers_change_nothing(reference, tmp_path, backend):
 
 
 def test_a_dask_cluster_changes_nothing(reference, tmp_path):
-    distributed = pytest.importorskip("distributed")
+    import distributed
+
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", category=DeprecationWarning, module=r"(distributed|dask|joblib)\b")
         with (

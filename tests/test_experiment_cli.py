@@ -196,7 +196,8 @@ def test_a_long_list_of_failures_is_cut(here, monkeypatch):
 
 
 def test_a_dask_cluster_by_its_address(here, finished):
-    distributed = pytest.importorskip("distributed")
+    import distributed
+
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", category=DeprecationWarning, module=r"(distributed|dask|joblib)\b")
         with distributed.LocalCluster(
@@ -373,7 +374,6 @@ def test_a_backend_that_does_not_exist_is_one_clear_line(here):
 
 
 def test_a_scheduler_that_does_not_exist_is_one_clear_line(here):
-    pytest.importorskip("distributed")
     one_line(run("-q", "--scheduler", "nowhere"), 1, "nowhere")
 
 

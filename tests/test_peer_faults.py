@@ -328,7 +328,8 @@ def test_lists_are_accepted(estimator):
 
 
 def test_plotting_leaves_the_settings_of_matplotlib_alone():
-    matplotlib = pytest.importorskip("matplotlib")
+    import matplotlib
+
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
