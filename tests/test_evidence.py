@@ -41,14 +41,22 @@ def test_locator_agrees_with_comparison_on_edges_and_beside_them(bins):
     score = np.concatenate([edges, np.nextafter(edges, 0), np.nextafter(edges, 1), RNG.random(20000)])
     score = np.clip(score, 0, 1)
     expected = np.searchsorted(edges[1:-1], score, side="right")
+    outcome = RNG.random(score.size) < 0.5
     for many in (True, False):
-        np.testing.assert_array_equal(Locator(edges[1:-1], many=many)(score), expected)
+        locate = Locator(edges[1:-1], many=many)
+        np.testing.assert_array_equal(locate(score), expected)
+        np.testing.assert_array_equal(locate.paired(score, outcome), 2 * expected + outcome)
+        low = score.astype(np.float32)
+        np.testing.assert_array_equal(locate.paired(low, outcome), 2 * locate(low) + outcome)
 
 
 def test_locator_handles_crowded_and_equal_cuts():
     cuts = np.sort(np.concatenate([1 - np.geomspace(1e-15, 1e-3, 50), [0.5, 0.5, 0.5]]))
     score = np.concatenate([cuts, np.nextafter(cuts, 0), RNG.random(9000), 1 - RNG.random(9000) * 1e-4])
-    np.testing.assert_array_equal(Locator(cuts, many=True)(score), np.searchsorted(cuts, score, "right"))
+    expected = np.searchsorted(cuts, score, "right")
+    outcome = RNG.random(score.size) < 0.5
+    np.testing.assert_array_equal(Locator(cuts, many=True)(score), expected)
+    np.testing.assert_array_equal(Locator(cuts, many=True).paired(score, outcome), 2 * expected + outcome)
 
 
 def test_positions_of_a_batch_are_exact_next_to_a_cut():

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from calibrant.evidence.locate import equal_cells
 from calibrant.evidence.moments import Array, Bins, Moments, single, unbiased
 from calibrant.evidence.sample import SLACK, Sample
 
@@ -64,14 +65,8 @@ class Layout:
         """
         score = score.astype(np.float64, copy=False)
         k, below, above = self.uniform, _depth(1 / self.uniform, open_end=True), self._top_depth
-        scaled = score * k
-        cell = scaled.astype(np.intp)
-        # The product is rounded: next to an edge the comparison with j/K decides.
-        near = np.flatnonzero(np.abs(scaled - np.rint(scaled)) < 1e-9)
-        if near.size:
-            edge = np.rint(scaled[near])
-            cell[near] = edge.astype(np.intp) - (score[near] < edge / k)
-        first, last = np.flatnonzero(cell == 0), np.flatnonzero(cell >= k - 1)
+        cell = equal_cells(score, k).astype(np.intp)
+        first, last = np.flatnonzero(cell == 0), np.flatnonzero(cell == k - 1)
         cell += below - 1
         if first.size:
             cell[first] = _octave_eighth(np.abs(score[first]))

@@ -12,6 +12,25 @@ from calibrant.evidence.moments import Array
 TABLE_FROM = 4096
 
 
+def equal_cells(score: Array, k: int) -> Array:
+    """Cell [j/k, (j+1)/k) of each float64 score, for at most a million cells; the last one is closed.
+
+    The product is rounded, so next to an edge the comparison with j/k decides.
+
+    >>> equal_cells(np.array([0.29, 0.5, 1.0]), 100)
+    array([29, 50, 99], dtype=int32)
+    """
+    scaled = score * k
+    cell = scaled.astype(np.int32)
+    away = np.rint(scaled)
+    away -= scaled
+    np.abs(away, out=away)
+    if (near := np.flatnonzero(away < 1e-9)).size:
+        edge = np.rint(scaled[near])
+        cell[near] = np.minimum(edge - (score[near] < edge / k), k - 1)
+    return cell
+
+
 def positions(ordered: Array, cuts: Array) -> Array:
     """Number of scores below each cut, row by row of a batch of sorted scores.
 
@@ -48,6 +67,9 @@ class Locator:
     def __init__(self, cuts: Array, *, many: bool) -> None:
         self._cuts = cuts
         self._table: Array | None = None
+        # Edges i/B need no table.
+        bins = cuts.size + 1
+        self._equal = bins if bins <= 10**6 and np.array_equal(cuts, np.arange(1, bins) / bins) else 0
         if not many or not cuts.size:
             return
         cells = 1 << min(max((16 * cuts.size).bit_length(), 11), 18)
@@ -71,6 +93,11 @@ class Locator:
         """Twice the group of each score, plus its outcome: the table answers for both at once."""
         if self._table is None or score.itemsize < 4:
             return 2 * self._search(score) + outcome
+        if self._equal and score.itemsize == 8:
+            pair = equal_cells(score, self._equal)
+            pair <<= 1
+            pair += outcome
+            return pair.astype(np.intp)
         cell = (score * self._cells).astype(np.int32)
         cell <<= 1
         cell += outcome
