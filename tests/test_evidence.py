@@ -35,7 +35,7 @@ def whole(moments):
 # --- where a score belongs ---------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("bins", [1, 3, 7, 10, 15, 100, 1000, 3600])
+@pytest.mark.parametrize("bins", [1, 3, 7, 10, 15, 100, 1000, 3600, 9999, 20_000])
 def test_locator_agrees_with_comparison_on_edges_and_beside_them(bins):
     edges = np.arange(bins + 1) / bins
     score = np.concatenate([edges, np.nextafter(edges, 0), np.nextafter(edges, 1), RNG.random(20000)])
@@ -46,8 +46,10 @@ def test_locator_agrees_with_comparison_on_edges_and_beside_them(bins):
         locate = Locator(edges[1:-1], many=many)
         np.testing.assert_array_equal(locate(score), expected)
         np.testing.assert_array_equal(locate.paired(score, outcome), 2 * expected + outcome)
-        low = score.astype(np.float32)
-        np.testing.assert_array_equal(locate.paired(low, outcome), 2 * locate(low) + outcome)
+        for low in (score.astype(np.float32), score.astype(np.float16)):
+            group = np.searchsorted(edges[1:-1], low.astype(float), side="right")
+            np.testing.assert_array_equal(locate(low), group)
+            np.testing.assert_array_equal(locate.paired(low, outcome), 2 * group + outcome)
 
 
 def test_locator_handles_crowded_and_equal_cuts():

@@ -18,7 +18,7 @@ from calibrant._check import Predictions, check_choice
 Array = NDArray[Any]
 NOTIONS = ("class", "classwise", "confidence")
 # Scores of a block of classes: enough columns for long reads, few enough for little memory.
-BLOCK = 1 << 23
+BLOCK = 1 << 24
 
 
 class Problem(NamedTuple):

@@ -13,9 +13,10 @@ TABLE_FROM = 4096
 
 
 def equal_cells(score: Array, k: int) -> Array:
-    """Cell [j/k, (j+1)/k) of each float64 score, for at most a million cells; the last one is closed.
+    """Cell [j/k, (j+1)/k) of each score in single or double precision; the last one is closed.
 
-    The product is rounded, so next to an edge the comparison with j/k decides.
+    The product is rounded, so next to an edge the comparison with j/k decides. Good for up to a
+    million cells (in single precision ten thousand), where few scores are that near.
 
     >>> equal_cells(np.array([0.29, 0.5, 1.0]), 100)
     array([29, 50, 99], dtype=int32)
@@ -25,8 +26,8 @@ def equal_cells(score: Array, k: int) -> Array:
     away = np.rint(scaled)
     away -= scaled
     np.abs(away, out=away)
-    if (near := np.flatnonzero(away < 1e-9)).size:
-        edge = np.rint(scaled[near])
+    if (near := np.flatnonzero(away < max(1e-9, 2 * k * np.finfo(score.dtype).eps))).size:
+        edge = np.rint(scaled[near]).astype(np.float64)
         cell[near] = np.minimum(edge - (score[near] < edge / k), k - 1)
     return cell
 
@@ -69,7 +70,7 @@ class Locator:
         self._table: Array | None = None
         # Edges i/B need no table.
         bins = cuts.size + 1
-        self._equal = bins if bins <= 10**6 and np.array_equal(cuts, np.arange(1, bins) / bins) else 0
+        self._equal = bins if np.array_equal(cuts, np.arange(1, bins) / bins) else 0
         if not many or not cuts.size:
             return
         cells = 1 << min(max((16 * cuts.size).bit_length(), 11), 18)
@@ -84,6 +85,8 @@ class Locator:
         """Group of each score in [0, 1], of any floating dtype."""
         if self._table is None or score.itemsize < 4:
             return self._search(score)
+        if self._is_equal(score):
+            return equal_cells(score, self._equal).astype(np.intp)
         group = self._table.take((score * self._cells).astype(np.int32))
         if (unsure := np.flatnonzero(group < 0)).size:
             group[unsure] = self._compare(score[unsure], ~group[unsure])
@@ -93,7 +96,7 @@ class Locator:
         """Twice the group of each score, plus its outcome: the table answers for both at once."""
         if self._table is None or score.itemsize < 4:
             return 2 * self._search(score) + outcome
-        if self._equal and score.itemsize == 8:
+        if self._is_equal(score):
             pair = equal_cells(score, self._equal)
             pair <<= 1
             pair += outcome
@@ -105,6 +108,9 @@ class Locator:
         if (unsure := np.flatnonzero(pair < 0)).size:
             pair[unsure] = 2 * self._compare(score[unsure], ~pair[unsure] >> 1) + outcome[unsure]
         return pair
+
+    def _is_equal(self, score: Array) -> bool:
+        return 0 < self._equal <= (10**4 if score.itemsize == 4 else 10**6)
 
     @cached_property
     def _pairs(self) -> Array:

@@ -124,7 +124,8 @@ class Sample:
             if not self.batch and self.shape[-1] > 4 * TABLE_FROM:
                 return _select(self.score, index)
             ordered = self._in_order[0] if self.shape[-1] < TABLE_FROM else self._sorted
-            return np.take_along_axis(np.broadcast_to(ordered, self.shape), index, axis=-1)
+            found = np.take_along_axis(np.broadcast_to(ordered, self.shape), index, axis=-1)
+            return found.astype(np.float64, copy=False)
         score, mass = self._cumulated
         found = np.empty((*self.batch, rank.shape[-1]))
         rank = np.broadcast_to(rank, found.shape)
@@ -202,7 +203,7 @@ class Sample:
 
     @cached_property
     def _sorted(self) -> Array:
-        return np.sort(self.score, axis=-1).astype(np.float64, copy=False)
+        return np.sort(self.score, axis=-1)
 
     @cached_property
     def _in_order(self) -> tuple[Array, Array, Array | None]:
