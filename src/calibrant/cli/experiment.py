@@ -26,7 +26,7 @@ from calibrant.cli.support import (
 if TYPE_CHECKING:
     from calibrant.experiment import Settings, Store, Summary
 
-PRESETS = ("smoke", "quick", "paper")
+PRESETS = ("smoke", "quick", "paper", "confirm")
 READINGS = ("published", "corrected", "normalised")
 MEANS = {"code": -1.0, "text": 0.0}
 # Failures shown at most.

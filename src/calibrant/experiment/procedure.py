@@ -322,4 +322,13 @@ PRESETS = {
     ),
     "quick": Settings(seeds=(0,), train_sets=1, n_holdout=400_000, sizes=SIZES[:11], repetitions=100),
     "paper": Settings(),
+    # Distributions that nothing was ever tuned on.
+    "confirm": Settings(
+        seeds=(10, 11, 12, 13, 14),
+        train_sets=1,
+        n_holdout=1_000_000,
+        sizes=(30, 50, 100, 200, 500, 1000, 2000),
+        estimators=(*FIFTEEN, "auto"),
+        readings=("corrected",),
+    ),
 }
