@@ -349,7 +349,7 @@ def test_the_experiment_takes_the_coarse_grid():
 
 
 def test_auto_follows_the_notion():
-    settings = replace(TINY, estimators=("auto", "d:silverman", "ac:sqrt"), readings=("corrected",))
+    settings = replace(TINY, estimators=("auto", "bayes", "bayes:shared"), readings=("corrected",))
     found = compute(settings.tasks()[0], settings).statistics[0]
     np.testing.assert_array_equal(found[0, 0], found[0, 1])
     np.testing.assert_array_equal(found[1, 0], found[1, 2])

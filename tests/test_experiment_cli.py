@@ -493,7 +493,7 @@ def commands(block):
 
 
 def test_the_commands_of_the_document_run(here):
-    first, mine, cluster = blocks("sh")
+    first, mine, cluster, ranking = blocks("sh")
     for args in commands(first):
         result = CliRunner().invoke(main, args)
         assert result.exit_code == 0, result.output
@@ -513,6 +513,11 @@ def test_the_commands_of_the_document_run(here):
     assert all("mypackage.MyEstimator" in ax.get_legend_handles_labels()[1] for ax in drawn.axes)
     (args,) = commands(cluster)
     assert {"--preset", "--out", "--scheduler"} <= set(args)
+    *runs, page = commands(ranking)
+    assert page[:2] == ["experiment", "leaderboard"]
+    for args in runs:  # too long to run: only read
+        command.run.make_context("run", args[2:])
+        assert args[-1] in page
 
 
 def test_the_python_of_the_document_runs(here, finished):

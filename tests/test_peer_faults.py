@@ -129,7 +129,9 @@ def test_adaptive_bins_keep_ties_together(estimator):
 
 @pytest.mark.parametrize("estimator", [*BINNED, "density", "auto"])
 def test_a_single_tied_score_gives_the_mean_residual(estimator):
-    assert calibrant.ece([1, 0, 0, 0] * 25, [0.4] * 100, estimator=estimator) == pytest.approx(0.15)
+    value = calibrant.ece([1, 0, 0, 0] * 25, [0.4] * 100, estimator=estimator)
+    # "auto" shrinks a gap that is three standard errors wide.
+    assert 0.1 < value < 0.15 if estimator == "auto" else value == pytest.approx(0.15)
 
 
 @pytest.mark.parametrize("estimator", EVERY)
@@ -309,7 +311,9 @@ def test_the_band_holds_the_curve_and_stays_within_the_unit_interval():
 
 
 def test_a_seeded_bootstrap_is_reproducible():
-    first, second, other = (calibrant.reliability_curve(*binary(), n_boot=50, rng=rng) for rng in (1, 1, 2))
+    first, second, other = (
+        calibrant.reliability_curve(*binary(), n_boot=50, rng=rng, band="bootstrap") for rng in (1, 1, 2)
+    )
     for name in ("probability", "low", "high"):
         np.testing.assert_array_equal(getattr(first, name), getattr(second, name))
     assert not np.array_equal(first.low, other.low, equal_nan=True)

@@ -25,6 +25,16 @@ SPECS = {
     "uniform-convex": ("c:10", "c:30", "c:sqrt"),
     "adaptive-convex": ("ac:10", "ac:30", "ac:sqrt"),
     "density": ("d:0.033", "d:0.1", "d:silverman", "d:scott", "d:isj"),
+    "bayes": ("b", "b:shared"),
+    "debiased": ("db:15", "db:5", "db:sqrt"),
+    "sweep": ("sw", "sw:debiased"),
+    "isotonic": ("iso",),
+    "beta": ("bc",),
+    "beta-kernel": ("bk", "bk:0.02"),
+    "variational": ("v", "v:3"),
+    "smooth": ("sm",),
+    "ks": ("ks",),
+    "kuiper": ("ku",),
 }
 VALUES = (
     Binned("uniform", 10, "published"),
@@ -37,6 +47,20 @@ ALL = [name for names in SPECS.values() for name in names] + list(VALUES)
 SMOOTH = [spec for spec in ALL if spec not in (VALUES[0], "d:isj")]
 
 
+# A posterior mean lies between the data and no gap at all.
+SHRINKING = {"b", "b:shared"}
+# Debiasing may take more off one norm than off another.
+UNORDERED = {"db:15", "db:5", "db:sqrt", "sw:debiased"}
+
+
+def defined(spec):
+    """Norms that an estimator has."""
+    if spec == "sw:debiased":
+        return ("l1", "l2")
+    family = [entry for entry in estimators() if spec in SPECS[entry.name]] if isinstance(spec, str) else []
+    return family[0].norms if family else NORMS
+
+
 def everything(labels, scores, notion, specs=ALL, norms=NORMS, **options):
     pos_label = {"pos_label": 1} if notion == "class" else {}
     return np.array(
@@ -44,6 +68,7 @@ def everything(labels, scores, notion, specs=ALL, norms=NORMS, **options):
             calibrant.ece(labels, scores, notion=notion, estimator=spec, norm=norm, **pos_label, **options)
             for spec in specs
             for norm in norms
+            if norm in defined(spec)
         ]
     )
 
@@ -70,9 +95,17 @@ def test_every_family_of_the_registry_is_tested_here():
 @pytest.mark.parametrize("notion", NOTIONS)
 def test_errors_lie_between_zero_and_one_and_norms_are_ordered(spec, notion):
     labels, scores = random_matrix(np.random.default_rng(3), 120, 4)
-    l1, l2, largest = everything(labels, scores, notion, [spec])
-    assert 0 <= l1 <= l2 * (1 + 1e-9) <= largest * (1 + 1e-6) + 1e-9
-    assert largest <= 1
+    values = everything(labels, scores, notion, [spec])
+    assert np.all((values >= 0) & (values <= 1))
+    if spec not in UNORDERED:
+        assert np.all(values[:-1] <= values[1:] * (1 + 1e-6) + 1e-9)
+
+
+def test_a_norm_that_an_estimator_does_not_define_is_refused():
+    for spec in ALL:
+        for norm in set(NORMS) - set(defined(spec)):
+            with pytest.raises(ValueError, match=f"defines norm .* got '{norm}'"):
+                calibrant.ece([0, 1], [0.2, 0.7], estimator=spec, norm=norm)
 
 
 @few
@@ -144,7 +177,12 @@ def test_one_sample_has_an_answer(spec, score):
     for label in (0, 1):
         value = calibrant.ece([label], [score], estimator=spec)
         expected = abs(label - score)
-        assert value == pytest.approx(expected, abs=1e-9 if "d" not in str(spec)[:1] else 0.2)
+        if spec in SHRINKING:
+            assert 0 <= value <= max(expected, 0.2)
+            continue
+        assert value == pytest.approx(
+            expected, abs=0.2 if str(spec).startswith("d:") or isinstance(spec, Density) else 1e-9
+        )
 
 
 @pytest.mark.parametrize("spec", ALL, ids=str)
@@ -152,13 +190,14 @@ def test_one_sample_has_an_answer(spec, score):
 def test_one_class_present_is_one_sided_miscalibration(spec, label):
     score = np.random.default_rng(0).beta(2, 2, 400)
     value = calibrant.ece(np.full(400, label), score, estimator=spec)
-    assert value == pytest.approx(abs(label - score.mean()), abs=0.01)
+    assert value == pytest.approx(abs(label - score.mean()), abs=0.02 if spec in SHRINKING else 0.01)
 
 
 @pytest.mark.parametrize("spec", ALL, ids=str)
 def test_all_scores_equal_leaves_the_mean_residual(spec):
     labels = np.arange(50) % 5 == 0
-    assert calibrant.ece(labels, np.full(50, 0.6), estimator=spec) == pytest.approx(0.4, abs=2e-3)
+    value = calibrant.ece(labels, np.full(50, 0.6), estimator=spec)
+    assert value == pytest.approx(0.4, abs=0.03 if spec in SHRINKING else 2e-3)
 
 
 def test_inputs_of_every_kind_give_the_same_answer_and_stay_as_they_were():

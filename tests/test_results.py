@@ -7,7 +7,8 @@ from scipy import stats
 import calibrant
 from calibrant import Binned, Sketch
 from calibrant.answers import binned
-from calibrant.results import ByClass, clopper_pearson, wilson
+from calibrant.bands import clopper_pearson, wilson
+from calibrant.results import ByClass
 from oracles import binned as oracle
 
 
@@ -73,9 +74,14 @@ def test_the_middle_of_the_band_is_the_median_and_the_point_the_full_sample():
     curve = calibrant.reliability_curve(labels, score, n_boot=199, rng=1)
     np.testing.assert_array_equal(curve.point, plain.point)
     np.testing.assert_array_equal(plain.probability, plain.point)
-    assert plain.low is None
-    assert plain.high is None
-    assert np.isnan(plain.at(0.5).low)
+    for bare in (
+        calibrant.reliability_curve(labels, score, n_boot=0, band="bootstrap"),
+        calibrant.reliability_curve(labels, score, n_boot=20, rng=0, band=None),
+    ):
+        assert bare.low is None
+        assert bare.high is None
+        assert bare.band is None
+        assert np.isnan(bare.at(0.5).low)
     seen = ~np.isnan(curve.probability)
     assert np.all(curve.low[seen] <= curve.probability[seen])
     assert np.all(curve.probability[seen] <= curve.high[seen])
@@ -84,7 +90,9 @@ def test_the_middle_of_the_band_is_the_median_and_the_point_the_full_sample():
 
 def test_band_equals_a_loop_over_resamples():
     labels, score = data(80)
-    curve = calibrant.reliability_curve(labels, score, n_boot=40, rng=3, level=0.9, bandwidth=0.08)
+    curve = calibrant.reliability_curve(
+        labels, score, n_boot=40, rng=3, level=0.9, bandwidth=0.08, band="bootstrap"
+    )
     drawn = np.random.default_rng(3).integers(0, 80, (40, 80))
     curves = [
         calibrant.reliability_curve(labels[rows], score[rows], n_boot=0, bandwidth=0.08).point
@@ -99,7 +107,10 @@ def test_band_equals_a_loop_over_resamples():
 
 def test_a_seed_reproduces_the_band_and_another_changes_it():
     labels, score = data(200)
-    one, two, three = (calibrant.reliability_curve(labels, score, n_boot=30, rng=seed) for seed in (7, 7, 8))
+    one, two, three = (
+        calibrant.reliability_curve(labels, score, n_boot=30, rng=seed, band="bootstrap")
+        for seed in (7, 7, 8)
+    )
     np.testing.assert_array_equal(one.low, two.low)
     assert not np.array_equal(one.low, three.low, equal_nan=True)
 
@@ -111,8 +122,9 @@ def test_counts_are_repetition_in_curve_and_band_width():
     repeated = calibrant.reliability_curve(np.repeat(labels, count), np.repeat(score, count), n_boot=0)
     np.testing.assert_allclose(weighed.point, repeated.point, atol=1e-9)
     np.testing.assert_allclose(weighed.n_eff, repeated.n_eff, rtol=1e-9)
-    heavy = calibrant.reliability_curve(labels, score, rng=0, sample_weight=np.full(60, 9), bandwidth=0.1)
-    light = calibrant.reliability_curve(labels, score, rng=0, bandwidth=0.1)
+    options = {"rng": 0, "bandwidth": 0.1, "band": "bootstrap"}
+    heavy = calibrant.reliability_curve(labels, score, sample_weight=np.full(60, 9), **options)
+    light = calibrant.reliability_curve(labels, score, **options)
     ratio = np.nanmedian((light.high - light.low) / (heavy.high - heavy.low))
     assert 2.2 < ratio < 4
 
@@ -198,6 +210,7 @@ def test_scores_to_read_off_are_checked(wrong):
     [
         ({"n_boot": -1}, "n_boot"),
         ({"level": 95}, "level"),
+        ({"band": "wide"}, "band must be one of"),
         ({"kernel": "box"}, "kernel"),
         ({"bandwidth": 0}, "bandwidth"),
         ({"bandwidth": "silver"}, "bandwidth"),

@@ -6,25 +6,33 @@
 """
 
 from calibrant import published
-from calibrant.api import ece, lce, mce, reliability_curve, reliability_diagram
-from calibrant.estimators import Binned, Density, estimators
+from calibrant.api import ece, estimate, lce, mce, reliability_curve, reliability_diagram
+from calibrant.estimators import Bayes, Binned, Density, estimators
+from calibrant.inference import Estimate
+from calibrant.ranking import Recommendation
+from calibrant.recommendation import recommend
 from calibrant.results import Point, ReliabilityCurve, ReliabilityDiagram
 from calibrant.sketch import Sketch
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "Bayes",
     "Binned",
     "Density",
+    "Estimate",
     "Point",
+    "Recommendation",
     "ReliabilityCurve",
     "ReliabilityDiagram",
     "Sketch",
     "ece",
+    "estimate",
     "estimators",
     "lce",
     "mce",
     "published",
+    "recommend",
     "reliability_curve",
     "reliability_diagram",
 ]

@@ -49,9 +49,16 @@ def figure(labels: Array, scores: Array, seed: int, progress: Progress | None = 
 
     odd = scores[:, 1]
     diagram = calibrant.reliability_diagram(labels, odd, pos_label="odd", binning="uniform:15")
-    plain = calibrant.reliability_curve(labels, odd, pos_label="odd", bandwidth=0.03, n_boot=0)
+    plain = calibrant.reliability_curve(labels, odd, pos_label="odd", bandwidth=0.03, n_boot=0, band=None)
     band = calibrant.reliability_curve(
-        labels, odd, pos_label="odd", bandwidth=0.03, n_boot=500, rng=seed, progress=progress
+        labels,
+        odd,
+        pos_label="odd",
+        bandwidth=0.03,
+        n_boot=500,
+        band="bootstrap",
+        rng=seed,
+        progress=progress,
     )
     picture = Figure(figsize=(10.5, 4.4), layout="constrained")
     titles = ("Reliability diagram, 15 bins", "Reliability curve", "Bootstrapped curve, 95 % band")

@@ -12,12 +12,13 @@ from typing import Any, Protocol
 import numpy as np
 
 from calibrant import _check
-from calibrant.estimators import Binned, Density, Norm, parse, resolve
+from calibrant.bands import INTERVALS
+from calibrant.estimators import BayesFit, Binned, Density, Estimator, Fit, Norm, parse, resolve
 from calibrant.estimators.base import check_norm
 from calibrant.evidence import Evidence
 from calibrant.notions import Notion
 from calibrant.results import (
-    INTERVALS,
+    BANDS,
     ByClass,
     Progress,
     ReliabilityCurve,
@@ -30,11 +31,16 @@ from calibrant.results import (
 def measure(notion: Notion, blocks: Iterable[Evidence], estimator: Any, norm: Norm) -> float:
     """The calibration error of evidence that comes in blocks of problems."""
     check_norm(norm)
-    errors = [
-        np.ravel(resolve(estimator, notion.name, float(np.min(block.n))).fit(block).error(norm))
-        for block in blocks
-    ]
-    return notion.combine(np.concatenate(errors), norm)
+    fits = fitted(blocks, resolve(estimator, notion.name))
+    return notion.combine(np.concatenate([np.ravel(fit.error(norm)) for fit in fits]), norm)
+
+
+def fitted(blocks: Iterable[Evidence], estimator: Estimator) -> list[Fit]:
+    """A fit for each block of problems; one for all where classes are judged together."""
+    fits = [estimator.fit(block) for block in blocks]
+    if len(fits) > 1 and isinstance(fits[0], BayesFit) and fits[0].shared:
+        return [BayesFit.joined([fit for fit in fits if isinstance(fit, BayesFit)])]
+    return fits
 
 
 def binned(binning: str | Binned, mapping: str | None) -> Binned:
@@ -67,16 +73,26 @@ def curves(
     *,
     n_boot: int,
     level: float,
+    band: str | None,
     rng: Any,
     progress: Progress | None,
 ) -> ReliabilityCurve | ByClass[ReliabilityCurve]:
     """Reliability curves of evidence that comes in blocks of problems."""
     n_boot, level = _check.positive_int("n_boot", n_boot, minimum=0), _check.level(level)
+    if band is not None:
+        _check.check_choice("band", band, BANDS)
     generator = _check.generator(rng)
 
     def fit(evidence: Evidence, **about: Any) -> ReliabilityCurve:
         return fit_curve(
-            evidence, estimator, n_boot=n_boot, level=level, rng=generator, progress=progress, **about
+            evidence,
+            estimator,
+            n_boot=n_boot,
+            level=level,
+            band=band,
+            rng=generator,
+            progress=progress,
+            **about,
         )
 
     return _each(notion, blocks, asked, fit)

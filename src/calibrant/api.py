@@ -10,7 +10,8 @@ import numpy as np
 from calibrant import _check, notions
 from calibrant.answers import binned, curves, diagrams, measure
 from calibrant.estimators import Binned, Density, Norm
-from calibrant.evidence import Sample
+from calibrant.evidence import Array, Sample
+from calibrant.inference import Estimate, Rows, infer
 from calibrant.notions import Notion
 from calibrant.results import ByClass, Progress, ReliabilityCurve, ReliabilityDiagram
 
@@ -79,6 +80,77 @@ def ece(
     return measure(which, _samples(which, data), estimator, norm)
 
 
+def estimate(
+    y_true: Any,
+    y_prob: Any,
+    *,
+    notion: str | None = None,
+    estimator: Any = "auto",
+    norm: Norm = "l1",
+    level: float = 0.95,
+    rng: Any = None,
+    sample_weight: Any = None,
+    labels: Any = None,
+    pos_label: Any = None,
+    **unexpected: Any,
+) -> Estimate:
+    """Calibration error with interval, null and test; for a matrix, that of confidence.
+
+    Parameters
+    ----------
+    y_true, y_prob, notion, estimator, sample_weight, labels, pos_label
+        As for `ece`.
+    norm : {"l1", "l2"}
+        Mean or root mean square of the gap.
+    level : float
+        Level of the interval for the true error.
+    rng : int or numpy.random.Generator, optional
+        Seed of the simulations; the estimate records the one it used.
+
+    Returns
+    -------
+    Estimate
+        The value, its interval, what a calibrated model would show at this size, the p-value of
+        calibration, the parts of over- and underconfidence, and `by_class` for the class-wise notion.
+
+    Examples
+    --------
+    >>> import calibrant
+    >>> rng = np.random.default_rng(0)
+    >>> score = rng.random(1000)
+    >>> found = calibrant.estimate(rng.random(1000) < score**2, score, rng=0)
+    >>> found.low < 1 / 6 < found.high, found.p_value, found.over > found.under
+    (True, 0.001, True)
+    """
+    if unexpected:
+        _check.reject_unexpected(estimate, unexpected)
+    data = _check.predictions(y_true, y_prob, sample_weight=sample_weight, labels=labels, pos_label=pos_label)
+    which = notions.parse(notion, data)
+    column = data.positive if which.name == "class" else None
+    return infer(
+        which,
+        list(_samples(which, data)),
+        estimator=estimator,
+        norm=norm,
+        level=level,
+        rng=rng,
+        labels=data.labels,
+        label=None if column is None else data.labels[column],
+        rows=_rows(data),
+    )
+
+
+def _rows(data: _check.Predictions) -> Rows:
+    def take(some: Array) -> tuple[Array, Array, Array | None]:
+        score, code = data.score[some].astype(np.float64), data.code[some]
+        if score.ndim == 1:
+            score = np.stack([1 - score, score], axis=1)
+        weight = None if data.weight is None else data.weight[some].astype(np.float64)
+        return score, code.astype(np.intp), weight
+
+    return Rows(len(data.score), take)
+
+
 def mce(
     y_true: Any,
     y_prob: Any,
@@ -123,6 +195,7 @@ def reliability_curve(
     bandwidth: Any = "silverman",
     n_boot: int = 200,
     level: float = 0.95,
+    band: str | None = "corrected",
     rng: Any = None,
     sample_weight: Any = None,
     labels: Any = None,
@@ -140,9 +213,12 @@ def reliability_curve(
     bandwidth : {"silverman", "scott", "isj"} or float
         Standard deviation of the kernel, or the rule that finds it.
     n_boot : int
-        Number of bootstrap resamples; 0 for the plain curve.
+        Number of bootstrap resamples, whose median is the curve; 0 for the curve of the sample.
     level : float
         Level of the pointwise band.
+    band : {"corrected", "bootstrap"} or None
+        The band that accounts for the bias of smoothing and needs no resamples; the paper's, which
+        shows the noise alone and needs `n_boot`; or none.
     rng : int or numpy.random.Generator, optional
         Seed of the bootstrap.
     progress : callable, optional
@@ -164,7 +240,15 @@ def reliability_curve(
     data = _check.predictions(y_true, y_prob, sample_weight=sample_weight, labels=labels, pos_label=pos_label)
     which = notions.parse(notion, data)
     return curves(
-        which, _samples(which, data), data, estimator, n_boot=n_boot, level=level, rng=rng, progress=progress
+        which,
+        _samples(which, data),
+        data,
+        estimator,
+        n_boot=n_boot,
+        level=level,
+        band=band,
+        rng=rng,
+        progress=progress,
     )
 
 
@@ -258,6 +342,7 @@ def lce(
         kernel=kernel,
         bandwidth=bandwidth,
         n_boot=0,
+        band=None,
         sample_weight=sample_weight,
         labels=labels,
         pos_label=pos_label,

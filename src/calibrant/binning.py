@@ -68,9 +68,12 @@ class Adaptive:
     >>> from calibrant.evidence import Sample
     >>> Adaptive(2).edges(Sample(np.array([0.1, 0.2, 0.4, 0.9]), np.zeros(4, bool)))
     array([0. , 0.3, 1. ])
+
+    With `larger_first` all bins hold floor(n / B) rows and the first n mod B of them one more.
     """
 
     n_bins: Size = "sqrt"
+    larger_first: bool = False
 
     def edges(self, evidence: Evidence) -> Array:
         """Edges of each batch entry."""
@@ -78,7 +81,13 @@ class Adaptive:
         size = evidence.n[..., None]
         # Equal importance weights may give an effective size just short of a whole number.
         slack = np.where(size == np.rint(size), 0.0, 1e-12)
-        cut = np.floor(np.arange(1, b) * size / b * (1 + slack))
+        place = np.arange(1, b)
+        cut = np.floor(place * size / b * (1 + slack))
+        if self.larger_first:
+            each = np.floor(size / b * (1 + slack))
+            more = np.floor((size - each * b) * (1 + slack) + slack * size)
+            # With fewer rows than bins there is nothing to be larger.
+            cut = np.where(each > 0, place * each + np.minimum(place, more), cut)
         rank = np.concatenate([np.maximum(cut - 1, 0), cut], axis=-1)
         below, above = np.split(evidence.ranked(rank), 2, axis=-1)
         middle = (below + above) / 2

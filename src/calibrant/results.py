@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 
 from calibrant import _check
+from calibrant.bands import INTERVALS, corrected
 from calibrant.binning import mapped
 from calibrant.density import NARROWEST
 from calibrant.estimators import Binned, Density
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 CELLS_FROM = 1 << 16
 HISTOGRAM_CELLS = 50
 Progress = Callable[[int, int], None]
+BANDS = ("corrected", "bootstrap")
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,13 @@ class ReliabilityCurve:
     point : array
         The full-sample curve.
     low, high : array or None
-        Bootstrap band at `level`, pointwise; None without bootstraps.
+        Band of the true frequency at `level`, pointwise, within [0, 1] and around `probability`; NaN
+        where that is. See `band`.
+    band : str or None
+        "corrected": the band accounts for the bias of smoothing (see `calibrant.bands`), with or
+        without bootstraps. It is widened to hold `probability`, which happens where the curve is
+        smoothed too much. "bootstrap": quantiles of the resampled curves, the paper's band, which
+        show the noise alone. None where there is no band.
     density : array
         Density of the scores.
     n_eff : array
@@ -84,6 +91,7 @@ class ReliabilityCurve:
     level: float
     notion: str
     label: Any = None
+    band: str | None = None
 
     @property
     def lce(self) -> Array:
@@ -117,7 +125,8 @@ class ReliabilityCurve:
         return plot.curve(self, ax, **options)
 
     def __repr__(self) -> str:
-        band = f", {self.level:.0%} band from {self.n_boot} resamples" if self.n_boot else ""
+        band = f", {self.level:.0%} {self.band} band" if self.band else ""
+        band += f", {self.n_boot} resamples" if self.n_boot else ""
         return f"ReliabilityCurve({_what(self)}, {self.kernel} bandwidth {self.bandwidth:.3g}{band})"
 
 
@@ -213,29 +222,28 @@ def fit_curve(
     n_boot: int,
     level: float,
     rng: np.random.Generator,
+    band: str | None = "corrected",
     progress: Progress | None = None,
     **about: Any,
 ) -> ReliabilityCurve:
-    """The curve of one problem, with a bootstrapped band."""
+    """The curve of one problem, with its band."""
     if isinstance(evidence, Sample) and evidence.shape[-1] > CELLS_FROM:
         evidence = Cells.of(evidence)
     fit = one_fit(estimator, evidence)
-    point = fit.curve()
+    point, nearby = fit.curve(), fit.nearby
     probability, low, high = point, None, None
     if n_boot:
-        # Every resample is smoothed alike: its spread is that of the data, not of the bandwidth.
-        again = Density(max(float(fit.bandwidth), NARROWEST), estimator.kernel, estimator.step)
-        drawn = np.empty((n_boot, point.size))
-        step = max(1, (1 << 19) // point.size)
-        for first in range(0, n_boot, step):
-            size = min(step, n_boot - first)
-            drawn[first : first + size] = one_fit(again, evidence.resample(rng, size)).curve()
-            if progress is not None:
-                progress(first + size, n_boot)
+        drawn = _resampled(evidence, estimator, fit, n_boot, rng, progress)
         low, probability, high = _quantiles(drawn, [(1 - level) / 2, 0.5, (1 + level) / 2])
         low, probability, high = (
             np.where(np.isnan(point), np.nan, part) for part in (low, probability, high)
         )
+    if band is None:
+        low = high = None
+    elif band == "corrected":
+        width = max(float(fit.bandwidth), NARROWEST)
+        low, high = corrected(evidence, width, fit.score, nearby, level)
+        low, high = np.minimum(low, probability), np.maximum(high, probability)
     return ReliabilityCurve(
         score=fit.score,
         probability=probability,
@@ -243,7 +251,7 @@ def fit_curve(
         low=low,
         high=high,
         density=fit.density,
-        n_eff=fit.nearby,
+        n_eff=nearby,
         bandwidth=float(fit.bandwidth),
         floored=bool(fit.floored),
         kernel=fit.kernel,
@@ -253,8 +261,30 @@ def fit_curve(
         n=float(evidence.n),
         n_boot=n_boot,
         level=level,
+        band=None if low is None else band,
         **about,
     )
+
+
+def _resampled(
+    evidence: Evidence,
+    estimator: Density,
+    fit: DensityFit,
+    n_boot: int,
+    rng: np.random.Generator,
+    progress: Progress | None,
+) -> Array:
+    """The curves of bootstrap resamples, one in each row."""
+    # Every resample is smoothed alike: its spread is that of the data, not of the bandwidth.
+    again = Density(max(float(fit.bandwidth), NARROWEST), estimator.kernel, estimator.step)
+    drawn = np.empty((n_boot, fit.score.size))
+    step = max(1, (1 << 19) // fit.score.size)
+    for first in range(0, n_boot, step):
+        size = min(step, n_boot - first)
+        drawn[first : first + size] = one_fit(again, evidence.resample(rng, size)).curve()
+        if progress is not None:
+            progress(first + size, n_boot)
+    return drawn
 
 
 def one_fit(estimator: Density, evidence: Evidence) -> DensityFit:
@@ -304,37 +334,3 @@ def fit_diagram(
         support=evidence.support,
         **about,
     )
-
-
-def wilson(frequency: Array, count: Array, level: float) -> tuple[Array, Array]:
-    """Wilson's score interval of a frequency; NaN without rows.
-
-    >>> [float(end.round(4)) for end in wilson(np.array(0.5), np.array(10.0), 0.95)]
-    [0.2366, 0.7634]
-    """
-    z2 = NormalDist().inv_cdf((1 - level) / 2) ** 2
-    size = np.where(count > 0, count, np.nan)
-    centre = (frequency + z2 / (2 * size)) / (1 + z2 / size)
-    half = np.sqrt(z2 * (np.maximum(frequency * (1 - frequency), 0) / size + z2 / (4 * size**2))) / (
-        1 + z2 / size
-    )
-    return np.maximum(centre - half, 0.0), np.minimum(centre + half, 1.0)
-
-
-def clopper_pearson(frequency: Array, count: Array, level: float) -> tuple[Array, Array]:
-    """Clopper and Pearson's interval of a frequency; NaN without rows.
-
-    >>> [float(end.round(4)) for end in clopper_pearson(np.array(0.5), np.array(10.0), 0.95)]
-    [0.1871, 0.8129]
-    """
-    from scipy.special import betaincinv
-
-    size = np.where(count > 0, count, np.nan)
-    hits = frequency * size
-    tail = (1 - level) / 2
-    low = np.where(hits > 0, betaincinv(np.maximum(hits, 1e-300), size - hits + 1, tail), 0.0)
-    high = np.where(hits < size, betaincinv(hits + 1, np.maximum(size - hits, 1e-300), 1 - tail), 1.0)
-    return np.where(count > 0, low, np.nan), np.where(count > 0, high, np.nan)
-
-
-INTERVALS = {"wilson": wilson, "clopper-pearson": clopper_pearson}

@@ -157,7 +157,7 @@ class Sketch:
         """Expected calibration error, as `calibrant.ece` would give from the rows."""
         if unexpected:
             _check.reject_unexpected(self.ece, unexpected)
-        self._check_bins(resolve(estimator, self.notion, self.n))
+        self._check_bins(resolve(estimator, self.notion))
         return measure(self._notion, self._blocks(), estimator, norm)
 
     def mce(self, *, estimator: Any = "auto", **unexpected: Any) -> float:
@@ -173,6 +173,7 @@ class Sketch:
         bandwidth: Any = "silverman",
         n_boot: int = 200,
         level: float = 0.95,
+        band: str | None = "corrected",
         rng: Any = None,
         progress: Progress | None = None,
     ) -> ReliabilityCurve | ByClass[ReliabilityCurve]:
@@ -185,6 +186,7 @@ class Sketch:
             estimator,
             n_boot=n_boot,
             level=level,
+            band=band,
             rng=rng,
             progress=progress,
         )

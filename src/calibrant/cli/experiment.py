@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from calibrant.cli.leaderboard import leaderboard
 from calibrant.cli.support import (
     Group,
     Progress,
@@ -64,6 +65,9 @@ def group() -> None:
 
     Needs the extra: pip install 'calibrant[experiment]'.
     """
+
+
+group.add_command(leaderboard)
 
 
 @group.command(epilog="Stopped or killed, the same command goes on where it was.")

@@ -49,6 +49,7 @@ class Progress:
     before: int = 0
     told: float = 0.0
     width: int = 0
+    what: str = "models"
 
     def __call__(self, done: int, total: int, text: str) -> None:
         """Report that `done` of `total` tasks are done, and a problem that the last one had."""
@@ -77,7 +78,7 @@ class Progress:
         return f"about {duration(elapsed / (done - self.before) * (total - done))} left"
 
     def _show(self, done: int, total: int, left: str) -> None:
-        text = f"{done} of {total} models, {left}"
+        text = f"{done} of {total} {self.what}, {left}"
         if self.terminal:
             full = 30 * done // max(total, 1)
             text = f"[{'#' * full}{'-' * (30 - full)}] {text}"

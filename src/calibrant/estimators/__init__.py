@@ -13,20 +13,39 @@ from typing import Any
 
 from calibrant._check import check_choice
 from calibrant.estimators.base import NORMS, Estimator, Fit, Norm
+from calibrant.estimators.bayes import Bayes, BayesFit
+from calibrant.estimators.beta import Beta
+from calibrant.estimators.beta_kernel import BetaKernel
 from calibrant.estimators.binned import Binned
+from calibrant.estimators.cumulative import Cumulative
+from calibrant.estimators.debiased import DEFAULT, Debiased
 from calibrant.estimators.density import Density
 from calibrant.estimators.function import Function
+from calibrant.estimators.isotonic import Isotonic
+from calibrant.estimators.smooth import Smooth
+from calibrant.estimators.sweep import Sweep
+from calibrant.estimators.variational import Variational
 
 __all__ = [
     "FIFTEEN",
     "NORMS",
+    "Bayes",
+    "BayesFit",
+    "Beta",
+    "BetaKernel",
     "Binned",
+    "Cumulative",
+    "Debiased",
     "Density",
     "Entry",
     "Estimator",
     "Fit",
     "Function",
+    "Isotonic",
     "Norm",
+    "Smooth",
+    "Sweep",
+    "Variational",
     "estimators",
     "parse",
     "resolve",
@@ -69,12 +88,75 @@ def _number(text: str) -> float | None:
         return None
 
 
+def _plain(make: Callable[[], Estimator]) -> Callable[[str | None], Estimator]:
+    """An estimator without a choice to make."""
+
+    def made(parameter: str | None) -> Estimator:
+        if parameter is not None:
+            raise ValueError(f'"{make()}" takes no parameter, got {parameter!r}')
+        return make()
+
+    return made
+
+
+def _debiased(parameter: str | None) -> Debiased:
+    size = str(DEFAULT if parameter is None else parameter)
+    if size != "sqrt" and not size.isdecimal():
+        raise ValueError(f'the number of bins must be an integer or "sqrt", got {parameter!r}')
+    return Debiased("sqrt" if size == "sqrt" else int(size))
+
+
+def _sweep(parameter: str | None) -> Sweep:
+    check_choice("parameter of sweep", parameter, (None, "debiased"))
+    return Sweep(debiased=parameter == "debiased")
+
+
+def _variational(parameter: str | None) -> Variational:
+    if parameter is not None and not parameter.isdecimal():
+        raise ValueError(f"the number of folds must be an integer, got {parameter!r}")
+    return Variational() if parameter is None else Variational(int(parameter))
+
+
+def _bayes(parameter: str | None) -> Bayes:
+    check_choice("parameter of bayes", parameter, (None, "shared"))
+    return Bayes(shared=parameter == "shared")
+
+
+def _beta_kernel(parameter: str | None) -> BetaKernel:
+    number = _number(parameter or "")
+    return BetaKernel(number if number is not None else parameter or "likelihood")
+
+
 ENTRIES = (
     Entry("uniform", "l", _binned("uniform", "one"), "bins", "bins of equal width (legacy ECE)"),
     Entry("adaptive", "a", _binned("adaptive", "one"), "bins", "bins of equal mass"),
     Entry("uniform-convex", "c", _binned("uniform", "convex"), "bins", "equal width, linear binning"),
     Entry("adaptive-convex", "ac", _binned("adaptive", "convex"), "bins", "equal mass, linear binning"),
     Entry("density", "d", _density, "bandwidth", "kernel density estimate"),
+    Entry("bayes", "b", _bayes, "shared", "posterior mean of the error; what auto means"),
+    Entry("debiased", "db", _debiased, "bins", "equal mass, less what chance adds", norms=("l1", "l2")),
+    Entry("sweep", "sw", _sweep, "debiased", "equal mass, as many bins as stay in order"),
+    Entry("isotonic", "iso", _plain(Isotonic), "none", "isotonic curve (CORP)"),
+    Entry("beta", "bc", _plain(Beta), "none", "beta calibration curve"),
+    Entry("beta-kernel", "bk", _beta_kernel, "bandwidth", "leave-one-out beta kernels", norms=("l1", "l2")),
+    Entry("variational", "v", _variational, "folds", "cross-fitted lower bound", norms=("l1",)),
+    Entry("smooth", "sm", _plain(Smooth), "none", "SmoothECE: own measure, not the ECE", norms=("l1",)),
+    Entry(
+        "ks",
+        "ks",
+        _plain(lambda: Cumulative("ks")),
+        "none",
+        "cumulative, largest; own measure",
+        norms=("l1",),
+    ),
+    Entry(
+        "kuiper",
+        "ku",
+        _plain(lambda: Cumulative("kuiper")),
+        "none",
+        "cumulative, range; own measure",
+        norms=("l1",),
+    ),
 )
 _BY_NAME = {name: entry for entry in ENTRIES for name in (entry.name, entry.short)}
 
@@ -88,7 +170,7 @@ FIFTEEN = (
 def estimators() -> tuple[Entry, ...]:
     """The registry of estimators.
 
-    >>> [entry.name for entry in estimators()]
+    >>> [entry.name for entry in estimators()][:5]
     ['uniform', 'adaptive', 'uniform-convex', 'adaptive-convex', 'density']
     """
     return ENTRIES
@@ -110,17 +192,14 @@ def parse(text: str) -> Estimator:
     return _BY_NAME[name].make(parameter if colon else None)
 
 
-def resolve(estimator: Any, notion: str, n: float) -> Estimator:
+def resolve(estimator: Any, notion: str) -> Estimator:
     """The estimator that is meant: a name, a value with `fit`, a plain function, or "auto".
 
-    "auto" follows the paper's advice: the density estimator with Silverman's bandwidth, and for
-    the class-wise notion adaptive-convex bins, their number the root of n below 100 rows and 10
-    from there.
+    "auto" is `bayes`; for the class-wise notion `bayes:shared`, whose classes are those of one
+    model and calibrated, or not, together.
     """
     if isinstance(estimator, str) and estimator == "auto":
-        if notion != "classwise":
-            return Density()
-        return Binned("adaptive", "sqrt" if n < 100 else 10, "convex")
+        return Bayes(shared=notion == "classwise")
     if isinstance(estimator, str):
         return parse(estimator)
     if isinstance(estimator, Estimator) and not isinstance(estimator, type):

@@ -10,7 +10,7 @@ import numpy as np
 
 from calibrant._check import check_choice, is_number
 from calibrant.density import NARROWEST, RULES, STEP, WIDEST, Grid, steps
-from calibrant.estimators.base import Norm, check_norm
+from calibrant.estimators.base import Norm, SeveralFits, check_norm
 from calibrant.evidence import Array, Evidence
 from calibrant.kernels import KERNELS, overlap
 
@@ -89,21 +89,6 @@ class DensityFit:
         else:
             value = np.nanmax(np.abs(self.curve() - self.score), axis=-1)
         return np.where(self.bandwidth > 0, value, np.abs(self.grid.residual))
-
-
-@dataclass(frozen=True, eq=False)
-class SeveralFits:
-    """A batch whose entries need grids of different steps: one fit for each step."""
-
-    batch: tuple[int, ...]
-    parts: list[tuple[Array, DensityFit]]
-
-    def error(self, norm: Norm = "l1") -> Array:
-        """Error of every entry, each from its own fit."""
-        value = np.empty(self.batch)
-        for mask, fit in self.parts:
-            value[mask] = fit.error(norm)
-        return value
 
 
 @dataclass(frozen=True)

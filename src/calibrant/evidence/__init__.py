@@ -13,9 +13,21 @@ import numpy as np
 
 from calibrant.evidence.cells import COARSE, FINE, Cells, Layout
 from calibrant.evidence.moments import Array, Bins, Moments
+from calibrant.evidence.profile import Profile
 from calibrant.evidence.sample import Sample
 
-__all__ = ["COARSE", "FINE", "Array", "Bins", "Cells", "Evidence", "Layout", "Moments", "Sample"]
+__all__ = [
+    "COARSE",
+    "FINE",
+    "Array",
+    "Bins",
+    "Cells",
+    "Evidence",
+    "Layout",
+    "Moments",
+    "Profile",
+    "Sample",
+]
 
 
 class Evidence(Protocol):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -144,7 +145,7 @@ def _spaced(sizes: Array) -> list[float]:
     """As many of the sizes as have room for their numbers, the last one always."""
     kept: list[float] = []
     for n in sorted(set(sizes.tolist()), reverse=True):
-        room = 0.0135 * len(f"{n:g}") * np.log(sizes.max() / sizes.min())
+        room = 0.017 * len(f"{n:g}") * np.log(sizes.max() / sizes.min())
         if not kept or np.log(kept[-1] / n) > room:
             kept.append(n)
     return kept[::-1]
@@ -231,8 +232,9 @@ def figure1(seed: int = 0) -> Figure:
     forest = models.fit(models.forest, *where.sample(300, rng), seed=seed)
     features, labels = where.sample(1000, rng)
     score = models.scores(forest, features, 2)[:, 1]
-    plain = calibrant.reliability_curve(labels, score, kernel="cosine", bandwidth=0.03, n_boot=0)
-    band = calibrant.reliability_curve(labels, score, kernel="gaussian", bandwidth=0.03, n_boot=500, rng=seed)
+    curve = partial(calibrant.reliability_curve, labels, score, bandwidth=0.03)
+    plain = curve(kernel="cosine", n_boot=0, band=None)
+    band = curve(kernel="gaussian", n_boot=500, band="bootstrap", rng=seed)
     panels = {
         "Reliability diagram, 15 bins": calibrant.reliability_diagram(labels, score, binning="uniform:15"),
         "Reliability curve, bandwidth 0.03": plain,
@@ -241,7 +243,7 @@ def figure1(seed: int = 0) -> Figure:
     figure = Figure(figsize=(10.5, 4.4), layout="constrained")
     for ax, (title, result) in zip(figure.subplots(1, 3), panels.items(), strict=True):
         result.plot(ax)
-        ax.set_title(title)
+        ax.set_title(title, size="medium")
     return figure
 
 

@@ -140,13 +140,13 @@ def named(path: str) -> Any:
     return found
 
 
-def estimator(name: str, notion: str = "confidence", n: int = 1000) -> Estimator:
+def estimator(name: str, notion: str = "confidence") -> Estimator:
     """An estimator by registry name, or as "package.module.MyEstimator": a value, class or function.
 
-    Notion and size matter to "auto" alone.
+    The notion matters to "auto" alone.
     """
     if "." not in name.partition(":")[0]:
-        found = resolve(name, notion, n)
+        found = resolve(name, notion)
         return replace(found, step=STEP) if isinstance(found, Density) else found
     found = made(name)
     if not (hasattr(found, "fit") or callable(found)):
@@ -261,7 +261,7 @@ def estimates(
     for part in _blocks(score.shape):
         sample = Sample(score[part], outcome[part], None, support)
         for k, name in enumerate(names):
-            value = _errors(estimator(name, notion, n), sample, reasons, name)
+            value = _errors(estimator(name, notion), sample, reasons, name)
             found[k, part] = value if notion == "confidence" else value.mean(axis=-1)
     for k, name in enumerate(names):
         if not np.isfinite(found[k]).all():

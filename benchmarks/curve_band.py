@@ -1,0 +1,220 @@
+"""How often the 95 % band of a reliability curve holds the true frequency.
+
+    python benchmarks/curve_band.py [--quick] [--write docs/guide.md]
+
+Scores are drawn from distributions whose true frequency eta(s) is known; the band is read off by
+`curve.at` at the 5, 25, 50, 75 and 95 % quantiles of the scores. A cell of the study is a family, a
+sample size and a quantile. Prints, for each band, coverage and mean width of every cell, then the mean
+and the worst over cells; `--write` puts the summary between the two markers of a page instead. Everything
+is seeded. A full run takes about fifteen minutes on one core; `--quick` repeats a tenth as often.
+"""
+
+import argparse
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from scipy.special import expit, logit
+from scipy.stats import beta, norm
+
+import calibrant
+from calibrant.evidence import Array
+
+SIZES = (100, 500, 2000, 10000)
+QUANTILES = np.array([0.05, 0.25, 0.5, 0.75, 0.95])
+# The bootstrap takes a hundred times as long, and falls short by more than few repetitions can miss.
+REPEATS = {"corrected": 400, "bootstrap": 60}
+RESAMPLES = 100
+BANDS = tuple(REPEATS)
+BEGIN, END = "<!-- curve_band:begin -->", "<!-- curve_band:end -->"
+
+
+@dataclass(frozen=True)
+class Family:
+    """Quantile function of the scores and true frequency at a score."""
+
+    name: str
+    about: str
+    quantile: Callable[[Array], Array]
+    frequency: Callable[[Array], Array]
+    smooth: bool = True
+
+    def draw(self, n: int, rng: np.random.Generator) -> tuple[Array, Array]:
+        score = self.quantile(rng.random(n))
+        return score, rng.random(n) < self.frequency(score)
+
+
+def on_beta(a: float, b: float) -> Callable[[Array], Array]:
+    # Drawn by inversion, from a table fine enough at both ends.
+    tail = np.geomspace(1e-12, 0.01, 400)
+    share = np.concatenate([[0.0], tail, np.linspace(0.01, 0.99, 4000)[1:-1], 1 - tail[::-1], [1.0]])
+    place = beta.ppf(share, a, b)
+    return lambda u: np.interp(u, share, place)
+
+
+def logits(score: Array) -> Array:
+    return logit(np.clip(score, 1e-300, 1 - 2.0**-53))
+
+
+def glm(slope: float, shift: float) -> Callable[[Array], Array]:
+    return lambda p: expit(shift + slope * logits(p))
+
+
+def wavy(p: Array) -> Array:
+    return np.clip(p + (2 * np.sin(10 * np.pi * p) + np.sin(40 * np.pi * p / 3)) / (10 * np.pi), 0, 1)
+
+
+def betamap(m: float, a: float, b: float) -> Callable[[Array], Array]:
+    return lambda c: expit(b * np.log(1 - m) - a * np.log(m) + a * np.log(c) - b * np.log1p(-c))
+
+
+def stairs(c: Array) -> Array:
+    width = height = 2 / 3
+
+    def flight(x: Array) -> Array:
+        once = 2 * np.pi * x / width
+        once = once - np.sin(once)
+        return (once - np.sin(once)) * height / (2 * np.pi)
+
+    return flight(c + width / 2) - flight(np.array(width / 2))
+
+
+def shape(name: str, about: str, bent: Callable[[Array], Array], share: float = 0.5) -> Family:
+    """Kaengsepp's recipe: a frequency c drawn evenly, the score pulled from c towards g(c)."""
+    c = np.concatenate([np.geomspace(1e-9, 1e-3, 200), np.linspace(1e-3, 1 - 1e-3, 8000)[1:-1]])
+    c = np.concatenate([[0.0], c, 1 - np.geomspace(1e-9, 1e-3, 200)[::-1], [1.0]])
+    with np.errstate(divide="ignore"):
+        score = (1 - share) * c + share * bent(c)
+    return Family(name, about, lambda u: np.interp(u, c, score), lambda s: np.interp(s, score, c))
+
+
+EVEN, WALLS = on_beta(1, 1), on_beta(0.5, 0.5)
+FAMILIES = [
+    Family("power", "Beta(1.1, .1), s^2", on_beta(1.1, 0.1), np.square),
+    Family("glm", "Beta(1.12, .11), sigma(.49 logit s - .88)", on_beta(1.1233, 0.1147), glm(0.49, -0.88)),
+    Family("flat", "Beta(.5, .5), sigma(.4 logit s + .3)", WALLS, glm(0.4, 0.3)),
+    Family("steep", "Beta(.5, .5), sigma(4 logit s + 1)", WALLS, glm(4, 1)),
+    Family("shift", "Beta(.5, .5), clip(s + .02)", WALLS, lambda p: np.clip(p + 0.02, 0, 1)),
+    shape("square", "Kaengsepp's square", np.square),
+    shape("root", "Kaengsepp's square root", np.sqrt),
+    shape("beta1", "Kaengsepp's first beta map", betamap(0.4, 0.4, 0.45)),
+    shape("beta2", "Kaengsepp's second beta map", betamap(0.48, 2, 2.2)),
+    shape("stairs", "Kaengsepp's stairs", stairs),
+    Family("even", "calibrated, uniform", EVEN, lambda p: p),
+    Family("calibrated", "calibrated, Beta(.5, .5)", WALLS, lambda p: p),
+    Family("saturated", "calibrated, Beta(.1, .1)", on_beta(0.1, 0.1), lambda p: p),
+    Family(
+        "network",
+        "sharp logits N(3, 2.5^2), sigma(.6 logit s - .2)",
+        lambda u: expit(3 + 2.5 * norm.ppf(u)),
+        glm(0.6, -0.2),
+    ),
+    Family("wavy", "Beta(.5, .5), the wavy curve", WALLS, wavy, smooth=False),
+]
+
+
+Found = dict[str, tuple[Array, Array]]
+Results = dict[tuple[str, int], Found]
+
+
+def study(family: Family, n: int, share: float = 1.0) -> Found:
+    """Coverage and mean width of each band at each quantile."""
+    at = family.quantile(QUANTILES)
+    truth = family.frequency(at)
+    found = {}
+    for band in BANDS:
+        rng = np.random.default_rng([n, FAMILIES.index(family)])
+        hits, width = [], []
+        for _ in range(max(1, round(share * REPEATS[band]))):
+            score, outcome = family.draw(n, rng)
+            # The corrected band depends on resamples only in that it holds their median.
+            n_boot, seed = RESAMPLES if band == "bootstrap" else 0, int(rng.integers(1 << 31))
+            point = calibrant.reliability_curve(outcome, score, n_boot=n_boot, band=band, rng=seed).at(at)
+            # Where no row lies near there is no band, and nothing is claimed.
+            low, high = np.nan_to_num(point.low, nan=0.0), np.nan_to_num(point.high, nan=1.0)
+            hits.append((low <= truth + 1e-12) & (truth - 1e-12 <= high))
+            width.append(high - low)
+        found[band] = np.mean(hits, axis=0), np.mean(width, axis=0)
+    return found
+
+
+def line(*parts: object) -> str:
+    return "| " + " | ".join(str(part) for part in parts) + " |"
+
+
+def cells(results: Results, band: str) -> list[str]:
+    marks = [f"{100 * q:g} %" for q in QUANTILES]
+    rows = [line("family", "n", *marks), "|" + "---|" * (len(marks) + 2)]
+    for (name, n), found in results.items():
+        both = (f"{c:.3f} ({w:.3f})" for c, w in zip(*found[band], strict=True))
+        rows.append(line(name, n, *both))
+    return rows
+
+
+def summary(results: Results) -> list[str]:
+    """For each family and size: the mean and the worst coverage over the quantiles, and the mean width."""
+    present = [family for family in FAMILIES if (family.name, SIZES[0]) in results]
+    rows = [
+        line("", *(f"{band}, n = {n}" for band in BANDS for n in SIZES)),
+        "|---|" + "---|" * (len(BANDS) * len(SIZES)),
+    ]
+    for family in present:
+        found = [results[family.name, n][band] for band in BANDS for n in SIZES]
+        rows.append(
+            line(
+                f"{family.name}: {family.about}",
+                *(f"{c.mean():.2f}, {c.min():.2f} ({w.mean():.2f})" for c, w in found),
+            )
+        )
+    rows += ["", line("band", "cells", "mean", "worst", "below .92", "mean width"), "|" + "---|" * 6]
+    truth = {family.name: family.frequency(family.quantile(QUANTILES)) for family in present}
+    kinds = {
+        "smooth families": lambda family, eta: family.smooth & (eta >= 0),
+        "those with .02 < eta < .98": lambda family, eta: family.smooth & (abs(eta - 0.5) < 0.48),
+        "wavy": lambda family, eta: (not family.smooth) & (eta >= 0),
+    }
+    for band in BANDS:
+        for what, belongs in kinds.items():
+            found = [
+                np.transpose(results[family.name, n][band])[belongs(family, truth[family.name])]
+                for family in present
+                for n in SIZES
+            ]
+            c, w = np.concatenate(found).T
+            if c.size:
+                few = f"{np.mean(c < 0.92):.1%}"
+                rows.append(line(band, what, f"{c.mean():.3f}", f"{c.min():.3f}", few, f"{w.mean():.3f}"))
+    return rows
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="a tenth of the repetitions")
+    parser.add_argument("--only", default="", help="families whose name holds this")
+    parser.add_argument("--write", type=Path, help="page whose summary to replace")
+    options = parser.parse_args()
+    share = 0.1 if options.quick else 1.0
+    results = {}
+    for family in FAMILIES:
+        if options.only in family.name:
+            for n in SIZES:
+                results[family.name, n] = study(family, n, share)
+                print(f"{family.name}, n = {n}", file=sys.stderr)
+    if options.write:
+        page = options.write.read_text()
+        before, rest = page.split(BEGIN)
+        after = rest.split(END)[1]
+        options.write.write_text("\n".join([before + BEGIN, "", *summary(results), "", END + after]))
+        return
+    for band in BANDS:
+        repeats = round(share * REPEATS[band])
+        print(f"\n{band}: coverage (mean width) at quantiles of the scores, {repeats} repetitions\n")
+        print("\n".join(cells(results, band)))
+    print("\nover the quantiles: mean and worst coverage (mean width)\n")
+    print("\n".join(summary(results)))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,122 @@
+"""Size and power of the test of calibration in `calibrant.estimate`, beside two others.
+
+    python benchmarks/power.py            # size: 4000 repetitions; power: 400
+    python benchmarks/power.py --quick    # a twentieth
+
+Size: calibrated models, smooth, saturated and discrete scores. Power: the oscillating bumps of Lee et
+al. (T-Cal; uniform scores, 125 bumps on the middle half, L2 error .054, 10 000 rows), and smooth
+alternatives. Beside it a test by the ECE of 15 equal bins and one by ECCE-R, the range of the cumulated
+residuals over its standard deviation, both with simulated critical values.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import time
+from concurrent.futures import ProcessPoolExecutor
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+import numpy as np
+
+from calibrant.estimators import Binned, Cumulative
+from calibrant.evidence import Profile, Sample
+from calibrant.experiment.distributions import rng_of
+from calibrant.experiment.families import EXACT
+from calibrant.inference import null
+
+SIZES = (100, 500, 2000, 10_000)
+
+
+def bumps(score):
+    """Outcome probabilities of the T-Cal point."""
+    place = 250 * (score - 0.25)
+    inner = np.clip(place - np.floor(place), 1e-9, 1 - 1e-9)
+    gap = 100 * 125**-0.6 * np.exp(-1 / (inner * (1 - inner))) * (-1) ** np.floor(place)
+    return score + np.where((score >= 0.25) & (score <= 0.75), gap, 0.0)
+
+
+def scores_of(kind, rng, n):
+    if kind == "uniform":
+        return rng.random(n)
+    if kind == "saturated":
+        return rng.beta(1.1, 0.1, n)
+    return rng.integers(0, 11, n) / 10
+
+
+def p_values(score, outcome, rng, size):
+    """Ours, 15 bins, ECCE-R: each by simulation from the scores."""
+    ours = null.single(Profile.of(Sample(score, outcome)), "l1", rng, size).p_value
+    drawn = rng.random((size, score.size)) < score
+    found = [ours]
+    for estimator in (Binned("uniform", 15), Cumulative("kuiper")):
+        seen = estimator.fit(Sample(score, outcome)).error()
+        usual = estimator.fit(Sample(np.broadcast_to(score, drawn.shape), drawn)).error()
+        found.append((1 + np.count_nonzero(usual >= seen - 1e-12)) / (1 + size))
+    return found
+
+
+def size_cell(task):
+    kind, n, repetitions = task
+    rng = rng_of("size", *task)
+    found = []
+    for _ in range(repetitions):
+        score = scores_of(kind, rng, n)
+        sample = Sample(score, rng.random(n) < score)
+        found.append(null.single(Profile.of(sample), "l1", rng, 199).p_value)
+    return np.mean(np.array(found) <= 0.05)
+
+
+def power_cell(task):
+    name, factor, n, repetitions = task
+    rng = rng_of("power", *task)
+    found = []
+    for _ in range(repetitions):
+        if name == "bumps":
+            score = rng.random(n)
+            outcome = rng.random(n) < bumps(score)
+        else:
+            score, outcome = EXACT[name].shrunk(factor).draw(rng, n)
+        found.append(p_values(score, outcome, rng, 199))
+    return np.mean(np.array(found) <= 0.05, axis=0)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--jobs", type=int, default=2)
+    arguments = parser.parse_args()
+    less = 20 if arguments.quick else 1
+    started = time.perf_counter()
+    sizes = [(kind, n, 4000 // less) for kind in ("uniform", "saturated", "discrete") for n in SIZES]
+    smooth = [
+        ("square", 0.3),
+        ("sqrt", 0.3),
+        ("flat", 0.3),
+        ("steep", 0.3),
+        ("logistic", 0.2),
+        ("power", 0.5),
+        ("shift", 1.0),
+    ]
+    powers = [("bumps", 1.0, 10_000, 400 // less)]
+    powers += [(name, factor, n, 400 // less) for name, factor in smooth for n in (200, 1000)]
+    with ProcessPoolExecutor(arguments.jobs) as pool:
+        for task, found in zip(sizes, pool.map(size_cell, sizes), strict=True):
+            error = np.sqrt(found * (1 - found) / task[2])
+            print(f"size   {task[0]:10} n {task[1]:6}  {found:.4f} ({error:.4f})", flush=True)
+        for task, found in zip(powers, pool.map(power_cell, powers), strict=True):
+            error = np.sqrt(np.maximum(found * (1 - found), 0.25 / task[3]) / task[3])
+            ours, bins, range_ = found
+            print(
+                f"power  {task[0]:8} x {task[1]:3} n {task[2]:6}  ours {ours:.3f} ({error[0]:.3f})  "
+                f"15 bins {bins:.3f}  ECCE-R {range_:.3f}{'  BEHIND' if ours < range_ - 0.05 else ''}",
+                flush=True,
+            )
+    print(f"{time.perf_counter() - started:.0f} s")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,93 @@
+"""The command that ranks the estimators of a run."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import click
+
+from calibrant.cli.support import Progress, importable, one_line
+
+
+def _whole(ctx: click.Context, param: click.Parameter, value: str) -> tuple[int, ...]:
+    try:
+        found = tuple(int(part) for part in value.split(","))
+    except ValueError:
+        found = ()
+    if len(found) != 3 or min(found) < 2:
+        raise click.BadParameter(f"{value!r} is not three whole numbers from 2, such as 100,60,20")
+    return found
+
+
+@click.command()
+@click.argument(
+    "folders",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    nargs=-1,
+    required=True,
+    metavar="DIR...",
+)
+@click.option(
+    "-o",
+    "--out",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Write it here; as JSON if the name ends in .json.  [default: print it]",
+)
+@click.option("--json", "as_json", is_flag=True, help="JSON in place of Markdown.")
+@click.option(
+    "--repetitions",
+    callback=_whole,
+    default="100,60,20",
+    show_default=True,
+    metavar="A,B,C",
+    help="Samples of 200, 1000 and 10000 rows on the families with a known bound.",
+)
+@click.option("--no-exact", is_flag=True, help="Leave those families out.")
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of their samples.")
+@click.option("-q", "--quiet", is_flag=True, help="No progress.")
+def leaderboard(
+    folders: tuple[Path, ...],
+    out: Path | None,
+    as_json: bool,
+    repetitions: tuple[int, ...],
+    no_exact: bool,
+    seed: int,
+    quiet: bool,
+) -> None:
+    """Rank every estimator of the run in DIR, and those of the registry against a known bound.
+
+    Several runs over the same models are merged: the second can hold other estimators, with fewer
+    sizes or samples. An estimator of several runs counts in the first.
+
+    \b
+    Examples:
+      calibrant experiment leaderboard run -o leaderboard.md
+      calibrant experiment leaderboard run later -o leaderboard.json
+    """
+    with importable(), one_line():
+        from calibrant.experiment import Store, Summary, page
+        from calibrant.experiment import leaderboard as ranking
+        from calibrant.experiment.store import write_whole
+
+        summaries = [Summary.of(Store(folder)) for folder in folders]
+        board = ranking.board(summaries)
+        if not no_exact:
+            with Progress(quiet, sys.stderr.isatty(), what="cells") as progress:
+                times = dict(zip(ranking.REPETITIONS, repetitions, strict=True))
+                exact = ranking.exact_families(repetitions=times, seed=seed, report=progress)
+                board = replace(board, exact=exact)
+        names = [folder.absolute().name for folder in folders]
+        if as_json or (out is not None and out.suffix == ".json"):
+            text = page.to_json(board, names)
+        else:
+            # No page should hold the paths of the machine it was made on.
+            where = "" if out is None else out.name if out.is_absolute() else str(out)
+            text = page.to_markdown(board, names, where)
+        if out is None:
+            click.echo(text, nl=False)
+        else:
+            write_whole(out, text.encode())
+            click.echo(f"leaderboard: {out.resolve()}")

@@ -1,0 +1,125 @@
+"""The beta calibration curve: three parameters by maximum likelihood."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from calibrant.estimators.base import positions
+from calibrant.estimators.isotonic import CurveFit
+from calibrant.evidence import Array, Evidence
+
+# Logarithms stop here, so a score of 0 or 1 stays finite.
+LEAST = 1e-12
+# Pull towards the identity, in units of the mean log loss: separable outcomes get a finite curve.
+RIDGE = 1e-6
+STEPS = 200
+IDENTITY = np.array([1.0, 1.0, 0.0])
+# The full curve, and the faces of the domain a, b >= 0.
+FACES = ((1, 1, 1), (0, 1, 1), (1, 0, 1), (0, 0, 1))
+
+
+@dataclass(frozen=True, eq=False)
+class BetaFit(CurveFit):
+    """The curve at the scores of the sample, its coefficients a, b, c on the last axis.
+
+    Where one class only is present the likelihood has no maximum: the curve is that class, the
+    coefficients are NaN.
+    """
+
+    coefficients: Array
+
+
+def features(score: Array) -> Array:
+    """ln p, -ln(1 - p) and 1 on a new last axis.
+
+    >>> features(np.array([0.5])).round(4)
+    array([[-0.6931,  0.6931,  1.    ]])
+    """
+    low, high = np.maximum(score, LEAST), np.maximum(1 - score, LEAST)
+    return np.stack([np.log(low), -np.log(high), np.ones(score.shape)], axis=-1)
+
+
+def maximise(x: Array, mass: Array, positive: Array, face: tuple[int, ...]) -> tuple[Array, Array]:
+    """Coefficients on a face for each row of a batch, and the penalised mean log loss there."""
+    from scipy.special import expit
+
+    free = np.array(face, dtype=float)
+    theta = np.broadcast_to(IDENTITY * free, (x.shape[0], 3)).copy()
+
+    def loss(theta: Array) -> Array:
+        z = np.einsum("rmk,rk->rm", x, theta)
+        fit = (mass * np.logaddexp(0.0, z) - positive * z).sum(axis=-1)
+        return fit + RIDGE / 2 * ((theta - IDENTITY) ** 2).sum(axis=-1)
+
+    value = loss(theta)
+    for _ in range(STEPS):
+        q = expit(np.einsum("rmk,rk->rm", x, theta))
+        slope = np.einsum("rmk,rm->rk", x, mass * q - positive) + RIDGE * (theta - IDENTITY)
+        curvature = np.einsum("rmk,rm,rml->rkl", x, mass * q * (1 - q), x, optimize=True)
+        curvature = curvature * free * free[:, None] + np.diag(np.where(free > 0, RIDGE, 1.0))
+        step = np.linalg.solve(curvature, (slope * free)[..., None])[..., 0]
+        # Newton's step may overshoot where the curve is flat; it is halved until the loss falls.
+        size = np.ones(theta.shape[0])
+        for _ in range(40):
+            trial = loss(theta - size[:, None] * step)
+            worse = trial > value + 1e-14
+            if not worse.any():
+                break
+            size[worse] /= 2
+        theta, value = theta - size[:, None] * step, trial
+        if np.all(np.abs(step) <= 1e-11 * (1 + np.abs(theta))):
+            break
+    return theta, value
+
+
+def fit_curve(x: Array, mass: Array, positive: Array) -> Array:
+    """Coefficients with a, b >= 0: the best of the faces where the full curve leaves the domain."""
+    theta, _ = maximise(x, mass, positive, FACES[0])
+    out = np.flatnonzero((theta[:, :2] < 0).any(axis=-1))
+    best = np.full(out.size, np.inf)
+    for face in FACES[1:] if out.size else ():
+        trial, value = maximise(x[out], mass[out], positive[out], face)
+        better = (value < best) & (trial[:, :2] >= 0).all(axis=-1)
+        theta[out[better]], best[better] = trial[better], value[better]
+    return theta
+
+
+@dataclass(frozen=True)
+class Beta:
+    """Distance of the scores from the beta calibration curve (Kull et al. 2017).
+
+    logit g = a ln p - b ln(1 - p) + c with a, b >= 0, fitted to the rows it is judged on. Three
+    parameters vary little, and miss what such a curve cannot bend to.
+
+    Examples
+    --------
+    >>> from calibrant.evidence import Sample
+    >>> rng = np.random.default_rng(0)
+    >>> score = rng.random(5000)
+    >>> fit = Beta().fit(Sample(score, rng.random(5000) < score))
+    >>> np.abs(fit.coefficients - [1, 1, 0]).max() < 0.2
+    np.True_
+    """
+
+    def __str__(self) -> str:
+        return "beta"
+
+    def fit(self, evidence: Evidence) -> BetaFit:
+        """Newton's method for the whole batch."""
+        from scipy.special import expit
+
+        atoms = evidence.atoms()
+        shape, size = atoms.w.shape, atoms.w.shape[-1]
+        score = np.broadcast_to(positions(atoms), shape)
+        total = atoms.w.sum(axis=-1, keepdims=True)
+        mass, positive = ((part / total).reshape(-1, size) for part in (atoms.w, atoms.wy))
+        x = features(score).reshape(-1, size, 3)
+        rate = positive.sum(axis=-1)
+        both = (rate > 1e-12) & (rate < 1 - 1e-12)
+        theta, curve = np.full((rate.size, 3), np.nan), np.repeat(np.rint(rate)[:, None], size, axis=1)
+        if both.any():
+            theta[both] = fit_curve(x[both], mass[both], positive[both])
+            curve[both] = expit(np.einsum("rmk,rk->rm", x[both], theta[both]))
+        return BetaFit(score, curve.reshape(shape), atoms.w, theta.reshape(*shape[:-1], 3))

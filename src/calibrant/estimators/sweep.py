@@ -1,0 +1,181 @@
+"""Equal-mass bins, as many as keep the frequencies in order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from calibrant.estimators.base import Norm, average, check_norm
+from calibrant.estimators.debiased import Debiased, DebiasedFit
+from calibrant.evidence import Array, Bins, Evidence
+
+# Bins looked at together; enough to make a step of the sweep cheap, few enough for the cache.
+TOGETHER = 1 << 15
+# The sweep ends here at the latest, unless the frequencies of all tie groups are in order.
+MOST = 10_000
+# Equal frequencies of two bins may differ by rounding.
+LEVEL = 1e-12
+
+
+@dataclass(frozen=True, eq=False)
+class SweepFit:
+    """The bins at which the sweep ended.
+
+    Attributes
+    ----------
+    n_bins : array
+        Number of bins asked for; ties may leave some of them empty.
+    bins : Bins
+        Sums per bin, filled up with empty ones where another problem of the batch has more.
+    """
+
+    n_bins: Array
+    bins: Bins
+
+    def error(self, norm: Norm = "l1") -> Array:
+        """Mean (l1), root mean square (l2) or largest (max) gap, weighted by the mass of the bins."""
+        check_norm(norm)
+        return average(self.bins.gap, self.bins.w, norm)
+
+
+@dataclass(frozen=True, eq=False)
+class DebiasedSweepFit:
+    """The bins at which the sweep ended, each problem debiased by itself."""
+
+    n_bins: Array
+    parts: list[DebiasedFit]
+
+    @property
+    def signed(self) -> Array:
+        """The debiased mean gap as it comes, which may be negative."""
+        return np.reshape([part.signed for part in self.parts], self.n_bins.shape)
+
+    def error(self, norm: Norm = "l1") -> Array:
+        """Debiased mean gap (l1) or root mean square (l2); below zero both read 0."""
+        check_norm(norm, ("l1", "l2"), "sweep:debiased")
+        return np.reshape([part.error(norm) for part in self.parts], self.n_bins.shape)
+
+
+@dataclass(frozen=True)
+class Ladder:
+    """Sums over the tie groups of one problem up to each rank."""
+
+    mass: Array
+    score: Array
+    positive: Array
+    n: float
+    slack: float
+
+    def at(self, b: Array, i: Array) -> Array:
+        """Number of tie groups left of cut i of b: a cut within a run goes to its start.
+
+        The cuts are those of `Adaptive(b, larger_first=True)`.
+        """
+        tiny = 0.0 if self.n == round(self.n) else 1e-12
+        each = np.floor(self.n / b * (1 + tiny))
+        more = np.floor((self.n - each * b) * (1 + tiny) + tiny * self.n)
+        cut = i * each + np.minimum(i, more)
+        return np.searchsorted(self.mass[1:], cut + self.slack * self.n, side="right")
+
+    def sums(self, b: int) -> Array:
+        """Mass, score and outcome of each of b bins."""
+        place = np.append(self.at(np.array(b), np.arange(b)), self.mass.size - 1)
+        place = place[np.concatenate([[True], np.diff(place) > 0])]
+        return np.diff(np.stack([self.mass, self.score, self.positive])[:, place])
+
+    def mixed(self) -> tuple[float, float]:
+        """Share of the mass below the first positive row, and that up to the last negative one."""
+        w, wy = np.diff(self.mass), np.diff(self.positive)
+        first, last = np.flatnonzero(wy > 0), np.flatnonzero(w - wy > LEVEL * w)
+        low = self.mass[first[0]] if first.size else self.mass[-1]
+        high = self.mass[last[-1] + 1] if last.size else 0.0
+        return low / self.mass[-1], high / self.mass[-1]
+
+    def ordered(self, b: Array) -> Array:
+        """Whether the frequencies of b equal-mass bins never fall, for several b at once.
+
+        Below the first positive row all frequencies are 0 and above the last negative one all are
+        1, so only the bins between them are looked at.
+        """
+        low, high = self.mixed()
+        first = np.maximum(np.floor(b * low) - 1, 0).astype(np.intp)
+        last = np.minimum(np.ceil(b * high) + 1, b).astype(np.intp)
+        count = np.maximum(last - first, 0) + 1
+        sweep = np.repeat(np.arange(b.size), count)
+        index = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count) + first[sweep]
+        place = self.at(b[sweep], index)
+        place[index >= b[sweep]] = self.mass.size - 1
+        full = np.flatnonzero((np.diff(place) > 0) & (np.diff(sweep) == 0))
+        left, right, sweep = place[full], place[full + 1], sweep[full]
+        rate = (self.positive[right] - self.positive[left]) / (self.mass[right] - self.mass[left])
+        falls = (np.diff(rate) < -LEVEL) & (np.diff(sweep) == 0)
+        ordered = np.ones(b.size, dtype=bool)
+        ordered[sweep[1:][falls]] = False
+        return ordered
+
+    def last(self) -> int:
+        """Largest number of bins before the frequencies fall for the first time."""
+        most = max(1, int(self.n * (1 + 1e-12)))
+        rate = np.diff(self.positive) / np.diff(self.mass)
+        if np.all(np.diff(rate) >= -LEVEL):
+            return most
+        first, most = 2, min(most, MOST)
+        while first <= most:
+            stop = min(most, first + max(1, min(2 * first, TOGETHER // first)))
+            ordered = self.ordered(np.arange(first, stop + 1))
+            if not ordered.all():
+                return int(first + np.argmin(ordered) - 1)
+            first = stop + 1
+        return max(1, most)
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """The number of equal-mass bins rises from 2 until a frequency falls (Roelofs et al. 2022).
+
+    The last number at which the frequencies of the bins never fall is kept. Tied scores share a
+    bin. Where the frequencies fall nowhere every tie group becomes a bin; otherwise the sweep ends
+    at 10,000 bins.
+
+    Parameters
+    ----------
+    debiased : bool
+        Take off what chance adds to the gaps of these bins, as Kaengsepp et al. (2022) do.
+
+    Examples
+    --------
+    >>> from calibrant.evidence import Sample
+    >>> rng = np.random.default_rng(0)
+    >>> score = rng.random(1000)
+    >>> fit = Sweep().fit(Sample(score, rng.random(1000) < score))
+    >>> int(fit.n_bins)
+    8
+    """
+
+    debiased: bool = False
+
+    def __str__(self) -> str:
+        return "sweep:debiased" if self.debiased else "sweep"
+
+    def fit(self, evidence: Evidence) -> SweepFit | DebiasedSweepFit:
+        """Sweep every problem by itself."""
+        atoms = evidence.atoms()
+        totals = atoms.bins
+        # Counts are exact, importance weights are not.
+        slack = 0.0 if np.all(evidence.n == totals.w.sum(axis=-1)) else 1e-9
+        n_bins, found = np.empty(evidence.batch, dtype=np.intp), {}
+        for entry in np.ndindex(evidence.batch):
+            held = totals.w[entry] > 0
+            n = float(evidence.n[entry])
+            parts = np.stack([part[entry][held] for part in (totals.w, totals.ws, totals.wy)])
+            climbed = np.pad(np.cumsum(parts * (n / parts[0].sum()), axis=-1), [(0, 0), (1, 0)])
+            ladder = Ladder(climbed[0], climbed[1], climbed[2], n, slack)
+            n_bins[entry] = ladder.last()
+            found[entry] = ladder.sums(int(n_bins[entry]))
+        if self.debiased:
+            return DebiasedSweepFit(n_bins, [Debiased(int(n_bins[e])).fit(evidence[e]) for e in found])
+        sums = np.zeros((3, *evidence.batch, max(part.shape[-1] for part in found.values())))
+        for entry, part in found.items():
+            sums[:, *entry, : part.shape[-1]] = part
+        return SweepFit(n_bins, Bins(*sums))

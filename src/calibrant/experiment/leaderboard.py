@@ -1,0 +1,328 @@
+"""Which estimator comes closest to the truth: on the paper's distributions, and where a bound is known.
+
+The first part reads runs, the second draws its own samples. `calibrant.experiment.page` writes both down.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from calibrant.estimators import ENTRIES, FIFTEEN, Cumulative, Smooth, resolve
+from calibrant.evidence import Array, Sample
+from calibrant.experiment.distributions import rng_of
+from calibrant.experiment.families import EXACT, Family
+from calibrant.experiment.procedure import TOGETHER, Settings, estimator
+from calibrant.experiment.runner import Report
+from calibrant.experiment.studies import resampled
+from calibrant.experiment.summary import Summary
+
+STATISTICS = ("p95", "mean", "bias", "sd")
+RESAMPLES, LEVEL = 1000, 0.95
+#: Samples of each size on the families with a bound.
+REPETITIONS = {200: 100, 1000: 60, 10_000: 20}
+# Where the registry's own default is not what people use.
+USUAL = {name: f"{name}:15" for name in ("uniform", "adaptive", "uniform-convex", "adaptive-convex")}
+USUAL |= {"bayes": "auto", "debiased": "debiased:15"}
+
+
+@dataclass(frozen=True, eq=False)
+class Row:
+    """One estimator under one notion. Arrays go by size and are NaN where its run has no such size.
+
+    Attributes
+    ----------
+    estimator : str
+    own : bool
+        Whether it measures something of its own, which the error it is held against is not.
+    run, repetitions, failed : int
+        Which run it is from, samples of each size, and how many of them had no estimate.
+    median : dict
+        By statistic: p95 and mean of the absolute error, bias and sd of the estimate.
+    ratio : array
+        p95 over that of the best of the fifteen at the same size.
+    overall, low, high : float
+        Geometric mean of the ratios over the sizes that rank, and its interval.
+    """
+
+    estimator: str
+    own: bool
+    run: int
+    repetitions: int
+    failed: int
+    median: dict[str, Array]
+    ratio: Array
+    overall: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, eq=False)
+class Exact:
+    """Mean absolute errors over the bound: arrays of shape (estimator, family, size).
+
+    Attributes
+    ----------
+    estimators, families : tuples of str
+    repetitions : dict
+        Samples by size.
+    ratio, error : arrays
+        The ratio and its standard error.
+    seed : int
+    """
+
+    estimators: tuple[str, ...]
+    families: tuple[str, ...]
+    repetitions: dict[int, int]
+    ratio: Array
+    error: Array
+    seed: int
+
+    @property
+    def own(self) -> tuple[bool, ...]:
+        """Which of the estimators measure something of their own."""
+        return tuple(own_measure(name) for name in self.estimators)
+
+    @property
+    def mean(self) -> Array:
+        """Mean over families and sizes, by estimator."""
+        return np.asarray(self.ratio.mean(axis=(1, 2)))
+
+    def worst(self, k: int) -> tuple[float, str, int]:
+        """Largest ratio of an estimator, with its family and size."""
+        i, j = np.unravel_index(np.argmax(self.ratio[k]), self.ratio[k].shape)
+        return float(self.ratio[k, i, j]), self.families[i], tuple(self.repetitions)[j]
+
+
+@dataclass(frozen=True, eq=False)
+class Board:
+    """The ranking.
+
+    Attributes
+    ----------
+    settings : list of Settings
+        One for each run.
+    sizes, ranked : tuples of int
+        Sizes of any run, and those of all runs, which rank.
+    models, distributions : int
+        How many all runs have in common.
+    best : dict
+        By notion the best of the fifteen at each size.
+    rows : dict
+        By notion the estimators, best first.
+    exact : Exact or None
+        The second part, where it was asked for: see `exact_families`.
+    """
+
+    settings: list[Settings]
+    sizes: tuple[int, ...]
+    ranked: tuple[int, ...]
+    models: int
+    distributions: int
+    best: dict[str, tuple[str, ...]]
+    rows: dict[str, list[Row]]
+    exact: Exact | None = None
+
+
+def board(summaries: Sequence[Summary]) -> Board:
+    """Rank the estimators of runs over the same models.
+
+    An estimator of several runs counts in the first. Errors are held against the best of the fifteen in
+    the same run, since a percentile of few samples reads low; if a run lacks some of the fifteen, against
+    the best in the first run that has them all.
+
+    Parameters
+    ----------
+    summaries : sequence of Summary
+
+    Returns
+    -------
+    Board
+    """
+    settings = [summary.settings for summary in summaries]
+    models, notions, ranked = _common(summaries)
+    sizes = tuple(sorted({n for one in settings for n in one.sizes}))
+    names = [model[0] for model in models]
+    whole = [k for k, one in enumerate(settings) if {*FIFTEEN} <= {*one.estimators}]
+    best: dict[str, tuple[str, ...]] = {}
+    rows: dict[str, list[Row]] = {}
+    for notion in notions:
+        tables = [_table(summary, models, notion, sizes) for summary in summaries]
+        medians = [_resampled_medians(table["p95"], names) for table in tables]
+        fifteen = {k: medians[k][:, [settings[k].estimators.index(name) for name in FIFTEEN]] for k in whole}
+        best[notion] = tuple(_name_of_least(column) for column in fifteen[whole[0]][0].T)
+        found: dict[str, Row] = {}
+        for k, one in enumerate(settings):
+            least = fifteen[k if k in whole else whole[0]].min(axis=1)
+            for i, name in enumerate(one.estimators):
+                ratio = medians[k][:, i] / least
+                found.setdefault(name, _row(name, k, one, tables[k], i, ratio, np.isin(sizes, ranked)))
+        rows[notion] = sorted(found.values(), key=lambda row: np.nan_to_num(row.overall, nan=np.inf))
+    return Board(settings, sizes, ranked, len(models), len(set(names)), best, rows)
+
+
+def _common(summaries: Sequence[Summary]) -> tuple[list[tuple[str, int, str]], list[str], tuple[int, ...]]:
+    """Models, notions and sizes that all runs have."""
+    first, *others = summaries
+    for one in summaries:
+        if "corrected" not in one.values:
+            raise ValueError("a leaderboard needs the corrected reading, and a run lacks it")
+        if one.settings.n_train != first.settings.n_train:
+            raise ValueError("the runs trained their models on different numbers of rows")
+    if not any({*FIFTEEN} <= {*one.settings.estimators} for one in summaries):
+        raise ValueError(
+            "no run has all of the paper's fifteen estimators, which the others are held against"
+        )
+    models = [model for model in first.models if all(model in one.models for one in others)]
+    kept = [one.settings for one in summaries]
+    notions = [notion for notion in kept[0].notions if all(notion in one.notions for one in kept)]
+    sizes = tuple(n for n in kept[0].sizes if all(n in one.sizes for one in kept))
+    for what, found in (("model", models), ("notion", notions), ("size", sizes)):
+        if not found:
+            raise ValueError(f"the runs have no {what} in common")
+    return models, notions, sizes
+
+
+def _table(
+    summary: Summary, models: list[tuple[str, int, str]], notion: str, sizes: tuple[int, ...]
+) -> dict[str, Array]:
+    """By statistic the numbers of the models: (model, estimator, size), NaN at sizes the run lacks."""
+    settings = summary.settings
+    place = {model: k for k, model in enumerate(summary.models)}
+    kept, where = [place[model] for model in models], np.searchsorted(sizes, settings.sizes)
+    found = {}
+    for name in (*STATISTICS, "failed"):
+        part = summary.values["corrected"][name][kept, settings.notions.index(notion)]
+        found[name] = np.full((*part.shape[:2], len(sizes)), np.nan)
+        found[name][..., where] = part
+    return found
+
+
+def _medians(table: Array) -> Array:
+    """Medians over the models; NaN where there is nothing."""
+    if not np.isnan(table).any():
+        return np.asarray(np.median(table, axis=0))
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="All-NaN slice")
+        return np.asarray(np.nanmedian(table, axis=0))
+
+
+def _resampled_medians(table: Array, names: Sequence[str]) -> Array:
+    """Medians of the run, then of its resampled distributions: (1 + resamples, estimator, size)."""
+    found = np.full((1 + RESAMPLES, *table.shape[1:]), np.nan)
+    # Sizes that a run lacks are left out: medians with holes are slow.
+    there = np.isfinite(table).any(axis=(0, 1))
+    table = table[..., there]
+    found[0][:, there] = _medians(table)
+    for k, rows in enumerate(resampled(names, RESAMPLES)):
+        found[k + 1][:, there] = _medians(table[rows])
+    return found
+
+
+def _name_of_least(column: Array) -> str:
+    """The best of the fifteen, or nothing at a size that was not measured."""
+    return FIFTEEN[int(np.argmin(column))] if np.isfinite(column).all() else ""
+
+
+def _row(
+    name: str, run: int, settings: Settings, table: dict[str, Array], i: int, ratio: Array, ranked: Array
+) -> Row:
+    overall = np.exp(np.log(ratio[:, ranked]).mean(axis=1))
+    low, high = np.quantile(overall[1:], ((1 - LEVEL) / 2, (1 + LEVEL) / 2))
+    return Row(
+        estimator=name,
+        own=own_measure(name),
+        run=run,
+        repetitions=settings.repetitions,
+        failed=int(np.nansum(table["failed"][:, i])),
+        median={statistic: _medians(table[statistic][:, i]) for statistic in STATISTICS},
+        ratio=ratio[0],
+        overall=float(overall[0]),
+        low=float(low),
+        high=float(high),
+    )
+
+
+def own_measure(name: str) -> bool:
+    """Whether an estimator has a measure of its own, which is not the ECE for any number of rows.
+
+    >>> [own_measure(name) for name in ("ks", "smooth", "isotonic")]
+    [True, True, False]
+    """
+    return isinstance(estimator(name), Smooth | Cumulative)
+
+
+def usual() -> tuple[str, ...]:
+    """Every estimator of the registry once, as it is usually meant.
+
+    >>> usual()[:6]
+    ('uniform:15', 'adaptive:15', 'uniform-convex:15', 'adaptive-convex:15', 'density', 'auto')
+    """
+    return tuple(USUAL.get(entry.name, entry.name) for entry in ENTRIES)
+
+
+def exact_families(
+    names: Sequence[str] | None = None,
+    repetitions: Mapping[int, int] = REPETITIONS,
+    *,
+    families: Sequence[Family] = tuple(EXACT.values()),
+    seed: int = 0,
+    report: Report | None = None,
+) -> Exact:
+    """Mean absolute errors over the least that a regular estimator can have, `Family.bound`.
+
+    All estimators see the same samples, and a cell's samples depend on nothing but seed, family and size.
+
+    Parameters
+    ----------
+    names : sequence of str, optional
+        Estimators of the registry; `usual` if none are given.
+    repetitions : mapping
+        Samples, at least two, by size.
+    families : sequence of Family
+    seed : int
+    report : callable, optional
+        Called as report(done, total, "") after every cell.
+
+    Returns
+    -------
+    Exact
+
+    Examples
+    --------
+    >>> found = exact_families(["auto"], {200: 20}, families=[EXACT["flat"]])
+    >>> found.ratio.shape, bool(found.ratio[0, 0, 0] < 2)
+    ((1, 1, 1), True)
+    """
+    for n, times in repetitions.items():
+        if n < 1 or times < 2:
+            raise ValueError(f"repetitions must be two or more of a positive size, got {times} of {n}")
+    names = usual() if names is None else tuple(names)
+    total = len(families) * len(repetitions)
+    ratio = np.empty((len(names), len(families), len(repetitions)))
+    error = np.empty_like(ratio)
+    for i, family in enumerate(families):
+        bound = family.bound(1)
+        for j, (n, times) in enumerate(repetitions.items()):
+            if report is not None:
+                report(i * len(repetitions) + j, total, "")
+            drawn = family.draw(rng_of("leaderboard", seed, family.name, family.factor, n), times, n)
+            off = np.abs(_estimates(names, *drawn) - family.truth) / (bound / n**0.5)
+            ratio[:, i, j], error[:, i, j] = off.mean(axis=1), off.std(axis=1, ddof=1) / times**0.5
+    if report is not None:
+        report(total, total, "")
+    return Exact(names, tuple(family.name for family in families), dict(repetitions), ratio, error, seed)
+
+
+def _estimates(names: Sequence[str], score: Array, outcome: Array) -> Array:
+    """Estimates (estimator, sample), some samples at a time."""
+    found = np.empty((len(names), len(score)))
+    step = max(1, TOGETHER // score.shape[1])
+    for a in range(0, len(score), step):
+        part = Sample(score[a : a + step], outcome[a : a + step])
+        for k, name in enumerate(names):
+            found[k, a : a + step] = resolve(name, "class").fit(part).error()
+    return found

@@ -1,0 +1,253 @@
+"""A leaderboard as a page: Markdown for people, JSON for programs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from calibrant.experiment.leaderboard import LEVEL, RESAMPLES, Board, Exact, Row
+from calibrant.experiment.procedure import PRESETS, Settings
+
+TITLES = {"confidence": "Confidence", "classwise": "Class-wise"}
+STATISTICS = {
+    "p95": "95th percentile of the absolute error",
+    "mean": "Mean absolute error",
+    "bias": "Bias",
+    "sd": "Spread: standard deviation of the estimate",
+}
+MARK = "\u2020"
+# Options of `calibrant experiment run`; what has none can only be set from Python.
+OPTIONS = {
+    "estimators": "--estimators",
+    "families": "--families",
+    "sizes": "--sizes",
+    "repetitions": "--repetitions",
+    "n_holdout": "--holdout",
+}
+MEANS = {-1.0: "code", 0.0: "text"}
+
+
+def to_json(board: Board, names: Sequence[str]) -> str:
+    """Everything on the page, None in place of what was not measured."""
+    found: dict[str, Any] = {
+        "runs": [
+            {"name": name, "settings": settings.to_dict()}
+            for name, settings in zip(names, board.settings, strict=True)
+        ],
+        "sizes": board.sizes,
+        "ranked_sizes": board.ranked,
+        "models": board.models,
+        "distributions": board.distributions,
+        "interval": {"level": LEVEL, "resamples": RESAMPLES},
+        "best_of_fifteen": board.best,
+        "rows": [
+            {"notion": notion, **vars(row), "run": names[row.run]}
+            for notion, rows in board.rows.items()
+            for row in rows
+        ],
+        "exact": None if board.exact is None else vars(board.exact),
+    }
+    return json.dumps(_plain(found), indent=1, allow_nan=False) + "\n"
+
+
+def to_markdown(board: Board, names: Sequence[str], out: str = "") -> str:
+    """The page.
+
+    Parameters
+    ----------
+    board : Board
+    names : sequence of str
+        A name for each run.
+    out : str
+        Where the page goes, for the command that makes it again.
+    """
+    return "\n".join([*_head(board, names, out), *_paper(board, names), *_families(board.exact)]) + "\n"
+
+
+def command(settings: Settings, out: str) -> str:
+    """The command that computes a run.
+
+    >>> from dataclasses import replace
+    >>> command(replace(PRESETS["quick"], sizes=(30, 100), low=0.0), "mine")
+    'calibrant experiment run --preset quick --means text --sizes 30,100 --out mine'
+    """
+    wanted, found = settings.to_dict(), []
+    for preset, known in PRESETS.items():
+        changed = [key for key, value in known.to_dict().items() if wanted[key] != value]
+        words = [_option(key, wanted[key], known) for key in changed]
+        if all(words):
+            found.append(" ".join(["calibrant experiment run --preset", preset, *words, "--out", out]))
+    return min(found, key=len, default=f"# {out}: its settings were made in Python")
+
+
+def _option(key: str, value: Any, known: Settings) -> str:
+    """What changes a preset, or nothing where only Python can."""
+    if key == "notions":
+        return " ".join(f"--notion {notion}" for notion in value)
+    if key == "low":
+        return f"--means {MEANS[value]}" if value in MEANS else ""
+    if key not in OPTIONS:
+        return ""
+    name, start = OPTIONS[key], len(known.estimators)
+    if key == "estimators" and tuple(value[:start]) == known.estimators:
+        name, value = "--extra-estimators", value[start:]
+    return f"{name} {','.join(map(str, value)) if isinstance(value, list) else value}"
+
+
+def _head(board: Board, names: Sequence[str], out: str) -> Iterator[str]:
+    yield "# Leaderboard"
+    yield ""
+    yield "How close each estimator comes to the true calibration error. The page is made by"
+    yield ""
+    yield "```sh"
+    for name, settings in zip(names, board.settings, strict=True):
+        yield command(settings, name)
+    exact = board.exact
+    given = "" if exact is None else f" --repetitions {','.join(map(str, exact.repetitions.values()))}"
+    given += f" --seed {exact.seed}" if exact is not None else " --no-exact"
+    yield f"calibrant experiment leaderboard {' '.join(names)}{given}{f' -o {out}' if out else ''}"
+    yield "```"
+    yield ""
+    if any(row.own for rows in board.rows.values() for row in rows) or exact is not None:
+        yield (
+            f"{MARK} measures something of its own, which is not the expected calibration error and does not "
+            "converge to it. It is listed for completeness; its error is no fault."
+        )
+        yield ""
+
+
+def _paper(board: Board, names: Sequence[str]) -> Iterator[str]:
+    yield "## The paper's distributions"
+    yield ""
+    planned = max(len(one.tasks()) for one in board.settings)
+    part = f" of {planned}" if board.models < planned else ""
+    yield (
+        f"{board.models}{part} models on {board.distributions} distributions. An error is taken against the "
+        "exact truth of the model (reading: corrected). Every figure is a median over the models."
+    )
+    yield ""
+    yield from _table(
+        ("run", "sizes", "samples of each", "holdout rows"),
+        (
+            (name, ", ".join(map(str, one.sizes)), str(one.repetitions), f"{one.n_holdout}")
+            for name, one in zip(names, board.settings, strict=True)
+        ),
+    )
+    yield (
+        "The ratio is the 95th percentile of |estimate - truth| over that of the best of the paper's fifteen "
+        "at the same N. Which of them is best changes with N and is only known afterwards, so this is more "
+        "than any one of the fifteen offers. The overall ratio is the geometric mean over "
+        f"N = {', '.join(map(str, board.ranked))}; its {100 * LEVEL:g} % interval comes from {RESAMPLES} "
+        "resamples of the distributions, each with all its models."
+    )
+    if len(board.settings) > 1:
+        yield ""
+        yield (
+            "A percentile of few samples reads low. So a row is held against the fifteen of its own run, "
+            "where that has them, and only ratios compare rows with different numbers of samples."
+        )
+    yield ""
+    for notion, rows in board.rows.items():
+        yield f"### {TITLES[notion]}"
+        yield ""
+        best = [f"{name} at {n}" for name, n in zip(board.best[notion], board.sizes, strict=True) if name]
+        yield f"Best of the fifteen: {', '.join(best)}."
+        yield ""
+        yield from _table(
+            ("", "estimator", "samples", "overall ratio", "interval", *(f"N={n}" for n in board.sizes)),
+            (
+                (
+                    str(k + 1),
+                    _name(row),
+                    str(row.repetitions),
+                    _number(row.overall, 2),
+                    f"{_number(row.low, 2)} to {_number(row.high, 2)}",
+                    *(_number(value, 2) for value in row.ratio),
+                )
+                for k, row in enumerate(rows)
+            ),
+        )
+        for statistic, title in STATISTICS.items():
+            yield f"#### {title}, in thousandths ({TITLES[notion].lower()})"
+            yield ""
+            yield from _table(
+                ("estimator", "samples", *(f"N={n}" for n in board.sizes)),
+                (
+                    (
+                        _name(row),
+                        str(row.repetitions),
+                        *(_number(1000 * value, 1) for value in row.median[statistic]),
+                    )
+                    for row in rows
+                ),
+            )
+
+
+def _families(exact: Exact | None) -> Iterator[str]:
+    if exact is None:
+        return
+    order, sizes = np.argsort(exact.mean, kind="stable"), tuple(exact.repetitions)
+    marked = [f"`{name}`{f' {MARK}' if exact.own[k] else ''}" for k, name in enumerate(exact.estimators)]
+    yield "## Families with a known bound"
+    yield ""
+    yield (
+        "Binary models whose true error is known exactly. A figure is the mean absolute error over the "
+        "efficiency bound .798 sqrt((Brier - ECE^2) / n), the least that a regular estimator can have for "
+        "large n. Less than 1 is possible at small n, where an estimator may lean towards what is likely. "
+        "Rows are sorted by the mean over families and sizes."
+    )
+    yield ""
+    yield from _table(
+        ("", "estimator", "mean", "worst", "worst at", *(f"n={n}" for n in sizes)),
+        (
+            (
+                str(place + 1),
+                marked[k],
+                _number(exact.mean[k], 2),
+                _number(exact.worst(k)[0], 2),
+                "{}, n={}".format(*exact.worst(k)[1:]),
+                *(_number(value, 2) for value in exact.ratio[k].mean(axis=0)),
+            )
+            for place, k in enumerate(order)
+        ),
+    )
+    for j, (n, times) in enumerate(exact.repetitions.items()):
+        relative = float(np.median(exact.error[..., j] / exact.ratio[..., j]))
+        yield f"### n = {n}"
+        yield ""
+        yield f"{times} samples of each family; standard errors are about {100 * relative:.0f} % of a figure."
+        yield ""
+        yield from _table(
+            ("estimator", *exact.families),
+            ((marked[k], *(_number(value, 2) for value in exact.ratio[k, :, j])) for k in order),
+        )
+
+
+def _name(row: Row) -> str:
+    failed = f" ({row.failed} samples failed)" if row.failed else ""
+    return f"`{row.estimator}`{f' {MARK}' if row.own else ''}{failed}"
+
+
+def _number(value: float, digits: int) -> str:
+    return f"{value:.{digits}f}" if np.isfinite(value) else ""
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
+    yield f"| {' | '.join(head)} |"
+    yield "|---" * len(head) + "|"
+    for row in rows:
+        yield f"| {' | '.join(row)} |"
+    yield ""
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {str(key): _plain(part) for key, part in value.items()}
+    if isinstance(value, np.ndarray | tuple | list):
+        return [_plain(part) for part in value]
+    if isinstance(value, np.generic):
+        value = value.item()
+    return None if isinstance(value, float) and not np.isfinite(value) else value

@@ -1,0 +1,6 @@
+"""How sure one can be: intervals, what a calibrated model would show, tests, comparisons."""
+
+from calibrant.inference.estimate import Rows, infer
+from calibrant.inference.result import Estimate, Null
+
+__all__ = ["Estimate", "Null", "Rows", "infer"]

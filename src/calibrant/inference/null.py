@@ -1,0 +1,219 @@
+"""What a calibrated model would show: the evidence and the error of data simulated from the scores.
+
+Under the hypothesis the variance of every outcome is known, so the clock is fixed, the coefficients
+are linear in the outcomes, and a thousand simulated data sets cost one matrix product.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from calibrant.estimators.base import Norm
+from calibrant.evidence import Array, Profile
+from calibrant.posterior import CELLS, LEAST, Posterior, chance, halfway, n_cells, running, units
+
+# Steps that outcomes are drawn for; more are joined, which changes nothing one could see.
+STEPS = 2048
+# Where a step's residual has at least this variance it is as good as normal.
+NORMAL = 30.0
+# The test for rough gaps: cells along the score hold at least so many rows, and are at most so many;
+# and the share of the level that the test for smooth gaps has.
+ROWS, FINEST, SMOOTH = 8, 1024, 0.7
+# Numbers in the largest table of simulated outcomes.
+TABLE = 1 << 22
+
+
+def error(posterior: Posterior, norm: Norm, classes: int | None = None) -> Array:
+    """Error of each problem of a posterior; with `classes`, the combined one of each model."""
+    found = chance(posterior.evidence(classes))
+    if norm == "l1":
+        over, under = posterior.sides
+        value = over + under
+    else:
+        square = posterior.gap**2 + posterior.sd**2
+        value = np.divide(square, posterior.mass, out=np.zeros(square.shape), where=posterior.mass > 0)
+        value = value.sum(axis=-1)
+    if classes is not None:
+        value = value.reshape(-1, classes).mean(axis=-1)
+    return np.minimum(value * found if norm == "l1" else np.sqrt(value * found), 1.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Simulated:
+    """Evidence against calibration, and error, of simulated calibrated data; and the observed evidence."""
+
+    evidence: Array
+    error: Array
+    observed: float
+
+    @property
+    def p_value(self) -> float:
+        """Share of simulated data with at least the observed evidence, the data themselves included."""
+        more = np.count_nonzero(self.evidence >= self.observed - 1e-12 * abs(self.observed))
+        return (1 + int(more)) / (1 + self.evidence.size)
+
+
+def single(profile: Profile, norm: Norm, rng: np.random.Generator, size: int) -> Simulated:
+    """Simulate one problem.
+
+    The evidence joins two statistics by the smaller of their ranks: the Bayes factor, which knows
+    smooth gaps, and the largest part of the variance in any stretch of frequencies along the score,
+    which finds gaps too rough for it.
+    """
+    from scipy.fft import dct
+
+    one = profile.coarser(STEPS)
+    cells = min(int(n_cells(profile.flat.n)[0]), STEPS // 2)
+    observed = Posterior.of(*units(one.flat, halfway(one.flat), cells))
+    overlap, unit = _overlap(one, cells)
+    residual = _drawn(one, rng, size)
+    null = _repeated(observed, dct(residual @ overlap / unit, norm="ortho"))
+    smooth = np.append(null.evidence(), observed.evidence())
+    rough = _rough(one, np.concatenate([residual, one.residual[None]]))
+    joined = smooth if rough is None else -np.minimum(_rank(smooth) / SMOOTH, _rank(rough) / (1 - SMOOTH))
+    return Simulated(joined[:-1], error(null, norm), float(joined[-1]))
+
+
+def _drawn(one: Profile, rng: np.random.Generator, size: int) -> Array:
+    """Residuals of `size` sets of outcomes drawn from the scores, at each step."""
+    variance = one.spread * one.score * (1 - one.score)
+    if variance.min() >= NORMAL:
+        return np.asarray(np.sqrt(variance) * rng.standard_normal((size, variance.size)))
+    return one.redraw(one.score, rng, size).residual
+
+
+def _rough(one: Profile, residual: Array) -> Array | None:
+    """Largest share of the variance in any stretch of frequencies along the score; None for few rows.
+
+    Stretches of one to 256 frequencies are compared on the scale of a normal variable (Wilson and
+    Hilferty's cube root), which need not be exact, since the data are ranked among simulated ones.
+    """
+    from scipy.fft import dct
+
+    low, high = one.score[0], one.score[-1]
+    count = min(FINEST, 2 ** int(np.log2(one.n / ROWS))) if one.n >= ROWS else 0
+    if count < CELLS or not high > low:
+        return None
+    place = np.minimum((one.score - low) / (high - low) * count, count - 1).astype(np.intp)
+    start = np.flatnonzero(np.diff(place, prepend=-1))
+    variance = np.add.reduceat(one.spread * (one.score * (1 - one.score) + LEAST / np.sqrt(one.n)), start)
+    white = np.zeros((len(residual), count))
+    white[:, place[start]] = np.add.reduceat(residual, start, axis=1) / np.sqrt(variance)
+    total = running(dct(white, norm="ortho")[:, 1:] ** 2)
+    found = np.full(len(residual), -np.inf)
+    # Empty cells hold no noise: the others' share of all is the mean of a coefficient's square.
+    share = start.size / count
+    width = 1
+    while width <= min(256, count // 2):
+        first = np.arange(0, count - width, max(1, width // 2))
+        mean = (total[:, first + width] - total[:, first]) / (width * share)
+        normal = (np.cbrt(mean) - (1 - 2 / (9 * width))) / np.sqrt(2 / (9 * width))
+        found = np.maximum(found, normal.max(axis=1))
+        width *= 4
+    return found
+
+
+def _rank(statistic: Array) -> Array:
+    """Share of all values that are at least as large as each; ties share the larger rank."""
+    order = np.sort(statistic)
+    return (statistic.size - np.searchsorted(order, statistic, side="left")) / statistic.size
+
+
+def _overlap(one: Profile, cells: int) -> tuple[Array, float]:
+    """Share of each step's residual that falls into each cell of equal variance, and the unit."""
+    flat = one.flat
+    clock = running(flat.spread * halfway(flat))[0]
+    place = clock * (cells / clock[-1])
+    start, end = place[:-1, None], place[1:, None]
+    edge = np.arange(cells)
+    share = np.clip(np.minimum(end, edge + 1) - np.maximum(start, edge), 0.0, None)
+    width = np.maximum(end - start, 1e-300)
+    return share / width, float(np.sqrt(clock[-1] / cells))
+
+
+def _repeated(one: Posterior, z: Array) -> Posterior:
+    """Posteriors of other coefficients on the same scores; `one` holds a problem or several in turn."""
+    times = len(z) // len(one.scale)
+    scale, mass, score = (
+        np.tile(part, (times, *[1] * (part.ndim - 1))) for part in (one.scale, one.mass, one.score)
+    )
+    return Posterior.of(z, scale, mass, score)
+
+
+def joint(
+    profiles: list[Profile],
+    rows: Callable[[Array], tuple[Array, Array | None]],
+    n_rows: int,
+    norm: Norm,
+    rng: np.random.Generator,
+    size: int,
+) -> Simulated:
+    """Simulate all classes of a model together: one label is drawn for each row.
+
+    Parameters
+    ----------
+    profiles : list of Profile
+        One for each class.
+    rows : callable
+        Scores (rows, classes) and weights of the rows asked for by number.
+    n_rows : int
+        How many rows there are. A part of them stands for all when they are many: the joint
+        distribution of the standardised coefficients is the same.
+    """
+    classes = len(profiles)
+    observed = _observed(profiles)
+    cells = observed.z.shape[-1]
+    few = max(4 * cells, TABLE // (2 * classes) // 4)
+    some = np.arange(n_rows) if n_rows <= few else np.sort(rng.choice(n_rows, few, replace=False))
+    score, weight = rows(some)
+    label = _labels(score, rng, size)
+    drawn = np.empty((size, classes, cells))
+    for k in range(classes):
+        drawn[:, k] = _class_coefficients(score[:, k], weight, label == k, cells)
+    null = _repeated(observed, drawn.reshape(-1, cells))
+    return Simulated(null.evidence(classes), error(null, norm, classes), float(observed.evidence(classes)[0]))
+
+
+def _observed(profiles: list[Profile]) -> Posterior:
+    parts = []
+    for profile in profiles:
+        flat = profile.flat
+        parts.append(Posterior.of(*units(flat, halfway(flat), int(n_cells(flat.n)[0]))))
+    return Posterior.joined(parts)
+
+
+def _labels(score: Array, rng: np.random.Generator, size: int) -> Array:
+    """Labels (size, rows) drawn from the probabilities of each row."""
+    edge = np.cumsum(score, axis=1)
+    edge /= edge[:, -1:]
+    found = np.empty((size, len(score)), dtype=np.min_scalar_type(score.shape[1]))
+    for i in range(size):
+        found[i] = (rng.random((len(score), 1)) >= edge[:, :-1]).sum(axis=1)
+    return found
+
+
+def _class_coefficients(score: Array, weight: Array | None, outcome: Array, cells: int) -> Array:
+    """Coefficients of one class for outcomes (size, rows) on given scores."""
+    from scipy.fft import dct
+
+    order = np.argsort(score, kind="stable")
+    s = score[order].astype(np.float64)
+    w = np.ones(s.size) if weight is None else weight[order] * (s.size / weight.sum())
+    start = np.flatnonzero(np.diff(s, prepend=-1.0))
+    mass, scored, spread = (np.add.reduceat(part, start) for part in (w, w * s, w * w))
+    step = Profile(mass, scored / mass, np.zeros(mass.size), spread)
+    overlap, unit = _overlap(step, cells)
+    rows = np.repeat(overlap, np.diff(np.append(start, s.size)), axis=0) * w[:, None]
+    return np.asarray(dct((outcome[:, order] @ rows - s @ rows) / unit, norm="ortho"))
+
+
+def any_of(chances: list[float]) -> float:
+    """A p-value for several hypotheses at once that holds however they depend on each other."""
+    return min(1.0, len(chances) * min(chances))
+
+
+Rows = Callable[[Array], tuple[Array, Any]]

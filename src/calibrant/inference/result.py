@@ -1,0 +1,163 @@
+"""An estimate with everything one needs to sign it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Null:
+    """What a perfectly calibrated model would show at this size: the mean, and quantiles by level."""
+
+    mean: float
+    quantiles: Mapping[float, float] = field(default_factory=lambda: MappingProxyType({}))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers; quantiles by level."""
+        return {"mean": self.mean, "quantiles": {str(k): v for k, v in self.quantiles.items()}}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Null:
+        """What `to_dict` wrote."""
+        return cls(values["mean"], MappingProxyType({float(k): v for k, v in values["quantiles"].items()}))
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A calibration error, how sure one can be of it, and what it would be without any.
+
+    Attributes
+    ----------
+    value : float
+        The estimate.
+    low, high : float
+        Interval for the true error.
+    level : float
+        Its level.
+    null : Null
+        What a perfectly calibrated model would show at this size.
+    p_value : float
+        Of the hypothesis that the model is calibrated.
+    over, under : float
+        Parts of the value: scores above the frequency, and below.
+    n : float
+        Effective number of rows.
+    notion, estimator, norm : str
+        What was measured, and how; `estimator` says what "auto" stood for.
+    label : object
+        The class asked about, if one was.
+    by_class : mapping, optional
+        For the class-wise notion, the estimate of each class.
+    conservative : bool
+        Whether interval and p-value allow for any dependence between the classes, for want of rows.
+    seed : int or None
+        Seed of the simulations: the same call with `rng=seed` gives the same estimate.
+    """
+
+    value: float
+    low: float
+    high: float
+    level: float
+    null: Null
+    p_value: float
+    over: float
+    under: float
+    n: float
+    notion: str
+    estimator: str
+    norm: str = "l1"
+    label: Any = None
+    by_class: Mapping[Any, Estimate] | None = None
+    conservative: bool = False
+    seed: int | None = None
+
+    def __float__(self) -> float:
+        return self.value
+
+    def __str__(self) -> str:
+        name = {"l1": "ECE", "l2": "root mean square calibration error"}[self.norm]
+        asked = f"{self.notion} {self.label}" if self.label is not None else self.notion
+        where = f" ({asked})"
+        lead = "over" if self.over >= self.under else "under"
+        share = max(self.over, self.under)
+        p = "p < 0.001" if self.p_value < 0.001 else f"p = {self.p_value:.2g}"
+        top = max(self.null.quantiles, default=None)
+        usual = "" if top is None else f", at most {self.null.quantiles[top]:.4f} in {top:.0%} of samples"
+        kept = ", conservative" if self.conservative else ""
+        return (
+            f"{name}{where} {self.value:.4f} [{self.low:.4f}, {self.high:.4f}] at {self.level:.0%}{kept}; "
+            f"{share:.4f} of it {lead}confident; a calibrated model would read {self.null.mean:.4f}{usual}; "
+            f"{p} for calibration; n = {self.n:.15g}, {self.estimator}"
+        )
+
+    __repr__ = __str__
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers and text; classes are a list, since labels may be of any kind."""
+        found = {key: getattr(self, key) for key in _PLAIN}
+        found["null"] = self.null.to_dict()
+        found["label"] = _plain(self.label)
+        if self.by_class is not None:
+            found["by_class"] = [one.to_dict() for one in self.by_class.values()]
+        return found
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Estimate:
+        """The estimate that `to_dict` wrote."""
+        classes = values.get("by_class")
+        made = None if classes is None else [cls.from_dict(one) for one in classes]
+        return cls(
+            **{key: values[key] for key in _PLAIN},
+            null=Null.from_dict(values["null"]),
+            label=values.get("label"),
+            by_class=None if made is None else MappingProxyType({one.label: one for one in made}),
+        )
+
+    def to_json(self) -> str:
+        """JSON that `from_json` reads.
+
+        >>> import calibrant
+        >>> found = calibrant.estimate([0, 1, 1, 1], [0.2, 0.6, 0.7, 0.9], rng=0)
+        >>> Estimate.from_json(found.to_json()) == found
+        True
+        """
+        return json.dumps(self.to_dict(), allow_nan=False)
+
+    @classmethod
+    def from_json(cls, text: str) -> Estimate:
+        """The estimate that `to_json` wrote."""
+        return cls.from_dict(json.loads(text))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuilt, (self.to_dict(),)
+
+
+_PLAIN = (
+    "value",
+    "low",
+    "high",
+    "level",
+    "p_value",
+    "over",
+    "under",
+    "n",
+    "notion",
+    "estimator",
+    "norm",
+    "conservative",
+    "seed",
+)
+
+
+def _plain(label: Any) -> Any:
+    """A label as JSON has it: numpy's numbers and strings lose their type."""
+    label = label.item() if hasattr(label, "item") else label
+    return label if label is None or isinstance(label, str | int | float | bool) else str(label)
+
+
+def _rebuilt(values: dict[str, Any]) -> Estimate:
+    return Estimate.from_dict(values)

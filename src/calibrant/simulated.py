@@ -1,0 +1,244 @@
+"""Data sets with a known calibration error, simulated on scores that somebody has.
+
+A calibration curve says how often the outcome happens at each score. Outcomes drawn from it on given
+scores have a true error that is known exactly: the mean of |curve(score) - score|.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from calibrant.evidence import Array, Sample
+
+# Scores of one data set, all classes together; more rows are joined into scores that count several times.
+MOST = 16_000
+# Scores of one data set when classes are drawn together, every copy by itself.
+MOST_COPIES = 1_000_000
+# Scores that data sets of another size are drawn from.
+POOL = 100_000
+# True errors of the curves; those of the class-wise notion are these times 2 / classes.
+SIZES = (0.02, 0.05, 0.1)
+# The shapes, and the largest logit (of a temperature: its logarithm) still called plausible.
+SHAPES = {"overconfident": 1.6, "underconfident": 1.6, "shifted": 2.0, "wavy": 1.5}
+# Full waves over the ranks of the scores.
+WAVES = 2
+
+
+class Curve(NamedTuple):
+    """A calibration curve on the scores of a population."""
+
+    shape: str
+    name: str
+    chance: Array  # probability of the outcome at each score, (problems, rows)
+    true: float
+
+
+@dataclass(frozen=True, eq=False)
+class Population:
+    """Scores that data sets are drawn from.
+
+    Attributes
+    ----------
+    score : array of shape (problems, rows)
+        Sorted by value, so that the order in which rows came does not matter.
+    weight : array of shape (rows,), optional
+        Importance weights.
+    count : array of shape (rows,), optional
+        How often each row stands in every data set.
+    n : int
+        Rows of a data set. As many as the population has: all of them; fewer: drawn without
+        replacement; more: with replacement.
+    classes : int
+        Of the model, for where a temperature leaves scores alone.
+    support : pair of floats
+    """
+
+    score: Array
+    weight: Array | None
+    count: Array | None
+    n: int
+    classes: int
+    support: tuple[float, float]
+
+    @classmethod
+    def of(
+        cls,
+        score: Array,
+        weight: Array | None,
+        *,
+        n: int | None = None,
+        classes: int = 2,
+        support: tuple[float, float] = (0.0, 1.0),
+    ) -> Population:
+        """The population of scores (problems, rows) with counts, importance weights or neither.
+
+        What would cost too much is made smaller: rows beyond `MOST` become fewer scores that count
+        several times, at unchanged `n`; with importance weights, and for classes beyond
+        `MOST_COPIES`, data sets are smaller than asked for.
+        """
+        order = np.lexsort((*(() if weight is None else (weight,)), *score))  # the last key counts first
+        score = score[:, order].astype(np.float64)
+        weight = None if weight is None else weight[order]
+        problems, rows = score.shape
+        room = max(2, MOST // problems)
+        about: dict[str, Any] = {"classes": classes, "support": support}
+        if weight is not None and weight.dtype.kind == "f":
+            weight = np.ldexp(weight, -int(np.frexp(weight.max())[1]))
+            n = min(rows if n is None else n, room)
+            kept = np.arange(rows) if n == rows else _evenly(np.arange(1, rows + 1), min(rows, POOL))
+            return cls(score[:, kept], weight[kept], None, n, **about)
+        upto = np.arange(1, rows + 1) if weight is None else np.cumsum(weight)
+        total = int(upto[-1])
+        n = total if n is None else n
+        if problems > 1:
+            n = min(n, max(room, MOST_COPIES // problems))
+        if n <= room:
+            kept = _evenly(upto, n if n == total else min(total, max(n, POOL // problems)))
+            return cls(score[:, kept], None, None, n, **about)
+        atoms = max(1, room // 2)
+        share = np.diff([n * i // atoms for i in range(atoms + 1)])
+        kept = _evenly(upto, atoms)
+        if problems == 1:  # classes drawn together stay apart: each copy of a row is drawn by itself
+            first = np.flatnonzero(np.diff(kept, prepend=-1))
+            kept, share = kept[first], np.add.reduceat(share, first)
+        return cls(score[:, kept], None, share, n, **about)
+
+    @property
+    def rows(self) -> int:
+        """Number of scores of each problem."""
+        return self.score.shape[1]
+
+    @property
+    def mass(self) -> Array:
+        """Share of each row in the population."""
+        mass = np.ones(self.rows) if self.weight is None else self.weight
+        mass = mass if self.count is None else mass * self.count
+        return np.asarray(mass / mass.sum())
+
+    def noise(self) -> float:
+        """Standard error of the mean gap of calibrated data, the unit that errors are seen in."""
+        mass = self.mass
+        spread = (self.score * (1 - self.score)) @ mass
+        n = float(self.n)
+        if self.weight is not None:
+            n *= float(self.weight.mean() ** 2 / np.square(self.weight).mean())
+        return float(np.sqrt(spread / n).mean())
+
+    def true_error(self, chance: Array) -> float:
+        """The mean of |chance - score| over the population, and over the problems."""
+        return float((np.abs(chance - self.score) @ self.mass).mean())
+
+    def curves(self) -> list[Curve]:
+        """The calibrated curve, and every shape at each size it can plausibly reach.
+
+        A shape that cannot reach the smallest size comes once, at half of what it can reach.
+        """
+        found = [Curve("calibrated", "calibrated", self.score, 0.0)]
+        sizes = [size * (2 / self.classes if len(self.score) > 1 else 1) for size in SIZES]
+        bend = _Bends(self)
+        for shape, most in SHAPES.items():
+            top = self.true_error(bend(shape, most))
+            reached = [size for size in sizes if size <= top] or [top / 2]
+            for size in reached:
+                if size > 1e-6:
+                    chance = bend(shape, self._strength(bend, shape, size, most))
+                    found.append(Curve(shape, f"{shape} {size:.2g}", chance, self.true_error(chance)))
+        return found
+
+    def _strength(self, bend: _Bends, shape: str, size: float, most: float) -> float:
+        from scipy.optimize import brentq
+
+        return float(brentq(lambda x: self.true_error(bend(shape, x)) - size, 0.0, most, xtol=1e-4))
+
+    def draw(self, rng: np.random.Generator, size: int) -> Array | None:
+        """Rows of `size` data sets, (size, n); None where all are in every one."""
+        if self.count is not None or self.n == self.rows:
+            return None
+        if self.n > self.rows:
+            return rng.integers(0, self.rows, (size, self.n))
+        return np.stack([rng.choice(self.rows, self.n, replace=False, shuffle=False) for _ in range(size)])
+
+    def sample(self, chance: Array, index: Array | None, rng: np.random.Generator, size: int) -> Sample:
+        """`size` data sets with outcomes drawn from `chance`, on the rows that `draw` found.
+
+        The batch is (size,), or (size, problems) where there are several.
+        """
+        score, weight = self.score, self.weight
+        if index is not None:
+            score, chance = (part[:, index].swapaxes(0, 1) for part in (score, chance))
+            weight = None if weight is None else weight[index][:, None]
+        one = len(self.score) == 1
+        if one:
+            score, chance = score[..., 0, :], chance[..., 0, :]
+            weight = weight if weight is None or index is None else weight[:, 0]
+        if self.count is None:
+            outcome = (
+                rng.random((size, self.n)) < chance if one else next(_together(chance, rng, size, self.n, 1))
+            )
+            return Sample(score, outcome, weight, self.support)
+        if one:
+            positive = rng.binomial(self.count, chance, (size, self.rows))
+        else:
+            positive = np.zeros((size, *self.score.shape), dtype=np.int64)
+            for copy, outcome in enumerate(_together(chance, rng, size, self.rows, int(self.count.max()))):
+                positive += outcome & (copy < self.count)
+        outcome = np.repeat([False, True], self.rows)
+        counts = np.concatenate([self.count - positive, positive], axis=-1)
+        return Sample(np.concatenate([score, score], axis=-1), outcome, counts, self.support)
+
+
+class _Bends:
+    """The curves of every shape on the scores of a population, by strength in logits."""
+
+    def __init__(self, population: Population) -> None:
+        from scipy.special import logit
+
+        score = population.score
+        self.logit = logit(score)
+        # Where all classes are equally likely no temperature changes anything.
+        self.base = -float(np.log(population.classes - 1))
+        problems = len(score)
+        up = 1.0 if float((score @ population.mass).mean()) < 0.5 else -1.0
+        self.push = np.full((1, 1), up) if problems == 1 else np.linspace(-1, 1, problems)[:, None]
+        self.wave = np.stack([np.sin(2 * np.pi * WAVES * _rank(one, population.mass)) for one in score])
+
+    def __call__(self, shape: str, strength: float) -> Array:
+        from scipy.special import expit
+
+        if shape == "shifted":
+            return np.asarray(expit(self.logit + strength * self.push))
+        if shape == "wavy":
+            return np.asarray(expit(self.logit + strength * self.wave))
+        slope = np.exp(-strength if shape == "overconfident" else strength)
+        return np.asarray(expit(self.base + (self.logit - self.base) * slope))
+
+
+def _rank(score: Array, mass: Array) -> Array:
+    """Share of the mass below each score, half of its own included."""
+    _, group = np.unique(score, return_inverse=True)
+    held = np.bincount(group, mass)
+    return np.asarray((np.cumsum(held) - held / 2)[group])
+
+
+def _evenly(upto: Array, size: int) -> Array:
+    """Rows at evenly spaced places of an order in which `upto` rows have come so far."""
+    place = np.floor((np.arange(size) + 0.5) * (float(upto[-1]) / size))
+    return np.searchsorted(upto, place, side="right")
+
+
+def _together(chance: Array, rng: np.random.Generator, size: int, rows: int, copies: int) -> Iterator[Array]:
+    """Outcomes (size, classes, rows) of all classes, each with its own chance: one label for each row.
+
+    The chances are laid end to end, and points one apart are thrown on them with a random start. Where
+    they sum to one, that draws a label; where a curve makes them sum to more or less, some rows get
+    two labels or none, and every class keeps its chance exactly.
+    """
+    end = np.cumsum(chance, axis=-2)
+    for _ in range(copies):
+        passed = np.ceil(end - rng.random((size, 1, rows)))
+        passed[:, 1:] -= passed[:, :-1].copy()
+        yield passed > 0

@@ -1,0 +1,287 @@
+"""The leaderboard, against direct computations on the table of a run."""
+
+import csv
+import gzip
+import json
+from collections import defaultdict
+from dataclasses import replace
+from math import exp, log, nan, pi, sqrt
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from calibrant.cli import main
+from calibrant.estimators import ENTRIES, FIFTEEN, Bayes, Binned, Debiased
+from calibrant.evidence import Sample
+from calibrant.experiment import PRESETS, Store, Summary, leaderboard, page, run
+from calibrant.experiment.distributions import rng_of
+from calibrant.experiment.families import EXACT, Family
+
+# Six distributions, so that the bootstrap has something to draw from.
+SETTINGS = replace(
+    PRESETS["smoke"],
+    seeds=(0, 1, 2),
+    families=("logistic", "naive-bayes"),
+    n_holdout=2000,
+    sizes=(29, 60, 150),
+    repetitions=10,
+    estimators=(*FIFTEEN, "auto"),
+    readings=("corrected",),
+)
+LATER = replace(SETTINGS, estimators=("isotonic", "ks", "auto"), sizes=(29, 150, 200), repetitions=6)
+FEW = {200: 3, 1000: 2}
+
+
+@pytest.fixture(scope="module")
+def stores(tmp_path_factory):
+    """A run of the fifteen and the default, one of later estimators, one of both with fewer samples."""
+    folder = tmp_path_factory.mktemp("runs")
+    both = replace(LATER, estimators=(*FIFTEEN, "isotonic"))
+    return {
+        name: run(settings, folder / name)
+        for name, settings in {"run": SETTINGS, "later": LATER, "both": both}.items()
+    }
+
+
+def ranked(stores, *names):
+    return leaderboard.board([Summary.of(stores[name]) for name in names])
+
+
+def table(store, notion, statistic):
+    """By estimator and size the pairs of distribution and number, from the table on disk."""
+    found = defaultdict(list)
+    with gzip.open(store.folder / "results.csv.gz", "rt") as file:
+        for line in csv.DictReader(file):
+            if line["notion"] == notion and line["reading"] == "corrected":
+                key = line["estimator"], int(line["n"])
+                found[key].append((line["distribution"], float(line[statistic])))
+    return found
+
+
+def median(pairs):
+    return float(np.median([value for _, value in pairs]))
+
+
+def by_name(board, notion):
+    return {row.estimator: row for row in board.rows[notion]}
+
+
+# The paper's distributions
+
+
+@pytest.mark.parametrize("notion", ["confidence", "classwise"])
+def test_medians_and_ratios_are_those_of_the_table(stores, notion):
+    board = ranked(stores, "run")
+    rows = by_name(board, notion)
+    assert set(rows) == set(SETTINGS.estimators)
+    for statistic in ("p95", "mean", "bias", "sd"):
+        cells = table(stores["run"], notion, statistic)
+        for name, row in rows.items():
+            np.testing.assert_allclose(
+                row.median[statistic],
+                [median(cells[name, n]) for n in SETTINGS.sizes],
+                rtol=1e-6,
+                atol=1e-9,
+            )
+    cells = table(stores["run"], notion, "p95")
+    least = {n: min(median(cells[name, n]) for name in FIFTEEN) for n in SETTINGS.sizes}
+    for name, row in rows.items():
+        ratio = [median(cells[name, n]) / least[n] for n in SETTINGS.sizes]
+        np.testing.assert_allclose(row.ratio, ratio, rtol=1e-6)
+        assert row.overall == pytest.approx(exp(sum(map(log, ratio)) / len(ratio)), rel=1e-6)
+    for n, name in zip(SETTINGS.sizes, board.best[notion], strict=True):
+        assert median(cells[name, n]) == least[n]
+
+
+def test_rows_are_sorted_by_the_overall_ratio(stores):
+    for rows in ranked(stores, "run", "later").rows.values():
+        overall = [row.overall for row in rows]
+        assert overall == sorted(overall)
+
+
+def test_the_interval_is_the_bootstrap_over_distributions(stores):
+    cells = table(stores["run"], "confidence", "p95")
+    names = sorted({name for name, _ in cells["l:10", 29]})
+    own = {key: [[v for d, v in pairs if d == name] for name in names] for key, pairs in cells.items()}
+    rng, found = rng_of("resampled"), []
+    for _ in range(leaderboard.RESAMPLES):
+        drawn = rng.integers(0, len(names), len(names))
+        middle = {key: np.median(np.concatenate([lists[k] for k in drawn])) for key, lists in own.items()}
+        least = {n: min(middle[name, n] for name in FIFTEEN) for n in SETTINGS.sizes}
+        found.append(exp(np.mean([log(middle["auto", n] / least[n]) for n in SETTINGS.sizes])))
+    row = by_name(ranked(stores, "run"), "confidence")["auto"]
+    np.testing.assert_allclose((row.low, row.high), np.quantile(found, (0.025, 0.975)), rtol=1e-6)
+    assert row.low < row.overall < row.high
+
+
+def test_runs_are_merged_over_what_they_share(stores):
+    board = ranked(stores, "run", "later")
+    assert board.sizes == (29, 60, 150, 200)
+    assert board.ranked == (29, 150)
+    assert (board.models, board.distributions) == (12, 6)
+    rows = by_name(board, "confidence")
+    assert set(rows) == {*FIFTEEN, "auto", "isotonic", "ks"}
+    assert {name: row.repetitions for name, row in rows.items() if row.repetitions != 10} == {
+        "isotonic": 6,
+        "ks": 6,
+    }
+    assert {name for name, row in rows.items() if row.own} == {"ks"}
+    p95 = {name: table(stores[name], "confidence", "p95") for name in ("run", "later")}
+    # The later run lacks the fifteen: those of the first are what it is held against.
+    ratio = [
+        median(p95["later"]["isotonic", n]) / min(median(p95["run"][name, n]) for name in FIFTEEN)
+        for n in (29, 150)
+    ]
+    np.testing.assert_allclose(rows["isotonic"].ratio, [ratio[0], nan, ratio[1], nan], rtol=1e-6)
+    assert rows["isotonic"].overall == pytest.approx(sqrt(ratio[0] * ratio[1]), rel=1e-6)
+
+
+def test_a_row_is_held_against_the_fifteen_of_its_own_run(stores):
+    row = by_name(ranked(stores, "run", "both"), "confidence")["isotonic"]
+    p95 = table(stores["both"], "confidence", "p95")
+    wanted = [median(p95["isotonic", n]) / min(median(p95[name, n]) for name in FIFTEEN) for n in (29, 150)]
+    np.testing.assert_allclose(row.ratio[[0, 2]], wanted, rtol=1e-6)
+
+
+def test_an_estimator_of_several_runs_counts_in_the_first(stores):
+    alone, merged = ranked(stores, "run"), ranked(stores, "run", "later")
+    one, other = (by_name(board, "classwise")["auto"] for board in (alone, merged))
+    np.testing.assert_array_equal(one.median["p95"], other.median["p95"][:3])
+    assert other.run == 0
+
+
+def test_runs_that_do_not_belong_together_are_refused(stores):
+    one, later = Summary.of(stores["run"]), Summary.of(stores["later"])
+    with pytest.raises(ValueError, match="no run has all of the paper's fifteen"):
+        leaderboard.board([later])
+    with pytest.raises(ValueError, match="no model in common"):
+        leaderboard.board([one, replace(later, models=[("other", 0, "logistic")] * 12)])
+    with pytest.raises(ValueError, match="different numbers of rows"):
+        leaderboard.board([one, replace(later, settings=replace(later.settings, n_train=50))])
+    with pytest.raises(ValueError, match="corrected reading"):
+        leaderboard.board([replace(one, values={"published": one.values["corrected"]})])
+
+
+def test_an_estimator_that_always_fails_comes_last(stores):
+    one = Summary.of(stores["run"])
+    broken = {key: part.copy() for key, part in one.values["corrected"].items()}
+    k = SETTINGS.estimators.index("auto")
+    for key, part in broken.items():
+        part[:, :, k] = 10 if key == "failed" else nan
+    board = leaderboard.board([replace(one, values={"corrected": broken})])
+    assert board.rows["confidence"][-1].estimator == "auto"
+    assert board.rows["confidence"][-1].failed == 10 * 12 * 3
+    assert "| `auto` (360 samples failed) | 10 |  |" in page.to_markdown(board, ["run"])
+
+
+# Families with a bound
+
+
+def test_exact_part_is_the_mean_absolute_error_over_the_bound():
+    names = ["uniform:15", "debiased:15", "auto"]
+    found = leaderboard.exact_families(names, FEW, families=[EXACT["flat"], EXACT["wavy"]], seed=3)
+    family = EXACT["wavy"]
+    score, outcome = family.draw(rng_of("leaderboard", 3, "wavy", 1.0, 1000), 2, 1000)
+    rows, chance = family.sample(np.random.default_rng(0), 1_000_000)
+    brier = np.mean(chance * (1 - rows) ** 2 + (1 - chance) * rows**2)
+    bound = sqrt(2 / pi * (brier - family.truth**2) / 1000)
+    for k, estimator in enumerate((Binned("uniform", 15, "one"), Debiased(15), Bayes())):
+        off = [
+            abs(float(estimator.fit(Sample(s, y)).error()) - family.truth) / bound
+            for s, y in zip(score, outcome, strict=True)
+        ]
+        assert found.ratio[k, 1, 1] == pytest.approx(np.mean(off), rel=1e-6)
+        assert found.error[k, 1, 1] == pytest.approx(abs(off[0] - off[1]) / 2, rel=1e-5)
+    value, name, n = found.worst(0)
+    assert value == found.ratio[0].max()
+    assert found.ratio[0, found.families.index(name), list(FEW).index(n)] == value
+
+
+def test_a_cell_does_not_depend_on_the_others():
+    many = leaderboard.exact_families(["l:15", "ks"], FEW, families=[EXACT["flat"], EXACT["power"]])
+    few = leaderboard.exact_families(["ks"], {1000: 2}, families=[EXACT["power"]])
+    assert few.ratio[0, 0, 0] == many.ratio[1, 1, 1]
+
+
+def test_every_estimator_of_the_registry_is_in_the_exact_part():
+    assert len(leaderboard.usual()) == len(ENTRIES)
+    for entry, name in zip(ENTRIES, leaderboard.usual(), strict=True):
+        assert name.partition(":")[0] == ("auto" if entry.name == "bayes" else entry.name)
+    with pytest.raises(ValueError, match="two or more"):
+        leaderboard.exact_families(["l:15"], {200: 1})
+
+
+# The page and the command
+
+
+def test_the_page_names_the_commands_that_make_it(stores):
+    confirm = PRESETS["confirm"]
+    later = replace(confirm, estimators=(*confirm.estimators, "ks"), sizes=(30, 100), n_holdout=5000)
+    start = "calibrant experiment run --preset"
+    assert page.command(confirm, "a") == f"{start} confirm --out a"
+    assert (
+        page.command(later, "b")
+        == f"{start} confirm --holdout 5000 --sizes 30,100 --extra-estimators ks --out b"
+    )
+    other = replace(confirm, estimators=("l:10",), notions=("classwise",))
+    assert page.command(other, "c") == f"{start} confirm --estimators l:10 --notion classwise --out c"
+    assert page.command(replace(confirm, seeds=(77,)), "d").startswith("# d")
+    text = page.to_markdown(ranked(stores, "run", "later"), ["one", "two"], "docs/leaderboard.md")
+    assert "\ncalibrant experiment leaderboard one two --no-exact -o docs/leaderboard.md\n" in text
+
+
+def test_command_writes_both_forms(stores, tmp_path, monkeypatch):
+    monkeypatch.setattr(leaderboard, "usual", lambda: ("uniform:15", "auto", "kuiper"))
+    monkeypatch.setattr(Family, "bound", lambda self, n: 0.3 / sqrt(n))  # the true one takes seconds
+    folders = [str(stores[name].folder) for name in ("run", "later")]
+    few = ["--repetitions", "3,2,2", "--seed", "1"]
+    for name in ("board.md", "board.json"):
+        result = CliRunner().invoke(
+            main, ["experiment", "leaderboard", *folders, *few, "-o", str(tmp_path / name)]
+        )
+        assert result.exit_code == 0, result.output
+        assert result.stdout == f"leaderboard: {(tmp_path / name).resolve()}\n"
+        assert result.stderr.startswith("0 of 33 cells, started\n")
+        assert "33 of 33 cells, took" in result.stderr
+    text, data = (tmp_path / "board.md").read_text(), json.loads((tmp_path / "board.json").read_text())
+    assert str(tmp_path) not in text
+    assert "calibrant experiment leaderboard run later --repetitions 3,2,2 --seed 1 -o board.md" in text
+    assert "| `kuiper` † |" in text
+    assert "| `ks` † | 6 |" in text
+    board = ranked(stores, "run", "later")
+    assert [row["estimator"] for row in data["rows"] if row["notion"] == "classwise"] == [
+        row.estimator for row in board.rows["classwise"]
+    ]
+    first, row = board.rows["confidence"][0], data["rows"][0]
+    assert (row["overall"], row["low"], row["high"]) == (first.overall, first.low, first.high)
+    assert data["exact"]["estimators"] == ["uniform:15", "auto", "kuiper"]
+    assert np.shape(data["exact"]["ratio"]) == (3, len(EXACT), 3)
+
+
+def test_command_prints_and_refuses_in_one_line(stores, tmp_path):
+    def call(*args):
+        return CliRunner().invoke(main, ["experiment", "leaderboard", *map(str, args)])
+
+    printed = call(stores["run"].folder, "--no-exact", "--json")
+    assert json.loads(printed.stdout)["exact"] is None
+    assert call(stores["run"].folder, "--no-exact").stdout.startswith("# Leaderboard\n")
+    for args, code, text in (
+        ((tmp_path, "--no-exact"), 1, "holds no run"),
+        ((stores["later"].folder, "--no-exact"), 1, "fifteen"),
+        ((stores["run"].folder, "--repetitions", "5"), 2, "three whole numbers"),
+        ((), 2, "Missing argument"),
+    ):
+        result = call(*args)
+        assert result.exit_code == code
+        assert len(result.stderr.splitlines()) == 1
+        assert text in result.stderr
+
+
+def test_an_unfinished_run_says_so(stores, tmp_path):
+    store = Store.create(tmp_path / "part", SETTINGS)
+    for result in list(stores["run"].results())[:6]:
+        store.save(result)
+    board = leaderboard.board([Summary.of(store), Summary.of(stores["later"])])
+    assert board.models == 6
+    assert "6 of 12 models" in page.to_markdown(board, ["part", "later"])
