@@ -16,7 +16,9 @@ PRIOR = {
     "no_shape": posterior.NO_SHAPE,
     "no_mean": posterior.NO_MEAN,
     "sizes": posterior.SIZES,
-    "means": posterior.MEANS,
+    "smallest": posterior.SMALLEST,
+    "largest": posterior.LARGEST,
+    "largest_mean": posterior.LARGEST_MEAN,
     "roughness": posterior.ROUGHNESS,
     "rougher": posterior.ROUGHER,
 }

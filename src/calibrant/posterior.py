@@ -23,10 +23,11 @@ import numpy as np
 from calibrant.evidence import Array, Profile
 from calibrant.kernels import KERNELS
 
-# The prior. Sizes are in units of probability; nobody tunes these for a data set.
-CALIBRATED, NO_SHAPE, NO_MEAN = 0.23, 0.02, 0.1
-SIZES, MEANS = np.geomspace(0.0125, 0.5, 8), np.geomspace(0.0125, 0.3125, 8)
-ROUGHNESS, ROUGHER, STEEPNESS = (1.25, 5.0, 16.0), 2.0, 3
+# The prior. Sizes are in units of probability, the smallest as small as the noise where that is less;
+# nobody tunes these for a data set.
+CALIBRATED, NO_SHAPE, NO_MEAN = 0.235, 0.02, 0.1
+SMALLEST, LARGEST, LARGEST_MEAN, SIZES = 0.0125, 0.5, 0.3125, 8
+ROUGHNESS, ROUGHER, STEEPNESS = (1.25, 5.0, 16.0), 2.5, 3
 # Cells of equal variance; beyond 4096 rows their number grows like the root of n.
 CELLS, MOST = 64, 4096
 # Cells of the first, rough look at the gap that the variance needs, and its bandwidth in ranks.
@@ -67,6 +68,20 @@ class Posterior:
     def of(cls, z: Array, scale: Array, mass: Array, score: Array) -> Posterior:
         """Weigh sizes and roughnesses by what the coefficients say."""
         return cls(z, scale, mass, score, *_weigh(z, 1 / (scale**2 * z.shape[-1])))
+
+    def again(self, z: Array) -> Posterior:
+        """Posteriors of other coefficients on the same scores, (sets, problems, G), set after set."""
+        sets, problems, cells = z.shape
+        parts = []
+        for k in range(problems):
+            # One problem at a time, for problems of equal scale are weighed together.
+            scale, mass, score = (
+                np.broadcast_to(part[k], (sets, *part.shape[1:]))
+                for part in (self.scale, self.mass, self.score)
+            )
+            parts.append(Posterior.of(np.ascontiguousarray(z[:, k]), scale, mass, score))
+        joined = (np.stack([getattr(part, f.name) for part in parts], axis=1) for f in fields(self))
+        return Posterior(*(part.reshape(sets * problems, *part.shape[2:]) for part in joined))
 
     @classmethod
     def of_profile(cls, flat: Profile, cells: int) -> Posterior:
@@ -113,12 +128,15 @@ class Posterior:
         up = sd * np.exp(-0.5 * q * q) / np.sqrt(2 * np.pi) + self.gap * ndtr(q)
         return (up - self.gap).sum(axis=-1), up.sum(axis=-1)
 
-    def draw(self, rng: np.random.Generator, size: int) -> Array:
-        """Gaps drawn from the posterior, (problems, size, G), as shares of all rows."""
+    def draw(self, rng: np.random.Generator, size: int, calmer: float = 1.0) -> Array:
+        """Gaps drawn from the posterior, (problems, size, G), as shares of all rows.
+
+        With `calmer` below one they keep closer to the posterior mean.
+        """
         from scipy.fft import idct
 
         noise = rng.standard_normal((len(self.z), size, self.z.shape[-1]))
-        drawn = (self.shrink * self.z)[:, None] + np.sqrt(self.shrink)[:, None] * noise
+        drawn = (self.shrink * self.z)[:, None] + calmer * np.sqrt(self.shrink)[:, None] * noise
         return self.scale[:, None, None] * idct(drawn, norm="ortho")
 
     def evidence(self, classes: int | None = None) -> Array:
@@ -207,14 +225,18 @@ def look(flat: Profile) -> Array:
 def _weigh(z: Array, precision: Array) -> tuple[Array, Array, Array]:
     """Shrinkage of each coefficient, and the log likelihoods of the components against no gap."""
     cells, square = z.shape[-1], z * z
-    base = _components(cells)
+    spectra = _spectra(cells)
+    sizes = _sizes(precision, LARGEST)
+    count = 1 + SIZES * len(spectra)
     shrink = np.empty(z.shape)
-    shape = np.empty((len(z), len(base)))
+    shape = np.empty((len(z), count))
     alike = bool(np.all(precision == precision[0]))
-    step = len(z) if alike else max(1, TOGETHER // max(base.size, 1))
+    step = len(z) if alike else max(1, TOGETHER // (count * cells))
     for a in range(0, len(z), step):
         part = slice(a, a + step)
-        signal = precision[0] * base if alike else precision[part, None, None] * base
+        size = sizes[0] if alike else sizes[part]
+        signal = (size[..., None, None] * spectra).reshape(*size.shape[:-1], count - 1, cells - 1)
+        signal = np.concatenate([np.zeros((*size.shape[:-1], 1, cells - 1)), signal], axis=-2)
         share = signal / (1 + signal)
         cost = np.log1p(signal).sum(axis=-1)
         if alike:
@@ -224,21 +246,26 @@ def _weigh(z: Array, precision: Array) -> tuple[Array, Array, Array]:
             shape[part] = 0.5 * (np.einsum("bqk,bk->bq", share, square[part, 1:]) - cost)
             weight = _softmax(shape[part] + _shape_prior(cells))
             shrink[part, 1:] = np.einsum("bq,bqk->bk", weight, share)
-    signal = precision[:, None] * np.append(0.0, MEANS**2)
+    signal = np.concatenate([np.zeros((len(z), 1)), _sizes(precision, LARGEST_MEAN)], axis=1)
     share = signal / (1 + signal)
     offset = 0.5 * (share * square[:, :1] - np.log1p(signal))
     shrink[:, 0] = (_softmax(offset + _mean_prior()) * share).sum(axis=-1)
     return shrink, shape, offset
 
 
+def _sizes(precision: Array, largest: float) -> Array:
+    """Variances of the gap against that of the noise, (problems, sizes): e tau^2 for each size tau."""
+    least = np.minimum(1.0, precision * SMALLEST**2)
+    ratio = precision * largest**2 / least
+    return np.asarray(least[:, None] * ratio[:, None] ** np.linspace(0, 1, SIZES))
+
+
 @lru_cache(maxsize=32)
-def _components(cells: int) -> Array:
-    """Variance of each frequency under each component, in units of the precision; the first is no gap."""
+def _spectra(cells: int) -> Array:
+    """Share of each frequency in a gap, for each roughness."""
     k = np.arange(1, cells)
     spectra = [(1 + (k / rough) ** 2) ** -float(STEEPNESS) for rough in _roughness(cells)]
-    shares = np.array([spectrum / max(spectrum.sum(), 1e-300) for spectrum in spectra])
-    sized = (SIZES[:, None, None] ** 2 * shares).reshape(SIZES.size * len(shares), k.size)
-    return np.concatenate([np.zeros((1, k.size)), sized])
+    return np.array([spectrum / max(spectrum.sum(), 1e-300) for spectrum in spectra])
 
 
 def _roughness(cells: int) -> tuple[float, ...]:
@@ -252,13 +279,13 @@ def _roughness(cells: int) -> tuple[float, ...]:
 @lru_cache(maxsize=32)
 def _shape_prior(cells: int) -> Array:
     weight = ROUGHER ** np.arange(len(_roughness(cells)))
-    share = np.tile(weight / weight.sum() / SIZES.size, SIZES.size)
+    share = np.tile(weight / weight.sum() / SIZES, SIZES)
     return np.log(np.append(NO_SHAPE, (1 - NO_SHAPE) * share))
 
 
 @lru_cache(maxsize=1)
 def _mean_prior() -> Array:
-    return np.log(np.append(NO_MEAN, np.full(MEANS.size, (1 - NO_MEAN) / MEANS.size)))
+    return np.log(np.append(NO_MEAN, np.full(SIZES, (1 - NO_MEAN) / SIZES)))
 
 
 def running(part: Array) -> Array:

@@ -194,7 +194,7 @@ def ranked(
 
     def loss(some: Array) -> Array:
         """Logarithm of the loss of each estimator."""
-        p95 = np.log(np.maximum(np.quantile(some, 0.95, axis=-1), max(least, 1e-6)))
+        p95 = np.log(np.maximum(np.quantile(some, 0.95, axis=-1), least))
         return np.asarray((p95 - p95.min(axis=1, keepdims=True)).mean(axis=0))
 
     value, times = loss(off), off.shape[-1]

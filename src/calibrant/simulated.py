@@ -120,13 +120,12 @@ class Population:
         return np.asarray(mass / mass.sum())
 
     def noise(self) -> float:
-        """Standard error of the mean gap of calibrated data, the unit that errors are seen in."""
-        mass = self.mass
-        spread = (self.score * (1 - self.score)) @ mass
+        """Standard error of the mean gap of calibrated data, and no less than one outcome."""
         n = float(self.n)
         if self.weight is not None:
             n *= float(self.weight.mean() ** 2 / np.square(self.weight).mean())
-        return float(np.sqrt(spread / n).mean())
+        spread = (self.score * (1 - self.score)) @ self.mass
+        return float(np.sqrt((spread + 1 / n) / n).mean())
 
     def true_error(self, chance: Array) -> float:
         """The mean of |chance - score| over the population, and over the problems."""

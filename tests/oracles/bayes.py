@@ -56,18 +56,24 @@ def ece(score, outcome, *, cells=None, prior):
     e = n * n / clock[-1]
 
     # Every pair of a component for the mean and one for the shape is a Gaussian model of z.
+    def sizes(largest):
+        """Variances against the noise, evenly on a logarithmic scale."""
+        least = min(1.0, e * prior["smallest"] ** 2)
+        steps = prior["sizes"]
+        return [least * (e * largest**2 / least) ** (i / (steps - 1)) for i in range(steps)]
+
     means = [(prior["no_mean"], 0.0)] + [
-        ((1 - prior["no_mean"]) / len(prior["means"]), tau**2 * e) for tau in prior["means"]
+        ((1 - prior["no_mean"]) / prior["sizes"], t) for t in sizes(prior["largest_mean"])
     ]
     shapes = [(prior["no_shape"], np.zeros(g - 1))]
     k = np.arange(1, g)
     weight = np.array([prior["rougher"] ** i for i in range(len(prior["roughness"]))])
     weight /= weight.sum()
-    for tau in prior["sizes"]:
+    for t in sizes(prior["largest"]):
         for share, rough in zip(weight, prior["roughness"], strict=True):
             spectrum = (1 + (k / rough) ** 2) ** -3.0
-            chance = (1 - prior["no_shape"]) * share / len(prior["sizes"])
-            shapes.append((chance, e * tau**2 * spectrum / spectrum.sum()))
+            chance = (1 - prior["no_shape"]) * share / prior["sizes"]
+            shapes.append((chance, t * spectrum / spectrum.sum()))
 
     def likelihood(x, variance):
         variance = 1 + np.asarray(variance)

@@ -138,8 +138,8 @@ def _paper(board: Board, names: Sequence[str]) -> Iterator[str]:
     )
     yield (
         "The ratio is the 95th percentile of |estimate - truth| over that of the best of the paper's fifteen "
-        "at the same N. Which of them is best changes with N and is only known afterwards, so this is more "
-        "than any one of the fifteen offers. The overall ratio is the geometric mean over "
+        "at the same N. Which of them that is changes with N, and is only known afterwards. The overall "
+        "ratio is the geometric mean over "
         f"N = {', '.join(map(str, board.ranked))}; its {100 * LEVEL:g} % interval comes from {RESAMPLES} "
         "resamples of the distributions, each with all its models."
     )

@@ -71,7 +71,7 @@ def single(profile: Profile, norm: Norm, rng: np.random.Generator, size: int) ->
     observed = Posterior.of(*units(one.flat, halfway(one.flat), cells))
     overlap, unit = _overlap(one, cells)
     residual = _drawn(one, rng, size)
-    null = _repeated(observed, dct(residual @ overlap / unit, norm="ortho"))
+    null = observed.again(dct(residual @ overlap / unit, norm="ortho")[:, None])
     smooth = np.append(null.evidence(), observed.evidence())
     rough = _rough(one, np.concatenate([residual, one.residual[None]]))
     joined = smooth if rough is None else -np.minimum(_rank(smooth) / SMOOTH, _rank(rough) / (1 - SMOOTH))
@@ -135,15 +135,6 @@ def _overlap(one: Profile, cells: int) -> tuple[Array, float]:
     return share / width, float(np.sqrt(clock[-1] / cells))
 
 
-def _repeated(one: Posterior, z: Array) -> Posterior:
-    """Posteriors of other coefficients on the same scores; `one` holds a problem or several in turn."""
-    times = len(z) // len(one.scale)
-    scale, mass, score = (
-        np.tile(part, (times, *[1] * (part.ndim - 1))) for part in (one.scale, one.mass, one.score)
-    )
-    return Posterior.of(z, scale, mass, score)
-
-
 def joint(
     profiles: list[Profile],
     rows: Callable[[Array], tuple[Array, Array | None]],
@@ -174,7 +165,7 @@ def joint(
     drawn = np.empty((size, classes, cells))
     for k in range(classes):
         drawn[:, k] = _class_coefficients(score[:, k], weight, label == k, cells)
-    null = _repeated(observed, drawn.reshape(-1, cells))
+    null = observed.again(drawn)
     return Simulated(null.evidence(classes), error(null, norm, classes), float(observed.evidence(classes)[0]))
 
 
