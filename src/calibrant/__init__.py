@@ -6,9 +6,10 @@
 """
 
 from calibrant import published
-from calibrant.api import ece, estimate, lce, mce, reliability_curve, reliability_diagram
+from calibrant.api import ece, lce, mce, reliability_curve, reliability_diagram
 from calibrant.estimators import Bayes, Binned, Density, estimators
-from calibrant.inference import Estimate
+from calibrant.inference import Comparison, Estimate
+from calibrant.judge import compare, estimate
 from calibrant.ranking import Recommendation
 from calibrant.recommendation import recommend
 from calibrant.results import Point, ReliabilityCurve, ReliabilityDiagram
@@ -19,6 +20,7 @@ __version__ = "0.1.0"
 __all__ = [
     "Bayes",
     "Binned",
+    "Comparison",
     "Density",
     "Estimate",
     "Point",
@@ -26,6 +28,7 @@ __all__ = [
     "ReliabilityCurve",
     "ReliabilityDiagram",
     "Sketch",
+    "compare",
     "ece",
     "estimate",
     "estimators",

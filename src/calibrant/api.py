@@ -10,13 +10,13 @@ import numpy as np
 from calibrant import _check, notions
 from calibrant.answers import binned, curves, diagrams, measure
 from calibrant.estimators import Binned, Density, Norm
-from calibrant.evidence import Array, Sample
-from calibrant.inference import Estimate, Rows, infer
+from calibrant.evidence import Sample
 from calibrant.notions import Notion
 from calibrant.results import ByClass, Progress, ReliabilityCurve, ReliabilityDiagram
 
 
-def _samples(notion: Notion, data: _check.Predictions) -> Iterator[Sample]:
+def samples(notion: Notion, data: _check.Predictions) -> Iterator[Sample]:
+    """The one-dimensional problems of a notion, as evidence."""
     weight = data.weight
     if weight is not None and weight.dtype.kind == "f":
         # Importance weights have no scale; a power of two is taken out exactly, so that squares stay finite.
@@ -77,78 +77,7 @@ def ece(
         _check.reject_unexpected(ece, unexpected)
     data = _check.predictions(y_true, y_prob, sample_weight=sample_weight, labels=labels, pos_label=pos_label)
     which = notions.parse(notion, data)
-    return measure(which, _samples(which, data), estimator, norm)
-
-
-def estimate(
-    y_true: Any,
-    y_prob: Any,
-    *,
-    notion: str | None = None,
-    estimator: Any = "auto",
-    norm: Norm = "l1",
-    level: float = 0.95,
-    rng: Any = None,
-    sample_weight: Any = None,
-    labels: Any = None,
-    pos_label: Any = None,
-    **unexpected: Any,
-) -> Estimate:
-    """Calibration error with interval, null and test; for a matrix, that of confidence.
-
-    Parameters
-    ----------
-    y_true, y_prob, notion, estimator, sample_weight, labels, pos_label
-        As for `ece`.
-    norm : {"l1", "l2"}
-        Mean or root mean square of the gap.
-    level : float
-        Level of the interval for the true error.
-    rng : int or numpy.random.Generator, optional
-        Seed of the simulations; the estimate records the one it used.
-
-    Returns
-    -------
-    Estimate
-        The value, its interval, what a calibrated model would show at this size, the p-value of
-        calibration, the parts of over- and underconfidence, and `by_class` for the class-wise notion.
-
-    Examples
-    --------
-    >>> import calibrant
-    >>> rng = np.random.default_rng(0)
-    >>> score = rng.random(1000)
-    >>> found = calibrant.estimate(rng.random(1000) < score**2, score, rng=0)
-    >>> found.low < 1 / 6 < found.high, found.p_value, found.over > found.under
-    (True, 0.001, True)
-    """
-    if unexpected:
-        _check.reject_unexpected(estimate, unexpected)
-    data = _check.predictions(y_true, y_prob, sample_weight=sample_weight, labels=labels, pos_label=pos_label)
-    which = notions.parse(notion, data)
-    column = data.positive if which.name == "class" else None
-    return infer(
-        which,
-        list(_samples(which, data)),
-        estimator=estimator,
-        norm=norm,
-        level=level,
-        rng=rng,
-        labels=data.labels,
-        label=None if column is None else data.labels[column],
-        rows=_rows(data),
-    )
-
-
-def _rows(data: _check.Predictions) -> Rows:
-    def take(some: Array) -> tuple[Array, Array, Array | None]:
-        score, code = data.score[some].astype(np.float64), data.code[some]
-        if score.ndim == 1:
-            score = np.stack([1 - score, score], axis=1)
-        weight = None if data.weight is None else data.weight[some].astype(np.float64)
-        return score, code.astype(np.intp), weight
-
-    return Rows(len(data.score), take)
+    return measure(which, samples(which, data), estimator, norm)
 
 
 def mce(
@@ -241,7 +170,7 @@ def reliability_curve(
     which = notions.parse(notion, data)
     return curves(
         which,
-        _samples(which, data),
+        samples(which, data),
         data,
         estimator,
         n_boot=n_boot,
@@ -293,7 +222,7 @@ def reliability_diagram(
     estimator = binned(binning, mapping)
     data = _check.predictions(y_true, y_prob, sample_weight=sample_weight, labels=labels, pos_label=pos_label)
     which = notions.parse(notion, data)
-    return diagrams(which, _samples(which, data), data, estimator, interval=interval, level=level)
+    return diagrams(which, samples(which, data), data, estimator, interval=interval, level=level)
 
 
 def lce(

@@ -71,7 +71,7 @@ class Posterior:
 
     def again(self, z: Array) -> Posterior:
         """Posteriors of other coefficients on the same scores, (sets, problems, G), set after set."""
-        sets, problems, cells = z.shape
+        sets, problems = z.shape[:2]
         parts = []
         for k in range(problems):
             # One problem at a time, for problems of equal scale are weighed together.

@@ -12,6 +12,7 @@ from calibrant.answers import binned, curves, diagrams, measure
 from calibrant.binning import how_many
 from calibrant.estimators import Binned, Density, Norm, resolve
 from calibrant.evidence import COARSE, FINE, Cells, Layout, Sample
+from calibrant.inference import Estimate, infer
 from calibrant.results import ByClass, Progress, ReliabilityCurve, ReliabilityDiagram
 
 # Up to this many problems the fine cells are affordable.
@@ -159,6 +160,35 @@ class Sketch:
             _check.reject_unexpected(self.ece, unexpected)
         self._check_bins(resolve(estimator, self.notion))
         return measure(self._notion, self._blocks(), estimator, norm)
+
+    def estimate(
+        self,
+        *,
+        estimator: Any = "auto",
+        norm: Norm = "l1",
+        level: float = 0.95,
+        rng: Any = None,
+        **unexpected: Any,
+    ) -> Estimate:
+        """Calibration error with interval, null and test, as `calibrant.estimate` would give.
+
+        A sketch does not know which scores of the classes belong together: interval and p-value
+        of the class-wise notion allow for any dependence, and say so (`conservative`).
+        """
+        if unexpected:
+            _check.reject_unexpected(self.estimate, unexpected)
+        self._check_bins(resolve(estimator, self.notion))
+        column = self.positive if self.notion == "class" else None
+        return infer(
+            self._notion,
+            list(self._blocks()),
+            estimator=estimator,
+            norm=norm,
+            level=level,
+            rng=rng,
+            labels=self.labels,
+            label=None if column is None else self.labels[column],
+        )
 
     def mce(self, *, estimator: Any = "auto", **unexpected: Any) -> float:
         """Maximum calibration error."""

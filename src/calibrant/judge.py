@@ -1,0 +1,173 @@
+"""How sure one can be: `estimate` for one model, `compare` for several on the same labels."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from calibrant import _check, notions
+from calibrant.api import samples
+from calibrant.estimators import Norm
+from calibrant.evidence import Array
+from calibrant.inference import Estimate, Rows, infer
+from calibrant.inference.estimate import seeded
+from calibrant.inference.paired import Comparison, contributions, difference
+
+
+def estimate(
+    y_true: Any,
+    y_prob: Any,
+    *,
+    notion: str | None = None,
+    estimator: Any = "auto",
+    norm: Norm = "l1",
+    level: float = 0.95,
+    rng: Any = None,
+    sample_weight: Any = None,
+    labels: Any = None,
+    pos_label: Any = None,
+    **unexpected: Any,
+) -> Estimate:
+    """Calibration error with interval, null and test; for a matrix, that of confidence.
+
+    Parameters
+    ----------
+    y_true, y_prob, notion, estimator, sample_weight, labels, pos_label
+        As for `ece`.
+    norm : {"l1", "l2"}
+        Mean or root mean square of the gap.
+    level : float
+        Level of the interval for the true error.
+    rng : int or numpy.random.Generator, optional
+        Seed of the simulations; the estimate records the one it used.
+
+    Returns
+    -------
+    Estimate
+        The value, its interval, what a calibrated model would show at this size, the p-value of
+        calibration, the parts of over- and underconfidence, and `by_class` for the class-wise notion.
+
+    Examples
+    --------
+    >>> import calibrant
+    >>> rng = np.random.default_rng(0)
+    >>> score = rng.random(1000)
+    >>> found = calibrant.estimate(rng.random(1000) < score**2, score, rng=0)
+    >>> found.low < 1 / 6 < found.high, found.p_value, found.over > found.under
+    (True, 0.001, True)
+    """
+    if unexpected:
+        _check.reject_unexpected(estimate, unexpected)
+    data = _check.predictions(y_true, y_prob, sample_weight=sample_weight, labels=labels, pos_label=pos_label)
+    which = notions.parse(notion, data)
+    column = data.positive if which.name == "class" else None
+    return infer(
+        which,
+        list(samples(which, data)),
+        estimator=estimator,
+        norm=norm,
+        level=level,
+        rng=rng,
+        labels=data.labels,
+        label=None if column is None else data.labels[column],
+        rows=_rows(data),
+    )
+
+
+def _rows(data: _check.Predictions) -> Rows:
+    def take(some: Array) -> tuple[Array, Array, Array | None]:
+        score, code = data.score[some].astype(np.float64), data.code[some]
+        if score.ndim == 1:
+            score = np.stack([1 - score, score], axis=1)
+        weight = None if data.weight is None else data.weight[some].astype(np.float64)
+        return score, code.astype(np.intp), weight
+
+    return Rows(len(data.score), take)
+
+
+def compare(
+    y_true: Any,
+    models: Mapping[str, Any],
+    *,
+    baseline: str | None = None,
+    notion: str | None = None,
+    estimator: Any = "auto",
+    norm: Norm = "l1",
+    level: float = 0.95,
+    rng: Any = None,
+    sample_weight: Any = None,
+    labels: Any = None,
+    pos_label: Any = None,
+    **unexpected: Any,
+) -> Comparison:
+    """Calibration errors of several models on the same labels, and their paired differences.
+
+    Parameters
+    ----------
+    y_true : array of shape (N,)
+        Labels.
+    models : mapping from name to scores
+        Scores of each model, as `y_prob` of `ece`.
+    baseline : str, optional
+        The model that the others are compared with; the first by default.
+    notion, estimator, norm, level, rng, sample_weight, labels, pos_label
+        As for `estimate`.
+
+    Returns
+    -------
+    Comparison
+
+    Examples
+    --------
+    >>> import calibrant
+    >>> rng = np.random.default_rng(0)
+    >>> score = rng.random(2000)
+    >>> outcome = rng.random(2000) < score
+    >>> found = calibrant.compare(outcome, {"sharp": score**2, "plain": score}, baseline="plain", rng=0)
+    >>> found.differences["sharp"].low > 0
+    True
+    """
+    if unexpected:
+        _check.reject_unexpected(compare, unexpected)
+    if not isinstance(models, Mapping) or len(models) < 2:
+        got = f"{len(models)} of them" if isinstance(models, Mapping) else type(models).__name__
+        raise ValueError(f"models must map at least two names to scores, got {got}")
+    names = [str(name) for name in models]
+    if baseline is not None:
+        _check.check_choice("baseline", baseline, tuple(names))
+    first = names[0] if baseline is None else baseline
+    seed = seeded(rng)
+    given = {"sample_weight": sample_weight, "labels": labels, "pos_label": pos_label}
+    estimates, added, weight = {}, {}, None
+    for name, scores in zip(names, models.values(), strict=True):
+        try:
+            data = _check.predictions(y_true, scores, **given)
+            which = notions.parse(notion, data)
+            estimates[name] = estimate(
+                y_true,
+                scores,
+                notion=which.name,
+                estimator=estimator,
+                norm=norm,
+                level=level,
+                rng=seed,
+                **given,
+            )
+        except (ValueError, TypeError) as error:
+            raise type(error)(f"model {name!r}: {error}") from None
+        added[name] = contributions(which, list(samples(which, data)), _rows(data))
+        weight = None if data.weight is None else data.weight.astype(np.float64)
+    if len({one.notion for one in estimates.values()}) > 1:
+        asked = {name: one.notion for name, one in estimates.items()}
+        raise ValueError(
+            f"models must be asked the same; vectors and matrices differ: give notion=, got {asked}"
+        )
+    differences = {
+        name: difference((name, first), (one, estimates[first]), (added[name], added[first]), weight)
+        for name, one in estimates.items()
+        if name != first
+    }
+    return Comparison(MappingProxyType(estimates), MappingProxyType(differences), first)
