@@ -101,7 +101,7 @@ def main() -> None:
         for task, (alarms, held, rho) in zip(tasks, pool.map(one_cell, tasks), strict=True):
             error = np.sqrt(max(alarms * (1 - alarms), 0.01 / count) / count)
             print(
-                f"{task[0]:11} n {task[1]:5}  false alarms {alarms:.3f} ({error:.3f})  holds zero {held:.3f}  "
+                f"{task[0]:11} n {task[1]:5}  alarms {alarms:.3f} ({error:.3f})  holds zero {held:.3f}  "
                 f"correlation {rho:+.2f}",
                 flush=True,
             )

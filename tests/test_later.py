@@ -307,6 +307,7 @@ def test_nodes_stand_for_all_pairs(bandwidth):
     rng = np.random.default_rng(8)
     score = np.sort(1 / (1 + np.exp(-5 * rng.normal(size=2 * NODES))))
     score[:3] = 0.0, 1e-14, 1e-9
+    score[-40:] = 1 - np.geomspace(1e-16, 1e-6, 40)
     score.sort()
     ones = np.ones(score.size)
     near = Neighbours(score, ones, (rng.random(score.size) < score).astype(float), ones)

@@ -67,7 +67,8 @@ def _nodes(size: int) -> tuple[Array, Array]:
     """Scores that are about evenly spaced on the scale, and their exact places on it."""
     fine = 1 / (1 + np.exp(-np.linspace(-FURTHEST, FURTHEST, 1 << 14)))
     fine = np.union1d(fine, np.sin(np.linspace(0, np.pi / 2, 1 << 14)) ** 2)
-    nodes = np.interp(np.linspace(0, 1, size), _place(fine), fine)
+    # Next to 1 floats are too coarse for the scale: nodes that fall together there are one.
+    nodes = np.unique(np.interp(np.linspace(0, 1, size), _place(fine), fine))
     place = _place(nodes)
     nodes.flags.writeable = place.flags.writeable = False
     return nodes, place
@@ -149,7 +150,7 @@ class Neighbours:
         if size not in self._known:
             index, share = _shares(self.score, _nodes(size)[1])
             parts = ((share * part[:, None]).ravel() for part in (self.w, self.wy))
-            spread = [np.bincount(index.ravel(), part, minlength=size) for part in parts]
+            spread = [np.bincount(index.ravel(), part, minlength=_nodes(size)[0].size) for part in parts]
             self._known[size] = index, share, np.stack(spread, axis=-1)
         return self._known[size]
 

@@ -80,6 +80,8 @@ class Ladder:
 
     def sums(self, b: int) -> Array:
         """Mass, score and outcome of each of b bins."""
+        if b >= self.n:  # as many bins as rows: every run of ties is one
+            return np.diff(np.stack([self.mass, self.score, self.positive]))
         place = np.append(self.at(np.array(b), np.arange(b)), self.mass.size - 1)
         place = place[np.concatenate([[True], np.diff(place) > 0])]
         return np.diff(np.stack([self.mass, self.score, self.positive])[:, place])
