@@ -26,7 +26,15 @@ def test_python_in_the_readme_runs():
     y_prob = rng.dirichlet(np.ones(3), 300)
     y_true = rng.integers(0, 3, 300)
     day = calibrant.Sketch(notion="confidence").update(y_true, y_prob)
-    space = {"y_true": y_true, "y_prob": y_prob, "tuesday": day, "wednesday": day, "calibrant": calibrant}
+    y_other = rng.dirichlet(np.ones(3), 300)
+    space = {
+        "y_true": y_true,
+        "y_prob": y_prob,
+        "y_other": y_other,
+        "tuesday": day,
+        "wednesday": day,
+        "calibrant": calibrant,
+    }
     code = blocks("README.md", "python")
     assert len(code) == 2
     for block in code:
