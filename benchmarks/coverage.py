@@ -105,8 +105,14 @@ def main() -> None:
     parser.add_argument("--share", type=float, default=1.0, help="of the repetitions")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--only", nargs="*", help="families")
+    parser.add_argument("--sizes", nargs="*", type=int, help="numbers of rows")
     arguments = parser.parse_args()
-    tasks = [task for task in cells() if not arguments.only or task[0] in arguments.only]
+    tasks = [
+        task
+        for task in cells()
+        if (not arguments.only or task[0] in arguments.only)
+        and (not arguments.sizes or task[3] in arguments.sizes)
+    ]
     tasks = [(*task[:-1], max(20, round(task[-1] * arguments.share))) for task in tasks]
     started = time.perf_counter()
     coverage, bad = [], 0

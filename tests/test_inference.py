@@ -89,7 +89,7 @@ def test_it_prints_as_one_line_and_survives_json_and_pickle():
     for part in (
         "ECE (classwise)",
         "at 95%",
-        "confident",
+        "of it by scores too",
         "calibrated model would read",
         "for calibration",
         "n = 300",

@@ -25,11 +25,13 @@ def digits() -> tuple[Array, Array]:
 
 
 def table(labels: Array, scores: Array) -> str:
-    """Calibration errors by notion and estimator."""
+    """The estimate of each notion, and calibration errors by notion and estimator."""
     accuracy = ((scores[:, 1] > 0.5) == (labels == "odd")).mean()
     lines = [
         f"Is a handwritten digit odd? On {len(labels)} held-out digits a random forest is right",
         f"{accuracy:.1%} of the time and {scores.max(axis=1).mean():.1%} confident on average.",
+        "",
+        *(f"{calibrant.estimate(labels, scores, notion=notion, rng=0)}." for notion in NOTIONS),
         "",
         f"{'estimator':<28}" + "".join(f"{notion:>12}" for notion in NOTIONS),
     ]

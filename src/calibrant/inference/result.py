@@ -82,15 +82,19 @@ class Estimate:
         name = {"l1": "ECE", "l2": "root mean square calibration error"}[self.norm]
         asked = f"{self.notion} {self.label}" if self.label is not None else self.notion
         where = f" ({asked})"
-        lead = "over" if self.over >= self.under else "under"
         share = max(self.over, self.under)
+        high = self.over >= self.under
+        if self.notion == "confidence":
+            lead = "overconfident" if high else "underconfident"
+        else:
+            lead = "by scores too high" if high else "by scores too low"
         p = "p < 0.001" if self.p_value < 0.001 else f"p = {self.p_value:.2g}"
         top = max(self.null.quantiles, default=None)
         usual = "" if top is None else f", at most {self.null.quantiles[top]:.4f} in {top:.0%} of samples"
         kept = ", conservative" if self.conservative else ""
         return (
             f"{name}{where} {self.value:.4f} [{self.low:.4f}, {self.high:.4f}] at {self.level:.0%}{kept}; "
-            f"{share:.4f} of it {lead}confident; a calibrated model would read {self.null.mean:.4f}{usual}; "
+            f"{share:.4f} of it {lead}; a calibrated model would read {self.null.mean:.4f}{usual}; "
             f"{p} for calibration; n = {self.n:.15g}, {self.estimator}"
         )
 
