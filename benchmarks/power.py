@@ -5,7 +5,8 @@
 
 Size: calibrated models, smooth, saturated and discrete scores. Power: the oscillating bumps of Lee et
 al. (T-Cal; uniform scores, smoothness .6, 10 000 rows), with 71 of them on the middle half, an L2 error of
-.054, and with 125, which is .054 by the paper's formula and .038 over all scores; and smooth alternatives. Beside it a test by the ECE of 15 equal bins and one by ECCE-R, the range of the cumulated
+.054, and with 125, which is .054 by the paper's formula and .038 over all scores; and smooth
+alternatives. Beside it a test by the ECE of 15 equal bins and one by ECCE-R, the range of the cumulated
 residuals over its standard deviation, both with simulated critical values.
 """
 
