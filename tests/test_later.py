@@ -313,7 +313,9 @@ def test_nodes_stand_for_all_pairs(bandwidth):
     near = Neighbours(score, ones, (rng.random(score.size) < score).astype(float), ones)
     assert score.size > NODES
     for fast, slow in zip(near.around(bandwidth), near.around(bandwidth, pairs=10**6), strict=True):
-        np.testing.assert_allclose(fast, slow, rtol=2e-5, atol=1e-6 * slow.max())
+        # Next to 1 floats are coarser than the scale; elsewhere the digits agree to 2e-5.
+        rtol = np.where(score > 1 - 1e-12, 1e-3, 2e-5)
+        assert np.all(np.abs(fast - slow) <= rtol * np.abs(slow) + 1e-6 * slow.max())
 
 
 def test_the_likelihood_finds_a_narrower_kernel_for_more_rows():
