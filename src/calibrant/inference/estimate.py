@@ -22,8 +22,9 @@ from calibrant.posterior import Posterior
 
 # Simulated calibrated data sets, and the quantiles of their errors that are kept.
 SIMULATED, KEPT = 999, (0.5, 0.95)
-# Data sets simulated for the interval of one class among many.
-BY_CLASS = 120
+# Data sets simulated for the interval of one class among many; and, for the nulls of more than MANY
+# classes, fewer than else.
+BY_CLASS, MANY, FEWER = 120, 20, 199
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,7 +79,9 @@ def infer(
         ends, other = _interval(chosen, problems, posterior, value, norm, level, generator, n)
         return _made(value, ends, null, other, posterior, notion=notion.name, label=label, **common)
     by_class = {}
-    alone = [nulls.single(one, norm, generator, SIMULATED) for one in profiles]
+    # Bonferroni over the classes of a sketch needs p-values as small as its number of classes asks.
+    size = SIMULATED if len(profiles) <= MANY or rows is None else FEWER
+    alone = [nulls.single(one, norm, generator, size) for one in profiles]
     for k, (name, one) in enumerate(zip(labels, alone, strict=True)):
         own = posterior[k : k + 1]
         plain = Bayes() if isinstance(chosen, Bayes) else chosen
@@ -103,7 +106,7 @@ def infer(
             rows.n,
             norm,
             generator,
-            SIMULATED if len(alone) <= 20 else 199,
+            size,
         )
         chance, spread = null.p_value, together(posterior, rows)
     ends, other = _interval(chosen, problems, posterior, value, norm, level, generator, n, spread=spread)
