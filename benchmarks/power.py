@@ -1,7 +1,7 @@
 """Size and power of the test of calibration in `calibrant.estimate`, beside two others.
 
-    python benchmarks/power.py            # size: 4000 repetitions; power: 400
-    python benchmarks/power.py --quick    # a twentieth
+    python benchmarks/power.py               # size: 4000 repetitions; power: 400
+    python benchmarks/power.py --share 0.05  # a twentieth of them
 
 Size: calibrated models, smooth, saturated and discrete scores. Power: the oscillating bumps of Lee et
 al. (T-Cal; uniform scores, smoothness .6, 10 000 rows), with 71 of them on the middle half, an L2 error of
@@ -87,12 +87,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--share", type=float, default=1.0, help="of the repetitions")
     parser.add_argument("--jobs", type=int, default=2)
     arguments = parser.parse_args()
-    less = 20 if arguments.quick else 1
+    sized, powered = (max(10, round(count * arguments.share)) for count in (4000, 400))
     started = time.perf_counter()
-    sizes = [(kind, n, 4000 // less) for kind in ("uniform", "saturated", "discrete") for n in SIZES]
+    sizes = [(kind, n, sized) for kind in ("uniform", "saturated", "discrete") for n in SIZES]
     smooth = [
         ("square", 0.3),
         ("sqrt", 0.3),
@@ -102,8 +102,8 @@ def main() -> None:
         ("power", 0.5),
         ("shift", 1.0),
     ]
-    powers = [("bumps", count, 10_000, 400 // less) for count in (71, 125)]
-    powers += [(name, factor, n, 400 // less) for name, factor in smooth for n in (200, 1000)]
+    powers = [("bumps", count, 10_000, powered) for count in (71, 125)]
+    powers += [(name, factor, n, powered) for name, factor in smooth for n in (200, 1000)]
     with ProcessPoolExecutor(arguments.jobs) as pool:
         for task, found in zip(sizes, pool.map(size_cell, sizes), strict=True):
             error = np.sqrt(found * (1 - found) / task[2])

@@ -16,7 +16,7 @@ import numpy as np
 from calibrant.estimators.base import Estimator, Norm
 from calibrant.evidence import Array, Cells, Evidence, Sample
 from calibrant.inference.null import error
-from calibrant.posterior import Posterior
+from calibrant.posterior import CELLS, Posterior
 
 # True errors tried, and data sets simulated for each.
 TRIED, DRAWN = 12, 200
@@ -90,10 +90,10 @@ def interval(
         return float(combined(each, norm).mean()), middle + spread * (estimate - middle)
 
     unit = float((posterior.scale * np.sqrt(cells)).mean())
-    # The mean over classes has little noise left, but all of its bias: the lower end allows for half of
-    # what noise adds to the error.
+    # The mean over classes, and an estimate from many rows, has little noise left but all of its bias:
+    # the lower end allows for half of what noise adds to the error.
     extra = 0.0
-    if classes > 2:
+    if classes > 2 or cells > CELLS:
         firm = true_error(posterior.gap / np.maximum(mass, 1e-300), mass, norm)
         whole = combined(posterior.sides[0] + posterior.sides[1], norm) if norm == "l1" else value
         extra = max(0.0, float(whole - combined(firm, norm)) / 2)

@@ -21,8 +21,8 @@ STEPS = 2048
 # Where a step's residual has at least this variance it is as good as normal.
 NORMAL = 30.0
 # The test for rough gaps: cells along the score hold at least so many rows, and are at most so many;
-# and the share of the level that the test for smooth gaps has.
-ROWS, FINEST, SMOOTH = 8, 1024, 0.7
+# and the shares of the level that the Bayes factor, the range and the test for rough gaps have.
+ROWS, FINEST, SHARES = 8, 1024, (0.5, 0.38, 0.12)
 # Numbers in the largest table of simulated outcomes.
 TABLE = 1 << 22
 
@@ -60,9 +60,10 @@ class Simulated:
 def single(profile: Profile, norm: Norm, rng: np.random.Generator, size: int) -> Simulated:
     """Simulate one problem.
 
-    The evidence joins two statistics by the smaller of their ranks: the Bayes factor, which knows
-    smooth gaps, and the largest part of the variance in any stretch of frequencies along the score,
-    which finds gaps too rough for it.
+    The evidence joins three statistics by the least of their ranks: the Bayes factor, which knows
+    smooth gaps; the range of the cumulated residuals (ECCE-R), which is best at gaps of one sign; and
+    the largest part of the variance in any stretch of frequencies along the score, which finds gaps
+    too rough for both.
     """
     from scipy.fft import dct
 
@@ -73,8 +74,13 @@ def single(profile: Profile, norm: Norm, rng: np.random.Generator, size: int) ->
     residual = _drawn(one, rng, size)
     null = observed.again(dct(residual @ overlap / unit, norm="ortho")[:, None])
     smooth = np.append(null.evidence(), observed.evidence())
-    rough = _rough(one, np.concatenate([residual, one.residual[None]]))
-    joined = smooth if rough is None else -np.minimum(_rank(smooth) / SMOOTH, _rank(rough) / (1 - SMOOTH))
+    everyone = np.concatenate([residual, one.residual[None]])
+    total = running(everyone)
+    ranks = [_rank(smooth), _rank(np.ptp(total, axis=1))]
+    rough = _rough(one, everyone)
+    if rough is not None:
+        ranks.append(_rank(rough))
+    joined = -np.min([rank / share for rank, share in zip(ranks, SHARES, strict=False)], axis=0)
     return Simulated(joined[:-1], error(null, norm), float(joined[-1]))
 
 
