@@ -26,6 +26,7 @@ from calibrant.evidence import Profile, Sample
 from calibrant.experiment.distributions import rng_of
 from calibrant.experiment.families import EXACT
 from calibrant.inference import null
+from calibrant.inference.estimate import SIMULATED
 
 SIZES = (100, 500, 2000, 10_000)
 
@@ -48,7 +49,7 @@ def scores_of(kind, rng, n):
 
 def p_values(score, outcome, rng, size):
     """Ours, 15 bins, ECCE-R: each by simulation from the scores."""
-    ours = null.single(Profile.of(Sample(score, outcome)), "l1", rng, size).p_value
+    ours = null.single(Profile.of(Sample(score, outcome)), "l1", rng, SIMULATED).p_value
     drawn = rng.random((size, score.size)) < score
     found = [ours]
     for estimator in (Binned("uniform", 15), Cumulative("kuiper")):
@@ -89,10 +90,13 @@ def main() -> None:
     )
     parser.add_argument("--share", type=float, default=1.0, help="of the repetitions")
     parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--no-size", action="store_true", help="power only")
     arguments = parser.parse_args()
     sized, powered = (max(10, round(count * arguments.share)) for count in (4000, 400))
     started = time.perf_counter()
     sizes = [(kind, n, sized) for kind in ("uniform", "saturated", "discrete") for n in SIZES]
+    if arguments.no_size:
+        sizes = []
     smooth = [
         ("square", 0.3),
         ("sqrt", 0.3),
