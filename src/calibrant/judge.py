@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from types import MappingProxyType
 from typing import Any
 
@@ -15,6 +16,7 @@ from calibrant.evidence import Array
 from calibrant.inference import Estimate, Rows, infer
 from calibrant.inference.estimate import seeded
 from calibrant.inference.paired import Comparison, contributions, difference
+from calibrant.notions import Notion
 
 
 def estimate(
@@ -62,7 +64,12 @@ def estimate(
     if unexpected:
         _check.reject_unexpected(estimate, unexpected)
     data = _check.predictions(y_true, y_prob, sample_weight=sample_weight, labels=labels, pos_label=pos_label)
-    which = notions.parse(notion, data)
+    return _estimated(notions.parse(notion, data), data, estimator, norm, level, rng)
+
+
+def _estimated(
+    which: Notion, data: _check.Predictions, estimator: Any, norm: Norm, level: float, rng: Any
+) -> Estimate:
     column = data.positive if which.name == "class" else None
     return infer(
         which,
@@ -141,33 +148,34 @@ def compare(
     first = names[0] if baseline is None else baseline
     seed = seeded(rng)
     given = {"sample_weight": sample_weight, "labels": labels, "pos_label": pos_label}
-    estimates, added, weight = {}, {}, None
+    asked = {}
     for name, scores in zip(names, models.values(), strict=True):
-        try:
+        with _named(name):
             data = _check.predictions(y_true, scores, **given)
-            which = notions.parse(notion, data)
-            estimates[name] = estimate(
-                y_true,
-                scores,
-                notion=which.name,
-                estimator=estimator,
-                norm=norm,
-                level=level,
-                rng=seed,
-                **given,
-            )
-        except (ValueError, TypeError) as error:
-            raise type(error)(f"model {name!r}: {error}") from None
-        added[name] = contributions(which, list(samples(which, data)), _rows(data))
-        weight = None if data.weight is None else data.weight.astype(np.float64)
-    if len({one.notion for one in estimates.values()}) > 1:
-        asked = {name: one.notion for name, one in estimates.items()}
+            asked[name] = notions.parse(notion, data), data
+    if len({which.name for which, _ in asked.values()}) > 1:
+        kinds = {name: which.name for name, (which, _) in asked.items()}
         raise ValueError(
-            f"models must be asked the same; vectors and matrices differ: give notion=, got {asked}"
+            f"models must be asked the same; vectors and matrices differ: give notion=, got {kinds}"
         )
+    estimates, added = {}, {}
+    for name, (which, data) in asked.items():
+        with _named(name):
+            estimates[name] = _estimated(which, data, estimator, norm, level, seed)
+        added[name] = contributions(which, list(samples(which, data)), _rows(data))
+    weight = None if data.weight is None else data.weight.astype(np.float64)
     differences = {
         name: difference((name, first), (one, estimates[first]), (added[name], added[first]), weight)
         for name, one in estimates.items()
         if name != first
     }
     return Comparison(MappingProxyType(estimates), MappingProxyType(differences), first)
+
+
+@contextmanager
+def _named(model: str) -> Iterator[None]:
+    """Errors say which model they are about."""
+    try:
+        yield
+    except (ValueError, TypeError) as error:
+        raise type(error)(f"model {model!r}: {error}") from None

@@ -128,6 +128,13 @@ class Posterior:
         up = sd * np.exp(-0.5 * q * q) / np.sqrt(2 * np.pi) + self.gap * ndtr(q)
         return (up - self.gap).sum(axis=-1), up.sum(axis=-1)
 
+    @cached_property
+    def square(self) -> Array:
+        """Expected square of the gap per row in each cell, times the cell's share of the rows."""
+        return np.divide(
+            self.gap**2 + self.sd**2, self.mass, out=np.zeros(self.gap.shape), where=self.mass > 0
+        )
+
     def draw(self, rng: np.random.Generator, size: int, calmer: float = 1.0) -> Array:
         """Gaps drawn from the posterior, (problems, size, G), as shares of all rows.
 

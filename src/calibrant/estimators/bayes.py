@@ -62,11 +62,10 @@ class BayesFit:
             over, under = self.sides
             return np.minimum(over + under, 1.0)
         p = self.posterior
-        square = np.divide(p.gap**2 + p.sd**2, p.mass, out=np.zeros(p.gap.shape), where=p.mass > 0)
         if norm == "l2":
-            found = square.sum(axis=-1)
+            found = p.square.sum(axis=-1)
         else:
-            found = np.divide(square, p.mass, out=np.zeros(square.shape), where=p.mass > 0).max(axis=-1)
+            found = np.divide(p.square, p.mass, out=np.zeros(p.mass.shape), where=p.mass > 0).max(axis=-1)
         return np.minimum(np.sqrt(self.miscalibrated * found.reshape(self.batch)), 1.0)
 
     def curve(self) -> tuple[Array, Array, Array]:

@@ -67,7 +67,7 @@ def infer(
             f"{chosen} is a measure of its own, and the interval is for the ECE: ask ece() for it"
         )
     generator = np.random.default_rng(seed)
-    problems = [one for block in blocks for one in _single(block)]
+    problems = singles(blocks)
     profiles = [Profile.of(one) for one in problems]
     posterior = Posterior.joined([Bayes().of_profile(one).posterior for one in profiles])  # type: ignore[union-attr]
     each = np.concatenate([np.ravel(fit.error(norm)) for fit in fitted(blocks, chosen)])
@@ -120,8 +120,13 @@ def seeded(rng: Any) -> int:
     return int(rng) if isinstance(rng, Integral) else int(generator.integers(2**53))
 
 
-def _single(block: Evidence) -> list[Evidence]:
-    return [block[k] for k in range(block.batch[0])] if block.batch else [block]
+def singles(blocks: Sequence[Evidence]) -> list[Evidence]:
+    """The problems of all blocks, one by one."""
+    return [
+        one
+        for block in blocks
+        for one in ([block[k] for k in range(block.batch[0])] if block.batch else [block])
+    ]
 
 
 def _interval(

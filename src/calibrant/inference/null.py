@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -34,9 +33,7 @@ def error(posterior: Posterior, norm: Norm, classes: int | None = None) -> Array
         over, under = posterior.sides
         value = over + under
     else:
-        square = posterior.gap**2 + posterior.sd**2
-        value = np.divide(square, posterior.mass, out=np.zeros(square.shape), where=posterior.mass > 0)
-        value = value.sum(axis=-1)
+        value = posterior.square.sum(axis=-1)
     if classes is not None:
         value = value.reshape(-1, classes).mean(axis=-1)
     return np.minimum(value * found if norm == "l1" else np.sqrt(value * found), 1.0)
@@ -211,6 +208,3 @@ def _class_coefficients(score: Array, weight: Array | None, outcome: Array, cell
 def any_of(chances: list[float]) -> float:
     """A p-value for several hypotheses at once that holds however they depend on each other."""
     return min(1.0, len(chances) * min(chances))
-
-
-Rows = Callable[[Array], tuple[Array, Any]]

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from calibrant.evidence import Array, Evidence, Profile
-from calibrant.inference.estimate import Rows, influence
+from calibrant.inference.estimate import Rows, influence, singles
 from calibrant.inference.result import Estimate
 from calibrant.notions import Notion
 from calibrant.posterior import Posterior, n_cells
@@ -117,11 +117,7 @@ def _rebuilt(values: dict[str, Any]) -> Comparison:
 
 def contributions(notion: Notion, blocks: Sequence[Evidence], rows: Rows) -> Array:
     """What each row adds to the error of a model: its residuals, signed by the gap at their scores."""
-    problems = [
-        one
-        for block in blocks
-        for one in ([block[k] for k in range(block.batch[0])] if block.batch else [block])
-    ]
+    problems = singles(blocks)
     flat = [Profile.of(one).flat for one in problems]
     posterior = Posterior.joined([Posterior.of_profile(one, int(n_cells(one.n)[0])) for one in flat])
     if notion.name == "classwise":
