@@ -21,6 +21,7 @@ from scipy.stats import beta, norm
 
 import calibrant
 from calibrant.evidence import Array
+from calibrant.experiment.families import EXACT
 
 SIZES = (100, 500, 2000, 10000)
 QUANTILES = np.array([0.05, 0.25, 0.5, 0.75, 0.95])
@@ -62,25 +63,6 @@ def glm(slope: float, shift: float) -> Callable[[Array], Array]:
     return lambda p: expit(shift + slope * logits(p))
 
 
-def wavy(p: Array) -> Array:
-    return np.clip(p + (2 * np.sin(10 * np.pi * p) + np.sin(40 * np.pi * p / 3)) / (10 * np.pi), 0, 1)
-
-
-def betamap(m: float, a: float, b: float) -> Callable[[Array], Array]:
-    return lambda c: expit(b * np.log(1 - m) - a * np.log(m) + a * np.log(c) - b * np.log1p(-c))
-
-
-def stairs(c: Array) -> Array:
-    width = height = 2 / 3
-
-    def flight(x: Array) -> Array:
-        once = 2 * np.pi * x / width
-        once = once - np.sin(once)
-        return (once - np.sin(once)) * height / (2 * np.pi)
-
-    return flight(c + width / 2) - flight(np.array(width / 2))
-
-
 def shape(name: str, about: str, bent: Callable[[Array], Array], share: float = 0.5) -> Family:
     """Kaengsepp's recipe: a frequency c drawn evenly, the score pulled from c towards g(c)."""
     c = np.concatenate([np.geomspace(1e-9, 1e-3, 200), np.linspace(1e-3, 1 - 1e-3, 8000)[1:-1]])
@@ -92,16 +74,16 @@ def shape(name: str, about: str, bent: Callable[[Array], Array], share: float = 
 
 EVEN, WALLS = on_beta(1, 1), on_beta(0.5, 0.5)
 FAMILIES = [
-    Family("power", "Beta(1.1, .1), s^2", on_beta(1.1, 0.1), np.square),
+    Family("power", "Beta(1.1, .1), s^2", on_beta(1.1, 0.1), EXACT["power"].curve),
     Family("glm", "Beta(1.12, .11), sigma(.49 logit s - .88)", on_beta(1.1233, 0.1147), glm(0.49, -0.88)),
     Family("flat", "Beta(.5, .5), sigma(.4 logit s + .3)", WALLS, glm(0.4, 0.3)),
     Family("steep", "Beta(.5, .5), sigma(4 logit s + 1)", WALLS, glm(4, 1)),
-    Family("shift", "Beta(.5, .5), clip(s + .02)", WALLS, lambda p: np.clip(p + 0.02, 0, 1)),
+    Family("shift", "Beta(.5, .5), clip(s + .02)", WALLS, EXACT["shift"].curve),
     shape("square", "Kaengsepp's square", np.square),
     shape("root", "Kaengsepp's square root", np.sqrt),
-    shape("beta1", "Kaengsepp's first beta map", betamap(0.4, 0.4, 0.45)),
-    shape("beta2", "Kaengsepp's second beta map", betamap(0.48, 2, 2.2)),
-    shape("stairs", "Kaengsepp's stairs", stairs),
+    shape("beta1", "Kaengsepp's first beta map", EXACT["beta1"].curve),
+    shape("beta2", "Kaengsepp's second beta map", EXACT["beta2"].curve),
+    shape("stairs", "Kaengsepp's stairs", EXACT["stairs"].curve),
     Family("even", "calibrated, uniform", EVEN, lambda p: p),
     Family("calibrated", "calibrated, Beta(.5, .5)", WALLS, lambda p: p),
     Family("saturated", "calibrated, Beta(.1, .1)", on_beta(0.1, 0.1), lambda p: p),
@@ -111,7 +93,7 @@ FAMILIES = [
         lambda u: expit(3 + 2.5 * norm.ppf(u)),
         glm(0.6, -0.2),
     ),
-    Family("wavy", "Beta(.5, .5), the wavy curve", WALLS, wavy, smooth=False),
+    Family("wavy", "Beta(.5, .5), the wavy curve", WALLS, EXACT["wavy"].curve, smooth=False),
 ]
 
 

@@ -14,12 +14,12 @@ values left as they are: `--signed`.
 
 import argparse
 import time
-from math import log, pi
 
 import numpy as np
 
 from calibrant.estimators import estimators, resolve
 from calibrant.evidence import Array, Sample
+from calibrant.experiment.families import EXACT
 
 SIZES = (1000, 3000, 10_000)
 LEVELS = np.arange(21) * 0.005
@@ -32,30 +32,9 @@ PUBLISHED = {
 }
 
 
-def beta_map(m: float, a: float, b: float, x: Array) -> Array:
-    logit = b * log(1 - m) - a * log(m) + a * np.log(x) - b * np.log1p(-x)
-    return 1 / (1 + np.exp(-logit))
-
-
-def stairs(x: Array) -> Array:
-    width = height = 2 / 3
-
-    def climb(t: Array | float) -> Array:
-        t = 2 * pi * np.asarray(t) / width
-        for _ in range(2):
-            t = t - np.sin(t)
-        return t * height / (2 * pi)
-
-    return climb(x + width / 2) - climb(width / 2)
-
-
 # The map of each shape and its calibration error at full strength.
 SHAPES = {
-    "square": (np.square, 1 / 6),
-    "sqrt": (np.sqrt, 1 / 6),
-    "beta1": (lambda x: beta_map(0.4, 0.4, 0.45, x), 0.120023),
-    "beta2": (lambda x: beta_map(0.48, 2.0, 2.2, x), 0.103297),
-    "stairs": (stairs, 0.114038),
+    name: (EXACT[name].curve, EXACT[name].l1) for name in ("square", "sqrt", "beta1", "beta2", "stairs")
 }
 
 
