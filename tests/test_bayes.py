@@ -12,6 +12,7 @@ from calibrant.evidence import COARSE, Cells, Profile, Sample
 PRIOR = {
     "look": posterior.LOOK,
     "look_width": posterior.LOOK_WIDTH,
+    "look_rows": posterior.LOOK_ROWS,
     "calibrated": posterior.CALIBRATED,
     "no_shape": posterior.NO_SHAPE,
     "no_mean": posterior.NO_MEAN,
@@ -131,3 +132,20 @@ def test_a_profile_keeps_every_sum():
     assert coarse.residual.sum() == pytest.approx(profile.residual.sum())
     brier = np.average((outcome - score.round(2)) ** 2, weights=weight)
     assert profile.brier == pytest.approx(brier)
+
+
+def test_saturated_classes_are_not_taken_for_rough_ones():
+    # A network that is sure of nearly everything: most scores are 0 or 1 to three digits.
+    rng = np.random.default_rng(0)
+    n, classes = 10_000, 10
+    logits = rng.normal(0, 4, (n, classes))
+    logits[np.arange(n), rng.integers(0, classes, n)] += 20
+    sure, true = (
+        (e := np.exp((logits - logits.max(axis=1, keepdims=True)) / t)) / e.sum(axis=1, keepdims=True)
+        for t in (1.0, 2.2)
+    )
+    assert np.mean((sure < 0.001) | (sure > 0.999)) > 0.95
+    gap = np.take_along_axis(true - sure, np.argsort(sure, axis=0), axis=0)
+    truth = np.abs(gap.reshape(-1, 40, classes).mean(axis=1)).mean()
+    label = (rng.random((n, 1)) >= np.cumsum(true, axis=1)[:, :-1]).sum(axis=1)
+    assert calibrant.ece(label, sure, notion="classwise") == pytest.approx(truth, rel=0.1)

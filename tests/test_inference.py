@@ -121,7 +121,7 @@ def test_a_label_that_the_scores_call_impossible_is_strong_evidence():
     "spec", ["l:15", "a:10", "ac", "d", "debiased", "sweep", "isotonic", "beta", "variational"]
 )
 def test_every_estimator_of_the_error_has_an_interval_that_holds_it(spec):
-    y, p = drawn(n=300)
+    y, p = drawn(n=400)
     found = calibrant.estimate(y, p, estimator=spec, rng=0)
     assert found.value == calibrant.ece(y, p, estimator=spec)
     assert found.low <= found.value <= found.high
@@ -176,7 +176,7 @@ def test_wrong_arguments_are_named():
 
 
 def test_cells_of_equal_variance_are_the_same_by_overlap_and_by_running_sums():
-    y, p = drawn(n=300)
+    y, p = drawn(n=400)
     profile = Profile.of(Sample(p.round(2), y.astype(bool)))
     one = profile.coarser(10**6)
     overlap, unit = null._overlap(one, 64)

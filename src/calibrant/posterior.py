@@ -30,8 +30,10 @@ SMALLEST, LARGEST, LARGEST_MEAN, SIZES = 0.0125, 0.5, 0.3125, 8
 ROUGHNESS, ROUGHER, STEEPNESS = (1.25, 5.0, 16.0), 2.5, 3
 # Cells of equal variance; beyond 4096 rows their number grows like the root of n.
 CELLS, MOST = 64, 4096
-# Cells of the first, rough look at the gap that the variance needs, and its bandwidth in ranks.
-LOOK, LOOK_WIDTH = 256, 0.28868
+# The first, rough look at the gap, which the variance needs: points, and the bandwidth in ranks, for few
+# rows by Silverman's rule and never more than these rows. A wide look mixes the variances of scores that
+# crowd at 0 or 1 with those of the others, and the noise it misses is taken for a gap.
+LOOK, LOOK_WIDTH, LOOK_ROWS = 256, 0.28868, 12.0
 # Added to the variance of an outcome, times the root of n: scores of exactly 0 or 1 have none.
 LEAST = 0.01
 # Problems times components times frequencies held at once.
@@ -180,8 +182,13 @@ def n_cells(n: Array) -> Array:
 
 
 def n_points(n: Array) -> Array:
-    """Points of the first look for n rows."""
-    return np.clip(n + 1e-6, 1, LOOK).astype(np.intp)
+    """Points of the first look for n rows: each row, or one point for 12 to 24 rows.
+
+    >>> n_points(np.array([30.0, 1000.0, 1e5, 1e8]))
+    array([  30,  256, 4096, 4096])
+    """
+    grown = 2 ** np.floor(np.log2(np.maximum(n + 1e-6, 1) / LOOK_ROWS))
+    return np.clip(np.minimum(n + 1e-6, np.maximum(LOOK, grown)), 1, MOST).astype(np.intp)
 
 
 def units(flat: Profile, variance: Array, cells: int) -> tuple[Array, Array, Array, Array]:
@@ -219,7 +226,7 @@ def look(flat: Profile) -> Array:
     ranks = mass[:, -1:] * np.linspace(0, 1, points + 1)
     (sums,) = interpolate(ranks, mass, (running(flat.residual),))
     mean = np.diff(sums, axis=-1) * (points / n)[:, None]
-    width = LOOK_WIDTH * (0.75 * n) ** -0.2
+    width = np.minimum(LOOK_WIDTH * (0.75 * n) ** -0.2, LOOK_ROWS / n)
     gain = KERNELS["triweight"].transform(np.pi * width[:, None] * np.arange(points))
     smooth = idct(dct(mean) * gain)
     place = (mass[:, 1:] + mass[:, :-1]) / 2 * (points / n)[:, None] - 0.5

@@ -9,6 +9,7 @@ where a bootstrap or a normal approximation fails.
 from __future__ import annotations
 
 from collections.abc import Callable
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,8 @@ THINNER = 0.8
 CALMER = 0.7
 # Estimates below this quantile of calibrated data are taken for small by luck.
 SMALL = 0.03
+# Simulated estimates that a tail must hold; a smaller one is drawn out from there like a normal tail.
+HELD = 2
 # Numbers simulated for each true error; many cells or classes get fewer data sets, but enough.
 TOGETHER, ENOUGH = 1 << 16, 100
 # Beyond this many rows other estimators are simulated on cells.
@@ -165,9 +168,25 @@ def _quantiles(
 ) -> tuple[Array, Array, Array, float]:
     """True errors, both tails of the estimates, and what is small but usual for the first of them."""
     found = [simulate(float(true)) for true in grid]
-    ends = np.array([np.quantile(estimates, [tail, 1 - tail]) for _, estimates in found])
+    ends = np.array([_tails(estimates, tail) for _, estimates in found])
     usual = float(np.quantile(found[0][1], SMALL))
     return np.array([true for true, _ in found]), ends[:, 0], ends[:, 1], usual
+
+
+def _tails(estimates: Array, tail: float) -> Array:
+    """Both quantiles of a tail, also of one too small for the simulations to hold.
+
+    >>> _tails(np.arange(101.0), 0.1)
+    array([10., 90.])
+    >>> _tails(np.arange(101.0), 0.001).round()
+    array([-22., 122.])
+    """
+    held = max(tail, min(0.25, HELD / estimates.size))
+    low, middle, high = np.quantile(estimates, [held, 0.5, 1 - held])
+    if held > tail:
+        further = NormalDist().inv_cdf(tail) / NormalDist().inv_cdf(held)
+        low, high = (middle + further * (end - middle) for end in (low, high))
+    return np.array([low, high])
 
 
 def of_other(
