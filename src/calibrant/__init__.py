@@ -5,19 +5,54 @@
 0.2
 """
 
-from calibrant import published
-from calibrant.api import ece, lce, mce, reliability_curve, reliability_diagram
-from calibrant.estimators import Bayes, Binned, Density, estimators
-from calibrant.inference import Comparison, Estimate
-from calibrant.judge import compare, estimate
-from calibrant.ranking import Recommendation
-from calibrant.recommendation import recommend
-from calibrant.results import Point, ReliabilityCurve, ReliabilityDiagram
-from calibrant.sketch import Sketch
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
+from calibrant._version import __version__ as __version__
+
+if TYPE_CHECKING:
+    from calibrant import published
+    from calibrant.api import ece, lce, mce, reliability_curve, reliability_diagram, score_histogram
+    from calibrant.assessment import Assessment, assess
+    from calibrant.estimators import Bayes, Binned, Density, estimators
+    from calibrant.histogram import ScoreHistogram
+    from calibrant.inference import Comparison, Estimate
+    from calibrant.judge import compare, estimate
+    from calibrant.ranking import Recommendation
+    from calibrant.recommendation import recommend
+    from calibrant.results import Point, ReliabilityCurve, ReliabilityDiagram
+    from calibrant.sketch import Sketch
+
+# Where each name lives. It is imported when first asked for, so that the command line starts at once.
+_HOME = {
+    "Assessment": "calibrant.assessment",
+    "Bayes": "calibrant.estimators",
+    "Binned": "calibrant.estimators",
+    "Comparison": "calibrant.inference",
+    "Density": "calibrant.estimators",
+    "Estimate": "calibrant.inference",
+    "Point": "calibrant.results",
+    "Recommendation": "calibrant.ranking",
+    "ReliabilityCurve": "calibrant.results",
+    "ReliabilityDiagram": "calibrant.results",
+    "ScoreHistogram": "calibrant.histogram",
+    "Sketch": "calibrant.sketch",
+    "assess": "calibrant.assessment",
+    "compare": "calibrant.judge",
+    "ece": "calibrant.api",
+    "estimate": "calibrant.judge",
+    "estimators": "calibrant.estimators",
+    "lce": "calibrant.api",
+    "mce": "calibrant.api",
+    "recommend": "calibrant.recommendation",
+    "reliability_curve": "calibrant.api",
+    "reliability_diagram": "calibrant.api",
+    "score_histogram": "calibrant.api",
+}
+_MODULES = ("experiment", "plot", "published")
 
 __all__ = [
+    "Assessment",
     "Bayes",
     "Binned",
     "Comparison",
@@ -27,7 +62,9 @@ __all__ = [
     "Recommendation",
     "ReliabilityCurve",
     "ReliabilityDiagram",
+    "ScoreHistogram",
     "Sketch",
+    "assess",
     "compare",
     "ece",
     "estimate",
@@ -38,4 +75,18 @@ __all__ = [
     "recommend",
     "reliability_curve",
     "reliability_diagram",
+    "score_histogram",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return import_module(f"calibrant.{name}")
+    if name not in _HOME:
+        raise AttributeError(f"module 'calibrant' has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(_HOME[name]), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__, *_MODULES})

@@ -14,9 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._check import Predictions, check_choice
+from calibrant._names import NOTIONS
 
 Array = NDArray[Any]
-NOTIONS = ("class", "classwise", "confidence")
+
 # Scores of a block of classes: enough columns for long reads, few enough for little memory.
 BLOCK = 1 << 24
 

@@ -6,9 +6,11 @@ to `ENTRIES`. The command line, the experiment and the property tests read this 
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
+from types import ModuleType
 from typing import Any
 
 from calibrant._check import check_choice
@@ -174,6 +176,16 @@ def estimators() -> tuple[Entry, ...]:
     ['uniform', 'adaptive', 'uniform-convex', 'adaptive-convex', 'density']
     """
     return ENTRIES
+
+
+class _Registry(ModuleType):
+    """This package under its public name, `calibrant.estimators`, which callers call."""
+
+    def __call__(self) -> tuple[Entry, ...]:
+        return estimators()
+
+
+sys.modules[__name__].__class__ = _Registry
 
 
 @lru_cache(maxsize=256)

@@ -1,0 +1,3 @@
+"""The version, which results record."""
+
+__version__ = "0.1.0"
