@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from calibrant.bands import INTERVALS
 from calibrant.estimators import BayesFit, Binned, Density, Estimator, Fit, Norm, parse, resolve
 from calibrant.estimators.base import check_norm
 from calibrant.evidence import Evidence
+from calibrant.fitting import fit_curve, fit_diagram, fit_rank_curve
 from calibrant.notions import Notion
 from calibrant.results import (
     BANDS,
@@ -23,8 +24,6 @@ from calibrant.results import (
     Progress,
     ReliabilityCurve,
     ReliabilityDiagram,
-    fit_curve,
-    fit_diagram,
 )
 
 
@@ -65,11 +64,20 @@ class Asked(Protocol):
         ...
 
 
+def smoothing(bandwidth: Any, kernel: Any) -> Density | Literal["ranks"]:
+    """How a curve is smoothed: by a kernel over the scores, or by rank."""
+    if not (isinstance(bandwidth, str) and bandwidth == "ranks"):
+        return Density(bandwidth, kernel)
+    if kernel != "triweight":
+        raise ValueError(f'bandwidth="ranks" has a kernel of its own, leave kernel alone; got {kernel!r}')
+    return "ranks"
+
+
 def curves(
     notion: Notion,
     blocks: Iterable[Evidence],
     asked: Asked,
-    estimator: Density,
+    estimator: Density | Literal["ranks"],
     *,
     n_boot: int,
     level: float,
@@ -81,9 +89,13 @@ def curves(
     n_boot, level = _check.positive_int("n_boot", n_boot, minimum=0), _check.level(level)
     if band is not None:
         _check.check_choice("band", band, BANDS)
+    if estimator == "ranks" and band == "bootstrap":
+        raise ValueError('bandwidth="ranks" has a band of its own, "corrected"; got band="bootstrap"')
     generator = _check.generator(rng)
 
     def fit(evidence: Evidence, **about: Any) -> ReliabilityCurve:
+        if estimator == "ranks":
+            return fit_rank_curve(evidence, level=level, band=band, **about)
         return fit_curve(
             evidence,
             estimator,

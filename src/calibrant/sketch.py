@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from calibrant import _check, notions
-from calibrant.answers import binned, curves, diagrams, measure
+from calibrant.answers import binned, curves, diagrams, measure, smoothing
 from calibrant.binning import how_many
-from calibrant.estimators import Binned, Density, Norm, resolve
+from calibrant.estimators import Binned, Norm, resolve
 from calibrant.evidence import COARSE, FINE, Cells, Layout, Sample
 from calibrant.inference import Estimate, infer
 from calibrant.results import ByClass, Progress, ReliabilityCurve, ReliabilityDiagram
@@ -208,7 +208,7 @@ class Sketch:
         progress: Progress | None = None,
     ) -> ReliabilityCurve | ByClass[ReliabilityCurve]:
         """Reliability curve, as `calibrant.reliability_curve` would give from the rows."""
-        estimator = Density(bandwidth, kernel)
+        estimator = smoothing(bandwidth, kernel)
         return curves(
             self._notion,
             self._blocks(),
