@@ -40,7 +40,7 @@ def predictions(
     y_true: Any, y_prob: Any, *, sample_weight: Any = None, labels: Any = None, pos_label: Any = None
 ) -> Predictions:
     """Check labels, scores and weights, and find the column each label means."""
-    (truth, _), (score, tolerance) = _read("y_true", y_true), _read("y_prob", y_prob)
+    (truth, _), (score, tolerance) = read("y_true", y_true), read("y_prob", y_prob)
     n, rows = len(truth), len(score)
     if n != rows:
         raise ValueError(f"y_true and y_prob must be equally long, got {n} labels and {rows} rows of scores")
@@ -88,7 +88,7 @@ def reject_unexpected(function: Callable[..., Any], unexpected: dict[str, Any]) 
 
 def scores(name: str, values: Any) -> NDArray[np.float64]:
     """Return scores of any shape as float64, each in [0, 1]."""
-    array = _numbers(name, _read(name, values)[0]).astype(np.float64, copy=False)
+    array = _numbers(name, read(name, values)[0]).astype(np.float64, copy=False)
     _check_unit(name, array)
     return array
 
@@ -125,7 +125,7 @@ def generator(rng: Any) -> np.random.Generator:
     return np.random.default_rng(rng)
 
 
-def _read(name: str, values: Any) -> tuple[Array, float | None]:
+def read(name: str, values: Any) -> tuple[Array, float | None]:
     """Return a plain array, copied only if need be, and the tolerance of bfloat16 if it was that."""
     array, tolerance = values, None
     if type(values) is not np.ndarray or values.dtype.kind == "V":
@@ -161,7 +161,7 @@ def _read(name: str, values: Any) -> tuple[Array, float | None]:
 def _numbers(name: str, array: Array) -> Array:
     if array.dtype.kind in "biuf":
         return array if array.itemsize <= 8 else array.astype(np.float64)
-    array = _objects(name, array, _NUMBER, "hold real numbers")
+    array = objects(name, array, _NUMBER, "hold real numbers")
     if any(large := [abs(v) >= 2**63 for v in array.flat]):
         _refuse(name, "hold numbers below 2^63", array, large)
     return array.astype(np.int64 if all(isinstance(v, Integral) for v in array.flat) else np.float64)
@@ -170,7 +170,7 @@ def _numbers(name: str, array: Array) -> Array:
 def _truth(array: Array) -> Array:
     """Return labels as booleans, integers (whole floats too), other floats or objects, none missing."""
     if array.dtype.kind not in "biuf":
-        array = _objects("y_true", array, Hashable, "hold one label per row")
+        array = objects("y_true", array, Hashable, "hold one label per row")
         if not all(isinstance(v, _NUMBER) for v in array):
             return array
         array = np.array(array.tolist())
@@ -182,7 +182,7 @@ def _truth(array: Array) -> Array:
     return array.astype(np.int64) if whole else array
 
 
-def _objects(name: str, array: Array, accepted: Any, rule: str) -> Array:
+def objects(name: str, array: Array, accepted: Any, rule: str) -> Array:
     """Return the array as objects, none of them missing and all of an accepted type."""
     if array.dtype.kind in "cmMV":
         raise TypeError(f"{name} must {rule}, got dtype {array.dtype}")
@@ -230,7 +230,7 @@ def _check_scores(score: Array, tolerance: float) -> None:
 
 
 def _weights(name: str, values: Any, n: int) -> Array:
-    array = _numbers(name, _read(name, values)[0])
+    array = _numbers(name, read(name, values)[0])
     if len(array) != n:
         raise ValueError(f"{name} must be as long as y_true, got {len(array)} weights for {n} labels")
     whole = array.dtype.kind != "f"
@@ -258,7 +258,7 @@ def _classes(labels: Any) -> tuple[Any, ...]:
     if isinstance(labels, str | bytes | Set) or not isinstance(labels, Iterable):
         raise TypeError(f"labels must be a sequence of classes, got {_show(labels)}")
     array = np.fromiter(labels.tolist() if hasattr(labels, "tolist") else labels, object)
-    classes = tuple(_objects("labels", array, Hashable, "be classes").tolist())
+    classes = tuple(objects("labels", array, Hashable, "be classes").tolist())
     if len(set(classes)) < len(classes):
         _refuse("labels", "be distinct", array, [v in classes[:i] for i, v in enumerate(classes)])
     return classes

@@ -80,11 +80,13 @@ def _estimated(
         rng=rng,
         labels=data.labels,
         label=None if column is None else data.labels[column],
-        rows=_rows(data),
+        rows=rows_of(data),
     )
 
 
-def _rows(data: _check.Predictions) -> Rows:
+def rows_of(data: _check.Predictions) -> Rows:
+    """Rows of checked predictions, for what the classes have in common."""
+
     def take(some: Array) -> tuple[Array, Array, Array | None]:
         score, code = data.score[some].astype(np.float64), data.code[some]
         if score.ndim == 1:
@@ -162,7 +164,7 @@ def compare(
     for name, (which, data) in asked.items():
         with _named(name):
             estimates[name] = _estimated(which, data, estimator, norm, level, seed)
-        added[name] = contributions(which, list(samples(which, data)), _rows(data))
+        added[name] = contributions(which, list(samples(which, data)), rows_of(data))
     weight = None if data.weight is None else data.weight.astype(np.float64)
     differences = {
         name: difference((name, first), (one, estimates[first]), (added[name], added[first]), weight)

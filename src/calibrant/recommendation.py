@@ -122,11 +122,11 @@ def recommend(
 
 def _checked(y_prob: Any, sample_weight: Any, labels: Any, pos_label: Any) -> _check.Predictions:
     """Check scores that come without outcomes, as if every row were of one class that it may be of."""
-    score = _check._read("y_prob", y_prob)[0]
+    score = _check.read("y_prob", y_prob)[0]
     if len(score) == 0:
         raise ValueError("y_prob must not be empty, got 0 rows")
     if sample_weight is not None:
-        found = len(_check._read("sample_weight", sample_weight)[0])
+        found = len(_check.read("sample_weight", sample_weight)[0])
         if found != len(score):
             raise ValueError(
                 f"sample_weight must be as long as y_prob, got {found} weights for {len(score)} rows"

@@ -53,11 +53,13 @@ def infer(
     labels: Sequence[Any],
     label: Any = None,
     rows: Rows | None = None,
+    each_level: float | None = None,
 ) -> Estimate:
     """The estimate of evidence that comes in blocks of problems.
 
     Without `rows` the classes of the class-wise notion may depend on each other in any way, and
-    interval and p-value allow for that.
+    interval and p-value allow for that. The intervals of single classes have a level of their own
+    if one is given.
     """
     _check.check_choice("norm", norm, ("l1", "l2"))
     level, seed = _check.level(level), seeded(rng)
@@ -78,7 +80,7 @@ def infer(
         null = nulls.single(profiles[0], norm, generator, SIMULATED)
         ends, other = _interval(chosen, problems, posterior, value, norm, level, generator, n)
         return _made(value, ends, null, other, posterior, notion=notion.name, label=label, **common)
-    by_class = {}
+    by_class, alone_level = {}, level if each_level is None else _check.level(each_level)
     # Bonferroni over the classes of a sketch needs p-values as small as its number of classes asks.
     size = SIMULATED if len(profiles) <= MANY or rows is None else FEWER
     alone = [nulls.single(one, norm, generator, size) for one in profiles]
@@ -87,10 +89,11 @@ def infer(
         plain = Bayes() if isinstance(chosen, Bayes) else chosen
         seen = float(nulls.error(own, norm)[0]) if isinstance(chosen, Bayes) else float(each[k])
         ends, other = _interval(
-            plain, problems[k : k + 1], own, seen, norm, level, generator, n, drawn=BY_CLASS
+            plain, problems[k : k + 1], own, seen, norm, alone_level, generator, n, drawn=BY_CLASS
         )
         ends = min(ends[0], float(each[k])), max(ends[1], float(each[k]))
-        by_class[name] = _made(float(each[k]), ends, one, other, own, notion="class", label=name, **common)
+        about = common | {"notion": "class", "label": name, "level": alone_level}
+        by_class[name] = _made(float(each[k]), ends, one, other, own, **about)
     if rows is None:
         null = nulls.Simulated(
             alone[0].evidence,

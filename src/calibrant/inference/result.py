@@ -104,7 +104,7 @@ class Estimate:
         """Plain numbers and text; classes are a list, since labels may be of any kind."""
         found = {key: getattr(self, key) for key in _PLAIN}
         found["null"] = self.null.to_dict()
-        found["label"] = _plain(self.label)
+        found["label"] = plain(self.label)
         if self.by_class is not None:
             found["by_class"] = [one.to_dict() for one in self.by_class.values()]
         return found
@@ -157,7 +157,7 @@ _PLAIN = (
 )
 
 
-def _plain(label: Any) -> Any:
+def plain(label: Any) -> Any:
     """A label as JSON has it: numpy's numbers and strings lose their type."""
     label = label.item() if hasattr(label, "item") else label
     return label if label is None or isinstance(label, str | int | float | bool) else str(label)
