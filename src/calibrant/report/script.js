@@ -1,0 +1,141 @@
+"use strict";
+(function () {
+  const data = JSON.parse(document.getElementById("data").textContent);
+  const range = document.getElementById("score");
+  const readout = document.getElementById("readout");
+  const [left, top, side] = data.frame;
+  const known = data.score.map((s, i) => i).filter((i) => data.means[i] !== null);
+
+  // Reading off: linear between the two nodes around a score, and only where there are data.
+  function at(score) {
+    let i = 0;
+    while (i < data.score.length - 2 && data.score[i + 1] < score) i += 1;
+    const a = data.score[i], b = data.score[i + 1];
+    if (score < a - 1e-9 || score > b + 1e-9) return null;
+    const part = b > a ? (score - a) / (b - a) : 0;
+    const read = (values) => {
+      if (values === null || values[i] === null || values[i + 1] === null) return null;
+      return values[i] + part * (values[i + 1] - values[i]);
+    };
+    const means = read(data.means);
+    return means === null ? null : { means, low: read(data.low), high: read(data.high), rows: read(data.rows) };
+  }
+
+  const logit = (s) => Math.log(s / (1 - s));
+  const ends = data.odds;
+  const along = (s, a, b) => (logit(Math.min(Math.max(s, a), b)) - logit(a)) / (logit(b) - logit(a));
+  const place = { even: (s) => s, odds: (s) => along(s, ends[0], ends[1]) };
+  const height = { even: (s) => s, odds: (s) => along(s, ends[2], ends[3]) };
+  const back = {
+    even: (u) => u,
+    odds: (u) => 1 / (1 + Math.exp(-(logit(ends[0]) + u * (logit(ends[1]) - logit(ends[0]))))),
+  };
+
+  const show = (v, n) => v.toFixed(n);
+  // A score with as many digits as tell it from 0 and 1.
+  function written(s) {
+    const near = Math.min(s, 1 - s);
+    if (near >= 0.0095 || near <= 0) return show(s, 2);
+    if (near >= 0.00095) return show(s, 3);
+    return s < 0.5 ? near.toExponential(1) : `1 − ${near.toExponential(1)}`;
+  }
+
+  // The slider runs along the axis that is shown.
+  const odds = document.getElementById("axis-odds");
+  const shown = () => (odds.checked ? "odds" : "even");
+  let current = null;
+  function read(score, settle) {
+    const found = at(score);
+    let words = `a score of ${written(score)}: no rows nearby`;
+    if (found !== null) {
+      const band = found.low === null ? "" : ` [${show(found.low, 2)}, ${show(found.high, 2)}]`;
+      words = `a score of ${written(score)} means ${show(found.means, 2)}${band}`;
+      if (found.rows !== null) words += ` · ${Math.round(found.rows).toLocaleString("en").replaceAll(",", " ")} rows nearby`;
+    }
+    readout.textContent = words;
+    if (settle) range.value = place[shown()](score);
+    range.setAttribute("aria-valuetext", words);
+    current = score;
+    for (const figure of document.querySelectorAll("figure[data-axis]")) {
+      const axis = figure.dataset.axis;
+      const x = left + side * place[axis](score);
+      const cross = figure.querySelector(".cross"), spot = figure.querySelector(".spot");
+      cross.setAttribute("x1", x);
+      cross.setAttribute("x2", x);
+      cross.setAttribute("visibility", "visible");
+      spot.setAttribute("visibility", found === null ? "hidden" : "visible");
+      if (found !== null) {
+        spot.setAttribute("cx", x);
+        spot.setAttribute("cy", top + side * (1 - height[axis](found.means)));
+      }
+    }
+  }
+
+  for (const figure of document.querySelectorAll("figure[data-axis]")) {
+    const svg = figure.querySelector("svg");
+    const follow = (event) => {
+      const box = svg.getBoundingClientRect();
+      const width = svg.viewBox.baseVal.width;
+      const u = ((event.clientX - box.left) / box.width * width - left) / side;
+      if (u < -0.03 || u > 1.03) return;
+      read(back[figure.dataset.axis](Math.min(Math.max(u, 0), 1)), true);
+    };
+    svg.addEventListener("pointermove", follow);
+    svg.addEventListener("pointerdown", follow);
+  }
+  range.addEventListener("input", () => read(back[shown()](Number(range.value)), false));
+  for (const choice of document.querySelectorAll(".switch")) {
+    choice.addEventListener("change", () => read(current, true));
+  }
+  if (known.length > 0) {
+    document.querySelector(".reader").hidden = false;
+    const first = data.score[known[0]], last = data.score[known[known.length - 1]];
+    read(Math.round(50 * (first + last)) / 100, true);
+  }
+
+  // Tables sort by their columns; a cell's own number counts before its text.
+  const order = new Intl.Collator("en", { numeric: true });
+  function value(row, k) {
+    const cell = row.children[k];
+    if (cell.dataset.value !== undefined) return Number(cell.dataset.value);
+    const text = cell.textContent.trim();
+    return cell.classList.contains("number") ? Number(text) : text;
+  }
+  for (const table of document.querySelectorAll("table.sortable")) {
+    const heads = [...table.tHead.rows[0].cells];
+    heads.forEach((head, k) => {
+      if (head.classList.contains("fixed")) return;
+      const button = document.createElement("button");
+      button.type = "button";
+      button.append(...head.childNodes);
+      head.append(button);
+      button.addEventListener("click", () => {
+        const number = head.classList.contains("number");
+        const was = head.getAttribute("aria-sort");
+        const falling = was === null ? number : was === "ascending";
+        heads.forEach((other) => other.removeAttribute("aria-sort"));
+        head.setAttribute("aria-sort", falling ? "descending" : "ascending");
+        const rows = [...table.tBodies[0].rows];
+        rows.sort((a, b) => {
+          const x = value(a, k), y = value(b, k);
+          const sign = typeof x === "number" ? x - y : order.compare(x, y);
+          return falling ? -sign : sign;
+        });
+        table.tBodies[0].append(...rows);
+      });
+    });
+  }
+
+  const theme = document.getElementById("theme");
+  const dark = () => {
+    const chosen = document.documentElement.dataset.theme;
+    return chosen ? chosen === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+  };
+  const label = () => { theme.textContent = dark() ? "Light" : "Dark"; };
+  theme.hidden = false;
+  label();
+  theme.addEventListener("click", () => {
+    document.documentElement.dataset.theme = dark() ? "light" : "dark";
+    label();
+  });
+})();

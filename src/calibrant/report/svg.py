@@ -1,0 +1,161 @@
+"""Small pieces of SVG: elements whose text is escaped, axes, paths.
+
+Colours are presentation attributes, which a strict content-security policy leaves alone; the page's
+style sheet changes them by class where it may.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from markupsafe import Markup, escape
+
+from calibrant.evidence import Array
+
+INK, GREY, FAINT, BLUE, ORANGE = "#1a1a1a", "#666666", "#dddddd", "#0072b2", "#b34700"
+FONT = "system-ui, sans-serif"
+
+
+def tag(name: str, *children: Any, **attributes: Any) -> Markup:
+    """One element; children and attributes are escaped unless they are markup already.
+
+    >>> tag("text", "<b>", x=1.25, class_="tick")
+    Markup('<text x="1.25" class="tick">&lt;b&gt;</text>')
+    """
+    pairs = [
+        (key.rstrip("_").replace("_", "-"), value) for key, value in attributes.items() if value is not None
+    ]
+    given = Markup("").join(Markup(' {}="{}"').format(key, _short(value)) for key, value in pairs)
+    inside = Markup("").join(escape(child) for child in children)
+    if not children:
+        return Markup("<{}{}/>").format(Markup(name), given)
+    return Markup("<{0}{1}>{2}</{0}>").format(Markup(name), given, inside)
+
+
+def _short(value: Any) -> Any:
+    return f"{value:.2f}".rstrip("0").rstrip(".") if isinstance(value, float) else value
+
+
+def text(words: Any, x: float, y: float, size: int = 12, *, fill: str = GREY, **more: Any) -> Markup:
+    """A line of text."""
+    return tag("text", words, x=float(x), y=float(y), font_size=size, fill=fill, font_family=FONT, **more)
+
+
+def path(x: Array, y: Array, *, closed: bool = False) -> str:
+    """A path through points; it breaks where there is none.
+
+    >>> path(np.array([0.0, 1.0, 2.0, 3.0]), np.array([0.0, 1.0, np.nan, 5.0]))
+    'M0 0L1 1'
+    """
+    parts = []
+    for run in runs(np.isfinite(x) & np.isfinite(y)):
+        points = [f"{_short(float(a))} {_short(float(b))}" for a, b in zip(x[run], y[run], strict=True)]
+        if len(points) > 1:
+            parts.append("M" + "L".join(points) + ("Z" if closed else ""))
+    return "".join(parts)
+
+
+def area(x: Array, low: Array, high: Array) -> str:
+    """The outline between two curves, where both are known."""
+    return "".join(
+        path(np.concatenate([x[run], x[run][::-1]]), np.concatenate([high[run], low[run][::-1]]), closed=True)
+        for run in runs(np.isfinite(low) & np.isfinite(high))
+    )
+
+
+def runs(held: Array) -> Iterable[slice]:
+    """Stretches of true entries.
+
+    >>> list(runs(np.array([True, True, False, True])))
+    [slice(0, 2, None), slice(3, 4, None)]
+    """
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], held, [False]]).astype(np.int8)))
+    return [slice(int(a), int(b)) for a, b in zip(edges[::2], edges[1::2], strict=True)]
+
+
+@dataclass(frozen=True)
+class Axis:
+    """From scores to positions: evenly, or by their log odds.
+
+    Parameters
+    ----------
+    start, length : float
+        Where the lowest score lies, and how far from it the highest.
+    low, high : float
+        The scores at both ends.
+    odds : bool
+        Whether log odds are spaced evenly; scores beyond the ends then lie at them.
+    """
+
+    start: float
+    length: float
+    low: float = 0.0
+    high: float = 1.0
+    odds: bool = False
+
+    def __call__(self, scores: Any) -> Array:
+        """Positions of scores."""
+        s = np.asarray(scores, dtype=np.float64)
+        if self.odds:
+            with np.errstate(invalid="ignore"):
+                s = np.clip(s, self.low, self.high)
+            low, high = _logit(self.low), _logit(self.high)
+            return np.asarray(self.start + self.length * (_logit(s) - low) / (high - low))
+        return np.asarray(self.start + self.length * (s - self.low) / (self.high - self.low))
+
+    @property
+    def ticks(self) -> list[tuple[float, str]]:
+        """Round scores within the ends, and how to write them."""
+        if not self.odds:
+            return [(k / 5, f"{k / 5:g}") for k in range(6)]
+        found = [(0.5, "0.5")]
+        for k in range(1, 10):
+            power = f"10⁻{'⁰¹²³⁴⁵⁶⁷⁸⁹'[k]}"
+            few = k < 4
+            found.append((10.0**-k, f"{10.0**-k:g}" if few else power))
+            found.append((1 - 10.0**-k, f"{1 - 10.0**-k:g}" if few else f"1−{power}"))
+        kept = sorted(one for one in found if self.low <= one[0] <= self.high)
+        # As many as there is room for, the middle always.
+        step = -(-len(kept) // 12)
+        middle = kept.index((0.5, "0.5"))
+        return [one for i, one in enumerate(kept) if (i - middle) % step == 0]
+
+
+def _logit(s: Any) -> Any:
+    return np.log(s) - np.log1p(-np.asarray(s, dtype=np.float64))
+
+
+def nice(top: float, most: int = 4) -> list[float]:
+    """Round values from 0 up to about `top`.
+
+    >>> nice(0.087)
+    [0.0, 0.02, 0.04, 0.06, 0.08]
+    """
+    if not top > 0:
+        return [0.0]
+    rough = top / most
+    unit = 10.0 ** math.floor(math.log10(rough))
+    step = next(unit * k for k in (1, 2, 5, 10) if unit * k >= rough * (1 - 1e-9))
+    return [round(step * k, 12) for k in range(int(top / step + 1e-9) + 1)]
+
+
+def drawing(
+    width: float, height: float, title: str, described: str, name: str, children: Sequence[Any]
+) -> Markup:
+    """A picture with a title and a description for those who cannot see it."""
+    return tag(
+        "svg",
+        tag("title", title, id=f"{name}-title"),
+        tag("desc", described, id=f"{name}-desc"),
+        *children,
+        xmlns="http://www.w3.org/2000/svg",
+        viewBox=f"0 0 {width:g} {height:g}",
+        role="img",
+        aria_labelledby=f"{name}-title {name}-desc",
+        id=name,
+        class_="drawing",
+    )

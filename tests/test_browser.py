@@ -1,0 +1,245 @@
+"""The report in a real Chromium: reading off, keys, sorting, dark, without scripts, under its policy.
+
+Where there is no Chromium these tests are skipped, but never where CI is set. Screenshots are kept in the
+folder that CALIBRANT_SCREENSHOTS names.
+"""
+
+import os
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+from tests.reports import binary, hostile, saturated, ten_classes
+
+BROWSER = os.environ.get("CALIBRANT_CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
+CI = os.environ.get("CI", "").lower() in ("1", "true")
+if not CI:
+    pytest.importorskip("playwright", reason="needs playwright")
+    if BROWSER is None:
+        pytest.skip("needs Chromium", allow_module_level=True)
+
+from axe_playwright_python.sync_playwright import Axe  # noqa: E402
+from playwright.sync_api import sync_playwright  # noqa: E402
+
+ARGUMENTS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+REPORTS = {"binary": binary, "ten-classes": ten_classes, "hostile": hostile, "saturated": saturated}
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=BROWSER, args=ARGUMENTS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("reports")
+    for name, make in REPORTS.items():
+        make().to_html(folder / f"{name}.html")
+    return folder
+
+
+@pytest.fixture
+def visit(browser, files):
+    """Open a report; console messages, errors and requests beyond the file itself are failures."""
+    contexts, faults = [], []
+
+    def go(name, **options):
+        context = browser.new_context(viewport={"width": 1180, "height": 900}, **options)
+        contexts.append(context)
+        page = context.new_page()
+        address = (files / f"{name}.html").as_uri()
+        page.on("console", lambda message: faults.append(message.text))
+        page.on("pageerror", lambda error: faults.append(str(error)))
+        page.on("request", lambda request: request.url == address or faults.append(request.url))
+        page.on("dialog", lambda dialog: (faults.append(dialog.message), dialog.dismiss()))
+        page.goto(address)
+        return page
+
+    yield go
+    for context in contexts:
+        context.close()
+    assert not faults
+
+
+def keep(page, name):
+    if folder := os.environ.get("CALIBRANT_SCREENSHOTS"):
+        Path(folder).mkdir(parents=True, exist_ok=True)
+        page.screenshot(path=Path(folder) / f"{name}.png", full_page=True)
+
+
+def reading(page):
+    return page.locator("#readout").inner_text()
+
+
+@pytest.mark.parametrize("name", REPORTS)
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_every_report_opens_without_complaint_and_is_accessible(visit, name, scheme):
+    page = visit(name, color_scheme=scheme)
+    keep(page, f"{name}-{scheme}")
+    found = Axe().run(page)
+    assert found.violations_count == 0, found.generate_report()
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+def test_moving_along_the_score_axis_reads_off_what_a_score_means(visit):
+    page = visit("binary")
+    box = page.locator("#even").bounding_box()
+    left, side, width = 74, 520, 612
+    x = box["x"] + (left + 0.83 * side) / width * box["width"]
+    page.mouse.move(x, box["y"] + box["height"] / 2)
+    words = reading(page)
+    number = r"(\d\.\d\d)"
+    means = rf"a score of {number} means {number} \[{number}, {number}\] · \d+ rows nearby"
+    found = re.fullmatch(means, words)
+    assert found, words
+    score, means, low, high = map(float, found.groups())
+    assert score == 0.83
+    at = binary().curve.at(score)
+    assert (means, low, high) == pytest.approx((at.probability, at.low, at.high), abs=0.011)
+    cross = page.locator("#even .cross")
+    assert cross.get_attribute("visibility") == "visible"
+    assert float(cross.get_attribute("x1")) == pytest.approx(left + 0.83 * side, abs=1)
+    keep(page, "binary-hover")
+
+
+def test_keys_move_the_reading(visit):
+    page = visit("binary")
+    slider = page.locator("#score")
+    slider.focus()
+    before = float(slider.input_value())
+    for _ in range(3):
+        page.keyboard.press("ArrowRight")
+    assert float(slider.input_value()) == pytest.approx(before + 0.03)
+    assert reading(page).startswith(f"a score of {before + 0.03:.2f} means")
+    assert slider.get_attribute("aria-valuetext") == reading(page)
+    page.keyboard.press("Home")
+    assert reading(page).startswith("a score of 0.00")
+
+
+def test_touch_reads_off_too(visit):
+    page = visit("binary", has_touch=True)
+    before = reading(page)
+    box = page.locator("#even").bounding_box()
+    page.touchscreen.tap(box["x"] + 0.3 * box["width"], box["y"] + 0.4 * box["height"])
+    assert reading(page) != before
+    assert "means" in reading(page)
+
+
+def test_the_log_odds_axis_can_be_chosen_with_and_without_scripts(visit):
+    for scripts in (True, False):
+        page = visit("binary", java_script_enabled=scripts)
+        assert page.locator("#even").is_visible()
+        assert not page.locator("#odds").is_visible()
+        page.get_by_label("log-odds axis").check()
+        assert page.locator("#odds").is_visible()
+        assert not page.locator("#even").is_visible()
+    page = visit("saturated")
+    assert page.locator("#odds").is_visible()
+    slider = page.locator("#score")
+    slider.focus()
+    page.keyboard.press("End")
+    assert re.match(r"a score of 1 − \d\.\de-\d means", reading(page)), reading(page)
+
+
+def test_tables_sort_by_their_columns(visit):
+    page = visit("ten-classes")
+    table = page.locator("table.sortable").first
+
+    def names():
+        return table.locator("tbody th").all_inner_texts()
+
+    def column(k):
+        cells = table.locator("tbody tr").all()
+        return [float(cell.locator("td").nth(k).inner_text()) for cell in cells]
+
+    worst_first = names()
+    assert column(3) == sorted(column(3), reverse=True)
+    button = table.get_by_role("button", name=re.compile("^class"))
+    button.click()
+    assert names() == sorted(worst_first)
+    assert table.locator("th[aria-sort]").get_attribute("aria-sort") == "ascending"
+    button.press("Enter")
+    assert names() == sorted(worst_first, reverse=True)
+    table.get_by_role("button", name=re.compile("^mean score")).click()
+    assert column(1) == sorted(column(1), reverse=True)
+
+
+def test_dark_and_light_follow_the_system_and_the_button(visit):
+    def paper(page):
+        return page.evaluate("getComputedStyle(document.body).backgroundColor")
+
+    light, dark = visit("binary"), visit("binary", color_scheme="dark")
+    bright, dim = paper(light), paper(dark)
+    assert bright == "rgb(255, 255, 255)"
+    assert dim != bright
+    for page, other in ((light, dim), (dark, bright)):
+        page.locator("#theme").click()
+        assert paper(page) == other
+    band = "getComputedStyle(document.querySelector('#even .band')).fill"
+    assert light.evaluate(band) != dark.evaluate(band)
+
+
+def test_without_scripts_everything_can_be_read(visit):
+    page = visit("ten-classes", java_script_enabled=False)
+    keep(page, "ten-classes-no-script")
+    words = page.locator("main").inner_text()
+    for part in ("What a score really means", "airplane", "night", "refinement", "equal-mass bins"):
+        assert part in words
+    assert not page.locator(".reader").is_visible()
+    assert not page.locator("#theme").is_visible()
+    assert page.locator("#even .curve").count() > 0
+
+
+def test_colours_survive_where_even_styles_are_forbidden(browser, files):
+    # Some build servers show artefacts under a policy that allows no style at all.
+    context = browser.new_context()
+    page = context.new_page()
+    body = (files / "binary.html").read_text()
+    headers = {"Content-Security-Policy": "default-src 'none'; sandbox"}
+    page.route("**/*", lambda route: route.fulfill(body=body, headers=headers, content_type="text/html"))
+    page.goto("http://report.test/")
+    keep(page, "binary-no-style")
+    assert page.locator("h1").inner_text() == binary().verdict
+    fill = "getComputedStyle(document.querySelector('#even .band')).fill"
+    assert page.evaluate(fill) == "rgb(0, 114, 178)"
+    context.close()
+
+
+def test_hostile_names_run_nothing_and_break_nothing(visit):
+    page = visit("hostile")
+    assert page.locator("main script, main img, main b:has-text('7*7')").count() == 0
+    assert "<script>alert(1)</script>" in page.locator("#h-classes + p + .wide").inner_text()
+    assert "49" not in page.title()
+    keep(page, "hostile")
+
+
+def test_it_prints_light_and_without_controls(visit):
+    page = visit("ten-classes", color_scheme="dark")
+    page.emulate_media(media="print")
+    keep(page, "ten-classes-print")
+    assert not page.locator("#theme").is_visible()
+    assert not page.locator(".reader").is_visible()
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    assert page.pdf(format="A4").startswith(b"%PDF")
+
+
+def test_it_fits_a_phone(browser, files):
+    context = browser.new_context(viewport={"width": 390, "height": 800})
+    page = context.new_page()
+    for name in REPORTS:
+        page.goto((files / f"{name}.html").as_uri())
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), name
+        keep(page, f"{name}-phone")
+    context.close()

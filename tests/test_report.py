@@ -1,0 +1,197 @@
+"""The report page as a document: whole, escaped, small, and what its policy allows."""
+
+import base64
+import hashlib
+import html.parser
+import json
+import re
+import stat
+
+import numpy as np
+import pytest
+from tests.reports import binary, hostile, saturated, ten_classes
+
+import calibrant
+from calibrant.report import chart
+from calibrant.report.page import picture_of
+from calibrant.report.svg import Axis, area, nice, path, runs, tag, text
+
+
+class Outline(html.parser.HTMLParser):
+    """Elements, attributes and ids of a page; complains about tags that do not match."""
+
+    VOID = {"meta", "input", "link", "br", "img"}  # noqa: RUF012
+
+    def __init__(self):
+        super().__init__()
+        self.open, self.seen, self.ids = [], [], []
+
+    def handle_starttag(self, name, attributes):
+        self.seen.append((name, dict(attributes)))
+        self.ids += [value for key, value in attributes if key == "id"]
+        if name not in self.VOID:
+            self.open.append(name)
+
+    def handle_startendtag(self, name, attributes):
+        self.seen.append((name, dict(attributes)))
+        self.ids += [value for key, value in attributes if key == "id"]
+
+    def handle_endtag(self, name):
+        assert self.open.pop() == name, name
+
+
+def outline(page):
+    found = Outline()
+    found.feed(page)
+    assert not found.open
+    return found
+
+
+@pytest.fixture(scope="module", params=[binary, ten_classes, hostile, saturated], ids=lambda f: f.__name__)
+def found(request):
+    return request.param()
+
+
+def test_the_page_is_well_formed_small_and_asks_for_nothing(found):
+    page = found.to_html()
+    tree = outline(page)
+    assert len(page.encode()) < 2_000_000
+    assert len(set(tree.ids)) == len(tree.ids)
+    assert not {name for name, _ in tree.seen} & {"link", "img", "iframe", "object", "embed", "base", "form"}
+    for name, attributes in tree.seen:
+        assert "style" not in attributes, name
+        assert not [key for key in attributes if key.startswith("on")]
+        assert not {"src", "href", "xlink:href", "action"} & set(attributes)
+    assert not re.findall(r"https?://(?!www\.w3\.org/2000/svg)", page)
+    assert "url(" not in page
+    assert "@import" not in page
+
+
+def test_the_policy_allows_the_pages_own_style_and_script_alone(found):
+    page = found.to_html()
+    (policy,) = re.findall(r'http-equiv="Content-Security-Policy" content="([^"]*)"', page)
+    policy = policy.replace("&#39;", "'")
+    assert policy.startswith("default-src 'none'; ")
+    assert "unsafe" not in policy
+    for element in ("style", "script"):
+        (body,) = re.findall(rf"<{element}>(.*?)</{element}>", page, flags=re.S)
+        digest = base64.b64encode(hashlib.sha256(body.encode()).digest()).decode()
+        assert f"{element}-src 'sha256-{digest}'" in policy
+
+
+def test_the_embedded_numbers_are_the_curve(found):
+    (text_,) = re.findall(r'<script type="application/json" id="data">(.*?)</script>', found.to_html(), re.S)
+    data = json.loads(text_)
+    curve = picture_of(found).curve
+    np.testing.assert_allclose(
+        np.interp(data["score"], curve.score, np.nan_to_num(curve.probability)),
+        [v or 0.0 for v in data["means"]],
+        atol=1e-5,
+    )
+    assert not set(text_) & set("<>&\u2028")
+
+
+def test_hostile_names_stay_text():
+    found = hostile()
+    page = found.to_html()
+    for raw in ("<script>alert", "<img", "<b>&", "</style><b", "${x} \n"):
+        assert raw not in page
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in page
+    assert "{{ 7*7 }}" in page
+    assert page.count("<script") == 2
+    assert "\u202e" not in page
+    fragment = found._repr_html_()
+    assert "<script" not in fragment
+    assert "<img" not in fragment
+    outline(fragment)
+
+
+def test_every_section_is_there():
+    page = ten_classes().to_html()
+    order = [
+        "10 000 rows",
+        "What a score really means",
+        "In numbers",
+        "Does the answer depend on the ruler?",
+        "Classes, the worst first",
+        "Groups, the worst first",
+        "What recalibration could gain",
+        "Methods and settings",
+    ]
+    order[0] = "600 rows"
+    at = [page.index(words) for words in order]
+    assert at == sorted(at)
+    found = ten_classes()
+    for words in (found.verdict, found.digest, "equal-mass bins", "calibrant report data.csv"):
+        assert words in page
+    assert "Groups, the worst first" not in binary().to_html()
+
+
+def test_the_class_wise_headline_shows_its_worst_class():
+    rng = np.random.default_rng(0)
+    p = rng.dirichlet(np.ones(3), 200)
+    found = calibrant.assess(rng.integers(0, 3, 200), p, notion="classwise", rng=0)
+    page = found.to_html()
+    assert f"Shown for the class that is furthest off, <bdi>{found.by_class[0].name}</bdi>" in page
+
+
+def test_saturated_scores_are_shown_by_their_log_odds_first():
+    assert picture_of(saturated()).crowded
+    assert not picture_of(binary()).crowded
+    page = saturated().to_html()
+    assert re.search(r'id="axis-odds" class="switch" checked', page)
+    assert "saturated" in page
+
+
+def test_many_classes_fold_away():
+    rng = np.random.default_rng(0)
+    p = rng.dirichlet(np.ones(30), 300)
+    page = calibrant.assess(rng.integers(0, 30, 300), p, rng=0).to_html()
+    assert "The other 10 classes" in page
+
+
+def test_the_file_is_written_whole(tmp_path):
+    target = tmp_path / "report.html"
+    page = binary().to_html(target)
+    assert target.read_text(encoding="utf-8") == page
+    assert stat.S_IMODE(target.stat().st_mode) & 0o600 == 0o600
+    assert [one.name for one in tmp_path.iterdir()] == ["report.html"]
+    with pytest.raises(OSError, match="missing"):
+        binary().to_html(tmp_path / "missing" / "report.html")
+
+
+# Drawing
+
+
+def test_text_and_attributes_are_escaped():
+    assert str(tag("text", '<&"', title='"><b>')) == '<text title="&#34;&gt;&lt;b&gt;">&lt;&amp;&#34;</text>'
+    assert "&lt;b&gt;" in str(text("<b>", 1, 2))
+
+
+def test_the_log_odds_axis_is_straight_in_log_odds():
+    axis = Axis(10.0, 100.0, 0.01, 0.99, True)
+    np.testing.assert_allclose(axis([0.01, 0.5, 0.99]), [10, 60, 110])
+    np.testing.assert_allclose(axis([0.0, 1.0]), [10, 110])
+    assert np.isnan(axis(np.nan))
+    assert [words for _, words in axis.ticks] == ["0.01", "0.1", "0.5", "0.9", "0.99"]
+    sharp = Axis(0.0, 1.0, 1e-8, 1 - 1e-8, True)
+    assert len(sharp.ticks) <= 12
+    assert "0.5" in [words for _, words in sharp.ticks]
+
+
+def test_paths_break_where_nothing_is_known():
+    x, y = np.arange(5.0), np.array([0.0, 1.0, np.nan, 3.0, 4.0])
+    assert path(x, y) == "M0 0L1 1M3 3L4 4"
+    assert area(x, y, y + 1) == "M0 1L1 2L1 1L0 0ZM3 4L4 5L4 4L3 3Z"
+    assert list(runs(np.zeros(3, dtype=bool))) == []
+
+
+def test_round_values_cover_the_range():
+    assert nice(0.0) == [0.0]
+    assert nice(1.0) == [0.0, 0.5, 1.0]
+
+
+def test_a_bar_stays_within_its_cell():
+    for value in (0.0, 0.2, 1.0):
+        drawn = str(chart.bar(value, 0.0, 2.0, 0.5, 1.0))
+        assert all(0 <= float(v) <= 150 for v in re.findall(r'(?:x1|x2|cx)="([\d.]+)"', drawn))
