@@ -3,18 +3,16 @@
 import subprocess
 import sys
 
-import matplotlib
 import pytest
 from click.testing import CliRunner
 
 from calibrant import _demo, cli
 
-matplotlib.use("Agg")
-
 
 @pytest.fixture(scope="module")
 def forest():
-    return _demo.digits()
+    labels, scores = _demo.digits()
+    return labels[:300], scores[:300]
 
 
 @pytest.fixture
@@ -22,34 +20,34 @@ def quick(monkeypatch, forest):
     monkeypatch.setattr(_demo, "digits", lambda: forest)
 
 
-def test_demo_prints_every_estimator_and_writes_the_picture(quick, tmp_path):
-    out = tmp_path / "demo.png"
+def test_demo_says_what_it_found_and_writes_the_report(quick, tmp_path):
+    out = tmp_path / "demo.html"
     result = CliRunner().invoke(cli.main, ["demo", "-o", str(out)])
     assert result.exit_code == 0, result.output
-    for word in ("uniform", "adaptive-convex", "density", "class", "confidence", "classwise", str(out)):
+    for word in ("Underconfident by", "ECE (confidence)", "ECE (classwise)", "Brier score", str(out)):
         assert word in result.output
-    assert out.read_bytes().startswith(b"\x89PNG")
+    assert out.read_text().startswith("<!doctype html>")
 
 
 def test_demo_is_reproducible(quick, tmp_path):
-    first, second = tmp_path / "a.png", tmp_path / "b.png"
+    first, second = tmp_path / "a.html", tmp_path / "b.html"
     for path in (first, second):
         assert CliRunner().invoke(cli.main, ["demo", "-q", "--seed", "3", "-o", str(path)]).exit_code == 0
     assert first.read_bytes() == second.read_bytes()
 
 
-def test_quiet_says_only_where_the_picture_is(quick, tmp_path):
-    out = tmp_path / "demo.svg"
+def test_quiet_says_only_where_the_report_is(quick, tmp_path):
+    out = tmp_path / "demo.html"
     result = CliRunner().invoke(cli.main, ["demo", "--quiet", "--out", str(out)])
-    assert result.output.splitlines() == [f"picture: {out}"]
+    assert result.output.splitlines() == [f"report: {out}"]
 
 
-@pytest.mark.parametrize("name", ["missing/demo.png", "demo.xyz"])
-def test_a_picture_that_cannot_be_written_is_one_clear_line(quick, tmp_path, name):
-    result = CliRunner().invoke(cli.main, ["demo", "-q", "-o", str(tmp_path / name)])
-    assert result.exit_code == 1
-    assert result.output.startswith(f"Error: cannot write {tmp_path / name}:")
-    assert "Traceback" not in result.output
+def test_a_report_that_cannot_be_written_is_one_clear_line(quick, tmp_path):
+    result = CliRunner().invoke(cli.main, ["demo", "-q", "-o", str(tmp_path / "missing" / "demo.html")])
+    assert result.exit_code == 2
+    assert result.output.startswith("Error: ")
+    assert "missing" in result.output
+    assert len(result.output.splitlines()) == 1
 
 
 def test_a_missing_extra_is_named(monkeypatch):

@@ -2,72 +2,92 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import click
 
-import calibrant
+from calibrant._version import __version__
+from calibrant.cli.check import check
+from calibrant.cli.compare import compare
+from calibrant.cli.demo import demo
 from calibrant.cli.experiment import group
-from calibrant.results import Progress
+from calibrant.cli.measure import curve, ece, recommend
+from calibrant.cli.report import report
+from calibrant.cli.support import Refused, line
+
+# Raised to show the help of a group, by versions of click that have it.
+_HELP: Any = getattr(click.exceptions, "NoArgsIsHelpError", ())
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(calibrant.__version__, prog_name="calibrant")
-def main() -> None:
-    """Measure how far a classifier's scores are from being probabilities."""
+class Stopped(click.ClickException):
+    """Someone pressed Ctrl-C."""
 
-
-main.add_command(group)
-
-
-@main.command()
-@click.option(
-    "-o",
-    "--out",
-    type=click.Path(dir_okay=False, path_type=Path),
-    default="calibrant-demo.png",
-    show_default=True,
-    help="Where to write the picture (png, pdf or svg).",
-)
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of the bootstrap.")
-@click.option("-q", "--quiet", is_flag=True, help="Print only where the picture is.")
-def demo(out: Path, seed: int, quiet: bool) -> None:
-    """Train a classifier on handwritten digits, measure its calibration, draw it.
-
-    Needs the extra: pip install 'calibrant[demo]'.
-    """
-    from calibrant import _demo
-
-    try:
-        labels, scores = _demo.digits()
-        if not quiet:
-            click.echo(_demo.table(labels, scores) + "\n")
-        with _bar("bootstrap", quiet) as progress:
-            figure = _demo.figure(labels, scores, seed, progress)
-    except ImportError as error:
-        raise click.ClickException(f"{error}; pip install 'calibrant[demo]'") from None
-    try:
-        figure.savefig(out, dpi=150)
-    except (OSError, ValueError) as error:
-        raise click.ClickException(f"cannot write {out}: {error}") from None
-    click.echo(f"picture: {out.resolve()}")
+    exit_code = 130
 
 
 @contextmanager
-def _bar(label: str, quiet: bool) -> Iterator[Progress | None]:
-    """A progress bar on a terminal, nothing elsewhere."""
-    if quiet or not sys.stderr.isatty():
-        yield None
-        return
-    bar: Any
-    with click.progressbar(length=1, label=label, file=sys.stderr) as bar:
+def _one_line(ctx: click.Context) -> Iterator[None]:
+    """Say what is wrong with arguments in one line."""
+    try:
+        yield
+    except click.UsageError as error:
+        if isinstance(error, _HELP):
+            raise
+        where = (error.ctx or ctx).command_path
+        raise Refused(f"{line(error.format_message())} (see {where} -h)") from None
 
-        def report(done: int, total: int) -> None:
-            bar.length = total
-            bar.update(done - bar.pos)
 
-        yield report
+class Main(click.Group):
+    """Commands that say what is wrong in one line, and nothing when nobody reads on."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read the options before the command."""
+        with _one_line(ctx):
+            return super().parse_args(ctx, args)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run a command."""
+        try:
+            with _one_line(ctx):
+                return super().invoke(ctx)
+        except OSError as error:
+            # What is left in the buffer would be written at exit, and fail again.
+            with suppress(OSError, ValueError):
+                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            if isinstance(error, BrokenPipeError):  # as a shell reports a program that this ended
+                raise SystemExit(141) from None
+            raise Refused(line(error)) from None
+        except KeyboardInterrupt:
+            raise Stopped("stopped") from None
+
+
+@click.group(
+    cls=Main,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="""\b
+Exit codes:
+  0    done; check: within the limit
+  1    check: above the limit; demo, experiment: an error
+  2    bad input or usage
+  3    check: inconclusive
+  130  stopped by Ctrl-C""",
+)
+@click.version_option(__version__, prog_name="calibrant")
+def main() -> None:
+    """Measure how far a classifier's scores are from being probabilities.
+
+    \b
+    Examples:
+      calibrant demo
+      calibrant ece predictions.csv
+      calibrant report predictions.parquet --label target --scores 'p_*'
+      calibrant check predictions.csv --max-ece 0.05
+    """
+
+
+for _command in (demo, ece, curve, compare, recommend, check, report, group):
+    main.add_command(_command)

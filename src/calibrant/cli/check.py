@@ -1,0 +1,217 @@
+"""The command that gates a build on the calibration error."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from calibrant.cli.data import (
+    Meter,
+    about,
+    arguments,
+    check_folders,
+    coloured,
+    options,
+    printable,
+    read_one,
+    refusing,
+    tell_json,
+    written,
+)
+
+if TYPE_CHECKING:
+    from calibrant import Estimate
+
+CODES = {"pass": 0, "fail": 1, "inconclusive": 3}
+COLOURS = {"pass": "green", "fail": "red", "inconclusive": "yellow"}
+# Beyond this many rows nobody should be sent to find them.
+MOST_ROWS = 1e9
+# What XML 1.0 cannot hold, even escaped.
+_ILLEGAL = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def _limit(ctx: click.Context, param: click.Parameter, value: float) -> float:
+    if 0 < value <= 1:
+        return value
+    hint = f"; write {value / 100:g}" if 1 < value <= 100 else ""
+    raise click.BadParameter(f"{value:g} does not lie in (0, 1]{hint}")
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """An estimate held against a limit.
+
+    Attributes
+    ----------
+    estimate : Estimate
+    limit : float
+    inconclusive : {"pass", "fail"}, optional
+        What an interval on both sides of the limit counts as.
+    """
+
+    estimate: Estimate
+    limit: float
+    inconclusive: str | None = None
+
+    @property
+    def status(self) -> str:
+        """Where the interval lies: "pass" within the limit, "fail" above it, otherwise "inconclusive"."""
+        if self.estimate.high <= self.limit:
+            return "pass"
+        return "fail" if self.estimate.low > self.limit else "inconclusive"
+
+    @property
+    def exit_code(self) -> int:
+        """0, 1 or 3; what is inconclusive may count as one of the others."""
+        if self.status == "inconclusive" and self.inconclusive is not None:
+            return CODES[self.inconclusive]
+        return CODES[self.status]
+
+    @property
+    def rows(self) -> float:
+        """Rows at which the interval would lie on one side, if the estimate stayed; roughly."""
+        found = self.estimate
+        above = found.value > self.limit
+        arm = found.value - found.low if above else found.high - found.value
+        room = abs(self.limit - found.value)
+        return found.n * (arm / room) ** 2 if room > 0 else math.inf
+
+    @property
+    def sentence(self) -> str:
+        """The verdict without its first word."""
+        found = self.estimate
+        asked = found.notion if found.label is None else f"{found.notion} {found.label}"
+        name = "ECE" if found.norm == "l1" else "root mean square calibration error"
+        where = {
+            "pass": f"is within {self.limit:g}",
+            "fail": f"is above {self.limit:g}",
+            "inconclusive": f"lies on both sides of {self.limit:g}",
+        }[self.status]
+        text = (
+            f"{name} ({asked}) {found.value:.4f} [{found.low:.4f}, {found.high:.4f}] "
+            f"at {100 * found.level:g} % {where}; n = {found.n:.15g}"
+        )
+        return text if self.status != "inconclusive" else f"{text}; {self._advice()}"
+
+    def _advice(self) -> str:
+        counted = "" if self.inconclusive is None else f", counted as {self.inconclusive}"
+        if not self.rows <= MOST_ROWS:
+            return f"the estimate is so close to the limit that more rows would hardly decide{counted}"
+        scale = 10 ** math.floor(math.log10(self.rows))
+        rounded = math.ceil(self.rows / scale) * scale
+        return f"roughly {rounded} rows would decide if the estimate stayed{counted}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers and text."""
+        return {
+            "status": self.status,
+            "exit_code": self.exit_code,
+            "limit": self.limit,
+            "value": self.estimate.value,
+            "estimate": self.estimate.to_dict(),
+        }
+
+    def to_junit(self, source: str) -> str:
+        """A JUnit report of one test: the file, held against the limit."""
+        failed = self.exit_code != 0
+        text = f"{self.status.upper()}: {self.sentence}"
+        lines = [
+            '<?xml version="1.0" encoding="UTF-8"?>',
+            f'<testsuite name="calibrant check" tests="1" failures="{int(failed)}" errors="0" skipped="0">',
+            f"  <testcase classname={_attribute(source)} "
+            f"name={_attribute(f'ECE ({self.estimate.notion}) at most {self.limit:g}')}>",
+            f"    <failure type={_attribute(self.status)} message={_attribute(text)}/>" * failed,
+            f"    <system-out>{_escaped(text)}</system-out>",
+            "  </testcase>",
+            "</testsuite>",
+        ]
+        return "\n".join(filter(None, lines)) + "\n"
+
+
+def _escaped(text: str) -> str:
+    import html  # not at the top: every start of the program would pay for its table of entities
+
+    return html.escape(_ILLEGAL.sub("", text))
+
+
+def _attribute(text: str) -> str:
+    return f'"{_escaped(text)}"'
+
+
+@click.command(
+    epilog="Exit codes: 0 within the limit, 1 above it, 2 bad input or usage, 3 inconclusive: the interval "
+    "lies on both sides of the limit."
+)
+@options("file")
+@click.option(
+    "--max-ece",
+    "limit",
+    type=float,
+    callback=_limit,
+    required=True,
+    metavar="LIMIT",
+    help="The error that is allowed, such as 0.05.",
+)
+@options("label", "scores", "positive", "weight", "format", "notion", "estimator", "level", "seed")
+@click.option(
+    "--inconclusive",
+    type=click.Choice(("pass", "fail")),
+    help="What an interval on both sides of the limit counts as.  [default: exit code 3]",
+)
+@click.option(
+    "--junit",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="PATH",
+    help="Write a JUnit report too.",
+)
+@options("json", "quiet")
+def check(
+    file: str,
+    limit: float,
+    notion: str | None,
+    estimator: str,
+    inconclusive: str | None,
+    junit: Path | None,
+    as_json: bool,
+    **given: Any,
+) -> None:
+    """Hold the calibration error of FILE against a limit, and say so by the exit code.
+
+    The interval decides, not the estimate: the check passes if its upper end is within the limit
+    and fails if its lower end is above. In between there are too few rows to tell.
+
+    \b
+    Examples:
+      calibrant check predictions.csv --max-ece 0.05
+      calibrant check predictions.csv --max-ece 0.05 --notion classwise --inconclusive pass
+      calibrant check predictions.parquet --max-ece 0.02 --junit calibration.xml
+    """
+    check_folders(junit)
+    data = read_one(file, given)
+    with refusing(data), Meter("estimating", given["quiet"]):
+        import calibrant
+
+        found = calibrant.estimate(
+            data.y_true,
+            data.y_prob,
+            notion=notion,
+            estimator=estimator,
+            level=given["level"],
+            rng=given["seed"],
+            **arguments(data),
+        )
+    verdict, origin = Verdict(found, limit, inconclusive), about(file, data)
+    if junit is not None:
+        written(junit, lambda path: path.write_text(verdict.to_junit(origin["source"]), encoding="utf-8"))
+    if as_json:
+        tell_json(verdict.to_dict() | origin)
+    else:
+        word = verdict.status.upper()
+        word = click.style(word, fg=COLOURS[verdict.status], bold=True) if coloured() else word
+        click.echo(f"{word}: {printable(verdict.sentence)}")
+    raise SystemExit(verdict.exit_code)

@@ -1,0 +1,180 @@
+"""The command that compares models on the same labels."""
+
+from __future__ import annotations
+
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from calibrant.cli.data import EXITS, Meter, about, options, read, refusing, tell, tell_json, translated
+from calibrant.cli.support import Refused
+
+if TYPE_CHECKING:
+    from calibrant.io import Data
+
+
+def _models(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
+    """Models and their columns, as NAME=SPEC."""
+    found: dict[str, tuple[str, ...]] = {}
+    for text in value:
+        name, equals, spec = text.partition("=")
+        if not equals or not name.strip() or not spec.strip():
+            raise click.BadParameter(f"{text!r} is not NAME=SPEC, such as new='p_new_*'")
+        if name.strip() in found:
+            raise click.BadParameter(f"{name.strip()!r} is given twice")
+        found[name.strip()] = (spec.strip(),)
+    return found
+
+
+@click.command(epilog=EXITS)
+@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@click.option(
+    "--model",
+    "models",
+    callback=_models,
+    multiple=True,
+    metavar="NAME=SPEC",
+    help="A model of the one FILE: its name and its columns of scores. To be repeated.",
+)
+@click.option(
+    "--baseline", metavar="NAME", help="Model that the others are held against.  [default: the first]"
+)
+@options("label", "scores", "positive", "weight", "format", "notion", "estimator", "level", "seed")
+@options("json", "quiet")
+def compare(
+    files: tuple[str, ...],
+    models: dict[str, tuple[str, ...]],
+    baseline: str | None,
+    notion: str | None,
+    estimator: str,
+    as_json: bool,
+    **given: Any,
+) -> None:
+    """Compare the calibration of models on the same labels, row by row.
+
+    Either several files with the same labels in the same order, or one file with the scores of
+    several models, each named by --model.
+
+    \b
+    Examples:
+      calibrant compare old.csv new.csv
+      calibrant compare both.csv --model old='p_old_*' --model new='p_new_*'
+      calibrant compare both.csv --model old=p_old --model new=p_new --baseline old --json
+    """
+    if len(files) == 1 and len(models) < 2:
+        raise click.UsageError(
+            "one file needs --model NAME=SPEC at least twice; otherwise give several files"
+        )
+    if len(files) > 1 and models:
+        raise click.UsageError("--model is for the models of one file")
+    if models and given["scores"]:
+        raise click.UsageError("--scores goes with several files; --model names the columns of each model")
+    if files.count("-") > 1:
+        raise click.UsageError("standard input can be read only once")
+    if models:
+        data = read(files[0], given, models=models)
+    else:
+        # The weights of the first file are those of all.
+        later = given | {"weight": None}
+        data = {
+            name: read(file, later if k else given)[""]
+            for k, (name, file) in enumerate(zip(_names(files), files, strict=True))
+        }
+    first = next(iter(data.values()))
+    scores, labels, positive = _aligned(data)
+    with refusing(), Meter("estimating", given["quiet"]):
+        import calibrant
+
+        try:
+            found = calibrant.compare(
+                first.y_true,
+                scores,
+                baseline=baseline,
+                notion=notion,
+                estimator=estimator,
+                level=given["level"],
+                rng=given["seed"],
+                sample_weight=first.weight,
+                labels=labels,
+                pos_label=positive,
+            )
+        except (ValueError, TypeError) as error:
+            raise ValueError(translated(str(error))) from None
+    if as_json:
+        value = next(iter(found.differences.values())).value
+        sources = [about(file, first)["source"] for file in files]
+        tell_json({"value": value} | found.to_dict() | {"sources": sources, "rows": len(first.y_prob)})
+    else:
+        tell(found)
+
+
+def _names(files: tuple[str, ...]) -> list[str]:
+    """Stems of the files, made distinct.
+
+    >>> _names(("a/p.csv", "b/p.csv", "q.csv.gz", "-"))
+    ['p', 'p-2', 'q', 'stdin']
+    """
+    found: list[str] = []
+    for file in files:
+        stem = "stdin" if file == "-" else PurePath(file.removesuffix(".gz")).stem
+        name, k = stem, 2
+        while name in found:
+            name, k = f"{stem}-{k}", k + 1
+        found.append(name)
+    return found
+
+
+def _aligned(data: dict[str, Data]) -> tuple[dict[str, Any], tuple[Any, ...] | None, Any]:
+    """Scores of every model with their columns in one order, and what they are asked about."""
+    first_name, first = next(iter(data.items()))
+    scores: dict[str, Any] = {}
+    order: tuple[Any, ...] | None = None
+    for name, one in data.items():
+        _check_same_labels((first_name, first), (name, one))
+        if one.pos_label != first.pos_label:
+            raise Refused(
+                f"models must be asked about one class, got {first.pos_label!r} for {first_name!r} "
+                f"and {one.pos_label!r} for {name!r}; give --positive"
+            )
+        scores[name] = one.y_prob
+        if one.y_prob.ndim == 1:
+            continue
+        own = _classes(one)
+        order = own if order is None else order
+        if own is not None and order is not None and set(own) == set(order):
+            scores[name] = one.y_prob[:, [own.index(label) for label in order]]
+        elif own != order:
+            from calibrant.io.table import listed
+
+            both = f"{listed(order or ())} and, for {name!r}, {listed(own or ())}"
+            raise Refused(f"models must have the same classes, got {both}")
+    return scores, order, first.pos_label
+
+
+def _classes(data: Data) -> tuple[Any, ...] | None:
+    """The classes of the columns; where these have no names, as the library takes them."""
+    assert data.y_true is not None
+    if data.labels is not None:
+        return data.labels
+    if data.y_true.dtype.kind in "biu":
+        return tuple(range(data.y_prob.shape[1]))
+    seen = tuple(sorted(set(data.y_true.tolist())))
+    return seen if len(seen) == data.y_prob.shape[1] else None
+
+
+def _check_same_labels(first: tuple[str, Data], other: tuple[str, Data]) -> None:
+    a, b = first[1].y_true, other[1].y_true
+    assert a is not None
+    assert b is not None
+    if len(a) != len(b):
+        raise Refused(
+            f"models must have the same rows, got {len(a)} of {first[0]!r} and {len(b)} of {other[0]!r}"
+        )
+    differ = [k for k, (x, y) in enumerate(zip(a.tolist(), b.tolist(), strict=True)) if x != y]
+    if differ:
+        row = differ[0]
+        raise Refused(
+            f"models must have the same labels row by row, got {a.tolist()[row]!r} of {first[0]!r} "
+            f"and {b.tolist()[row]!r} of {other[0]!r} at row {row + 1}; they differ in {len(differ)} rows"
+        )
