@@ -1,5 +1,7 @@
 """What the documents show is what the software does."""
 
+import contextlib
+import io
 import re
 from pathlib import Path
 
@@ -70,3 +72,24 @@ def test_the_error_shown_in_the_guide_is_the_one_raised():
     (shown,) = re.findall(r"^ValueError: (.*)$", (ROOT / "docs/guide.md").read_text(), flags=re.M)
     with pytest.raises(ValueError, match=re.escape(shown)):
         calibrant.ece([0, 1], [0.2, 1.7])
+
+
+def test_the_page_on_scikit_learn_prints_what_it_shows():
+    # A number may move in its last digit from one version of scikit-learn to the next.
+    text, number = (ROOT / "docs/scikit-learn.md").read_text(), r"\d+\.\d+"
+    pairs = re.findall(r"^```python\n(.*?)^```$(?:\n\n```text\n(.*?)^```$)?", text, flags=re.M | re.S)
+    assert len(pairs) == len(blocks("docs/scikit-learn.md", "python"))
+    assert sum(bool(shown) for _, shown in pairs) == len(blocks("docs/scikit-learn.md", "text"))
+    space = {}
+    for code, shown in pairs:
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed):
+            exec(compile(code, "docs/scikit-learn.md", "exec"), space)
+        found = printed.getvalue()
+        assert re.sub(number, "#", found) == re.sub(number, "#", shown)
+        np.testing.assert_allclose(
+            *([float(one) for one in re.findall(number, some)] for some in (found, shown)),
+            rtol=0.02,
+            atol=0.02,
+        )
+    plt.close("all")

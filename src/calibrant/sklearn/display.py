@@ -1,0 +1,269 @@
+"""The reliability curve as a display, with the arguments of scikit-learn's `CalibrationDisplay`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from calibrant import _check, plot
+from calibrant.api import reliability_curve, reliability_diagram
+from calibrant.evidence import Array
+from calibrant.plot.canvas import CALIBRATED, CORNERS, legend, words
+from calibrant.results import ByClass, ReliabilityCurve, ReliabilityDiagram
+from calibrant.sklearn.model import explain, probabilities
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure, SubFigure
+    from matplotlib.lines import Line2D
+
+STRATEGIES = {"uniform": "uniform", "quantile": "adaptive"}  # scikit-learn's names of bins, and ours
+DISPLAYS = "_calibrant_displays"  # the attribute of an Axes that says what displays have drawn there
+BETWEEN_MARKERS = 0.1  # of the diagonal: a curve has thousands of nodes, and a marker on each is a smear
+
+
+@dataclass(eq=False, repr=False)
+class ReliabilityDisplay:
+    """Reliability curve of a model with its band, in the place of scikit-learn's `CalibrationDisplay`.
+
+    Make it by `from_estimator` or `from_predictions`, whose arguments are those of `CalibrationDisplay` and
+    a few more: what works there works here. It draws the curve, which needs no bins, its band, and over
+    them the bins asked for, each with its interval. Models of three classes or more are shown by confidence.
+
+    Attributes
+    ----------
+    curve : ReliabilityCurve
+    diagram : ReliabilityDiagram or None
+        The bins; None with `n_bins=None`.
+    y_prob : array
+        Scores of the class asked about; the matrix where that is confidence.
+    estimator_name : str or None
+    prob_true, prob_pred : arrays
+        Frequency and mean score of the bins that hold rows. A score on an edge belongs to the bin above,
+        where scikit-learn puts it below.
+    pos_label : label or None
+        The class asked about; None for confidence.
+    line_, ax_, figure_
+        The curve that was drawn, and where.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = LogisticRegression(max_iter=1000).fit(X[::2], y[::2])
+    >>> ax = Figure().subplots()
+    >>> ReliabilityDisplay.from_estimator(model, X[1::2], y[1::2], ax=ax, rng=0)
+    ReliabilityDisplay(LogisticRegression, ReliabilityCurve(confidence, n=75, ...))
+    """
+
+    curve: ReliabilityCurve
+    diagram: ReliabilityDiagram | None
+    y_prob: Array
+    estimator_name: str | None = None
+
+    ax_: Axes | None = None
+    figure_: Figure | SubFigure | None = None
+    line_: Line2D | None = None
+
+    @property
+    def prob_true(self) -> Array:
+        """Frequency in each bin that holds rows."""
+        return np.empty(0) if self.diagram is None else self.diagram.frequency[self.diagram.count > 0]
+
+    @property
+    def prob_pred(self) -> Array:
+        """Mean score in each bin that holds rows."""
+        return np.empty(0) if self.diagram is None else self.diagram.score[self.diagram.count > 0]
+
+    @property
+    def pos_label(self) -> Any:
+        """The class asked about; None for confidence."""
+        return self.curve.label
+
+    def __repr__(self) -> str:
+        return f"ReliabilityDisplay({self.estimator_name}, {self.curve!r})"
+
+    def plot(
+        self, *, ax: Axes | None = None, name: str | None = None, ref_line: bool = True, **kwargs: Any
+    ) -> ReliabilityDisplay:
+        """Draw the curve with its band, and the bins.
+
+        Parameters
+        ----------
+        ax : Axes, optional
+            Where to draw, one model after the other if there are several. Without it a new figure is made,
+            with the distribution of the scores underneath.
+        name : str, optional
+            Name in the legend; `estimator_name` by default.
+        ref_line : bool
+            Whether to draw the diagonal, if it is not there yet.
+        **kwargs
+            Style of the line, as matplotlib's `plot` takes it; the colour is also that of band and bins.
+
+        Returns
+        -------
+        ReliabilityDisplay
+            Itself, with `line_`, `ax_` and `figure_`.
+        """
+        try:
+            from matplotlib.cbook import normalize_kwargs
+            from matplotlib.colors import to_hex
+            from matplotlib.lines import Line2D
+        except ImportError as error:
+            raise ImportError("drawing needs matplotlib: pip install 'calibrant[plot]'") from error
+        style = normalize_kwargs(kwargs, Line2D)
+        drawn, histogram = getattr(ax, DISPLAYS, (0, ax is None))
+        color = style.pop("color", None)
+        color = to_hex(f"C{drawn}" if color is None else color)  # scatter would read numbers as data
+        name = style.pop("label", self.estimator_name if name is None else name)
+        before = [] if ax is None else list(ax.lines)
+        if self.diagram is not None:
+            # The underscore keeps the bins out of the legend: they go with the curve of their colour.
+            ax = plot.diagram(self.diagram, ax, histogram=False, legend=False, color=color, label="_bins")
+        ax = plot.curve(self.curve, ax, histogram=histogram, legend=False, color=color, label=name)
+        setattr(ax, DISPLAYS, (drawn + 1, histogram))
+        added = [line for line in ax.lines if line not in before]
+        diagonal = [line for line in added if line.get_label() == CALIBRATED]
+        line: Line2D = next(line for line in added if line not in diagonal)
+        if "marker" in style:
+            style.setdefault("markevery", BETWEEN_MARKERS)
+        line.set(**style)
+        if not ref_line:
+            for one in diagonal:
+                one.remove()
+        legend(ax, words(self.curve, name)[1], CORNERS)
+        self.line_, self.ax_, self.figure_ = line, ax, ax.figure
+        return self
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any,
+        y: Any,
+        *,
+        n_bins: int | None = 5,
+        strategy: str = "uniform",
+        pos_label: Any = None,
+        name: str | None = None,
+        ax: Axes | None = None,
+        ref_line: bool = True,
+        notion: str | None = None,
+        bandwidth: Any = "silverman",
+        level: float = 0.95,
+        rng: Any = None,
+        sample_weight: Any = None,
+        **kwargs: Any,
+    ) -> ReliabilityDisplay:
+        """Draw the reliability curve of a fitted model.
+
+        Parameters
+        ----------
+        estimator : classifier
+            Fitted, with `predict_proba`.
+        X, y
+            Data that the model has not seen.
+        n_bins, strategy, pos_label, ax, ref_line, bandwidth, level, rng, sample_weight, **kwargs
+            As for `from_predictions`.
+        name : str, optional
+            Name in the legend; that of the model's class by default.
+        notion : {"class", "confidence"}, optional
+            By default `class` for two classes, the second or `pos_label`, and `confidence` for more, unless
+            `pos_label` names one of them.
+        """
+        score, classes = probabilities(estimator, X)
+        if notion is None:
+            notion = "class" if pos_label is not None or np.shape(score)[-1] == 2 else "confidence"
+        try:
+            return cls.from_predictions(
+                y,
+                score,
+                n_bins=n_bins,
+                strategy=strategy,
+                pos_label=pos_label,
+                name=type(estimator).__name__ if name is None else name,
+                ax=ax,
+                ref_line=ref_line,
+                notion=notion,
+                bandwidth=bandwidth,
+                level=level,
+                rng=rng,
+                sample_weight=sample_weight,
+                labels=classes,
+                **kwargs,
+            )
+        except ValueError as error:
+            explain(y, classes, error)
+            raise
+
+    @classmethod
+    def from_predictions(
+        cls,
+        y_true: Any,
+        y_prob: Any,
+        *,
+        n_bins: int | None = 5,
+        strategy: str = "uniform",
+        pos_label: Any = None,
+        name: str | None = None,
+        ax: Axes | None = None,
+        ref_line: bool = True,
+        notion: str | None = None,
+        bandwidth: Any = "silverman",
+        level: float = 0.95,
+        rng: Any = None,
+        sample_weight: Any = None,
+        labels: Any = None,
+        **kwargs: Any,
+    ) -> ReliabilityDisplay:
+        """Draw the reliability curve of scores.
+
+        Parameters
+        ----------
+        y_true, y_prob, sample_weight, labels
+            As for `ece`.
+        n_bins : int, optional
+            Number of bins drawn over the curve; None for the curve alone.
+        strategy : {"uniform", "quantile"}
+            Bins of equal width or of equal mass.
+        pos_label : label, optional
+            The class asked about.
+        name : str, optional
+            Name in the legend.
+        ax, ref_line, **kwargs
+            As for `plot`.
+        notion : {"class", "confidence"}, optional
+            By default `class` for 1-D scores or with `pos_label`, and `confidence` for a matrix.
+        bandwidth : {"silverman", "scott", "isj"} or float
+            How widely the curve is smoothed, as for `reliability_curve`. The rules suppose one heap of
+            scores; for scores that crowd at both ends give a number, 0.05 for instance.
+        level : float
+            Level of the band and of the intervals.
+        rng : int or numpy.random.Generator, optional
+            Seed of the bootstrap behind the curve.
+        """
+        _check.check_choice("strategy", strategy, STRATEGIES)
+        if notion == "classwise":
+            raise ValueError(
+                'notion must be "class" or "confidence", got "classwise"; for a picture of every class: '
+                'calibrant.reliability_curve(y_true, y_prob, notion="classwise").plot()'
+            )
+        data = _check.predictions(y_true, y_prob, labels=labels, pos_label=pos_label)
+        if notion is None:
+            notion = "class" if pos_label is not None or data.score.ndim == 1 else "confidence"
+        given = {"sample_weight": sample_weight, "labels": labels, "pos_label": pos_label, "level": level}
+        curve = reliability_curve(y_true, y_prob, notion=notion, bandwidth=bandwidth, rng=rng, **given)
+        diagram = None
+        if n_bins is not None:
+            binning = f"{STRATEGIES[strategy]}:{_check.positive_int('n_bins', n_bins)}"
+            diagram = reliability_diagram(y_true, y_prob, notion=notion, binning=binning, **given)
+        assert isinstance(curve, ReliabilityCurve)
+        assert not isinstance(diagram, ByClass)
+        matrix = data.score.ndim == 2 and notion == "class"
+        shown = data.score[:, data.positive] if matrix else data.score
+        display = cls(curve, diagram, shown, "Classifier" if name is None else name)
+        return display.plot(ax=ax, ref_line=ref_line, **kwargs)
