@@ -225,3 +225,76 @@ def test_classwise_and_confidence_have_bands():
     ):
         seen = curve.n_eff > 20
         assert np.all(curve.high[seen] - curve.low[seen] < 0.6)
+
+
+# --- the curve by rank -----------------------------------------------------------------------------
+
+
+def test_the_curve_by_rank_equals_local_lines_through_the_rows():
+    score, outcome = sample(80)
+    curve = calibrant.reliability_curve(outcome, score, bandwidth="ranks", level=0.9)
+    wide, narrow = bands.WINDOW * 80 ** (-1 / 4), bands.WINDOW * 80 ** (-1 / 3)
+    for k in range(0, curve.score.size, 17):
+        at = curve.score[k]
+        centre, _, _ = oracle.interval(score, outcome.astype(float), at, ranks=wide, reach=bands.FAR)
+        assert curve.probability[k] == pytest.approx(centre, abs=1e-9)
+        _, low, high = oracle.interval(
+            score, outcome.astype(float), at, ranks=narrow, reach=bands.FAR, level=0.9
+        )
+        assert curve.low[k] == pytest.approx(min(low, centre), abs=1e-9)
+        assert curve.high[k] == pytest.approx(max(high, centre), abs=1e-9)
+
+
+def test_the_curve_by_rank_is_that_of_a_sketch_and_of_repeated_rows():
+    rng = np.random.default_rng(0)
+    score, outcome = sample(300)
+    times = rng.integers(1, 4, 300)
+    row = calibrant.reliability_curve(outcome, score, bandwidth="ranks", sample_weight=times)
+    cells = Sketch("class").update(outcome, score, sample_weight=times).curve(bandwidth="ranks")
+    repeated = calibrant.reliability_curve(
+        np.repeat(outcome, times), np.repeat(score, times), bandwidth="ranks"
+    )
+    for other in (cells, repeated):
+        np.testing.assert_allclose(other.score, row.score)
+        for part in ("probability", "low", "high", "n_eff"):
+            np.testing.assert_allclose(getattr(other, part), getattr(row, part), atol=1e-9)
+
+
+def test_the_curve_by_rank_resolves_scores_that_crowd():
+    rng = np.random.default_rng(0)
+    x = rng.normal(8, 5, 10_000)
+    score = expit(x)
+    curve = calibrant.reliability_curve(rng.random(10_000) < expit(x / 2), score, bandwidth="ranks")
+    for at in (0.7, 0.9, 0.99, 0.9999):
+        point = curve.at(at)
+        assert point.low <= expit(logit(at) / 2) <= point.high
+        assert point.high - point.low < 0.2
+        assert point.n_eff > 50
+
+
+def test_the_curve_by_rank_ends_with_the_scores():
+    rng = np.random.default_rng(0)
+    score = rng.uniform(0.3, 0.6, 500)
+    curve = calibrant.reliability_curve(rng.random(500) < score, score, bandwidth="ranks", band=None)
+    assert curve.low is None
+    assert np.isnan(curve.at(0.1).probability)
+    assert np.isnan(curve.at(0.9).probability)
+    assert np.isfinite(curve.at(0.45).probability)
+
+
+def test_the_curve_by_rank_takes_no_kernel_and_no_bootstrap():
+    score, outcome = sample()
+    with pytest.raises(ValueError, match="has a kernel of its own"):
+        calibrant.reliability_curve(outcome, score, bandwidth="ranks", kernel="gaussian")
+    with pytest.raises(ValueError, match="has a band of its own"):
+        calibrant.reliability_curve(outcome, score, bandwidth="ranks", band="bootstrap")
+
+
+@pytest.mark.parametrize("n", [1, 2, 5])
+def test_the_curve_by_rank_needs_few_rows(n):
+    score, outcome = sample(n)
+    curve = calibrant.reliability_curve(outcome, score, bandwidth="ranks")
+    assert not np.any(curve.low > curve.high)
+    assert "by rank" in repr(curve)
+    assert np.isfinite(curve.error)
+    assert np.isfinite(calibrant.lce(outcome, score, at=score[0], bandwidth="ranks"))

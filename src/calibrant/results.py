@@ -61,7 +61,8 @@ class ReliabilityCurve:
     lce : array
         Local calibration error, `probability - score`.
     bandwidth, floored : float, bool
-        Bandwidth used, and whether the rule asked for less than the narrowest one (.0003).
+        Bandwidth used, and whether the rule asked for less than the narrowest one (.0003); of a curve
+        by rank (kernel "ranks"), that of its `density`.
     error : float
         The expected calibration error of the same fit.
     """
@@ -120,7 +121,8 @@ class ReliabilityCurve:
     def __repr__(self) -> str:
         band = f", {self.level:.0%} {self.band} band" if self.band else ""
         band += f", {self.n_boot} resamples" if self.n_boot else ""
-        return f"ReliabilityCurve({_what(self)}, {self.kernel} bandwidth {self.bandwidth:.3g}{band})"
+        how = "by rank" if self.kernel == "ranks" else f"{self.kernel} bandwidth {self.bandwidth:.3g}"
+        return f"ReliabilityCurve({_what(self)}, {how}{band})"
 
 
 @dataclass(frozen=True, eq=False)
