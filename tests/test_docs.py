@@ -23,7 +23,7 @@ def blocks(name, language):
     return re.findall(rf"^ *```{language}\n(.*?)^ *```$", (ROOT / name).read_text(), flags=re.M | re.S)
 
 
-def test_python_in_the_readme_runs():
+def test_python_in_the_readme_runs(tmp_path, monkeypatch):
     rng = np.random.default_rng(0)
     y_prob = rng.dirichlet(np.ones(3), 300)
     y_true = rng.integers(0, 3, 300)
@@ -39,9 +39,24 @@ def test_python_in_the_readme_runs():
     }
     code = blocks("README.md", "python")
     assert len(code) == 2
+    monkeypatch.chdir(tmp_path)
     for block in code:
         exec(compile(block, "README.md", "exec"), space)
     assert space["week"].n == 900
+    plt.close("all")
+
+
+def test_python_on_the_report_page_runs(tmp_path, monkeypatch):
+    rng = np.random.default_rng(0)
+    y_prob = rng.dirichlet(np.ones(3), 90)
+    country = np.array(["no", "se"])[np.arange(90) % 2]
+    space = {"y_true": rng.integers(0, 3, 90), "y_prob": y_prob, "country": country, "calibrant": calibrant}
+    monkeypatch.chdir(tmp_path)
+    (code,) = blocks("docs/report.md", "python")
+    exec(compile(code, "report.md", "exec"), space)
+    assert (tmp_path / "report.html").stat().st_size > 10_000
+    again = calibrant.Assessment.from_json((tmp_path / "report.json").read_text())
+    assert again.verdict == space["found"].verdict
     plt.close("all")
 
 

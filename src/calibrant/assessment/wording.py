@@ -36,15 +36,15 @@ def short(name: str, longest: int = 40) -> str:
     return text if len(text) <= longest else text[: longest - 1] + "…"
 
 
-def called(name: str | None) -> str:
-    """What to call a class in a sentence.
+def called(name: str | None, what: str = "class") -> str:
+    """What to call a class or a group in a sentence.
 
     >>> called("odd"), called("1"), called(None)
     ('odd', 'class 1', 'the class')
     """
     if not name:
-        return "the class"
-    return f"class {name}" if name.lstrip("-").replace(".", "", 1).isdigit() else short(name)
+        return f"the {what}"
+    return f"{what} {name}" if name.lstrip("-").replace(".", "", 1).isdigit() else short(name)
 
 
 def count(number: float) -> str:
@@ -152,25 +152,26 @@ def balance(found: Findings) -> str:
 
 def standing_out(found: Findings) -> str:
     """Which groups or classes are off beyond doubt, allowing for how many were looked at."""
-    for plural, rows in (("groups", found.by_group), ("classes", found.by_class)):
+    for what, plural, rows in (("group", "groups", found.by_group), ("class", "classes", found.by_class)):
         if len(rows) < 2:
             continue
         bad = [row for row in rows if row.p_adjusted < 1 - found.level]
         if not bad:
             return f"None of the {len(rows)} {plural} is off beyond chance."
         if len(bad) == len(rows):
-            return f"All {len(rows)} {plural} are off beyond chance, most of all {listed(bad[:1])}."
+            all_of = "Both" if len(rows) == 2 else f"All {len(rows)}"
+            return f"{all_of} {plural} are off beyond chance, most of all {listed(bad[:1], what)}."
         verb = "is" if len(bad) == 1 else "are"
         return (
             f"Of {len(rows)} {plural}, {len(bad)} {verb} off beyond chance, "
-            f"{'most of all ' if len(bad) > LISTED else ''}{listed(bad)}."
+            f"{'most of all ' if len(bad) > LISTED else ''}{listed(bad, what)}."
         )
     return ""
 
 
-def listed(rows: Iterable[Row]) -> str:
+def listed(rows: Iterable[Row], what: str) -> str:
     """Names with their errors, the first few of them."""
-    named = [f"{short(row.name, 24)} ({points(row.estimate.value)} points)" for row in rows]
+    named = [f"{short(called(row.name, what), 24)} ({points(row.estimate.value)} points)" for row in rows]
     return ", ".join(named[:LISTED])
 
 
