@@ -53,6 +53,7 @@ def a_curve(**changes):
         "probability": probability,
         "point": probability,
         "density": np.where(defined, 1.5, 0.0),
+        "n_eff": np.where(defined, 160.0, 0.0),
         "low": probability - 0.05 * score,
         "high": probability + 0.05 * score,
         "lce": probability - score,
@@ -258,7 +259,7 @@ def test_a_curve_without_a_band_has_none():
 
 def test_results_without_any_data_are_drawn_empty():
     nothing = {name: np.full(201, np.nan) for name in ("probability", "low", "high", "lce")}
-    bare = {"density": np.zeros(201), "histogram": (np.linspace(0, 1, 51), np.full(50, 1e-9))}
+    bare = {"n_eff": np.zeros(201), "histogram": (np.linspace(0, 1, 51), np.full(50, 1e-9))}
     for draw in (plot.curve, plot.local_error):
         ax = draw(a_curve(**nothing | bare), axes())
         assert not len(drawn_points(ax))
@@ -270,12 +271,21 @@ def test_results_without_any_data_are_drawn_empty():
 
 def test_a_curve_resting_on_few_observations_is_faint():
     grid = a_curve()
-    density = np.where(grid.score > 0.6, 1e-4, 1.5)
-    ax = plot.curve(a_curve(density=density), axes())
+    rows = np.where(grid.score > 0.6, 4.0, 160.0)
+    ax = plot.curve(a_curve(n_eff=rows), axes())
     firm, faint = [line for line in ax.lines if line.get_label() != "calibrated"]
     for line, part in ((firm, grid.score <= 0.6), (faint, grid.score > 0.6)):
         np.testing.assert_array_equal(np.isfinite(line.get_ydata()), part & np.isfinite(grid.probability))
     assert faint.get_alpha() < firm.get_alpha()
+
+
+def test_a_faint_band_does_not_flatten_the_local_error():
+    grid = a_curve()
+    few = grid.score > 0.6
+    wide = {"low": np.where(few, 0.0, grid.low), "high": np.where(few, 1.0, grid.high)}
+    ax = plot.local_error(a_curve(n_eff=np.where(few, 4.0, 160.0), **wide), axes())
+    assert ax.get_ylim()[1] < 0.2
+    assert ax.get_ylim()[1] > np.nanmax(np.abs(grid.lce))
 
 
 def test_the_histogram_lies_underneath_on_the_same_x_axis():
@@ -377,6 +387,11 @@ def test_confidences_that_cannot_occur_are_shaded():
     assert shade.get_extents().transformed(ax.transData.inverted()).x1 == pytest.approx(0.25)
     assert ax.lines[0].get_xdata()[0] == 0.25
     assert not plot.diagram(a_diagram(), axes()).patches
+
+
+def test_only_confidences_below_equal_chances_are_shaded():
+    assert plot.curve(a_curve(support=(0.25, 1.0), notion="confidence"), axes()).patches
+    assert not plot.curve(a_curve(support=(0.25, 1.0), notion="class"), axes()).patches
 
 
 def test_error_size_and_level_are_written():

@@ -107,7 +107,7 @@ def curves(
             **about,
         )
 
-    return _each(notion, blocks, asked, fit)
+    return each(notion, blocks, asked, fit)
 
 
 def diagrams(
@@ -126,10 +126,10 @@ def diagrams(
     def fit(evidence: Evidence, **about: Any) -> ReliabilityDiagram:
         return fit_diagram(evidence, estimator, level=level, interval=interval, **about)
 
-    return _each(notion, blocks, asked, fit)
+    return each(notion, blocks, asked, fit)
 
 
-def _each(notion: Notion, blocks: Iterable[Evidence], asked: Asked, fit: Callable[..., Any]) -> Any:
+def each(notion: Notion, blocks: Iterable[Evidence], asked: Asked, fit: Callable[..., Any]) -> Any:
     """Fit every problem by itself: one result, or for the class-wise notion one for each class."""
     if notion.name != "classwise":
         column = asked.positive if notion.name == "class" else None

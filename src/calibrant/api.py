@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from calibrant import _check, notions
-from calibrant.answers import binned, curves, diagrams, measure
-from calibrant.estimators import Binned, Density, Norm
+from calibrant.answers import binned, curves, diagrams, measure, smoothing
+from calibrant.estimators import Binned, Norm
 from calibrant.evidence import Sample
+from calibrant.histogram import ScoreHistogram, histograms
 from calibrant.notions import Notion
 from calibrant.results import ByClass, Progress, ReliabilityCurve, ReliabilityDiagram
 
@@ -139,8 +140,10 @@ def reliability_curve(
     y_true, y_prob, notion, sample_weight, labels, pos_label
         As for `ece`. With `notion="classwise"` the answer is a mapping from class to curve.
     kernel : {"triweight", "gaussian", "epanechnikov", "cosine"}
-    bandwidth : {"silverman", "scott", "isj"} or float
-        Standard deviation of the kernel, or the rule that finds it.
+    bandwidth : {"silverman", "scott", "isj", "ranks"} or float
+        Standard deviation of the kernel, or the rule that finds it. With "ranks" the gap is smoothed
+        over neighbouring rows instead of neighbouring scores: the choice for scores that crowd at 0
+        or 1, and what `assess` shows. It has a kernel of its own and needs no resamples.
     n_boot : int
         Number of bootstrap resamples, whose median is the curve; 0 for the curve of the sample.
     level : float
@@ -165,7 +168,7 @@ def reliability_curve(
     """
     if unexpected:
         _check.reject_unexpected(reliability_curve, unexpected)
-    estimator = Density(bandwidth, kernel)
+    estimator = smoothing(bandwidth, kernel)
     data = _check.predictions(y_true, y_prob, sample_weight=sample_weight, labels=labels, pos_label=pos_label)
     which = notions.parse(notion, data)
     return curves(
@@ -223,6 +226,40 @@ def reliability_diagram(
     data = _check.predictions(y_true, y_prob, sample_weight=sample_weight, labels=labels, pos_label=pos_label)
     which = notions.parse(notion, data)
     return diagrams(which, samples(which, data), data, estimator, interval=interval, level=level)
+
+
+def score_histogram(
+    y_true: Any,
+    y_prob: Any,
+    *,
+    notion: str | None = None,
+    bins: int = 50,
+    sample_weight: Any = None,
+    labels: Any = None,
+    pos_label: Any = None,
+    **unexpected: Any,
+) -> ScoreHistogram | ByClass[ScoreHistogram]:
+    """Count the scores by outcome: of the class or of another; for a matrix, confidences right or wrong.
+
+    Parameters
+    ----------
+    y_true, y_prob, notion, sample_weight, labels, pos_label
+        As for `ece`. With `notion="classwise"` the answer is a mapping from class to histogram.
+    bins : int
+        Number of cells of equal width.
+
+    Examples
+    --------
+    >>> import calibrant
+    >>> found = calibrant.score_histogram([0, 1, 1, 1], [0.1, 0.3, 0.8, 0.9], bins=2)
+    >>> found.positive, found.negative
+    (array([1., 2.]), array([1., 0.]))
+    """
+    if unexpected:
+        _check.reject_unexpected(score_histogram, unexpected)
+    data = _check.predictions(y_true, y_prob, sample_weight=sample_weight, labels=labels, pos_label=pos_label)
+    which = notions.parse(notion, data)
+    return histograms(which, samples(which, data), data, bins)
 
 
 def lce(

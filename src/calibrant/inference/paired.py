@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from math import erfc, sqrt
 from statistics import NormalDist
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,6 +17,9 @@ from calibrant.inference.estimate import Rows, influence, singles
 from calibrant.inference.result import Estimate
 from calibrant.notions import Notion
 from calibrant.posterior import Posterior, n_cells
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
 @dataclass(frozen=True)
@@ -80,6 +83,12 @@ class Comparison:
         return "\n".join([*lines, *map(str, self.differences.values())])
 
     __repr__ = __str__
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw the errors and the differences from the baseline; see `calibrant.plot.comparison`."""
+        from calibrant import plot
+
+        return plot.comparison(self, ax)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers and text."""

@@ -1,0 +1,41 @@
+"""Makes the pictures of `figures.md` by running the code on that page.
+
+A block of Python that is followed by a picture is what made it, so that the two cannot drift apart.
+
+    python docs/make_figures.py [FOLDER]
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).parent
+BLOCK = re.compile(
+    r"^```python\n(?P<code>.*?)^```$(?:\n+!\[[^]]*\]\((?P<picture>[^)]+)\))?", flags=re.M | re.S
+)
+
+
+def make(folder: Path, dpi: int = 130) -> list[Path]:
+    """Run the page from top to bottom and write its pictures into a folder."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    folder.mkdir(parents=True, exist_ok=True)
+    made, space = [], {"__name__": "figures"}
+    with plt.style.context("default"):
+        for block in BLOCK.finditer((HERE / "figures.md").read_text(encoding="utf-8")):
+            exec(compile(block["code"], "figures.md", "exec"), space)
+            if block["picture"]:
+                path = folder / Path(block["picture"]).name
+                plt.gcf().savefig(path, dpi=dpi, metadata={"Software": None})
+                made.append(path)
+            plt.close("all")
+    return made
+
+
+if __name__ == "__main__":
+    make(Path(sys.argv[1]) if len(sys.argv) > 1 else HERE / "images" / "figures")

@@ -1,0 +1,211 @@
+"""What every picture shares: colours, new figures, room for text, and names that are only text."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+CURVE, BINS, GREY = "#12376b", "#c4661f", "0.45"
+CALIBRATED = "calibrated"  # the label of the reference line, by which a second call finds it
+LIMITS = (-0.03, 1.03)  # room around [0, 1], so that markers at 0 and 1 are whole
+DWARFED = 25.0  # a largest cell this many times the median one asks for a log axis
+COLUMN = 3.3  # inches; a new figure is no narrower, unless figures are set to be
+SPARSE = 1.9  # inches; a panel below has fewer ticks
+MOST = 200  # characters of a name that are looked at, which no axis has room for
+CORNERS = ("upper left", "lower right")  # those the diagonal leaves free
+KEY: dict[str, Any] = {"fontsize": "small", "title_fontsize": "small", "frameon": False, "alignment": "left"}
+KEY |= {"labelspacing": 0.3, "handlelength": 1.6, "columnspacing": 1.0}
+
+
+def pyplot() -> Any:
+    """matplotlib's pyplot, or what to install."""
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError as error:
+        raise ImportError("drawing needs matplotlib: pip install 'calibrant[plot]'") from error
+    return plt
+
+
+def new(ratio: float, n: int = 1) -> Any:
+    """Make one figure of n panels, in rows as even as may be, each `ratio` times as high as wide."""
+    plt = pyplot()
+    wide, high = plt.rcParams["figure.figsize"]
+    width = wide if n > 1 else max(min(wide, high), min(wide, COLUMN))
+    columns = math.ceil(n / (rows := math.ceil(n / max(1, int(width / 1.1 + 1e-9)))))
+    size = (width, rows * (ratio * (width - 0.5) / columns + 0.2) + 0.95 if n > 1 else ratio * width)
+    return plt.subplots(rows, columns, figsize=size, layout="constrained", squeeze=False)[1]
+
+
+def unit_ticks(ax: Any, axis: Any) -> None:
+    """Ticks of an axis from 0 to 1, few in a small panel."""
+    from matplotlib.ticker import MaxNLocator
+
+    axis.set_major_locator(MaxNLocator(3 if inches(ax) < SPARSE else 6, steps=[1, 2, 5, 10]))
+
+
+def inches(ax: Any) -> float:
+    """Width of the panel as it is now."""
+    return float(ax.get_window_extent().width / ax.figure.dpi)
+
+
+def settle(ax: Any) -> None:
+    """Give the panel the place it will have beside those that share its room."""
+    ax.apply_aspect(locator(ax, None) if (locator := ax.get_axes_locator()) else None)
+
+
+def room(ax: Any) -> float:
+    """Inches that the panel may take with all that is written beside it."""
+    share = min(1.25 * ax.get_position(original=True).width, 1.0)
+    return float(share * ax.figure.bbox.width / ax.figure.dpi)
+
+
+def shade(ax: Any, result: Any) -> float:
+    """Shade the scores that cannot occur (confidences below 1/C) and return the first that can."""
+    start = float(result.support[0]) if result.notion == "confidence" else 0.0
+    if start > 0:
+        ax.axvspan(LIMITS[0], start, color="0.5", alpha=0.1, linewidth=0, zorder=0)
+    return start
+
+
+def counted(value: float, _: object = None) -> str:
+    """A count as a tick has it, upwards or downwards."""
+    return f"{abs(value):g}" if abs(value) < 1000 else f"{abs(value) / 1000:g}k"
+
+
+def legend(ax: Any, facts: Sequence[str], corners: Sequence[str], grow: bool = False, **style: Any) -> None:
+    """Write into the emptiest corner or, where that would cover data, above the panel.
+
+    A new figure may `grow` by what is written above, so that the panel keeps its size.
+    """
+    entries, style = handles(ax), KEY | style
+    inside = {"title": "\n".join(facts), **style}
+    corner, covered = find_corner(ax, ax.legend(*entries, **inside), corners)
+    if not covered:
+        ax.legend(*entries, loc=corner, **inside)
+        return
+    key = above(ax, *entries, title=", ".join(facts), **style)
+    if grow:
+        ax.figure.set_figheight(ax.figure.get_figheight() + key.get_window_extent().height / ax.figure.dpi)
+
+
+def above(ax: Any, entries: Sequence[Any], labels: Sequence[str], **style: Any) -> Any:
+    """Write a legend above the panel, in as few rows as there is room for."""
+    for columns in sorted({len(labels), 2, 1}, reverse=True):
+        key = ax.legend(entries, labels, loc="lower center", bbox_to_anchor=(0.5, 1), ncols=columns, **style)
+        width = key.get_window_extent().width / ax.figure.dpi
+        if width <= 0.9 * room(ax):
+            break
+    settle(ax)
+    if width > inches(ax):  # to the left there is the room that the axis labels take
+        key.set(loc="lower right", bbox_to_anchor=(1, 1))
+    return key
+
+
+def handles(ax: Any) -> tuple[list[Any], list[str]]:
+    """Legend entries that look like what is drawn: a marker on its bar, a line in its band."""
+    from matplotlib.collections import PathCollection, PolyCollection
+    from matplotlib.lines import Line2D
+
+    found, labels = ax.get_legend_handles_labels()
+    for i, handle in enumerate(found):
+        dots, band = isinstance(handle, PathCollection), isinstance(handle, PolyCollection)
+        if dots or (band and handle.get_alpha() is not None):
+            style = {"color": handle.get_facecolor()[0, :3], "lw": 1.6 * band}
+            found[i] = (handle, Line2D([], [], **style))
+            if dots:
+                found[i] = tuple(Line2D([], [], marker=m, ms=s, **style) for m, s in (("|", 11), ("o", 5)))
+    return found, labels
+
+
+def drawn(ax: Any) -> NDArray[np.float64]:
+    """Points along everything drawn, the reference line aside; a marker lies on its bar."""
+    from matplotlib.patches import StepPatch
+
+    paths = [line.get_path() for line in ax.lines if line.get_label() != CALIBRATED]
+    paths += [patch.get_path() for patch in ax.patches if isinstance(patch, StepPatch)]
+    paths += [path for group in ax.collections if group.get_zorder() < 4 for path in group.get_paths()]
+    held = (path.interpolated(9).vertices for path in paths if len(path.vertices))
+    return np.concatenate([np.empty((0, 2)), *held])
+
+
+def find_corner(ax: Any, text: Any, corners: Sequence[str]) -> tuple[str, int]:
+    """Find the corner where the text covers least of what is drawn, and how much it covers there."""
+    settle(ax)
+    width, height = 1.1 * text.get_window_extent().size / ax.get_window_extent().size
+    points = (ax.transScale + ax.transLimits).transform(drawn(ax))
+    x, y = points[np.all((points >= 0) & (points <= 1), axis=1)].T
+    sides = {"left": x < width, "right": x > 1 - width, "lower": y < height, "upper": y > 1 - height}
+    covered = {c: int(np.sum(np.all([sides[side] for side in c.split()], axis=0))) for c in corners}
+    best = min(covered, key=covered.__getitem__)
+    return best, covered[best]
+
+
+def axis_labels(result: Any) -> tuple[str, str]:
+    """What lies along the axes of a result."""
+    if result.notion == "confidence":
+        return "confidence", "accuracy"
+    name = "" if result.label is None else f" of class {fitted(result.label, 1.5, 'medium')}"
+    return f"score{name}", "frequency of the class"
+
+
+def rounded(error: float) -> str:
+    """An error to three places."""
+    return "< 0.001" if error < 0.001 else f"{error:.3f}"
+
+
+def words(result: Any, label: str | None = None) -> tuple[str, list[str]]:
+    """The entry in the legend, and the lines above it; a named result has its error in the entry."""
+    error = f"ECE {rounded(result.error)}"
+    size, percent = f"n = {result.n:,.0f}", plain(f"{100 * result.level:g} %")
+    if label is not None:
+        return f"{plain(label)}, {error}", [size, f"{percent} intervals"]
+    what = "interval" if hasattr(result, "edges") else "band"
+    return "curve" if result.low is None else f"{percent} {what}", [error, size]
+
+
+def _text(name: object) -> str:
+    """A name on one line, without characters that no font shows (or that turn the line around)."""
+    return "".join(letter for letter in " ".join(str(name).split()) if letter.isprintable())
+
+
+def _escaped(text: str) -> str:
+    """Text whose dollars are not read as mathematics."""
+    from matplotlib import rcParams
+
+    return re.sub(r"([$%&#_{}])" if rcParams["text.usetex"] else r"(\$)", r"\\\1", text)
+
+
+def plain(name: object, longest: int = 20) -> str:
+    """Shorten a name to what an axis has room for, and keep its dollars from being read as mathematics."""
+    text = _text(name)
+    return _escaped(text if len(text) <= longest else text[: longest - 1] + "…")
+
+
+def width_of(text: str, size: float | str) -> float:
+    """Inches that the widest line of a text of this size takes."""
+    from matplotlib.font_manager import FontProperties
+    from matplotlib.textpath import text_to_path
+
+    font, measure = FontProperties(size=size), text_to_path.get_text_width_height_descent
+    return max(float(measure(line, font, False)[0]) for line in text.split("\n")) / 72
+
+
+def fitted(name: object, width: float, size: float | str) -> str:
+    """Shorten a name to some inches; its middle goes, since the ends tell names apart."""
+    text = _text(name)
+    low, high = 0, min(len(text), MOST)
+
+    def without_middle(kept: int) -> str:
+        return text if kept >= len(text) else text[: (kept + 1) // 2] + "…" + text[len(text) - kept // 2 :]
+
+    while low < high:
+        kept = (low + high + 1) // 2
+        low, high = (kept, high) if width_of(without_middle(kept), size) <= width else (low, kept - 1)
+    return _escaped(without_middle(low))

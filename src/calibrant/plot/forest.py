@@ -1,0 +1,271 @@
+"""Estimates with their intervals in rows: of models, of groups, of estimators.
+
+A light tick in each row is what a calibrated model would read at that size: an estimate near it says little.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+from calibrant.plot.canvas import BINS, CURVE, GREY, KEY, above, fitted, plain, pyplot, room, width_of
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from calibrant.inference import Comparison, Estimate
+
+ROW, REST = 0.25, 0.95  # inches of a row in a new figure, and of all that is not rows
+WIDE = 4.5  # inches; below, names and ticks are in small type
+NAMES = 0.36  # share of the width that names may take
+BESIDE = 0.72  # width of the panel of differences, in that of the errors
+LEAST = 0.01  # the axis reaches so far at least, or rounding would look like a result
+APART = 0.06  # inches between the labels of ticks
+NULL = "0.6"
+
+
+def comparison(result: Comparison, ax: Axes | None = None) -> Axes:
+    """Draw the errors of several models and, at their right, the paired differences from the baseline.
+
+    A difference whose interval stays clear of zero is one that the labels can tell.
+
+    Parameters
+    ----------
+    result : Comparison
+        What to draw, in its order.
+    ax : Axes, optional
+        Where to draw; one new figure otherwise. A constrained layout makes room for the names.
+
+    Returns
+    -------
+    Axes
+        The panel of the errors.
+    """
+    names, found = list(result.estimates), list(result.estimates.values())
+    ax, size, wide = _rows(ax, names, found, share=1 / (1 + BESIDE))
+    panel, wide = _beside(ax), wide * BESIDE
+    differences = list(result.differences.values())
+    _intervals(panel, [names.index(one.model) for one in differences], differences)
+    panel.axvline(0, color=GREY, linestyle="--", linewidth=1, zorder=1)
+    note = panel.text(0, names.index(result.baseline), "baseline", color=GREY, size=size)
+    note.set(ha="center", va="center", bbox={"color": ax.get_facecolor(), "pad": 1})
+    low = min([-LEAST / 2, *(1.1 * one.low for one in differences)])
+    high = max([LEAST / 2, *(1.1 * one.high for one in differences)])
+    name = fitted(result.baseline, wide, size)
+    _axis(panel, low, high, wide, f"difference from\n{name}", "difference", inner="left")
+    _key(panel, found)
+    return ax
+
+
+def groups(
+    estimates: Mapping[Any, Estimate], ax: Axes | None = None, *, overall: Estimate | None = None
+) -> Axes:
+    """Draw the errors of groups, the worst first, with the size of each at the right.
+
+    Parameters
+    ----------
+    estimates : mapping from name to Estimate
+        What to draw; the `by_class` of a class-wise estimate for instance.
+    ax : Axes, optional
+        Where to draw; one new figure otherwise, higher the more groups there are. In a given one the
+        type shrinks instead. A constrained layout makes room for the names.
+    overall : Estimate, optional
+        That of all rows together: a line, and a band for its interval.
+
+    Returns
+    -------
+    Axes
+    """
+    ordered = sorted(estimates.items(), key=lambda item: -item[1].value)
+    found = [one for _, one in ordered]
+    sizes = ["n", *(f"{one.n:,.0f}" for one in found)]
+    ax, *_ = _rows(ax, [name for name, _ in ordered], found, column=sizes, reach=overall)
+    if overall is not None:
+        ax.axvspan(overall.low, overall.high, color=BINS, alpha=0.16, linewidth=0, zorder=0.5)
+        ax.axvline(overall.value, color=BINS, linewidth=1.4, zorder=1)
+    _key(ax, found, overall)
+    return ax
+
+
+def estimators(estimates: Mapping[str, Estimate], ax: Axes | None = None) -> Axes:
+    """Draw what different estimators say of the same rows, the first of them in front of the others.
+
+    Parameters
+    ----------
+    estimates : mapping from name to Estimate
+        What to draw, in this order.
+    ax : Axes, optional
+        Where to draw; one new figure otherwise. A constrained layout makes room for the names.
+
+    Returns
+    -------
+    Axes
+    """
+    found = list(estimates.values())
+    values = ["", *(f"{one.value:.3f}" for one in found)]
+    ax, *_ = _rows(ax, list(estimates), found, column=values, first=True)
+    ax.axvline(found[0].value, color=CURVE, linewidth=0.8, alpha=0.5, zorder=1)
+    _key(ax, found)
+    return ax
+
+
+def _rows(
+    ax: Any,
+    names: Sequence[Any],
+    found: Sequence[Estimate],
+    *,
+    column: Sequence[str] = (),
+    first: bool = False,
+    reach: Estimate | None = None,
+    share: float = 1.0,
+) -> tuple[Any, float, float]:
+    """Draw one row for each estimate; return the Axes, the size of the type and the inches left beside names.
+
+    `column` is a header and a text for each row, `first` says whether only the first is in full colour,
+    `reach` must lie on the axis too, and `share` is the part of the room that the panel will have.
+    """
+    if not found:
+        raise ValueError("estimates must map at least one name to an Estimate, got none")
+    count, ax = len(found), _new(len(found)) if ax is None else ax
+    size = _size(ax, count)
+    labels = [fitted(name, NAMES * room(ax), size) for name in names]
+    ax.set(yticks=range(count), ylim=(count - 0.5, -0.5))
+    ax.set_yticklabels(labels, size=size)
+    ax.hlines(range(count), 0, 1, color="0.93", linewidth=0.8, zorder=0, transform=ax.get_yaxis_transform())
+    null = [one.null.mean for one in found]
+    tick = min(11.0, 0.7 * _points(ax, count))
+    ticks = ax.scatter(null, range(count), tick**2, NULL, marker="|", zorder=2)
+    ticks.set(linewidth=0.14 * tick, clip_on=False)
+    _intervals(ax, range(count), found, front=1 if first else count)
+    if first:
+        ax.get_yticklabels()[0].set_fontweight("bold")
+    beside = max((width_of(text, size) for text in column), default=0.0)
+    names_take = max(width_of(label, size) for label in labels)
+    wide = share * max(room(ax) - names_take - beside - 0.25, 0.5)
+    top = max(LEAST, *null, *(one.high for one in found), 0.0 if reach is None else reach.high)
+    _axis(ax, 0.0, 1.06 * top, wide, *_measured(found), inner="right" if share < 1 else "")
+    style = {"textcoords": "offset points", "ha": "right", "size": size, "annotation_clip": False}
+    for i, text in enumerate(column[1:]):
+        place = {"xytext": (72 * beside + 4, 0), "xycoords": ("axes fraction", "data"), "va": "center"}
+        ax.annotate(text, (1, i), **place, **style)
+    if column:
+        place = {"xytext": (72 * beside + 4, 3), "xycoords": "axes fraction", "va": "bottom"}
+        ax.annotate(column[0], (1, 1), **place, **style)
+    return ax, size, wide
+
+
+def _new(count: int) -> Any:
+    plt = pyplot()
+    width = plt.rcParams["figure.figsize"][0]
+    return plt.subplots(figsize=(width, ROW * count + REST), layout="constrained")[1]
+
+
+def _beside(ax: Any) -> Any:
+    """A panel at the right with the same rows."""
+    from mpl_toolkits.axes_grid1 import make_axes_locatable
+
+    current = ax.figure.gca()
+    panel = make_axes_locatable(ax).append_axes("right", size=f"{100 * BESIDE:g}%", pad=0.12, sharey=ax)
+    if ax.get_subplotspec() is not None:  # so that layout engines leave room for its labels
+        panel.set_subplotspec(ax.get_subplotspec())
+    ax.figure.sca(current)
+    panel.tick_params(labelleft=False)
+    count = len(ax.get_yticks())
+    panel.hlines(range(count), 0, 1, color="0.93", lw=0.8, zorder=0, transform=panel.get_yaxis_transform())
+    return panel
+
+
+def _points(ax: Any, count: int) -> float:
+    """Points from row to row, less what axis labels and legend may take from the panel."""
+    return float(0.85 * ax.get_window_extent().height / ax.figure.dpi * 72 / count)
+
+
+def _size(ax: Any, count: int) -> float:
+    """Size of the type: that of ticks, smaller in a narrow panel or among many rows."""
+    from matplotlib import rcParams
+    from matplotlib.font_manager import FontProperties
+
+    usual = FontProperties(size=rcParams["ytick.labelsize"]).get_size_in_points()
+    return float(min(usual if room(ax) >= WIDE else usual / 1.2, 0.8 * _points(ax, count)))
+
+
+def _intervals(ax: Any, rows: Sequence[int], found: Sequence[Any], front: int | None = None) -> None:
+    """Draw the estimates and their intervals, those behind the first `front` hollow and grey."""
+    front, pitch = len(found) if front is None else front, _points(ax, max(len(ax.get_yticks()), 1))
+    for part, color, inside in (
+        (slice(front), CURVE, CURVE),
+        (slice(front, None), GREY, ax.get_facecolor()),
+    ):
+        some, y = found[part], rows[part]
+        style = {"linewidth": min(1.6, 0.2 * pitch), "zorder": 3}
+        ax.hlines(y, [one.low for one in some], [one.high for one in some], color=color, **style)
+        marks = ax.scatter([one.value for one in some], y, min(4.6, 0.5 * pitch) ** 2, zorder=4)
+        # A mark at zero is whole.
+        marks.set(facecolor=inside, edgecolor=color, linewidth=min(1.0, 0.1 * pitch), clip_on=False)
+
+
+def _axis(ax: Any, low: float, high: float, wide: float, *labels: str, inner: str = "") -> None:
+    """Lay out the x axis; the label is the first that there is room for, or the last."""
+    ax.set_xlim(low, high)
+    ax.ticklabel_format(axis="x", style="plain", useOffset=False)
+    ax.tick_params(axis="y", length=0)
+    ax.spines[["top", "left", "right"]].set_visible(False)
+    if room(ax) < WIDE:
+        ax.tick_params(axis="x", labelsize="small")
+        ax.xaxis.label.set_size("small")
+    size = ax.xaxis.label.get_size()
+    ax.set_xticks(_ticks(low, high, wide, size, inner))
+    ax.set_xlabel(next((label for label in labels if width_of(label, size) <= wide), labels[-1]))
+
+
+def _ticks(low: float, high: float, wide: float, size: float, inner: str) -> list[float]:
+    """Round numbers, as many as have room; labels do not reach over the inner side, where a panel is."""
+    inch, best = wide / (high - low), [0.0]
+    for step in (unit * 10.0**power for power in range(-6, 1) for unit in (1, 2, 5)):
+        if step < (high - low) / 20:
+            continue
+        digits = max(0, -math.floor(math.log10(step) + 1e-9))
+        ticks = [i * step for i in range(math.ceil(low / step), math.floor(high / step) + 1)]
+        half = {tick: width_of(f"{tick:.{digits}f}", size) / 2 for tick in ticks}
+        if inner:
+            inside = {tick: (tick - low if inner == "left" else high - tick) * inch for tick in ticks}
+            ticks = [tick for tick in ticks if inside[tick] >= half[tick]]
+        if len(ticks) < 2:
+            continue
+        # All of them; or else two, and a coarser step may still have room for more.
+        for some in (ticks, [ticks[0], ticks[-1]], [0.0, ticks[-1]], [ticks[0], 0.0]):
+            if all((b - a) * inch - half.get(a, 0) - half.get(b, 0) > APART for a, b in pairwise(some)):
+                best = some
+                break
+        if best is ticks:
+            break
+    return best
+
+
+def _measured(found: Sequence[Estimate]) -> tuple[str, str]:
+    """What the axis shows, with and without the question asked."""
+    norms, asked = {one.norm for one in found}, {one.notion for one in found}
+    names = {"l1": "ECE", "l2": "root mean square error"}
+    name = names[found[0].norm] if len(norms) == 1 else "calibration error"
+    if found[0].label is not None and len({str(one.label) for one in found}) == 1:
+        asked = {f"class {plain(found[0].label)}"} if len(asked) == 1 else asked
+    return (f"{name} ({asked.pop()})" if len(asked) == 1 else name), name
+
+
+def _key(ax: Any, found: Sequence[Estimate], overall: Estimate | None = None) -> None:
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch
+
+    levels = {one.level for one in found}
+    level = plain(f"{100 * levels.pop():g} % interval") if len(levels) == 1 else "interval"
+    entries: list[Any] = [
+        Line2D([], [], color=CURVE, marker="o", ms=4.6, lw=1.6),
+        Line2D([], [], color=NULL, marker="|", ms=11, mew=1.5, lw=0),
+    ]
+    labels = [level, "if calibrated"]
+    if overall is not None:
+        entries.append((Patch(color=BINS, alpha=0.16, lw=0), Line2D([], [], color=BINS, lw=1.4)))
+        labels.append(f"overall, {overall.value:.3f}")
+    above(ax, entries, labels, **KEY)

@@ -1,0 +1,97 @@
+"""One small panel for each class."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from calibrant.plot.canvas import (
+    BINS,
+    CORNERS,
+    CURVE,
+    GREY,
+    KEY,
+    axis_labels,
+    find_corner,
+    fitted,
+    handles,
+    inches,
+    new,
+    words,
+)
+from calibrant.plot.reliability import draw, strip
+from calibrant.plot.scores import mirrored
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from calibrant.histogram import ScoreHistogram
+    from calibrant.results import ReliabilityCurve, ReliabilityDiagram
+
+
+def small_multiples(
+    results: Mapping[Any, ReliabilityCurve | ReliabilityDiagram | ScoreHistogram],
+    axes: Any = None,
+    *,
+    histogram: bool = True,
+) -> NDArray[np.object_]:
+    """Draw one panel per class, all on the same axes: a square with its error in a corner, or scores.
+
+    Parameters
+    ----------
+    results : mapping of class to ReliabilityCurve, ReliabilityDiagram or ScoreHistogram
+        What to draw, in this order; histograms all or none.
+    axes : array of Axes, optional
+        Where to draw, one per result; any more are switched off. One new figure with a legend otherwise.
+    histogram : bool
+        Whether to put a strip with the distribution of the scores under each square.
+
+    Returns
+    -------
+    array of Axes
+        The main panels, in the order of `results`.
+    """
+    count, peers = len(results), list(results.values())
+    if not 0 < count <= (count if axes is None else np.size(axes)):
+        raise ValueError(f"axes must hold one Axes per result, and results at least one, got {count} results")
+    scores = hasattr(peers[0], "positive")
+    ratio = 0.8 if scores else 1.2 if histogram else 0.95
+    grid = np.asarray(new(ratio, count) if axes is None else axes, dtype=object)
+    panels, columns = grid.ravel(), grid.shape[-1] if grid.ndim else 1
+    for i, (name, result) in enumerate(results.items()):
+        ax, first = panels[i], i % columns == 0
+        lowest = mirrored(ax, result, peers) if scores else _square(ax, result, peers, histogram)
+        ax.set_title(fitted(name, inches(ax), "medium"), size="medium")
+        ax.set_ylabel(ax.get_ylabel() if first else "")
+        ax.tick_params(labelleft=first)
+        lowest.yaxis.label.set_visible(first)
+        bottom = i // columns == (count - 1) // columns
+        lowest.set_xlabel(axis_labels(result)[0].split()[0] if bottom else "")
+        lowest.tick_params(labelbottom=i + columns >= count)
+    for panel in panels[count:]:
+        panel.set_axis_off()
+    if axes is None:
+        size = f"n = {result.n:,.0f}"
+        key = {"title": size if scores else f"in the corners: ECE; {size}", "ncols": 2, **KEY}
+        marks, labels = handles(ax)
+        labels = ["of the class", "of another"] if scores else labels
+        ax.figure.legend(marks, labels, loc="outside lower center", **key)
+    return panels[:count]
+
+
+def _square(ax: Any, result: Any, peers: list[Any], histogram: bool) -> Any:
+    """Draw one class, and return the panel that has the x axis."""
+    from matplotlib.patheffects import withStroke
+
+    draw(result, ax, False, False, BINS if hasattr(result, "edges") else CURVE, None)
+    lowest = strip(ax, result, GREY, peers, bare=True) if histogram else ax
+    ax.set(xlabel="", ylabel=ax.get_ylabel().split()[0])
+    error = words(result)[1][0].removeprefix("ECE " if inches(ax) < 1 else "")
+    note = ax.text(0.05, 0.95, error, transform=ax.transAxes, va="top", size="small")
+    # Where bars reach into both corners, a rim keeps the number legible.
+    note.set_path_effects([withStroke(linewidth=2, foreground=ax.get_facecolor())])
+    if find_corner(ax, note, CORNERS)[0] == "lower right":
+        note.set(x=0.95, y=0.05, ha="right", va="bottom")
+    return lowest
