@@ -64,7 +64,7 @@ def fit_curve(
         bandwidth=float(fit.bandwidth),
         floored=bool(fit.floored),
         kernel=fit.kernel,
-        support=(min(evidence.support[0], float(evidence.ranked(np.zeros(1))[0])), evidence.support[1]),
+        support=_support(evidence),
         histogram=_histogram(evidence),
         error=float(fit.error()),
         n=float(evidence.n),
@@ -80,6 +80,14 @@ def fit_rank_curve(evidence: Evidence, *, level: float, band: str | None, **abou
     groups, (score, probability, low, high, nearby) = by_rank(evidence, level)
     density = one_fit(Density(), evidence)
     gap = np.interp(groups.score, score, probability - score)
+    # Beyond its last node a curve goes on; nodes without a value end it.
+    before = np.nextafter(score[:1], 0.0)[score[:1] > 0]
+    after = np.nextafter(score[-1:], 1.0)[score[-1:] < 1]
+    score = np.concatenate([before, score, after])
+    probability, low, high = (
+        np.pad(part, (before.size, after.size), constant_values=np.nan) for part in (probability, low, high)
+    )
+    nearby = np.pad(nearby, (before.size, after.size))
     return ReliabilityCurve(
         score=score,
         probability=probability,
@@ -91,7 +99,7 @@ def fit_rank_curve(evidence: Evidence, *, level: float, band: str | None, **abou
         bandwidth=float(density.bandwidth),
         floored=False,
         kernel="ranks",
-        support=(float(score[0]), float(score[-1])),
+        support=_support(evidence),
         histogram=_histogram(evidence),
         error=float((groups.w * np.abs(gap)).sum() / groups.w.sum()),
         n=float(evidence.n),
@@ -100,6 +108,11 @@ def fit_rank_curve(evidence: Evidence, *, level: float, band: str | None, **abou
         band=band,
         **about,
     )
+
+
+def _support(evidence: Evidence) -> tuple[float, float]:
+    """Where scores can lie, and do."""
+    return min(evidence.support[0], float(evidence.ranked(np.zeros(1))[0])), evidence.support[1]
 
 
 def _resampled(
