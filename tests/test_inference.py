@@ -12,7 +12,7 @@ from calibrant.estimators import parse
 from calibrant.evidence import Profile, Sample
 from calibrant.experiment.families import EXACT, Dirichlet
 from calibrant.inference import interval, null, paired
-from calibrant.posterior import Posterior, halfway, units
+from calibrant.posterior import Posterior, halfway, running, units
 
 
 def drawn(name="flat", factor=1.0, n=400, seed=0):
@@ -175,13 +175,26 @@ def test_wrong_arguments_are_named():
 # The null and the test
 
 
-def test_cells_of_equal_variance_are_the_same_by_overlap_and_by_running_sums():
+def test_cells_of_equal_variance_are_those_of_the_posterior():
     y, p = drawn(n=400)
     profile = Profile.of(Sample(p.round(2), y.astype(bool)))
     one = profile.coarser(10**6)
-    overlap, unit = null._overlap(one, 64)
+    edges = null.Edges.of(one, 64)
+    found = edges.sums(running(one.residual[None]))[0]
     expected = units(profile.flat, halfway(profile.flat), 64)[0][0]
-    np.testing.assert_allclose(dct(one.residual @ overlap / unit, norm="ortho"), expected, atol=1e-9)
+    np.testing.assert_allclose(dct(found / edges.unit, norm="ortho"), expected, atol=1e-9)
+
+
+def test_coefficients_of_a_class_are_those_of_its_rows():
+    rng = np.random.default_rng(0)
+    score = rng.random(200).round(1)
+    outcome = rng.random((3, 200)) < score
+    # Under weights the least variance differs a little, for n does.
+    for weight, apart in ((None, 1e-9), (rng.exponential(size=200), 5e-3)):
+        found = null._class_coefficients(score, weight, outcome, 32)
+        for y, row in zip(outcome, found, strict=True):
+            flat = Profile.of(Sample(score, y, weight)).flat
+            np.testing.assert_allclose(row, units(flat, halfway(flat), 32)[0][0], atol=apart)
 
 
 @pytest.mark.parametrize("n", [50, 500, 3000])

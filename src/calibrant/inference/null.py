@@ -67,12 +67,10 @@ def single(profile: Profile, norm: Norm, rng: np.random.Generator, size: int) ->
     one = profile.coarser(STEPS)
     cells = min(int(n_cells(profile.flat.n)[0]), STEPS // 2)
     observed = Posterior.of(*units(one.flat, halfway(one.flat), cells))
-    overlap, unit = _overlap(one, cells)
-    residual = _drawn(one, rng, size)
-    null = observed.again(dct(residual @ overlap / unit, norm="ortho")[:, None])
+    everyone = np.concatenate([_drawn(one, rng, size), one.residual[None]])
+    total, edges = running(everyone), Edges.of(one, cells)
+    null = observed.again(dct(edges.sums(total[:-1]) / edges.unit, norm="ortho")[:, None])
     smooth = np.append(null.evidence(), observed.evidence())
-    everyone = np.concatenate([residual, one.residual[None]])
-    total = running(everyone)
     ranks = [_rank(smooth), _rank(np.ptp(total, axis=1))]
     rough = _rough(one, everyone)
     if rough is not None:
@@ -126,16 +124,33 @@ def _rank(statistic: Array) -> Array:
     return (statistic.size - np.searchsorted(order, statistic, side="left")) / statistic.size
 
 
-def _overlap(one: Profile, cells: int) -> tuple[Array, float]:
-    """Share of each step's residual that falls into each cell of equal variance, and the unit."""
-    flat = one.flat
-    clock = running(flat.spread * halfway(flat))[0]
-    place = clock * (cells / clock[-1])
-    start, end = place[:-1, None], place[1:, None]
-    edge = np.arange(cells)
-    share = np.clip(np.minimum(end, edge + 1) - np.maximum(start, edge), 0.0, None)
-    width = np.maximum(end - start, 1e-300)
-    return share / width, float(np.sqrt(clock[-1] / cells))
+@dataclass(frozen=True, eq=False)
+class Edges:
+    """Where the edges of cells of equal variance lie among the steps: at which step, how far into it.
+
+    A step that reaches over an edge is shared between both cells in proportion.
+    """
+
+    step: Array
+    part: Array
+    unit: float
+
+    @classmethod
+    def of(cls, one: Profile, cells: int) -> Edges:
+        """The edges between this many cells."""
+        flat = one.flat
+        clock = running(flat.spread * halfway(flat))[0]
+        place = clock * (cells / clock[-1])
+        edge = np.arange(1, cells)
+        step = np.clip(np.searchsorted(place, edge, side="right") - 1, 0, place.size - 2)
+        width = place[step + 1] - place[step]
+        part = np.divide(edge - place[step], width, out=np.zeros(width.shape), where=width > 0)
+        return cls(step, np.clip(part, 0.0, 1.0), float(np.sqrt(clock[-1] / cells)))
+
+    def sums(self, total: Array) -> Array:
+        """Sums over the cells, from running sums over the steps that begin with 0."""
+        low, high = total[:, self.step], total[:, self.step + 1]
+        return np.diff(low + self.part * (high - low), axis=1, prepend=0.0, append=total[:, -1:])
 
 
 def joint(
@@ -200,9 +215,16 @@ def _class_coefficients(score: Array, weight: Array | None, outcome: Array, cell
     start = np.flatnonzero(np.diff(s, prepend=-1.0))
     mass, scored, spread = (np.add.reduceat(part, start) for part in (w, w * s, w * w))
     step = Profile(mass, scored / mass, np.zeros(mass.size), spread)
-    overlap, unit = _overlap(step, cells)
-    rows = np.repeat(overlap, np.diff(np.append(start, s.size)), axis=0) * w[:, None]
-    return np.asarray(dct((outcome[:, order] @ rows - s @ rows) / unit, norm="ortho"))
+    edges, ends = Edges.of(step, cells), np.append(start[1:], s.size) - 1
+    expected = running((mass * step.score)[None])
+    found = np.empty((len(outcome), cells))
+    few = max(1, TABLE // s.size)
+    for a in range(0, len(outcome), few):
+        part = outcome[a : a + few, order]
+        total = np.cumsum(part, axis=1, dtype=np.float64) if weight is None else np.cumsum(part * w, axis=1)
+        held = np.concatenate([np.zeros((len(total), 1)), total[:, ends]], axis=1)
+        found[a : a + few] = edges.sums(held - expected)
+    return np.asarray(dct(found / edges.unit, norm="ortho"))
 
 
 def any_of(chances: list[float]) -> float:
