@@ -6,7 +6,8 @@ Scores are drawn from distributions whose true frequency eta(s) is known; the ba
 `curve.at` at the 5, 25, 50, 75 and 95 % quantiles of the scores. A cell of the study is a family, a
 sample size and a quantile; "ranks" is the curve by rank with its own band. Prints, for each band, coverage
 and mean width of every cell, then the mean and the worst over cells; `--write` puts the summary between the
-two markers of a page instead. Everything is seeded. A full run takes about fifteen minutes on one core; `--quick` repeats a tenth as often.
+two markers of a page instead. Everything is seeded. A full run takes about twenty-five minutes on one core;
+`--quick` repeats a tenth as often.
 """
 
 import argparse
