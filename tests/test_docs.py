@@ -2,6 +2,8 @@
 
 import contextlib
 import io
+import doctest
+import io
 import re
 from pathlib import Path
 
@@ -81,6 +83,17 @@ def test_the_estimator_of_the_contributing_page_works():
     np.testing.assert_allclose(fit.error(), [0.2, 0.0])
     with pytest.raises(ValueError, match="mean-gap defines norm 'l1'"):
         fit.error("l2")
+
+
+def test_the_guide_shows_what_is_printed():
+    shown = re.findall(r"^```\n(>>> .*?)^```$", (ROOT / "docs/guide.md").read_text(), flags=re.M | re.S)
+    text = "\n".join(block for block in shown if "ValueError" not in block)
+    assert len(shown) == 4
+    example = doctest.DocTestParser().get_doctest(text, {"np": np, "calibrant": calibrant}, "guide", None, 0)
+    runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE)
+    report = io.StringIO()
+    runner.run(example, out=report.write)
+    assert not runner.failures, report.getvalue()
 
 
 def test_the_error_shown_in_the_guide_is_the_one_raised():
