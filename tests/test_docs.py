@@ -1,7 +1,6 @@
 """What the documents show is what the software does."""
 
 import contextlib
-import io
 import doctest
 import io
 import re
