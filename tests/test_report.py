@@ -14,7 +14,7 @@ from tests.reports import binary, hostile, saturated, ten_classes
 import calibrant
 from calibrant.report import chart
 from calibrant.report.page import picture_of
-from calibrant.report.svg import Axis, area, nice, path, runs, tag, text
+from calibrant.report.svg import Axis, area, path, runs, tag, text
 
 
 class Outline(html.parser.HTMLParser):
@@ -184,11 +184,6 @@ def test_paths_break_where_nothing_is_known():
     assert path(x, y) == "M0 0L1 1M3 3L4 4"
     assert area(x, y, y + 1) == "M0 1L1 2L1 1L0 0ZM3 4L4 5L4 4L3 3Z"
     assert list(runs(np.zeros(3, dtype=bool))) == []
-
-
-def test_round_values_cover_the_range():
-    assert nice(0.0) == [0.0]
-    assert nice(1.0) == [0.0, 0.5, 1.0]
 
 
 def test_a_bar_stays_within_its_cell():

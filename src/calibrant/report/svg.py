@@ -6,7 +6,6 @@ style sheet changes them by class where it may.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -127,20 +126,6 @@ class Axis:
 
 def _logit(s: Any) -> Any:
     return np.log(s) - np.log1p(-np.asarray(s, dtype=np.float64))
-
-
-def nice(top: float, most: int = 4) -> list[float]:
-    """Round values from 0 up to about `top`.
-
-    >>> nice(0.087)
-    [0.0, 0.02, 0.04, 0.06, 0.08]
-    """
-    if not top > 0:
-        return [0.0]
-    rough = top / most
-    unit = 10.0 ** math.floor(math.log10(rough))
-    step = next(unit * k for k in (1, 2, 5, 10) if unit * k >= rough * (1 - 1e-9))
-    return [round(step * k, 12) for k in range(int(top / step + 1e-9) + 1)]
 
 
 def drawing(
