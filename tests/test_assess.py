@@ -2,6 +2,7 @@
 
 import json
 import pickle
+import re
 from dataclasses import replace
 
 import matplotlib
@@ -297,7 +298,7 @@ def test_the_verdict_names_a_direction_only_where_the_mean_is_off_too(many):
     )
     both = said(many, **sure, over=0.5)
     assert both.startswith("Off by 4.1 points")
-    assert "too high at some scores and too low at others" in both
+    assert "too high at some scores" not in both  # the band is never above the diagonal
     assert said(many, **sure, balance=Balance(0.9, 0.89, -0.01, 0.03)).startswith("Off by 4.1 points")
 
 
@@ -324,7 +325,8 @@ def test_the_summary_has_at_most_four_sentences(one, many):
 
 def test_standing_out_counts_what_is_off_beyond_chance(many):
     rows = many.by_class
-    none = replace(many, by_group=(), by_class=tuple(replace(row, p_adjusted=0.2) for row in rows))
+    calm = [replace(row, p_adjusted=0.2, estimate=replace(row.estimate, p_value=0.1)) for row in rows]
+    none = replace(many, by_group=(), by_class=tuple(calm))
     assert wording.standing_out(none) == "None of the 4 classes is off beyond chance."
     first = replace(many, by_group=(), by_class=(replace(rows[0], p_adjusted=0.01), *none.by_class[1:]))
     assert wording.standing_out(first).startswith(f"Of 4 classes, 1 is off beyond chance, {rows[0].name} (")
@@ -361,3 +363,39 @@ def test_false_discovery_control_is_scipys():
     np.testing.assert_allclose(false_discovery(p.tolist()), false_discovery_control(p))
     assert false_discovery([]) == []
     assert each_level(0.95, 1) == 0.95
+
+
+def test_a_terrible_group_among_many_is_off_though_its_p_value_cannot_be_small_enough(many):
+    row = many.by_group[0]
+    worst = replace(row, estimate=replace(row.estimate, p_value=0.001, low=0.2), p_adjusted=0.06)
+    assert worst.off(0.95)
+    assert not replace(worst, estimate=replace(worst.estimate, low=0.0)).off(0.95)
+    assert not replace(worst, estimate=replace(worst.estimate, p_value=0.004)).off(0.95)
+
+
+def test_without_a_verdict_no_score_is_called_off():
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        score = rng.random(400)
+        found = calibrant.assess(rng.random(400) < score, score, rng=0)
+        if found.verdict.startswith("No miscalibration found"):
+            assert "comes true" not in found.summary or "in line with it" in found.summary
+            assert not re.search(r'class="too-', found.to_html())
+
+
+def test_nothing_is_said_of_scores_that_no_row_has():
+    y = np.arange(200) % 2
+    found = calibrant.assess(y, y.astype(float), rng=0)
+    assert np.isnan(found.curve.at([0.2, 0.5, 0.8]).probability).all()
+    assert not re.search(r"A score of 0\.[5-8]", found.summary)
+
+
+def test_a_few_rows_are_too_few_to_tell():
+    assert calibrant.assess([1, 0, 1], [0.3, 0.2, 0.4], rng=0).verdict.startswith("Too few rows to tell")
+
+
+def test_both_ways_needs_a_band_on_either_side_of_the_diagonal():
+    rng = np.random.default_rng(0)
+    score = rng.random(2000)
+    found = calibrant.assess(rng.random(2000) < 0.25 + 0.5 * score, score, rng=0)
+    assert "too high at some scores and too low at others" in found.verdict

@@ -808,3 +808,23 @@ def test_the_document_names_commands_and_options_that_are():
     assert set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", text)) <= known
     for name in COMMANDS:
         assert f"`calibrant {name} " in text
+
+
+def test_a_report_of_an_earlier_check_does_not_outlive_a_refusal(tmp_path):
+    out = tmp_path / "old.xml"
+    out.write_text("<testsuite/>")
+    bad = tmp_path / "bad.csv"
+    bad.write_text("label,score\n1,high\n")
+    command = [sys.executable, "-m", "calibrant", "check", str(bad), "--max-ece", "0.1", "--junit", str(out)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert not out.exists()
+
+
+def test_a_closed_standard_input_is_refused():
+    code = "import sys; sys.stdin = None; from calibrant.cli import main; main()"
+    command = [sys.executable, "-c", code, "ece", "-"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "is closed" in done.stderr
+    assert len(done.stderr.splitlines()) == 1

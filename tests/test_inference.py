@@ -341,3 +341,21 @@ def test_wrong_comparisons_are_named():
         calibrant.compare(y, {"one": p, "two": p + 1})
     with pytest.raises(ValueError, match="asked the same"):
         calibrant.compare(y, {"one": p, "two": np.stack([1 - p, p], axis=1)})
+
+
+@pytest.mark.parametrize(("scores", "gap"), [([0.5], 0.03), ([0.3, 0.7], 0.04), ([0.7, 0.8, 0.9], 0.04)])
+def test_a_handful_of_distinct_scores_has_an_interval_that_covers(scores, gap):
+    rng = np.random.default_rng(0)
+    missed = 0
+    for seed in range(40):
+        p = np.array(scores)[rng.integers(0, len(scores), 400)]
+        found = calibrant.estimate(rng.random(400) < p - gap, p, rng=seed)
+        missed += not found.low <= gap <= found.high
+    assert missed <= 4
+
+
+def test_many_distinct_scores_are_left_to_the_posterior():
+    rng = np.random.default_rng(0)
+    p = rng.integers(0, 9, 100) / 10
+    profile = Profile.of(Sample(p, rng.random(100) < p))
+    assert interval.few_scores(profile, "l1", 0.95, rng) == 0.0

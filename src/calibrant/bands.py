@@ -24,8 +24,8 @@ REACH = 3.0
 # Groups of neighbouring scores that the band is computed from, and scores it is computed at.
 GROUPS, KNOTS = 800, 128
 # The curve by rank: nodes, the distance in scores at which a row has no say, and how far beyond the
-# outermost scores it goes.
-NODES, FAR, BEYOND = 200, 0.2, 0.02
+# outermost scores it goes, and from the nearest score anywhere.
+NODES, FAR, BEYOND, NEAR = 200, 0.2, 0.02, 0.06
 # Share of the window added to the spread of its ranks, for windows that hold hardly more than one score.
 RIDGE = 1e-4
 
@@ -212,6 +212,11 @@ def by_rank(evidence: Evidence, level: float) -> tuple[Bins, tuple[Array, ...]]:
     low, high = intervals(groups, squares, score, nearby, level, narrow, FAR)
     smooth = lines(groups, score, wide, FAR)
     frequency = np.clip(score + smooth @ groups.gap, 0.0, 1.0)
-    frequency[~smooth.any(axis=-1)] = np.nan
+    place = np.clip(np.searchsorted(groups.score, score), 1, max(groups.w.size - 1, 1))
+    nearest = np.minimum(
+        np.abs(score - groups.score[place - 1]),
+        np.abs(score - groups.score[np.minimum(place, groups.w.size - 1)]),
+    )
+    frequency[~smooth.any(axis=-1) | (nearest > NEAR)] = np.nan
     low, high = (np.where(np.isnan(frequency), np.nan, end) for end in (low, high))
     return groups, (score, frequency, np.minimum(low, frequency), np.maximum(high, frequency), nearby)

@@ -75,6 +75,15 @@ class Row:
     estimate: Estimate
     p_adjusted: float
 
+    def off(self, level: float) -> bool:
+        """Whether it is off beyond chance, allowing for how many were looked at.
+
+        Simulations cannot show a p-value below .001, which adjusted for many rows is no longer small:
+        there the adjusted interval decides, by whether it excludes 0.
+        """
+        least = self.estimate.p_value <= 0.001 + 1e-12 and self.estimate.low > 0
+        return self.p_adjusted < 1 - level or least
+
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers and text."""
         found = {key: getattr(self, key) for key in ("name", "rows", "score", "frequency", "p_adjusted")}

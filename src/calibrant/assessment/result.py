@@ -64,20 +64,21 @@ class Assessment(Findings):
             return plot.small_multiples(curve, ax)  # type: ignore[arg-type]
         return plot.overlay(curve, diagram, ax)
 
-    def to_html(self, path: str | Path | None = None) -> str:
-        """Write the report as one self-contained page, and return it.
+    def to_html(self, path: str | Path | None = None) -> str | None:
+        """Write the report as one self-contained page; without a path, return it.
 
         Parameters
         ----------
         path : str or Path, optional
-            Where to write; without it the page is only returned.
+            Where to write.
         """
         from calibrant import report
 
         page = report.page(self)
-        if path is not None:
-            report.write(Path(path), page)
-        return page
+        if path is None:
+            return page
+        report.write(Path(path), page)
+        return None
 
     def _repr_html_(self) -> str:
         from calibrant import report
@@ -122,12 +123,13 @@ class Assessment(Findings):
         found["accuracy"] = None if values["accuracy"] is None else Balance(**values["accuracy"])
         return cls(**found)
 
-    def to_json(self, path: str | Path | None = None) -> str:
-        """JSON that `from_json` reads; written to `path` if one is given."""
+    def to_json(self, path: str | Path | None = None) -> str | None:
+        """JSON that `from_json` reads: written to `path`, or returned without one."""
         text = json.dumps(self.to_dict(), allow_nan=False)
-        if path is not None:
-            Path(path).write_text(text, encoding="utf-8")
-        return text
+        if path is None:
+            return text
+        Path(path).write_text(text, encoding="utf-8")
+        return None
 
     @classmethod
     def from_json(cls, text: str) -> Assessment:

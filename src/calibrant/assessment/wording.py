@@ -15,6 +15,8 @@ from calibrant.results import ByClass, Point, ReliabilityCurve
 ONE_SIDED = 0.8
 # Scores that are read off for an example, and the rows that must be near.
 EXAMPLES, NEARBY = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99), 30
+# Rows below which nothing is claimed, and the least p-value that the simulations can show.
+FEWEST, LEAST_P = 5, 0.001
 # Names listed before the rest is counted.
 LISTED = 3
 TITLES = {"class": "class", "classwise": "class-wise", "confidence": "confidence"}
@@ -58,7 +60,8 @@ def count(number: float) -> str:
 
 def sure(estimate: Estimate, level: float) -> bool:
     """Whether calibration is rejected."""
-    return estimate.p_value < 1 - level + 1e-12
+    # Simulations cannot show a p-value below theirs.
+    return estimate.p_value <= max(1 - level, LEAST_P) + 1e-12
 
 
 def side(estimate: Estimate, balance: Balance) -> int:
@@ -75,13 +78,13 @@ def verdict(found: Findings) -> str:
     usual = f"a calibrated model of this size would read {points(e.null.mean)}"
     span = f"{100 * e.level:.3g} %: {points(e.low)}–{points(e.high)}"
     value = f"{points(e.value)} points ({span})"
-    if not sure(e, found.level):
-        if e.high < 1:
+    if not sure(e, found.level) or found.rows < FEWEST:
+        if e.high < 1 and found.rows >= FEWEST:
             return (
                 f"No miscalibration found: the error reads {points(e.value)} points and may be up to "
                 f"{points(e.high)} ({100 * e.level:.3g} %); {usual}."
             )
-        return f"Too few rows to tell: the error reads {points(e.value)} points and may be anything."
+        return f"Too few rows to tell: the error reads {points(e.value)} points and may be almost anything."
     if e.low == 0:
         return (
             f"Not calibrated (p = {e.p_value:.2g}), but how far off is uncertain: "
@@ -95,8 +98,17 @@ def verdict(found: Findings) -> str:
             f"Scores of {called(found.asked)} too {'high' if direction > 0 else 'low'} by {value}; {usual}."
         )
     what = "Class probabilities off" if found.notion == "classwise" else "Off"
-    mixed = "" if found.notion == "classwise" else ", too high at some scores and too low at others"
+    mixed = ", too high at some scores and too low at others" if both_ways(found.curve) else ""
     return f"{what} by {value}{mixed}; {usual}."
+
+
+def both_ways(curve: ReliabilityCurve | ByClass[ReliabilityCurve]) -> bool:
+    """Whether the band lies above the diagonal at some scores and below it at others."""
+    if isinstance(curve, ByClass) or curve.low is None or curve.high is None:
+        return False
+    firm = curve.n_eff >= NEARBY
+    above, below = curve.low > curve.score, curve.high < curve.score
+    return bool(np.any(above & firm) and np.any(below & firm))
 
 
 def summary(found: Findings) -> list[str]:
@@ -110,7 +122,8 @@ def example(found: Findings) -> str:
     curve = found.curve
     if isinstance(curve, ByClass):
         return ""
-    place = telling(curve)
+    # Without a verdict the worst of many scores is chance's choice: the most common one speaks.
+    place = telling(curve, worst=sure(found.estimate, found.level))
     if place is None:
         return ""
     at: Point = curve.at(place)
@@ -123,18 +136,18 @@ def example(found: Findings) -> str:
     text = f"{said} {means} ({low}–{high} %)"
     if at.low <= place <= at.high:
         return f"{text}, which is in line with it."
-    return f"{text}."
+    return f"{text}." if sure(found.estimate, found.level) else ""
 
 
-def telling(curve: ReliabilityCurve) -> float | None:
-    """The score, of a few round ones, that is most clearly off; else the one with most rows nearby."""
+def telling(curve: ReliabilityCurve, *, worst: bool) -> float | None:
+    """The score, of a few round ones, that is most clearly off; or the one with most rows nearby."""
     held = [s for s in EXAMPLES if curve.at(s).n_eff >= NEARBY and np.isfinite(curve.at(s).low)]
     if not held:
         return None
     read = {s: curve.at(s) for s in held}
     off = {s: max(p.low - s, s - p.high) for s, p in read.items()}
-    worst = max(held, key=off.__getitem__)
-    return worst if off[worst] > 0 else max(held, key=lambda s: float(read[s].n_eff))
+    most = max(held, key=off.__getitem__)
+    return most if worst and off[most] > 0 else max(held, key=lambda s: float(read[s].n_eff))
 
 
 def balance(found: Findings) -> str:
@@ -155,9 +168,10 @@ def standing_out(found: Findings) -> str:
     for what, plural, rows in (("group", "groups", found.by_group), ("class", "classes", found.by_class)):
         if len(rows) < 2:
             continue
-        bad = [row for row in rows if row.p_adjusted < 1 - found.level]
+        bad = [row for row in rows if row.off(found.level)]
         if not bad:
-            return f"None of the {len(rows)} {plural} is off beyond chance."
+            none = "Neither of the two" if len(rows) == 2 else f"None of the {len(rows)}"
+            return f"{none} {plural} is off beyond chance."
         if len(bad) == len(rows):
             all_of = "Both" if len(rows) == 2 else f"All {len(rows)}"
             return f"{all_of} {plural} are off beyond chance, most of all {listed(bad[:1], what)}."

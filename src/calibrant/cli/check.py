@@ -192,6 +192,9 @@ def check(
       calibrant check predictions.parquet --max-ece 0.02 --junit calibration.xml
     """
     check_folders(junit)
+    if junit is not None:
+        # What an earlier run found must not be taken for this one's, whatever happens.
+        written(junit, lambda path: path.unlink(missing_ok=True))
     data = read_one(file, given)
     with refusing(data), Meter("estimating", given["quiet"]):
         import calibrant

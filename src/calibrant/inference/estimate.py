@@ -79,6 +79,7 @@ def infer(
     if notion.name != "classwise":
         null = nulls.single(profiles[0], norm, generator, SIMULATED)
         ends, other = _interval(chosen, problems, posterior, value, norm, level, generator, n)
+        ends = ends[0], max(ends[1], intervals.few_scores(profiles[0], norm, level, generator))
         return _made(value, ends, null, other, posterior, notion=notion.name, label=label, **common)
     by_class, alone_level = {}, level if each_level is None else _check.level(each_level)
     # Bonferroni over the classes of a sketch needs p-values as small as its number of classes asks.
@@ -91,7 +92,8 @@ def infer(
         ends, other = _interval(
             plain, problems[k : k + 1], own, seen, norm, alone_level, generator, n, drawn=BY_CLASS
         )
-        ends = min(ends[0], float(each[k])), max(ends[1], float(each[k]))
+        top = intervals.few_scores(profiles[k], norm, alone_level, generator)
+        ends = min(ends[0], float(each[k])), max(ends[1], float(each[k]), top)
         about = common | {"notion": "class", "label": name, "level": alone_level}
         by_class[name] = _made(float(each[k]), ends, one, other, own, **about)
     if rows is None:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from calibrant.estimators.base import Estimator, Norm
-from calibrant.evidence import Array, Cells, Evidence, Sample
+from calibrant.evidence import Array, Cells, Evidence, Profile, Sample
 from calibrant.inference.null import error
 from calibrant.posterior import CELLS, Posterior
 
@@ -31,6 +31,8 @@ SMALL = 0.03
 HELD = 2
 # Numbers simulated for each true error; many cells or classes get fewer data sets, but enough.
 TOGETHER, ENOUGH = 1 << 16, 100
+# Distinct scores that are too few to borrow from each other.
+FEW = 8
 # Beyond this many rows other estimators are simulated on cells.
 CELLS_FROM = 4096
 
@@ -101,6 +103,27 @@ def interval(
         whole = combined(posterior.sides[0] + posterior.sides[1], norm) if norm == "l1" else value
         extra = max(0.0, float(whole - combined(firm, norm)) / 2)
     return invert(simulate, value, unit, level, allowed=extra)
+
+
+def few_scores(profile: Profile, norm: Norm, level: float, rng: np.random.Generator) -> float:
+    """Upper end for a problem with a handful of distinct scores; 0 for more of them.
+
+    Where a few scores are shared by all rows the gap at each is known by itself, and no smoothness
+    can be borrowed: the posterior is too sure of a small gap. Each gap is drawn from its own normal
+    distribution instead; its absolute value reads high rather than low.
+    """
+    held = profile.mass > 0
+    if held.ndim != 1 or np.count_nonzero(held) > FEW:
+        return 0.0
+    mass, score, residual, spread = (
+        part[held] for part in (profile.mass, profile.score, profile.residual, profile.spread)
+    )
+    share, n, gap = mass / mass.sum(), mass**2 / spread, residual / mass
+    # Agresti and Coull's two rows of each kind keep a frequency of 0 or 1 from having no variance.
+    p = (np.clip(score + gap, 0.0, 1.0) * n + 2) / (n + 4)
+    noise = rng.standard_normal((4000, mass.size))
+    drawn = np.clip(gap + np.sqrt(p * (1 - p) / n) * noise, -score, 1 - score)
+    return float(np.quantile(true_error(drawn, share, norm), (1 + level) / 2))
 
 
 def gaps(posterior: Posterior, norm: Norm, rng: np.random.Generator, size: int) -> Array:

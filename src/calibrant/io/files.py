@@ -63,9 +63,12 @@ def opened(path: str, format: str | None = None, stdin: BinaryIO | None = None) 
     name = called(path)
     try:
         with ExitStack() as stack:
-            file: Any = stdin or sys.stdin.buffer
             if path != "-":
-                file = stack.enter_context(open(path, "rb"))
+                file: Any = stack.enter_context(open(path, "rb"))
+            elif stdin is None and sys.stdin is None:
+                raise ValueError("is closed")
+            else:
+                file = stdin or sys.stdin.buffer
             yield _table(file, path, format)
     except OSError as error:
         raise type(error)(f"cannot read {name}: {tidy(error.strerror or error)}") from None

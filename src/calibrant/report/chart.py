@@ -59,8 +59,8 @@ class Picture:
         outside = (edges[1:] <= CROWDED) | (edges[:-1] >= 1 - CROWDED)
         return float(counts[outside].sum()) > 0.5 * float(counts.sum())
 
-    def svg(self, name: str, *, odds: bool) -> Markup:
-        """The drawing on one of the two axes."""
+    def svg(self, name: str, *, odds: bool, paper: bool = False) -> Markup:
+        """The drawing on one of the two axes; on paper of its own where the page may be dark."""
         low, high = self.ends if odds else (0.0, 1.0)
         x = Axis(LEFT, SIDE, low, high, odds)
         y = Axis(TOP + SIDE, -SIDE, *(self.heights if odds else (0.0, 1.0)), odds)
@@ -68,6 +68,7 @@ class Picture:
         shown = replace(self.curve, probability=np.where(within, self.curve.probability, np.nan))
         histogram = (self.odds.edges, self.odds.counts) if odds else self.curve.histogram
         parts = [
+            *([tag("rect", width=WIDTH, height=HEIGHT, fill="#fff")] if paper else []),
             *_frame(x, y, self.axis_names),
             *_counts(x, *histogram),
             *_line(shown, x, y),

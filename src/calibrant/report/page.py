@@ -68,7 +68,7 @@ def page(found: Assessment) -> str:
         even=picture.svg("even", odds=False),
         odds=picture.svg("odds", odds=True),
         data=_embedded(picture),
-        looked_up=looked_up(picture),
+        looked_up=looked_up(picture, wording.sure(found.estimate, found.level)),
         said="turns out right" if picture.curve.notion == "confidence" else "comes true",
         rulers=[
             (RULERS.get(name, name), one, _bar(one, top, strong=name == "auto"))
@@ -89,7 +89,9 @@ def fragment(found: Assessment) -> str:
     environment = Environment(loader=PackageLoader("calibrant.report", "."), autoescape=True)
     environment.filters |= {"points": points, "count": count, "p": p_value}
     return environment.get_template("fragment.html.j2").render(
-        a=found, titles=TITLES, picture=picture.svg(f"calibrant-{found.digest[:12]}", odds=picture.crowded)
+        a=found,
+        titles=TITLES,
+        picture=picture.svg(f"calibrant-{found.digest[:12]}", odds=picture.crowded, paper=True),
     )
 
 
@@ -130,7 +132,7 @@ def picture_of(found: Assessment) -> chart.Picture:
     return chart.Picture(curve, diagram, found.odds, title, described, names)
 
 
-def looked_up(picture: chart.Picture) -> list[dict[str, Any]]:
+def looked_up(picture: chart.Picture, sure: bool) -> list[dict[str, Any]]:
     """What round scores mean, where there are data."""
     curve, ends = picture.curve, (0.999, 0.9999)
     scores = LOOKED_UP[curve.notion if curve.notion == "confidence" else "class"]
@@ -144,6 +146,7 @@ def looked_up(picture: chart.Picture) -> list[dict[str, Any]]:
             rows.append({"score": score, "known": False})
             continue
         word = "too high" if at.high < score else "too low" if at.low > score else "in line"
+        word = word if sure or word == "in line" else "unclear"
         rows.append(
             {
                 "score": score,

@@ -88,7 +88,7 @@
     choice.addEventListener("change", () => read(current, true));
   }
   if (known.length > 0) {
-    document.querySelector(".reader").hidden = false;
+    for (const part of document.querySelectorAll(".reader")) part.hidden = false;
     const first = data.score[known[0]], last = data.score[known[known.length - 1]];
     read(Math.round(50 * (first + last)) / 100, true);
   }

@@ -153,7 +153,7 @@ class ReliabilityDisplay:
         ax: Axes | None = None,
         ref_line: bool = True,
         notion: str | None = None,
-        bandwidth: Any = "silverman",
+        bandwidth: Any = "ranks",
         level: float = 0.95,
         rng: Any = None,
         sample_weight: Any = None,
@@ -213,7 +213,7 @@ class ReliabilityDisplay:
         ax: Axes | None = None,
         ref_line: bool = True,
         notion: str | None = None,
-        bandwidth: Any = "silverman",
+        bandwidth: Any = "ranks",
         level: float = 0.95,
         rng: Any = None,
         sample_weight: Any = None,
@@ -238,7 +238,7 @@ class ReliabilityDisplay:
             As for `plot`.
         notion : {"class", "confidence"}, optional
             By default `class` for 1-D scores or with `pos_label`, and `confidence` for a matrix.
-        bandwidth : {"silverman", "scott", "isj"} or float
+        bandwidth : {"ranks", "silverman", "scott", "isj"} or float
             How widely the curve is smoothed, as for `reliability_curve`. The rules suppose one heap of
             scores; for scores that crowd at both ends give a number, 0.05 for instance.
         level : float
