@@ -40,9 +40,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=browser_path, args=["--no-sandbox"])
         for found, name, scheme, height in (
-            (digits, "report", "light", 1010),
+            (digits, "report", "light", 1150),
             (digits, "report-classes", "light", None),
-            (binary(), "report-dark", "dark", 1010),
+            (binary(), "report-dark", "dark", 1150),
         ):
             page = Path(folder) / f"{name}.html"
             found.to_html(page)
