@@ -828,3 +828,12 @@ def test_a_closed_standard_input_is_refused():
     assert done.returncode == 2
     assert "is closed" in done.stderr
     assert len(done.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize("command", [["ece"], ["curve", "--at", "0.5"], ["check", "--max-ece", "0.5"]])
+def test_a_positive_class_that_nothing_asks_about_is_refused(tmp_path, command):
+    file = tmp_path / "data.csv"
+    file.write_text("label,p_cat,p_dog,p_eel\ncat,0.5,0.3,0.2\ndog,0.1,0.6,0.3\neel,0.1,0.2,0.7\n")
+    done = CliRunner().invoke(main, [command[0], str(file), *command[1:], "--positive", "cat"])
+    assert done.exit_code == 2
+    assert "add --notion class" in done.output

@@ -15,6 +15,7 @@ from calibrant.cli.data import (
     about,
     arguments,
     check_folders,
+    check_positive,
     coloured,
     options,
     printable,
@@ -196,6 +197,7 @@ def check(
         # What an earlier run found must not be taken for this one's, whatever happens.
         written(junit, lambda path: path.unlink(missing_ok=True))
     data = read_one(file, given)
+    check_positive(data, given["positive"], notion)
     with refusing(data), Meter("estimating", given["quiet"]):
         import calibrant
 

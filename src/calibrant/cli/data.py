@@ -116,6 +116,12 @@ def read_one(file: str, given: dict[str, Any], *, labelled: bool = True) -> Data
     return read(file, given, labelled=labelled)[""]
 
 
+def check_positive(data: Data, positive: str | None, notion: str | None) -> None:
+    """Raise where a class is named that nothing is asked about."""
+    if positive is not None and notion != "class" and data.y_prob.ndim == 2:
+        raise Refused("--positive asks about one class of several: add --notion class")
+
+
 def arguments(data: Data) -> dict[str, Any]:
     """What the functions of the library take beside labels and scores."""
     return {"sample_weight": data.weight, "labels": data.labels, "pos_label": data.pos_label}

@@ -17,6 +17,7 @@ from calibrant.cli.data import (
     about,
     arguments,
     check_folders,
+    check_positive,
     options,
     read_one,
     refusing,
@@ -56,6 +57,7 @@ def ece(file: str, notion: str | None, estimator: str, norm: Any, as_json: bool,
       cat scores.csv | calibrant ece - --label y --scores score --positive spam --json
     """
     data = read_one(file, given)
+    check_positive(data, given["positive"], notion)
     with refusing(data), Meter("estimating", given["quiet"]):
         import calibrant
         from calibrant.estimators import Cumulative, Smooth, resolve
@@ -145,6 +147,7 @@ def curve(
         raise click.BadParameter(f"{out.name} ends in none of {kinds}", param_hint="'-o'")
     check_folders(out)
     data = read_one(file, given)
+    check_positive(data, given["positive"], notion)
     with refusing(data), Meter("resampling", given["quiet"]) as meter:
         import calibrant
 
