@@ -102,11 +102,15 @@ def edges(k):
     edge = np.arange(k + 1) / k
     octave = np.ravel(2.0 ** -np.arange(60.0)[:, None] * (1 + np.arange(8) / 8))
     octave = np.concatenate([octave, 1 - octave])
-    plain = np.concatenate([edge, octave, np.arange(1001) / 1000, 1 / np.arange(1, 1001), 10.0 ** -np.arange(330)])
+    plain = np.concatenate(
+        [edge, octave, np.arange(1001) / 1000, 1 / np.arange(1, 1001), 10.0 ** -np.arange(330)]
+    )
     rng = np.random.default_rng(0)
     crowded = rng.random(2000) ** 40
     sure = [0.29, 0.57, 0.58, -0.0, 0.0, 1.0, 0.5, 5e-324, np.nextafter(1, 0)]
-    scores = np.concatenate([sure, plain, np.nextafter(plain, -1), np.nextafter(plain, 2), crowded, 1 - crowded])
+    scores = np.concatenate(
+        [sure, plain, np.nextafter(plain, -1), np.nextafter(plain, 2), crowded, 1 - crowded]
+    )
     return scores[(scores >= 0) & (scores <= 1)]
 
 
@@ -140,13 +144,12 @@ def test_no_score_is_found_in_another_cell(name, scores):
     check_cells(partial(ENGINES[name], folder=None), scores, FINE)
 
 
-@given(scores=arrays(np.float64, 2000, elements=SCORES, fill=st.nothing()))
-@settings(
-    max_examples=3,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large],
-)
-def test_nor_is_any_in_a_slower_engine(engine, scores):
+@given(seed=st.integers(0, 2**32))
+@settings(max_examples=3, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_nor_are_any_of_many(engine, seed):
+    rng = np.random.default_rng(seed)
+    k, octave = rng.integers(0, 14401, 2000), 2.0 ** -rng.integers(0, 56, 2000)
+    scores = np.concatenate([k / 14400, rng.random(2000) * octave, 1 - rng.random(2000) * octave, octave])
     check_cells(engine, scores, FINE)
 
 
@@ -259,15 +262,14 @@ def test_many_classes_take_coarse_cells(engine, form):
     assert found.evidence.sums.w.shape[-1] == COARSE.size
 
 
-@pytest.mark.parametrize("name", ["polars lazy", "duckdb", "pandas", "pyarrow", "dask"])
-@pytest.mark.parametrize("notion", ["confidence", "classwise"])
-def test_a_thousand_classes(name, notion):
+@pytest.mark.parametrize("name", ["polars lazy", "duckdb", "pandas", "dask"])
+def test_a_thousand_classes(name):
     rng = np.random.default_rng(0)
     score = rng.dirichlet(np.full(1000, 0.1), 30)
     label = np.where(rng.random(30) < 0.5, score.argmax(axis=1), rng.integers(0, 1000, 30))
     frame = ENGINES[name](pa.table({"y": label, **{f"p_{k}": score[:, k] for k in range(1000)}}), None)
-    found = Sketch.from_frame(frame, label="y", scores="p_*", notion=notion)
-    same(found, Sketch(notion).update(label, score))
+    found = Sketch.from_frame(frame, label="y", scores="p_*", notion="classwise")
+    same(found, Sketch("classwise").update(label, score))
 
 
 def test_groups_have_sketches_of_their_own(engine):
@@ -360,9 +362,17 @@ PLAIN = {
 SINGLE, WIDE = {"label": "y", "scores": "p"}, {"label": "t", "scores": "p_*"}
 COUNTS, IMPORTANCE = {**SINGLE, "weight": "w"}, {**SINGLE, "weight": "v"}
 REFUSED = {
-    "null score": ({"p": {0: None, 3: None}}, SINGLE, "column 'p' must have no missing values, got 2 in 5 rows"),
+    "null score": (
+        {"p": {0: None, 3: None}},
+        SINGLE,
+        "column 'p' must have no missing values, got 2 in 5 rows",
+    ),
     "NaN score": ({"p": {0: NAN, 3: NAN}}, SINGLE, "column 'p' must have no missing values, got 2 in 5 rows"),
-    "infinite score": ({"p": {1: INF}}, SINGLE, "column 'p' must be finite, got inf; 1 of 5 rows is like that"),
+    "infinite score": (
+        {"p": {1: INF}},
+        SINGLE,
+        "column 'p' must be finite, got inf; 1 of 5 rows is like that",
+    ),
     "score outside": (
         {"p": {1: 1.0625, 2: 1.25}},
         SINGLE,
@@ -380,7 +390,11 @@ REFUSED = {
         "column 'p_b' must lie in [0, 1], got -0.25; 1 of 5 rows is like that; "
         "these look like logits: apply softmax first",
     ),
-    "null in a matrix": ({"p_b": {1: None}}, WIDE, "column 'p_b' must have no missing values, got 1 in 5 rows"),
+    "null in a matrix": (
+        {"p_b": {1: None}},
+        WIDE,
+        "column 'p_b' must have no missing values, got 1 in 5 rows",
+    ),
     "NaN in a matrix": ({"p_c": {1: NAN}}, WIDE, "column 'p_c' must have no missing values, got 1 in 5 rows"),
     "rows that do not sum to one": (
         {"p_a": {1: 0.875}, "p_b": {2: 0.299}},
@@ -399,12 +413,13 @@ REFUSED = {
     "other label": (
         {"y": {1: 7, 2: 2}},
         SINGLE,
-        "column 'y' must hold 0 and 1, -1 and 1 or booleans, got 2; 2 of 5 rows are like that; pass pos_label=",
+        "column 'y' must hold 0 and 1, -1 and 1 or booleans, got 2; 2 of 5 rows are like that; "
+        "pass pos_label=",
     ),
     "both kinds of negative": (
         {"y": {0: -1}},
         SINGLE,
-        "column 'y' must hold 0 and 1, -1 and 1 or booleans, got -1, 0; 1 of 5 rows have a 0",
+        "column 'y' must hold 0 and 1, -1 and 1 or booleans, got -1 and 0; 1 of 5 rows have a 0",
     ),
     "unknown word": (
         {"t": {1: "x", 2: "k"}},
@@ -487,7 +502,11 @@ ENTRIES = {
 }
 REFUSED_LONG = {
     "missing score": ({"s": {1: None}}, {}, "column 's' must have no missing values, got 1 in 3 rows"),
-    "score outside": ({"s": {1: 1.0005}}, {}, "column 's' must lie in [0, 1], got 1.0005; 1 of 3 rows is like that"),
+    "score outside": (
+        {"s": {1: 1.0005}},
+        {},
+        "column 's' must lie in [0, 1], got 1.0005; 1 of 3 rows is like that",
+    ),
     "missing entry": (
         {"r": {1: 4}},
         {},
@@ -517,7 +536,7 @@ REFUSED_LONG = {
         "column 'y' must hold only the labels 'a', 'b', got 'z'; 2 of 3 rows are like that; "
         "pass labels= with the class of each column",
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("case", REFUSED_LONG)
@@ -540,22 +559,56 @@ def test_an_empty_frame_is_refused(engine):
 ASKED_WRONGLY = {
     "no frame": ([1, 2], SINGLE, TypeError, "frame must be a pandas, polars, pyarrow"),
     "a path": ("days.parquet", SINGLE, TypeError, "polars.scan_parquet"),
-    "no column": (None, {**SINGLE, "weight": "ww"}, ValueError, "weight must be a column .* did you mean 'w'"),
+    "no column": (
+        None,
+        {**SINGLE, "weight": "ww"},
+        ValueError,
+        "weight must be a column .* did you mean 'w'",
+    ),
     "no name": (None, {**SINGLE, "group": 3}, TypeError, "group must be the name of a column, got 3"),
     "no match": (None, {"label": "y", "scores": "q_*"}, ValueError, "must match columns, got none of 'y'"),
     "no names": (None, {"label": "y", "scores": [1, 2]}, TypeError, "scores must be a column"),
-    "text": (None, {"label": "y", "scores": "t"}, TypeError, "column 't' must hold numbers, got the type String"),
-    "twice": (None, {"label": "t", "scores": ["p_a", "p_a"]}, ValueError, "distinct classes, got 'p_a' twice"),
-    "labels": (None, {**WIDE, "labels": ["a", "b"]}, ValueError, "labels must name 3 columns of scores, got 2"),
-    "classes": (None, {**WIDE, "n_classes": 4}, ValueError, "n_classes must be the number of classes, 3, got 4"),
+    "text": (
+        None,
+        {"label": "y", "scores": "t"},
+        TypeError,
+        "column 't' must hold numbers, got the type String",
+    ),
+    "twice": (
+        None,
+        {"label": "t", "scores": ["p_a", "p_a"]},
+        ValueError,
+        "distinct classes, got 'p_a' twice",
+    ),
+    "labels": (
+        None,
+        {**WIDE, "labels": ["a", "b"]},
+        ValueError,
+        "labels must name 3 columns of scores, got 2",
+    ),
+    "classes": (
+        None,
+        {**WIDE, "n_classes": 4},
+        ValueError,
+        "n_classes must be the number of classes, 3, got 4",
+    ),
     "which class": (None, {**WIDE, "notion": "class"}, ValueError, "matrix of 3 columns needs pos_label"),
     "other class": (None, {**WIDE, "pos_label": "d"}, ValueError, "pos_label must be one of 'a', 'b', 'c'"),
     "notion": (None, {**WIDE, "notion": "clas"}, ValueError, "notion must be one of"),
     "half long": (None, {**SINGLE, "row": "g"}, TypeError, "row and classes go together"),
-    "long and wide": (None, {**WIDE, "row": "g", "classes": "t"}, ValueError, "one column of a frame in long form"),
-    "ids as groups": (pd.DataFrame({"y": 1, "p": 0.5, "id": range(20_000)}), {**SINGLE, "group": "id"},
-                      ValueError, "column of ids"),
-}  # fmt: skip
+    "long and wide": (
+        None,
+        {**WIDE, "row": "g", "classes": "t"},
+        ValueError,
+        "one column of a frame in long form",
+    ),
+    "ids as groups": (
+        pd.DataFrame({"y": 1, "p": 0.5, "id": range(20_000)}),
+        {**SINGLE, "group": "id"},
+        ValueError,
+        "column of ids",
+    ),
+}
 
 
 @pytest.mark.parametrize("case", ASKED_WRONGLY)
@@ -573,7 +626,12 @@ def labelled(y, names):
 
 
 CLASSES = {
-    "numbers after the prefix": (labelled([2, 0], ["p_2", "p_0", "p_1"]), ["p_2", "p_0", "p_1"], {}, (2, 0, 1)),
+    "numbers after the prefix": (
+        labelled([2, 0], ["p_2", "p_0", "p_1"]),
+        ["p_2", "p_0", "p_1"],
+        {},
+        (2, 0, 1),
+    ),
     "a pattern puts numbers in order": (labelled([2, 10], ["p_10", "p_2", "p_1"]), "p_*", {}, (1, 2, 10)),
     "words after the prefix": (labelled(["b"], ["p_b", "p_a"]), "p_*", {}, ("b", "a")),
     "words as they are": (labelled(["ant"], ["bee", "ant"]), ["bee", "ant"], {}, ("bee", "ant")),
@@ -582,7 +640,12 @@ CLASSES = {
     "whole floats": (labelled([1.0], ["p_0", "p_1"]), "p_*", {}, (0, 1)),
     "digits as words": (labelled(["1"], ["p_0", "p_1"]), "p_*", {}, ("0", "1")),
     "as given": (labelled(["x"], ["p_0", "p_1"]), "p_*", {"labels": ["x", "y"]}, ("x", "y")),
-    "numpy words": (labelled(["x"], ["p_0", "p_1"]), "p_*", {"labels": list(np.array(["x", "y"]))}, ("x", "y")),
+    "numpy words": (
+        labelled(["x"], ["p_0", "p_1"]),
+        "p_*",
+        {"labels": list(np.array(["x", "y"]))},
+        ("x", "y"),
+    ),
 }
 
 
@@ -590,7 +653,10 @@ CLASSES = {
 def test_columns_say_which_class_they_are_of(case):
     data, scores, options, classes = CLASSES[case]
     for name in ("pandas", "polars lazy", "pyarrow", "duckdb"):
-        assert Sketch.from_frame(ENGINES[name](data, None), label="y", scores=scores, **options).labels == classes
+        assert (
+            Sketch.from_frame(ENGINES[name](data, None), label="y", scores=scores, **options).labels
+            == classes
+        )
 
 
 def test_the_classes_never_depend_on_the_labels_that_occur():
@@ -678,7 +744,7 @@ def test_a_relation_of_another_connection():
     rows = predictions(n=60)
     connection = needed("duckdb").connect()
     connection.register("rows", table(rows))
-    relation = connection.sql('select label, columns(\'p_.*\') from "rows" where p >= 0')
+    relation = connection.sql("select label, columns('p_.*') from \"rows\" where p >= 0")
     found = Sketch.from_frame(relation, label="label", scores="p_*", notion="classwise")
     same(found, Sketch("classwise").update(rows["label"], rows["score"]))
 
@@ -690,7 +756,11 @@ def test_a_relation_of_another_connection():
 def test_functions_take_columns_of_a_frame(name):
     rows = predictions()
     words = np.array(["eel", "dog", "cat", "bee"])
-    data = {"y": rows["label"], "t": words[rows["label"]], **{f"p_{k}": rows["score"][:, k] for k in range(4)}}
+    data = {
+        "y": rows["label"],
+        "t": words[rows["label"]],
+        **{f"p_{k}": rows["score"][:, k] for k in range(4)},
+    }
     data |= {f"p_{word}": rows["score"][:, k] for k, word in enumerate(words)}
     frame = ENGINES[name](pa.table(data), None)
     wanted = calibrant.ece(rows["label"], rows["score"], notion="classwise")

@@ -4,6 +4,7 @@ import gzip
 import json
 import os
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -33,6 +34,7 @@ csv = pytest.importorskip("pyarrow.csv")
 feather = pytest.importorskip("pyarrow.feather")
 parquet = pytest.importorskip("pyarrow.parquet")
 
+ROOT = Path(__file__).parent.parent
 N = 300
 RNG = np.random.default_rng(0)
 NAMES = ("cat", "dog", "eel")
@@ -872,6 +874,39 @@ def test_small_text_does_not_need_pyarrow(tmp_path, monkeypatch):
     write(tmp_path / "a.csv", ONE)
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     told("ece", tmp_path / "a.csv", lines=0)
+
+
+def test_the_page_shows_what_runs(tmp_path, monkeypatch, capsys):
+    text = (ROOT / "docs/data.md").read_text()
+    section = re.search(r"^## Files\n(.*?)(?=^## |\Z)", text, flags=re.M | re.S)[1]
+    (code,) = re.findall(r"^```python\n(.*?)^```$", section, flags=re.M | re.S)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "predictions").mkdir()
+    spread(tmp_path / "predictions", ONE)
+    write("2026-05-01.parquet", MANY)
+    table = MANY.rename_columns(["target", *MANY.column_names[1:]])
+    for name in ("a.csv", "b.csv.gz"):
+        write(name, table)
+    space = {"calibrant": calibrant}
+    exec(compile(code, "docs/data.md", "exec"), space)
+    assert space["sketch"].n == N
+    assert list(space["groups"]) == ["dk", "no", "se"]
+    assert "300 of 300 rows" in capsys.readouterr().out
+    assert (tmp_path / "may.checkpoint" / checkpoint.STATE).exists()
+
+
+def test_the_benchmark_runs(tmp_path):
+    pytest.importorskip("polars")
+    sizes = ["--rows", "3000", "--wide", "50", "--classes", "30", "--rounds", "1"]
+    command = [sys.executable, str(ROOT / "benchmarks/files.py"), *sizes, "--folder", str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
+    assert done.stdout.count("Sketch.from_files") == 3
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "double-1000",
+        "double-3000",
+        "wide-100x30",
+        "wide-50x30",
+    ]
 
 
 def test_streams_are_what_sketches_are_made_of(tmp_path):

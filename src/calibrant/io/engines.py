@@ -112,12 +112,12 @@ def stacked(frame: Any, columns: Sequence[str], beside: Sequence[str]) -> Any:
         return nw.concat([nw.concat([frame.select(*beside)] * len(columns)), made], how="horizontal")
     if frame.implementation.is_polars():
         return nw.concat([frame.select(*beside, s=nw.col(name), c=nw.lit(int(name))) for name in columns])
-    frame = frame.select(*beside, *columns)
     if frame.implementation.is_duckdb():
-        # By the relation itself, because its connection may not be the default one.
+        # Its UNPIVOT needs a name for the relation, and may take one that the caller uses.
         names = ", ".join(f'"{name}"' for name in columns)
-        query = f'from rows unpivot include nulls ("s" for "c" in ({names}))'
-        return nw.from_native(frame.to_native().query("rows", query))
+        apart = f"unnest([{names}]) as s, unnest([{', '.join(columns)}]) as c"
+        return nw.from_native(frame.to_native().project(", ".join([*beside, apart])))
+    frame = frame.select(*beside, *columns)
     return frame.unpivot(on=list(columns), index=list(beside), variable_name="c", value_name="s")
 
 

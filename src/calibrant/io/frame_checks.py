@@ -32,6 +32,8 @@ from calibrant.io.frame_rows import (
 from calibrant.io.table import quoted
 from calibrant.summed import HEAVIEST
 
+USUAL_LABELS = "hold 0 and 1, -1 and 1 or booleans"
+
 
 def explain(rows: Any, ask: Ask, given: Columns, names: tuple[str, ...], total: int) -> NoReturn:
     """Say what is wrong with rows of which some cannot be used.
@@ -59,11 +61,11 @@ def explain(rows: Any, ask: Ask, given: Columns, names: tuple[str, ...], total: 
     raise ValueError(f"frame must hold the same rows in every pass, got {total} rows that changed")
 
 
-def refuse_both(rows: Any, given: Columns) -> None:
+def refuse_both(rows: Any, given: Columns, total: int) -> None:
     """Refuse 0 where -1 stands for the other class."""
-    if (zeros := _breaking(rows, partial(_equal, value=0)))[0]:
-        rule = "hold 0 and 1, -1 and 1 or booleans"
-        raise ValueError(f"column {quoted(given.label)} must {rule}, got -1, 0; {zeros[0]} rows have a 0")
+    if zeros := _breaking(rows, partial(_equal, value=0))[0]:
+        many = f"{zeros} of {total} rows have a 0"
+        raise ValueError(f"column {quoted(given.label)} must {USUAL_LABELS}, got -1 and 0; {many}")
 
 
 def _equal(part: Any, value: Any) -> Any:
@@ -188,7 +190,7 @@ def _labels(rows: Any, ask: Ask, given: Columns, total: int) -> None:
         return
     count, least, _ = _breaking(rows, partial(_unknown, column="y", values=ask.values))
     if count and ask.values == USUAL:
-        rule, hint = "hold 0 and 1, -1 and 1 or booleans", "; pass pos_label="
+        rule, hint = USUAL_LABELS, "; pass pos_label="
     else:
         rule = f"hold only the labels {_check._show(*ask.values)}"
         hint = "" if ask.vector else "; pass labels= with the class of each column"

@@ -65,13 +65,14 @@ def from_frame(
     )
     of_rows = _of_rows(rows, ask)
     kind = unkeyed(of_rows["key"])[2]
-    if not of_rows["n"].sum():
+    total = int(of_rows["n"].sum())
+    if not total:
         raise ValueError("frame must not be empty, got 0 rows")
     if (kind & BAD).any():
-        explain(rows, ask, given, names, int(of_rows["n"].sum()))
+        explain(rows, ask, given, names, total)
     if ask.vector and ask.values == USUAL:
         if minus := bool((kind & MINUS).any()):
-            refuse_both(rows, given)
+            refuse_both(rows, given, total)
         known = (-1 if minus else 0, 1)
     of_classes = _of_classes(rows, ask) if ask.notion == "classwise" else None
     if not ask.grouped:
