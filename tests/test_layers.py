@@ -139,7 +139,8 @@ ORDER = [
     "cli",
     "__main__",
 ]
-# A result draws itself, so that `curve.plot()` works; the import waits until it is called.
+# A result draws itself, so that `curve.plot()` works, and a sketch sums up files and frames; the import waits
+# until it is called.
 ALLOWED = {
     ("assessment.result", "plot"),
     ("assessment.result", "report"),

@@ -144,6 +144,81 @@ def test_splits_into_files_and_batches_change_nothing(tmp_path, rows, cuts, batc
     assert_same(found, Sketch(found.notion, **options).update(truth[:rows], score[:rows]))
 
 
+ODD = (
+    "0",
+    "1",
+    "1.0",
+    " 1",
+    "true",
+    "False",
+    "-1",
+    "a",
+    "b ",
+    "nan",
+    "1e0",
+    "+1",
+    "0x1",
+    "1_0",
+    "",
+    "2",
+    "null",
+)
+NUMBERS = (
+    "0.5",
+    "0",
+    "1",
+    " 0.25",
+    "+.5",
+    "5e-1",
+    "nan",
+    "",
+    "half",
+    "1_0",
+    "1.5",
+    "-0.0",
+    "1e-320",
+    "2",
+    "9" * 25,
+)
+
+
+@settings(deadline=None, max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    labels=st.lists(st.sampled_from(ODD), min_size=1, max_size=3),
+    scores=st.one_of(st.just(["0.5", "0.25"]), st.lists(st.sampled_from(NUMBERS), min_size=1, max_size=3)),
+    weights=st.lists(st.sampled_from(NUMBERS), min_size=1, max_size=3),
+    header=st.sampled_from(["label,p,w", "label,p_a,w", "label,p_1,w"]),
+    asked=st.sampled_from([{}, {"positive": "a"}, {"positive": "1"}, {"weight": "w"}]),
+    suffix=st.sampled_from(["csv", "parquet"]),
+)
+def test_text_means_in_pieces_what_it_means_in_memory(
+    tmp_path, labels, scores, weights, header, asked, suffix
+):
+    rows = [[values[k % len(values)] for values in (labels, scores, weights)] for k in range(4)]
+    path = tmp_path / f"odd.{suffix}"
+    if suffix == "csv":
+        path.write_text("\n".join([header, *map(",".join, rows)]))
+    else:
+        columns = dict(zip(header.split(","), map(list, zip(*rows, strict=True)), strict=True))
+        parquet.write_table(pa.table(columns), path)
+
+    def in_memory():
+        data = load(str(path), Columns(**asked))
+        sketch = Sketch("class", pos_label=data.pos_label)
+        return sketch.update(data.y_true, data.y_prob, sample_weight=data.weight)
+
+    found = []
+    for read in (in_memory, lambda: stream(str(path), Asked(Columns(**asked))).sketches[None]):
+        try:
+            found.append(read())
+        except (ValueError, TypeError) as error:
+            found.append(error)
+    if isinstance(found[0], Exception):
+        assert isinstance(found[1], Exception), found
+    else:
+        assert_same(found[1], found[0])
+
+
 def test_the_answers_are_those_of_the_rows(tmp_path):
     found = Sketch.from_files(spread(tmp_path, MANY), batch_rows=64)
     for estimator in ("uniform:15", "adaptive-convex:10", "density", "auto"):

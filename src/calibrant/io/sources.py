@@ -276,8 +276,9 @@ def _csv(
                     strings_can_be_null=True,
                 ),
             )
-            batches = ((batch.rename_columns(wanted), file.tell() / source.size) for batch in reader)
-            yield from _left_out(pa, batches, skip)
+            batches = ((batch, file.tell() / source.size) for batch in reader)
+            for table, share in _left_out(pa, batches, skip):
+                yield table.rename_columns(wanted), share
         except pa.ArrowInvalid as error:
             if bad:
                 row, (got, due) = bad[0].number, (bad[0].actual_columns, bad[0].expected_columns)

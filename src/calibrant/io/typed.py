@@ -108,7 +108,7 @@ def numbers_of(pa: Any, name: str, column: Any, kind: Kind | None = None) -> Arr
 
 def whole_numbers(pa: Any, column: Any) -> bool:
     """Whether every text of a column is a whole number."""
-    found = pa.compute.match_substring_regex(column.cast(pa.string()), r"^\s*[+-]?[0-9]+\s*$")
+    found = pa.compute.match_substring_regex(column.cast(pa.string()), r"^\s*[+-]?[0-9]{1,18}\s*$")
     return bool(pa.compute.all(found, skip_nulls=True).as_py())
 
 
