@@ -611,7 +611,7 @@ def test_a_bad_file_is_one_clear_line(name):
 def test_a_file_that_cannot_be_opened_is_one_clear_line(tmp_path, monkeypatch):
     with pytest.raises(OSError, match=r"^cannot read .*missing.csv: No such file or directory$"):
         load(str(tmp_path / "missing.csv"))
-    with pytest.raises(OSError, match="Is a directory"):
+    with pytest.raises(ValueError, match="holds no CSV, Parquet or Arrow files"):
         load(str(tmp_path))
     with pytest.raises(ValueError, match="null byte"):
         load("a\0b")

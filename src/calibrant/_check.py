@@ -13,6 +13,8 @@ from typing import Any, NoReturn, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant._names import numbered, without_prefix
+
 FloatArray: TypeAlias = NDArray[np.floating[Any]]
 Array: TypeAlias = NDArray[Any]
 
@@ -20,8 +22,7 @@ Array: TypeAlias = NDArray[Any]
 _TOLERANCE, _TOLERANCE_BFLOAT16 = {8: 1e-6, 4: 1e-4, 2: 2e-3}, 2e-2
 _BLOCK = 1 << 20  # bytes of a matrix looked at together: they stay in cache from one test to the next
 _BITS_OF_ONE = {2: 0x3C00, 4: 0x3F800000, 8: 0x3FF0000000000000}
-_NUMBER = (Real, np.bool_, Decimal)
-_DATA = ("y_true", "y_prob", "sample_weight")
+_NUMBER, _DATA = (Real, np.bool_, Decimal), ("y_true", "y_prob", "sample_weight")
 _ASK = "; pass labels= with the class of each column"
 
 
@@ -49,7 +50,7 @@ def predictions(
     score = _numbers("y_prob", score)
     score = score if score.dtype.kind == "f" else score.astype(np.float64)
     _check_scores(score, tolerance or _TOLERANCE[score.itemsize])
-    truth, given = _truth(truth), None if labels is None else _classes(labels)
+    truth, given = _truth(truth), None if labels is None else class_labels(labels)
     if pos_label is not None and (_is_missing(pos_label) or not isinstance(pos_label, Hashable)):
         raise TypeError(f"pos_label must be a label, got {_show(pos_label)}")
     if score.ndim == 1:
@@ -152,8 +153,7 @@ def read(name: str, values: Any) -> tuple[Array, float | None]:
             hint = f"; pass {name}.ravel()" if hasattr(values, "ravel") else f"; pass np.ravel({name})"
         elif array.ndim == 2 and name == "y_true":
             one_hot = array.dtype.kind in "biuf" and np.isin(array[:100], (0, 1)).all()
-            hint = "one-hot labels? pass np.argmax(y_true, axis=1)" if one_hot else "swapped with y_prob?"
-            hint = f"; {hint}"
+            hint = "; one-hot labels? pass np.argmax(y_true, axis=1)" if one_hot else "; swapped with y_prob?"
         raise ValueError(f"{name} must {rule}, got {got}{hint}")
     return (array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))), tolerance
 
@@ -254,7 +254,8 @@ def _distinct(truth: Array) -> tuple[Any, ...]:
     return tuple(np.unique(truth).tolist())
 
 
-def _classes(labels: Any) -> tuple[Any, ...]:
+def class_labels(labels: Any) -> tuple[Any, ...]:
+    """Return labels that a caller names as a tuple of distinct classes."""
     if isinstance(labels, str | bytes | Set) or not isinstance(labels, Iterable):
         raise TypeError(f"labels must be a sequence of classes, got {_show(labels)}")
     array = np.fromiter(labels.tolist() if hasattr(labels, "tolist") else labels, object)
@@ -269,11 +270,12 @@ def _columns(truth: Array, columns: int, given: tuple[Any, ...] | None, y_prob: 
     if given is not None and len(given) != columns:
         raise ValueError(f"labels must name {columns} columns of y_prob, got {len(given)}: {_show(*given)}")
     indices, whole = tuple(range(columns)), truth.dtype.kind in ("biu" if columns == 2 else "iu")
-    names = getattr(y_prob, "column_names", getattr(y_prob, "columns", None))
-    names = indices if names is None else tuple(names)
+    names = getattr(y_prob, "column_names", getattr(y_prob, "columns", indices))
+    names = numbered(names) if whole else tuple(names)
     if given or (whole and (names == indices or not any(isinstance(v, Real) for v in names))):
         return given or indices
     present = _distinct(truth)
+    names = without_prefix(names, present)
     # Names of which only some occur are not taken for indices: that would depend on what happens to occur.
     named = names != indices and set(present) <= set(names)
     if len(present) == columns or (whole and not named):
@@ -294,8 +296,7 @@ def _codes(truth: Array, classes: tuple[Any, ...], hint: str) -> Array:
 
 def _binary(truth: Array, given: tuple[Any, ...] | None, pos_label: Any) -> tuple[Array, tuple[Any, Any]]:
     """Return whether each label is the positive class, and the classes (negative, positive)."""
-    plain = _zero_one(truth) if given is pos_label is None and truth.dtype.kind in "biu" else None
-    if plain is not None:
+    if given is pos_label is None and truth.dtype.kind in "biu" and (plain := _zero_one(truth)) is not None:
         return plain, (0, 1)
     classes = _distinct(truth) if given is None else given
     if given is not None:
@@ -328,9 +329,8 @@ def _zero_one(truth: Array) -> Array | None:
 
 
 def _is_missing(value: Any) -> bool:
-    if isinstance(value, float | np.floating | Decimal):
-        return bool(value != value)
-    return value is None or type(value).__name__ in ("NAType", "NaTType")
+    number = isinstance(value, float | np.floating | Decimal)
+    return bool(value != value) if number else value is None or type(value).__name__ in ("NAType", "NaTType")
 
 
 def _refuse(name: str, rule: str, array: Any, bad: Any, hint: str = "", error: Any = ValueError) -> NoReturn:

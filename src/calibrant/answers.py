@@ -15,7 +15,7 @@ from calibrant import _check
 from calibrant.bands import INTERVALS
 from calibrant.estimators import BayesFit, Binned, Density, Estimator, Fit, Norm, parse, resolve
 from calibrant.estimators.base import check_norm
-from calibrant.evidence import Evidence
+from calibrant.evidence import Array, Evidence
 from calibrant.fitting import fit_curve, fit_diagram, fit_rank_curve
 from calibrant.notions import Notion
 from calibrant.results import (
@@ -108,6 +108,13 @@ def curves(
         )
 
     return each(notion, blocks, asked, fit)
+
+
+def local_error(place: Array, curve: ReliabilityCurve | ByClass[ReliabilityCurve]) -> Any:
+    """Frequency minus score at given scores; a dict of them for several classes."""
+    if isinstance(curve, ByClass):
+        return {label: one.at(place).probability - place for label, one in curve.items()}
+    return curve.at(place).probability - place
 
 
 def diagrams(

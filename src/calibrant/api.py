@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from calibrant import _check, notions
-from calibrant.answers import binned, curves, diagrams, measure, smoothing
+from calibrant.answers import binned, curves, diagrams, local_error, measure, smoothing
 from calibrant.estimators import Binned, Norm
 from calibrant.evidence import Sample
 from calibrant.histogram import ScoreHistogram, histograms
@@ -313,6 +313,4 @@ def lce(
         labels=labels,
         pos_label=pos_label,
     )
-    if isinstance(curve, ByClass):
-        return {label: one.at(place).probability - place for label, one in curve.items()}
-    return curve.at(place).probability - place
+    return local_error(place, curve)

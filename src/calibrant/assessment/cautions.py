@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from calibrant._check import Predictions
 from calibrant.assessment.findings import Findings
+from calibrant.assessment.parts import Row
 from calibrant.assessment.wording import count, short
-from calibrant.evidence import Array
+from calibrant.evidence import Array, Cells
+from calibrant.inference.estimate import singles
+from calibrant.summed import Summed
 
 # Rows below which everything is uncertain, and of a class or a group.
 FEW, FEW_HERE = 100, 30
@@ -21,44 +25,143 @@ MOSTLY = 0.5
 LOOKED = 1_000_000
 
 
-def cautions(found: Findings, data: Predictions) -> Iterator[str]:
+@dataclass(frozen=True)
+class Seen:
+    """What was seen of the data, in rows or in cells.
+
+    Attributes
+    ----------
+    rows : int
+        Number of rows.
+    distinct, looked : int
+        Distinct scores among the rows looked at for ties; as many as these where that is not known.
+    saturated : float
+        Share of scores next to 0 or 1.
+    impossible : str
+        A sentence about outcomes that a score ruled out, if there are any.
+    absent : sequence of str
+        Classes known not to occur.
+    left_out : sequence of str
+        Estimators that could not be asked.
+    """
+
+    rows: int
+    distinct: int
+    looked: int
+    saturated: float
+    impossible: str
+    absent: Sequence[str]
+    left_out: Sequence[str] = ()
+
+
+def cautions(found: Findings, seen: Seen) -> Iterator[str]:
     """Sentences, one for each thing to know."""
-    score, right = _headline(data)
-    n = len(score)
-    if n < FEW:
-        yield f"There are only {n} rows: intervals are wide, and tests find large errors alone."
-    distinct = np.unique(score[:LOOKED]).size
-    if n >= FEW and distinct * SHARED <= min(n, LOOKED):
+    if seen.rows < FEW:
+        yield f"There are only {seen.rows} rows: intervals are wide, and tests find large errors alone."
+    elif seen.distinct * SHARED <= seen.looked:
         yield (
-            f"Scores are discrete: {count(distinct)} distinct ones in {count(n)} rows. "
+            f"Scores are discrete: {count(seen.distinct)} distinct ones in {count(seen.rows)} rows. "
             "Between them the curve is interpolated."
         )
-    share = float(np.mean((score > 1 - NEAR) | (score < NEAR)))
-    if share > MOSTLY:
+    if seen.saturated > MOSTLY:
         yield (
-            f"Scores are saturated: {100 * share:.0f} % lie within {NEAR:g} of 0 or 1. "
+            f"Scores are saturated: {100 * seen.saturated:.0f} % lie within {NEAR:g} of 0 or 1. "
             "The log-odds axis shows them apart."
         )
-    impossible = int(np.count_nonzero((right & (score == 0)) | (~right & (score == 1))))
-    if impossible:
-        yield (
-            f"{count(impossible)} {'row has' if impossible == 1 else 'rows have'} a score of exactly 0 or 1 "
-            "and the outcome it rules out."
-        )
+    if seen.impossible:
+        yield seen.impossible
     if found.n < 0.5 * found.rows:
         yield f"Weights are uneven: {count(found.rows)} rows count as {count(round(found.n))}."
-    present = np.bincount(data.code.astype(np.intp), minlength=len(found.classes)) > 0
-    absent = [short(name) for name, seen in zip(found.classes, present, strict=True) if not seen]
-    if absent:
-        named = ", ".join(absent[:5]) + (f" and {len(absent) - 5} more" if len(absent) > 5 else "")
-        yield f"No row is of {'class' if len(absent) == 1 else 'the classes'} {named}: counted all the same."
-    small = [short(row.name) for row in found.by_group if row.rows < FEW_HERE]
-    if small:
-        named = ", ".join(small[:5]) + (f" and {len(small) - 5} more" if len(small) > 5 else "")
-        yield f"Fewer than {FEW_HERE} rows: {'group' if len(small) == 1 else 'groups'} {named}."
+    if seen.absent:
+        few = "class" if len(seen.absent) == 1 else "the classes"
+        yield f"No row is of {few} {_listed(seen.absent)}: counted all the same."
+    yield from small_groups(found.by_group)
+    if any(one.conservative for one in found.estimates.values()):
+        yield (
+            "A sketch does not know which scores of the classes belong together: interval and p-value of the "
+            "class-wise error allow for any dependence, and are conservative."
+        )
+    if seen.left_out:
+        yield f"A sketch has fewer cells than these would have bins: {', '.join(seen.left_out)}."
     infinite = next((s for s in found.scores if s.value == np.inf), None)
     if infinite is not None:
         yield "The log loss is infinite: something happened that had probability 0."
+
+
+def small_groups(groups: Sequence[Row]) -> Iterator[str]:
+    """A sentence about groups of few rows, if there are any."""
+    small = [row.name for row in groups if row.rows < FEW_HERE]
+    if small:
+        yield f"Fewer than {FEW_HERE} rows: {'group' if len(small) == 1 else 'groups'} {_listed(small)}."
+
+
+def seen_in_rows(data: Predictions, names: Sequence[str]) -> Seen:
+    """What rows show."""
+    score, right = _headline(data)
+    impossible = int(np.count_nonzero((right & (score == 0)) | (~right & (score == 1))))
+    present = np.bincount(data.code.astype(np.intp), minlength=len(names)) > 0
+    return Seen(
+        rows=len(score),
+        distinct=np.unique(score[:LOOKED]).size,
+        looked=min(len(score), LOOKED),
+        saturated=float(np.mean((score > 1 - NEAR) | (score < NEAR))),
+        impossible=_ruled_out(impossible, "a score of exactly 0 or 1 and the outcome it rules out"),
+        absent=[name for name, seen in zip(names, present, strict=True) if not seen],
+    )
+
+
+def seen_in_sums(sums: Summed, names: Sequence[str], left_out: Sequence[str] = ()) -> Seen:
+    """What the cells and the totals of a sketch show."""
+    cells, totals = sums._held, sums.totals
+    problems: list[Cells] = singles([cells])  # type: ignore[assignment]
+    one = problems[-1] if sums._vector or not cells.batch else None
+    distinct = totals.rows
+    # Where no cell holds two different scores, each cell is a score.
+    if one is not None and not one._variance.any():
+        distinct = int(np.count_nonzero(one.sums.w))
+    what = "a label whose score was exactly 0"
+    if cells.counts:
+        impossible = _ruled_out(round(totals.impossible), what)
+    else:
+        share = 100 * totals.impossible / totals.weight
+        impossible = f"{share:.2g} % of the weight lies on rows with {what}." if share else ""
+    return Seen(
+        rows=totals.rows,
+        distinct=distinct,
+        looked=totals.rows,
+        saturated=_saturated(problems if one is None else [one], totals.weight),
+        impossible=impossible,
+        absent=_absent(sums, problems, names),
+        left_out=left_out,
+    )
+
+
+def _saturated(problems: Sequence[Cells], weight: float) -> float:
+    """Share of rows next to 0 or 1; among several classes, of rows with one of them next to 1."""
+    ends = [one.bins(np.array([NEAR, 1 - NEAR])).w for one in problems]
+    near = sum(w[2] for w in ends) if len(ends) > 1 else ends[0][0] + ends[0][2]
+    return float(near / weight)
+
+
+def _absent(sums: Summed, problems: Sequence[Cells], names: Sequence[str]) -> list[str]:
+    """Classes known not to occur: a single problem speaks of its own class, and of the other one of two."""
+    if sums.notion == "confidence":
+        return []
+    outcomes = [(float(one.sums.w.sum()), float(one.sums.wy.sum())) for one in problems]
+    if sums.notion == "classwise":
+        return [name for name, (_, wy) in zip(names, outcomes, strict=True) if wy == 0]
+    ((w, wy),), own = outcomes, sums.positive or 0
+    found = [names[own]] if wy == 0 else []
+    return [names[1 - own]] if len(names) == 2 and wy == w else found
+
+
+def _ruled_out(rows: int, what: str) -> str:
+    return f"{count(rows)} {'row has' if rows == 1 else 'rows have'} {what}." if rows else ""
+
+
+def _listed(names: Sequence[str]) -> str:
+    named = ", ".join(short(name) for name in names[:5])
+    return named + (f" and {len(names) - 5} more" if len(names) > 5 else "")
 
 
 def _headline(data: Predictions) -> tuple[Array, Array]:

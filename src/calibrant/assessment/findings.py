@@ -27,10 +27,11 @@ class Findings:
         The headline's error by `auto` and by the paper's five estimators.
     by_class, by_group : tuples of Row
         The worst first; intervals and p-values allow for looking at many.
-    balance : Balance
-        Mean score against frequency; for the confidence notion mean confidence against accuracy.
+    balance : Balance or None
+        Mean score against frequency; for the confidence notion mean confidence against accuracy, and for
+        the class-wise one too, if it is known.
     accuracy : Balance or None
-        Mean confidence against the share of right predictions.
+        Mean confidence against the share of right predictions; None where a sketch does not know it.
     scores : tuple of Score
         Brier score and log loss with their parts.
     warnings : tuple of str
@@ -54,7 +55,7 @@ class Findings:
     rulers: Mapping[str, Estimate]
     by_class: tuple[Row, ...]
     by_group: tuple[Row, ...]
-    balance: Balance
+    balance: Balance | None
     accuracy: Balance | None
     scores: tuple[Score, ...]
     warnings: tuple[str, ...]

@@ -39,9 +39,8 @@ def groups_of(groups: Any, y_true: Any, sample_weight: Any) -> tuple[list[Any], 
     return distinct, np.array([table[value] for value in values.tolist()])
 
 
-def names_of(data: _check.Predictions, class_names: Any) -> tuple[str, ...]:
+def names_of(labels: tuple[Any, ...], class_names: Any, *, vector: bool) -> tuple[str, ...]:
     """What each class is called; the class against all others has a name even if they have none."""
-    labels = data.labels
     if isinstance(class_names, Mapping):
         unknown = [label for label in class_names if label not in labels]
         if unknown:
@@ -52,7 +51,7 @@ def names_of(data: _check.Predictions, class_names: Any) -> tuple[str, ...]:
         if isinstance(class_names, str) or len(given) != len(labels):
             raise ValueError(f"class_names must name {len(labels)} classes, got {class_names!r}"[:300])
         return given
-    if data.score.ndim == 1 and not isinstance(labels[0], str | int | float | bool):
+    if vector and not isinstance(labels[0], str | int | float | bool):
         return f"not {labels[1]}", str(labels[1])
     return tuple(str(label) for label in labels)
 

@@ -12,7 +12,7 @@ hold p itself and c, so neither part is ever negative.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -67,8 +67,8 @@ class Score:
         return cls(**found)
 
 
-def of_event(evidence: Evidence, about: str) -> tuple[Score, Score]:
-    """Brier score and log loss of one problem.
+def of_event(evidence: Evidence, about: str, log_loss: float | None = None) -> tuple[Score, Score]:
+    """Brier score and log loss of one problem; a log loss that is known better is taken apart in its place.
 
     >>> from calibrant.evidence import Sample
     >>> sample = Sample(np.array([0.2, 0.2, 0.9, 0.9]), np.array([False, True, True, True]))
@@ -80,12 +80,18 @@ def of_event(evidence: Evidence, about: str) -> tuple[Score, Score]:
     q, c = isotonic(y, w), float(w @ y / w.sum())
     squared = float((wss - 2 * wsy + w * y).sum() / w.sum())
     brier = _taken_apart("Brier score", about, squared, _brier(w, q, y), c * (1 - c))
-    plain, best, base = (_log_loss(w, p, y) for p in (s, q, np.full(w.size, c)))
-    return brier, _taken_apart("log loss", about, plain, best, base)
+    best, base = (_log_loss(w, p, y) for p in (q, np.full(w.size, c)))
+    value = _log_loss(w, s, y) if log_loss is None else log_loss
+    return brier, _taken_apart("log loss", about, value, best, base)
 
 
-def of_classes(data: Predictions, blocks: list[Evidence]) -> tuple[Score, Score]:
+def of_classes(data: Predictions, blocks: Sequence[Evidence]) -> tuple[Score, Score]:
     """Brier score and log loss over all classes of a matrix of scores, whose problems are `blocks`."""
+    return brier_of_classes(blocks), _log_loss_of_classes(data)
+
+
+def brier_of_classes(blocks: Sequence[Evidence]) -> Score:
+    """Brier score over all classes: the sum over their problems."""
     parts = [
         of_event(one, "")[0]
         for block in blocks
@@ -95,7 +101,7 @@ def of_classes(data: Predictions, blocks: list[Evidence]) -> tuple[Score, Score]
         float(sum(getattr(p, k) for p in parts))
         for k in ("value", "calibration", "resolution", "uncertainty")
     ]
-    return Score("Brier score", "all classes", *sums), _log_loss_of_classes(data)
+    return Score("Brier score", "all classes", *sums)
 
 
 def _tied(evidence: Evidence) -> tuple[Array, ...]:

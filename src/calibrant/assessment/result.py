@@ -97,8 +97,8 @@ class Assessment(Findings):
         for key in ("by_class", "by_group", "scores"):
             found[key] = [one.to_dict() for one in getattr(self, key)]
         found["odds"] = {key: to_plain(getattr(self.odds, key)) for key in ("edges", "counts", "diagram")}
-        found["balance"] = asdict(self.balance)
-        found["accuracy"] = None if self.accuracy is None else asdict(self.accuracy)
+        for key in ("balance", "accuracy"):
+            found[key] = None if getattr(self, key) is None else asdict(getattr(self, key))
         return found
 
     @classmethod
@@ -119,8 +119,8 @@ class Assessment(Findings):
         found["by_group"] = tuple(Row.from_dict(one) for one in values["by_group"])
         found["scores"] = tuple(Score.from_dict(one) for one in values["scores"])
         found["odds"] = odds_from(values["odds"])
-        found["balance"] = Balance(**values["balance"])
-        found["accuracy"] = None if values["accuracy"] is None else Balance(**values["accuracy"])
+        for key in ("balance", "accuracy"):
+            found[key] = None if values[key] is None else Balance(**values[key])
         return cls(**found)
 
     def to_json(self, path: str | Path | None = None) -> str | None:

@@ -64,8 +64,10 @@ def sure(estimate: Estimate, level: float) -> bool:
     return estimate.p_value <= max(1 - level, LEAST_P) + 1e-12
 
 
-def side(estimate: Estimate, balance: Balance) -> int:
+def side(estimate: Estimate, balance: Balance | None) -> int:
     """1 where scores are too high nearly everywhere, -1 too low, 0 where neither can be said."""
+    if balance is None:
+        return 0
     share = estimate.over / estimate.value if estimate.value > 0 else 0.5
     if share >= ONE_SIDED and balance.low > 0:
         return 1
@@ -153,6 +155,8 @@ def telling(curve: ReliabilityCurve, *, worst: bool) -> float | None:
 def balance(found: Findings) -> str:
     """Mean confidence against accuracy, or mean score against frequency."""
     b = found.accuracy if found.notion != "class" and found.accuracy is not None else found.balance
+    if b is None:
+        return ""
     if b is found.accuracy:
         text = f"It is {100 * b.frequency:.1f} % accurate and {100 * b.score:.1f} % confident on average"
     else:

@@ -12,18 +12,14 @@ import click
 
 from calibrant.cli.data import (
     Meter,
-    about,
-    arguments,
     check_folders,
-    check_positive,
     coloured,
     options,
     printable,
-    read_one,
-    refusing,
     tell_json,
     written,
 )
+from calibrant.cli.source import read_source
 
 if TYPE_CHECKING:
     from calibrant import Estimate
@@ -148,7 +144,7 @@ def _attribute(text: str) -> str:
     epilog="Exit codes: 0 within the limit, 1 above it, 2 bad input or usage, 3 inconclusive: the interval "
     "lies on both sides of the limit."
 )
-@options("file")
+@options("path")
 @click.option(
     "--max-ece",
     "limit",
@@ -170,7 +166,7 @@ def _attribute(text: str) -> str:
     metavar="PATH",
     help="Write a JUnit report too.",
 )
-@options("json", "quiet")
+@options("checkpoint", "json", "quiet")
 def check(
     file: str,
     limit: float,
@@ -181,7 +177,7 @@ def check(
     as_json: bool,
     **given: Any,
 ) -> None:
-    """Hold the calibration error of FILE against a limit, and say so by the exit code.
+    """Hold the calibration error of PATH against a limit, and say so by the exit code.
 
     The interval decides, not the estimate: the check passes if its upper end is within the limit
     and fails if its lower end is above. In between there are too few rows to tell.
@@ -196,21 +192,10 @@ def check(
     if junit is not None:
         # What an earlier run found must not be taken for this one's, whatever happens.
         written(junit, lambda path: path.unlink(missing_ok=True))
-    data = read_one(file, given)
-    check_positive(data, given["positive"], notion)
-    with refusing(data), Meter("estimating", given["quiet"]):
-        import calibrant
-
-        found = calibrant.estimate(
-            data.y_true,
-            data.y_prob,
-            notion=notion,
-            estimator=estimator,
-            level=given["level"],
-            rng=given["seed"],
-            **arguments(data),
-        )
-    verdict, origin = Verdict(found, limit, inconclusive), about(file, data)
+    source = read_source(file, given, notion)
+    with source.refusing(), Meter("estimating", given["quiet"]):
+        found = source.estimate(estimator=estimator, level=given["level"], rng=given["seed"])
+    verdict, origin = Verdict(found, limit, inconclusive), source.about
     if junit is not None:
         written(junit, lambda path: path.write_text(verdict.to_junit(origin["source"]), encoding="utf-8"))
     if as_json:

@@ -30,6 +30,13 @@ PATIENCE, WIDEST = 1.0, 2000
 
 _OPTIONS: dict[str, Callable[[Any], Any]] = {
     "file": click.argument("file", metavar="FILE"),
+    "path": click.argument("file", metavar="PATH"),
+    "checkpoint": click.option(
+        "--checkpoint",
+        type=click.Path(path_type=Path),
+        metavar="FOLDER",
+        help="Keep what has been read here, so that the same command goes on after a stop.",
+    ),
     "label": click.option(
         "--label", metavar="COLUMN", help="Column of the labels.  [default: label, y, y_true, target, ...]"
     ),
@@ -116,9 +123,9 @@ def read_one(file: str, given: dict[str, Any], *, labelled: bool = True) -> Data
     return read(file, given, labelled=labelled)[""]
 
 
-def check_positive(data: Data, positive: str | None, notion: str | None) -> None:
+def check_positive(positive: str | None, notion: str | None, *, vector: bool) -> None:
     """Raise where a class is named that nothing is asked about."""
-    if positive is not None and notion != "class" and data.y_prob.ndim == 2:
+    if positive is not None and notion != "class" and not vector:
         raise Refused("--positive asks about one class of several: add --notion class")
 
 
@@ -129,7 +136,12 @@ def arguments(data: Data) -> dict[str, Any]:
 
 def about(file: str, data: Data) -> dict[str, Any]:
     """What JSON says of where a result comes from."""
-    return {"source": file if file == "-" else Path(file).name, "rows": len(data.y_prob)}
+    return {"source": name_of(file), "rows": len(data.y_prob)}
+
+
+def name_of(file: str) -> str:
+    """What JSON calls a file: its name, without folders."""
+    return file if file == "-" else Path(file).name or Path(file).resolve().name
 
 
 @contextmanager
@@ -142,9 +154,7 @@ def refusing(data: Data | None = None) -> Iterator[None]:
     except MemoryError:
         raise Refused("there is not enough memory for this") from None
     except (ValueError, TypeError, OSError, ImportError) as error:
-        text = line(error)
-        if data is not None:
-            text = f"{data.source}: {translated(text, data.columns['scores'])}"
+        text = line(error) if data is None else located(line(error), data)
         raise Refused(printable(text)) from None
 
 
@@ -166,17 +176,25 @@ _WORDS = (
 
 def translated(text: str, names: Sequence[str] = ()) -> str:
     """What the library says, with options for arguments and rows and columns as the file has them."""
+    from calibrant.io.table import placed
+
+    return placed(worded(text), 1, names)
+
+
+def located(text: str, data: Data) -> str:
+    """What the library says of data, with the file, and the row as that file counts it."""
+    row = re.search(r" at row (\d+)", text)
+    file, first = (data.source, 0) if row is None else data.place(int(row[1]))
+    if row is not None:
+        text = text.replace(row[0], f" at row {first}", 1)
+    return f"{file}: {translated(text, data.columns['scores'])}"
+
+
+def worded(text: str) -> str:
+    """What the library says, with options for arguments."""
     for pattern, words in _WORDS:
         text = re.sub(pattern, words, text)
-
-    def place(match: re.Match[str]) -> str:
-        row, column = f" at row {int(match[1]) + 1}", match[2]
-        if column is None:
-            return row
-        known = int(column) < len(names)
-        return f"{row}, column " + (repr(names[int(column)]) if known else str(int(column) + 1))
-
-    return re.sub(r" at row (\d+)(?:, column (\d+))?", place, text)
+    return text
 
 
 def printable(text: str) -> str:

@@ -17,7 +17,6 @@ from calibrant.cli.data import (
     about,
     arguments,
     check_folders,
-    check_positive,
     options,
     read_one,
     refusing,
@@ -25,6 +24,7 @@ from calibrant.cli.data import (
     tell_json,
     written,
 )
+from calibrant.cli.source import read_source
 from calibrant.cli.support import Refused
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ _DATA = ("label", "scores", "positive", "weight", "format")
 
 
 @click.command(epilog=EXITS)
-@options("file", *_DATA, "notion", "estimator")
+@options("path", *_DATA, "notion", "estimator")
 @click.option(
     "--norm",
     type=click.Choice(("l1", "l2", "max")),
@@ -43,12 +43,13 @@ _DATA = ("label", "scores", "positive", "weight", "format")
     show_default=True,
     help="Mean, root mean square or maximum of the gap; the maximum has no interval.",
 )
-@options("level", "seed", "json", "quiet")
+@options("level", "seed", "checkpoint", "json", "quiet")
 def ece(file: str, notion: str | None, estimator: str, norm: Any, as_json: bool, **given: Any) -> None:
-    """Print the calibration error of the scores in FILE, with its interval.
+    """Print the calibration error of the scores in PATH, with its interval.
 
-    FILE is CSV, JSON lines, Parquet, Arrow or NPZ, or - for standard input. Label and scores are
-    found by the names of the columns, or said by --label and --scores.
+    PATH is CSV, JSON lines, Parquet, Arrow or NPZ, a folder or a pattern of such files, or - for
+    standard input. Label and scores are found by the names of the columns, or said by --label and
+    --scores.
 
     \b
     Examples:
@@ -56,26 +57,20 @@ def ece(file: str, notion: str | None, estimator: str, norm: Any, as_json: bool,
       calibrant ece predictions.parquet --label target --scores 'p_*' --notion classwise
       cat scores.csv | calibrant ece - --label y --scores score --positive spam --json
     """
-    data = read_one(file, given)
-    check_positive(data, given["positive"], notion)
-    with refusing(data), Meter("estimating", given["quiet"]):
-        import calibrant
+    source = read_source(file, given, notion)
+    with source.refusing(), Meter("estimating", given["quiet"]):
         from calibrant.estimators import Cumulative, Smooth, resolve
 
-        asked = notion or ("class" if data.y_prob.ndim == 1 else "confidence")
-        chosen = resolve(estimator, asked)
-        common: dict[str, Any] = {"notion": notion, "estimator": estimator, "norm": norm, **arguments(data)}
+        chosen = resolve(estimator, source.notion)
         if norm == "max" or isinstance(chosen, Smooth | Cumulative):
-            value = calibrant.ece(data.y_true, data.y_prob, **common)
-            found = {"value": value, "notion": asked, "estimator": str(chosen), "norm": norm}
+            value = source.ece(estimator=estimator, norm=norm)
+            found = {"value": value, "notion": source.notion, "estimator": str(chosen), "norm": norm}
             text = f"{value:.4f}"
         else:
-            made = calibrant.estimate(
-                data.y_true, data.y_prob, level=given["level"], rng=given["seed"], **common
-            )
+            made = source.estimate(estimator=estimator, norm=norm, level=given["level"], rng=given["seed"])
             found, text = made.to_dict(), str(made)
     if as_json:
-        tell_json(found | about(file, data))
+        tell_json(found | source.about)
     else:
         tell(text)
 
@@ -101,7 +96,7 @@ def _bandwidth(ctx: click.Context, param: click.Parameter, value: str) -> str | 
 
 
 @click.command(epilog=EXITS)
-@options("file")
+@options("path")
 @click.option("--at", callback=_scores, multiple=True, metavar="SCORE", help="Score, or several; 0.5,0.83.")
 @options(*_DATA, "notion", "level", "seed", "json")
 @click.option(
@@ -120,7 +115,7 @@ def _bandwidth(ctx: click.Context, param: click.Parameter, value: str) -> str | 
     help="How to smooth: over neighbouring rows (ranks, as the report does), or over scores by silverman, "
     "scott, isj or a number.",
 )
-@options("quiet")
+@options("checkpoint", "quiet")
 def curve(
     file: str,
     at: tuple[float, ...],
@@ -130,7 +125,7 @@ def curve(
     bandwidth: str | float,
     **given: Any,
 ) -> None:
-    """Print what a score means: how often it is right, by the rows of FILE with scores nearby.
+    """Print what a score means: how often it is right, by the rows of PATH with scores nearby.
 
     \b
     Examples:
@@ -146,26 +141,14 @@ def curve(
         kinds = ", ".join(PICTURES + TABLES)
         raise click.BadParameter(f"{out.name} ends in none of {kinds}", param_hint="'-o'")
     check_folders(out)
-    data = read_one(file, given)
-    check_positive(data, given["positive"], notion)
-    with refusing(data), Meter("resampling", given["quiet"]) as meter:
-        import calibrant
-
-        found: Any = calibrant.reliability_curve(
-            data.y_true,
-            data.y_prob,
-            notion=notion,
-            bandwidth=bandwidth,
-            level=given["level"],
-            rng=given["seed"],
-            progress=meter,
-            **arguments(data),
-        )
+    source = read_source(file, given, notion)
+    with source.refusing(), Meter("resampling", given["quiet"]) as meter:
+        found = source.curve(bandwidth=bandwidth, level=given["level"], rng=given["seed"], progress=meter)
     curves: Mapping[Any, ReliabilityCurve] = found if isinstance(found, Mapping) else {found.label: found}
     points = [point for label, one in curves.items() for point in _points(one, label, at)]
     if as_json:
         first = points[0] if points else {}
-        tell_json(first | {"level": given["level"]} | about(file, data) | _several(points))
+        tell_json(first | {"level": given["level"]} | source.about | _several(points))
     else:
         for point in points:
             tell(_sentence(point, given["level"]))

@@ -12,20 +12,19 @@ from click.core import ParameterSource
 from calibrant.cli.data import (
     EXITS,
     Meter,
-    arguments,
     check_folders,
+    name_of,
     options,
-    read_one,
-    refusing,
     tell,
     written,
 )
+from calibrant.cli.source import read_source, stem_of
 from calibrant.cli.support import Refused
 
 
 @click.command(epilog=EXITS)
-@options("file", "label", "scores", "positive", "weight", "group", "format", "notion", "level", "seed")
-@click.option("--name", metavar="TEXT", help="Title of the report.  [default: the name of FILE]")
+@options("path", "label", "scores", "positive", "weight", "group", "format", "notion", "level", "seed")
+@click.option("--name", metavar="TEXT", help="Title of the report.  [default: the name of PATH]")
 @click.option(
     "--class-names",
     metavar="NAMES",
@@ -36,7 +35,7 @@ from calibrant.cli.support import Refused
     "--out",
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="PATH",
-    help="Where to write the report.  [default: FILE's name with -report.html, in the current directory]",
+    help="Where to write the report.  [default: PATH's name with -report.html, in the current directory]",
 )
 @click.option(
     "--json",
@@ -45,6 +44,7 @@ from calibrant.cli.support import Refused
     metavar="PATH",
     help="Write the numbers as JSON too.",
 )
+@options("checkpoint")
 @click.option("-q", "--quiet", is_flag=True, help="Print only where the report is.")
 @click.pass_context
 def report(
@@ -58,7 +58,7 @@ def report(
     as_json: Path | None,
     **given: Any,
 ) -> None:
-    """Assess the scores in FILE and write a report that opens in any browser.
+    """Assess the scores in PATH and write a report that opens in any browser.
 
     \b
     Examples:
@@ -68,26 +68,19 @@ def report(
 
     A report that exists is overwritten.
     """
-    stem = "stdin" if file == "-" else PurePath(file.removesuffix(".gz")).stem
+    stem = stem_of(file)
     where = out or Path(f"{stem}-report.html")
     check_folders(where, as_json)
     names = None if class_names is None else _class_names(class_names)
-    data = read_one(file, given)
-    with refusing(data), Meter("assessing", given["quiet"]) as meter:
-        import calibrant
-
-        found: Any = calibrant.assess(
-            data.y_true,
-            data.y_prob,
-            notion=notion,
-            groups=data.group,
+    source = read_source(file, given, notion)
+    with source.refusing(), Meter("assessing", given["quiet"]) as meter:
+        found = source.assess(
             class_names=names,
-            name=name or (stem if file == "-" else PurePath(file).name),
+            name=name or (stem if file == "-" else name_of(file)),
             level=given["level"],
             rng=given["seed"],
             command=_command(ctx),
             progress=meter,
-            **arguments(data),
         )
     written(where, found.to_html)
     if as_json is not None:

@@ -206,7 +206,8 @@ class Cells:
         """Variance of the scores with n - 1 in the denominator; 0 for a single row."""
         centre = np.sum(self.sums.bins.ws, axis=-1, keepdims=True) / self.sums.w.sum(-1, keepdims=True)
         square = self.sums.about(centre).wss.sum(axis=-1) / self.sums.w.sum(axis=-1)
-        return unbiased(square, self.n)
+        # Scores that are all the same may leave a rounding below zero.
+        return unbiased(np.maximum(square, 0.0), self.n)
 
     def squared(self) -> Cells:
         """The same evidence with squared weights; only their total is known, so all rows share alike."""

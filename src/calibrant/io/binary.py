@@ -37,8 +37,8 @@ DEFLATE, SLACK = 1032, 1 << 10
 
 def arrow_table(data: BinaryIO, kind: str) -> Table:
     """The table of a Parquet file, or of an Arrow IPC (Feather) file or stream."""
-    pa = _pyarrow()
-    with _readable(pa):
+    pa = pyarrow_of()
+    with readable(pa):
         if kind == "parquet":
             from pyarrow import parquet
 
@@ -53,18 +53,19 @@ def arrow_table(data: BinaryIO, kind: str) -> Table:
     return Table(names, partial(_read_arrow, pa, file, names, rows))
 
 
-def _pyarrow() -> Any:
+def pyarrow_of(what: str = "Parquet and Arrow files need") -> Any:
+    """The library that reads Parquet and Arrow, or the extra that brings it."""
     try:
         import pyarrow
         import pyarrow.compute
         import pyarrow.ipc
     except ImportError:
-        raise ImportError(f"Parquet and Arrow files need pyarrow: {EXTRA}") from None
+        raise ImportError(f"{what} pyarrow: {EXTRA}") from None
     return pyarrow
 
 
 @contextmanager
-def _readable(pa: Any) -> Iterator[None]:
+def readable(pa: Any) -> Iterator[None]:
     """What pyarrow raises, as a ValueError of one line."""
     try:
         yield
@@ -82,7 +83,7 @@ def _read_arrow(
     progress: Progress | None,
 ) -> dict[str, Array]:
     wanted = list(dict.fromkeys((*numbers, *values)))
-    with _readable(pa):
+    with readable(pa):
         if rows is None:
             data, seekable = file
             data.seek(0)

@@ -9,7 +9,8 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from calibrant.io.files import called, opened
+from calibrant.io.files import called
+from calibrant.io.many import opened_all
 from calibrant.io.names import Columns, Scores, find_label, find_named, find_scores
 from calibrant.io.table import Array, Progress, listed, number, quoted, whole
 
@@ -35,6 +36,8 @@ class Data:
         The file, as messages call it.
     columns : mapping
         Names of the columns that were used, by "label", "scores", "weight" and "group".
+    parts : tuple
+        The files and their rows, where there are several.
     """
 
     y_true: Array | None
@@ -45,6 +48,15 @@ class Data:
     group: Array | None = None
     source: str = ""
     columns: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: MappingProxyType({}))
+    parts: tuple[tuple[str, int], ...] = ()
+
+    def place(self, row: int) -> tuple[str, int]:
+        """The file that a row is of, and its row there; both count from 0."""
+        for file, rows in self.parts:
+            if row < rows:
+                return called(file), row
+            row -= rows
+        return self.source, row
 
 
 def load(
@@ -60,7 +72,7 @@ def load(
     Parameters
     ----------
     path : str
-        The file; "-" is standard input.
+        The file, a folder or a pattern; "-" is standard input.
     ask : Columns
         What is known about the columns.
     format, stdin
@@ -87,7 +99,7 @@ def load_models(
     progress: Progress | None = None,
 ) -> dict[str, Data]:
     """Several models of one file, each by its columns of scores; see `load`."""
-    with opened(path, format, stdin) as table:
+    with opened_all(path, format, stdin) as (table, parts):
         roles = {"label": find_label(table, ask)}
         roles |= {role: find_named(table, role, getattr(ask, role)) for role in ("weight", "group")}
         used = {role: (name,) for role, name in roles.items() if name is not None}
@@ -98,7 +110,7 @@ def load_models(
         values = dict.fromkeys(used.get("label", ()) + used.get("group", ()))
         read = table.read(list(numbers), list(values), progress)
         truth, weight, group = (None if name is None else read[name] for name in roles.values())
-        common = Data(truth, np.empty(0), None, ask.positive, weight, group, called(path), used)
+        common = Data(truth, np.empty(0), None, ask.positive, weight, group, called(path), used, tuple(parts))
         return {name: _model(common, one, read) for name, one in chosen.items()}
 
 
@@ -108,10 +120,10 @@ def _model(data: Data, scores: Scores, read: Mapping[str, Array]) -> Data:
     truth = _boolean(data.y_true) if single else data.y_true
     seen = None if truth is None else _distinct(truth)
     label = "".join(data.columns.get("label", ()))
-    labels = None if single else _classes(scores, label, seen)
-    positive = None if data.pos_label is None else _alike(data.pos_label, labels or seen or ())
+    labels = None if single else classes_of(scores, label, seen)
+    positive = None if data.pos_label is None else alike(data.pos_label, labels or seen or ())
     if single and positive is None and seen is not None:
-        positive = _positive(scores, label, seen)
+        positive = positive_of(scores, label, seen)
     columns = [read[name] for name in scores.names]
     return replace(
         data,
@@ -141,7 +153,7 @@ def _boolean(truth: Array | None) -> Array | None:
     return np.array([_BOOLEANS[v.lower()] for v in truth.tolist()])
 
 
-def _alike(text: str, seen: Sequence[Any]) -> Any:
+def alike(text: str, seen: Sequence[Any]) -> Any:
     """A text as a label of the kind that was seen."""
     kinds = {type(value) for value in seen}
     if kinds == {bool}:
@@ -151,14 +163,14 @@ def _alike(text: str, seen: Sequence[Any]) -> Any:
     return text
 
 
-def _classes(scores: Scores, label: str, seen: list[Any] | None) -> tuple[Any, ...] | None:
+def classes_of(scores: Scores, label: str, seen: list[Any] | None) -> tuple[Any, ...] | None:
     """The class of each column, by what it is named after."""
     if scores.classes is None:
         return None
     if seen is None:
         integers = [whole(text) for text in scores.classes]
         return scores.classes if None in integers else tuple(integers)
-    found = tuple(_alike(text, seen) for text in scores.classes)
+    found = tuple(alike(text, seen) for text in scores.classes)
     if set(seen) <= set(found):
         return found
     if not scores.sure and set(seen) <= set(range(len(found))):
@@ -169,9 +181,9 @@ def _classes(scores: Scores, label: str, seen: list[Any] | None) -> tuple[Any, .
     )
 
 
-def _positive(scores: Scores, label: str, seen: list[Any]) -> Any:
+def positive_of(scores: Scores, label: str, seen: list[Any]) -> Any:
     """The class that a single column of scores is of; None where the library knows."""
-    if scores.classes is not None and (named := _alike(scores.classes[0], seen)) in seen:
+    if scores.classes is not None and (named := alike(scores.classes[0], seen)) in seen:
         return named
     if any(set(seen) <= usual for usual in ({0, 1}, {-1, 1})):
         return None

@@ -60,18 +60,25 @@ def opened(path: str, format: str | None = None, stdin: BinaryIO | None = None) 
     ValueError, OSError, ImportError
         One line with the name of the file; errors of the body of the context get it too.
     """
+    with naming(path), ExitStack() as stack:
+        if path != "-":
+            file: Any = stack.enter_context(open(path, "rb"))
+        elif stdin is None and sys.stdin is None:
+            raise ValueError("is closed")
+        else:
+            file = stdin or sys.stdin.buffer
+        yield _table(file, path, format)
+
+
+@contextmanager
+def naming(path: str) -> Iterator[None]:
+    """What goes wrong with a file, in one line that names it."""
     name = called(path)
     try:
-        with ExitStack() as stack:
-            if path != "-":
-                file: Any = stack.enter_context(open(path, "rb"))
-            elif stdin is None and sys.stdin is None:
-                raise ValueError("is closed")
-            else:
-                file = stdin or sys.stdin.buffer
-            yield _table(file, path, format)
+        yield
     except OSError as error:
-        raise type(error)(f"cannot read {name}: {tidy(error.strerror or error)}") from None
+        reason = " ".join(str(error.strerror or error).split())
+        raise type(error)(f"cannot read {name}: {tidy(reason)}") from None
     except ValueError as error:
         raise ValueError(f"{name}: {error}") from None
     except _DAMAGED as error:
@@ -87,7 +94,18 @@ def called(path: str) -> str:
 
 def _table(file: Any, path: str, given: str | None) -> Table:
     file = file if hasattr(file, "peek") else io.BufferedReader(file)
-    size = _size(file)
+    format, data = recognised(file, path, given)
+    stream = Stream(data, file, _size(file))
+    if format not in BINARY:
+        return _text(stream, format)
+    if stream.packed:
+        raise ValueError(f"is {format} within gzip; unpack it first")
+    data = file if file.seekable() else io.BytesIO(_whole(file))
+    return npz_table(data) if format == "npz" else arrow_table(data, format)
+
+
+def recognised(file: Any, path: str, given: str | None) -> tuple[str, Any]:
+    """The format of an open file, and its bytes, unpacked where they are gzipped."""
     suffixes = [suffix.lower() for suffix in PurePath(path).suffixes[-2:]]
     data = file
     if _head(file).startswith(_GZIP):
@@ -102,13 +120,7 @@ def _table(file: Any, path: str, given: str | None) -> Table:
     format = format or found
     if format not in BINARY and found in BINARY:
         raise ValueError(f"looks like {found}, not like {format}; give --format {found}")
-    stream = Stream(data, file, size)
-    if format not in BINARY:
-        return _text(stream, format)
-    if stream.packed:
-        raise ValueError(f"is {format} within gzip; unpack it first")
-    data = file if file.seekable() else io.BytesIO(_whole(file))
-    return npz_table(data) if format == "npz" else arrow_table(data, format)
+    return format, data
 
 
 def _text(stream: Stream, format: str) -> Table:

@@ -127,7 +127,7 @@ def _spec(table: Table, spec: str, taken: set[str]) -> Scores:
     if "*" not in spec or spec in table.times:
         name = find_named(table, "scores", spec)
         assert name is not None
-        found = _member(name)
+        found = member(name)
         return Scores((name,), (found[1] if found else name,), False)
     pattern = re.compile("(.*)".join(map(re.escape, spec.split("*"))), re.DOTALL)
     matches = [match for name in table.names if name not in taken and (match := pattern.fullmatch(name))]
@@ -136,7 +136,7 @@ def _spec(table: Table, spec: str, taken: set[str]) -> Scores:
     for match in matches:
         find_named(table, "scores", match.string)
     one = spec.count("*") == 1
-    return _ordered([(match.string, match[1] if one else "") for match in matches], one)
+    return ordered([(match.string, match[1] if one else "") for match in matches], one)
 
 
 def _found(table: Table, taken: set[str]) -> Scores:
@@ -151,9 +151,9 @@ def _found(table: Table, taken: set[str]) -> Scores:
             continue
         if _plain(name) in SCORES:
             candidates[name] = Scores((name,), None, False)
-        elif member := _member(name):
-            families.setdefault(member[0], []).append((name, member[1]))
-    candidates |= {f"{stem}*": _ordered(own, True) for stem, own in families.items()}
+        elif found := member(name):
+            families.setdefault(found[0], []).append((name, found[1]))
+    candidates |= {f"{stem}*": ordered(own, True) for stem, own in families.items()}
     if not candidates and table.pair is not None and table.pair[1] not in taken:
         name = table.pair[1]
         return Scores(table.blocks.get(name, (name,)), None, False)
@@ -169,7 +169,7 @@ def _found(table: Table, taken: set[str]) -> Scores:
     )
 
 
-def _member(name: str) -> tuple[str, str] | None:
+def member(name: str) -> tuple[str, str] | None:
     """The stem of a column of a family, and the class it is named after."""
     match = _FAMILY.fullmatch(name)
     if match is None:
@@ -177,7 +177,7 @@ def _member(name: str) -> tuple[str, str] | None:
     return (match["stem"] or match["short"]).lower(), match["name"] or match["digits"]
 
 
-def _ordered(pairs: list[tuple[str, str]], named: bool) -> Scores:
+def ordered(pairs: list[tuple[str, str]], named: bool) -> Scores:
     """Columns in the order of their classes where these are whole numbers, otherwise as in the file."""
     if named and all(whole(text) is not None for _, text in pairs):
         pairs = sorted(pairs, key=lambda pair: int(pair[1]))

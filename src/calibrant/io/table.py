@@ -228,6 +228,23 @@ def tidy(text: Any, most: int = SHOWN * 4) -> str:
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
+def placed(text: str, first: int, names: Sequence[str] = ()) -> str:
+    """A message with its row counted from `first`, and with the name of its column.
+
+    >>> placed("must lie in [0, 1], got 2 at row 3, column 1", 1, ("p_a", "p_b"))
+    "must lie in [0, 1], got 2 at row 4, column 'p_b'"
+    """
+
+    def place(match: re.Match[str]) -> str:
+        row, column = f" at row {int(match[1]) + first}", match[2]
+        if column is None:
+            return row
+        known = int(column) < len(names)
+        return f"{row}, column " + (repr(names[int(column)]) if known else str(int(column) + 1))
+
+    return re.sub(r" at row (\d+)(?:, column (\d+))?", place, text)
+
+
 def check_width(columns: int) -> None:
     """Raise for more columns than any table of scores has."""
     if columns > MOST_COLUMNS:

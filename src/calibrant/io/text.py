@@ -34,15 +34,31 @@ CELLS = 1 << 18
 
 def csv_table(stream: Stream, delimiter: str | None = None) -> Table:
     """The table of a CSV file; the delimiter is the commonest in its header."""
+    reader, header, _ = csv_header(stream, delimiter)
+    names = tuple(name.strip() for name in header)
+    return Table(names, partial(_read_csv, stream, reader, names))
+
+
+def csv_header(stream: Stream, delimiter: str | None = None) -> tuple[Any, list[str], str]:
+    """A reader of the rows of a CSV file, its header as it is written, and its delimiter."""
     lines = chain.from_iterable(_lines(_blocks(stream)))
     first = next((line for line in lines if line.strip()), None)
     if first is None:
         raise ValueError("is empty; a header and rows are needed")
-    reader = csv.reader(chain([first], lines), delimiter=delimiter or _delimiter(first), strict=True)
+    delimiter = delimiter or _delimiter(first)
+    reader = csv.reader(chain([first], lines), delimiter=delimiter, strict=True)
     with _Csv(reader):
-        names = tuple(name.strip() for name in next(reader))
-    check_width(len(names))
-    return Table(names, partial(_read_csv, stream, reader, names))
+        header = next(reader)
+    check_width(len(header))
+    return reader, header, delimiter
+
+
+def check_quotes(stream: Stream, delimiter: str) -> None:
+    """Raise for a CSV file that leaves a quote open, in memory that does not grow."""
+    reader, _, _ = csv_header(stream, delimiter)
+    with _Csv(reader):
+        for _ in reader:
+            pass
 
 
 def lines_table(stream: Stream) -> Table:

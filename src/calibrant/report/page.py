@@ -5,8 +5,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-import os
-import tempfile
 from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
@@ -16,6 +14,7 @@ import numpy as np
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from calibrant._files import write_whole
 from calibrant.assessment import Assessment, Row, wording
 from calibrant.assessment.store import thinned, to_plain
 from calibrant.assessment.wording import TITLES, count, points, short
@@ -97,17 +96,7 @@ def fragment(found: Assessment) -> str:
 
 def write(path: Path, text: str) -> None:
     """Write a file whole or not at all."""
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
-            file.write(text)
-        mask = os.umask(0)
-        os.umask(mask)
-        Path(name).chmod(0o666 & ~mask)
-        Path(name).replace(path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
+    write_whole(path, [text.encode()])
 
 
 def picture_of(found: Assessment) -> chart.Picture:

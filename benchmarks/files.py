@@ -1,0 +1,156 @@
+"""Files into a sketch, against polars reading and summing the same columns, side by side in one run.
+
+    python benchmarks/files.py [--rows 2e7] [--single] [--wide 1e5] [--classes 1000] [--folder DIR]
+
+The files are made once, chunk by chunk, and kept in the folder: `--rows 1e9` needs 9 GB of disk and no more
+memory than 2e7. Every measurement is a process of its own, which reads a small file first, so that imports
+belong to nobody; contenders take turns, and a figure is the best of the rounds, to which other work on the
+machine has added least. The peak is that of the whole process, the libraries included.
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+from memory_probe import peak_bytes
+
+HERE = Path(__file__).parent
+# Rows of a file and of a row group, and scores of a group of many columns.
+FILE, GROUP, SCORES = 10_000_000, 1 << 20, 1 << 24
+
+
+def make(folder, rows, kind):
+    """Labels and scores of a binary model that is not quite calibrated."""
+    import pyarrow as pa
+
+    schema = pa.schema([("label", pa.int8()), ("p", pa.float32() if kind == "single" else pa.float64())])
+
+    def chunk(rng, n):
+        score = rng.random(n)
+        label = (rng.random(n) < score**1.3).astype(np.int8)
+        return pa.table([label, score.astype(np.float32) if kind == "single" else score], schema=schema)
+
+    return _files(folder / f"{kind}-{rows}", rows, FILE, GROUP, schema, chunk)
+
+
+def make_wide(folder, rows, classes):
+    """A softmax over many classes in single precision."""
+    import pyarrow as pa
+
+    columns = [(f"p_{k}", pa.float32()) for k in range(classes)]
+    schema = pa.schema([("label", pa.int32()), *columns])
+    group = max(1, SCORES // classes)
+
+    def chunk(rng, n):
+        score = 2 * rng.standard_normal((n, classes), dtype=np.float32)
+        score -= score.max(axis=1, keepdims=True)
+        np.exp(score, out=score)
+        score /= score.sum(axis=1, keepdims=True)
+        label = (score.cumsum(axis=1) < rng.random((n, 1))).sum(axis=1).clip(max=classes - 1)
+        return pa.table([label.astype(np.int32), *np.ascontiguousarray(score.T)], schema=schema)
+
+    return _files(folder / f"wide-{rows}x{classes}", rows, 10 * group, group, schema, chunk)
+
+
+def _files(folder, rows, most, group, schema, chunk):
+    """Files of at most so many rows, made where they are not there yet."""
+    from pyarrow import parquet
+
+    folder.mkdir(parents=True, exist_ok=True)
+    for k, first in enumerate(range(0, rows, most)):
+        path, rng = folder / f"part-{k:04}.parquet", np.random.default_rng(k)
+        if path.exists():
+            continue
+        with parquet.ParquetWriter(path.with_suffix(".new"), schema) as file:
+            for a in range(first, min(first + most, rows), group):
+                file.write_table(chunk(rng, min(group, min(first + most, rows) - a)))
+        path.with_suffix(".new").rename(path)
+    return folder
+
+
+def sketch(folder, notion):
+    from calibrant import Sketch
+
+    return Sketch.from_files(str(folder), notion=notion).n
+
+
+def polars(folder, notion):
+    import polars as pl
+
+    frame = pl.scan_parquet(str(folder / "*.parquet"))
+    sums = [pl.col(name).cast(pl.Float64).sum() for name in frame.collect_schema().names()]
+    return frame.select(*sums).collect(engine="streaming").row(0)[0]
+
+
+def measured(call, small, folder, notion):
+    """Seconds, processor seconds and peak bytes of a call, as JSON."""
+    call(small, notion)
+    start, cpu = time.perf_counter(), time.process_time()
+    call(folder, notion)
+    took = {"seconds": time.perf_counter() - start, "cpu": time.process_time() - cpu}
+    print(json.dumps(took | {"peak": peak_bytes()}))
+
+
+def run(contender, small, folder, notion):
+    command = [sys.executable, __file__, "--measure", contender, str(small), str(folder), notion]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=HERE)
+    return json.loads(done.stdout)
+
+
+def compare(title, rows, small, folder, notions, rounds):
+    cases = [("polars", "class"), *(("sketch", notion) for notion in notions)]
+    found = {case: [] for case in cases}
+    for _ in range(rounds):
+        for case in cases:
+            found[case].append(run(case[0], small, folder, case[1]))
+    size = sum(path.stat().st_size for path in folder.glob("*.parquet"))
+    print(f"\n{title}: {rows:,} rows, {size / 1e6:,.0f} MB")
+    best = {case: {k: min(one[k] for one in own) for k in own[0]} for case, own in found.items()}
+    base = best["polars", "class"]
+    for (contender, notion), own in best.items():
+        name = "polars, sums of the columns" if contender == "polars" else f"Sketch.from_files, {notion}"
+        print(
+            f"{name:32} {own['seconds']:8.2f} s {own['seconds'] / base['seconds']:6.1f} x   "
+            f"{own['cpu']:8.2f} s of processors {own['cpu'] / base['cpu']:6.1f} x   "
+            f"{rows / own['seconds']:13,.0f} rows/s   peak {own['peak'] / 1e6:6,.0f} MB"
+        )
+
+
+def number(text):
+    return int(float(text))
+
+
+def main():
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--rows", type=number, default=20_000_000)
+    parser.add_argument("--single", action="store_true", help="scores in single precision")
+    parser.add_argument("--wide", type=number, default=100_000, help="rows of many columns; 0 for none")
+    parser.add_argument("--classes", type=number, default=1000)
+    parser.add_argument("--rounds", type=number, default=5)
+    parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()) / "calibrant-files")
+    parser.add_argument("--measure", nargs=4, help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.measure:
+        contender, small, folder, notion = given.measure
+        measured({"sketch": sketch, "polars": polars}[contender], Path(small), Path(folder), notion)
+        return
+    if given.rows:
+        kind = "single" if given.single else "double"
+        small, folder = make(given.folder, 1000, kind), make(given.folder, given.rows, kind)
+        compare(f"one column, {kind} precision", given.rows, small, folder, ["class"], given.rounds)
+    if given.wide:
+        small = make_wide(given.folder, 100, given.classes)
+        folder = make_wide(given.folder, given.wide, given.classes)
+        notions = ["confidence", "classwise"]
+        compare(f"{given.classes} columns", given.wide, small, folder, notions, given.rounds)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,322 @@
+"""What is summed of each row of a frame: its score and outcome, its loss, and whether it can be used.
+
+A frame comes here with columns of known names: the label `y`, scores `0`, `1`, ... (or, in long form, the
+row `r`, the class `c` and the score `s`), the weight `w` and the group `g`. Steps are columns of their
+own, because some engines take nothing but plain sums and names in a group-by.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import narwhals.stable.v2 as nw
+import numpy as np
+
+from calibrant.evidence import Array, Layout
+from calibrant.io.cells_expr import choose, col, lit, located, number, with_arrays
+from calibrant.io.engines import in_memory, stacked
+from calibrant.summed import HEAVIEST, layout_of
+
+# A key holds the class, the cell and what is known of the row: 2^14 cells of any layout, moved above 0.
+CELLS, MOVED, KINDS = 1 << 14, 512, 8
+OUTCOME, MINUS, BAD = 1, 2, 4
+# The labels of a single score: 0 or -1, and 1.
+USUAL = (0, 1, -1)
+
+
+@dataclass(frozen=True)
+class Ask:
+    """What is asked of a frame whose columns have their plain names.
+
+    Attributes
+    ----------
+    notion : str
+        "class", "classwise" or "confidence".
+    values : tuple, optional
+        The label of each column of scores, in the terms of the label column. For a single score, the
+        labels it may have; None allows any.
+    names : tuple, optional
+        The same in the terms of the class column; long form only.
+    size : int
+        Number of columns of scores; 1 for a single score.
+    positive : object
+        Column of the positive class; for a single score its label.
+    tolerance : float
+        How far a row may sum from 1.
+    counts : bool, optional
+        Whether weights are counts; None without weights.
+    grouped : bool
+        Whether there are groups.
+    """
+
+    notion: str
+    values: tuple[Any, ...] | None
+    names: tuple[Any, ...] | None
+    size: int
+    positive: Any
+    tolerance: float
+    counts: bool | None
+    grouped: bool
+
+    @property
+    def vector(self) -> bool:
+        """Whether there is a single score a row."""
+        return self.size == 1
+
+    @property
+    def layout(self) -> Layout:
+        """The cells that a sketch of this has."""
+        return layout_of(self.notion, self.size)
+
+    @property
+    def columns(self) -> list[str]:
+        """Names of the columns of scores."""
+        return [str(k) for k in range(self.size)]
+
+    @property
+    def beside(self) -> list[str]:
+        """Names of the columns of weights and groups."""
+        return ["w"] * (self.counts is not None) + ["g"] * self.grouped
+
+    @property
+    def keys(self) -> list[str]:
+        """Names of the columns that are no sums."""
+        return ["key"] + ["g"] * self.grouped
+
+
+def codes(frame: Any, name: str, values: Sequence[Any]) -> Any:
+    """The place of each value of a column among known ones, -1 for others, as an expression."""
+    column, dtype = col(name), frame.collect_schema()[name]
+    text = dtype == nw.String
+    known = {value: float(k) for k, value in enumerate(values) if isinstance(value, str) == text}
+    if not known:
+        return column.is_null().cast(nw.Float64) * 0.0 - 1.0
+    if dtype.is_integer() and list(known) == list(range(len(values))):
+        known_one = ((column >= 0) & (column < len(values))).fill_null(False)
+        return choose(known_one, column, lit(-1)).cast(nw.Float64)
+    if frame.implementation.is_polars() or frame.implementation.is_pandas_like():
+        return column.replace_strict(list(known), list(known.values()), default=-1.0, return_dtype=nw.Float64)
+    found = [nw.when(column == value).then(lit(code)) for value, code in known.items()]
+    return nw.coalesce(*found, lit(-1.0))
+
+
+def wide(frame: Any, ask: Ask) -> Any:
+    """The sums of each cell of a frame with a column a class, or a single score."""
+    frame = frame.with_columns(yc=_label_code(frame, ask))
+    return _grouped(_of_vector(frame, ask) if ask.vector else _of_matrix(frame, ask), ask)
+
+
+def long(frame: Any, ask: Ask) -> Any:
+    """What is known of each entry of a frame in long form, to be added up for each row."""
+    frame = frame.with_columns(yc=codes(frame, "y", ask.values or ()), cc=codes(frame, "c", ask.names or ()))
+    fine = in_unit(col("s")) & (col("cc") >= 0.0)
+    frame = frame.with_columns(off=1.0 - number(fine), s=choose(fine, col("s"), lit(0.0)))
+    frame = frame.with_columns(owns=number(col("cc") == col("yc")))
+    return frame.select(
+        "r", "yc", "off", "owns", "s", *ask.beside,
+        own=col("s") * col("owns"),
+        pos=col("s") * number(col("cc") == lit(float(-1 if ask.positive is None else ask.positive))),
+        before=choose(col("cc") < col("yc"), col("s"), lit(-1.0)),
+        sq=(col("s") - col("owns")) * (col("s") - col("owns")),
+    )  # fmt: skip
+
+
+def joined(frame: Any, ask: Ask) -> Any:
+    """One row for the entries of each row in long form."""
+    sums = [col(name).sum() for name in ("off", "owns", "own", "pos", "sq")]
+    most = [col("before").max(), col("s").max().alias("top"), col("s").sum().alias("total")]
+    return frame.group_by("r", "yc", *ask.beside).agg(nw.len().alias("entries"), *sums, *most)
+
+
+def of_joined(frame: Any, ask: Ask) -> Any:
+    """The sums of each cell of rows that were joined."""
+    whole = (col("entries") == ask.size) & (col("owns") == 1.0) & (col("off") == 0.0)
+    fine = whole & _close(col("total"), ask) & (col("yc") >= 0.0)
+    frame = _guarded(frame, fine, ask, own=0.5, top=1.0, pos=0.5, before=-1.0, sq=0.0, yc=0.0)
+    right = (col("own") == col("top")) & (col("before") < col("top"))
+    return _grouped(_scored(frame.with_columns(right=number(right)), ask), ask)
+
+
+def of_classes(frame: Any, ask: Ask, columns: Sequence[str]) -> Any:
+    """The sums of each cell of some classes, whatever the labels are."""
+    if ask.vector:
+        frame = frame.with_columns(**{"0": 1.0 - col("0"), "1": col("0")})
+    return _of_stack(stacked(frame, columns, ask.beside), ask)
+
+
+def of_entries(frame: Any, ask: Ask) -> Any:
+    """The same for a frame in long form."""
+    return _of_stack(frame.select("s", *ask.beside, c=codes(frame, "c", ask.names or ())), ask)
+
+
+def unkeyed(key: Array) -> tuple[Array, Array, Array]:
+    """Class, cell and kind of a key."""
+    return key // (CELLS * KINDS), key // KINDS % CELLS - MOVED, key % KINDS
+
+
+def _of_stack(frame: Any, ask: Ask) -> Any:
+    frame = located(frame, ask.layout)
+    frame = frame.with_columns(key=(col("cell") + float(MOVED)).cast(nw.Int64), xx=col("x") * col("x"))
+    frame = _weighed(frame, ask, ["x", "xx"])
+    total = nw.len() if ask.counts is None else col("w").sum()
+    return frame.group_by("c", *ask.keys).agg(total.alias("n"), col("x").sum(), col("xx").sum())
+
+
+def _label_code(frame: Any, ask: Ask) -> Any:
+    if ask.values is not None:
+        return codes(frame, "y", ask.values)
+    there = ~col("y").is_null()
+    if frame.collect_schema()["y"].is_float():
+        there = there & ~col("y").is_nan().fill_null(True)
+    same = codes(frame, "y", (ask.positive,)) == 0.0
+    return number(same) + number(there) - 1.0
+
+
+def _of_vector(frame: Any, ask: Ask) -> Any:
+    fine = in_unit(col("0")) & (col("yc") >= 0.0)
+    frame = _guarded(frame.with_columns(p=col("0")), fine, ask, p=0.5, yc=0.0)
+    p, values = col("p"), ask.values
+    positive = 1 if values is None else values.index(ask.positive) if ask.positive in values else -1
+    frame = frame.with_columns(
+        hit=number(col("yc") == float(positive)),
+        minus=number(col("yc") == float(USUAL.index(-1))) if values == USUAL else lit(0.0),
+        top=number(p > 0.5),
+    )
+    frame = frame.with_columns(
+        own=choose(col("hit") == 1.0, p, 1.0 - p),
+        right=number(col("top") == col("hit")),
+        sq=2.0 * ((p - col("hit")) * (p - col("hit"))),
+    )
+    s, out, of = {
+        "class": (p, col("hit"), lit(0.0)),
+        "confidence": (choose(col("top") == 1.0, p, 1.0 - p), col("right"), lit(0.0)),
+        "classwise": (col("own"), lit(1.0), col("hit")),
+    }[ask.notion]
+    return frame.with_columns(s=s, out=out, of=of)
+
+
+def _of_matrix(frame: Any, ask: Ask) -> Any:
+    frame = (_looked_at if in_memory(frame) else _compared)(frame, ask)
+    frame = _guarded(frame, col("fine"), ask, top=1.0, yc=0.0, pos=0.5, own=0.5, sq=0.0)
+    return _scored(frame.with_columns(right=number(col("best") == col("yc"))), ask)
+
+
+def _looked_at(frame: Any, ask: Ask) -> Any:
+    """What `_compared` finds, of rows in memory."""
+    score = np.column_stack([frame[name].to_numpy() for name in ask.columns]).astype(np.float64, copy=False)
+    code = frame["yc"].to_numpy().astype(np.intp)
+    off, at = score.copy(), (np.arange(len(code)), np.maximum(code, 0))
+    off[at] -= 1
+    with np.errstate(invalid="ignore"):
+        low, top, total = score.min(axis=1), score.max(axis=1), score.sum(axis=1)
+        fine = (low >= 0) & (top <= 1) & (np.abs(total - 1) <= ask.tolerance + 1e-12) & (code >= 0)
+    return with_arrays(
+        frame.select("yc", *ask.beside),
+        top=top,
+        fine=fine,
+        pos=score[:, ask.positive or 0],
+        own=score[at],
+        best=score.argmax(axis=1).astype(np.float64),
+        sq=np.einsum("ij,ij->i", off, off),
+    )
+
+
+def _compared(frame: Any, ask: Ask) -> Any:
+    """Largest score, that of the label, the class of the largest, and squares, by comparing columns."""
+    scores = [col(name) for name in ask.columns]
+    frame = frame.with_columns(
+        top=nw.max_horizontal(*scores), low=nw.min_horizontal(*scores), total=added(scores)
+    )
+    fine = (col("low") >= 0.0) & (col("top") <= 1.0) & _close(col("total"), ask) & (col("yc") >= 0.0)
+    own = [nw.when(col("yc") == float(k)).then(score) for k, score in enumerate(scores)]
+    best = [nw.when(score == col("top")).then(lit(float(k))) for k, score in enumerate(scores)]
+    squares = [(score - number(col("yc") == float(k))) for k, score in enumerate(scores)]
+    return frame.select(
+        "top", "yc", *ask.beside,
+        fine=fine.fill_null(False),
+        pos=scores[ask.positive or 0],
+        own=nw.coalesce(*own, lit(0.5)),
+        best=nw.coalesce(*best, lit(-1.0)),
+        sq=added([square * square for square in squares]),
+    )  # fmt: skip
+
+
+def _scored(frame: Any, ask: Ask) -> Any:
+    """The score and the outcome that a notion compares, of a row of many scores."""
+    s, out, of = {
+        "class": (col("pos"), number(col("yc") == float(ask.positive or 0)), lit(0.0)),
+        "confidence": (col("top"), col("right"), lit(0.0)),
+        "classwise": (col("own"), lit(1.0), col("yc")),
+    }[ask.notion]
+    return frame.with_columns(s=s, out=out, of=of, minus=lit(0.0))
+
+
+def _grouped(frame: Any, ask: Ask) -> Any:
+    """Keys and sums of rows with their scores."""
+    frame = frame.with_columns(none=number(col("own") <= 0.0))
+    frame = frame.with_columns(log=choose(col("own") > 0.0, col("own"), lit(1.0)).log())
+    sums = ["x", "xx", "log", "none", "sq", "right"]
+    frame = located(frame, ask.layout)
+    kind = col("out") * OUTCOME + col("minus") * MINUS + col("bad") * BAD
+    key = ((col("of") * CELLS + (col("cell") + MOVED)) * KINDS + kind).cast(nw.Int64)
+    frame = frame.with_columns(key=key, xx=col("x") * col("x"))
+    frame = _weighed(frame, ask, sums)
+    found = [nw.len().alias("n"), *(col(name).sum() for name in sums)]
+    if ask.counts is not None:
+        frame = frame.with_columns(held=number(col("w") > 0.0), ww=col("w") * col("w"))
+        found += [col(name).sum() for name in ("held", "w", "ww")]
+    return frame.group_by(*ask.keys).agg(*found)
+
+
+def _weighed(frame: Any, ask: Ask, names: Sequence[str]) -> Any:
+    if ask.counts is None:
+        return frame
+    return frame.with_columns(**{name: col(name) * col("w") for name in names})
+
+
+def _guarded(frame: Any, fine: Any, ask: Ask, **instead: float) -> Any:
+    """The frame with rows that cannot be used marked, and harmless numbers in them."""
+    if ask.counts is not None:
+        fine = fine & weight_is_fine(col("w"), ask.counts)
+        instead["w"] = 0.0
+    if ask.grouped:
+        fine = fine & ~missing(frame, "g")
+    frame = frame.with_columns(fine=fine.fill_null(False))
+    return frame.with_columns(
+        bad=1.0 - number(col("fine")),
+        **{name: choose(col("fine"), col(name), lit(value)) for name, value in instead.items()},
+    )
+
+
+def missing(frame: Any, name: str) -> Any:
+    """Whether a value is missing, as an expression."""
+    gone = col(name).is_null()
+    if frame.collect_schema()[name].is_float():
+        return gone | col(name).is_nan().fill_null(True)
+    return gone
+
+
+def weight_is_fine(weight: Any, counts: bool) -> Any:
+    """Whether a weight can be used, as an expression; infinities and NaN lie above every bound."""
+    if counts:
+        return (weight >= 0.0) & (weight < 2.0**63)
+    return (weight == 0.0) | ((weight >= 1 / HEAVIEST) & (weight <= HEAVIEST))
+
+
+def in_unit(score: Any) -> Any:
+    """Whether a score lies in [0, 1]; NaN lies above every bound, or compares as false."""
+    return ((score >= 0.0) & (score <= 1.0)).fill_null(False)
+
+
+def _close(total: Any, ask: Ask) -> Any:
+    return ((total - 1.0).abs() <= ask.tolerance + 1e-12).fill_null(False)
+
+
+def added(terms: Sequence[Any]) -> Any:
+    """A sum as a shallow tree: a thousand terms in a row are too deep for most engines."""
+    if len(terms) == 1:
+        return terms[0]
+    half = len(terms) // 2
+    return added(terms[:half]) + added(terms[half:])

@@ -1,0 +1,173 @@
+"""A sketch of a frame, made next to its data: of many rows only the sums of the cells travel."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from calibrant.evidence import Array, Cells, Moments
+from calibrant.io.cells_expr import unpacked
+from calibrant.io.engines import batches, mapped, opened, summed
+from calibrant.io.frame_checks import explain, refuse_both
+from calibrant.io.frame_columns import Columns, asked
+from calibrant.io.frame_rows import (
+    BAD,
+    MINUS,
+    MOVED,
+    OUTCOME,
+    USUAL,
+    Ask,
+    joined,
+    long,
+    of_classes,
+    of_entries,
+    of_joined,
+    unkeyed,
+    wide,
+)
+from calibrant.io.settle import check_groups
+from calibrant.sketch import Sketch
+from calibrant.totals import Totals
+
+Sums = dict[str, Any]
+
+
+def from_frame(
+    frame: Any,
+    *,
+    label: str,
+    scores: str | Sequence[str],
+    notion: str | None = None,
+    weight: str | None = None,
+    group: str | None = None,
+    labels: Any = None,
+    pos_label: Any = None,
+    n_classes: int | None = None,
+    row: str | None = None,
+    classes: str | None = None,
+) -> Sketch | dict[Any, Sketch]:
+    """Sketch of a frame, or one for each group; see `Sketch.from_frame`.
+
+    >>> import pandas as pd
+    >>> frame = pd.DataFrame({"y": [0, 1, 1], "p": [0.2, 0.4, 0.9], "day": ["a", "a", "b"]})
+    >>> from_frame(frame, label="y", scores="p")
+    Sketch(notion='class', n=3)
+    >>> from_frame(frame, label="y", scores="p", group="day")
+    {'a': Sketch(notion='class', n=2), 'b': Sketch(notion='class', n=1)}
+    """
+    given = Columns(label, scores, weight, group, row, classes)
+    rows, ask, known, names = asked(
+        opened(frame), given, notion=notion, labels=labels, pos_label=pos_label, n_classes=n_classes
+    )
+    of_rows = _of_rows(rows, ask)
+    kind = unkeyed(of_rows["key"])[2]
+    total = int(of_rows["n"].sum())
+    if not total:
+        raise ValueError("frame must not be empty, got 0 rows")
+    if (kind & BAD).any():
+        explain(rows, ask, given, names, total)
+    if ask.vector and ask.values == USUAL:
+        if minus := bool((kind & MINUS).any()):
+            refuse_both(rows, given, total)
+        known = (-1 if minus else 0, 1)
+    of_classes = _of_classes(rows, ask) if ask.notion == "classwise" else None
+    if not ask.grouped:
+        return _sketch(ask, known, of_rows, of_classes, "")
+    check_groups(set(of_rows["g"]))
+    parts = _by_group(of_rows)
+    more = {} if of_classes is None else _by_group(of_classes)
+    return {
+        value: _sketch(ask, known, part, more.get(value), f" in group {value!r}")
+        for value, part in parts.items()
+    }
+
+
+def _of_rows(rows: Any, ask: Ask) -> Sums:
+    """Sums over rows by what they are compared for; one pass."""
+    if ask.names is None:
+        return summed(rows, partial(wide, ask=ask), ask.keys)
+    entries = mapped(rows, partial(long, ask=ask))
+    return summed(joined(entries, ask), partial(of_joined, ask=ask), ask.keys)
+
+
+def _of_classes(rows: Any, ask: Ask) -> Sums:
+    """Sums over rows for each class, whatever the label; one pass, or few."""
+    keys = ["c", *ask.keys]
+    if ask.names is not None:
+        return summed(rows, partial(of_entries, ask=ask), keys)
+    some = batches(rows, ["0", "1"] if ask.vector else ask.columns)
+    parts = [summed(rows, partial(of_classes, ask=ask, columns=columns), keys) for columns in some]
+    found: Sums = {name: np.concatenate([part[name] for part in parts]) for name in parts[0] if name != "g"}
+    return found | ({"g": [value for part in parts for value in part["g"]]} if ask.grouped else {})
+
+
+def _by_group(sums: Sums) -> dict[Any, Sums]:
+    """The sums of each group, in the order of the groups where they have one."""
+    groups = list(dict.fromkeys(sums["g"]))
+    with suppress(TypeError):  # of values that have no order
+        groups.sort()
+    place = {value: k for k, value in enumerate(groups)}
+    at = np.array([place[value] for value in sums["g"]], dtype=np.intp)
+    order = np.argsort(at, kind="stable")
+    ends = np.cumsum(np.bincount(at, minlength=len(groups)))[:-1]
+    parts = {name: np.split(values[order], ends) for name, values in sums.items() if name != "g"}
+    return {value: {name: part[k] for name, part in parts.items()} for k, value in enumerate(groups)}
+
+
+def _sketch(ask: Ask, known: tuple[Any, ...], rows: Sums, classes: Sums | None, where: str) -> Sketch:
+    weight = rows["n"].astype(np.float64) if ask.counts is None else rows["w"]
+    if not weight.sum() > 0:
+        raise ValueError(f"weight must have a positive sum, got {rows['n'].sum()} weights of 0{where}")
+    squares = (rows["ww"] if ask.counts is False else weight).sum()
+    totals = Totals(
+        int((rows["n"] if ask.counts is None else rows["held"]).sum()),
+        float(weight.sum()),
+        float(rows["right"].sum()),
+        max(0.0, -float(rows["log"].sum())),
+        float(rows["none"].sum()),
+        float(rows["sq"].sum()),
+    )
+    size = 2 if ask.vector else ask.size
+    return Sketch._of_sums(
+        ask.notion,
+        labels=known,
+        positive=1 if ask.vector else ask.positive,
+        vector=ask.vector,
+        n_classes=size,
+        cells=_cells(ask, size, weight, rows, classes, float(squares)),
+        totals=totals,
+    )
+
+
+def _cells(ask: Ask, size: int, weight: Array, rows: Sums, classes: Sums | None, squares: float) -> Cells:
+    of, cell, kind = unkeyed(rows["key"])
+    hit = (kind & OUTCOME).astype(np.float64)
+    parts = [weight, rows["x"], weight * hit, rows["x"] * hit, rows["xx"]]
+    if classes is None:
+        sums = _moments(ask, np.zeros_like(cell), cell, parts, 1)[0]
+        support = (1 / size, 1.0) if ask.notion == "confidence" else (0.0, 1.0)
+        return Cells(sums, ask.layout.low, ask.layout.high, np.asarray(squares), support)
+    _, _, wy, wsy, _ = _moments(ask, of, cell, parts, size).parts
+    of, cell = classes["c"].astype(np.intp), classes["key"] - MOVED
+    zero = np.zeros(len(cell))
+    parts = [classes["n"].astype(np.float64), classes["x"], zero, zero, classes["xx"]]
+    w, ws, _, _, wss = _moments(ask, of, cell, parts, size).parts
+    sums = Moments(w, ws, wy, wsy, wss, ask.layout.low)
+    return Cells(sums, ask.layout.low, ask.layout.high, np.full(size, squares))
+
+
+def _moments(ask: Ask, of: Array, cell: Array, parts: Sequence[Array], size: int) -> Moments:
+    """Sums of each class and cell, scores measured from the cell's least score."""
+    layout = ask.layout
+    place, origin = unpacked(cell, layout)
+    w, ws, wy, wsy, wss = parts
+    moved = Moments(w, ws, wy, wsy, wss, origin).about(layout.low[place])
+    at = of * layout.size + place
+    w, ws, wy, wsy, wss = (
+        np.bincount(at, part, size * layout.size).reshape(size, -1) for part in moved.parts
+    )
+    return Moments(w, ws, wy, wsy, wss, layout.low)
