@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from calibrant.binning import Adaptive, spread
-from calibrant.evidence import COARSE, FINE, Cells, Moments, Sample
+from calibrant.evidence import COARSE, FINE, Cells, Moments, Sample, quick
 from calibrant.evidence.locate import Locator, positions
 from calibrant.evidence.sample import _select
 from oracles import binned as oracle
@@ -103,6 +103,37 @@ def test_cells_keep_the_five_sums_of_the_rows(make, n):
     s, y = sample.score, sample.outcome
     expected = [n, s.sum(), y.sum(), (s * y).sum(), (s * s).sum()]
     np.testing.assert_allclose(whole(Cells.of(sample).sums), expected, rtol=1e-12)
+
+
+SCORES = {
+    "anywhere": lambda rng, n: rng.random(n),
+    "single precision": lambda rng, n: rng.random(n).astype(np.float32),
+    "hundredths": lambda rng, n: rng.integers(0, 101, n) / 100,
+    "edges": lambda rng, n: rng.integers(0, 14401, n) / 14400,
+    "below edges": lambda rng, n: np.nextafter(rng.integers(1, 14401, n) / 14400, 0),
+    "above edges": lambda rng, n: np.nextafter(rng.integers(0, 14400, n) / 14400, 1),
+    "crowded at the walls": lambda rng, n: rng.beta(0.3, 0.3, n),
+    "one value": lambda rng, n: np.full(n, 0.3),
+}
+
+
+@pytest.mark.parametrize("layout", [FINE, COARSE])
+@pytest.mark.parametrize("weighting", ["none", "counts", "importance"])
+@pytest.mark.parametrize("kind", SCORES)
+def test_many_rows_are_summed_like_few(kind, weighting, layout, monkeypatch):
+    monkeypatch.setattr(quick, "CHUNK", 1 << 13)  # so that there are several, and a shorter one
+    rng, n = np.random.default_rng(2), 70_001
+    score = SCORES[kind](rng, n)
+    weight = {"none": None, "counts": rng.integers(0, 4, n), "importance": rng.random(n)}[weighting]
+    sample = Sample(score, rng.random(n) < score, weight)
+    found, slow = Cells.of(sample, layout).sums, sample.cells(layout.locate, layout.low)
+    np.testing.assert_allclose(found.w, slow.w, rtol=1e-13)
+    np.testing.assert_allclose(found.wy, slow.wy, rtol=1e-13)
+    # A distance is known as well as the score itself is.
+    for own, other in ((found.ws, slow.ws), (found.wsy, slow.wsy), (found.wss, slow.wss)):
+        assert np.all(np.abs(own - other) <= 2e-15 * np.maximum(slow.w, 1))
+    if weighting == "none":
+        assert np.array_equal(found.w, slow.w)
 
 
 @pytest.mark.parametrize("n", [40, 70_000, 150_000])

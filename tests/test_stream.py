@@ -26,7 +26,7 @@ from calibrant.cli import source as shared
 from calibrant.io import Columns, checkpoint, load, many, run
 from calibrant.io.paths import expanded
 from calibrant.io.settle import Asked
-from calibrant.io.sources import described, pieces
+from calibrant.io.sources import deferred, described, pieces
 from calibrant.io.stream import stream
 
 pa = pytest.importorskip("pyarrow")
@@ -364,6 +364,28 @@ def test_pieces_after_a_stop_are_those_of_a_run_without(tmp_path, suffix):
         assert all(a[1].equals(b[1]) for a, b in zip(again, whole[k:], strict=True))
 
 
+@pytest.mark.parametrize("rows", [1, 7, 25, 40, 50, 70, 100, 300])
+def test_pieces_are_the_same_whatever_the_row_groups(tmp_path, rows):
+    source = described(str(write(tmp_path / "a.parquet", ONE, rows)))
+    for skip in (0, 50, 250, 300):
+        found = list(pieces(source, ["p"], ["label"], 50, skip))
+        assert [first for first, _, _ in found] == list(range(skip, N, 50))
+        assert all(table["p"].to_pylist() == SCORE[first : first + 50].tolist() for first, table, _ in found)
+        assert [share for *_, share in found][-1:] == [1.0] * bool(found)
+
+
+def test_a_file_that_changes_before_its_pieces_are_read_is_refused(tmp_path):
+    path = write(tmp_path / "a.parquet", ONE, 50)
+    waiting = list(deferred(described(str(path)), ["p"], ["label"], 50))
+    write(path, ONE.slice(0, 200), 50)
+    with pytest.raises((ValueError, OSError)):
+        waiting[-1][1]()
+    write(path, ONE, 50)
+    os.utime(path, ns=(1, 1))
+    with pytest.raises(ValueError, match="has changed while it was read"):
+        waiting[0][1]()
+
+
 # Which files
 
 
@@ -694,7 +716,7 @@ def test_what_is_finished_is_not_read_again(tmp_path, monkeypatch):
     folder, kept = spread(tmp_path, ONE), tmp_path / "kept"
     expected = Sketch.from_files(folder, checkpoint=kept)
     assert {path.suffix for path in kept.iterdir()} == {".json", ".sketch"}
-    monkeypatch.setattr(run, "pieces", lambda *_: pytest.fail("read again"))
+    monkeypatch.setattr(run, "deferred", lambda *_: pytest.fail("read again"))
     assert Sketch.from_files(folder, checkpoint=kept).digest == expected.digest
 
 

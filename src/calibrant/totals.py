@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 
 import numpy as np
 
 from calibrant._check import Array, Predictions
 
-# Scores of a matrix looked at together: the temporaries stay in the cache.
-CHUNK = 1 << 15
+# Scores looked at together, of a matrix and of a vector: the temporaries stay in the cache.
+CHUNK, LONG_CHUNK = 1 << 15, 1 << 18
+# The product of eight numbers above this is far from the least one there is.
+SAFE = 1e-30
 
 
 @dataclass(frozen=True)
@@ -58,8 +60,9 @@ class Totals:
         >>> Totals.of(predictions([0, 1, 1], [0.5, 0.75, 0.0]))
         Totals(rows=3, weight=3.0, right=2.0, log_loss=0.98..., impossible=1.0, brier=2.625)
         """
-        step = max(1, CHUNK // max(1, data.score[:1].size))
-        chunk, found = _vector if data.score.ndim == 1 else _matrix, cls.zero()
+        vector = data.score.ndim == 1
+        step = LONG_CHUNK if vector else max(1, CHUNK // max(1, data.score[:1].size))
+        chunk, found = _vector if vector else _matrix, cls.zero()
         for a in range(0, len(data.code), step):
             part = slice(a, a + step)
             weight = None if data.weight is None else data.weight[part].astype(np.float64)
@@ -68,11 +71,12 @@ class Totals:
 
     @classmethod
     def _summed(cls, weight: Array | None, own: Array, right: Array, square: Array) -> Totals:
-        impossible = 0.0
-        if not own.min() > 0:
+        impossible, rows, least = 0.0, len(own), own.min()
+        if not least > 0:
             impossible = _total(weight, own <= 0)
             own = np.where(own > 0, own, 1.0)
-        rows = len(own)
+        if weight is None and least > SAFE:
+            own = _products(own)
         return cls(
             rows,
             float(rows) if weight is None else float(weight.sum()),
@@ -84,7 +88,23 @@ class Totals:
 
     def __add__(self, other: Totals) -> Totals:
         """The totals of the rows of both."""
-        return Totals(*(a + b for a, b in zip(astuple(self), astuple(other), strict=True)))
+        return Totals(
+            self.rows + other.rows,
+            self.weight + other.weight,
+            self.right + other.right,
+            self.log_loss + other.log_loss,
+            self.impossible + other.impossible,
+            self.brier + other.brier,
+        )
+
+
+def _products(values: Array) -> Array:
+    """Products of up to eight values each, which have the same sum of logarithms as the values."""
+    for _ in range(3):
+        half = len(values) // 2
+        pairs = values[:half] * values[half : 2 * half]
+        values = np.append(pairs, values[-1:]) if len(values) % 2 else pairs
+    return values
 
 
 def _total(weight: Array | None, values: Array) -> float:
@@ -98,11 +118,14 @@ def _vector(score: Array, code: Array) -> tuple[Array, Array, Array]:
     """The label's score, whether the label was predicted, and the squared differences."""
     p = score.astype(np.float64, copy=False)
     # p or 1 - p, without choosing row by row; and in place, since each array costs as much as what is in it.
-    own, off = ~code - p, p - code
+    y = code.astype(np.float64)
+    own = 1.0 - y
+    own -= p
     np.abs(own, out=own)
-    np.square(off, out=off)
-    off *= 2
-    return own, (p > 0.5) == code, off
+    y -= p
+    np.square(y, out=y)
+    y += y
+    return own, (p > 0.5) == code, y
 
 
 def _matrix(score: Array, code: Array) -> tuple[Array, Array, Array]:

@@ -18,11 +18,13 @@ import numpy as np
 from calibrant.io.checkpoint import Checkpoint, State
 from calibrant.io.files import called, naming
 from calibrant.io.settle import Meaning, Piece, by_group, check_groups, checked
-from calibrant.io.sources import Source, pieces
+from calibrant.io.sources import Source, deferred
 from calibrant.sketch import Sketch
 
 # Pieces summed at the same time, those of many columns, and how many columns are many.
 THREADS, WIDE_THREADS, WIDE = 4, 2, 20
+# Pieces of few columns that wait, for each thread, so that none is idle while sums are added.
+AHEAD = 4
 # Bytes that the sums of all groups may take.
 MOST_SUMS = 1 << 32
 # Seconds of reading after which a checkpoint is written within a file; and its share of the time at most.
@@ -78,12 +80,12 @@ def _duration(seconds: float) -> str:
 
 
 def _summed(
-    pa: Any, meaning: Meaning, source: Source, first: int, table: Any
+    pa: Any, meaning: Meaning, source: Source, first: int, read: Callable[[], Any]
 ) -> tuple[Piece, dict[Any, Sketch]]:
     """The sums of a piece, by group."""
     with naming(source.path):
         try:
-            piece = checked(pa, meaning, first, table)
+            piece = checked(pa, meaning, first, read())
             if piece.data is None:
                 return piece, {}
             if piece.group is None:
@@ -136,12 +138,12 @@ class Run:
         np.empty(1 << 21)
         with ThreadPoolExecutor(threads) as pool:
             try:
-                for k, source, first, table, share in self._pieces():
+                for k, source, first, read, share in self._pieces():
                     job = None
-                    if table is not None:
-                        job = pool.submit(_summed, self.pa, self.meaning, source, first, table)
+                    if read is not None:
+                        job = pool.submit(_summed, self.pa, self.meaning, source, first, read)
                     pending.append((k, first, share, job))
-                    while len(pending) > threads:
+                    while len(pending) > (threads if wide else AHEAD * threads):
                         whole = self._add(whole, *pending.popleft())
                 while pending:
                     whole = self._add(whole, *pending.popleft())
@@ -155,13 +157,14 @@ class Run:
             self.kept.save(self.state)
         return self.state
 
-    def _pieces(self) -> Iterator[tuple[int, Source, int, Any, float]]:
+    def _pieces(self) -> Iterator[tuple[int, Source, int, Callable[[], Any] | None, float]]:
         """Pieces that are left, and after each file None."""
         roles, skip = self.meaning.roles, self.state.row
         for k in range(self.state.files, len(self.sources)):
             source = self.sources[k]
-            for first, table, share in pieces(source, roles.numbers, roles.values, self.rows, skip):
-                yield k, source, first, table, share
+            with naming(source.path):
+                for first, read, share in deferred(source, roles.numbers, roles.values, self.rows, skip):
+                    yield k, source, first, read, share
             yield k, source, 0, None, 1.0
             skip = 0
 

@@ -7,10 +7,12 @@ pieces are the same in every run, and a run can go on where another one stopped.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
+from calibrant.io import row_groups
 from calibrant.io.binary import pyarrow_of, readable
 from calibrant.io.files import naming, recognised
 from calibrant.io.paths import PIECEWISE
@@ -18,10 +20,8 @@ from calibrant.io.table import Array, Stream, Table, check_width
 from calibrant.io.text import check_quotes, csv_header
 
 NEEDS = "reading files in pieces needs"
-# Bytes of CSV parsed together, and of the buffers of all columns of a Parquet file.
-BLOCK, BUFFERS = 1 << 22, 1 << 26
-# A row group of more pieces than this is read in batches.
-LARGE = 4
+# Bytes of CSV parsed together.
+BLOCK = 1 << 22
 
 
 @dataclass(frozen=True)
@@ -115,18 +115,47 @@ def pieces(
     first, table, share : int, pyarrow.Table, float
         The number of rows before the piece, the piece, and how much of the file is read after it.
     """
+    with naming(source.path):
+        for first, read, share in deferred(source, numbers, values, rows, skip):
+            yield first, read(), share
+
+
+def deferred(
+    source: Source, numbers: Sequence[str], values: Sequence[str], rows: int, skip: int = 0
+) -> Iterator[tuple[int, Callable[[], Any], float]]:
+    """The pieces as functions that give them: whoever sums a piece reads it too, where the file allows it."""
     pa = pyarrow_of(NEEDS)
-    reader = {"parquet": _parquet, "arrow": _arrow}.get(source.format, _csv)
     wanted = list(dict.fromkeys((*numbers, *values)))
-    with naming(source.path), readable(pa):
+    with readable(pa):
+        texts = [name for name in values if pa.types.is_string(source.type_of(name))]
+        if source.format == "parquet" and (
+            parts := row_groups.apart(
+                pa, source.path, wanted, texts, rows, skip, partial(_check_unchanged, source)
+            )
+        ):
+            yield from parts
+            return
+        batches: Iterable[tuple[Any, float]]
+        if source.format == "parquet":
+            batches = row_groups.in_order(pa, source.path, wanted, texts, rows, skip)
+        else:
+            batches = (_arrow if source.format == "arrow" else _csv)(pa, source, wanted, skip)
         first = skip
-        for held, share in _regrouped(reader(pa, source, wanted, values, rows, skip), rows):
+        for held, share in _regrouped(batches, rows):
             table = pa.concat_tables(held).combine_chunks()
-            yield first, table, share
+            yield first, partial(_itself, table), share
             first += table.num_rows
-        about = os.stat(source.path)
-        if (about.st_size, about.st_mtime_ns) != (source.size, source.changed):
-            raise ValueError("has changed while it was read")
+        _check_unchanged(source)
+
+
+def _itself(table: Any) -> Any:
+    return table
+
+
+def _check_unchanged(source: Source) -> None:
+    about = os.stat(source.path)
+    if (about.st_size, about.st_mtime_ns) != (source.size, source.changed):
+        raise ValueError("has changed while it was read")
 
 
 def _regrouped(batches: Iterable[tuple[Any, float]], rows: int) -> Iterator[tuple[list[Any], float]]:
@@ -153,51 +182,6 @@ def _left_out(pa: Any, batches: Iterable[tuple[Any, float]], rows: int) -> Itera
         rows -= min(rows, batch.num_rows)
 
 
-def _parquet(
-    pa: Any, source: Source, wanted: list[str], values: Sequence[str], rows: int, skip: int
-) -> Iterator[tuple[Any, float]]:
-    from pyarrow import parquet
-
-    # Without buffers of a given size all of a row group would be in memory at once.
-    size = max(1 << 14, min(1 << 20, BUFFERS // len(wanted)))
-    texts = [name for name in values if pa.types.is_string(source.type_of(name))]
-    with parquet.ParquetFile(source.path, buffer_size=size, read_dictionary=texts) as file:
-        held = [file.metadata.row_group(k).num_rows for k in range(file.metadata.num_row_groups)]
-        first = done = 0
-        while first < len(held) and done + held[first] <= skip:
-            done += held[first]
-            first += 1
-        skip -= done
-        for span in _spans(held, first, rows):
-            count = sum(held[k] for k in span)
-            # Row groups as they are take less memory than batches of them, unless they are large.
-            if count <= LARGE * rows:
-                tables: Iterable[Any] = [file.read_row_groups(span, columns=wanted)]
-            else:
-                batches = file.iter_batches(rows, row_groups=span, columns=wanted)
-                tables = (pa.Table.from_batches([batch]) for batch in batches)
-            for table in tables:
-                done += table.num_rows
-                yield table.slice(min(skip, table.num_rows)), done / max(1, sum(held))
-                skip -= min(skip, table.num_rows)
-
-
-def _spans(held: list[int], first: int, rows: int) -> Iterator[list[int]]:
-    """Row groups in order, as many at a time as make up so many rows, but one at least.
-
-    >>> list(_spans([4, 4, 4, 20, 4], 1, 10))
-    [[1, 2], [3], [4]]
-    """
-    span: list[int] = []
-    for k in range(first, len(held)):
-        if span and sum(held[j] for j in span) + held[k] > rows:
-            yield span
-            span = []
-        span.append(k)
-    if span:
-        yield span
-
-
 def _open_ipc(pa: Any, file: Any) -> Any:
     """A reader of an Arrow file or of an Arrow stream, which has no magic number."""
     head = file.read(6)
@@ -205,9 +189,7 @@ def _open_ipc(pa: Any, file: Any) -> Any:
     return pa.ipc.open_file(file) if head == b"ARROW1" else pa.ipc.open_stream(file)
 
 
-def _arrow(
-    pa: Any, source: Source, wanted: list[str], values: Sequence[str], rows: int, skip: int
-) -> Iterator[tuple[Any, float]]:
+def _arrow(pa: Any, source: Source, wanted: list[str], skip: int) -> Iterator[tuple[Any, float]]:
     fields = sorted(source.names.index(name) for name in wanted)
     options = pa.ipc.IpcReadOptions(included_fields=fields)
 
@@ -247,9 +229,7 @@ class _Bytes:
         self.closed = True
 
 
-def _csv(
-    pa: Any, source: Source, wanted: list[str], values: Sequence[str], rows: int, skip: int
-) -> Iterator[tuple[Any, float]]:
+def _csv(pa: Any, source: Source, wanted: list[str], skip: int) -> Iterator[tuple[Any, float]]:
     from pyarrow import csv
 
     raw = [source.raw[source.names.index(name)] for name in wanted]
