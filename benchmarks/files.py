@@ -1,15 +1,22 @@
 """Files into a sketch, against polars reading and summing the same columns, side by side in one run.
 
-    python benchmarks/files.py [--rows 2e7] [--single] [--wide 1e5] [--classes 1000] [--folder DIR]
+    python benchmarks/files.py [--rows 2e7] [--single] [--cold] [--wide 1e5] [--classes 1000] [--folder DIR]
 
 The files are made once, chunk by chunk, and kept in the folder: `--rows 1e9` needs 9 GB of disk and no more
 memory than 2e7. Every measurement is a process of its own, which reads a small file first, so that imports
 belong to nobody; contenders take turns, and a figure is the best of the rounds, to which other work on the
-machine has added least. The peak is that of the whole process, the libraries included.
+machine has added least. The peak is that of the whole process, the libraries included. `calibrant ece` is
+the command as it is typed, with its start, its interval and its test.
+
+Files that fit into memory are in the system's cache from the first round on, and then the times are those of
+the processors. With `--cold` the system is told to forget the files before every measurement, so that all
+come from the disk.
 """
 
 import argparse
 import json
+import os
+import resource
 import subprocess
 import sys
 import tempfile
@@ -96,24 +103,49 @@ def measured(call, small, folder, notion):
     print(json.dumps(took | {"peak": peak_bytes()}))
 
 
+def command(small, folder, notion):
+    """The same of the command line."""
+    start = time.perf_counter()
+    call = [sys.executable, "-m", "calibrant", "ece", str(folder), "--notion", notion, "--quiet"]
+    subprocess.run(call, check=True, stdout=subprocess.DEVNULL)
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    took = {"seconds": time.perf_counter() - start, "cpu": used.ru_utime + used.ru_stime}
+    print(json.dumps(took | {"peak": used.ru_maxrss * 1024}))
+
+
+def forget(folder):
+    """Have the system drop the files from its cache."""
+    for path in folder.glob("*.parquet"):
+        file = os.open(path, os.O_RDONLY)
+        os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
+        os.close(file)
+
+
 def run(contender, small, folder, notion):
-    command = [sys.executable, __file__, "--measure", contender, str(small), str(folder), notion]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=HERE)
+    call = [sys.executable, __file__, "--measure", contender, str(small), str(folder), notion]
+    done = subprocess.run(call, capture_output=True, text=True, check=True, cwd=HERE)
     return json.loads(done.stdout)
 
 
-def compare(title, rows, small, folder, notions, rounds):
+def compare(title, rows, small, folder, notions, rounds, cold, commands=()):
     cases = [("polars", "class"), *(("sketch", notion) for notion in notions)]
+    cases += [("command", notion) for notion in commands]
     found = {case: [] for case in cases}
     for _ in range(rounds):
         for case in cases:
+            if cold:
+                forget(folder)
             found[case].append(run(case[0], small, folder, case[1]))
     size = sum(path.stat().st_size for path in folder.glob("*.parquet"))
-    print(f"\n{title}: {rows:,} rows, {size / 1e6:,.0f} MB")
+    print(f"\n{title}: {rows:,} rows, {size / 1e6:,.0f} MB, {'from the disk' if cold else 'from memory'}")
     best = {case: {k: min(one[k] for one in own) for k in own[0]} for case, own in found.items()}
     base = best["polars", "class"]
     for (contender, notion), own in best.items():
-        name = "polars, sums of the columns" if contender == "polars" else f"Sketch.from_files, {notion}"
+        name = {
+            "polars": "polars, sums of the columns",
+            "sketch": f"Sketch.from_files, {notion}",
+            "command": f"calibrant ece --notion {notion}",
+        }[contender]
         print(
             f"{name:32} {own['seconds']:8.2f} s {own['seconds'] / base['seconds']:6.1f} x   "
             f"{own['cpu']:8.2f} s of processors {own['cpu'] / base['cpu']:6.1f} x   "
@@ -131,6 +163,7 @@ def main():
     )
     parser.add_argument("--rows", type=number, default=20_000_000)
     parser.add_argument("--single", action="store_true", help="scores in single precision")
+    parser.add_argument("--cold", action="store_true", help="from the disk, not from the system's cache")
     parser.add_argument("--wide", type=number, default=100_000, help="rows of many columns; 0 for none")
     parser.add_argument("--classes", type=number, default=1000)
     parser.add_argument("--rounds", type=number, default=5)
@@ -139,17 +172,29 @@ def main():
     given = parser.parse_args()
     if given.measure:
         contender, small, folder, notion = given.measure
-        measured({"sketch": sketch, "polars": polars}[contender], Path(small), Path(folder), notion)
+        if contender == "command":
+            command(Path(small), Path(folder), notion)
+        else:
+            measured({"sketch": sketch, "polars": polars}[contender], Path(small), Path(folder), notion)
         return
     if given.rows:
         kind = "single" if given.single else "double"
         small, folder = make(given.folder, 1000, kind), make(given.folder, given.rows, kind)
-        compare(f"one column, {kind} precision", given.rows, small, folder, ["class"], given.rounds)
+        compare(
+            f"one column, {kind} precision",
+            given.rows,
+            small,
+            folder,
+            ["class"],
+            given.rounds,
+            given.cold,
+            ["class"],
+        )
     if given.wide:
         small = make_wide(given.folder, 100, given.classes)
         folder = make_wide(given.folder, given.wide, given.classes)
         notions = ["confidence", "classwise"]
-        compare(f"{given.classes} columns", given.wide, small, folder, notions, given.rounds)
+        compare(f"{given.classes} columns", given.wide, small, folder, notions, given.rounds, given.cold)
 
 
 if __name__ == "__main__":
