@@ -386,6 +386,28 @@ def test_a_file_that_changes_before_its_pieces_are_read_is_refused(tmp_path):
         waiting[0][1]()
 
 
+@pytest.mark.parametrize("suffix", ["parquet", "csv", "feather"])
+def test_folders_tell_columns_as_spark_writes_them(tmp_path, suffix):
+    for k, day in enumerate(["2026-05-04", "2026-05-05", "a%2Fb"]):
+        folder = tmp_path / f"day={day}" / f"part={k}"
+        folder.mkdir(parents=True)
+        write(folder / f"a.{suffix}", ONE.slice(100 * k, 100), 40)
+    days = Sketch.from_files(tmp_path, group="day", batch_rows=30)
+    assert {day: one.n for day, one in days.items()} == {"2026-05-04": 100, "2026-05-05": 100, "a/b": 100}
+    assert list(Sketch.from_files(tmp_path, group="part")) == [0, 1, 2]
+    assert Sketch.from_files(tmp_path).digest == Sketch.from_files(sorted(tmp_path.glob("*/*/*"))).digest
+    data = load(str(tmp_path), Columns(group="day"))
+    assert data.group.tolist() == ["2026-05-04"] * 100 + ["2026-05-05"] * 100 + ["a/b"] * 100
+
+
+def test_a_folder_of_rows_without_a_value_is_refused(tmp_path):
+    (tmp_path / "day=__HIVE_DEFAULT_PARTITION__").mkdir()
+    write(tmp_path / "day=__HIVE_DEFAULT_PARTITION__" / "a.parquet", ONE)
+    for call in (Sketch.from_files, lambda path, group: load(str(path), Columns(group=group))):
+        with pytest.raises(ValueError, match=r"column 'day' .*missing value"):
+            call(tmp_path, group="day")
+
+
 # Which files
 
 

@@ -13,9 +13,9 @@ from typing import BinaryIO
 import numpy as np
 
 from calibrant.io.files import SUFFIXES, called, naming, opened
-from calibrant.io.paths import expanded
+from calibrant.io.paths import expanded, told
 from calibrant.io.sources import described
-from calibrant.io.table import Array, Progress, Table, quoted
+from calibrant.io.table import Array, Numbers, Progress, Table, Values, quoted
 
 #: Beyond so many rows, or bytes of a file of any kind or of text, files are read in pieces.
 MANY_ROWS, MANY_BYTES, MANY_TEXT = 5_000_000, 1 << 30, 1 << 28
@@ -62,7 +62,8 @@ def opened_all(
         return
     files = expanded(path, format)
     with opened(files[0], format) as first:
-        table = Table(first.names, partial(_read, files, format, parts), first.blocks, first.pair)
+        more = [name for name in told(files[0]) if name not in first.times]
+        table = Table((*first.names, *more), partial(_read, files, format, parts), first.blocks, first.pair)
     try:
         with naming(files[0]):
             yield table, parts
@@ -90,13 +91,21 @@ def _read(
     for k, file in enumerate(files):
         try:
             with opened(file, format) as table:
+                more = {name: value for name, value in told(file).items() if name not in table.times}
                 for name in found:
-                    if table.times[name] != 1:
+                    if table.times[name] != 1 and name not in more:
                         raise ValueError(
                             f"has no column {quoted(name)}, or several, unlike {called(files[0])}"
                         )
                 try:
-                    own = table.read(numbers, values, None)
+                    in_file = [[name for name in some if name not in more] for some in (numbers, values)]
+                    own = table.read(in_file[0], in_file[1], None)
+                    rows = len(next(iter(own.values())))
+                    for name in (*numbers, *values):
+                        if name in more:
+                            column = Numbers(name) if name in numbers else Values(name)
+                            column.add([more[name]] * rows)
+                            own[name] = column.array()
                 except ValueError as error:
                     # One among many may be empty.
                     if str(error) not in ("has no rows", "has a header and no rows"):

@@ -6,11 +6,15 @@ import glob
 import os
 from pathlib import PurePath
 from typing import Any
+from urllib.parse import unquote
 
 from calibrant.io.files import SUFFIXES, called
 
 #: Formats that are read in pieces.
 PIECEWISE = ("csv", "tsv", "parquet", "arrow")
+
+# What a folder is called whose rows have no value.
+NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 
 
 def expanded(paths: Any, format: str | None = None) -> list[str]:
@@ -29,6 +33,16 @@ def expanded(paths: Any, format: str | None = None) -> list[str]:
             raise ValueError(f"{called(file)} is meant twice, and its rows would count twice")
         known[real] = file
     return sorted(found)
+
+
+def told(path: str) -> dict[str, str]:
+    """The columns that the folders of a file tell, such as those that Spark names `day=2026-05-04`.
+
+    >>> told("sales/day=2026-05-04/shop=north%2Fwest/part-0.parquet")
+    {'day': '2026-05-04', 'shop': 'north/west'}
+    """
+    pairs = [unquote(part).partition("=") for part in PurePath(path).parts[:-1] if "=" in part]
+    return {name: "" if value == NO_VALUE else value for name, _, value in pairs if name}
 
 
 def _files(path: str, format: str | None) -> list[str]:

@@ -7,15 +7,17 @@ pieces are the same in every run, and a run can go on where another one stopped.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
+
+import numpy as np
 
 from calibrant.io import row_groups
 from calibrant.io.binary import pyarrow_of, readable
 from calibrant.io.files import naming, recognised
-from calibrant.io.paths import PIECEWISE
+from calibrant.io.paths import PIECEWISE, told
 from calibrant.io.table import Array, Stream, Table, check_width
 from calibrant.io.text import check_quotes, csv_header
 
@@ -42,6 +44,8 @@ class Source:
         Number of rows, where the file says so.
     raw, delimiter : tuple of str, str
         Names as a CSV file writes them, and its delimiter.
+    told : mapping
+        Columns that the names of its folders tell, and their value; they come last in `names`.
     """
 
     path: str
@@ -53,6 +57,7 @@ class Source:
     rows: int | None = None
     raw: tuple[str, ...] = ()
     delimiter: str = ""
+    told: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def table(self) -> Table:
@@ -69,7 +74,15 @@ def _unread(*_: object) -> dict[str, Array]:
 
 
 def described(path: str, format: str | None = None) -> Source:
-    """What a file says of itself before its rows are read."""
+    """What a file says of itself before its rows are read, and what its folders say of it."""
+    source = _described(path, format)
+    more = {name: value for name, value in told(path).items() if name not in source.names}
+    text = pyarrow_of(NEEDS).string()
+    types = (*source.types, *(text for _ in more))
+    return replace(source, names=(*source.names, *more), types=types, told=more)
+
+
+def _described(path: str, format: str | None) -> Source:
     with naming(path), open(path, "rb") as file:
         found, data = recognised(file, path, format)
         if found not in PIECEWISE:
@@ -125,7 +138,13 @@ def deferred(
 ) -> Iterator[tuple[int, Callable[[], Any], float]]:
     """The pieces as functions that give them: whoever sums a piece reads it too, where the file allows it."""
     pa = pyarrow_of(NEEDS)
-    wanted = list(dict.fromkeys((*numbers, *values)))
+    every = list(dict.fromkeys((*numbers, *values)))
+    wanted = [name for name in every if name not in source.told]
+    if more := {name: source.told[name] for name in every if name in source.told}:
+        own = replace(source, told={})
+        for first, read, share in deferred(own, wanted, [n for n in values if n in wanted], rows, skip):
+            yield first, partial(_with, pa, read, more), share
+        return
     with readable(pa):
         texts = [name for name in values if pa.types.is_string(source.type_of(name))]
         if source.format == "parquet" and (
@@ -146,6 +165,16 @@ def deferred(
             yield first, partial(_itself, table), share
             first += table.num_rows
         _check_unchanged(source)
+
+
+def _with(pa: Any, read: Callable[[], Any], more: Mapping[str, str]) -> Any:
+    """A piece with columns of one value."""
+    table = read()
+    for name, value in more.items():
+        code = pa.array(np.zeros(table.num_rows, dtype=np.int32))
+        column = pa.DictionaryArray.from_arrays(code, pa.array([value or None], pa.string()))
+        table = table.append_column(name, column)
+    return table
 
 
 def _itself(table: Any) -> Any:
