@@ -408,6 +408,29 @@ def test_a_folder_of_rows_without_a_value_is_refused(tmp_path):
             call(tmp_path, group="day")
 
 
+WRONG = {
+    "estimator": ["ece", "--estimator", "foo"],
+    "bins": ["ece", "--estimator", "uniform:0"],
+    "norm": ["ece", "--estimator", "ks", "--norm", "l2"],
+    "level": ["ece", "--level", "2"],
+    "interval": ["check", "--max-ece", "0.1", "--estimator", "smooth"],
+    "bandwidth": ["curve", "--at", "0.5", "--bandwidth", "foo"],
+    "level of a report": ["report", "--level", "0"],
+}
+
+
+@pytest.mark.parametrize("call", WRONG.values(), ids=WRONG)
+def test_a_wrong_option_is_told_before_a_long_reading(tmp_path, monkeypatch, call):
+    monkeypatch.setattr(many, "MANY_ROWS", 100)
+    monkeypatch.setattr(run, "deferred", lambda *_: pytest.fail("read"))
+    path = write(tmp_path / "a.parquet", ONE)
+    found = CliRunner().invoke(main, [call[0], str(path), *call[1:]])
+    assert found.exit_code == 2
+    assert found.stderr.count("\n") == 1
+    assert found.stderr.startswith("Error: ")
+    assert path.name not in found.stderr
+
+
 # Which files
 
 

@@ -19,7 +19,7 @@ from calibrant.cli.data import (
     tell_json,
     written,
 )
-from calibrant.cli.source import read_source
+from calibrant.cli.source import Rows, Sums, read_source
 
 if TYPE_CHECKING:
     from calibrant import Estimate
@@ -192,9 +192,13 @@ def check(
     if junit is not None:
         # What an earlier run found must not be taken for this one's, whatever happens.
         written(junit, lambda path: path.unlink(missing_ok=True))
-    source = read_source(file, given, notion)
+
+    def estimated(source: Rows | Sums) -> Any:
+        return source.estimate(estimator=estimator, level=given["level"], rng=given["seed"])
+
+    source = read_source(file, given, notion, estimated)
     with source.refusing(), Meter("estimating", given["quiet"]):
-        found = source.estimate(estimator=estimator, level=given["level"], rng=given["seed"])
+        found = estimated(source)
     verdict, origin = Verdict(found, limit, inconclusive), source.about
     if junit is not None:
         written(junit, lambda path: path.write_text(verdict.to_junit(origin["source"]), encoding="utf-8"))

@@ -24,7 +24,7 @@ from calibrant.cli.data import (
     tell_json,
     written,
 )
-from calibrant.cli.source import read_source
+from calibrant.cli.source import Rows, Sums, read_source
 from calibrant.cli.support import Refused
 
 if TYPE_CHECKING:
@@ -57,18 +57,21 @@ def ece(file: str, notion: str | None, estimator: str, norm: Any, as_json: bool,
       calibrant ece predictions.parquet --label target --scores 'p_*' --notion classwise
       cat scores.csv | calibrant ece - --label y --scores score --positive spam --json
     """
-    source = read_source(file, given, notion)
-    with source.refusing(), Meter("estimating", given["quiet"]):
+
+    def measured(source: Rows | Sums) -> tuple[dict[str, Any], str]:
         from calibrant.estimators import Cumulative, Smooth, resolve
 
         chosen = resolve(estimator, source.notion)
         if norm == "max" or isinstance(chosen, Smooth | Cumulative):
             value = source.ece(estimator=estimator, norm=norm)
-            found = {"value": value, "notion": source.notion, "estimator": str(chosen), "norm": norm}
-            text = f"{value:.4f}"
-        else:
-            made = source.estimate(estimator=estimator, norm=norm, level=given["level"], rng=given["seed"])
-            found, text = made.to_dict(), str(made)
+            told = {"value": value, "notion": source.notion, "estimator": str(chosen), "norm": norm}
+            return told, f"{value:.4f}"
+        made = source.estimate(estimator=estimator, norm=norm, level=given["level"], rng=given["seed"])
+        return made.to_dict(), str(made)
+
+    source = read_source(file, given, notion, measured)
+    with source.refusing(), Meter("estimating", given["quiet"]):
+        found, text = measured(source)
     if as_json:
         tell_json(found | source.about)
     else:
@@ -141,9 +144,13 @@ def curve(
         kinds = ", ".join(PICTURES + TABLES)
         raise click.BadParameter(f"{out.name} ends in none of {kinds}", param_hint="'-o'")
     check_folders(out)
-    source = read_source(file, given, notion)
+
+    def fitted(source: Rows | Sums, progress: Any = None) -> Any:
+        return source.curve(bandwidth=bandwidth, level=given["level"], rng=given["seed"], progress=progress)
+
+    source = read_source(file, given, notion, fitted)
     with source.refusing(), Meter("resampling", given["quiet"]) as meter:
-        found = source.curve(bandwidth=bandwidth, level=given["level"], rng=given["seed"], progress=meter)
+        found = fitted(source, meter)
     curves: Mapping[Any, ReliabilityCurve] = found if isinstance(found, Mapping) else {found.label: found}
     points = [point for label, one in curves.items() for point in _points(one, label, at)]
     if as_json:

@@ -72,13 +72,14 @@ def report(
     where = out or Path(f"{stem}-report.html")
     check_folders(where, as_json)
     names = None if class_names is None else _class_names(class_names)
-    source = read_source(file, given, notion)
+    level, seed = given["level"], given["seed"]
+    source = read_source(file, given, notion, lambda rows: rows.estimate(level=level, rng=seed))
     with source.refusing(), Meter("assessing", given["quiet"]) as meter:
         found = source.assess(
             class_names=names,
             name=name or (stem if file == "-" else name_of(file)),
-            level=given["level"],
-            rng=given["seed"],
+            level=level,
+            rng=seed,
             command=_command(ctx),
             progress=meter,
         )

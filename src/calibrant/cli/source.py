@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -140,8 +140,13 @@ class Sums:
         return found if None in self.sketches else with_groups(found, self.sketches)
 
 
-def read_source(file: str, given: dict[str, Any], notion: str | None) -> Rows | Sums:
-    """What a path holds: rows, or sums if there are too many rows or a checkpoint is to be kept."""
+def read_source(
+    file: str, given: dict[str, Any], notion: str | None, ask: Callable[[Rows], object] = lambda rows: None
+) -> Rows | Sums:
+    """What a path holds: rows, or sums if there are too many rows or a checkpoint is to be kept.
+
+    `ask` is asked of a handful of rows before a long reading: what is wrong with an option is said at once.
+    """
     checkpoint, quiet = given["checkpoint"], given["quiet"]
     if file == "-" and checkpoint is not None:
         raise Refused("--checkpoint needs a file or a folder, and standard input can be read only once")
@@ -154,25 +159,37 @@ def read_source(file: str, given: dict[str, Any], notion: str | None) -> Rows | 
         data = read_one(file, given)
         check_positive(given["positive"], notion, vector=data.y_prob.ndim == 1)
         return Rows(file, data, notion)
+    with refusing(), _in_its_words():
+        ask(Rows("", _few(), notion))
     if not quiet and large:
         click.echo(f"{size}: read as sums, not rows; memory does not grow with them", err=True)
     with refusing(), Told(quiet) as told:
         from calibrant.io.settle import Asked
         from calibrant.io.stream import stream
 
-        try:
-            found = stream(
-                file,
-                Asked(columns(given), notion),
-                format=given["format"],
-                checkpoint=checkpoint,
-                progress=told,
-            )
-        except (ValueError, TypeError) as error:
-            raise ValueError(worded(str(error))) from None
+        asked = Asked(columns(given), notion)
+        with _in_its_words():
+            found = stream(file, asked, format=given["format"], checkpoint=checkpoint, progress=told)
     made = Sums(file, found.source, found.rows, found.sketches)
     check_positive(given["positive"], notion, vector=made.sketch._vector)
     return made
+
+
+@contextmanager
+def _in_its_words() -> Iterator[None]:
+    """Errors that name options, where those of the library name arguments."""
+    try:
+        yield
+    except (ValueError, TypeError) as error:
+        raise ValueError(worded(str(error))) from None
+
+
+def _few() -> Data:
+    import numpy as np
+
+    from calibrant.io import Data
+
+    return Data(np.array([0, 1, 0, 1]), np.array([0.2, 0.8, 0.6, 0.6]))
 
 
 class Told:
