@@ -13,6 +13,7 @@ import numpy as np
 
 from calibrant import _check
 from calibrant.bands import INTERVALS
+from calibrant.density import RULES
 from calibrant.estimators import BayesFit, Binned, Density, Estimator, Fit, Norm, parse, resolve
 from calibrant.estimators.base import check_norm
 from calibrant.evidence import Array, Evidence
@@ -66,7 +67,9 @@ class Asked(Protocol):
 
 def smoothing(bandwidth: Any, kernel: Any) -> Density | Literal["ranks"]:
     """How a curve is smoothed: by a kernel over the scores, or by rank."""
-    if not (isinstance(bandwidth, str) and bandwidth == "ranks"):
+    if isinstance(bandwidth, str):
+        _check.check_choice("bandwidth", bandwidth, ("ranks", *RULES))
+    if not isinstance(bandwidth, str) or bandwidth != "ranks":
         return Density(bandwidth, kernel)
     if kernel != "triweight":
         raise ValueError(f'bandwidth="ranks" has a kernel of its own, leave kernel alone; got {kernel!r}')

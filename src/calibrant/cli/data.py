@@ -168,7 +168,7 @@ _WORDS = (
     (r"\bpos_label\b", "--positive"),
     (r"\bsample_weight\b", "--weight"),
     (r'\bnotion="?(\w+)"?', r"--notion \1"),
-    (r"^(level|estimator|baseline|norm) must", r"--\1 must"),
+    (r"^(level|estimator|baseline|norm|bandwidth) must", r"--\1 must"),
     (r"pass a mapping", "name each once"),
     (r"ask ece\(\) for it", "calibrant ece prints it"),
 )
