@@ -557,7 +557,7 @@ def test_missing_values_in_a_matrix_are_refused_with_their_position(frame):
         [0.0, math.nan, 1.0, 0.0],
         [0.0, math.inf, 1.0, 0.0],
     ],
-    ids=repr,
+    ids=["none", "nan", "pandas", "category", "polars", "arrow", "integers", "floats", "infinite"],
 )
 def test_missing_labels_are_refused_with_their_position(labels):
     with refuses("y_true must", "missing values", "at row 1"):
