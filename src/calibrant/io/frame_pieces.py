@@ -24,7 +24,7 @@ from calibrant.io.settle import check_groups
 from calibrant.sketch import Sketch
 
 # Numbers of a piece.
-BLOCK = 1 << 21
+BLOCK = 1 << 20
 # Sums of partitions that are added at a time.
 JOINED = 8
 
@@ -68,13 +68,13 @@ def in_pieces(frame: Any, ask: Ask, known: tuple[Any, ...]) -> Sums:
     """Sums of a frame with plain columns, of a column a class or a single score."""
     if not frame.implementation.is_dask():
         return _summed(frame, ask, known)
-    import dask
+    from dask.delayed import delayed
 
-    one = dask.delayed(partial(_of_partition, ask=ask, known=known), pure=False)
+    one = delayed(partial(_of_partition, ask=ask, known=known), pure=False)
     parts = [one(part) for part in frame.to_native().to_delayed()]
     while len(parts) > 1:
         some = [parts[a : a + JOINED] for a in range(0, len(parts), JOINED)]
-        parts = [dask.delayed(_joined, pure=False)(part) for part in some]
+        parts = [delayed(_joined, pure=False)(part) for part in some]
     return parts[0].compute()
 
 

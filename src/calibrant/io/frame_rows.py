@@ -12,15 +12,18 @@ from dataclasses import dataclass
 from typing import Any
 
 import narwhals.stable.v2 as nw
+import numpy as np
 
 from calibrant.evidence import Array, Layout
-from calibrant.io.cells_expr import choose, col, lit, located, number
+from calibrant.io.cells_expr import choose, col, lit, located, logarithm, number
 from calibrant.io.engines import stacked
 from calibrant.summed import HEAVIEST, layout_of
 
 # A key holds the class, the cell and what is known of the row: 2^14 cells of any layout, moved above 0.
 CELLS, MOVED, KINDS = 1 << 14, 512, 32
 OUTCOME, MINUS, BAD, RIGHT, NONE = 1, 2, 4, 8, 16
+# What is known of a row of a single score: its label, whether it is tied or impossible, and on which side.
+HIT, NEGATIVE, USELESS, SPECIAL, UPPER = 1, 2, 3, 4, 8
 # The labels of a single score: 0 or -1, and 1.
 USUAL = (0, 1, -1)
 
@@ -94,7 +97,7 @@ def codes(frame: Any, name: str, values: Sequence[Any]) -> Any:
         return column.is_null().cast(nw.Float64) * 0.0 - 1.0
     if dtype.is_integer() and tuple(known) == USUAL:
         known_one = ((column >= -1) & (column <= 1)).fill_null(False)
-        return choose(known_one, choose(column < 0, lit(2), column), lit(-1)).cast(nw.Float64)
+        return choose(known_one, column.cast(nw.Float64) + number(column < 0) * 3.0, lit(-1.0))
     if dtype.is_integer() and list(known) == list(range(len(values))):
         known_one = ((column >= 0) & (column < len(values))).fill_null(False)
         return choose(known_one, column, lit(-1)).cast(nw.Float64)
@@ -155,6 +158,7 @@ def of_entries(frame: Any, ask: Ask) -> Any:
 
 def unkeyed(key: Array) -> tuple[Array, Array, Array]:
     """Class, cell and kind of a key."""
+    key = key.astype(np.int64)
     return key // (CELLS * KINDS), key // KINDS % CELLS - MOVED, key % KINDS
 
 
@@ -167,7 +171,7 @@ def _of_stack(frame: Any, ask: Ask) -> Any:
 
 
 def _key(of: Any, kind: Any = 0.0) -> Any:
-    return ((of * CELLS + (col("cell") + MOVED)) * KINDS + kind).cast(nw.Int64)
+    return (of * float(CELLS) + (col("cell") + MOVED)) * float(KINDS) + kind
 
 
 def label_code(frame: Any, ask: Ask) -> Any:
@@ -187,23 +191,41 @@ def positive_code(ask: Ask) -> int:
 
 
 def _of_vector(frame: Any, ask: Ask) -> Any:
+    """A single score: what `of_vector` needs of a row, and no more."""
     fine = in_unit(col("0")) & (col("yc") >= 0.0)
-    frame = _guarded(frame.with_columns(p=col("0")), fine, ask, p=0.5)
-    p = col("p")
-    frame = frame.with_columns(
-        hit=number(col("yc") == float(positive_code(ask))),
-        minus=number(col("yc") == float(USUAL.index(-1))) if ask.values == USUAL else lit(0.0),
-        top=number(p > 0.5),
-    )
-    frame = frame.with_columns(
-        own=choose(col("hit") == 1.0, p, 1.0 - p), right=number(col("top") == col("hit"))
-    )
-    s, out, of = {
-        "class": (p, col("hit"), lit(0.0)),
-        "confidence": (choose(col("top") == 1.0, p, 1.0 - p), col("right"), lit(0.0)),
-        "classwise": (col("own"), lit(1.0), col("hit")),
-    }[ask.notion]
-    return frame.with_columns(s=s, out=out, of=of)
+    code = col("yc") if ask.values == USUAL else number(col("yc") == float(positive_code(ask)))
+    frame = frame.with_columns(p=col("0"), code=code)
+    frame = _guarded(frame, fine, ask, p=0.5, code=float(USELESS))
+    p, own = col("p"), (1.0 - number(col("code") == float(HIT)) - col("p")).abs()
+    if ask.notion == "class":
+        frame = frame.with_columns(own=own, s=p)
+    elif ask.notion == "classwise":
+        frame = frame.with_columns(own=own).with_columns(s=col("own"))
+    else:
+        frame = frame.with_columns(own=own, s=choose(p > 0.5, p, 1.0 - p))
+    kind = col("code") + number((p == 0.5) | (col("own") <= 0.0)) * float(SPECIAL)
+    if ask.notion == "confidence":
+        kind = kind + number(p > 0.5) * float(UPPER)
+    return frame.with_columns(kind=kind)
+
+
+def of_vector(key: Array, ask: Ask) -> Array:
+    """The keys of a single score with the bits that all keys have."""
+    _, cell, kind = unkeyed(key)
+    code, special, half = kind % 4, (kind & SPECIAL) > 0, ask.layout.uniform // 2
+    hit = code == HIT
+    tie = special & (cell == half)
+    upper = (kind & UPPER) > 0
+    if ask.notion == "class":
+        upper = (cell >= half) & ~tie
+    elif ask.notion == "classwise":  # the cell is that of the label's score
+        upper = ((cell >= half) & ~tie) == hit
+    right = upper == hit
+    out = {"class": hit, "confidence": right, "classwise": np.ones_like(hit)}[ask.notion]
+    bits = {OUTCOME: out, MINUS: code == NEGATIVE, BAD: code == USELESS, RIGHT: right, NONE: special & ~tie}
+    of = hit if ask.notion == "classwise" else np.zeros_like(hit)
+    found = (of * CELLS + cell + MOVED) * KINDS
+    return found + sum(bit * held for bit, held in bits.items())
 
 
 def _of_matrix(frame: Any, ask: Ask) -> Any:
@@ -239,17 +261,19 @@ def _scored(frame: Any, ask: Ask) -> Any:
         "confidence": (col("top"), col("right"), lit(0.0)),
         "classwise": (col("own"), lit(1.0), col("yc")),
     }[ask.notion]
-    return frame.with_columns(s=s, out=out, of=of, minus=lit(0.0))
+    return frame.with_columns(s=s, out=out, of=of)
 
 
 def _grouped(frame: Any, ask: Ask) -> Any:
     """Keys and sums of rows with their scores."""
-    own = col("own")
-    frame = frame.with_columns(log=choose(own > 0.0, own, lit(1.0)).log(), none=number(own <= 0.0))
-    frame = located(frame, ask.layout)
-    bits = {"out": OUTCOME, "minus": MINUS, "bad": BAD, "right": RIGHT, "none": NONE}
-    kind = added([col(name) * float(bit) for name, bit in bits.items()])
-    frame = frame.with_columns(key=_key(col("of"), kind), xx=col("x") * col("x"))
+    frame = located(logarithm(frame), ask.layout)
+    if ask.vector:
+        key = (col("cell") + MOVED) * float(KINDS) + col("kind")
+    else:
+        frame = frame.with_columns(bad=1.0 - number(col("fine")), none=number(col("own") <= 0.0))
+        bits = {"out": OUTCOME, "bad": BAD, "right": RIGHT, "none": NONE}
+        key = _key(col("of"), added([col(name) * float(bit) for name, bit in bits.items()]))
+    frame = frame.with_columns(key=key, xx=col("x") * col("x"))
     # The squares of a single score are told by its cells.
     sums = ["x", "xx", "log"] + ["sq"] * (not ask.vector)
     frame = _weighed(frame, ask, sums)
@@ -275,7 +299,6 @@ def _guarded(frame: Any, fine: Any, ask: Ask, **instead: float) -> Any:
         fine = fine & ~missing(frame, "g")
     frame = frame.with_columns(fine=fine.fill_null(False))
     return frame.with_columns(
-        bad=1.0 - number(col("fine")),
         **{name: choose(col("fine"), col(name), lit(value)) for name, value in instead.items()},
     )
 

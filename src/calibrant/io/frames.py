@@ -27,6 +27,7 @@ from calibrant.io.frame_rows import (
     of_classes,
     of_entries,
     of_joined,
+    of_vector,
     unkeyed,
     wide,
 )
@@ -127,7 +128,8 @@ def _ordered(groups: Iterable[Any]) -> list[Any]:
 def _of_rows(rows: Any, ask: Ask) -> Sums:
     """Sums over rows by what they are compared for; one pass."""
     if ask.names is None:
-        return summed(rows, partial(wide, ask=ask), ask.keys)
+        found = summed(rows, partial(wide, ask=ask), ask.keys)
+        return found | {"key": of_vector(found["key"], ask)} if ask.vector else found
     entries = mapped(rows, partial(long, ask=ask))
     return summed(joined(entries, ask), partial(of_joined, ask=ask), ask.keys)
 
@@ -161,7 +163,7 @@ def _sketch(ask: Ask, known: tuple[Any, ...], rows: Sums, classes: Sums | None, 
         int((rows["n"] if ask.counts is None else rows["held"]).sum()),
         float(weight.sum()),
         float(weight[(kind & RIGHT) > 0].sum()),
-        max(0.0, -float(rows["log"].sum())),
+        max(0.0, -float(rows["log"][(kind & NONE) == 0].sum())),
         float(weight[(kind & NONE) > 0].sum()),
         float((_squares(ask, weight, rows, cell, kind) if ask.vector else rows["sq"]).sum()),
     )
