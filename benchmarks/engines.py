@@ -3,15 +3,15 @@
     python benchmarks/engines.py [--rows 5e7] [--engines polars duckdb pyspark dask] [--rounds 3]
                                  [--notion class] [--folder DIR]
 
-The plain query is what one writes by hand, without a look at the data: it groups the rows of the Parquet files
-by `floor(p * 14400)` and the label y, and takes the count and the sums of p, y, p * y and p * p. It checks
-nothing, puts scores next to an edge into the wrong cell, lumps together what lies near 0 and 1, and knows no log
-loss. Each engine has its own: an expression in polars, SQL in DuckDB and Spark, an aggregation in Dask.
+The plain query is what one writes by hand: it groups the rows of the Parquet files by `floor(p * 14400)` and
+the label y, and takes the count and the sums of p, y, p * y and p * p. It checks nothing, puts scores next to
+an edge into the wrong cell, lumps together what lies near 0 and 1, and knows no log loss. Each engine has its
+own: an expression in polars, SQL in DuckDB and Spark, an aggregation in Dask.
 
 Polars and DuckDB run in the process that asks, Spark as `local[2]` in its own, Dask as a cluster of two
-processes with a thread each; the driver is the process that asks. Every measurement starts anew and reads a small
-file first; contenders take turns, and a figure is the best of the rounds. Processor seconds are those of the
-driver and of all its children (Linux only).
+processes with a thread each; the driver is the process that asks. Every measurement starts anew and reads a
+small file first; contenders take turns, and a figure is the best of the rounds. Processor seconds are those
+of the driver and of all its children (Linux only).
 """
 
 import argparse
@@ -29,8 +29,8 @@ from memory_probe import peak_bytes, reset_peak
 
 CELLS = 14400
 PLAIN = """
-    select cast(floor(p * {cells}) as int) as cell, label as y, count(*) as n, sum(p) as p, sum(label) as sum_y,
-           sum(p * label) as py, sum(p * p) as pp
+    select cast(floor(p * {cells}) as int) as cell, label as y, count(*) as n, sum(p) as sum_p,
+           sum(label) as sum_y, sum(p * label) as py, sum(p * p) as pp
     from {rows} group by 1, 2
 """
 
@@ -181,7 +181,8 @@ def compare(engine, rows, small, folder, notion, rounds):
     for contender, own in best.items():
         child = f"   largest child {own['child'] / 1e6:6,.0f} MB" * bool(own["child"])
         print(
-            f"{engine + ', ' + contender:16} {own['seconds']:7.2f} s {own['seconds'] / plain['seconds']:5.2f} x"
+            f"{engine + ', ' + contender:16} {own['seconds']:7.2f} s "
+            f"{own['seconds'] / plain['seconds']:5.2f} x"
             f"   {own['cpu']:7.2f} s of processors {own['cpu'] / plain['cpu']:5.2f} x"
             f"   driver {own['driver'] / 1e6:5,.0f} MB{child}",
             flush=True,

@@ -3,7 +3,10 @@
 import importlib
 import os
 import pickle
+import shutil
 import signal
+import subprocess
+import sys
 import warnings
 from dataclasses import astuple
 from functools import partial
@@ -28,7 +31,8 @@ from calibrant.io import frame_pieces
 from calibrant.io.cells_expr import located, unpacked
 from calibrant.io.frame_rows import USUAL, Ask
 
-MUST_RUN = os.environ.get("CI") == "true"
+MUST_RUN = os.environ.get("CI", "").lower() in ("1", "true")
+ROOT = Path(__file__).parent.parent
 
 
 def needed(name):
@@ -36,9 +40,15 @@ def needed(name):
     return importlib.import_module(name) if MUST_RUN else pytest.importorskip(name)
 
 
+def needs_spark():
+    needed("pyspark")
+    if not MUST_RUN and shutil.which("java") is None and "JAVA_HOME" not in os.environ:
+        pytest.skip("needs Java")
+
+
 @pytest.fixture(scope="session")
 def spark():
-    needed("pyspark")
+    needs_spark()
     from pyspark.sql import SparkSession
 
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
@@ -824,10 +834,54 @@ def test_a_worker_that_dies_takes_nothing_with_it(tmp_path):
     same(found, wanted)
 
 
-def test_no_engine_is_imported_for_another():
-    import subprocess
-    import sys
+# What the documentation shows
 
+
+def example(name, *arguments):
+    command = [sys.executable, str(ROOT / "docs/examples" / name), *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=240)
+    return done.stdout.strip().splitlines()
+
+
+@pytest.fixture
+def predicted(tmp_path):
+    rows = predictions()
+    found = pa.table({"label": rows["y"], "p": rows["p"], "country": rows["group"]})
+    for k in range(2):
+        pq.write_table(found.slice(200 * k, 200), tmp_path / f"{k}.parquet")
+    return tmp_path, str(Sketch("class").update(rows["y"], rows["p"]).estimate(rng=0))
+
+
+def test_the_example_of_spark_runs(predicted):
+    needs_spark()
+    lines = example("spark.py", predicted[0], "--master", "local[2]")
+    assert [line.split()[0] for line in lines] == ["east", "north", "west"]
+
+
+def test_the_example_of_dask_runs(predicted):
+    needed("distributed")
+    assert example("dask_cluster.py", predicted[0]) == [predicted[1]]
+
+
+def test_the_example_of_duckdb_runs(predicted):
+    connection = needed("duckdb").connect(str(predicted[0] / "shop.db"))
+    connection.execute(f"create table predictions as from '{predicted[0]}/*.parquet'")
+    connection.close()
+    assert example("duckdb_table.py", f"from '{predicted[0]}/*.parquet'") == [predicted[1]]
+    attach = f"attach '{predicted[0]}/shop.db' as shop (read_only)"
+    assert example("duckdb_table.py", "from shop.predictions", "--setup", attach) == [predicted[1]]
+
+
+def test_every_way_gives_the_same(tmp_path):
+    needed("duckdb")
+    ways = ["merged", "files: Parquet folder", "frame: polars lazy", "frame: DuckDB"]
+    command = [sys.executable, str(ROOT / "benchmarks/equality.py"), "--rows", "500", "--ways", *ways]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=240)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert [line.split(" | ")[0] for line in done.stdout.splitlines()[2:]] == [f"| {way}" for way in ways]
+
+
+def test_no_engine_is_imported_for_another():
     code = (
         "import sys, pandas as pd; from calibrant import Sketch\n"
         "Sketch.from_frame(pd.DataFrame({'y': [0, 1], 'p': [0.2, 0.9]}), label='y', scores='p')\n"
