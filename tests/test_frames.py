@@ -2,7 +2,11 @@
 
 import importlib
 import os
+import pickle
+import shutil
 import signal
+import subprocess
+import sys
 import warnings
 from dataclasses import astuple
 from functools import partial
@@ -23,9 +27,12 @@ import calibrant
 from calibrant import Sketch
 from calibrant.evidence import COARSE, FINE
 from calibrant.io import engines as running
+from calibrant.io import frame_pieces
 from calibrant.io.cells_expr import located, unpacked
+from calibrant.io.frame_rows import USUAL, Ask
 
-MUST_RUN = os.environ.get("CI") == "true"
+MUST_RUN = os.environ.get("CI", "").lower() in ("1", "true")
+ROOT = Path(__file__).parent.parent
 
 
 def needed(name):
@@ -33,9 +40,15 @@ def needed(name):
     return importlib.import_module(name) if MUST_RUN else pytest.importorskip(name)
 
 
+def needs_spark():
+    needed("pyspark")
+    if not MUST_RUN and shutil.which("java") is None and "JAVA_HOME" not in os.environ:
+        pytest.skip("needs Java")
+
+
 @pytest.fixture(scope="session")
 def spark():
-    needed("pyspark")
+    needs_spark()
     from pyspark.sql import SparkSession
 
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
@@ -324,20 +337,31 @@ def test_only_sums_of_cells_travel(engine, monkeypatch):
     for notion, problems in {"class": 1, "confidence": 1, "classwise": 2}.items():
         fetched.clear()
         Sketch.from_frame(frame, label="y", scores="p", notion=notion)
-        # A piece of a frame in memory has its own; here there is one piece.
-        assert max(fetched) <= 5 * 2 * problems
+        # Rows that this process holds do not travel at all.
+        assert max(fetched, default=0) <= 5 * 2 * problems
     fetched.clear()
     rng = np.random.default_rng(0)
     frame = engine(pa.table({"y": rng.integers(0, 2, n), "p": rng.random(n) ** 20}))
     Sketch.from_frame(frame, label="y", scores="p")
-    assert max(fetched) <= 2 * FINE.size
+    assert max(fetched, default=0) <= 2 * FINE.size
     assert sum(fetched) < n
+
+
+def test_of_a_partition_only_sums_travel():
+    rng, ask = np.random.default_rng(0), Ask("class", USUAL, None, 1, 1, 1e-6, None, False)
+    sizes = []
+    for n in (10, 100_000):
+        part = pd.DataFrame({"y": rng.integers(0, 2, n), "0": rng.random(n)})
+        sizes.append(len(pickle.dumps(frame_pieces._of_partition(part, ask, (0, 1)))))
+    assert sizes[0] == pytest.approx(sizes[1], abs=100)
+    assert sizes[1] < 1e6
 
 
 def test_rows_in_memory_are_taken_in_pieces(monkeypatch):
     monkeypatch.setattr(running, "BLOCK", 500)
+    monkeypatch.setattr(frame_pieces, "BLOCK", 500)
     rows = predictions()
-    for name in ("pandas", "pyarrow"):
+    for name in ("pandas", "pyarrow", "polars lazy"):
         for notion in ("confidence", "classwise"):
             frame = ENGINES[name](table(rows), None)
             found = Sketch.from_frame(frame, label="label", scores="p_*", notion=notion, group="group")
@@ -810,10 +834,54 @@ def test_a_worker_that_dies_takes_nothing_with_it(tmp_path):
     same(found, wanted)
 
 
-def test_no_engine_is_imported_for_another():
-    import subprocess
-    import sys
+# What the documentation shows
 
+
+def example(name, *arguments):
+    command = [sys.executable, str(ROOT / "docs/examples" / name), *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=240)
+    return done.stdout.strip().splitlines()
+
+
+@pytest.fixture
+def predicted(tmp_path):
+    rows = predictions()
+    found = pa.table({"label": rows["y"], "p": rows["p"], "country": rows["group"]})
+    for k in range(2):
+        pq.write_table(found.slice(200 * k, 200), tmp_path / f"{k}.parquet")
+    return tmp_path, str(Sketch("class").update(rows["y"], rows["p"]).estimate(rng=0))
+
+
+def test_the_example_of_spark_runs(predicted):
+    needs_spark()
+    lines = example("spark.py", predicted[0], "--master", "local[2]")
+    assert [line.split()[0] for line in lines] == ["east", "north", "west"]
+
+
+def test_the_example_of_dask_runs(predicted):
+    needed("distributed")
+    assert example("dask_cluster.py", predicted[0]) == [predicted[1]]
+
+
+def test_the_example_of_duckdb_runs(predicted):
+    connection = needed("duckdb").connect(str(predicted[0] / "shop.db"))
+    connection.execute(f"create table predictions as from '{predicted[0]}/*.parquet'")
+    connection.close()
+    assert example("duckdb_table.py", f"from '{predicted[0]}/*.parquet'") == [predicted[1]]
+    attach = f"attach '{predicted[0]}/shop.db' as shop (read_only)"
+    assert example("duckdb_table.py", "from shop.predictions", "--setup", attach) == [predicted[1]]
+
+
+def test_every_way_gives_the_same(tmp_path):
+    needed("duckdb")
+    ways = ["merged", "files: Parquet folder", "frame: polars lazy", "frame: DuckDB"]
+    command = [sys.executable, str(ROOT / "benchmarks/equality.py"), "--rows", "500", "--ways", *ways]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=240)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert [line.split(" | ")[0] for line in done.stdout.splitlines()[2:]] == [f"| {way}" for way in ways]
+
+
+def test_no_engine_is_imported_for_another():
     code = (
         "import sys, pandas as pd; from calibrant import Sketch\n"
         "Sketch.from_frame(pd.DataFrame({'y': [0, 1], 'p': [0.2, 0.9]}), label='y', scores='p')\n"

@@ -94,6 +94,7 @@ ORDER = [
     "io.cells_expr",
     "io.engines",
     "io.frame_rows",
+    "io.frame_pieces",
     "io.frame_columns",
     "io.frame_checks",
     "io.frames",

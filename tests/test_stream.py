@@ -1064,3 +1064,17 @@ def test_shuffled_files_have_the_sums_of_all(tmp_path):
     random.Random(0).shuffle(order)
     spread(tmp_path, ONE.take(pa.array(order)), range(30, 300, 30))
     assert_same(Sketch.from_files(tmp_path, batch_rows=11), Sketch("class").update(BINARY, SCORE))
+
+
+def test_the_benchmark_of_engines_runs(tmp_path):
+    pytest.importorskip("polars")
+    pytest.importorskip("duckdb")
+    options = ["--rows", "3000", "--rounds", "1", "--engines", "polars", "duckdb", "--folder", str(tmp_path)]
+    command = [sys.executable, str(ROOT / "benchmarks/engines.py"), *options]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
+    assert [line.split(" ")[:2] for line in done.stdout.splitlines()[1:]] == [
+        ["polars,", "plain"],
+        ["polars,", "sketch"],
+        ["duckdb,", "plain"],
+        ["duckdb,", "sketch"],
+    ]

@@ -15,13 +15,15 @@ import narwhals.stable.v2 as nw
 import numpy as np
 
 from calibrant.evidence import Array, Layout
-from calibrant.io.cells_expr import choose, col, lit, located, number, with_arrays
-from calibrant.io.engines import in_memory, stacked
+from calibrant.io.cells_expr import choose, col, lit, located, logarithm, number
+from calibrant.io.engines import stacked
 from calibrant.summed import HEAVIEST, layout_of
 
 # A key holds the class, the cell and what is known of the row: 2^14 cells of any layout, moved above 0.
-CELLS, MOVED, KINDS = 1 << 14, 512, 8
-OUTCOME, MINUS, BAD = 1, 2, 4
+CELLS, MOVED, KINDS = 1 << 14, 512, 32
+OUTCOME, MINUS, BAD, RIGHT, NONE = 1, 2, 4, 8, 16
+# What is known of a row of a single score: its label, whether it is tied or impossible, and on which side.
+HIT, NEGATIVE, USELESS, SPECIAL, UPPER = 1, 2, 3, 4, 8
 # The labels of a single score: 0 or -1, and 1.
 USUAL = (0, 1, -1)
 
@@ -93,6 +95,9 @@ def codes(frame: Any, name: str, values: Sequence[Any]) -> Any:
     known = {value: float(k) for k, value in enumerate(values) if isinstance(value, str) == text}
     if not known:
         return column.is_null().cast(nw.Float64) * 0.0 - 1.0
+    if dtype.is_integer() and tuple(known) == USUAL:
+        known_one = ((column >= -1) & (column <= 1)).fill_null(False)
+        return choose(known_one, column.cast(nw.Float64) + number(column < 0) * 3.0, lit(-1.0))
     if dtype.is_integer() and list(known) == list(range(len(values))):
         known_one = ((column >= 0) & (column < len(values))).fill_null(False)
         return choose(known_one, column, lit(-1)).cast(nw.Float64)
@@ -104,7 +109,7 @@ def codes(frame: Any, name: str, values: Sequence[Any]) -> Any:
 
 def wide(frame: Any, ask: Ask) -> Any:
     """The sums of each cell of a frame with a column a class, or a single score."""
-    frame = frame.with_columns(yc=_label_code(frame, ask))
+    frame = frame.with_columns(yc=label_code(frame, ask))
     return _grouped(_of_vector(frame, ask) if ask.vector else _of_matrix(frame, ask), ask)
 
 
@@ -153,18 +158,24 @@ def of_entries(frame: Any, ask: Ask) -> Any:
 
 def unkeyed(key: Array) -> tuple[Array, Array, Array]:
     """Class, cell and kind of a key."""
+    key = key.astype(np.int64)
     return key // (CELLS * KINDS), key // KINDS % CELLS - MOVED, key % KINDS
 
 
 def _of_stack(frame: Any, ask: Ask) -> Any:
     frame = located(frame, ask.layout)
-    frame = frame.with_columns(key=(col("cell") + float(MOVED)).cast(nw.Int64), xx=col("x") * col("x"))
+    frame = frame.with_columns(key=_key(col("c").cast(nw.Float64)), xx=col("x") * col("x"))
     frame = _weighed(frame, ask, ["x", "xx"])
     total = nw.len() if ask.counts is None else col("w").sum()
-    return frame.group_by("c", *ask.keys).agg(total.alias("n"), col("x").sum(), col("xx").sum())
+    return frame.group_by(*ask.keys).agg(total.alias("n"), col("x").sum(), col("xx").sum())
 
 
-def _label_code(frame: Any, ask: Ask) -> Any:
+def _key(of: Any, kind: Any = 0.0) -> Any:
+    return (of * float(CELLS) + (col("cell") + MOVED)) * float(KINDS) + kind
+
+
+def label_code(frame: Any, ask: Ask) -> Any:
+    """The class of each label, -1 for one that cannot be used, as an expression."""
     if ask.values is not None:
         return codes(frame, "y", ask.values)
     there = ~col("y").is_null()
@@ -174,53 +185,53 @@ def _label_code(frame: Any, ask: Ask) -> Any:
     return number(same) + number(there) - 1.0
 
 
+def positive_code(ask: Ask) -> int:
+    """What `label_code` makes of the positive label of a single score."""
+    return 1 if ask.values is None else ask.values.index(ask.positive)
+
+
 def _of_vector(frame: Any, ask: Ask) -> Any:
+    """A single score: what `of_vector` needs of a row, and no more."""
     fine = in_unit(col("0")) & (col("yc") >= 0.0)
-    frame = _guarded(frame.with_columns(p=col("0")), fine, ask, p=0.5, yc=0.0)
-    p, values = col("p"), ask.values
-    positive = 1 if values is None else values.index(ask.positive) if ask.positive in values else -1
-    frame = frame.with_columns(
-        hit=number(col("yc") == float(positive)),
-        minus=number(col("yc") == float(USUAL.index(-1))) if values == USUAL else lit(0.0),
-        top=number(p > 0.5),
-    )
-    frame = frame.with_columns(
-        own=choose(col("hit") == 1.0, p, 1.0 - p),
-        right=number(col("top") == col("hit")),
-        sq=2.0 * ((p - col("hit")) * (p - col("hit"))),
-    )
-    s, out, of = {
-        "class": (p, col("hit"), lit(0.0)),
-        "confidence": (choose(col("top") == 1.0, p, 1.0 - p), col("right"), lit(0.0)),
-        "classwise": (col("own"), lit(1.0), col("hit")),
-    }[ask.notion]
-    return frame.with_columns(s=s, out=out, of=of)
+    code = col("yc") if ask.values == USUAL else number(col("yc") == float(positive_code(ask)))
+    frame = frame.with_columns(p=col("0"), code=code)
+    frame = _guarded(frame, fine, ask, p=0.5, code=float(USELESS))
+    p, own = col("p"), (1.0 - number(col("code") == float(HIT)) - col("p")).abs()
+    if ask.notion == "class":
+        frame = frame.with_columns(own=own, s=p)
+    elif ask.notion == "classwise":
+        frame = frame.with_columns(own=own).with_columns(s=col("own"))
+    else:
+        frame = frame.with_columns(own=own, s=choose(p > 0.5, p, 1.0 - p))
+    kind = col("code") + number((p == 0.5) | (col("own") <= 0.0)) * float(SPECIAL)
+    if ask.notion == "confidence":
+        kind = kind + number(p > 0.5) * float(UPPER)
+    return frame.with_columns(kind=kind)
+
+
+def of_vector(key: Array, ask: Ask) -> Array:
+    """The keys of a single score with the bits that all keys have."""
+    _, cell, kind = unkeyed(key)
+    code, special, half = kind % 4, (kind & SPECIAL) > 0, ask.layout.uniform // 2
+    hit = code == HIT
+    tie = special & (cell == half)
+    upper = (kind & UPPER) > 0
+    if ask.notion == "class":
+        upper = (cell >= half) & ~tie
+    elif ask.notion == "classwise":  # the cell is that of the label's score
+        upper = ((cell >= half) & ~tie) == hit
+    right = upper == hit
+    out = {"class": hit, "confidence": right, "classwise": np.ones_like(hit)}[ask.notion]
+    bits = {OUTCOME: out, MINUS: code == NEGATIVE, BAD: code == USELESS, RIGHT: right, NONE: special & ~tie}
+    of = hit if ask.notion == "classwise" else np.zeros_like(hit)
+    found = (of * CELLS + cell + MOVED) * KINDS
+    return found + sum(bit * held for bit, held in bits.items())
 
 
 def _of_matrix(frame: Any, ask: Ask) -> Any:
-    frame = (_looked_at if in_memory(frame) else _compared)(frame, ask)
+    frame = _compared(frame, ask)
     frame = _guarded(frame, col("fine"), ask, top=1.0, yc=0.0, pos=0.5, own=0.5, sq=0.0)
     return _scored(frame.with_columns(right=number(col("best") == col("yc"))), ask)
-
-
-def _looked_at(frame: Any, ask: Ask) -> Any:
-    """What `_compared` finds, of rows in memory."""
-    score = np.column_stack([frame[name].to_numpy() for name in ask.columns]).astype(np.float64, copy=False)
-    code = frame["yc"].to_numpy().astype(np.intp)
-    off, at = score.copy(), (np.arange(len(code)), np.maximum(code, 0))
-    off[at] -= 1
-    with np.errstate(invalid="ignore"):
-        low, top, total = score.min(axis=1), score.max(axis=1), score.sum(axis=1)
-        fine = (low >= 0) & (top <= 1) & (np.abs(total - 1) <= ask.tolerance + 1e-12) & (code >= 0)
-    return with_arrays(
-        frame.select("yc", *ask.beside),
-        top=top,
-        fine=fine,
-        pos=score[:, ask.positive or 0],
-        own=score[at],
-        best=score.argmax(axis=1).astype(np.float64),
-        sq=np.einsum("ij,ij->i", off, off),
-    )
 
 
 def _compared(frame: Any, ask: Ask) -> Any:
@@ -250,18 +261,21 @@ def _scored(frame: Any, ask: Ask) -> Any:
         "confidence": (col("top"), col("right"), lit(0.0)),
         "classwise": (col("own"), lit(1.0), col("yc")),
     }[ask.notion]
-    return frame.with_columns(s=s, out=out, of=of, minus=lit(0.0))
+    return frame.with_columns(s=s, out=out, of=of)
 
 
 def _grouped(frame: Any, ask: Ask) -> Any:
     """Keys and sums of rows with their scores."""
-    frame = frame.with_columns(none=number(col("own") <= 0.0))
-    frame = frame.with_columns(log=choose(col("own") > 0.0, col("own"), lit(1.0)).log())
-    sums = ["x", "xx", "log", "none", "sq", "right"]
-    frame = located(frame, ask.layout)
-    kind = col("out") * OUTCOME + col("minus") * MINUS + col("bad") * BAD
-    key = ((col("of") * CELLS + (col("cell") + MOVED)) * KINDS + kind).cast(nw.Int64)
+    frame = located(logarithm(frame), ask.layout)
+    if ask.vector:
+        key = (col("cell") + MOVED) * float(KINDS) + col("kind")
+    else:
+        frame = frame.with_columns(bad=1.0 - number(col("fine")), none=number(col("own") <= 0.0))
+        bits = {"out": OUTCOME, "bad": BAD, "right": RIGHT, "none": NONE}
+        key = _key(col("of"), added([col(name) * float(bit) for name, bit in bits.items()]))
     frame = frame.with_columns(key=key, xx=col("x") * col("x"))
+    # The squares of a single score are told by its cells.
+    sums = ["x", "xx", "log"] + ["sq"] * (not ask.vector)
     frame = _weighed(frame, ask, sums)
     found = [nw.len().alias("n"), *(col(name).sum() for name in sums)]
     if ask.counts is not None:
@@ -285,7 +299,6 @@ def _guarded(frame: Any, fine: Any, ask: Ask, **instead: float) -> Any:
         fine = fine & ~missing(frame, "g")
     frame = frame.with_columns(fine=fine.fill_null(False))
     return frame.with_columns(
-        bad=1.0 - number(col("fine")),
         **{name: choose(col("fine"), col(name), lit(value)) for name, value in instead.items()},
     )
 

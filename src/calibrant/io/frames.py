@@ -2,30 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
 from calibrant.evidence import Array, Cells, Moments
 from calibrant.io.cells_expr import unpacked
-from calibrant.io.engines import batches, mapped, opened, summed
+from calibrant.io.engines import mapped, opened, summed
 from calibrant.io.frame_checks import explain, refuse_both
 from calibrant.io.frame_columns import Columns, asked
+from calibrant.io.frame_pieces import holds_rows, in_pieces
 from calibrant.io.frame_rows import (
     BAD,
     MINUS,
-    MOVED,
+    NONE,
     OUTCOME,
-    USUAL,
+    RIGHT,
     Ask,
     joined,
     long,
     of_classes,
     of_entries,
     of_joined,
+    of_vector,
     unkeyed,
     wide,
 )
@@ -63,17 +65,17 @@ def from_frame(
     rows, ask, known, names = asked(
         opened(frame), given, notion=notion, labels=labels, pos_label=pos_label, n_classes=n_classes
     )
+    if not ask.names and holds_rows(rows):
+        return _in_pieces(rows, ask, given, names, known)
     of_rows = _of_rows(rows, ask)
     kind = unkeyed(of_rows["key"])[2]
     total = int(of_rows["n"].sum())
-    if not total:
-        raise ValueError("frame must not be empty, got 0 rows")
+    _check_rows(total)
     if (kind & BAD).any():
         explain(rows, ask, given, names, total)
-    if ask.vector and ask.values == USUAL:
-        if minus := bool((kind & MINUS).any()):
-            refuse_both(rows, given, total)
-        known = (-1 if minus else 0, 1)
+    if (kind & MINUS).any():
+        refuse_both(rows, given, total)
+        known = (-1, 1)
     of_classes = _of_classes(rows, ask) if ask.notion == "classwise" else None
     if not ask.grouped:
         return _sketch(ask, known, of_rows, of_classes, "")
@@ -86,30 +88,63 @@ def from_frame(
     }
 
 
+def _in_pieces(
+    rows: Any, ask: Ask, given: Columns, names: tuple[str, ...], known: tuple[Any, ...]
+) -> Sketch | dict[Any, Sketch]:
+    found = in_pieces(rows, ask, known)
+    total = sum(found.rows.values())
+    _check_rows(total)
+    if found.bad:
+        explain(rows, ask, given, names, total)
+    if found.minus:
+        refuse_both(rows, given, total)
+    for value, n in found.rows.items():
+        if value not in found.sketches:
+            _refuse_weightless(n, f" in group {value!r}" * ask.grouped)
+        if found.minus:
+            found.sketches[value].labels = (-1, 1)
+    if not ask.grouped:
+        return found.sketches[None]
+    return {value: found.sketches[value] for value in _ordered(found.sketches)}
+
+
+def _check_rows(total: int) -> None:
+    if not total:
+        raise ValueError("frame must not be empty, got 0 rows")
+
+
+def _refuse_weightless(rows: int, where: str) -> NoReturn:
+    raise ValueError(f"weight must have a positive sum, got {rows} weights of 0{where}")
+
+
+def _ordered(groups: Iterable[Any]) -> list[Any]:
+    """Groups in their order, where they have one."""
+    found = list(dict.fromkeys(groups))
+    with suppress(TypeError):  # of values that have no order
+        found.sort()
+    return found
+
+
 def _of_rows(rows: Any, ask: Ask) -> Sums:
     """Sums over rows by what they are compared for; one pass."""
     if ask.names is None:
-        return summed(rows, partial(wide, ask=ask), ask.keys)
+        found = summed(rows, partial(wide, ask=ask), ask.keys)
+        return found | {"key": of_vector(found["key"], ask)} if ask.vector else found
     entries = mapped(rows, partial(long, ask=ask))
     return summed(joined(entries, ask), partial(of_joined, ask=ask), ask.keys)
 
 
 def _of_classes(rows: Any, ask: Ask) -> Sums:
-    """Sums over rows for each class, whatever the label; one pass, or few."""
-    keys = ["c", *ask.keys]
+    """Sums over rows for each class, whatever the label; one pass."""
     if ask.names is not None:
-        return summed(rows, partial(of_entries, ask=ask), keys)
-    some = batches(rows, ["0", "1"] if ask.vector else ask.columns)
-    parts = [summed(rows, partial(of_classes, ask=ask, columns=columns), keys) for columns in some]
-    found: Sums = {name: np.concatenate([part[name] for part in parts]) for name in parts[0] if name != "g"}
-    return found | ({"g": [value for part in parts for value in part["g"]]} if ask.grouped else {})
+        return summed(rows, partial(of_entries, ask=ask), ask.keys)
+    columns = ["0", "1"] if ask.vector else ask.columns
+    return summed(rows, partial(of_classes, ask=ask, columns=columns), ask.keys)
 
 
 def _by_group(sums: Sums) -> dict[Any, Sums]:
     """The sums of each group, in the order of the groups where they have one."""
-    groups = list(dict.fromkeys(sums["g"]))
-    with suppress(TypeError):  # of values that have no order
-        groups.sort()
+    groups = _ordered(sums["g"])
     place = {value: k for k, value in enumerate(groups)}
     at = np.array([place[value] for value in sums["g"]], dtype=np.intp)
     order = np.argsort(at, kind="stable")
@@ -121,15 +156,16 @@ def _by_group(sums: Sums) -> dict[Any, Sums]:
 def _sketch(ask: Ask, known: tuple[Any, ...], rows: Sums, classes: Sums | None, where: str) -> Sketch:
     weight = rows["n"].astype(np.float64) if ask.counts is None else rows["w"]
     if not weight.sum() > 0:
-        raise ValueError(f"weight must have a positive sum, got {rows['n'].sum()} weights of 0{where}")
+        _refuse_weightless(rows["n"].sum(), where)
+    _, cell, kind = unkeyed(rows["key"])
     squares = (rows["ww"] if ask.counts is False else weight).sum()
     totals = Totals(
         int((rows["n"] if ask.counts is None else rows["held"]).sum()),
         float(weight.sum()),
-        float(rows["right"].sum()),
-        max(0.0, -float(rows["log"].sum())),
-        float(rows["none"].sum()),
-        float(rows["sq"].sum()),
+        float(weight[(kind & RIGHT) > 0].sum()),
+        max(0.0, -float(rows["log"][(kind & NONE) == 0].sum())),
+        float(weight[(kind & NONE) > 0].sum()),
+        float((_squares(ask, weight, rows, cell, kind) if ask.vector else rows["sq"]).sum()),
     )
     size = 2 if ask.vector else ask.size
     return Sketch._of_sums(
@@ -143,6 +179,12 @@ def _sketch(ask: Ask, known: tuple[Any, ...], rows: Sums, classes: Sums | None, 
     )
 
 
+def _squares(ask: Ask, weight: Array, rows: Sums, cell: Array, kind: Array) -> Array:
+    """Squared differences of both scores of a row and what they should be, from the sums of its cell."""
+    away = unpacked(cell, ask.layout)[1] - (kind & OUTCOME)
+    return 2 * (rows["xx"] + 2 * away * rows["x"] + away**2 * weight)
+
+
 def _cells(ask: Ask, size: int, weight: Array, rows: Sums, classes: Sums | None, squares: float) -> Cells:
     of, cell, kind = unkeyed(rows["key"])
     hit = (kind & OUTCOME).astype(np.float64)
@@ -152,7 +194,7 @@ def _cells(ask: Ask, size: int, weight: Array, rows: Sums, classes: Sums | None,
         support = (1 / size, 1.0) if ask.notion == "confidence" else (0.0, 1.0)
         return Cells(sums, ask.layout.low, ask.layout.high, np.asarray(squares), support)
     _, _, wy, wsy, _ = _moments(ask, of, cell, parts, size).parts
-    of, cell = classes["c"].astype(np.intp), classes["key"] - MOVED
+    of, cell, _ = unkeyed(classes["key"])
     zero = np.zeros(len(cell))
     parts = [classes["n"].astype(np.float64), classes["x"], zero, zero, classes["xx"]]
     w, ws, _, _, wss = _moments(ask, of, cell, parts, size).parts
