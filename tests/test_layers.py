@@ -51,6 +51,8 @@ ORDER = [
     "inference.result",
     "inference.null",
     "inference.interval",
+    "inference.joint",
+    "inference.many",
     "inference.estimate",
     "inference.multiplicity",
     "inference.paired",

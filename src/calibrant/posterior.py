@@ -156,12 +156,18 @@ class Posterior:
         """
         shape, offset = self.shape, self.offset
         if classes is not None:
-            # Residuals of the classes of a row add up to zero: one class of them all is redundant.
-            free = (classes - 1) / classes if classes > 1 else 1.0
             shape, offset = (
-                part.reshape(-1, classes, part.shape[-1]).sum(axis=1) * free for part in (shape, offset)
+                part.reshape(-1, classes, part.shape[-1]).sum(axis=1) for part in (shape, offset)
             )
-        return _log_mean(shape, _shape_prior(self.z.shape[-1])) + _log_mean(offset, _mean_prior())
+        return evidence_of(shape, offset, self.z.shape[-1], classes)
+
+
+def evidence_of(shape: Array, offset: Array, cells: int, classes: int | None = None) -> Array:
+    """Log of the Bayes factor from log likelihoods, which are sums where there are several classes."""
+    # Residuals of the classes of a row add up to zero: one class of them all is redundant.
+    if classes is not None and classes > 1:
+        shape, offset = (part * ((classes - 1) / classes) for part in (shape, offset))
+    return _log_mean(shape, _shape_prior(cells)) + _log_mean(offset, _mean_prior())
 
 
 def chance(evidence: Array) -> Array:

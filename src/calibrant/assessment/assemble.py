@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 from types import MappingProxyType
@@ -19,15 +19,13 @@ from calibrant.estimators import Binned
 from calibrant.evidence import Evidence
 from calibrant.fitting import fit_diagram
 from calibrant.inference import Estimate, Rows, infer
-from calibrant.inference.estimate import singles
+from calibrant.inference.estimate import MANY, Kept, singles
 from calibrant.inference.multiplicity import each_level, false_discovery
 from calibrant.notions import Notion
 from calibrant.results import Progress
 
 #: The paper's five estimators with its heuristics, by which the headline is measured too.
 RULERS = ("uniform", "adaptive", "uniform-convex", "adaptive-convex", "density")
-# Beyond this many classes the class-wise error is measured by the default alone.
-MANY = 20
 BINS = Binned("uniform", 15)
 # For the axis of log odds: its bins, and the log odds between the cells of its histogram.
 BY_MASS = Binned("adaptive", 15)
@@ -71,7 +69,7 @@ class Material:
         """The first notion."""
         return next(iter(self.evidence))
 
-    def estimate(self, notion: str, estimator: str = "auto", each: float | None = None) -> Estimate:
+    def estimate(self, notion: str, estimator: str = "auto", **more: Any) -> Estimate:
         """The estimate by one notion."""
         return estimated(
             Notion(notion),
@@ -81,7 +79,7 @@ class Material:
             level=self.level,
             seed=self.seed,
             estimator=estimator,
-            each=each,
+            **more,
         )
 
 
@@ -95,6 +93,8 @@ def estimated(
     seed: int,
     estimator: str = "auto",
     each: float | None = None,
+    kept: Kept | None = None,
+    step: Callable[[], object] = lambda: None,
 ) -> Estimate:
     """The estimate of blocks of problems; the intervals of single classes may have a level of their own."""
     column = asked.positive if which.name == "class" else None
@@ -109,6 +109,8 @@ def estimated(
         label=None if column is None else asked.labels[column],
         rows=together,
         each_level=each,
+        kept=kept,
+        step=step,
     )
 
 
@@ -117,10 +119,11 @@ def assemble(
 ) -> Assessment:
     """All that follows from the evidence alone; scores, groups and warnings are still to come."""
     asked, level, seed, evidence = material.asked, material.level, material.seed, material.evidence
-    estimates, drawn, bins = {}, {}, {}
-    each = each_level(level, len(material.names))
+    estimates, drawn, bins, headline = {}, {}, {}, material.headline
+    each, kept = each_level(level, len(material.names)), Kept()
     for notion, blocks in evidence.items():
-        estimates[notion] = material.estimate(notion, each=each)
+        own = kept if notion == headline else None
+        estimates[notion] = material.estimate(notion, each=each, kept=own, step=steps)
         steps()
         drawn[notion] = curves(
             Notion(notion),
@@ -135,10 +138,9 @@ def assemble(
         )
         bins[notion] = diagrams(Notion(notion), blocks, asked, BINS, interval="wilson", level=level)
         steps()
-    headline = material.headline
     rulers = {"auto": estimates[headline]}
     for ruler in material.rulers:
-        rulers[ruler] = material.estimate(headline, ruler)
+        rulers[ruler] = material.estimate(headline, ruler, kept=kept)
         steps()
     one = None if headline == "classwise" else evidence[headline][0]
     column = asked.positive if "class" in evidence else None
@@ -170,8 +172,13 @@ def assemble(
 
 
 def rulers_for(notion: str, classes: int) -> tuple[str, ...]:
-    """The estimators of the literature that an assessment shows."""
+    """The estimators of the literature that an assessment shows; of many classes the default alone."""
     return RULERS if notion != "classwise" or classes <= MANY else ()
+
+
+def class_steps(notions: Iterable[str], classes: int) -> int:
+    """Steps of progress that single classes make: each is simulated, and has an interval."""
+    return 2 * classes if "classwise" in notions and classes > MANY else 0
 
 
 def balance_of(one: Evidence, level: float) -> Balance:

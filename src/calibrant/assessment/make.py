@@ -11,7 +11,15 @@ import numpy as np
 from calibrant import _check, notions
 from calibrant.api import samples
 from calibrant.assessment import proper
-from calibrant.assessment.assemble import Material, Steps, assemble, balance_of, estimated, rulers_for
+from calibrant.assessment.assemble import (
+    Material,
+    Steps,
+    assemble,
+    balance_of,
+    class_steps,
+    estimated,
+    rulers_for,
+)
 from calibrant.assessment.cautions import cautions, seen_in_rows
 from calibrant.assessment.inputs import digest, groups_of, names_of
 from calibrant.assessment.parts import Row
@@ -96,7 +104,8 @@ def assess(
         seed=seed,
     )
     groups_seen = 0 if group is None else len(group[0])
-    steps = Steps(progress, 2 * len(asked) + len(material.rulers) + 1 + groups_seen)
+    single = class_steps(material.evidence, len(names))
+    steps = Steps(progress, 2 * len(asked) + len(material.rulers) + 1 + groups_seen + single)
     confidence = balance_of(material.evidence["confidence"][0], level)
     found = assemble(material, steps, accuracy=confidence, name=name, command=command)
     if group is not None:

@@ -10,7 +10,15 @@ import numpy as np
 
 from calibrant import _check
 from calibrant.assessment import proper
-from calibrant.assessment.assemble import Material, Steps, assemble, balance_of, balanced, rulers_for
+from calibrant.assessment.assemble import (
+    Material,
+    Steps,
+    assemble,
+    balance_of,
+    balanced,
+    class_steps,
+    rulers_for,
+)
 from calibrant.assessment.cautions import cautions, seen_in_sums
 from calibrant.assessment.inputs import names_of
 from calibrant.assessment.parts import Balance
@@ -50,7 +58,7 @@ def assess_sums(
         level=level,
         seed=seed,
     )
-    steps = Steps(progress, 3 + len(rulers))
+    steps = Steps(progress, 3 + len(rulers) + class_steps(material.evidence, len(names)))
     accuracy = _accuracy(sums, blocks[0], level)
     found = assemble(material, steps, accuracy=accuracy, name=name, command=command)
     found = replace(found, scores=_scores(sums, blocks, names))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from numbers import Integral
 from types import MappingProxyType
 from typing import Any
@@ -12,19 +13,21 @@ import numpy as np
 
 from calibrant import _check
 from calibrant.answers import fitted
-from calibrant.estimators import Bayes, Cumulative, Debiased, Estimator, Norm, Smooth, resolve
+from calibrant.estimators import Bayes, BayesFit, Cumulative, Debiased, Estimator, Norm, Smooth, resolve
 from calibrant.evidence import Array, Evidence, Profile
 from calibrant.inference import interval as intervals
+from calibrant.inference import many
 from calibrant.inference import null as nulls
+from calibrant.inference.joint import Labels
 from calibrant.inference.result import Estimate, Null
 from calibrant.notions import Notion
 from calibrant.posterior import Posterior
 
 # Simulated calibrated data sets, and the quantiles of their errors that are kept.
 SIMULATED, KEPT = 999, (0.5, 0.95)
-# Data sets simulated for the interval of one class among many; and, for the nulls of more than MANY
-# classes, fewer than else.
-BY_CLASS, MANY, FEWER = 120, 20, 199
+# Data sets simulated for the interval of one class among several; more classes than MANY are simulated
+# over fewer cells (see `calibrant.inference.many`).
+BY_CLASS, MANY = 120, 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,6 +45,20 @@ class Rows:
     take: Callable[[Array], tuple[Array, Array, Array | None]]
 
 
+class Kept:
+    """What was simulated of calibrated data, which estimators of the same evidence have in common."""
+
+    def __init__(self) -> None:
+        self._found: dict[str, Any] = {}
+
+    def once(self, name: str, rng: np.random.Generator, simulate: Callable[[], Any]) -> Any:
+        """What was simulated under this name, or is now; the generator goes on from there either way."""
+        if name not in self._found:
+            self._found[name] = simulate(), rng.bit_generator.state
+        found, rng.bit_generator.state = self._found[name]
+        return found
+
+
 def infer(
     notion: Notion,
     blocks: Sequence[Evidence],
@@ -54,12 +71,15 @@ def infer(
     label: Any = None,
     rows: Rows | None = None,
     each_level: float | None = None,
+    step: Callable[[], object] = lambda: None,
+    kept: Kept | None = None,
 ) -> Estimate:
     """The estimate of evidence that comes in blocks of problems.
 
     Without `rows` the classes of the class-wise notion may depend on each other in any way, and
     interval and p-value allow for that. The intervals of single classes have a level of their own
-    if one is given.
+    if one is given. Of more than `MANY` classes, `step` is called after each.
+    What is simulated of calibrated data may be kept for other estimators of the same evidence.
     """
     _check.check_choice("norm", norm, ("l1", "l2"))
     level, seed = _check.level(level), seeded(rng)
@@ -69,6 +89,21 @@ def infer(
             f"{chosen} is a measure of its own, and the interval is for the ECE: ask ece() for it"
         )
     generator = np.random.default_rng(seed)
+    if notion.name == "classwise" and len(labels) > MANY:
+        return _many(
+            notion,
+            blocks,
+            generator,
+            estimator=chosen,
+            norm=norm,
+            level=level,
+            seed=seed,
+            labels=labels,
+            rows=rows,
+            each_level=each_level,
+            step=step,
+        )
+    kept = Kept() if kept is None else kept
     problems = singles(blocks)
     profiles = [Profile.of(one) for one in problems]
     posterior = Posterior.joined([Bayes().of_profile(one).posterior for one in profiles])  # type: ignore[union-attr]
@@ -77,14 +112,14 @@ def infer(
     n = float(np.max(problems[0].n))
     common: dict[str, Any] = {"level": level, "n": n, "estimator": str(chosen), "norm": norm, "seed": seed}
     if notion.name != "classwise":
-        null = nulls.single(profiles[0], norm, generator, SIMULATED)
+        null = kept.once("null", generator, lambda: nulls.single(profiles[0], norm, generator, SIMULATED))
         ends, other = _interval(chosen, problems, posterior, value, norm, level, generator, n)
         ends = ends[0], max(ends[1], intervals.few_scores(profiles[0], norm, level, generator))
         return _made(value, ends, null, other, posterior, notion=notion.name, label=label, **common)
     by_class, alone_level = {}, level if each_level is None else _check.level(each_level)
-    # Bonferroni over the classes of a sketch needs p-values as small as its number of classes asks.
-    size = SIMULATED if len(profiles) <= MANY or rows is None else FEWER
-    alone = [nulls.single(one, norm, generator, size) for one in profiles]
+    alone = kept.once(
+        "alone", generator, lambda: [nulls.single(one, norm, generator, SIMULATED) for one in profiles]
+    )
     for k, (name, one) in enumerate(zip(labels, alone, strict=True)):
         own = posterior[k : k + 1]
         plain = Bayes() if isinstance(chosen, Bayes) else chosen
@@ -105,18 +140,80 @@ def infer(
         chance = nulls.any_of([one.p_value for one in alone])
         spread = float(np.sqrt(len(alone)))
     else:
-        null = nulls.joint(
-            profiles,
-            lambda some: rows.take(some)[::2],
-            rows.n,
-            norm,
-            generator,
-            size,
-        )
+        drawn = partial(nulls.joint, profiles, lambda some: rows.take(some)[::2], rows.n, norm)
+        null = kept.once("null", generator, lambda: drawn(generator, SIMULATED))
         chance, spread = null.p_value, together(posterior, rows)
     ends, other = _interval(chosen, problems, posterior, value, norm, level, generator, n, spread=spread)
     whole = _made(value, ends, null, other, posterior, notion=notion.name, chance=chance, **common)
     return replace(whole, by_class=MappingProxyType(by_class), conservative=rows is None)
+
+
+def _many(
+    notion: Notion,
+    blocks: Sequence[Evidence],
+    generator: np.random.Generator,
+    *,
+    estimator: Estimator,
+    norm: Norm,
+    level: float,
+    seed: int,
+    labels: Sequence[Any],
+    rows: Rows | None,
+    each_level: float | None,
+    step: Callable[[], object],
+) -> Estimate:
+    """The same for many classes, none of which is kept longer than it is looked at."""
+    bayes = isinstance(estimator, Bayes)
+    classes = many.Classes.of(_each(blocks))
+    if isinstance(estimator, Bayes):
+        fit = BayesFit((len(labels),), classes.posterior, estimator.shared)
+        each = fit.error(norm)
+    else:
+        each = np.concatenate([np.ravel(fit.error(norm)) for fit in fitted(blocks, estimator)])
+    value, n = notion.combine(each, norm), float(np.max(blocks[0].n))
+    together_in = None if rows is None else _drawn_together(blocks, rows, classes, generator)
+    null = many.nulls(classes, norm, generator, together_in, step)
+    common: dict[str, Any] = {"n": n, "estimator": str(estimator), "norm": norm, "seed": seed}
+    alone_level = level if each_level is None else _check.level(each_level)
+    by_class = {}
+    for k, (name, one) in enumerate(zip(labels, _each(blocks), strict=True)):
+        own, seen = classes.coarse[k : k + 1], float(each[k])
+        plain: Estimator = Bayes() if bayes else estimator
+        at = float(nulls.error(own, norm)[0]) if bayes else seen
+        ends, other = _interval(plain, [one], own, at, norm, alone_level, generator, n, drawn=BY_CLASS)
+        top = intervals.few_scores(classes.steps[k], norm, alone_level, generator)
+        ends = min(ends[0], seen), max(ends[1], seen, top)
+        about = common | {"notion": "class", "label": name, "level": alone_level}
+        by_class[name] = _made(seen, ends, null.alone[k], other, own, **about)
+        step()
+    spread = many.WIDEST if rows is None else min(together(classes.posterior, rows), many.WIDEST)
+    other = None
+    if bayes:
+        ends = many.interval(classes.coarse, n, norm=norm, level=level, rng=generator, spread=spread)
+        ends = min(ends[0], value), max(ends[1], value)
+    else:
+        problems = list(_each(blocks))
+        ends, other = _interval(
+            estimator, problems, classes.coarse, value, norm, level, generator, n, spread=spread
+        )
+    about = common | {"notion": notion.name, "level": level, "chance": null.p_value}
+    whole = _made(value, ends, null.whole, other, classes.posterior, **about)
+    return replace(whole, by_class=MappingProxyType(by_class), conservative=rows is None)
+
+
+def _each(blocks: Sequence[Evidence]) -> Iterator[Evidence]:
+    """The problems of all blocks, made anew as they are asked for."""
+    return (block[k] for block in blocks for k in range(block.batch[0]))
+
+
+def _drawn_together(
+    blocks: Sequence[Evidence], rows: Rows, classes: many.Classes, rng: np.random.Generator
+) -> Callable[[int], Array]:
+    """Coefficients of each class in sets of labels that were drawn for whole rows."""
+    count, cells = classes.coarse.z.shape
+    labels = Labels.draw(lambda some: rows.take(some)[::2], rows.n, count, rng, many.SETS)
+    columns = [block.score[k] for block in blocks for k in range(block.batch[0])]  # type: ignore[attr-defined]
+    return lambda k: labels.coefficients(columns[k], k, cells)
 
 
 def seeded(rng: Any) -> int:

@@ -80,7 +80,7 @@ def interval(
         noisy = noise * np.sqrt(np.clip(p * (1 - p) * mass / (n * scale**2), 0.0, 4.0))
         found = posterior.again(dct(g * mass / scale + noisy, norm="ortho"))
         each = true_error(g, mass, norm)
-        chance = luck * _sampling(g, mass, each, norm, n)
+        chance = luck * sampling(g, mass, each, norm, n)
         # What sampling does to each class's own error moves the combined one by its share.
         if norm == "l1":
             moved = chance.mean(axis=-1)
@@ -128,13 +128,18 @@ def few_scores(profile: Profile, norm: Norm, level: float, rng: np.random.Genera
 
 def gaps(posterior: Posterior, norm: Norm, rng: np.random.Generator, size: int) -> Array:
     """Gaps per row drawn from the posterior, (size, classes, cells), with a combined error of one."""
-    drawn = posterior.draw(rng, size, CALMER).transpose(1, 0, 2)
-    mass = posterior.mass
-    gap = np.divide(drawn, mass, out=np.zeros(drawn.shape), where=mass > 0)
+    gap, mass = shapes(posterior, rng, size), posterior.mass
     whole = combined(true_error(gap, mass, norm), norm)
     gap[whole < 1e-9] = 1.0
     whole = combined(true_error(gap, mass, norm), norm)
     return np.asarray(gap / whole[:, None, None])
+
+
+def shapes(posterior: Posterior, rng: np.random.Generator, size: int) -> Array:
+    """The same before they are brought to a common error."""
+    drawn = posterior.draw(rng, size, CALMER).transpose(1, 0, 2)
+    mass = posterior.mass
+    return np.divide(drawn, mass, out=np.zeros(drawn.shape), where=mass > 0)
 
 
 def true_error(gap: Array, mass: Array, norm: Norm) -> Array:
@@ -149,7 +154,7 @@ def combined(each: Array, norm: Norm) -> Array:
     return np.asarray(each.mean(axis=-1) if norm == "l1" else np.sqrt((each * each).mean(axis=-1)))
 
 
-def _sampling(gap: Array, mass: Array, each: Array, norm: Norm, n: float) -> Array:
+def sampling(gap: Array, mass: Array, each: Array, norm: Norm, n: float) -> Array:
     """Standard deviation of a sample's own error around the true one: the scores are a sample too."""
     if norm == "l1":
         return np.asarray(np.sqrt(np.maximum((gap * gap * mass).sum(axis=-1) - each**2, 0.0) / n))

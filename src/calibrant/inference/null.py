@@ -62,24 +62,39 @@ def single(profile: Profile, norm: Norm, rng: np.random.Generator, size: int) ->
     the largest part of the variance in any stretch of frequencies along the score, which finds gaps
     too rough for both.
     """
-    from scipy.fft import dct
-
     one = profile.coarser(STEPS)
     cells = min(int(n_cells(profile.flat.n)[0]), STEPS // 2)
+    return ranked(one, drawn(one, rng, size), norm, cells)[0]
+
+
+def ranked(
+    one: Profile, residual: Array, norm: Norm, cells: int, finest: int = FINEST
+) -> tuple[Simulated, Posterior, Posterior]:
+    """The evidence of a problem among that of simulated residuals; and the posteriors of both.
+
+    Parameters
+    ----------
+    residual : array (sets, steps)
+        Simulated residuals at each step of the problem.
+    cells, finest : int
+        Cells of equal variance, and cells along the score for rough gaps at most.
+    """
+    from scipy.fft import dct
+
     observed = Posterior.of(*units(one.flat, halfway(one.flat), cells))
-    everyone = np.concatenate([_drawn(one, rng, size), one.residual[None]])
+    everyone = np.concatenate([residual, one.residual[None]])
     total, edges = running(everyone), Edges.of(one, cells)
     null = observed.again(dct(edges.sums(total[:-1]) / edges.unit, norm="ortho")[:, None])
     smooth = np.append(null.evidence(), observed.evidence())
-    ranks = [_rank(smooth), _rank(np.ptp(total, axis=1))]
-    rough = _rough(one, everyone)
+    ranks = [rank(smooth), rank(np.ptp(total, axis=1))]
+    rough = _rough(one, everyone, finest)
     if rough is not None:
-        ranks.append(_rank(rough))
-    joined = -np.min([rank / share for rank, share in zip(ranks, SHARES, strict=False)], axis=0)
-    return Simulated(joined[:-1], error(null, norm), float(joined[-1]))
+        ranks.append(rank(rough))
+    joined = -np.min([one_rank / share for one_rank, share in zip(ranks, SHARES, strict=False)], axis=0)
+    return Simulated(joined[:-1], error(null, norm), float(joined[-1])), observed, null
 
 
-def _drawn(one: Profile, rng: np.random.Generator, size: int) -> Array:
+def drawn(one: Profile, rng: np.random.Generator, size: int) -> Array:
     """Residuals of `size` sets of outcomes drawn from the scores, at each step."""
     variance = one.spread * one.score * (1 - one.score)
     if variance.min() >= NORMAL:
@@ -87,7 +102,7 @@ def _drawn(one: Profile, rng: np.random.Generator, size: int) -> Array:
     return one.redraw(one.score, rng, size).residual
 
 
-def _rough(one: Profile, residual: Array) -> Array | None:
+def _rough(one: Profile, residual: Array, finest: int) -> Array | None:
     """Largest share of the variance in any stretch of frequencies along the score; None for few rows.
 
     Stretches of one to 256 frequencies are compared on the scale of a normal variable (Wilson and
@@ -96,7 +111,7 @@ def _rough(one: Profile, residual: Array) -> Array | None:
     from scipy.fft import dct
 
     low, high = one.score[0], one.score[-1]
-    count = min(FINEST, 2 ** int(np.log2(one.n / ROWS))) if one.n >= ROWS else 0
+    count = min(finest, 2 ** int(np.log2(one.n / ROWS))) if one.n >= ROWS else 0
     if count < CELLS or not high > low:
         return None
     place = np.minimum((one.score - low) / (high - low) * count, count - 1).astype(np.intp)
@@ -110,15 +125,16 @@ def _rough(one: Profile, residual: Array) -> Array | None:
     share = start.size / count
     width = 1
     while width <= min(256, count // 2):
-        first = np.arange(0, count - width, max(1, width // 2))
-        mean = (total[:, first + width] - total[:, first]) / (width * share)
-        normal = (np.cbrt(mean) - (1 - 2 / (9 * width))) / np.sqrt(2 / (9 * width))
-        found = np.maximum(found, normal.max(axis=1))
+        step = max(1, width // 2)
+        # The cube root grows with the mean: that of the largest is the largest.
+        most = (total[:, width::step] - total[:, :-width:step]).max(axis=1) / (width * share)
+        normal = (np.cbrt(most) - (1 - 2 / (9 * width))) / np.sqrt(2 / (9 * width))
+        found = np.maximum(found, normal)
         width *= 4
     return found
 
 
-def _rank(statistic: Array) -> Array:
+def rank(statistic: Array) -> Array:
     """Share of all values that are at least as large as each; ties share the larger rank."""
     order = np.sort(statistic)
     return (statistic.size - np.searchsorted(order, statistic, side="left")) / statistic.size
