@@ -351,8 +351,9 @@ def test_of_a_partition_only_sums_travel():
     rng, ask = np.random.default_rng(0), Ask("class", USUAL, None, 1, 1, 1e-6, None, False)
     sizes = []
     for n in (10, 100_000):
-        part = pd.DataFrame({"y": rng.integers(0, 2, n), "0": rng.random(n)})
-        sizes.append(len(pickle.dumps(frame_pieces._of_partition(part, ask, (0, 1)))))
+        part = pd.DataFrame({"label": rng.integers(0, 2, n), "p": rng.random(n)})
+        found = frame_pieces._of_partition(part, {"y": "label", "0": "p"}, ask, (0, 1))
+        sizes.append(len(pickle.dumps(found)))
     assert sizes[0] == pytest.approx(sizes[1], abs=100)
     assert sizes[1] < 1e6
 

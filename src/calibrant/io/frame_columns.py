@@ -49,8 +49,8 @@ class Found:
 
 def asked(
     frame: Any, given: Columns, *, notion: str | None, labels: Any, pos_label: Any, n_classes: Any
-) -> tuple[Any, Ask, tuple[Any, ...], tuple[str, ...]]:
-    """The frame with its columns under plain names, what is asked of it, its classes, and its scores."""
+) -> tuple[dict[str, str], Any, Ask, tuple[Any, ...], tuple[str, ...]]:
+    """The columns by their plain names, the frame with these, what is asked, its classes, and its scores."""
     schema = dict(frame.collect_schema())
     if (given.row is None) != (given.classes is None):
         raise TypeError("row and classes go together: both name columns of a frame in long form")
@@ -86,7 +86,7 @@ def asked(
     counts = None if given.weight is None else not _is_real(schema[given.weight])
     tolerance = _tolerance([schema[name] for name in found.names])
     ask = Ask(name, values, own, size, positive, tolerance, counts, given.group is not None)
-    return rows, ask, known, found.names
+    return roles, rows, ask, known, found.names
 
 
 def renamed(frame: Any, roles: dict[str, str]) -> Any:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial, reduce
+from importlib.util import find_spec
 from typing import Any
 
 import narwhals.stable.v2 as nw
@@ -18,6 +19,7 @@ import numpy as np
 
 from calibrant import _check
 from calibrant.io.engines import in_memory
+from calibrant.io.frame_columns import renamed
 from calibrant.io.frame_rows import USUAL, Ask, label_code, missing, positive_code, weight_is_fine
 from calibrant.io.run import THREADS, WIDE, _cpus
 from calibrant.io.settle import check_groups
@@ -60,17 +62,24 @@ class Sums:
 
 
 def holds_rows(frame: Any) -> bool:
-    """Whether a frame is summed up here: by this process, or by the workers of Dask."""
-    return in_memory(frame) or frame.implementation.is_polars() or frame.implementation.is_dask()
+    """Whether a frame is summed up here: by this process, in which DuckDB runs too, or by Dask's workers."""
+    engine = frame.implementation
+    if engine.is_duckdb():
+        return find_spec("pyarrow") is not None  # in which its rows come
+    return in_memory(frame) or engine.is_polars() or engine.is_dask()
 
 
-def in_pieces(frame: Any, ask: Ask, known: tuple[Any, ...]) -> Sums:
-    """Sums of a frame with plain columns, of a column a class or a single score."""
+def in_pieces(frame: Any, roles: dict[str, str], ask: Ask, known: tuple[Any, ...]) -> Sums:
+    """Sums of a frame with a column a class or a single score.
+
+    The columns get their plain names piece by piece: polars holds many more rows where it renames them.
+    """
+    frame = frame.select(*dict.fromkeys(roles.values()))
     if not frame.implementation.is_dask():
-        return _summed(frame, ask, known)
+        return _summed(frame, roles, ask, known)
     from dask.delayed import delayed
 
-    one = delayed(partial(_of_partition, ask=ask, known=known), pure=False)
+    one = delayed(partial(_of_partition, roles=roles, ask=ask, known=known), pure=False)
     parts = [one(part) for part in frame.to_native().to_delayed()]
     while len(parts) > 1:
         some = [parts[a : a + JOINED] for a in range(0, len(parts), JOINED)]
@@ -78,8 +87,8 @@ def in_pieces(frame: Any, ask: Ask, known: tuple[Any, ...]) -> Sums:
     return parts[0].compute()
 
 
-def _of_partition(part: Any, ask: Ask, known: tuple[Any, ...]) -> Sums:
-    return _summed(nw.from_native(part), ask, known)
+def _of_partition(part: Any, roles: dict[str, str], ask: Ask, known: tuple[Any, ...]) -> Sums:
+    return _summed(nw.from_native(part), roles, ask, known)
 
 
 def _joined(parts: list[Sums]) -> Sums:
@@ -87,10 +96,10 @@ def _joined(parts: list[Sums]) -> Sums:
     return reduce(Sums.add, parts, Sums())
 
 
-def _summed(frame: Any, ask: Ask, known: tuple[Any, ...]) -> Sums:
+def _summed(frame: Any, roles: dict[str, str], ask: Ask, known: tuple[Any, ...]) -> Sums:
     """Pieces summed side by side and added in their order."""
     found = Sums()
-    work = partial(_of_piece, ask=ask, known=known)
+    work = partial(_of_piece, roles=roles, ask=ask, known=known)
     if ask.size > WIDE:  # the sums are as large as a piece, so there is one copy of them
         for piece in _pieces(frame):
             work(piece, found=found)
@@ -111,14 +120,26 @@ def _pieces(frame: Any) -> Iterator[Any]:
     step = max(1, BLOCK // len(frame.collect_schema()))
     if in_memory(frame):
         yield from (frame[a : a + step] for a in range(0, len(frame), step))
+    elif frame.implementation.is_duckdb():
+        yield from _arrow_pieces(frame.to_native(), step)
     else:
         batches: Iterable[Any] = frame.to_native().collect_batches(chunk_size=step)
         yield from (nw.from_native(batch) for batch in batches)
 
 
-def _of_piece(piece: Any, ask: Ask, known: tuple[Any, ...], found: Sums | None = None) -> Sums:
+def _arrow_pieces(relation: Any, step: int) -> Iterator[Any]:
+    import pyarrow as pa
+
+    read = getattr(relation, "to_arrow_reader", None) or relation.fetch_record_batch
+    with read(step) as batches:
+        yield from (nw.from_native(pa.Table.from_batches([batch])) for batch in batches)
+
+
+def _of_piece(
+    piece: Any, roles: dict[str, str], ask: Ask, known: tuple[Any, ...], found: Sums | None = None
+) -> Sums:
     """Add the sums of a piece to what is known."""
-    found = Sums() if found is None else found
+    found, piece = Sums() if found is None else found, renamed(piece, roles)
     if not ask.grouped:
         return _take(found, None, piece, ask, known)
     if (missing_ones := piece.select(g=missing(piece, "g"))["g"]).any():

@@ -14,6 +14,7 @@ from calibrant.io.cells_expr import unpacked
 from calibrant.io.engines import mapped, opened, summed
 from calibrant.io.frame_checks import explain, refuse_both
 from calibrant.io.frame_columns import Columns, asked
+from calibrant.io.frame_pieces import Sums as Pieces
 from calibrant.io.frame_pieces import holds_rows, in_pieces
 from calibrant.io.frame_rows import (
     BAD,
@@ -62,11 +63,12 @@ def from_frame(
     {'a': Sketch(notion='class', n=2), 'b': Sketch(notion='class', n=1)}
     """
     given = Columns(label, scores, weight, group, row, classes)
-    rows, ask, known, names = asked(
-        opened(frame), given, notion=notion, labels=labels, pos_label=pos_label, n_classes=n_classes
+    frame = opened(frame)
+    roles, rows, ask, known, names = asked(
+        frame, given, notion=notion, labels=labels, pos_label=pos_label, n_classes=n_classes
     )
     if not ask.names and holds_rows(rows):
-        return _in_pieces(rows, ask, given, names, known)
+        return _in_pieces(in_pieces(frame, roles, ask, known), rows, ask, given, names)
     of_rows = _of_rows(rows, ask)
     kind = unkeyed(of_rows["key"])[2]
     total = int(of_rows["n"].sum())
@@ -89,9 +91,9 @@ def from_frame(
 
 
 def _in_pieces(
-    rows: Any, ask: Ask, given: Columns, names: tuple[str, ...], known: tuple[Any, ...]
+    found: Pieces, rows: Any, ask: Ask, given: Columns, names: tuple[str, ...]
 ) -> Sketch | dict[Any, Sketch]:
-    found = in_pieces(rows, ask, known)
+    """The sketches of what was summed, if all rows could be used."""
     total = sum(found.rows.values())
     _check_rows(total)
     if found.bad:
