@@ -65,51 +65,45 @@ def located(frame: Any, layout: Layout) -> Any:
         return with_arrays(frame, cell=cell, x=score - unpacked(cell, layout)[1])
     s, k, full = col("s"), col("k_"), float(layout.uniform)
     kept = frame.collect_schema().names()
-    polars = frame.implementation.is_polars()
     # A column, not a number: polars divides by a number by multiplying with its reciprocal, which puts 92 of
     # the 14400 edges elsewhere.
-    edge = s * 0.0 + full if polars else lit(full)
-    frame = frame.with_columns(near_=(s * full + 0.5).floor().cast(nw.Float64))
+    frame = frame.with_columns(near_=(s * full + 0.5).floor().cast(nw.Float64), full_=s * 0.0 + full)
     # The nearest edge is at most half a cell away, so only the cell left of it can be meant instead.
-    frame = frame.with_columns(k_=col("near_") - number(s < col("near_") / edge))
-    frame = frame.with_columns(end_=(k < 1.0) | (k >= full - 1.0))
-    first = s < 0.5
-    frame = frame.with_columns(far_=_if_end(choose(first, s, 1.0 - s) * UNIT, 0.0))
-    far = col("far_")
-    # What is nearer than 8 units is one cell: a step of 8 puts it at 0.
-    eighth = _octaves(far, [[8.0] * (i == 0) + _powers(i) for i in range(STRIDES)])
-    before = _octaves(far, [[0.0] * (i == 0) + _numbers(i) for i in range(STRIDES)])
-    frame = frame.with_columns(eighth_=_if_end(eighth, 1.0), before_=_if_end(before, 0.0))
-    step = (far / col("eighth_")).floor().cast(nw.Float64)
-    start, count = step * col("eighth_") / UNIT, col("before_") + step
-    return frame.select(
+    below = number(s < col("near_") / col("full_"))
+    frame = frame.with_columns(k_=col("near_") - below - number(s >= 1.0))
+    frame = frame.with_columns(first_=number(k == 0.0), last_=number(k == full - 1.0))
+    first, last = col("first_"), col("last_")
+    frame = frame.with_columns(far_=(s * first + (1.0 - s) * last) * UNIT, edge_=k + last, side_=first - last)
+    return _nested(frame).select(
         *kept,
-        cell=choose(col("end_"), choose(first, 0.0 - count, full + count), k),
-        x=s - choose(col("end_"), choose(first, start, 1.0 - start), k / edge),
+        cell=col("edge_") - col("side_") * col("eighth_"),
+        x=s - (col("edge_") / col("full_") + col("side_") * (col("start_") / UNIT)),
     )
 
 
-def _if_end(yes: Any, no: float) -> Any:
-    """What only the rows of the first and the last cell need; most engines do not look at the others."""
-    return choose(col("end_"), yes, lit(no))
-
-
-def _powers(stride: int) -> list[float]:
-    return [2.0 ** (STRIDE * stride + i) for i in range(STRIDE)]
-
-
-def _numbers(stride: int) -> list[float]:
-    return [8.0 * (STRIDE * stride + i) - 7.0 for i in range(STRIDE)]
-
-
-def _octaves(far: Any, results: Sequence[Sequence[float]]) -> Any:
-    """The result for the octave that a distance lies in, found in two strides."""
-    found: Any = None
-    for i, own in reversed(list(enumerate(results))):
-        bounds = [8.0] * (i == 0) + [16 * power for power in _powers(i)]
-        inner = _steps(far, bounds[: len(own) - 1], own)
-        found = inner if found is None else choose(far < bounds[-1], inner, found)
-    return found
+def _nested(frame: Any) -> Any:
+    """The eighth of an octave that a distance `far_` lies in: its number and where it starts."""
+    # The octave is found in two strides. The nearest comes first: rows of the middle cells have distance 0,
+    # and engines that stop at the first match are done with them.
+    strides = [2.0 ** (STRIDE * i) for i in range(STRIDES)]
+    far, bounds = col("far_"), [8 * stride for stride in strides[1:]]
+    frame = frame.with_columns(
+        stride_=_steps(far, bounds, strides),
+        eighth_=_steps(far, bounds, [8.0 * STRIDE * i for i in range(STRIDES)]),
+    )
+    frame = frame.with_columns(near_=far / col("stride_"))
+    near, octaves = col("near_"), [2.0**i for i in range(STRIDE)]
+    bounds = [8.0, *(8 * octave for octave in octaves[1:])]
+    # What is nearer than 8 units is one cell: eight times as wide a step puts it at 0.
+    frame = frame.with_columns(
+        octave_=_steps(near, bounds, [8.0, *octaves]),
+        more_=_steps(near, bounds, [0.0, *(8.0 * i - 7.0 for i in range(STRIDE))]),
+    )
+    frame = frame.with_columns(step_=(near / col("octave_")).floor().cast(nw.Float64))
+    return frame.with_columns(
+        eighth_=col("eighth_") + col("more_") + col("step_"),
+        start_=col("step_") * col("octave_") * col("stride_"),
+    )
 
 
 def _steps(value: Any, bounds: Sequence[float], results: Sequence[float]) -> Any:
