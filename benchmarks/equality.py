@@ -12,7 +12,8 @@ notions class, classwise and confidence. What a sketch promises (docs/guide.md):
   of that bound is in parentheses;
 - within cells: nothing for `debiased`, `sweep`, `isotonic` and `variational`, which tell the scores of a cell
   apart; more than 1e-2 in the L1 norm is taken for a mistake, and other norms are left out;
-- the rest: `auto`, `bayes`, `beta`, `beta-kernel`, `smooth`, `ks` and `kuiper`, 1e-5;
+- the rest: `auto`, `bayes`, `beta`, `beta-kernel` and `smooth`, 1e-5; `ks` and `kuiper`, the residuals of the
+  rows of one cell over all rows, once and twice;
 - sums: every sum of every cell against those of `Sketch.update`, 1e-12 of what the cell can hold.
 """
 
@@ -256,6 +257,14 @@ def bound(rows, notion, spec):
     return float(np.mean(found))
 
 
+def steepest(rows, notion, spec):
+    """How far a running sum of residuals can get within one cell, for each of its two ends."""
+    found = []
+    for score, outcome in problems(rows, notion):
+        found.append(np.bincount(FINE.locate(score), np.abs(outcome - score)).max() / len(score))
+    return float(np.mean(found)) * (2 if spec == "ku" else 1)
+
+
 def sums_apart(one, other):
     """Largest difference of any sum of any cell, in terms of what the cell can hold."""
     width = other.evidence.high - other.evidence.low
@@ -289,12 +298,13 @@ def compare(ways, sets):
         for notion in NOTIONS:
             wanted, _ = answers("arrays", rows, notion)
             bounds = {spec: bound(rows, notion, spec) for spec in FAMILIES["other bins"]}
+            bounds |= {spec: steepest(rows, notion, spec) for spec in ("ks", "ku")}
             base = updated(rows, notion)
             for way in ways:
                 found, sketch = answers(way, rows, notion)
                 for (family, spec, norm), value in found.items():
                     apart = abs(value - wanted[family, spec, norm])
-                    allowed = bounds[spec] + 1e-12 if family == "other bins" else TOLERANCE[family]
+                    allowed = bounds[spec] + 1e-12 if spec in bounds else TOLERANCE[family]
                     note(table[way], family, apart, apart / allowed, f"{spec} {norm} {notion} {rows.name}")
                 if sketch is not None:
                     apart = sums_apart(sketch, base)

@@ -314,6 +314,25 @@ def test_merging_does_not_depend_on_the_order_of_what_is_known_of_the_classes():
 # --- every answer, from rows and from a sketch -----------------------------------------------------
 
 
+@pytest.mark.parametrize("notion", ["class", "classwise", "confidence"])
+@pytest.mark.parametrize("classes", [1, 2, 5, 25])
+@pytest.mark.parametrize("precision", [np.float64, np.float32])
+def test_many_rows_at_once_have_the_sums_of_few_at_a_time(notion, classes, precision):
+    rng, n = np.random.default_rng(4), 70_000
+    p = rng.random(n) if classes == 1 else rng.dirichlet(np.full(classes, 0.3), n)
+    y, asked = rng.integers(0, max(classes, 2), n), {"pos_label": 1} if notion == "class" else {}
+    p = p.astype(precision)
+    found = Sketch(notion, **asked).update(y, p)
+    pieces = Sketch(notion, **asked)
+    for a in range(0, n, 1000):
+        pieces.update(y[a : a + 1000], p[a : a + 1000])
+    for one, other in zip(found.evidence.sums.parts, pieces.evidence.sums.parts, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-11)
+    np.testing.assert_allclose(astuple(found.totals), astuple(pieces.totals), rtol=1e-12)
+    value = calibrant.ece(y, p, notion=notion, estimator="uniform:15", **asked)
+    assert found.ece(estimator="uniform:15") == pytest.approx(value, abs=1e-12)
+
+
 def in_pieces(notion, y, p, pieces=3, **options):
     own = {"pos_label": 1} if notion == "class" else {}
     sketch = Sketch(notion, **own)

@@ -312,7 +312,8 @@ class Cells:
 
 
 def _is_long(sample: Sample) -> bool:
-    return sample.shape == sample.score.shape and sample.score.size >= LONG and sample.score.itemsize >= 4
+    score = sample.score
+    return score.shape == sample.outcome.shape == (score.size,) and score.size >= LONG and score.itemsize >= 4
 
 
 def _many(sample: Sample, layout: Layout) -> Moments:
