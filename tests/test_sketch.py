@@ -333,6 +333,17 @@ def test_many_rows_at_once_have_the_sums_of_few_at_a_time(notion, classes, preci
     assert found.ece(estimator="uniform:15") == pytest.approx(value, abs=1e-12)
 
 
+@pytest.mark.parametrize("spec", ["a:10", "a:sqrt", "ac:10", "ac:sqrt"])
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_tied_scores_with_others_in_their_cells_share_a_bin_as_in_the_rows(spec, seed):
+    rng, n = np.random.default_rng(seed), 20_000
+    p = rng.dirichlet(np.full(5, 0.4), n)[:, 2]
+    p[: n // 4] = rng.binomial(100, 0.2, n // 4) / 100
+    y = rng.random(n) < p**1.4
+    value = calibrant.ece(y, p, estimator=spec)
+    assert Sketch("class").update(y, p).ece(estimator=spec) == pytest.approx(value, abs=3e-4)
+
+
 def in_pieces(notion, y, p, pieces=3, **options):
     own = {"pos_label": 1} if notion == "class" else {}
     sketch = Sketch(notion, **own)

@@ -24,6 +24,8 @@ from calibrant.evidence.sample import SLACK, Sample
 NEAREST = 2.0**-50
 # From so many rows of a single problem on, equal cells are summed apart from those at the walls.
 LONG = 1 << 16
+# Share of the variance of rows that fill a cell evenly below which they are taken for tied.
+TIED = 0.25
 # Keeps the exponent and three bits of the mantissa of a float64: eighths of an octave.
 _SHIFT = 49
 
@@ -187,7 +189,8 @@ class Cells:
         """Score at each rank from 0 to n - 1.
 
         The rows of a cell are taken as equally spaced with the cell's mean and variance, which is
-        exact for one row, for two, and for any number of tied ones.
+        exact for one row, for two, and for any number of tied ones. Where they spread far less than the
+        cell is wide, most of them are tied, and all are taken to be.
         """
         w = self.sums.w * (self.n / self.sums.w.sum(axis=-1))[..., None]
         mass = np.cumsum(w, axis=-1)
@@ -200,7 +203,9 @@ class Cells:
         cell = np.minimum(cell, np.broadcast_to(self._last, self.batch)[..., None])
         held = np.take_along_axis(w, cell, axis=-1)
         within = rank - (np.take_along_axis(mass, cell, axis=-1) - held)
-        spacing = np.sqrt(12 * self._variance / np.maximum(w * w - 1, 1))
+        spread = 12 * self._variance
+        spread = np.where((w > 2) & (spread < TIED * (self.high - self.low) ** 2), 0.0, spread)
+        spacing = np.sqrt(spread / np.maximum(w * w - 1, 1))
         place = np.take_along_axis(self._position, cell, axis=-1)
         place += (within - (held - 1) / 2) * np.take_along_axis(spacing, cell, axis=-1) * (held > 1)
         return np.clip(place, self.low[cell], self.high[cell])
