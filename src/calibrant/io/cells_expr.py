@@ -63,8 +63,10 @@ def located(frame: Any, layout: Layout) -> Any:
         score = frame["s"].to_numpy()
         cell = _packed(layout.locate(score), layout)
         return with_arrays(frame, cell=cell, x=score - unpacked(cell, layout)[1])
-    s, k, full = col("s"), col("k_"), float(layout.uniform)
     kept = frame.collect_schema().names()
+    if frame.implementation.is_spark_like() and not frame.implementation.is_sqlframe():
+        return _in_spark(frame, kept, layout.uniform)
+    s, k, full = col("s"), col("k_"), float(layout.uniform)
     # A column, not a number: polars divides by a number by multiplying with its reciprocal, which puts 92 of
     # the 14400 edges elsewhere.
     frame = frame.with_columns(near_=(s * full + 0.5).floor().cast(nw.Float64), full_=s * 0.0 + full)
@@ -79,6 +81,36 @@ def located(frame: Any, layout: Layout) -> Any:
         cell=col("edge_") - col("side_") * col("eighth_"),
         x=s - (col("edge_") / col("full_") + col("side_") * (col("start_") / UNIT)),
     )
+
+
+def _in_spark(frame: Any, kept: Sequence[str], full: int) -> Any:
+    """The same in the SQL of Spark, where the distance has bits: their number is the octave.
+
+    Only rows of the first and the last cell are asked for them, which keeps the query as fast as without.
+    """
+    names = [f"`{name}`" for name in kept]
+    outer = f"s < {1 / full!r}D or s >= {(full - 1) / full!r}D"
+    near = f"cast(floor(s * {full}D + 0.5D) as double)"
+    native = frame.to_native().selectExpr(*names, f"{outer} as end_", f"{near} as near_")
+    units = f"cast(if(s < 0.5D, s, 1D - s) * {UNIT!r}D as bigint)"
+    native = native.selectExpr(
+        *names,
+        "end_",
+        f"if(end_, 0D, near_ - if(s < near_ / {full}D, 1D, 0D)) as k_",
+        f"if(end_, {units}, 0L) as far_",
+    )
+    native = native.selectExpr(
+        *names, "end_", "k_", "far_", "if(far_ < 8, 0, length(bin(far_)) - 4) as shift_"
+    )
+    native = native.selectExpr(
+        *names, "end_", "k_", "shift_", "if(far_ < 8, 0L, shiftright(far_, shift_)) as top_"
+    )
+    number, start = "if(top_ = 0, 0, 8 * shift_ + top_ - 7)", f"shiftleft(top_, shift_) / {UNIT!r}D"
+    cell = (
+        f"if(end_, if(s < 0.5D, cast(-({number}) as double), cast({full} + {number} as double)), k_) as cell"
+    )
+    x = f"s - if(end_, if(s < 0.5D, {start}, 1D - {start}), k_ / {full}D) as x"
+    return nw.from_native(native.selectExpr(*names, cell, x))
 
 
 def _nested(frame: Any) -> Any:
