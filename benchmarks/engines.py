@@ -9,9 +9,9 @@ an edge into the wrong cell, lumps together what lies near 0 and 1, and knows no
 own: an expression in polars, SQL in DuckDB and Spark, an aggregation in Dask.
 
 Polars and DuckDB run in the process that asks, Spark as `local[2]` in its own, Dask as a cluster of two
-processes with a thread each; the driver is the process that asks. Every measurement starts anew and reads a
-small file first; contenders take turns, and a figure is the best of the rounds. Processor seconds are those
-of the driver and of all its children (Linux only).
+processes with a thread each; the driver is the process that asks. Every measurement starts anew and reads
+five million rows first, so that imports and compilers belong to nobody; contenders take turns, and a figure is
+the best of the rounds. Processor seconds are those of the driver and of all its children (Linux only).
 """
 
 import argparse
@@ -28,6 +28,8 @@ from files import HERE, make, number
 from memory_probe import peak_bytes, reset_peak
 
 CELLS = 14400
+# Rows read first: enough for Java to compile what it runs often.
+WARM = 5_000_000
 PLAIN = """
     select cast(floor(p * {cells}) as int) as cell, label as y, count(*) as n, sum(p) as sum_p,
            sum(label) as sum_y, sum(p * label) as py, sum(p * p) as pp
@@ -204,7 +206,7 @@ def main():
         engine, contender, small, folder, notion = given.measure
         measured(engine, contender, Path(small), Path(folder), notion)
         return
-    small, folder = make(given.folder, 1000, "double"), make(given.folder, given.rows, "double")
+    small, folder = make(given.folder, min(WARM, given.rows), "double"), make(given.folder, given.rows, "double")
     print(f"{given.rows:,} rows, notion {given.notion}", flush=True)
     for engine in given.engines:
         compare(engine, given.rows, small, folder, given.notion, given.rounds)

@@ -64,7 +64,7 @@ def located(frame: Any, layout: Layout) -> Any:
         cell = _packed(layout.locate(score), layout)
         return with_arrays(frame, cell=cell, x=score - unpacked(cell, layout)[1])
     kept = frame.collect_schema().names()
-    if frame.implementation.is_spark_like() and not frame.implementation.is_sqlframe():
+    if _is_spark(frame):
         return _in_spark(frame, kept, layout.uniform)
     s, k, full = col("s"), col("k_"), float(layout.uniform)
     # A column, not a number: polars divides by a number by multiplying with its reciprocal, which puts 92 of
@@ -81,6 +81,10 @@ def located(frame: Any, layout: Layout) -> Any:
         cell=col("edge_") - col("side_") * col("eighth_"),
         x=s - (col("edge_") / col("full_") + col("side_") * (col("start_") / UNIT)),
     )
+
+
+def _is_spark(frame: Any) -> bool:
+    return frame.implementation.is_pyspark() or frame.implementation.is_pyspark_connect()
 
 
 def _in_spark(frame: Any, kept: Sequence[str], full: int) -> Any:
@@ -148,8 +152,11 @@ def _steps(value: Any, bounds: Sequence[float], results: Sequence[float]) -> Any
 
 def logarithm(frame: Any) -> Any:
     """The frame with `log`, the natural logarithm of `own`, and some number where that is 0."""
-    if frame.implementation.is_duckdb():  # without the checks that narwhals puts around it
+    # Without the checks that narwhals puts around it.
+    if frame.implementation.is_duckdb():
         return nw.from_native(frame.to_native().project("*, ln(greatest(own, 5e-324::double)) as log"))
+    if _is_spark(frame):
+        return nw.from_native(frame.to_native().selectExpr("*", "ln(greatest(own, 4.9e-324D)) as log"))
     own = col("own")
     return frame.with_columns(log=choose(own > 0.0, own, lit(1.0)).log())
 

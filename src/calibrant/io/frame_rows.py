@@ -171,7 +171,8 @@ def _of_stack(frame: Any, ask: Ask) -> Any:
 
 
 def _key(of: Any, kind: Any = 0.0) -> Any:
-    return (of * float(CELLS) + (col("cell") + MOVED)) * float(KINDS) + kind
+    # Whole numbers are the keys that engines group by fastest.
+    return ((of * float(CELLS) + (col("cell") + MOVED)) * float(KINDS) + kind).cast(nw.Int64)
 
 
 def label_code(frame: Any, ask: Ask) -> Any:
@@ -268,7 +269,7 @@ def _grouped(frame: Any, ask: Ask) -> Any:
     """Keys and sums of rows with their scores."""
     frame = located(logarithm(frame), ask.layout)
     if ask.vector:
-        key = (col("cell") + MOVED) * float(KINDS) + col("kind")
+        key = ((col("cell") + MOVED) * float(KINDS) + col("kind")).cast(nw.Int64)
     else:
         frame = frame.with_columns(bad=1.0 - number(col("fine")), none=number(col("own") <= 0.0))
         bits = {"out": OUTCOME, "bad": BAD, "right": RIGHT, "none": NONE}
