@@ -10,8 +10,8 @@ own: an expression in polars, SQL in DuckDB and Spark, an aggregation in Dask.
 
 Polars and DuckDB run in the process that asks, Spark as `local[2]` in its own, Dask as a cluster of two
 processes with a thread each; the driver is the process that asks. Every measurement starts anew and reads
-five million rows first, so that imports and compilers belong to nobody; contenders take turns, and a figure is
-the best of the rounds. Processor seconds are those of the driver and of all its children (Linux only).
+five million rows first, so that imports and compilers belong to nobody; contenders take turns, and a figure
+is the best of the rounds. Processor seconds are those of the driver and of all its children (Linux only).
 """
 
 import argparse
@@ -206,7 +206,10 @@ def main():
         engine, contender, small, folder, notion = given.measure
         measured(engine, contender, Path(small), Path(folder), notion)
         return
-    small, folder = make(given.folder, min(WARM, given.rows), "double"), make(given.folder, given.rows, "double")
+    small, folder = (
+        make(given.folder, min(WARM, given.rows), "double"),
+        make(given.folder, given.rows, "double"),
+    )
     print(f"{given.rows:,} rows, notion {given.notion}", flush=True)
     for engine in given.engines:
         compare(engine, given.rows, small, folder, given.notion, given.rounds)

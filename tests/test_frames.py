@@ -627,6 +627,18 @@ ASKED_WRONGLY = {
         ValueError,
         "one column of a frame in long form",
     ),
+    "names twice": (
+        pd.DataFrame([[1, 0.5, 0.5]], columns=["y", "p", "p"]),
+        SINGLE,
+        ValueError,
+        "columns of the frame must have different names",
+    ),
+    "objects": (
+        pd.DataFrame({"y": pd.Series([1, 0], dtype=object), "p": 0.5}),
+        SINGLE,
+        TypeError,
+        r"got the type Object; frame.convert_dtypes\(\)",
+    ),
     "ids as groups": (
         pd.DataFrame({"y": 1, "p": 0.5, "id": range(20_000)}),
         {**SINGLE, "group": "id"},

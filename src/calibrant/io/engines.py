@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 
 import narwhals.stable.v2 as nw
 import numpy as np
+from narwhals.exceptions import DuplicateError
 
 from calibrant.evidence import Array
 
@@ -28,6 +29,8 @@ def opened(frame: Any) -> Any:
     ------
     TypeError
         If it is no frame.
+    ValueError
+        If several of its columns have one name.
     """
     try:
         frame = nw.from_native(nw.to_native(frame, pass_through=True))
@@ -37,6 +40,9 @@ def opened(frame: Any) -> Any:
             "frame must be a pandas, polars, pyarrow, DuckDB, Dask, Ibis or PySpark frame, "
             f"got {type(frame).__name__}{hint}"
         ) from None
+    except DuplicateError as error:
+        text = " ".join(str(error).split())
+        raise ValueError(f"columns of the frame must have different names: {text}") from None
     return frame.lazy() if frame.implementation.is_polars() else frame
 
 

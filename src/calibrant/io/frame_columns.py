@@ -224,7 +224,8 @@ def _label(dtype: Any, name: str) -> Any:
         return col(name).cast(nw.Float64)
     if _is_text(dtype):
         return col(name).cast(nw.String)
-    raise TypeError(f"column {quoted(name)} must hold numbers, booleans or text, got the type {dtype}")
+    hint = "; frame.convert_dtypes() finds the type of its values" * (dtype == nw.Object)
+    raise TypeError(f"column {quoted(name)} must hold numbers, booleans or text, got the type {dtype}{hint}")
 
 
 def _numeric(dtype: Any, name: str) -> Any:
