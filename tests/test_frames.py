@@ -627,6 +627,12 @@ ASKED_WRONGLY = {
         ValueError,
         "one column of a frame in long form",
     ),
+    "label as scores": (
+        None,
+        {"label": "y", "scores": "y"},
+        ValueError,
+        "scores must be other columns than the label",
+    ),
     "names twice": (
         pd.DataFrame([[1, 0.5, 0.5]], columns=["y", "p", "p"]),
         SINGLE,
@@ -727,6 +733,15 @@ def test_labels_of_a_single_score_are_those_of_arrays(case, notion):
         found = Sketch.from_frame(ENGINES[name](data, None), label="y", scores="p", notion=notion, **options)
         assert found.labels == classes
         same(found, Sketch(notion, **options).update(y, data["p"].to_numpy()))
+
+
+def test_a_score_of_one_half_predicts_the_negative_class(engine):
+    y, p = np.resize([0, 1, 1], 120), np.resize([0.5, 0.2, 0.5, 0.9, 0.0], 120)
+    frame = engine(pa.table({"y": y, "p": p}))
+    for notion in ("class", "classwise", "confidence"):
+        found = Sketch.from_frame(frame, label="y", scores="p", notion=notion)
+        same(found, Sketch(notion).update(y, p))
+        assert found.totals.right == Sketch(notion).update(y, p).totals.right
 
 
 def test_tied_scores_are_the_first_columns(engine):

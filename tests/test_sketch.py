@@ -11,6 +11,8 @@ from dataclasses import astuple
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -703,3 +705,62 @@ def test_the_example_runs_from_the_command_line(daily, tmp_path, capsys):
     assert said[:2] == ["churn 2026-05-04: 60 rows", "churn 2026-05-04: 120 rows"]
     assert said[2].startswith("ECE (class 1) ")
     assert "n = 120" in said[2]
+
+
+def test_named_columns_may_come_in_another_order():
+    frame = pd.DataFrame(np.random.default_rng(0).dirichlet(np.ones(3), 400), columns=["p_a", "p_b", "p_c"])
+    rng = np.random.default_rng(1)
+    codes = (frame.to_numpy().cumsum(axis=1) < rng.random((400, 1))).sum(axis=1).clip(max=2)
+    for labels, names in ((np.array(["a", "b", "c"]), "abc"), (np.arange(3), "012")):
+        y = labels[codes]
+        frame.columns = [f"p_{name}" for name in names]
+        turned = frame[[f"p_{names[k]}" for k in (2, 0, 1)]]
+        for notion in ("classwise", "confidence", "class"):
+            asked = {"pos_label": labels[1]} if notion == "class" else {}
+            whole = calibrant.ece(
+                np.tile(y, 2), pd.concat([frame, frame]), notion=notion, estimator="l:10", **asked
+            )
+            for first, second in ((frame, turned), (turned, frame)):
+                sketch = Sketch(notion, **asked).update(y, first).update(y, second)
+                assert sketch.ece(estimator="l:10") == pytest.approx(whole, abs=1e-12)
+            # Names decide where labels= has another order.
+            given = {"labels": list(labels), **asked}
+            for found in (
+                calibrant.ece(y, turned, notion=notion, estimator="l:10", **given),
+                Sketch(notion, **given).update(y, turned).ece(estimator="l:10"),
+                Sketch.from_frame(turned.assign(y=y), label="y", scores="p_*", notion=notion, **given).ece(
+                    estimator="l:10"
+                ),
+            ):
+                assert found == pytest.approx(whole, abs=1e-12)
+
+
+def test_columns_numbered_by_default_do_not_override_labels():
+    y, p = [2, 0, 1], [[0.7, 0.2, 0.1], [0.1, 0.8, 0.1], [0.1, 0.1, 0.8]]
+    frame = pl.DataFrame(np.array(p), schema=["column_0", "column_1", "column_2"])
+    sketch = Sketch("confidence", labels=[2, 0, 1]).update(y, frame).update(y, frame)
+    assert sketch.totals.right == 6
+    assert calibrant.ece(y, frame, labels=[2, 0, 1], estimator="l:1") == pytest.approx(1 - 2.3 / 3)
+
+
+def test_sketches_of_other_classes_do_not_add_up():
+    p = np.full((3, 3), 1 / 3)
+    one, other = (Sketch("confidence").update(list(names), p) for names in ("abc", "xyz"))
+    with pytest.raises(ValueError, match="same classes"):
+        one + other
+
+
+@pytest.mark.parametrize(
+    ("score", "n", "least"), [(1.0, 50, 0.9), (0.999, 50, 0.9), (0.99, 30, 0.6), (0.99, 60, 0.4)]
+)
+def test_outcomes_that_most_samples_have_are_no_sign_of_a_gap(score, n, least):
+    y, p = np.ones(n), np.full(n, score)
+    assert calibrant.estimate(y, p, rng=0).p_value >= least
+    assert Sketch("class").update(y, p).estimate(rng=0).p_value >= least
+
+
+def test_a_model_that_is_sure_and_right_is_calibrated():
+    y = np.random.default_rng(0).integers(0, 3, 500)
+    for notion in ("confidence", "classwise"):
+        assert calibrant.estimate(y, np.eye(3)[y], notion=notion, rng=0).p_value > 0.5
+        assert Sketch(notion).update(y, np.eye(3)[y]).estimate(rng=0).p_value > 0.3

@@ -1078,3 +1078,27 @@ def test_the_benchmark_of_engines_runs(tmp_path):
         ["duckdb,", "plain"],
         ["duckdb,", "sketch"],
     ]
+
+
+@pytest.mark.parametrize("spellings", [["no", " no", "se"], ["1", "1.0", "01"]])
+def test_spellings_of_one_group_are_one_group(tmp_path, spellings):
+    rows = "".join(f"{k % 2},{k % 10 / 10},{spellings[k % 3]}\n" for k in range(30))
+    (tmp_path / "a.csv").write_text("label,score,g\n" + rows)
+    found = Sketch.from_files(tmp_path / "a.csv", group="g")
+    assert sum(one.totals.rows for one in found.values()) == 30
+    assert len(found) == len({text.strip() for text in spellings} - {"1.0", "01"})
+
+
+@pytest.mark.parametrize("name", ["p_x=0.5", "label=v2", "score=3"])
+def test_folders_tell_only_what_is_asked_for(tmp_path, name):
+    (tmp_path / name).mkdir()
+    write(tmp_path / name / "a.parquet", MANY)
+    assert Sketch.from_files(tmp_path, label="label" if "label" in name else None).n == N
+    assert load(str(tmp_path)).y_prob.shape == (N, 3)
+
+
+def test_labels_follow_the_names_of_columns(tmp_path):
+    write(tmp_path / "a.parquet", MANY.select(["label", "p_eel", "p_cat", "p_dog"]))
+    found = Sketch.from_files(tmp_path / "a.parquet", notion="classwise", labels=NAMES)
+    expected = calibrant.ece(TRUTH, PROB, notion="classwise", labels=NAMES, estimator="l:10")
+    assert found.ece(estimator="l:10") == pytest.approx(expected, abs=1e-12)

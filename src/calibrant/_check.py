@@ -13,11 +13,10 @@ from typing import Any, NoReturn, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._names import numbered, without_prefix
+from calibrant._names import column_names, in_order, numbered, without_prefix
 
 FloatArray: TypeAlias = NDArray[np.floating[Any]]
 Array: TypeAlias = NDArray[Any]
-
 # How far a row may sum from 1, by bytes per score: what rounding costs a softmax, with room to spare.
 _TOLERANCE, _TOLERANCE_BFLOAT16 = {8: 1e-6, 4: 1e-4, 2: 2e-3}, 2e-2
 _BLOCK = 1 << 20  # bytes of a matrix looked at together: they stay in cache from one test to the next
@@ -270,10 +269,11 @@ def _columns(truth: Array, columns: int, given: tuple[Any, ...] | None, y_prob: 
     if given is not None and len(given) != columns:
         raise ValueError(f"labels must name {columns} columns of y_prob, got {len(given)}: {_show(*given)}")
     indices, whole = tuple(range(columns)), truth.dtype.kind in ("biu" if columns == 2 else "iu")
-    names = getattr(y_prob, "column_names", getattr(y_prob, "columns", indices))
-    names = numbered(names) if whole else tuple(names)
-    if given or (whole and (names == indices or not any(isinstance(v, Real) for v in names))):
-        return given or indices
+    if given is not None:
+        return in_order(column_names(y_prob, indices), given)
+    names = numbered(column_names(y_prob, indices)) if whole else tuple(column_names(y_prob, indices))
+    if whole and (names == indices or not any(isinstance(v, Real) for v in names)):
+        return indices
     present = _distinct(truth)
     names = without_prefix(names, present)
     # Names of which only some occur are not taken for indices: that would depend on what happens to occur.

@@ -35,6 +35,32 @@ def without_prefix(names: Sequence[Any], labels: Iterable[Any]) -> tuple[Any, ..
     return next((cut for cut in cuts if known <= set(cut)), names)
 
 
+def column_names(table: Any, default: Sequence[Any] = ()) -> Iterable[Any]:
+    """The names of the columns of a frame of pandas, polars or pyarrow; of other things the default."""
+    return getattr(table, "column_names", getattr(table, "columns", default))
+
+
+def in_order(names: Any, labels: Sequence[Any], *, numbers: bool = False) -> tuple[Any, ...]:
+    """Labels in the order of columns that are named after them; as they are where the names say nothing.
+
+    Columns that are numbered in order may be so by default, and say nothing unless `numbers` is true.
+
+    >>> in_order(["p_dog", "p_cat"], ["cat", "dog"]), in_order(["c0", "c1"], [1, 0])
+    (('dog', 'cat'), (1, 0))
+    """
+    names, labels = tuple(names), tuple(labels)
+    if not all(isinstance(name, str) for name in names):
+        return labels
+    own = numbered(names)
+    for found in (
+        () if own == tuple(range(len(own))) and not numbers else own,
+        without_prefix(names, labels),
+    ):
+        if len(found) == len(labels) and set(found) == set(labels):
+            return found
+    return labels
+
+
 def _beginning(names: Sequence[str]) -> str:
     """What all names begin with: that of the first and the last in order."""
     first, last = min(names), max(names)

@@ -9,6 +9,7 @@ from typing import Any, Self
 import numpy as np
 
 from calibrant import _check, notions
+from calibrant._names import column_names, in_order
 from calibrant.evidence import COARSE, FINE, Cells, Layout, Moments, Sample
 from calibrant.totals import Totals
 
@@ -112,7 +113,8 @@ class Summed:
     def update(self, y_true: Any, y_prob: Any, *, sample_weight: Any = None) -> Self:
         """Add predictions; returns the sketch itself. Rows that are refused leave it as it was."""
         told = self._told(y_prob)
-        return self._take(_check.predictions(y_true, y_prob, sample_weight=sample_weight, **told))
+        data = _check.predictions(y_true, y_prob, sample_weight=sample_weight, **told)
+        return self._take(data if self._cells is None else _reordered(data, self.labels))
 
     def _take(self, data: _check.Predictions) -> Self:
         """Add predictions that are checked."""
@@ -142,7 +144,11 @@ class Summed:
             return told
         shape = getattr(y_prob, "shape", None)
         if not self._vector and len(np.shape(y_prob) if shape is None else shape) == 2:
-            told["labels"] = self.labels
+            # Columns that are named after the classes may come in another order than at first.
+            by_name = self._given["labels"] is None
+            told["labels"] = (
+                in_order(column_names(y_prob), self.labels, numbers=True) if by_name else self.labels
+            )
         # A vector of scores is about the class 1 without being told.
         if told["pos_label"] is None and self.positive is not None and self.labels[self.positive] != 1:
             told["pos_label"] = self.labels[self.positive]
@@ -210,9 +216,9 @@ class Summed:
 
     @property
     def _asked(self) -> Any:
-        """The class that is asked about, or all columns; a vector of scores speaks of one class."""
+        """The class that is asked about, or all; a vector of scores speaks of one class."""
         if self.notion == "confidence" and not self._vector:
-            return None
+            return tuple(sorted(self.labels, key=str))
         column = self.positive if self._vector or self.notion == "class" else None
         return self.labels if column is None else self.labels[column]
 
@@ -239,6 +245,16 @@ def _copied(cells: Cells) -> Cells:
         sums=Moments(w, ws, wy, wsy, wss, cells.sums.origin),
         squares=np.array(cells.squares, dtype=np.float64),
     )
+
+
+def _reordered(data: _check.Predictions, labels: tuple[Any, ...]) -> _check.Predictions:
+    """The same rows with their columns in the order of the labels, where these are the same classes."""
+    if data.score.ndim == 1 or data.labels == labels or set(data.labels) != set(labels):
+        return data
+    at = [data.labels.index(label) for label in labels]
+    code = np.argsort(at).astype(data.code.dtype)[data.code]
+    positive = None if data.positive is None else at.index(data.positive)
+    return replace(data, score=data.score[:, at], code=code, labels=labels, positive=positive)
 
 
 def _gather(whole: Cells, at: Any, part: Cells) -> None:

@@ -135,7 +135,12 @@ def _rough(one: Profile, residual: Array, finest: int) -> Array | None:
 
 
 def rank(statistic: Array) -> Array:
-    """Share of all values that are at least as large as each; ties share the larger rank."""
+    """Share of all values that are at least as large as each; ties share the larger rank.
+
+    Values that differ by rounding alone are tied: sets with the same outcomes have the same statistic.
+    """
+    step = 1e-7 * max(1.0, float(np.median(np.abs(statistic))))
+    statistic = np.round(statistic / step)
     order = np.sort(statistic)
     return (statistic.size - np.searchsorted(order, statistic, side="left")) / statistic.size
 

@@ -117,6 +117,10 @@ def _scores(schema: dict[str, Any], given: Columns) -> Found:
     for spec in specs:
         if spec in schema or "*" not in spec:
             _check_name(schema, "scores", spec)
+            if spec in taken:
+                raise ValueError(
+                    f"scores must be other columns than the label and the weight, got {quoted(spec)}"
+                )
             found = member(spec)
             pairs.append((spec, found[1] if found else spec))
             continue
@@ -144,7 +148,8 @@ def _classes(found: Found, given: tuple[Any, ...] | None, text: bool) -> tuple[A
             raise ValueError(
                 f"labels must name {size} columns of scores, got {len(given)}: {_check._show(*given)}"
             )
-        return given
+        own = (found.texts if text else _numbers(found.texts)) or ()
+        return own if set(own) == set(given) else given
     if text and found.texts is None:
         raise ValueError(f"scores={found.names[0]!r}, ... do not name classes{_check._ASK}")
     if text:

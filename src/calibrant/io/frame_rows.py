@@ -220,7 +220,7 @@ def of_vector(key: Array, ask: Ask) -> Array:
     if ask.notion == "class":
         upper = (cell >= half) & ~tie
     elif ask.notion == "classwise":  # the cell is that of the label's score
-        upper = ((cell >= half) & ~tie) == hit
+        upper = np.where(hit, (cell >= half) & ~tie, cell < half)
     right = upper == hit
     out = {"class": hit, "confidence": right, "classwise": np.ones_like(hit)}[ask.notion]
     bits = {OUTCOME: out, MINUS: code == NEGATIVE, BAD: code == USELESS, RIGHT: right, NONE: special & ~tie}

@@ -63,7 +63,8 @@ def opened_all(
     files = expanded(path, format)
     with opened(files[0], format) as first:
         more = [name for name in told(files[0]) if name not in first.times]
-        table = Table((*first.names, *more), partial(_read, files, format, parts), first.blocks, first.pair)
+        read = partial(_read, files, format, parts)
+        table = Table((*first.names, *more), read, first.blocks, first.pair, tuple(more))
     try:
         with naming(files[0]):
             yield table, parts

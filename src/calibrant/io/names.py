@@ -70,7 +70,7 @@ def find_label(table: Table, ask: Columns) -> str | None:
     """The column of the labels; None where they are not needed."""
     if ask.label is not None or not ask.labelled:
         return find_named(table, "label", ask.label)
-    found = [name for name in table.names if _plain(name) in LABELS]
+    found = [name for name in table.own if _plain(name) in LABELS]
     if not found and table.pair is not None and not ask.scores:
         return table.pair[0]
     if len(found) == 1:
@@ -130,7 +130,7 @@ def _spec(table: Table, spec: str, taken: set[str]) -> Scores:
         found = member(name)
         return Scores((name,), (found[1] if found else name,), False)
     pattern = re.compile("(.*)".join(map(re.escape, spec.split("*"))), re.DOTALL)
-    matches = [match for name in table.names if name not in taken and (match := pattern.fullmatch(name))]
+    matches = [match for name in table.own if name not in taken and (match := pattern.fullmatch(name))]
     if not matches:
         raise ValueError(f"has no column like {quoted(spec)} for --scores; columns: {_columns(table)}")
     for match in matches:
@@ -146,7 +146,7 @@ def _found(table: Table, taken: set[str]) -> Scores:
     candidates = {
         name: Scores(own, None, False) for name, own in table.blocks.items() if _plain(name) in SCORES
     }
-    for name in table.names:
+    for name in table.own:
         if name in taken or name in within:
             continue
         if _plain(name) in SCORES:

@@ -156,7 +156,7 @@ def settled(pa: Any, asked: Asked, roles: Roles, table: Any) -> Meaning:
         kinds[roles.weight] = "whole numbers" if whole else "numbers"
     seen = _distinct(pa, label)
     notion = notions.named(asked.notion or ("class" if single else "confidence")).name
-    classes = None if asked.labels is None else _check.class_labels(asked.labels)
+    classes = None if asked.labels is None else _by_name(roles.scores, _check.class_labels(asked.labels))
     if not single and classes is None:
         classes = classes_of(roles.scores, roles.label, seen)
     positive = asked.pos_label
@@ -172,6 +172,13 @@ def settled(pa: Any, asked: Asked, roles: Roles, table: Any) -> Meaning:
     if notion == "class":
         next(iter(notions.named(notion).problems(found)))  # asks for the class where it is not clear
     return Meaning(roles, MappingProxyType(kinds), notion, found.labels, found.positive, positive, classes)
+
+
+def _by_name(scores: Scores, classes: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Classes in the order of the columns where these are named after all of them."""
+    named = {str(value): value for value in classes}
+    own = tuple(named[text] for text in scores.classes or () if text in named)
+    return own if len(set(own)) == len(classes) else classes
 
 
 def check_kinds(pa: Any, source: Source, meaning: Meaning, first: str) -> None:

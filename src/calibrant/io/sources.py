@@ -62,7 +62,7 @@ class Source:
     @property
     def table(self) -> Table:
         """Its columns, to find those that are meant."""
-        return Table(self.names, _unread)
+        return Table(self.names, _unread, told=tuple(self.told))
 
     def type_of(self, name: str) -> Any:
         """The Arrow type of a column."""

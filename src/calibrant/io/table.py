@@ -42,12 +42,20 @@ class Table:
         The columns of each two-dimensional array, by its name.
     pair : tuple of str, optional
         Labels and scores by their shape and type, where the file holds nothing else.
+    told : sequence of str
+        Those of the names that folders tell: taken where they are asked for, never found.
     """
 
     names: tuple[str, ...]
     read: Callable[[Sequence[str], Sequence[str], Progress | None], dict[str, Array]]
     blocks: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: MappingProxyType({}))
     pair: tuple[str, str] | None = None
+    told: Sequence[str] = ()
+
+    @property
+    def own(self) -> tuple[str, ...]:
+        """Names of the columns that the file itself has."""
+        return tuple(name for name in self.names if name not in self.told) if self.told else self.names
 
     @cached_property
     def times(self) -> Counter[str]:

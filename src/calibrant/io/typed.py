@@ -134,7 +134,15 @@ def values_of(pa: Any, name: str, column: Any, kind: Kind | None = None) -> Arra
         bad = np.isin(code, [k for k, word in enumerate(words) if not word])
         refuse_missing(name, int(bad.sum()), int(bad.argmax()) + 1)
     texts = [str(word) for word in words]
-    return Coded(code, _read(name, texts, code, text_kind(texts) if kind is None else kind))
+    return _joined(code, _read(name, texts, code, text_kind(texts) if kind is None else kind))
+
+
+def _joined(code: Array, values: tuple[Any, ...]) -> Coded:
+    """Codes of distinct values: texts may be one value, as 1 and 1.0 are."""
+    place = {value: k for k, value in enumerate(dict.fromkeys(values))}
+    if len(place) == len(values):
+        return Coded(code, values)
+    return Coded(np.array([place[value] for value in values])[code], tuple(place))
 
 
 def text_kind(texts: Sequence[str]) -> Kind:
