@@ -62,7 +62,8 @@ def main(arguments=None):
         kept = add(given.folder, given.model, given.day, label, score)
         print(f"{given.model} {given.day}: {kept} rows")
     else:
-        print(between(given.folder, given.model, given.first, given.last).estimate(rng=0))
+        found = between(given.folder, given.model, given.first, given.last)
+        print(found.estimate(rng=0) if found.n else f"{given.model}: no rows in these days")
 
 
 if __name__ == "__main__":
