@@ -8,6 +8,7 @@ from pathlib import Path
 
 import matplotlib.pyplot
 import numpy as np
+import pandas as pd
 import pytest
 
 import calibrant
@@ -36,11 +37,14 @@ def test_python_in_the_readme_runs(tmp_path, monkeypatch):
         "y_other": y_other,
         "tuesday": day,
         "wednesday": day,
+        "table": pd.DataFrame(y_prob, columns=["p_0", "p_1", "p_2"]).assign(y=y_true),
         "calibrant": calibrant,
     }
     code = blocks("README.md", "python")
     assert len(code) == 2
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "predictions").mkdir()
+    space["table"].to_parquet(tmp_path / "predictions" / "monday.parquet")
     for block in code:
         exec(compile(block, "README.md", "exec"), space)
     assert space["week"].n == 900
