@@ -411,6 +411,7 @@ def test_a_folder_of_rows_without_a_value_is_refused(tmp_path):
 WRONG = {
     "estimator": ["ece", "--estimator", "foo"],
     "bins": ["ece", "--estimator", "uniform:0"],
+    "cells": ["ece", "--estimator", "uniform:20000"],
     "norm": ["ece", "--estimator", "ks", "--norm", "l2"],
     "level": ["ece", "--level", "2"],
     "interval": ["check", "--max-ece", "0.1", "--estimator", "smooth"],

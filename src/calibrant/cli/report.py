@@ -73,7 +73,7 @@ def report(
     check_folders(where, as_json)
     names = None if class_names is None else _class_names(class_names)
     level, seed = given["level"], given["seed"]
-    source = read_source(file, given, notion, lambda rows: rows.estimate(level=level, rng=seed))
+    source = read_source(file, given, notion, lambda sums: sums.estimate(level=level, rng=seed))
     with source.refusing(), Meter("assessing", given["quiet"]) as meter:
         found = source.assess(
             class_names=names,

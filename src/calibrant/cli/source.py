@@ -141,7 +141,7 @@ class Sums:
 
 
 def read_source(
-    file: str, given: dict[str, Any], notion: str | None, ask: Callable[[Rows], object] = lambda rows: None
+    file: str, given: dict[str, Any], notion: str | None, ask: Callable[[Sums], object] = lambda sums: None
 ) -> Rows | Sums:
     """What a path holds: rows, or sums if there are too many rows or a checkpoint is to be kept.
 
@@ -160,7 +160,7 @@ def read_source(
         check_positive(given["positive"], notion, vector=data.y_prob.ndim == 1)
         return Rows(file, data, notion)
     with refusing(), _in_its_words():
-        ask(Rows("", _few(), notion))
+        ask(_few(notion))
     if not quiet and large:
         click.echo(f"{size}: read as sums, not rows; memory does not grow with them", err=True)
     with refusing(), Told(quiet) as told:
@@ -184,12 +184,11 @@ def _in_its_words() -> Iterator[None]:
         raise ValueError(worded(str(error))) from None
 
 
-def _few() -> Data:
-    import numpy as np
+def _few(notion: str | None) -> Sums:
+    from calibrant import Sketch
 
-    from calibrant.io import Data
-
-    return Data(np.array([0, 1, 0, 1]), np.array([0.2, 0.8, 0.6, 0.6]))
+    sketch = Sketch(notion or "class").update([0, 1, 0, 1], [0.2, 0.8, 0.6, 0.6])
+    return Sums("", "", 4, {None: sketch})
 
 
 class Told:
