@@ -169,20 +169,11 @@ class Sketch(Answered):
         >>> Sketch.from_frame(frame, label="y", scores="p_*")
         Sketch(notion='confidence', n=3)
         """
-        from calibrant.io.frames import from_frame
+        from calibrant.io.frames import Columns, from_frame
 
+        given = Columns(label, scores, weight, group, row, classes)
         return from_frame(
-            frame,
-            label=label,
-            scores=scores,
-            notion=notion,
-            weight=weight,
-            group=group,
-            labels=labels,
-            pos_label=pos_label,
-            n_classes=n_classes,
-            row=row,
-            classes=classes,
+            frame, given, notion=notion, labels=labels, pos_label=pos_label, n_classes=n_classes
         )
 
     @property

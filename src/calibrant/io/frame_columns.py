@@ -49,8 +49,8 @@ class Found:
 
 def asked(
     frame: Any, given: Columns, *, notion: str | None, labels: Any, pos_label: Any, n_classes: Any
-) -> tuple[dict[str, str], Any, Ask, tuple[Any, ...], tuple[str, ...]]:
-    """The columns by their plain names, the frame with these, what is asked, its classes, and its scores."""
+) -> tuple[dict[str, str], Ask, tuple[Any, ...], tuple[str, ...]]:
+    """The columns by their plain names, what is asked of them, the classes, and the columns of scores."""
     schema = dict(frame.collect_schema())
     if (given.row is None) != (given.classes is None):
         raise TypeError("row and classes go together: both name columns of a frame in long form")
@@ -63,21 +63,20 @@ def asked(
     named = {"y": given.label, "w": given.weight, "g": given.group, "r": given.row, "c": given.classes}
     roles = {key: name for key, name in named.items() if name is not None}
     roles |= zip(["s"] if long else map(str, range(size)), found.names, strict=False)
-    rows = mapped(frame, partial(renamed, roles=roles))
     classes = None if labels is None else tuple(map(_bare, _check.class_labels(labels)))
     pos_label = _bare(pos_label)
     text = _is_text(schema[given.label])
     values: tuple[Any, ...] | None
     known: tuple[Any, ...]
     if long:
-        own = classes if classes is not None else _distinct(rows, "c", given.classes)
+        own = classes if classes is not None else _distinct(frame, "c", given.classes)
         size = len(own)
         values = known = own if text == _is_text(schema[given.classes]) else _as_labels(own, text)
     elif size > 1:
         own, values = None, _classes(found, classes, text)
         known = values
     else:
-        own, (values, known, pos_label) = None, _single(rows, given, classes, pos_label, text)
+        own, (values, known, pos_label) = None, _single(frame, given, classes, pos_label, text)
     if n_classes is not None and _check.positive_int("n_classes", n_classes, 2) != max(size, 2):
         raise ValueError(f"n_classes must be the number of classes, {max(size, 2)}, got {n_classes}")
     vector = size == 1
@@ -86,7 +85,7 @@ def asked(
     counts = None if given.weight is None else not _is_real(schema[given.weight])
     tolerance = _tolerance([schema[name] for name in found.names])
     ask = Ask(name, values, own, size, positive, tolerance, counts, given.group is not None)
-    return roles, rows, ask, known, found.names
+    return roles, ask, known, found.names
 
 
 def renamed(frame: Any, roles: dict[str, str]) -> Any:
@@ -179,12 +178,12 @@ def _positive(notion: str, classes: tuple[Any, ...], pos_label: Any) -> int | No
 
 
 def _single(
-    rows: Any, columns: Columns, given: tuple[Any, ...] | None, pos_label: Any, text: bool
+    frame: Any, columns: Columns, given: tuple[Any, ...] | None, pos_label: Any, text: bool
 ) -> tuple[tuple[Any, ...] | None, tuple[Any, ...], Any]:
     """Labels that may go with a single score, (negative, positive), and the positive one."""
     if given is None and pos_label is None and not text:
         return USUAL, (0, 1), 1
-    seen = given if given is not None else _distinct(rows, "y", columns.label)
+    seen = given if given is not None else _distinct(frame, "y", columns.label)
     try:
         known = _check.predictions(seen, np.full(len(seen), 0.5), labels=given, pos_label=pos_label).labels
     except (ValueError, TypeError) as error:
@@ -192,9 +191,10 @@ def _single(
     return given, known, known[1]
 
 
-def _distinct(rows: Any, name: str, called: Any) -> tuple[Any, ...]:
+def _distinct(frame: Any, name: str, called: Any) -> tuple[Any, ...]:
     """The values of a column, sorted; a small pass of its own."""
-    found = summed(rows.select(name), lambda part: part.group_by(name).agg(nw.len().alias("n")), [name])
+    rows = mapped(frame, partial(renamed, roles={name: called}))
+    found = summed(rows, lambda part: part.group_by(name).agg(nw.len().alias("n")), [name])
     values = {v for v in found[name].tolist() if v is not None and v == v}
     if not values or len(values) > MOST_CLASSES:
         many = f"{len(values)} of them" if values else "none"

@@ -13,8 +13,7 @@ from calibrant.evidence import Array, Cells, Moments
 from calibrant.io.cells_expr import unpacked
 from calibrant.io.engines import mapped, opened, summed
 from calibrant.io.frame_checks import explain, refuse_both
-from calibrant.io.frame_columns import Columns, asked
-from calibrant.io.frame_pieces import Sums as Pieces
+from calibrant.io.frame_columns import Columns, asked, renamed
 from calibrant.io.frame_pieces import holds_rows, in_pieces
 from calibrant.io.frame_rows import (
     BAD,
@@ -36,39 +35,22 @@ from calibrant.io.settle import check_groups
 from calibrant.sketch import Sketch
 from calibrant.totals import Totals
 
+__all__ = ["Columns", "from_frame"]
+
 Sums = dict[str, Any]
 
 
 def from_frame(
-    frame: Any,
-    *,
-    label: str,
-    scores: str | Sequence[str],
-    notion: str | None = None,
-    weight: str | None = None,
-    group: str | None = None,
-    labels: Any = None,
-    pos_label: Any = None,
-    n_classes: int | None = None,
-    row: str | None = None,
-    classes: str | None = None,
+    frame: Any, given: Columns, *, notion: str | None, labels: Any, pos_label: Any, n_classes: int | None
 ) -> Sketch | dict[Any, Sketch]:
-    """Sketch of a frame, or one for each group; see `Sketch.from_frame`.
-
-    >>> import pandas as pd
-    >>> frame = pd.DataFrame({"y": [0, 1, 1], "p": [0.2, 0.4, 0.9], "day": ["a", "a", "b"]})
-    >>> from_frame(frame, label="y", scores="p")
-    Sketch(notion='class', n=3)
-    >>> from_frame(frame, label="y", scores="p", group="day")
-    {'a': Sketch(notion='class', n=2), 'b': Sketch(notion='class', n=1)}
-    """
-    given = Columns(label, scores, weight, group, row, classes)
+    """Sketch of a frame, or one for each group; see `Sketch.from_frame`."""
     frame = opened(frame)
-    roles, rows, ask, known, names = asked(
+    roles, ask, known, names = asked(
         frame, given, notion=notion, labels=labels, pos_label=pos_label, n_classes=n_classes
     )
-    if not ask.names and holds_rows(rows):
-        return _in_pieces(in_pieces(frame, roles, ask, known), rows, ask, given, names)
+    if not ask.names and holds_rows(frame):
+        return _in_pieces(frame, roles, ask, known, given, names)
+    rows = _plain(frame, roles)
     of_rows = _of_rows(rows, ask)
     kind = unkeyed(of_rows["key"])[2]
     total = int(of_rows["n"].sum())
@@ -90,16 +72,25 @@ def from_frame(
     }
 
 
+def _plain(frame: Any, roles: dict[str, str]) -> Any:
+    return mapped(frame, partial(renamed, roles=roles))
+
+
 def _in_pieces(
-    found: Pieces, rows: Any, ask: Ask, given: Columns, names: tuple[str, ...]
+    frame: Any,
+    roles: dict[str, str],
+    ask: Ask,
+    known: tuple[Any, ...],
+    given: Columns,
+    names: tuple[str, ...],
 ) -> Sketch | dict[Any, Sketch]:
-    """The sketches of what was summed, if all rows could be used."""
+    found = in_pieces(frame, roles, ask, known)
     total = sum(found.rows.values())
     _check_rows(total)
     if found.bad:
-        explain(rows, ask, given, names, total)
+        explain(_plain(frame, roles), ask, given, names, total)
     if found.minus:
-        refuse_both(rows, given, total)
+        refuse_both(_plain(frame, roles), given, total)
     for value, n in found.rows.items():
         if value not in found.sketches:
             _refuse_weightless(n, f" in group {value!r}" * ask.grouped)

@@ -70,7 +70,7 @@ class Source:
 
 
 def _unread(*_: object) -> dict[str, Array]:
-    raise NotImplementedError("a source is read in pieces")
+    raise TypeError("a source is read in pieces")
 
 
 def described(path: str, format: str | None = None) -> Source:
