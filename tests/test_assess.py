@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import matplotlib
 import numpy as np
+import pandas as pd
 import pytest
 from tests.oracles import proper as oracle
 
@@ -232,10 +233,9 @@ def test_the_same_seed_gives_the_same_assessment(one):
 
 
 def test_string_labels_weights_and_frames_do():
-    pandas = pytest.importorskip("pandas")
     y, p = multiclass(80, 3)
     label = np.array(["ant", "bee", "cat"])[y]
-    frame = pandas.DataFrame(p, columns=["ant", "bee", "cat"])
+    frame = pd.DataFrame(p, columns=["ant", "bee", "cat"])
     found = calibrant.assess(label, frame, sample_weight=np.full(80, 2), rng=0)
     assert found.classes == ("ant", "bee", "cat")
     assert found.n == 160

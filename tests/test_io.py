@@ -10,16 +10,14 @@ import sys
 import zipfile
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from pyarrow import feather, parquet
 
 from calibrant.io import FORMATS, Columns, load, load_models, opened, table, text
 from calibrant.io.files import sniffed
-
-pa = pytest.importorskip("pyarrow")
-feather = pytest.importorskip("pyarrow.feather")
-parquet = pytest.importorskip("pyarrow.parquet")
 
 N = 60
 RNG = np.random.default_rng(0)

@@ -14,10 +14,12 @@ from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from click.testing import CliRunner
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from pyarrow import csv, feather, parquet
 
 import calibrant
 from calibrant import Sketch
@@ -28,11 +30,6 @@ from calibrant.io.paths import expanded
 from calibrant.io.settle import Asked
 from calibrant.io.sources import deferred, described, pieces
 from calibrant.io.stream import stream
-
-pa = pytest.importorskip("pyarrow")
-csv = pytest.importorskip("pyarrow.csv")
-feather = pytest.importorskip("pyarrow.feather")
-parquet = pytest.importorskip("pyarrow.parquet")
 
 ROOT = Path(__file__).parent.parent
 N = 300
@@ -1039,7 +1036,6 @@ def test_the_page_shows_what_runs(tmp_path, monkeypatch, capsys):
 
 
 def test_the_benchmark_runs(tmp_path):
-    pytest.importorskip("polars")
     sizes = ["--rows", "3000", "--wide", "50", "--classes", "30", "--rounds", "1"]
     command = [sys.executable, str(ROOT / "benchmarks/files.py"), *sizes, "--folder", str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
@@ -1068,8 +1064,6 @@ def test_shuffled_files_have_the_sums_of_all(tmp_path):
 
 
 def test_the_benchmark_of_engines_runs(tmp_path):
-    pytest.importorskip("polars")
-    pytest.importorskip("duckdb")
     options = ["--rows", "3000", "--rounds", "1", "--engines", "polars", "duckdb", "--folder", str(tmp_path)]
     command = [sys.executable, str(ROOT / "benchmarks/engines.py"), *options]
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
