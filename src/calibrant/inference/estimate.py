@@ -120,17 +120,12 @@ def infer(
     alone = kept.once(
         "alone", generator, lambda: [nulls.single(one, norm, generator, SIMULATED) for one in profiles]
     )
+    about = common | {"level": alone_level}
     for k, (name, one) in enumerate(zip(labels, alone, strict=True)):
-        own = posterior[k : k + 1]
-        plain = Bayes() if isinstance(chosen, Bayes) else chosen
-        seen = float(nulls.error(own, norm)[0]) if isinstance(chosen, Bayes) else float(each[k])
-        ends, other = _interval(
-            plain, problems[k : k + 1], own, seen, norm, alone_level, generator, n, drawn=BY_CLASS
+        own, value_of = posterior[k : k + 1], float(each[k])
+        by_class[name] = _alone(
+            chosen, problems[k], profiles[k], own, one, generator, value=value_of, label=name, **about
         )
-        top = intervals.few_scores(profiles[k], norm, alone_level, generator)
-        ends = min(ends[0], float(each[k])), max(ends[1], float(each[k]), top)
-        about = common | {"notion": "class", "label": name, "level": alone_level}
-        by_class[name] = _made(float(each[k]), ends, one, other, own, **about)
     if rows is None:
         null = nulls.Simulated(
             alone[0].evidence,
@@ -174,17 +169,21 @@ def _many(
     together_in = None if rows is None else _drawn_together(blocks, rows, classes, generator)
     null = many.nulls(classes, norm, generator, together_in, step)
     common: dict[str, Any] = {"n": n, "estimator": str(estimator), "norm": norm, "seed": seed}
-    alone_level = level if each_level is None else _check.level(each_level)
+    about = common | {"level": level if each_level is None else _check.level(each_level)}
     by_class = {}
     for k, (name, one) in enumerate(zip(labels, _each(blocks), strict=True)):
-        own, seen = classes.coarse[k : k + 1], float(each[k])
-        plain: Estimator = Bayes() if bayes else estimator
-        at = float(nulls.error(own, norm)[0]) if bayes else seen
-        ends, other = _interval(plain, [one], own, at, norm, alone_level, generator, n, drawn=BY_CLASS)
-        top = intervals.few_scores(classes.steps[k], norm, alone_level, generator)
-        ends = min(ends[0], seen), max(ends[1], seen, top)
-        about = common | {"notion": "class", "label": name, "level": alone_level}
-        by_class[name] = _made(seen, ends, null.alone[k], other, own, **about)
+        own, value_of = classes.coarse[k : k + 1], float(each[k])
+        by_class[name] = _alone(
+            estimator,
+            one,
+            classes.steps[k],
+            own,
+            null.alone[k],
+            generator,
+            value=value_of,
+            label=name,
+            **about,
+        )
         step()
     spread = many.WIDEST if rows is None else min(together(classes.posterior, rows), many.WIDEST)
     other = None
@@ -199,6 +198,32 @@ def _many(
     about = common | {"notion": notion.name, "level": level, "chance": null.p_value}
     whole = _made(value, ends, null.whole, other, classes.posterior, **about)
     return replace(whole, by_class=MappingProxyType(by_class), conservative=rows is None)
+
+
+def _alone(
+    estimator: Estimator,
+    one: Evidence,
+    profile: Profile,
+    posterior: Posterior,
+    null: nulls.Simulated,
+    rng: np.random.Generator,
+    /,
+    *,
+    value: float,
+    level: float,
+    norm: Norm,
+    n: float,
+    **about: Any,
+) -> Estimate:
+    """The estimate of one class among several: by itself, with the value that it has among them."""
+    bayes = isinstance(estimator, Bayes)
+    at = float(nulls.error(posterior, norm)[0]) if bayes else value
+    plain: Estimator = Bayes() if bayes else estimator
+    ends, other = _interval(plain, [one], posterior, at, norm, level, rng, n, drawn=BY_CLASS)
+    top = intervals.few_scores(profile, norm, level, rng)
+    ends = min(ends[0], value), max(ends[1], value, top)
+    about |= {"notion": "class", "level": level, "norm": norm, "n": n}
+    return _made(value, ends, null, other, posterior, **about)
 
 
 def _each(blocks: Sequence[Evidence]) -> Iterator[Evidence]:
