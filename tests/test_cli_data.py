@@ -838,3 +838,49 @@ def test_a_positive_class_that_nothing_asks_about_is_refused(tmp_path, command):
     done = CliRunner().invoke(main, [command[0], str(file), *command[1:], "--positive", "cat"])
     assert done.exit_code == 2
     assert "add --notion class" in done.output
+
+
+@pytest.mark.parametrize("way", ["same", "dots", "link", "hard link", "within a folder", "pattern"])
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("check", "--max-ece", "0.9", "--junit"),
+        ("report", "-o"),
+        ("report", "--json"),
+        ("curve", "--at", "0.5", "-o"),
+    ],
+    ids=" ".join,
+)
+def test_an_output_that_is_an_input_is_refused_and_nothing_is_lost(tmp_path, monkeypatch, command, way):
+    monkeypatch.chdir(tmp_path)
+    folder = tmp_path / "in"
+    folder.mkdir()
+    source = folder / "in.csv"
+    source.write_text("y,p\n" + "".join(f"{k % 2},0.{k % 9}5\n" for k in range(40)))
+    before, given, output = source.read_bytes(), str(source), str(source)
+    if way == "dots":
+        output = str(folder / ".." / "in" / "in.csv")
+    elif way == "link":
+        (tmp_path / "out.csv").symlink_to(source)
+        output = str(tmp_path / "out.csv")
+    elif way == "hard link":
+        os.link(source, tmp_path / "out.csv")
+        output = str(tmp_path / "out.csv")
+    elif way == "within a folder":
+        given = str(folder)
+    elif way == "pattern":
+        given = str(folder / "*.csv")
+    name, *options = command
+    text = refused(name, given, *options, output)
+    assert "is an input" in text
+    assert source.read_bytes() == before
+    assert sorted(path.name for path in folder.iterdir()) == ["in.csv"]
+
+
+def test_a_report_refuses_one_file_for_two_outputs_and_the_file_of_class_names(tmp_path):
+    source, names = tmp_path / "in.csv", tmp_path / "names.txt"
+    source.write_text("y,p\n0,0.2\n1,0.7\n")
+    names.write_text("no\nyes\n")
+    assert "two files" in refused("report", source, "-o", tmp_path / "a", "--json", tmp_path / "a")
+    assert "is an input" in refused("report", source, "--class-names", names, "--json", names)
+    assert names.read_text() == "no\nyes\n"

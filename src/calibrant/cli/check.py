@@ -12,7 +12,7 @@ import click
 
 from calibrant.cli.data import (
     Meter,
-    check_folders,
+    check_outputs,
     coloured,
     options,
     printable,
@@ -188,7 +188,7 @@ def check(
       calibrant check predictions.csv --max-ece 0.05 --notion classwise --inconclusive pass
       calibrant check predictions.parquet --max-ece 0.02 --junit calibration.xml
     """
-    check_folders(junit)
+    check_outputs([file], junit)
     if junit is not None:
         # What an earlier run found must not be taken for this one's, whatever happens.
         written(junit, lambda path: path.unlink(missing_ok=True))

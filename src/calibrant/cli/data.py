@@ -228,6 +228,33 @@ def check_folders(*paths: Path | None) -> None:
             raise Refused(printable(line(f"cannot write {path}: {path.parent} is no folder")))
 
 
+def check_outputs(inputs: Sequence[str | None], *outputs: Path | None) -> None:
+    """Raise before anything is written for an output that is an input, whatever the two are called.
+
+    Inputs are files, folders and patterns; links, hard links and files within a folder count.
+    """
+    from calibrant.io.paths import expanded
+
+    check_folders(*outputs)
+    for one in inputs:
+        if one is None or one == "-":
+            continue
+        try:
+            files = expanded(one) if not os.path.isfile(one) else [one]
+        except (ValueError, OSError):
+            continue  # what is wrong with it is said when it is read
+        for path in outputs:
+            if path is not None and any(_same(path, file) for file in files):
+                raise Refused(printable(line(f"cannot write {path}: it is an input, {one}; give another name")))
+
+
+def _same(output: Path, file: str) -> bool:
+    try:
+        return os.path.samefile(output, file)
+    except OSError:  # the output is not there yet
+        return os.path.realpath(output) == os.path.realpath(file)
+
+
 def written(path: Path, write: Callable[[Path], object]) -> None:
     """Write a file, or say in one line why not."""
     try:

@@ -16,7 +16,7 @@ from calibrant.cli.data import (
     Meter,
     about,
     arguments,
-    check_folders,
+    check_outputs,
     options,
     read_one,
     refusing,
@@ -143,7 +143,7 @@ def curve(
     if out is not None and out.suffix.lower() not in PICTURES + TABLES:
         kinds = ", ".join(PICTURES + TABLES)
         raise click.BadParameter(f"{out.name} ends in none of {kinds}", param_hint="'-o'")
-    check_folders(out)
+    check_outputs([file], out)
 
     def fitted(source: Rows | Sums, progress: Any = None) -> Any:
         return source.curve(bandwidth=bandwidth, level=given["level"], rng=given["seed"], progress=progress)

@@ -12,7 +12,7 @@ from click.core import ParameterSource
 from calibrant.cli.data import (
     EXITS,
     Meter,
-    check_folders,
+    check_outputs,
     name_of,
     options,
     tell,
@@ -70,7 +70,9 @@ def report(
     """
     stem = stem_of(file)
     where = out or Path(f"{stem}-report.html")
-    check_folders(where, as_json)
+    check_outputs([file, class_names], where, as_json)
+    if as_json is not None and as_json.resolve() == where.resolve():
+        raise Refused(f"-o and --json must be two files, got {where} for both")
     names = None if class_names is None else _class_names(class_names)
     level, seed = given["level"], given["seed"]
     source = read_source(file, given, notion, lambda sums: sums.estimate(level=level, rng=seed))
