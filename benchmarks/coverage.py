@@ -20,12 +20,12 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import numpy as np
 
 from calibrant.estimators import Bayes
-from calibrant.evidence import Profile, Sample
+from calibrant.evidence import Residuals, Sample
 from calibrant.experiment.distributions import rng_of
 from calibrant.experiment.families import EXACT, Dirichlet
 from calibrant.inference import estimate as inference
 from calibrant.inference import interval, null
-from calibrant.posterior import Posterior
+from calibrant.posterior.gap import Posterior
 
 LEVEL = 0.95
 SIZES = {100: 2000, 500: 2000, 2000: 2000, 10_000: 1000}
@@ -87,7 +87,7 @@ def multiclass(family, notion, n, repetitions, rng):
             yield one_problem(sample, n, rng)
             continue
         outcome = label == np.arange(score.shape[1])[:, None]
-        profiles = [Profile.of(Sample(s, y)) for s, y in zip(score.T, outcome, strict=True)]
+        profiles = [Residuals.of(Sample(s, y)) for s, y in zip(score.T, outcome, strict=True)]
         posterior = Posterior.joined([Bayes().of_profile(one).posterior for one in profiles])
         rows = inference.Rows(n, lambda some, score=score, label=label: (score[some], label[some], None))
         value = float(null.error(posterior, "l1", score.shape[1])[0])

@@ -20,9 +20,9 @@ import numpy as np
 
 import calibrant
 from calibrant import Binned, Density, published
-from calibrant.binning import Adaptive, Uniform, mapped
-from calibrant.density import silverman
 from calibrant.estimators import parse
+from calibrant.estimators.bins import Adaptive, Uniform, mapped
+from calibrant.estimators.smoothing import silverman
 from calibrant.evidence import Array, Bins, Sample
 
 GOLDEN = Path(__file__).resolve().parents[1] / "tests" / "golden"

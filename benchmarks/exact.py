@@ -24,6 +24,7 @@ from calibrant.experiment.distributions import rng_of
 from calibrant.experiment.families import EXACT, Dirichlet
 from calibrant.experiment.leaderboard import exact_families
 from calibrant.experiment.procedure import one_dimensional
+from calibrant.questions.notions import named
 
 # One family for each distribution of the scores.
 CALIBRATED = {"power": "Beta(1.1, .1)", "flat": "Beta(.5, .5)", "square": "uniform"}
@@ -93,7 +94,7 @@ def estimates(names: list[str], family: Dirichlet, notion: str, n: int, times: i
     step, parts = max(1, TOGETHER // (n * family.n_classes)), []
     for a in range(0, times, step):
         sample = Sample(*problems(family, notion, n, min(step, times - a), rng), None, support)
-        values = np.stack([resolve(name, notion).fit(sample).error() for name in names])
+        values = np.stack([resolve(name, shared=named(notion).several).fit(sample).error() for name in names])
         parts.append(values if notion == "confidence" else values.mean(axis=-1))
     return np.concatenate(parts, axis=1)
 

@@ -57,7 +57,7 @@ def errors(names: list[str], seeds: int, sizes: tuple[int, ...], signed: bool = 
             sample, truth = draw(seed, n)
             for k, name in enumerate(names):
                 start = time.perf_counter()
-                fit = resolve(name, "class").fit(sample)
+                fit = resolve(name).fit(sample)
                 value = fit.signed if signed and hasattr(fit, "signed") else fit.error()
                 seconds[k] += time.perf_counter() - start
                 found[k, seed] += np.abs(value - truth).mean(axis=-1) / len(sizes)

@@ -22,8 +22,9 @@ import numpy as np
 from calibrant.estimators import Bayes
 from calibrant.evidence import Sample
 from calibrant.experiment.distributions import rng_of
-from calibrant.inference import Estimate, Null, Rows, interval, null, paired
-from calibrant.notions import Notion
+from calibrant.inference import Estimate, Null, Rows, interval, null
+from calibrant.inference import comparison as paired
+from calibrant.questions.notions import named
 
 BLANK = Estimate(0, 0, 0, 0.95, Null(0), 1, 0, 0, 0, "class", "bayes")
 
@@ -79,7 +80,7 @@ def one_cell(task):
             value = float(null.error(posterior, "l1")[0])
             low, high = interval.interval(posterior, n, value, norm="l1", level=0.95, rng=rng)
             estimates.append(replace(BLANK, value=value, low=low, high=high))
-            added.append(paired.contributions(Notion("class"), [sample], Rows(n, lambda some: some)))
+            added.append(paired.contributions(named("class"), [sample], Rows(n, lambda some: some)))
         found = paired.difference(("a", "b"), tuple(estimates), tuple(added), None)
         alarms.append(found.p_value < 0.05)
         held.append(found.low <= 0 <= found.high)

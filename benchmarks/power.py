@@ -22,7 +22,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import numpy as np
 
 from calibrant.estimators import Binned, Cumulative
-from calibrant.evidence import Profile, Sample
+from calibrant.evidence import Residuals, Sample
 from calibrant.experiment.distributions import rng_of
 from calibrant.experiment.families import EXACT
 from calibrant.inference import null
@@ -49,7 +49,7 @@ def scores_of(kind, rng, n):
 
 def p_values(score, outcome, rng, size):
     """Ours, 15 bins, ECCE-R: each by simulation from the scores."""
-    ours = null.single(Profile.of(Sample(score, outcome)), "l1", rng, SIMULATED).p_value
+    ours = null.single(Residuals.of(Sample(score, outcome)), "l1", rng, SIMULATED).p_value
     drawn = rng.random((size, score.size)) < score
     found = [ours]
     for estimator in (Binned("uniform", 15), Cumulative("kuiper")):
@@ -66,7 +66,7 @@ def size_cell(task):
     for _ in range(repetitions):
         score = scores_of(kind, rng, n)
         sample = Sample(score, rng.random(n) < score)
-        found.append(null.single(Profile.of(sample), "l1", rng, 199).p_value)
+        found.append(null.single(Residuals.of(sample), "l1", rng, 199).p_value)
     return np.mean(np.array(found) <= 0.05)
 
 

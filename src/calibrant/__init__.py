@@ -14,13 +14,13 @@ if TYPE_CHECKING:
     from calibrant import published
     from calibrant.api import ece, lce, mce, reliability_curve, reliability_diagram, score_histogram
     from calibrant.assessment import Assessment, assess
+    from calibrant.curves.curve import Point, ReliabilityCurve, ReliabilityDiagram
+    from calibrant.curves.histogram import ScoreHistogram
     from calibrant.estimators import Bayes, Binned, Density, estimators
-    from calibrant.histogram import ScoreHistogram
     from calibrant.inference import Comparison, Estimate
+    from calibrant.inference.ranking import Recommendation
+    from calibrant.inference.recommendation import recommend
     from calibrant.judge import compare, estimate
-    from calibrant.ranking import Recommendation
-    from calibrant.recommendation import recommend
-    from calibrant.results import Point, ReliabilityCurve, ReliabilityDiagram
     from calibrant.sketch import Sketch
 
 # Where each name lives. It is imported when first asked for, so that the command line starts at once.
@@ -31,11 +31,11 @@ _HOME = {
     "Comparison": "calibrant.inference",
     "Density": "calibrant.estimators",
     "Estimate": "calibrant.inference",
-    "Point": "calibrant.results",
-    "Recommendation": "calibrant.ranking",
-    "ReliabilityCurve": "calibrant.results",
-    "ReliabilityDiagram": "calibrant.results",
-    "ScoreHistogram": "calibrant.histogram",
+    "Point": "calibrant.curves.curve",
+    "Recommendation": "calibrant.inference.ranking",
+    "ReliabilityCurve": "calibrant.curves.curve",
+    "ReliabilityDiagram": "calibrant.curves.curve",
+    "ScoreHistogram": "calibrant.curves.histogram",
     "Sketch": "calibrant.sketch",
     "assess": "calibrant.assessment",
     "compare": "calibrant.judge",
@@ -44,7 +44,7 @@ _HOME = {
     "estimators": "calibrant.estimators",
     "lce": "calibrant.api",
     "mce": "calibrant.api",
-    "recommend": "calibrant.recommendation",
+    "recommend": "calibrant.inference.recommendation",
     "reliability_curve": "calibrant.api",
     "reliability_diagram": "calibrant.api",
     "score_histogram": "calibrant.api",

@@ -7,16 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from calibrant import _check, notions
-from calibrant.answers import binned, curves, diagrams, local_error, measure, smoothing
+from calibrant import inputs
+from calibrant.curves.answers import binned, curves, diagrams, local_error, measure, smoothing
+from calibrant.curves.curve import ByClass, Progress, ReliabilityCurve, ReliabilityDiagram
+from calibrant.curves.histogram import ScoreHistogram, histograms
 from calibrant.estimators import Binned, Norm
 from calibrant.evidence import Sample
-from calibrant.histogram import ScoreHistogram, histograms
-from calibrant.notions import Notion
-from calibrant.results import ByClass, Progress, ReliabilityCurve, ReliabilityDiagram
+from calibrant.questions import notions
+from calibrant.questions.notions import Notion
 
 
-def samples(notion: Notion, data: _check.Predictions) -> Iterator[Sample]:
+def samples(notion: Notion, data: inputs.Predictions) -> Iterator[Sample]:
     """The one-dimensional problems of a notion, as evidence."""
     weight = data.weight
     if weight is not None and weight.dtype.kind == "f":
@@ -26,6 +27,7 @@ def samples(notion: Notion, data: _check.Predictions) -> Iterator[Sample]:
         yield Sample(problem.score, problem.outcome, weight, problem.support)
 
 
+@inputs.helpful
 def ece(
     y_true: Any,
     y_prob: Any,
@@ -36,7 +38,6 @@ def ece(
     sample_weight: Any = None,
     labels: Any = None,
     pos_label: Any = None,
-    **unexpected: Any,
 ) -> float:
     """Expected calibration error; an (N, 2) matrix asks about confidence, its second column about the class.
 
@@ -74,13 +75,12 @@ def ece(
     >>> round(calibrant.ece(y_true, y_prob, estimator="uniform:2"), 4)
     0.1
     """
-    if unexpected:
-        _check.reject_unexpected(ece, unexpected)
-    data = _check.predictions(y_true, y_prob, sample_weight=sample_weight, labels=labels, pos_label=pos_label)
-    which = notions.parse(notion, data)
+    data = inputs.predictions(y_true, y_prob, sample_weight=sample_weight, labels=labels, pos_label=pos_label)
+    which = notions.usual(notion, vector=data.score.ndim == 1)
     return measure(which, samples(which, data), estimator, norm)
 
 
+@inputs.helpful
 def mce(
     y_true: Any,
     y_prob: Any,
@@ -90,7 +90,6 @@ def mce(
     sample_weight: Any = None,
     labels: Any = None,
     pos_label: Any = None,
-    **unexpected: Any,
 ) -> float:
     """Maximum calibration error: `ece` with `norm="max"`.
 
@@ -102,8 +101,6 @@ def mce(
     >>> round(calibrant.mce(y_true, y_prob, estimator="uniform:2"), 4)
     0.15
     """
-    if unexpected:
-        _check.reject_unexpected(mce, unexpected)
     return ece(
         y_true,
         y_prob,
@@ -116,6 +113,7 @@ def mce(
     )
 
 
+@inputs.helpful
 def reliability_curve(
     y_true: Any,
     y_prob: Any,
@@ -131,7 +129,6 @@ def reliability_curve(
     labels: Any = None,
     pos_label: Any = None,
     progress: Progress | None = None,
-    **unexpected: Any,
 ) -> ReliabilityCurve | ByClass[ReliabilityCurve]:
     """Frequency of the outcome at every score, with a band; for a matrix, accuracy by confidence.
 
@@ -166,11 +163,9 @@ def reliability_curve(
     >>> bool(point.low < 0.25 < point.high)
     True
     """
-    if unexpected:
-        _check.reject_unexpected(reliability_curve, unexpected)
     estimator = smoothing(bandwidth, kernel)
-    data = _check.predictions(y_true, y_prob, sample_weight=sample_weight, labels=labels, pos_label=pos_label)
-    which = notions.parse(notion, data)
+    data = inputs.predictions(y_true, y_prob, sample_weight=sample_weight, labels=labels, pos_label=pos_label)
+    which = notions.usual(notion, vector=data.score.ndim == 1)
     return curves(
         which,
         samples(which, data),
@@ -184,6 +179,7 @@ def reliability_curve(
     )
 
 
+@inputs.helpful
 def reliability_diagram(
     y_true: Any,
     y_prob: Any,
@@ -196,7 +192,6 @@ def reliability_diagram(
     sample_weight: Any = None,
     labels: Any = None,
     pos_label: Any = None,
-    **unexpected: Any,
 ) -> ReliabilityDiagram | ByClass[ReliabilityDiagram]:
     """Mean score and frequency in each bin, with bars; for a matrix, accuracy by confidence.
 
@@ -220,14 +215,13 @@ def reliability_diagram(
     >>> diagram.frequency
     array([0.5, 1. ])
     """
-    if unexpected:
-        _check.reject_unexpected(reliability_diagram, unexpected)
     estimator = binned(binning, mapping)
-    data = _check.predictions(y_true, y_prob, sample_weight=sample_weight, labels=labels, pos_label=pos_label)
-    which = notions.parse(notion, data)
+    data = inputs.predictions(y_true, y_prob, sample_weight=sample_weight, labels=labels, pos_label=pos_label)
+    which = notions.usual(notion, vector=data.score.ndim == 1)
     return diagrams(which, samples(which, data), data, estimator, interval=interval, level=level)
 
 
+@inputs.helpful
 def score_histogram(
     y_true: Any,
     y_prob: Any,
@@ -237,7 +231,6 @@ def score_histogram(
     sample_weight: Any = None,
     labels: Any = None,
     pos_label: Any = None,
-    **unexpected: Any,
 ) -> ScoreHistogram | ByClass[ScoreHistogram]:
     """Count the scores by outcome: of the class or of another; for a matrix, confidences right or wrong.
 
@@ -255,13 +248,12 @@ def score_histogram(
     >>> found.positive, found.negative
     (array([1., 2.]), array([1., 0.]))
     """
-    if unexpected:
-        _check.reject_unexpected(score_histogram, unexpected)
-    data = _check.predictions(y_true, y_prob, sample_weight=sample_weight, labels=labels, pos_label=pos_label)
-    which = notions.parse(notion, data)
+    data = inputs.predictions(y_true, y_prob, sample_weight=sample_weight, labels=labels, pos_label=pos_label)
+    which = notions.usual(notion, vector=data.score.ndim == 1)
     return histograms(which, samples(which, data), data, bins)
 
 
+@inputs.helpful
 def lce(
     y_true: Any,
     y_prob: Any,
@@ -273,7 +265,6 @@ def lce(
     sample_weight: Any = None,
     labels: Any = None,
     pos_label: Any = None,
-    **unexpected: Any,
 ) -> Any:
     """Local calibration error, frequency minus score, at given scores; for a matrix, that of confidence.
 
@@ -298,9 +289,7 @@ def lce(
     >>> bool(abs(error + 0.25) < 0.05)
     True
     """
-    if unexpected:
-        _check.reject_unexpected(lce, unexpected)
-    place = _check.scores("at", at)
+    place = inputs.scores("at", at)
     curve = reliability_curve(
         y_true,
         y_prob,

@@ -9,16 +9,18 @@ from typing import Any
 
 import numpy as np
 
-from calibrant import _check, notions
+from calibrant import inputs
 from calibrant.api import samples
 from calibrant.estimators import Norm
 from calibrant.evidence import Array
 from calibrant.inference import Estimate, Rows, infer
+from calibrant.inference.comparison import Comparison, contributions, difference
 from calibrant.inference.estimate import seeded
-from calibrant.inference.paired import Comparison, contributions, difference
-from calibrant.notions import Notion
+from calibrant.questions import notions
+from calibrant.questions.notions import Notion
 
 
+@inputs.helpful
 def estimate(
     y_true: Any,
     y_prob: Any,
@@ -31,7 +33,6 @@ def estimate(
     sample_weight: Any = None,
     labels: Any = None,
     pos_label: Any = None,
-    **unexpected: Any,
 ) -> Estimate:
     """Calibration error with interval, null and test; for a matrix, that of confidence.
 
@@ -61,14 +62,12 @@ def estimate(
     >>> found.low < 1 / 6 < found.high, found.p_value, found.over > found.under
     (True, 0.001, True)
     """
-    if unexpected:
-        _check.reject_unexpected(estimate, unexpected)
-    data = _check.predictions(y_true, y_prob, sample_weight=sample_weight, labels=labels, pos_label=pos_label)
-    return _estimated(notions.parse(notion, data), data, estimator, norm, level, rng)
+    data = inputs.predictions(y_true, y_prob, sample_weight=sample_weight, labels=labels, pos_label=pos_label)
+    return _estimated(notions.usual(notion, vector=data.score.ndim == 1), data, estimator, norm, level, rng)
 
 
 def _estimated(
-    which: Notion, data: _check.Predictions, estimator: Any, norm: Norm, level: float, rng: Any
+    which: Notion, data: inputs.Predictions, estimator: Any, norm: Norm, level: float, rng: Any
 ) -> Estimate:
     column = data.positive if which.name == "class" else None
     return infer(
@@ -84,7 +83,7 @@ def _estimated(
     )
 
 
-def rows_of(data: _check.Predictions) -> Rows:
+def rows_of(data: inputs.Predictions) -> Rows:
     """Rows of checked predictions, for what the classes have in common."""
 
     def take(some: Array) -> tuple[Array, Array, Array | None]:
@@ -97,6 +96,7 @@ def rows_of(data: _check.Predictions) -> Rows:
     return Rows(len(data.score), take)
 
 
+@inputs.helpful
 def compare(
     y_true: Any,
     models: Mapping[str, Any],
@@ -110,7 +110,6 @@ def compare(
     sample_weight: Any = None,
     labels: Any = None,
     pos_label: Any = None,
-    **unexpected: Any,
 ) -> Comparison:
     """Calibration errors of several models on the same labels, and their paired differences.
 
@@ -139,22 +138,20 @@ def compare(
     >>> found.differences["sharp"].low > 0
     True
     """
-    if unexpected:
-        _check.reject_unexpected(compare, unexpected)
     if not isinstance(models, Mapping) or len(models) < 2:
         got = f"{len(models)} of them" if isinstance(models, Mapping) else type(models).__name__
         raise ValueError(f"models must map at least two names to scores, got {got}")
     names = [str(name) for name in models]
     if baseline is not None:
-        _check.check_choice("baseline", baseline, tuple(names))
+        inputs.check_choice("baseline", baseline, tuple(names))
     first = names[0] if baseline is None else baseline
     seed = seeded(rng)
     given = {"sample_weight": sample_weight, "labels": labels, "pos_label": pos_label}
     asked = {}
     for name, scores in zip(names, models.values(), strict=True):
         with _named(name):
-            data = _check.predictions(y_true, scores, **given)
-            asked[name] = notions.parse(notion, data), data
+            data = inputs.predictions(y_true, scores, **given)
+            asked[name] = notions.usual(notion, vector=data.score.ndim == 1), data
     if len({which.name for which, _ in asked.values()}) > 1:
         kinds = {name: which.name for name, (which, _) in asked.items()}
         raise ValueError(

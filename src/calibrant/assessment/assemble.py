@@ -11,18 +11,18 @@ from typing import Any
 import numpy as np
 
 from calibrant._version import __version__
-from calibrant.answers import Asked, curves, diagrams
 from calibrant.assessment.inputs import today
 from calibrant.assessment.parts import Balance, Odds, Row
 from calibrant.assessment.result import Assessment
+from calibrant.curves.answers import Asked, curves, diagrams
+from calibrant.curves.curve import Progress
+from calibrant.curves.fit import fit_diagram
 from calibrant.estimators import Binned
 from calibrant.evidence import Evidence
-from calibrant.fitting import fit_diagram
 from calibrant.inference import Estimate, Rows, infer
 from calibrant.inference.estimate import MANY, Kept, singles
 from calibrant.inference.multiplicity import each_level, false_discovery
-from calibrant.notions import Notion
-from calibrant.results import Progress
+from calibrant.questions.notions import Notion, named
 
 #: The paper's five estimators with its heuristics, by which the headline is measured too.
 RULERS = ("uniform", "adaptive", "uniform-convex", "adaptive-convex", "density")
@@ -72,7 +72,7 @@ class Material:
     def estimate(self, notion: str, estimator: str = "auto", **more: Any) -> Estimate:
         """The estimate by one notion."""
         return estimated(
-            Notion(notion),
+            named(notion),
             self.evidence[notion],
             self.asked,
             self.together,
@@ -126,7 +126,7 @@ def assemble(
         estimates[notion] = material.estimate(notion, each=each, kept=own, step=steps)
         steps()
         drawn[notion] = curves(
-            Notion(notion),
+            named(notion),
             blocks,
             asked,
             "ranks",
@@ -136,7 +136,7 @@ def assemble(
             rng=seed,
             progress=None,
         )
-        bins[notion] = diagrams(Notion(notion), blocks, asked, BINS, interval="wilson", level=level)
+        bins[notion] = diagrams(named(notion), blocks, asked, BINS, interval="wilson", level=level)
         steps()
     rulers = {"auto": estimates[headline]}
     for ruler in material.rulers:

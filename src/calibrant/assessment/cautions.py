@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from calibrant._check import Predictions
 from calibrant.assessment.findings import Findings
 from calibrant.assessment.parts import Row
-from calibrant.assessment.wording import count, short
+from calibrant.assessment.text import count, short
 from calibrant.evidence import Array, Cells
 from calibrant.inference.estimate import singles
-from calibrant.summed import Summed
+from calibrant.inputs import Predictions
+from calibrant.sketch.summed import Summed
 
 # Rows below which everything is uncertain, and of a class or a group.
 FEW, FEW_HERE = 100, 30

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from calibrant.assessment.decomposition import Score
 from calibrant.assessment.parts import Balance, Odds, Row
-from calibrant.assessment.proper import Score
+from calibrant.curves.curve import ByClass, ReliabilityCurve, ReliabilityDiagram
 from calibrant.inference.result import Estimate
-from calibrant.results import ByClass, ReliabilityCurve, ReliabilityDiagram
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,8 +14,8 @@ from calibrant.assessment.parts import Row
 from calibrant.assessment.result import Assessment
 from calibrant.inference.estimate import singles
 from calibrant.inference.multiplicity import each_level, false_discovery
-from calibrant.notions import Notion
-from calibrant.summed import Summed
+from calibrant.questions.notions import named
+from calibrant.sketch.summed import Summed
 
 
 def with_groups(found: Assessment, groups: Mapping[Any, Summed]) -> Assessment:
@@ -23,7 +23,7 @@ def with_groups(found: Assessment, groups: Mapping[Any, Summed]) -> Assessment:
     each, made = each_level(found.level, len(groups)), []
     for name, sums in groups.items():
         blocks = list(sums._blocks())
-        estimate = estimated(Notion(found.notion), blocks, sums, None, level=each, seed=found.seed)
+        estimate = estimated(named(found.notion), blocks, sums, None, level=each, seed=found.seed)
         single = [one.bins(np.empty(0)) for one in singles(blocks)]
         score = float(np.mean([bins.score[0] for bins in single]))
         frequency = float(np.mean([bins.frequency[0] for bins in single]))

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from calibrant import _check
+from calibrant import inputs
 from calibrant.evidence import Array
 
 # Groups at most: more are probably identifiers.
@@ -19,12 +19,12 @@ MOST_GROUPS = 200
 
 def groups_of(groups: Any, y_true: Any, sample_weight: Any) -> tuple[list[Any], Array]:
     """The distinct groups in order, and the number of each row's; rows without weight are left out."""
-    values, n = _check.read("groups", groups)[0], len(_check.read("y_true", y_true)[0])
+    values, n = inputs.read("groups", groups)[0], len(inputs.read("y_true", y_true)[0])
     if values.ndim != 1 or len(values) != n:
         raise ValueError(f"groups must hold one value for each of {n} rows, got shape {values.shape}")
-    values = _check.objects("groups", values, Hashable, "hold one group per row")
+    values = inputs.objects("groups", values, Hashable, "hold one group per row")
     if sample_weight is not None:
-        values = values[_check.read("sample_weight", sample_weight)[0] != 0]
+        values = values[inputs.read("sample_weight", sample_weight)[0] != 0]
     distinct = list(dict.fromkeys(values.tolist()))
     if len(distinct) > MOST_GROUPS:
         raise ValueError(
@@ -56,7 +56,7 @@ def names_of(labels: tuple[Any, ...], class_names: Any, *, vector: bool) -> tupl
     return tuple(str(label) for label in labels)
 
 
-def digest(data: _check.Predictions) -> str:
+def digest(data: inputs.Predictions) -> str:
     """SHA-256 of scores, labels and weights in double precision."""
     found = hashlib.sha256(repr((data.score.shape, [str(v) for v in data.labels])).encode())
     step = max(1, (1 << 20) // max(1, data.score[:1].size))

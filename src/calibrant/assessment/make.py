@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from calibrant import _check, notions
+from calibrant import inputs
 from calibrant.api import samples
-from calibrant.assessment import proper
+from calibrant.assessment import decomposition as proper
 from calibrant.assessment.assemble import (
     Material,
     Steps,
@@ -24,14 +24,16 @@ from calibrant.assessment.cautions import cautions, seen_in_rows
 from calibrant.assessment.inputs import digest, groups_of, names_of
 from calibrant.assessment.parts import Row
 from calibrant.assessment.result import Assessment
+from calibrant.curves.curve import Progress
 from calibrant.evidence import Array
 from calibrant.inference.estimate import seeded, singles
 from calibrant.inference.multiplicity import each_level, false_discovery
 from calibrant.judge import rows_of
-from calibrant.notions import Notion
-from calibrant.results import Progress
+from calibrant.questions import notions
+from calibrant.questions.notions import Notion, named
 
 
+@inputs.helpful
 def assess(
     y_true: Any,
     y_prob: Any,
@@ -47,7 +49,6 @@ def assess(
     pos_label: Any = None,
     command: str | None = None,
     progress: Progress | None = None,
-    **unexpected: Any,
 ) -> Assessment:
     """Assess a model's scores by every notion that applies; for a matrix, confidence is the headline.
 
@@ -83,12 +84,10 @@ def assess(
     >>> print(found.verdict)
     Scores of class 1 too high by ... points (95 %: ...); a calibrated model of this size would read ...
     """
-    if unexpected:
-        _check.reject_unexpected(assess, unexpected)
     given = {"sample_weight": sample_weight, "labels": labels, "pos_label": pos_label}
-    data = _check.predictions(y_true, y_prob, **given)
-    level, seed = _check.level(level), seeded(rng)
-    headline = notions.parse(notion, data).name
+    data = inputs.predictions(y_true, y_prob, **given)
+    level, seed = inputs.level(level), seeded(rng)
+    headline = notions.usual(notion, vector=data.score.ndim == 1).name
     asked = _asked(headline, data, pos_label)
     group = None if groups is None else groups_of(groups, y_true, sample_weight)
     names = names_of(data.labels, class_names, vector=data.score.ndim == 1)
@@ -115,18 +114,18 @@ def assess(
     return replace(found, warnings=tuple(cautions(found, seen_in_rows(data, names))))
 
 
-def _asked(headline: str, data: _check.Predictions, pos_label: Any) -> list[Notion]:
+def _asked(headline: str, data: inputs.Predictions, pos_label: Any) -> list[Notion]:
     """The notions that apply, the headline first."""
     columns = 2 if data.score.ndim == 1 else data.score.shape[1]
     if columns == 2:
         usual = ["class", "confidence"]
     else:
         usual = ["confidence", "classwise", *(["class"] if pos_label is not None else [])]
-    return [Notion(name) for name in dict.fromkeys([headline, *usual])]
+    return [named(name) for name in dict.fromkeys([headline, *usual])]
 
 
 def _scores(
-    data: _check.Predictions, evidence: Mapping[str, list[Any]], names: tuple[str, ...]
+    data: inputs.Predictions, evidence: Mapping[str, list[Any]], names: tuple[str, ...]
 ) -> tuple[proper.Score, ...]:
     found: list[proper.Score] = []
     if "class" in evidence and data.positive is not None:
@@ -139,7 +138,7 @@ def _scores(
 
 
 def _by_group(
-    main: Notion, data: _check.Predictions, values: list[Any], codes: Array, level: float, seed: int,
+    main: Notion, data: inputs.Predictions, values: list[Any], codes: Array, level: float, seed: int,
     steps: Callable[[], None],
 ) -> tuple[Row, ...]:  # fmt: skip
     each, found = each_level(level, len(values)), []

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from calibrant.curves.curve import ReliabilityDiagram
 from calibrant.evidence import Array
 from calibrant.inference.result import Estimate
-from calibrant.results import ReliabilityDiagram
 
 
 @dataclass(frozen=True)

@@ -9,13 +9,13 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from calibrant.assessment import wording
+from calibrant.assessment import text as wording
+from calibrant.assessment.decomposition import Score
 from calibrant.assessment.findings import Findings
 from calibrant.assessment.parts import Balance, Row
-from calibrant.assessment.proper import Score
-from calibrant.assessment.store import curve_from, diagram_from, odds_from, to_plain
+from calibrant.assessment.serialize import curve_from, diagram_from, odds_from, to_plain
+from calibrant.curves.curve import ByClass
 from calibrant.inference.result import Estimate
-from calibrant.results import ByClass
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

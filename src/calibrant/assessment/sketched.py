@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from calibrant import _check
-from calibrant.assessment import proper
+from calibrant import inputs
+from calibrant.assessment import decomposition as proper
 from calibrant.assessment.assemble import (
     Material,
     Steps,
@@ -23,11 +23,11 @@ from calibrant.assessment.cautions import cautions, seen_in_sums
 from calibrant.assessment.inputs import names_of
 from calibrant.assessment.parts import Balance
 from calibrant.assessment.result import Assessment
+from calibrant.curves.curve import Progress
 from calibrant.evidence import Cells
 from calibrant.inference.estimate import seeded
-from calibrant.results import Progress
-from calibrant.sketch_file import digest
-from calibrant.summed import Summed
+from calibrant.sketch.file import digest
+from calibrant.sketch.summed import Summed
 
 
 def assess_sums(
@@ -42,7 +42,7 @@ def assess_sums(
     fits: Any,
 ) -> Assessment:
     """Assess a sketch by its one notion; `fits` says whether its cells are enough for an estimator."""
-    level, seed = _check.level(level), seeded(rng)
+    level, seed = inputs.level(level), seeded(rng)
     blocks = list(sums._blocks())
     names = names_of(sums.labels, class_names, vector=sums._vector)
     usual = rulers_for(sums.notion, len(names))

@@ -11,7 +11,7 @@ from calibrant.cli.data import EXITS, Meter, about, options, read, refusing, tel
 from calibrant.cli.support import Refused
 
 if TYPE_CHECKING:
-    from calibrant.io import Data
+    from calibrant.data import Data
 
 
 def _models(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
@@ -145,7 +145,7 @@ def _aligned(data: dict[str, Data]) -> tuple[dict[str, Any], tuple[Any, ...] | N
         if own is not None and order is not None and set(own) == set(order):
             scores[name] = one.y_prob[:, [own.index(label) for label in order]]
         elif own != order:
-            from calibrant.io.table import listed
+            from calibrant.data.table import listed
 
             both = f"{listed(order or ())} and, for {name!r}, {listed(own or ())}"
             raise Refused(f"models must have the same classes, got {both}")

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from calibrant._names import NOTIONS
 from calibrant.cli.support import Refused, duration, line
+from calibrant.questions.names import NOTIONS
 
 if TYPE_CHECKING:
-    from calibrant.io import Columns, Data
+    from calibrant.data import Columns, Data
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -96,7 +96,7 @@ def options(*names: str) -> Callable[[F], F]:
 
 def columns(given: dict[str, Any], *, labelled: bool = True) -> Columns:
     """What the options say about columns."""
-    from calibrant.io import Columns
+    from calibrant.data import Columns
 
     roles = ("label", "scores", "positive", "weight", "group")
     return Columns(**{role: given[role] for role in roles if role in given}, labelled=labelled)
@@ -112,7 +112,7 @@ def read(
     """The data of a file, by model; without models there is one, called ""."""
     ask = columns(given, labelled=labelled)
     with refusing(), Meter("reading", given["quiet"]) as meter:
-        from calibrant.io import load_models
+        from calibrant.data import load_models
 
         found = {"": ask.scores} if models is None else models
         return load_models(file, found, ask, format=given["format"], progress=meter)
@@ -176,7 +176,7 @@ _WORDS = (
 
 def translated(text: str, names: Sequence[str] = ()) -> str:
     """What the library says, with options for arguments and rows and columns as the file has them."""
-    from calibrant.io.table import placed
+    from calibrant.data.table import placed
 
     return placed(worded(text), 1, names)
 
@@ -199,7 +199,7 @@ def worded(text: str) -> str:
 
 def printable(text: str) -> str:
     """A line without characters that a terminal obeys or cannot show."""
-    from calibrant.io.table import tidy
+    from calibrant.data.table import tidy
 
     encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
     return tidy(text, WIDEST).encode(encoding, "backslashreplace").decode(encoding)
@@ -233,7 +233,7 @@ def check_outputs(inputs: Sequence[str | None], *outputs: Path | None) -> None:
 
     Inputs are files, folders and patterns; links, hard links and files within a folder count.
     """
-    from calibrant.io.paths import expanded
+    from calibrant.data.paths import expanded
 
     check_folders(*outputs)
     for one in inputs:
@@ -245,7 +245,8 @@ def check_outputs(inputs: Sequence[str | None], *outputs: Path | None) -> None:
             continue  # what is wrong with it is said when it is read
         for path in outputs:
             if path is not None and any(_same(path, file) for file in files):
-                raise Refused(printable(line(f"cannot write {path}: it is an input, {one}; give another name")))
+                text = f"cannot write {path}: it is an input, {one}; give another name"
+                raise Refused(printable(line(text)))
 
 
 def _same(output: Path, file: str) -> bool:

@@ -28,7 +28,7 @@ from calibrant.cli.source import Rows, Sums, read_source
 from calibrant.cli.support import Refused
 
 if TYPE_CHECKING:
-    from calibrant.results import ReliabilityCurve
+    from calibrant.curves.curve import ReliabilityCurve
 
 PICTURES, TABLES = (".png", ".svg", ".pdf"), (".csv",)
 _DATA = ("label", "scores", "positive", "weight", "format")
@@ -60,8 +60,9 @@ def ece(file: str, notion: str | None, estimator: str, norm: Any, as_json: bool,
 
     def measured(source: Rows | Sums) -> tuple[dict[str, Any], str]:
         from calibrant.estimators import Cumulative, Smooth, resolve
+        from calibrant.questions.notions import named
 
-        chosen = resolve(estimator, source.notion)
+        chosen = resolve(estimator, shared=named(source.notion).several)
         if norm == "max" or isinstance(chosen, Smooth | Cumulative):
             value = source.ece(estimator=estimator, norm=norm)
             told = {"value": value, "notion": source.notion, "estimator": str(chosen), "norm": norm}

@@ -28,8 +28,8 @@ from calibrant.cli.support import EVERY, Refused, line
 
 if TYPE_CHECKING:
     from calibrant import Sketch
-    from calibrant.io import Data
-    from calibrant.io.run import Reading
+    from calibrant.data import Data
+    from calibrant.data.run import Reading
 
 # Seconds between two drawings of a line on a terminal.
 REDRAW = 0.2
@@ -152,7 +152,7 @@ def read_source(
         raise Refused("--checkpoint needs a file or a folder, and standard input can be read only once")
     large, size = False, ""
     if file != "-":
-        from calibrant.io.many import is_large
+        from calibrant.data.many import is_large
 
         large, size = is_large(file, given["format"])
     if not large and checkpoint is None:
@@ -164,8 +164,8 @@ def read_source(
     if not quiet and large:
         click.echo(f"{size}: read as sums, not rows; memory does not grow with them", err=True)
     with refusing(), Told(quiet) as told:
-        from calibrant.io.settle import Asked
-        from calibrant.io.stream import stream
+        from calibrant.data.settle import Asked
+        from calibrant.data.stream import stream
 
         asked = Asked(columns(given), notion)
         with _in_its_words():

@@ -13,7 +13,6 @@ from functools import lru_cache
 from types import ModuleType
 from typing import Any
 
-from calibrant._check import check_choice
 from calibrant.estimators.base import NORMS, Estimator, Fit, Norm
 from calibrant.estimators.bayes import Bayes, BayesFit
 from calibrant.estimators.beta import Beta
@@ -27,6 +26,7 @@ from calibrant.estimators.isotonic import Isotonic
 from calibrant.estimators.smooth import Smooth
 from calibrant.estimators.sweep import Sweep
 from calibrant.estimators.variational import Variational
+from calibrant.inputs import check_choice
 
 __all__ = [
     "FIFTEEN",
@@ -204,14 +204,14 @@ def parse(text: str) -> Estimator:
     return _BY_NAME[name].make(parameter if colon else None)
 
 
-def resolve(estimator: Any, notion: str) -> Estimator:
+def resolve(estimator: Any, *, shared: bool = False) -> Estimator:
     """The estimator that is meant: a name, a value with `fit`, a plain function, or "auto".
 
-    "auto" is `bayes`; for the class-wise notion `bayes:shared`, whose classes are those of one
-    model and calibrated, or not, together.
+    "auto" is `bayes`; where problems are the classes of one model, `bayes:shared`: they are
+    calibrated, or not, together.
     """
     if isinstance(estimator, str) and estimator == "auto":
-        return Bayes(shared=notion == "classwise")
+        return Bayes(shared=shared)
     if isinstance(estimator, str):
         return parse(estimator)
     if isinstance(estimator, Estimator) and not isinstance(estimator, type):

@@ -8,8 +8,8 @@ from typing import Literal, Protocol, runtime_checkable
 
 import numpy as np
 
-from calibrant._check import check_choice
 from calibrant.evidence import Array, Evidence, Moments
+from calibrant.inputs import check_choice
 
 Norm = Literal["l1", "l2", "max"]
 NORMS: tuple[Norm, ...] = ("l1", "l2", "max")

@@ -1,4 +1,4 @@
-"""The default estimator: the posterior mean of the calibration error (see `calibrant.posterior`)."""
+"""The default estimator: the posterior mean of the calibration error (see `calibrant.posterior.gap`)."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from functools import cached_property
 import numpy as np
 
 from calibrant.estimators.base import Norm, SeveralFits, check_norm
-from calibrant.evidence import Array, Evidence, Profile
-from calibrant.posterior import Posterior, chance, n_cells, n_points
+from calibrant.evidence import Array, Evidence, Residuals
+from calibrant.posterior.gap import Posterior, chance, n_cells, n_points
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,9 +103,9 @@ class Bayes:
 
     def fit(self, evidence: Evidence) -> BayesFit | SeveralFits:
         """Look at the residuals in score order."""
-        return self.of_profile(Profile.of(evidence))
+        return self.of_profile(Residuals.of(evidence))
 
-    def of_profile(self, profile: Profile) -> BayesFit | SeveralFits:
+    def of_profile(self, profile: Residuals) -> BayesFit | SeveralFits:
         """The fit of residuals in score order; problems of very different size are fitted apart."""
         batch = profile.batch
         shared = self.shared and bool(batch)

@@ -8,9 +8,9 @@ from math import ceil, log2
 
 import numpy as np
 
-from calibrant._check import check_choice, is_number
 from calibrant.estimators.base import Norm, average, check_norm, positions
 from calibrant.evidence import Array, Evidence
+from calibrant.inputs import check_choice, is_number
 
 NARROWEST = 1e-5
 # Candidates for the bandwidth; the likelihood decides.

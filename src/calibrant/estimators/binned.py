@@ -7,10 +7,10 @@ from typing import Literal
 
 import numpy as np
 
-from calibrant._check import check_choice
-from calibrant.binning import MAPPINGS, Adaptive, Size, Uniform, check_size, mapped
 from calibrant.estimators.base import Norm, check_norm
+from calibrant.estimators.bins import MAPPINGS, Adaptive, Size, Uniform, check_size, mapped
 from calibrant.evidence import Array, Bins, Evidence
+from calibrant.inputs import check_choice
 
 BINNINGS: dict[str, type[Uniform | Adaptive]] = {"uniform": Uniform, "adaptive": Adaptive}
 

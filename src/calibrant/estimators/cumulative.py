@@ -7,9 +7,9 @@ from typing import Literal
 
 import numpy as np
 
-from calibrant._check import check_choice
 from calibrant.estimators.base import Norm, check_norm
 from calibrant.evidence import Array, Evidence
+from calibrant.inputs import check_choice
 
 STATISTICS = ("ks", "kuiper")
 

@@ -7,9 +7,9 @@ from statistics import NormalDist
 
 import numpy as np
 
-from calibrant import _check
-from calibrant.binning import Adaptive, Size, check_size
+from calibrant import inputs
 from calibrant.estimators.base import Norm, check_norm
+from calibrant.estimators.bins import Adaptive, Size, check_size
 from calibrant.evidence import Array, Bins, Evidence, Moments
 
 DEFAULT = 15
@@ -81,7 +81,7 @@ class DebiasedFit:
         Its centre is their U-statistic, the mean product of the residuals of two rows of a bin;
         bins with one row have no pairs and are left out.
         """
-        level = _check.level(level)
+        level = inputs.level(level)
         own, total = square_residual(self.squares), square_residual(self.moments)
         residual, w, share = self.bins.residual, self.moments.w, self._share
         pairs = w**2 - self.squares.w

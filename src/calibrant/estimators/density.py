@@ -8,11 +8,11 @@ from typing import Literal
 
 import numpy as np
 
-from calibrant._check import check_choice, is_number
-from calibrant.density import NARROWEST, RULES, STEP, WIDEST, Grid, steps
 from calibrant.estimators.base import Norm, SeveralFits, check_norm
+from calibrant.estimators.smoothing import NARROWEST, RULES, STEP, WIDEST, Grid, steps
 from calibrant.evidence import Array, Evidence
-from calibrant.kernels import KERNELS, overlap
+from calibrant.evidence.kernels import KERNELS, overlap
+from calibrant.inputs import check_choice, is_number
 
 # Where fewer effective rows than this stand under the kernel there is no curve.
 LEAST = 1e-3

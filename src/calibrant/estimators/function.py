@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from calibrant._check import is_number
 from calibrant.estimators.base import Norm, check_norm
 from calibrant.evidence import Array, Evidence
+from calibrant.inputs import is_number
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,11 +7,11 @@ from functools import lru_cache
 
 import numpy as np
 
-from calibrant.binning import spread
-from calibrant.density import NARROWEST, STEP, steps
 from calibrant.estimators.base import Norm, check_norm
+from calibrant.estimators.bins import spread
+from calibrant.estimators.smoothing import NARROWEST, STEP, steps
 from calibrant.evidence import Array, Evidence
-from calibrant.kernels import gain
+from calibrant.evidence.kernels import gain
 
 ROUNDS = 80
 # From this bandwidth on the coarser grid is fine enough.

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from calibrant._check import positive_int
 from calibrant.estimators.base import Norm, check_norm, positions
 from calibrant.estimators.isotonic import isotonic
 from calibrant.evidence import Array, Evidence
+from calibrant.inputs import positive_int
 
 # Neighbouring scores form at most this many blocks per fold: rows and cells then cut alike.
 BLOCKS = 20

@@ -13,7 +13,7 @@ import numpy as np
 
 from calibrant.evidence.cells import COARSE, FINE, Cells, Layout
 from calibrant.evidence.moments import Array, Bins, Moments
-from calibrant.evidence.profile import Profile
+from calibrant.evidence.residuals import Residuals
 from calibrant.evidence.sample import Sample
 
 __all__ = [
@@ -25,7 +25,7 @@ __all__ = [
     "Evidence",
     "Layout",
     "Moments",
-    "Profile",
+    "Residuals",
     "Sample",
 ]
 

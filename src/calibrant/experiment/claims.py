@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from calibrant import _check
+from calibrant import inputs
 from calibrant.estimators import FIFTEEN
 from calibrant.evidence import Array
 from calibrant.experiment import studies as side
@@ -219,7 +219,7 @@ def claims(summary: Summary, *, studies: bool = True, scale: str = "full") -> li
     scale : {"full", "smoke"}
         Sizes of the side studies: a minute or two, or some seconds of little weight.
     """
-    _check.check_choice("scale", scale, ("full", "smoke"))
+    inputs.check_choice("scale", scale, ("full", "smoke"))
     view = cache(partial(View, summary))
     found = [statement.judge(summary, view) for statement in statements()]
     return found + (list(_studied(summary, side.SMOKE if scale == "smoke" else {})) if studies else [])

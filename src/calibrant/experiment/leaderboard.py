@@ -324,5 +324,5 @@ def _estimates(names: Sequence[str], score: Array, outcome: Array) -> Array:
     for a in range(0, len(score), step):
         part = Sample(score[a : a + step], outcome[a : a + step])
         for k, name in enumerate(names):
-            found[k, a : a + step] = resolve(name, "class").fit(part).error()
+            found[k, a : a + step] = resolve(name).fit(part).error()
     return found

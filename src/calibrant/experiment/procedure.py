@@ -15,12 +15,13 @@ from typing import Any
 
 import numpy as np
 
-from calibrant import _check, published
+from calibrant import inputs, published
 from calibrant.estimators import FIFTEEN, Density, Estimator, Function, resolve
 from calibrant.evidence import Array, Sample
 from calibrant.experiment import models
 from calibrant.experiment.distributions import Distribution, Mixture, rng_of
 from calibrant.experiment.truth import Truth, truth
+from calibrant.questions import notions
 
 NOTIONS = ("confidence", "classwise")
 READINGS = ("published", "corrected")
@@ -56,10 +57,10 @@ class Settings:
 
     def __post_init__(self) -> None:
         for name in ("train_sets", "n_train", "n_holdout", "repetitions"):
-            _check.positive_int(name, getattr(self, name))
+            inputs.positive_int(name, getattr(self, name))
         for name, options in (("notions", NOTIONS), ("readings", READINGS)):
             for value in getattr(self, name):
-                _check.check_choice(name, value, options)
+                inputs.check_choice(name, value, options)
         for name in self.families:
             family(name)
         for name in self.estimators:
@@ -146,7 +147,7 @@ def estimator(name: str, notion: str = "confidence") -> Estimator:
     The notion matters to "auto" alone.
     """
     if "." not in name.partition(":")[0]:
-        found = resolve(name, notion)
+        found = resolve(name, shared=notions.named(notion).several)
         return replace(found, step=STEP) if isinstance(found, Density) else found
     found = made(name)
     if not (hasattr(found, "fit") or callable(found)):
@@ -167,7 +168,7 @@ def family(name: str) -> Any:
     """A model family by name, or as "package.module.function"."""
     if "." in name:
         return named(name)
-    _check.check_choice("family", name, tuple(models.FAMILIES))
+    inputs.check_choice("family", name, tuple(models.FAMILIES))
     return models.FAMILIES[name]
 
 

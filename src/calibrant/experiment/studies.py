@@ -13,13 +13,13 @@ from typing import Any
 
 import numpy as np
 
+from calibrant.curves.fit import one_fit
 from calibrant.estimators import FIFTEEN, Binned, Density
 from calibrant.evidence import Array, Sample
 from calibrant.experiment import models
 from calibrant.experiment.distributions import rng_of
 from calibrant.experiment.procedure import Settings, Task, distribution, estimator, family, true_errors
 from calibrant.experiment.summary import Summary
-from calibrant.fitting import one_fit
 
 BINS, CHEAP = (10, 30, "sqrt"), ("logistic", "naive-bayes")  # models quick to train again
 LADDER = (2, 3, 4, 5, 7, 10, 14, 20, 28, 40, 56, 80, 113)

@@ -11,22 +11,22 @@ from typing import Any
 
 import numpy as np
 
-from calibrant import _check
-from calibrant.answers import fitted
+from calibrant import inputs
+from calibrant.curves.answers import fitted
 from calibrant.estimators import Bayes, BayesFit, Cumulative, Debiased, Estimator, Norm, Smooth, resolve
-from calibrant.evidence import Array, Evidence, Profile
+from calibrant.evidence import Array, Evidence, Residuals
 from calibrant.inference import interval as intervals
-from calibrant.inference import many
+from calibrant.inference import many_classes as many
 from calibrant.inference import null as nulls
-from calibrant.inference.joint import Labels
+from calibrant.inference.joint_labels import Labels
 from calibrant.inference.result import Estimate, Null
-from calibrant.notions import Notion
-from calibrant.posterior import Posterior
+from calibrant.posterior.gap import Posterior
+from calibrant.questions.notions import Notion
 
 # Simulated calibrated data sets, and the quantiles of their errors that are kept.
 SIMULATED, KEPT = 999, (0.5, 0.95)
 # Data sets simulated for the interval of one class among several; more classes than MANY are simulated
-# over fewer cells (see `calibrant.inference.many`).
+# over fewer cells (see `calibrant.inference.many_classes`).
 BY_CLASS, MANY = 120, 20
 
 
@@ -81,9 +81,9 @@ def infer(
     if one is given. Of more than `MANY` classes, `step` is called after each.
     What is simulated of calibrated data may be kept for other estimators of the same evidence.
     """
-    _check.check_choice("norm", norm, ("l1", "l2"))
-    level, seed = _check.level(level), seeded(rng)
-    chosen = resolve(estimator, notion.name)
+    inputs.check_choice("norm", norm, ("l1", "l2"))
+    level, seed = inputs.level(level), seeded(rng)
+    chosen = resolve(estimator, shared=notion.several)
     if isinstance(chosen, Smooth | Cumulative):
         raise ValueError(
             f"{chosen} is a measure of its own, and the interval is for the ECE: ask ece() for it"
@@ -105,7 +105,7 @@ def infer(
         )
     kept = Kept() if kept is None else kept
     problems = singles(blocks)
-    profiles = [Profile.of(one) for one in problems]
+    profiles = [Residuals.of(one) for one in problems]
     posterior = Posterior.joined([Bayes().of_profile(one).posterior for one in profiles])  # type: ignore[union-attr]
     each = np.concatenate([np.ravel(fit.error(norm)) for fit in fitted(blocks, chosen)])
     value = notion.combine(each, norm)
@@ -116,7 +116,7 @@ def infer(
         ends, other = _interval(chosen, problems, posterior, value, norm, level, generator, n)
         ends = ends[0], max(ends[1], intervals.few_scores(profiles[0], norm, level, generator))
         return _made(value, ends, null, other, posterior, notion=notion.name, label=label, **common)
-    by_class, alone_level = {}, level if each_level is None else _check.level(each_level)
+    by_class, alone_level = {}, level if each_level is None else inputs.level(each_level)
     alone = kept.once(
         "alone", generator, lambda: [nulls.single(one, norm, generator, SIMULATED) for one in profiles]
     )
@@ -169,7 +169,7 @@ def _many(
     together_in = None if rows is None else _drawn_together(blocks, rows, classes, generator)
     null = many.nulls(classes, norm, generator, together_in, step)
     common: dict[str, Any] = {"n": n, "estimator": str(estimator), "norm": norm, "seed": seed}
-    about = common | {"level": level if each_level is None else _check.level(each_level)}
+    about = common | {"level": level if each_level is None else inputs.level(each_level)}
     by_class = {}
     for k, (name, one) in enumerate(zip(labels, _each(blocks), strict=True)):
         own, value_of = classes.coarse[k : k + 1], float(each[k])
@@ -203,7 +203,7 @@ def _many(
 def _alone(
     estimator: Estimator,
     one: Evidence,
-    profile: Profile,
+    profile: Residuals,
     posterior: Posterior,
     null: nulls.Simulated,
     rng: np.random.Generator,
@@ -243,7 +243,7 @@ def _drawn_together(
 
 def seeded(rng: Any) -> int:
     """The seed itself, or one drawn from a generator; an estimate records it."""
-    generator = _check.generator(rng)
+    generator = inputs.generator(rng)
     return int(rng) if isinstance(rng, Integral) else int(generator.integers(2**53))
 
 

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from calibrant.estimators.base import Estimator, Norm
-from calibrant.evidence import Array, Cells, Evidence, Profile, Sample
+from calibrant.evidence import Array, Cells, Evidence, Residuals, Sample
 from calibrant.inference.null import error
-from calibrant.posterior import CELLS, Posterior
+from calibrant.posterior.gap import CELLS, Posterior
 
 # True errors tried, and data sets simulated for each.
 TRIED, DRAWN = 12, 200
@@ -105,7 +105,7 @@ def interval(
     return invert(simulate, value, unit, level, allowed=extra)
 
 
-def few_scores(profile: Profile, norm: Norm, level: float, rng: np.random.Generator) -> float:
+def few_scores(profile: Residuals, norm: Norm, level: float, rng: np.random.Generator) -> float:
     """Upper end for a problem with a handful of distinct scores; 0 for more of them.
 
     Where a few scores are shared by all rows the gap at each is known by itself, and no smoothness

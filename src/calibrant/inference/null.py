@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from calibrant.estimators.base import Norm
-from calibrant.evidence import Array, Profile
-from calibrant.posterior import CELLS, LEAST, Posterior, chance, halfway, n_cells, running, units
+from calibrant.evidence import Array, Residuals
+from calibrant.posterior.gap import CELLS, LEAST, Posterior, chance, halfway, n_cells, running, units
 
 # Steps that outcomes are drawn for; more are joined, which changes nothing one could see.
 STEPS = 2048
@@ -54,7 +54,7 @@ class Simulated:
         return (1 + int(more)) / (1 + self.evidence.size)
 
 
-def single(profile: Profile, norm: Norm, rng: np.random.Generator, size: int) -> Simulated:
+def single(profile: Residuals, norm: Norm, rng: np.random.Generator, size: int) -> Simulated:
     """Simulate one problem.
 
     The evidence joins three statistics by the least of their ranks: the Bayes factor, which knows
@@ -68,7 +68,7 @@ def single(profile: Profile, norm: Norm, rng: np.random.Generator, size: int) ->
 
 
 def ranked(
-    one: Profile, residual: Array, norm: Norm, cells: int, finest: int = FINEST
+    one: Residuals, residual: Array, norm: Norm, cells: int, finest: int = FINEST
 ) -> tuple[Simulated, Posterior, Posterior]:
     """The evidence of a problem among that of simulated residuals; and the posteriors of both.
 
@@ -94,7 +94,7 @@ def ranked(
     return Simulated(joined[:-1], error(null, norm), float(joined[-1])), observed, null
 
 
-def drawn(one: Profile, rng: np.random.Generator, size: int) -> Array:
+def drawn(one: Residuals, rng: np.random.Generator, size: int) -> Array:
     """Residuals of `size` sets of outcomes drawn from the scores, at each step."""
     variance = one.spread * one.score * (1 - one.score)
     if variance.min() >= NORMAL:
@@ -102,7 +102,7 @@ def drawn(one: Profile, rng: np.random.Generator, size: int) -> Array:
     return one.redraw(one.score, rng, size).residual
 
 
-def _rough(one: Profile, residual: Array, finest: int) -> Array | None:
+def _rough(one: Residuals, residual: Array, finest: int) -> Array | None:
     """Largest share of the variance in any stretch of frequencies along the score; None for few rows.
 
     Stretches of one to 256 frequencies are compared on the scale of a normal variable (Wilson and
@@ -157,7 +157,7 @@ class Edges:
     unit: float
 
     @classmethod
-    def of(cls, one: Profile, cells: int) -> Edges:
+    def of(cls, one: Residuals, cells: int) -> Edges:
         """The edges between this many cells."""
         flat = one.flat
         clock = running(flat.spread * halfway(flat))[0]
@@ -175,7 +175,7 @@ class Edges:
 
 
 def joint(
-    profiles: list[Profile],
+    profiles: list[Residuals],
     rows: Callable[[Array], tuple[Array, Array | None]],
     n_rows: int,
     norm: Norm,
@@ -186,7 +186,7 @@ def joint(
 
     Parameters
     ----------
-    profiles : list of Profile
+    profiles : list of Residuals
         One for each class.
     rows : callable
         Scores (rows, classes) and weights of the rows asked for by number.
@@ -208,7 +208,7 @@ def joint(
     return Simulated(null.evidence(classes), error(null, norm, classes), float(observed.evidence(classes)[0]))
 
 
-def _observed(profiles: list[Profile]) -> Posterior:
+def _observed(profiles: list[Residuals]) -> Posterior:
     parts = []
     for profile in profiles:
         flat = profile.flat
@@ -235,7 +235,7 @@ def _class_coefficients(score: Array, weight: Array | None, outcome: Array, cell
     w = np.ones(s.size) if weight is None else weight[order] * (s.size / weight.sum())
     start = np.flatnonzero(np.diff(s, prepend=-1.0))
     mass, scored, spread = (np.add.reduceat(part, start) for part in (w, w * s, w * w))
-    step = Profile(mass, scored / mass, np.zeros(mass.size), spread)
+    step = Residuals(mass, scored / mass, np.zeros(mass.size), spread)
     edges, ends = Edges.of(step, cells), np.append(start[1:], s.size) - 1
     expected = running((mass * step.score)[None])
     found = np.empty((len(outcome), cells))

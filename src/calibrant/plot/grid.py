@@ -27,8 +27,8 @@ from calibrant.plot.scores import mirrored
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from calibrant.histogram import ScoreHistogram
-    from calibrant.results import ReliabilityCurve, ReliabilityDiagram
+    from calibrant.curves.curve import ReliabilityCurve, ReliabilityDiagram
+    from calibrant.curves.histogram import ScoreHistogram
 
 
 def small_multiples(

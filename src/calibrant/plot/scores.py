@@ -26,7 +26,7 @@ from calibrant.plot.canvas import (
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from calibrant.histogram import ScoreHistogram
+    from calibrant.curves.histogram import ScoreHistogram
 
 UP: dict[str, Any] = {"facecolor": CURVE, "edgecolor": CURVE, "linewidth": 0.6}
 DOWN: dict[str, Any] = {"facecolor": "#f6d9c0", "edgecolor": BINS, "linewidth": 0.8}

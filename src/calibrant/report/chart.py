@@ -9,9 +9,9 @@ import numpy as np
 from markupsafe import Markup
 
 from calibrant.assessment.parts import Odds
-from calibrant.assessment.store import thinned
+from calibrant.assessment.serialize import thinned
+from calibrant.curves.curve import ReliabilityCurve, ReliabilityDiagram
 from calibrant.report.svg import BLUE, FAINT, GREY, INK, ORANGE, Axis, area, drawing, path, tag, text
-from calibrant.results import ReliabilityCurve, ReliabilityDiagram
 
 LEFT, TOP, SIDE, STRIP = 74.0, 10.0, 520.0, 76.0
 WIDTH, HEIGHT = 612.0, 672.0

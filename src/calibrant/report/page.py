@@ -14,13 +14,14 @@ import numpy as np
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from calibrant._files import write_whole
-from calibrant.assessment import Assessment, Row, wording
-from calibrant.assessment.store import thinned, to_plain
-from calibrant.assessment.wording import TITLES, count, points, short
+from calibrant.assessment import Assessment, Row
+from calibrant.assessment import text as wording
+from calibrant.assessment.serialize import thinned, to_plain
+from calibrant.assessment.text import TITLES, count, points, short
+from calibrant.atomic import write_whole
+from calibrant.curves.curve import ByClass, ReliabilityCurve, ReliabilityDiagram
 from calibrant.inference import Estimate
 from calibrant.report import chart
-from calibrant.results import ByClass, ReliabilityCurve, ReliabilityDiagram
 
 # Rows of a table that are shown at once, and classes that have a small picture.
 FIRST, PICTURES = 20, 8

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from calibrant import _check, plot
+from calibrant import inputs, plot
 from calibrant.api import reliability_curve, reliability_diagram
+from calibrant.curves.curve import ByClass, ReliabilityCurve, ReliabilityDiagram
 from calibrant.evidence import Array
 from calibrant.plot.canvas import CALIBRATED, CORNERS, legend, words
-from calibrant.results import ByClass, ReliabilityCurve, ReliabilityDiagram
 from calibrant.sklearn.model import explain, probabilities
 
 if TYPE_CHECKING:
@@ -246,20 +246,20 @@ class ReliabilityDisplay:
         rng : int or numpy.random.Generator, optional
             Seed of the bootstrap behind the curve.
         """
-        _check.check_choice("strategy", strategy, STRATEGIES)
+        inputs.check_choice("strategy", strategy, STRATEGIES)
         if notion == "classwise":
             raise ValueError(
                 'notion must be "class" or "confidence", got "classwise"; for a picture of every class: '
                 'calibrant.reliability_curve(y_true, y_prob, notion="classwise").plot()'
             )
-        data = _check.predictions(y_true, y_prob, labels=labels, pos_label=pos_label)
+        data = inputs.predictions(y_true, y_prob, labels=labels, pos_label=pos_label)
         if notion is None:
             notion = "class" if pos_label is not None or data.score.ndim == 1 else "confidence"
         given = {"sample_weight": sample_weight, "labels": labels, "pos_label": pos_label, "level": level}
         curve = reliability_curve(y_true, y_prob, notion=notion, bandwidth=bandwidth, rng=rng, **given)
         diagram = None
         if n_bins is not None:
-            binning = f"{STRATEGIES[strategy]}:{_check.positive_int('n_bins', n_bins)}"
+            binning = f"{STRATEGIES[strategy]}:{inputs.positive_int('n_bins', n_bins)}"
             diagram = reliability_diagram(y_true, y_prob, notion=notion, binning=binning, **given)
         assert isinstance(curve, ReliabilityCurve)
         assert not isinstance(diagram, ByClass)

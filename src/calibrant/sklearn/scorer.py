@@ -6,14 +6,14 @@ import copy
 from dataclasses import dataclass
 from typing import Any
 
-from sklearn import get_config
 from sklearn.utils.metadata_routing import MetadataRequest
 
-from calibrant import notions
 from calibrant.api import ece
 from calibrant.estimators import Norm, estimators, resolve
 from calibrant.estimators.base import check_norm
+from calibrant.questions import notions
 from calibrant.sklearn.model import explain, probabilities
+from sklearn import get_config
 
 
 def neg_ece_scorer(
@@ -57,7 +57,7 @@ def neg_ece_scorer(
     # A search turns errors of a scorer into NaN with a warning; a wrong choice is told before it starts.
     name = notions.named("confidence" if notion is None else notion).name
     check_norm(norm)
-    resolve(estimator, name)
+    resolve(estimator)
     for entry in estimators():
         if isinstance(estimator, str) and estimator.partition(":")[0] in (entry.name, entry.short):
             check_norm(norm, entry.norms, entry.name)

@@ -1,0 +1,220 @@
+"""What an assessment says in words, and never more than its intervals allow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from calibrant.assessment.findings import Findings
+from calibrant.assessment.parts import Balance, Row
+from calibrant.curves.curve import ByClass, Point, ReliabilityCurve
+from calibrant.inference.result import Estimate
+
+# Share of the error that lies on one side before it is called one of that side.
+ONE_SIDED = 0.8
+# Scores that are read off for an example, and the rows that must be near.
+EXAMPLES, NEARBY = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99), 30
+# Rows below which nothing is claimed, and the least p-value that the simulations can show.
+FEWEST, LEAST_P = 5, 0.001
+# Names listed before the rest is counted.
+LISTED = 3
+TITLES = {"class": "class", "classwise": "class-wise", "confidence": "confidence"}
+
+
+def points(share: float) -> str:
+    """A share in percentage points, to a tenth; small ones to a hundredth.
+
+    >>> [points(v) for v in (0.0412, 0.0009, 0.00004)]
+    ['4.1', '0.09', '0.0']
+    """
+    value = 100 * share
+    return f"{value:.2f}" if 0.0095 <= value < 0.095 else f"{value:.1f}"
+
+
+def short(name: str, longest: int = 40) -> str:
+    """A name on one line and not too long."""
+    text = " ".join("".join(c if c.isprintable() else " " for c in name).split())
+    return text if len(text) <= longest else text[: longest - 1] + "…"
+
+
+def called(name: str | None, what: str = "class") -> str:
+    """What to call a class or a group in a sentence.
+
+    >>> called("odd"), called("1"), called(None)
+    ('odd', 'class 1', 'the class')
+    """
+    if not name:
+        return f"the {what}"
+    return f"{what} {name}" if name.lstrip("-").replace(".", "", 1).isdigit() else short(name)
+
+
+def count(number: float) -> str:
+    """A number of rows with thin thousands.
+
+    >>> count(10000), count(812.5)
+    ('10 000', '812.5')
+    """
+    return f"{number:,.0f}".replace(",", " ") if number == int(number) else f"{number:,.1f}".replace(",", " ")
+
+
+def sure(estimate: Estimate, level: float) -> bool:
+    """Whether calibration is rejected."""
+    # Simulations cannot show a p-value below theirs.
+    return estimate.p_value <= max(1 - level, LEAST_P) + 1e-12
+
+
+def side(estimate: Estimate, balance: Balance | None) -> int:
+    """1 where scores are too high nearly everywhere, -1 too low, 0 where neither can be said."""
+    if balance is None:
+        return 0
+    share = estimate.over / estimate.value if estimate.value > 0 else 0.5
+    if share >= ONE_SIDED and balance.low > 0:
+        return 1
+    return -1 if share <= 1 - ONE_SIDED and balance.high < 0 else 0
+
+
+def verdict(found: Findings) -> str:
+    """One sentence."""
+    e = found.estimate
+    usual = f"a calibrated model of this size would read {points(e.null.mean)}"
+    span = f"{100 * e.level:.3g} %: {points(e.low)}–{points(e.high)}"
+    value = f"{points(e.value)} points ({span})"
+    if not sure(e, found.level) or found.rows < FEWEST:
+        if e.high < 1 and found.rows >= FEWEST:
+            return (
+                f"No miscalibration found: the error reads {points(e.value)} points and may be up to "
+                f"{points(e.high)} ({100 * e.level:.3g} %); {usual}."
+            )
+        return f"Too few rows to tell: the error reads {points(e.value)} points and may be almost anything."
+    if e.low == 0:
+        return (
+            f"Not calibrated (p = {e.p_value:.2g}), but how far off is uncertain: "
+            f"the error reads {value}; {usual}."
+        )
+    direction = side(e, found.balance)
+    if found.notion == "confidence" and direction:
+        return f"{'Overconfident' if direction > 0 else 'Underconfident'} by {value}; {usual}."
+    if found.notion == "class" and direction:
+        return (
+            f"Scores of {called(found.asked)} too {'high' if direction > 0 else 'low'} by {value}; {usual}."
+        )
+    what = "Class probabilities off" if found.notion == "classwise" else "Off"
+    mixed = ", too high at some scores and too low at others" if both_ways(found.curve) else ""
+    return f"{what} by {value}{mixed}; {usual}."
+
+
+def both_ways(curve: ReliabilityCurve | ByClass[ReliabilityCurve]) -> bool:
+    """Whether the band lies above the diagonal at some scores and below it at others."""
+    if isinstance(curve, ByClass) or curve.low is None or curve.high is None:
+        return False
+    firm = curve.n_eff >= NEARBY
+    above, below = curve.low > curve.score, curve.high < curve.score
+    return bool(np.any(above & firm) and np.any(below & firm))
+
+
+def summary(found: Findings) -> list[str]:
+    """Three or four sentences: the verdict, an example, the balance, and what stands out."""
+    lines = [verdict(found), example(found), balance(found), standing_out(found)]
+    return [line for line in lines if line]
+
+
+def example(found: Findings) -> str:
+    """What a common score really means."""
+    curve = found.curve
+    if isinstance(curve, ByClass):
+        return ""
+    # Without a verdict the worst of many scores is chance's choice: the most common one speaks.
+    place = telling(curve, worst=sure(found.estimate, found.level))
+    if place is None:
+        return ""
+    at: Point = curve.at(place)
+    low, high, middle = (f"{100 * v:.0f}" for v in (at.low, at.high, at.probability))
+    said = f"A score of {place:g}"
+    if found.notion == "confidence":
+        means = f"turns out right {middle} % of the time"
+    else:
+        means = f"comes true {middle} % of the time"
+    text = f"{said} {means} ({low}–{high} %)"
+    if at.low <= place <= at.high:
+        return f"{text}, which is in line with it."
+    return f"{text}." if sure(found.estimate, found.level) else ""
+
+
+def telling(curve: ReliabilityCurve, *, worst: bool) -> float | None:
+    """The score, of a few round ones, that is most clearly off; or the one with most rows nearby."""
+    held = [s for s in EXAMPLES if curve.at(s).n_eff >= NEARBY and np.isfinite(curve.at(s).low)]
+    if not held:
+        return None
+    read = {s: curve.at(s) for s in held}
+    off = {s: max(p.low - s, s - p.high) for s, p in read.items()}
+    most = max(held, key=off.__getitem__)
+    return most if worst and off[most] > 0 else max(held, key=lambda s: float(read[s].n_eff))
+
+
+def balance(found: Findings) -> str:
+    """Mean confidence against accuracy, or mean score against frequency."""
+    b = found.accuracy if found.notion != "class" and found.accuracy is not None else found.balance
+    if b is None:
+        return ""
+    if b is found.accuracy:
+        text = f"It is {100 * b.frequency:.1f} % accurate and {100 * b.score:.1f} % confident on average"
+    else:
+        about = called(found.asked)
+        text = f"The mean score of {about} is {100 * b.score:.1f} %, its frequency {100 * b.frequency:.1f} %"
+    if b.low <= 0 <= b.high:
+        return f"{text}, a difference that chance can explain."
+    return f"{text}."
+
+
+def standing_out(found: Findings) -> str:
+    """Which groups or classes are off beyond doubt, allowing for how many were looked at."""
+    for what, plural, rows in (("group", "groups", found.by_group), ("class", "classes", found.by_class)):
+        if len(rows) < 2:
+            continue
+        bad = [row for row in rows if row.off(found.level)]
+        if not bad:
+            none = "Neither of the two" if len(rows) == 2 else f"None of the {len(rows)}"
+            return f"{none} {plural} is off beyond chance."
+        if len(bad) == len(rows):
+            all_of = "Both" if len(rows) == 2 else f"All {len(rows)}"
+            return f"{all_of} {plural} are off beyond chance, most of all {listed(bad[:1], what)}."
+        verb = "is" if len(bad) == 1 else "are"
+        return (
+            f"Of {len(rows)} {plural}, {len(bad)} {verb} off beyond chance, "
+            f"{'most of all ' if len(bad) > LISTED else ''}{listed(bad, what)}."
+        )
+    return ""
+
+
+def listed(rows: Iterable[Row], what: str) -> str:
+    """Names with their errors, the first few of them."""
+    named = [f"{short(called(row.name, what), 24)} ({points(row.estimate.value)} points)" for row in rows]
+    return ", ".join(named[:LISTED])
+
+
+def methods(found: Findings) -> str:
+    """What to write in a paper."""
+    e = found.estimate
+    weighted = "" if found.n == found.rows else f" (effective size {count(found.n)} under weights)"
+    how = (
+        "the posterior mean under a Gaussian-process prior of the gap"
+        if e.estimator.startswith("bayes")
+        else f"the estimator {e.estimator}"
+    )
+    p = "p ≤ 0.001" if e.p_value <= 0.001 else f"p = {e.p_value:.2g}"
+    many = max(len(found.by_class), len(found.by_group))
+    adjusted = (
+        " Intervals of classes and groups are Bonferroni-adjusted, their p-values by Benjamini and Hochberg."
+        if many > 1
+        else ""
+    )
+    return (
+        f"Calibration was assessed on {count(found.rows)} predictions{weighted} with calibrant "
+        f"{found.version}. The expected calibration error ({TITLES[found.notion]} notion, L1) was estimated "
+        f"by {how} as {e.value:.4f}, with a {100 * e.level:.3g} % interval of {e.low:.4f} to {e.high:.4f} "
+        f"from inverting its simulated sampling distribution; calibrated data of this size read "
+        f"{e.null.mean:.4f} on average, and the hypothesis of calibration has {p} (simulated, "
+        f"seed {found.seed})."
+        f"{adjusted}"
+    )

@@ -1,0 +1,1 @@
+"""What a score really means: curves, diagrams and histograms."""

@@ -1,0 +1,179 @@
+"""Two or more models on the same labels: is one better calibrated than the other?"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import erfc, sqrt
+from statistics import NormalDist
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from calibrant.evidence import Array, Evidence, Residuals
+from calibrant.inference.estimate import Rows, influence, singles
+from calibrant.inference.result import Estimate
+from calibrant.posterior.gap import Posterior, n_cells
+from calibrant.questions.notions import Notion
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Calibration error of a model less that of another on the same labels.
+
+    Attributes
+    ----------
+    model, baseline : str
+    value : float
+        Difference of the two estimates; negative where the model is better calibrated.
+    low, high : float
+        Interval for the true difference.
+    p_value : float
+        Of the hypothesis that both have the same error.
+    correlation : float
+        Of what each row adds to the two errors.
+    """
+
+    model: str
+    baseline: str
+    value: float
+    low: float
+    high: float
+    level: float
+    p_value: float
+    correlation: float
+
+    def __str__(self) -> str:
+        p = "p < 0.001" if self.p_value < 0.001 else f"p = {self.p_value:.2g}"
+        return (
+            f"{self.model} - {self.baseline}: {self.value:+.4f} [{self.low:+.4f}, {self.high:+.4f}] "
+            f"at {self.level:.0%}; {p} for equal errors"
+        )
+
+    __repr__ = __str__
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers and text."""
+        return {name: getattr(self, name) for name in self.__dataclass_fields__}
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Estimates of several models on the same labels, and their paired differences from a baseline.
+
+    Attributes
+    ----------
+    estimates : mapping from name to Estimate
+    differences : mapping from name to Difference
+        For every model but the baseline.
+    baseline : str
+    """
+
+    estimates: Mapping[str, Estimate]
+    differences: Mapping[str, Difference]
+    baseline: str
+
+    def __str__(self) -> str:
+        lines = [f"{name}: {found}" for name, found in self.estimates.items()]
+        return "\n".join([*lines, *map(str, self.differences.values())])
+
+    __repr__ = __str__
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw the errors and the differences from the baseline; see `calibrant.plot.comparison`."""
+        from calibrant import plot
+
+        return plot.comparison(self, ax)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers and text."""
+        return {
+            "baseline": self.baseline,
+            "estimates": {name: one.to_dict() for name, one in self.estimates.items()},
+            "differences": {name: one.to_dict() for name, one in self.differences.items()},
+        }
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Comparison:
+        """The comparison that `to_dict` wrote."""
+        return cls(
+            MappingProxyType({k: Estimate.from_dict(v) for k, v in values["estimates"].items()}),
+            MappingProxyType({k: Difference(**v) for k, v in values["differences"].items()}),
+            values["baseline"],
+        )
+
+    def to_json(self) -> str:
+        """JSON that `from_json` reads."""
+        return json.dumps(self.to_dict(), allow_nan=False)
+
+    @classmethod
+    def from_json(cls, text: str) -> Comparison:
+        """The comparison that `to_json` wrote."""
+        return cls.from_dict(json.loads(text))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuilt, (self.to_dict(),)
+
+
+def _rebuilt(values: dict[str, Any]) -> Comparison:
+    return Comparison.from_dict(values)
+
+
+def contributions(notion: Notion, blocks: Sequence[Evidence], rows: Rows) -> Array:
+    """What each row adds to the error of a model: its residuals, signed by the gap at their scores."""
+    problems = singles(blocks)
+    flat = [Residuals.of(one).flat for one in problems]
+    posterior = Posterior.joined([Posterior.of_profile(one, int(n_cells(one.n)[0])) for one in flat])
+    if notion.name == "classwise":
+        return np.asarray(influence(posterior, rows, np.arange(rows.n)).mean(axis=1))
+    score, outcome, _ = next(iter(problems[0].rows()))
+    order = np.argsort(posterior.score[0], kind="stable")
+    gap = np.interp(score, posterior.score[0][order], posterior.gap[0][order])
+    return np.asarray(np.where(gap < 0, -1.0, 1.0) * (outcome - score))
+
+
+def difference(
+    names: tuple[str, str],
+    estimates: tuple[Estimate, Estimate],
+    added: tuple[Array, Array],
+    weight: Array | None,
+) -> Difference:
+    """Join two intervals and the correlation of the estimates to an interval of the difference.
+
+    The variance of each estimate is recovered from the limits of its own interval, on the side that
+    matters (Zou and Donner's method), so the joined interval leans as they do.
+    """
+    one, other = estimates
+    rho = _correlation(added[0], added[1], weight)
+    value = one.value - other.value
+    down = _joined(one.value - one.low, other.high - other.value, rho)
+    up = _joined(one.high - one.value, other.value - other.low, rho)
+    side = down if value > 0 else up
+    z = NormalDist().inv_cdf(0.5 + one.level / 2) * abs(value) / side if side > 0 else 0.0
+    return Difference(
+        model=names[0],
+        baseline=names[1],
+        value=value,
+        low=max(-1.0, value - down),
+        high=min(1.0, value + up),
+        level=one.level,
+        p_value=float(erfc(z / sqrt(2))),
+        correlation=rho,
+    )
+
+
+def _joined(a: float, b: float, rho: float) -> float:
+    return sqrt(max(a * a + b * b - 2 * rho * a * b, 0.0))
+
+
+def _correlation(a: Array, b: Array, weight: Array | None) -> float:
+    w = np.ones(a.size) if weight is None else weight
+    w = w / w.sum()
+    a, b = a - w @ a, b - w @ b
+    scale = np.sqrt((w @ (a * a)) * (w @ (b * b)))
+    return float(np.clip((w @ (a * b)) / scale, -1.0, 1.0)) if scale > 0 else 0.0

@@ -1,0 +1,303 @@
+"""Null, test and interval for many classes, one class after the other.
+
+Each of a thousand classes has few outcomes, so it needs few cells; the mean over the classes averages
+what is simulated, so few sets are enough; and only sums over the classes are kept.
+
+A row has one label. The covariance of the outcomes of its classes, diag(p) - p p', is therefore at
+most twice its own diagonal, whatever the scores: for each class the others' covariances with it sum to
+its variance (Gershgorin). The same holds for the coefficients of all classes together, which are
+orthonormal combinations of standardised residuals. So where no rows say how classes depend on each
+other, a mean over classes spreads by at most the root of two more than if they were independent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from calibrant.estimators.base import Norm
+from calibrant.evidence import Array, Evidence, Residuals
+from calibrant.inference.interval import combined, invert, sampling, shapes, true_error
+from calibrant.inference.null import Simulated, drawn, rank, ranked
+from calibrant.posterior.gap import CELLS, Posterior, chance, evidence_of, halfway, n_cells, units
+
+# Simulated sets of a class, those of a class that stands out, and the p-value below which it does.
+SETS, MORE, SUSPECT = 199, 999, 0.02
+# Classes that may stand out, and their share of all.
+STANDING, STANDING_SHARE = 50, 0.2
+# Times that the sets of independent classes are put together anew.
+SHUFFLED = 5
+# Steps of a class that outcomes are drawn for, and cells along its score for rough gaps.
+STEPS, FINEST = 512, 256
+# Data sets simulated for the interval, numbers that they hold at most, and classes treated at once.
+DRAWN, HELD, TOGETHER = 100, 1 << 23, 32
+# Shares of the level of all classes together and of the class that stands out most.
+SHARES = (0.8, 0.2)
+# How much wider a mean over classes can spread than if they were independent.
+WIDEST = float(np.sqrt(2))
+
+
+@dataclass(frozen=True, eq=False)
+class Classes:
+    """What is kept of the evidence of many classes.
+
+    Attributes
+    ----------
+    posterior : Posterior
+        As for few classes: the estimate is its.
+    coarse : Posterior
+        Over the cells that are simulated.
+    plain : Posterior
+        Over those cells too, with the variance that the scores say: what calibrated data are held against.
+    steps : list of Residuals
+        Residuals of each class at no more than `STEPS` steps.
+    """
+
+    posterior: Posterior
+    coarse: Posterior
+    plain: Posterior
+    steps: list[Residuals]
+
+    @classmethod
+    def of(cls, problems: Iterable[Evidence]) -> Classes:
+        """Look at each class once."""
+        fine, plain, steps = [], [], []
+        for one in problems:
+            profile = Residuals.of(one)
+            flat = profile.flat
+            cells = int(n_cells(flat.n)[0])
+            fine.append(Posterior.of_profile(flat, cells))
+            plain.append(Posterior.of(*units(flat, halfway(flat), cells)))
+            steps.append(profile.coarser(STEPS))
+        posterior = Posterior.joined(fine)
+        spread = [float((one.spread * one.score * (1 - one.score)).sum()) for one in steps]
+        few = enough(float(np.mean(spread)), len(steps))
+        return cls(posterior, coarser(posterior, few), coarser(Posterior.joined(plain), few), steps)
+
+
+def enough(spread: float, classes: int) -> int:
+    """Cells to simulate for classes whose outcomes have this variance on average.
+
+    As many as rows with scores of one half would have, where a row has a variance of a quarter.
+
+    >>> enough(50.0, 1000), enough(1e5, 100), enough(1e5, 1000)
+    (64, 512, 64)
+    """
+    room = 2 ** int(np.log2(max(HELD // (DRAWN * classes), 1)))
+    return int(min(n_cells(np.array(4 * spread + CELLS)), max(CELLS, room)))
+
+
+def coarser(posterior: Posterior, cells: int) -> Posterior:
+    """The posterior of the same data over fewer cells: neighbours are joined."""
+    from scipy.fft import dct, idct
+
+    problems, fine = posterior.z.shape
+    if fine <= cells or fine % cells:
+        return posterior
+    shape, times = (problems, cells, fine // cells), np.sqrt(fine / cells)
+    sums = idct(posterior.z, norm="ortho").reshape(shape).sum(axis=-1) / times
+    mass = posterior.mass.reshape(shape).sum(axis=-1)
+    scored = (posterior.mass * posterior.score).reshape(shape).sum(axis=-1)
+    score = np.divide(scored, mass, out=np.zeros(mass.shape), where=mass > 0)
+    return Posterior.of(dct(sums, norm="ortho"), posterior.scale * times, mass, score)
+
+
+class Nulls(NamedTuple):
+    """What calibrated data would show: of each class, and of all; and the p-value of all."""
+
+    alone: list[Simulated]
+    whole: Simulated
+    p_value: float
+
+
+def nulls(
+    classes: Classes,
+    norm: Norm,
+    rng: np.random.Generator,
+    together: Callable[[int], Array] | None,
+    step: Callable[[], object],
+) -> Nulls:
+    """Simulate each class, and all of them.
+
+    Parameters
+    ----------
+    together : callable or None
+        The coefficients of a class in `SETS` sets in which whole rows were drawn. Without it the
+        classes are independent, and what is found is spread as far as any dependence could.
+    step : callable
+        Called after each class.
+    """
+    count, cells = len(classes.steps), classes.coarse.z.shape[-1]
+    sets = SETS if together is not None else SETS * SHUFFLED
+    seen, drawn_sums, alone, pooled = _Sums(1), _Sums(sets), [], []
+    for k, one in enumerate(classes.steps):
+        found, observed, null = ranked(one, drawn(one, rng, SETS), norm, cells, FINEST)
+        alone.append(found)
+        if together is not None:
+            own = classes.plain[k : k + 1]
+            seen.add(own, norm)
+            drawn_sums.add(own.again(together(k)[:, None]), norm)
+        else:
+            seen.add(observed, norm)
+            pooled.append(null.evidence())
+            order = np.concatenate([rng.permutation(SETS) for _ in range(SHUFFLED)])
+            drawn_sums.add(null, norm, order)
+        step()
+    _look_again(alone, classes, norm, rng, cells)
+    if together is None:
+        drawn_sums.widen(WIDEST)
+    evidence = np.append(drawn_sums.evidence(cells, count), seen.evidence(cells, count))
+    ranks = rank(evidence)
+    if together is None:
+        # At most so many classes of calibrated data would stand out as far, however they depend.
+        more = np.count_nonzero(np.concatenate(pooled) >= seen.most[0] - 1e-12 * abs(seen.most[0]))
+        outlying = (1 + more) / (1 + SETS)
+        p_value = min(1.0, float(ranks[-1]) / SHARES[0], outlying / SHARES[1])
+        whole = Simulated(evidence[:-1], drawn_sums.error(cells, count, norm), float(evidence[-1]))
+        return Nulls(alone, whole, p_value)
+    joined = -np.minimum(ranks / SHARES[0], rank(np.append(drawn_sums.most, seen.most)) / SHARES[1])
+    whole = Simulated(joined[:-1], drawn_sums.error(cells, count, norm), float(joined[-1]))
+    return Nulls(alone, whole, whole.p_value)
+
+
+class _Sums:
+    """Sums over the classes of simulated sets."""
+
+    def __init__(self, sets: int) -> None:
+        self.shape: Array = np.zeros((sets, 1))
+        self.offset: Array = np.zeros((sets, 1))
+        self.value = np.zeros(sets)
+        self.most = np.full(sets, -np.inf)
+
+    def add(self, found: Posterior, norm: Norm, order: Array | None = None) -> None:
+        """One more class; its sets may come in another order, and more than once."""
+        parts = found.shape, found.offset, sized(found, norm), found.evidence()
+        shape, offset, value, most = parts if order is None else (part[order] for part in parts)
+        self.shape, self.offset, self.value = self.shape + shape, self.offset + offset, self.value + value
+        self.most = np.maximum(self.most, most)
+
+    def widen(self, factor: float) -> None:
+        """Spread the sets around their mean."""
+        for name in ("shape", "offset", "value"):
+            part = getattr(self, name)
+            middle = part.mean(axis=0)
+            setattr(self, name, middle + factor * (part - middle))
+        self.value = np.maximum(self.value, 0.0)
+
+    def evidence(self, cells: int, classes: int) -> Array:
+        """Log of the Bayes factor for some gap against none."""
+        return evidence_of(self.shape, self.offset, cells, classes)
+
+    def error(self, cells: int, classes: int, norm: Norm) -> Array:
+        """Combined error of each set."""
+        value = self.value / classes * chance(self.evidence(cells, classes))
+        return np.minimum(value if norm == "l1" else np.sqrt(value), 1.0)
+
+
+def sized(posterior: Posterior, norm: Norm) -> Array:
+    """Error of each problem if there is any gap; its square for `l2`."""
+    if norm == "l1":
+        over, under = posterior.sides
+        return over + under
+    return np.asarray(posterior.square.sum(axis=-1))
+
+
+def _look_again(
+    alone: list[Simulated], classes: Classes, norm: Norm, rng: np.random.Generator, cells: int
+) -> None:
+    """Simulate more for the classes that stand out, so that their p-values can be small.
+
+    A class whose first p-value is small gets that of new simulations, which is valid at any level.
+    Where most classes stand out, only the first of them are worth it.
+    """
+    p_values = np.array([one.p_value for one in alone])
+    most = max(STANDING, int(STANDING_SHARE * len(alone)))
+    order = np.lexsort((-classes.coarse.evidence(), p_values))[:most]
+    for k in order[p_values[order] <= SUSPECT]:
+        one = classes.steps[k]
+        alone[k] = ranked(one, drawn(one, rng, MORE), norm, cells, FINEST)[0]
+
+
+def interval(
+    posterior: Posterior,
+    n: float,
+    *,
+    norm: Norm,
+    level: float,
+    rng: np.random.Generator,
+    spread: float,
+) -> tuple[float, float]:
+    """Interval for the error of all classes of a model, as `calibrant.inference.interval` has it for few.
+
+    Parameters
+    ----------
+    posterior : Posterior
+        Of each class, over the cells that are simulated.
+    spread : float
+        How much wider a mean over the classes spreads than if they were independent.
+    """
+    from scipy.fft import dct
+
+    classes, cells = posterior.z.shape
+    parts = [slice(a, a + TOGETHER) for a in range(0, classes, TOGETHER)]
+    gap = np.empty((DRAWN, classes, cells), dtype=np.float32)
+    for part in parts:
+        gap[:, part] = shapes(posterior[part], rng, DRAWN)
+    whole = combined(_each(gap, posterior, norm, parts), norm)
+    gap[whole < 1e-9] = 1.0
+    gap /= combined(_each(gap, posterior, norm, parts), norm)[:, None, None]
+    noise = rng.standard_normal(gap.shape, dtype=np.float32)
+    luck = rng.standard_normal(DRAWN)
+
+    def simulate(true: float) -> tuple[float, Array]:
+        sums, each, chances = _Sums(DRAWN), np.empty((DRAWN, classes)), np.empty((DRAWN, classes))
+        for part in parts:
+            own = posterior[part]
+            mass, score, scale = own.mass, own.score, own.scale[:, None]
+            g = np.clip(true * gap[:, part], -score, 1 - score)
+            p = score + g
+            noisy = noise[:, part] * np.sqrt(np.clip(p * (1 - p) * mass / (n * scale**2), 0.0, 4.0))
+            z = dct(g * mass / scale + noisy, norm="ortho")
+            for k in range(z.shape[1]):
+                sums.add(own[k : k + 1].again(z[:, k : k + 1]), norm)
+            each[:, part] = true_error(g, mass, norm)
+            chances[:, part] = sampling(g, mass, each[:, part], norm, n)
+        truth = combined(each, norm)
+        estimate = sums.error(cells, classes, norm)
+        middle = estimate.mean()
+        moved = luck * _row_luck(each, chances, truth, norm, n)
+        return float(truth.mean()), middle + spread * (estimate - middle) + moved
+
+    unit = float((posterior.scale * np.sqrt(cells)).mean())
+    firm = true_error(posterior.gap / np.maximum(posterior.mass, 1e-300), posterior.mass, norm)
+    value = _Sums(1)
+    for k in range(classes):
+        value.add(posterior[k : k + 1], norm)
+    seen = float(value.error(cells, classes, norm)[0])
+    held = combined(posterior.sides[0] + posterior.sides[1], norm) if norm == "l1" else seen
+    extra = max(0.0, float(held - combined(firm, norm)) / 2)
+    return invert(simulate, seen, unit, level, allowed=extra)
+
+
+def _each(gap: Array, posterior: Posterior, norm: Norm, parts: list[slice]) -> Array:
+    found = [true_error(gap[:, part].astype(np.float64), posterior.mass[part], norm) for part in parts]
+    return np.concatenate(found, axis=1)
+
+
+def _row_luck(each: Array, chances: Array, truth: Array, norm: Norm, n: float) -> Array:
+    """Standard deviation of a sample's own error around the true one, at most.
+
+    It is largest if all classes err on the same rows; but the gaps of a row have absolute values that
+    sum to no more than two, so their mean over the classes varies little.
+    """
+    classes = each.shape[-1]
+    if norm == "l1":
+        worst = chances.mean(axis=-1)
+        bound = np.sqrt(np.maximum(truth * (2 / classes - truth), 0.0) / n)
+    else:
+        worst = (each * chances).mean(axis=-1) / np.maximum(truth, 1e-12)
+        bound = np.sqrt(np.maximum(2 / classes - truth**2, 0.0) / n) / 2
+    return np.minimum(worst, bound)

@@ -1,0 +1,93 @@
+"""Checks of single arguments: choices, levels, whole numbers, seeds and keywords."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable
+from functools import wraps
+from numbers import Integral, Real
+from typing import Any, ParamSpec, TypeVar
+
+import numpy as np
+
+from calibrant.inputs.errors import InputError, InputTypeError, show, show_near
+
+P, R = ParamSpec("P"), TypeVar("R")
+
+
+def check_choice(name: str, value: Any, options: Iterable[Any]) -> None:
+    """Refuse a value that is none of the options."""
+    options = list(options)
+    if not any(value is option or (isinstance(value, str) and value == option) for option in options):
+        raise InputError(name, f"be one of {show(*options)}", value, got=show_near(value, options))
+
+
+def helpful(function: Callable[P, R]) -> Callable[P, R]:
+    """Refuse keywords that a function does not have, with a hint at those it has.
+
+    >>> @helpful
+    ... def ece(y_true, *, estimator="auto"): ...
+    >>> ece([0], n_bins=15)
+    Traceback (most recent call last):
+        ...
+    TypeError: ece() has no argument n_bins; write estimator="uniform:15"
+    """
+    known = list(inspect.signature(function).parameters)
+    names = set(known)
+
+    @wraps(function)
+    def checked(*args: P.args, **options: P.kwargs) -> R:
+        if not names.issuperset(options):
+            _refuse_keywords(function.__name__, known, options)
+        return function(*args, **options)
+
+    return checked
+
+
+def _refuse_keywords(function: str, known: list[str], options: dict[str, Any]) -> None:
+    option = "binning" if "binning" in known else "estimator"
+    family = "adaptive" if options.get("strategy") == "quantile" else "uniform"
+    unexpected = [name for name in options if name not in known]
+    for name in unexpected:
+        if name in ("n_bins", "num_bins", "bins") and option in known:
+            raise TypeError(f'{function}() has no argument {name}; write {option}="{family}:{options[name]}"')
+    near = show_near(unexpected[0], known)
+    raise TypeError(f"{function}() got an unexpected keyword argument {near}")
+
+
+def level(value: Any) -> float:
+    """Return a confidence level as a float strictly between 0 and 1."""
+    if not (number := is_number(value)) or not 0 < value < 1:
+        hint = f"write {float(value) / 100:g}" if number and 1 < value < 100 else ""
+        error = InputError if number else InputTypeError
+        raise error("level", "be a number strictly between 0 and 1", value, hint=hint)
+    return float(value)
+
+
+def is_number(value: Any) -> bool:
+    """Whether a value is a real number and no boolean."""
+    return isinstance(value, Real) and not isinstance(value, bool | np.bool_)
+
+
+def positive_int(name: str, value: Any, minimum: int = 1) -> int:
+    """Return an integer of at least `minimum`; floats and booleans are refused."""
+    integer = isinstance(value, Integral) and not isinstance(value, bool)
+    if not integer or value < minimum:
+        error = InputError if integer else InputTypeError
+        raise error(name, f"be an integer of at least {minimum}", value)
+    return int(value)
+
+
+def generator(rng: Any) -> np.random.Generator:
+    """Return a random generator from None, a seed or a SeedSequence; a Generator is passed through."""
+    if isinstance(rng, Integral) and not isinstance(rng, bool):
+        rng = positive_int("rng", rng, 0)
+    elif not (rng is None or isinstance(rng, np.random.Generator | np.random.SeedSequence)):
+        raise InputTypeError("rng", "be None, an integer seed, a SeedSequence or a Generator", rng)
+    return np.random.default_rng(rng)
+
+
+def seeded(rng: Any) -> int:
+    """Return the seed itself, or one drawn from a generator, for the record."""
+    drawn = generator(rng)
+    return int(rng) if isinstance(rng, Integral) else int(drawn.integers(2**53))

@@ -1,0 +1,207 @@
+"""Which class a column of scores is of: the one place where that is decided.
+
+Names that tell the classes decide: the label as text, as it is or between a beginning and an ending that
+all names share, letters of either case, numbers that are equal (`p_1.0` is of the label 1). Names by default
+(none at all, or numbered 0, 1, ... in this order) mean positions: whole labels are numbers of columns, others
+are taken in their order. Any other names contradict the labels, and are refused. `labels=` overrules them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from numbers import Real
+from typing import Any
+
+from calibrant.inputs.errors import InputError, show
+
+_BOOLEANS = {"true": True, "false": False}
+# A single column of scores that is named after its class: p_spam, prob_1, y_prob_yes.
+_OF_CLASS = re.compile(
+    r"(?:y_)?(?:p|probs?|proba|probability|probabilities|scores?)_(?P<name>.+)"
+    r"|(?:p|prob|proba|score)(?P<digits>[0-9]+)",
+    re.IGNORECASE,
+)
+
+
+def column_names(table: Any) -> tuple[Any, ...] | None:
+    """Return the names of the columns of a frame of pandas, polars or pyarrow; None for an array."""
+    names = getattr(table, "column_names", getattr(table, "columns", None))
+    return None if names is None or callable(names) else tuple(names)
+
+
+def classes_of_columns(
+    names: Sequence[Any] | None,
+    seen: Iterable[Any],
+    size: int,
+    given: Sequence[Any] | None = None,
+    argument: str = "y_prob",
+) -> tuple[Any, ...]:
+    """Return the class of each column.
+
+    Parameters
+    ----------
+    names : sequence, optional
+        Names of the columns; None for an array.
+    seen : iterable
+        Labels that occur, whole floats as integers.
+    size : int
+        Number of columns.
+    given : sequence, optional
+        The classes as the caller names them, which hold whatever the names are.
+    argument : str
+        What an error is about.
+
+    Examples
+    --------
+    >>> classes_of_columns(["dog_prob", "cat_prob"], ["cat", "dog"], 2)
+    ('dog', 'cat')
+    >>> classes_of_columns(["p_1.0", "p_0.0", "p_2.0"], [0, 1], 3)
+    (1, 0, 2)
+    >>> classes_of_columns(None, ["cat", "dog"], 2), classes_of_columns(["p_0", "p_1"], [1], 2)
+    (('cat', 'dog'), (0, 1))
+    >>> classes_of_columns(["yes", "no"], [0, 1], 2)
+    Traceback (most recent call last):
+        ...
+    calibrant.inputs.errors.InputError: y_prob must have columns named after the labels 0, 1, got 'yes', 'no';
+    pass labels= with the class of each column
+    """
+    if given is not None:
+        if len(given) != size:
+            got = f"{len(given)}: {show(*given)}"
+            raise InputError("labels", f"name {size} columns of scores", tuple(given), got=got)
+        return tuple(given)
+    labels = tuple(dict.fromkeys(seen))
+    texts = None if names is None else [str(name) for name in names]
+    if texts is not None and (told := _told(texts, labels)) is not None:
+        return told
+    if texts is not None and not _by_default(texts):
+        raise InputError(
+            argument,
+            f"have columns named after the labels {show(*in_order(labels))}",
+            tuple(texts),
+            got=show(*texts),
+            advice="labels",
+        )
+    if all(isinstance(label, int) for label in labels) and (size == 2 or not _are_booleans(labels)):
+        return tuple(range(size))
+    if len(labels) != size:
+        rule, got = f"hold {size} labels, one for each column", show(*in_order(labels))
+        raise InputError("y_true", rule, labels, got=got, advice="labels")
+    return in_order(labels)
+
+
+def class_of_name(name: Any, seen: Iterable[Any]) -> Any:
+    """Return the label that a single column of scores is named after; None where the name tells none.
+
+    >>> class_of_name("p_Spam", ["ham", "spam"]), class_of_name("score", ["ham", "spam"])
+    ('spam', None)
+    """
+    match = _OF_CLASS.fullmatch(str(name).strip())
+    labels = tuple(dict.fromkeys(seen))
+    text = str(name).strip() if match is None else match["name"] or match["digits"]
+    found = _reader(labels)(text)
+    return found if found in labels else None
+
+
+def in_order(labels: Sequence[Any]) -> tuple[Any, ...]:
+    """Return labels sorted, those of several kinds by their text."""
+    try:
+        return tuple(sorted(labels))
+    except TypeError:
+        return tuple(sorted(labels, key=lambda label: (type(label).__name__, str(label))))
+
+
+def like(text: str, labels: Iterable[Any]) -> Any:
+    """Return a text as a label of the kind of those that are known; the text itself if it is none.
+
+    >>> like("1", [0, 2]), like("Spam", ["ham", "spam"]), like("x", [0, 1])
+    (1, 'spam', 'x')
+    """
+    found = _reader(tuple(labels))(text)
+    return text if found is None else found
+
+
+def _told(texts: Sequence[str], labels: tuple[Any, ...]) -> tuple[Any, ...] | None:
+    """The classes that the names tell; None where they tell none, or not all of the labels."""
+    if not labels or len(set(texts)) < len(texts):
+        return None
+    read = _reader(labels)
+    for rest in _rests(texts):
+        found = [read(text) for text in rest]
+        if None not in found and len(set(found)) == len(found) and set(labels) <= set(found):
+            return tuple(found)
+    return None
+
+
+def _rests(texts: Sequence[str]) -> Iterator[list[str]]:
+    """What is left of the names without a beginning and an ending that they share; no number is cut."""
+    begin = _beginning(texts)
+    end = _beginning([text[len(begin) :][::-1] for text in texts])[::-1] if len(texts) > 1 else ""
+    for a in range(len(begin) + 1):
+        for b in range(len(end) + 1):
+            rest = [text[a : len(text) - b].strip() for text in texts]
+            if not any(
+                _cuts_a_number(text[:a], text[a:])
+                or _cuts_a_number(text[: len(text) - b], text[len(text) - b :])
+                for text in texts
+            ):
+                yield rest
+
+
+def _beginning(texts: Sequence[str]) -> str:
+    """What all texts begin with: that of the first and the last in order."""
+    first, last = min(texts), max(texts)
+    same = (a == b for a, b in zip(first, last, strict=False))
+    return first[: next((k for k, alike in enumerate(same) if not alike), min(len(first), len(last)))]
+
+
+def _cuts_a_number(left: str, right: str) -> bool:
+    """Whether the place between two parts of a name lies within a number."""
+    before, after = left[-1:], right[:1]
+    return (before.isdecimal() and (after.isdecimal() or after == ".")) or (
+        before == "." and after.isdecimal()
+    )
+
+
+def _reader(labels: tuple[Any, ...]) -> Callable[[str], Any]:
+    """A function from the text of a name to a label: one that is known, or one of their kind."""
+    numeric = bool(labels) and all(isinstance(label, Real) for label in labels)
+    by_text: Mapping[str, Any] = {str(label): label for label in labels}
+    folded: dict[str, list[Any]] = {}
+    for label in labels:
+        folded.setdefault(str(label).casefold(), []).append(label)
+    by_number = {label: label for label in labels} if numeric else {}
+
+    def read(text: str) -> Any:
+        if text in by_text:
+            return by_text[text]
+        if len(same := folded.get(text.casefold(), ())) == 1:
+            return same[0]
+        if not numeric:
+            return text if text and not numeric and labels else None
+        number = _BOOLEANS.get(text.lower(), _number(text))
+        return by_number.get(number, number)
+
+    return read
+
+
+def _number(text: str) -> Any:
+    """The number that a text is, whole ones as integers; None for other texts."""
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    if value != value or value in (float("inf"), float("-inf")) or "_" in text:
+        return None
+    return int(value) if value == int(value) else value
+
+
+def _are_booleans(labels: Sequence[Any]) -> bool:
+    return bool(labels) and all(isinstance(label, bool) for label in labels)
+
+
+def _by_default(texts: Sequence[str]) -> bool:
+    """Whether names are numbers from 0 on in this order, after a beginning that they share."""
+    start = len(_beginning(texts).rstrip("0123456789"))
+    return [text[start:] for text in texts] == [str(k) for k in range(len(texts))]

@@ -1,0 +1,149 @@
+"""What is wrong with an input: which argument, which rule, which value, and where it stands.
+
+An error is raised once, as these parts. Each surface (Python, the command line, files, frames) has words of
+its own for the arguments, the rows and the columns, and writes the parts in them.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+# Characters of a value, and values of a list, that a message shows.
+SHOWN, LISTED = 80, 20
+_NOTHING: Any = object()
+
+
+@dataclass(frozen=True)
+class Words:
+    """How a surface speaks.
+
+    Attributes
+    ----------
+    names : mapping
+        What it calls an argument; others keep their names.
+    advice : mapping
+        What to do about a kind of mistake, by the kind.
+    first_row : int
+        The number of the first row.
+    columns : sequence of str
+        Names of the columns of scores; without them columns are counted from 0.
+    """
+
+    names: Mapping[str, str] = field(default_factory=dict)
+    advice: Mapping[str, str] = field(default_factory=dict)
+    first_row: int = 0
+    columns: Sequence[str] = ()
+
+    def called(self, argument: str) -> str:
+        """What an argument is called, or two of them.
+
+        >>> Words({"y_true": "labels", "y_prob": "scores"}).called("y_true and y_prob")
+        'labels and scores'
+        """
+        return " and ".join(self.names.get(one, one) for one in argument.split(" and "))
+
+    def place(self, row: int | None, column: int | None, axis: str) -> str:
+        """Where a value stands."""
+        where = [] if row is None else [f"{axis} {row + self.first_row * (axis == 'row')}"]
+        if column is not None:
+            named = column < len(self.columns)
+            where.append(f"column {self.columns[column]!r}" if named else f"column {column}")
+        return f" at {', '.join(where)}" if where else ""
+
+
+#: The words of the functions of the library.
+PYTHON = Words(
+    advice={
+        "labels": "pass labels= with the class of each column",
+        "pos_label": "pass pos_label=",
+        "notion": 'ask for notion="classwise" or "confidence"',
+        "names": "pass a mapping from names to estimators",
+        "ece": "ask ece() for it",
+    }
+)
+
+
+class InputError(ValueError):
+    """An argument breaks a rule.
+
+    Parameters
+    ----------
+    argument : str
+        Its name in the functions of the library.
+    rule : str
+        What it must do, as in "lie in [0, 1]".
+    value : object
+        What it is instead.
+    row, column : int, optional
+        Where that stands, counted from 0.
+    got : str, optional
+        The value in words, where showing it is not enough.
+    hint, advice : str
+        What to do about it: in words that every surface shares, and by a kind of advice (see `Words`).
+    axis : str
+        What the place is counted in.
+
+    Examples
+    --------
+    >>> error = InputError("y_prob", "lie in [0, 1]", 1.5, row=3)
+    >>> print(error)
+    y_prob must lie in [0, 1], got 1.5 at row 3
+    >>> error.message(Words({"y_prob": "scores"}, first_row=1))
+    'scores must lie in [0, 1], got 1.5 at row 4'
+    """
+
+    def __init__(
+        self,
+        argument: str,
+        rule: str,
+        value: Any = _NOTHING,
+        *,
+        row: int | None = None,
+        column: int | None = None,
+        got: str | None = None,
+        hint: str = "",
+        advice: str = "",
+        axis: str = "row",
+    ) -> None:
+        self.argument, self.rule, self.value = argument, rule, None if value is _NOTHING else value
+        self.row, self.column, self.hint, self.advice, self.axis = row, column, hint, advice, axis
+        self.got = got if got is not None else "" if value is _NOTHING else show(value)
+        super().__init__(self.message(PYTHON))
+
+    def message(self, words: Words) -> str:
+        """Write the error in the words of a surface."""
+        text = f"{words.called(self.argument)} must {self.rule}"
+        if self.got:
+            text += f", got {self.got}{words.place(self.row, self.column, self.axis)}"
+        ends = (self.hint, words.advice.get(self.advice, "") if self.advice else "")
+        return "; ".join([text, *filter(None, ends)])
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuilt, (type(self), self.__dict__ | {"message": str(self)})
+
+
+class InputTypeError(InputError, TypeError):
+    """An argument is of a type that it cannot have."""
+
+
+def _rebuilt(kind: type[InputError], parts: dict[str, Any]) -> InputError:
+    made = kind.__new__(kind, parts.pop("message"))
+    made.__dict__.update(parts)
+    return made
+
+
+def show(*values: Any) -> str:
+    """Values as a message shows them, the first of many."""
+    texts = [str(v) if isinstance(v, np.generic) else repr(v)[:SHOWN] for v in values[:LISTED]]
+    return ", ".join(texts) + (f", ... ({len(values)} in all)" if len(values) > LISTED else "")
+
+
+def show_near(value: Any, options: Iterable[Any]) -> str:
+    """A value, and the option that it may be meant for."""
+    near = difflib.get_close_matches(value, map(str, options), n=1) if isinstance(value, str) else []
+    return show(value) + (f"; did you mean {near[0]!r}?" if near else "")

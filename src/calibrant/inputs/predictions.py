@@ -1,0 +1,295 @@
+"""Checks of labels, scores and weights; the culprit is sought only after a failure."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Set
+from dataclasses import dataclass
+from decimal import Decimal
+from numbers import Integral, Real
+from typing import Any, NoReturn, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.inputs.columns import classes_of_columns, column_names
+from calibrant.inputs.errors import InputError, InputTypeError, show
+
+FloatArray: TypeAlias = NDArray[np.floating[Any]]
+Array: TypeAlias = NDArray[Any]
+# How far a row may sum from 1, by bytes per score: what rounding costs a softmax, with room to spare.
+TOLERANCE, _TOLERANCE_BFLOAT16 = {8: 1e-6, 4: 1e-4, 2: 2e-3}, 2e-2
+_BLOCK = 1 << 20  # bytes of a matrix looked at together: they stay in cache from one test to the next
+_BITS_OF_ONE = {2: 0x3C00, 4: 0x3F800000, 8: 0x3FF0000000000000}
+_NUMBER, _DATA = (Real, np.bool_, Decimal), ("y_true", "y_prob", "sample_weight")
+
+
+@dataclass(frozen=True, eq=False)
+class Predictions:
+    """Labels and scores that have passed every check."""
+
+    score: FloatArray  # (n,), of the positive class, or (n, C); float64, float32 or float16, any strides
+    code: Array  # (n,): whether the row is of the positive class (bool), or the column of its class (intp)
+    weight: Array | None  # (n,): counts (int64) or importance weights (float64), none of them zero
+    labels: tuple[Any, ...]  # of the columns; 1-D: (negative, positive), a tuple if many, None if unknown
+    positive: int | None  # column of the positive class; None for other than two columns without pos_label
+
+
+def predictions(
+    y_true: Any,
+    y_prob: Any,
+    *,
+    sample_weight: Any = None,
+    labels: Any = None,
+    pos_label: Any = None,
+    more: bool = False,
+) -> Predictions:
+    """Check labels, scores and weights, and find the column each label means.
+
+    With `more`, these are some of the rows only, and the positive class may be among the others.
+    """
+    (truth, _), (score, tolerance) = read("y_true", y_true), read("y_prob", y_prob)
+    n, rows = len(truth), len(score)
+    if n != rows:
+        got = f"{n} labels and {rows} rows of scores"
+        raise InputError("y_true and y_prob", "be equally long", (n, rows), got=got)
+    if n == 0:
+        raise InputError("y_true and y_prob", "not be empty", 0, got="0 rows")
+    score = _numbers("y_prob", score)
+    score = score if score.dtype.kind == "f" else score.astype(np.float64)
+    _check_scores(score, tolerance or TOLERANCE[score.itemsize])
+    truth, given = _truth(truth), None if labels is None else class_labels(labels)
+    if pos_label is not None and (_is_missing(pos_label) or not isinstance(pos_label, Hashable)):
+        raise InputTypeError("pos_label", "be a label", pos_label)
+    if score.ndim == 1:
+        code, classes = _binary(truth, given, pos_label, more)
+    else:
+        classes = _classes(truth, score.shape[1], given, y_prob)
+        code = _codes(truth, classes, "labels" if given is None else "")
+    if pos_label is not None and pos_label not in classes:
+        raise InputError("pos_label", f"be one of {show(*classes)}", pos_label)
+    positive = classes.index(pos_label) if pos_label is not None else 1 if len(classes) == 2 else None
+    weight = None if sample_weight is None else _weights("sample_weight", sample_weight, n)
+    if weight is not None and not weight.all():
+        keep = weight != 0
+        score, code, weight = score[keep], code[keep], weight[keep]
+    return Predictions(score, code, weight, classes, positive)
+
+
+def scores(name: str, values: Any) -> NDArray[np.float64]:
+    """Return scores of any shape as float64, each in [0, 1]."""
+    array = _numbers(name, read(name, values)[0]).astype(np.float64, copy=False)
+    _check_unit(name, array)
+    return array
+
+
+def read(name: str, values: Any) -> tuple[Array, float | None]:
+    """Return a plain array, copied only if need be, and the tolerance of bfloat16 if it was that."""
+    array, tolerance = values, None
+    if type(values) is not np.ndarray or values.dtype.kind == "V":
+        if isinstance(values, np.ndarray) and np.any(mask := getattr(values, "mask", False)):
+            _refuse(name, "have no missing values", values, mask)
+        if str(getattr(values, "dtype", "")).endswith("bfloat16"):  # float32 holds it exactly
+            array = values.float() if hasattr(values, "float") else values.astype(np.float32)
+            tolerance = _TOLERANCE_BFLOAT16
+        if hasattr(values, "detach") and hasattr(values, "cpu"):
+            array = array.detach().cpu().numpy()
+        elif not hasattr(values, "__array__"):
+            convert = getattr(array, "to_numpy", None) or getattr(array, "__arrow_array__", None)
+            array = convert() if convert else array
+        try:
+            array = np.asarray(array)
+        except (TypeError, ValueError) as error:
+            kind = InputTypeError if isinstance(error, TypeError) else InputError
+            raise kind(name, "be readable as an array", values, got=f"an error: {error}") from error
+        if array.dtype.kind in "US" and isinstance(values, list | tuple):
+            array = np.array(values, dtype=object)  # numbers and None beside text had become text
+    if array.ndim != 1 and name in _DATA and (name != "y_prob" or array.ndim != 2 or array.shape[1] < 2):
+        rule = "be one-dimensional" + " or have a column per class" * (name == "y_prob")
+        got, hint = f"shape {array.shape}" if array.ndim else show(values), ""
+        if array.ndim and array.size == max(array.shape):
+            hint = f"pass {name}.ravel()" if hasattr(values, "ravel") else f"pass np.ravel({name})"
+        elif array.ndim == 2 and name == "y_true":
+            one_hot = array.dtype.kind in "biuf" and np.isin(array[:100], (0, 1)).all()
+            hint = "one-hot labels? pass np.argmax(y_true, axis=1)" if one_hot else "swapped with y_prob?"
+        raise InputError(name, rule, values, got=got, hint=hint)
+    return (array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))), tolerance
+
+
+def _numbers(name: str, array: Array) -> Array:
+    if array.dtype.kind in "biuf":
+        return array if array.itemsize <= 8 else array.astype(np.float64)
+    array = objects(name, array, _NUMBER, "hold real numbers")
+    if any(large := [abs(v) >= 2**63 for v in array.flat]):
+        _refuse(name, "hold numbers below 2^63", array, large)
+    return array.astype(np.int64 if all(isinstance(v, Integral) for v in array.flat) else np.float64)
+
+
+def _truth(array: Array) -> Array:
+    """Return labels as booleans, integers (whole floats too), other floats or objects, none missing."""
+    if array.dtype.kind not in "biuf":
+        array = objects("y_true", array, Hashable, "hold one label per row")
+        if not all(isinstance(v, _NUMBER) for v in array):
+            return array
+        array = np.array(array.tolist())
+    if array.dtype.kind != "f":
+        return array
+    if not (finite := np.isfinite(array)).all():
+        _refuse("y_true", "be finite and have no missing values", array, ~finite)
+    whole = np.array_equal(array, np.rint(array)) and float(abs(array).max()) < 2**53
+    return array.astype(np.int64) if whole else array
+
+
+def objects(name: str, array: Array, accepted: Any, rule: str) -> Array:
+    """Return the array as objects, none of them missing and all of an accepted type."""
+    if array.dtype.kind in "cmMV":
+        raise InputTypeError(name, rule, array.dtype, got=f"dtype {array.dtype}")
+    array = array.astype(object, copy=False)
+    kinds = set(map(type, array.flat))  # looking at each object is slow, and text has nothing missing
+    if kinds != {str} and any(missing := [_is_missing(v) for v in array.flat]):
+        _refuse(name, "have no missing values", array, missing)
+    if not all(issubclass(kind, accepted) for kind in kinds):
+        _refuse(name, rule, array, [not isinstance(v, accepted) for v in array.flat], error=InputTypeError)
+    return array
+
+
+def _check_unit(name: str, score: Array, whole: Array | None = None) -> None:
+    """Raise unless every score is in [0, 1]; positions refer to the whole if this is a block of it."""
+    # As unsigned integers, the floats from 0 to 1 come before all others: one pass finds NaN, infinities and
+    # scores below 0 or above 1. Only -0.0 is out of order, and needs the second look.
+    bits = np.maximum.reduce(score.view(f"u{score.itemsize}"), axis=None, initial=0)
+    if bits <= _BITS_OF_ONE[score.itemsize] or (score.min() >= 0 and score.max() <= 1):
+        return
+    score, hint = score if whole is None else whole, ""
+    if not (finite := np.isfinite(score)).all():
+        _refuse(name, "be finite and have no missing values", score, ~finite)
+    if score.min() >= 0 and 2 < score.max() <= 100:
+        hint = "these look like percentages: divide by 100 first"
+    elif score.min() < -1e-3 or score.max() > 100:
+        hint = f"these look like logits: apply {'softmax' if score.ndim == 2 else 'sigmoid'} first"
+    _refuse(name, "lie in [0, 1]", score, (score < 0) | (score > 1), hint)
+
+
+def _check_scores(score: Array, tolerance: float) -> None:
+    if score.ndim == 1:
+        return _check_unit("y_prob", score)
+    total, step = np.empty(len(score)), max(1, _BLOCK // (score.shape[1] * score.itemsize))
+    for start in range(0, len(score), step):
+        block = score[start : start + step]
+        _check_unit("y_prob", block, score)
+        np.einsum("ij->i", block, out=total[start : start + step], dtype=np.float64)
+    row = int(np.argmax(np.abs(total - 1)))
+    worst, hint = float(total[row]), "if these are logits or one sigmoid per class, apply softmax first"
+    if abs(worst - 1) <= tolerance + 1e-12:
+        return None
+    if abs(worst - 1) <= 0.05:
+        hint = "if these are rounded, divide each row by its sum"
+    rule = f"sum to 1 within {tolerance:g} in every row"
+    raise InputError("y_prob", rule, worst, got=f"{worst:.9g}", row=row, hint=hint)
+
+
+def _weights(name: str, values: Any, n: int) -> Array:
+    array = _numbers(name, read(name, values)[0])
+    if len(array) != n:
+        got = f"{len(array)} weights for {n} labels"
+        raise InputError(name, "be as long as y_true", len(array), got=got)
+    whole = array.dtype.kind != "f"
+    most = np.float64(2.0**63 if whole else 1e308) / n  # so that no sum of them overflows
+    if not (array.min() >= 0 and array.max() < most):
+        _refuse(name, f"be finite, at least 0 and below {most:.3g}", array, ~((array >= 0) & (array < most)))
+    if not array.any():
+        raise InputError(name, "have a positive sum", 0, got=f"{n} weights of 0")
+    return array.astype(np.int64 if whole else np.float64, copy=False)
+
+
+def _distinct(truth: Array) -> tuple[Any, ...]:
+    if truth.dtype.kind == "O":
+        try:
+            return tuple(sorted(set(truth.tolist())))
+        except TypeError as error:
+            got = show(*dict.fromkeys(truth))
+            raise InputTypeError("y_true", "be sortable", truth, got=got) from error
+    low, high = np.minimum.reduce(truth).item(), np.maximum.reduce(truth).item()
+    if truth.dtype.kind != "f" and high - low <= 1:  # the common case, without a sort
+        return (low, high)[: 1 + high - low]
+    return tuple(np.unique(truth).tolist())
+
+
+def class_labels(labels: Any) -> tuple[Any, ...]:
+    """Return labels that a caller names as a tuple of distinct classes."""
+    if isinstance(labels, str | bytes | Set) or not isinstance(labels, Iterable):
+        raise InputTypeError("labels", "be a sequence of classes", labels)
+    array = np.fromiter(labels.tolist() if hasattr(labels, "tolist") else labels, object)
+    classes = tuple(objects("labels", array, Hashable, "be classes").tolist())
+    if len(set(classes)) < len(classes):
+        _refuse("labels", "be distinct", array, [v in classes[:i] for i, v in enumerate(classes)])
+    return classes
+
+
+def _classes(truth: Array, size: int, given: tuple[Any, ...] | None, y_prob: Any) -> tuple[Any, ...]:
+    """Return the class of each column; the labels that occur are looked for only where they matter."""
+    names = column_names(y_prob)
+    whole = truth.dtype.kind in ("biu" if size == 2 else "iu")
+    if given is None and names is None and whole:
+        return tuple(range(size))
+    return classes_of_columns(names, () if given is not None else _distinct(truth), size, given)
+
+
+def _codes(truth: Array, classes: tuple[Any, ...], advice: str) -> Array:
+    indices = truth.dtype.kind in "biu" and classes == tuple(range(len(classes)))
+    if indices and np.maximum.reduce(truth.view(f"u{truth.itemsize}")) < len(classes):
+        return truth.astype(np.intp, copy=False)
+    table = {label: column for column, label in enumerate(classes)}
+    codes = np.fromiter((table.get(v, -1) for v in truth.tolist()), np.intp, len(truth))
+    if codes.min() < 0:
+        rule = f"hold only the labels {show(*classes)}"
+        _refuse("y_true", rule, truth, codes < 0, advice=advice)
+    return codes
+
+
+def _binary(
+    truth: Array, given: tuple[Any, ...] | None, pos_label: Any, more: bool
+) -> tuple[Array, tuple[Any, Any]]:
+    """Return whether each label is the positive class, and the classes (negative, positive)."""
+    if given is pos_label is None and truth.dtype.kind in "biu" and (plain := _zero_one(truth)) is not None:
+        return plain, (0, 1)
+    classes = _distinct(truth) if given is None else given
+    if given is not None:
+        _codes(truth, given, "")
+    usual: tuple[Any, ...] = next((pair for pair in ((0, 1), (-1, 1)) if set(classes) <= set(pair)), ())
+    if pos_label is None and not usual:
+        swapped = truth.dtype.kind == "f"
+        seen = show(*classes[:3]) + ", ..." * (len(classes) > 3) if swapped else show(*classes)
+        hint = "swapped with y_prob?" if swapped else ""
+        rule = "hold 0 and 1, -1 and 1 or booleans"
+        raise InputError("y_true", rule, classes, got=seen, hint=hint, advice="pos_label")
+    positive = usual[1] if pos_label is None else pos_label
+    if positive not in usual and positive not in classes and not more:
+        raise InputError("pos_label", f"be one of {show(*classes)}", positive)
+    others = tuple(v for v in (usual if positive in usual else classes) if v != positive)
+    negative = others[0] if len(others) == 1 else others or None
+    code = np.array([v == positive for v in truth.tolist()]) if truth.dtype.kind == "O" else truth == positive
+    return code, (negative, positive)
+
+
+def _zero_one(truth: Array) -> Array | None:
+    """Return whether each integer label is 1 if all are 0 or 1: the common case, told while in the cache."""
+    code, step = np.empty(len(truth), dtype=bool), 1 << 16
+    for a in range(0, len(truth), step):
+        if np.maximum.reduce(truth[a : a + step].view(f"u{truth.itemsize}")) > 1:  # unsigned, -1 is large
+            return None
+        np.not_equal(truth[a : a + step], 0, out=code[a : a + step])
+    return code
+
+
+def _is_missing(value: Any) -> bool:
+    number = isinstance(value, float | np.floating | Decimal)
+    return bool(value != value) if number else value is None or type(value).__name__ in ("NAType", "NaTType")
+
+
+def _refuse(
+    name: str, rule: str, array: Any, bad: Any, hint: str = "", advice: str = "", error: Any = InputError
+) -> NoReturn:
+    where = [int(i) for i in np.unravel_index(int(np.argmax(bad)), array.shape)]
+    row, column, *_ = [*where, None, None]
+    axis = "row" if name in _DATA else "position"
+    raise error(name, rule, array[tuple(where)], row=row, column=column, hint=hint, advice=advice, axis=axis)

@@ -1,0 +1,1 @@
+"""What the data say about the gap between score and frequency."""

@@ -1,0 +1,1 @@
+"""What is asked of predictions: a notion, about some classes, of evidence."""

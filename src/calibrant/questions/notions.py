@@ -1,0 +1,248 @@
+"""The notions of calibration: which score is compared with which outcome.
+
+A notion answers for itself: which one-dimensional problems (a score in [0, 1] and an outcome in {0, 1}) it
+makes of predictions, how their errors combine, where scores can lie, and how a person reads it. No other room
+compares its name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.inputs import InputError, Predictions, check_choice
+from calibrant.questions.names import NOTIONS
+
+Array = NDArray[Any]
+
+# Scores of a block of classes: enough columns for long reads, few enough for little memory.
+BLOCK = 1 << 24
+
+
+class Problem(NamedTuple):
+    """Scores and outcomes of one problem, or of a block of them along the first axis."""
+
+    score: Array
+    outcome: Array
+    support: tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How a person reads a notion.
+
+    Attributes
+    ----------
+    title : str
+        What it is called in a sentence.
+    score, frequency : str
+        What is compared, as on the axes of a picture.
+    happens : str
+        What the outcome does, after "a score of .8".
+    positive, negative : str
+        Rows with and without the outcome.
+    too_high, too_low : str
+        Which way scores are off, after "of it".
+    event : str
+        What the outcome is, where no class names it.
+    sure : bool
+        Whether scores say how sure a prediction is, so that too high ones are overconfident.
+    """
+
+    title: str
+    score: str = "score"
+    frequency: str = "frequency"
+    happens: str = "comes true"
+    positive: str = "of the class"
+    negative: str = "of another class"
+    too_high: str = "by scores too high"
+    too_low: str = "by scores too low"
+    event: str = ""
+    sure: bool = False
+
+
+@dataclass(frozen=True)
+class Notion:
+    """What is compared with what; the subclasses say it.
+
+    Attributes
+    ----------
+    name : str
+        What callers write.
+    reading : Reading
+        How a person reads it.
+    several : bool
+        Whether it makes a problem for each class.
+    one_class : bool
+        Whether it is about the score of one class.
+    top : int
+        How many of the largest scores of a row it is about; 0 where it is about classes.
+    """
+
+    name: str
+    reading: ClassVar[Reading]
+    several: ClassVar[bool] = False
+    one_class: ClassVar[bool] = False
+
+    @property
+    def top(self) -> int:
+        """How many of the largest scores of a row are compared; 0 where classes are."""
+        return 0
+
+    def problems(self, data: Predictions) -> Iterator[Problem]:
+        """Make the one-dimensional problems of checked predictions."""
+        raise NotImplementedError
+
+    def check(self, *, vector: bool, labels: Sequence[Any], positive: int | None) -> None:
+        """Refuse predictions that this cannot be asked of."""
+
+    def support(self, n_classes: int) -> tuple[float, float]:
+        """Return where scores can lie."""
+        return (self.top / n_classes, 1.0) if self.top else (0.0, 1.0)
+
+    def size(self, n_classes: int) -> int:
+        """Return the number of problems."""
+        return n_classes if self.several else 1
+
+    def label(self, labels: Sequence[Any], positive: int | None) -> Any:
+        """Return the class that is asked about, if it is one."""
+        return labels[positive] if self.one_class and positive is not None else None
+
+    def combine(self, errors: Array, norm: str) -> float:
+        """Return one number from the errors of all problems: mean, root mean square or maximum.
+
+        >>> named("classwise").combine(np.array([0.1, 0.3]), "l1")
+        0.2
+        """
+        return float(combined(errors, norm))
+
+    def __str__(self) -> str:
+        return self.name
+
+
+def combined(errors: Array, norm: str) -> Array:
+    """Return one error from those of all classes, the last axis: mean, root mean square or maximum."""
+    if norm == "max":
+        return np.asarray(errors.max(axis=-1))
+    return np.asarray(errors.mean(axis=-1) if norm == "l1" else np.sqrt((errors * errors).mean(axis=-1)))
+
+
+@dataclass(frozen=True)
+class OneClass(Notion):
+    """The score of one class against its frequency."""
+
+    name: str = "class"
+    reading = Reading("class")
+    one_class = True
+
+    def check(self, *, vector: bool, labels: Sequence[Any], positive: int | None) -> None:
+        """Refuse a matrix of more than two columns without a class to ask about."""
+        if not vector and positive is None:
+            rule = f'name one of {list(labels)} for notion="class" on {len(labels)} columns'
+            raise InputError("pos_label", rule, None, advice="notion")
+
+    def problems(self, data: Predictions) -> Iterator[Problem]:
+        """Make the problem of the positive class."""
+        vector = data.score.ndim == 1
+        self.check(vector=vector, labels=data.labels, positive=data.positive)
+        if vector:
+            yield Problem(data.score, data.code, (0.0, 1.0))
+        else:
+            yield Problem(data.score[:, data.positive], data.code == data.positive, (0.0, 1.0))
+
+
+@dataclass(frozen=True)
+class EachClass(Notion):
+    """The score of every class in turn against its frequency."""
+
+    name: str = "classwise"
+    reading = Reading("class-wise")
+    several = True
+
+    def problems(self, data: Predictions) -> Iterator[Problem]:
+        """Make the problems of all classes, a block of them at a time."""
+        score, code = data.score, data.code
+        if score.ndim == 1:
+            yield Problem(np.stack([_complement(score), score]), np.stack([~code, code]), (0.0, 1.0))
+            return
+        n, classes = score.shape
+        code = code.astype(np.min_scalar_type(classes), copy=False)
+        step = max(1, BLOCK // n)
+        for first in range(0, classes, step):
+            block = score[:, first : first + step]
+            outcome = code[:, None] == np.arange(first, first + block.shape[1], dtype=code.dtype)
+            yield Problem(block.T, outcome.T, (0.0, 1.0))
+
+
+_SURE = {
+    "happens": "turns out right",
+    "positive": "right",
+    "negative": "wrong",
+    "too_high": "overconfident",
+    "too_low": "underconfident",
+    "sure": True,
+}
+
+
+@dataclass(frozen=True)
+class Confidence(Notion):
+    """The largest score against the accuracy of predicting its class; among tied scores the first column."""
+
+    name: str = "confidence"
+    reading = Reading("confidence", "confidence", "accuracy", event="prediction is right", **_SURE)  # type: ignore[arg-type]
+
+    @property
+    def top(self) -> int:
+        """The largest score alone."""
+        return 1
+
+    def problems(self, data: Predictions) -> Iterator[Problem]:
+        """Make the problem of the predicted class."""
+        score, code = data.score, data.code
+        if score.ndim == 1:
+            # The columns are [1 - p, p]; a tie is the first column's.
+            positive = score > 0.5
+            yield Problem(np.where(positive, score, _complement(score)), positive == code, self.support(2))
+            return
+        best = score.argmax(axis=1)
+        largest = np.take_along_axis(score, best[:, None], axis=1)[:, 0]
+        yield Problem(largest, best == code, self.support(score.shape[1]))
+
+
+#: Every notion that has a fixed name; the others are made from one.
+_FIXED = {made.name: made for made in (OneClass(), EachClass(), Confidence())}
+
+
+def named(notion: Any) -> Notion:
+    """Return the notion of this name.
+
+    >>> named("confidence").reading.frequency
+    'accuracy'
+    """
+    if isinstance(notion, Notion):
+        return notion
+    if notion == "multiclass":
+        raise InputError(
+            "notion",
+            "compare one score at a time",
+            notion,
+            hint='whole vectors are not compared yet; ask for "confidence", "classwise" or "class"',
+        )
+    check_choice("notion", notion, NOTIONS)
+    return _FIXED[notion]
+
+
+def usual(notion: Any, *, vector: bool) -> Notion:
+    """Return the notion asked for; without one `class` for a vector of scores, `confidence` for a matrix."""
+    if notion is None:
+        return _FIXED["class" if vector else "confidence"]
+    return named(notion)
+
+
+def _complement(score: Array) -> Array:
+    """1 - p, in double precision whatever p has."""
+    return 1 - score.astype(np.float64, copy=False)

@@ -1,0 +1,138 @@
+"""A question: a notion, the classes it is about, and the evidence, of rows or of sums alike.
+
+What follows from the evidence alone (residuals, and in the rooms to the right the posterior and what
+calibrated data would show) is computed once for a question and kept on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, TypeVar
+
+import numpy as np
+
+from calibrant.evidence import Array, Evidence, Residuals, Sample
+from calibrant.inputs import Predictions
+from calibrant.questions.notions import Notion
+
+Value = TypeVar("Value")
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Whole rows, for what the classes have in common.
+
+    Parameters
+    ----------
+    n : int
+    take : callable
+        Scores (rows, classes), the true class of each row and weights, of the rows asked for by number.
+    """
+
+    n: int
+    take: Callable[[Array], tuple[Array, Array, Array | None]]
+
+    @classmethod
+    def of(cls, data: Predictions) -> Rows:
+        """Take rows of checked predictions; a single score p stands for the two scores 1 - p and p."""
+
+        def take(some: Array) -> tuple[Array, Array, Array | None]:
+            score, code = data.score[some].astype(np.float64), data.code[some]
+            if score.ndim == 1:
+                score = np.stack([1 - score, score], axis=1)
+            weight = None if data.weight is None else data.weight[some].astype(np.float64)
+            return score, code.astype(np.intp), weight
+
+        return cls(len(data.score), take)
+
+
+@dataclass(frozen=True, eq=False)
+class Question:
+    """What is asked, about which classes, of which evidence.
+
+    Attributes
+    ----------
+    notion : Notion
+    labels : tuple
+        The class of each column; of a vector of scores the negative and the positive one.
+    positive : int or None
+        Column of the class asked about.
+    stream : callable
+        Makes the evidence in blocks of problems, anew each time, so that many classes need not be held.
+    rows : Rows or None
+        Whole rows, where they are known.
+
+    Examples
+    --------
+    >>> from calibrant.inputs import predictions
+    >>> from calibrant.questions.notions import named
+    >>> question = Question.of(predictions([0, 1, 1], [0.2, 0.4, 0.9]), named("class"))
+    >>> question.label, float(question.n)
+    (1, 3.0)
+    """
+
+    notion: Notion
+    labels: tuple[Any, ...]
+    positive: int | None
+    stream: Callable[[], Iterable[Evidence]]
+    rows: Rows | None = None
+    _known: dict[Hashable, Any] = field(default_factory=dict, repr=False)
+
+    @classmethod
+    def of(cls, data: Predictions, notion: Notion) -> Question:
+        """Ask a notion of checked predictions."""
+        weight = data.weight
+        if weight is not None and weight.dtype.kind == "f":
+            # Importance weights have no scale; a power of two is taken out exactly, so squares stay finite.
+            weight = np.ldexp(weight, -int(np.frexp(weight.max())[1]))
+
+        def stream() -> Iterator[Sample]:
+            for problem in notion.problems(data):
+                yield Sample(problem.score, problem.outcome, weight, problem.support)
+
+        return cls(notion, data.labels, data.positive, stream, Rows.of(data))
+
+    @cached_property
+    def blocks(self) -> list[Evidence]:
+        """The evidence in blocks of problems."""
+        return list(self.stream())
+
+    @cached_property
+    def problems(self) -> list[Evidence]:
+        """The problems one by one."""
+        return list(self.each())
+
+    def each(self) -> Iterator[Evidence]:
+        """Make the problems one by one, anew each time; many need not be held."""
+        for block in self.blocks:
+            yield from (block[k] for k in range(block.batch[0])) if block.batch else (block,)
+
+    @cached_property
+    def residuals(self) -> list[Residuals]:
+        """Residuals of each problem in score order."""
+        return [Residuals.of(problem) for problem in self.each()]
+
+    @property
+    def n(self) -> float:
+        """Effective number of rows."""
+        return float(np.max(self.blocks[0].n))
+
+    @property
+    def label(self) -> Any:
+        """The class asked about, if it is one."""
+        return self.notion.label(self.labels, self.positive)
+
+    def once(self, key: Hashable, make: Callable[[], Value]) -> Value:
+        """Return what was made under this key, or make it now."""
+        if key not in self._known:
+            self._known[key] = make()
+        value: Value = self._known[key]
+        return value
+
+    def drawn_once(self, key: Hashable, rng: np.random.Generator, draw: Callable[[], Value]) -> Value:
+        """Return what was drawn under this key, or draw it now; the generator goes on from there."""
+        before = str(rng.bit_generator.state)
+        value, rng.bit_generator.state = self.once((key, before), lambda: (draw(), rng.bit_generator.state))
+        return value

@@ -1,0 +1,223 @@
+"""Sketches as files: numbers and labels only, written whole, and checked to the last byte when read.
+
+A file is, with all numbers little-endian:
+
+    16 bytes    "calibrant sketch"
+    4, 4, 8     format (1), length of the header, length of the body
+    header      JSON: notion, classes, what was given, cells of equal width, totals
+    body        compressed by zlib; for each problem
+                    the number of cells that hold rows (4 bytes) and the sum of squared weights (8)
+                    the distance of each such cell from the one before, the first from -1 (4 each)
+                    their sums of w, ws, wy, wsy and wss (8 each), one after the other
+    32 bytes    SHA-256 of all of the above
+
+Within one array first come all first bytes, then all second ones and so on, which compresses better.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import struct
+import zlib
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict
+from itertools import chain
+from typing import Any, BinaryIO, TypeVar
+
+import numpy as np
+
+from calibrant.atomic import write_whole
+from calibrant.evidence import Array
+from calibrant.sketch.file_checks import Header, Unfit, check_outcomes, check_sums, due, plain
+from calibrant.sketch.summed import Summed, empty_cells, layout_of
+
+MAGIC, FORMAT = b"calibrant sketch", 1
+# No file makes a reader take more memory: for its header, and for the sums of all classes.
+MOST_HEADER, MOST_SUMS = 1 << 24, 1 << 32
+_START, _PROBLEM = struct.Struct("<16sIIQ"), struct.Struct("<Id")
+# Bytes read at a time, of the hash, and of a class with a single cell.
+_PIECE, _HASH, _LEAST = 1 << 20, 32, 56
+
+Kind = TypeVar("Kind", bound=Summed)
+
+
+def save(sketch: Summed, path: str | os.PathLike[str]) -> None:
+    """Write a sketch to a file, whole or not at all."""
+    if sketch._cells is not None and size_of(sketch.notion, sketch._n_classes or 2) > MOST_SUMS:
+        raise ValueError(f"a sketch of {sketch._n_classes} classes is too large for a file")
+    header, squeeze = _json(_about(sketch)), zlib.compressobj()
+    if len(header) > MOST_HEADER:
+        raise ValueError(f"labels must take at most {MOST_HEADER} bytes in a file, got {len(header)}")
+    body = [*map(squeeze.compress, _problems(sketch)), squeeze.flush()]
+    parts = [_START.pack(MAGIC, FORMAT, len(header), sum(map(len, body))), header, *body]
+    write_whole(path, [*parts, _hash(parts).digest()])
+
+
+def load(kind: type[Kind], path: str | os.PathLike[str]) -> Kind:
+    """Read the sketch that `save` wrote.
+
+    Raises
+    ------
+    ValueError
+        If the file is anything else, with the reason.
+    """
+    with open(path, "rb") as file:
+        try:
+            return _read(kind, file)
+        except Unfit as error:
+            raise ValueError(f"{os.fspath(path)} cannot be read as a sketch: {error}") from None
+
+
+def digest(sketch: Summed) -> str:
+    """SHA-256 of notion, classes and sums: equal for equal content, whatever zlib makes of it."""
+    about = {key: value for key, value in _about(sketch).items() if key != "given"}
+    return _hash(chain([_json(about)], _problems(sketch))).hexdigest()
+
+
+def _hash(parts: Iterable[bytes]) -> Any:
+    found = hashlib.sha256()
+    for part in parts:
+        found.update(part)
+    return found
+
+
+def _about(sketch: Summed) -> dict[str, Any]:
+    """The header."""
+    return {
+        "notion": sketch.notion,
+        "labels": [plain(label) for label in sketch.labels],
+        "positive": sketch.positive,
+        "vector": sketch._vector,
+        "n_classes": sketch._n_classes,
+        "given": {key: plain(value) for key, value in sketch._given.items()},
+        "cells": None if sketch._cells is None else sketch._layout.uniform,
+        "totals": asdict(sketch.totals),
+    }
+
+
+def _json(values: dict[str, Any]) -> bytes:
+    return json.dumps(values, allow_nan=False, sort_keys=True, separators=(",", ":")).encode("ascii")
+
+
+def _problems(sketch: Summed) -> Iterator[bytes]:
+    """The cells that hold rows, problem by problem."""
+    for block in [] if sketch._cells is None else sketch._blocks():
+        for k in range(block.batch[0] if block.batch else 1):
+            one = block[k] if block.batch else block
+            held = np.flatnonzero(one.sums.w)
+            gaps = np.diff(held, prepend=-1).astype("<u4")
+            sums = np.stack([part[held] for part in one.sums.parts]).astype("<f8")
+            yield b"".join([_PROBLEM.pack(held.size, float(one.squares)), _planes(gaps), _planes(sums)])
+
+
+def size_of(notion: str, n_classes: int) -> int:
+    """Bytes that the sums of a sketch take in memory."""
+    return (n_classes if notion == "classwise" else 1) * layout_of(notion, n_classes).size * 5 * 8
+
+
+def _planes(array: Array) -> bytes:
+    """All first bytes, all second ones and so on."""
+    return array.reshape(-1).view(np.uint8).reshape(array.size, -1).T.tobytes()
+
+
+def _joined(planes: bytes, kind: str) -> Array:
+    size = np.dtype(kind).itemsize
+    return np.ascontiguousarray(np.frombuffer(planes, np.uint8).reshape(size, -1).T).view(kind).reshape(-1)
+
+
+def _read(kind: type[Kind], file: BinaryIO) -> Kind:
+    size, start = os.fstat(file.fileno()).st_size, file.read(_START.size)
+    if not start:
+        raise Unfit("it is empty")
+    if not start.startswith(MAGIC[: len(start)]):
+        raise Unfit("it is a file of another kind")
+    if len(start) < _START.size:
+        raise Unfit(f"it is cut short, after {len(start)} bytes")
+    _, version, header, body = _START.unpack(start)
+    if version != FORMAT:
+        hint = "; a later calibrant wrote it" if version > FORMAT else ""
+        raise Unfit(f"it has format {version}, and this calibrant reads format {FORMAT}{hint}")
+    whole = _START.size + header + body + _HASH
+    if size != whole:
+        raise Unfit(f"it is cut short or goes on after its end: {size} bytes where {whole} are due")
+    if header > MOST_HEADER:
+        raise Unfit(f"its header must take at most {MOST_HEADER} bytes, got {header}")
+    found = hashlib.sha256(start)
+    for a in range(_START.size, whole - _HASH, _PIECE):
+        found.update(file.read(min(_PIECE, whole - _HASH - a)))
+    if found.digest() != file.read(_HASH):
+        raise Unfit("its checksum does not match, so it has been damaged or changed")
+    file.seek(_START.size)
+    values, stream = Header.read(file.read(header)), _Inflated(file, body)
+    made = _sketch(kind, values, stream, body)
+    stream.end()
+    return made
+
+
+class _Inflated:
+    """What zlib compressed, a bounded piece at a time."""
+
+    def __init__(self, file: BinaryIO, length: int) -> None:
+        self._file, self._left, self._held = file, length, b""
+        self._stream = zlib.decompressobj()
+
+    def take(self, size: int) -> bytes:
+        """The next `size` bytes."""
+        parts = []
+        while size:
+            if not self._held:
+                self._held = self._file.read(min(_PIECE, self._left))
+                self._left = self._left - len(self._held) if self._held else 0
+            part = self._some(self._held, size)
+            ended = not part and (self._stream.eof or not self._left)
+            self._held = self._stream.unconsumed_tail
+            if ended and not self._held:
+                raise Unfit("its body ends too soon")
+            parts.append(part)
+            size -= len(part)
+        return b"".join(parts)
+
+    def end(self) -> None:
+        """Raise unless this was all."""
+        # What is left holds no more than the mark of its end.
+        due(self._left <= _PIECE, "its body goes on after its end")
+        more = self._some(self._held + self._file.read(self._left), 1)
+        ended = self._stream.eof and not more and not self._stream.unused_data
+        due(ended, "its body goes on after its end, or does not end")
+
+    def _some(self, squeezed: bytes, most: int) -> bytes:
+        try:
+            return self._stream.decompress(squeezed, most)
+        except zlib.error as error:
+            raise Unfit(f"its body is damaged: {error}") from None
+
+
+def _sketch(kind: type[Kind], header: Header, stream: _Inflated, body: int) -> Kind:
+    """The sketch of a header and the sums that follow it."""
+    made = kind(header.notion, n_classes=header.n_classes)
+    made._given = header.given
+    if header.n_classes is None or header.cells is None:
+        return made
+    layout, many = layout_of(header.notion, header.n_classes), header.notion == "classwise"
+    problems = header.n_classes if many else 1
+    # Every class has a cell at least, and zlib makes nothing smaller than a thousandth.
+    due(problems * _LEAST <= 1100 * body, f"{problems} classes do not fit into its body")
+    due(size_of(header.notion, header.n_classes) <= MOST_SUMS, f"{problems} classes take too much memory")
+    support = (1 / header.n_classes if header.notion == "confidence" else 0.0, 1.0)
+    cells = empty_cells((problems,) if many else (), layout, support)
+    for k in range(problems):
+        count, squares = _PROBLEM.unpack(stream.take(_PROBLEM.size))
+        due(1 <= count <= layout.size, f"a class must have 1 to {layout.size} cells, got {count}")
+        gaps = _joined(stream.take(4 * count), "<u4").astype(np.int64)
+        due(bool(gaps.all()) and gaps.sum() <= layout.size, "its cells must be in order, each of them once")
+        at, sums = np.cumsum(gaps) - 1, _joined(stream.take(40 * count), "<f8").reshape(5, count)
+        check_sums(sums, layout.high[at] - layout.low[at], squares, header.totals)
+        for whole, part in zip(cells.sums.parts, sums, strict=True):
+            (whole[k] if many else whole)[at] = part
+        cells.squares[k if many else ...] = squares
+    check_outcomes(header, float(cells.sums.wy.sum()))
+    made.labels, made.positive, made._vector = header.labels, header.positive, header.vector
+    made._cells, made.totals = cells, header.totals
+    return made

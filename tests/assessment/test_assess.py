@@ -1,0 +1,401 @@
+"""An assessment: its numbers against those of the single calls, its words against its intervals."""
+
+import json
+import pickle
+import re
+from dataclasses import replace
+
+import matplotlib
+import numpy as np
+import pandas as pd
+import pytest
+from tests.oracles import proper as oracle
+
+import calibrant
+from calibrant.assessment import text as wording
+from calibrant.assessment.decomposition import of_classes, of_event
+from calibrant.assessment.parts import Balance
+from calibrant.curves.curve import ByClass
+from calibrant.evidence import Cells, Sample
+from calibrant.inference import Estimate, Null
+from calibrant.inference.multiplicity import each_level, false_discovery
+
+matplotlib.use("Agg")
+
+
+def binary(n=600, seed=0, power=2.0):
+    rng = np.random.default_rng(seed)
+    score = rng.random(n)
+    return (rng.random(n) < score**power).astype(int), score
+
+
+def multiclass(n=500, classes=4, seed=0, sharper=2.0):
+    rng = np.random.default_rng(seed)
+    logits = rng.normal(0, 1.5, (n, classes))
+    true, said = (np.exp(t * logits) / np.exp(t * logits).sum(axis=1, keepdims=True) for t in (1.0, sharper))
+    return (rng.random((n, 1)) >= np.cumsum(true, axis=1)[:, :-1]).sum(axis=1), said
+
+
+@pytest.fixture(scope="module")
+def one():
+    y, p = binary()
+    return calibrant.assess(y, p, rng=0, name="rain")
+
+
+@pytest.fixture(scope="module")
+def many():
+    y, p = multiclass()
+    groups = np.where(np.arange(len(y)) % 3, "north", "south")
+    names = ["ant", "bee", "cat", "dog"]
+    return calibrant.assess(y, p, rng=0, groups=groups, class_names=names)
+
+
+def test_estimates_are_those_of_the_single_calls(one, many):
+    y, p = binary()
+    assert list(one.estimates) == ["class", "confidence"]
+    for notion, found in one.estimates.items():
+        assert found == calibrant.estimate(y, p, notion=notion, rng=0)
+    assert one.rulers["density"] == calibrant.estimate(y, p, estimator="density", rng=0)
+    y, p = multiclass()
+    assert list(many.estimates) == ["confidence", "classwise"]
+    expected = calibrant.estimate(y, p, notion="classwise", rng=0)
+    found = many.estimates["classwise"]
+    assert (found.value, found.low, found.high) == (expected.value, expected.low, expected.high)
+    assert {k: v.value for k, v in found.by_class.items()} == {
+        k: v.value for k, v in expected.by_class.items()
+    }
+
+
+def test_the_headline_follows_the_shape_of_the_scores_or_the_wish():
+    y, p = binary(120)
+    assert calibrant.assess(y, p, rng=0).notion == "class"
+    assert calibrant.assess(y, np.stack([1 - p, p], axis=1), rng=0).notion == "confidence"
+    assert calibrant.assess(y, p, rng=0, notion="confidence").notion == "confidence"
+    found = calibrant.assess(*multiclass(120), rng=0, notion="classwise")
+    assert found.notion == "classwise"
+    assert isinstance(found.curve, ByClass)
+    asked = calibrant.assess(*multiclass(120), rng=0, pos_label=2)
+    assert list(asked.estimates) == ["confidence", "classwise", "class"]
+    assert asked.asked == "2"
+
+
+def test_classes_come_worst_first_with_intervals_that_hold_together(many):
+    values = [row.estimate.value for row in many.by_class]
+    assert values == sorted(values, reverse=True)
+    assert {row.name for row in many.by_class} == {"ant", "bee", "cat", "dog"}
+    single = calibrant.estimate(*multiclass(), notion="classwise", rng=0).by_class
+    for row in many.by_class:
+        assert row.estimate.level == pytest.approx(0.9875)
+        plain = single[row.estimate.label]
+        assert row.estimate.low <= plain.low + 1e-3
+        assert row.estimate.high >= plain.high - 1e-3
+        assert row.p_adjusted >= row.estimate.p_value
+    y, p = multiclass()
+    worst = many.by_class[0].estimate.label
+    assert many.by_class[0].frequency == pytest.approx(np.mean(y == worst))
+    assert many.by_class[0].score == pytest.approx(p[:, worst].mean())
+    assert many.by_class[0].rows == np.sum(y == worst)
+
+
+def test_groups_are_assessed_by_themselves(many):
+    y, p = multiclass()
+    south = np.arange(len(y)) % 3 == 0
+    (row,) = [row for row in many.by_group if row.name == "south"]
+    expected = calibrant.estimate(y[south], p[south], rng=0, level=0.975, labels=range(4))
+    assert (row.estimate.value, row.estimate.low, row.estimate.high) == (
+        expected.value,
+        expected.low,
+        expected.high,
+    )
+    assert row.rows == south.sum()
+    assert row.frequency == pytest.approx(np.mean(p[south].argmax(axis=1) == y[south]))
+
+
+def test_rows_without_weight_have_no_group():
+    y, p = binary(200)
+    weight = np.ones(200)
+    weight[:50] = 0
+    groups = np.array(["gone"] * 50 + ["a", "b"] * 75)
+    found = calibrant.assess(y, p, sample_weight=weight, groups=groups, rng=0)
+    assert {row.name for row in found.by_group} == {"a", "b"}
+    assert found.rows == 150
+
+
+@pytest.mark.parametrize(
+    ("groups", "message"),
+    [
+        (["a"] * 3, "groups must hold one value for each of 100 rows, got shape \\(3,\\)"),
+        (["a"] * 99 + [None], "groups must have no missing values, got None at position 99"),
+        ([[1]] * 100, "groups must hold one value for each of 100 rows"),
+        (None, "groups must have at most 200 distinct values, got 300"),
+    ],
+)
+def test_bad_groups_are_refused(groups, message):
+    n = 100 if groups is not None else 300
+    y, p = binary(n)
+    with pytest.raises(ValueError, match=message):
+        calibrant.assess(y, p, groups=range(300) if groups is None else groups, rng=0)
+
+
+def test_class_names_are_checked():
+    y, p = multiclass(60)
+    with pytest.raises(ValueError, match="class_names must name 4 classes"):
+        calibrant.assess(y, p, class_names=["a"], rng=0)
+    with pytest.raises(ValueError, match="class_names must name classes of"):
+        calibrant.assess(y, p, class_names={9: "nine"}, rng=0)
+    assert calibrant.assess(y, p, class_names={1: "uno"}, rng=0).classes == ("0", "uno", "2", "3")
+    assert calibrant.assess(*binary(60), rng=0).classes == ("0", "1")
+
+
+def test_unknown_arguments_are_named():
+    with pytest.raises(TypeError, match="did you mean 'groups'"):
+        calibrant.assess(*binary(30), group=[1] * 30)
+
+
+def test_scores_are_taken_apart_exactly(one, many):
+    for found in (one, many):
+        for score in found.scores:
+            assert score.value == pytest.approx(score.calibration - score.resolution + score.uncertainty)
+            assert score.value == pytest.approx(score.calibration + score.refinement)
+            assert min(score.calibration, score.resolution, score.uncertainty) >= 0
+    y, p = binary()
+    brier, log = one.scores[:2]
+    expected = oracle.event(p.tolist(), y.tolist(), [1.0] * len(y))
+    for score, parts in zip((brier, log), expected, strict=True):
+        got = (score.value, score.calibration, score.resolution, score.uncertainty)
+        np.testing.assert_allclose(got, parts, rtol=1e-9, atol=1e-12)
+    y, p = multiclass()
+    brier, log = many.scores[:2]
+    assert brier.value == pytest.approx(np.mean(((np.eye(4)[y] - p) ** 2).sum(axis=1)))
+    assert log.value == pytest.approx(-np.mean(np.log(p[np.arange(len(y)), y])))
+    share = np.bincount(y) / len(y)
+    assert log.uncertainty == pytest.approx(-(share * np.log(share)).sum())
+    assert brier.uncertainty == pytest.approx((share * (1 - share)).sum())
+
+
+def test_the_log_loss_of_classes_finds_the_temperature():
+    y, p = multiclass(20_000, sharper=2.0)
+    data = calibrant.inputs.predictions(y, p)
+    block = Sample(p.T, y == np.arange(4)[:, None])
+    log = of_classes(data, [block])[1]
+    true = p**0.5 / (p**0.5).sum(axis=1, keepdims=True)
+    best = -np.mean(np.log(true[np.arange(len(y)), y]))
+    assert best - 1e-3 < log.refinement <= best + 1e-9
+
+
+def test_weights_are_repetitions_in_the_parts_of_a_score():
+    y, p = binary(80)
+    times = np.random.default_rng(0).integers(1, 4, 80)
+    weighted = of_event(Sample(p, y.astype(bool), times), "")
+    repeated = of_event(Sample(np.repeat(p, times), np.repeat(y, times).astype(bool)), "")
+    for a, b in zip(weighted, repeated, strict=True):
+        np.testing.assert_allclose(
+            [a.value, a.calibration, a.resolution], [b.value, b.calibration, b.resolution], rtol=1e-9
+        )
+
+
+def test_cells_give_the_parts_of_the_rows():
+    y, p = binary(3000)
+    sample = Sample(p, y.astype(bool))
+    for a, b in zip(of_event(sample, ""), of_event(Cells.of(sample), ""), strict=True):
+        assert a.value == pytest.approx(b.value, abs=1e-4)
+        assert a.calibration == pytest.approx(b.calibration, abs=1e-3)
+
+
+def test_an_impossible_outcome_makes_the_log_loss_infinite_and_is_told():
+    found = calibrant.assess([1, 0, 1, 1], [0.0, 0.2, 0.7, 1.0], rng=0)
+    log = found.scores[1]
+    assert log.value == log.calibration == np.inf
+    assert np.isfinite(log.refinement)
+    assert any("infinite" in line for line in found.warnings)
+    assert any("1 row has a score of exactly 0 or 1" in line for line in found.warnings)
+    again = calibrant.Assessment.from_json(found.to_json())
+    assert again.scores[1].value == np.inf
+
+
+def test_json_and_pickle_round_trips(one, many):
+    for found in (one, many):
+        again = calibrant.Assessment.from_json(found.to_json())
+        assert again.to_json() == found.to_json()
+        assert str(again) == str(found)
+        assert again.to_html() == found.to_html()
+        assert pickle.loads(pickle.dumps(found)).to_json() == found.to_json()
+    assert json.loads(one.to_json())["value"] == one.estimate.value
+    with pytest.raises(ValueError, match="not an assessment of format 1"):
+        calibrant.Assessment.from_dict({"format": 7})
+
+
+def test_the_same_seed_gives_the_same_assessment(one):
+    y, p = binary()
+    assert calibrant.assess(y, p, rng=0, name="rain").to_json() == one.to_json()
+    assert calibrant.assess(y, p, rng=one.seed, name="rain").digest == one.digest
+    assert calibrant.assess(y, p[::-1], rng=0).digest != one.digest
+
+
+def test_string_labels_weights_and_frames_do():
+    y, p = multiclass(80, 3)
+    label = np.array(["ant", "bee", "cat"])[y]
+    frame = pd.DataFrame(p, columns=["ant", "bee", "cat"])
+    found = calibrant.assess(label, frame, sample_weight=np.full(80, 2), rng=0)
+    assert found.classes == ("ant", "bee", "cat")
+    assert found.n == 160
+    expected = calibrant.assess(np.repeat(y, 2), np.repeat(p, 2, axis=0), rng=0)
+    assert found.estimate.value == pytest.approx(expected.estimate.value)
+
+
+def test_progress_counts_to_the_end():
+    seen = []
+    calibrant.assess(
+        *binary(60), rng=0, groups=[0, 1] * 30, progress=lambda done, total: seen.append((done, total))
+    )
+    done, total = zip(*seen, strict=True)
+    assert len(set(total)) == 1
+    assert list(done) == sorted(done)
+    assert done[-1] == total[-1]
+
+
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_a_handful_of_rows_is_enough(n):
+    for y, p in (binary(n), multiclass(n, 3)):
+        found = calibrant.assess(y, p, rng=0, labels=None if p.ndim == 1 else range(3))
+        assert "rows" in found.warnings[0] or "row" in found.warnings[0]
+        assert found.to_html()
+        assert str(found)
+
+
+def test_one_class_present_and_constant_scores_do():
+    for y, p in (([1] * 40, [0.9] * 40), ([0] * 40, [0.0] * 40), ([1, 0] * 20, [1.0] * 40)):
+        found = calibrant.assess(y, p, rng=0)
+        assert found.to_html()
+        assert calibrant.Assessment.from_json(found.to_json()).to_json() == found.to_json()
+    y, p = multiclass(60, 4)
+    found = calibrant.assess(np.zeros(60, int), p, rng=0)
+    assert any(line.startswith("No row is of the classes 1, 2, 3") for line in found.warnings)
+
+
+# What is said
+
+
+def estimated(value, low, high, p, over=1.0, notion="confidence"):
+    null = Null(0.009)
+    return Estimate(
+        value, low, high, 0.95, null, p, value * over, value * (1 - over), 1000.0, notion, "bayes"
+    )
+
+
+def said(found, balance=None, **parts):
+    e = estimated(**parts)
+    balance = Balance(0.9, 0.86, 0.03, 0.05) if balance is None else balance
+    return replace(found, notion=e.notion, estimates={e.notion: e}, balance=balance).verdict
+
+
+def test_the_verdict_names_a_direction_only_where_the_mean_is_off_too(many):
+    sure = {"value": 0.041, "low": 0.032, "high": 0.05, "p": 0.001}
+    expected = "Overconfident by 4.1 points (95 %: 3.2–5.0); a calibrated model of this size would read 0.9."
+    assert said(many, **sure) == expected
+    assert said(many, **sure, balance=Balance(0.86, 0.9, -0.05, -0.03), over=0.0).startswith(
+        "Underconfident by 4.1 points"
+    )
+    both = said(many, **sure, over=0.5)
+    assert both.startswith("Off by 4.1 points")
+    assert "too high at some scores" not in both  # the band is never above the diagonal
+    assert said(many, **sure, balance=Balance(0.9, 0.89, -0.01, 0.03)).startswith("Off by 4.1 points")
+
+
+def test_the_verdict_does_not_claim_what_the_test_does_not(many):
+    calm = said(many, value=0.006, low=0.0, high=0.021, p=0.4)
+    assert calm.startswith("No miscalibration found: the error reads 0.6 points and may be up to 2.1 (95 %)")
+    unsure = said(many, value=0.01, low=0.0, high=0.04, p=0.004)
+    assert unsure.startswith("Not calibrated (p = 0.004), but how far off is uncertain")
+    assert said(many, value=0.3, low=0.0, high=1.0, p=0.5).startswith("Too few rows to tell")
+
+
+def test_a_class_is_named_in_the_verdict(one):
+    assert one.verdict.startswith("Scores of class 1 too high by")
+    text = one.summary
+    assert "comes true" in text
+    assert "The mean score of class 1 is" in text
+
+
+def test_the_summary_has_at_most_four_sentences(one, many):
+    for found in (one, many):
+        assert 2 <= len(wording.summary(found)) <= 4
+    assert "groups" in many.summary
+
+
+def test_standing_out_counts_what_is_off_beyond_chance(many):
+    rows = many.by_class
+    calm = [replace(row, p_adjusted=0.2, estimate=replace(row.estimate, p_value=0.1)) for row in rows]
+    none = replace(many, by_group=(), by_class=tuple(calm))
+    assert wording.standing_out(none) == "None of the 4 classes is off beyond chance."
+    first = replace(many, by_group=(), by_class=(replace(rows[0], p_adjusted=0.01), *none.by_class[1:]))
+    assert wording.standing_out(first).startswith(f"Of 4 classes, 1 is off beyond chance, {rows[0].name} (")
+
+
+def test_methods_name_what_was_done(one):
+    for word in ("600 predictions", "class notion", "95 % interval", "seed 0", calibrant.__version__):
+        assert word in one.methods
+
+
+def test_printing_shows_the_tables(many):
+    text = str(many)
+    for word in ("Brier score (all classes)", "log loss", "adjusted p", "north", "ant", "98.75 % interval"):
+        assert word in text
+    assert repr(many) == text
+
+
+def test_the_picture_is_drawn(one, many):
+    import matplotlib.pyplot as plt
+
+    assert one.plot() is not None
+    ax = plt.figure().subplots()
+    assert many.plot(ax) is ax
+    plt.close("all")
+    panels = calibrant.assess(*multiclass(60), notion="classwise", rng=0).plot()
+    assert len(panels) == 4
+    plt.close("all")
+
+
+def test_false_discovery_control_is_scipys():
+    from scipy.stats import false_discovery_control
+
+    p = np.random.default_rng(0).random(30) ** 3
+    np.testing.assert_allclose(false_discovery(p.tolist()), false_discovery_control(p))
+    assert false_discovery([]) == []
+    assert each_level(0.95, 1) == 0.95
+
+
+def test_a_terrible_group_among_many_is_off_though_its_p_value_cannot_be_small_enough(many):
+    row = many.by_group[0]
+    worst = replace(row, estimate=replace(row.estimate, p_value=0.001, low=0.2), p_adjusted=0.06)
+    assert worst.off(0.95)
+    assert not replace(worst, estimate=replace(worst.estimate, low=0.0)).off(0.95)
+    assert not replace(worst, estimate=replace(worst.estimate, p_value=0.004)).off(0.95)
+
+
+def test_without_a_verdict_no_score_is_called_off():
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        score = rng.random(400)
+        found = calibrant.assess(rng.random(400) < score, score, rng=0)
+        if found.verdict.startswith("No miscalibration found"):
+            assert "comes true" not in found.summary or "in line with it" in found.summary
+            assert not re.search(r'class="too-', found.to_html())
+
+
+def test_nothing_is_said_of_scores_that_no_row_has():
+    y = np.arange(200) % 2
+    found = calibrant.assess(y, y.astype(float), rng=0)
+    assert np.isnan(found.curve.at([0.2, 0.5, 0.8]).probability).all()
+    assert not re.search(r"A score of 0\.[5-8]", found.summary)
+
+
+def test_a_few_rows_are_too_few_to_tell():
+    assert calibrant.assess([1, 0, 1], [0.3, 0.2, 0.4], rng=0).verdict.startswith("Too few rows to tell")
+
+
+def test_both_ways_needs_a_band_on_either_side_of_the_diagonal():
+    rng = np.random.default_rng(0)
+    score = rng.random(2000)
+    found = calibrant.assess(rng.random(2000) < 0.25 + 0.5 * score, score, rng=0)
+    assert "too high at some scores and too low at others" in found.verdict

@@ -1,0 +1,433 @@
+"""Reliability curve, local calibration error and reliability diagram."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import calibrant
+from calibrant import Binned, Sketch
+from calibrant.curves.answers import binned
+from calibrant.curves.band import clopper_pearson, wilson
+from calibrant.curves.curve import ByClass
+from oracles import binned as oracle
+
+
+def data(n=1000, seed=0, power=1.6):
+    rng = np.random.default_rng(seed)
+    score = rng.random(n)
+    return (rng.random(n) < score**power).astype(int), score
+
+
+def matrix(n=600, classes=3, seed=0):
+    rng = np.random.default_rng(seed)
+    scores = rng.dirichlet(np.ones(classes), n)
+    labels = (rng.random((n, 1)) > np.cumsum(scores, axis=1)).sum(axis=1).clip(0, classes - 1)
+    return labels, scores
+
+
+# --- curve -----------------------------------------------------------------------------------------
+
+
+def test_curve_finds_the_true_frequency():
+    labels, score = data(20_000)
+    curve = calibrant.reliability_curve(labels, score, n_boot=100, rng=0)
+    at = np.linspace(0.1, 0.9, 17)
+    point = curve.at(at)
+    assert np.abs(point.probability - at**1.6).max() < 0.04
+    assert np.mean((point.low <= at**1.6) & (at**1.6 <= point.high)) > 0.7
+    assert np.all(point.n_eff > 100)
+
+
+def test_local_error_is_the_curve_minus_the_score():
+    labels, score = data()
+    curve = calibrant.reliability_curve(labels, score, n_boot=0)
+    np.testing.assert_array_equal(curve.lce, curve.probability - curve.score)
+    at = np.array([[0.2, 0.5], [0.7, 0.9]])
+    np.testing.assert_allclose(calibrant.lce(labels, score, at), curve.at(at).probability - at)
+    assert np.ndim(calibrant.lce(labels, score, 0.4)) == 0
+
+
+def test_error_of_the_curve_is_the_density_estimate():
+    labels, score = data()
+    curve = calibrant.reliability_curve(labels, score, n_boot=20, rng=0, bandwidth=0.05, kernel="gaussian")
+    estimator = calibrant.Density(0.05, "gaussian")
+    assert curve.error == pytest.approx(calibrant.ece(labels, score, estimator=estimator))
+    gap = np.abs(curve.point - curve.score) * curve.density
+    assert np.nansum(gap) * np.diff(curve.score)[0] == pytest.approx(curve.error, abs=1e-4)
+
+
+def test_without_data_the_curve_says_so():
+    rng = np.random.default_rng(0)
+    score = np.concatenate([rng.uniform(0.1, 0.2, 100), rng.uniform(0.8, 0.9, 100)])
+    curve = calibrant.reliability_curve(rng.random(200) < score, score, bandwidth=0.01, rng=0)
+    nothing = curve.at([0.0, 0.5, 1.0])
+    for value in (nothing.probability, nothing.low, nothing.high):
+        assert np.isnan(value).all()
+    np.testing.assert_allclose(nothing.n_eff, 0, atol=1e-3)
+    something = curve.at([0.15, 0.85])
+    assert np.isfinite(something.probability).all()
+
+
+def test_the_middle_of_the_band_is_the_median_and_the_point_the_full_sample():
+    labels, score = data(300)
+    plain = calibrant.reliability_curve(labels, score, n_boot=0)
+    curve = calibrant.reliability_curve(labels, score, n_boot=199, rng=1)
+    np.testing.assert_array_equal(curve.point, plain.point)
+    np.testing.assert_array_equal(plain.probability, plain.point)
+    for bare in (
+        calibrant.reliability_curve(labels, score, n_boot=0, band="bootstrap"),
+        calibrant.reliability_curve(labels, score, n_boot=20, rng=0, band=None),
+    ):
+        assert bare.low is None
+        assert bare.high is None
+        assert bare.band is None
+        assert np.isnan(bare.at(0.5).low)
+    seen = ~np.isnan(curve.probability)
+    assert np.all(curve.low[seen] <= curve.probability[seen])
+    assert np.all(curve.probability[seen] <= curve.high[seen])
+    assert np.nanmean(np.abs(curve.probability - curve.point)) < 0.01
+
+
+def test_band_equals_a_loop_over_resamples():
+    labels, score = data(80)
+    curve = calibrant.reliability_curve(
+        labels, score, n_boot=40, rng=3, level=0.9, bandwidth=0.08, band="bootstrap"
+    )
+    drawn = np.random.default_rng(3).integers(0, 80, (40, 80))
+    curves = [
+        calibrant.reliability_curve(labels[rows], score[rows], n_boot=0, bandwidth=0.08).point
+        for rows in drawn
+    ]
+    low, middle, high = np.nanquantile(curves, [0.05, 0.5, 0.95], axis=0)
+    seen = ~np.isnan(curve.point)
+    np.testing.assert_allclose(curve.low[seen], low[seen], atol=1e-9)
+    np.testing.assert_allclose(curve.probability[seen], middle[seen], atol=1e-9)
+    np.testing.assert_allclose(curve.high[seen], high[seen], atol=1e-9)
+
+
+def test_a_seed_reproduces_the_band_and_another_changes_it():
+    labels, score = data(200)
+    one, two, three = (
+        calibrant.reliability_curve(labels, score, n_boot=30, rng=seed, band="bootstrap")
+        for seed in (7, 7, 8)
+    )
+    np.testing.assert_array_equal(one.low, two.low)
+    assert not np.array_equal(one.low, three.low, equal_nan=True)
+
+
+def test_counts_are_repetition_in_curve_and_band_width():
+    labels, score = data(60)
+    count = np.arange(60) % 4
+    weighed = calibrant.reliability_curve(labels, score, n_boot=0, sample_weight=count)
+    repeated = calibrant.reliability_curve(np.repeat(labels, count), np.repeat(score, count), n_boot=0)
+    np.testing.assert_allclose(weighed.point, repeated.point, atol=1e-9)
+    np.testing.assert_allclose(weighed.n_eff, repeated.n_eff, rtol=1e-9)
+    options = {"rng": 0, "bandwidth": 0.1, "band": "bootstrap"}
+    heavy = calibrant.reliability_curve(labels, score, sample_weight=np.full(60, 9), **options)
+    light = calibrant.reliability_curve(labels, score, **options)
+    ratio = np.nanmedian((light.high - light.low) / (heavy.high - heavy.low))
+    assert 2.2 < ratio < 4
+
+
+def test_progress_is_reported_to_the_end():
+    labels, score = data(100)
+    seen = []
+    calibrant.reliability_curve(
+        labels, score, n_boot=400, rng=0, progress=lambda done, total: seen.append((done, total))
+    )
+    assert seen[-1] == (400, 400)
+    assert [done for done, _ in seen] == sorted({done for done, _ in seen})
+
+
+def test_large_samples_give_the_curve_of_small_ones():
+    labels, score = data(70_000)
+    large = calibrant.reliability_curve(labels, score, n_boot=30, rng=0, bandwidth=0.05)
+    plain = calibrant.Density(0.05).fit(calibrant.evidence.Sample(score, labels.astype(bool)))
+    np.testing.assert_allclose(large.point, plain.curve(), atol=1e-6)
+    width = np.nanmedian(large.high - large.low)
+    small = calibrant.reliability_curve(labels[:60_000], score[:60_000], n_boot=30, rng=0, bandwidth=0.05)
+    assert width == pytest.approx(np.nanmedian(small.high - small.low), rel=0.25)
+
+
+def test_confidence_lives_above_one_over_c():
+    labels, scores = matrix()
+    curve = calibrant.reliability_curve(labels, scores, n_boot=10, rng=0)
+    assert curve.notion == "confidence"
+    assert curve.support == (1 / 3, 1.0)
+    assert curve.score[0] > 1 / 3
+    assert np.isnan(curve.at(0.2).probability)
+    assert curve.label is None
+
+
+def test_classwise_is_one_result_for_each_class():
+    labels, scores = matrix()
+    names = ["cat", "dog", "eel"]
+    text = np.array(names)[labels]
+    curves = calibrant.reliability_curve(text, scores, notion="classwise", n_boot=5, rng=0, labels=names)
+    assert isinstance(curves, ByClass)
+    assert list(curves) == names
+    one = calibrant.reliability_curve(text, scores, notion="class", pos_label="dog", n_boot=0, labels=names)
+    np.testing.assert_allclose(curves["dog"].point, one.point, atol=1e-12)
+    assert one.label == "dog"
+    local = calibrant.lce(text, scores, [0.3, 0.6], notion="classwise", labels=names)
+    np.testing.assert_allclose(local["dog"], one.at([0.3, 0.6]).probability - [0.3, 0.6])
+    assert "dog" in repr(curves)
+    assert "ECE" in repr(one)
+
+
+def test_scores_below_one_over_c_by_rounding_can_be_read_off():
+    low = np.full((5, 7), np.float16(1 / 7))
+    assert np.isfinite(calibrant.lce([0, 1, 2, 0, 0], low, at=float(low[0, 0])))
+
+
+def test_merged_bins_of_a_convex_diagram_stand_at_their_edges():
+    score = np.array([0.1] * 50 + [0.2] * 3 + [0.9] * 10 + [0.95] * 7)
+    outcome = np.arange(70) % 3 == 0
+    diagram = calibrant.reliability_diagram(outcome, score, binning="ac:10")
+    held = diagram.count > 0
+    centres = (diagram.edges[1:] + diagram.edges[:-1]) / 2
+    assert np.all(np.abs(diagram.score[held] - centres[held]) < 0.4)
+    assert np.all(np.diff(diagram.score[held]) > 0)
+    assert held[-1]
+
+
+def test_one_sample_has_a_curve_where_it_is():
+    curve = calibrant.reliability_curve([1], [0.3], n_boot=5, rng=0)
+    assert curve.at(0.3).probability == pytest.approx(1)
+    assert np.isnan(curve.at(0.6).probability)
+
+
+@pytest.mark.parametrize("wrong", [-0.1, 1.1, np.nan, "x"])
+def test_scores_to_read_off_are_checked(wrong):
+    labels, score = data(50)
+    curve = calibrant.reliability_curve(labels, score, n_boot=0)
+    with pytest.raises((ValueError, TypeError), match="scores"):
+        curve.at(wrong)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"n_boot": -1}, "n_boot"),
+        ({"level": 95}, "level"),
+        ({"band": "wide"}, "band must be one of"),
+        ({"kernel": "box"}, "kernel"),
+        ({"bandwidth": 0}, "bandwidth"),
+        ({"bandwidth": "silver"}, "bandwidth"),
+        ({"notion": "multiclass"}, "multiclass"),
+    ],
+)
+def test_a_wrong_option_is_named(options, message):
+    labels, score = data(50)
+    with pytest.raises(ValueError, match=message):
+        calibrant.reliability_curve(labels, score, **options)
+
+
+# --- diagram ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("binning", ["uniform:10", "adaptive:7", Binned("uniform", 4), "uniform"])
+@pytest.mark.parametrize("mapping", [None, "convex"])
+@pytest.mark.parametrize("weighing", ["none", "counts"])
+def test_diagram_equals_the_loop(binning, mapping, weighing):
+    labels, score = data(90)
+    weight = None if weighing == "none" else np.arange(90) % 3 + 1
+    diagram = calibrant.reliability_diagram(
+        labels, score, binning=binning, mapping=mapping, sample_weight=weight
+    )
+    estimator = binned(binning, mapping)
+    expected = oracle.bins(
+        score,
+        labels,
+        binning=estimator.binning,
+        mapping=estimator.mapping,
+        n_bins=estimator.n_bins,
+        weights=weight,
+    )
+    np.testing.assert_allclose(diagram.count, [float(mass) for _, mass, _, _ in expected])
+    for found, column in ((diagram.score, 2), (diagram.frequency, 3)):
+        np.testing.assert_allclose(
+            found, [np.nan if row[column] is None else row[column] for row in expected]
+        )
+    value = calibrant.ece(labels, score, estimator=estimator, sample_weight=weight)
+    assert diagram.error == pytest.approx(value)
+    assert diagram.estimator == str(estimator)
+
+
+def test_ten_bins_are_ten_bins_and_empty_ones_say_so():
+    diagram = calibrant.reliability_diagram([0, 1, 1], [0.05, 0.55, 1.0], binning="uniform:10")
+    assert diagram.edges.size == 11
+    np.testing.assert_array_equal(diagram.count, [1, 0, 0, 0, 0, 1, 0, 0, 0, 1])
+    for part in (diagram.score, diagram.frequency, diagram.low, diagram.high):
+        np.testing.assert_array_equal(np.isnan(part), diagram.count == 0)
+
+
+def test_intervals_equal_those_of_scipy():
+    for hits, size in ((0, 5), (3, 10), (7, 7), (50, 200)):
+        result = stats.binomtest(hits, size)
+        for function, method in ((wilson, "wilson"), (clopper_pearson, "exact")):
+            expected = result.proportion_ci(0.9, method=method)
+            found = function(np.array(hits / size), np.array(float(size)), 0.9)
+            np.testing.assert_allclose(found, [expected.low, expected.high], atol=1e-9)
+
+
+def test_bars_hold_the_frequency_and_importance_weights_count_effectively():
+    labels, score = data(300)
+    weight = np.random.default_rng(0).exponential(size=300)
+    diagram = calibrant.reliability_diagram(labels, score, sample_weight=weight, interval="clopper-pearson")
+    seen = diagram.count > 0
+    assert np.all(diagram.low[seen] <= diagram.frequency[seen])
+    assert np.all(diagram.frequency[seen] <= diagram.high[seen])
+    inside = (score >= diagram.edges[3]) & (score < diagram.edges[4])
+    assert diagram.count[3] == pytest.approx(weight[inside].sum() ** 2 / (weight[inside] ** 2).sum())
+    heavy = np.append(np.ones(300), 1000.0)
+    lonely = calibrant.reliability_diagram(
+        np.append(labels, 1), np.append(score / 2, 0.99), sample_weight=heavy
+    )
+    assert lonely.count[-1] == pytest.approx(1)
+    curve = calibrant.reliability_curve(
+        np.append(labels, 1), np.append(score / 2, 0.99), sample_weight=heavy, bandwidth=0.02, n_boot=0
+    )
+    assert curve.at(0.99).n_eff < 1.5
+
+
+def test_a_diagram_needs_bins():
+    with pytest.raises(ValueError, match="binning must name bins"):
+        calibrant.reliability_diagram([0, 1], [0.2, 0.7], binning="density")
+    with pytest.raises(ValueError, match="mapping"):
+        calibrant.reliability_diagram([0, 1], [0.2, 0.7], mapping="concave")
+    with pytest.raises(ValueError, match="interval"):
+        calibrant.reliability_diagram([0, 1], [0.2, 0.7], interval="wald")
+
+
+def test_histogram_counts_every_row():
+    labels, score = data(500)
+    for result in (
+        calibrant.reliability_curve(labels, score, n_boot=0),
+        calibrant.reliability_diagram(labels, score),
+    ):
+        edges, count = result.histogram
+        np.testing.assert_array_equal(count, np.histogram(score, edges)[0])
+
+
+# --- sketch ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("notion", ["class", "confidence", "classwise"])
+def test_sketch_draws_the_same_curve_and_diagram(notion):
+    labels, scores = matrix(2000)
+    options = {"pos_label": 1} if notion == "class" else {}
+    sketch = Sketch(notion, **options)
+    for rows in np.array_split(np.arange(2000), 3):
+        sketch.update(labels[rows], scores[rows])
+    curve = calibrant.reliability_curve(labels, scores, notion=notion, n_boot=0, **options)
+    other = sketch.curve(n_boot=0)
+    diagram = calibrant.reliability_diagram(labels, scores, notion=notion, **options)
+    boxes = sketch.diagram()
+    if notion == "classwise":
+        curve, other, diagram, boxes = curve[2], other[2], diagram[2], boxes[2]
+    both = ~np.isnan(curve.point) & ~np.isnan(other.point)
+    assert both.sum() >= curve.point.size - np.isnan(curve.point).sum() - 2
+    heavy = both & (curve.n_eff > 1)
+    np.testing.assert_allclose(other.point[heavy], curve.point[heavy], atol=1e-4)
+    np.testing.assert_array_equal(boxes.count, diagram.count)
+    np.testing.assert_allclose(boxes.frequency, diagram.frequency)
+    np.testing.assert_allclose(boxes.score, diagram.score)
+    assert other.label == curve.label
+    band = sketch.curve(n_boot=20, rng=0)
+    band = band[2] if notion == "classwise" else band
+    assert np.nanmax(band.high - band.low) > 0
+
+
+def test_sketch_refuses_what_it_cannot_answer():
+    with pytest.raises(ValueError, match="the sketch is empty"):
+        Sketch().ece()
+    with pytest.raises(ValueError, match="notion must be one of"):
+        Sketch("clas")
+    sketch = Sketch("class").update([0, 1], [0.1, 0.9])
+    with pytest.raises(ValueError, match="asks for 20000 bins, but a sketch keeps 14400 cells"):
+        sketch.ece(estimator="uniform:20000")
+    with pytest.raises(ValueError, match="same"):
+        sketch + Sketch("confidence")
+    with pytest.raises(TypeError):
+        sketch + 1
+    labels, scores = matrix()
+    three = Sketch("confidence").update(labels, scores)
+    with pytest.raises(ValueError, match="same classes, got 3 and 2"):
+        three.update([0, 1], [0.1, 0.9])
+    with pytest.raises(ValueError, match="same classes"):
+        three + Sketch("confidence").update([0, 1], [0.1, 0.9])
+    with pytest.raises(ValueError, match="y_prob"):
+        sketch.update([0, 1], [0.1, np.nan])
+    with pytest.raises(TypeError, match='write estimator="uniform:15"'):
+        sketch.ece(n_bins=15)
+    with pytest.raises(ValueError, match="sample_weight in a sketch"):
+        sketch.update([0, 1], [0.1, 0.9], sample_weight=[1e-150, 1.0])
+    assert sketch.n == 2
+
+
+def test_classes_are_settled_by_the_first_update():
+    rng = np.random.default_rng(0)
+    scores = rng.dirichlet([1, 1], 4)
+    for notion in ("class", "classwise"):
+        sketch = Sketch(notion).update(["a", "b", "a", "b"], scores)
+        sketch.update(["b", "b", "b", "b"], scores)
+        assert sketch.n == 8
+        with pytest.raises(ValueError, match="y_true must hold only the labels 'a', 'b', got 'c'"):
+            sketch.update(["b", "c", "c", "b"], scores)
+        assert sketch.n == 8
+        with pytest.raises(ValueError, match="same classes"):
+            sketch + Sketch(notion).update(["b", "c", "c", "b"], scores)
+
+
+def test_a_vector_of_scores_is_about_its_positive_class_only():
+    only = Sketch("classwise").update([1, 1], [0.3, 0.4])
+    both = Sketch("classwise").update([-1, 1], [0.3, 0.4])
+    assert (only + both).n == 4
+    some = Sketch("class", pos_label="b").update(["b", "b"], [0.3, 0.4])
+    more = Sketch("class", pos_label="b").update(["a", "b"], [0.3, 0.4])
+    assert (some + more).diagram().label == "b"
+    other = Sketch("class", pos_label="a").update(["a", "b"], [0.3, 0.4])
+    with pytest.raises(ValueError, match="same classes, got 'b' and 'a'"):
+        more + other
+
+
+def test_sketches_add_up_with_sum_and_keep_what_they_were_told():
+    parts = [Sketch("class").update([0, 1], [0.1, 0.9]) for _ in range(3)]
+    assert sum(parts).n == 6
+    empty = Sketch("confidence", n_classes=3) + Sketch("confidence")
+    with pytest.raises(ValueError, match="same classes, got 3 and 2"):
+        empty.update([0, 1], [0.1, 0.9])
+
+
+def test_adding_sketches_leaves_both_as_they_were():
+    one = Sketch("class").update([0, 1], [0.1, 0.9])
+    two = Sketch("class").update([1], [0.3])
+    total = one + two
+    assert (one.n, two.n, total.n) == (2, 1, 3)
+    total.update([1], [0.4])
+    assert (one.n, total.n) == (2, 4)
+    assert (Sketch("class") + one).n == (one + Sketch("class")).n == 2
+    assert repr(Sketch("class")) == "Sketch(notion='class', n=0)"
+
+
+def test_sketch_of_many_classes_is_small():
+    rng = np.random.default_rng(0)
+    scores = rng.dirichlet(np.full(100, 0.1), 500)
+    sketch = Sketch("classwise", n_classes=100).update(rng.integers(0, 100, 500), scores)
+    size = sum(part.nbytes for part in sketch.evidence.sums.parts)
+    assert size < 100 * 1400 * 5 * 8 * 1.01
+    labels = rng.integers(0, 100, 500)
+    expected = calibrant.ece(labels, scores, notion="classwise", estimator="l:10")
+    found = Sketch("classwise").update(labels, scores).ece(estimator="l:10")
+    assert found == pytest.approx(expected, abs=1e-12)
+
+
+def test_weights_of_both_kinds_mix_in_a_sketch():
+    labels, score = data(200)
+    weight = np.random.default_rng(1).random(200) + 0.5
+    sketch = Sketch("class").update(labels[:100], score[:100], sample_weight=weight[:100])
+    sketch.update(labels[100:], score[100:], sample_weight=weight[100:])
+    expected = calibrant.ece(labels, score, estimator="l:10", sample_weight=weight)
+    assert sketch.ece(estimator="l:10") == pytest.approx(expected, abs=1e-12)
+    assert sketch.n == pytest.approx(weight.sum() ** 2 / (weight**2).sum())

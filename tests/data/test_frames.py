@@ -1,0 +1,923 @@
+"""The same call gives the same answer from an array and from a frame of every engine."""
+
+import importlib
+import os
+import pickle
+import shutil
+import signal
+import subprocess
+import sys
+import warnings
+from dataclasses import astuple
+from functools import partial
+from pathlib import Path
+
+import hypothesis.strategies as st
+import narwhals.stable.v2 as nw
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis.extra.numpy import arrays
+
+import calibrant
+from calibrant import Sketch
+from calibrant.data import engines as running
+from calibrant.data import frame_pieces
+from calibrant.data.cells_expr import located, unpacked
+from calibrant.data.frame_rows import USUAL, Ask
+from calibrant.evidence import COARSE, FINE
+
+MUST_RUN = os.environ.get("CI", "").lower() in ("1", "true")
+ROOT = Path(__file__).parents[2]
+
+
+def needed(name):
+    """A module whose tests are skipped without it, except where everything has to run."""
+    return importlib.import_module(name) if MUST_RUN else pytest.importorskip(name)
+
+
+def needs_spark():
+    needed("pyspark")
+    if not MUST_RUN and shutil.which("java") is None and "JAVA_HOME" not in os.environ:
+        pytest.skip("needs Java")
+
+
+@pytest.fixture(scope="session")
+def spark():
+    needs_spark()
+    from pyspark.sql import SparkSession
+
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    options = {
+        "spark.sql.shuffle.partitions": "2",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.driver.memory": "1g",
+    }
+    builder = SparkSession.builder.master("local[2]").appName("calibrant")
+    for name, value in options.items():
+        builder = builder.config(name, value)
+    session = builder.getOrCreate()
+    session.sparkContext.setLogLevel("ERROR")
+    yield session
+    session.stop()
+
+
+def in_dask(table, folder):
+    return needed("dask.dataframe").from_pandas(table.to_pandas(), npartitions=3)
+
+
+def in_duckdb(table, folder):
+    return needed("duckdb").from_arrow(table)
+
+
+def in_ibis(table, folder):
+    return needed("ibis").memtable(table)
+
+
+def in_spark(table, folder, session):
+    path = folder / f"{len(list(folder.iterdir()))}.parquet"
+    pq.write_table(table, path)
+    return session.read.parquet(str(path))
+
+
+ENGINES = {
+    "pandas": lambda table, folder: table.to_pandas(),
+    "pandas arrow": lambda table, folder: table.to_pandas(types_mapper=pd.ArrowDtype),
+    "polars": lambda table, folder: pl.from_arrow(table),
+    "polars lazy": lambda table, folder: pl.from_arrow(table).lazy(),
+    "pyarrow": lambda table, folder: table,
+    "duckdb": in_duckdb,
+    "dask": in_dask,
+    "ibis": in_ibis,
+    "pyspark": in_spark,
+}
+
+
+@pytest.fixture(params=ENGINES)
+def engine(request, tmp_path):
+    """Makes a frame of the engine from an Arrow table."""
+    made = ENGINES[request.param]
+    if request.param == "pyspark":
+        made = partial(made, session=request.getfixturevalue("spark"))
+    return partial(made, folder=tmp_path)
+
+
+# Which cell
+
+
+def edges(k):
+    """Scores at the edges of cells and next to them, at both walls, and those that products misplace."""
+    edge = np.arange(k + 1) / k
+    octave = np.ravel(2.0 ** -np.arange(60.0)[:, None] * (1 + np.arange(8) / 8))
+    octave = np.concatenate([octave, 1 - octave])
+    plain = np.concatenate(
+        [edge, octave, np.arange(1001) / 1000, 1 / np.arange(1, 1001), 10.0 ** -np.arange(330)]
+    )
+    rng = np.random.default_rng(0)
+    crowded = rng.random(2000) ** 40
+    sure = [0.29, 0.57, 0.58, -0.0, 0.0, 1.0, 0.5, 5e-324, np.nextafter(1, 0)]
+    scores = np.concatenate(
+        [sure, plain, np.nextafter(plain, -1), np.nextafter(plain, 2), crowded, 1 - crowded]
+    )
+    return scores[(scores >= 0) & (scores <= 1)]
+
+
+def check_cells(engine, scores, layout):
+    table = pa.table({"id": np.arange(len(scores)), "s": scores})
+    found = running.fetched(running.mapped(running.opened(engine(table)), partial(located, layout=layout)))
+    order = np.argsort(found["id"])
+    place, origin = unpacked(found["cell"][order].astype(np.intp), layout)
+    np.testing.assert_array_equal(place, layout.locate(scores))
+    np.testing.assert_array_equal(found["x"][order], scores - origin)
+
+
+@pytest.mark.parametrize("layout", [FINE, COARSE], ids=["fine", "coarse"])
+def test_the_cell_of_a_score_is_the_same_to_the_last_bit(engine, layout):
+    check_cells(engine, edges(layout.uniform), layout)
+
+
+SCORES = st.one_of(
+    st.floats(0, 1),
+    st.integers(0, 14400).map(lambda k: k / 14400),
+    st.integers(0, 1000).map(lambda k: k / 1000),
+    st.integers(-1074, 0).map(lambda e: 2.0**e),
+    st.floats(0, 1e-4).map(lambda d: 1 - d),
+)
+
+
+@pytest.mark.parametrize("name", ["polars lazy", "duckdb"])
+@given(scores=arrays(np.float64, 64, elements=SCORES, fill=st.nothing()))
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+def test_no_score_is_found_in_another_cell(name, scores):
+    check_cells(partial(ENGINES[name], folder=None), scores, FINE)
+
+
+@given(seed=st.integers(0, 2**32))
+@settings(max_examples=3, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_nor_are_any_of_many(engine, seed):
+    rng = np.random.default_rng(seed)
+    k, octave = rng.integers(0, 14401, 2000), 2.0 ** -rng.integers(0, 56, 2000)
+    scores = np.concatenate([k / 14400, rng.random(2000) * octave, 1 - rng.random(2000) * octave, octave])
+    check_cells(engine, scores, FINE)
+
+
+# The same sums
+
+
+def predictions(n=400, classes=4, seed=0):
+    """Rows with ties, walls and every class, a weight of each kind, and a group."""
+    rng = np.random.default_rng(seed)
+    score = rng.dirichlet(np.full(classes, 0.3), n)
+    score[: n // 8] = 1 / classes
+    score[n // 8 : n // 8 + classes] = np.eye(classes)
+    label = np.array([rng.choice(classes, p=p) for p in score])
+    label[n // 8] = (label[n // 8] + 1) % classes  # had probability 0
+    p = np.concatenate([rng.random(n - 9) ** 3, [0, 1, 0.5, 0.29, 0.57, 0.58, 1e-15, 1 - 1e-15, 1 / 3]])
+    return {
+        "y": (rng.random(n) < p).astype(int),
+        "p": p,
+        "label": label,
+        "word": np.array([f"class {k}" for k in range(classes)])[label],
+        "score": score,
+        "counts": rng.integers(0, 4, n),
+        "importance": rng.random(n) * 3 * (rng.random(n) > 0.1),
+        "group": rng.choice(["east", "west", "north"], n),
+    }
+
+
+def table(rows, *, words=False):
+    """One row for each row, and a column for each class."""
+    score = rows["score"]
+    named = [f"p_class {k}" if words else f"p_{k}" for k in range(score.shape[1])]
+    plain = {k: v for k, v in rows.items() if k != "score"}
+    return pa.table({**plain, **{name: score[:, k] for k, name in enumerate(named)}})
+
+
+def long_table(rows):
+    """One row for each row and class, in no order."""
+    n, classes = rows["score"].shape
+    order = np.random.default_rng(1).permutation(n * classes)
+    plain = {k: np.repeat(v, classes)[order] for k, v in rows.items() if k != "score"}
+    row, of = np.divmod(np.arange(n * classes), classes)
+    return pa.table(
+        {**plain, "row": row[order], "of": of[order], "s": rows["score"].ravel()[order],
+         "name": np.char.add("class ", of.astype(str))[order]}
+    )  # fmt: skip
+
+
+def same(found, wanted):
+    """Equal sums and the same questions; cells hold exactly the same rows."""
+    cells, other = found.evidence, wanted.evidence
+    assert cells.sums.w.shape == other.sums.w.shape
+    np.testing.assert_array_equal(cells.sums.w > 0, other.sums.w > 0)
+    if other.counts:
+        np.testing.assert_array_equal(cells.sums.w, other.sums.w)
+        np.testing.assert_array_equal(cells.sums.wy, other.sums.wy)
+        np.testing.assert_array_equal(cells.squares, other.squares)
+    np.testing.assert_allclose(cells.squares, other.squares, rtol=1e-12)
+    # Offsets in a cell are as small as the cell, so that is what an error is measured by.
+    width = other.high - other.low
+    scale = {"w": 1.0, "wy": 1.0, "ws": width, "wsy": width, "wss": width**2}
+    for name, unit in scale.items():
+        error = np.abs(getattr(cells.sums, name) - getattr(other.sums, name))
+        assert np.all(error <= 1e-12 * unit * other.sums.w + 1e-300), name
+    assert cells.support == other.support
+    assert cells.counts == other.counts
+    np.testing.assert_allclose(astuple(found.totals), astuple(wanted.totals), rtol=1e-12)
+    assert found.totals.rows == wanted.totals.rows
+    assert (found.notion, found.labels, found.positive) == (wanted.notion, wanted.labels, wanted.positive)
+    assert (found._vector, found._n_classes) == (wanted._vector, wanted._n_classes)
+
+
+@pytest.mark.parametrize("weight", [None, "counts", "importance"])
+@pytest.mark.parametrize("notion", ["class", "confidence", "classwise"])
+@pytest.mark.parametrize("form", ["single", "wide", "long"])
+def test_a_frame_has_the_sums_of_its_rows(engine, form, notion, weight):
+    rows = predictions()
+    given_weight = None if weight is None else rows[weight]
+    if form == "single":
+        frame = engine(table(rows))
+        found = Sketch.from_frame(frame, label="y", scores="p", notion=notion, weight=weight)
+        same(found, Sketch(notion).update(rows["y"], rows["p"], sample_weight=given_weight))
+    elif form == "wide":
+        frame = engine(table(rows))
+        found = Sketch.from_frame(
+            frame, label="label", scores="p_*", notion=notion, weight=weight, pos_label=2
+        )
+        wanted = Sketch(notion, pos_label=2).update(rows["label"], rows["score"], sample_weight=given_weight)
+        same(found, wanted)
+    else:
+        frame, names = engine(long_table(rows)), [f"class {k}" for k in range(4)]
+        found = Sketch.from_frame(
+            frame, label="word", scores="s", row="row", classes="name", notion=notion, weight=weight,
+            pos_label="class 2",
+        )  # fmt: skip
+        wanted = Sketch(notion, labels=names, pos_label="class 2")
+        same(found, wanted.update(rows["word"], rows["score"], sample_weight=given_weight))
+
+
+@pytest.mark.parametrize("form", ["wide", "long"])
+def test_many_classes_take_coarse_cells(engine, form):
+    rows = predictions(classes=25, n=300)
+    wanted = Sketch("classwise").update(rows["label"], rows["score"])
+    if form == "wide":
+        found = Sketch.from_frame(engine(table(rows)), label="label", scores="p_*", notion="classwise")
+    else:
+        found = Sketch.from_frame(
+            engine(long_table(rows)), label="label", scores="s", row="row", classes="of", notion="classwise"
+        )
+    same(found, wanted)
+    assert found.evidence.sums.w.shape[-1] == COARSE.size
+
+
+@pytest.mark.parametrize("name", ["polars lazy", "duckdb", "pandas", "dask"])
+def test_a_thousand_classes(name):
+    rng = np.random.default_rng(0)
+    score = rng.dirichlet(np.full(1000, 0.1), 30)
+    label = np.where(rng.random(30) < 0.5, score.argmax(axis=1), rng.integers(0, 1000, 30))
+    frame = ENGINES[name](pa.table({"y": label, **{f"p_{k}": score[:, k] for k in range(1000)}}), None)
+    found = Sketch.from_frame(frame, label="y", scores="p_*", notion="classwise")
+    same(found, Sketch("classwise").update(label, score))
+
+
+def test_groups_have_sketches_of_their_own(engine):
+    rows = predictions()
+    for notion in ("confidence", "classwise"):
+        found = Sketch.from_frame(
+            engine(table(rows)), label="label", scores="p_*", group="group", weight="counts", notion=notion
+        )
+        assert list(found) == ["east", "north", "west"]
+        for name, sketch in found.items():
+            own = rows["group"] == name
+            wanted = Sketch(notion)
+            wanted.update(rows["label"][own], rows["score"][own], sample_weight=rows["counts"][own])
+            same(sketch, wanted)
+
+
+def test_groups_of_a_frame_in_long_form(engine):
+    rows = predictions(n=120)
+    found = Sketch.from_frame(
+        engine(long_table(rows)), label="word", scores="s", row="row", classes="name", group="label"
+    )
+    assert list(found) == [0, 1, 2, 3]
+    own = rows["label"] == 2
+    same(found[2], Sketch("confidence", labels=[f"class {k}" for k in range(4)]).update(
+        rows["word"][own], rows["score"][own]))  # fmt: skip
+
+
+def test_answers_and_merges_are_those_of_rows(engine):
+    rows = predictions()
+    whole = table(rows)
+    parts = [Sketch.from_frame(engine(part), label="label", scores="p_*")
+             for part in (whole.slice(0, 150), whole.slice(150))]  # fmt: skip
+    merged = parts[0] + parts[1]
+    both = parts[0] + Sketch("confidence").update(rows["label"][150:], rows["score"][150:])
+    for estimator in ("uniform:15", "adaptive:10", "c:10", "d", "auto"):
+        wanted = calibrant.Sketch("confidence").update(rows["label"], rows["score"]).ece(estimator=estimator)
+        assert merged.ece(estimator=estimator) == pytest.approx(wanted, abs=1e-12)
+        assert both.ece(estimator=estimator) == pytest.approx(wanted, abs=1e-12)
+    exact = calibrant.ece(rows["label"], rows["score"], estimator="uniform:15")
+    assert merged.ece(estimator="uniform:15") == pytest.approx(exact, abs=1e-12)
+
+
+# What travels
+
+
+def test_only_sums_of_cells_travel(engine, monkeypatch):
+    fetched, arrays_of = [], running._arrays
+    monkeypatch.setattr(running, "_arrays", lambda frame: fetched.append(len(frame)) or arrays_of(frame))
+    n = 3000
+    score = np.resize([0.1, 0.2, 0.3, 0.75, 0.999], n)
+    frame = engine(pa.table({"y": np.resize([0, 1], n), "p": score}))
+    for notion, problems in {"class": 1, "confidence": 1, "classwise": 2}.items():
+        fetched.clear()
+        Sketch.from_frame(frame, label="y", scores="p", notion=notion)
+        # Rows that this process holds do not travel at all.
+        assert max(fetched, default=0) <= 5 * 2 * problems
+    fetched.clear()
+    rng = np.random.default_rng(0)
+    frame = engine(pa.table({"y": rng.integers(0, 2, n), "p": rng.random(n) ** 20}))
+    Sketch.from_frame(frame, label="y", scores="p")
+    assert max(fetched, default=0) <= 2 * FINE.size
+    assert sum(fetched) < n
+
+
+def test_of_a_partition_only_sums_travel():
+    rng, ask = np.random.default_rng(0), Ask("class", USUAL, None, 1, 1, 1e-6, None, False)
+    sizes = []
+    for n in (10, 100_000):
+        part = pd.DataFrame({"label": rng.integers(0, 2, n), "p": rng.random(n)})
+        found = frame_pieces._of_partition(part, {"y": "label", "0": "p"}, ask, (0, 1))
+        sizes.append(len(pickle.dumps(found)))
+    assert sizes[0] == pytest.approx(sizes[1], abs=100)
+    assert sizes[1] < 1e6
+
+
+def test_rows_in_memory_are_taken_in_pieces(monkeypatch):
+    monkeypatch.setattr(running, "BLOCK", 500)
+    monkeypatch.setattr(frame_pieces, "BLOCK", 500)
+    rows = predictions()
+    for name in ("pandas", "pyarrow", "polars lazy"):
+        for notion in ("confidence", "classwise"):
+            frame = ENGINES[name](table(rows), None)
+            found = Sketch.from_frame(frame, label="label", scores="p_*", notion=notion, group="group")
+            own = rows["group"] == "west"
+            same(found["west"], Sketch(notion).update(rows["label"][own], rows["score"][own]))
+
+
+# What is refused, and how
+
+NAN, INF = float("nan"), float("inf")
+PLAIN = {
+    "y": [0, 1, 1, 0, 1],
+    "p": [0.1, 0.5, 0.9, 0.3, 0.7],
+    "t": ["a", "b", "b", "c", "a"],
+    "p_a": [0.2, 0.3, 0.4, 0.3, 0.4],
+    "p_b": [0.5, 0.3, 0.3, 0.3, 0.3],
+    "p_c": [0.3, 0.4, 0.3, 0.4, 0.3],
+    "w": [1, 2, 0, 1, 1],
+    "v": [1.0, 2.0, 0.5, 1.0, 1.0],
+    "g": ["u", "u", "z", "z", "z"],
+}
+SINGLE, WIDE = {"label": "y", "scores": "p"}, {"label": "t", "scores": "p_*"}
+COUNTS, IMPORTANCE = {**SINGLE, "weight": "w"}, {**SINGLE, "weight": "v"}
+REFUSED = {
+    "null score": (
+        {"p": {0: None, 3: None}},
+        SINGLE,
+        "column 'p' must have no missing values, got 2 in 5 rows",
+    ),
+    "NaN score": ({"p": {0: NAN, 3: NAN}}, SINGLE, "column 'p' must have no missing values, got 2 in 5 rows"),
+    "infinite score": (
+        {"p": {1: INF}},
+        SINGLE,
+        "column 'p' must be finite, got inf; 1 of 5 rows is like that",
+    ),
+    "score outside": (
+        {"p": {1: 1.0625, 2: 1.25}},
+        SINGLE,
+        "column 'p' must lie in [0, 1], got 1.25; 2 of 5 rows are like that",
+    ),
+    "percentages": (
+        {"p": {1: 50.0, 2: 12.0}},
+        SINGLE,
+        "column 'p' must lie in [0, 1], got 50.0; 2 of 5 rows are like that; "
+        "these look like percentages: divide by 100 first",
+    ),
+    "logits": (
+        {"p_b": {1: -0.25}, "p_c": {2: 1.5}},
+        WIDE,
+        "column 'p_b' must lie in [0, 1], got -0.25; 1 of 5 rows is like that; "
+        "these look like logits: apply softmax first",
+    ),
+    "null in a matrix": (
+        {"p_b": {1: None}},
+        WIDE,
+        "column 'p_b' must have no missing values, got 1 in 5 rows",
+    ),
+    "NaN in a matrix": ({"p_c": {1: NAN}}, WIDE, "column 'p_c' must have no missing values, got 1 in 5 rows"),
+    "rows that do not sum to one": (
+        {"p_a": {1: 0.875}, "p_b": {2: 0.299}},
+        WIDE,
+        "scores must sum to 1 within 1e-06 in every row, got 1.575; 2 of 5 rows are like that; "
+        "if these are logits or one sigmoid per class, apply softmax first",
+    ),
+    "rounded rows": (
+        {"p_a": {1: 0.301}},
+        WIDE,
+        "scores must sum to 1 within 1e-06 in every row, got 1.001; 1 of 5 rows is like that; "
+        "if these are rounded, divide each row by its sum",
+    ),
+    "null label": ({"y": {1: None}}, SINGLE, "column 'y' must have no missing values, got 1 in 5 rows"),
+    "null word": ({"t": {1: None}}, WIDE, "column 't' must have no missing values, got 1 in 5 rows"),
+    "other label": (
+        {"y": {1: 7, 2: 2}},
+        SINGLE,
+        "column 'y' must hold 0 and 1, -1 and 1 or booleans, got 2; 2 of 5 rows are like that; "
+        "pass pos_label=",
+    ),
+    "both kinds of negative": (
+        {"y": {0: -1}},
+        SINGLE,
+        "column 'y' must hold 0 and 1, -1 and 1 or booleans, got -1 and 0; 1 of 5 rows have a 0",
+    ),
+    "unknown word": (
+        {"t": {1: "x", 2: "k"}},
+        WIDE,
+        "column 't' must hold only the labels 'a', 'b', 'c', got 'k'; 2 of 5 rows are like that; "
+        "pass labels= with the class of each column",
+    ),
+    "negative count": (
+        {"w": {1: -3}},
+        COUNTS,
+        "column 'w' must be finite and at least 0, got -3; 1 of 5 rows is like that",
+    ),
+    "infinite weight": (
+        {"v": {1: INF}},
+        IMPORTANCE,
+        "column 'v' must be finite and at least 0, got inf; 1 of 5 rows is like that",
+    ),
+    "tiny weight": (
+        {"v": {1: 1e-200}},
+        IMPORTANCE,
+        "column 'v' must be 0 or lie between 1e-100 and 1e+100, got 1e-200; 1 of 5 rows is like that",
+    ),
+    "null weight": ({"v": {1: None}}, IMPORTANCE, "column 'v' must have no missing values, got 1 in 5 rows"),
+    "NaN weight": ({"v": {1: NAN}}, IMPORTANCE, "column 'v' must have no missing values, got 1 in 5 rows"),
+    "no weight at all": (
+        {"w": dict.fromkeys(range(5), 0)},
+        COUNTS,
+        "weight must have a positive sum, got 5 weights of 0",
+    ),
+    "a group without weight": (
+        {"w": {0: 0, 1: 0}},
+        {**COUNTS, "group": "g"},
+        "weight must have a positive sum, got 2 weights of 0 in group 'u'",
+    ),
+    "null group": (
+        {"g": {1: None}},
+        {**SINGLE, "group": "g"},
+        "column 'g' must have no missing values, got 1 in 5 rows",
+    ),
+    "words for a single score": (
+        {},
+        {"label": "t", "scores": "p"},
+        "column 't' must hold 0 and 1, -1 and 1 or booleans, got 'a', 'b', 'c'; pass pos_label=",
+    ),
+    "unknown positive word": (
+        {},
+        {"label": "t", "scores": "p", "pos_label": "q"},
+        "pos_label must be one of 'a', 'b', 'c', got 'q'",
+    ),
+    "positive label of another type": (
+        {},
+        {**SINGLE, "pos_label": "1"},
+        "pos_label must be one of 0, 1, got '1'",
+    ),
+}
+
+
+def changed(changes):
+    data = {name: list(values) for name, values in PLAIN.items()}
+    for name, values in changes.items():
+        for row, value in values.items():
+            data[name][row] = value
+    return pa.table(data)
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_bad_data_is_refused_in_the_same_words(engine, case):
+    changes, options, message = REFUSED[case]
+    with pytest.raises(ValueError) as error:
+        Sketch.from_frame(engine(changed(changes)), **options)
+    assert str(error.value) == message
+
+
+LONG = {"label": "y", "scores": "s", "row": "r", "classes": "c"}
+ENTRIES = {
+    "r": [1, 1, 2, 2, 3, 3],
+    "c": ["a", "b", "b", "a", "a", "b"],
+    "s": [0.25, 0.75, 0.5, 0.5, 0.125, 0.875],
+    "y": ["b", "b", "a", "a", "b", "b"],
+}
+REFUSED_LONG = {
+    "missing score": ({"s": {1: None}}, {}, "column 's' must have no missing values, got 1 in 3 rows"),
+    "score outside": (
+        {"s": {1: 1.0005}},
+        {},
+        "column 's' must lie in [0, 1], got 1.0005; 1 of 3 rows is like that",
+    ),
+    "missing entry": (
+        {"r": {1: 4}},
+        {},
+        "column 'r' must have an entry for each of 2 classes in every row, with one label and weight, got 1; "
+        "2 of 4 rows are like that",
+    ),
+    "two labels": (
+        {"y": {0: "a"}},
+        {},
+        "column 'r' must have an entry for each of 2 classes in every row, with one label and weight, got 1; "
+        "2 of 4 rows are like that",
+    ),
+    "sum": (
+        {"s": {1: 0.5}},
+        {},
+        "scores must sum to 1 within 1e-06 in every row, got 0.75; 1 of 3 rows is like that; "
+        "if these are logits or one sigmoid per class, apply softmax first",
+    ),
+    "unknown class": (
+        {},
+        {"labels": ["b", "k"]},
+        "column 'c' must hold only the classes 'b', 'k', got 'a'; 3 of 3 rows are like that",
+    ),
+    "unknown label": (
+        {"y": {0: "z", 1: "z"}},
+        {},
+        "column 'y' must hold only the labels 'a', 'b', got 'z'; 2 of 3 rows are like that; "
+        "pass labels= with the class of each column",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED_LONG)
+def test_bad_entries_are_refused_in_the_same_words(engine, case):
+    changes, options, message = REFUSED_LONG[case]
+    data = {name: list(values) for name, values in ENTRIES.items()}
+    for name, values in changes.items():
+        for row, value in values.items():
+            data[name][row] = value
+    with pytest.raises(ValueError) as error:
+        Sketch.from_frame(engine(pa.table(data)), **LONG, **options)
+    assert str(error.value) == message
+
+
+def test_an_empty_frame_is_refused(engine):
+    with pytest.raises(ValueError, match="frame must not be empty, got 0 rows"):
+        Sketch.from_frame(engine(changed({}).slice(0, 0)), **SINGLE)
+
+
+ASKED_WRONGLY = {
+    "no frame": ([1, 2], SINGLE, TypeError, "frame must be a pandas, polars, pyarrow"),
+    "a path": ("days.parquet", SINGLE, TypeError, "polars.scan_parquet"),
+    "no column": (
+        None,
+        {**SINGLE, "weight": "ww"},
+        ValueError,
+        "weight must be a column .* did you mean 'w'",
+    ),
+    "no name": (None, {**SINGLE, "group": 3}, TypeError, "group must be the name of a column, got 3"),
+    "no match": (None, {"label": "y", "scores": "q_*"}, ValueError, "must match columns, got none of 'y'"),
+    "no names": (None, {"label": "y", "scores": [1, 2]}, TypeError, "scores must be a column"),
+    "text": (
+        None,
+        {"label": "y", "scores": "t"},
+        TypeError,
+        "column 't' must hold numbers, got the type String",
+    ),
+    "twice": (
+        None,
+        {"label": "t", "scores": ["p_a", "p_a"]},
+        ValueError,
+        "distinct classes, got 'p_a' twice",
+    ),
+    "labels": (
+        None,
+        {**WIDE, "labels": ["a", "b"]},
+        ValueError,
+        "labels must name 3 columns of scores, got 2",
+    ),
+    "classes": (
+        None,
+        {**WIDE, "n_classes": 4},
+        ValueError,
+        "n_classes must be the number of classes, 3, got 4",
+    ),
+    "which class": (None, {**WIDE, "notion": "class"}, ValueError, "matrix of 3 columns needs pos_label"),
+    "other class": (None, {**WIDE, "pos_label": "d"}, ValueError, "pos_label must be one of 'a', 'b', 'c'"),
+    "notion": (None, {**WIDE, "notion": "clas"}, ValueError, "notion must be one of"),
+    "half long": (None, {**SINGLE, "row": "g"}, TypeError, "row and classes go together"),
+    "long and wide": (
+        None,
+        {**WIDE, "row": "g", "classes": "t"},
+        ValueError,
+        "one column of a frame in long form",
+    ),
+    "label as scores": (
+        None,
+        {"label": "y", "scores": "y"},
+        ValueError,
+        "scores must be other columns than the label",
+    ),
+    "names twice": (
+        pd.DataFrame([[1, 0.5, 0.5]], columns=["y", "p", "p"]),
+        SINGLE,
+        ValueError,
+        "columns of the frame must have different names",
+    ),
+    "objects": (
+        pd.DataFrame({"y": pd.Series([1, 0], dtype=object), "p": 0.5}),
+        SINGLE,
+        TypeError,
+        r"got the type Object; frame.convert_dtypes\(\)",
+    ),
+    "ids as groups": (
+        pd.DataFrame({"y": 1, "p": 0.5, "id": range(20_000)}),
+        {**SINGLE, "group": "id"},
+        ValueError,
+        "column of ids",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", ASKED_WRONGLY)
+def test_a_question_that_makes_no_sense_is_refused(case):
+    frame, options, error, message = ASKED_WRONGLY[case]
+    with pytest.raises(error, match=message):
+        Sketch.from_frame(changed({}) if frame is None else frame, **options)
+
+
+# Which class
+
+
+def labelled(y, names):
+    return pa.table({"y": y, **{name: [1 / len(names)] * len(y) for name in names}})
+
+
+CLASSES = {
+    "numbers after the prefix": (
+        labelled([2, 0], ["p_2", "p_0", "p_1"]),
+        ["p_2", "p_0", "p_1"],
+        {},
+        (2, 0, 1),
+    ),
+    "a pattern puts numbers in order": (labelled([2, 10], ["p_10", "p_2", "p_1"]), "p_*", {}, (1, 2, 10)),
+    "words after the prefix": (labelled(["b"], ["p_b", "p_a"]), "p_*", {}, ("b", "a")),
+    "words as they are": (labelled(["ant"], ["bee", "ant"]), ["bee", "ant"], {}, ("bee", "ant")),
+    "numbers without names": (labelled([1], ["u", "v", "x"]), ["u", "v", "x"], {}, (0, 1, 2)),
+    "booleans": (labelled([True], ["p_true", "p_false"]), "p_*", {}, (1, 0)),
+    "whole floats": (labelled([1.0], ["p_0", "p_1"]), "p_*", {}, (0, 1)),
+    "digits as words": (labelled(["1"], ["p_0", "p_1"]), "p_*", {}, ("0", "1")),
+    "as given": (labelled(["x"], ["p_0", "p_1"]), "p_*", {"labels": ["x", "y"]}, ("x", "y")),
+    "numpy words": (
+        labelled(["x"], ["p_0", "p_1"]),
+        "p_*",
+        {"labels": list(np.array(["x", "y"]))},
+        ("x", "y"),
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CLASSES)
+def test_columns_say_which_class_they_are_of(case):
+    data, scores, options, classes = CLASSES[case]
+    for name in ("pandas", "polars lazy", "pyarrow", "duckdb"):
+        assert (
+            Sketch.from_frame(ENGINES[name](data, None), label="y", scores=scores, **options).labels
+            == classes
+        )
+
+
+def test_the_classes_never_depend_on_the_labels_that_occur():
+    whole = labelled([0, 1, 2], ["p_1", "p_2", "p_3"])
+    for part in (whole, whole.slice(0, 1)):
+        with pytest.raises(ValueError, match="only the labels 1, 2, 3, got 0; 1 of"):
+            Sketch.from_frame(part, label="y", scores="p_*")
+
+
+SINGLES = {
+    "0 and 1": ([0, 1], {}, (0, 1)),
+    "1 alone": ([1, 1], {}, (0, 1)),
+    "-1 and 1": ([-1, 1], {}, (-1, 1)),
+    "booleans": ([True, False], {}, (0, 1)),
+    "floats": ([0.0, 1.0], {}, (0, 1)),
+    "words": (["no", "yes"], {"pos_label": "yes"}, ("no", "yes")),
+    "many words": (["no", "yes", "perhaps"], {"pos_label": "yes"}, (("no", "perhaps"), "yes")),
+    "one word": (["yes"], {"pos_label": "yes"}, (None, "yes")),
+    "named words": (["yes"], {"pos_label": "yes", "labels": ["no", "yes"]}, ("no", "yes")),
+    "0 as positive": ([0, 1], {"pos_label": 0}, (1, 0)),
+    "other numbers": ([3, 5], {"pos_label": 5}, (3, 5)),
+}
+
+
+@pytest.mark.parametrize("notion", ["class", "confidence", "classwise"])
+@pytest.mark.parametrize("case", SINGLES)
+def test_labels_of_a_single_score_are_those_of_arrays(case, notion):
+    y, options, classes = SINGLES[case]
+    data = pa.table({"y": y, "p": np.linspace(0.2, 0.9, len(y))})
+    for name in ("pandas", "polars lazy", "pyarrow", "duckdb"):
+        found = Sketch.from_frame(ENGINES[name](data, None), label="y", scores="p", notion=notion, **options)
+        assert found.labels == classes
+        same(found, Sketch(notion, **options).update(y, data["p"].to_numpy()))
+
+
+def test_a_score_of_one_half_predicts_the_negative_class(engine):
+    y, p = np.resize([0, 1, 1], 120), np.resize([0.5, 0.2, 0.5, 0.9, 0.0], 120)
+    frame = engine(pa.table({"y": y, "p": p}))
+    for notion in ("class", "classwise", "confidence"):
+        found = Sketch.from_frame(frame, label="y", scores="p", notion=notion)
+        same(found, Sketch(notion).update(y, p))
+        assert found.totals.right == Sketch(notion).update(y, p).totals.right
+
+
+def test_tied_scores_are_the_first_columns(engine):
+    score = np.array([[0.5, 0.5, 0.0], [0.25, 0.375, 0.375], [0.0, 0.5, 0.5]])
+    rows = {"label": np.array([1, 1, 2]), "score": score}
+    for form in (table(rows), None):
+        if form is None:
+            found = Sketch.from_frame(
+                engine(long_table(rows)), label="label", scores="s", row="row", classes="of"
+            )
+        else:
+            found = Sketch.from_frame(engine(form), label="label", scores="p_*")
+        assert found.totals.right == 1
+        same(found, Sketch("confidence").update(rows["label"], score))
+
+
+# Types
+
+
+def test_lower_precision_is_converted_exactly(engine):
+    rng = np.random.default_rng(0)
+    score = rng.dirichlet(np.ones(3), 100).astype(np.float32)
+    label = rng.integers(0, 3, 100)
+    frame = engine(table({"label": label, "score": score}))
+    for notion in ("confidence", "classwise"):
+        found = Sketch.from_frame(frame, label="label", scores="p_*", notion=notion)
+        same(found, Sketch(notion).update(label, score))
+
+
+def test_types_that_mean_the_same():
+    duckdb = needed("duckdb")
+    y, p = [0, 1, 1, 0], [0.125, 0.5, 0.75, 0.25]
+    wanted = Sketch("class").update(y, p)
+    data = pa.table({"y": y, "p": p, "w": [1, 1, 1, 1]})
+    frames = {
+        "nullable": data.to_pandas().convert_dtypes(),
+        "small": data.cast(pa.schema({"y": pa.int8(), "p": pa.float32(), "w": pa.uint8()})),
+        "boolean": pa.table({"y": np.array(y) == 1, "p": p, "w": [True] * 4}),
+        "half": pa.table({"y": y, "p": np.array(p, dtype=np.float16), "w": [1] * 4}),
+        "decimal": duckdb.from_arrow(data).project("y, p::decimal(9, 3) as p, w"),
+        "other index": data.to_pandas().set_index(pd.Index([3, 1, 1, 0])),
+        "narwhals": nw.from_native(pl.from_arrow(data)),
+    }
+    for name, frame in frames.items():
+        same(Sketch.from_frame(frame, label="y", scores="p", weight="w"), wanted), name
+    words = pd.DataFrame({"y": pd.Categorical(["no", "yes", "yes", "no"]), "p": p})
+    same(Sketch.from_frame(words, label="y", scores="p", pos_label="yes"),
+         Sketch("class", pos_label="yes").update(words["y"], p))  # fmt: skip
+
+
+def test_a_relation_of_another_connection():
+    rows = predictions(n=60)
+    connection = needed("duckdb").connect()
+    connection.register("rows", table(rows))
+    relation = connection.sql("select label, columns('p_.*') from \"rows\" where p >= 0")
+    found = Sketch.from_frame(relation, label="label", scores="p_*", notion="classwise")
+    same(found, Sketch("classwise").update(rows["label"], rows["score"]))
+
+
+# Frames as arguments of the functions
+
+
+@pytest.mark.parametrize("name", ["pandas", "pandas arrow", "polars", "pyarrow"])
+def test_functions_take_columns_of_a_frame(name):
+    rows = predictions()
+    words = np.array(["eel", "dog", "cat", "bee"])
+    data = {
+        "y": rows["label"],
+        "t": words[rows["label"]],
+        **{f"p_{k}": rows["score"][:, k] for k in range(4)},
+    }
+    data |= {f"p_{word}": rows["score"][:, k] for k, word in enumerate(words)}
+    frame = ENGINES[name](pa.table(data), None)
+    wanted = calibrant.ece(rows["label"], rows["score"], notion="classwise")
+
+    def columns(names):
+        return frame.select(names) if name in ("polars", "pyarrow") else frame[names]
+
+    for label, names in (
+        ("y", ["p_0", "p_1", "p_2", "p_3"]),
+        ("y", ["p_2", "p_0", "p_3", "p_1"]),
+        ("t", ["p_eel", "p_dog", "p_cat", "p_bee"]),
+        ("t", ["p_bee", "p_cat", "p_dog", "p_eel"]),
+    ):
+        found = calibrant.ece(frame[label], columns(names), notion="classwise")
+        assert found == pytest.approx(wanted, abs=1e-14)
+    assert calibrant.ece(frame["t"], frame["p_dog"], pos_label="dog") == pytest.approx(
+        calibrant.ece(rows["label"] == 1, rows["score"][:, 1]), abs=1e-14
+    )
+
+
+# A cluster
+
+
+def part_of(k, parts, folder):
+    """Rows of one partition; the process that is first asked for the last one is killed."""
+    marker = Path(folder, "killed")
+    if k == parts - 1 and not marker.exists():
+        marker.touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    rows = table(predictions())
+    return rows.slice(k * 100, 100).to_pandas()
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs a signal that kills at once")
+def test_a_worker_that_dies_takes_nothing_with_it(tmp_path):
+    dd, distributed = needed("dask.dataframe"), needed("distributed")
+    rows = predictions()
+    cluster = distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, silence_logs="CRITICAL"
+    )
+    with cluster, distributed.Client(cluster):
+        meta = table(predictions()).to_pandas().iloc[:0]
+        frame = dd.from_map(part_of, range(4), parts=4, folder=str(tmp_path), meta=meta)
+        found = Sketch.from_frame(frame, label="label", scores="p_*", notion="classwise", weight="counts")
+    assert (tmp_path / "killed").exists()
+    wanted = Sketch("classwise").update(rows["label"], rows["score"], sample_weight=rows["counts"])
+    same(found, wanted)
+
+
+# What the documentation shows
+
+
+def example(name, *arguments):
+    command = [sys.executable, str(ROOT / "docs/examples" / name), *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=240)
+    return done.stdout.strip().splitlines()
+
+
+@pytest.fixture
+def predicted(tmp_path):
+    rows = predictions()
+    found = pa.table({"label": rows["y"], "p": rows["p"], "country": rows["group"]})
+    for k in range(2):
+        pq.write_table(found.slice(200 * k, 200), tmp_path / f"{k}.parquet")
+    return tmp_path, str(Sketch("class").update(rows["y"], rows["p"]).estimate(rng=0))
+
+
+def test_the_example_of_spark_runs(predicted):
+    needs_spark()
+    lines = example("spark.py", predicted[0], "--master", "local[2]")
+    assert [line.split()[0] for line in lines] == ["east", "north", "west"]
+
+
+def test_the_example_of_dask_runs(predicted):
+    needed("distributed")
+    assert example("dask_cluster.py", predicted[0]) == [predicted[1]]
+
+
+def test_the_example_of_duckdb_runs(predicted):
+    connection = needed("duckdb").connect(str(predicted[0] / "shop.db"))
+    connection.execute(f"create table predictions as from '{predicted[0]}/*.parquet'")
+    connection.close()
+    assert example("duckdb_table.py", f"from '{predicted[0]}/*.parquet'") == [predicted[1]]
+    attach = f"attach '{predicted[0]}/shop.db' as shop (read_only)"
+    assert example("duckdb_table.py", "from shop.predictions", "--setup", attach) == [predicted[1]]
+
+
+def test_every_way_gives_the_same(tmp_path):
+    needed("duckdb")
+    ways = ["merged", "files: Parquet folder", "frame: polars lazy", "frame: DuckDB"]
+    command = [sys.executable, str(ROOT / "benchmarks/equality.py"), "--rows", "500", "--ways", *ways]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=240)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert [line.split(" | ")[0] for line in done.stdout.splitlines()[2:]] == [f"| {way}" for way in ways]
+
+
+def test_no_engine_is_imported_for_another():
+    code = (
+        "import sys, pandas as pd; from calibrant import Sketch\n"
+        "Sketch.from_frame(pd.DataFrame({'y': [0, 1], 'p': [0.2, 0.9]}), label='y', scores='p')\n"
+        "print([m for m in ('polars', 'duckdb', 'dask', 'ibis', 'pyspark') if m in sys.modules])"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "[]"
+
+
+def test_no_warning_is_hidden():
+    assert ("error", None, Warning, None, 0) in warnings.filters

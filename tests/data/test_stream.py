@@ -1,0 +1,1100 @@
+"""Files of any size into sketches: the sums of the rows, however these are split, stopped or refused."""
+
+import gzip
+import json
+import os
+import random
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from click.testing import CliRunner
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from pyarrow import csv, feather, parquet
+
+import calibrant
+from calibrant import Sketch
+from calibrant.cli import main
+from calibrant.cli import source as shared
+from calibrant.data import Columns, checkpoint, load, many, run
+from calibrant.data.paths import expanded
+from calibrant.data.settle import Asked
+from calibrant.data.sources import deferred, described, pieces
+from calibrant.data.stream import stream
+
+ROOT = Path(__file__).parents[2]
+N = 300
+RNG = np.random.default_rng(0)
+NAMES = ("cat", "dog", "eel")
+PROB = RNG.dirichlet(np.ones(3), N)
+CODE = np.array([RNG.choice(3, p=(row + 1 / 3) / 2) for row in PROB])
+TRUTH = np.array(NAMES, dtype=object)[CODE]
+SCORE, BINARY = PROB[:, 0], (CODE == 0).astype(np.int64)
+COUNT, WEIGHT = RNG.integers(0, 4, N), RNG.random(N) + 0.1
+GROUP = np.array(["no", "se", "dk"], dtype=object)[np.arange(N) % 3]
+MATRIX = {f"p_{name}": PROB[:, k] for k, name in enumerate(NAMES)}
+ONE = pa.table({"id": [f"row {k}" for k in range(N)], "label": BINARY, "p": SCORE, "n": COUNT, "w": WEIGHT})
+MANY = pa.table({"label": TRUTH.tolist(), **MATRIX, "country": GROUP.tolist(), "n": COUNT, "w": WEIGHT})
+SUFFIXES = ("parquet", "feather", "arrow", "csv", "tsv", "csv.gz")
+
+
+def write(path, table, rows=None):
+    """A file of the format that its suffix says, in batches of so many rows."""
+    path, rows = Path(path), rows or max(1, len(table))
+    suffix = path.name.partition(".")[2]
+    if suffix == "parquet":
+        parquet.write_table(table, path, row_group_size=rows)
+    elif suffix == "feather":
+        feather.write_feather(table, path, chunksize=rows)
+    elif suffix == "arrow":
+        with pa.ipc.new_stream(path, table.schema) as file:
+            file.write_table(table, max_chunksize=rows)
+    else:
+        options = csv.WriteOptions(delimiter="\t" if suffix == "tsv" else ",")
+        plain = path.with_name("plain")
+        csv.write_csv(table, plain, options)
+        content = plain.read_bytes()
+        path.write_bytes(gzip.compress(content) if suffix == "csv.gz" else content)
+        plain.unlink()
+    return path
+
+
+def spread(folder, table, cuts=(90, 200), suffix="parquet", rows=40):
+    """A folder with the rows of a table in several files."""
+    ends = [0, *cuts, len(table)]
+    for k, (a, b) in enumerate(pairwise(ends)):
+        write(folder / f"part-{k}.{suffix}", table.slice(a, b - a), rows)
+    return folder
+
+
+def assert_same(one, other):
+    """Both hold the same sums, to rounding."""
+    assert (one.notion, one.labels, one.positive) == (other.notion, other.labels, other.positive)
+    assert one.n == pytest.approx(other.n, rel=1e-12)
+    for a, b in zip(one.evidence.sums.parts, other.evidence.sums.parts, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-11, atol=1e-13)
+    for name in ("rows", "weight", "right", "log_loss", "impossible", "brier"):
+        assert getattr(one.totals, name) == pytest.approx(getattr(other.totals, name), rel=1e-11)
+
+
+def refusal(*args, **options):
+    with pytest.raises((ValueError, OSError)) as caught:
+        Sketch.from_files(*args, **options)
+    message = str(caught.value)
+    assert message.isprintable(), message
+    assert len(message) < 600
+    return message
+
+
+@pytest.fixture
+def often(monkeypatch):
+    """Checkpoints after every piece."""
+    monkeypatch.setattr(run, "EVERY", 0.0)
+    monkeypatch.setattr(run, "SHARE", 1e9)
+
+
+# The sums of the rows
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+@pytest.mark.parametrize("notion", ["class", "classwise", "confidence"])
+@pytest.mark.parametrize("weight", [None, "n", "w"])
+def test_every_format_gives_the_sums_of_the_rows(tmp_path, suffix, notion, weight):
+    weights = {None: None, "n": COUNT, "w": WEIGHT}[weight]
+    options = {"notion": notion, "weight": weight, "batch_rows": 37}
+    one = Sketch.from_files(write(tmp_path / f"one.{suffix}", ONE, 50), **options)
+    assert_same(one, Sketch(notion).update(BINARY, SCORE, sample_weight=weights))
+    about = {"labels": NAMES, "pos_label": "dog" if notion == "class" else None}
+    found = Sketch.from_files(write(tmp_path / f"many.{suffix}", MANY, 50), **options, **about)
+    assert_same(found, Sketch(notion, **about).update(TRUTH, PROB, sample_weight=weights))
+    del about["labels"]  # the columns say so
+    assert Sketch.from_files(tmp_path / f"many.{suffix}", **options, **about).digest == found.digest
+
+
+@settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    rows=st.integers(1, 120),
+    cuts=st.lists(st.integers(0, 120), max_size=4),
+    batch=st.integers(1, 60),
+    group=st.integers(1, 50),
+    suffix=st.sampled_from(SUFFIXES),
+    matrix=st.booleans(),
+)
+def test_splits_into_files_and_batches_change_nothing(tmp_path, rows, cuts, batch, group, suffix, matrix):
+    folder = tmp_path / "split"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    table = (MANY if matrix else ONE).slice(0, rows)
+    spread(folder, table, sorted(min(cut, rows) for cut in cuts), suffix, group)
+    options = {"labels": NAMES} if matrix else {}
+    found = Sketch.from_files(folder, batch_rows=batch, **options)
+    truth, score = (TRUTH, PROB) if matrix else (BINARY, SCORE)
+    assert_same(found, Sketch(found.notion, **options).update(truth[:rows], score[:rows]))
+
+
+ODD = (
+    "0",
+    "1",
+    "1.0",
+    " 1",
+    "true",
+    "False",
+    "-1",
+    "a",
+    "b ",
+    "nan",
+    "1e0",
+    "+1",
+    "0x1",
+    "1_0",
+    "",
+    "2",
+    "null",
+)
+NUMBERS = (
+    "0.5",
+    "0",
+    "1",
+    " 0.25",
+    "+.5",
+    "5e-1",
+    "nan",
+    "",
+    "half",
+    "1_0",
+    "1.5",
+    "-0.0",
+    "1e-320",
+    "2",
+    "9" * 25,
+)
+
+
+@settings(deadline=None, max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    labels=st.lists(st.sampled_from(ODD), min_size=1, max_size=3),
+    scores=st.one_of(st.just(["0.5", "0.25"]), st.lists(st.sampled_from(NUMBERS), min_size=1, max_size=3)),
+    weights=st.lists(st.sampled_from(NUMBERS), min_size=1, max_size=3),
+    header=st.sampled_from(["label,p,w", "label,p_a,w", "label,p_1,w"]),
+    asked=st.sampled_from([{}, {"positive": "a"}, {"positive": "1"}, {"weight": "w"}]),
+    suffix=st.sampled_from(["csv", "parquet"]),
+)
+def test_text_means_in_pieces_what_it_means_in_memory(
+    tmp_path, labels, scores, weights, header, asked, suffix
+):
+    rows = [[values[k % len(values)] for values in (labels, scores, weights)] for k in range(4)]
+    path = tmp_path / f"odd.{suffix}"
+    if suffix == "csv":
+        path.write_text("\n".join([header, *map(",".join, rows)]))
+    else:
+        columns = dict(zip(header.split(","), map(list, zip(*rows, strict=True)), strict=True))
+        parquet.write_table(pa.table(columns), path)
+
+    def in_memory():
+        data = load(str(path), Columns(**asked))
+        sketch = Sketch("class", pos_label=data.pos_label)
+        return sketch.update(data.y_true, data.y_prob, sample_weight=data.weight)
+
+    found = []
+    for read in (in_memory, lambda: stream(str(path), Asked(Columns(**asked))).sketches[None]):
+        try:
+            found.append(read())
+        except (ValueError, TypeError) as error:
+            found.append(error)
+    if isinstance(found[0], Exception):
+        assert isinstance(found[1], Exception), found
+    else:
+        assert_same(found[1], found[0])
+
+
+def test_the_answers_are_those_of_the_rows(tmp_path):
+    found = Sketch.from_files(spread(tmp_path, MANY), batch_rows=64)
+    for estimator in ("uniform:15", "adaptive-convex:10", "density", "auto"):
+        expected = calibrant.ece(TRUTH, PROB, labels=NAMES, estimator=estimator)
+        assert found.ece(estimator=estimator) == pytest.approx(expected, abs=1e-6)
+    rows, sums = calibrant.estimate(TRUTH, PROB, labels=NAMES, rng=0), found.estimate(rng=0)
+    assert (sums.low, sums.high) == pytest.approx((rows.low, rows.high), abs=1e-6)
+
+
+def test_neither_the_order_of_paths_nor_threads_change_a_bit(tmp_path, monkeypatch):
+    spread(tmp_path, ONE)
+    files = sorted(tmp_path.glob("*.parquet"))
+    expected = Sketch.from_files(tmp_path, batch_rows=32).digest
+    for paths in (str(tmp_path / "*.parquet"), files[::-1], [str(files[1]), files[2], files[0]]):
+        assert Sketch.from_files(paths, batch_rows=32).digest == expected
+    for threads in (1, 3):
+        monkeypatch.setattr(run, "THREADS", threads)
+        assert Sketch.from_files(tmp_path, batch_rows=32).digest == expected
+
+
+def test_groups_are_sketches_of_their_own(tmp_path):
+    spread(tmp_path, MANY, suffix="csv")
+    found = Sketch.from_files(tmp_path, group="country", weight="n", notion="classwise", batch_rows=50)
+    assert list(found) == ["dk", "no", "se"]
+    for name, sketch in found.items():
+        own = np.equal(GROUP, name)
+        expected = Sketch("classwise", labels=NAMES).update(TRUTH[own], PROB[own], sample_weight=COUNT[own])
+        assert_same(sketch, expected)
+
+
+@pytest.mark.parametrize(
+    ("kind", "values"), [("ints", [3, 1, 2]), ("floats", [0.5, 2.0, 1.5]), ("booleans", [True, False, True])]
+)
+def test_groups_may_be_of_any_kind(tmp_path, kind, values):
+    group = [values[k % 3] for k in range(N)]
+    found = Sketch.from_files(write(tmp_path / "a.parquet", ONE.append_column("g", [group])), group="g")
+    assert list(found) == sorted(set(values))
+    assert sum(sketch.n for sketch in found.values()) == N
+
+
+@pytest.mark.parametrize(
+    ("labels", "options", "classes"),
+    [
+        (BINARY.astype(bool), {}, (0, 1)),
+        (BINARY.astype(np.float32), {}, (0, 1)),
+        (2 * BINARY - 1, {}, (-1, 1)),
+        ([str(v) for v in BINARY], {}, (0, 1)),
+        ([str(bool(v)) for v in BINARY], {}, (0, 1)),
+        ([["ham", "spam"][v] for v in BINARY], {"pos_label": "spam"}, ("ham", "spam")),
+        (pa.array([["ham", "spam"][v] for v in BINARY]).dictionary_encode(), {"pos_label": "spam"}, None),
+        (BINARY + 5, {"pos_label": 6}, (5, 6)),
+        (BINARY, {"labels": [0, 1]}, (0, 1)),
+        (pa.array(BINARY).cast(pa.decimal128(21, 2)), {}, (0, 1)),
+    ],
+)
+@pytest.mark.parametrize("suffix", ["parquet", "csv"])
+def test_labels_of_any_kind_mean_what_they_mean_in_memory(tmp_path, labels, options, classes, suffix):
+    table = pa.table({"label": labels, "p": SCORE})
+    if suffix == "csv":
+        table = table.set_column(0, "label", table["label"].cast(pa.string()))
+    # In order, so that the first pieces hold one label alone.
+    table = table.take(pa.array(np.argsort(BINARY, kind="stable")))
+    found = Sketch.from_files(write(tmp_path / f"a.{suffix}", table, 40), batch_rows=30, **options)
+    assert found.labels == (classes or ("ham", "spam"))
+    expected = Sketch("class").update(BINARY, SCORE)
+    np.testing.assert_allclose(found.evidence.sums.wy, expected.evidence.sums.wy)
+    assert found.totals.log_loss == pytest.approx(expected.totals.log_loss)
+
+
+def test_categories_without_rows_are_not_there(tmp_path):
+    words = pa.DictionaryArray.from_arrays(pa.array(BINARY, pa.int8()), ["ham", "spam", "eggs", ""])
+    table = pa.table({"label": words, "p": SCORE})
+    for suffix in ("parquet", "feather"):
+        found = Sketch.from_files(write(tmp_path / f"a.{suffix}", table), pos_label="spam", batch_rows=9)
+        assert found.labels == ("ham", "spam")
+
+
+def test_labels_of_many_classes_are_one_against_the_others(tmp_path):
+    write(tmp_path / "a.csv", MANY)
+    found = Sketch.from_files(tmp_path / "a.csv", scores="p_dog", pos_label="dog", batch_rows=7)
+    assert_same(found, Sketch("class", pos_label="dog").update(TRUTH, PROB[:, 1]))
+    assert found.labels == (("cat", "eel"), "dog")
+
+
+def test_integer_labels_are_columns_and_others_are_sorted(tmp_path):
+    columns = {f"c{k}": PROB[:, k] for k in range(3)}
+    write(tmp_path / "a.parquet", pa.table({"y": CODE, **columns}))
+    scores = ["c0", "c1", "c2"]
+    assert_same(
+        Sketch.from_files(tmp_path / "a.parquet", scores=scores, notion="classwise", batch_rows=50),
+        Sketch("classwise").update(CODE, PROB),
+    )
+    labels = np.array([3.5, 1.5, 2.5])[CODE]
+    columns = {f"x{k}": PROB[:, k] for k in range(3)}
+    write(tmp_path / "b.parquet", pa.table({"y": labels, **columns}))
+    with pytest.raises(ValueError, match="has scores for the classes"):
+        Sketch.from_files(tmp_path / "b.parquet", scores=["x0", "x1", "x2"])
+    found = Sketch.from_files(tmp_path / "b.parquet", scores=["x0", "x1", "x2"], labels=[3.5, 1.5, 2.5])
+    assert_same(found, Sketch("confidence", labels=[3.5, 1.5, 2.5]).update(labels, PROB))
+
+
+def test_single_precision_and_text_scores_are_read(tmp_path):
+    single = pa.table({"label": BINARY, "p": SCORE.astype(np.float32)})
+    found = Sketch.from_files(write(tmp_path / "a.parquet", single))
+    assert_same(found, Sketch("class").update(BINARY, SCORE.astype(np.float32)))
+    text = pa.table({"label": BINARY, "p": [f" +{v!r}" for v in SCORE.tolist()]})
+    assert_same(Sketch.from_files(write(tmp_path / "b.parquet", text)), Sketch("class").update(BINARY, SCORE))
+
+
+def test_a_piece_without_weight_is_no_piece(tmp_path):
+    weight = np.where(np.arange(N) < 100, 0, COUNT)
+    table = ONE.set_column(3, "n", [weight])
+    found = Sketch.from_files(write(tmp_path / "a.parquet", table), weight="n", batch_rows=20)
+    assert_same(found, Sketch("class").update(BINARY, SCORE, sample_weight=weight))
+    write(tmp_path / "a.parquet", ONE.set_column(3, "n", [np.zeros(N, int)]))
+    assert "no rows with a weight above 0" in refusal(tmp_path / "a.parquet", weight="n", batch_rows=20)
+
+
+def test_a_sketch_of_files_goes_on_with_rows(tmp_path):
+    write(tmp_path / "a.csv", MANY)
+    found = Sketch.from_files(tmp_path / "a.csv", scores="p_dog", pos_label="dog")
+    both = Sketch("class", pos_label="dog").update(TRUTH, PROB[:, 1])
+    assert (found + both).n == 2 * N
+    assert found.update(TRUTH, PROB[:, 1]).n == 2 * N
+
+
+def test_only_what_is_needed_is_read(tmp_path):
+    for suffix in SUFFIXES:
+        source = described(str(write(tmp_path / f"a.{suffix}", ONE)))
+        first, table, share = next(pieces(source, ["p"], ["label"], 1000))
+        assert set(table.column_names) == {"p", "label"}
+        assert (first, share) == (0, 1.0)
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_pieces_after_a_stop_are_those_of_a_run_without(tmp_path, suffix):
+    source = described(str(write(tmp_path / f"a.{suffix}", ONE, 70)))
+    whole = [(first, table) for first, table, _ in pieces(source, ["p"], ["label"], 50)]
+    assert [table.num_rows for _, table in whole] == [50] * 6
+    for k in range(7):
+        again = [(first, table) for first, table, _ in pieces(source, ["p"], ["label"], 50, 50 * k)]
+        assert [first for first, _ in again] == [first for first, _ in whole[k:]]
+        assert all(a[1].equals(b[1]) for a, b in zip(again, whole[k:], strict=True))
+
+
+@pytest.mark.parametrize("rows", [1, 7, 25, 40, 50, 70, 100, 300])
+def test_pieces_are_the_same_whatever_the_row_groups(tmp_path, rows):
+    source = described(str(write(tmp_path / "a.parquet", ONE, rows)))
+    for skip in (0, 50, 250, 300):
+        found = list(pieces(source, ["p"], ["label"], 50, skip))
+        assert [first for first, _, _ in found] == list(range(skip, N, 50))
+        assert all(table["p"].to_pylist() == SCORE[first : first + 50].tolist() for first, table, _ in found)
+        assert [share for *_, share in found][-1:] == [1.0] * bool(found)
+
+
+def test_a_file_that_changes_before_its_pieces_are_read_is_refused(tmp_path):
+    path = write(tmp_path / "a.parquet", ONE, 50)
+    waiting = list(deferred(described(str(path)), ["p"], ["label"], 50))
+    write(path, ONE.slice(0, 200), 50)
+    with pytest.raises((ValueError, OSError)):
+        waiting[-1][1]()
+    write(path, ONE, 50)
+    os.utime(path, ns=(1, 1))
+    with pytest.raises(ValueError, match="has changed while it was read"):
+        waiting[0][1]()
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "csv", "feather"])
+def test_folders_tell_columns_as_spark_writes_them(tmp_path, suffix):
+    for k, day in enumerate(["2026-05-04", "2026-05-05", "a%2Fb"]):
+        folder = tmp_path / f"day={day}" / f"part={k}"
+        folder.mkdir(parents=True)
+        write(folder / f"a.{suffix}", ONE.slice(100 * k, 100), 40)
+    days = Sketch.from_files(tmp_path, group="day", batch_rows=30)
+    assert {day: one.n for day, one in days.items()} == {"2026-05-04": 100, "2026-05-05": 100, "a/b": 100}
+    assert list(Sketch.from_files(tmp_path, group="part")) == [0, 1, 2]
+    assert Sketch.from_files(tmp_path).digest == Sketch.from_files(sorted(tmp_path.glob("*/*/*"))).digest
+    data = load(str(tmp_path), Columns(group="day"))
+    assert data.group.tolist() == ["2026-05-04"] * 100 + ["2026-05-05"] * 100 + ["a/b"] * 100
+
+
+def test_a_folder_of_rows_without_a_value_is_refused(tmp_path):
+    (tmp_path / "day=__HIVE_DEFAULT_PARTITION__").mkdir()
+    write(tmp_path / "day=__HIVE_DEFAULT_PARTITION__" / "a.parquet", ONE)
+    for call in (Sketch.from_files, lambda path, group: load(str(path), Columns(group=group))):
+        with pytest.raises(ValueError, match=r"column 'day' .*missing value"):
+            call(tmp_path, group="day")
+
+
+WRONG = {
+    "estimator": ["ece", "--estimator", "foo"],
+    "bins": ["ece", "--estimator", "uniform:0"],
+    "cells": ["ece", "--estimator", "uniform:20000"],
+    "norm": ["ece", "--estimator", "ks", "--norm", "l2"],
+    "level": ["ece", "--level", "2"],
+    "interval": ["check", "--max-ece", "0.1", "--estimator", "smooth"],
+    "bandwidth": ["curve", "--at", "0.5", "--bandwidth", "foo"],
+    "level of a report": ["report", "--level", "0"],
+}
+
+
+@pytest.mark.parametrize("call", WRONG.values(), ids=WRONG)
+def test_a_wrong_option_is_told_before_a_long_reading(tmp_path, monkeypatch, call):
+    monkeypatch.setattr(many, "MANY_ROWS", 100)
+    monkeypatch.setattr(run, "deferred", lambda *_: pytest.fail("read"))
+    path = write(tmp_path / "a.parquet", ONE)
+    found = CliRunner().invoke(main, [call[0], str(path), *call[1:]])
+    assert found.exit_code == 2
+    assert found.stderr.count("\n") == 1
+    assert found.stderr.startswith("Error: ")
+    assert path.name not in found.stderr
+
+
+# Which files
+
+
+def test_a_folder_holds_its_files_and_those_of_its_folders(tmp_path):
+    (tmp_path / "day=1" / "_temporary").mkdir(parents=True)
+    for name in ("day=1/a.parquet", "b.pq", "day=1/_temporary/c.parquet", ".d.parquet", "_e.parquet"):
+        write(tmp_path / "x.parquet", ONE).rename(tmp_path / name)
+    (tmp_path / "readme.md").write_text("no data")
+    assert expanded(tmp_path) == [str(tmp_path / name) for name in ("b.pq", "day=1/a.parquet")]
+    assert expanded(str(tmp_path / "day*" / "*.parquet")) == [str(tmp_path / "day=1/a.parquet")]
+    assert Sketch.from_files(tmp_path).n == 2 * N
+    (tmp_path / "day=1" / "f.csv").write_text("label,p\n0,0.5\n")
+    assert "holds files of several formats, csv, parquet" in refusal(tmp_path)
+
+
+def test_paths_that_mean_nothing_are_refused(tmp_path):
+    assert "at least one file" in refusal([])
+    assert "No such file" in refusal(tmp_path / "none.parquet")
+    assert "no file matches" in refusal(str(tmp_path / "*.parquet"))
+    assert "holds no CSV, Parquet or Arrow files" in refusal(tmp_path)
+    path = write(tmp_path / "a.parquet", ONE)
+    assert "is meant twice" in refusal([path, tmp_path])
+    (tmp_path / "a.jsonl").write_text('{"label": 1, "p": 0.5}')
+    assert "a.jsonl: is jsonl, which is not read in pieces" in refusal(tmp_path / "a.jsonl")
+
+
+def test_a_format_can_be_said(tmp_path):
+    write(tmp_path / "a.csv", ONE).rename(tmp_path / "a.data")
+    assert Sketch.from_files(tmp_path / "a.data").n == N
+    assert Sketch.from_files(tmp_path, format="csv").n == N
+    write(tmp_path / "a.parquet", ONE).rename(tmp_path / "b.csv")
+    assert "looks like parquet, not like csv; give format= parquet" in refusal(tmp_path / "b.csv")
+
+
+def test_without_pyarrow_the_extra_is_named(tmp_path, monkeypatch):
+    path = write(tmp_path / "a.csv", ONE)
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(ImportError, match=r"in pieces needs pyarrow: pip install 'calibrant\[files\]'"):
+        Sketch.from_files(path)
+
+
+def test_an_empty_file_adds_nothing_and_nothing_else_is_an_error(tmp_path):
+    spread(tmp_path, ONE, (0, 100, 100))
+    assert Sketch.from_files(tmp_path).n == N
+    write(tmp_path / "none.csv", ONE.slice(0, 0))
+    assert "has no rows" in refusal(tmp_path / "none.csv")
+    (tmp_path / "none.csv").write_text("label,p")
+    assert "has no rows" in refusal(tmp_path / "none.csv")
+    (tmp_path / "part-1.parquet").write_bytes(b"")
+    assert "part-1.parquet: is empty" in refusal(str(tmp_path / "*.parquet"))
+
+
+# What is refused
+
+
+def changed(name, row, value, table=ONE):
+    column = table[name].to_pylist()
+    column[row] = value
+    return table.set_column(table.column_names.index(name), name, [column])
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "feather", "csv"])
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        ("p", 1.5, "y_prob must lie in [0, 1], got 1.5 at row 48"),
+        ("p", float("nan"), "y_prob must be finite and have no missing values, got nan at row 48"),
+        ("p", None, "column 'p' has 1 missing value, the first at row 48"),
+        ("label", None, "column 'label' has 1 missing value, the first at row 48"),
+        ("label", 2, "y_true must hold 0 and 1, -1 and 1 or booleans, got"),
+        ("n", None, "column 'n' has 1 missing value, the first at row 48"),
+        ("n", -1, "sample_weight must be finite, at least 0 and below"),
+    ],
+)
+def test_a_bad_row_is_named_with_its_file_and_its_row(tmp_path, suffix, name, value, words):
+    spread(tmp_path, changed(name, 137, value), suffix=suffix)
+    message = refusal(tmp_path, weight="n", batch_rows=20)
+    assert "part-1." in message
+    assert words in message
+
+
+def test_a_bad_score_of_a_matrix_is_named_with_its_column(tmp_path):
+    spread(tmp_path, changed("p_dog", 250, 1.25, MANY))
+    message = refusal(tmp_path, batch_rows=20)
+    assert (
+        message
+        == f"{tmp_path / 'part-2.parquet'}: y_prob must lie in [0, 1], got 1.25 at row 51, column 'p_dog'"
+    )
+    spread(tmp_path, changed("p_dog", 250, 0.0, MANY))
+    assert "y_prob rows must sum to 1 within 1e-06" in refusal(tmp_path, batch_rows=20)
+    spread(tmp_path, changed("label", 250, "cow", MANY))
+    message = refusal(tmp_path, batch_rows=20)
+    assert (
+        "part-2.parquet: y_true must hold only the labels 'cat', 'dog', 'eel', got 'cow' at row 51" in message
+    )
+
+
+@pytest.mark.parametrize(
+    ("column", "values", "words"),
+    [
+        ("label", [["a", "b"][v] for v in BINARY], "column 'label' must hold numbers as in the first rows"),
+        ("label", BINARY.astype(bool), "column 'label' must hold numbers as in {first}, got the type bool"),
+        ("p", [[v] for v in SCORE], "column 'p' must hold numbers, got the type list"),
+        ("p", SCORE > 0.5, "column 'p' must hold numbers, got the type bool"),
+        ("n", COUNT + 0.5, "column 'n' must hold whole numbers as in {first}, got the type double"),
+        ("n", [f"{v}.5" for v in COUNT], "column 'n' must hold whole numbers as in the first rows, got"),
+        ("g", np.arange(N), "column 'g' must hold text as in {first}, got the type int64"),
+    ],
+)
+def test_types_may_not_drift_from_file_to_file(tmp_path, column, values, words):
+    table = ONE.append_column("g", [GROUP.tolist()])
+    write(tmp_path / "a.parquet", table)
+    other = table.set_column(table.column_names.index(column), column, [values])
+    write(tmp_path / "b.parquet", other)
+    message = refusal(tmp_path, weight="n", group="g")
+    assert message.startswith(f"{tmp_path / 'b.parquet'}: ")
+    assert words.format(first=tmp_path / "a.parquet") in message
+
+
+def test_what_does_not_matter_may_differ(tmp_path):
+    write(tmp_path / "a.parquet", ONE)
+    other = pa.table({"p": SCORE.astype(np.float32), "extra": BINARY, "label": BINARY.astype(np.int8)})
+    write(tmp_path / "b.parquet", other)
+    other = pa.table({"label": [str(v) for v in BINARY], "p": pa.array(SCORE).dictionary_encode()})
+    write(tmp_path / "c.parquet", other)
+    assert Sketch.from_files(tmp_path).n == 3 * N
+
+
+@pytest.mark.parametrize(
+    ("columns", "words"),
+    [
+        ({"label": BINARY, "score": SCORE}, "has the scores in 'score', and {first} in 'p'"),
+        ({"label": BINARY}, "has no columns that are obviously the scores; give scores="),
+        ({"p": SCORE}, "has no column that is obviously the label; give label=, one of 'p'"),
+        ({"label": BINARY, "y": BINARY, "p": SCORE}, "several columns that may be the label"),
+    ],
+)
+def test_files_must_have_the_same_columns(tmp_path, columns, words):
+    write(tmp_path / "a.parquet", ONE)
+    write(tmp_path / "b.parquet", pa.table(columns))
+    message = refusal(tmp_path)
+    assert message.startswith(f"{tmp_path / 'b.parquet'}: ")
+    assert words.format(first=tmp_path / "a.parquet") in message
+
+
+def test_labels_may_not_change_their_meaning(tmp_path):
+    write(tmp_path / "a.parquet", ONE)
+    write(tmp_path / "b.parquet", ONE.set_column(1, "label", [2 * BINARY - 1]))
+    assert "b.parquet: y_true must hold 0 and 1, -1 and 1 or booleans, got -1, 0, 1" in refusal(tmp_path)
+    assert "pos_label must be one of 0, 1, got 7" in refusal(tmp_path / "a.parquet", pos_label=7)
+
+
+def test_a_damaged_file_among_many_is_named_before_any_work(tmp_path):
+    spread(tmp_path, ONE)
+    path = tmp_path / "part-2.parquet"
+    path.write_bytes(path.read_bytes()[:-9])
+    seen = []
+    assert f"{path}: cannot be read" in refusal(tmp_path, progress=seen.append)
+    assert not seen
+    for suffix in ("feather", "arrow"):
+        path = write(tmp_path / f"x.{suffix}", ONE, 20)
+        path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+        assert f"{path}" in refusal(path)
+
+
+def test_csv_files_are_checked_to_the_end(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("label,p,note\n0,0.5,x\n1,0.25\n")
+    assert refusal(path) == f"{path}: row 2 has 2 fields where the header has 3"
+    path.write_text('label,p,note\n0,0.5,"x\n1,0.25,y\n')
+    assert "is a quote left open?" in refusal(path)
+    path.write_text('label,p,note\n\n0,0.5,5"\n\n1,0.25,"a\nb"\n')
+    assert Sketch.from_files(path).n == 2
+    path.write_text("label,p\n0,0.5\n1,half\n")
+    assert "column 'p' must hold finite numbers, got 'half' at row 2" in refusal(path, batch_rows=1)
+    path.write_bytes(b"label,p\n0,0.5\n1,\xff\n")
+    assert "UTF-8" in refusal(path)
+    path.write_text("label,p\n0,0.5\n" + "1,0.25\n" * 20 + "cat,0.5\n")
+    assert "must hold numbers as in the first rows, got 'cat' at row 22" in refusal(path, batch_rows=4)
+
+
+def test_groups_are_few(tmp_path, monkeypatch):
+    path = write(tmp_path / "a.parquet", ONE)
+    assert "groups must have at most 200 distinct values, got 300" in refusal(path, group="id")
+    assert "groups must have at most 200 distinct values, got 2" in refusal(path, group="id", batch_rows=10)
+    monkeypatch.setattr(run, "MOST_SUMS", 1 << 20)
+    path = write(tmp_path / "b.parquet", MANY)
+    assert "the sums of 3 groups take more than" in refusal(path, group="country")
+
+
+def test_a_file_that_changes_while_it_is_read_is_refused(tmp_path):
+    path = write(tmp_path / "a.parquet", ONE)
+    message = refusal(path, batch_rows=10, progress=lambda _: os.utime(path, (1, 1)))
+    assert message == f"{path}: has changed while it was read"
+
+
+def test_options_are_checked(tmp_path):
+    path = write(tmp_path / "a.parquet", ONE)
+    assert "notion must be one of" in refusal(path, notion="clas")
+    assert "batch_rows must be an integer of at least 1" in refusal(path, batch_rows=0)
+    assert "did you mean 'label'?" in refusal(path, label="lable")
+    with pytest.raises(TypeError, match="unexpected keyword"):
+        Sketch.from_files(path, chunk=3)
+
+
+# Progress
+
+
+def test_progress_says_how_far_it_is(tmp_path):
+    spread(tmp_path, ONE)
+    seen = []
+    Sketch.from_files(tmp_path, batch_rows=50, progress=seen.append)
+    assert [one.rows for one in seen] == [50, 90, 140, 190, 200, 250, 300, 300]
+    assert {one.total for one in seen} == {N}
+    assert seen[-1].files == seen[-1].all_files == 3
+    assert seen[-1].share == 1
+    assert all(a.share <= b.share for a, b in pairwise(seen))
+    assert all(one.rate > 0 for one in seen)
+    assert "of 300 rows, 3 of 3 files" in str(seen[-1])
+    late = [str(run.Reading(1, None, 0, 1, 0.1, 1.0, left)) for left in (float("nan"), 700, 12345)]
+    words = ["1 rows/s", "about 12 min left", "about 3.4 h left"]
+    assert [text.rpartition(", ")[2] for text in late] == words
+    for suffix in ("csv", "feather", "arrow", "csv.gz"):
+        seen.clear()
+        Sketch.from_files(write(tmp_path / f"a.{suffix}", ONE), batch_rows=50, progress=seen.append)
+        assert (seen[-1].rows, seen[-1].share, seen[-1].total) == (N, 1.0, None)
+
+
+# Checkpoints
+
+KILLED = """
+import os, signal, sys, time
+from calibrant import Sketch
+from calibrant import atomic as _files
+from calibrant.data import checkpoint, run
+data, kept, how, when = *sys.argv[1:4], int(sys.argv[4])
+run.EVERY, run.SHARE = 0.0, 1e9
+times = 0
+
+def count(*_):
+    global times
+    times += 1
+    if times == when:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+def writing(path, parts):
+    count()
+    _files.write_whole(path, parts)
+
+if how == "state":  # sums are written, and the state is not
+    checkpoint.write_whole = writing
+if how == "sums":
+    save = Sketch.save
+    Sketch.save = lambda self, path: (save(self, path), count())
+slow = (lambda _: time.sleep(0.02)) if how == "slow" else None
+Sketch.from_files(data, checkpoint=kept, batch_rows=16, progress=count if how == "reading" else slow)
+"""
+
+
+def killed(folder, kept, how, when):
+    command = [sys.executable, "-c", KILLED, str(folder), str(kept), how, str(when)]
+    return subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+
+
+@pytest.mark.parametrize(
+    ("how", "when"),
+    [("reading", 1), ("reading", 4), ("reading", 12), ("state", 1), ("state", 5), ("sums", 7)],
+)
+def test_a_run_that_was_killed_goes_on_to_the_same_bits(tmp_path, often, how, when):
+    folder, kept = tmp_path / "data", tmp_path / "kept"
+    folder.mkdir()
+    spread(folder, ONE, suffix="parquet" if when % 2 else "csv")
+    expected = Sketch.from_files(folder, batch_rows=16)
+    with killed(folder, kept, how, when) as process:
+        _, error = process.communicate(timeout=60)
+    assert process.returncode == -signal.SIGKILL, error
+    seen = []
+    found = Sketch.from_files(folder, checkpoint=kept, batch_rows=16, progress=seen.append)
+    assert found.digest == expected.digest
+    if when > 1:
+        assert "in the checkpoint and not read again" in seen[0].note
+        assert seen[0].rows > 0
+    assert seen[-1].rows == N
+
+
+def test_a_run_can_be_killed_again_and_again(tmp_path, often):
+    folder, kept = tmp_path / "data", tmp_path / "kept"
+    folder.mkdir()
+    spread(folder, ONE)
+    expected = Sketch.from_files(folder, batch_rows=16)
+    reached = -1
+    for _ in range(3):
+        with killed(folder, kept, "slow", 0) as process:
+            end = time.monotonic() + 60
+            while time.monotonic() < end and process.poll() is None:
+                state = kept / checkpoint.STATE
+                rows = json.loads(state.read_text())["rows"] if state.exists() else -1
+                if rows > reached:
+                    reached = rows
+                    break
+                time.sleep(0.005)
+            process.kill()
+    assert reached > 0
+    assert Sketch.from_files(folder, checkpoint=kept, batch_rows=16).digest == expected.digest
+
+
+def test_groups_labels_and_classes_survive(tmp_path, often):
+    folder, kept = spread(tmp_path, MANY, suffix="csv"), tmp_path / "kept"
+    options = {"group": "country", "scores": "p_dog", "pos_label": "dog", "weight": "w", "batch_rows": 20}
+    expected = Sketch.from_files(folder, **options)
+
+    def stop(reading):
+        if reading.rows >= 130:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        Sketch.from_files(folder, checkpoint=kept, progress=stop, **options)
+    seen = []
+    found = Sketch.from_files(folder, checkpoint=kept, progress=seen.append, **options)
+    assert seen[0].note == (
+        "130 rows are in the checkpoint and not read again: "
+        f"1 of 3 files, and 40 rows of {folder / 'part-1.csv'}"
+    )
+    assert {key: one.digest for key, one in found.items()} == {k: one.digest for k, one in expected.items()}
+    assert {one.labels for one in found.values()} == {(("cat", "eel"), "dog")}
+
+
+def test_what_is_finished_is_not_read_again(tmp_path, monkeypatch):
+    folder, kept = spread(tmp_path, ONE), tmp_path / "kept"
+    expected = Sketch.from_files(folder, checkpoint=kept)
+    assert {path.suffix for path in kept.iterdir()} == {".json", ".sketch"}
+    monkeypatch.setattr(run, "deferred", lambda *_: pytest.fail("read again"))
+    assert Sketch.from_files(folder, checkpoint=kept).digest == expected.digest
+
+
+def test_a_file_that_is_refused_can_be_mended(tmp_path, often):
+    folder, kept = spread(tmp_path, changed("p", 137, 2.0)), tmp_path / "kept"
+    assert "part-1.parquet: y_prob must lie in" in refusal(folder, checkpoint=kept, batch_rows=20)
+    write(folder / "part-1.parquet", ONE.slice(90, 110))
+    seen = []
+    found = Sketch.from_files(folder, checkpoint=kept, batch_rows=20, progress=seen.append)
+    assert seen[0].note == "90 rows are in the checkpoint and not read again: 1 of 3 files"
+    assert found.digest == Sketch.from_files(folder, batch_rows=20).digest
+
+
+def test_a_checkpoint_of_anything_else_is_refused(tmp_path, monkeypatch):
+    folder, kept = spread(tmp_path, ONE), tmp_path / "kept"
+    Sketch.from_files(folder, checkpoint=kept, batch_rows=20)
+    anew = "; delete it to start anew, or give another folder"
+
+    def refused(**options):
+        message = refusal(**({"paths": folder, "checkpoint": kept, "batch_rows": 20} | options))
+        assert message.startswith(f"checkpoint {kept} ")
+        assert message.endswith(anew)
+        return message.removesuffix(anew)
+
+    assert refused(notion="confidence").endswith("another notion: 'class', and now 'confidence'")
+    assert refused(batch_rows=30).endswith("another batch_rows: 20, and now 30")
+    assert refused(weight="n").endswith("another weight: None, and now 'n'")
+    one = folder / "part-1.parquet"
+    assert f"is of other files ({folder / 'part-0.parquet'} is not among the files now)" in refused(paths=one)
+    write(folder / "part-3.parquet", ONE)
+    assert f"({folder / 'part-3.parquet'} is not among its files)" in refused()
+    (folder / "part-3.parquet").unlink()
+    before = one.stat()
+    os.utime(one, ns=(before.st_atime_ns, before.st_mtime_ns + 1))
+    assert f"{one} has changed since it was read" in refused()
+    os.utime(one, ns=(before.st_atime_ns, before.st_mtime_ns))
+    monkeypatch.setattr(checkpoint, "__version__", "99.0")
+    assert refused().endswith(f"was made by calibrant {calibrant.__version__}, and this is 99.0")
+    monkeypatch.undo()
+    state = (kept / checkpoint.STATE).read_text()
+    (kept / checkpoint.STATE).write_text(state[:-30])
+    assert "is damaged" in refused()
+    (kept / checkpoint.STATE).write_text(state)
+    for path in kept.glob("*.sketch"):
+        path.write_bytes(path.read_bytes()[:-1])
+    assert "cut short" in refusal(folder, checkpoint=kept, batch_rows=20)
+    for path in kept.glob("*.sketch"):
+        path.unlink()
+    assert "is damaged" in refused()
+    assert "holds other files and no checkpoint" in refusal(folder, checkpoint=folder)
+    assert f"cannot write checkpoint {one}/kept: Not a directory" in refusal(folder, checkpoint=one / "kept")
+    assert "is a file, and a checkpoint is a folder" in refusal(folder, checkpoint=one)
+
+
+def test_checkpoints_cost_little(tmp_path, monkeypatch):
+    folder, kept = spread(tmp_path, ONE, range(10, 300, 10)), tmp_path / "kept"
+    saved = []
+    save = checkpoint.Checkpoint.save
+
+    def slow(self, state):
+        saved.append(state.rows)
+        time.sleep(0.05)
+        save(self, state)
+
+    monkeypatch.setattr(checkpoint.Checkpoint, "save", slow)
+    Sketch.from_files(folder, checkpoint=kept)
+    assert len(saved) < 15  # of 30 files
+    assert saved[-1] == N
+
+
+# Memory
+
+PEAK = """
+import sys
+from pathlib import Path
+from calibrant import Sketch
+found = Sketch.from_files(sys.argv[1])
+status = Path("/proc/self/status").read_text()
+print(int(found.n), next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmHWM")))
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs /proc")
+@pytest.mark.parametrize("group", [1 << 20, 3_000_000])
+def test_memory_does_not_grow_with_the_rows(tmp_path, group):
+    rows, rng = 3_000_000, np.random.default_rng(0)
+    score = rng.random(rows)
+    columns = {"label": (rng.random(rows) < score).astype(np.int8), "p": score}
+    columns["other"] = rng.random(rows)
+    parquet.write_table(pa.table(columns), tmp_path / "a.parquet", row_group_size=group)
+    command = [sys.executable, "-c", PEAK, str(tmp_path / "a.parquet")]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
+    n, peak = map(int, done.stdout.split())
+    assert n == rows
+    assert peak < 400 * 1024
+
+
+# Rows of several files in memory
+
+
+def test_a_folder_of_few_rows_is_read_as_rows(tmp_path):
+    for suffix in SUFFIXES:
+        folder = tmp_path / suffix
+        folder.mkdir()
+        found = load(str(spread(folder, MANY, suffix=suffix)), Columns(weight="n", group="country"))
+        assert found.y_true.tolist() == TRUTH.tolist()
+        np.testing.assert_array_equal(found.y_prob, PROB)
+        assert found.labels == NAMES
+        assert found.weight.tolist() == COUNT.tolist()
+        assert [rows for _, rows in found.parts] == [90, 110, 100]
+        assert found.place(95) == (str(folder / f"part-1.{suffix}"), 5)
+    path = tmp_path / "csv" / "part-1.csv"
+    path.write_text("label,p_cat,p_dog,p_eel\n1,0.5,0.5,0\n")
+    with pytest.raises(ValueError, match=r"part-1.csv: column 'label' must hold text as in .*part-0.csv"):
+        load(str(tmp_path / "csv"))
+    path.write_text("label,p_cat,p_dog,p_eel\n")
+    assert len(load(str(tmp_path / "csv")).y_prob) == 190
+    path.write_text("label,p_cat,p_dog\ncat,0.5,0.5\n")
+    with pytest.raises(ValueError, match=r"part-1.csv: has no column 'p_eel', or several, unlike"):
+        load(str(tmp_path / "csv"))
+
+
+# The command line
+
+
+def call(*args, **options):
+    result = CliRunner().invoke(main, [str(arg) for arg in args], **options)
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+    return result
+
+
+def told(*args, lines=1):
+    result = call(*args)
+    assert result.exit_code == 0, result.output
+    assert len(result.stderr.splitlines()) == lines, result.stderr
+    return result.stdout
+
+
+@pytest.fixture
+def large(monkeypatch):
+    monkeypatch.setattr(many, "MANY_ROWS", 250)
+    monkeypatch.setattr(many, "MANY_TEXT", 5000)
+
+
+def test_large_files_are_read_as_sums_and_small_ones_as_rows(tmp_path, large):
+    folder = spread(tmp_path, MANY)
+    result = call("ece", folder, "--json")
+    assert result.stderr == "300 rows: read as sums, not rows; memory does not grow with them\n"
+    found = json.loads(result.stdout)
+    rows = calibrant.estimate(TRUTH, PROB, labels=NAMES, rng=0).to_dict()
+    assert (found["rows"], found["read"], found["source"]) == (N, "sums", tmp_path.name)
+    for key in ("value", "low", "high", "p_value"):
+        assert found[key] == pytest.approx(rows[key], abs=1e-6)
+    small = json.loads(told("ece", folder / "part-1.parquet", "--json", lines=0))
+    assert (small["rows"], small["read"]) == (110, "rows")
+    for name in ("part-[01].parquet", "*-0.parquet"):
+        assert json.loads(told("ece", folder / name, "--json", lines=0))["read"] == "rows"
+    write(tmp_path / "a.csv", MANY)
+    assert "MB: read as sums" in call("ece", tmp_path / "a.csv").stderr
+    assert call("ece", tmp_path / "a.csv", "--quiet").stderr == ""
+
+
+def test_every_command_takes_sums(tmp_path, large, monkeypatch):
+    folder = tmp_path / "data"
+    folder.mkdir()
+    spread(folder, MANY)
+    monkeypatch.chdir(tmp_path)
+    for args in (["--norm", "max"], ["--estimator", "ks"], ["--notion", "class", "--positive", "dog"]):
+        sums = json.loads(told("ece", "data", *args, "--json"))["value"]
+        write(tmp_path / "all.csv", MANY)
+        monkeypatch.setattr(many, "MANY_TEXT", 1 << 20)
+        assert sums == pytest.approx(json.loads(told("ece", "all.csv", *args, "--json", lines=0))["value"])
+    assert "a score of 0.83 means" in told("curve", "data", "--at", "0.83")
+    assert "within 0.9" in told("check", "data", "--max-ece", "0.9")
+    assert call("check", "data", "--max-ece", "0.001").exit_code == 1
+    out = told("report", "data", "--group", "country", "--json", "numbers.json")
+    assert "report: " in out
+    assert (tmp_path / "data-report.html").stat().st_size > 10_000
+    numbers = json.loads((tmp_path / "numbers.json").read_text())
+    assert numbers["rows"] == N
+    assert numbers["command"] == "calibrant report data --group country --json numbers.json"
+    assert {row["name"]: row["rows"] for row in numbers["by_group"]} == {"no": 100, "se": 100, "dk": 100}
+    expected = calibrant.assess(TRUTH, PROB, labels=NAMES, groups=GROUP, rng=0)
+    for row, other in zip(numbers["by_group"], expected.by_group, strict=True):
+        assert (row["name"], row["score"]) == (other.name, pytest.approx(other.score))
+        assert row["estimate"]["value"] == pytest.approx(other.estimate.value, abs=1e-6)
+
+
+def test_what_sums_cannot_tell_is_refused_with_the_reason(tmp_path, large):
+    spread(tmp_path, ONE)
+    result = call("ece", tmp_path, "--estimator", "uniform:20000", "-q")
+    assert result.exit_code == 2
+    assert "asks for 20000 bins, but a sketch keeps 14400 cells" in result.stderr
+    write(tmp_path / "part-1.parquet", changed("p", 7, 1.5))
+    result = call("ece", tmp_path, "-q")
+    assert result.exit_code == 2
+    assert result.stderr == f"Error: {tmp_path}/part-1.parquet: scores must lie in [0, 1], got 1.5 at row 8\n"
+    result = call("ece", tmp_path, "--label", "lable", "-q")
+    assert "part-0.parquet: has no column 'lable' for --label; did you mean 'label'?" in result.stderr
+
+
+def test_a_bad_row_of_a_small_folder_is_named_with_its_file(tmp_path):
+    spread(tmp_path, changed("p", 137, 1.5))
+    result = call("ece", tmp_path)
+    assert result.exit_code == 2
+    assert (
+        result.stderr == f"Error: {tmp_path}/part-1.parquet: scores must lie in [0, 1], got 1.5 at row 48\n"
+    )
+
+
+def test_the_command_goes_on_after_a_stop(tmp_path, often, monkeypatch):
+    folder, kept = spread(tmp_path, ONE), tmp_path / "kept"
+    expected = told("ece", folder, lines=0)
+    with monkeypatch.context() as patch:
+        calls = iter([None, KeyboardInterrupt()])
+
+        def stop(self, reading):
+            if reading.files and (error := next(calls)) is not None:
+                raise error
+
+        patch.setattr(shared.Told, "__call__", stop)
+        assert call("ece", folder, "--checkpoint", kept).exit_code == 130
+    result = call("ece", folder, "--checkpoint", kept)
+    assert result.exit_code == 0
+    assert "rows are in the checkpoint and not read again: " in result.stderr
+    assert result.stdout.split(";")[0] == expected.split(";")[0]
+    result = call("ece", folder, "--checkpoint", kept, "--notion", "confidence")
+    assert result.exit_code == 2
+    assert "delete it to start anew" in result.stderr
+    assert "standard input" in call("ece", "-", "--checkpoint", kept, input=b"y,p\n").stderr
+
+
+def test_progress_of_the_command(tmp_path, capsys, monkeypatch):
+    reading = run.Reading(10, 40, 0, 1, 0.25, 1e6, 90.0)
+    monkeypatch.setattr(shared, "EVERY", 0.0)
+    with shared.Told(quiet=False) as meter:
+        meter(reading)
+    assert capsys.readouterr().err == "10 of 40 rows, 0 of 1 files, 1,000,000 rows/s, about 90 s left\n"
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    monkeypatch.setattr(shared, "REDRAW", 0.0)
+    with shared.Told(quiet=False) as meter:
+        meter(reading)
+    err = capsys.readouterr().err
+    assert f"[{'#' * 7}{'-' * 23}] 10 of 40 rows" in err
+    assert err.endswith("\r")
+    with shared.Told(quiet=True) as meter:
+        meter(reading)
+    assert capsys.readouterr().err == ""
+
+
+def test_small_text_does_not_need_pyarrow(tmp_path, monkeypatch):
+    write(tmp_path / "a.csv", ONE)
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    told("ece", tmp_path / "a.csv", lines=0)
+
+
+def test_the_page_shows_what_runs(tmp_path, monkeypatch, capsys):
+    text = (ROOT / "docs/data.md").read_text()
+    section = re.search(r"^## Files\n(.*?)(?=^## |\Z)", text, flags=re.M | re.S)[1]
+    (code,) = re.findall(r"^```python\n(.*?)^```$", section, flags=re.M | re.S)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "predictions").mkdir()
+    spread(tmp_path / "predictions", ONE)
+    write("2026-05-01.parquet", MANY)
+    table = MANY.rename_columns(["target", *MANY.column_names[1:]])
+    for name in ("a.csv", "b.csv.gz"):
+        write(name, table)
+    space = {"calibrant": calibrant}
+    exec(compile(code, "docs/data.md", "exec"), space)
+    assert space["sketch"].n == N
+    assert list(space["groups"]) == ["dk", "no", "se"]
+    assert "300 of 300 rows" in capsys.readouterr().out
+    assert (tmp_path / "may.checkpoint" / checkpoint.STATE).exists()
+
+
+def test_the_benchmark_runs(tmp_path):
+    sizes = ["--rows", "3000", "--wide", "50", "--classes", "30", "--rounds", "1"]
+    command = [sys.executable, str(ROOT / "benchmarks/files.py"), *sizes, "--folder", str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
+    assert done.stdout.count("Sketch.from_files") == 3
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "double-1000",
+        "double-3000",
+        "wide-100x30",
+        "wide-50x30",
+    ]
+
+
+def test_streams_are_what_sketches_are_made_of(tmp_path):
+    found = stream(spread(tmp_path, MANY), Asked(Columns(positive="dog"), "class"))
+    assert (found.rows, found.files) == (N, 3)
+    assert found.columns == {"label": ("label",), "scores": tuple(MATRIX)}
+    assert found.source == f"{tmp_path / 'part-0.parquet'} and 2 more"
+    assert_same(found.sketches[None], Sketch("class", labels=NAMES, pos_label="dog").update(TRUTH, PROB))
+
+
+def test_shuffled_files_have_the_sums_of_all(tmp_path):
+    order = list(range(N))
+    random.Random(0).shuffle(order)
+    spread(tmp_path, ONE.take(pa.array(order)), range(30, 300, 30))
+    assert_same(Sketch.from_files(tmp_path, batch_rows=11), Sketch("class").update(BINARY, SCORE))
+
+
+def test_the_benchmark_of_engines_runs(tmp_path):
+    options = ["--rows", "3000", "--rounds", "1", "--engines", "polars", "duckdb", "--folder", str(tmp_path)]
+    command = [sys.executable, str(ROOT / "benchmarks/engines.py"), *options]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
+    assert [line.split(" ")[:2] for line in done.stdout.splitlines()[1:]] == [
+        ["polars,", "plain"],
+        ["polars,", "sketch"],
+        ["duckdb,", "plain"],
+        ["duckdb,", "sketch"],
+    ]
+
+
+@pytest.mark.parametrize("spellings", [["no", " no", "se"], ["1", "1.0", "01"]])
+def test_spellings_of_one_group_are_one_group(tmp_path, spellings):
+    rows = "".join(f"{k % 2},{k % 10 / 10},{spellings[k % 3]}\n" for k in range(30))
+    (tmp_path / "a.csv").write_text("label,score,g\n" + rows)
+    found = Sketch.from_files(tmp_path / "a.csv", group="g")
+    assert sum(one.totals.rows for one in found.values()) == 30
+    assert len(found) == len({text.strip() for text in spellings} - {"1.0", "01"})
+
+
+@pytest.mark.parametrize("name", ["p_x=0.5", "label=v2", "score=3"])
+def test_folders_tell_only_what_is_asked_for(tmp_path, name):
+    (tmp_path / name).mkdir()
+    write(tmp_path / name / "a.parquet", MANY)
+    assert Sketch.from_files(tmp_path, label="label" if "label" in name else None).n == N
+    assert load(str(tmp_path)).y_prob.shape == (N, 3)
+
+
+def test_labels_follow_the_names_of_columns(tmp_path):
+    write(tmp_path / "a.parquet", MANY.select(["label", "p_eel", "p_cat", "p_dog"]))
+    found = Sketch.from_files(tmp_path / "a.parquet", notion="classwise", labels=NAMES)
+    expected = calibrant.ece(TRUTH, PROB, notion="classwise", labels=NAMES, estimator="l:10")
+    assert found.ece(estimator="l:10") == pytest.approx(expected, abs=1e-12)

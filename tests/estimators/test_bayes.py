@@ -1,0 +1,151 @@
+"""The default estimator: against a slow oracle, and where it must lead."""
+
+import numpy as np
+import pytest
+from tests.oracles import bayes as oracle
+
+import calibrant
+from calibrant.estimators import Bayes, BayesFit
+from calibrant.evidence import COARSE, Cells, Residuals, Sample
+from calibrant.posterior import gap as posterior
+
+PRIOR = {
+    "look": posterior.LOOK,
+    "look_width": posterior.LOOK_WIDTH,
+    "look_rows": posterior.LOOK_ROWS,
+    "calibrated": posterior.CALIBRATED,
+    "no_shape": posterior.NO_SHAPE,
+    "no_mean": posterior.NO_MEAN,
+    "sizes": posterior.SIZES,
+    "smallest": posterior.SMALLEST,
+    "largest": posterior.LARGEST,
+    "largest_mean": posterior.LARGEST_MEAN,
+    "roughness": posterior.ROUGHNESS,
+    "rougher": posterior.ROUGHER,
+}
+
+
+def draw(n, seed=0, power=1.5):
+    rng = np.random.default_rng(seed)
+    score = rng.beta(0.8, 0.6, n)
+    return score, rng.random(n) < score**power
+
+
+@pytest.mark.parametrize("n", [2, 3, 30, 64, 65, 300])
+@pytest.mark.parametrize("seed", [0, 1])
+def test_it_equals_the_plain_loop(n, seed):
+    score, outcome = draw(n, seed)
+    expected = oracle.ece(score, outcome, prior=PRIOR)
+    # A few of three hundred scores share a cell, which the loop does not know.
+    assert calibrant.ece(outcome, score) == pytest.approx(expected, rel=1e-3 if n == 300 else 1e-6)
+
+
+@pytest.mark.parametrize("n", [2, 30, 5000, 20_000])
+@pytest.mark.parametrize("kind", ["smooth", "discrete", "saturated"])
+def test_rows_cells_and_merged_cells_give_the_same(n, kind):
+    score, outcome = draw(n, 3)
+    if kind == "discrete":
+        score = score.round(2)
+    if kind == "saturated":
+        score = 1 - score**40
+    sample = Sample(score, outcome)
+    expected = Bayes().fit(sample).error()
+    half = n // 2
+    pieces = [Cells.of(Sample(score[a], outcome[a])) for a in (slice(0, half), slice(half, n))]
+    assert Bayes().fit(Cells.of(sample)).error() == pytest.approx(expected, rel=1e-9)
+    assert Bayes().fit(pieces[0] + pieces[1]).error() == pytest.approx(expected, rel=1e-9)
+    assert Bayes().fit(Cells.of(sample, COARSE)).error() == pytest.approx(expected, abs=2e-3)
+
+
+def test_it_finds_the_error_of_a_large_sample():
+    score, outcome = draw(1_000_000, 1)
+    truth = np.mean(score - score**1.5)
+    assert calibrant.ece(outcome, score) == pytest.approx(truth, abs=0.002)
+
+
+def test_a_gap_too_rough_for_sixty_four_cells_is_found_when_rows_are_many():
+    rng = np.random.default_rng(0)
+    score = rng.random(400_000)
+    gap = 0.05 * np.sin(2 * np.pi * 60 * score)
+    outcome = rng.random(score.size) < np.clip(score + gap, 0, 1)
+    assert calibrant.ece(outcome, score) == pytest.approx(0.1 / np.pi, rel=0.06)
+
+
+def test_a_calibrated_model_reads_less_than_its_noise():
+    rng = np.random.default_rng(0)
+    score = rng.beta(0.5, 0.5, (400, 1000))
+    value = Bayes().fit(Sample(score, rng.random(score.shape) < score)).error()
+    assert value.mean() < 0.0079  # half of what fifteen bins show
+    assert np.quantile(value, 0.95) < 0.025
+
+
+def test_both_sides_add_up_and_point_the_right_way():
+    score, outcome = draw(2000, 5, power=2.0)
+    fit = Bayes().fit(Sample(score, outcome))
+    over, under = fit.sides
+    assert over + under == pytest.approx(float(fit.error()))
+    assert over > 20 * under
+    mirrored = Bayes().fit(Sample(1 - score, ~outcome))
+    assert mirrored.sides[1] == pytest.approx(float(over), rel=1e-6)
+
+
+def test_no_problem_depends_on_the_others_of_its_batch():
+    rng = np.random.default_rng(0)
+    score = rng.random((4, 300))
+    outcome = rng.random((4, 300)) < score**1.5
+    weight = (np.arange(300) < np.array([20, 100, 250, 300])[:, None]).astype(int)
+    together = Bayes().fit(Sample(score, outcome, weight)).error()
+    alone = [
+        Bayes().fit(Sample(s[w > 0], y[w > 0])).error()
+        for s, y, w in zip(score, outcome, weight, strict=True)
+    ]
+    np.testing.assert_allclose(together, alone, rtol=1e-9)
+
+
+def test_classes_of_one_model_are_judged_together():
+    rng = np.random.default_rng(0)
+    matrix = rng.dirichlet([1, 1, 1], 200)
+    label = (rng.random((200, 1)) > np.cumsum(matrix, axis=1)).sum(axis=1).clip(0, 2)
+    sample = Sample(matrix.T, label == np.arange(3)[:, None])
+    fit = Bayes(shared=True).fit(sample)
+    assert fit.evidence.shape == ()
+    assert np.ptp(fit.miscalibrated) == 0
+    blocks = [Bayes(shared=True).fit(sample[k : k + 1]) for k in range(3)]
+    np.testing.assert_allclose(BayesFit.joined(blocks).error(), fit.error())
+    # Two classes are one problem seen twice.
+    two = np.stack([1 - matrix[:, 0], matrix[:, 0]], axis=1)
+    twice = calibrant.ece(label == 0, two, notion="classwise", labels=[False, True])
+    assert twice == pytest.approx(calibrant.ece(label == 0, matrix[:, 0]), rel=1e-6)
+
+
+def test_a_profile_keeps_every_sum():
+    score, outcome = draw(500, 2)
+    weight = np.random.default_rng(1).random(500) + 0.5
+    sample = Sample(score.round(2), outcome, weight)
+    profile = Residuals.of(sample)
+    assert profile.n == pytest.approx(float(sample.n))
+    scale = sample.n / weight.sum()
+    assert profile.residual.sum() == pytest.approx(scale * (weight * (outcome - score.round(2))).sum())
+    assert profile.spread.sum() == pytest.approx(scale**2 * (weight**2).sum())
+    coarse = profile.coarser(20)
+    assert coarse.mass.size <= 20
+    assert coarse.residual.sum() == pytest.approx(profile.residual.sum())
+    brier = np.average((outcome - score.round(2)) ** 2, weights=weight)
+    assert profile.brier == pytest.approx(brier)
+
+
+def test_saturated_classes_are_not_taken_for_rough_ones():
+    # A network that is sure of nearly everything: most scores are 0 or 1 to three digits.
+    rng = np.random.default_rng(0)
+    n, classes = 10_000, 10
+    logits = rng.normal(0, 4, (n, classes))
+    logits[np.arange(n), rng.integers(0, classes, n)] += 20
+    sure, true = (
+        (e := np.exp((logits - logits.max(axis=1, keepdims=True)) / t)) / e.sum(axis=1, keepdims=True)
+        for t in (1.0, 2.2)
+    )
+    assert np.mean((sure < 0.001) | (sure > 0.999)) > 0.95
+    gap = np.take_along_axis(true - sure, np.argsort(sure, axis=0), axis=0)
+    truth = np.abs(gap.reshape(-1, 40, classes).mean(axis=1)).mean()
+    label = (rng.random((n, 1)) >= np.cumsum(true, axis=1)[:, :-1]).sum(axis=1)
+    assert calibrant.ece(label, sure, notion="classwise") == pytest.approx(truth, rel=0.1)

@@ -1,0 +1,294 @@
+"""Bounded smoothing by cosine transform against naive sums over mirrored kernels."""
+
+import numpy as np
+import pytest
+from KDEpy import TreeKDE
+from scipy import stats
+from scipy.integrate import quad
+
+import calibrant
+from calibrant import Density
+from calibrant.estimators.smoothing import NARROWEST, Grid, isj, scott, silverman, steps
+from calibrant.evidence import Cells, Sample
+from calibrant.evidence.kernels import KERNELS, gain
+from oracles import density as oracle
+from oracles import isj as isj_oracle
+
+KERNEL_SHAPES = {
+    "triweight": (oracle.triweight, 3.0),
+    "gaussian": (oracle.gaussian, 12.0),
+    "epanechnikov": (oracle.epanechnikov, np.sqrt(5)),
+    "cosine": (oracle.cosine, 1 / np.sqrt(1 - 8 / np.pi**2)),
+}
+
+
+def sample(n, seed=0, weight=None, support=(0.0, 1.0), a=0.6, b=0.7):
+    rng = np.random.default_rng(seed)
+    score = support[0] + (support[1] - support[0]) * rng.beta(a, b, n)
+    return Sample(score, rng.random(n) < score**1.5, weight, support)
+
+
+# --- kernels ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_characteristic_function_and_roughness_are_those_of_the_kernel(name):
+    shape, reach = KERNEL_SHAPES[name]
+    for u in (0.0, 0.01, 0.16, 0.17, 0.5, 1.0, 2.2, 7.0, 30.0):
+        value, _ = quad(lambda x, u=u: shape(x) * np.cos(u * x), -reach, reach, limit=400)
+        assert KERNELS[name].transform(np.array([u]))[0] == pytest.approx(value, abs=1e-8)
+    square, _ = quad(lambda x: shape(x) ** 2, -reach, reach)
+    assert KERNELS[name].roughness == pytest.approx(square, rel=1e-6)
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_characteristic_function_has_no_seam(name):
+    u = np.linspace(0, 3, 30001)
+    assert np.abs(np.diff(KERNELS[name].transform(u), 2)).max() < 1e-6
+
+
+def test_gain_of_a_batch_is_that_of_each_bandwidth():
+    width = np.array([[0.01, 0.2], [0.03, 0.1]])
+    batch = gain("triweight", width, 50, 1.0)
+    assert batch.shape == (2, 2, 50)
+    np.testing.assert_array_equal(batch[1, 0], gain("triweight", width[1, 0], 50, 1.0))
+
+
+# --- the smooth ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("support", [(0.0, 1.0), (0.5, 1.0), (1 / 7, 1.0)])
+@pytest.mark.parametrize("width", [0.01, 0.08, 0.5])
+def test_density_equals_the_mirrored_sum(kernel, support, width):
+    evidence = sample(60, support=support)
+    fit = Density(width, kernel).fit(evidence)
+    at = slice(None, None, 97)
+    f, positive = oracle.density(
+        evidence.score,
+        evidence.outcome,
+        bandwidth=width,
+        kernel=kernel,
+        support=support,
+        at=fit.score[at],
+    )
+    scale = np.max(f)
+    # The kernels with a kink at their ends have slowly falling spectra, and a ripple where they end.
+    tolerance = {"triweight": 2e-4, "gaussian": 2e-4, "epanechnikov": 6e-3, "cosine": 6e-3}[kernel] * scale
+    np.testing.assert_allclose(fit.density[at], f, atol=tolerance)
+    np.testing.assert_allclose(fit.positive[at], positive, atol=tolerance)
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("bandwidth", [1e-6, 0.0004, 0.01, 0.3, 5.0, "silverman", "scott", "isj"])
+@pytest.mark.parametrize("support", [(0.0, 1.0), (0.2, 1.0)])
+def test_density_integrates_to_one(kernel, bandwidth, support):
+    fit = Density(bandwidth, kernel).fit(sample(200, support=support))
+    assert fit.density.sum() * fit.grid.step == pytest.approx(1, abs=1e-12)
+    share = sample(200, support=support).outcome.mean()
+    assert fit.positive.sum() * fit.grid.step == pytest.approx(share, abs=1e-12)
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2"])
+@pytest.mark.parametrize("kernel", ["triweight", "gaussian"])
+@pytest.mark.parametrize("weighing", ["none", "counts", "importance"])
+def test_error_equals_the_exact_integral(norm, kernel, weighing):
+    rng = np.random.default_rng(1)
+    weight = {"none": None, "counts": rng.integers(1, 4, 50), "importance": rng.random(50) + 0.2}[weighing]
+    evidence = sample(50, weight=weight)
+    expected = oracle.ece_density(
+        evidence.score, evidence.outcome, bandwidth=0.06, kernel=kernel, weights=weight, norm=norm
+    )
+    assert Density(0.06, kernel).fit(evidence).error(norm) == pytest.approx(expected, abs=1e-5)
+
+
+def test_scores_on_the_walls_are_as_good_as_others():
+    labels, score = [0, 0, 1, 1, 1, 0], [0.0, 0.0, 1.0, 1.0, 1.0, 1.0]
+    expected = oracle.ece_density(score, labels, bandwidth=0.05)
+    assert calibrant.ece(labels, score, estimator="d:0.05") == pytest.approx(expected, abs=1e-5)
+
+
+def test_a_confidence_below_one_over_c_by_rounding_is_moved_for_smoothing_only():
+    third = np.nextafter(1 / 3, 0)
+    scores = np.array([[third, third, 1 - 2 * third], [0.2, 0.7, 0.1]])
+    assert np.isfinite(calibrant.ece([0, 1], scores, estimator="d:0.1"))
+
+
+# --- bandwidths ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n", [2, 3, 10, 101])
+@pytest.mark.parametrize("weighing", ["none", "counts", "importance"])
+def test_rules_equal_the_expanded_sample(n, weighing):
+    rng = np.random.default_rng(n)
+    weight = {"none": None, "counts": rng.integers(1, 5, n), "importance": rng.random(n) + 0.1}[weighing]
+    evidence = sample(n, seed=n, weight=weight)
+    assert silverman(evidence) == pytest.approx(oracle.silverman(evidence.score, weight), rel=1e-9)
+    assert scott(evidence) == pytest.approx(oracle.scott(evidence.score, weight), rel=1e-9)
+
+
+def test_silverman_is_the_known_rule_and_scott_that_of_scipy():
+    score = np.random.default_rng(0).beta(5, 5, 400)
+    evidence = Sample(score, score > 0.5)
+    spread = min(score.std(ddof=1), stats.iqr(score) / (2 * stats.norm.ppf(0.75)))
+    assert silverman(evidence) == pytest.approx(spread * (4 / 3 / 400) ** 0.2)
+    factor = stats.gaussian_kde(score, "scott").factor
+    assert scott(evidence) == pytest.approx(factor * score.std(ddof=1))
+
+
+@pytest.mark.parametrize("shape", [(5, 5), (20, 12), (2, 6)])
+@pytest.mark.parametrize("n", [300, 2000])
+def test_isj_equals_the_exact_cosine_coefficients(shape, n):
+    score = np.random.default_rng(n).beta(*shape, n)
+    expected = isj_oracle.isj(score)
+    assert expected is not None
+    assert isj(Sample(score, score > 0.5)) == pytest.approx(expected, rel=1e-3)
+
+
+def test_isj_without_a_root_is_silverman():
+    score = np.array([0.2, 0.8])
+    assert isj_oracle.isj(score) is None
+    evidence = Sample(score, score > 0.5)
+    assert isj(evidence) == silverman(evidence)
+
+
+@pytest.mark.parametrize("rule", [silverman, scott, isj])
+def test_rules_of_cells_and_batches_are_those_of_rows(rule):
+    evidence = sample(3000)
+    assert rule(Cells.of(evidence)) == pytest.approx(rule(evidence), rel=2e-4)
+    batch = Sample(np.stack([evidence.score, evidence.score**2]), evidence.outcome)
+    both = rule(batch)
+    assert both.shape == (2,)
+    assert both[0] == pytest.approx(float(rule(evidence)), rel=1e-9)
+
+
+# --- degenerate cases ------------------------------------------------------------------------------
+
+
+def test_equal_quartiles_fall_back_to_the_wide_range():
+    score = np.concatenate([np.full(90, 0.5), np.linspace(0.1, 0.9, 10)])
+    evidence = Sample(score, score > 0.5)
+    low, high = np.percentile(score, [1, 99])
+    expected = (high - low) / (2 * stats.norm.ppf(0.99)) * 75**-0.2
+    assert silverman(evidence) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2", "max"])
+@pytest.mark.parametrize("score", [0.0, 0.37, 1.0])
+def test_without_any_spread_the_error_is_the_mean_residual(norm, score):
+    labels = [1, 0, 0, 1, 1]
+    expected = abs(0.6 - score)
+    assert calibrant.ece(labels, [score] * 5, estimator="d", norm=norm) == pytest.approx(expected, abs=1e-12)
+
+
+def test_a_narrow_bandwidth_is_floored_and_says_so():
+    score = 0.5 + 1e-6 * np.random.default_rng(0).random(100)
+    fit = Density().fit(Sample(score, score > 0.5))
+    assert fit.floored
+    assert fit.bandwidth == NARROWEST
+    curve = calibrant.reliability_curve(score > 0.5, score, n_boot=0)
+    assert curve.floored
+    assert not calibrant.reliability_curve(score > 0.5, score, n_boot=0, bandwidth=0.1).floored
+
+
+def test_a_class_without_rows_has_the_integral_of_its_scores():
+    rng = np.random.default_rng(0)
+    score = rng.beta(4, 4, 300)
+    fit = Density(0.02).fit(Sample(score, np.zeros(300, dtype=bool)))
+    assert fit.error() == pytest.approx((fit.score * fit.density).sum() * fit.grid.step)
+    assert fit.error() == pytest.approx(score.mean(), abs=1e-3)
+
+
+def test_each_class_has_a_bandwidth_of_its_own():
+    rng = np.random.default_rng(0)
+    scores = rng.dirichlet([0.2, 2, 5], 400)
+    labels = rng.integers(0, 3, 400)
+    whole = calibrant.ece(labels, scores, notion="classwise", estimator="d")
+    each = [calibrant.ece(labels, scores, notion="class", pos_label=k, estimator="d") for k in range(3)]
+    assert whole == pytest.approx(np.mean(each), abs=1e-9)
+
+
+def test_the_grid_is_fine_enough_for_the_bandwidth():
+    evidence = sample(30)
+    for width in (0.0003, 0.0009, 0.002, 0.1):
+        grid = Grid.of(evidence, float(steps(np.array(width))))
+        assert grid.step <= min(0.0003, width / 3 + 1e-12)
+        size = grid.score.size
+        for prime in (2, 3, 5):
+            while size % prime == 0:
+                size //= prime
+        assert size == 1
+
+
+def test_agreement_with_an_unbounded_kde_library_away_from_the_walls():
+    score = np.random.default_rng(3).beta(30, 30, 500)
+    fit = Density(0.02, "triweight").fit(Sample(score, score > 0.5))
+    their = TreeKDE(kernel="triweight", bw=0.02).fit(score).evaluate(fit.score[::50])
+    np.testing.assert_allclose(fit.density[::50], their, atol=2e-3)
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("width", [0.02, 0.2])
+def test_effective_sample_is_the_squared_sum_of_weights_over_the_sum_of_squares(kernel, width):
+    score = (np.arange(2000) + 0.5) / 2000
+    fit = Density(width, kernel).fit(Sample(score, score > 0.5))
+    shape, _ = KERNEL_SHAPES[kernel]
+    for at in (0, 40, 400, 1800, 3599):
+        s = fit.score[at]
+        weight = sum(
+            shape((s - image) / width) for k in (-1, 0, 1) for image in (2 * k + score, 2 * k - score)
+        )
+        expected = weight.sum() ** 2 / (weight**2).sum()
+        assert fit.nearby[at] == pytest.approx(expected, rel=0.02)
+    assert np.all(fit.nearby <= 2000)
+
+
+# --- where there is no data ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_the_curve_ends_where_the_rows_end_however_many_there_are(kernel):
+    rng = np.random.default_rng(0)
+    score = 0.2 + 0.1 * rng.random(10**6)
+    outcome = rng.random(10**6) < score
+    curve = calibrant.reliability_curve(outcome, score, kernel=kernel, n_boot=0)
+    seen = curve.score[np.isfinite(curve.point)]
+    reach = min(KERNELS[kernel].reach, 7) * curve.bandwidth + 2 / 3600
+    assert 0.2 - reach <= seen[0]
+    assert seen[-1] <= 0.3 + reach
+    largest = calibrant.mce(outcome, score, estimator=Density("silverman", kernel))
+    assert largest < 0.04
+
+
+@pytest.mark.parametrize(("kernel", "width"), [("triweight", 0.001), ("epanechnikov", 0.005)])
+def test_the_largest_gap_is_not_taken_from_ripples(kernel, width):
+    level = np.array([0.15, 0.3, 0.45, 0.6, 0.75, 0.9, 1.0])
+    count = np.full(7, 10**5)
+    score, outcome = np.repeat(level, 2), np.tile([False, True], 7)
+    positive = np.rint(count * (level - 0.005)).astype(int)
+    weight = np.stack([count - positive, positive], axis=1).ravel()
+    fit = Density(width, kernel).fit(Sample(score, outcome, weight))
+    assert fit.error("max") < 0.005 + 3 * width
+
+
+def test_no_problem_depends_on_the_others_in_its_batch():
+    rng = np.random.default_rng(0)
+    a = 0.4 * rng.random(3000)
+    scores = np.stack([a, np.full(3000, 0.3), 0.7 - a], axis=1)
+    labels = (rng.random((3000, 1)) > np.cumsum(scores, axis=1)).sum(axis=1).clip(0, 2)
+    for rule in ("d:scott", "d:isj", "d"):
+        for norm in ("l1", "l2", "max"):
+            each = [
+                calibrant.ece(labels, scores, notion="class", pos_label=k, estimator=rule, norm=norm)
+                for k in range(3)
+            ]
+            whole = calibrant.ece(labels, scores, notion="classwise", estimator=rule, norm=norm)
+            expected = {"l1": np.mean(each), "l2": np.sqrt(np.mean(np.square(each))), "max": max(each)}[norm]
+            assert whole == pytest.approx(expected, abs=1e-7 if norm == "max" else 1e-10), (rule, norm)
+
+
+def test_a_kernel_wider_than_the_domain_is_flat():
+    labels, score = [0, 1, 1], [0.1, 0.5, 0.7]
+    flat = calibrant.ece(labels, score, estimator="d:50")
+    assert calibrant.ece(labels, score, estimator="d:1e150") == pytest.approx(flat)
+    assert flat == pytest.approx(quad(lambda s: abs(2 / 3 - s), 0, 1)[0], abs=1e-4)

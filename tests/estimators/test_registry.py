@@ -1,0 +1,432 @@
+"""Properties that every estimator of the registry keeps, from rows, cells and merged cells alike."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import calibrant
+from calibrant import Binned, Density, Sketch, estimators
+from calibrant.estimators import FIFTEEN, parse
+from calibrant.estimators.bins import Adaptive
+from calibrant.evidence import COARSE, FINE, Cells, Sample
+
+NORMS = ("l1", "l2", "max")
+NOTIONS = ("class", "classwise", "confidence")
+# Every family of the registry appears here; a new one fails the first test until it does.
+SPECS = {
+    "uniform": ("l:10", "l:30", "l:sqrt", "l:1"),
+    "adaptive": ("a:10", "a:30", "a:sqrt"),
+    "uniform-convex": ("c:10", "c:30", "c:sqrt"),
+    "adaptive-convex": ("ac:10", "ac:30", "ac:sqrt"),
+    "density": ("d:0.033", "d:0.1", "d:silverman", "d:scott", "d:isj"),
+    "bayes": ("b", "b:shared"),
+    "debiased": ("db:15", "db:5", "db:sqrt"),
+    "sweep": ("sw", "sw:debiased"),
+    "isotonic": ("iso",),
+    "beta": ("bc",),
+    "beta-kernel": ("bk", "bk:0.02"),
+    "variational": ("v", "v:3"),
+    "smooth": ("sm",),
+    "ks": ("ks",),
+    "kuiper": ("ku",),
+}
+VALUES = (
+    Binned("uniform", 10, "published"),
+    Density("silverman", "gaussian"),
+    Density(0.05, "epanechnikov"),
+    Density(0.05, "cosine"),
+)
+ALL = [name for names in SPECS.values() for name in names] + list(VALUES)
+# The weights the paper prints jump at a bin centre, and ISJ's root may jump between two candidates.
+SMOOTH = [spec for spec in ALL if spec not in (VALUES[0], "d:isj")]
+
+
+# A posterior mean lies between the data and no gap at all.
+SHRINKING = {"b", "b:shared"}
+# Debiasing may take more off one norm than off another.
+UNORDERED = {"db:15", "db:5", "db:sqrt", "sw:debiased"}
+
+
+def defined(spec):
+    """Norms that an estimator has."""
+    if spec == "sw:debiased":
+        return ("l1", "l2")
+    family = [entry for entry in estimators() if spec in SPECS[entry.name]] if isinstance(spec, str) else []
+    return family[0].norms if family else NORMS
+
+
+def everything(labels, scores, notion, specs=ALL, norms=NORMS, **options):
+    pos_label = {"pos_label": 1} if notion == "class" else {}
+    return np.array(
+        [
+            calibrant.ece(labels, scores, notion=notion, estimator=spec, norm=norm, **pos_label, **options)
+            for spec in specs
+            for norm in norms
+            if norm in defined(spec)
+        ]
+    )
+
+
+def random_matrix(rng, n, classes, *, discrete=False):
+    if discrete:
+        scores = rng.multinomial(20, np.full(classes, 1 / classes), n) / 20
+    else:
+        scores = rng.dirichlet(np.full(classes, 0.5), n)
+    labels = (rng.random((n, 1)) > np.cumsum(scores, axis=1)).sum(axis=1).clip(0, classes - 1)
+    return labels, scores
+
+
+seeds = st.integers(0, 2**32 - 1)
+few = settings(max_examples=12, deadline=None)
+
+
+def test_every_family_of_the_registry_is_tested_here():
+    assert {entry.name for entry in estimators()} == set(SPECS)
+    assert {parse(name) for name in FIFTEEN} <= {parse(spec) for spec in ALL if isinstance(spec, str)}
+
+
+@pytest.mark.parametrize("spec", ALL, ids=str)
+@pytest.mark.parametrize("notion", NOTIONS)
+def test_errors_lie_between_zero_and_one_and_norms_are_ordered(spec, notion):
+    labels, scores = random_matrix(np.random.default_rng(3), 120, 4)
+    values = everything(labels, scores, notion, [spec])
+    assert np.all((values >= 0) & (values <= 1))
+    if spec not in UNORDERED:
+        assert np.all(values[:-1] <= values[1:] * (1 + 1e-6) + 1e-9)
+
+
+def test_a_norm_that_an_estimator_does_not_define_is_refused():
+    for spec in ALL:
+        for norm in set(NORMS) - set(defined(spec)):
+            with pytest.raises(ValueError, match=f"defines norm .* got '{norm}'"):
+                calibrant.ece([0, 1], [0.2, 0.7], estimator=spec, norm=norm)
+
+
+@few
+@given(seeds, st.integers(1, 40), st.sampled_from(NOTIONS), st.booleans())
+def test_the_order_of_rows_does_not_matter(seed, n, notion, discrete):
+    rng = np.random.default_rng(seed)
+    labels, scores = random_matrix(rng, n, 3, discrete=discrete)
+    shuffled = rng.permutation(n)
+    before = everything(labels, scores, notion)
+    after = everything(labels[shuffled], scores[shuffled], notion)
+    np.testing.assert_allclose(after, before, atol=1e-9)
+
+
+@few
+@given(seeds, st.integers(1, 40), st.sampled_from(("classwise", "confidence")))
+def test_the_order_of_classes_does_not_matter(seed, n, notion):
+    rng = np.random.default_rng(seed)
+    labels, scores = random_matrix(rng, n, 4)
+    order = rng.permutation(4)
+    before = everything(labels, scores, notion)
+    after = everything(np.argsort(order)[labels], scores[:, order], notion)
+    np.testing.assert_allclose(after, before, atol=1e-9)
+
+
+@few
+@given(seeds, st.integers(1, 30), st.sampled_from(NOTIONS), st.booleans())
+def test_counts_mean_repetition(seed, n, notion, discrete):
+    rng = np.random.default_rng(seed)
+    labels, scores = random_matrix(rng, n, 3, discrete=discrete)
+    count = rng.integers(0, 4, n)
+    count[0] = 1
+    weighed = everything(labels, scores, notion, sample_weight=count)
+    repeated = everything(np.repeat(labels, count), np.repeat(scores, count, axis=0), notion)
+    np.testing.assert_allclose(weighed, repeated, atol=1e-9)
+
+
+@few
+@given(seeds, st.integers(2, 30), st.sampled_from(NOTIONS), st.floats(1e-3, 1e3))
+def test_importance_weights_are_free_of_scale(seed, n, notion, scale):
+    rng = np.random.default_rng(seed)
+    labels, scores = random_matrix(rng, n, 3)
+    weight = rng.random(n) + 0.1
+    before = everything(labels, scores, notion, SMOOTH, sample_weight=weight)
+    after = everything(labels, scores, notion, SMOOTH, sample_weight=scale * weight)
+    np.testing.assert_allclose(after, before, atol=1e-7)
+
+
+@few
+@given(seeds, st.integers(2, 30), st.sampled_from(NOTIONS), st.sampled_from((0.1, 1.0, 3.7)))
+def test_equal_importance_weights_change_nothing(seed, n, notion, weight):
+    labels, scores = random_matrix(np.random.default_rng(seed), n, 3)
+    before = everything(labels, scores, notion, SMOOTH)
+    after = everything(labels, scores, notion, SMOOTH, sample_weight=np.full(n, weight))
+    np.testing.assert_allclose(after, before, atol=1e-7)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float16])
+@pytest.mark.parametrize("notion", NOTIONS)
+def test_lower_precision_is_converted_exactly(dtype, notion):
+    labels, scores = random_matrix(np.random.default_rng(8), 300, 2)
+    low = scores[:, 1].astype(dtype)
+    expected = everything(labels, low.astype(np.float64), notion)
+    np.testing.assert_allclose(everything(labels, low, notion), expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("spec", ALL, ids=str)
+@pytest.mark.parametrize("score", [0.0, 0.05, 0.5, 1 / 3, 0.95, 1.0])
+def test_one_sample_has_an_answer(spec, score):
+    for label in (0, 1):
+        value = calibrant.ece([label], [score], estimator=spec)
+        expected = abs(label - score)
+        if spec in SHRINKING:
+            assert 0 <= value <= max(expected, 0.2)
+            continue
+        assert value == pytest.approx(
+            expected, abs=0.2 if str(spec).startswith("d:") or isinstance(spec, Density) else 1e-9
+        )
+
+
+@pytest.mark.parametrize("spec", ALL, ids=str)
+@pytest.mark.parametrize("label", [0, 1])
+def test_one_class_present_is_one_sided_miscalibration(spec, label):
+    score = np.random.default_rng(0).beta(2, 2, 400)
+    value = calibrant.ece(np.full(400, label), score, estimator=spec)
+    assert value == pytest.approx(abs(label - score.mean()), abs=0.02 if spec in SHRINKING else 0.01)
+
+
+@pytest.mark.parametrize("spec", ALL, ids=str)
+def test_all_scores_equal_leaves_the_mean_residual(spec):
+    labels = np.arange(50) % 5 == 0
+    value = calibrant.ece(labels, np.full(50, 0.6), estimator=spec)
+    assert value == pytest.approx(0.4, abs=0.03 if spec in SHRINKING else 2e-3)
+
+
+def test_inputs_of_every_kind_give_the_same_answer_and_stay_as_they_were():
+    labels, scores = random_matrix(np.random.default_rng(4), 60, 3)
+    expected = everything(labels, scores, "classwise", norms=("l1",))
+    frozen = scores.copy()
+    frozen.flags.writeable = False
+    wide = np.zeros((120, 6))
+    wide[::2, ::2] = scores
+    names = [str(k) for k in range(3)]
+    kinds = [
+        (list(labels), scores.tolist()),
+        (labels.astype(np.int8), frozen),
+        (labels, wide[::2, ::2]),
+        (labels[::-1].copy()[::-1], np.asfortranarray(scores)),
+        (pd.Series(labels, dtype="Int64"), pd.DataFrame(scores).astype("Float64")),
+        (pl.Series(labels), pl.DataFrame(scores, schema=names)),
+        (pa.array(labels), pa.table(dict(zip(names, scores.T, strict=True)))),
+        (labels, scores.astype(">f8")),
+    ]
+    for y_true, y_prob in kinds:
+        found = everything(y_true, y_prob, "classwise", norms=("l1",))
+        np.testing.assert_allclose(found, expected, atol=1e-12)
+    np.testing.assert_array_equal(wide[::2, ::2], scores)
+
+
+def test_threads_get_the_same_answers():
+    labels, scores = random_matrix(np.random.default_rng(6), 3000, 3)
+    expected = everything(labels, scores, "classwise", norms=("l1",))
+    with ThreadPoolExecutor(8) as pool:
+        answers = list(pool.map(lambda _: everything(labels, scores, "classwise", norms=("l1",)), range(16)))
+    for answer in answers:
+        np.testing.assert_array_equal(answer, expected)
+
+
+# --- rows, cells and merged cells ------------------------------------------------------------------
+
+
+def data(kind, n, seed=0):
+    rng = np.random.default_rng(seed)
+    if kind == "smooth":
+        score = rng.beta(0.7, 0.9, n)
+    elif kind == "discrete":
+        score = rng.integers(0, 101, n) / 100
+    else:
+        score = np.where(rng.random(n) < 0.4, 1 - 10.0 ** rng.uniform(-14, -3, n), rng.random(n))
+        score[: n // 50] = 1.0
+    return (rng.random(n) < score**1.4).astype(int), score
+
+
+def sketches(labels, score, notion, pieces=4):
+    whole = Sketch(notion).update(labels, score)
+    merged = Sketch(notion)
+    for part in np.array_split(np.random.default_rng(0).permutation(len(labels)), min(pieces, len(labels))):
+        merged = Sketch(notion).update(labels[part], score[part]) + merged
+    return whole, merged
+
+
+@pytest.mark.parametrize("notion", NOTIONS)
+@pytest.mark.parametrize("n", [1, 30, 4000])
+@pytest.mark.parametrize("kind", ["smooth", "discrete", "saturated"])
+def test_uniform_bins_from_cells_equal_those_from_rows(kind, n, notion):
+    labels, score = data(kind, n)
+    for spec in ("l:10", "l:15", "l:20", "l:30", "l:100", "c:10", "c:15", "c:20", "c:30"):
+        for norm in NORMS:
+            expected = calibrant.ece(labels, score, notion=notion, estimator=spec, norm=norm)
+            for sketch in sketches(labels, score, notion):
+                found = sketch.ece(estimator=spec, norm=norm)
+                assert found == pytest.approx(expected, abs=1e-12), (spec, norm)
+
+
+@pytest.mark.parametrize("notion", NOTIONS)
+@pytest.mark.parametrize("kind", ["smooth", "discrete", "saturated"])
+def test_density_from_cells_equals_that_from_rows(kind, notion):
+    labels, score = data(kind, 3000)
+    for spec in ("d:0.033", "d:0.1", "d:0.002", "d:silverman", "d:scott"):
+        expected = calibrant.ece(labels, score, notion=notion, estimator=spec)
+        for sketch in sketches(labels, score, notion):
+            assert sketch.ece(estimator=spec) == pytest.approx(expected, abs=1e-6), spec
+
+
+def cut_cell_bound(sample, bins, layout):
+    """Twice the residual of the rows in cells that hold a cut: these may fall on either side of it."""
+    cut = np.floor(np.arange(1, bins) * sample.n / bins).astype(int)
+    ordered = np.sort(sample.score)
+    holding = np.unique(layout.locate(ordered[np.concatenate([np.maximum(cut - 1, 0), cut])]))
+    residual = np.abs(sample.outcome - sample.score)
+    return 2 * residual[np.isin(layout.locate(sample.score), holding)].sum() / sample.n
+
+
+@pytest.mark.parametrize("layout", [FINE, COARSE])
+@pytest.mark.parametrize("bins", [2, 10, 30, 60])
+@pytest.mark.parametrize("n", [29, 500, 20_000])
+@pytest.mark.parametrize("kind", ["smooth", "discrete", "saturated"])
+def test_adaptive_bins_from_cells_differ_by_the_cells_that_hold_a_cut(kind, n, bins, layout):
+    labels, score = data(kind, n)
+    sample = Sample(score, labels.astype(bool))
+    bound = cut_cell_bound(sample, bins, layout)
+    for mapping in ("one", "convex"):
+        estimator = Binned("adaptive", bins, mapping)
+        found = estimator.fit(Cells.of(sample, layout)).error()
+        assert abs(found - estimator.fit(sample).error()) <= bound + 1e-12
+
+
+def test_adaptive_bins_from_cells_are_close_in_practice():
+    for kind in ("smooth", "saturated"):
+        labels, score = data(kind, 20_000)
+        for spec in ("a:10", "ac:10", "ac:30"):
+            expected = calibrant.ece(labels, score, estimator=spec)
+            found = Sketch("class").update(labels, score).ece(estimator=spec)
+            assert found == pytest.approx(expected, abs=2e-4), (kind, spec)
+
+
+@few
+@given(seeds, st.integers(1, 6))
+def test_chunks_and_merges_give_the_sums_of_the_whole(seed, pieces):
+    labels, score = data("saturated", 300, seed)
+    whole, merged = sketches(labels, score, "classwise", pieces)
+    for a, b in zip(whole.evidence.sums.parts, merged.evidence.sums.parts, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-15)
+
+
+def test_a_plain_function_is_an_estimator_for_rows_and_sketches():
+    def mean_gap(scores, outcomes, weights):
+        return abs(np.average(outcomes - scores, weights=weights))
+
+    labels, score = data("smooth", 500)
+    for weight in (None, np.arange(500) % 3 + 1):
+        expected = calibrant.ece(labels, score, estimator="uniform:1", sample_weight=weight)
+        assert calibrant.ece(labels, score, estimator=mean_gap, sample_weight=weight) == pytest.approx(
+            expected
+        )
+        sketch = Sketch("class").update(labels, score, sample_weight=weight)
+        assert sketch.ece(estimator=mean_gap) == pytest.approx(expected)
+    with pytest.raises(ValueError, match="mean_gap defines norm 'l1', got 'max'"):
+        calibrant.mce(labels, score, estimator=mean_gap)
+
+
+def test_long_and_short_names_are_the_same_estimators():
+    for entry in estimators():
+        assert parse(entry.name) == parse(entry.short)
+    assert parse("l:10") == Binned("uniform", 10)
+    assert parse("adaptive") == Binned("adaptive", "sqrt")
+    assert parse("c:sqrt") == Binned("uniform", "sqrt", "convex")
+    assert parse("ac:30") == Binned("adaptive", 30, "convex")
+    assert parse("d:0.033") == Density(0.033)
+    assert parse("density:isj") == Density("isj")
+    assert parse("d:0.1:gaussian") == Density(0.1, "gaussian")
+    assert parse(str(Density("scott", "cosine"))) == Density("scott", "cosine")
+    assert parse(str(Binned("adaptive", 7, "convex"))) == Binned("adaptive", 7, "convex")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ("unifrom:10", "estimator must be one of .* got 'unifrom'"),
+        ("l:0", "from 1 to"),
+        ("l:1_5", "'1_5'"),
+        ("auto:5", "takes no parameter"),
+        ("d:0.1:box", "kernel must be one of"),
+        ("l:ten", "'ten'"),
+        ("l:", "no parameter after it"),
+        ("d:-1", "positive"),
+        ("d:nan", "positive"),
+        ("d:silvermann", "bandwidth must be one of"),
+    ],
+)
+def test_a_wrong_name_says_what_is_right(wrong, message):
+    with pytest.raises(ValueError, match=message):
+        calibrant.ece([0, 1], [0.2, 0.7], estimator=wrong)
+
+
+@pytest.mark.parametrize(("wrong", "hint"), [(None, ""), (15, 'write "uniform:15"'), (Binned, "")])
+def test_something_that_is_no_estimator_is_a_type_error(wrong, hint):
+    with pytest.raises(TypeError, match=f"estimator must be a name.*{hint}"):
+        calibrant.ece([0, 1], [0.2, 0.7], estimator=wrong)
+
+
+def test_a_function_that_returns_no_number_is_named():
+    def forgetful(scores, outcomes, weights):
+        pass
+
+    with pytest.raises(TypeError, match="the function forgetful must return a number, got None"):
+        calibrant.ece([0, 1], [0.2, 0.7], estimator=forgetful)
+
+
+@pytest.mark.parametrize("wrong", [None, [0.1, 0.2], True, 0, -1, float("inf")])
+def test_a_bandwidth_that_is_no_positive_number_is_refused(wrong):
+    with pytest.raises(ValueError, match="bandwidth must be a positive number"):
+        Density(wrong)
+
+
+@pytest.mark.parametrize("wrong", [True, 2.5, 0, 10**9])
+def test_a_number_of_bins_that_is_no_such_number_is_refused(wrong):
+    with pytest.raises(ValueError, match="n_bins must be an integer"):
+        Binned("uniform", wrong)
+
+
+def test_the_root_of_an_enormous_count_is_refused_with_the_reason():
+    with pytest.raises(ValueError, match="asks for 100000000 bins"):
+        calibrant.ece([0, 1], [0.2, 0.7], estimator="l", sample_weight=[5 * 10**15, 5 * 10**15])
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e-170, 1e160, 1e300])
+@pytest.mark.parametrize("spec", ["l", "a:10", "ac", "d"])
+def test_importance_weights_of_any_magnitude_have_no_scale(scale, spec):
+    labels, score = data("smooth", 200)
+    weight = np.random.default_rng(0).random(200) + 0.5
+    expected = calibrant.ece(labels, score, estimator=spec, sample_weight=weight)
+    found = calibrant.ece(labels, score, estimator=spec, sample_weight=weight * scale)
+    assert found == pytest.approx(expected, abs=1e-9)
+
+
+def test_tied_scores_give_the_same_bandwidth_from_rows_cells_and_merged_cells():
+    score = np.concatenate([np.full(850, 0.637), np.linspace(0, 1, 150)])
+    labels = np.concatenate([np.arange(850) % 2, np.arange(150) % 2])
+    expected = calibrant.ece(labels, score, estimator="d")
+    for sketch in sketches(labels, score, "class"):
+        assert sketch.ece(estimator="d") == pytest.approx(expected, abs=1e-6)
+    beside = np.where(np.arange(1000) % 3 == 0, np.nextafter(score, 1), score)
+    assert calibrant.ece(labels, beside, estimator="d") == pytest.approx(expected, abs=1e-6)
+
+
+def test_a_cut_between_neighbouring_floats_divides_them():
+    sample = Sample(np.array([0.1, np.nextafter(0.1, 1)]), np.array([False, True]))
+    np.testing.assert_array_equal(Binned("adaptive", 2).fit(sample).bins.w, [1, 1])
+
+
+def test_adaptive_cuts_follow_the_floor_rule():
+    sample = Sample(np.arange(1, 60) / 100, np.zeros(59, dtype=bool))
+    edges = Adaptive(30).edges(sample)
+    np.testing.assert_array_equal(np.histogram(sample.score, edges)[0], np.diff(np.arange(31) * 59 // 30))

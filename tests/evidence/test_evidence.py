@@ -1,0 +1,316 @@
+"""Rows, cells and merged cells hold the same evidence."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from calibrant.estimators.bins import Adaptive, spread
+from calibrant.evidence import COARSE, FINE, Cells, Moments, Sample, quick
+from calibrant.evidence.locate import Locator, positions
+from calibrant.evidence.sample import _select
+from oracles import binned as oracle
+
+RNG = np.random.default_rng(5)
+
+
+def beta_sample(n, a=0.6, b=0.8, seed=0, **options):
+    rng = np.random.default_rng(seed)
+    score = rng.beta(a, b, n)
+    return Sample(score, rng.random(n) < score**1.3, **options)
+
+
+def saturated_sample(n, seed=0):
+    """Scores of a confident network: 40 % within .001 of one, some exactly one."""
+    rng = np.random.default_rng(seed)
+    score = np.where(rng.random(n) < 0.4, 1 - 10.0 ** rng.uniform(-15, -3, n), rng.random(n))
+    score[rng.random(n) < 0.02] = 1.0
+    return Sample(score, rng.random(n) < 0.9 * score)
+
+
+def whole(moments):
+    return np.array([part.sum(axis=-1) for part in moments.about(np.zeros(1)).parts])
+
+
+# --- where a score belongs ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("bins", [1, 3, 7, 10, 15, 100, 1000, 3600, 9999, 20_000])
+def test_locator_agrees_with_comparison_on_edges_and_beside_them(bins):
+    edges = np.arange(bins + 1) / bins
+    score = np.concatenate([edges, np.nextafter(edges, 0), np.nextafter(edges, 1), RNG.random(20000)])
+    score = np.clip(score, 0, 1)
+    expected = np.searchsorted(edges[1:-1], score, side="right")
+    outcome = RNG.random(score.size) < 0.5
+    for many in (True, False):
+        locate = Locator(edges[1:-1], many=many)
+        np.testing.assert_array_equal(locate(score), expected)
+        np.testing.assert_array_equal(locate.paired(score, outcome), 2 * expected + outcome)
+        for low in (score.astype(np.float32), score.astype(np.float16)):
+            group = np.searchsorted(edges[1:-1], low.astype(float), side="right")
+            np.testing.assert_array_equal(locate(low), group)
+            np.testing.assert_array_equal(locate.paired(low, outcome), 2 * group + outcome)
+
+
+def test_locator_handles_crowded_and_equal_cuts():
+    cuts = np.sort(np.concatenate([1 - np.geomspace(1e-15, 1e-3, 50), [0.5, 0.5, 0.5]]))
+    score = np.concatenate([cuts, np.nextafter(cuts, 0), RNG.random(9000), 1 - RNG.random(9000) * 1e-4])
+    expected = np.searchsorted(cuts, score, "right")
+    outcome = RNG.random(score.size) < 0.5
+    np.testing.assert_array_equal(Locator(cuts, many=True)(score), expected)
+    np.testing.assert_array_equal(Locator(cuts, many=True).paired(score, outcome), 2 * expected + outcome)
+
+
+def test_positions_of_a_batch_are_exact_next_to_a_cut():
+    rows = 700
+    centre = RNG.random((rows, 1))
+    step = np.nextafter(centre, 1) - centre
+    ordered = np.sort(np.clip(centre + step * RNG.integers(-3, 4, (rows, 12)), 0, 1), axis=1)
+    cuts = np.sort(np.clip(centre + step * RNG.integers(-4, 5, (rows, 5)), 0, 1), axis=1)
+    expected = [np.searchsorted(row, cut) for row, cut in zip(ordered, cuts, strict=True)]
+    np.testing.assert_array_equal(positions(ordered, cuts), expected)
+
+
+@pytest.mark.parametrize("layout", [FINE, COARSE])
+def test_every_score_lies_between_the_bounds_of_its_cell(layout):
+    edges = np.arange(layout.uniform + 1) / layout.uniform
+    small = np.concatenate([[0.0, 5e-324, 2.0**-50], np.geomspace(1e-300, 1e-2, 4000)])
+    score = np.concatenate([edges, np.nextafter(edges, 0), np.nextafter(edges, 1), small, 1 - small])
+    score = np.clip(
+        np.concatenate([score, RNG.random(10000), np.arange(101) / 100, 1 / np.arange(1, 50)]), 0, 1
+    )
+    cell = layout.locate(score)
+    assert cell.min() == 0
+    assert cell.max() == layout.size - 1
+    assert np.all(layout.low[cell] <= score)
+    assert np.all(score <= layout.high[cell])
+    assert np.all(layout.high[:-1] < layout.low[1:])
+
+
+@pytest.mark.parametrize("layout", [FINE, COARSE])
+@pytest.mark.parametrize("bins", [10, 15, 20, 30])
+def test_bin_edges_are_cell_edges_to_the_last_bit(layout, bins):
+    assert np.isin(np.arange(bins) / bins, layout.low).all()
+
+
+# --- sums ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("make", [beta_sample, saturated_sample])
+@pytest.mark.parametrize("n", [1, 2, 50, 5000, 200_000])
+def test_cells_keep_the_five_sums_of_the_rows(make, n):
+    sample = make(n)
+    s, y = sample.score, sample.outcome
+    expected = [n, s.sum(), y.sum(), (s * y).sum(), (s * s).sum()]
+    np.testing.assert_allclose(whole(Cells.of(sample).sums), expected, rtol=1e-12)
+
+
+SCORES = {
+    "anywhere": lambda rng, n: rng.random(n),
+    "single precision": lambda rng, n: rng.random(n).astype(np.float32),
+    "hundredths": lambda rng, n: rng.integers(0, 101, n) / 100,
+    "edges": lambda rng, n: rng.integers(0, 14401, n) / 14400,
+    "below edges": lambda rng, n: np.nextafter(rng.integers(1, 14401, n) / 14400, 0),
+    "above edges": lambda rng, n: np.nextafter(rng.integers(0, 14400, n) / 14400, 1),
+    "crowded at the walls": lambda rng, n: rng.beta(0.3, 0.3, n),
+    "one value": lambda rng, n: np.full(n, 0.3),
+}
+
+
+@pytest.mark.parametrize("layout", [FINE, COARSE])
+@pytest.mark.parametrize("weighting", ["none", "counts", "importance"])
+@pytest.mark.parametrize("kind", SCORES)
+def test_many_rows_are_summed_like_few(kind, weighting, layout, monkeypatch):
+    monkeypatch.setattr(quick, "CHUNK", 1 << 13)  # so that there are several, and a shorter one
+    rng, n = np.random.default_rng(2), 70_001
+    score = SCORES[kind](rng, n)
+    weight = {"none": None, "counts": rng.integers(0, 4, n), "importance": rng.random(n)}[weighting]
+    sample = Sample(score, rng.random(n) < score, weight)
+    found, slow = Cells.of(sample, layout).sums, sample.cells(layout.locate, layout.low)
+    np.testing.assert_allclose(found.w, slow.w, rtol=1e-13)
+    np.testing.assert_allclose(found.wy, slow.wy, rtol=1e-13)
+    # A distance is known as well as the score itself is.
+    for own, other in ((found.ws, slow.ws), (found.wsy, slow.wsy), (found.wss, slow.wss)):
+        assert np.all(np.abs(own - other) <= 2e-15 * np.maximum(slow.w, 1))
+    if weighting == "none":
+        assert np.array_equal(found.w, slow.w)
+
+
+@pytest.mark.parametrize("n", [40, 70_000, 150_000])
+def test_bins_of_a_batch_are_those_of_its_entries(n):
+    score, outcome = RNG.random((3, n)), RNG.random((3, n)) < 0.5
+    for view in (score, np.asfortranarray(score)):
+        batch = Sample(view, outcome).bins(np.array([0.2, 0.7]))
+        for k in range(3):
+            one = Sample(score[k], outcome[k]).bins(np.array([0.2, 0.7]))
+            np.testing.assert_allclose(batch.ws[k], one.ws, rtol=1e-12)
+            np.testing.assert_array_equal(batch.wy[k], one.wy)
+            np.testing.assert_array_equal(batch.w[k], one.w)
+
+
+def test_a_batch_may_have_cuts_of_its_own():
+    sample = Sample(RNG.random((4, 60)), RNG.random((4, 60)) < 0.5)
+    cuts = np.sort(RNG.random((4, 3)), axis=-1)
+    batch = sample.bins(cuts)
+    for k in range(4):
+        np.testing.assert_allclose(batch.ws[k], sample[k].bins(cuts[k]).ws)
+
+
+def test_moments_move_between_origins_and_back():
+    moments = Cells.of(beta_sample(500)).sums
+    there = moments.about(np.full(1, 0.3)).about(moments.origin)
+    for before, after in zip(moments.parts, there.parts, strict=True):
+        np.testing.assert_allclose(after, before, atol=1e-12)
+
+
+def test_spread_keeps_mass_and_mean_score():
+    sample = saturated_sample(3000)
+    nodes = np.sort(RNG.random(40))
+    bins = spread(sample, nodes)
+    assert bins.w.sum() == pytest.approx(3000)
+    assert bins.ws.sum() == pytest.approx(sample.score.sum())
+    assert bins.wy.sum() == pytest.approx(sample.outcome.sum())
+
+
+def test_convex_weights_average_to_the_score():
+    score = np.array([0.13, 0.42, 0.77])
+    nodes = np.array([0.1, 0.4, 0.5, 0.9])
+    for s in score:
+        assert spread(Sample(np.array([s]), np.array([True])), nodes).w @ nodes == pytest.approx(s)
+
+
+# --- order statistics ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("make", [beta_sample, saturated_sample])
+def test_selection_without_a_sort_equals_the_sort(make):
+    score = make(40_000).score
+    rank = np.array([0, 1, 9_999, 10_000, 39_999, 20_000])
+    np.testing.assert_array_equal(_select(score, rank), np.sort(score)[rank])
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 20), st.integers(1, 4)), min_size=1, max_size=30),
+)
+def test_ranks_count_every_repetition(rows):
+    score = np.array([s for s, _ in rows]) / 20
+    count = np.array([c for _, c in rows])
+    expanded = np.sort(np.repeat(score, count))
+    rank = np.arange(expanded.size, dtype=float)
+    outcome = np.zeros(score.size, dtype=bool)
+    np.testing.assert_array_equal(Sample(score, outcome, count).ranked(rank), expanded)
+    cells = Cells.of(Sample(score, outcome, count))
+    np.testing.assert_allclose(cells.ranked(rank), expanded, atol=1e-12)
+
+
+def test_ranks_of_cells_are_exact_for_one_or_two_rows_in_a_cell():
+    width = 1 / FINE.uniform
+    score = np.sort(np.concatenate([[3.25, 3.75], [10.5], [20.0, 20.0, 20.0]]) * width)
+    sample = Sample(score, np.zeros(6, dtype=bool))
+    np.testing.assert_allclose(Cells.of(sample).ranked(np.arange(6.0)), score, atol=1e-13)
+
+
+def test_equal_importance_weights_rank_like_no_weights():
+    score = RNG.random(101)
+    plain = Sample(score, score > 0.5)
+    weighed = Sample(score, score > 0.5, np.full(101, 0.1))
+    np.testing.assert_array_equal(Adaptive(10).edges(weighed), Adaptive(10).edges(plain))
+
+
+# --- the protocol ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("weight", [None, np.array([1, 2, 3, 1, 1]), np.array([0.5, 2, 3, 1, 1])])
+def test_variance_and_size_follow_the_expanded_sample(weight):
+    score = np.array([0.1, 0.4, 0.4, 0.8, 1.0])
+    sample = Sample(score, score > 0.5, weight)
+    steps = oracle.rows(score, score > 0.5, weight)
+    assert sample.n == pytest.approx(float(oracle.effective_size(steps)))
+    cells = Cells.of(sample)
+    assert cells.n == pytest.approx(sample.n)
+    assert cells.variance() == pytest.approx(sample.variance(), rel=1e-9)
+    if weight is not None and weight.dtype.kind == "i":
+        assert sample.variance() == pytest.approx(np.var(np.repeat(score, weight), ddof=1))
+
+
+@pytest.mark.parametrize("kind", ["rows", "cells"])
+def test_atoms_hold_each_tied_score_once(kind):
+    score = np.array([0.5, 0.25, 0.5, 0.75, 0.25, 0.5])
+    outcome = np.array([1, 0, 0, 1, 1, 1], dtype=bool)
+    evidence = Sample(score, outcome)
+    evidence = evidence if kind == "rows" else Cells.of(evidence)
+    atoms = evidence.atoms()
+    assert isinstance(atoms, Moments)
+    held = atoms.w > 0
+    np.testing.assert_array_equal(atoms.w[held], [2, 3, 1])
+    np.testing.assert_array_equal(atoms.wy[held], [1, 2, 1])
+    np.testing.assert_allclose(atoms.bins.score[held], [0.25, 0.5, 0.75])
+
+
+@pytest.mark.parametrize("kind", ["rows", "cells"])
+def test_resampling_keeps_size_and_expectation(kind):
+    sample = beta_sample(400)
+    evidence = sample if kind == "rows" else Cells.of(sample)
+    drawn = evidence.resample(np.random.default_rng(1), 600)
+    assert drawn.batch == (600,)
+    np.testing.assert_array_equal(drawn.n, 400)
+    bins, mean = evidence.bins(np.array([0.5])), drawn.bins(np.array([0.5]))
+    np.testing.assert_allclose(mean.wy.mean(axis=0), bins.wy, rtol=0.03)
+    np.testing.assert_allclose(mean.ws.mean(axis=0), bins.ws, rtol=0.03)
+    # One bin's count is binomial.
+    share = bins.w[0] / 400
+    assert mean.w[:, 0].std() == pytest.approx(np.sqrt(400 * share * (1 - share)), rel=0.12)
+
+
+@pytest.mark.parametrize("kind", ["rows", "cells"])
+def test_redrawn_outcomes_follow_the_given_probability(kind):
+    sample = beta_sample(2000)
+    evidence = sample if kind == "rows" else Cells.of(sample)
+    drawn = evidence.redraw(lambda score: score**2, np.random.default_rng(2), 300)
+    total = drawn.bins(np.array([0.5])).wy
+    chance = np.square(sample.score)
+    for side, part in enumerate((sample.score < 0.5, sample.score >= 0.5)):
+        assert total[:, side].mean() == pytest.approx(chance[part].sum(), rel=0.02)
+        spread = np.sqrt((chance * (1 - chance))[part].sum())
+        assert total[:, side].std() == pytest.approx(spread, rel=0.15)
+
+
+@pytest.mark.parametrize("kind", ["rows", "cells"])
+def test_a_row_that_counts_a_thousand_times_is_drawn_a_thousand_times(kind):
+    evidence = Sample(np.array([0.5]), np.array([True]), np.array([1000]))
+    evidence = evidence if kind == "rows" else Cells.of(evidence)
+    drawn = evidence.redraw(lambda score: score, np.random.default_rng(0), 800)
+    np.testing.assert_array_equal(drawn.n, 1000)
+    frequency = drawn.bins(np.array([0.2])).frequency[:, 1]
+    assert frequency.mean() == pytest.approx(0.5, abs=0.003)
+    assert frequency.var() == pytest.approx(0.25 / 1000, rel=0.2)
+
+
+@pytest.mark.parametrize("kind", ["rows", "cells"])
+def test_only_a_single_problem_is_drawn_anew(kind):
+    evidence = Sample(RNG.random((2, 5)), RNG.random((2, 5)) < 0.5)
+    evidence = evidence if kind == "rows" else Cells.of(evidence)
+    for draw in (lambda: evidence.resample(RNG, 3), lambda: evidence.redraw(np.abs, RNG, 3)):
+        with pytest.raises(ValueError, match=r"a batch of shape \(2,\)"):
+            draw()
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.integers(1, 5))
+def test_merging_is_associative_and_commutative(seed, pieces):
+    rng = np.random.default_rng(seed)
+    sample = saturated_sample(200, seed)
+    cut = np.sort(rng.integers(1, 199, pieces))
+    parts = [
+        Cells.of(Sample(score, outcome))
+        for score, outcome in zip(np.split(sample.score, cut), np.split(sample.outcome, cut), strict=True)
+        if score.size
+    ]
+    forward, backward = parts[0], parts[-1]
+    for part in parts[1:]:
+        forward = forward + part
+    for part in parts[-2::-1]:
+        backward = part + backward
+    for a, b, c in zip(forward.sums.parts, backward.sums.parts, Cells.of(sample).sums.parts, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-18)
+        np.testing.assert_allclose(a, c, rtol=1e-12, atol=1e-18)

@@ -1,0 +1,362 @@
+"""Estimates with interval, null and test, and comparisons."""
+
+import json
+import pickle
+
+import numpy as np
+import pytest
+from scipy.fft import dct
+
+import calibrant
+from calibrant.estimators import parse
+from calibrant.evidence import Residuals, Sample
+from calibrant.experiment.families import EXACT, Dirichlet
+from calibrant.inference import comparison as paired
+from calibrant.inference import interval, null
+from calibrant.posterior.gap import Posterior, halfway, running, units
+
+
+def drawn(name="flat", factor=1.0, n=400, seed=0):
+    score, outcome = EXACT[name].shrunk(factor).draw(np.random.default_rng(seed), n)
+    return outcome.astype(int), score
+
+
+def matrix(n=300, classes=4, factor=0.4, seed=0):
+    scores, labels = Dirichlet(classes, factor).draw(np.random.default_rng(seed), n)
+    return labels, scores
+
+
+# What an estimate holds
+
+
+@pytest.mark.parametrize("notion", ["class", "confidence", "classwise"])
+@pytest.mark.parametrize("norm", ["l1", "l2"])
+def test_the_value_is_that_of_ece_and_lies_in_its_interval(notion, norm):
+    y, p = drawn() if notion == "class" else matrix()
+    found = calibrant.estimate(y, p, notion=notion, norm=norm, rng=0)
+    assert float(found) == calibrant.ece(y, p, notion=notion, norm=norm)
+    assert 0 <= found.low <= found.value <= found.high <= 1
+    assert found.over + found.under == pytest.approx(found.value)
+    assert 0 < found.p_value <= 1
+    assert found.null.quantiles[0.5] <= found.null.quantiles[0.95]
+    assert (found.notion, found.norm, found.level) == (notion, norm, 0.95)
+
+
+def test_the_same_seed_gives_the_same_estimate_and_the_seed_is_on_record():
+    y, p = drawn()
+    found = calibrant.estimate(y, p)
+    assert calibrant.estimate(y, p, rng=found.seed) == found
+    assert calibrant.estimate(y, p, rng=3) == calibrant.estimate(y, p, rng=3)
+    generator = np.random.default_rng(5)
+    assert calibrant.estimate(y, p, rng=generator).seed != calibrant.estimate(y, p, rng=generator).seed
+
+
+def test_order_repetition_and_sketches_change_nothing():
+    y, p = drawn(n=300)
+    expected = calibrant.estimate(y, p, rng=0)
+    rows = np.random.default_rng(1).permutation(300)
+    shuffled = calibrant.estimate(y[rows], p[rows], rng=0)
+    count = np.random.default_rng(2).integers(1, 4, 300)
+    weighed = calibrant.estimate(y, p, rng=0, sample_weight=count)
+    repeated = calibrant.estimate(np.repeat(y, count), np.repeat(p, count), rng=0)
+    sketch = calibrant.Sketch(notion="class").update(y[:100], p[:100]).update(y[100:], p[100:])
+    for one, other in ((shuffled, expected), (weighed, repeated), (sketch.estimate(rng=0), expected)):
+        for field in ("value", "low", "high", "p_value", "over", "n"):
+            assert getattr(one, field) == pytest.approx(getattr(other, field), rel=1e-6), field
+
+
+def test_classes_have_estimates_of_their_own():
+    y, p = matrix()
+    names = np.array(["ant", "bee", "cat", "dog"])
+    found = calibrant.estimate(names[y], p, notion="classwise", labels=names, rng=0)
+    assert list(found.by_class) == list(names)
+    assert np.mean([one.value for one in found.by_class.values()]) == pytest.approx(found.value)
+    for name, one in found.by_class.items():
+        assert one.label == name
+        assert one.low <= one.value <= one.high
+    assert not found.conservative
+    sketch = calibrant.Sketch(notion="classwise", labels=names).update(names[y], p).estimate(rng=0)
+    assert sketch.conservative
+    assert sketch.value == pytest.approx(found.value)
+    assert sketch.p_value >= found.p_value
+    assert sketch.high - sketch.low > found.high - found.low
+
+
+def test_it_prints_as_one_line_and_survives_json_and_pickle():
+    y, p = matrix()
+    found = calibrant.estimate(y, p, notion="classwise", rng=0)
+    text = str(found)
+    assert "\n" not in text
+    for part in (
+        "ECE (classwise)",
+        "at 95%",
+        "of it by scores too",
+        "calibrated model would read",
+        "for calibration",
+        "n = 300",
+    ):
+        assert part in text
+    values = json.loads(found.to_json())
+    assert values["value"] == found.value
+    assert calibrant.Estimate.from_json(found.to_json()) == found
+    assert pickle.loads(pickle.dumps(found)) == found
+
+
+def test_one_row_and_equal_scores_have_an_estimate():
+    for y, p in (([1], [0.3]), ([0, 1, 1], [0.5] * 3), ([0] * 50, [0.0] * 50), ([1] * 50, [0.01] * 50)):
+        found = calibrant.estimate(y, p, rng=0)
+        assert 0 <= found.low <= found.value <= found.high <= 1
+        assert np.isfinite([found.null.mean, found.p_value]).all()
+    assert calibrant.estimate([1] * 50, [0.01] * 50, rng=0).p_value == 0.001
+
+
+def test_a_label_that_the_scores_call_impossible_is_strong_evidence():
+    y = np.r_[np.ones(500), 0, 0, 0].astype(int)
+    assert calibrant.estimate(y, np.ones(503), rng=0).p_value == 0.001
+
+
+# Other estimators
+
+
+@pytest.mark.parametrize(
+    "spec", ["l:15", "a:10", "ac", "d", "debiased", "sweep", "isotonic", "beta", "variational"]
+)
+def test_every_estimator_of_the_error_has_an_interval_that_holds_it(spec):
+    y, p = drawn(n=400)
+    found = calibrant.estimate(y, p, estimator=spec, rng=0)
+    assert found.value == calibrant.ece(y, p, estimator=spec)
+    assert found.low <= found.value <= found.high
+    # A cross-fitted lower bound stays one at this size.
+    assert found.low < EXACT["flat"].truth < found.high or spec == "variational"
+    assert found.estimator == str(parse(spec))
+    # Every estimator looks at the same data: the test is one.
+    assert found.p_value == calibrant.estimate(y, p, rng=0).p_value
+
+
+def test_the_bias_of_an_estimator_is_accounted_for():
+    y, p = drawn("flat", 0.0, 300, seed=4)
+    found = calibrant.estimate(y, p, estimator="l:30", rng=0)
+    assert found.value > 0.05  # thirty bins see noise
+    assert found.low == 0
+    assert abs(found.null.mean - found.value) < 0.03
+
+
+def test_a_function_is_an_estimator():
+    def bias(scores, outcomes, weights):
+        return abs(np.average(outcomes - scores, weights=weights))
+
+    y, p = drawn(n=100)
+    assert calibrant.estimate(y, p, estimator=bias, rng=0).estimator == "bias"
+
+
+def test_the_debiased_square_has_the_interval_of_its_paper():
+    y, p = drawn(n=500)
+    found = calibrant.estimate(y, p, estimator="debiased", norm="l2", rng=0)
+    low, high = parse("debiased").fit(Sample(p, y.astype(bool))).interval(0.95)
+    assert (found.low, found.high) == pytest.approx((float(low), float(high)))
+
+
+@pytest.mark.parametrize("own", ["smooth", "ks", "kuiper"])
+def test_measures_of_their_own_are_refused(own):
+    with pytest.raises(ValueError, match="measure of its own"):
+        calibrant.estimate([0, 1], [0.2, 0.7], estimator=own)
+
+
+def test_wrong_arguments_are_named():
+    with pytest.raises(ValueError, match="norm must be one of 'l1', 'l2'"):
+        calibrant.estimate([0, 1], [0.2, 0.7], norm="max")
+    with pytest.raises(ValueError, match="level must be"):
+        calibrant.estimate([0, 1], [0.2, 0.7], level=95)
+    with pytest.raises(TypeError, match="rng must be"):
+        calibrant.estimate([0, 1], [0.2, 0.7], rng="dice")
+    with pytest.raises(TypeError, match="n_boot"):
+        calibrant.estimate([0, 1], [0.2, 0.7], n_boot=3)
+
+
+# The null and the test
+
+
+def test_cells_of_equal_variance_are_those_of_the_posterior():
+    y, p = drawn(n=400)
+    profile = Residuals.of(Sample(p.round(2), y.astype(bool)))
+    one = profile.coarser(10**6)
+    edges = null.Edges.of(one, 64)
+    found = edges.sums(running(one.residual[None]))[0]
+    expected = units(profile.flat, halfway(profile.flat), 64)[0][0]
+    np.testing.assert_allclose(dct(found / edges.unit, norm="ortho"), expected, atol=1e-9)
+
+
+def test_coefficients_of_a_class_are_those_of_its_rows():
+    rng = np.random.default_rng(0)
+    score = rng.random(200).round(1)
+    outcome = rng.random((3, 200)) < score
+    # Under weights the least variance differs a little, for n does.
+    for weight, apart in ((None, 1e-9), (rng.exponential(size=200), 5e-3)):
+        found = null._class_coefficients(score, weight, outcome, 32)
+        for y, row in zip(outcome, found, strict=True):
+            flat = Residuals.of(Sample(score, y, weight)).flat
+            np.testing.assert_allclose(row, units(flat, halfway(flat), 32)[0][0], atol=apart)
+
+
+@pytest.mark.parametrize("n", [50, 500, 3000])
+def test_the_null_is_what_calibrated_models_show(n):
+    rng = np.random.default_rng(0)
+    score = rng.beta(0.5, 0.5, n)
+    found = calibrant.estimate(rng.random(n) < score, score, rng=0).null
+    shown = calibrant.Bayes().fit(Sample(score, rng.random((1000, n)) < score)).error()
+    assert found.mean == pytest.approx(shown.mean(), rel=0.12, abs=2e-4)
+    assert found.quantiles[0.95] == pytest.approx(np.quantile(shown, 0.95), rel=0.15)
+
+
+@pytest.mark.parametrize("kind", ["uniform", "saturated", "discrete"])
+def test_the_size_of_the_test_is_what_it_says(kind):
+    rng = np.random.default_rng(1)
+    found = []
+    for _ in range(250):
+        score = {"uniform": rng.random(80), "saturated": rng.beta(1.1, 0.1, 80)}.get(
+            kind, rng.integers(0, 6, 80) / 5
+        )
+        sample = Sample(score, rng.random(80) < score)
+        found.append(null.single(Residuals.of(sample), "l1", rng, 99).p_value)
+    assert np.mean(np.array(found) <= 0.05) < 0.09
+
+
+def test_a_gap_too_rough_to_estimate_is_still_found():
+    rng = np.random.default_rng(0)
+    score = rng.random(10_000)
+    gap = 0.08 * np.sin(2 * np.pi * 125 * score) * (np.abs(score - 0.5) < 0.25)
+    found = calibrant.estimate(rng.random(10_000) < score + gap, score, rng=0)
+    assert found.p_value <= 0.02
+
+
+def test_labels_of_the_null_are_drawn_for_whole_rows():
+    _, p = matrix(factor=0.0, n=200)
+    labels = null._labels(p, np.random.default_rng(0), 2000)
+    shares = np.stack([(labels == k).mean(axis=0) for k in range(4)], axis=1)
+    assert np.abs(shares - p).max() < 0.06
+
+
+# Intervals
+
+
+def coverage(name, factor, n, repetitions):
+    family = EXACT[name].shrunk(factor)
+    rng = np.random.default_rng(7)
+    held = []
+    for _ in range(repetitions):
+        posterior = calibrant.Bayes().fit(Sample(*family.draw(rng, n))).posterior
+        value = float(null.error(posterior, "l1")[0])
+        low, high = interval.interval(posterior, n, value, norm="l1", level=0.95, rng=rng)
+        held.append(low <= family.truth <= high)
+    return np.mean(held)
+
+
+@pytest.mark.parametrize(("name", "factor"), [("flat", 1.0), ("flat", 0.3), ("flat", 0.0), ("wavy", 1.0)])
+def test_the_interval_covers(name, factor):
+    assert coverage(name, factor, 400, 120) >= 0.89
+
+
+def test_the_level_moves_the_ends():
+    y, p = drawn(n=500)
+    narrow, wide = (calibrant.estimate(y, p, level=level, rng=0) for level in (0.8, 0.99))
+    assert wide.low < narrow.low
+    assert narrow.high < wide.high
+
+
+def test_a_value_that_is_small_by_luck_does_not_make_a_short_interval():
+    found = [calibrant.estimate(*drawn("flat", 0.0, 500, seed), rng=0) for seed in range(12)]
+    assert min(one.high for one in found) > 0.01
+
+
+def test_true_errors_combine_as_the_notion_does():
+    gap = np.array([[[0.1, -0.3]], [[0.2, 0.2]]])
+    mass = np.array([[0.25, 0.75]])
+    np.testing.assert_allclose(interval.true_error(gap, mass, "l1")[:, 0], [0.25, 0.2])
+    np.testing.assert_allclose(interval.true_error(gap, mass, "l2")[:, 0], [np.sqrt(0.07), 0.2])
+    each = np.array([[0.1, 0.3]])
+    assert interval.combined(each, "l1") == pytest.approx(0.2)
+    assert interval.combined(each, "l2") == pytest.approx(np.sqrt(0.05))
+
+
+def test_posteriors_of_several_sets_are_those_of_each():
+    y, p = matrix(n=200)
+    sample = Sample(p.T, y == np.arange(4)[:, None])
+    posterior = calibrant.Bayes().fit(sample).posterior
+    z = np.random.default_rng(0).standard_normal((3, 4, 64))
+    together = posterior.again(z)
+    for i in range(3):
+        alone = Posterior.of(z[i], posterior.scale, posterior.mass, posterior.score)
+        np.testing.assert_allclose(together.shrink[4 * i : 4 * i + 4], alone.shrink)
+        np.testing.assert_allclose(together.evidence(4)[i], alone.evidence(4)[0])
+
+
+# Comparisons
+
+
+def test_a_model_does_not_differ_from_itself():
+    y, p = drawn()
+    found = calibrant.compare(y, {"one": p, "two": p}, rng=0).differences["two"]
+    assert found.value == 0
+    assert found.p_value == 1
+    assert found.correlation == pytest.approx(1)
+    assert found.low <= 0 <= found.high
+
+
+@pytest.mark.parametrize("notion", ["confidence", "classwise"])
+def test_a_clear_difference_is_found_and_survives_json(notion):
+    y, p = matrix(n=1500, factor=0.0)
+    sharp = p**2 / (p**2).sum(axis=1, keepdims=True)
+    found = calibrant.compare(y, {"sharp": sharp, "plain": p}, baseline="plain", notion=notion, rng=0)
+    one = found.differences["sharp"]
+    assert one.p_value < 0.001
+    assert 0 < one.low < one.value < one.high
+    assert one.value == pytest.approx(found.estimates["sharp"].value - found.estimates["plain"].value)
+    assert "sharp - plain" in str(found)
+    assert calibrant.Comparison.from_json(found.to_json()) == found
+    assert pickle.loads(pickle.dumps(found)) == found
+
+
+def test_differences_join_the_sides_that_matter():
+    made = calibrant.estimate(*drawn(n=100), rng=0)
+    from dataclasses import replace
+
+    one = replace(made, value=0.10, low=0.07, high=0.14)
+    other = replace(made, value=0.05, low=0.04, high=0.08)
+    a = np.array([1.0, -1.0, 1.0, -1.0])
+    b = np.array([1.0, 1.0, -1.0, -1.0])
+    found = paired.difference(("one", "other"), (one, other), (a, b), None)
+    assert found.correlation == 0
+    assert found.low == pytest.approx(0.05 - np.hypot(0.03, 0.03))
+    assert found.high == pytest.approx(0.05 + np.hypot(0.04, 0.01))
+
+
+def test_wrong_comparisons_are_named():
+    y, p = drawn(n=50)
+    with pytest.raises(ValueError, match="at least two names"):
+        calibrant.compare(y, {"one": p})
+    with pytest.raises(ValueError, match="at least two names"):
+        calibrant.compare(y, p)
+    with pytest.raises(ValueError, match="baseline must be one of"):
+        calibrant.compare(y, {"one": p, "two": p}, baseline="three")
+    with pytest.raises(ValueError, match="model 'two': y_prob must lie in"):
+        calibrant.compare(y, {"one": p, "two": p + 1})
+    with pytest.raises(ValueError, match="asked the same"):
+        calibrant.compare(y, {"one": p, "two": np.stack([1 - p, p], axis=1)})
+
+
+@pytest.mark.parametrize(("scores", "gap"), [([0.5], 0.03), ([0.3, 0.7], 0.04), ([0.7, 0.8, 0.9], 0.04)])
+def test_a_handful_of_distinct_scores_has_an_interval_that_covers(scores, gap):
+    rng = np.random.default_rng(0)
+    missed = 0
+    for seed in range(40):
+        p = np.array(scores)[rng.integers(0, len(scores), 400)]
+        found = calibrant.estimate(rng.random(400) < p - gap, p, rng=seed)
+        missed += not found.low <= gap <= found.high
+    assert missed <= 4
+
+
+def test_many_distinct_scores_are_left_to_the_posterior():
+    rng = np.random.default_rng(0)
+    p = rng.integers(0, 9, 100) / 10
+    profile = Residuals.of(Sample(p, rng.random(100) < p))
+    assert interval.few_scores(profile, "l1", 0.95, rng) == 0.0

@@ -1,0 +1,366 @@
+"""Recommendations: the truth they rest on, what they promise, and what they refuse."""
+
+import json
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import calibrant
+from calibrant.inference import population as simulated
+from calibrant.inference import recommendation
+from calibrant.inference.population import Population
+from calibrant.inference.ranking import ranked
+
+FEW = {"estimators": ["auto", "l:15", "ac:10"], "repetitions": 30, "rng": 0}
+
+
+def scores(n=200, seed=0):
+    return np.random.default_rng(seed).beta(0.5, 0.5, n)
+
+
+def matrix(n=200, classes=4, seed=0):
+    return np.random.default_rng(seed).dirichlet(np.full(classes, 0.5), n)
+
+
+def population(kind, n=None):
+    """Few distinct scores, so that frequencies are known by counting."""
+    rng = np.random.default_rng(3)
+    if kind == "joint":
+        return Population.of(rng.dirichlet(np.ones(3), 6)[rng.integers(0, 6, 60)].T, None, n=n, classes=3)
+    score = rng.choice([0.0, 0.03, 0.2, 0.55, 0.8, 0.97, 1.0], 60)[None]
+    weight = {"counts": rng.integers(1, 4, 60), "weights": rng.random(60)}.get(kind)
+    return Population.of(score, weight, n=n)
+
+
+def counted_error(sample):
+    """Mean of |frequency - score| over the distinct scores, all data sets as one; mean over problems."""
+    shape = sample.shape
+    outcome = np.broadcast_to(sample.outcome, shape)
+    score = np.broadcast_to(sample.score, shape)
+    weight = np.broadcast_to(1.0 if sample.weight is None else sample.weight, shape)
+    found = []
+    for k in range(shape[1] if len(shape) == 3 else 1):
+        s, y, w = (part[:, k] if len(shape) == 3 else part for part in (score, outcome, weight))
+        groups = [(w[s == v].sum(), (w * (y - s))[s == v].sum()) for v in np.unique(s)]
+        found.append(sum(abs(gap) for _, gap in groups) / sum(mass for mass, _ in groups))
+    return np.mean(found)
+
+
+@pytest.mark.parametrize("kind", ["plain", "counts", "weights", "joint"])
+@pytest.mark.parametrize("n", [None, 25, 300])
+def test_the_true_error_is_what_a_large_simulation_counts(kind, n):
+    people = population(kind, n)
+    rng = np.random.default_rng(0)
+    curves = people.curves()
+    assert {curve.shape for curve in curves} == {"calibrated", *simulated.SHAPES}
+    for curve in curves:
+        size = 200_000 // people.n
+        sample = people.sample(curve.chance, people.draw(rng, size), rng, size)
+        assert sample.shape[-1] == people.n
+        assert counted_error(sample) == pytest.approx(curve.true, abs=0.005), curve.name
+
+
+@pytest.mark.parametrize("kind", ["plain", "counts", "joint"])
+def test_rows_that_count_several_times_have_the_same_truth(kind, monkeypatch):
+    monkeypatch.setattr(simulated, "MOST", 90)
+    people = population(kind, 2000)
+    rng = np.random.default_rng(0)
+    assert people.count is not None
+    assert people.count.sum() == people.n == 2000
+    for curve in people.curves():
+        sample = people.sample(curve.chance, people.draw(rng, 200), rng, 200)
+        np.testing.assert_array_equal(sample.n, 2000.0)
+        assert counted_error(sample) == pytest.approx(curve.true, abs=0.0035), curve.name
+
+
+def test_curves_have_the_sizes_they_are_named_after():
+    people = Population.of(scores(500)[None], None)
+    for curve in people.curves()[1:]:
+        assert curve.true == pytest.approx(float(curve.name.split()[1]), rel=0.01)
+        assert ((curve.chance >= 0) & (curve.chance <= 1)).all()
+    assert len(people.curves()) == 13
+
+
+def test_scores_that_allow_hardly_any_error_still_get_curves():
+    curves = Population.of(np.full((1, 50), 1e-12), None).curves()
+    assert [curve.name.split()[0] for curve in curves] == ["calibrated", "overconfident"]
+    assert 0.001 < curves[1].true < 0.01
+    certain = calibrant.recommend([0.0, 1.0, 1.0] * 9, **FEW)
+    assert [one.loss for one in certain.ranking] == [1.0, 1.0, 1.0]
+    assert certain.best == "auto"
+
+
+def test_classes_drawn_together_keep_their_chances():
+    rng = np.random.default_rng(0)
+    chance = np.array([[0.5, 0.2, 0.9], [0.3, 0.1, 0.4], [0.2, 0.3, 0.1]])  # columns sum to 1, 0.6 and 1.4
+    (drawn,) = simulated._together(chance, rng, 100_000, 3, 1)
+    np.testing.assert_allclose(drawn.mean(axis=0), chance, atol=0.006)
+    labels = drawn.sum(axis=1)
+    assert set(np.unique(labels[:, 0])) == {1}
+    assert set(np.unique(labels[:, 1])) == {0, 1}
+    assert set(np.unique(labels[:, 2])) == {1, 2}
+
+
+def test_two_classes_are_each_others_complement_on_every_curve():
+    s = scores(100)
+    for curve in Population.of(np.stack([1 - s, s]), None).curves():
+        np.testing.assert_allclose(curve.chance.sum(axis=0), 1.0, atol=1e-12)
+
+
+def test_fifteen_uniform_bins_rank_below_the_default_on_small_data():
+    found = calibrant.recommend(scores(150), rng=0, repetitions=60)
+    place = [one.estimator for one in found.ranking]
+    assert place.index("auto") < place.index("l:15")
+    row = {(one.estimator, one.curve): one for one in found.table}
+    assert row["l:15", "calibrated"].bias > 2 * row["auto", "calibrated"].bias > 0
+    assert set(place) == set(recommendation.DEFAULT)
+
+
+def test_a_seed_reproduces_it_and_is_recorded():
+    first = calibrant.recommend(scores(), **FEW)
+    assert calibrant.recommend(scores(), **FEW) == first
+    again = calibrant.recommend(scores(), **{**FEW, "rng": np.random.default_rng(7)})
+    assert again != first
+    assert calibrant.recommend(scores(), **{**FEW, "rng": again.seed}) == again
+
+
+@pytest.mark.parametrize("notion", ["class", "confidence", "classwise"])
+def test_the_order_of_rows_does_not_matter(notion):
+    y_prob, shuffled = matrix(), np.random.default_rng(1).permutation(200)
+    kw = {**FEW, "notion": notion, "pos_label": 2}
+    assert calibrant.recommend(y_prob, **kw) == calibrant.recommend(y_prob[shuffled], **kw)
+
+
+def test_the_table_says_what_the_estimates_were():
+    seen = []
+
+    def half(scores, outcomes, weights):
+        seen.append((len(scores), weights.sum()))
+        return 0.5
+
+    found = calibrant.recommend(scores(80), estimators=[half, "l:15"], repetitions=20, rng=0)
+    assert set(seen) == {(80, 80.0)}
+    for row in found.table:
+        if row.estimator == "half":
+            assert row.bias == pytest.approx(0.5 - row.true)
+            assert row.sd == pytest.approx(0.0, abs=1e-12)
+            assert row.p95 == pytest.approx(row.mae) == pytest.approx(row.bias)
+    assert found.best == "l:15"
+    assert found.ranking[1].loss > 3
+    assert not found.ranking[1].tied
+
+
+def test_a_function_sees_rows_where_other_estimators_see_counts(monkeypatch):
+    monkeypatch.setattr(simulated, "MOST", 50)
+
+    def careless(scores, outcomes, weights):
+        assert len(scores) == 400
+        return float(abs(np.mean(outcomes - scores)))
+
+    careful = {"one bin": "l:1", "mine": careless}
+    found = calibrant.recommend(scores(100), n=400, estimators=careful, repetitions=5, rng=0)
+    pairs = zip(found.table[::2], found.table[1::2], strict=True)
+    assert all(a.p95 == pytest.approx(b.p95, abs=1e-12) for a, b in pairs)
+    assert "each counted several times" in str(found)
+
+
+def test_the_loss_is_the_geometric_mean_of_relative_percentiles():
+    rng = np.random.default_rng(0)
+    error = rng.normal(size=(3, 2, 1000)) * np.array([[1, 2], [1, 4], [3, 1]])[:, :, None]
+    first, second = ranked(error, {"a": "A", "b": "B"}, 1e-9, rng)
+    assert (first.estimator, second.estimator) == ("a", "b")
+    assert first.loss == pytest.approx(3 ** (1 / 3), rel=0.1)
+    assert second.loss == pytest.approx(8 ** (1 / 3), rel=0.1)
+    assert first.tied
+    assert not second.tied
+    assert 0 < second.se < 0.2
+    alike = ranked(error * [[[1], [0]]], {"a": "A", "b": "B"}, 100.0, rng)
+    assert all(one.loss == 1.0 and one.tied for one in alike)
+
+
+def test_noise_is_said_where_estimators_are_alike():
+    kw = {"estimators": {"one": "ac:10", "other": "ac:10", "far": "l:60"}, "repetitions": 40, "rng": 0}
+    found = calibrant.recommend(scores(), **kw)
+    assert [one.tied for one in found.ranking] == [True, True, False]
+    assert "within noise of it: other" in str(found)
+
+
+@pytest.mark.parametrize("notion", [None, "classwise", "class"])
+def test_matrices(notion):
+    found = calibrant.recommend(matrix(), notion=notion, pos_label=1 if notion == "class" else None, **FEW)
+    assert found.notion == (notion or "confidence")
+    assert found.label == (1 if notion == "class" else None)
+    assert found.ranking[0].loss >= 1.0
+    largest = max(row.true for row in found.table)
+    assert largest == pytest.approx(0.05 if notion == "classwise" else 0.1, rel=0.01)
+    shared = {one.resolved for one in found.ranking if one.estimator == "auto"}
+    assert shared == {"bayes:shared" if notion == "classwise" else "bayes"}
+
+
+def test_a_vector_is_asked_about_both_classes_if_that_is_asked():
+    both = calibrant.recommend(scores(), notion="classwise", **{**FEW, "estimators": ["l:15", "a:10"]})
+    one = calibrant.recommend(scores(), **{**FEW, "estimators": ["l:15", "a:10"]})
+    assert [row.true for row in both.table] == pytest.approx([row.true for row in one.table], abs=0.001)
+    close = [(a.p95, b.p95) for a, b in zip(both.table, one.table, strict=True)]
+    assert all(0.5 < a / b < 2 for a, b in close)
+
+
+def test_many_classes_are_represented_by_some():
+    found = calibrant.recommend(matrix(60, 30), notion="classwise", estimators=["l:15"], repetitions=2, rng=0)
+    assert "20 of 30 classes stand for all" in found.notes
+
+
+def test_counts_mean_repetition():
+    s, count = scores(60), np.random.default_rng(0).integers(0, 4, 60)
+    weighted = calibrant.recommend(s, sample_weight=count, **FEW)
+    assert weighted == calibrant.recommend(np.repeat(s, count), **FEW)
+    assert weighted.n == count.sum()
+
+
+def test_importance_weights_have_no_scale_and_change_the_truth():
+    s, weight = scores(), np.random.default_rng(0).exponential(size=200)
+    one, other = (calibrant.recommend(s, sample_weight=weight * f, **FEW) for f in (1.0, 2.0**600))
+    assert one == other
+    people = Population.of(s[None], weight)
+    chance = people.curves()[3].chance
+    order = np.argsort(s)
+    assert people.true_error(chance) == pytest.approx(
+        np.average(np.abs(chance[0] - s[order]), weights=weight[order])
+    )
+
+
+def test_another_size_can_be_asked_for():
+    small, large = (calibrant.recommend(scores(), n=n, **FEW) for n in (50, 800))
+    assert (small.n, large.n) == (50, 800)
+    p95 = [{(r.estimator, r.curve): r.p95 for r in found.table} for found in (small, large)]
+    assert p95[0]["l:15", "calibrated"] > 2 * p95[1]["l:15", "calibrated"]
+    assert [row.true for row in small.table] == [row.true for row in large.table]
+
+
+def test_many_rows_cost_no_more(monkeypatch):
+    monkeypatch.setattr(simulated, "MOST", 400)
+    kw = {**FEW, "repetitions": 10}
+    plain = calibrant.recommend(scores(3000), **kw)
+    assert plain.n == 3000
+    assert plain.notes == ("200 rows stand for all, each counted several times",)
+    weighted = calibrant.recommend(scores(3000), sample_weight=np.ones(3000), **kw)
+    assert weighted.n == 400
+    assert weighted.notes == ("3000 rows asked for, 400 simulated",)
+    monkeypatch.setattr(simulated, "MOST_COPIES", 4000)
+    joint = calibrant.recommend(matrix(3000), notion="classwise", **kw)
+    assert joint.n == 1000
+    assert len(joint.notes) == 2
+
+
+def test_repetitions_follow_from_the_size():
+    for n, times in ((50, 200), (1500, 100), (8000, 30)):
+        found = calibrant.recommend(scores(n), estimators=["l:15"], rng=0)
+        assert found.repetitions == times
+
+
+def test_progress_is_told():
+    told = []
+    calibrant.recommend(scores(30), **FEW, progress=lambda done, total: told.append((done, total)))
+    assert told == [(k + 1, len(told)) for k in range(len(told))]
+    assert len(told) >= 5
+
+
+def test_json_holds_everything():
+    found = calibrant.recommend(matrix(), notion="class", pos_label=np.int64(3), **FEW)
+    again = calibrant.Recommendation.from_json(found.to_json())
+    assert again == found
+    assert str(again) == str(found) == repr(found)
+    assert json.loads(found.to_json())["best"] == found.best
+
+
+def test_it_prints_a_table_with_the_best_first():
+    found = calibrant.recommend(scores(), **FEW)
+    first, head, *rows, rule, seed = str(found).splitlines()
+    assert first.startswith(f"best for these scores (class 1, n = 200): {found.best}")
+    assert head.split() == ["estimator", "loss", "+-", "calibrated", *simulated.SHAPES]
+    assert [row.split()[0] for row in rows] == [one.estimator for one in found.ranking]
+    assert len({len(line) for line in (head, *rows)}) == 1
+    assert "geometric mean over 13 curves" in rule
+    assert seed == "30 simulated data sets a curve, seed 0"
+
+
+def test_names_of_columns_are_classes():
+    frame = pd.DataFrame(matrix(50, 3), columns=["a", "b", "c"])
+    kw = {**FEW, "notion": "class", "estimators": ["l:5"]}
+    assert calibrant.recommend(frame, pos_label="b", **kw).label == "b"
+    assert calibrant.recommend(frame, pos_label=1, **kw).label == 1
+    assert calibrant.recommend(frame.set_axis([7, 8, 9], axis=1), pos_label=9, **kw).label == 9
+    assert calibrant.recommend(frame.to_numpy(), labels=["x", "y", "z"], pos_label="z", **kw).label == "z"
+    assert calibrant.recommend(frame["a"], pos_label="a", **kw).label == "a"
+    assert calibrant.recommend(frame["a"], labels=["a", "no"], pos_label="a", **kw).label == "a"
+    assert calibrant.recommend(frame["a"], labels=pd.Index([-1, 1]), **kw).label == 1
+
+
+BAD = [
+    ([], {}, "y_prob must not be empty, got 0 rows"),
+    (0.5, {}, "y_prob must be one-dimensional or have a column per class, got 0.5"),
+    ([0.2, 1.7], {}, "y_prob must lie in [0, 1], got 1.7 at row 1"),
+    ([0.2, np.nan], {}, "y_prob must be finite and have no missing values, got nan at row 1"),
+    ([[0.2, 0.7]], {}, "y_prob rows must sum to 1 within 1e-06, got 0.9 at row 0"),
+    ([[0.2], [0.7]], {}, "y_prob must be one-dimensional or have a column per class, got shape (2, 1)"),
+    ([0.2, 0.3], {"sample_weight": [1]}, "sample_weight must be as long as y_prob, got 1 weights for 2 rows"),
+    ([0.2, 0.3], {"sample_weight": [1, -1]}, "sample_weight must be finite, at least 0"),
+    ([0.2, 0.3], {"sample_weight": [0, 0]}, "sample_weight must have a positive sum"),
+    ([0.2, 0.3], {"n": 0}, "n must be an integer of at least 1, got 0"),
+    ([0.2, 0.3], {"n": 2.5}, "n must be an integer of at least 1, got 2.5"),
+    ([0.2, 0.3], {"repetitions": 1}, "repetitions must be an integer of at least 2, got 1"),
+    ([0.2, 0.3], {"notion": "canonical"}, "notion must be one of"),
+    ([0.2, 0.3], {"rng": "x"}, "rng must be None, an integer seed"),
+    (
+        [0.2, 0.3],
+        {"estimators": "auto"},
+        "estimators must be a sequence or a mapping of estimators, got 'auto'",
+    ),
+    ([0.2, 0.3], {"estimators": 15}, "estimators must be a sequence or a mapping of estimators, got 15"),
+    ([0.2, 0.3], {"estimators": []}, "estimators must not be empty"),
+    ([0.2, 0.3], {"estimators": ["l:15", "l:15"]}, "estimators must have different names, got 'l:15' twice"),
+    ([0.2, 0.3], {"estimators": ["unifrom"]}, "did you mean 'uniform'?"),
+    ([0.2, 0.3], {"estimators": ["auto", "smooth"]}, "smooth is a measure of its own"),
+    ([0.2, 0.3], {"estimators": ["ks"]}, "ks is a measure of its own"),
+    ([0.2, 0.3], {"estimators": {"mine": "kuiper"}}, "kuiper is a measure of its own"),
+    ([0.2, 0.3], {"n_boot": 3}, "recommend() got an unexpected keyword argument 'n_boot'"),
+    (
+        [0.2, 0.3],
+        {"labels": ["no", "yes"]},
+        "labels of a vector of scores need pos_label, one of ['no', 'yes']",
+    ),
+    (
+        [0.2, 0.3],
+        {"labels": ["no", "yes"], "pos_label": "maybe"},
+        "pos_label must be one of 'no', 'yes', got",
+    ),
+    ([0.2, 0.3], {"labels": "ny", "pos_label": "n"}, "labels must be a sequence of classes, got 'ny'"),
+    ([0.2, 0.3], {"labels": ["n", "n"], "pos_label": "n"}, "labels must be distinct"),
+    ([0.2, 0.3], {"labels": [None, 1]}, "labels"),
+    ([0.2, 0.3], {"pos_label": [1]}, "pos_label must be a label, got [1]"),
+    (np.full((2, 4), 0.25), {"labels": ["a"]}, "labels must name 4 columns of y_prob, got 1: 'a'"),
+    (np.full((2, 4), 0.25), {"notion": "class"}, 'notion="class" on a matrix of 4 columns needs pos_label'),
+    (np.full((2, 4), 0.25), {"pos_label": 7}, "pos_label must be one of 0, 1, 2, 3, got 7"),
+]
+
+
+@pytest.mark.parametrize(("y_prob", "kw", "message"), BAD)
+def test_what_is_wrong_is_said_and_labels_are_not_spoken_of(y_prob, kw, message):
+    with pytest.raises((ValueError, TypeError), match=re.escape(message)) as caught:
+        calibrant.recommend(y_prob, **kw)
+    assert "y_true" not in str(caught.value)
+
+
+def test_an_estimator_that_returns_nothing_is_named():
+    with pytest.raises(ValueError, match="estimator 'mine' returned nan for a calibrated data set"):
+        calibrant.recommend(scores(), estimators={"mine": lambda s, y, w: float("nan")}, rng=0)
+
+
+def test_scores_are_left_as_they_were():
+    s = scores()
+    kept = s.copy()
+    s.setflags(write=False)
+    calibrant.recommend(s, **FEW)
+    np.testing.assert_array_equal(s, kept)

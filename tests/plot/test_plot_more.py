@@ -1,0 +1,615 @@
+"""Forests, several models and scores by outcome: what is drawn, and that all pictures can be read."""
+
+import runpy
+import sys
+from itertools import combinations
+from pathlib import Path
+from types import MappingProxyType
+
+import matplotlib
+import numpy as np
+import pytest
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt
+from matplotlib.collections import LineCollection, PathCollection, PolyCollection
+from matplotlib.colors import to_rgb
+from matplotlib.patches import StepPatch
+from matplotlib.testing.compare import compare_images
+from test_plot import (
+    DRAWINGS,
+    _no_figure_is_left,  # noqa: F401
+    a_curve,
+    a_diagram,
+    assert_texts_apart_and_inside,
+    of_type,
+)
+
+import calibrant
+from calibrant import plot
+from calibrant.curves.histogram import ScoreHistogram, histogram
+from calibrant.evidence import Cells, Sample
+from calibrant.inference.comparison import Comparison, Difference
+from calibrant.inference.result import Estimate, Null
+from calibrant.plot import canvas, reliability, scores
+
+IMAGES = Path(__file__).parents[1] / "images"
+HOSTILE = [
+    "$x_1$ <b>",
+    r"$\frac$ %d {0} \n",
+    "a" * 200,
+    "W" * 200,
+    "two\nlines\tand\rmore",
+    "שלום עולם",
+    "مرحبا بالعالم",
+    "\u202eturned around\x00",
+    "\ud800",
+    "",
+    7,
+    None,
+    ("a", 1),
+]
+
+
+def an_estimate(value=0.04, half=0.01, **changes):
+    settings = {
+        "value": value,
+        "low": max(0.0, value - half),
+        "high": value + half,
+        "level": 0.95,
+        "null": Null(0.008),
+        "p_value": 0.01,
+        "over": value,
+        "under": 0.0,
+        "n": 1234.0,
+        "notion": "confidence",
+        "estimator": "bayes",
+    }
+    return Estimate(**settings | changes)
+
+
+def a_comparison(names=("logistic regression", "forest", "boosting"), values=(0.03, 0.06, 0.012)):
+    estimates = {name: an_estimate(value) for name, value in zip(names, values, strict=True)}
+    differences = {
+        name: Difference(name, names[0], value - values[0], value - values[0] - 0.009,
+                         value - values[0] + 0.007, 0.95, 0.02, 0.5)
+        for name, value in zip(names[1:], values[1:], strict=True)
+    }  # fmt: skip
+    return Comparison(MappingProxyType(estimates), MappingProxyType(differences), names[0])
+
+
+def some_groups(count, name="group {}, of some length"):
+    rng = np.random.default_rng(0)
+    return {
+        name.format(i): an_estimate(rng.gamma(2, 0.02), 0.3 / np.sqrt(n), n=float(n))
+        for i, n in enumerate(rng.integers(40, 90_000, count))
+    }
+
+
+def some_curves(count):
+    grid = np.linspace(0, 1, 201)
+    made = {}
+    for i in range(count):
+        middle = grid ** (0.6 + 0.3 * i)
+        changes = {"low": middle - 0.04, "high": middle + 0.04, "n_eff": np.full(201, 50.0)}
+        made[f"model {i}"] = a_curve(probability=middle, lce=middle - grid, error=0.01 * i, **changes)
+    return made
+
+
+def a_histogram(saturated=False, notion="class", label=None):
+    cells = np.linspace(0.01, 0.99, 50)
+    positive, negative = np.round(40 * cells**2), np.round(40 * (1 - cells) ** 2)
+    if saturated:
+        positive[-1], negative[0] = 9000, 400
+    support = (0.1, 1.0) if notion == "confidence" else (0.0, 1.0)
+    n = float(positive.sum() + negative.sum())
+    return ScoreHistogram(np.linspace(0, 1, 51), positive, negative, notion, label, n, support)
+
+
+NEW = {
+    "comparison": lambda ax=None: plot.comparison(a_comparison(), ax),
+    "groups": lambda ax=None: plot.groups(some_groups(8), ax, overall=an_estimate(0.05, 0.004)),
+    "one group": lambda ax=None: plot.groups(some_groups(1), ax),
+    "estimators": lambda ax=None: plot.estimators(
+        {name: an_estimate(0.04 + 0.01 * i) for i, name in enumerate(("auto", "uniform:15", "density"))}, ax
+    ),
+    "two models": lambda ax=None: plot.models(some_curves(2), ax),
+    "six models": lambda ax=None: plot.models(some_curves(6), ax),
+    "scores": lambda ax=None: plot.score_histograms(a_histogram(), ax),
+    "saturated": lambda ax=None: plot.score_histograms(a_histogram(True, label="ship"), ax),
+    "confidences": lambda ax=None: plot.score_histograms(a_histogram(True, "confidence"), ax),
+}
+ALL = NEW | {name: (lambda ax=None, draw=draw: draw(ax)) for name, draw in DRAWINGS.items()}
+
+
+def grey(color):
+    """Lightness as a grey print has it."""
+    return float(np.dot(to_rgb(color), (0.299, 0.587, 0.114)))
+
+
+def panel_beside(ax):
+    return next(other for other in ax.figure.axes if other is not ax)
+
+
+def marks(ax):
+    """Values and rows of the filled marks; the ticks of the null are another kind."""
+    groups = [group for group in of_type(ax, PathCollection) if group.get_zorder() == 4]
+    return np.concatenate([group.get_offsets() for group in groups])
+
+
+def intervals(ax):
+    bars = [group for group in of_type(ax, LineCollection) if group.get_zorder() == 3]
+    return np.concatenate([np.array(group.get_segments()) for group in bars if group.get_segments()])
+
+
+# What holds for every picture.
+
+
+@pytest.mark.parametrize("name", NEW)
+def test_the_given_axes_are_used_and_returned(name):
+    ax = plt.subplots(layout="constrained")[1]
+    before = plt.get_fignums()
+    assert NEW[name](ax) is ax
+    assert plt.get_fignums() == before
+    assert plt.gca() is ax
+
+
+@pytest.mark.parametrize("name", NEW)
+def test_without_axes_one_figure_is_made_and_settings_stay(name):
+    before = dict(matplotlib.rcParams)
+    ax = NEW[name]()
+    ax.figure.canvas.draw()
+    assert plt.get_fignums() == [ax.figure.number]
+    assert dict(matplotlib.rcParams) == before
+
+
+@pytest.mark.parametrize("name", NEW)
+def test_without_matplotlib_the_error_says_what_to_install(monkeypatch, name):
+    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
+    with pytest.raises(ImportError, match=r"pip install 'calibrant\[plot\]'"):
+        NEW[name]()
+
+
+@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("width", [3.3, 6.4])
+@pytest.mark.parametrize("given", [True, False])
+def test_no_text_overlaps_another_or_leaves_the_figure(name, width, given):
+    with plt.rc_context({"figure.figsize": (width, width)}):
+        ax = plt.subplots(layout="constrained")[1] if given else None
+        assert_texts_apart_and_inside(ALL[name](ax).figure)
+
+
+@pytest.mark.parametrize(("width", "count"), [(3.3, 1), (3.3, 2), (3.3, 3), (3.3, 30), (6.4, 2), (6.4, 10)])
+def test_a_grid_of_histograms_keeps_its_texts_apart(width, count):
+    with plt.rc_context({"figure.figsize": (width, 4.0)}):
+        results = {f"class {i}": a_histogram(saturated=i % 2 == 1, label=i) for i in range(count)}
+        panels = plot.small_multiples(results)
+        assert_texts_apart_and_inside(panels[0].figure)
+        assert len({ax.get_ylim() for ax in panels}) == len({ax.get_yscale() for ax in panels}) == 1
+
+
+@pytest.mark.parametrize("layout", ["constrained", "tight", None])
+def test_a_grid_of_subplots_holds_them(layout):
+    figure, grid = plt.subplots(3, 3, figsize=(12, 12), layout=layout)
+    for ax, draw in zip(grid.flat, NEW.values(), strict=True):
+        draw(ax)
+    figure.canvas.draw()
+    if layout == "constrained":
+        assert_texts_apart_and_inside(figure)
+
+
+@pytest.mark.parametrize("width", [3.3, 6.4])
+def test_any_names_of_rows_are_only_text(width):
+    with plt.rc_context({"figure.figsize": (width, 3.3)}):
+        found = {name: an_estimate(0.02 + 0.001 * i) for i, name in enumerate(HOSTILE)}
+        assert_texts_apart_and_inside(plot.groups(found, overall=an_estimate()).figure)
+        assert_texts_apart_and_inside(plot.estimators(found).figure)
+        names = ["first", *HOSTILE]
+        assert_texts_apart_and_inside(plot.comparison(a_comparison(names, [0.02] * len(names))).figure)
+
+
+@pytest.mark.parametrize("name", HOSTILE, ids=lambda name: ascii(name)[:12])
+def test_any_name_is_only_text(name):
+    with plt.rc_context({"figure.figsize": (3.3, 3.3)}):
+        assert_texts_apart_and_inside(plot.comparison(a_comparison((name, "other", "third"))).figure)
+        assert_texts_apart_and_inside(plot.models({name: a_curve(), "other": a_curve()}).figure)
+        assert_texts_apart_and_inside(plot.score_histograms(a_histogram(label=name)).figure)
+
+
+def test_a_shortened_name_keeps_both_ends():
+    shown = canvas.fitted("women of 65 and over, in rural areas", 1.2, 8)
+    start, end = shown.split("…")
+    assert "women of 65 and over, in rural areas".startswith(start)
+    assert "women of 65 and over, in rural areas".endswith(end)
+    assert len(start) > 3 < len(end)
+    assert canvas.width_of(shown, 8) <= 1.2
+    assert canvas.fitted("short", 1.2, 8) == "short"
+
+
+def test_main_marks_differ_in_grey():
+    assert abs(grey(canvas.CURVE) - grey(canvas.BINS)) > 0.2
+    assert abs(grey(scores.UP["facecolor"]) - grey(scores.DOWN["facecolor"])) > 0.5
+    ax = NEW["groups"]()
+    interval = next(bars for bars in of_type(ax, LineCollection) if bars.get_zorder() == 3)
+    null = of_type(ax, PathCollection)[0]
+    assert abs(grey(interval.get_color()[0][:3]) - grey(null.get_edgecolor()[0][:3])) > 0.3
+    ax = NEW["estimators"]()
+    first, others = [group for group in of_type(ax, PathCollection) if group.get_zorder() == 4]
+    assert abs(grey(first.get_facecolor()[0][:3]) - grey(others.get_facecolor()[0][:3])) > 0.5
+
+
+def test_models_differ_by_dashes_and_neighbours_by_lightness():
+    assert len({str(dashes) for _, dashes in reliability.LINES}) == len(reliability.LINES)
+    lightness = [grey(color) for color, _ in reliability.LINES]
+    assert np.min(np.abs(np.diff(lightness))) > 0.1
+    assert np.min(np.diff(np.sort(lightness))) > 0.05
+    assert max(lightness) < 0.7, "too light for a white page"
+
+
+# Colours as the common kinds of colour blindness see them (Machado, Oliveira and Fernandes 2009, severity 1).
+BLIND = {
+    "protan": [[0.152, 1.053, -0.205], [0.115, 0.786, 0.099], [-0.004, -0.048, 1.052]],
+    "deutan": [[0.367, 0.861, -0.228], [0.280, 0.673, 0.047], [-0.012, 0.043, 0.969]],
+    "tritan": [[1.256, -0.077, -0.179], [-0.078, 0.931, 0.148], [0.005, 0.691, 0.304]],
+}
+
+
+@pytest.mark.parametrize("kind", BLIND)
+def test_colours_stay_apart_for_colour_blind_eyes(kind):
+    def seen(color):
+        rgb = np.array(to_rgb(color))
+        linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
+        linear = np.clip(np.array(BLIND[kind]) @ linear, 0, 1)
+        return np.where(linear <= 0.0031308, 12.92 * linear, 1.055 * linear ** (1 / 2.4) - 0.055)
+
+    pairs = [*combinations([color for color, _ in reliability.LINES], 2), (canvas.CURVE, canvas.BINS)]
+    for one, other in pairs:
+        assert np.linalg.norm(seen(one) - seen(other)) > 0.25, (one, other)
+
+
+# Forests.
+
+
+def test_each_row_has_estimate_interval_and_null():
+    found = {"a": an_estimate(0.02, null=Null(0.005)), "b": an_estimate(0.07, null=Null(0.015))}
+    ax = plot.estimators(found)
+    np.testing.assert_allclose(marks(ax), [[0.02, 0], [0.07, 1]])
+    np.testing.assert_allclose(intervals(ax)[:, :, 0], [[0.01, 0.03], [0.06, 0.08]])
+    (null,) = [group for group in of_type(ax, PathCollection) if group.get_zorder() == 2]
+    np.testing.assert_allclose(null.get_offsets(), [[0.005, 0], [0.015, 1]])
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["95 % interval", "if calibrated"]
+
+
+@pytest.mark.parametrize("name", ["comparison", "groups", "one group", "estimators"])
+def test_the_axis_of_errors_starts_at_zero_and_holds_all(name):
+    ax = NEW[name]()
+    low, high = ax.get_xlim()
+    assert low == 0
+    assert intervals(ax)[:, :, 0].max() < high
+    assert len([tick for tick in ax.get_xticks() if low <= tick <= high]) >= 2
+
+
+def test_an_error_of_zero_is_drawn():
+    ax = plot.estimators({"a": an_estimate(0.0, 0.0, null=Null(0.0))})
+    assert ax.get_xlim()[1] >= 0.01
+    assert_texts_apart_and_inside(ax.figure)
+
+
+def test_axes_say_what_is_measured():
+    def label(*found):
+        return plot.groups(dict(enumerate(found))).get_xlabel()
+
+    assert label(an_estimate()) == "ECE (confidence)"
+    assert label(an_estimate(notion="class", label="odd")) == "ECE (class odd)"
+    assert label(an_estimate(notion="class", label=1), an_estimate(notion="class", label=2)) == "ECE (class)"
+    assert label(an_estimate(), an_estimate(notion="classwise")) == "ECE"
+    assert label(an_estimate(norm="l2")) == "root mean square error (confidence)"
+    assert label(an_estimate(norm="l2"), an_estimate()) == "calibration error (confidence)"
+
+
+def test_groups_come_worst_first_with_their_sizes():
+    found = {"small": an_estimate(0.01, n=50.0), "worst": an_estimate(0.09, n=12345.0), "mid": an_estimate()}
+    ax = plot.groups(found)
+    assert [label.get_text() for label in ax.get_yticklabels()] == ["worst", "mid", "small"]
+    assert [text.get_text() for text in ax.texts] == ["12,345", "1,234", "50", "n"]
+    ax.figure.canvas.draw()
+    tops = [label.get_window_extent().y1 for label in ax.get_yticklabels()]
+    assert tops == sorted(tops, reverse=True)
+    sizes = [text.get_window_extent() for text in ax.texts]
+    assert len({round(box.x1, 3) for box in sizes}) == 1
+
+
+def test_groups_show_the_whole_as_line_and_band():
+    ax = plot.groups(some_groups(3), overall=an_estimate(0.3, 0.05))
+    (band,), (line,) = ax.patches, ax.lines
+    assert tuple(line.get_xdata()) == (0.3, 0.3)
+    extent = band.get_extents().transformed(ax.transData.inverted())
+    assert (extent.x0, extent.x1) == pytest.approx((0.25, 0.35))
+    assert ax.get_xlim()[1] > 0.35
+    assert ax.get_legend().get_texts()[-1].get_text() == "overall, 0.300"
+    assert not plot.groups(some_groups(3)).lines
+
+
+@pytest.mark.parametrize("width", [3.3, 6.4])
+@pytest.mark.parametrize("count", [1, 2, 20, 60])
+def test_any_number_of_groups_is_readable(count, width):
+    with plt.rc_context({"figure.figsize": (width, 4.0)}):
+        ax = plot.groups(some_groups(count), overall=an_estimate())
+        assert_texts_apart_and_inside(ax.figure)
+        assert min(label.get_size() for label in ax.get_yticklabels()) > 6
+        given = plt.subplots(layout="constrained")[1]
+        plot.groups(some_groups(count), given, overall=an_estimate())
+        assert_texts_apart_and_inside(given.figure)
+        assert (given.figure.get_size_inches() == (width, 4.0)).all()
+
+
+def test_the_first_estimator_is_emphasised():
+    ax = NEW["estimators"]()
+    assert [label.get_fontweight() for label in ax.get_yticklabels()] == ["bold", "normal", "normal"]
+    assert [text.get_text() for text in ax.texts if text.get_text()] == ["0.040", "0.050", "0.060"]
+
+
+def test_a_comparison_shows_differences_from_the_baseline():
+    result = a_comparison()
+    ax = result.plot()
+    panel = panel_beside(ax)
+    np.testing.assert_allclose(marks(panel), [[0.03, 1], [-0.018, 2]])
+    np.testing.assert_allclose(intervals(panel)[:, :, 0], [[0.021, 0.037], [-0.027, -0.011]])
+    assert [(text.get_text(), text.get_position()) for text in panel.texts] == [("baseline", (0, 0))]
+    assert panel.get_xlim()[0] < -0.027 < 0 < 0.037 < panel.get_xlim()[1]
+    assert panel.get_xlabel() == "difference from\nlogistic regression"
+    ax.figure.canvas.draw()
+    left, right = ax.get_window_extent(), panel.get_window_extent()
+    assert left.x1 < right.x0
+    assert (left.y0, left.y1) == pytest.approx((right.y0, right.y1))
+
+
+def test_a_comparison_without_differences_is_drawn():
+    alone = Comparison({"a": an_estimate()}, {}, "a")
+    assert_texts_apart_and_inside(alone.plot().figure)
+
+
+def test_the_baseline_may_stand_anywhere():
+    result = a_comparison()
+    other = Comparison(result.estimates, {"forest": result.differences["forest"]}, "boosting")
+    panel = panel_beside(plot.comparison(other))
+    assert [text.get_position()[1] for text in panel.texts] == [2]
+
+
+def test_a_forest_needs_an_estimate():
+    for draw in (plot.groups, plot.estimators):
+        with pytest.raises(ValueError, match="at least one name to an Estimate, got none"):
+            draw({})
+    assert not plt.get_fignums()
+
+
+def test_the_classes_of_an_estimate_are_groups():
+    rng = np.random.default_rng(0)
+    found = calibrant.estimate(
+        rng.integers(0, 3, 300), rng.dirichlet(np.ones(3), 300), notion="classwise", rng=0
+    )
+    ax = plot.groups(found.by_class, overall=found)
+    assert sorted(label.get_text() for label in ax.get_yticklabels()) == ["0", "1", "2"]
+
+
+# Several models.
+
+
+def test_models_are_curves_on_one_square():
+    curves = some_curves(6)
+    ax = plot.models(curves)
+    drawn = [line for line in ax.lines if line.get_label() != "calibrated" and len(line.get_xdata())]
+    firm = [line for line in drawn if np.isfinite(line.get_ydata()).any()]
+    for line, result in zip(firm, curves.values(), strict=True):
+        np.testing.assert_array_equal(line.get_ydata(), result.probability)
+    assert ax.get_aspect() == 1
+    assert not of_type(ax, PolyCollection)
+    texts = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert texts[:3] == ["calibrated", "model 0, < 0.001", "model 1, 0.010"]
+    assert ax.get_legend().get_title().get_text().replace("\n", ", ") == "n = 1,000, ECE by model"
+
+
+def test_two_models_have_their_bands():
+    ax = plot.models(some_curves(2))
+    assert len([band for band in of_type(ax, PolyCollection) if band.get_paths()]) == 2
+    assert "95 % bands" in ax.get_legend().get_title().get_text()
+
+
+@pytest.mark.parametrize("count", [0, 7])
+def test_more_models_than_can_be_told_apart_are_refused(count):
+    with pytest.raises(ValueError, match=f"1 to 6 curves to be told apart, got {count}"):
+        plot.models(some_curves(count))
+    assert not plt.get_fignums()
+
+
+def test_models_of_different_notions_are_refused():
+    with pytest.raises(ValueError, match="of one notion, got"):
+        plot.models({"a": a_curve(), "b": a_curve(notion="confidence")})
+
+
+def test_models_are_shaded_where_none_can_have_a_score():
+    curves = {start: a_curve(notion="confidence", support=(start, 1.0)) for start in (0.5, 0.1, 0.3)}
+    (shade,) = plot.models(curves).patches
+    assert shade.get_extents().transformed(shade.axes.transData.inverted()).x1 == pytest.approx(0.1)
+
+
+def test_a_legend_above_leaves_a_new_panel_its_size():
+    def side(ax):
+        ax.figure.canvas.draw()
+        return ax.get_window_extent().width / ax.figure.dpi
+
+    with plt.rc_context({"figure.figsize": (3.3, 3.3)}):
+        assert side(plot.models(some_curves(6))) > 0.95 * side(plot.models(some_curves(1)))
+
+
+# Scores by outcome.
+
+
+def brute(score, outcome, weight, bins):
+    return [np.histogram(score[part], bins, (0, 1), weights=weight[part])[0] for part in (outcome, ~outcome)]
+
+
+def test_a_histogram_counts_each_outcome():
+    rng = np.random.default_rng(1)
+    score, outcome = rng.random(500), rng.random(500) < 0.3
+    found = calibrant.score_histogram(outcome, score, bins=13)
+    positive, negative = brute(score, outcome, np.ones(500), 13)
+    np.testing.assert_array_equal(found.positive, positive)
+    np.testing.assert_array_equal(found.negative, negative)
+    assert (found.n, found.notion, found.edges.size) == (500, "class", 14)
+    assert repr(found).startswith("ScoreHistogram(class")
+
+
+def test_weights_are_scaled_to_the_effective_number_of_rows():
+    rng = np.random.default_rng(2)
+    score, outcome, weight = rng.random(300), rng.random(300) < 0.6, rng.gamma(1.0, 5.0, 300)
+    found = calibrant.score_histogram(outcome, score, bins=10, sample_weight=weight)
+    positive, negative = brute(score, outcome, weight, 10)
+    scale = weight.sum() / (weight**2).sum()
+    np.testing.assert_allclose(found.positive, positive * scale)
+    np.testing.assert_allclose(found.negative, negative * scale)
+    assert found.positive.sum() + found.negative.sum() == pytest.approx(found.n)
+    counts = calibrant.score_histogram(outcome, score, sample_weight=np.full(300, 3))
+    np.testing.assert_allclose(counts.positive, 3 * calibrant.score_histogram(outcome, score).positive)
+
+
+def test_cells_and_rows_have_the_same_histogram():
+    rng = np.random.default_rng(3)
+    sample = Sample(rng.random(400) ** 3, rng.random(400) < 0.4)
+    rows, cells = histogram(sample), histogram(Cells.of(sample))
+    np.testing.assert_allclose(rows.positive, cells.positive)
+    np.testing.assert_allclose(rows.negative, cells.negative)
+    assert cells.negative.min() >= 0
+
+
+def test_each_notion_has_its_histogram():
+    rng = np.random.default_rng(4)
+    y_prob = rng.dirichlet(np.ones(3), 200)
+    y_true = np.array(["a", "b", "c"])[rng.integers(0, 3, 200)]
+    right = calibrant.score_histogram(y_true, y_prob)
+    assert right.positive.sum() == (y_prob.argmax(axis=1) == np.searchsorted(["a", "b", "c"], y_true)).sum()
+    assert (right.notion, right.support[0]) == ("confidence", pytest.approx(1 / 3))
+    one = calibrant.score_histogram(y_true, y_prob, notion="class", pos_label="b")
+    each = calibrant.score_histogram(y_true, y_prob, notion="classwise")
+    assert list(each) == ["a", "b", "c"]
+    np.testing.assert_array_equal(each["b"].positive, one.positive)
+    assert one.label == each["b"].label == "b"
+    assert len(each.plot()) == 3
+    assert one.plot().get_xlabel() == "score of class b"
+    assert right.plot().get_xlabel() == "confidence"
+
+
+def test_a_histogram_refuses_what_it_cannot_use():
+    with pytest.raises(ValueError, match="bins must be an integer of at least 1, got 0"):
+        calibrant.score_histogram([0, 1], [0.2, 0.7], bins=0)
+    with pytest.raises(TypeError, match="unexpected keyword argument"):
+        calibrant.score_histogram([0, 1], [0.2, 0.7], binning="uniform:3")
+
+
+def test_outcomes_are_drawn_to_either_side():
+    result = a_histogram()
+    ax = plot.score_histograms(result)
+    up, down = [patch for patch in ax.patches if isinstance(patch, StepPatch)]
+    np.testing.assert_array_equal(up.get_data().values, result.positive)
+    np.testing.assert_array_equal(down.get_data().values, -result.negative)
+    ax.figure.canvas.draw()
+    assert not any("−" in label.get_text() or "-" in label.get_text() for label in ax.get_yticklabels())
+    assert (ax.get_yscale(), ax.get_ylabel(), ax.get_xlabel()) == ("linear", "count", "score")
+    names = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert names == [f"positive, n = {up.get_data().values.sum():,.0f}", "negative, n = 664"]
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        a_histogram(saturated=True),
+        ScoreHistogram(
+            np.linspace(0, 1, 3), np.array([0.0, 3.0]), np.array([90.0, 0.0]), "class", None, 93.0
+        ),
+    ],
+    ids=["a cell", "a side"],
+)
+def test_what_would_be_dwarfed_makes_the_axis_logarithmic_and_says_so(result):
+    ax = plot.score_histograms(result)
+    assert (ax.get_yscale(), ax.get_ylabel()) == ("symlog", "log count")
+    low, high = ax.get_ylim()
+    assert low < -result.negative.max()
+    assert high > result.positive.max()
+
+
+@pytest.mark.parametrize("empty", ["positive", "negative"])
+def test_an_outcome_that_never_occurs_leaves_its_side_empty(empty):
+    other = np.array([2.0, 5.0])
+    sides = {"positive": other, "negative": other} | {empty: np.zeros(2)}
+    result = ScoreHistogram(np.linspace(0, 1, 3), notion="confidence", label=None, n=7.0, **sides)
+    assert_texts_apart_and_inside(plot.score_histograms(result).figure)
+
+
+# Pictures against those that were looked at. Text is left out: fonts differ from version to version.
+
+PICTURES = {
+    "diagram": lambda ax: plot.diagram(a_diagram(), ax, legend=False),
+    "curve": lambda ax: plot.curve(a_curve(), ax, legend=False),
+    "local_error": lambda ax: plot.local_error(a_curve(), ax),
+    "models": lambda ax: plot.models(some_curves(4), ax),
+    "scores": lambda ax: plot.score_histograms(a_histogram(True), ax),
+    "groups": lambda ax: plot.groups(some_groups(6), ax, overall=an_estimate(0.05, 0.004)),
+    "comparison": lambda ax: plot.comparison(a_comparison(), ax),
+}
+WRONG = {
+    "diagram": lambda ax: plot.diagram(a_diagram(frequency=1 - a_diagram().frequency), ax, legend=False),
+    "curve": lambda ax: plot.curve(a_curve(low=None, high=None), ax, legend=False),
+    "local_error": lambda ax: plot.local_error(a_curve(lce=-a_curve().lce), ax),
+    "models": lambda ax: plot.models(some_curves(3), ax),
+    "scores": lambda ax: plot.score_histograms(a_histogram(False), ax),
+    "groups": lambda ax: plot.groups(some_groups(6), ax),
+    "comparison": lambda ax: plot.comparison(a_comparison(values=(0.03, 0.012, 0.06)), ax),
+}
+TOLERANCE = 2  # root mean square over the pixels, of 255; matplotlib 3.8 to 3.11 differ by nothing
+
+
+def picture(draw, path):
+    with plt.style.context("default"), plt.rc_context({"figure.dpi": 60, "savefig.dpi": 60}):
+        figure = plt.figure(figsize=(4, 4))
+        draw(figure.add_axes((0.2, 0.15, 0.7, 0.75)))
+        for text in figure.findobj(matplotlib.text.Text):
+            text.set_visible(False)
+        for ax in figure.axes:
+            if ax.get_legend() is not None:
+                ax.get_legend().remove()
+        figure.savefig(path)
+        plt.close(figure)
+    return path
+
+
+@pytest.mark.parametrize("name", PICTURES)
+def test_pictures_look_as_they_did(name, tmp_path):
+    made = picture(PICTURES[name], tmp_path / f"{name}.png")
+    assert compare_images(IMAGES / f"{name}.png", made, TOLERANCE) is None
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_the_comparison_of_pictures_sees_a_wrong_one(name, tmp_path):
+    made = picture(WRONG[name], tmp_path / f"{name}.png")
+    assert "RMS" in compare_images(IMAGES / f"{name}.png", made, TOLERANCE)
+
+
+def test_pictures_are_small():
+    files = list(IMAGES.glob("*.png"))
+    assert {file.stem for file in files} == set(PICTURES)
+    assert all(file.stat().st_size < 40_000 for file in files)
+
+
+# The gallery.
+
+
+def test_the_gallery_shows_what_its_code_makes(tmp_path):
+    docs = Path(__file__).parents[2] / "docs"
+    space = runpy.run_path(str(docs / "make_figures.py"))
+    made = {path.name for path in space["make"](tmp_path, dpi=40)}
+    kept = list((docs / "images" / "figures").glob("*.png"))
+    assert made == {path.name for path in kept}
+    assert sum(path.stat().st_size for path in kept) < 500_000
+    drawn_by_results = {"comparison", "curve", "diagram", "score_histograms", "small_multiples"}
+    text = (docs / "figures.md").read_text(encoding="utf-8")
+    assert {name for name in plot.__all__ if f"plot.{name}(" not in text} == drawn_by_results

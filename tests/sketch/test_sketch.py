@@ -1,0 +1,768 @@
+"""A sketch: its totals, its memory, its file, and every answer against that of the rows."""
+
+import copy
+import itertools
+import math
+import pickle
+import re
+import runpy
+import tracemalloc
+from dataclasses import astuple
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from test_registry import ALL, NOTIONS, VALUES, defined, random_matrix
+
+import calibrant
+from calibrant import Sketch, estimators
+from calibrant import atomic as _files
+from calibrant.curves.curve import ByClass
+from calibrant.estimators import parse
+from calibrant.evidence import COARSE
+from calibrant.inputs import predictions
+from calibrant.sketch import summed
+from calibrant.sketch.totals import Totals
+
+ROOT = Path(__file__).parents[2]
+seeds = st.integers(0, 2**32 - 1)
+few = settings(max_examples=15, deadline=None)
+
+
+def binary(n=400, seed=0):
+    rng = np.random.default_rng(seed)
+    score = rng.beta(0.6, 0.8, n)
+    return (rng.random(n) < score**1.4).astype(int), score
+
+
+def matrix(n=400, classes=4, seed=0):
+    return random_matrix(np.random.default_rng(seed), n, classes)
+
+
+def made(notion, y, p, **options):
+    own = {"pos_label": 1} if notion == "class" else {}
+    return Sketch(notion, **own).update(y, p, **options)
+
+
+def numbers(sketch):
+    cells = sketch.evidence
+    return [*cells.sums.parts, np.asarray(cells.squares), np.array(astuple(sketch.totals))]
+
+
+def same(one, other):
+    """Equal to the last bit."""
+    about = ("notion", "labels", "positive", "_vector", "_n_classes", "_given", "totals")
+    for name in about:
+        mine, theirs = getattr(one, name), getattr(other, name)
+        assert mine == theirs, name
+        assert repr(mine) == repr(theirs), name
+    assert one.evidence.support == other.evidence.support
+    for mine, theirs in zip(numbers(one), numbers(other), strict=True):
+        assert mine.shape == theirs.shape
+        assert mine.tobytes() == theirs.tobytes()
+    assert one.digest == other.digest
+
+
+def close(one, other, rtol=1e-12):
+    for mine, theirs in zip(numbers(one), numbers(other), strict=True):
+        np.testing.assert_allclose(mine, theirs, rtol=rtol, atol=1e-18)
+
+
+# --- totals ----------------------------------------------------------------------------------------
+
+
+def slow_totals(data):
+    """Row by row, in Python's numbers."""
+    found = [0] + [0.0] * 5
+    score = data.score.astype(float).tolist()
+    for i, code in enumerate(data.code.tolist()):
+        p = score[i] if data.score.ndim == 2 else [1 - score[i], score[i]]
+        w, k = 1.0 if data.weight is None else float(data.weight[i]), int(code)
+        best = max(range(len(p)), key=lambda c: (p[c], -c))
+        found[0] += 1
+        found[1] += w
+        found[2] += w * (best == k)
+        found[3] -= w * math.log(p[k]) if p[k] > 0 else 0.0
+        found[4] += w * (p[k] == 0)
+        found[5] += w * sum((v - (c == k)) ** 2 for c, v in enumerate(p))
+    return found
+
+
+@few
+@given(seeds, st.integers(1, 60), st.integers(1, 5), st.sampled_from(("none", "counts", "floats")))
+def test_totals_are_those_of_a_plain_loop(seed, n, classes, weights):
+    rng = np.random.default_rng(seed)
+    if classes == 1:
+        y, p = rng.integers(0, 2, n), rng.integers(0, 5, n) / 4
+    else:
+        y, p = random_matrix(rng, n, classes, discrete=True)
+        y = rng.integers(0, classes, n)
+    weight = {"none": None, "counts": rng.integers(0, 4, n), "floats": rng.random(n)}[weights]
+    if weight is not None:
+        weight[0] = 1
+    data = predictions(y, p, sample_weight=weight)
+    np.testing.assert_allclose(astuple(Totals.of(data)), slow_totals(data), rtol=1e-12, atol=1e-12)
+
+
+def test_totals_know_accuracy_brier_score_and_log_loss():
+    y, p = matrix(500)
+    for notion in NOTIONS:
+        totals = made(notion, y, p).totals
+        assert totals.rows == totals.weight == 500
+        assert totals.right / 500 == np.mean(p.argmax(axis=1) == y)
+        assert totals.brier / 500 == pytest.approx(np.mean(((p - np.eye(4)[y]) ** 2).sum(axis=1)))
+        assert totals.log_loss / 500 == pytest.approx(-np.mean(np.log(p[np.arange(500), y])))
+        assert totals.impossible == 0
+    assert Sketch().totals == Totals.zero()
+
+
+def test_tied_scores_predict_the_first_class_and_half_predicts_the_negative_one():
+    assert Totals.of(predictions([0, 1], [[0.5, 0.5], [0.5, 0.5]])).right == 1
+    assert Totals.of(predictions([0, 1, 1], [0.5, 0.5, 0.6])).right == 2
+
+
+def test_totals_are_the_same_in_chunks(monkeypatch):
+    y, p = matrix(301)
+    whole = Totals.of(predictions(y, p))
+    monkeypatch.setattr(calibrant.totals, "CHUNK", 40)
+    np.testing.assert_allclose(astuple(Totals.of(predictions(y, p))), astuple(whole), rtol=1e-13)
+
+
+# --- updates ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("notion", NOTIONS)
+def test_what_is_refused_leaves_the_sketch_as_it_was(notion):
+    y, p = matrix(40)
+    sketch = made(notion, y, p)
+    before, refused = sketch.digest, [
+        ((y, p[:, :3]), {}),
+        ((y[:-1], p), {}),
+        ((y, 2 * p), {}),
+        ((np.where(np.arange(40) == 39, 7, y), p), {}),
+        ((y, np.where(np.arange(40)[:, None] == 39, np.nan, p)), {}),
+        ((y, p), {"sample_weight": np.full(40, 1e-150)}),
+        ((y, p), {"sample_weight": -np.ones(40)}),
+        ((y % 2, p[:, 0]), {}),
+        (([], []), {}),
+    ]  # fmt: skip
+    for arguments, options in refused:
+        with pytest.raises(ValueError):
+            sketch.update(*arguments, **options)
+        assert sketch.digest == before
+    empty = Sketch("class")
+    with pytest.raises(ValueError, match="needs pos_label"):
+        empty.update(y, p)
+    assert empty.digest == Sketch("class").digest
+    assert empty.update([0, 1], [0.1, 0.9]).n == 2
+
+
+def test_an_update_that_was_interrupted_is_noticed(monkeypatch, tmp_path):
+    y, p = matrix(40, classes=80)
+    sketch, calls = made("classwise", y, p), itertools.count()
+    gather = summed._gather
+
+    def interrupted(*arguments):
+        if next(calls) == 1:
+            raise KeyboardInterrupt
+        gather(*arguments)
+
+    monkeypatch.setattr(summed, "_gather", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        sketch.update(y, p)
+    monkeypatch.undo()
+    for asked in (
+        sketch.ece,
+        lambda: sketch.update(y, p),
+        lambda: sketch.save(tmp_path / "x"),
+        lambda: sketch + sketch,
+        lambda: sketch + Sketch("classwise"),
+    ):
+        with pytest.raises(ValueError, match="an update was interrupted"):
+            asked()
+
+
+@pytest.mark.parametrize("notion", NOTIONS)
+def test_nobody_else_sees_an_update(notion):
+    y, p = matrix(60)
+    sketch = made(notion, y, p)
+    others = [sketch + Sketch(notion), Sketch(notion) + sketch, sum([sketch]), copy.copy(sketch)]
+    others += [copy.deepcopy(sketch), pickle.loads(pickle.dumps(sketch))]
+    seen, kept = sketch.evidence, numbers(sketch)
+    before, kept = sketch.digest, [part.copy() for part in kept]
+    curve, boxes, found = sketch.curve(n_boot=0), sketch.diagram(), sketch.histogram(bins=10)
+    told = repr((curve, boxes, found))
+    sketch.update(y, p)
+    assert sketch.totals.rows == 120
+    for part, old in zip(seen.sums.parts, kept, strict=False):
+        np.testing.assert_array_equal(part, old)
+    assert float(np.max(seen.n)) == 60
+    assert repr((curve, boxes, found)) == told
+    for other in others:
+        assert other.digest == before
+        other.update(y[:1], p[:1])
+        assert (other.totals.rows, sketch.totals.rows) == (61, 120)
+
+
+def test_a_sketch_remembers_nothing_that_an_update_changes():
+    y, p = binary()
+    sketch = Sketch("class").update(y[:100], p[:100])
+    sketch.ece()
+    sketch.update(y[100:], p[100:])
+    assert sketch.ece() == pytest.approx(Sketch("class").update(y, p).ece(), abs=1e-9)
+
+
+def test_sums_made_elsewhere_take_updates_without_being_told_the_classes():
+    y, p = np.array(["no", "yes"] * 20), np.linspace(0, 1, 40)
+    told = Sketch("class", pos_label="yes").update(y, p)
+    about = {"labels": told.labels, "positive": 1, "vector": True, "n_classes": 2}
+    frozen = told.evidence
+    for part in frozen.sums.parts:
+        part.flags.writeable = False
+    other = Sketch._of_sums("class", cells=frozen, totals=told.totals, **about)
+    assert other.update(y, p).digest != told.digest
+    close(other, Sketch("class", pos_label="yes").update(y, p).update(y, p))
+    y, p = matrix(30)
+    told = Sketch("class", pos_label=2).update(y, p)
+    about = {"labels": told.labels, "positive": 2, "vector": False, "n_classes": 4}
+    other = Sketch._of_sums("class", cells=told.evidence, totals=told.totals, **about)
+    close(other.update(y, p), told + told)
+
+
+def test_labels_that_can_be_read_once_serve_every_update():
+    scores = np.full((2, 2), 0.5)
+    sketch = Sketch("confidence", labels=(name for name in "ab")).update(["a", "a"], scores)
+    assert sketch.update(["b", "a"], scores).n == 4
+    with pytest.raises(TypeError, match="labels must be a sequence of classes"):
+        Sketch(labels="ab")
+
+
+# --- memory ----------------------------------------------------------------------------------------
+
+
+def test_a_thousand_classes_stay_small_while_they_are_updated():
+    y, p = matrix(50, classes=1000)
+    held = sum(part.nbytes for part in made("classwise", y, p).evidence.sums.parts)
+    assert held == 1000 * COARSE.size * 5 * 8
+    assert held < 100e6
+    sketch = Sketch("classwise")
+    tracemalloc.start()
+    try:
+        for _ in range(3):
+            sketch.update(y, p)
+            sketch.ece(estimator="uniform:15")
+        after, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert after < 1.05 * held
+    assert peak < 1.5 * held
+
+
+# --- merging ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("sketches")
+
+
+@few
+@given(seeds, st.integers(1, 6), st.sampled_from(NOTIONS), st.sampled_from(("none", "counts", "floats")))
+def test_any_split_in_any_order_gives_the_sums_of_the_whole(folder, seed, pieces, notion, weights):
+    rng = np.random.default_rng(seed)
+    n, classes = int(rng.integers(6, 80)), int(rng.integers(2, 5))
+    y, p = random_matrix(rng, n, classes, discrete=bool(rng.integers(2)))
+    if classes == 2 and rng.integers(2):
+        p = p[:, 1]
+    weight = {"none": None, "counts": rng.integers(1, 4, n), "floats": rng.random(n) + 0.01}[weights]
+
+    def part(rows):
+        return made(notion, y[rows], p[rows], sample_weight=None if weight is None else weight[rows])
+
+    whole, parts = part(np.arange(n)), [part(rows) for rows in np.array_split(rng.permutation(n), pieces)]
+    for k in range(0, len(parts), 2):
+        parts[k].save(folder / f"{k}.sketch")
+        parts[k] = Sketch.load(folder / f"{k}.sketch")
+    left = sum(parts)
+    rng.shuffle(parts)
+    while len(parts) > 1:  # a random tree
+        k = int(rng.integers(len(parts) - 1))
+        parts[k : k + 2] = [parts[k + 1] + parts[k]]
+    close(left, whole)
+    close(parts[0], whole)
+    assert left.labels == parts[0].labels == whole.labels
+    for spec in ("uniform:15", "density:0.1"):
+        assert parts[0].ece(estimator=spec) == pytest.approx(whole.ece(estimator=spec), abs=1e-10)
+
+
+def test_merging_does_not_depend_on_the_order_of_what_is_known_of_the_classes():
+    p = [0.2, 0.7, 0.4]
+    parts = [
+        Sketch("class", pos_label="c").update(labels, p)
+        for labels in (["c", "c", "c"], ["a", "c", "a"], ["b", "c", "a"])
+    ]
+    found = {sum(some).labels for some in itertools.permutations(parts)}
+    assert found == {(("a", "b"), "c")}
+    vector = Sketch("class").update([0, 1, 1], p)
+    pair = Sketch("class").update([0, 1, 1], np.stack([1 - np.array(p), p], axis=1))
+    for both in (vector + pair, pair + vector, copy.copy(vector).update([0, 1, 1], [[0.5, 0.5]] * 3)):
+        assert not both._vector
+        assert (both.labels, both.n) == ((0, 1), 6)
+    assert vector._vector
+
+
+# --- every answer, from rows and from a sketch -----------------------------------------------------
+
+
+@pytest.mark.parametrize("notion", ["class", "classwise", "confidence"])
+@pytest.mark.parametrize("classes", [1, 2, 5, 25])
+@pytest.mark.parametrize("precision", [np.float64, np.float32])
+def test_many_rows_at_once_have_the_sums_of_few_at_a_time(notion, classes, precision):
+    rng, n = np.random.default_rng(4), 70_000
+    p = rng.random(n) if classes == 1 else rng.dirichlet(np.full(classes, 0.3), n)
+    y, asked = rng.integers(0, max(classes, 2), n), {"pos_label": 1} if notion == "class" else {}
+    p = p.astype(precision)
+    found = Sketch(notion, **asked).update(y, p)
+    pieces = Sketch(notion, **asked)
+    for a in range(0, n, 1000):
+        pieces.update(y[a : a + 1000], p[a : a + 1000])
+    for one, other in zip(found.evidence.sums.parts, pieces.evidence.sums.parts, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-11)
+    np.testing.assert_allclose(astuple(found.totals), astuple(pieces.totals), rtol=1e-12)
+    value = calibrant.ece(y, p, notion=notion, estimator="uniform:15", **asked)
+    assert found.ece(estimator="uniform:15") == pytest.approx(value, abs=1e-12)
+
+
+@pytest.mark.parametrize("spec", ["a:10", "a:sqrt", "ac:10", "ac:sqrt"])
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_tied_scores_with_others_in_their_cells_share_a_bin_as_in_the_rows(spec, seed):
+    rng, n = np.random.default_rng(seed), 20_000
+    p = rng.dirichlet(np.full(5, 0.4), n)[:, 2]
+    p[: n // 4] = rng.binomial(100, 0.2, n // 4) / 100
+    y = rng.random(n) < p**1.4
+    value = calibrant.ece(y, p, estimator=spec)
+    assert Sketch("class").update(y, p).ece(estimator=spec) == pytest.approx(value, abs=3e-4)
+
+
+def in_pieces(notion, y, p, pieces=3, **options):
+    own = {"pos_label": 1} if notion == "class" else {}
+    sketch = Sketch(notion, **own)
+    for rows in np.array_split(np.arange(len(y)), pieces):
+        sketch.update(y[rows], p[rows], **options)
+    return sketch
+
+
+def allowed(spec, coarse):
+    """How far an estimate from cells may lie from that of the rows."""
+    name = spec if isinstance(spec, str) else str(spec)
+    family, _, parameter = name.partition(":")
+    if family in ("l", "c", "uniform") and parameter != "sqrt":
+        return 1e-12  # edges of bins are edges of cells
+    if coarse:
+        return 0.01  # cells of 1/720
+    if family in ("d", "density", "b", "bc", "bk", "sm"):
+        return 2e-5
+    # Bins of equal mass differ by the cells that hold a cut, folds and running sums by those with two rows.
+    return 5e-3
+
+
+@pytest.mark.parametrize("notion", NOTIONS)
+def test_every_estimator_reads_a_sketch(notion):
+    y, p = binary(700)
+    sketch = in_pieces(notion, y, p)
+    for spec in ALL:
+        expected = calibrant.ece(y, p, notion=notion, estimator=spec)
+        found = sketch.ece(estimator=spec)
+        assert found == pytest.approx(expected, abs=allowed(spec, coarse=False)), spec
+        for norm in set(defined(spec)) - {"l1"}:
+            assert 0 <= sketch.ece(estimator=spec, norm=norm) <= 1
+        for norm in {"l1", "l2", "max"} - set(defined(spec)):
+            with pytest.raises(ValueError, match="defines norm"):
+                sketch.ece(estimator=spec, norm=norm)
+
+
+def test_every_estimator_reads_the_sketch_of_many_classes():
+    y, p = matrix(200, classes=25)
+    sketch = in_pieces("classwise", y, p)
+    assert sketch._layout == COARSE
+    # The bandwidth of ISJ may lie below the width of a coarse cell.
+    for spec in (spec for spec in ALL if spec != "d:isj"):
+        expected = calibrant.ece(y, p, notion="classwise", estimator=spec)
+        found = sketch.ece(estimator=spec)
+        assert found == pytest.approx(expected, abs=allowed(spec, coarse=True)), spec
+
+
+@pytest.mark.parametrize(
+    "spec", ["auto", "uniform:15", "adaptive", "density", "debiased", VALUES[0]], ids=str
+)
+@pytest.mark.parametrize("norm", ["l1", "l2"])
+def test_an_estimate_is_that_of_the_rows(spec, norm):
+    y, p = binary(300)
+    expected = calibrant.estimate(y, p, estimator=spec, norm=norm, rng=0)
+    found = in_pieces("class", y, p).estimate(estimator=spec, norm=norm, rng=0)
+    # The ends are simulated.
+    for name, near in {"value": 0.01, "over": 0.01, "under": 0.01, "low": 0.02, "high": 0.02}.items():
+        assert getattr(found, name) == pytest.approx(getattr(expected, name), abs=near), name
+    assert found.p_value == pytest.approx(expected.p_value, abs=0.02)
+    assert found.null.mean == pytest.approx(expected.null.mean, abs=0.005)
+    assert (found.label, found.n, found.estimator) == (expected.label, expected.n, expected.estimator)
+
+
+def test_what_has_no_interval_says_so_for_both():
+    y, p = binary(50)
+    for entry in estimators():
+        if entry.name in ("smooth", "ks", "kuiper"):
+            for asked in (lambda **k: calibrant.estimate(y, p, **k), Sketch("class").update(y, p).estimate):
+                with pytest.raises(ValueError, match="is a measure of its own"):
+                    asked(estimator=entry.name)
+        else:
+            parse(entry.name)
+
+
+def each(found):
+    return list(found.values()) if isinstance(found, ByClass | dict) else [found]
+
+
+@pytest.mark.parametrize("notion", NOTIONS)
+@pytest.mark.parametrize("kind", ["vector", "matrix"])
+def test_curves_diagrams_histograms_and_local_errors_are_those_of_the_rows(notion, kind):
+    y, p = binary(900) if kind == "vector" else matrix(900, classes=3)
+    options = {"notion": notion} | ({"pos_label": 1} if notion == "class" else {})
+    sketch, at = in_pieces(notion, y, p), np.array([[0.3, 0.6], [0.75, 0.95]])
+    for bandwidth in ("silverman", "ranks", 0.1):
+        asked = {"bandwidth": bandwidth, "n_boot": 0}
+        rows = each(calibrant.reliability_curve(y, p, **options, **asked))
+        for mine, theirs in zip(each(sketch.curve(**asked)), rows, strict=True):
+            here, there = mine.at(at), theirs.at(at)
+            for name in ("probability", "low", "high"):
+                np.testing.assert_allclose(getattr(here, name), getattr(there, name), atol=2e-3)
+            assert (mine.label, mine.n, mine.notion) == (theirs.label, theirs.n, theirs.notion)
+        rows = calibrant.lce(y, p, at, bandwidth=bandwidth, **options)
+        found = sketch.lce(at, bandwidth=bandwidth)
+        assert isinstance(found, dict) == isinstance(rows, dict) == (notion == "classwise")
+        np.testing.assert_allclose(each(found), each(rows), atol=2e-3)
+    assert np.shape(each(sketch.lce(0.5))[0]) == ()
+    for binning in ("uniform:15", "uniform-convex:10"):
+        rows = each(calibrant.reliability_diagram(y, p, binning=binning, **options))
+        for mine, theirs in zip(each(sketch.diagram(binning=binning)), rows, strict=True):
+            for name in ("edges", "score", "frequency", "count", "low", "high"):
+                np.testing.assert_allclose(getattr(mine, name), getattr(theirs, name), atol=1e-9)
+    for bins in (10, 20, 50):
+        rows = each(calibrant.score_histogram(y, p, bins=bins, **options))
+        for mine, theirs in zip(each(sketch.histogram(bins=bins)), rows, strict=True):
+            np.testing.assert_array_equal(mine.positive, theirs.positive)
+            np.testing.assert_array_equal(mine.negative, theirs.negative)
+            assert (mine.label, mine.n, mine.support) == (theirs.label, theirs.n, theirs.support)
+    with pytest.raises(ValueError, match="at must lie in"):
+        sketch.lce(1.5)
+    with pytest.raises(ValueError, match="bins must be"):
+        sketch.histogram(bins=0)
+
+
+@pytest.mark.parametrize("spec", ["l", "ac", "db:sqrt"])
+def test_more_bins_than_cells_are_refused(spec):
+    sketch = Sketch("class").update([0, 1], [0.2, 0.7], sample_weight=[10**9, 10**9])
+    for asked in (sketch.ece, sketch.estimate):
+        with pytest.raises(ValueError, match="asks for 44721 bins, but a sketch keeps 14400 cells"):
+            asked(estimator=spec)
+
+
+# --- assessments -----------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def assessed():
+    """By kind of scores and notion: the rows, their assessment and that of their sketch."""
+    found = {}
+    for kind, (y, p) in {"vector": binary(150), "matrix": matrix(150, classes=3)}.items():
+        for notion in NOTIONS if kind == "vector" else ("classwise",):
+            sketch = in_pieces(notion, y, p)
+            rows = calibrant.assess(y, p, notion=notion, rng=0)
+            found[kind, notion] = rows, sketch, sketch.assess(rng=0, name="May", command="made by hand")
+    return found
+
+
+def test_an_assessment_has_the_numbers_of_the_rows(assessed):
+    for (kind, notion), (rows, sketch, found) in assessed.items():
+        assert (found.notion, list(found.estimates)) == (notion, [notion])
+        assert found.estimate.value == pytest.approx(rows.estimate.value, abs=1e-6)
+        assert found.estimate.conservative == (notion == "classwise")
+        if notion != "classwise":
+            assert (found.estimate.low, found.estimate.high) == pytest.approx(
+                (rows.estimate.low, rows.estimate.high), abs=0.01
+            )
+        assert list(found.rulers) == list(rows.rulers)
+        for name, one in found.rulers.items():
+            assert one.value == pytest.approx(rows.rulers[name].value, abs=5e-3)
+        assert (found.rows, found.n, found.classes) == (rows.rows, rows.n, rows.classes)
+        assert (found.asked, found.level, found.seed) == (rows.asked if notion == "class" else None, 0.95, 0)
+        assert found.digest == sketch.digest
+        assert found.curve.keys() == rows.curve.keys() if notion == "classwise" else found.curve.n == rows.n
+        np.testing.assert_allclose(found.odds.counts.sum(), rows.odds.counts.sum())
+        if kind == "vector":
+            for name in ("score", "frequency", "low", "high"):
+                for part in ("balance", "accuracy"):
+                    mine, theirs = (getattr(getattr(one, part), name) for one in (found, rows))
+                    assert mine == pytest.approx(theirs, abs=1e-12)
+        else:
+            assert found.accuracy is found.balance is None
+
+
+def test_an_assessment_takes_scores_apart_as_the_rows_do(assessed):
+    def parts(score):
+        return score.value, score.calibration, score.resolution, score.uncertainty
+
+    for (kind, notion), (rows, _, found) in assessed.items():
+        by_name = {(score.name, score.about): score for score in rows.scores}
+        if notion == "classwise":
+            (brier,) = found.scores
+            assert (brier.name, brier.about) == ("Brier score", "all classes")
+            if kind == "matrix":
+                assert parts(brier) == pytest.approx(parts(by_name["Brier score", "all classes"]), abs=2e-3)
+            continue
+        assert [score.name for score in found.scores] == ["Brier score", "log loss"]
+        for score in found.scores:
+            expected = by_name[score.name, score.about]
+            assert score.value == pytest.approx(expected.value, abs=1e-12)
+            assert parts(score) == pytest.approx(parts(expected), abs=2e-3)
+
+
+def test_classes_of_a_sketch_come_worst_first(assessed):
+    rows, _, found = assessed["matrix", "classwise"]
+    expected = {row.name: row for row in rows.by_class}
+    assert [row.estimate.value for row in found.by_class] == sorted(
+        (row.estimate.value for row in found.by_class), reverse=True
+    )
+    for row in found.by_class:
+        other = expected[row.name]
+        assert (row.rows, row.estimate.level) == (other.rows, other.estimate.level)
+        assert (row.score, row.frequency) == pytest.approx((other.score, other.frequency), abs=1e-12)
+        assert row.estimate.value == pytest.approx(other.estimate.value, abs=1e-5)
+
+
+def test_an_assessment_of_a_sketch_is_shown_and_stored(assessed):
+    for (kind, notion), (_, _, found) in assessed.items():
+        again = calibrant.Assessment.from_json(found.to_json())
+        assert again.to_json() == found.to_json()
+        page = found.to_html()
+        assert again.to_html() == page
+        assert "made by hand" in page
+        assert found.verdict in found.summary
+        assert "May" in page
+        assert str(found)
+        assert ("conservative" in page) == (notion == "classwise")
+        assert ("% accurate" in found.summary) == (kind == "vector" and notion != "class")
+        assert found._repr_html_()
+
+
+def test_an_assessment_counts_its_steps_and_names_its_classes():
+    seen, (y, p) = [], matrix(40, classes=3)
+    sketch = made("classwise", y, p)
+    found = sketch.assess(rng=0, class_names=["x", "y", "z"], progress=lambda *step: seen.append(step))
+    assert found.classes == ("x", "y", "z")
+    assert [done for done, _ in seen] == list(range(1, len(seen) + 1))
+    assert seen[-1][0] == seen[-1][1]
+    with pytest.raises(TypeError, match="did you mean 'class_names'"):
+        sketch.assess(class_name=["x"])
+    with pytest.raises(ValueError, match="class_names must name 3 classes"):
+        sketch.assess(class_names=["x"])
+    with pytest.raises(ValueError, match="the sketch is empty"):
+        Sketch().assess()
+
+
+def warned(notion, y, p, **options):
+    return made(notion, y, p, **options).assess(rng=0).warnings
+
+
+@pytest.fixture
+def without_rulers(monkeypatch):
+    monkeypatch.setattr(calibrant.assessment.assemble, "RULERS", ())
+
+
+@pytest.mark.usefixtures("without_rulers")
+def test_a_sketch_warns_as_the_rows_do():
+    rng = np.random.default_rng(0)
+    logit = rng.normal(0, 14, 300)
+    saturated = 1 / (1 + np.exp(-logit))
+    y = (rng.random(300) < saturated).astype(int)
+    cases = [
+        (y[:60], rng.random(60)),
+        (y, saturated),
+        (y, rng.integers(0, 5, 300) / 5 + 0.1),
+        (np.ones(120, int), rng.random(120)),
+        ([1, 0, 1, 1], [0.0, 0.2, 0.7, 1.0]),
+    ]
+    what = "a label whose score was exactly 0"
+    for labels, p in cases:
+        rows = calibrant.assess(labels, p, rng=0).warnings
+        own = [line.replace("a score of exactly 0 or 1 and the outcome it rules out", what) for line in rows]
+        assert list(warned("class", labels, p)) == own
+
+
+@pytest.mark.usefixtures("without_rulers")
+def test_a_sketch_warns_of_what_cells_and_totals_know():
+    y, p = matrix(120, classes=4)
+    text = " ".join(warned("classwise", np.zeros(120, int), p))
+    assert "No row is of the classes 1, 2, 3: counted all the same." in text
+    assert "conservative" in text
+    assert not any("No row" in line for line in warned("confidence", np.zeros(120, int), p))
+    assert any("class 1:" in line for line in warned("class", np.zeros(120, int), p))
+    crisp = np.eye(4)[y] * 0.9996 + 0.0001
+    assert any("100 % lie within 0.001 of 0 or 1" in line for line in warned("classwise", y, crisp))
+    wrong = np.eye(4)[(y + (np.arange(120) == 5)) % 4]
+    assert "1 row has a label whose score was exactly 0." in warned("confidence", y, wrong)
+    weight = np.linspace(0.5, 1.5, 120)
+    share = 100 * weight[5] / weight.sum()
+    line = f"{share:.2g} % of the weight lies on rows with a label whose score was exactly 0."
+    assert line in warned("confidence", y, wrong, sample_weight=weight)
+    uneven = np.where(np.arange(120) < 3, 1.0, 1e-6)
+    assert any(
+        line.startswith("Weights are uneven: 120 rows")
+        for line in warned("confidence", y, p, sample_weight=uneven)
+    )
+
+
+def test_rulers_with_more_bins_than_cells_are_left_out_and_named():
+    y, p = binary(20)
+    sketch = Sketch("class").update(y, p, sample_weight=np.full(20, 10**8))
+    found = sketch.assess(rng=0)
+    assert list(found.rulers) == ["auto", "density"]
+    named = "uniform, adaptive, uniform-convex, adaptive-convex"
+    assert f"A sketch has fewer cells than these would have bins: {named}." in found.warnings
+
+
+# --- the page and its example ----------------------------------------------------------------------
+
+
+def test_the_page_shows_what_runs(tmp_path, monkeypatch):
+    text = (ROOT / "docs/data.md").read_text()
+    section = re.search(r"^## Save, load, merge\n(.*?)(?=^## |\Z)", text, flags=re.M | re.S)[1]
+    (code,) = re.findall(r"^```python\n(.*?)^```$", section, flags=re.M | re.S)
+    y, p = binary(60)
+    space = {"calibrant": calibrant, "y_true": y, "y_prob": p, "tuesday": Sketch("class").update(y, p)}
+    monkeypatch.chdir(tmp_path)
+    exec(compile(code, "docs/data.md", "exec"), space)
+    assert space["week"].totals.rows == 120
+    assert (tmp_path / "week.html").stat().st_size > 10_000
+
+
+@pytest.fixture(scope="module")
+def daily():
+    return runpy.run_path(str(ROOT / "docs/examples/daily.py"))
+
+
+def test_days_are_kept_added_to_and_answered_for_in_any_range(daily, tmp_path):
+    batches = {f"2026-05-{day:02}": [binary(40, seed=10 * day + k) for k in range(2)] for day in (1, 2, 4)}
+    for day, some in batches.items():
+        for y, p in some:
+            kept = daily["add"](tmp_path, "churn", day, y, p)
+        assert kept == daily["rows"](tmp_path, "churn", day) == 80
+    assert sorted(path.name for path in (tmp_path / "churn").iterdir()) == [
+        f"{day}.sketch" for day in batches
+    ]
+    assert daily["rows"](tmp_path, "churn", "2026-05-03") == 0
+    for first, last in (
+        ("2026-05-01", "2026-05-02"),
+        ("2026-05-02", "2026-05-09"),
+        ("2026-05-01", "2026-05-31"),
+    ):
+        rows = [batch for day, some in batches.items() if first <= day <= last for batch in some]
+        y, p = (np.concatenate(part) for part in zip(*rows, strict=True))
+        found = daily["between"](tmp_path, "churn", first, last)
+        assert found.totals.rows == len(y)
+        assert found.ece(estimator="uniform:15") == pytest.approx(calibrant.ece(y, p, estimator="uniform:15"))
+        assert found.ece() == pytest.approx(calibrant.ece(y, p), abs=1e-6)
+
+
+def test_a_day_survives_a_crash_and_says_where_to_go_on(daily, tmp_path, monkeypatch):
+    y, p = binary(120)
+
+    def serve(crash):
+        """Goes on at the first row that is not kept, in batches of 30; stops at the given batch."""
+        while (done := daily["rows"](tmp_path, "churn", "2026-05-04")) < 120:
+            with monkeypatch.context() as patch:
+                if done == crash:
+                    patch.setattr(_files.os, "replace", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+                daily["add"](tmp_path, "churn", "2026-05-04", y[done : done + 30], p[done : done + 30])
+
+    for crash in (0, 60):
+        with pytest.raises(KeyboardInterrupt):
+            serve(crash)
+    serve(None)
+    close(daily["between"](tmp_path, "churn", "2026-05-04", "2026-05-04"), Sketch("class").update(y, p))
+    assert len(list((tmp_path / "churn").iterdir())) == 1
+
+
+def test_the_example_runs_from_the_command_line(daily, tmp_path, capsys):
+    y, p = binary(60)
+    np.savetxt(tmp_path / "batch.csv", np.stack([y, p], axis=1), delimiter=",", header="label,score")
+    for _ in range(2):
+        daily["main"](["add", str(tmp_path / "models"), "churn", "2026-05-04", str(tmp_path / "batch.csv")])
+    daily["main"](["ask", str(tmp_path / "models"), "churn", "2026-05-01", "2026-05-31"])
+    said = capsys.readouterr().out.splitlines()
+    assert said[:2] == ["churn 2026-05-04: 60 rows", "churn 2026-05-04: 120 rows"]
+    assert said[2].startswith("ECE (class 1) ")
+    assert "n = 120" in said[2]
+
+
+def test_named_columns_may_come_in_another_order():
+    frame = pd.DataFrame(np.random.default_rng(0).dirichlet(np.ones(3), 400), columns=["p_a", "p_b", "p_c"])
+    rng = np.random.default_rng(1)
+    codes = (frame.to_numpy().cumsum(axis=1) < rng.random((400, 1))).sum(axis=1).clip(max=2)
+    for labels, names in ((np.array(["a", "b", "c"]), "abc"), (np.arange(3), "012")):
+        y = labels[codes]
+        frame.columns = [f"p_{name}" for name in names]
+        turned = frame[[f"p_{names[k]}" for k in (2, 0, 1)]]
+        for notion in ("classwise", "confidence", "class"):
+            asked = {"pos_label": labels[1]} if notion == "class" else {}
+            whole = calibrant.ece(
+                np.tile(y, 2), pd.concat([frame, frame]), notion=notion, estimator="l:10", **asked
+            )
+            for first, second in ((frame, turned), (turned, frame)):
+                sketch = Sketch(notion, **asked).update(y, first).update(y, second)
+                assert sketch.ece(estimator="l:10") == pytest.approx(whole, abs=1e-12)
+            # Names decide where labels= has another order.
+            given = {"labels": list(labels), **asked}
+            for found in (
+                calibrant.ece(y, turned, notion=notion, estimator="l:10", **given),
+                Sketch(notion, **given).update(y, turned).ece(estimator="l:10"),
+                Sketch.from_frame(turned.assign(y=y), label="y", scores="p_*", notion=notion, **given).ece(
+                    estimator="l:10"
+                ),
+            ):
+                assert found == pytest.approx(whole, abs=1e-12)
+
+
+def test_columns_numbered_by_default_do_not_override_labels():
+    y, p = [2, 0, 1], [[0.7, 0.2, 0.1], [0.1, 0.8, 0.1], [0.1, 0.1, 0.8]]
+    frame = pl.DataFrame(np.array(p), schema=["column_0", "column_1", "column_2"])
+    sketch = Sketch("confidence", labels=[2, 0, 1]).update(y, frame).update(y, frame)
+    assert sketch.totals.right == 6
+    assert calibrant.ece(y, frame, labels=[2, 0, 1], estimator="l:1") == pytest.approx(1 - 2.3 / 3)
+
+
+def test_sketches_of_other_classes_do_not_add_up():
+    p = np.full((3, 3), 1 / 3)
+    one, other = (Sketch("confidence").update(list(names), p) for names in ("abc", "xyz"))
+    with pytest.raises(ValueError, match="same classes"):
+        one + other
+
+
+@pytest.mark.parametrize(
+    ("score", "n", "least"), [(1.0, 50, 0.9), (0.999, 50, 0.9), (0.99, 30, 0.6), (0.99, 60, 0.4)]
+)
+def test_outcomes_that_most_samples_have_are_no_sign_of_a_gap(score, n, least):
+    y, p = np.ones(n), np.full(n, score)
+    assert calibrant.estimate(y, p, rng=0).p_value >= least
+    assert Sketch("class").update(y, p).estimate(rng=0).p_value >= least
+
+
+def test_a_model_that_is_sure_and_right_is_calibrated():
+    y = np.random.default_rng(0).integers(0, 3, 500)
+    for notion in ("confidence", "classwise"):
+        assert calibrant.estimate(y, np.eye(3)[y], notion=notion, rng=0).p_value > 0.5
+        assert Sketch(notion).update(y, np.eye(3)[y]).estimate(rng=0).p_value > 0.3
