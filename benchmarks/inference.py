@@ -64,7 +64,7 @@ def many(n, classes) -> None:
         sketch = calibrant.Sketch("classwise", labels=range(classes)).update(label, score)
         steps = {
             "estimate of a sketch": lambda sketch=sketch: sketch.estimate(rng=0),
-            "assess and page of a sketch": lambda sketch=sketch: sketch.assess(rng=0).to_html(),
+            "assess and page of a sketch": lambda sketch=sketch: sketch.assess(rng=0).html(),
             "estimate of rows": lambda label=label, score=score: calibrant.estimate(
                 label, score, notion="classwise", rng=0, labels=range(classes)
             ),

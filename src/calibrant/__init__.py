@@ -11,66 +11,93 @@ from typing import TYPE_CHECKING, Any
 from calibrant._version import __version__ as __version__
 
 if TYPE_CHECKING:
-    from calibrant import published
-    from calibrant.api import ece, lce, mce, reliability_curve, reliability_diagram, score_histogram
-    from calibrant.assessment import Assessment, assess
+    from calibrant import experiment, plot, published
+    from calibrant.api import (
+        assess,
+        compare,
+        ece,
+        estimate,
+        lce,
+        mce,
+        recommend,
+        reliability_curve,
+        reliability_diagram,
+        score_histogram,
+    )
+    from calibrant.assessment import Assessment
     from calibrant.curves.curve import Point, ReliabilityCurve, ReliabilityDiagram
     from calibrant.curves.histogram import ScoreHistogram
-    from calibrant.estimators import Bayes, Binned, Density, estimators
+    from calibrant.estimators import (
+        Bayes,
+        Beta,
+        BetaKernel,
+        Binned,
+        Cumulative,
+        Debiased,
+        Density,
+        Isotonic,
+        Smooth,
+        Sweep,
+        Variational,
+        estimator_names,
+    )
     from calibrant.inference import Comparison, Estimate
     from calibrant.inference.ranking import Recommendation
-    from calibrant.inference.recommendation import recommend
-    from calibrant.judge import compare, estimate
+    from calibrant.inputs import InputError
     from calibrant.sketch import Sketch
 
-# Where each name lives. It is imported when first asked for, so that the command line starts at once.
-_HOME = {
-    "Assessment": "calibrant.assessment",
-    "Bayes": "calibrant.estimators",
-    "Binned": "calibrant.estimators",
-    "Comparison": "calibrant.inference",
-    "Density": "calibrant.estimators",
-    "Estimate": "calibrant.inference",
-    "Point": "calibrant.curves.curve",
-    "Recommendation": "calibrant.inference.ranking",
-    "ReliabilityCurve": "calibrant.curves.curve",
-    "ReliabilityDiagram": "calibrant.curves.curve",
-    "ScoreHistogram": "calibrant.curves.histogram",
-    "Sketch": "calibrant.sketch",
-    "assess": "calibrant.assessment",
-    "compare": "calibrant.judge",
-    "ece": "calibrant.api",
-    "estimate": "calibrant.judge",
-    "estimators": "calibrant.estimators",
-    "lce": "calibrant.api",
-    "mce": "calibrant.api",
-    "recommend": "calibrant.inference.recommendation",
-    "reliability_curve": "calibrant.api",
-    "reliability_diagram": "calibrant.api",
-    "score_histogram": "calibrant.api",
+_ROOMS = {
+    "calibrant.api": (
+        *("assess", "compare", "ece", "estimate", "lce", "mce", "recommend"),
+        *("reliability_curve", "reliability_diagram", "score_histogram"),
+    ),
+    "calibrant.assessment": ("Assessment",),
+    "calibrant.curves.curve": ("Point", "ReliabilityCurve", "ReliabilityDiagram"),
+    "calibrant.curves.histogram": ("ScoreHistogram",),
+    "calibrant.estimators": (
+        *("Bayes", "Beta", "BetaKernel", "Binned", "Cumulative", "Debiased", "Density", "Isotonic"),
+        *("Smooth", "Sweep", "Variational", "estimator_names"),
+    ),
+    "calibrant.inference": ("Comparison", "Estimate"),
+    "calibrant.inference.ranking": ("Recommendation",),
+    "calibrant.inputs": ("InputError",),
+    "calibrant.sketch": ("Sketch",),
 }
+# Where each name lives. It is imported when first asked for, so that the command line starts at once.
+_HOME = {name: room for room, names in _ROOMS.items() for name in names}
 _MODULES = ("experiment", "plot", "published")
 
 __all__ = [
     "Assessment",
     "Bayes",
+    "Beta",
+    "BetaKernel",
     "Binned",
     "Comparison",
+    "Cumulative",
+    "Debiased",
     "Density",
     "Estimate",
+    "InputError",
+    "Isotonic",
     "Point",
     "Recommendation",
     "ReliabilityCurve",
     "ReliabilityDiagram",
     "ScoreHistogram",
     "Sketch",
+    "Smooth",
+    "Sweep",
+    "Variational",
     "assess",
     "compare",
     "ece",
     "estimate",
-    "estimators",
+    "estimator_names",
+    "experiment",
     "lce",
     "mce",
+    "plot",
     "published",
     "recommend",
     "reliability_curve",
@@ -89,4 +116,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__, *_MODULES})
+    return sorted(__all__)

@@ -1,65 +1,75 @@
-"""The functions a caller meets: from labels and scores to a number, a curve or a diagram."""
+"""Every public function: from labels and scores to a number, an estimate, a curve, an assessment.
+
+Each checks its input once, makes a question of it, and hands that to the room that answers.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from calibrant import inputs
-from calibrant.curves.answers import binned, curves, diagrams, local_error, measure, smoothing
+from calibrant.assessment.assess import assess_predictions
+from calibrant.assessment.assessment import Assessment
 from calibrant.curves.curve import ByClass, Progress, ReliabilityCurve, ReliabilityDiagram
-from calibrant.curves.histogram import ScoreHistogram, histograms
-from calibrant.estimators import Binned, Norm
-from calibrant.evidence import Sample
-from calibrant.questions import notions
-from calibrant.questions.notions import Notion
+from calibrant.curves.histogram import ScoreHistogram
+from calibrant.curves.questions import Method, curve_of, diagram_of, histogram_of, local_error
+from calibrant.estimators import Binned, EstimatorLike, Norm
+from calibrant.estimators.measure import measure
+from calibrant.inference import Comparison, Estimate
+from calibrant.inference import estimate as inference
+from calibrant.inference.comparison import contributions, difference
+from calibrant.inference.ranking import Recommendation
+from calibrant.inference.recommendation import rank_estimators
+from calibrant.inputs import Array, Seed
+from calibrant.questions import Question, usual
 
 
-def samples(notion: Notion, data: inputs.Predictions) -> Iterator[Sample]:
-    """The one-dimensional problems of a notion, as evidence."""
-    weight = data.weight
-    if weight is not None and weight.dtype.kind == "f":
-        # Importance weights have no scale; a power of two is taken out exactly, so that squares stay finite.
-        weight = np.ldexp(weight, -int(np.frexp(weight.max())[1]))
-    for problem in notion.problems(data):
-        yield Sample(problem.score, problem.outcome, weight, problem.support)
+def _question(
+    y_true: Any, y_prob: Any, notion: str | None, sample_weight: Any, labels: Any, pos_label: Any
+) -> Question:
+    data = inputs.predictions(y_true, y_prob, sample_weight=sample_weight, labels=labels, pos_label=pos_label)
+    return Question.of(data, usual(notion, vector=data.score.ndim == 1))
 
 
 @inputs.helpful
 def ece(
-    y_true: Any,
-    y_prob: Any,
+    y_true: ArrayLike,
+    y_prob: ArrayLike,
     *,
     notion: str | None = None,
-    estimator: Any = "auto",
+    estimator: EstimatorLike = "auto",
     norm: Norm = "l1",
-    sample_weight: Any = None,
-    labels: Any = None,
-    pos_label: Any = None,
+    sample_weight: ArrayLike | None = None,
+    labels: Sequence[Hashable] | None = None,
+    pos_label: Hashable = None,
 ) -> float:
-    """Expected calibration error; an (N, 2) matrix asks about confidence, its second column about the class.
+    """Estimate the calibration error; an (N, 2) matrix asks about confidence, column two about a class.
 
     Parameters
     ----------
     y_true : array of shape (N,)
         Labels.
     y_prob : array of shape (N,) or (N, C)
-        Scores of the positive class, or of every class.
+        Scores of the positive class, or of every class. The columns of a frame are matched to the
+        classes by their names where these tell them; names that contradict the labels are refused.
     notion : {"class", "classwise", "confidence"}, optional
         What is compared: the score of one class with its frequency, that of every class in turn,
         or the largest score with the accuracy. Without it, `class` for 1-D scores and
         `confidence` for a matrix.
     estimator : str, estimator or function
-        A name such as "uniform:15", "adaptive", "c:sqrt" or "d:0.033" (see `estimators`), a value
-        such as `Binned("adaptive", 10)`, a function f(scores, outcomes, weights), or "auto".
+        A name such as "uniform:15", "adaptive", "c:sqrt" or "d:0.033" (see `estimator_names`), a
+        value such as `Binned("adaptive", 10)`, a function f(scores, outcomes, weights), or "auto".
     norm : {"l1", "l2", "max"}
         Mean, root mean square or maximum of the gap.
     sample_weight : array of shape (N,), optional
         Integers are counts and mean repetition; floats are importance weights.
     labels : sequence, optional
-        The class of each column.
+        The class of each column, whatever the columns are called.
     pos_label : label, optional
         The class asked about.
 
@@ -75,23 +85,21 @@ def ece(
     >>> round(calibrant.ece(y_true, y_prob, estimator="uniform:2"), 4)
     0.1
     """
-    data = inputs.predictions(y_true, y_prob, sample_weight=sample_weight, labels=labels, pos_label=pos_label)
-    which = notions.usual(notion, vector=data.score.ndim == 1)
-    return measure(which, samples(which, data), estimator, norm)
+    return measure(_question(y_true, y_prob, notion, sample_weight, labels, pos_label), estimator, norm)
 
 
 @inputs.helpful
 def mce(
-    y_true: Any,
-    y_prob: Any,
+    y_true: ArrayLike,
+    y_prob: ArrayLike,
     *,
     notion: str | None = None,
-    estimator: Any = "auto",
-    sample_weight: Any = None,
-    labels: Any = None,
-    pos_label: Any = None,
+    estimator: EstimatorLike = "auto",
+    sample_weight: ArrayLike | None = None,
+    labels: Sequence[Hashable] | None = None,
+    pos_label: Hashable = None,
 ) -> float:
-    """Maximum calibration error: `ece` with `norm="max"`.
+    """Estimate the maximum calibration error: `ece` with `norm="max"`.
 
     Examples
     --------
@@ -101,46 +109,159 @@ def mce(
     >>> round(calibrant.mce(y_true, y_prob, estimator="uniform:2"), 4)
     0.15
     """
-    return ece(
-        y_true,
-        y_prob,
-        notion=notion,
-        estimator=estimator,
-        norm="max",
-        sample_weight=sample_weight,
-        labels=labels,
-        pos_label=pos_label,
-    )
+    return measure(_question(y_true, y_prob, notion, sample_weight, labels, pos_label), estimator, "max")
+
+
+@inputs.helpful
+def estimate(
+    y_true: ArrayLike,
+    y_prob: ArrayLike,
+    *,
+    notion: str | None = None,
+    estimator: EstimatorLike = "auto",
+    norm: Norm = "l1",
+    level: float = 0.95,
+    rng: Seed = None,
+    sample_weight: ArrayLike | None = None,
+    labels: Sequence[Hashable] | None = None,
+    pos_label: Hashable = None,
+) -> Estimate:
+    """Estimate the calibration error with interval, null and test; for a matrix, that of confidence.
+
+    Parameters
+    ----------
+    y_true, y_prob, notion, estimator, sample_weight, labels, pos_label
+        As for `ece`.
+    norm : {"l1", "l2"}
+        Mean or root mean square of the gap.
+    level : float
+        Level of the interval for the true error.
+    rng : int or numpy.random.Generator, optional
+        Seed of the simulations; the estimate records the one it used.
+
+    Returns
+    -------
+    Estimate
+        The value, its interval, what a calibrated model would show at this size, the p-value of
+        calibration, the parts of over- and underconfidence, and `by_class` for the class-wise notion.
+
+    Examples
+    --------
+    >>> import calibrant
+    >>> rng = np.random.default_rng(0)
+    >>> score = rng.random(1000)
+    >>> result = calibrant.estimate(rng.random(1000) < score**2, score, rng=0)
+    >>> result.low < 1 / 6 < result.high, result.p_value, result.over > result.under
+    (True, 0.001, True)
+    """
+    question = _question(y_true, y_prob, notion, sample_weight, labels, pos_label)
+    return inference.estimate(question, estimator=estimator, norm=norm, level=level, rng=rng)
+
+
+@inputs.helpful
+def compare(
+    y_true: ArrayLike,
+    models: Mapping[str, Any],
+    *,
+    baseline: str | None = None,
+    notion: str | None = None,
+    estimator: EstimatorLike = "auto",
+    norm: Norm = "l1",
+    level: float = 0.95,
+    rng: Seed = None,
+    sample_weight: ArrayLike | None = None,
+    labels: Sequence[Hashable] | None = None,
+    pos_label: Hashable = None,
+) -> Comparison:
+    """Compare the calibration errors of several models on the same labels, row by row.
+
+    Parameters
+    ----------
+    y_true : array of shape (N,)
+        Labels.
+    models : mapping from name to scores
+        Scores of each model, as `y_prob` of `ece`.
+    baseline : str, optional
+        The model that the others are compared with; the first by default.
+    notion, estimator, norm, level, rng, sample_weight, labels, pos_label
+        As for `estimate`.
+
+    Returns
+    -------
+    Comparison
+
+    Examples
+    --------
+    >>> import calibrant
+    >>> rng = np.random.default_rng(0)
+    >>> score = rng.random(2000)
+    >>> outcome = rng.random(2000) < score
+    >>> result = calibrant.compare(outcome, {"sharp": score**2, "plain": score}, baseline="plain", rng=0)
+    >>> result.differences["sharp"].low > 0
+    True
+    """
+    if not isinstance(models, Mapping) or len(models) < 2:
+        got = f"{len(models)} of them" if isinstance(models, Mapping) else type(models).__name__
+        raise inputs.InputError("models", "map at least two names to scores", models, got=got)
+    names = [str(name) for name in models]
+    if baseline is not None:
+        inputs.check_choice("baseline", baseline, tuple(names))
+    first = names[0] if baseline is None else baseline
+    seed, questions = inputs.seeded(rng), {}
+    for name, scores in zip(names, models.values(), strict=True):
+        with inputs.within(f"model {name!r}"):
+            questions[name] = _question(y_true, scores, notion, sample_weight, labels, pos_label)
+    notions = {name: question.notion.name for name, question in questions.items()}
+    if len(set(notions.values())) > 1:
+        hint = "vectors and matrices differ: name the notion"
+        raise inputs.InputError("models", "all use the same notion", notions, hint=hint)
+    estimates = {}
+    for name, question in questions.items():
+        with inputs.within(f"model {name!r}"):
+            options: dict[str, Any] = {"estimator": estimator, "norm": norm, "level": level, "rng": seed}
+            estimates[name] = inference.estimate(question, **options)
+    added = {name: contributions(question) for name, question in questions.items()}
+    weight = questions[first].weight
+    weight = None if weight is None else weight.astype(np.float64)
+    differences = {
+        name: difference((name, first), (result, estimates[first]), (added[name], added[first]), weight)
+        for name, result in estimates.items()
+        if name != first
+    }
+    return Comparison(MappingProxyType(estimates), MappingProxyType(differences), first)
 
 
 @inputs.helpful
 def reliability_curve(
-    y_true: Any,
-    y_prob: Any,
+    y_true: ArrayLike,
+    y_prob: ArrayLike,
     *,
     notion: str | None = None,
-    kernel: Any = "triweight",
-    bandwidth: Any = "silverman",
+    method: Method = "density",
+    kernel: str = "triweight",
+    bandwidth: str | float = "silverman",
     n_boot: int = 200,
     level: float = 0.95,
     band: str | None = "corrected",
-    rng: Any = None,
-    sample_weight: Any = None,
-    labels: Any = None,
-    pos_label: Any = None,
+    rng: Seed = None,
+    sample_weight: ArrayLike | None = None,
+    labels: Sequence[Hashable] | None = None,
+    pos_label: Hashable = None,
     progress: Progress | None = None,
 ) -> ReliabilityCurve | ByClass[ReliabilityCurve]:
-    """Frequency of the outcome at every score, with a band; for a matrix, accuracy by confidence.
+    """Fit the frequency of the outcome at every score, with a band; for a matrix, accuracy by confidence.
 
     Parameters
     ----------
     y_true, y_prob, notion, sample_weight, labels, pos_label
         As for `ece`. With `notion="classwise"` the answer is a mapping from class to curve.
+    method : {"density", "ranks"}
+        The paper's curve, a ratio of kernel densities; or the gap smoothed over neighbouring rows
+        instead of neighbouring scores, the choice for scores that crowd at 0 or 1, and what `assess`
+        shows. By rank there is nothing to choose: kernel, bandwidth and resamples are for densities.
     kernel : {"triweight", "gaussian", "epanechnikov", "cosine"}
-    bandwidth : {"silverman", "scott", "isj", "ranks"} or float
-        Standard deviation of the kernel, or the rule that finds it. With "ranks" the gap is smoothed
-        over neighbouring rows instead of neighbouring scores: the choice for scores that crowd at 0
-        or 1, and what `assess` shows. It has a kernel of its own and needs no resamples.
+    bandwidth : {"silverman", "scott", "isj"} or float
+        Standard deviation of the kernel, or the rule that finds it.
     n_boot : int
         Number of bootstrap resamples, whose median is the curve; 0 for the curve of the sample.
     level : float
@@ -163,14 +284,11 @@ def reliability_curve(
     >>> bool(point.low < 0.25 < point.high)
     True
     """
-    estimator = smoothing(bandwidth, kernel)
-    data = inputs.predictions(y_true, y_prob, sample_weight=sample_weight, labels=labels, pos_label=pos_label)
-    which = notions.usual(notion, vector=data.score.ndim == 1)
-    return curves(
-        which,
-        samples(which, data),
-        data,
-        estimator,
+    return curve_of(
+        _question(y_true, y_prob, notion, sample_weight, labels, pos_label),
+        method=method,
+        kernel=kernel,
+        bandwidth=bandwidth,
         n_boot=n_boot,
         level=level,
         band=band,
@@ -181,19 +299,19 @@ def reliability_curve(
 
 @inputs.helpful
 def reliability_diagram(
-    y_true: Any,
-    y_prob: Any,
+    y_true: ArrayLike,
+    y_prob: ArrayLike,
     *,
     notion: str | None = None,
     binning: str | Binned = "uniform:15",
     mapping: str | None = None,
     interval: str = "wilson",
     level: float = 0.95,
-    sample_weight: Any = None,
-    labels: Any = None,
-    pos_label: Any = None,
+    sample_weight: ArrayLike | None = None,
+    labels: Sequence[Hashable] | None = None,
+    pos_label: Hashable = None,
 ) -> ReliabilityDiagram | ByClass[ReliabilityDiagram]:
-    """Mean score and frequency in each bin, with bars; for a matrix, accuracy by confidence.
+    """Fit mean score and frequency in each bin, with bars; for a matrix, accuracy by confidence.
 
     Parameters
     ----------
@@ -215,22 +333,20 @@ def reliability_diagram(
     >>> diagram.frequency
     array([0.5, 1. ])
     """
-    estimator = binned(binning, mapping)
-    data = inputs.predictions(y_true, y_prob, sample_weight=sample_weight, labels=labels, pos_label=pos_label)
-    which = notions.usual(notion, vector=data.score.ndim == 1)
-    return diagrams(which, samples(which, data), data, estimator, interval=interval, level=level)
+    question = _question(y_true, y_prob, notion, sample_weight, labels, pos_label)
+    return diagram_of(question, binning=binning, mapping=mapping, interval=interval, level=level)
 
 
 @inputs.helpful
 def score_histogram(
-    y_true: Any,
-    y_prob: Any,
+    y_true: ArrayLike,
+    y_prob: ArrayLike,
     *,
     notion: str | None = None,
     bins: int = 50,
-    sample_weight: Any = None,
-    labels: Any = None,
-    pos_label: Any = None,
+    sample_weight: ArrayLike | None = None,
+    labels: Sequence[Hashable] | None = None,
+    pos_label: Hashable = None,
 ) -> ScoreHistogram | ByClass[ScoreHistogram]:
     """Count the scores by outcome: of the class or of another; for a matrix, confidences right or wrong.
 
@@ -244,41 +360,41 @@ def score_histogram(
     Examples
     --------
     >>> import calibrant
-    >>> found = calibrant.score_histogram([0, 1, 1, 1], [0.1, 0.3, 0.8, 0.9], bins=2)
-    >>> found.positive, found.negative
+    >>> counts = calibrant.score_histogram([0, 1, 1, 1], [0.1, 0.3, 0.8, 0.9], bins=2)
+    >>> counts.positive, counts.negative
     (array([1., 2.]), array([1., 0.]))
     """
-    data = inputs.predictions(y_true, y_prob, sample_weight=sample_weight, labels=labels, pos_label=pos_label)
-    which = notions.usual(notion, vector=data.score.ndim == 1)
-    return histograms(which, samples(which, data), data, bins)
+    question = _question(y_true, y_prob, notion, sample_weight, labels, pos_label)
+    return histogram_of(question, bins=bins)
 
 
 @inputs.helpful
 def lce(
-    y_true: Any,
-    y_prob: Any,
-    at: Any,
+    y_true: ArrayLike,
+    y_prob: ArrayLike,
+    at: ArrayLike,
     *,
     notion: str | None = None,
-    kernel: Any = "triweight",
-    bandwidth: Any = "silverman",
-    sample_weight: Any = None,
-    labels: Any = None,
-    pos_label: Any = None,
-) -> Any:
-    """Local calibration error, frequency minus score, at given scores; for a matrix, that of confidence.
+    method: Method = "density",
+    kernel: str = "triweight",
+    bandwidth: str | float = "silverman",
+    sample_weight: ArrayLike | None = None,
+    labels: Sequence[Hashable] | None = None,
+    pos_label: Hashable = None,
+) -> Array:
+    """Estimate the local calibration error, frequency minus score, at given scores.
 
     Parameters
     ----------
     at : float or array
         Scores; NaN comes back where there is no data.
-    y_true, y_prob, notion, kernel, bandwidth, sample_weight, labels, pos_label
+    y_true, y_prob, notion, method, kernel, bandwidth, sample_weight, labels, pos_label
         As for `reliability_curve`.
 
     Returns
     -------
-    float or array
-        Of the shape of `at`; with `notion="classwise"` a dict from class to that.
+    array
+        Of the shape of `at`; with `notion="classwise"` a first axis runs over the classes.
 
     Examples
     --------
@@ -289,17 +405,146 @@ def lce(
     >>> bool(abs(error + 0.25) < 0.05)
     True
     """
-    place = inputs.scores("at", at)
-    curve = reliability_curve(
-        y_true,
-        y_prob,
-        notion=notion,
-        kernel=kernel,
-        bandwidth=bandwidth,
-        n_boot=0,
-        band=None,
-        sample_weight=sample_weight,
-        labels=labels,
+    scores = inputs.scores("at", at)
+    question = _question(y_true, y_prob, notion, sample_weight, labels, pos_label)
+    options: dict[str, Any] = {"method": method, "kernel": kernel, "bandwidth": bandwidth}
+    return local_error(curve_of(question, n_boot=0, band=None, **options), scores)
+
+
+@inputs.helpful
+def assess(
+    y_true: ArrayLike,
+    y_prob: ArrayLike,
+    *,
+    notion: str | None = None,
+    groups: ArrayLike | None = None,
+    class_names: Sequence[str] | Mapping[Any, str] | None = None,
+    name: str | None = None,
+    level: float = 0.95,
+    rng: Seed = None,
+    sample_weight: ArrayLike | None = None,
+    labels: Sequence[Hashable] | None = None,
+    pos_label: Hashable = None,
+    command: str | None = None,
+    progress: Progress | None = None,
+) -> Assessment:
+    """Assess a model's scores by every notion that applies; for a matrix, confidence is the headline.
+
+    Two classes mirror each other, so a binary model is asked about its positive class and its
+    confidence; with more classes it is asked about confidence and every class, and about one class
+    with `pos_label`.
+
+    Parameters
+    ----------
+    y_true, y_prob, sample_weight, labels, pos_label
+        As for `ece`.
+    notion : {"class", "classwise", "confidence"}, optional
+        The notion of the headline; as for `ece` by default.
+    groups : array of shape (N,), optional
+        A subgroup for each row; each is assessed by itself.
+    class_names : sequence or mapping, optional
+        Names to show, in the order of the columns, or by label.
+    name, command : str, optional
+        Name of the data, and the command that made this, for the report.
+    level : float
+        Level of all intervals; those of classes and groups hold together at it.
+    rng : int or numpy.random.Generator, optional
+        Seed of the simulations; the assessment records it.
+    progress : callable, optional
+        Called as progress(done, total).
+
+    Examples
+    --------
+    >>> import calibrant
+    >>> rng = np.random.default_rng(0)
+    >>> score = rng.random(1000)
+    >>> result = calibrant.assess(rng.random(1000) < score**2, score, rng=0)
+    >>> print(result.verdict)
+    Scores of class 1 too high by ... points (95 %: ...); a calibrated model of this size would read ...
+    """
+    data = inputs.predictions(y_true, y_prob, sample_weight=sample_weight, labels=labels, pos_label=pos_label)
+    return assess_predictions(
+        data,
+        usual(notion, vector=data.score.ndim == 1),
         pos_label=pos_label,
+        groups=None if groups is None else inputs.groups_of_rows(groups, y_true, sample_weight),
+        class_names=class_names,
+        name=name,
+        level=level,
+        rng=rng,
+        command=command,
+        progress=progress,
     )
-    return local_error(place, curve)
+
+
+@inputs.helpful
+def recommend(
+    y_prob: ArrayLike,
+    *,
+    n: int | None = None,
+    notion: str | None = None,
+    estimators: Iterable[EstimatorLike] | Mapping[str, EstimatorLike] | None = None,
+    sample_weight: ArrayLike | None = None,
+    labels: Sequence[Hashable] | None = None,
+    pos_label: Hashable = None,
+    repetitions: int | None = None,
+    rng: Seed = None,
+    progress: Progress | None = None,
+) -> Recommendation:
+    """Rank estimators on your own scores, no labels needed; for a matrix, on its confidence.
+
+    Outcomes are drawn from plausible calibration curves on the given scores: a calibrated one, and
+    overconfident, underconfident, shifted and wavy ones with true errors of .02, .05 and .1 (times
+    2 / classes for the class-wise notion) where these can be reached. The true error is known then,
+    and every estimator is held against it on the same data sets.
+
+    Estimators are ranked by their loss: the 95th percentile of |estimate - true error|, relative to
+    the best estimator on the same curve, in the geometric mean over the curves. Percentiles below a
+    tenth of the standard error of the mean gap count as that tenth.
+
+    Parameters
+    ----------
+    y_prob : array of shape (N,) or (N, C)
+        Scores of the positive class, or of every class.
+    n : int, optional
+        Number of rows that estimators will see; by default as many as there are. Fewer are drawn
+        without replacement, more with.
+    notion, labels, pos_label
+        As for `ece`.
+    estimators : sequence or mapping, optional
+        Names, values or functions f(scores, outcomes, weights), or a mapping from names of your own
+        to these.
+    sample_weight : array of shape (N,), optional
+        Integers are counts and mean repetition; floats are importance weights.
+    repetitions : int, optional
+        Data sets simulated for each curve; by default 200, and fewer, down to 30, for many rows.
+    rng : int or numpy.random.Generator, optional
+        Seed; the recommendation records the one it used.
+    progress : callable, optional
+        Called as progress(done, total).
+
+    Returns
+    -------
+    Recommendation
+
+    Examples
+    --------
+    >>> import calibrant
+    >>> score = np.random.default_rng(0).beta(0.5, 0.5, 300)
+    >>> result = calibrant.recommend(score, estimators=["auto", "l:15"], repetitions=50, rng=0)
+    >>> result.best
+    'auto'
+    >>> biased = [row for row in result.table if row.estimator == "l:15" and row.curve == "calibrated"]
+    >>> bool(biased[0].bias > 0.03)
+    True
+    """
+    data = inputs.unlabelled(y_prob, sample_weight=sample_weight, labels=labels, pos_label=pos_label)
+    return rank_estimators(
+        data,
+        usual(notion, vector=data.score.ndim == 1),
+        n=n,
+        estimators=estimators,
+        repetitions=repetitions,
+        rng=rng,
+        progress=progress,
+    )

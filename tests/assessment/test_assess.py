@@ -12,9 +12,9 @@ import pytest
 from tests.oracles import proper as oracle
 
 import calibrant
+from calibrant.assessment import Balance
 from calibrant.assessment import text as wording
 from calibrant.assessment.decomposition import of_classes, of_event
-from calibrant.assessment.parts import Balance
 from calibrant.curves.curve import ByClass
 from calibrant.evidence import Cells, Sample
 from calibrant.inference import Estimate, Null
@@ -218,7 +218,7 @@ def test_json_and_pickle_round_trips(one, many):
         again = calibrant.Assessment.from_json(found.to_json())
         assert again.to_json() == found.to_json()
         assert str(again) == str(found)
-        assert again.to_html() == found.to_html()
+        assert again.html() == found.html()
         assert pickle.loads(pickle.dumps(found)).to_json() == found.to_json()
     assert json.loads(one.to_json())["value"] == one.estimate.value
     with pytest.raises(ValueError, match="not an assessment of format 1"):
@@ -259,14 +259,14 @@ def test_a_handful_of_rows_is_enough(n):
     for y, p in (binary(n), multiclass(n, 3)):
         found = calibrant.assess(y, p, rng=0, labels=None if p.ndim == 1 else range(3))
         assert "rows" in found.warnings[0] or "row" in found.warnings[0]
-        assert found.to_html()
+        assert found.html()
         assert str(found)
 
 
 def test_one_class_present_and_constant_scores_do():
     for y, p in (([1] * 40, [0.9] * 40), ([0] * 40, [0.0] * 40), ([1, 0] * 20, [1.0] * 40)):
         found = calibrant.assess(y, p, rng=0)
-        assert found.to_html()
+        assert found.html()
         assert calibrant.Assessment.from_json(found.to_json()).to_json() == found.to_json()
     y, p = multiclass(60, 4)
     found = calibrant.assess(np.zeros(60, int), p, rng=0)
@@ -380,7 +380,7 @@ def test_without_a_verdict_no_score_is_called_off():
         found = calibrant.assess(rng.random(400) < score, score, rng=0)
         if found.verdict.startswith("No miscalibration found"):
             assert "comes true" not in found.summary or "in line with it" in found.summary
-            assert not re.search(r'class="too-', found.to_html())
+            assert not re.search(r'class="too-', found.html())
 
 
 def test_nothing_is_said_of_scores_that_no_row_has():

@@ -340,7 +340,7 @@ def test_wrong_comparisons_are_named():
         calibrant.compare(y, {"one": p, "two": p}, baseline="three")
     with pytest.raises(ValueError, match="model 'two': y_prob must lie in"):
         calibrant.compare(y, {"one": p, "two": p + 1})
-    with pytest.raises(ValueError, match="asked the same"):
+    with pytest.raises(ValueError, match="same notion"):
         calibrant.compare(y, {"one": p, "two": np.stack([1 - p, p], axis=1)})
 
 

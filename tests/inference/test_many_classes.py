@@ -8,7 +8,6 @@ import calibrant
 from calibrant import Sketch
 from calibrant.evidence import Residuals, Sample
 from calibrant.inference import many_classes as many
-from calibrant.inference.estimate import Kept
 from calibrant.inference.joint_labels import Labels
 from calibrant.posterior.gap import Posterior, halfway, n_cells, units
 
@@ -157,17 +156,6 @@ def test_an_assessment_of_many_classes_counts_every_class():
     assert len(seen) > 2 * CLASSES
     assert [done for done, _ in seen] == list(range(1, len(seen) + 1))
     assert {total for _, total in seen} == {len(seen)}
-
-
-def test_what_is_kept_is_simulated_once_and_the_generator_goes_on():
-    kept, calls, ends = Kept(), [], []
-    for _ in range(2):
-        rng = np.random.default_rng(0)
-        assert kept.once("null", rng, lambda rng=rng: calls.append(1) or rng.random()) == pytest.approx(
-            0.6369617
-        )
-        ends.append(rng.random())
-    assert (len(calls), ends[0]) == (1, ends[1])
 
 
 def test_rulers_of_classes_have_the_null_of_the_headline():

@@ -303,7 +303,7 @@ BAD = [
     (0.5, {}, "y_prob must be one-dimensional or have a column per class, got 0.5"),
     ([0.2, 1.7], {}, "y_prob must lie in [0, 1], got 1.7 at row 1"),
     ([0.2, np.nan], {}, "y_prob must be finite and have no missing values, got nan at row 1"),
-    ([[0.2, 0.7]], {}, "y_prob rows must sum to 1 within 1e-06, got 0.9 at row 0"),
+    ([[0.2, 0.7]], {}, "y_prob must sum to 1 within 1e-06 in every row, got 0.9 at row 0"),
     ([[0.2], [0.7]], {}, "y_prob must be one-dimensional or have a column per class, got shape (2, 1)"),
     ([0.2, 0.3], {"sample_weight": [1]}, "sample_weight must be as long as y_prob, got 1 weights for 2 rows"),
     ([0.2, 0.3], {"sample_weight": [1, -1]}, "sample_weight must be finite, at least 0"),
@@ -322,14 +322,14 @@ BAD = [
     ([0.2, 0.3], {"estimators": []}, "estimators must not be empty"),
     ([0.2, 0.3], {"estimators": ["l:15", "l:15"]}, "estimators must have different names, got 'l:15' twice"),
     ([0.2, 0.3], {"estimators": ["unifrom"]}, "did you mean 'uniform'?"),
-    ([0.2, 0.3], {"estimators": ["auto", "smooth"]}, "smooth is a measure of its own"),
-    ([0.2, 0.3], {"estimators": ["ks"]}, "ks is a measure of its own"),
-    ([0.2, 0.3], {"estimators": {"mine": "kuiper"}}, "kuiper is a measure of its own"),
+    ([0.2, 0.3], {"estimators": ["auto", "smooth"]}, "smooth, a measure of its own"),
+    ([0.2, 0.3], {"estimators": ["ks"]}, "ks, a measure of its own"),
+    ([0.2, 0.3], {"estimators": {"mine": "kuiper"}}, "kuiper, a measure of its own"),
     ([0.2, 0.3], {"n_boot": 3}, "recommend() got an unexpected keyword argument 'n_boot'"),
     (
         [0.2, 0.3],
         {"labels": ["no", "yes"]},
-        "labels of a vector of scores need pos_label, one of ['no', 'yes']",
+        "pos_label must name one of ['no', 'yes'], the class that the scores are of",
     ),
     (
         [0.2, 0.3],
@@ -340,8 +340,12 @@ BAD = [
     ([0.2, 0.3], {"labels": ["n", "n"], "pos_label": "n"}, "labels must be distinct"),
     ([0.2, 0.3], {"labels": [None, 1]}, "labels"),
     ([0.2, 0.3], {"pos_label": [1]}, "pos_label must be a label, got [1]"),
-    (np.full((2, 4), 0.25), {"labels": ["a"]}, "labels must name 4 columns of y_prob, got 1: 'a'"),
-    (np.full((2, 4), 0.25), {"notion": "class"}, 'notion="class" on a matrix of 4 columns needs pos_label'),
+    (np.full((2, 4), 0.25), {"labels": ["a"]}, "labels must name 4 columns of scores, got 1: 'a'"),
+    (
+        np.full((2, 4), 0.25),
+        {"notion": "class"},
+        'pos_label must name one of [0, 1, 2, 3] for notion="class" on 4 columns',
+    ),
     (np.full((2, 4), 0.25), {"pos_label": 7}, "pos_label must be one of 0, 1, 2, 3, got 7"),
 ]
 

@@ -53,7 +53,7 @@ def found(request):
 
 
 def test_the_page_is_well_formed_small_and_asks_for_nothing(found):
-    page = found.to_html()
+    page = found.html()
     tree = outline(page)
     assert len(page.encode()) < 2_000_000
     assert len(set(tree.ids)) == len(tree.ids)
@@ -68,7 +68,7 @@ def test_the_page_is_well_formed_small_and_asks_for_nothing(found):
 
 
 def test_the_policy_allows_the_pages_own_style_and_script_alone(found):
-    page = found.to_html()
+    page = found.html()
     (policy,) = re.findall(r'http-equiv="Content-Security-Policy" content="([^"]*)"', page)
     policy = policy.replace("&#39;", "'")
     assert policy.startswith("default-src 'none'; ")
@@ -80,7 +80,7 @@ def test_the_policy_allows_the_pages_own_style_and_script_alone(found):
 
 
 def test_the_embedded_numbers_are_the_curve(found):
-    (text_,) = re.findall(r'<script type="application/json" id="data">(.*?)</script>', found.to_html(), re.S)
+    (text_,) = re.findall(r'<script type="application/json" id="data">(.*?)</script>', found.html(), re.S)
     data = json.loads(text_)
     curve = picture_of(found).curve
     np.testing.assert_allclose(
@@ -93,7 +93,7 @@ def test_the_embedded_numbers_are_the_curve(found):
 
 def test_hostile_names_stay_text():
     found = hostile()
-    page = found.to_html()
+    page = found.html()
     for raw in ("<script>alert", "<img", "<b>&", "</style><b", "${x} \n"):
         assert raw not in page
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in page
@@ -107,7 +107,7 @@ def test_hostile_names_stay_text():
 
 
 def test_every_section_is_there():
-    page = ten_classes().to_html()
+    page = ten_classes().html()
     order = [
         "10 000 rows",
         "What a score really means",
@@ -124,21 +124,21 @@ def test_every_section_is_there():
     found = ten_classes()
     for words in (found.verdict, found.digest, "equal-mass bins", "calibrant report data.csv"):
         assert words in page
-    assert "Groups, the worst first" not in binary().to_html()
+    assert "Groups, the worst first" not in binary().html()
 
 
 def test_the_class_wise_headline_shows_its_worst_class():
     rng = np.random.default_rng(0)
     p = rng.dirichlet(np.ones(3), 200)
     found = calibrant.assess(rng.integers(0, 3, 200), p, notion="classwise", rng=0)
-    page = found.to_html()
+    page = found.html()
     assert f"Shown for the class that is furthest off, <bdi>{found.by_class[0].name}</bdi>" in page
 
 
 def test_saturated_scores_are_shown_by_their_log_odds_first():
     assert picture_of(saturated()).crowded
     assert not picture_of(binary()).crowded
-    page = saturated().to_html()
+    page = saturated().html()
     assert re.search(r'id="axis-odds" class="switch" checked', page)
     assert "saturated" in page
 
@@ -146,14 +146,14 @@ def test_saturated_scores_are_shown_by_their_log_odds_first():
 def test_many_classes_fold_away():
     rng = np.random.default_rng(0)
     p = rng.dirichlet(np.ones(30), 300)
-    page = calibrant.assess(rng.integers(0, 30, 300), p, rng=0).to_html()
+    page = calibrant.assess(rng.integers(0, 30, 300), p, rng=0).html()
     assert "The other 10 classes" in page
 
 
 def test_the_file_is_written_whole(tmp_path):
     target = tmp_path / "report.html"
     assert binary().to_html(target) is None
-    assert target.read_text(encoding="utf-8") == binary().to_html()
+    assert target.read_text(encoding="utf-8") == binary().html()
     assert stat.S_IMODE(target.stat().st_mode) & 0o600 == 0o600
     assert [one.name for one in tmp_path.iterdir()] == ["report.html"]
     with pytest.raises(OSError, match="missing"):

@@ -19,13 +19,13 @@ from hypothesis import strategies as st
 from test_registry import ALL, NOTIONS, VALUES, defined, random_matrix
 
 import calibrant
+import calibrant.sketch.sketch as sketching
 from calibrant import Sketch, estimators
 from calibrant import atomic as _files
 from calibrant.curves.curve import ByClass
 from calibrant.estimators import parse
 from calibrant.evidence import COARSE
 from calibrant.inputs import predictions
-from calibrant.sketch import summed
 from calibrant.sketch.totals import Totals
 
 ROOT = Path(__file__).parents[2]
@@ -164,14 +164,14 @@ def test_what_is_refused_leaves_the_sketch_as_it_was(notion):
 def test_an_update_that_was_interrupted_is_noticed(monkeypatch, tmp_path):
     y, p = matrix(40, classes=80)
     sketch, calls = made("classwise", y, p), itertools.count()
-    gather = summed._gather
+    gather = sketching.gather
 
     def interrupted(*arguments):
         if next(calls) == 1:
             raise KeyboardInterrupt
         gather(*arguments)
 
-    monkeypatch.setattr(summed, "_gather", interrupted)
+    monkeypatch.setattr(sketching, "gather", interrupted)
     with pytest.raises(KeyboardInterrupt):
         sketch.update(y, p)
     monkeypatch.undo()
@@ -548,8 +548,8 @@ def test_an_assessment_of_a_sketch_is_shown_and_stored(assessed):
     for (kind, notion), (_, _, found) in assessed.items():
         again = calibrant.Assessment.from_json(found.to_json())
         assert again.to_json() == found.to_json()
-        page = found.to_html()
-        assert again.to_html() == page
+        page = found.html()
+        assert again.html() == page
         assert "made by hand" in page
         assert found.verdict in found.summary
         assert "May" in page
@@ -580,7 +580,7 @@ def warned(notion, y, p, **options):
 
 @pytest.fixture
 def without_rulers(monkeypatch):
-    monkeypatch.setattr(calibrant.assessment.assemble, "RULERS", ())
+    monkeypatch.setattr(calibrant.assessment.assess, "RULERS", ())
 
 
 @pytest.mark.usefixtures("without_rulers")

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from calibrant.assessment.findings import Findings
-from calibrant.assessment.parts import Row
+from calibrant.assessment.assessment import Assessment, Row
 from calibrant.assessment.text import count, short
 from calibrant.evidence import Array, Cells
-from calibrant.inference.estimate import singles
 from calibrant.inputs import Predictions
-from calibrant.sketch.summed import Summed
+
+if TYPE_CHECKING:
+    from calibrant.sketch import Sketch
 
 # Rows below which everything is uncertain, and of a class or a group.
 FEW, FEW_HERE = 100, 30
@@ -54,7 +55,7 @@ class Seen:
     left_out: Sequence[str] = ()
 
 
-def cautions(found: Findings, seen: Seen) -> Iterator[str]:
+def cautions(assessment: Assessment, seen: Seen) -> Iterator[str]:
     """Sentences, one for each thing to know."""
     if seen.rows < FEW:
         yield f"There are only {seen.rows} rows: intervals are wide, and tests find large errors alone."
@@ -70,20 +71,20 @@ def cautions(found: Findings, seen: Seen) -> Iterator[str]:
         )
     if seen.impossible:
         yield seen.impossible
-    if found.n < 0.5 * found.rows:
-        yield f"Weights are uneven: {count(found.rows)} rows count as {count(round(found.n))}."
+    if assessment.n < 0.5 * assessment.rows:
+        yield f"Weights are uneven: {count(assessment.rows)} rows count as {count(round(assessment.n))}."
     if seen.absent:
         few = "class" if len(seen.absent) == 1 else "the classes"
         yield f"No row is of {few} {_listed(seen.absent)}: counted all the same."
-    yield from small_groups(found.by_group)
-    if any(one.conservative for one in found.estimates.values()):
+    yield from small_groups(assessment.by_group)
+    if any(one.conservative for one in assessment.estimates.values()):
         yield (
             "A sketch does not know which scores of the classes belong together: interval and p-value of the "
             "class-wise error allow for any dependence, and are conservative."
         )
     if seen.left_out:
         yield f"A sketch has fewer cells than these would have bins: {', '.join(seen.left_out)}."
-    infinite = next((s for s in found.scores if s.value == np.inf), None)
+    infinite = next((s for s in assessment.scores if s.value == np.inf), None)
     if infinite is not None:
         yield "The log loss is infinite: something happened that had probability 0."
 
@@ -110,11 +111,11 @@ def seen_in_rows(data: Predictions, names: Sequence[str]) -> Seen:
     )
 
 
-def seen_in_sums(sums: Summed, names: Sequence[str], left_out: Sequence[str] = ()) -> Seen:
+def seen_in_sums(sums: Sketch, names: Sequence[str], left_out: Sequence[str] = ()) -> Seen:
     """What the cells and the totals of a sketch show."""
-    cells, totals = sums._held, sums.totals
-    problems: list[Cells] = singles([cells])  # type: ignore[assignment]
-    one = problems[-1] if sums._vector or not cells.batch else None
+    cells, totals = sums.evidence, sums.totals
+    problems: list[Cells] = sums.question.problems  # type: ignore[assignment]
+    one = problems[-1] if sums.is_vector or not cells.batch else None
     distinct = totals.rows
     # Where no cell holds two different scores, each cell is a score.
     if one is not None and not one._variance.any():
@@ -143,12 +144,13 @@ def _saturated(problems: Sequence[Cells], weight: float) -> float:
     return float(near / weight)
 
 
-def _absent(sums: Summed, problems: Sequence[Cells], names: Sequence[str]) -> list[str]:
+def _absent(sums: Sketch, problems: Sequence[Cells], names: Sequence[str]) -> list[str]:
     """Classes known not to occur: a single problem speaks of its own class, and of the other one of two."""
-    if sums.notion == "confidence":
+    notion = sums.question.notion
+    if notion.top or notion.reading.sure:
         return []
     outcomes = [(float(one.sums.w.sum()), float(one.sums.wy.sum())) for one in problems]
-    if sums.notion == "classwise":
+    if notion.several:
         return [name for name, (_, wy) in zip(names, outcomes, strict=True) if wy == 0]
     ((w, wy),), own = outcomes, sums.positive or 0
     found = [names[own]] if wy == 0 else []

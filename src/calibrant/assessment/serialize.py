@@ -1,22 +1,77 @@
-"""Curves, diagrams and estimates as plain numbers, and back."""
+"""Assessments as plain numbers and text, and back."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields, replace
+from dataclasses import asdict, fields, replace
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 import numpy as np
 
-from calibrant.assessment.parts import Odds
+from calibrant.assessment.assessment import Assessment, Balance, Odds, Row
+from calibrant.assessment.decomposition import Score
 from calibrant.curves.curve import ByClass, ReliabilityCurve, ReliabilityDiagram
-from calibrant.inference.result import plain
+from calibrant.inference.result import Estimate, plain
 
+FORMAT = 1
+_PLAIN = (
+    "notion",
+    "warnings",
+    "rows",
+    "n",
+    "classes",
+    "asked",
+    "level",
+    "seed",
+    "created",
+    "digest",
+    "version",
+    "name",
+    "command",
+)
 # Nodes of a stored curve, evenly along the score and along its log odds.
 NODES, ENDS = 200, 20.0
 _CURVE = ("score", "probability", "point", "low", "high", "density", "n_eff")
 
 Result = TypeVar("Result", ReliabilityCurve, ReliabilityDiagram)
+
+
+def to_dict(assessment: Assessment) -> dict[str, Any]:
+    """Return an assessment as plain numbers and text; curves at a few hundred scores."""
+    values: dict[str, Any] = {"format": FORMAT, "value": assessment.estimate.value}
+    values["verdict"] = assessment.verdict
+    values |= {key: getattr(assessment, key) for key in _PLAIN}
+    values |= {key: list(values[key]) for key in ("classes", "warnings")}
+    for key in ("estimates", "rulers"):
+        values[key] = {name: result.to_dict() for name, result in getattr(assessment, key).items()}
+    for key in ("curves", "diagrams"):
+        values[key] = {name: to_plain(result) for name, result in getattr(assessment, key).items()}
+    for key in ("by_class", "by_group", "scores"):
+        values[key] = [row.to_dict() for row in getattr(assessment, key)]
+    values["odds"] = {key: to_plain(getattr(assessment.odds, key)) for key in ("edges", "counts", "diagram")}
+    for key in ("balance", "accuracy"):
+        balance = getattr(assessment, key)
+        values[key] = None if balance is None else asdict(balance)
+    return values
+
+
+def from_dict(values: Mapping[str, Any]) -> Assessment:
+    """Return the assessment that `to_dict` wrote."""
+    if values.get("format") != FORMAT:
+        raise ValueError(f"not an assessment of format {FORMAT}, got {values.get('format')!r}")
+    fields_of: dict[str, Any] = {key: values[key] for key in _PLAIN}
+    fields_of |= {key: tuple(values[key]) for key in ("classes", "warnings")}
+    readers: dict[str, Any] = {"estimates": Estimate.from_dict, "rulers": Estimate.from_dict}
+    readers |= {"curves": curve_from, "diagrams": diagram_from}
+    for key, read in readers.items():
+        fields_of[key] = MappingProxyType({name: read(result) for name, result in values[key].items()})
+    for key, kind in {"by_class": Row, "by_group": Row, "scores": Score}.items():
+        fields_of[key] = tuple(kind.from_dict(row) for row in values[key])
+    fields_of["odds"] = odds_from(values["odds"])
+    for key in ("balance", "accuracy"):
+        fields_of[key] = None if values[key] is None else Balance(**values[key])
+    return Assessment(**fields_of)
 
 
 def thinned(curve: ReliabilityCurve) -> ReliabilityCurve:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from calibrant.assessment.findings import Findings
-from calibrant.assessment.parts import Balance, Row
 from calibrant.curves.curve import ByClass, Point, ReliabilityCurve
 from calibrant.inference.result import Estimate
+from calibrant.questions import named
+
+if TYPE_CHECKING:
+    from calibrant.assessment.assessment import Assessment, Balance, Row
 
 # Share of the error that lies on one side before it is called one of that side.
 ONE_SIDED = 0.8
@@ -19,7 +22,6 @@ EXAMPLES, NEARBY = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99), 30
 FEWEST, LEAST_P = 5, 0.001
 # Names listed before the rest is counted.
 LISTED = 3
-TITLES = {"class": "class", "classwise": "class-wise", "confidence": "confidence"}
 
 
 def points(share: float) -> str:
@@ -74,14 +76,14 @@ def side(estimate: Estimate, balance: Balance | None) -> int:
     return -1 if share <= 1 - ONE_SIDED and balance.high < 0 else 0
 
 
-def verdict(found: Findings) -> str:
+def verdict(assessment: Assessment) -> str:
     """One sentence."""
-    e = found.estimate
+    e = assessment.estimate
     usual = f"a calibrated model of this size would read {points(e.null.mean)}"
     span = f"{100 * e.level:.3g} %: {points(e.low)}–{points(e.high)}"
     value = f"{points(e.value)} points ({span})"
-    if not sure(e, found.level) or found.rows < FEWEST:
-        if e.high < 1 and found.rows >= FEWEST:
+    if not sure(e, assessment.level) or assessment.rows < FEWEST:
+        if e.high < 1 and assessment.rows >= FEWEST:
             return (
                 f"No miscalibration found: the error reads {points(e.value)} points and may be up to "
                 f"{points(e.high)} ({100 * e.level:.3g} %); {usual}."
@@ -92,15 +94,15 @@ def verdict(found: Findings) -> str:
             f"Not calibrated (p = {e.p_value:.2g}), but how far off is uncertain: "
             f"the error reads {value}; {usual}."
         )
-    direction = side(e, found.balance)
-    if found.notion == "confidence" and direction:
+    direction = side(e, assessment.balance)
+    notion = named(assessment.notion)
+    if notion.reading.sure and direction:
         return f"{'Overconfident' if direction > 0 else 'Underconfident'} by {value}; {usual}."
-    if found.notion == "class" and direction:
-        return (
-            f"Scores of {called(found.asked)} too {'high' if direction > 0 else 'low'} by {value}; {usual}."
-        )
-    what = "Class probabilities off" if found.notion == "classwise" else "Off"
-    mixed = ", too high at some scores and too low at others" if both_ways(found.curve) else ""
+    if notion.one_class and direction:
+        way = "high" if direction > 0 else "low"
+        return f"Scores of {called(assessment.asked)} too {way} by {value}; {usual}."
+    what = "Class probabilities off" if notion.several else "Off"
+    mixed = ", too high at some scores and too low at others" if both_ways(assessment.curve) else ""
     return f"{what} by {value}{mixed}; {usual}."
 
 
@@ -113,32 +115,28 @@ def both_ways(curve: ReliabilityCurve | ByClass[ReliabilityCurve]) -> bool:
     return bool(np.any(above & firm) and np.any(below & firm))
 
 
-def summary(found: Findings) -> list[str]:
+def summary(assessment: Assessment) -> list[str]:
     """Three or four sentences: the verdict, an example, the balance, and what stands out."""
-    lines = [verdict(found), example(found), balance(found), standing_out(found)]
+    lines = [verdict(assessment), example(assessment), balance(assessment), standing_out(assessment)]
     return [line for line in lines if line]
 
 
-def example(found: Findings) -> str:
+def example(assessment: Assessment) -> str:
     """What a common score really means."""
-    curve = found.curve
+    curve = assessment.curve
     if isinstance(curve, ByClass):
         return ""
     # Without a verdict the worst of many scores is chance's choice: the most common one speaks.
-    place = telling(curve, worst=sure(found.estimate, found.level))
+    place = telling(curve, worst=sure(assessment.estimate, assessment.level))
     if place is None:
         return ""
     at: Point = curve.at(place)
     low, high, middle = (f"{100 * v:.0f}" for v in (at.low, at.high, at.probability))
-    said = f"A score of {place:g}"
-    if found.notion == "confidence":
-        means = f"turns out right {middle} % of the time"
-    else:
-        means = f"comes true {middle} % of the time"
-    text = f"{said} {means} ({low}–{high} %)"
+    happens = named(assessment.notion).reading.happens
+    text = f"A score of {place:g} {happens} {middle} % of the time ({low}–{high} %)"
     if at.low <= place <= at.high:
         return f"{text}, which is in line with it."
-    return f"{text}." if sure(found.estimate, found.level) else ""
+    return f"{text}." if sure(assessment.estimate, assessment.level) else ""
 
 
 def telling(curve: ReliabilityCurve, *, worst: bool) -> float | None:
@@ -152,27 +150,30 @@ def telling(curve: ReliabilityCurve, *, worst: bool) -> float | None:
     return most if worst and off[most] > 0 else max(held, key=lambda s: float(read[s].n_eff))
 
 
-def balance(found: Findings) -> str:
+def balance(assessment: Assessment) -> str:
     """Mean confidence against accuracy, or mean score against frequency."""
-    b = found.accuracy if found.notion != "class" and found.accuracy is not None else found.balance
+    notion = named(assessment.notion)
+    by_class = notion.one_class and not notion.reading.sure
+    b = assessment.balance if by_class or assessment.accuracy is None else assessment.accuracy
     if b is None:
         return ""
-    if b is found.accuracy:
+    if b is assessment.accuracy:
         text = f"It is {100 * b.frequency:.1f} % accurate and {100 * b.score:.1f} % confident on average"
     else:
-        about = called(found.asked)
+        about = called(assessment.asked)
         text = f"The mean score of {about} is {100 * b.score:.1f} %, its frequency {100 * b.frequency:.1f} %"
     if b.low <= 0 <= b.high:
         return f"{text}, a difference that chance can explain."
     return f"{text}."
 
 
-def standing_out(found: Findings) -> str:
+def standing_out(assessment: Assessment) -> str:
     """Which groups or classes are off beyond doubt, allowing for how many were looked at."""
-    for what, plural, rows in (("group", "groups", found.by_group), ("class", "classes", found.by_class)):
+    kinds = (("group", "groups", assessment.by_group), ("class", "classes", assessment.by_class))
+    for what, plural, rows in kinds:
         if len(rows) < 2:
             continue
-        bad = [row for row in rows if row.off(found.level)]
+        bad = [row for row in rows if row.off(assessment.level)]
         if not bad:
             none = "Neither of the two" if len(rows) == 2 else f"None of the {len(rows)}"
             return f"{none} {plural} is off beyond chance."
@@ -193,28 +194,30 @@ def listed(rows: Iterable[Row], what: str) -> str:
     return ", ".join(named[:LISTED])
 
 
-def methods(found: Findings) -> str:
+def methods(assessment: Assessment) -> str:
     """What to write in a paper."""
-    e = found.estimate
-    weighted = "" if found.n == found.rows else f" (effective size {count(found.n)} under weights)"
+    e, title = assessment.estimate, named(assessment.notion).reading.title
+    weighted = (
+        "" if assessment.n == assessment.rows else f" (effective size {count(assessment.n)} under weights)"
+    )
     how = (
         "the posterior mean under a Gaussian-process prior of the gap"
         if e.estimator.startswith("bayes")
         else f"the estimator {e.estimator}"
     )
     p = "p ≤ 0.001" if e.p_value <= 0.001 else f"p = {e.p_value:.2g}"
-    many = max(len(found.by_class), len(found.by_group))
+    many = max(len(assessment.by_class), len(assessment.by_group))
     adjusted = (
         " Intervals of classes and groups are Bonferroni-adjusted, their p-values by Benjamini and Hochberg."
         if many > 1
         else ""
     )
     return (
-        f"Calibration was assessed on {count(found.rows)} predictions{weighted} with calibrant "
-        f"{found.version}. The expected calibration error ({TITLES[found.notion]} notion, L1) was estimated "
+        f"Calibration was assessed on {count(assessment.rows)} predictions{weighted} with calibrant "
+        f"{assessment.version}. The expected calibration error ({title} notion, L1) was estimated "
         f"by {how} as {e.value:.4f}, with a {100 * e.level:.3g} % interval of {e.low:.4f} to {e.high:.4f} "
         f"from inverting its simulated sampling distribution; calibrated data of this size read "
         f"{e.null.mean:.4f} on average, and the hypothesis of calibration has {p} (simulated, "
-        f"seed {found.seed})."
+        f"seed {assessment.seed})."
         f"{adjusted}"
     )

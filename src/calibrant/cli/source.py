@@ -134,10 +134,8 @@ class Sums:
 
     def assess(self, **options: Any) -> Any:
         """The assessment."""
-        from calibrant.assessment.grouped import with_groups
-
-        found = self.sketch.assess(**options)
-        return found if None in self.sketches else with_groups(found, self.sketches)
+        groups = None if None in self.sketches else self.sketches
+        return self.sketch.assess(groups=groups, **options)
 
 
 def read_source(

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from calibrant import inputs
-from calibrant.curves.answers import Asked, each
-from calibrant.curves.curve import ByClass
 from calibrant.evidence import Array, Evidence
-from calibrant.questions.notions import Notion
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -75,15 +70,3 @@ def histogram(
     return ScoreHistogram(
         edges, sums.wy * rows, negative * rows, notion, label, float(evidence.n), evidence.support
     )
-
-
-def histograms(
-    notion: Notion, blocks: Iterable[Evidence], asked: Asked, bins: int
-) -> ScoreHistogram | ByClass[ScoreHistogram]:
-    """Histograms of evidence that comes in blocks of problems."""
-    bins = inputs.positive_int("bins", bins)
-
-    def fit(evidence: Evidence, **about: Any) -> ScoreHistogram:
-        return histogram(evidence, bins=bins, **about)
-
-    return each(notion, blocks, asked, fit)

@@ -30,7 +30,7 @@ from calibrant.data.frame_rows import (
     weight_is_fine,
 )
 from calibrant.data.table import quoted
-from calibrant.sketch.summed import HEAVIEST
+from calibrant.sketch.sums import HEAVIEST
 
 USUAL_LABELS = "hold 0 and 1, -1 and 1 or booleans"
 

@@ -17,7 +17,7 @@ import numpy as np
 from calibrant.data.cells_expr import choose, col, lit, located, logarithm, number
 from calibrant.data.engines import stacked
 from calibrant.evidence import Array, Layout
-from calibrant.sketch.summed import HEAVIEST, layout_of
+from calibrant.sketch.sums import HEAVIEST, layout_of
 
 # A key holds the class, the cell and what is known of the row: 2^14 cells of any layout, moved above 0.
 CELLS, MOVED, KINDS = 1 << 14, 512, 32

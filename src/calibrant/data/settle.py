@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from calibrant import inputs
-from calibrant.assessment.inputs import MOST_GROUPS
 from calibrant.data.columns import alike, classes_of, positive_of
 from calibrant.data.files import called, naming
 from calibrant.data.names import Columns, Scores, find_label, find_named, find_scores
@@ -27,6 +26,7 @@ from calibrant.data.typed import (
     values_of,
     whole_numbers,
 )
+from calibrant.inputs import MOST_GROUPS
 from calibrant.questions import notions
 
 

@@ -223,3 +223,11 @@ def resolve(estimator: Any, *, shared: bool = False) -> Estimator:
         "estimator must be a name, a value with a method fit(evidence), or a function "
         f"f(scores, outcomes, weights), got {estimator!r}{hint}"
     )
+
+
+EstimatorLike = Any
+
+
+def estimator_names() -> tuple[str, ...]:
+    """Return the names of all estimators."""
+    return tuple(entry.name for entry in ENTRIES)

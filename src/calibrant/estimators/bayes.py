@@ -103,9 +103,9 @@ class Bayes:
 
     def fit(self, evidence: Evidence) -> BayesFit | SeveralFits:
         """Look at the residuals in score order."""
-        return self.of_profile(Residuals.of(evidence))
+        return self.of_residuals(Residuals.of(evidence))
 
-    def of_profile(self, profile: Residuals) -> BayesFit | SeveralFits:
+    def of_residuals(self, profile: Residuals) -> BayesFit | SeveralFits:
         """The fit of residuals in score order; problems of very different size are fitted apart."""
         batch = profile.batch
         shared = self.shared and bool(batch)
@@ -113,11 +113,11 @@ class Bayes:
         n = np.repeat(flat.n.reshape(batch).max(axis=-1), batch[-1]) if shared else flat.n
         sizes = np.stack([n_cells(n), n_points(n)], axis=-1)
         if np.all(sizes == sizes[0]):
-            return BayesFit(batch, Posterior.of_profile(flat, int(sizes[0, 0])), shared)
+            return BayesFit(batch, Posterior.of_residuals(flat, int(sizes[0, 0])), shared)
         parts = []
         for size in np.unique(sizes, axis=0):
             some = np.all(sizes == size, axis=-1)
             models = (int(some.sum()) // batch[-1], batch[-1]) if shared else (int(some.sum()),)
-            fit = BayesFit(models, Posterior.of_profile(flat[some], int(size[0])), shared)
+            fit = BayesFit(models, Posterior.of_residuals(flat[some], int(size[0])), shared)
             parts.append((some.reshape(batch), fit))
         return SeveralFits(batch, parts)

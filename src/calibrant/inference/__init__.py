@@ -1,7 +1,6 @@
 """How sure one can be: intervals, what a calibrated model would show, tests, comparisons."""
 
 from calibrant.inference.comparison import Comparison, Difference
-from calibrant.inference.estimate import Rows, infer
 from calibrant.inference.result import Estimate, Null
 
-__all__ = ["Comparison", "Difference", "Estimate", "Null", "Rows", "infer"]
+__all__ = ["Comparison", "Difference", "Estimate", "Null"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import erfc, sqrt
 from statistics import NormalDist
@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from calibrant.evidence import Array, Evidence, Residuals
-from calibrant.inference.estimate import Rows, influence, singles
+from calibrant.evidence import Array
+from calibrant.inference.estimate import influence, signs
 from calibrant.inference.result import Estimate
-from calibrant.posterior.gap import Posterior, n_cells
-from calibrant.questions.notions import Notion
+from calibrant.posterior import posterior_of
+from calibrant.questions import Question
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -124,17 +124,13 @@ def _rebuilt(values: dict[str, Any]) -> Comparison:
     return Comparison.from_dict(values)
 
 
-def contributions(notion: Notion, blocks: Sequence[Evidence], rows: Rows) -> Array:
-    """What each row adds to the error of a model: its residuals, signed by the gap at their scores."""
-    problems = singles(blocks)
-    flat = [Residuals.of(one).flat for one in problems]
-    posterior = Posterior.joined([Posterior.of_profile(one, int(n_cells(one.n)[0])) for one in flat])
-    if notion.name == "classwise":
+def contributions(question: Question) -> Array:
+    """Return what each row adds to the error of a model: its residuals, signed by the gap at their scores."""
+    posterior, rows = posterior_of(question), question.rows
+    if question.notion.several and rows is not None:
         return np.asarray(influence(posterior, rows, np.arange(rows.n)).mean(axis=1))
-    score, outcome, _ = next(iter(problems[0].rows()))
-    order = np.argsort(posterior.score[0], kind="stable")
-    gap = np.interp(score, posterior.score[0][order], posterior.gap[0][order])
-    return np.asarray(np.where(gap < 0, -1.0, 1.0) * (outcome - score))
+    score, outcome, _ = next(iter(question.problems[0].rows()))
+    return np.asarray(signs(posterior, 0, score) * (outcome - score))
 
 
 def difference(

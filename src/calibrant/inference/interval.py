@@ -18,6 +18,7 @@ from calibrant.estimators.base import Estimator, Norm
 from calibrant.evidence import Array, Cells, Evidence, Residuals, Sample
 from calibrant.inference.null import error
 from calibrant.posterior.gap import CELLS, Posterior
+from calibrant.questions.notions import combined
 
 # True errors tried, and data sets simulated for each.
 TRIED, DRAWN = 12, 200
@@ -105,18 +106,18 @@ def interval(
     return invert(simulate, value, unit, level, allowed=extra)
 
 
-def few_scores(profile: Residuals, norm: Norm, level: float, rng: np.random.Generator) -> float:
+def few_scores(residuals: Residuals, norm: Norm, level: float, rng: np.random.Generator) -> float:
     """Upper end for a problem with a handful of distinct scores; 0 for more of them.
 
     Where a few scores are shared by all rows the gap at each is known by itself, and no smoothness
     can be borrowed: the posterior is too sure of a small gap. Each gap is drawn from its own normal
     distribution instead; its absolute value reads high rather than low.
     """
-    held = profile.mass > 0
+    held = residuals.mass > 0
     if held.ndim != 1 or np.count_nonzero(held) > FEW:
         return 0.0
     mass, score, residual, spread = (
-        part[held] for part in (profile.mass, profile.score, profile.residual, profile.spread)
+        array[held] for array in (residuals.mass, residuals.score, residuals.residual, residuals.spread)
     )
     share, n, gap = mass / mass.sum(), mass**2 / spread, residual / mass
     # Agresti and Coull's two rows of each kind keep a frequency of 0 or 1 from having no variance.
@@ -147,11 +148,6 @@ def true_error(gap: Array, mass: Array, norm: Norm) -> Array:
     if norm == "l1":
         return np.asarray((np.abs(gap) * mass).sum(axis=-1))
     return np.asarray(np.sqrt((gap * gap * mass).sum(axis=-1)))
-
-
-def combined(each: Array, norm: Norm) -> Array:
-    """One error from those of all classes, the last axis."""
-    return np.asarray(each.mean(axis=-1) if norm == "l1" else np.sqrt((each * each).mean(axis=-1)))
 
 
 def sampling(gap: Array, mass: Array, each: Array, norm: Norm, n: float) -> Array:

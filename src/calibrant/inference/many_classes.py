@@ -12,17 +12,18 @@ other, a mean over classes spreads by at most the root of two more than if they 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
 from calibrant.estimators.base import Norm
-from calibrant.evidence import Array, Evidence, Residuals
+from calibrant.evidence import Array, Residuals
 from calibrant.inference.interval import combined, invert, sampling, shapes, true_error
 from calibrant.inference.null import Simulated, drawn, rank, ranked
 from calibrant.posterior.gap import CELLS, Posterior, chance, evidence_of, halfway, n_cells, units
+from calibrant.questions import Question
 
 # Simulated sets of a class, those of a class that stands out, and the p-value below which it does.
 SETS, MORE, SUSPECT = 199, 999, 0.02
@@ -62,17 +63,17 @@ class Classes:
     steps: list[Residuals]
 
     @classmethod
-    def of(cls, problems: Iterable[Evidence]) -> Classes:
-        """Look at each class once."""
+    def of(cls, question: Question) -> Classes:
+        """Look at each class once; its residuals are not held."""
         fine, plain, steps = [], [], []
-        for one in problems:
-            profile = Residuals.of(one)
-            flat = profile.flat
+        for problem in question.each():
+            residuals = Residuals.of(problem)
+            flat = residuals.flat
             cells = int(n_cells(flat.n)[0])
-            fine.append(Posterior.of_profile(flat, cells))
+            fine.append(Posterior.of_residuals(flat, cells))
             plain.append(Posterior.of(*units(flat, halfway(flat), cells)))
-            steps.append(profile.coarser(STEPS))
-        posterior = Posterior.joined(fine)
+            steps.append(residuals.coarser(STEPS))
+        posterior = question.once("posterior", lambda: Posterior.joined(fine))
         spread = [float((one.spread * one.score * (1 - one.score)).sum()) for one in steps]
         few = enough(float(np.mean(spread)), len(steps))
         return cls(posterior, coarser(posterior, few), coarser(Posterior.joined(plain), few), steps)

@@ -54,7 +54,7 @@ class Simulated:
         return (1 + int(more)) / (1 + self.evidence.size)
 
 
-def single(profile: Residuals, norm: Norm, rng: np.random.Generator, size: int) -> Simulated:
+def single(residuals: Residuals, norm: Norm, rng: np.random.Generator, size: int) -> Simulated:
     """Simulate one problem.
 
     The evidence joins three statistics by the least of their ranks: the Bayes factor, which knows
@@ -62,8 +62,8 @@ def single(profile: Residuals, norm: Norm, rng: np.random.Generator, size: int) 
     the largest part of the variance in any stretch of frequencies along the score, which finds gaps
     too rough for both.
     """
-    one = profile.coarser(STEPS)
-    cells = min(int(n_cells(profile.flat.n)[0]), STEPS // 2)
+    one = residuals.coarser(STEPS)
+    cells = min(int(n_cells(residuals.flat.n)[0]), STEPS // 2)
     return ranked(one, drawn(one, rng, size), norm, cells)[0]
 
 
@@ -175,7 +175,7 @@ class Edges:
 
 
 def joint(
-    profiles: list[Residuals],
+    problems: list[Residuals],
     rows: Callable[[Array], tuple[Array, Array | None]],
     n_rows: int,
     norm: Norm,
@@ -186,7 +186,7 @@ def joint(
 
     Parameters
     ----------
-    profiles : list of Residuals
+    problems : list of Residuals
         One for each class.
     rows : callable
         Scores (rows, classes) and weights of the rows asked for by number.
@@ -194,8 +194,8 @@ def joint(
         How many rows there are. A part of them stands for all when they are many: the joint
         distribution of the standardised coefficients is the same.
     """
-    classes = len(profiles)
-    observed = _observed(profiles)
+    classes = len(problems)
+    observed = _observed(problems)
     cells = observed.z.shape[-1]
     few = max(4 * cells, TABLE // (2 * classes) // 4)
     some = np.arange(n_rows) if n_rows <= few else np.sort(rng.choice(n_rows, few, replace=False))
@@ -208,10 +208,10 @@ def joint(
     return Simulated(null.evidence(classes), error(null, norm, classes), float(observed.evidence(classes)[0]))
 
 
-def _observed(profiles: list[Residuals]) -> Posterior:
+def _observed(problems: list[Residuals]) -> Posterior:
     parts = []
-    for profile in profiles:
-        flat = profile.flat
+    for residuals in problems:
+        flat = residuals.flat
         parts.append(Posterior.of(*units(flat, halfway(flat), int(n_cells(flat.n)[0]))))
     return Posterior.joined(parts)
 

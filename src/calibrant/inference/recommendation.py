@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence, Set
-from numbers import Integral
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from calibrant import inputs
 from calibrant.curves.curve import Progress
-from calibrant.estimators import Cumulative, Estimator, Function, Smooth, resolve
+from calibrant.estimators import Estimator, Function, resolve
 from calibrant.evidence import Array, Sample
-from calibrant.inference.estimate import seeded
 from calibrant.inference.population import Curve, Population
 from calibrant.inference.ranking import Recommendation, measured, ranked
-from calibrant.questions import notions
-from calibrant.questions.notions import named
+from calibrant.inputs import Predictions
+from calibrant.questions import Notion
 
 #: What is compared unless the caller says otherwise.
 DEFAULT = ("auto", "l:15", "a:15", "ac:10", "d:silverman", "debiased", "sweep", "isotonic", "beta")
@@ -28,75 +26,23 @@ REPETITIONS, FEWEST, WORK, BLOCK, PROBLEMS = 200, 30, 150_000, 1 << 19, 200
 AS_GOOD_AS_NONE = 0.1
 
 
-@inputs.helpful
-def recommend(
-    y_prob: Any,
+def rank_estimators(
+    data: Predictions,
+    notion: Notion,
     *,
     n: int | None = None,
-    notion: str | None = None,
     estimators: Any = None,
-    sample_weight: Any = None,
-    labels: Any = None,
-    pos_label: Any = None,
     repetitions: int | None = None,
     rng: Any = None,
     progress: Progress | None = None,
 ) -> Recommendation:
-    """Estimators ranked on your own scores, no labels needed; for a matrix, on its confidence.
-
-    Outcomes are drawn from plausible calibration curves on the given scores: a calibrated one, and
-    overconfident, underconfident, shifted and wavy ones with true errors of .02, .05 and .1 (times
-    2 / classes for the class-wise notion) where these can be reached. The true error is known then,
-    and every estimator is held against it on the same data sets.
-
-    Estimators are ranked by their loss: the 95th percentile of |estimate - true error|, relative to
-    the best estimator on the same curve, in the geometric mean over the curves. Percentiles below a
-    tenth of the standard error of the mean gap count as that tenth.
-
-    Parameters
-    ----------
-    y_prob : array of shape (N,) or (N, C)
-        Scores of the positive class, or of every class.
-    n : int, optional
-        Number of rows that estimators will see; by default as many as there are. Fewer are drawn
-        without replacement, more with.
-    notion, labels, pos_label
-        As for `ece`.
-    estimators : sequence or mapping, optional
-        Names, values or functions f(scores, outcomes, weights), or a mapping from names of your own
-        to these.
-    sample_weight : array of shape (N,), optional
-        Integers are counts and mean repetition; floats are importance weights.
-    repetitions : int, optional
-        Data sets simulated for each curve; by default 200, and fewer, down to 30, for many rows.
-    rng : int or numpy.random.Generator, optional
-        Seed; the recommendation records the one it used.
-    progress : callable, optional
-        Called as progress(done, total).
-
-    Returns
-    -------
-    Recommendation
-
-    Examples
-    --------
-    >>> import calibrant
-    >>> score = np.random.default_rng(0).beta(0.5, 0.5, 300)
-    >>> found = calibrant.recommend(score, estimators=["auto", "l:15"], repetitions=50, rng=0)
-    >>> found.best
-    'auto'
-    >>> biased = [row for row in found.table if row.estimator == "l:15" and row.curve == "calibrated"]
-    >>> bool(biased[0].bias > 0.03)
-    True
-    """
-    data = _checked(y_prob, sample_weight, labels, pos_label)
-    which = notions.usual(notion, vector=data.score.ndim == 1)
-    chosen = _named(DEFAULT if estimators is None else estimators, which.name)
-    asked = None if n is None else inputs.positive_int("n", n)
-    population, notes = _population(which, data, asked)
+    """Rank estimators on scores that are checked; see `calibrant.recommend`."""
+    chosen = _named(DEFAULT if estimators is None else estimators, notion)
+    rows = None if n is None else inputs.positive_int("n", n)
+    population, notes = _population(notion, data, rows)
     usual = int(np.clip(WORK // _size(population), FEWEST, REPETITIONS))
     times = usual if repetitions is None else inputs.positive_int("repetitions", repetitions, 2)
-    seed = seeded(rng)
+    seed = inputs.seeded(rng)
     generator = np.random.default_rng(seed)
     curves = population.curves()
     value = np.empty((len(curves), len(chosen), times))
@@ -112,82 +58,45 @@ def recommend(
         ranking=ranked(error, resolved, AS_GOOD_AS_NONE * population.noise(), generator),
         table=tuple(measured(error, curves, list(chosen))),
         n=population.n,
-        notion=which.name,
-        label=None if which.name != "class" or data.positive is None else data.labels[data.positive],
+        notion=notion.name,
+        label=notion.label(data.labels, data.positive),
         repetitions=times,
         seed=seed,
         notes=tuple(notes),
     )
 
 
-def _checked(y_prob: Any, sample_weight: Any, labels: Any, pos_label: Any) -> inputs.Predictions:
-    """Check scores that come without outcomes, as if every row were of one class that it may be of."""
-    score = inputs.read("y_prob", y_prob)[0]
-    if len(score) == 0:
-        raise ValueError("y_prob must not be empty, got 0 rows")
-    if sample_weight is not None:
-        found = len(inputs.read("sample_weight", sample_weight)[0])
-        if found != len(score):
-            raise ValueError(
-                f"sample_weight must be as long as y_prob, got {found} weights for {len(score)} rows"
-            )
-    names = getattr(y_prob, "column_names", getattr(y_prob, "columns", None))
-    if labels is None and names is not None and not (_whole(pos_label) and pos_label not in list(names)):
-        labels = names  # whole numbers that name no column are places of columns
-    if isinstance(labels, Iterable) and not isinstance(labels, str | bytes | Set):
-        labels = list(labels)
-    some = pos_label if score.ndim == 1 else 0
-    if isinstance(labels, list):
-        some = labels[0] if labels else 0
-        if score.ndim == 1 and pos_label is None and any(label not in (-1, 0, 1) for label in labels):
-            raise ValueError(f"labels of a vector of scores need pos_label, one of {labels}")
-    fine = isinstance(some, Hashable) and some is not None and some == some
-    truth = np.zeros(len(score), dtype=np.int64)
-    if fine and not _whole(some):
-        truth = np.empty(len(score), dtype=object)
-        truth.fill(some)
-    elif fine:
-        truth[:] = some
-    return inputs.predictions(truth, y_prob, sample_weight=sample_weight, labels=labels, pos_label=pos_label)
-
-
-def _whole(value: Any) -> bool:
-    return isinstance(value, Integral) and not isinstance(value, bool)
-
-
-def _named(estimators: Any, notion: str) -> dict[str, Estimator]:
+def _named(estimators: Any, notion: Notion) -> dict[str, Estimator]:
     """The estimators by name: the text that was given, or what they call themselves."""
     if isinstance(estimators, str) or not isinstance(estimators, Iterable):
-        raise TypeError(f"estimators must be a sequence or a mapping of estimators, got {estimators!r}")
+        raise inputs.InputTypeError("estimators", "be a sequence or a mapping of estimators", estimators)
     pairs: list[tuple[Any, Any]] = (
         list(estimators.items())
         if isinstance(estimators, Mapping)
         else [(one if isinstance(one, str) else None, one) for one in estimators]
     )
     if not pairs:
-        raise ValueError("estimators must not be empty")
+        raise inputs.InputError("estimators", "not be empty")
     found: dict[str, Estimator] = {}
     for name, one in pairs:
-        chosen = resolve(one, shared=named(notion).several)
-        if isinstance(chosen, Smooth | Cumulative):
-            raise ValueError(
-                f"estimators must estimate the ECE, got {chosen}: {chosen} is a measure of its own"
-            )
+        chosen = resolve(one, shared=notion.several)
+        if not getattr(chosen, "measures_ece", True):
+            got = f"{chosen}, a measure of its own"
+            raise inputs.InputError("estimators", "estimate the ECE", chosen, got=got)
         name = str(chosen) if name is None else str(name)
         if name in found:
-            raise ValueError(f"estimators must have different names, got {name!r} twice; pass a mapping")
+            got = f"{name!r} twice"
+            raise inputs.InputError("estimators", "have different names", name, got=got, advice="names")
         found[name] = chosen
     return found
 
 
-def _population(
-    notion: notions.Notion, data: inputs.Predictions, n: int | None
-) -> tuple[Population, list[str]]:
+def _population(notion: Notion, data: Predictions, n: int | None) -> tuple[Population, list[str]]:
     """What data sets are drawn from, and what had to be made smaller for it."""
     classes = 2 if data.score.ndim == 1 else data.score.shape[1]
     notes = []
     support = (0.0, 1.0)
-    if notion.name != "classwise":
+    if not notion.several:
         problem = next(notion.problems(data))
         score, support = problem.score[None], problem.support
     elif data.score.ndim == 1:

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
+from calibrant.questions import named
+
 
 @dataclass(frozen=True)
 class Null:
@@ -78,27 +80,28 @@ class Estimate:
     def __float__(self) -> float:
         return self.value
 
+    @property
+    def about(self) -> str:
+        """What was asked: the notion, and the class if it was about one."""
+        return self.notion if self.label is None else f"{self.notion} {self.label}"
+
+    def __repr__(self) -> str:
+        return f"Estimate({self.value:.4f} [{self.low:.4f}, {self.high:.4f}], {self.about}, n={self.n:.6g})"
+
     def __str__(self) -> str:
         name = {"l1": "ECE", "l2": "root mean square calibration error"}[self.norm]
-        asked = f"{self.notion} {self.label}" if self.label is not None else self.notion
-        where = f" ({asked})"
-        share = max(self.over, self.under)
-        high = self.over >= self.under
-        if self.notion == "confidence":
-            lead = "overconfident" if high else "underconfident"
-        else:
-            lead = "by scores too high" if high else "by scores too low"
+        reading = named(self.notion).reading
+        side = reading.too_high if self.over >= self.under else reading.too_low
         p = "p < 0.001" if self.p_value < 0.001 else f"p = {self.p_value:.2g}"
         top = max(self.null.quantiles, default=None)
         usual = "" if top is None else f", at most {self.null.quantiles[top]:.4f} in {top:.0%} of samples"
         kept = ", conservative" if self.conservative else ""
         return (
-            f"{name}{where} {self.value:.4f} [{self.low:.4f}, {self.high:.4f}] at {self.level:.0%}{kept}; "
-            f"{share:.4f} of it {lead}; a calibrated model would read {self.null.mean:.4f}{usual}; "
+            f"{name} ({self.about}) {self.value:.4f} [{self.low:.4f}, {self.high:.4f}] "
+            f"at {self.level:.0%}{kept}; {max(self.over, self.under):.4f} of it {side}; "
+            f"a calibrated model would read {self.null.mean:.4f}{usual}; "
             f"{p} for calibration; n = {self.n:.15g}, {self.estimator}"
         )
-
-    __repr__ = __str__
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers and text; classes are a list, since labels may be of any kind."""

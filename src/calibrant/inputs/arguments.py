@@ -6,13 +6,15 @@ import inspect
 from collections.abc import Callable, Iterable
 from functools import wraps
 from numbers import Integral, Real
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeAlias, TypeVar
 
 import numpy as np
 
 from calibrant.inputs.errors import InputError, InputTypeError, show, show_near
 
 P, R = ParamSpec("P"), TypeVar("R")
+#: What seeds simulations.
+Seed: TypeAlias = int | np.random.Generator | np.random.SeedSequence | None
 
 
 def check_choice(name: str, value: Any, options: Iterable[Any]) -> None:

@@ -7,7 +7,8 @@ its own for the arguments, the rows and the columns, and writes the parts in the
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -113,18 +114,23 @@ class InputError(ValueError):
         self.argument, self.rule, self.value = argument, rule, None if value is _NOTHING else value
         self.row, self.column, self.hint, self.advice, self.axis = row, column, hint, advice, axis
         self.got = got if got is not None else "" if value is _NOTHING else show(value)
-        super().__init__(self.message(PYTHON))
+        self.about = ""
+        super().__init__(argument, rule)
+
+    def __str__(self) -> str:
+        return self.message(PYTHON)
 
     def message(self, words: Words) -> str:
         """Write the error in the words of a surface."""
-        text = f"{words.called(self.argument)} must {self.rule}"
+        text = f"{self.about}: " if self.about else ""
+        text += f"{words.called(self.argument)} must {self.rule}"
         if self.got:
             text += f", got {self.got}{words.place(self.row, self.column, self.axis)}"
         ends = (self.hint, words.advice.get(self.advice, "") if self.advice else "")
         return "; ".join([text, *filter(None, ends)])
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _rebuilt, (type(self), self.__dict__ | {"message": str(self)})
+        return _rebuilt, (type(self), dict(self.__dict__))
 
 
 class InputTypeError(InputError, TypeError):
@@ -132,9 +138,28 @@ class InputTypeError(InputError, TypeError):
 
 
 def _rebuilt(kind: type[InputError], parts: dict[str, Any]) -> InputError:
-    made = kind.__new__(kind, parts.pop("message"))
-    made.__dict__.update(parts)
-    return made
+    error = kind(parts["argument"], parts["rule"])
+    error.__dict__.update(parts)
+    return error
+
+
+@contextmanager
+def within(about: str) -> Iterator[None]:
+    """Say what an error is about, before all else: a model among several, or a file.
+
+    >>> with within("model 'new'"):
+    ...     raise InputError("y_prob", "lie in [0, 1]", 2)
+    Traceback (most recent call last):
+        ...
+    calibrant.inputs.errors.InputError: model 'new': y_prob must lie in [0, 1], got 2
+    """
+    try:
+        yield
+    except InputError as error:
+        error.about = f"{about}: {error.about}" if error.about else about
+        raise
+    except (ValueError, TypeError) as error:
+        raise type(error)(f"{about}: {error}") from None
 
 
 def show(*values: Any) -> str:

@@ -47,28 +47,85 @@ def predictions(
 
     With `more`, these are some of the rows only, and the positive class may be among the others.
     """
-    (truth, _), (score, tolerance) = read("y_true", y_true), read("y_prob", y_prob)
+    truth, (score, tolerance) = read("y_true", y_true)[0], read("y_prob", y_prob)
     n, rows = len(truth), len(score)
     if n != rows:
         got = f"{n} labels and {rows} rows of scores"
         raise InputError("y_true and y_prob", "be equally long", (n, rows), got=got)
     if n == 0:
         raise InputError("y_true and y_prob", "not be empty", 0, got="0 rows")
-    score = _numbers("y_prob", score)
-    score = score if score.dtype.kind == "f" else score.astype(np.float64)
-    _check_scores(score, tolerance or TOLERANCE[score.itemsize])
+    score = _checked_scores(score, tolerance)
     truth, given = _truth(truth), None if labels is None else class_labels(labels)
-    if pos_label is not None and (_is_missing(pos_label) or not isinstance(pos_label, Hashable)):
-        raise InputTypeError("pos_label", "be a label", pos_label)
+    _check_label(pos_label)
     if score.ndim == 1:
         code, classes = _binary(truth, given, pos_label, more)
     else:
         classes = _classes(truth, score.shape[1], given, y_prob)
         code = _codes(truth, classes, "labels" if given is None else "")
-    if pos_label is not None and pos_label not in classes:
+    return _weighted(score, code, sample_weight, classes, positive_column(classes, pos_label))
+
+
+def unlabelled(
+    y_prob: Any, *, sample_weight: Any = None, labels: Any = None, pos_label: Any = None
+) -> Predictions:
+    """Check scores that come without labels; every row is taken to be of the first class.
+
+    Names of columns are the classes, unless `pos_label` is the number of a column.
+    """
+    score, tolerance = read("y_prob", y_prob)
+    if len(score) == 0:
+        raise InputError("y_prob", "not be empty", 0, got="0 rows")
+    score, names = _checked_scores(score, tolerance), column_names(y_prob)
+    given = None if labels is None else class_labels(labels)
+    _check_label(pos_label)
+    if score.ndim == 1:
+        if pos_label is None and any(label not in (-1, 0, 1) for label in given or ()):
+            rule = f"name one of {list(given or ())}, the class that the scores are of"
+            raise InputError("pos_label", rule, None)
+        positive = 1 if pos_label is None else pos_label
+        others = tuple(label for label in given or (0, 1) if label != positive)
+        classes: tuple[Any, ...] = (others[0] if len(others) == 1 else others, positive)
+        if given is not None and positive not in given:
+            raise InputError("pos_label", f"be one of {show(*given)}", positive)
+    else:
+        size = score.shape[1]
+        by_number = isinstance(pos_label, Integral) and pos_label not in (names or ())
+        classes = classes_of_columns(None, (), size, names if given is None and not by_number else given)
+    code = np.zeros(len(score), dtype=bool if score.ndim == 1 else np.intp)
+    return _weighted(score, code, sample_weight, classes, positive_column(classes, pos_label), "y_prob")
+
+
+def positive_column(classes: tuple[Any, ...], pos_label: Any) -> int | None:
+    """Return the column of the class asked about: the second of two unless one is named."""
+    if pos_label is None:
+        return 1 if len(classes) == 2 else None
+    if pos_label not in classes:
         raise InputError("pos_label", f"be one of {show(*classes)}", pos_label)
-    positive = classes.index(pos_label) if pos_label is not None else 1 if len(classes) == 2 else None
-    weight = None if sample_weight is None else _weights("sample_weight", sample_weight, n)
+    return classes.index(pos_label)
+
+
+def _checked_scores(score: Array, tolerance: float | None) -> FloatArray:
+    score = _numbers("y_prob", score)
+    score = score if score.dtype.kind == "f" else score.astype(np.float64)
+    _check_scores(score, tolerance or TOLERANCE[score.itemsize])
+    return score
+
+
+def _check_label(pos_label: Any) -> None:
+    if pos_label is not None and (_is_missing(pos_label) or not isinstance(pos_label, Hashable)):
+        raise InputTypeError("pos_label", "be a label", pos_label)
+
+
+def _weighted(
+    score: Array,
+    code: Array,
+    sample_weight: Any,
+    classes: tuple[Any, ...],
+    positive: int | None,
+    beside: str = "y_true",
+) -> Predictions:
+    """Predictions with their weights; rows without weight are left out."""
+    weight = None if sample_weight is None else _weights(sample_weight, len(score), beside)
     if weight is not None and not weight.all():
         keep = weight != 0
         score, code, weight = score[keep], code[keep], weight[keep]
@@ -187,11 +244,12 @@ def _check_scores(score: Array, tolerance: float) -> None:
     raise InputError("y_prob", rule, worst, got=f"{worst:.9g}", row=row, hint=hint)
 
 
-def _weights(name: str, values: Any, n: int) -> Array:
+def _weights(values: Any, n: int, beside: str) -> Array:
+    name = "sample_weight"
     array = _numbers(name, read(name, values)[0])
     if len(array) != n:
-        got = f"{len(array)} weights for {n} labels"
-        raise InputError(name, "be as long as y_true", len(array), got=got)
+        got = f"{len(array)} weights for {n} {'labels' if beside == 'y_true' else 'rows'}"
+        raise InputError(name, f"be as long as {beside}", len(array), got=got)
     whole = array.dtype.kind != "f"
     most = np.float64(2.0**63 if whole else 1e308) / n  # so that no sum of them overflows
     if not (array.min() >= 0 and array.max() < most):

@@ -22,6 +22,7 @@ import numpy as np
 
 from calibrant.evidence import Array, Residuals
 from calibrant.evidence.kernels import KERNELS
+from calibrant.questions import Question
 
 # The prior. Sizes are in units of probability, the smallest as small as the noise where that is less;
 # nobody tunes these for a data set.
@@ -86,7 +87,7 @@ class Posterior:
         return Posterior(*(part.reshape(sets * problems, *part.shape[2:]) for part in joined))
 
     @classmethod
-    def of_profile(cls, flat: Residuals, cells: int) -> Posterior:
+    def of_residuals(cls, flat: Residuals, cells: int) -> Posterior:
         """The posterior of residuals in score order."""
         variance = halfway(flat, look(flat))
         return cls.of(*units(flat, variance, cells))
@@ -160,6 +161,23 @@ class Posterior:
                 part.reshape(-1, classes, part.shape[-1]).sum(axis=1) for part in (shape, offset)
             )
         return evidence_of(shape, offset, self.z.shape[-1], classes)
+
+
+def posterior_of(question: Question) -> Posterior:
+    """Return the posterior of all problems of a question; it is computed once.
+
+    >>> from calibrant.inputs import predictions
+    >>> from calibrant.questions import named
+    >>> question = Question.of(predictions([0, 1, 1], [0.2, 0.4, 0.9]), named("class"))
+    >>> posterior_of(question) is posterior_of(question)
+    True
+    """
+
+    def compute() -> Posterior:
+        flat = [residuals.flat for residuals in question.residuals]
+        return Posterior.joined([Posterior.of_residuals(one, int(n_cells(one.n)[0])) for one in flat])
+
+    return question.once("posterior", compute)
 
 
 def evidence_of(shape: Array, offset: Array, cells: int, classes: int | None = None) -> Array:

@@ -79,14 +79,15 @@ class Notion:
         Whether it makes a problem for each class.
     one_class : bool
         Whether it is about the score of one class.
-    top : int
-        How many of the largest scores of a row it is about; 0 where it is about classes.
+    tells_accuracy : bool
+        Whether it compares mean confidence with accuracy.
     """
 
     name: str
     reading: ClassVar[Reading]
     several: ClassVar[bool] = False
     one_class: ClassVar[bool] = False
+    tells_accuracy: ClassVar[bool] = False
 
     @property
     def top(self) -> int:
@@ -193,6 +194,7 @@ class Confidence(Notion):
     """The largest score against the accuracy of predicting its class; among tied scores the first column."""
 
     name: str = "confidence"
+    tells_accuracy = True
     reading = Reading("confidence", "confidence", "accuracy", event="prediction is right", **_SURE)  # type: ignore[arg-type]
 
     @property
@@ -241,6 +243,19 @@ def usual(notion: Any, *, vector: bool) -> Notion:
     if notion is None:
         return _FIXED["class" if vector else "confidence"]
     return named(notion)
+
+
+def applicable(headline: Notion, *, n_classes: int, one_asked: bool) -> list[Notion]:
+    """Return the notions that predictions are assessed by, the headline first.
+
+    Two classes mirror each other, so the class and the confidence say all; of more classes each is looked
+    at, and one of them by itself where it was asked for.
+    """
+    if n_classes == 2:
+        names = ["class", "confidence"]
+    else:
+        names = ["confidence", "classwise", *(["class"] if one_asked else [])]
+    return [headline, *(_FIXED[name] for name in names if name != headline.name)]
 
 
 def _complement(score: Array) -> Array:

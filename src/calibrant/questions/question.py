@@ -59,10 +59,12 @@ class Question:
         The class of each column; of a vector of scores the negative and the positive one.
     positive : int or None
         Column of the class asked about.
-    stream : callable
-        Makes the evidence in blocks of problems, anew each time, so that many classes need not be held.
+    make : callable
+        Makes the evidence in blocks of problems, so that many classes need not be held.
     rows : Rows or None
         Whole rows, where they are known.
+    weight : array or None
+        Their weights.
 
     Examples
     --------
@@ -76,8 +78,9 @@ class Question:
     notion: Notion
     labels: tuple[Any, ...]
     positive: int | None
-    stream: Callable[[], Iterable[Evidence]]
+    make: Callable[[], Iterable[Evidence]]
     rows: Rows | None = None
+    weight: Array | None = None
     _known: dict[Hashable, Any] = field(default_factory=dict, repr=False)
 
     @classmethod
@@ -88,16 +91,20 @@ class Question:
             # Importance weights have no scale; a power of two is taken out exactly, so squares stay finite.
             weight = np.ldexp(weight, -int(np.frexp(weight.max())[1]))
 
-        def stream() -> Iterator[Sample]:
+        def make() -> Iterator[Sample]:
             for problem in notion.problems(data):
                 yield Sample(problem.score, problem.outcome, weight, problem.support)
 
-        return cls(notion, data.labels, data.positive, stream, Rows.of(data))
+        return cls(notion, data.labels, data.positive, make, Rows.of(data), data.weight)
 
     @cached_property
     def blocks(self) -> list[Evidence]:
         """The evidence in blocks of problems."""
-        return list(self.stream())
+        return list(self.make())
+
+    def stream(self) -> Iterable[Evidence]:
+        """Make the blocks one by one, and hold none of them unless they are held already."""
+        return self.blocks if "blocks" in self.__dict__ else self.make()
 
     @cached_property
     def problems(self) -> list[Evidence]:

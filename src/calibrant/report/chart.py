@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from markupsafe import Markup
 
-from calibrant.assessment.parts import Odds
+from calibrant.assessment import Odds
 from calibrant.assessment.serialize import thinned
 from calibrant.curves.curve import ReliabilityCurve, ReliabilityDiagram
 from calibrant.report.svg import BLUE, FAINT, GREY, INK, ORANGE, Axis, area, drawing, path, tag, text

@@ -17,10 +17,11 @@ from markupsafe import Markup
 from calibrant.assessment import Assessment, Row
 from calibrant.assessment import text as wording
 from calibrant.assessment.serialize import thinned, to_plain
-from calibrant.assessment.text import TITLES, count, points, short
+from calibrant.assessment.text import count, points, short
 from calibrant.atomic import write_whole
 from calibrant.curves.curve import ByClass, ReliabilityCurve, ReliabilityDiagram
 from calibrant.inference import Estimate
+from calibrant.questions import named
 from calibrant.report import chart
 
 # Rows of a table that are shown at once, and classes that have a small picture.
@@ -37,6 +38,13 @@ RULERS = {
     "adaptive-convex": "equal mass, shared",
     "density": "kernel density",
 }
+
+
+class _Titles:
+    """Titles of notions, by name."""
+
+    def __getitem__(self, name: str) -> str:
+        return named(name).reading.title
 
 
 def page(found: Assessment) -> str:
@@ -74,7 +82,7 @@ def page(found: Assessment) -> str:
             (RULERS.get(name, name), one, _bar(one, top, strong=name == "auto"))
             for name, one in found.rulers.items()
         ],
-        titles=TITLES,
+        titles=_Titles(),
         others={k: v for k, v in found.estimates.items() if k != found.notion},
         classes=_table(found.by_class),
         groups=_table(found.by_group),
@@ -90,7 +98,7 @@ def fragment(found: Assessment) -> str:
     environment.filters |= {"points": points, "count": count, "p": p_value}
     return environment.get_template("fragment.html.j2").render(
         a=found,
-        titles=TITLES,
+        titles=_Titles(),
         picture=picture.svg(f"calibrant-{found.digest[:12]}", odds=picture.crowded, paper=True),
     )
 

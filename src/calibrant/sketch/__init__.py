@@ -1,11 +1,5 @@
 """Sums instead of rows."""
 
-from typing import Any
+from calibrant.sketch.sketch import Sketch
 
-
-def __getattr__(name: str) -> Any:
-    if name == "Sketch":
-        from calibrant.sketch.sketch import Sketch
-
-        return Sketch
-    raise AttributeError(name)
+__all__ = ["Sketch"]

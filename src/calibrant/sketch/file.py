@@ -30,8 +30,10 @@ import numpy as np
 
 from calibrant.atomic import write_whole
 from calibrant.evidence import Array
+from calibrant.questions import Notion, named
 from calibrant.sketch.file_checks import Header, Unfit, check_outcomes, check_sums, due, plain
-from calibrant.sketch.summed import Summed, empty_cells, layout_of
+from calibrant.sketch.sketch import Sketch
+from calibrant.sketch.sums import empty_cells, layout_of
 
 MAGIC, FORMAT = b"calibrant sketch", 1
 # No file makes a reader take more memory: for its header, and for the sums of all classes.
@@ -40,12 +42,12 @@ _START, _PROBLEM = struct.Struct("<16sIIQ"), struct.Struct("<Id")
 # Bytes read at a time, of the hash, and of a class with a single cell.
 _PIECE, _HASH, _LEAST = 1 << 20, 32, 56
 
-Kind = TypeVar("Kind", bound=Summed)
+Kind = TypeVar("Kind", bound=Sketch)
 
 
-def save(sketch: Summed, path: str | os.PathLike[str]) -> None:
+def save(sketch: Sketch, path: str | os.PathLike[str]) -> None:
     """Write a sketch to a file, whole or not at all."""
-    if sketch._cells is not None and size_of(sketch.notion, sketch._n_classes or 2) > MOST_SUMS:
+    if sketch._cells is not None and size_of(sketch._notion, sketch._n_classes or 2) > MOST_SUMS:
         raise ValueError(f"a sketch of {sketch._n_classes} classes is too large for a file")
     header, squeeze = _json(_about(sketch)), zlib.compressobj()
     if len(header) > MOST_HEADER:
@@ -70,7 +72,7 @@ def load(kind: type[Kind], path: str | os.PathLike[str]) -> Kind:
             raise ValueError(f"{os.fspath(path)} cannot be read as a sketch: {error}") from None
 
 
-def digest(sketch: Summed) -> str:
+def digest(sketch: Sketch) -> str:
     """SHA-256 of notion, classes and sums: equal for equal content, whatever zlib makes of it."""
     about = {key: value for key, value in _about(sketch).items() if key != "given"}
     return _hash(chain([_json(about)], _problems(sketch))).hexdigest()
@@ -83,7 +85,7 @@ def _hash(parts: Iterable[bytes]) -> Any:
     return found
 
 
-def _about(sketch: Summed) -> dict[str, Any]:
+def _about(sketch: Sketch) -> dict[str, Any]:
     """The header."""
     return {
         "notion": sketch.notion,
@@ -101,7 +103,7 @@ def _json(values: dict[str, Any]) -> bytes:
     return json.dumps(values, allow_nan=False, sort_keys=True, separators=(",", ":")).encode("ascii")
 
 
-def _problems(sketch: Summed) -> Iterator[bytes]:
+def _problems(sketch: Sketch) -> Iterator[bytes]:
     """The cells that hold rows, problem by problem."""
     for block in [] if sketch._cells is None else sketch._blocks():
         for k in range(block.batch[0] if block.batch else 1):
@@ -112,9 +114,9 @@ def _problems(sketch: Summed) -> Iterator[bytes]:
             yield b"".join([_PROBLEM.pack(held.size, float(one.squares)), _planes(gaps), _planes(sums)])
 
 
-def size_of(notion: str, n_classes: int) -> int:
-    """Bytes that the sums of a sketch take in memory."""
-    return (n_classes if notion == "classwise" else 1) * layout_of(notion, n_classes).size * 5 * 8
+def size_of(notion: Notion, n_classes: int) -> int:
+    """Return the bytes that the sums of a sketch take in memory."""
+    return notion.size(n_classes) * layout_of(notion, n_classes).size * 5 * 8
 
 
 def _planes(array: Array) -> bytes:
@@ -200,13 +202,16 @@ def _sketch(kind: type[Kind], header: Header, stream: _Inflated, body: int) -> K
     made._given = header.given
     if header.n_classes is None or header.cells is None:
         return made
-    layout, many = layout_of(header.notion, header.n_classes), header.notion == "classwise"
-    problems = header.n_classes if many else 1
+    notion = named(header.notion)
+    layout, many, problems = (
+        layout_of(notion, header.n_classes),
+        notion.several,
+        notion.size(header.n_classes),
+    )
     # Every class has a cell at least, and zlib makes nothing smaller than a thousandth.
     due(problems * _LEAST <= 1100 * body, f"{problems} classes do not fit into its body")
-    due(size_of(header.notion, header.n_classes) <= MOST_SUMS, f"{problems} classes take too much memory")
-    support = (1 / header.n_classes if header.notion == "confidence" else 0.0, 1.0)
-    cells = empty_cells((problems,) if many else (), layout, support)
+    due(size_of(notion, header.n_classes) <= MOST_SUMS, f"{problems} classes take too much memory")
+    cells = empty_cells((problems,) if many else (), layout, notion.support(header.n_classes))
     for k in range(problems):
         count, squares = _PROBLEM.unpack(stream.take(_PROBLEM.size))
         due(1 <= count <= layout.size, f"a class must have 1 to {layout.size} cells, got {count}")

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from calibrant.evidence import Array
-from calibrant.questions.names import NOTIONS
-from calibrant.sketch.summed import layout_of
+from calibrant.questions import Notion, named
+from calibrant.sketch.sums import layout_of
 from calibrant.sketch.totals import Totals
 
 # Rounding allowed within a cell, and between sums over different cells.
@@ -99,7 +99,7 @@ class Header:
 
     def _check(self) -> None:
         classes, positive = self.n_classes, self.positive
-        due(self.notion in NOTIONS, f"its notion must be one of {', '.join(NOTIONS)}")
+        notion = self._notion()
         due(type(self.vector) is bool, "its header must say whether scores are a vector")
         due(classes is None or (type(classes) is int and classes >= 2), "it must have 2 classes at least")
         if self.cells is None:
@@ -109,13 +109,19 @@ class Header:
         if classes is None or len(self.labels) != classes or len(set(self.labels)) != classes:
             raise Unfit("its labels must be as many as its classes, and distinct")
         due(
-            type(self.cells) is int and self.cells == layout_of(self.notion, classes).uniform,
+            type(self.cells) is int and self.cells == layout_of(notion, classes).uniform,
             "its cells differ",
         )
         due(positive is None or (type(positive) is int and 0 <= positive < classes), "it asks about no class")
-        due(self.notion != "class" or positive is not None, "it must say which class it asks about")
+        due(not notion.one_class or positive is not None, "it must say which class it asks about")
         due(not self.vector or (classes == 2 and positive == 1), "a vector of scores is about two classes")
         _check_totals(self.totals)
+
+    def _notion(self) -> Notion:
+        try:
+            return named(self.notion)
+        except ValueError as error:
+            raise Unfit(f"its {error}") from None
 
 
 def _totals(values: Any) -> Totals:
@@ -160,7 +166,8 @@ def check_sums(sums: Array, width: Array, squares: float, totals: Totals) -> Non
 
 def check_outcomes(header: Header, outcomes: float) -> None:
     """Raise unless the outcomes of all problems together are those that the totals know."""
-    known = {"classwise": header.totals.weight, "confidence": header.totals.right}.get(header.notion)
-    if known is not None:
+    notion = named(header.notion)
+    known = header.totals.weight if notion.several else header.totals.right
+    if notion.several or notion.top == 1:
         near = abs(outcomes - known) <= FAR * header.totals.weight
         due(near, "its outcomes must be as many as its totals say")

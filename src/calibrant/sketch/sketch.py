@@ -3,14 +3,35 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Self
 
-from calibrant.sketch.answered import Answered
-from calibrant.sketch.file import digest, load, save
+import numpy as np
+from numpy.typing import ArrayLike
+
+from calibrant import inputs
+from calibrant.curves.curve import ByClass, Progress, ReliabilityCurve, ReliabilityDiagram
+from calibrant.curves.histogram import ScoreHistogram
+from calibrant.curves.questions import Method, binned, curve_of, diagram_of, histogram_of, local_error
+from calibrant.estimators import Binned, EstimatorLike, Norm, resolve
+from calibrant.estimators.measure import measure
+from calibrant.evidence import Array, Cells, Layout, Sample
+from calibrant.inference import Estimate
+from calibrant.inference import estimate as inference
+from calibrant.inputs import Predictions, Seed
+from calibrant.questions import Question, named
+from calibrant.sketch.sums import check_scale, copied, empty_cells, gather, layout_of
+from calibrant.sketch.totals import Totals
+
+if TYPE_CHECKING:
+    from calibrant.assessment import Assessment
+
+# Problems summed and answered for together: what is made on the way stays small beside the sketch.
+TOGETHER = 32
 
 
-class Sketch(Answered):
+class Sketch:
     """Calibration of predictions that arrive in pieces, in memory that does not grow with them.
 
     Parameters
@@ -21,6 +42,15 @@ class Sketch(Answered):
         Number of columns of the score matrix; learned from the first update otherwise.
     labels, pos_label : optional
         As for `calibrant.ece`. The classes of the columns are settled by the first update.
+
+    Attributes
+    ----------
+    labels : tuple
+        The class of each column; for a vector of scores the negative and the positive one.
+    positive : int or None
+        Column of the class asked about.
+    totals : Totals
+        Sums over whole rows, for accuracy, Brier score and log loss.
 
     Examples
     --------
@@ -34,11 +64,368 @@ class Sketch(Answered):
     0.24
     """
 
+    def __init__(
+        self,
+        notion: str = "class",
+        *,
+        n_classes: int | None = None,
+        labels: Sequence[Hashable] | None = None,
+        pos_label: Hashable = None,
+    ) -> None:
+        self._notion = named(notion)
+        self._n_classes = None if n_classes is None else inputs.positive_int("n_classes", n_classes, 2)
+        # Kept for every later update, so what can be read only once is read now.
+        labels = None if labels is None else inputs.class_labels(labels)
+        self._given: dict[str, Any] = {"labels": labels, "pos_label": pos_label}
+        self._cells: Cells | None = None
+        # Whether someone else may look at the arrays, and whether an update stopped halfway.
+        self._lent = self._torn = False
+        self.totals = Totals.zero()
+        self.labels: tuple[Any, ...] = ()
+        self.positive: int | None = None
+        self._vector = False
+
+    @classmethod
+    def _of_sums(
+        cls,
+        notion: str,
+        *,
+        labels: tuple[Any, ...],
+        positive: int | None,
+        vector: bool,
+        n_classes: int,
+        cells: Cells,
+        totals: Totals,
+    ) -> Self:
+        """Make a sketch of sums that were added up elsewhere."""
+        sketch = cls(notion, n_classes=n_classes)
+        sketch.labels, sketch.positive, sketch._vector = tuple(labels), positive, vector
+        sketch._cells, sketch._lent, sketch.totals = cells, True, totals
+        return sketch
+
+    @property
+    def notion(self) -> str:
+        """The notion asked about."""
+        return self._notion.name
+
+    @property
+    def n(self) -> float:
+        """Effective number of rows seen."""
+        return 0.0 if self._cells is None else float(np.max(self._cells.n))
+
+    @property
+    def evidence(self) -> Cells:
+        """The sums, as evidence that any estimator can read; later updates leave it as it is."""
+        cells = self._held
+        self._lent = True
+        return cells
+
+    @property
+    def question(self) -> Question:
+        """What is asked of the sums; see `calibrant.questions`."""
+        self._held  # noqa: B018 - an empty sketch is refused before anything else
+        return Question(self._notion, self.labels, self.positive, self._blocks)
+
+    @property
+    def is_vector(self) -> bool:
+        """Whether the scores came as a vector, of one class."""
+        return self._vector
+
+    @property
+    def _held(self) -> Cells:
+        if self._torn:
+            raise ValueError("an update was interrupted, and the sketch holds a part of its rows: start anew")
+        if self._cells is None:
+            raise ValueError("the sketch is empty: call update(y_true, y_prob) first")
+        return self._cells
+
+    def _blocks(self) -> Iterator[Cells]:
+        cells = self._held
+        if not cells.batch:
+            yield cells
+            return
+        for first in range(0, cells.batch[0], TOGETHER):
+            yield cells[first : first + TOGETHER]
+
+    @property
+    def _layout(self) -> Layout:
+        return layout_of(self._notion, self._n_classes or 2)
+
+    def update(self, y_true: ArrayLike, y_prob: ArrayLike, *, sample_weight: ArrayLike | None = None) -> Self:
+        """Add predictions; returns the sketch itself. Rows that are refused leave it as it was."""
+        data = inputs.predictions(
+            y_true,
+            y_prob,
+            sample_weight=sample_weight,
+            more=self._cells is not None,
+            **self._known_classes(y_prob),
+        )
+        return self._take(data if self._cells is None else _reordered(data, self.labels))
+
+    def _take(self, data: Predictions) -> Self:
+        """Add predictions that are checked."""
+        if data.weight is not None and data.weight.dtype.kind == "f":
+            check_scale(data.weight)
+        new = type(self)(self.notion, n_classes=2 if data.score.ndim == 1 else data.score.shape[1])
+        new.labels, new.positive, new._vector = data.labels, data.positive, data.score.ndim == 1
+        joined, totals = self._joined(new, holding=True), self.totals + Totals.of(data)
+        whole = None if self._cells is None else copied(self._held) if self._lent else self._held
+        for at, part in self._sums_of(data, joined._layout):
+            if whole is None:
+                batch = (joined._n_classes,) if part.batch else ()
+                whole = empty_cells(batch, joined._layout, part.support)  # type: ignore[arg-type]
+            # Sums that were there before cannot be had again if this stops between two blocks.
+            self._torn = whole is self._cells
+            gather(whole, at, part)
+        assert whole is not None
+        # A new value, since one remembers what it has computed.
+        joined._cells, joined.totals, joined._given = replace(whole), totals, self._given
+        self.__dict__.update(joined.__dict__)
+        return self
+
+    def _known_classes(self, y_prob: Any) -> dict[str, Any]:
+        """What is known of the classes before an update: given at first, or settled by what came."""
+        known = dict(self._given)
+        if self._cells is None:
+            return known
+        shape = getattr(y_prob, "shape", None)
+        if not self._vector and len(np.shape(y_prob) if shape is None else shape) == 2:
+            # Columns that are named after the classes may come in another order than at first.
+            names = inputs.column_names(y_prob) if self._given["labels"] is None else None
+            known["labels"] = self.labels
+            if names is not None:
+                known["labels"] = inputs.classes_of_columns(names, self.labels, len(self.labels))
+        # A vector of scores is about the class 1 without being told.
+        if known["pos_label"] is None and self.positive is not None and self.labels[self.positive] != 1:
+            known["pos_label"] = self.labels[self.positive]
+        return known
+
+    def _sums_of(self, data: Predictions, layout: Layout) -> Iterator[tuple[Any, Cells]]:
+        """The sums of new rows, a few problems at a time, and where they belong."""
+        first = 0
+        for score, outcome, support in self._notion.problems(data):
+            if score.ndim == 1:
+                yield ..., Cells.of(Sample(score, outcome, data.weight, support), layout)
+                continue
+            for a in range(0, len(score), TOGETHER):
+                block = slice(a, a + TOGETHER)
+                part = Cells.of(Sample(score[block], outcome[block], data.weight, support), layout)
+                yield slice(first + a, first + a + len(part.sums.w)), part
+            first += len(score)
+
+    def __add__(self, other: Self) -> Self:
+        """Return a sketch of the rows of both, which stay as they are."""
+        if not isinstance(other, Sketch):
+            return NotImplemented
+        mine, theirs = (None if sketch._cells is None else sketch._held for sketch in (self, other))
+        if mine is not None and theirs is not None:
+            total = self._joined(other, holding=True)
+            cells = mine + theirs
+            total._cells = replace(cells, squares=np.asarray(cells.squares))
+        else:
+            total = self._joined(other, holding=False)
+            total._cells = mine if mine is not None else theirs
+            # Copied by whichever is updated first.
+            self._lent = other._lent = total._lent = True
+        total.totals = self.totals + other.totals
+        return total
+
+    def __radd__(self, other: Any) -> Self:
+        """Let `sum(sketches)` begin with 0."""
+        return self + type(self)(self.notion) if isinstance(other, int) and other == 0 else NotImplemented
+
+    def __copy__(self) -> Self:
+        return self + type(self)(self.notion)
+
+    def _joined(self, other: Self, *, holding: bool) -> Self:
+        """Make an empty sketch for the rows of both; raises if they ask different questions."""
+        if self._notion != other._notion:
+            raise ValueError(f"sketches must have the same notion, got {self.notion!r} and {other.notion!r}")
+        if None not in (self._n_classes, other._n_classes) and self._n_classes != other._n_classes:
+            raise ValueError(
+                f"sketches must have the same classes, got {self._n_classes} and {other._n_classes} of them"
+            )
+        total = type(self)(self.notion, n_classes=self._n_classes or other._n_classes)
+        total._given = self._given if any(v is not None for v in self._given.values()) else other._given
+        base, more = (self, other) if self._cells is not None else (other, self)
+        if holding and self._cells is not None and base._asked != more._asked:
+            raise ValueError(
+                f"sketches must ask about the same classes, got {base._asked!r} and {more._asked!r}"
+            )
+        total.labels, total.positive, total._vector = base.labels, base.positive, base._vector
+        if more.labels and base._vector != more._vector:
+            matrix = more if base._vector else base
+            total.labels, total.positive, total._vector = matrix.labels, matrix.positive, False
+        elif more.labels and base._vector:
+            total.labels = (_other_labels(base.labels[0], more.labels[0]), base.labels[1])
+        return total
+
+    @property
+    def _asked(self) -> Any:
+        """The class that is asked about, or all; a vector of scores speaks of one class."""
+        if self._notion.top and not self._vector:
+            return tuple(sorted(self.labels, key=str))
+        column = self.positive if self._vector or self._notion.one_class else None
+        return self.labels if column is None else self.labels[column]
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(notion={self.notion!r}, n={self.n:.15g})"
+
+    @inputs.helpful
+    def ece(self, *, estimator: EstimatorLike = "auto", norm: Norm = "l1") -> float:
+        """Estimate the calibration error, as `calibrant.ece` would from the rows."""
+        self._check_bins(resolve(estimator, shared=self._notion.several))
+        return measure(self.question, estimator, norm)
+
+    @inputs.helpful
+    def mce(self, *, estimator: EstimatorLike = "auto") -> float:
+        """Estimate the maximum calibration error."""
+        return self.ece(estimator=estimator, norm="max")
+
+    @inputs.helpful
+    def estimate(
+        self, *, estimator: EstimatorLike = "auto", norm: Norm = "l1", level: float = 0.95, rng: Seed = None
+    ) -> Estimate:
+        """Estimate the calibration error with interval, null and test, as `calibrant.estimate` would.
+
+        A sketch does not know which scores of the classes belong together: interval and p-value
+        of the class-wise notion allow for any dependence, and say so (`conservative`).
+        """
+        self._check_bins(resolve(estimator, shared=self._notion.several))
+        return inference.estimate(self.question, estimator=estimator, norm=norm, level=level, rng=rng)
+
+    @inputs.helpful
+    def assess(
+        self,
+        *,
+        groups: Mapping[Any, Sketch] | None = None,
+        class_names: Sequence[str] | Mapping[Any, str] | None = None,
+        name: str | None = None,
+        level: float = 0.95,
+        rng: Seed = None,
+        command: str | None = None,
+        progress: Progress | None = None,
+    ) -> Assessment:
+        """Assess the scores by the notion of the sketch, as `calibrant.assess` does by all of them.
+
+        What needs rows is left out: other notions, and the log loss over several classes. The
+        class-wise interval is conservative.
+
+        Parameters
+        ----------
+        groups : mapping from group to Sketch, optional
+            Sketches of the groups that the rows fall into.
+        class_names, name, level, rng, command, progress
+            As for `calibrant.assess`.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from calibrant import Sketch
+        >>> rng = np.random.default_rng(0)
+        >>> score = rng.random(1000)
+        >>> result = Sketch("class").update(rng.random(1000) < score**2, score).assess(rng=0)
+        >>> print(result.verdict)
+        Scores of class 1 too high by ... points (95 %: ...); a calibrated model of this size would read ...
+        """
+        from calibrant.assessment.assess import assess_sketch
+
+        return assess_sketch(
+            self,
+            groups=groups,
+            class_names=class_names,
+            name=name,
+            level=level,
+            rng=rng,
+            command=command,
+            progress=progress,
+        )
+
+    @inputs.helpful
+    def curve(
+        self,
+        *,
+        method: Method = "density",
+        kernel: str = "triweight",
+        bandwidth: str | float = "silverman",
+        n_boot: int = 200,
+        level: float = 0.95,
+        band: str | None = "corrected",
+        rng: Seed = None,
+        progress: Progress | None = None,
+    ) -> ReliabilityCurve | ByClass[ReliabilityCurve]:
+        """Fit the reliability curve, as `calibrant.reliability_curve` would from the rows."""
+        return curve_of(
+            self.question,
+            method=method,
+            kernel=kernel,
+            bandwidth=bandwidth,
+            n_boot=n_boot,
+            level=level,
+            band=band,
+            rng=rng,
+            progress=progress,
+        )
+
+    @inputs.helpful
+    def diagram(
+        self,
+        *,
+        binning: str | Binned = "uniform:15",
+        mapping: str | None = None,
+        interval: str = "wilson",
+        level: float = 0.95,
+    ) -> ReliabilityDiagram | ByClass[ReliabilityDiagram]:
+        """Fit the reliability diagram, as `calibrant.reliability_diagram` would from the rows."""
+        estimator = binned(binning, mapping)
+        self._check_bins(estimator)
+        return diagram_of(self.question, binning=estimator, interval=interval, level=level)
+
+    @inputs.helpful
+    def lce(
+        self,
+        at: ArrayLike,
+        *,
+        method: Method = "density",
+        kernel: str = "triweight",
+        bandwidth: str | float = "silverman",
+    ) -> Array:
+        """Estimate the local calibration error at given scores, as `calibrant.lce` would from the rows."""
+        scores = inputs.scores("at", at)
+        options: dict[str, Any] = {"method": method, "kernel": kernel, "bandwidth": bandwidth}
+        return local_error(self.curve(n_boot=0, band=None, **options), scores)
+
+    @inputs.helpful
+    def histogram(self, *, bins: int = 50) -> ScoreHistogram | ByClass[ScoreHistogram]:
+        """Count the scores by outcome, as `calibrant.score_histogram` would count the rows.
+
+        A cell that an edge divides goes to the side of its mean; no edge of 10, 20, 30 or 40 bins does.
+        """
+        return histogram_of(self.question, bins=bins)
+
+    def has_cells_for(self, estimator: EstimatorLike) -> bool:
+        """Whether an estimator asks for no more bins than there are cells."""
+        try:
+            self._check_bins(resolve(estimator, shared=self._notion.several))
+        except ValueError:
+            return False
+        return True
+
+    def _check_bins(self, estimator: Any) -> None:
+        cells = self._layout.uniform
+        bins = getattr(estimator, "n_bins_at", lambda n: None)(self._held.n)
+        if bins is not None and bins > cells:
+            raise ValueError(
+                f"{estimator} asks for {bins} bins, but a sketch keeps {cells} cells; name fewer"
+            )
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the sketch to a small file of numbers, whole or not at all.
 
         Labels may be text, numbers and booleans.
         """
+        from calibrant.sketch.file import save
+
         save(self, path)
 
     @classmethod
@@ -62,6 +449,8 @@ class Sketch(Answered):
         >>> again.digest == day.digest
         True
         """
+        from calibrant.sketch.file import load
+
         return load(cls, path)
 
     @classmethod
@@ -179,4 +568,24 @@ class Sketch(Answered):
     @property
     def digest(self) -> str:
         """SHA-256 of all sums and labels: the same for the same content."""
+        from calibrant.sketch.file import digest
+
         return digest(self)
+
+
+def _reordered(data: Predictions, labels: tuple[Any, ...]) -> Predictions:
+    """The same rows with their columns in the order of the labels, where these are the same classes."""
+    if data.score.ndim == 1 or data.labels == labels or set(data.labels) != set(labels):
+        return data
+    at = [data.labels.index(label) for label in labels]
+    code = np.argsort(at).astype(data.code.dtype)[data.code]
+    positive = None if data.positive is None else at.index(data.positive)
+    return replace(data, score=data.score[:, at], code=code, labels=labels, positive=positive)
+
+
+def _other_labels(mine: Any, theirs: Any) -> Any:
+    """The negative labels of two vectors of scores, in whichever order: none, one, or a tuple of many."""
+    if mine is None or theirs is None or mine == theirs:
+        return theirs if mine is None else mine
+    labels = {label for some in (mine, theirs) for label in (some if isinstance(some, tuple) else (some,))}
+    return tuple(sorted(labels, key=lambda label: (type(label).__name__, label)))

@@ -1,0 +1,393 @@
+"""Everything about one model's scores: from questions, of rows or of a sketch, to an assessment."""
+
+from __future__ import annotations
+
+import datetime
+import hashlib
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from importlib.metadata import version
+from statistics import NormalDist
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from calibrant import inputs
+from calibrant.assessment import decomposition
+from calibrant.assessment.assessment import Assessment, Balance, Odds, Row
+from calibrant.assessment.cautions import Seen, cautions, seen_in_rows, seen_in_sums
+from calibrant.curves.curve import Progress
+from calibrant.curves.fit import fit_diagram
+from calibrant.curves.questions import curve_of, diagram_of
+from calibrant.estimators import Binned
+from calibrant.evidence import Array, Evidence
+from calibrant.inference import Estimate
+from calibrant.inference.estimate import MANY, estimate
+from calibrant.inference.multiplicity import each_level, false_discovery
+from calibrant.inputs import Predictions
+from calibrant.questions import Notion, Question
+from calibrant.questions.notions import applicable
+
+if TYPE_CHECKING:
+    from calibrant.sketch import Sketch
+
+#: The paper's five estimators with its heuristics, by which the headline is measured too.
+RULERS = ("uniform", "adaptive", "uniform-convex", "adaptive-convex", "density")
+BINS = Binned("uniform", 15)
+# For the axis of log odds: its bins, and the log odds between the cells of its histogram.
+BY_MASS = Binned("adaptive", 15)
+LOG_ODDS = np.arange(-20.0, 20.25, 0.25)
+
+
+@dataclass(frozen=True, eq=False)
+class Group:
+    """A group of rows: its name, how many rows it has, and the headline's question about it."""
+
+    name: str
+    rows: int
+    question: Question
+
+
+@dataclass(frozen=True, eq=False)
+class Material:
+    """What an assessment is made of.
+
+    Attributes
+    ----------
+    questions : sequence of Question
+        That of the headline first.
+    names : tuple of str
+        What the classes are called.
+    rulers : sequence of str
+        Estimators that measure the headline beside the default.
+    groups : sequence of Group
+    accuracy : Balance or None
+        Mean confidence against accuracy, where it is known.
+    scores : tuple of Score
+        Proper scores with their parts.
+    rows, digest : int, str
+        Number of rows, and what identifies them.
+    name, command : str, optional
+    """
+
+    questions: Sequence[Question]
+    names: tuple[str, ...]
+    rulers: Sequence[str]
+    groups: Sequence[Group]
+    accuracy: Balance | None
+    scores: tuple[decomposition.Score, ...]
+    rows: int
+    digest: str
+    name: str | None
+    command: str | None
+
+
+def assess_predictions(
+    data: Predictions,
+    headline: Notion,
+    *,
+    pos_label: Any,
+    groups: tuple[list[Any], Array] | None,
+    class_names: Any,
+    name: str | None,
+    level: float,
+    rng: Any,
+    command: str | None,
+    progress: Progress | None,
+) -> Assessment:
+    """Assess rows by every notion that applies, the headline first; see `calibrant.assess`."""
+    level = inputs.level(level)
+    vector = data.score.ndim == 1
+    names = names_of(data.labels, class_names, vector=vector)
+    notions = applicable(headline, n_classes=len(names), one_asked=pos_label is not None)
+    questions = [Question.of(data, notion) for notion in notions]
+    material = Material(
+        questions=questions,
+        names=names,
+        rulers=rulers_for(headline, len(names)),
+        groups=() if groups is None else _groups_of(data, headline, *groups),
+        accuracy=_accuracy(questions, level),
+        scores=_scores(questions, names, data),
+        rows=len(data.code),
+        digest=_digest(data),
+        name=name,
+        command=command,
+    )
+    return _assemble(material, seen_in_rows(data, names), level, rng, progress)
+
+
+def assess_sketch(
+    sketch: Sketch,
+    *,
+    groups: Mapping[Any, Sketch] | None,
+    class_names: Any,
+    name: str | None,
+    level: float,
+    rng: Any,
+    command: str | None,
+    progress: Progress | None,
+) -> Assessment:
+    """Assess a sketch by its one notion, as far as its sums allow; see `Sketch.assess`."""
+    level, question = inputs.level(level), sketch.question
+    names = names_of(sketch.labels, class_names, vector=sketch.is_vector)
+    usual = rulers_for(question.notion, len(names))
+    rulers = [ruler for ruler in usual if sketch.has_cells_for(ruler)]
+    material = Material(
+        questions=[question],
+        names=names,
+        rulers=rulers,
+        groups=[Group(str(key), one.totals.rows, one.question) for key, one in (groups or {}).items()],
+        accuracy=_accuracy_of_sums(sketch, level) or _accuracy([question], level),
+        scores=_scores_of_sums(sketch, names),
+        rows=sketch.totals.rows,
+        digest=sketch.digest,
+        name=name,
+        command=command,
+    )
+    left_out = [ruler for ruler in usual if ruler not in rulers]
+    return _assemble(material, seen_in_sums(sketch, names, left_out), level, rng, progress)
+
+
+def _assemble(
+    material: Material, seen: Seen, level: float, rng: Any, progress: Progress | None
+) -> Assessment:
+    """Answer all questions, and put together what follows."""
+    seed, names = inputs.seeded(rng), material.names
+    options: dict[str, Any] = {"level": level, "rng": seed}
+    steps = Steps(progress, _count_steps(material))
+    headline = material.questions[0]
+    estimates, curves, diagrams = {}, {}, {}
+    for question in material.questions:
+        notion = question.notion.name
+        each = each_level(level, len(names))
+        estimates[notion] = estimate(question, each_level=each, step=steps, **options)
+        steps()
+        curves[notion] = curve_of(question, method="ranks", **options)
+        diagrams[notion] = diagram_of(question, binning=BINS, level=level)
+        steps()
+    rulers = {"auto": estimates[headline.notion.name]}
+    for ruler in material.rulers:
+        rulers[ruler] = estimate(headline, estimator=ruler, **options)
+        steps()
+    by_class = next((q for q in material.questions if q.notion.several), None)
+    asked = next((q for q in material.questions if q.notion.one_class), None)
+    shown = _worst(estimates[headline.notion.name], headline)
+    assessment = Assessment(
+        notion=headline.notion.name,
+        estimates=MappingProxyType(estimates),
+        curves=MappingProxyType(curves),
+        diagrams=MappingProxyType(diagrams),
+        odds=_odds(shown, level),
+        rulers=MappingProxyType(rulers),
+        by_class=() if by_class is None else _rows_of_classes(estimates, by_class, names),
+        by_group=_rows_of_groups(material.groups, level, seed, steps),
+        balance=material.accuracy if headline.notion.several else balance_of(shown, level),
+        accuracy=material.accuracy,
+        scores=material.scores,
+        warnings=(),
+        rows=material.rows,
+        n=estimates[headline.notion.name].n,
+        classes=names,
+        asked=None if asked is None or asked.positive is None else names[asked.positive],
+        level=level,
+        seed=seed,
+        created=today(),
+        digest=material.digest,
+        version=version("calibrant"),
+        name=None if material.name is None else str(material.name),
+        command=None if material.command is None else str(material.command),
+    )
+    steps.end()
+    return replace(assessment, warnings=tuple(cautions(assessment, seen)))
+
+
+def rulers_for(notion: Notion, n_classes: int) -> tuple[str, ...]:
+    """Return the estimators of the literature that are shown; of many classes the default alone."""
+    return RULERS if notion.size(n_classes) <= MANY else ()
+
+
+def _count_steps(material: Material) -> int:
+    """Steps of progress; each of many classes is simulated, and has an interval."""
+    size = max(question.notion.size(len(material.names)) for question in material.questions)
+    of_classes = 2 * size if size > MANY else 0
+    return 2 * len(material.questions) + len(material.rulers) + 1 + len(material.groups) + of_classes
+
+
+def _groups_of(data: Predictions, headline: Notion, values: list[Any], codes: Array) -> list[Group]:
+    groups = []
+    for k, value in enumerate(values):
+        own = codes == k
+        weight = None if data.weight is None else data.weight[own]
+        rows = replace(data, score=data.score[own], code=data.code[own], weight=weight)
+        groups.append(Group(str(value), int(own.sum()), Question.of(rows, headline)))
+    return groups
+
+
+def _rows_of_groups(groups: Sequence[Group], level: float, seed: int, steps: Steps) -> tuple[Row, ...]:
+    """The groups, each by itself, the worst first."""
+    each, estimates = each_level(level, len(groups)), []
+    for group in groups:
+        estimates.append(estimate(group.question, level=each, rng=seed))
+        steps()
+    adjusted = false_discovery([result.p_value for result in estimates])
+    rows = [
+        Row(group.name, group.rows, *_means(group.question.each()), result, p)
+        for group, result, p in zip(groups, estimates, adjusted, strict=True)
+    ]
+    return tuple(sorted(rows, key=lambda row: -row.estimate.value))
+
+
+def _rows_of_classes(
+    estimates: Mapping[str, Estimate], question: Question, names: tuple[str, ...]
+) -> tuple[Row, ...]:
+    """The classes, the worst first."""
+    whole = estimates[question.notion.name]
+    by_class = list((whole.by_class or {}).values())
+    adjusted = false_discovery([result.p_value for result in by_class])
+    rows = []
+    for name, result, problem, p in zip(names, by_class, question.each(), adjusted, strict=True):
+        score, frequency = _means([problem])
+        rows.append(Row(name, round(frequency * whole.n, 6), score, frequency, result, p))
+    return tuple(sorted(rows, key=lambda row: -row.estimate.value))
+
+
+def _means(problems: Iterable[Evidence]) -> tuple[float, float]:
+    """Mean score and frequency, averaged over the problems."""
+    bins = [problem.bins(np.empty(0)) for problem in problems]
+    score = float(np.mean([each.score[0] for each in bins]))
+    return score, float(np.mean([each.frequency[0] for each in bins]))
+
+
+def _worst(result: Estimate, question: Question) -> Evidence:
+    """The evidence of a question; of several classes that of the class with the largest error."""
+    if result.by_class is None:
+        return question.problems[0]
+    worst = int(np.argmax([each.value for each in result.by_class.values()]))
+    return next(problem for k, problem in enumerate(question.each()) if k == worst)
+
+
+def _odds(problem: Evidence, level: float) -> Odds:
+    cuts = 1 / (1 + np.exp(-LOG_ODDS))
+    w = problem.bins(cuts).w
+    edges, counts = np.concatenate([[0.0], cuts, [1.0]]), np.asarray(w * (problem.n / w.sum()))
+    return Odds(edges, counts, fit_diagram(problem, BY_MASS, level=level, interval="wilson", notion="class"))
+
+
+def balance_of(problem: Evidence, level: float) -> Balance:
+    """Return mean score against frequency of one problem."""
+    bins = problem.bins(np.empty(0))
+    atoms = problem.atoms()
+    atoms = atoms.about(np.zeros(np.shape(atoms.origin)))
+    square = float((atoms.wss - 2 * atoms.wsy + atoms.wy).sum() / atoms.w.sum())
+    return _balance(float(bins.score[0]), float(bins.frequency[0]), square, float(problem.n), level)
+
+
+def _balance(score: float, frequency: float, square: float, n: float, level: float) -> Balance:
+    """Mean score against frequency, from the mean square of their differences."""
+    gap = score - frequency
+    # The spread of a residual is at least that of an outcome at the frequency seen.
+    reach = NormalDist().inv_cdf((1 + level) / 2) * np.sqrt(max(square - gap * gap, 0.25 / n) / n)
+    return Balance(score, frequency, gap - reach, gap + reach)
+
+
+def _accuracy(questions: Sequence[Question], level: float) -> Balance | None:
+    """Mean confidence against accuracy, where a question tells both."""
+    sure = next((q for q in questions if q.notion.tells_accuracy), None)
+    return None if sure is None else balance_of(sure.problems[0], level)
+
+
+def _accuracy_of_sums(sketch: Sketch, level: float) -> Balance | None:
+    """The same from the sums of a single score p, whose confidence is the larger of p and 1 - p."""
+    question, totals = sketch.question, sketch.totals
+    if question.notion.tells_accuracy or not sketch.is_vector:
+        return None
+    # A cell lies on one side of 0.5.
+    problem = question.problems[-1]
+    halves = problem.bins(np.array([0.5]))
+    confidence = float(halves.w[0] - halves.ws[0] + halves.ws[1]) / totals.weight
+    square = totals.brier / 2 / totals.weight
+    return _balance(confidence, totals.right / totals.weight, square, float(problem.n), level)
+
+
+def _scores(
+    questions: Sequence[Question], names: tuple[str, ...], data: Predictions
+) -> tuple[decomposition.Score, ...]:
+    """Proper scores: of the class asked about, of all classes, of the prediction."""
+    scores: list[decomposition.Score] = []
+    for question in sorted(questions, key=lambda q: (not q.notion.one_class, not q.notion.several)):
+        if not question.notion.several:
+            scores += decomposition.of_event(question.problems[0], _event(question, names))
+        elif len(names) > 2:
+            scores += decomposition.of_classes(data, question.blocks)
+    return tuple(scores)
+
+
+def _scores_of_sums(sketch: Sketch, names: tuple[str, ...]) -> tuple[decomposition.Score, ...]:
+    question, totals = sketch.question, sketch.totals
+    if question.notion.several:
+        # The log loss over all classes is recalibrated by rows, of which none are left.
+        return (decomposition.brier_of_classes(question.blocks),)
+    exact = None
+    if sketch.is_vector:
+        exact = np.inf if totals.impossible else totals.log_loss / totals.weight
+    return decomposition.of_event(question.problems[0], _event(question, names), exact)
+
+
+def _event(question: Question, names: tuple[str, ...]) -> str:
+    """What the outcome of a question is called."""
+    return question.notion.reading.event or names[question.positive or 0]
+
+
+def names_of(labels: tuple[Any, ...], class_names: Any, *, vector: bool) -> tuple[str, ...]:
+    """Return what each class is called; all others have a name even if they have no label."""
+    if isinstance(class_names, Mapping):
+        unknown = [label for label in class_names if label not in labels]
+        if unknown:
+            raise inputs.InputError("class_names", f"name classes of {list(labels)}", unknown[0])
+        return tuple(str(class_names.get(label, label)) for label in labels)
+    if class_names is not None:
+        given = tuple(str(name) for name in class_names)
+        if isinstance(class_names, str) or len(given) != len(labels):
+            raise inputs.InputError("class_names", f"name {len(labels)} classes", class_names)
+        return given
+    if vector and not isinstance(labels[0], str | int | float | bool):
+        return f"not {labels[1]}", str(labels[1])
+    return tuple(str(label) for label in labels)
+
+
+def _digest(data: Predictions) -> str:
+    """SHA-256 of scores, labels and weights in double precision."""
+    total = hashlib.sha256(repr((data.score.shape, [str(v) for v in data.labels])).encode())
+    step = max(1, (1 << 20) // max(1, data.score[:1].size))
+    for array in (data.score, data.code, data.weight):
+        for a in range(0, 0 if array is None else len(array), step):
+            total.update(np.ascontiguousarray(array[a : a + step], dtype="<f8").tobytes())  # type: ignore[index]
+    return total.hexdigest()
+
+
+def today() -> str:
+    """Return the date; that of SOURCE_DATE_EPOCH where builds must be reproducible."""
+    epoch = os.environ.get("SOURCE_DATE_EPOCH", "")
+    if epoch.isdigit():
+        return datetime.datetime.fromtimestamp(int(epoch), datetime.UTC).date().isoformat()
+    return datetime.date.today().isoformat()
+
+
+class Steps:
+    """Counts what is done, for progress."""
+
+    def __init__(self, progress: Progress | None, total: int) -> None:
+        self.progress, self.total, self.done = progress, total, 0
+
+    def __call__(self) -> None:
+        """Count one more step."""
+        self.done += 1
+        if self.progress is not None:
+            self.progress(min(self.done, self.total), self.total)
+
+    def end(self) -> None:
+        """Report that all is done."""
+        self.done = self.total - 1
+        self()

@@ -1,0 +1,280 @@
+"""Everything one asks of a model's scores, in one object."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from calibrant.assessment import text
+from calibrant.assessment.decomposition import Score
+from calibrant.curves.curve import ByClass, ReliabilityCurve, ReliabilityDiagram
+from calibrant.evidence import Array
+from calibrant.inference.result import Estimate
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+@dataclass(frozen=True)
+class Balance:
+    """Mean score against frequency.
+
+    Attributes
+    ----------
+    score, frequency : float
+        Mean score, and share of outcomes.
+    low, high : float
+        Interval of their difference, score minus frequency.
+    """
+
+    score: float
+    frequency: float
+    low: float
+    high: float
+
+    @property
+    def gap(self) -> float:
+        """Mean score minus frequency: what is too high on average."""
+        return self.score - self.frequency
+
+
+@dataclass(frozen=True, eq=False)
+class Odds:
+    """Scores for an axis of log odds, which keeps those near 0 and 1 apart.
+
+    Attributes
+    ----------
+    edges, counts : arrays
+        Histogram over cells of equal log odds; the edges are scores.
+    diagram : ReliabilityDiagram
+        Bins of equal mass.
+    """
+
+    edges: Array
+    counts: Array
+    diagram: ReliabilityDiagram
+
+
+@dataclass(frozen=True)
+class Row:
+    """One class or group among several.
+
+    Attributes
+    ----------
+    name : str
+    rows : float
+        Rows of the group, or of the class.
+    score, frequency : float
+        Mean score, and share of outcomes.
+    estimate : Estimate
+        Its interval has a level such that all rows' intervals hold together.
+    p_adjusted : float
+        Its p-value, adjusted for the share of false alarms among all rows (Benjamini and Hochberg).
+    """
+
+    name: str
+    rows: float
+    score: float
+    frequency: float
+    estimate: Estimate
+    p_adjusted: float
+
+    def off(self, level: float) -> bool:
+        """Whether it is off beyond chance, allowing for how many were looked at.
+
+        Simulations cannot show a p-value below .001, which adjusted for many rows is no longer small:
+        there the adjusted interval decides, by whether it excludes 0.
+        """
+        least = self.estimate.p_value <= 0.001 + 1e-12 and self.estimate.low > 0
+        return self.p_adjusted < 1 - level or least
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers and text."""
+        found = {key: getattr(self, key) for key in ("name", "rows", "score", "frequency", "p_adjusted")}
+        return found | {"estimate": self.estimate.to_dict()}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Row:
+        """What `to_dict` wrote."""
+        return cls(**{**values, "estimate": Estimate.from_dict(values["estimate"])})
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Assessment:
+    """How far a model's scores are from probabilities: numbers, pictures, words.
+
+    Attributes
+    ----------
+    notion : str
+        The notion of the headline; `estimate`, `curve` and `diagram` are its.
+    estimates, curves, diagrams : mappings
+        By notion.
+    odds : Odds
+        The headline's scores (class-wise, those of the worst class) for an axis of log odds.
+    rulers : mapping
+        The headline's error by `auto` and by the paper's five estimators.
+    by_class, by_group : tuples of Row
+        The worst first; intervals and p-values allow for looking at many.
+    balance : Balance or None
+        Mean score against frequency; for the confidence notion mean confidence against accuracy, and for
+        the class-wise one too, if it is known.
+    accuracy : Balance or None
+        Mean confidence against the share of right predictions; None where a sketch does not know it.
+    scores : tuple of Score
+        Brier score and log loss with their parts.
+    warnings : tuple of str
+        What a reader should know about the data.
+    rows, n : int, float
+        Rows, and their effective number under weights.
+    classes : tuple of str
+        Names to show, in the order of the columns.
+    asked : str or None
+        The class that the notion `class` asks about.
+    level, seed, created, digest, name, command, version
+        Level of all intervals, seed of the simulations, date, SHA-256 of the data, name of the data,
+        the command that made it, version of calibrant.
+    """
+
+    notion: str
+    estimates: Mapping[str, Estimate]
+    curves: Mapping[str, ReliabilityCurve | ByClass[ReliabilityCurve]]
+    diagrams: Mapping[str, ReliabilityDiagram | ByClass[ReliabilityDiagram]]
+    odds: Odds
+    rulers: Mapping[str, Estimate]
+    by_class: tuple[Row, ...]
+    by_group: tuple[Row, ...]
+    balance: Balance | None
+    accuracy: Balance | None
+    scores: tuple[Score, ...]
+    warnings: tuple[str, ...]
+    rows: int
+    n: float
+    classes: tuple[str, ...]
+    asked: str | None
+    level: float
+    seed: int
+    created: str
+    digest: str
+    version: str
+    name: str | None = None
+    command: str | None = None
+
+    @property
+    def estimate(self) -> Estimate:
+        """The headline's estimate."""
+        return self.estimates[self.notion]
+
+    @property
+    def curve(self) -> ReliabilityCurve | ByClass[ReliabilityCurve]:
+        """The headline's reliability curve; of the class-wise notion, one for each class."""
+        return self.curves[self.notion]
+
+    @property
+    def diagram(self) -> ReliabilityDiagram | ByClass[ReliabilityDiagram]:
+        """The headline's reliability diagram; of the class-wise notion, one for each class."""
+        return self.diagrams[self.notion]
+
+    @property
+    def verdict(self) -> str:
+        """One sentence: how far off, in which direction, and what chance alone would show."""
+        return text.verdict(self)
+
+    @property
+    def summary(self) -> str:
+        """Three or four plain sentences that claim no more than the intervals allow."""
+        return " ".join(text.summary(self))
+
+    @property
+    def methods(self) -> str:
+        """What to write about all this in a paper."""
+        return text.methods(self)
+
+    def __str__(self) -> str:
+        lines = [self.summary, "", *(str(found) for found in self.estimates.values())]
+        lines += ["", *(_score_line(score) for score in self.scores)] if self.scores else []
+        for title, some in (("class", self.by_class), ("group", self.by_group)):
+            lines += ["", *_table(title, some)] if some else []
+        lines += ["", *(f"Note: {text}" for text in self.warnings)] if self.warnings else []
+        return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        asked = self.notion if self.asked is None else f"{self.notion} {self.asked}"
+        e = self.estimate
+        return f"Assessment({asked}, ECE {e.value:.4f} [{e.low:.4f}, {e.high:.4f}], {self.rows} rows)"
+
+    def plot(self, ax: Axes | None = None) -> Any:
+        """Draw the headline's curve with its band and the bins; class-wise, one panel for each class."""
+        from calibrant import plot
+
+        curve, diagram = self.curve, self.diagram
+        if isinstance(curve, ByClass) or isinstance(diagram, ByClass):
+            return plot.small_multiples(curve, ax)  # type: ignore[arg-type]
+        return plot.overlay(curve, diagram, ax)
+
+    def to_html(self, path: str | Path) -> None:
+        """Write the report as one self-contained page."""
+        from calibrant import report
+
+        report.write(Path(path), self.html())
+
+    def html(self) -> str:
+        """Return the report as one self-contained page."""
+        from calibrant import report
+
+        return report.page(self)
+
+    def _repr_html_(self) -> str:
+        from calibrant import report
+
+        return report.fragment(self)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain numbers and text; curves at a few hundred scores."""
+        from calibrant.assessment.serialize import to_dict
+
+        return to_dict(self)
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Assessment:
+        """Return the assessment that `to_dict` wrote."""
+        from calibrant.assessment.serialize import from_dict
+
+        return from_dict(values)
+
+    def to_json(self) -> str:
+        """Return JSON that `from_json` reads."""
+        return json.dumps(self.to_dict(), allow_nan=False)
+
+    @classmethod
+    def from_json(cls, text: str) -> Assessment:
+        """Return the assessment that `to_json` wrote."""
+        return cls.from_dict(json.loads(text))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuilt, (self.to_dict(),)
+
+
+def _rebuilt(values: dict[str, Any]) -> Assessment:
+    return Assessment.from_dict(values)
+
+
+def _score_line(score: Score) -> str:
+    return (
+        f"{score.name} ({score.about}) {score.value:.4f} = calibration {score.calibration:.4f} "
+        f"- resolution {score.resolution:.4f} + uncertainty {score.uncertainty:.4f}"
+    )
+
+
+def _table(title: str, rows: tuple[Row, ...], most: int = 12) -> list[str]:
+    level = f"{100 * rows[0].estimate.level:.5g} %"
+    width = max(len(title), *(len(text.short(row.name)) for row in rows[:most]))
+    head = "".join(f"{word:>12}" for word in ("rows", "mean score", "frequency", "ECE"))
+    lines = [f"{title:<{width}}{head}  {level} interval  adjusted p"]
+    for row in rows[:most]:
+        e, name = row.estimate, text.short(row.name)
+        numbers = f"{row.rows:>12.15g}{row.score:>12.4f}{row.frequency:>12.4f}{e.value:>12.4f}"
+        lines.append(f"{name:<{width}}{numbers}  [{e.low:.4f}, {e.high:.4f}]  {row.p_adjusted:.2g}")
+    return lines + ([f"... and {len(rows) - most} more"] if len(rows) > most else [])

@@ -1,0 +1,32 @@
+"""From a question to the error that an estimator reads."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from calibrant.estimators import BayesFit, Estimator, Fit, Norm, resolve
+from calibrant.estimators.base import check_norm
+from calibrant.evidence import Array
+from calibrant.questions import Question
+
+
+def measure(question: Question, estimator: Any, norm: Norm) -> float:
+    """Return the calibration error that a question asks for."""
+    check_norm(norm)
+    errors = errors_of(question, resolve(estimator, shared=question.notion.several), norm)
+    return question.notion.combine(errors, norm)
+
+
+def errors_of(question: Question, estimator: Estimator, norm: Norm) -> Array:
+    """Return the error of each problem."""
+    return np.concatenate([np.ravel(fit.error(norm)) for fit in _fits(question, estimator)])
+
+
+def _fits(question: Question, estimator: Estimator) -> list[Fit]:
+    """A fit for each block of problems; one for all where classes are judged together."""
+    fits = [estimator.fit(block) for block in question.stream()]
+    if len(fits) > 1 and isinstance(fits[0], BayesFit) and fits[0].shared:
+        return [BayesFit.joined([fit for fit in fits if isinstance(fit, BayesFit)])]
+    return fits

@@ -1,0 +1,51 @@
+"""The sums of a sketch: which cells it has, and how more rows are added to them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from calibrant.evidence import COARSE, FINE, Array, Cells, Layout, Moments
+from calibrant.inputs import InputError
+from calibrant.questions import Notion, named
+
+# Up to this many problems the fine cells are affordable.
+FINE_UP_TO = 20
+#: Importance weights lie between this and its inverse: their squares must neither overflow nor vanish.
+HEAVIEST = 1e100
+
+
+def layout_of(notion: Notion | str, n_classes: int) -> Layout:
+    """Return the cells of a sketch: fine ones where there are few problems."""
+    return FINE if named(notion).size(n_classes) <= FINE_UP_TO else COARSE
+
+
+def empty_cells(batch: tuple[int, ...], layout: Layout, support: tuple[float, float]) -> Cells:
+    """Return cells that hold nothing yet."""
+    w, ws, wy, wsy, wss = (np.zeros((*batch, layout.size)) for _ in range(5))
+    sums = Moments(w, ws, wy, wsy, wss, layout.low)
+    return Cells(sums, layout.low, layout.high, np.zeros(batch), support)
+
+
+def copied(cells: Cells) -> Cells:
+    """Return cells with arrays of their own."""
+    w, ws, wy, wsy, wss = (np.array(part, dtype=np.float64) for part in cells.sums.parts)
+    sums = Moments(w, ws, wy, wsy, wss, cells.sums.origin)
+    return replace(cells, sums=sums, squares=np.array(cells.squares, dtype=np.float64))
+
+
+def gather(whole: Cells, at: Any, part: Cells) -> None:
+    """Add to the arrays themselves: sums of many classes are large, and two copies of them too many."""
+    for total, more in zip(whole.sums.parts, part.sums.parts, strict=True):
+        total[at] += more
+    whole.squares[at] += part.squares
+
+
+def check_scale(weight: Array) -> None:
+    """Refuse importance weights whose squares a sum cannot hold: a sketch must keep their scale."""
+    for value in (weight.max(), weight[weight > 0].min()):
+        if not 1 / HEAVIEST <= value <= HEAVIEST:
+            rule = f"lie between {1 / HEAVIEST:g} and {HEAVIEST:g} in a sketch"
+            raise InputError("sample_weight", rule, value, got=f"{value:g}")

@@ -1,0 +1,102 @@
+"""What follows from a question is computed once, and no other room compares the name of a notion."""
+
+import numpy as np
+import pytest
+
+import calibrant
+from calibrant import Sketch, inputs
+from calibrant.posterior import Posterior
+from calibrant.questions import Question, named
+
+
+@pytest.fixture
+def computed(monkeypatch):
+    """How many posteriors were computed from residuals; those of simulated data do not count."""
+    calls = []
+    compute = Posterior.of_residuals.__func__
+
+    def counted(cls, flat, cells):
+        calls.append(len(flat.mass))
+        return compute(cls, flat, cells)
+
+    monkeypatch.setattr(Posterior, "of_residuals", classmethod(counted))
+    return calls
+
+
+def binary(n=300, seed=0):
+    rng = np.random.default_rng(seed)
+    score = rng.random(n)
+    return (rng.random(n) < score**1.5).astype(int), score
+
+
+def classes(n=300, size=4, seed=0):
+    rng = np.random.default_rng(seed)
+    score = rng.dirichlet(np.full(size, 0.5), n)
+    return np.array([rng.choice(size, p=row) for row in score]), score
+
+
+@pytest.mark.parametrize("estimator", ["auto", "uniform:10", "debiased"])
+def test_an_estimate_computes_the_posterior_once(computed, estimator):
+    calibrant.estimate(*binary(), estimator=estimator, rng=0)
+    assert computed == [1]
+
+
+@pytest.mark.parametrize("estimator", ["auto", "uniform:10"])
+def test_a_class_wise_estimate_computes_the_posterior_of_each_class_once(computed, estimator):
+    calibrant.estimate(*classes(), notion="classwise", estimator=estimator, rng=0)
+    assert computed == [1] * 4
+
+
+def test_an_estimate_of_many_classes_computes_the_posterior_of_each_once(computed):
+    calibrant.estimate(*classes(400, 25), notion="classwise", labels=range(25), rng=0)
+    assert computed == [1] * 25
+
+
+def test_an_assessment_computes_the_posterior_once_for_each_notion(computed):
+    calibrant.assess(*binary(), rng=0)
+    assert computed == [1, 1]  # class, confidence
+    computed.clear()
+    calibrant.assess(*classes(), rng=0)
+    assert computed == [1] * 5  # confidence, four classes
+
+
+def test_an_assessment_of_a_sketch_computes_the_posterior_once(computed):
+    Sketch("class").update(*binary()).assess(rng=0)
+    assert computed == [1]
+
+
+def test_a_comparison_computes_the_posterior_of_each_model_once(computed):
+    y, score = binary()
+    calibrant.compare(y, {"one": score, "other": np.sqrt(score)}, rng=0)
+    assert computed == [1, 1]
+
+
+def test_what_is_drawn_once_leaves_the_generator_as_drawing_did():
+    question, calls, ends = Question.of(inputs.predictions([0, 1], [0.2, 0.7]), named("class")), [], []
+    for _ in range(2):
+        rng = np.random.default_rng(0)
+        value = question.drawn_once("null", rng, lambda rng=rng: calls.append(1) or rng.random())
+        assert value == pytest.approx(0.6369617)
+        ends.append(rng.random())
+    assert (len(calls), ends[0]) == (1, ends[1])
+
+
+def test_what_another_seed_draws_is_drawn_anew():
+    question = Question.of(inputs.predictions([0, 1], [0.2, 0.7]), named("class"))
+    first, second = (
+        question.drawn_once("null", rng, rng.random) for rng in map(np.random.default_rng, (0, 1))
+    )
+    assert first != second
+
+
+@pytest.mark.parametrize("notion", ["class", "classwise", "confidence"])
+def test_rows_and_sums_make_the_same_question(notion):
+    y, score = binary()
+    rows = Question.of(inputs.predictions(y, score), named(notion))
+    sums = Sketch(notion).update(y, score).question
+    assert (rows.labels, rows.positive, rows.label) == (sums.labels, sums.positive, sums.label)
+    assert rows.n == sums.n
+    for ours, theirs in zip(rows.residuals, sums.residuals, strict=True):
+        held = ours.mass > 0
+        np.testing.assert_allclose(ours.mass[held], theirs.mass, rtol=1e-12)
+        np.testing.assert_allclose(ours.residual[held], theirs.residual, atol=1e-9)
