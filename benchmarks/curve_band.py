@@ -115,7 +115,7 @@ def study(family: Family, n: int, share: float = 1.0, bands: tuple[str, ...] = B
             # The corrected band depends on resamples only in that it holds their median.
             how = {"n_boot": RESAMPLES if band == "bootstrap" else 0, "band": band}
             if band == "ranks":
-                how = {"bandwidth": "ranks"}
+                how = {"method": "ranks"}
             seed = int(rng.integers(1 << 31))
             point = calibrant.reliability_curve(outcome, score, rng=seed, **how).at(at)
             # Where no row lies near there is no band, and nothing is claimed.

@@ -185,7 +185,7 @@ def test_what_has_no_interval_is_a_plain_number(folder, options):
 
 
 def test_curve_says_what_a_score_means(folder):
-    curve = calibrant.reliability_curve(TRUTH, PROB, bandwidth="ranks", **LABELLED)
+    curve = calibrant.reliability_curve(TRUTH, PROB, method="ranks", **LABELLED)
     point = curve.at(0.83)
     assert told("curve", folder / "data.csv", "--at", "0.83") == (
         f"a score of 0.83 means {point.probability:.4f} [{point.low:.4f}, {point.high:.4f}] at 95 %, "
@@ -237,7 +237,7 @@ def test_curve_is_written_as_a_table(here):
     result = call("curve", here / "data.csv", "-o", "curve.csv", "--at", "0.5", "--json")
     assert json.loads(result.stdout)["score"] == 0.5
     assert result.stderr == f"table: {Path('curve.csv').resolve()}\n"
-    curve = calibrant.reliability_curve(TRUTH, PROB, bandwidth="ranks", **LABELLED)
+    curve = calibrant.reliability_curve(TRUTH, PROB, method="ranks", **LABELLED)
     with open("curve.csv") as file:
         rows = list(csv.DictReader(file))
     assert [float(row["score"]) for row in rows] == curve.score.tolist()

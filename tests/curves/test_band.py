@@ -233,7 +233,7 @@ def test_classwise_and_confidence_have_bands():
 
 def test_the_curve_by_rank_equals_local_lines_through_the_rows():
     score, outcome = sample(80)
-    curve = calibrant.reliability_curve(outcome, score, bandwidth="ranks", level=0.9)
+    curve = calibrant.reliability_curve(outcome, score, method="ranks", level=0.9)
     wide, narrow = bands.WINDOW * 80 ** (-1 / 4), bands.WINDOW * 80 ** (-1 / 3)
     for k in range(0, curve.score.size, 17):
         at = curve.score[k]
@@ -250,10 +250,10 @@ def test_the_curve_by_rank_is_that_of_a_sketch_and_of_repeated_rows():
     rng = np.random.default_rng(0)
     score, outcome = sample(300)
     times = rng.integers(1, 4, 300)
-    row = calibrant.reliability_curve(outcome, score, bandwidth="ranks", sample_weight=times)
-    cells = Sketch("class").update(outcome, score, sample_weight=times).curve(bandwidth="ranks")
+    row = calibrant.reliability_curve(outcome, score, method="ranks", sample_weight=times)
+    cells = Sketch("class").update(outcome, score, sample_weight=times).curve(method="ranks")
     repeated = calibrant.reliability_curve(
-        np.repeat(outcome, times), np.repeat(score, times), bandwidth="ranks"
+        np.repeat(outcome, times), np.repeat(score, times), method="ranks"
     )
     for other in (cells, repeated):
         np.testing.assert_allclose(other.score, row.score)
@@ -265,7 +265,7 @@ def test_the_curve_by_rank_resolves_scores_that_crowd():
     rng = np.random.default_rng(0)
     x = rng.normal(8, 5, 10_000)
     score = expit(x)
-    curve = calibrant.reliability_curve(rng.random(10_000) < expit(x / 2), score, bandwidth="ranks")
+    curve = calibrant.reliability_curve(rng.random(10_000) < expit(x / 2), score, method="ranks")
     for at in (0.7, 0.9, 0.99, 0.9999):
         point = curve.at(at)
         assert point.low <= expit(logit(at) / 2) <= point.high
@@ -276,7 +276,7 @@ def test_the_curve_by_rank_resolves_scores_that_crowd():
 def test_the_curve_by_rank_ends_with_the_scores():
     rng = np.random.default_rng(0)
     score = rng.uniform(0.3, 0.6, 500)
-    curve = calibrant.reliability_curve(rng.random(500) < score, score, bandwidth="ranks", band=None)
+    curve = calibrant.reliability_curve(rng.random(500) < score, score, method="ranks", band=None)
     assert curve.low is None
     assert np.isnan(curve.at(0.1).probability)
     assert np.isnan(curve.at(0.9).probability)
@@ -286,16 +286,16 @@ def test_the_curve_by_rank_ends_with_the_scores():
 def test_the_curve_by_rank_takes_no_kernel_and_no_bootstrap():
     score, outcome = sample()
     with pytest.raises(ValueError, match="has a kernel of its own"):
-        calibrant.reliability_curve(outcome, score, bandwidth="ranks", kernel="gaussian")
+        calibrant.reliability_curve(outcome, score, method="ranks", kernel="gaussian")
     with pytest.raises(ValueError, match="has a band of its own"):
-        calibrant.reliability_curve(outcome, score, bandwidth="ranks", band="bootstrap")
+        calibrant.reliability_curve(outcome, score, method="ranks", band="bootstrap")
 
 
 @pytest.mark.parametrize("n", [1, 2, 5])
 def test_the_curve_by_rank_needs_few_rows(n):
     score, outcome = sample(n)
-    curve = calibrant.reliability_curve(outcome, score, bandwidth="ranks")
+    curve = calibrant.reliability_curve(outcome, score, method="ranks")
     assert not np.any(curve.low > curve.high)
     assert "by rank" in repr(curve)
     assert np.isfinite(curve.error)
-    assert np.isfinite(calibrant.lce(outcome, score, at=score[0], bandwidth="ranks"))
+    assert np.isfinite(calibrant.lce(outcome, score, at=score[0], method="ranks"))

@@ -6,7 +6,7 @@ from scipy import stats
 
 import calibrant
 from calibrant import Binned, Sketch
-from calibrant.curves.answers import binned
+from calibrant.curves.questions import binned
 from calibrant.curves.band import clopper_pearson, wilson
 from calibrant.curves.curve import ByClass
 from oracles import binned as oracle

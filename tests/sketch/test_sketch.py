@@ -128,7 +128,7 @@ def test_tied_scores_predict_the_first_class_and_half_predicts_the_negative_one(
 def test_totals_are_the_same_in_chunks(monkeypatch):
     y, p = matrix(301)
     whole = Totals.of(predictions(y, p))
-    monkeypatch.setattr(calibrant.totals, "CHUNK", 40)
+    monkeypatch.setattr(calibrant.sketch.totals, "CHUNK", 40)
     np.testing.assert_allclose(astuple(Totals.of(predictions(y, p))), astuple(whole), rtol=1e-13)
 
 
@@ -155,7 +155,7 @@ def test_what_is_refused_leaves_the_sketch_as_it_was(notion):
             sketch.update(*arguments, **options)
         assert sketch.digest == before
     empty = Sketch("class")
-    with pytest.raises(ValueError, match="needs pos_label"):
+    with pytest.raises(ValueError, match="pos_label must name one of"):
         empty.update(y, p)
     assert empty.digest == Sketch("class").digest
     assert empty.update([0, 1], [0.1, 0.9]).n == 2
@@ -433,19 +433,19 @@ def test_curves_diagrams_histograms_and_local_errors_are_those_of_the_rows(notio
     y, p = binary(900) if kind == "vector" else matrix(900, classes=3)
     options = {"notion": notion} | ({"pos_label": 1} if notion == "class" else {})
     sketch, at = in_pieces(notion, y, p), np.array([[0.3, 0.6], [0.75, 0.95]])
-    for bandwidth in ("silverman", "ranks", 0.1):
-        asked = {"bandwidth": bandwidth, "n_boot": 0}
+    for how in ({"bandwidth": "silverman"}, {"method": "ranks"}, {"bandwidth": 0.1}):
+        asked = {**how, "n_boot": 0}
         rows = each(calibrant.reliability_curve(y, p, **options, **asked))
         for mine, theirs in zip(each(sketch.curve(**asked)), rows, strict=True):
             here, there = mine.at(at), theirs.at(at)
             for name in ("probability", "low", "high"):
                 np.testing.assert_allclose(getattr(here, name), getattr(there, name), atol=2e-3)
             assert (mine.label, mine.n, mine.notion) == (theirs.label, theirs.n, theirs.notion)
-        rows = calibrant.lce(y, p, at, bandwidth=bandwidth, **options)
-        found = sketch.lce(at, bandwidth=bandwidth)
-        assert isinstance(found, dict) == isinstance(rows, dict) == (notion == "classwise")
-        np.testing.assert_allclose(each(found), each(rows), atol=2e-3)
-    assert np.shape(each(sketch.lce(0.5))[0]) == ()
+        rows = calibrant.lce(y, p, at, **how, **options)
+        classes = ((2 if kind == "vector" else 3),) if notion == "classwise" else ()
+        assert rows.shape == (*classes, 2, 2)
+        np.testing.assert_allclose(sketch.lce(at, **how), rows, atol=2e-3)
+    assert np.shape(sketch.lce(0.5)) == classes
     for binning in ("uniform:15", "uniform-convex:10"):
         rows = each(calibrant.reliability_diagram(y, p, binning=binning, **options))
         for mine, theirs in zip(each(sketch.diagram(binning=binning)), rows, strict=True):
@@ -725,12 +725,13 @@ def test_named_columns_may_come_in_another_order():
             for first, second in ((frame, turned), (turned, frame)):
                 sketch = Sketch(notion, **asked).update(y, first).update(y, second)
                 assert sketch.ece(estimator="l:10") == pytest.approx(whole, abs=1e-12)
-            # Names decide where labels= has another order.
-            given = {"labels": list(labels), **asked}
+            # What labels= says holds, whatever the names are.
+            given = {"labels": [labels[k] for k in (2, 0, 1)], **asked}
+            misnamed = turned.set_axis(frame.columns, axis=1)
             for found in (
-                calibrant.ece(y, turned, notion=notion, estimator="l:10", **given),
-                Sketch(notion, **given).update(y, turned).ece(estimator="l:10"),
-                Sketch.from_frame(turned.assign(y=y), label="y", scores="p_*", notion=notion, **given).ece(
+                calibrant.ece(y, misnamed, notion=notion, estimator="l:10", **given),
+                Sketch(notion, **given).update(y, misnamed).ece(estimator="l:10"),
+                Sketch.from_frame(misnamed.assign(y=y), label="y", scores="p_*", notion=notion, **given).ece(
                     estimator="l:10"
                 ),
             ):

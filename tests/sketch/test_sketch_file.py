@@ -359,7 +359,7 @@ def test_outcomes_must_be_those_of_the_totals(folder):
 
 
 HEADERS = {
-    "notion": ("multiclass", "its notion must be one of"),
+    "notion": ("calibrated", "its notion must be one of"),
     "labels": (["a", "a", "b"], "as many as its classes, and distinct"),
     "positive": (3, "it asks about no class"),
     "vector": (True, "a vector of scores is about two classes"),

@@ -482,7 +482,7 @@ def test_it_draws_the_curve_and_the_diagram_of_calibrant():
     model, X, y = fitted(2)
     p, weight = model.predict_proba(X)[:, 1], np.random.default_rng(0).integers(0, 3, len(y))
     given = {"pos_label": "spam", "level": 0.8, "sample_weight": weight}
-    curve = calibrant.reliability_curve(y, p, bandwidth="ranks", **given)
+    curve = calibrant.reliability_curve(y, p, method="ranks", **given)
     diagram = calibrant.reliability_diagram(y, p, binning="adaptive:7", **given)
     settings = {"n_bins": 7, "strategy": "quantile", "level": 0.8, "rng": 3, "sample_weight": weight}
     display = ReliabilityDisplay.from_estimator(model, X, y, **settings)
