@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 from calibrant._version import __version__ as __version__
 
 if TYPE_CHECKING:
-    from calibrant import published
+    from calibrant import estimators, published
     from calibrant.api import ece, lce, mce, reliability_curve, reliability_diagram, score_histogram
     from calibrant.assessment import Assessment, assess
     from calibrant.curves.curve import Point, ReliabilityCurve, ReliabilityDiagram
     from calibrant.curves.histogram import ScoreHistogram
-    from calibrant.estimators import Bayes, Binned, Density, estimators
+    from calibrant.estimators import Bayes, Binned, Density, estimator_names
     from calibrant.inference import Comparison, Estimate
     from calibrant.inference.ranking import Recommendation
     from calibrant.inference.recommendation import recommend
@@ -41,7 +41,7 @@ _HOME = {
     "compare": "calibrant.judge",
     "ece": "calibrant.api",
     "estimate": "calibrant.judge",
-    "estimators": "calibrant.estimators",
+    "estimator_names": "calibrant.estimators",
     "lce": "calibrant.api",
     "mce": "calibrant.api",
     "recommend": "calibrant.inference.recommendation",
@@ -49,7 +49,7 @@ _HOME = {
     "reliability_diagram": "calibrant.api",
     "score_histogram": "calibrant.api",
 }
-_MODULES = ("experiment", "plot", "published")
+_MODULES = ("estimators", "experiment", "plot", "published")
 
 __all__ = [
     "Assessment",
@@ -68,6 +68,7 @@ __all__ = [
     "compare",
     "ece",
     "estimate",
+    "estimator_names",
     "estimators",
     "lce",
     "mce",

@@ -143,7 +143,7 @@ def test_large_samples_give_the_curve_of_small_ones():
     labels, score = data(70_000)
     large = calibrant.reliability_curve(labels, score, n_boot=30, rng=0, bandwidth=0.05)
     plain = calibrant.Density(0.05).fit(calibrant.evidence.Sample(score, labels.astype(bool)))
-    np.testing.assert_allclose(large.point, plain.curve(), atol=1e-6)
+    np.testing.assert_allclose(large.point, plain.frequency, atol=1e-6)
     width = np.nanmedian(large.high - large.low)
     small = calibrant.reliability_curve(labels[:60_000], score[:60_000], n_boot=30, rng=0, bandwidth=0.05)
     assert width == pytest.approx(np.nanmedian(small.high - small.low), rel=0.25)

@@ -39,7 +39,7 @@ def fit_curve(
     if isinstance(evidence, Sample) and evidence.shape[-1] > CELLS_FROM:
         evidence = Cells.of(evidence)
     fit = one_fit(estimator, evidence)
-    point, nearby = fit.curve(), fit.nearby
+    point, nearby = fit.frequency, fit.nearby
     probability, low, high = point, None, None
     if n_boot:
         drawn = _resampled(evidence, estimator, fit, n_boot, rng, progress)
@@ -130,7 +130,7 @@ def _resampled(
     step = max(1, (1 << 19) // fit.score.size)
     for first in range(0, n_boot, step):
         size = min(step, n_boot - first)
-        drawn[first : first + size] = one_fit(again, evidence.resample(rng, size)).curve()
+        drawn[first : first + size] = one_fit(again, evidence.resample(rng, size)).frequency
         if progress is not None:
             progress(first + size, n_boot)
     return drawn

@@ -140,7 +140,7 @@ def interpolation(
                 sample = shape.draw(rng, n)
                 bins, fit = Binned("uniform", 15).fit(sample).bins, one_fit(Density(), sample)
                 held = bins.w > 0
-                lines = ((bins.score[held], bins.frequency[held]), (fit.score, fit.curve()))
+                lines = ((bins.score[held], bins.frequency[held]), (fit.score, fit.frequency))
                 gaps = [np.interp(sample.score, *line) - shape.chance(sample.score) for line in lines]
                 squares.append(np.nanmean(np.square(gaps), axis=1))
         found[n] = dict(zip(("diagram", "curve"), np.sqrt(np.mean(squares, axis=0)).tolist(), strict=True))

@@ -13,7 +13,7 @@ import numpy as np
 
 from calibrant import inputs
 from calibrant.curves.answers import fitted
-from calibrant.estimators import Bayes, BayesFit, Cumulative, Debiased, Estimator, Norm, Smooth, resolve
+from calibrant.estimators import Bayes, BayesFit, Debiased, Estimator, Norm, resolve
 from calibrant.evidence import Array, Evidence, Residuals
 from calibrant.inference import interval as intervals
 from calibrant.inference import many_classes as many
@@ -84,7 +84,7 @@ def infer(
     inputs.check_choice("norm", norm, ("l1", "l2"))
     level, seed = inputs.level(level), seeded(rng)
     chosen = resolve(estimator, shared=notion.several)
-    if isinstance(chosen, Smooth | Cumulative):
+    if not chosen.measures_ece:
         raise ValueError(
             f"{chosen} is a measure of its own, and the interval is for the ECE: ask ece() for it"
         )
@@ -161,7 +161,7 @@ def _many(
     bayes = isinstance(estimator, Bayes)
     classes = many.Classes.of(_each(blocks))
     if isinstance(estimator, Bayes):
-        fit = BayesFit((len(labels),), classes.posterior, estimator.shared)
+        fit = BayesFit(estimator, (len(labels),), classes.posterior)
         each = fit.error(norm)
     else:
         each = np.concatenate([np.ravel(fit.error(norm)) for fit in fitted(blocks, estimator)])

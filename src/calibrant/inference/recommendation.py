@@ -10,7 +10,7 @@ import numpy as np
 
 from calibrant import inputs
 from calibrant.curves.curve import Progress
-from calibrant.estimators import Cumulative, Estimator, Function, Smooth, resolve
+from calibrant.estimators import Estimator, Function, resolve
 from calibrant.evidence import Array, Sample
 from calibrant.inference.estimate import seeded
 from calibrant.inference.population import Curve, Population
@@ -169,7 +169,7 @@ def _named(estimators: Any, notion: str) -> dict[str, Estimator]:
     found: dict[str, Estimator] = {}
     for name, one in pairs:
         chosen = resolve(one, shared=named(notion).several)
-        if isinstance(chosen, Smooth | Cumulative):
+        if not chosen.measures_ece:
             raise ValueError(
                 f"estimators must estimate the ECE, got {chosen}: {chosen} is a measure of its own"
             )

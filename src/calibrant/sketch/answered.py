@@ -10,8 +10,7 @@ from calibrant.assessment.sketched import assess_sums
 from calibrant.curves.answers import binned, curves, diagrams, local_error, measure, smoothing
 from calibrant.curves.curve import ByClass, Progress, ReliabilityCurve, ReliabilityDiagram
 from calibrant.curves.histogram import ScoreHistogram, histograms
-from calibrant.estimators import Binned, Debiased, Norm, resolve
-from calibrant.estimators.bins import how_many
+from calibrant.estimators import Binned, Estimator, Norm, resolve
 from calibrant.inference import Estimate, infer
 from calibrant.sketch.summed import Summed
 
@@ -146,11 +145,9 @@ class Answered(Summed):
         """
         return histograms(self._notion, self._blocks(), self, bins)
 
-    def _check_bins(self, estimator: Any) -> None:
-        cells = self._layout.uniform
-        if not isinstance(estimator, Binned | Debiased):
-            return
-        if (bins := how_many(estimator.n_bins, self._held.n)) > cells:
+    def _check_bins(self, estimator: Estimator) -> None:
+        cells, bins = self._layout.uniform, estimator.n_bins_at(self._held.n)
+        if bins is not None and bins > cells:
             raise ValueError(
                 f"{estimator} asks for {bins} bins, but a sketch keeps {cells} cells; name fewer"
             )
