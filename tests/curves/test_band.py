@@ -119,7 +119,7 @@ def test_the_band_holds_the_curve_wherever_there_is_one(n_boot, kernel, bandwidt
         outcome, score, kernel=kernel, bandwidth=bandwidth, n_boot=n_boot, rng=0
     )
     assert curve.band == "corrected"
-    assert "corrected band" in repr(curve)
+    assert "corrected band" in str(curve)
     seen = ~np.isnan(curve.probability)
     for end in (curve.low, curve.high):
         np.testing.assert_array_equal(np.isnan(end), ~seen)
@@ -296,6 +296,7 @@ def test_the_curve_by_rank_needs_few_rows(n):
     score, outcome = sample(n)
     curve = calibrant.reliability_curve(outcome, score, bandwidth="ranks")
     assert not np.any(curve.low > curve.high)
-    assert "by rank" in repr(curve)
+    assert "by rank" in str(curve)
+    assert "ranks" in repr(curve)
     assert np.isfinite(curve.error)
     assert np.isfinite(calibrant.lce(outcome, score, at=score[0], bandwidth="ranks"))

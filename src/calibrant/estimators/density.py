@@ -178,6 +178,12 @@ class Density(Estimator):
         parts = [(mask, self._fit(evidence[mask], asked[mask], float(step[mask][0]))) for mask in masks]
         return SeveralFits(self, evidence.batch, parts)
 
+    def fit_alike(self, evidence: Evidence) -> DensityFit:
+        """Fit problems that share one bandwidth, and so one grid."""
+        fit = self.fit(evidence)
+        assert isinstance(fit, DensityFit)
+        return fit
+
     def _fit(self, evidence: Evidence, asked: Array, step: float) -> DensityFit:
         width = np.clip(asked, NARROWEST, WIDEST)
         grid = Grid.of(evidence, step)
