@@ -30,7 +30,8 @@ import pyarrow as pa
 from pyarrow import csv, feather, parquet
 
 import calibrant
-from calibrant import Sketch, estimators
+from calibrant import Sketch
+from calibrant.estimators import resolve
 from calibrant.evidence import FINE
 
 NOTIONS = ("class", "classwise", "confidence")
@@ -215,9 +216,7 @@ SKETCHES = {
 
 
 def norms(spec):
-    short = spec.partition(":")[0]
-    entries = [entry for entry in estimators() if short in (entry.name, entry.short)]
-    return entries[0].norms if entries else ("l1", "l2", "max")
+    return resolve(spec).norms
 
 
 def cases(families=FAMILIES):

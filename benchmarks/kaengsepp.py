@@ -17,7 +17,7 @@ import time
 
 import numpy as np
 
-from calibrant.estimators import estimators, resolve
+from calibrant.estimators import estimator_names, resolve
 from calibrant.evidence import Array, Sample
 from calibrant.experiment.families import EXACT
 
@@ -99,7 +99,7 @@ def main() -> None:
     parser.add_argument("--sizes", type=int, nargs="+", default=SIZES)
     parser.add_argument("--signed", action="store_true", help="leave negative estimates as they are")
     asked = parser.parse_args()
-    names = asked.estimators or [entry.name for entry in estimators()]
+    names = asked.estimators or list(estimator_names())
     if asked.baseline not in names:
         names = [asked.baseline, *names]
     print(report(names, asked.baseline, asked.seeds, tuple(asked.sizes), asked.signed))

@@ -25,8 +25,7 @@ if TYPE_CHECKING:
         score_histogram,
     )
     from calibrant.assessment import Assessment
-    from calibrant.curves.curve import Point, ReliabilityCurve, ReliabilityDiagram
-    from calibrant.curves.histogram import ScoreHistogram
+    from calibrant.curves import Point, ReliabilityCurve, ReliabilityDiagram, ScoreHistogram
     from calibrant.estimators import (
         Bayes,
         Beta,
@@ -52,8 +51,7 @@ _ROOMS = {
         *("reliability_curve", "reliability_diagram", "score_histogram"),
     ),
     "calibrant.assessment": ("Assessment",),
-    "calibrant.curves.curve": ("Point", "ReliabilityCurve", "ReliabilityDiagram"),
-    "calibrant.curves.histogram": ("ScoreHistogram",),
+    "calibrant.curves": ("Point", "ReliabilityCurve", "ReliabilityDiagram", "ScoreHistogram"),
     "calibrant.estimators": (
         *("Bayes", "Beta", "BetaKernel", "Binned", "Cumulative", "Debiased", "Density", "Isotonic"),
         *("Smooth", "Sweep", "Variational", "estimator_names"),

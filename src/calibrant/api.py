@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,9 +15,19 @@ from numpy.typing import ArrayLike
 from calibrant import inputs
 from calibrant.assessment.assess import assess_predictions
 from calibrant.assessment.assessment import Assessment
-from calibrant.curves.curve import ByClass, Progress, ReliabilityCurve, ReliabilityDiagram
-from calibrant.curves.histogram import ScoreHistogram
-from calibrant.curves.questions import Method, curve_of, diagram_of, histogram_of, local_error
+from calibrant.curves import (
+    ByClass,
+    Method,
+    Progress,
+    ReliabilityCurve,
+    ReliabilityDiagram,
+    ScoreHistogram,
+    curve_of,
+    diagram_of,
+    each_problem,
+    histogram_of,
+    local_error,
+)
 from calibrant.estimators import Binned, EstimatorLike, Norm
 from calibrant.estimators.measure import measure
 from calibrant.inference import Comparison, Estimate
@@ -284,15 +294,16 @@ def reliability_curve(
     >>> bool(point.low < 0.25 < point.high)
     True
     """
-    return curve_of(
+    return each_problem(
         _question(y_true, y_prob, notion, sample_weight, labels, pos_label),
+        curve_of,
         method=method,
         kernel=kernel,
         bandwidth=bandwidth,
         n_boot=n_boot,
         level=level,
         band=band,
-        rng=rng,
+        rng=inputs.generator(rng),
         progress=progress,
     )
 
@@ -304,7 +315,7 @@ def reliability_diagram(
     *,
     notion: str | None = None,
     binning: str | Binned = "uniform:15",
-    mapping: str | None = None,
+    mapping: Literal["one", "convex", "published"] | None = None,
     interval: str = "wilson",
     level: float = 0.95,
     sample_weight: ArrayLike | None = None,
@@ -334,7 +345,8 @@ def reliability_diagram(
     array([0.5, 1. ])
     """
     question = _question(y_true, y_prob, notion, sample_weight, labels, pos_label)
-    return diagram_of(question, binning=binning, mapping=mapping, interval=interval, level=level)
+    options: dict[str, Any] = {"binning": binning, "mapping": mapping, "interval": interval, "level": level}
+    return each_problem(question, diagram_of, **options)
 
 
 @inputs.helpful
@@ -365,7 +377,7 @@ def score_histogram(
     (array([1., 2.]), array([1., 0.]))
     """
     question = _question(y_true, y_prob, notion, sample_weight, labels, pos_label)
-    return histogram_of(question, bins=bins)
+    return each_problem(question, histogram_of, bins=bins)
 
 
 @inputs.helpful
@@ -408,7 +420,7 @@ def lce(
     scores = inputs.scores("at", at)
     question = _question(y_true, y_prob, notion, sample_weight, labels, pos_label)
     options: dict[str, Any] = {"method": method, "kernel": kernel, "bandwidth": bandwidth}
-    return local_error(curve_of(question, n_boot=0, band=None, **options), scores)
+    return local_error(each_problem(question, curve_of, n_boot=0, band=None, **options), scores)
 
 
 @inputs.helpful

@@ -15,7 +15,7 @@ import calibrant
 from calibrant.assessment import Balance
 from calibrant.assessment import text as wording
 from calibrant.assessment.decomposition import of_classes, of_event
-from calibrant.curves.curve import ByClass
+from calibrant.curves import ByClass
 from calibrant.evidence import Cells, Sample
 from calibrant.inference import Estimate, Null
 from calibrant.inference.multiplicity import each_level, false_discovery

@@ -6,9 +6,12 @@ from scipy import stats
 
 import calibrant
 from calibrant import Binned, Sketch
-from calibrant.curves.questions import binned
+from calibrant.curves import ByClass, bins_of, curve_of, diagram_of, each_problem, histogram_of
 from calibrant.curves.band import clopper_pearson, wilson
-from calibrant.curves.curve import ByClass
+from calibrant.evidence import Sample
+from calibrant.inputs import predictions
+from calibrant.questions.notions import named
+from calibrant.questions.question import Question
 from oracles import binned as oracle
 
 
@@ -143,7 +146,7 @@ def test_large_samples_give_the_curve_of_small_ones():
     labels, score = data(70_000)
     large = calibrant.reliability_curve(labels, score, n_boot=30, rng=0, bandwidth=0.05)
     plain = calibrant.Density(0.05).fit(calibrant.evidence.Sample(score, labels.astype(bool)))
-    np.testing.assert_allclose(large.point, plain.curve(), atol=1e-6)
+    np.testing.assert_allclose(large.point, plain.frequency, atol=1e-6)
     width = np.nanmedian(large.high - large.low)
     small = calibrant.reliability_curve(labels[:60_000], score[:60_000], n_boot=30, rng=0, bandwidth=0.05)
     assert width == pytest.approx(np.nanmedian(small.high - small.low), rel=0.25)
@@ -170,8 +173,9 @@ def test_classwise_is_one_result_for_each_class():
     np.testing.assert_allclose(curves["dog"].point, one.point, atol=1e-12)
     assert one.label == "dog"
     local = calibrant.lce(text, scores, [0.3, 0.6], notion="classwise", labels=names)
-    np.testing.assert_allclose(local["dog"], one.at([0.3, 0.6]).probability - [0.3, 0.6])
-    assert "dog" in repr(curves)
+    np.testing.assert_allclose(local[names.index("dog")], one.at([0.3, 0.6]).probability - [0.3, 0.6])
+    assert repr(curves) == "ByClass(ReliabilityCurve of 'cat', 'dog', 'eel')"
+    assert str(curves).splitlines()[1] == f"'dog': {curves['dog']!r}"
     assert "ECE" in repr(one)
 
 
@@ -223,6 +227,60 @@ def test_a_wrong_option_is_named(options, message):
         calibrant.reliability_curve(labels, score, **options)
 
 
+# --- one road --------------------------------------------------------------------------------------
+
+
+def test_each_method_takes_its_own_options_and_no_others():
+    labels, score = data(200)
+    sample, about = Sample(score, labels.astype(bool)), {"notion": named("class"), "label": 1}
+    by_rank, by_density = (curve_of(sample, method=name, n_boot=0, **about) for name in ("ranks", "density"))
+    assert (by_rank.method, by_rank.notion, by_rank.label) == ("ranks", "class", 1)
+    assert by_density.method == "density"
+    assert not np.array_equal(by_rank.score, by_density.score)
+    for wrong, message in (
+        ({"kernel": "gaussian"}, "kernel must be left alone, got 'gaussian'; method=\"ranks\" has its own"),
+        ({"bandwidth": 0.1}, "bandwidth must be left alone, got 0.1"),
+        ({"band": "bootstrap"}, "band must be \"corrected\" or None, got 'bootstrap'"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            curve_of(sample, method="ranks", **wrong, **about)
+        curve_of(sample, method="density", n_boot=2, **wrong, **about)
+    with pytest.raises(ValueError, match="method must be one of 'density', 'ranks'"):
+        curve_of(sample, method="rank", **about)
+
+
+@pytest.mark.parametrize("notion", ["class", "confidence", "classwise"])
+def test_every_problem_of_a_question_has_a_result_of_its_own(notion):
+    labels, scores = matrix()
+    question = Question.of(predictions(labels, scores, pos_label=1), named(notion))
+    for fit in (curve_of, diagram_of, histogram_of):
+        results = each_problem(question, fit)
+        assert isinstance(results, ByClass) == (notion == "classwise")
+        for result in results.values() if notion == "classwise" else [results]:
+            assert result.notion == notion
+            assert result.n == 600
+        if notion == "class":
+            assert results.label == 1
+    if notion == "classwise":
+        assert list(results) == [0, 1, 2] == [result.label for result in results.values()]
+
+
+def test_results_print_a_line_or_a_table():
+    labels, score = data(400)
+    results = (
+        calibrant.reliability_curve(labels, score, n_boot=3, rng=0),
+        calibrant.reliability_diagram(labels, score),
+        calibrant.score_histogram(labels, score),
+    )
+    for result, lines in zip(results, (12, 18, 12), strict=True):
+        assert "\n" not in repr(result)
+        assert repr(result).startswith(f"{type(result).__name__}(class 1, n=400")
+        assert len(str(result).splitlines()) == lines
+        assert "class 1, n=400" in str(result).splitlines()[0]
+    narrow = calibrant.reliability_curve(labels, 0.42 + score / 20, n_boot=0, bandwidth=0.004)
+    assert len(str(narrow).splitlines()) == 3  # no row at a tenth
+
+
 # --- diagram ---------------------------------------------------------------------------------------
 
 
@@ -235,7 +293,7 @@ def test_diagram_equals_the_loop(binning, mapping, weighing):
     diagram = calibrant.reliability_diagram(
         labels, score, binning=binning, mapping=mapping, sample_weight=weight
     )
-    estimator = binned(binning, mapping)
+    estimator = bins_of(binning, mapping)
     expected = oracle.bins(
         score,
         labels,
@@ -361,7 +419,7 @@ def test_sketch_refuses_what_it_cannot_answer():
         sketch.update([0, 1], [0.1, np.nan])
     with pytest.raises(TypeError, match='write estimator="uniform:15"'):
         sketch.ece(n_bins=15)
-    with pytest.raises(ValueError, match="sample_weight in a sketch"):
+    with pytest.raises(ValueError, match="in a sketch"):
         sketch.update([0, 1], [0.1, 0.9], sample_weight=[1e-150, 1.0])
     assert sketch.n == 2
 

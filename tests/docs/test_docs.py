@@ -12,9 +12,7 @@ import pandas as pd
 import pytest
 
 import calibrant
-from calibrant.estimators import ENTRIES
-from calibrant.estimators.base import check_norm
-from calibrant.evidence import Array, Sample
+from calibrant.estimators import describe
 
 matplotlib.use("Agg")
 plt = matplotlib.pyplot
@@ -67,25 +65,13 @@ def test_python_on_the_report_page_runs(tmp_path, monkeypatch):
 
 def test_readme_lists_the_registry():
     text = (ROOT / "README.md").read_text()
-    for entry in ENTRIES:
+    for entry in describe():
         assert f"| `{entry.name}` | `{entry.short}` |" in text
 
 
 def test_readme_commands_make_their_own_environment():
     commands = blocks("README.md", "sh")[:2]
     assert all(command.startswith("python3 -m venv .venv && .venv/bin/pip install") for command in commands)
-
-
-def test_the_estimator_of_the_contributing_page_works():
-    first, entry = blocks("CONTRIBUTING.md", "python")
-    source = "from dataclasses import dataclass\n" + re.sub(r"^   ", "", first, flags=re.M)
-    space = {"np": np, "Array": Array, "check_norm": check_norm, "__name__": "example"}
-    exec(compile(source, "CONTRIBUTING.md", "exec"), space)
-    made = eval(entry.strip().rstrip(","), {"Entry": type(ENTRIES[0]), "MeanGap": space["MeanGap"]})
-    fit = made.make(None).fit(Sample(np.array([[0.2, 0.4], [0.5, 0.5]]), np.array([True, False])))
-    np.testing.assert_allclose(fit.error(), [0.2, 0.0])
-    with pytest.raises(ValueError, match="mean-gap defines norm 'l1'"):
-        fit.error("l2")
 
 
 def test_the_guide_shows_what_is_printed():

@@ -94,12 +94,12 @@ def test_no_problem_depends_on_the_others_of_its_batch():
     score = rng.random((4, 300))
     outcome = rng.random((4, 300)) < score**1.5
     weight = (np.arange(300) < np.array([20, 100, 250, 300])[:, None]).astype(int)
-    together = Bayes().fit(Sample(score, outcome, weight)).error()
-    alone = [
-        Bayes().fit(Sample(s[w > 0], y[w > 0])).error()
-        for s, y, w in zip(score, outcome, weight, strict=True)
-    ]
-    np.testing.assert_allclose(together, alone, rtol=1e-9)
+    together = Bayes().fit(Sample(score, outcome, weight))
+    alone = [Bayes().fit(Sample(s[w > 0], y[w > 0])) for s, y, w in zip(score, outcome, weight, strict=True)]
+    np.testing.assert_allclose(together.error(), [fit.error() for fit in alone], rtol=1e-9)
+    for k, fit in enumerate(alone):
+        np.testing.assert_allclose(together.curve((k,)).frequency, fit.curve().frequency, atol=1e-9)
+        np.testing.assert_allclose(together.curve((k,)).sd, fit.curve().sd, atol=1e-9)
 
 
 def test_classes_of_one_model_are_judged_together():

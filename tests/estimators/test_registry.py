@@ -1,6 +1,11 @@
 """Properties that every estimator of the registry keeps, from rows, cells and merged cells alike."""
 
+import importlib.util
+import re
+import sys
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -11,8 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import calibrant
-from calibrant import Binned, Density, Sketch, estimators
-from calibrant.estimators import FIFTEEN, parse
+from calibrant import Binned, Density, Sketch
+from calibrant.estimators import FIFTEEN, Curve, describe, estimator_names, parse, register, registry, resolve
 from calibrant.estimators.bins import Adaptive
 from calibrant.evidence import COARSE, FINE, Cells, Sample
 
@@ -55,18 +60,15 @@ UNORDERED = {"db:15", "db:5", "db:sqrt", "sw:debiased"}
 
 def defined(spec):
     """Norms that an estimator has."""
-    if spec == "sw:debiased":
-        return ("l1", "l2")
-    family = [entry for entry in estimators() if spec in SPECS[entry.name]] if isinstance(spec, str) else []
-    return family[0].norms if family else NORMS
+    return resolve(spec).norms
 
 
-def everything(labels, scores, notion, specs=ALL, norms=NORMS, **options):
+def everything(labels, scores, notion, specs=None, norms=NORMS, **options):
     pos_label = {"pos_label": 1} if notion == "class" else {}
     return np.array(
         [
             calibrant.ece(labels, scores, notion=notion, estimator=spec, norm=norm, **pos_label, **options)
-            for spec in specs
+            for spec in (ALL if specs is None else specs)
             for norm in norms
             if norm in defined(spec)
         ]
@@ -87,7 +89,7 @@ few = settings(max_examples=12, deadline=None)
 
 
 def test_every_family_of_the_registry_is_tested_here():
-    assert {entry.name for entry in estimators()} == set(SPECS)
+    assert set(estimator_names()) == set(SPECS)
     assert {parse(name) for name in FIFTEEN} <= {parse(spec) for spec in ALL if isinstance(spec, str)}
 
 
@@ -336,9 +338,19 @@ def test_a_plain_function_is_an_estimator_for_rows_and_sketches():
         calibrant.mce(labels, score, estimator=mean_gap)
 
 
+@few
+@given(seeds, st.integers(1, 6))
+def test_merged_sketches_answer_as_the_whole(seed, pieces):
+    labels, score = data("discrete", 200, seed)
+    whole, merged = sketches(labels, score, "classwise", pieces)
+    for spec in ALL:
+        assert merged.ece(estimator=spec) == pytest.approx(whole.ece(estimator=spec), abs=1e-7), spec
+
+
 def test_long_and_short_names_are_the_same_estimators():
-    for entry in estimators():
+    for entry in describe():
         assert parse(entry.name) == parse(entry.short)
+        assert parse(str(parse(entry.name))) == parse(entry.name)
     assert parse("l:10") == Binned("uniform", 10)
     assert parse("adaptive") == Binned("adaptive", "sqrt")
     assert parse("c:sqrt") == Binned("uniform", "sqrt", "convex")
@@ -430,3 +442,134 @@ def test_adaptive_cuts_follow_the_floor_rule():
     sample = Sample(np.arange(1, 60) / 100, np.zeros(59, dtype=bool))
     edges = Adaptive(30).edges(sample)
     np.testing.assert_array_equal(np.histogram(sample.score, edges)[0], np.diff(np.arange(31) * 59 // 30))
+
+
+# --- a new estimator -------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def new_estimator(tmp_path, monkeypatch):
+    """Write the estimator of CONTRIBUTING.md to a file of its own and register it by its one line."""
+    text = (Path(__file__).parents[2] / "CONTRIBUTING.md").read_text()
+    source, line = re.findall(r"^ *```python\n(.*?)^ *```$", text, flags=re.M | re.S)
+    path = tmp_path / "mean_gap.py"
+    path.write_text(re.sub(r"^   ", "", source, flags=re.M))
+    spec = importlib.util.spec_from_file_location("mean_gap", path)
+    module = importlib.util.module_from_spec(spec)
+    monkeypatch.setitem(sys.modules, "mean_gap", module)
+    spec.loader.exec_module(module)
+    monkeypatch.setattr(registry, "_ENTRIES", list(registry._ENTRIES))
+    register(getattr(module, line.strip().rstrip(",")))
+    return "mean-gap"
+
+
+def test_a_new_estimator_is_one_file_and_one_line(new_estimator, monkeypatch):
+    here = sys.modules[__name__]
+    monkeypatch.setattr(here, "ALL", [new_estimator])
+    monkeypatch.setattr(here, "SMOOTH", [new_estimator])
+    for notion in NOTIONS:
+        test_errors_lie_between_zero_and_one_and_norms_are_ordered(new_estimator, notion)
+        test_lower_precision_is_converted_exactly(np.float32, notion)
+    test_a_norm_that_an_estimator_does_not_define_is_refused()
+    test_the_order_of_rows_does_not_matter()
+    test_the_order_of_classes_does_not_matter()
+    test_counts_mean_repetition()
+    test_importance_weights_are_free_of_scale()
+    test_equal_importance_weights_change_nothing()
+    test_one_sample_has_an_answer(new_estimator, 0.3)
+    test_inputs_of_every_kind_give_the_same_answer_and_stay_as_they_were()
+    test_merged_sketches_answer_as_the_whole()
+    test_long_and_short_names_are_the_same_estimators()
+
+
+def test_a_new_estimator_is_known_by_its_names_and_describes_itself(new_estimator):
+    labels, score = data("smooth", 300)
+    expected = abs(np.mean(labels - score))
+    assert new_estimator in estimator_names()
+    for name in (new_estimator, "mg"):
+        assert calibrant.ece(labels, score, estimator=name) == pytest.approx(expected)
+    assert calibrant.estimate(labels, score, estimator=new_estimator, rng=0).estimator == new_estimator
+    entry = describe()[-1]
+    assert (entry.name, entry.short, entry.parameter, entry.norms) == (new_estimator, "mg", "none", ("l1",))
+    assert entry.measures_ece
+    with pytest.raises(ValueError, match="mean-gap defines norm 'l1', got 'max'"):
+        calibrant.mce(labels, score, estimator=new_estimator)
+    with pytest.raises(ValueError, match='"mean-gap" takes no parameter'):
+        parse("mean-gap:3")
+
+
+@pytest.mark.parametrize("name", ["", "a:b", "auto", "uniform", "l"])
+def test_a_name_that_is_taken_or_cannot_be_written_is_refused(name):
+    class Other(Binned):
+        @classmethod
+        def entries(cls):
+            return tuple(replace(entry, short=name) for entry in Binned.entries()[:1])
+
+    before = estimator_names()
+    with pytest.raises(ValueError, match="must be new and free of colons"):
+        register(Other)
+    assert estimator_names() == before
+
+
+def test_a_value_with_fit_is_an_estimator_that_says_what_it_defines():
+    class Gap:
+        norms = ("l1", "l2")
+
+        def fit(self, evidence):
+            return Binned("uniform", 1).fit(evidence)
+
+        def __str__(self):
+            return "my gap"
+
+    labels, score = data("smooth", 300)
+    expected = calibrant.ece(labels, score, estimator="uniform:1")
+    assert calibrant.ece(labels, score, estimator=Gap()) == pytest.approx(expected)
+    with pytest.raises(ValueError, match="my gap defines norm 'l1', 'l2', got 'max'"):
+        calibrant.mce(labels, score, estimator=Gap())
+    fit = resolve(Gap()).fit(Sample(score, labels.astype(bool)))
+    assert fit.curve().score == pytest.approx([score.mean()])
+    assert resolve(Gap()).measures_ece
+
+
+# --- curves ----------------------------------------------------------------------------------------
+
+WITHOUT_CURVE = {"variational", "smooth", "ks", "kuiper"}
+CURVED = [spec for spec in ALL if str(resolve(spec)).partition(":")[0] not in WITHOUT_CURVE]
+# Mean distance of curve and score, less the error: by construction nothing, smoothing or shrinkage.
+NEAR = {"isotonic": 1e-12, "beta": 1e-12, "uniform": 0.02, "adaptive": 0.02, "sweep": 0.02, "density": 0.02}
+
+
+@pytest.mark.parametrize("name", estimator_names())
+def test_a_curve_is_as_far_from_the_scores_as_the_error_says(name):
+    labels, score = data("smooth", 2000)
+    fit = parse(name).fit(Sample(score, labels.astype(bool)))
+    curve = fit.curve()
+    assert (curve is None) == (name in WITHOUT_CURVE)
+    if curve is None:
+        return
+    assert isinstance(curve, Curve)
+    assert curve.score.shape == curve.frequency.shape == curve.weight.shape
+    assert np.all(np.diff(curve.score) > 0)
+    assert np.nanmin(curve.frequency) >= 0
+    assert np.nanmax(curve.frequency) <= 1
+    distance = np.abs(curve.predict(score) - score)
+    assert np.mean(distance) == pytest.approx(fit.error(), abs=NEAR.get(name, 0.04))
+
+
+@pytest.mark.parametrize("spec", CURVED, ids=str)
+def test_a_problem_of_a_batch_has_the_curve_it_has_alone(spec):
+    rng = np.random.default_rng(0)
+    score = np.stack([rng.random((3, 300)), rng.beta(300, 3, (3, 300))])
+    outcome = rng.random(score.shape) < score
+    together = resolve(spec).fit(Sample(score, outcome))
+    for entry in np.ndindex(2, 3):
+        curve = together.curve(entry)
+        alone = resolve(spec).fit(Sample(score[entry], outcome[entry])).curve()
+        np.testing.assert_allclose(curve.score, alone.score, atol=1e-9)
+        np.testing.assert_allclose(curve.frequency, alone.frequency, atol=1e-6)
+
+
+def test_a_curve_ends_level_and_is_nan_where_nothing_is_known():
+    curve = Curve(np.array([0.2, 0.4, 0.6]), np.array([0.1, 0.3, np.nan]), np.ones(3))
+    np.testing.assert_allclose(curve.predict([[0.0, 0.2], [0.3, 0.5]]), [[0.1, 0.1], [0.2, np.nan]])
+    assert curve.predict(0.3).shape == ()

@@ -27,7 +27,7 @@ from test_plot import (
 
 import calibrant
 from calibrant import plot
-from calibrant.curves.histogram import ScoreHistogram, histogram
+from calibrant.curves.histogram import ScoreHistogram, histogram_of
 from calibrant.evidence import Cells, Sample
 from calibrant.inference.comparison import Comparison, Difference
 from calibrant.inference.result import Estimate, Null
@@ -476,7 +476,7 @@ def test_weights_are_scaled_to_the_effective_number_of_rows():
 def test_cells_and_rows_have_the_same_histogram():
     rng = np.random.default_rng(3)
     sample = Sample(rng.random(400) ** 3, rng.random(400) < 0.4)
-    rows, cells = histogram(sample), histogram(Cells.of(sample))
+    rows, cells = (histogram_of(part, notion=named("class")) for part in (sample, Cells.of(sample)))
     np.testing.assert_allclose(rows.positive, cells.positive)
     np.testing.assert_allclose(rows.negative, cells.negative)
     assert cells.negative.min() >= 0

@@ -22,7 +22,7 @@ import calibrant
 import calibrant.sketch.sketch as sketching
 from calibrant import Sketch, estimators
 from calibrant import atomic as _files
-from calibrant.curves.curve import ByClass
+from calibrant.curves import ByClass
 from calibrant.estimators import parse
 from calibrant.evidence import COARSE
 from calibrant.inputs import predictions

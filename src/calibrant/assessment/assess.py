@@ -18,16 +18,14 @@ from calibrant import inputs
 from calibrant.assessment import decomposition
 from calibrant.assessment.assessment import Assessment, Balance, Odds, Row
 from calibrant.assessment.cautions import Seen, cautions, seen_in_rows, seen_in_sums
-from calibrant.curves.curve import Progress
-from calibrant.curves.fit import fit_diagram
-from calibrant.curves.questions import curve_of, diagram_of
+from calibrant.curves import Progress, curve_of, diagram_of, each_problem
 from calibrant.estimators import Binned
 from calibrant.evidence import Array, Evidence
 from calibrant.inference import Estimate
 from calibrant.inference.estimate import MANY, estimate
 from calibrant.inference.multiplicity import each_level, false_discovery
 from calibrant.inputs import Predictions
-from calibrant.questions import Notion, Question
+from calibrant.questions import Notion, Question, named
 from calibrant.questions.notions import applicable
 
 if TYPE_CHECKING:
@@ -164,8 +162,8 @@ def _assemble(
         each = each_level(level, len(names))
         estimates[notion] = estimate(question, each_level=each, step=steps, **options)
         steps()
-        curves[notion] = curve_of(question, method="ranks", **options)
-        diagrams[notion] = diagram_of(question, binning=BINS, level=level)
+        curves[notion] = each_problem(question, curve_of, method="ranks", level=level)
+        diagrams[notion] = each_problem(question, diagram_of, binning=BINS, level=level)
         steps()
     rulers = {"auto": estimates[headline.notion.name]}
     for ruler in material.rulers:
@@ -272,7 +270,7 @@ def _odds(problem: Evidence, level: float) -> Odds:
     cuts = 1 / (1 + np.exp(-LOG_ODDS))
     w = problem.bins(cuts).w
     edges, counts = np.concatenate([[0.0], cuts, [1.0]]), np.asarray(w * (problem.n / w.sum()))
-    return Odds(edges, counts, fit_diagram(problem, BY_MASS, level=level, interval="wilson", notion="class"))
+    return Odds(edges, counts, diagram_of(problem, binning=BY_MASS, level=level, notion=named("class")))
 
 
 def balance_of(problem: Evidence, level: float) -> Balance:

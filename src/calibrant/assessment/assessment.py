@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from calibrant.assessment import text
 from calibrant.assessment.decomposition import Score
-from calibrant.curves.curve import ByClass, ReliabilityCurve, ReliabilityDiagram
+from calibrant.curves import ByClass, ReliabilityCurve, ReliabilityDiagram
 from calibrant.evidence import Array
 from calibrant.inference.result import Estimate
 

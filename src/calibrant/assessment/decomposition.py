@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.estimators.base import positions
+from calibrant.estimators.curve import positions
 from calibrant.estimators.isotonic import isotonic
 from calibrant.evidence import Array, Evidence
 from calibrant.inputs import Predictions

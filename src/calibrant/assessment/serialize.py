@@ -11,7 +11,7 @@ import numpy as np
 
 from calibrant.assessment.assessment import Assessment, Balance, Odds, Row
 from calibrant.assessment.decomposition import Score
-from calibrant.curves.curve import ByClass, ReliabilityCurve, ReliabilityDiagram
+from calibrant.curves import ByClass, ReliabilityCurve, ReliabilityDiagram
 from calibrant.inference.result import Estimate, plain
 
 FORMAT = 1

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from calibrant.curves.curve import ByClass, Point, ReliabilityCurve
+from calibrant.curves import ByClass, Point, ReliabilityCurve
 from calibrant.inference.result import Estimate
 from calibrant.questions import named
 

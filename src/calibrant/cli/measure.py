@@ -59,11 +59,11 @@ def ece(file: str, notion: str | None, estimator: str, norm: Any, as_json: bool,
     """
 
     def measured(source: Rows | Sums) -> tuple[dict[str, Any], str]:
-        from calibrant.estimators import Cumulative, Smooth, resolve
+        from calibrant.estimators import resolve
         from calibrant.questions.notions import named
 
         chosen = resolve(estimator, shared=named(source.notion).several)
-        if norm == "max" or isinstance(chosen, Smooth | Cumulative):
+        if norm == "max" or not chosen.measures_ece:
             value = source.ece(estimator=estimator, norm=norm)
             told = {"value": value, "notion": source.notion, "estimator": str(chosen), "norm": norm}
             return told, f"{value:.4f}"

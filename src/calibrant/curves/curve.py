@@ -1,26 +1,36 @@
-"""What a caller gets back: the reliability curve and the reliability diagram.
-
-Each is made from the fit that gave the number beside it, and draws itself through
-`calibrant.plot`.
-"""
+"""The reliability curve: what a score really means, at every score, with a band."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from calibrant import inputs
-from calibrant.evidence import Array
+from calibrant.curves.band import by_rank, corrected
+from calibrant.curves.by_class import ByClass
+from calibrant.curves.histogram import counts
+from calibrant.curves.text import headline, table
+from calibrant.estimators import Density
+from calibrant.estimators.density import DensityFit
+from calibrant.estimators.smoothing import NARROWEST
+from calibrant.evidence import Array, Cells, Evidence, Sample
+from calibrant.inputs import InputError
+from calibrant.questions.notions import Notion
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 Progress = Callable[[int, int], None]
+Method = Literal["density", "ranks"]
+METHODS: tuple[Method, ...] = ("density", "ranks")
 BANDS = ("corrected", "bootstrap")
-HISTOGRAM_CELLS = 50
+# From this size on a bootstrap reads cells: the curve is the same and the cost no longer grows.
+CELLS_FROM = 1 << 16
+# Scores that a curve prints.
+PRINTED = np.arange(1, 10) / 10
 
 
 @dataclass(frozen=True)
@@ -60,9 +70,14 @@ class ReliabilityCurve:
         Effective number of rows that speak at each score.
     lce : array
         Local calibration error, `probability - score`.
+    method : str
+        "density": neighbouring scores speak for each other, by a kernel over the scores. "ranks":
+        neighbouring rows do.
+    kernel : str
+        Of the scores; "ranks" for a curve by rank.
     bandwidth, floored : float, bool
         Bandwidth used, and whether the rule asked for less than the narrowest one (.0003); of a curve
-        by rank (kernel "ranks"), that of its `density`.
+        by rank, that of its `density`.
     error : float
         The expected calibration error of the same fit.
     """
@@ -88,6 +103,11 @@ class ReliabilityCurve:
     band: str | None = None
 
     @property
+    def method(self) -> Method:
+        """How the curve is smoothed: over neighbouring scores, or over neighbouring rows."""
+        return "ranks" if self.kernel == "ranks" else "density"
+
+    @property
     def lce(self) -> Array:
         """Local calibration error: frequency minus score."""
         return self.probability - self.score
@@ -105,10 +125,10 @@ class ReliabilityCurve:
         def read(values: Array | None) -> Any:
             if values is None:
                 return np.full(place.shape, np.nan)[()]
-            found = np.interp(place, self.score, values)
+            at = np.interp(place, self.score, values)
             # Between the walls and the outermost nodes the curve goes on; beyond the walls not.
             low, high = self.support
-            return np.where((place >= low) & (place <= high), found, np.nan)[()]
+            return np.where((place >= low) & (place <= high), at, np.nan)[()]
 
         return Point(read(self.probability), read(self.low), read(self.high), read(self.n_eff))
 
@@ -119,86 +139,221 @@ class ReliabilityCurve:
         return plot.curve(self, ax, **options)
 
     def __repr__(self) -> str:
-        band = f", {self.level:.0%} {self.band} band" if self.band else ""
-        band += f", {self.n_boot} resamples" if self.n_boot else ""
-        how = "by rank" if self.kernel == "ranks" else f"{self.kernel} bandwidth {self.bandwidth:.3g}"
-        return f"ReliabilityCurve({_what(self)}, {how}{band})"
+        return f"ReliabilityCurve({headline(self)}, {self.method})"
+
+    def __str__(self) -> str:
+        how = ["by rank" if self.method == "ranks" else f"{self.kernel} bandwidth {self.bandwidth:.3g}"]
+        how += [f"{self.level:.0%} {self.band} band"] if self.band else []
+        how += [f"{self.n_boot} resamples"] if self.n_boot else []
+        at = self.at(PRINTED)
+        columns = zip(PRINTED, at.probability, at.low, at.high, at.n_eff, strict=True)
+        rows = (row for row in columns if not np.isnan(row[1]))
+        formats = {"score": ".1f", "frequency": ".3f", "low": ".3f", "high": ".3f", "rows": ".0f"}
+        return f"Reliability curve of {headline(self)}\n{', '.join(how)}\n{table(formats, rows)}"
 
 
-@dataclass(frozen=True, eq=False)
-class ReliabilityDiagram:
-    """Mean score against frequency in each bin.
+def curve_of(
+    evidence: Evidence,
+    *,
+    method: Method = "density",
+    kernel: str = "triweight",
+    bandwidth: str | float = "silverman",
+    n_boot: int = 200,
+    level: float = 0.95,
+    band: str | None = "corrected",
+    rng: Any = None,
+    progress: Progress | None = None,
+    notion: Notion,
+    label: Any = None,
+) -> ReliabilityCurve:
+    """Make the curve of one problem.
 
-    Attributes
+    Parameters
     ----------
-    edges : array
-        One more than there are bins.
-    score, frequency : arrays
-        Mean score and share of positive outcomes; NaN in a bin without mass.
-    count : array
-        Rows in each bin; under importance weights the effective number, (sum w)^2 / sum w^2 of the
-        bin. (A sketch knows only the sum of all squared weights and spreads it evenly.)
-    low, high : arrays
-        Interval of the frequency at `level`.
-    error : float
-        The expected calibration error of the same bins.
+    evidence : Evidence
+        A single problem.
+    method : {"density", "ranks"}
+        Whether neighbouring scores or neighbouring rows speak for each other. By rank there is one kernel and
+        one band, without resamples: `kernel`, `bandwidth` and the bootstrapped band are for "density" alone.
+    kernel, bandwidth : str, str or float
+        As of `Density`.
+    n_boot : int
+        Number of bootstrap resamples, whose median is the curve; 0 for the curve of the sample.
+    level : float
+        Level of the pointwise band.
+    band : {"corrected", "bootstrap"} or None
+    rng : int or numpy.random.Generator, optional
+        Seed of the bootstrap; several curves that have one seed share a generator.
+    progress : callable, optional
+        Called as progress(done, n_boot).
+    notion, label : Notion, object
+        What was asked, and the class asked about, if one was.
+
+    Examples
+    --------
+    >>> from calibrant.evidence import Sample
+    >>> from calibrant.questions.notions import named
+    >>> rng = np.random.default_rng(0)
+    >>> score = rng.random(1000)
+    >>> sample = Sample(score, rng.random(1000) < score**2)
+    >>> curve = curve_of(sample, method="ranks", notion=named("class"), label=1)
+    >>> curve
+    ReliabilityCurve(class 1, n=1000, ECE 0.1499, ranks)
+    >>> print("\\n".join(str(curve).splitlines()[:4]))
+    Reliability curve of class 1, n=1000, ECE 0.1499
+    by rank, 95% corrected band
+    score  frequency    low   high  rows
+      0.1      0.018  0.000  0.037   100
     """
-
-    edges: Array
-    score: Array
-    frequency: Array
-    count: Array
-    low: Array
-    high: Array
-    histogram: tuple[Array, Array]
-    error: float
-    n: float
-    level: float
-    estimator: str
-    interval: str
-    notion: str
-    support: tuple[float, float]
-    label: Any = None
-
-    def plot(self, ax: Axes | None = None, **options: Any) -> Axes:
-        """Draw the bins with their bars and the histogram of scores; see `calibrant.plot.diagram`."""
-        from calibrant import plot
-
-        return plot.diagram(self, ax, **options)
-
-    def __repr__(self) -> str:
-        return f"ReliabilityDiagram({_what(self)}, {self.estimator}, {self.level:.0%} {self.interval} bars)"
+    inputs.check_choice("method", method, METHODS)
+    n_boot, level = inputs.positive_int("n_boot", n_boot, minimum=0), inputs.level(level)
+    if band is not None:
+        inputs.check_choice("band", band, BANDS)
+    if method == "density":
+        estimator = Density(bandwidth, kernel)  # type: ignore[arg-type]
+        generator = inputs.generator(rng)
+        return _by_density(
+            evidence, estimator, n_boot, level, band, generator, progress, notion=notion.name, label=label
+        )
+    own = 'method="ranks" has its own'
+    if kernel != "triweight":
+        raise InputError("kernel", "be left alone", kernel, hint=own)
+    if bandwidth != "silverman":
+        raise InputError("bandwidth", "be left alone", bandwidth, hint=own)
+    if band == "bootstrap":
+        raise InputError("band", 'be "corrected" or None', band, hint=own)
+    return _by_rank(evidence, level, band, notion=notion.name, label=label)
 
 
-Result = TypeVar("Result")
+def _by_density(
+    evidence: Evidence,
+    estimator: Density,
+    n_boot: int,
+    level: float,
+    band: str | None,
+    rng: np.random.Generator,
+    progress: Progress | None,
+    **about: Any,
+) -> ReliabilityCurve:
+    """Smooth over neighbouring scores."""
+    if isinstance(evidence, Sample) and evidence.shape[-1] > CELLS_FROM:
+        evidence = Cells.of(evidence)
+    fit = estimator.fit_alike(evidence)
+    point, nearby = fit.frequency, fit.nearby
+    probability, low, high = point, None, None
+    if n_boot:
+        drawn = _resampled(evidence, estimator, fit, n_boot, rng, progress)
+        low, probability, high = _quantiles(drawn, [(1 - level) / 2, 0.5, (1 + level) / 2])
+        low, probability, high = (
+            np.where(np.isnan(point), np.nan, part) for part in (low, probability, high)
+        )
+    if band is None:
+        low = high = None
+    elif band == "corrected":
+        width = max(float(fit.bandwidth), NARROWEST)
+        low, high = corrected(evidence, width, fit.score, nearby, level)
+        low, high = np.minimum(low, probability), np.maximum(high, probability)
+    return ReliabilityCurve(
+        score=fit.score,
+        probability=probability,
+        point=point,
+        low=low,
+        high=high,
+        density=fit.density,
+        n_eff=nearby,
+        bandwidth=float(fit.bandwidth),
+        floored=bool(fit.floored),
+        kernel=fit.kernel,
+        support=_support(evidence),
+        histogram=counts(evidence),
+        error=float(fit.error()),
+        n=float(evidence.n),
+        n_boot=n_boot,
+        level=level,
+        band=None if low is None else band,
+        **about,
+    )
 
 
-class ByClass(Mapping[Any, Result], Generic[Result]):
-    """One result for each class, in the order of the columns."""
+def _by_rank(evidence: Evidence, level: float, band: str | None, **about: Any) -> ReliabilityCurve:
+    """Smooth over neighbouring rows."""
+    groups, (score, probability, low, high, nearby) = by_rank(evidence, level)
+    density = Density().fit_alike(evidence)
+    gap = np.interp(groups.score, score, probability - score)
+    # Beyond its last node a curve goes on; nodes without a value end it.
+    before = np.nextafter(score[:1], 0.0)[score[:1] > 0]
+    after = np.nextafter(score[-1:], 1.0)[score[-1:] < 1]
+    score = np.concatenate([before, score, after])
+    probability, low, high = (
+        np.pad(part, (before.size, after.size), constant_values=np.nan) for part in (probability, low, high)
+    )
+    nearby = np.pad(nearby, (before.size, after.size))
+    return ReliabilityCurve(
+        score=score,
+        probability=probability,
+        point=probability,
+        low=None if band is None else low,
+        high=None if band is None else high,
+        density=np.interp(score, density.score, density.density),
+        n_eff=nearby,
+        bandwidth=float(density.bandwidth),
+        floored=False,
+        kernel="ranks",
+        support=_support(evidence),
+        histogram=counts(evidence),
+        error=float((groups.w * np.abs(gap)).sum() / groups.w.sum()),
+        n=float(evidence.n),
+        n_boot=0,
+        level=level,
+        band=band,
+        **about,
+    )
 
-    def __init__(self, results: dict[Any, Result]) -> None:
-        self._results = results
 
-    def __getitem__(self, label: Any) -> Result:
-        return self._results[label]
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self._results)
-
-    def __len__(self) -> int:
-        return len(self._results)
-
-    def plot(self, axes: Any = None, **options: Any) -> Any:
-        """Draw one small panel for each class; see `calibrant.plot.small_multiples`."""
-        from calibrant import plot
-
-        results: Mapping[Any, Any] = self
-        return plot.small_multiples(results, axes, **options)
-
-    def __repr__(self) -> str:
-        return "\n".join(f"{label!r}: {result!r}" for label, result in self.items())
+def _support(evidence: Evidence) -> tuple[float, float]:
+    """Return where scores can lie, and do."""
+    return min(evidence.support[0], float(evidence.ranked(np.zeros(1))[0])), evidence.support[1]
 
 
-def _what(result: ReliabilityCurve | ReliabilityDiagram) -> str:
-    about = result.notion if result.label is None else f"{result.notion} {result.label!r}"
-    return f"{about}, n={result.n:.6g}, ECE {result.error:.4f}"
+def _resampled(
+    evidence: Evidence,
+    estimator: Density,
+    fit: DensityFit,
+    n_boot: int,
+    rng: np.random.Generator,
+    progress: Progress | None,
+) -> Array:
+    """Draw the curves of bootstrap resamples, one in each row."""
+    # Every resample is smoothed alike: its spread is that of the data, not of the bandwidth.
+    again = Density(max(float(fit.bandwidth), NARROWEST), estimator.kernel, estimator.step)
+    drawn = np.empty((n_boot, fit.score.size))
+    step = max(1, (1 << 19) // fit.score.size)
+    for first in range(0, n_boot, step):
+        size = min(step, n_boot - first)
+        drawn[first : first + size] = again.fit_alike(evidence.resample(rng, size)).frequency
+        if progress is not None:
+            progress(first + size, n_boot)
+    return drawn
+
+
+def _quantiles(drawn: Array, shares: list[float]) -> list[Array]:
+    """Return quantiles over the first axis among the entries that are not NaN."""
+    ordered = np.sort(drawn.T, axis=-1)
+    valid = np.count_nonzero(~np.isnan(ordered), axis=-1)
+    quantiles = []
+    for share in shares:
+        place = share * np.maximum(valid - 1, 0)
+        low = place.astype(np.intp)
+        below, above = (
+            np.take_along_axis(ordered, index[:, None], axis=-1)[:, 0]
+            for index in (low, np.minimum(low + 1, np.maximum(valid - 1, 0)))
+        )
+        quantiles.append(below + (place - low) * (above - below))
+    return quantiles
+
+
+def local_error(curve: ReliabilityCurve | ByClass[ReliabilityCurve], scores: Array) -> Array:
+    """Return frequency minus score at given scores; of several classes along a first axis."""
+    if isinstance(curve, ByClass):
+        return np.stack([local_error(each, scores) for each in curve.values()])
+    return np.asarray(curve.at(scores).probability - scores)

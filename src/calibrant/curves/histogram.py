@@ -7,10 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from calibrant.evidence import Array, Evidence
+from calibrant import inputs
+from calibrant.curves.text import subject, table
+from calibrant.evidence import Array, Bins, Evidence
+from calibrant.questions.notions import Notion
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+# Cells of the histogram below a curve or a diagram, and those that a histogram prints.
+CELLS, PRINTED = 50, 10
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,26 +53,55 @@ class ScoreHistogram:
         return plot.score_histograms(self, ax)
 
     def __repr__(self) -> str:
-        about = self.notion if self.label is None else f"{self.notion} {self.label!r}"
+        return (
+            f"ScoreHistogram({subject(self.notion, self.label)}, n={self.n:.6g}, {self.positive.size} cells)"
+        )
+
+    def __str__(self) -> str:
         share = self.positive.sum() / self.n
-        return f"ScoreHistogram({about}, n={self.n:.6g}, {share:.1%} positive, {self.positive.size} cells)"
+        title = f"Scores of {subject(self.notion, self.label)}, n={self.n:.6g}, {share:.1%} positive"
+        first = np.unique(np.arange(PRINTED) * self.positive.size // PRINTED)
+        counts = (np.add.reduceat(count, first) for count in (self.positive, self.negative))
+        rows = zip(self.edges[first], self.edges[[*first[1:], -1]], *counts, strict=True)
+        formats = {"from": ".2f", "to": ".2f", "positive": ".6g", "negative": ".6g"}
+        return f"{title}\n{table(formats, rows)}"
 
 
-def histogram(
-    evidence: Evidence, *, bins: int = 50, notion: str = "class", label: Any = None
+def _cells(evidence: Evidence, bins: int) -> tuple[Array, Bins, float]:
+    """Sum one problem in cells of equal width: edges, sums, and rows for a unit of mass."""
+    edges = np.arange(bins + 1) / bins
+    sums = evidence.bins(edges[1:-1])
+    return edges, sums, evidence.n / sums.w.sum()
+
+
+def counts(evidence: Evidence) -> tuple[Array, Array]:
+    """Count the scores of one problem for the strip below a picture: edges, and rows between them."""
+    edges, sums, rows = _cells(evidence, CELLS)
+    return edges, sums.w * rows
+
+
+def histogram_of(
+    evidence: Evidence, *, bins: int = CELLS, notion: Notion, label: Any = None
 ) -> ScoreHistogram:
     """Count the scores of one problem by outcome.
 
     >>> from calibrant.evidence import Sample
-    >>> found = histogram(Sample(np.array([0.2, 0.7, 0.9]), np.array([False, False, True])), bins=2)
-    >>> found.positive, found.negative
+    >>> from calibrant.questions.notions import named
+    >>> sample = Sample(np.array([0.2, 0.7, 0.9]), np.array([False, False, True]))
+    >>> counted = histogram_of(sample, bins=2, notion=named("class"), label="dog")
+    >>> counted.positive, counted.negative
     (array([0., 1.]), array([1., 1.]))
+    >>> counted
+    ScoreHistogram(class 'dog', n=3, 2 cells)
+    >>> print(counted)
+    Scores of class 'dog', n=3, 33.3% positive
+    from    to  positive  negative
+    0.00  0.50         0         1
+    0.50  1.00         1         1
     """
-    edges = np.arange(bins + 1) / bins
-    sums = evidence.bins(edges[1:-1])
-    rows = evidence.n / sums.w.sum()
+    edges, sums, rows = _cells(evidence, inputs.positive_int("bins", bins))
     # A sum over cells may leave a rounding below zero where all rows have the outcome.
     negative = np.maximum(sums.w - sums.wy, 0.0)
     return ScoreHistogram(
-        edges, sums.wy * rows, negative * rows, notion, label, float(evidence.n), evidence.support
+        edges, sums.wy * rows, negative * rows, notion.name, label, float(evidence.n), evidence.support
     )

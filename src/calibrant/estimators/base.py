@@ -1,46 +1,197 @@
-"""What an estimator is: a frozen value of choices that fits evidence."""
+"""What an estimator is: a frozen value of choices that fits evidence and describes itself."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, Self, runtime_checkable
 
 import numpy as np
 
-from calibrant.evidence import Array, Evidence, Moments
+from calibrant.estimators.curve import Curve
+from calibrant.evidence import Array, Evidence
 from calibrant.inputs import check_choice
 
 Norm = Literal["l1", "l2", "max"]
 NORMS: tuple[Norm, ...] = ("l1", "l2", "max")
 
 
-class Fit(Protocol):
-    """An estimator after it has seen evidence."""
+@dataclass(frozen=True)
+class Entry:
+    """A name of the registry and what it stands for.
 
-    def error(self, norm: Norm = "l1") -> Array:
-        """Calibration error of each batch entry."""
-        ...
+    Attributes
+    ----------
+    name, short : str
+        What callers write before the colon.
+    parameter : str
+        What the text after the colon says, such as "bins"; "none" where there is no such text.
+    summary : str
+        What is measured, in a few words.
+    parse : callable
+        Makes the estimator from the text after the colon, or from None without one.
+    """
+
+    name: str
+    short: str
+    parameter: str
+    summary: str
+    parse: Callable[[str | None], Estimator]
+
+    @property
+    def norms(self) -> tuple[Norm, ...]:
+        """Norms that the estimator defines."""
+        return self.parse(None).norms
+
+    @property
+    def measures_ece(self) -> bool:
+        """Whether it estimates the ECE, and no measure of its own."""
+        return self.parse(None).measures_ece
+
+
+class Estimator(ABC):
+    """A frozen value of choices. A subclass is a frozen dataclass that describes itself and has `fit`.
+
+    Attributes
+    ----------
+    name, short, parameter, summary : str
+        Its entry of the registry; a class with several names returns an `Entry` for each from `entries`.
+    norms : tuple of str
+        Norms that it defines; its fit refuses the others.
+    measures_ece : bool
+        Whether it estimates the ECE, and no measure of its own.
+    """
+
+    name: str = ""
+    short: str = ""
+    parameter: str = "none"
+    summary: str = ""
+
+    @property
+    def norms(self) -> tuple[Norm, ...]:
+        """Norms that are defined."""
+        return NORMS
+
+    @property
+    def measures_ece(self) -> bool:
+        """Whether the ECE is estimated, and no measure of its own."""
+        return True
+
+    @classmethod
+    def entries(cls) -> tuple[Entry, ...]:
+        """Return what the registry holds of this class."""
+        return (Entry(cls.name, cls.short, cls.parameter, cls.summary, cls.parse),)
+
+    @classmethod
+    def parse(cls, parameter: str | None) -> Self:
+        """Make the estimator from the text after the colon of its name; without a colon there is None."""
+        if parameter is not None:
+            raise ValueError(f'"{cls.name}" takes no parameter, got {parameter!r}')
+        return cls()
+
+    @abstractmethod
+    def fit(self, evidence: Evidence) -> Fit:
+        """Look at the evidence once; the fit answers for every norm."""
+
+    def n_bins_at(self, n: Array) -> int | None:
+        """Return the number of bins that are asked for at n rows; None where there are no bins."""
+        return None
+
+    def __str__(self) -> str:
+        return self.name
 
 
 @runtime_checkable
-class Estimator(Protocol):
-    """A frozen value of choices."""
+class SupportsFit(Protocol):
+    """Anything that fits evidence; what it returns has `error(norm)`."""
 
-    def fit(self, evidence: Evidence) -> Fit:
-        """Look at the evidence once; the fit answers for every norm."""
+    def fit(self, evidence: Evidence) -> Any:
+        """Look at the evidence."""
         ...
 
 
-def check_norm(norm: str, supported: tuple[Norm, ...] = NORMS, who: str = "this estimator") -> None:
-    """Refuse a norm that does not exist or that an estimator does not define."""
+@dataclass(frozen=True, eq=False)
+class Fit(ABC):
+    """An estimator after it has seen evidence.
+
+    Parameters
+    ----------
+    estimator : Estimator
+        Whose fit this is.
+    """
+
+    estimator: Estimator
+
+    def error(self, norm: Norm = "l1") -> Array:
+        """Return the calibration error of each batch entry."""
+        check_norm(norm, self.estimator)
+        return self._error(norm)
+
+    @abstractmethod
+    def _error(self, norm: Norm) -> Array:
+        """Return the error in a norm that the estimator defines."""
+
+    def curve(self, entry: tuple[int, ...] = ()) -> Curve | None:
+        """Return the curve of one problem, by its place in the batch; None where there is none."""
+        return None
+
+
+@dataclass(frozen=True, eq=False)
+class ValueFit(Fit):
+    """A fit that is the number itself.
+
+    Attributes
+    ----------
+    value : array
+        Error of each batch entry.
+    """
+
+    value: Array
+
+    def _error(self, norm: Norm) -> Array:
+        return self.value
+
+
+@dataclass(frozen=True, eq=False)
+class SeveralFits(Fit):
+    """A batch whose entries cannot be fitted together, for they need different grids or cells.
+
+    Parameters
+    ----------
+    batch : tuple of int
+    parts : sequence of (mask, fit)
+        Which entries a fit is for; its own batch is these entries in order.
+    """
+
+    batch: tuple[int, ...]
+    parts: Sequence[tuple[Array, Any]]
+
+    def _error(self, norm: Norm) -> Array:
+        value = np.empty(self.batch)
+        for mask, fit in self.parts:
+            value[mask] = np.ravel(fit.error(norm))
+        return value
+
+    def curve(self, entry: tuple[int, ...] = ()) -> Curve | None:
+        """Return the curve of one problem, from the fit it is in."""
+        mask, fit = next((mask, fit) for mask, fit in self.parts if mask[entry])
+        before = np.count_nonzero(mask.ravel()[: np.ravel_multi_index(entry, self.batch)])
+        curve: Curve | None = fit.curve(tuple(map(int, np.unravel_index(before, fit.batch))))
+        return curve
+
+
+def check_norm(norm: str, estimator: Estimator | None = None) -> None:
+    """Refuse a norm that does not exist, or that an estimator does not define."""
     check_choice("norm", norm, NORMS)
-    if norm not in supported:
-        raise ValueError(f"{who} defines norm {', '.join(map(repr, supported))}, got {norm!r}")
+    if estimator is not None and norm not in estimator.norms:
+        raise ValueError(f"{estimator} defines norm {', '.join(map(repr, estimator.norms))}, got {norm!r}")
 
 
 def average(gap: Array, weight: Array, norm: Norm) -> Array:
-    """Mean (l1), root mean square (l2) or largest (max) gap over the last axis; without weight none counts.
+    """Return the mean (l1), root mean square (l2) or largest (max) gap over the last axis.
+
+    A gap without weight does not count.
 
     >>> average(np.array([0.3, -0.1]), np.array([1.0, 3.0]), "l1").round(6)
     np.float64(0.15)
@@ -52,29 +203,13 @@ def average(gap: Array, weight: Array, norm: Norm) -> Array:
     return (share * gap).sum(axis=-1) if norm == "l1" else np.sqrt((share * gap**2).sum(axis=-1))
 
 
-def positions(atoms: Moments) -> Array:
-    """Mean score of each atom; where an atom holds nothing, its origin."""
-    offset = np.divide(atoms.ws, atoms.w, out=np.zeros(atoms.w.shape), where=atoms.w > 0)
-    return np.clip(atoms.origin + offset, 0.0, 1.0)
+def number_or_text(text: str) -> float | str:
+    """Read a number, or else leave the text.
 
-
-@dataclass(frozen=True, eq=False)
-class SeveralFits:
-    """A batch whose entries cannot be fitted together, for they need different grids or cells.
-
-    Parameters
-    ----------
-    batch : tuple of int
-    parts : sequence of (mask, fit)
-        Which entries a fit is for.
+    >>> number_or_text("0.1"), number_or_text("scott")
+    (0.1, 'scott')
     """
-
-    batch: tuple[int, ...]
-    parts: Sequence[tuple[Array, Fit]]
-
-    def error(self, norm: Norm = "l1") -> Array:
-        """Error of every entry, each from its own fit."""
-        value = np.empty(self.batch)
-        for mask, fit in self.parts:
-            value[mask] = np.ravel(fit.error(norm))
-        return value
+    try:
+        return float(text)
+    except ValueError:
+        return text

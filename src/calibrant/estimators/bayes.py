@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Self
 
 import numpy as np
 
-from calibrant.estimators.base import Norm, SeveralFits, check_norm
+from calibrant.estimators.base import Estimator, Fit, Norm, SeveralFits
+from calibrant.estimators.curve import Curve
 from calibrant.evidence import Array, Evidence, Residuals
+from calibrant.inputs import check_choice
 from calibrant.posterior.gap import Posterior, chance, n_cells, n_points
 
 
 @dataclass(frozen=True, eq=False)
-class BayesFit:
+class BayesFit(Fit):
     """Posterior of the gap, and the errors it gives.
 
     Attributes
@@ -22,19 +25,22 @@ class BayesFit:
     batch : tuple of int
     posterior : Posterior
         Of the problems of the batch, flattened.
-    shared : bool
-        Whether the problems along the last axis are the classes of one model.
     """
 
+    estimator: Bayes
     batch: tuple[int, ...]
     posterior: Posterior
-    shared: bool
 
     @classmethod
     def joined(cls, fits: Sequence[BayesFit]) -> BayesFit:
-        """The fit of several blocks of classes as one."""
+        """Join the fits of several blocks of classes."""
         posterior = Posterior.joined([fit.posterior for fit in fits])
-        return cls((len(posterior.z),), posterior, fits[0].shared)
+        return cls(fits[0].estimator, (len(posterior.z),), posterior)
+
+    @property
+    def shared(self) -> bool:
+        """Whether the problems along the last axis are the classes of one model."""
+        return self.estimator.shared and bool(self.batch)
 
     @cached_property
     def evidence(self) -> Array:
@@ -46,38 +52,38 @@ class BayesFit:
     @cached_property
     def miscalibrated(self) -> Array:
         """Posterior probability that there is any gap at all, for each problem."""
-        found = chance(self.evidence)
-        return np.broadcast_to(found[..., None], self.batch) if self.shared else found
+        probability = chance(self.evidence)
+        return np.broadcast_to(probability[..., None], self.batch) if self.shared else probability
 
     @property
     def sides(self) -> tuple[Array, Array]:
         """The error's parts: scores that lie above the frequency, and below."""
-        over, under = (part.reshape(self.batch) * self.miscalibrated for part in self.posterior.sides)
+        over, under = (side.reshape(self.batch) * self.miscalibrated for side in self.posterior.sides)
         return over, under
 
-    def error(self, norm: Norm = "l1") -> Array:
-        """Posterior mean of the mean gap (l1), root of that of its square (l2), largest such root (max)."""
-        check_norm(norm)
+    def _error(self, norm: Norm) -> Array:
+        """Return the posterior mean gap (l1), root mean square (l2) or largest such root of a cell (max)."""
         if norm == "l1":
             over, under = self.sides
             return np.minimum(over + under, 1.0)
         p = self.posterior
         if norm == "l2":
-            found = p.square.sum(axis=-1)
+            square = p.square.sum(axis=-1)
         else:
-            found = np.divide(p.square, p.mass, out=np.zeros(p.mass.shape), where=p.mass > 0).max(axis=-1)
-        return np.minimum(np.sqrt(self.miscalibrated * found.reshape(self.batch)), 1.0)
+            square = np.divide(p.square, p.mass, out=np.zeros(p.mass.shape), where=p.mass > 0).max(axis=-1)
+        return np.minimum(np.sqrt(self.miscalibrated * square.reshape(self.batch)), 1.0)
 
-    def curve(self) -> tuple[Array, Array, Array]:
-        """Mean score, frequency and its posterior standard deviation in each cell."""
-        p, shape = self.posterior, (*self.batch, self.posterior.z.shape[-1])
-        held = np.maximum(p.mass, 1e-300)
-        frequency = np.clip(p.score + p.gap / held, 0.0, 1.0)
-        return p.score.reshape(shape), frequency.reshape(shape), (p.sd / held).reshape(shape)
+    def curve(self, entry: tuple[int, ...] = ()) -> Curve:
+        """Return mean score, frequency and its posterior standard deviation in the cells of one problem."""
+        k = int(np.ravel_multi_index(entry, self.batch)) if self.batch else 0
+        p = self.posterior
+        held = np.maximum(p.mass[k], 1e-300)
+        frequency = np.clip(p.score[k] + p.gap[k] / held, 0.0, 1.0)
+        return Curve.through(p.score[k], frequency, p.mass[k], p.sd[k] / held)
 
 
 @dataclass(frozen=True)
-class Bayes:
+class Bayes(Estimator):
     """Posterior mean of the calibration error when the gap is a Gaussian process; the default.
 
     Parameters
@@ -98,6 +104,17 @@ class Bayes:
 
     shared: bool = False
 
+    name = "bayes"
+    short = "b"
+    parameter = "shared"
+    summary = "posterior mean of the error; what auto means"
+
+    @classmethod
+    def parse(cls, parameter: str | None) -> Self:
+        """Read whether the classes are calibrated together."""
+        check_choice("parameter of bayes", parameter, (None, "shared"))
+        return cls(shared=parameter == "shared")
+
     def __str__(self) -> str:
         return "bayes:shared" if self.shared else "bayes"
 
@@ -105,19 +122,19 @@ class Bayes:
         """Look at the residuals in score order."""
         return self.of_residuals(Residuals.of(evidence))
 
-    def of_residuals(self, profile: Residuals) -> BayesFit | SeveralFits:
-        """The fit of residuals in score order; problems of very different size are fitted apart."""
-        batch = profile.batch
+    def of_residuals(self, residuals: Residuals) -> BayesFit | SeveralFits:
+        """Fit residuals in score order; problems of very different size are fitted apart."""
+        batch = residuals.batch
         shared = self.shared and bool(batch)
-        flat = profile.flat
+        flat = residuals.flat
         n = np.repeat(flat.n.reshape(batch).max(axis=-1), batch[-1]) if shared else flat.n
         sizes = np.stack([n_cells(n), n_points(n)], axis=-1)
         if np.all(sizes == sizes[0]):
-            return BayesFit(batch, Posterior.of_residuals(flat, int(sizes[0, 0])), shared)
+            return BayesFit(self, batch, Posterior.of_residuals(flat, int(sizes[0, 0])))
         parts = []
         for size in np.unique(sizes, axis=0):
             some = np.all(sizes == size, axis=-1)
             models = (int(some.sum()) // batch[-1], batch[-1]) if shared else (int(some.sum()),)
-            fit = BayesFit(models, Posterior.of_residuals(flat[some], int(size[0])), shared)
+            fit = BayesFit(self, models, Posterior.of_residuals(flat[some], int(size[0])))
             parts.append((some.reshape(batch), fit))
-        return SeveralFits(batch, parts)
+        return SeveralFits(self, batch, parts)

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from calibrant.estimators.base import positions
+from calibrant.estimators.base import Estimator
+from calibrant.estimators.curve import positions
 from calibrant.estimators.isotonic import CurveFit
 from calibrant.evidence import Array, Evidence
 
@@ -32,7 +33,7 @@ class BetaFit(CurveFit):
 
 
 def features(score: Array) -> Array:
-    """ln p, -ln(1 - p) and 1 on a new last axis.
+    """Stack ln p, -ln(1 - p) and 1 on a new last axis.
 
     >>> features(np.array([0.5])).round(4)
     array([[-0.6931,  0.6931,  1.    ]])
@@ -42,7 +43,7 @@ def features(score: Array) -> Array:
 
 
 def maximise(x: Array, mass: Array, positive: Array, face: tuple[int, ...]) -> tuple[Array, Array]:
-    """Coefficients on a face for each row of a batch, and the penalised mean log loss there."""
+    """Find the coefficients on a face for each row of a batch, and the penalised mean log loss there."""
     from scipy.special import expit
 
     free = np.array(face, dtype=float)
@@ -75,7 +76,7 @@ def maximise(x: Array, mass: Array, positive: Array, face: tuple[int, ...]) -> t
 
 
 def fit_curve(x: Array, mass: Array, positive: Array) -> Array:
-    """Coefficients with a, b >= 0: the best of the faces where the full curve leaves the domain."""
+    """Find the coefficients with a, b >= 0: the best of the faces where the full curve leaves the domain."""
     theta, _ = maximise(x, mass, positive, FACES[0])
     out = np.flatnonzero((theta[:, :2] < 0).any(axis=-1))
     best = np.full(out.size, np.inf)
@@ -87,7 +88,7 @@ def fit_curve(x: Array, mass: Array, positive: Array) -> Array:
 
 
 @dataclass(frozen=True)
-class Beta:
+class Beta(Estimator):
     """Distance of the scores from the beta calibration curve (Kull et al. 2017).
 
     logit g = a ln p - b ln(1 - p) + c with a, b >= 0, fitted to the rows it is judged on. Three
@@ -103,16 +104,17 @@ class Beta:
     np.True_
     """
 
-    def __str__(self) -> str:
-        return "beta"
+    name = "beta"
+    short = "bc"
+    summary = "beta calibration curve"
 
     def fit(self, evidence: Evidence) -> BetaFit:
-        """Newton's method for the whole batch."""
+        """Maximise the likelihood of the whole batch by Newton's method."""
         from scipy.special import expit
 
         atoms = evidence.atoms()
         shape, size = atoms.w.shape, atoms.w.shape[-1]
-        score = np.broadcast_to(positions(atoms), shape)
+        score = positions(atoms)
         total = atoms.w.sum(axis=-1, keepdims=True)
         mass, positive = ((part / total).reshape(-1, size) for part in (atoms.w, atoms.wy))
         x = features(score).reshape(-1, size, 3)
@@ -122,4 +124,4 @@ class Beta:
         if both.any():
             theta[both] = fit_curve(x[both], mass[both], positive[both])
             curve[both] = expit(np.einsum("rmk,rk->rm", x[both], theta[both]))
-        return BetaFit(score, curve.reshape(shape), atoms.w, theta.reshape(*shape[:-1], 3))
+        return BetaFit(self, score, curve.reshape(shape), atoms.w, theta.reshape(*shape[:-1], 3))

@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import lru_cache
 from math import ceil, log2
+from typing import Self
 
 import numpy as np
 
-from calibrant.estimators.base import Norm, average, check_norm, positions
+from calibrant.estimators.base import Estimator, Fit, Norm, average, number_or_text
+from calibrant.estimators.curve import Curve, positions
 from calibrant.evidence import Array, Evidence
 from calibrant.inputs import check_choice, is_number
 
@@ -27,7 +29,7 @@ POINTS = 6
 
 
 @dataclass(frozen=True, eq=False)
-class BetaKernelFit:
+class BetaKernelFit(Fit):
     """Gaps of all rows, each between its score and the frequency among the other rows.
 
     Attributes
@@ -37,20 +39,28 @@ class BetaKernelFit:
         their mass.
     bandwidth : array
         Bandwidth of each problem as used.
+    score, frequency, mass : arrays
+        Score of each tie group, the frequency among all rows around it, its own among them, and its mass.
     """
 
     gap: Array
     weight: Array
     bandwidth: Array
+    score: Array
+    frequency: Array
+    mass: Array
 
-    def error(self, norm: Norm = "l1") -> Array:
-        """Mean (l1) or root mean square (l2) gap over the rows."""
-        check_norm(norm, ("l1", "l2"), "beta-kernel")
+    def _error(self, norm: Norm) -> Array:
+        """Return the mean (l1) or root mean square (l2) gap over the rows."""
         return average(self.gap, self.weight, norm)
+
+    def curve(self, entry: tuple[int, ...] = ()) -> Curve:
+        """Return the kernel regression of one problem, which leaves no row out, at its scores."""
+        return Curve.through(self.score[entry], self.frequency[entry], self.mass[entry])
 
 
 def _place(score: Array) -> Array:
-    """Scale from 0 to 1 on which nodes are even: dense in the middle, following the logit to both ends."""
+    """Map scores to a scale from 0 to 1 on which nodes are even: dense in the middle, logit at both ends."""
     with np.errstate(divide="ignore"):
         logit = np.clip(np.log(score) - np.log1p(-score), -FURTHEST, FURTHEST)
     arc = np.arcsin(np.sqrt(score)) * 2 / np.pi
@@ -58,13 +68,13 @@ def _place(score: Array) -> Array:
 
 
 def _how_many(bandwidth: float) -> int:
-    """Number of nodes that a bandwidth needs; few different ones, so that they are shared."""
+    """Return the number of nodes that a bandwidth needs; few different ones, so that they are shared."""
     return max(128, 2 ** ceil(log2(NODES * (TRIED[0] / bandwidth) ** 0.5) - 1e-9))
 
 
 @lru_cache(maxsize=8)
 def _nodes(size: int) -> tuple[Array, Array]:
-    """Scores that are about evenly spaced on the scale, and their exact places on it."""
+    """Return scores that are about evenly spaced on the scale, and their exact places on it."""
     fine = 1 / (1 + np.exp(-np.linspace(-FURTHEST, FURTHEST, 1 << 14)))
     fine = np.union1d(fine, np.sin(np.linspace(0, np.pi / 2, 1 << 14)) ** 2)
     # Next to 1 floats are too coarse for the scale: nodes that fall together there are one.
@@ -75,7 +85,7 @@ def _nodes(size: int) -> tuple[Array, Array]:
 
 
 def _shares(score: Array, place: Array) -> tuple[Array, Array]:
-    """The nodes around each score, and Lagrange's weights of them, on a new last axis."""
+    """Find the nodes around each score, and Lagrange's weights of them, on a new last axis."""
     at = np.clip(_place(score), place[0], place[-1])
     first = np.clip(np.searchsorted(place, at) - POINTS // 2, 0, place.size - POINTS)
     index = first[:, None] + np.arange(POINTS)
@@ -89,13 +99,13 @@ def _shares(score: Array, place: Array) -> tuple[Array, Array]:
 
 
 def _logs(score: Array) -> Array:
-    """ln p and ln(1 - p); far below any exponent that matters, but finite, for the logarithm of 0."""
+    """Stack ln p and ln(1 - p); far below any exponent that matters, but finite, for the logarithm of 0."""
     with np.errstate(divide="ignore"):
         return np.maximum(np.stack([np.log(score), np.log1p(-score)], axis=-1), -1e290)
 
 
 def _peak(centre: Array, bandwidth: float) -> Array:
-    """Logarithm of the constant of each centre's Beta density."""
+    """Return the logarithm of the constant of each centre's Beta density."""
     from scipy.special import gammaln
 
     return (
@@ -104,7 +114,7 @@ def _peak(centre: Array, bandwidth: float) -> Array:
 
 
 def _sums(at: Array, centre: Array, weights: Array, bandwidth: float) -> Array:
-    """Kernel sums of several columns of weights, a block of places at a time."""
+    """Sum several columns of weights under the kernel, a block of places at a time."""
     sides = np.stack([centre, 1 - centre]) / bandwidth
     constant = _peak(centre, bandwidth)
     blocks = (slice(a, a + BLOCK) for a in range(0, at.size, BLOCK))
@@ -122,12 +132,12 @@ class Neighbours:
     _known: dict[int, tuple[Array, Array, Array]] = field(default_factory=dict)
 
     def own(self, bandwidth: float) -> Array:
-        """Kernel of each score at itself."""
+        """Return the kernel of each score at itself."""
         log = (_logs(self.score) * np.stack([self.score, 1 - self.score], axis=-1)).sum(axis=-1)
         return np.exp(log / bandwidth + _peak(self.score, bandwidth))
 
     def around(self, bandwidth: float, pairs: int = NODES) -> tuple[Array, Array]:
-        """Kernel sums of mass and of positive mass at each score, its own rows included.
+        """Sum mass and positive mass under the kernel at each score, its own rows included.
 
         Up to `pairs` distinct scores all of them are compared, if nodes would not be fewer anyway.
         """
@@ -146,7 +156,7 @@ class Neighbours:
         return mass, positive
 
     def _spread(self, size: int) -> tuple[Array, Array, Array]:
-        """Mass and positive mass on nodes, and how each score reads them; the same for all bandwidths."""
+        """Spread mass and positive mass onto nodes, for all bandwidths alike; tell how scores read them."""
         if size not in self._known:
             index, share = _shares(self.score, _nodes(size)[1])
             parts = ((share * part[:, None]).ravel() for part in (self.w, self.wy))
@@ -155,7 +165,7 @@ class Neighbours:
         return self._known[size]
 
     def likelihood(self, bandwidth: float) -> float:
-        """Mean logarithm of the density of the other rows at each score, up to a constant.
+        """Return the mean logarithm of the density of the other rows at each score, up to a constant.
 
         At 0 and 1 the kernel is finite or zero, never in between: such scores have no say.
         """
@@ -168,7 +178,7 @@ class Neighbours:
         return (self.score > 0) & (self.score < 1)
 
     def bandwidth(self) -> float:
-        """Bandwidth of the largest likelihood: the best candidate, moved to the vertex of a parabola."""
+        """Find the bandwidth of largest likelihood: the best candidate, moved to the vertex of a parabola."""
         if not self._inside.any():
             return float(TRIED[0])
         value = np.array([self.likelihood(h) for h in TRIED])
@@ -180,8 +190,16 @@ class Neighbours:
         move = 0.5 * (left - right) / bend if bend < 0 else 0.0
         return float(TRIED[best] * (TRIED[1] / TRIED[0]) ** move)
 
-    def gaps(self, bandwidth: float) -> Array:
-        """Frequency among the other rows less the score, for positive and for negative rows."""
+    def gaps(self, bandwidth: float) -> tuple[Array, Array]:
+        """Regress, without the row and with it.
+
+        Returns
+        -------
+        gap : array
+            Frequency among the other rows less the score, for positive and for negative rows.
+        frequency : array
+            Frequency among all rows.
+        """
         mass, positive = self.around(bandwidth)
         own = self.row * self.own(bandwidth)
         others = mass - own
@@ -189,11 +207,11 @@ class Neighbours:
         others = np.where(company, others, 1.0)
         # A row that no other one reaches can only speak for itself.
         rates = [np.where(company, (positive - y * own) / others, y) for y in (1.0, 0.0)]
-        return np.clip(rates, 0.0, 1.0) - self.score
+        return np.clip(rates, 0.0, 1.0) - self.score, np.clip(positive / mass, 0.0, 1.0)
 
 
 @dataclass(frozen=True)
-class BetaKernel:
+class BetaKernel(Estimator):
     """Leave-one-out kernel regression with beta kernels (Popordanoska et al. 2022, two classes).
 
     The frequency at a score f_i is that of the other rows, row j weighing the density at f_i of a
@@ -219,11 +237,22 @@ class BetaKernel:
 
     bandwidth: float | str = "likelihood"
 
+    name = "beta-kernel"
+    short = "bk"
+    parameter = "bandwidth"
+    summary = "leave-one-out beta kernels"
+    norms = ("l1", "l2")
+
     def __post_init__(self) -> None:
         if isinstance(self.bandwidth, str):
             check_choice("bandwidth", self.bandwidth, ("likelihood",))
         elif not (is_number(self.bandwidth) and NARROWEST <= self.bandwidth < np.inf):
             raise ValueError(f"bandwidth must be a number of at least {NARROWEST:g}, got {self.bandwidth!r}")
+
+    @classmethod
+    def parse(cls, parameter: str | None) -> Self:
+        """Read the bandwidth."""
+        return cls(number_or_text(parameter or "likelihood"))
 
     def __str__(self) -> str:
         return f"beta-kernel:{self.bandwidth}"
@@ -231,7 +260,8 @@ class BetaKernel:
     def fit(self, evidence: Evidence) -> BetaKernelFit:
         """Choose the bandwidth of each problem and regress."""
         atoms, squares = evidence.atoms(), evidence.squared().atoms()
-        score = np.broadcast_to(positions(atoms), atoms.w.shape)
+        score = positions(atoms)
+        frequency = score.copy()
         gap = np.zeros((*evidence.batch, 2, atoms.w.shape[-1]))
         bandwidth = np.empty(evidence.batch)
         for entry in np.ndindex(evidence.batch):
@@ -240,7 +270,9 @@ class BetaKernel:
             near = Neighbours(score[entry][held], w, wy, square / w)
             h = near.bandwidth() if isinstance(self.bandwidth, str) else float(self.bandwidth)
             bandwidth[entry] = h
-            gap[entry][:, held] = near.gaps(h)
+            gap[entry][:, held], frequency[entry][held] = near.gaps(h)
         weight = np.stack([atoms.wy, atoms.w - atoms.wy], axis=-2)
         flat = (*evidence.batch, -1)
-        return BetaKernelFit(gap.reshape(flat), weight.reshape(flat), bandwidth)
+        return BetaKernelFit(
+            self, gap.reshape(flat), weight.reshape(flat), bandwidth, score, frequency, atoms.w
+        )

@@ -3,29 +3,47 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from functools import partial
+from typing import Any, Literal, Self
 
 import numpy as np
 
-from calibrant.estimators.base import Norm, check_norm
-from calibrant.estimators.bins import MAPPINGS, Adaptive, Size, Uniform, check_size, mapped
+from calibrant.estimators.base import Entry, Estimator, Fit, Norm
+from calibrant.estimators.bins import (
+    MAPPINGS,
+    Adaptive,
+    Size,
+    Uniform,
+    check_size,
+    how_many,
+    mapped,
+    parse_size,
+    through_bins,
+)
+from calibrant.estimators.curve import Curve
 from calibrant.evidence import Array, Bins, Evidence
 from calibrant.inputs import check_choice
 
 BINNINGS: dict[str, type[Uniform | Adaptive]] = {"uniform": Uniform, "adaptive": Adaptive}
+# Short name and summary of each binning and mapping of the paper.
+NAMED = {
+    ("uniform", "one"): ("l", "bins of equal width (legacy ECE)"),
+    ("adaptive", "one"): ("a", "bins of equal mass"),
+    ("uniform", "convex"): ("c", "equal width, linear binning"),
+    ("adaptive", "convex"): ("ac", "equal mass, linear binning"),
+}
 
 
 @dataclass(frozen=True, eq=False)
-class BinnedFit:
+class BinnedFit(Fit):
     """Sums per bin, and the errors they give."""
 
     edges: Array
     bins: Bins
     n: Array
 
-    def error(self, norm: Norm = "l1") -> Array:
-        """Mean (l1), root mean square (l2) or largest (max) gap, weighted by the mass of the bins."""
-        check_norm(norm)
+    def _error(self, norm: Norm) -> Array:
+        """Return the mean (l1), root mean square (l2) or largest (max) gap; bins weigh by their mass."""
         bins, total = self.bins, self.bins.w.sum(axis=-1)
         if norm == "l1":
             return np.abs(bins.residual).sum(axis=-1) / total
@@ -34,9 +52,13 @@ class BinnedFit:
             return np.sqrt((bins.w * gap**2).sum(axis=-1) / total)
         return gap.max(axis=-1)
 
+    def curve(self, entry: tuple[int, ...] = ()) -> Curve:
+        """Return mean score and frequency in the bins of one problem."""
+        return through_bins(self.bins, entry)
+
 
 @dataclass(frozen=True)
-class Binned:
+class Binned(Estimator):
     """A binning and a mapping: the paper's ECE_l, ECE_a, ECE_c and ECE_ac.
 
     Parameters
@@ -61,16 +83,44 @@ class Binned:
     n_bins: Size = "sqrt"
     mapping: Literal["one", "convex", "published"] = "one"
 
+    parameter = "bins"
+
     def __post_init__(self) -> None:
         check_choice("binning", self.binning, tuple(BINNINGS))
         check_choice("mapping", self.mapping, MAPPINGS)
         check_size(self.n_bins)
 
+    @classmethod
+    def entries(cls) -> tuple[Entry, ...]:
+        """Return an entry for each binning and mapping of the paper."""
+        return tuple(
+            Entry(
+                _name(binning, mapping),
+                short,
+                cls.parameter,
+                summary,
+                partial(cls.parse, binning=binning, mapping=mapping),
+            )
+            for (binning, mapping), (short, summary) in NAMED.items()
+        )
+
+    @classmethod
+    def parse(cls, parameter: str | None, binning: Any = "uniform", mapping: Any = "one") -> Self:
+        """Read the number of bins."""
+        return cls(binning, "sqrt" if parameter is None else parse_size(parameter), mapping)
+
+    def n_bins_at(self, n: Array) -> int:
+        """Return the number of bins at n rows."""
+        return how_many(self.n_bins, n)
+
     def __str__(self) -> str:
-        suffix = "" if self.mapping == "one" else f"-{self.mapping}"
-        return f"{self.binning}{suffix}:{self.n_bins}"
+        return f"{_name(self.binning, self.mapping)}:{self.n_bins}"
 
     def fit(self, evidence: Evidence) -> BinnedFit:
         """Place the bins and sum."""
         edges = BINNINGS[self.binning](self.n_bins).edges(evidence)
-        return BinnedFit(edges, mapped(evidence, edges, self.mapping), evidence.n)
+        return BinnedFit(self, edges, mapped(evidence, edges, self.mapping), evidence.n)
+
+
+def _name(binning: str, mapping: str) -> str:
+    return binning if mapping == "one" else f"{binning}-{mapping}"

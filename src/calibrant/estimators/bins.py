@@ -12,6 +12,7 @@ from typing import Literal
 
 import numpy as np
 
+from calibrant.estimators.curve import Curve
 from calibrant.evidence import Array, Bins, Evidence
 
 Size = int | Literal["sqrt"]
@@ -25,8 +26,21 @@ def check_size(n_bins: Size) -> None:
         raise ValueError(f'n_bins must be an integer from 1 to {MOST} or "sqrt", got {n_bins!r}')
 
 
+def parse_size(text: str) -> Size:
+    """Read a number of bins, or "sqrt".
+
+    >>> parse_size("15"), parse_size("sqrt")
+    (15, 'sqrt')
+    """
+    if text == "sqrt":
+        return "sqrt"
+    if not text.isdecimal():
+        raise ValueError(f'the number of bins must be an integer or "sqrt", got {text!r}')
+    return int(text)
+
+
 def how_many(n_bins: Size, n: Array) -> int:
-    """Number of bins for n rows: itself, or the floor of the root of n.
+    """Return the number of bins for n rows: itself, or the floor of the root of n.
 
     >>> how_many("sqrt", np.array(99.0))
     9
@@ -54,7 +68,7 @@ class Uniform:
     n_bins: Size = "sqrt"
 
     def edges(self, evidence: Evidence) -> Array:
-        """Edges, one more than there are bins."""
+        """Return the edges, one more than there are bins."""
         b = how_many(self.n_bins, evidence.n)
         return np.arange(b + 1) / b
 
@@ -76,7 +90,7 @@ class Adaptive:
     larger_first: bool = False
 
     def edges(self, evidence: Evidence) -> Array:
-        """Edges of each batch entry."""
+        """Return the edges of each batch entry."""
         b = how_many(self.n_bins, evidence.n)
         size = evidence.n[..., None]
         # Equal importance weights may give an effective size just short of a whole number.
@@ -98,12 +112,12 @@ class Adaptive:
 
 
 def one(evidence: Evidence, edges: Array) -> Bins:
-    """Every row counts in the one bin that holds its score; bins are closed on the left."""
+    """Count every row in the one bin that holds its score; bins are closed on the left."""
     return evidence.bins(edges[..., 1:-1])
 
 
 def convex(evidence: Evidence, edges: Array, *, swapped: bool = False) -> Bins:
-    """Every row is shared between the two nearest bin centres; equal centres are one bin.
+    """Share every row between the two nearest bin centres; equal centres are one bin.
 
     With `swapped` the nearer centre gets the smaller share, which is what the paper prints.
     """
@@ -121,7 +135,7 @@ def convex(evidence: Evidence, edges: Array, *, swapped: bool = False) -> Bins:
 
 
 def spread(evidence: Evidence, nodes: Array, *, swapped: bool = False) -> Bins:
-    """Linear binning: sums at nodes, each row shared between its two neighbours.
+    """Bin linearly: sum at nodes, each row shared between its two neighbours.
 
     Between nodes c and d the share of d is (s - c)/(d - c), so five sums per interval are enough.
     Rows beyond the outermost nodes belong wholly to them.
@@ -140,7 +154,7 @@ def spread(evidence: Evidence, nodes: Array, *, swapped: bool = False) -> Bins:
 
 
 def shared(whole: Array, part: Array, gap: Array | float, *, swapped: bool = False) -> Array:
-    """Sums at nodes from sums between them: `whole`, and the same times the distance from the left node."""
+    """Make sums at nodes from sums between them: `whole`, and `part`, times the distance from the left."""
     right = part[..., 1:-1] / gap
     left = whole[..., 1:-1] - right
     if swapped:
@@ -155,7 +169,12 @@ MAPPINGS = ("one", "convex", "published")
 
 
 def mapped(evidence: Evidence, edges: Array, mapping: str) -> Bins:
-    """Sums per bin under a mapping."""
+    """Sum per bin under a mapping."""
     if mapping == "one":
         return one(evidence, edges)
     return convex(evidence, edges, swapped=mapping == "published")
+
+
+def through_bins(bins: Bins, entry: tuple[int, ...]) -> Curve:
+    """Draw the curve of one problem of a batch through mean score and frequency of its bins."""
+    return Curve.through(bins.score[entry], bins.frequency[entry], bins.w[entry])

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from functools import partial
+from typing import Any, Literal, Self
 
 import numpy as np
 
-from calibrant.estimators.base import Norm, check_norm
+from calibrant.estimators.base import Entry, Estimator, Fit, Norm
 from calibrant.evidence import Array, Evidence
 from calibrant.inputs import check_choice
 
-STATISTICS = ("ks", "kuiper")
+# Short name and summary of each statistic.
+STATISTICS = {
+    "ks": ("ks", "cumulative, largest; own measure"),
+    "kuiper": ("ku", "cumulative, range; own measure"),
+}
 
 
 @dataclass(frozen=True, eq=False)
-class CumulativeFit:
+class CumulativeFit(Fit):
     """The walk of the cumulated residuals.
 
     Attributes
@@ -24,18 +29,16 @@ class CumulativeFit:
         Sum of outcome minus score up to the end of each tie group, over the mass of all rows.
     sigma : array
         Standard deviation of the end of the walk if the scores are true probabilities.
-    statistic : {"ks", "kuiper"}
     """
 
+    estimator: Cumulative
     walk: Array
     sigma: Array
-    statistic: Literal["ks", "kuiper"]
 
-    def error(self, norm: Norm = "l1") -> Array:
-        """Largest distance of the walk from zero (ks), or the range it spans (kuiper)."""
-        check_norm(norm, ("l1",), self.statistic)
+    def _error(self, norm: Norm) -> Array:
+        """Return the largest distance of the walk from zero (ks), or the range it spans (kuiper)."""
         high, low = np.maximum(self.walk.max(axis=-1), 0.0), np.minimum(self.walk.min(axis=-1), 0.0)
-        return np.maximum(high, -low) if self.statistic == "ks" else high - low
+        return np.maximum(high, -low) if self.estimator.statistic == "ks" else high - low
 
     @property
     def standardised(self) -> Array:
@@ -49,7 +52,7 @@ class CumulativeFit:
 
 
 @dataclass(frozen=True)
-class Cumulative:
+class Cumulative(Estimator):
     """Cumulative calibration errors (Arrieta-Ibarra et al. 2022): their ECCE-MAD and ECCE-R.
 
     A measure of its own: opposite errors at neighbouring scores cancel, so it lies below the ECE
@@ -71,8 +74,26 @@ class Cumulative:
 
     statistic: Literal["ks", "kuiper"] = "ks"
 
+    norms = ("l1",)
+    measures_ece = False
+
     def __post_init__(self) -> None:
-        check_choice("statistic", self.statistic, STATISTICS)
+        check_choice("statistic", self.statistic, tuple(STATISTICS))
+
+    @classmethod
+    def entries(cls) -> tuple[Entry, ...]:
+        """Return an entry for each statistic."""
+        return tuple(
+            Entry(name, short, cls.parameter, summary, partial(cls.parse, statistic=name))
+            for name, (short, summary) in STATISTICS.items()
+        )
+
+    @classmethod
+    def parse(cls, parameter: str | None, statistic: Any = "ks") -> Self:
+        """Make the estimator of a statistic, which has no parameter."""
+        if parameter is not None:
+            raise ValueError(f'"{statistic}" takes no parameter, got {parameter!r}')
+        return cls(statistic)
 
     def __str__(self) -> str:
         return self.statistic
@@ -85,4 +106,4 @@ class Cumulative:
         plain = squares.about(np.zeros(squares.origin.shape))
         variance = np.maximum((plain.ws - plain.wss).sum(axis=-1), 0.0)
         walk = np.cumsum(bins.residual, axis=-1) / total[..., None]
-        return CumulativeFit(walk, np.sqrt(variance) / total, self.statistic)
+        return CumulativeFit(self, walk, np.sqrt(variance) / total)

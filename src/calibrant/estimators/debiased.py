@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from statistics import NormalDist
+from typing import Self
 
 import numpy as np
 
 from calibrant import inputs
-from calibrant.estimators.base import Norm, check_norm
-from calibrant.estimators.bins import Adaptive, Size, check_size
+from calibrant.estimators.base import Estimator, Fit, Norm
+from calibrant.estimators.bins import Adaptive, Size, check_size, how_many, parse_size, through_bins
+from calibrant.estimators.curve import Curve
 from calibrant.evidence import Array, Bins, Evidence, Moments
-
-DEFAULT = 15
 
 
 @dataclass(frozen=True, eq=False)
-class DebiasedFit:
+class DebiasedFit(Fit):
     """Sums per bin, and the errors they give once the expected noise is taken off.
 
     Attributes
@@ -61,12 +61,11 @@ class DebiasedFit:
         noisy = folded_mean(gap, np.sqrt(_ratio(spread, self.size)))
         return (self._share * (2 * np.abs(gap) - noisy)).sum(axis=-1)
 
-    def error(self, norm: Norm = "l1") -> Array:
-        """Debiased mean gap (l1) or root of the debiased mean square (l2); below zero both read 0.
+    def _error(self, norm: Norm) -> Array:
+        """Return the debiased mean gap (l1) or root of the debiased mean square (l2); below zero both read 0.
 
         For l2 a bin with one row, whose noise nobody can tell from its gap, is left out.
         """
-        check_norm(norm, ("l1", "l2"), "debiased")
         if norm == "l1":
             return np.maximum(self.signed, 0.0)
         gap, spread = self._gap_and_spread
@@ -75,8 +74,12 @@ class DebiasedFit:
         square = np.where(more, self._share * (gap**2 - noise), 0.0).sum(axis=-1)
         return np.sqrt(np.maximum(square, 0.0))
 
+    def curve(self, entry: tuple[int, ...] = ()) -> Curve:
+        """Return mean score and frequency in the bins of one problem."""
+        return through_bins(self.bins, entry)
+
     def interval(self, level: float = 0.95) -> tuple[Array, Array]:
-        """Interval of the l2 error, by Sun et al. (2024): the roots of their interval of its square.
+        """Return the interval of the l2 error by Sun et al. (2024): the roots of that of its square.
 
         Its centre is their U-statistic, the mean product of the residuals of two rows of a bin;
         bins with one row have no pairs and are left out.
@@ -104,18 +107,18 @@ class DebiasedFit:
 
 
 def _ratio(a: Array, b: Array) -> Array:
-    """Quotient, 0 where there is nothing to divide by."""
+    """Divide, 0 where there is nothing to divide by."""
     return np.divide(a, b, out=np.zeros(np.shape(a)), where=b > 0)
 
 
 def square_residual(m: Moments) -> Array:
-    """Sum of the squared residuals of each group."""
+    """Sum the squared residuals of each group."""
     origin = m.origin
     return m.wy * (1 - 2 * origin) + origin**2 * m.w - 2 * (m.wsy - origin * m.ws) + m.wss
 
 
 def folded_mean(mean: Array, sd: Array) -> Array:
-    """E|mean + sd Z| of a standard normal Z.
+    """Return E|mean + sd Z| of a standard normal Z.
 
     >>> folded_mean(np.array([0.0, 2.0]), np.array([1.0, 0.0])).round(4)
     array([0.7979, 2.    ])
@@ -130,7 +133,7 @@ def folded_mean(mean: Array, sd: Array) -> Array:
 
 
 @dataclass(frozen=True)
-class Debiased:
+class Debiased(Estimator):
     """Equal-mass bins, the expected contribution of chance subtracted.
 
     l1: 2 ECE - sum_b (n_b / n) E|d_b + s_b Z| with the gap d_b and its standard error s_b (Kumar et
@@ -154,10 +157,25 @@ class Debiased:
     True
     """
 
-    n_bins: Size = DEFAULT
+    n_bins: Size = 15
+
+    name = "debiased"
+    short = "db"
+    parameter = "bins"
+    summary = "equal mass, less what chance adds"
+    norms = ("l1", "l2")
 
     def __post_init__(self) -> None:
         check_size(self.n_bins)
+
+    @classmethod
+    def parse(cls, parameter: str | None) -> Self:
+        """Read the number of bins."""
+        return cls() if parameter is None else cls(parse_size(parameter))
+
+    def n_bins_at(self, n: Array) -> int:
+        """Return the number of bins at n rows."""
+        return how_many(self.n_bins, n)
 
     def __str__(self) -> str:
         return f"debiased:{self.n_bins}"
@@ -167,4 +185,4 @@ class Debiased:
         edges = Adaptive(self.n_bins, larger_first=True).edges(evidence)
         cuts, origin = edges[..., 1:-1], edges[..., :-1]
         moments, squares = (part.moments(cuts, origin) for part in (evidence, evidence.squared()))
-        return DebiasedFit(edges, moments, squares, evidence.n)
+        return DebiasedFit(self, edges, moments, squares, evidence.n)

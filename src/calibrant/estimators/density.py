@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import Literal, Self
 
 import numpy as np
 
-from calibrant.estimators.base import Norm, SeveralFits, check_norm
+from calibrant.estimators.base import Estimator, Fit, Norm, SeveralFits, number_or_text
+from calibrant.estimators.curve import Curve
 from calibrant.estimators.smoothing import NARROWEST, RULES, STEP, WIDEST, Grid, steps
 from calibrant.evidence import Array, Evidence
 from calibrant.evidence.kernels import KERNELS, overlap
@@ -19,7 +20,7 @@ LEAST = 1e-3
 
 
 @dataclass(frozen=True, eq=False)
-class DensityFit:
+class DensityFit(Fit):
     """Smoothed densities on a grid, and the errors they give.
 
     Attributes
@@ -32,15 +33,27 @@ class DensityFit:
         Bandwidth of each batch entry as used; 0 where all scores are (nearly) the same.
     floored : array
         Whether the rule asked for a bandwidth below the narrowest one, .0003.
+    frequency : array
+        Frequency of the outcome at each score of the grid; NaN where there is no data.
     """
 
+    estimator: Density
     grid: Grid
     density: Array
     positive: Array
     bandwidth: Array
     floored: Array
     evidence: Evidence
-    kernel: str
+
+    @property
+    def batch(self) -> tuple[int, ...]:
+        """Shape of the batch."""
+        return self.evidence.batch
+
+    @property
+    def kernel(self) -> str:
+        """Name of the kernel."""
+        return self.estimator.kernel
 
     @property
     def score(self) -> Array:
@@ -71,14 +84,18 @@ class DensityFit:
         enough &= self.density > 10 * ripple.max(axis=-1, keepdims=True) * peak
         return enough & self.grid.reached(kernel.reach * self._width)
 
-    def curve(self) -> Array:
+    @property
+    def frequency(self) -> Array:
         """Frequency of the positive outcome at each score; NaN where there is no data."""
         empty = np.full(self.density.shape, np.nan)
         return np.clip(np.divide(self.positive, self.density, out=empty, where=self._seen), 0.0, 1.0)
 
-    def error(self, norm: Norm = "l1") -> Array:
-        """Integral of the gap over the density (l1), its root mean square (l2), its largest (max)."""
-        check_norm(norm)
+    def curve(self, entry: tuple[int, ...] = ()) -> Curve:
+        """Return the frequency on the grid for one problem."""
+        return Curve(self.score, self.frequency[entry], self.density[entry] * self.grid.step)
+
+    def _error(self, norm: Norm) -> Array:
+        """Return the mean gap over the density (l1), its root mean square (l2) or the largest gap (max)."""
         gap = self.positive - self.score * self.density
         if norm == "l1":
             value = np.abs(gap).sum(axis=-1) * self.grid.step
@@ -87,12 +104,12 @@ class DensityFit:
             square = np.divide(gap**2, self.density, out=np.zeros(gap.shape), where=some)
             value = np.sqrt(square.sum(axis=-1) * self.grid.step)
         else:
-            value = np.nanmax(np.abs(self.curve() - self.score), axis=-1)
+            value = np.nanmax(np.abs(self.frequency - self.score), axis=-1)
         return np.where(self.bandwidth > 0, value, np.abs(self.grid.residual))
 
 
 @dataclass(frozen=True)
-class Density:
+class Density(Estimator):
     """Kernel density estimate of scores and of positive scores on a bounded domain.
 
     Parameters
@@ -119,6 +136,11 @@ class Density:
     kernel: Literal["triweight", "gaussian", "epanechnikov", "cosine"] = "triweight"
     step: float = STEP
 
+    name = "density"
+    short = "d"
+    parameter = "bandwidth"
+    summary = "kernel density estimate"
+
     def __post_init__(self) -> None:
         check_choice("kernel", self.kernel, tuple(KERNELS))
         if isinstance(self.bandwidth, str):
@@ -129,6 +151,12 @@ class Density:
             )
         if not (is_number(self.step) and 0 < self.step <= 0.1):
             raise ValueError(f"step must be a positive number of at most 0.1, got {self.step!r}")
+
+    @classmethod
+    def parse(cls, parameter: str | None) -> Self:
+        """Read the bandwidth or its rule and, after another colon, the kernel."""
+        bandwidth, _, kernel = (parameter or "silverman").partition(":")
+        return cls(number_or_text(bandwidth), kernel or "triweight")  # type: ignore[arg-type]
 
     def __str__(self) -> str:
         return f"density:{self.bandwidth}" + ("" if self.kernel == "triweight" else f":{self.kernel}")
@@ -148,18 +176,24 @@ class Density:
             return self._fit(evidence, asked, float(step.flat[0]))
         masks = [step == one for one in np.unique(step)]
         parts = [(mask, self._fit(evidence[mask], asked[mask], float(step[mask][0]))) for mask in masks]
-        return SeveralFits(evidence.batch, parts)
+        return SeveralFits(self, evidence.batch, parts)
+
+    def fit_alike(self, evidence: Evidence) -> DensityFit:
+        """Fit problems that share one bandwidth, and so one grid."""
+        fit = self.fit(evidence)
+        assert isinstance(fit, DensityFit)
+        return fit
 
     def _fit(self, evidence: Evidence, asked: Array, step: float) -> DensityFit:
         width = np.clip(asked, NARROWEST, WIDEST)
         grid = Grid.of(evidence, step)
         density, positive = grid.smooth(self.kernel, width)
         return DensityFit(
+            estimator=self,
             grid=grid,
             density=density,
             positive=positive,
             bandwidth=np.where(asked > 0, width, 0.0),
             floored=asked < NARROWEST,
             evidence=evidence,
-            kernel=self.kernel,
         )

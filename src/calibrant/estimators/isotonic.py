@@ -6,12 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from calibrant.estimators.base import Norm, average, check_norm, positions
+from calibrant.estimators.base import Estimator, Fit, Norm, average
+from calibrant.estimators.curve import Curve, positions
 from calibrant.evidence import Array, Evidence
 
 
 @dataclass(frozen=True, eq=False)
-class CurveFit:
+class CurveFit(Fit):
     """A curve known at the scores of the sample, and its distance from them.
 
     Attributes
@@ -24,14 +25,17 @@ class CurveFit:
     frequency: Array
     weight: Array
 
-    def error(self, norm: Norm = "l1") -> Array:
-        """Mean (l1), root mean square (l2) or largest (max) distance of curve and score over the sample."""
-        check_norm(norm)
+    def _error(self, norm: Norm) -> Array:
+        """Return the mean (l1), root mean square (l2) or largest (max) distance of curve and score."""
         return average(self.frequency - self.score, self.weight, norm)
+
+    def curve(self, entry: tuple[int, ...] = ()) -> Curve:
+        """Return the curve of one problem at its scores."""
+        return Curve.through(self.score[entry], self.frequency[entry], self.weight[entry])
 
 
 def isotonic(frequency: Array, weight: Array) -> Array:
-    """Non-decreasing sequence nearest to the frequencies in weighted least squares.
+    """Return the non-decreasing sequence nearest to the frequencies in weighted least squares.
 
     >>> isotonic(np.array([0.0, 1.0, 0.5]), np.ones(3))
     array([0.  , 0.75, 0.75])
@@ -42,7 +46,7 @@ def isotonic(frequency: Array, weight: Array) -> Array:
 
 
 @dataclass(frozen=True)
-class Isotonic:
+class Isotonic(Estimator):
     """Mean distance of the scores from their isotonic recalibration (CORP, Dimitriadis et al. 2021).
 
     No parameter and no bins, but the curve is fitted to the rows it is judged on: for a
@@ -59,16 +63,17 @@ class Isotonic:
     np.float64(0.125)
     """
 
-    def __str__(self) -> str:
-        return "isotonic"
+    name = "isotonic"
+    short = "iso"
+    summary = "isotonic curve (CORP)"
 
     def fit(self, evidence: Evidence) -> CurveFit:
         """Pool tied scores, then adjacent violators."""
         atoms = evidence.atoms()
-        score = np.broadcast_to(positions(atoms), atoms.w.shape)
+        score = positions(atoms)
         frequency = score.copy()
         for entry in np.ndindex(evidence.batch):
             held = atoms.w[entry] > 0
             w, wy = atoms.w[entry][held], atoms.wy[entry][held]
             frequency[entry][held] = isotonic(wy / w, w)
-        return CurveFit(score, frequency, atoms.w)
+        return CurveFit(self, score, frequency, atoms.w)

@@ -7,7 +7,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from calibrant.estimators.base import Norm, check_norm
+from calibrant.estimators.base import Estimator, ValueFit
 from calibrant.estimators.bins import spread
 from calibrant.estimators.smoothing import NARROWEST, STEP, steps
 from calibrant.evidence import Array, Evidence
@@ -19,7 +19,7 @@ COARSE_FROM = 4 * STEP
 
 
 @dataclass(frozen=True, eq=False)
-class SmoothFit:
+class SmoothFit(ValueFit):
     """The error, which is also the bandwidth it was measured with.
 
     Attributes
@@ -30,13 +30,7 @@ class SmoothFit:
         Standard deviation of the kernel; held above .0003 where the error is less.
     """
 
-    value: Array
     bandwidth: Array
-
-    def error(self, norm: Norm = "l1") -> Array:
-        """The error; other norms are not defined."""
-        check_norm(norm, ("l1",), "smooth")
-        return self.value
 
 
 @lru_cache(maxsize=4)
@@ -63,14 +57,14 @@ class Residuals:
         return cls(dct(residual).reshape(-1, points))
 
     def error(self, bandwidth: Array, rows: Array) -> Array:
-        """Integral of the absolute smoothed residual of some problems."""
+        """Integrate the absolute smoothed residual of some problems."""
         from scipy.fft import idct
 
         factor = gain("gaussian", bandwidth, self.spectrum.shape[-1], 1.0)
         return np.abs(idct(self.spectrum[rows] * factor, overwrite_x=True)).sum(axis=-1)
 
     def fixed_point(self, rows: Array, low: float, high: Array) -> tuple[Array, Array]:
-        """Bandwidths at which the error equals the bandwidth, and the errors; at least `low`.
+        """Find the bandwidths, at least `low`, at which the error equals the bandwidth, and the errors.
 
         The error falls as the bandwidth grows, so the two meet once: bracketed, and found by the
         Illinois rule of false position.
@@ -95,7 +89,7 @@ class Residuals:
 
 
 @dataclass(frozen=True)
-class Smooth:
+class Smooth(Estimator):
     """SmoothECE (Blasiok and Nakkiran 2024): the integral of the absolute smoothed residual.
 
     A measure of its own. The kernel, a Gaussian reflected at 0 and 1, is as wide as the error that
@@ -110,8 +104,11 @@ class Smooth:
     np.float64(0.5)
     """
 
-    def __str__(self) -> str:
-        return "smooth"
+    name = "smooth"
+    short = "sm"
+    summary = "SmoothECE: own measure, not the ECE"
+    norms = ("l1",)
+    measures_ece = False
 
     def fit(self, evidence: Evidence) -> SmoothFit:
         """Find the fixed point of every problem; only narrow ones need the fine grid."""
@@ -125,4 +122,4 @@ class Smooth:
             width[narrow], value[narrow] = fine.fixed_point(
                 narrow, NARROWEST, np.full(narrow.size, COARSE_FROM)
             )
-        return SmoothFit(value.reshape(evidence.batch), width.reshape(evidence.batch))
+        return SmoothFit(self, value.reshape(evidence.batch), width.reshape(evidence.batch))

@@ -24,8 +24,6 @@ from calibrant.evidence.kernels import gain
 STEP = 1 / 3600
 # Narrower kernels cannot be told apart on any grid this side of the cells.
 NARROWEST = 3e-4
-
-
 # Scores this close are one score: rows may differ in their last bit, and cells recover it by subtraction.
 TIED = 1e-9
 # Wider kernels are flat.

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 
-from calibrant.estimators.base import Norm, average, check_norm
+from calibrant.estimators.base import NORMS, Estimator, Fit, Norm, average
+from calibrant.estimators.bins import through_bins
+from calibrant.estimators.curve import Curve
 from calibrant.estimators.debiased import Debiased, DebiasedFit
 from calibrant.evidence import Array, Bins, Evidence
+from calibrant.inputs import check_choice
 
 # Bins looked at together; enough to make a step of the sweep cheap, few enough for the cache.
 TOGETHER = 1 << 15
@@ -19,7 +23,7 @@ LEVEL = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
-class SweepFit:
+class SweepFit(Fit):
     """The bins at which the sweep ended.
 
     Attributes
@@ -33,14 +37,17 @@ class SweepFit:
     n_bins: Array
     bins: Bins
 
-    def error(self, norm: Norm = "l1") -> Array:
-        """Mean (l1), root mean square (l2) or largest (max) gap, weighted by the mass of the bins."""
-        check_norm(norm)
+    def _error(self, norm: Norm) -> Array:
+        """Return the mean (l1), root mean square (l2) or largest (max) gap; bins weigh by their mass."""
         return average(self.bins.gap, self.bins.w, norm)
+
+    def curve(self, entry: tuple[int, ...] = ()) -> Curve:
+        """Return mean score and frequency in the bins of one problem."""
+        return through_bins(self.bins, entry)
 
 
 @dataclass(frozen=True, eq=False)
-class DebiasedSweepFit:
+class DebiasedSweepFit(Fit):
     """The bins at which the sweep ended, each problem debiased by itself."""
 
     n_bins: Array
@@ -51,10 +58,13 @@ class DebiasedSweepFit:
         """The debiased mean gap as it comes, which may be negative."""
         return np.reshape([part.signed for part in self.parts], self.n_bins.shape)
 
-    def error(self, norm: Norm = "l1") -> Array:
-        """Debiased mean gap (l1) or root mean square (l2); below zero both read 0."""
-        check_norm(norm, ("l1", "l2"), "sweep:debiased")
+    def _error(self, norm: Norm) -> Array:
+        """Return the debiased mean gap (l1) or root mean square (l2); below zero both read 0."""
         return np.reshape([part.error(norm) for part in self.parts], self.n_bins.shape)
+
+    def curve(self, entry: tuple[int, ...] = ()) -> Curve:
+        """Return mean score and frequency in the bins of one problem."""
+        return self.parts[int(np.ravel_multi_index(entry, self.n_bins.shape)) if entry else 0].curve()
 
 
 @dataclass(frozen=True)
@@ -68,7 +78,7 @@ class Ladder:
     slack: float
 
     def at(self, b: Array, i: Array) -> Array:
-        """Number of tie groups left of cut i of b: a cut within a run goes to its start.
+        """Count the tie groups left of cut i of b: a cut within a run goes to its start.
 
         The cuts are those of `Adaptive(b, larger_first=True)`.
         """
@@ -79,7 +89,7 @@ class Ladder:
         return np.searchsorted(self.mass[1:], cut + self.slack * self.n, side="right")
 
     def sums(self, b: int) -> Array:
-        """Mass, score and outcome of each of b bins."""
+        """Sum mass, score and outcome of each of b bins."""
         if b >= self.n:  # as many bins as rows: every run of ties is one
             return np.diff(np.stack([self.mass, self.score, self.positive]))
         place = np.append(self.at(np.array(b), np.arange(b)), self.mass.size - 1)
@@ -87,7 +97,7 @@ class Ladder:
         return np.diff(np.stack([self.mass, self.score, self.positive])[:, place])
 
     def mixed(self) -> tuple[float, float]:
-        """Share of the mass below the first positive row, and that up to the last negative one."""
+        """Return the share of the mass below the first positive row, and that up to the last negative one."""
         w, wy = np.diff(self.mass), np.diff(self.positive)
         first, last = np.flatnonzero(wy > 0), np.flatnonzero(w - wy > LEVEL * w)
         low = self.mass[first[0]] if first.size else self.mass[-1]
@@ -95,7 +105,7 @@ class Ladder:
         return low / self.mass[-1], high / self.mass[-1]
 
     def ordered(self, b: Array) -> Array:
-        """Whether the frequencies of b equal-mass bins never fall, for several b at once.
+        """Tell whether the frequencies of b equal-mass bins never fall, for several b at once.
 
         Below the first positive row all frequencies are 0 and above the last negative one all are
         1, so only the bins between them are looked at.
@@ -117,7 +127,7 @@ class Ladder:
         return ordered
 
     def last(self) -> int:
-        """Largest number of bins before the frequencies fall for the first time."""
+        """Find the largest number of bins before the frequencies fall for the first time."""
         most = max(1, int(self.n * (1 + 1e-12)))
         rate = np.diff(self.positive) / np.diff(self.mass)
         if np.all(np.diff(rate) >= -LEVEL):
@@ -133,7 +143,7 @@ class Ladder:
 
 
 @dataclass(frozen=True)
-class Sweep:
+class Sweep(Estimator):
     """The number of equal-mass bins rises from 2 until a frequency falls (Roelofs et al. 2022).
 
     The last number at which the frequencies of the bins never fall is kept. Tied scores share a
@@ -157,6 +167,22 @@ class Sweep:
 
     debiased: bool = False
 
+    name = "sweep"
+    short = "sw"
+    parameter = "debiased"
+    summary = "equal mass, as many bins as stay in order"
+
+    @property
+    def norms(self) -> tuple[Norm, ...]:
+        """Norms that are defined."""
+        return ("l1", "l2") if self.debiased else NORMS
+
+    @classmethod
+    def parse(cls, parameter: str | None) -> Self:
+        """Read whether the gaps are debiased."""
+        check_choice("parameter of sweep", parameter, (None, "debiased"))
+        return cls(debiased=parameter == "debiased")
+
     def __str__(self) -> str:
         return "sweep:debiased" if self.debiased else "sweep"
 
@@ -176,8 +202,9 @@ class Sweep:
             n_bins[entry] = ladder.last()
             found[entry] = ladder.sums(int(n_bins[entry]))
         if self.debiased:
-            return DebiasedSweepFit(n_bins, [Debiased(int(n_bins[e])).fit(evidence[e]) for e in found])
+            fits = [Debiased(int(n_bins[entry])).fit(evidence[entry]) for entry in found]
+            return DebiasedSweepFit(self, n_bins, fits)
         sums = np.zeros((3, *evidence.batch, max(part.shape[-1] for part in found.values())))
         for entry, part in found.items():
             sums[:, *entry, : part.shape[-1]] = part
-        return SweepFit(n_bins, Bins(*sums))
+        return SweepFit(self, n_bins, Bins(*sums))

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 
-from calibrant.estimators.base import Norm, check_norm, positions
+from calibrant.estimators.base import Estimator, Fit, Norm
+from calibrant.estimators.curve import positions
 from calibrant.estimators.isotonic import isotonic
 from calibrant.evidence import Array, Evidence
 from calibrant.inputs import positive_int
@@ -18,7 +20,7 @@ LEVEL = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
-class VariationalFit:
+class VariationalFit(Fit):
     """The cross-fitted bound.
 
     Attributes
@@ -29,14 +31,13 @@ class VariationalFit:
 
     signed: Array
 
-    def error(self, norm: Norm = "l1") -> Array:
-        """The bound, 0 where it is negative; other norms are not defined."""
-        check_norm(norm, ("l1",), "variational")
+    def _error(self, norm: Norm) -> Array:
+        """Return the bound, 0 where it is negative."""
         return np.maximum(self.signed, 0.0)
 
 
 @dataclass(frozen=True)
-class Variational:
+class Variational(Estimator):
     """Cross-fitted variational error (Berta et al. 2026) with isotonic curves.
 
     For a row with score p and outcome y the sign of g(p) - p times y - p, where g was fitted without
@@ -61,8 +62,21 @@ class Variational:
 
     n_folds: int = 5
 
+    name = "variational"
+    short = "v"
+    parameter = "folds"
+    summary = "cross-fitted lower bound"
+    norms = ("l1",)
+
     def __post_init__(self) -> None:
         positive_int("n_folds", self.n_folds, 2)
+
+    @classmethod
+    def parse(cls, parameter: str | None) -> Self:
+        """Read the number of folds."""
+        if parameter is not None and not parameter.isdecimal():
+            raise ValueError(f"the number of folds must be an integer, got {parameter!r}")
+        return cls() if parameter is None else cls(int(parameter))
 
     def __str__(self) -> str:
         return "variational" if self.n_folds == 5 else f"variational:{self.n_folds}"
@@ -70,14 +84,14 @@ class Variational:
     def fit(self, evidence: Evidence) -> VariationalFit:
         """Fit a curve for each fold of each problem."""
         atoms = evidence.atoms()
-        score = np.broadcast_to(positions(atoms), atoms.w.shape)
+        score = positions(atoms)
         residual = atoms.bins.residual
         signed = np.empty(evidence.batch)
         for entry in np.ndindex(evidence.batch):
             held = atoms.w[entry] > 0
             parts = (part[entry][held] for part in (score, atoms.w, atoms.wy, residual))
             signed[entry] = self._bound(*parts)
-        return VariationalFit(signed)
+        return VariationalFit(self, signed)
 
     def _bound(self, score: Array, w: Array, wy: Array, residual: Array) -> float:
         total = w.sum()
@@ -93,7 +107,7 @@ class Variational:
         return bound / float(total)
 
     def _folds(self, w: Array) -> Array:
-        """Fold of each tie group: blocks of equal mass in score order, dealt out in turn."""
+        """Deal the tie groups out to folds: blocks of equal mass in score order, dealt out in turn."""
         share = (np.cumsum(w) - w / 2) / w.sum()
         block = np.floor(self.n_folds * BLOCKS * share + 1e-9)
         return (np.cumsum(np.diff(block, prepend=block[0]) > 0)) % self.n_folds

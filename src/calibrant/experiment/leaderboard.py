@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from calibrant.estimators import ENTRIES, FIFTEEN, Cumulative, Smooth, resolve
+from calibrant.estimators import FIFTEEN, estimator_names, resolve
 from calibrant.evidence import Array, Sample
 from calibrant.experiment.distributions import rng_of
 from calibrant.experiment.families import EXACT, Family
@@ -252,7 +252,7 @@ def own_measure(name: str) -> bool:
     >>> [own_measure(name) for name in ("ks", "smooth", "isotonic")]
     [True, True, False]
     """
-    return isinstance(estimator(name), Smooth | Cumulative)
+    return not estimator(name).measures_ece
 
 
 def usual() -> tuple[str, ...]:
@@ -261,7 +261,7 @@ def usual() -> tuple[str, ...]:
     >>> usual()[:6]
     ('uniform:15', 'adaptive:15', 'uniform-convex:15', 'adaptive-convex:15', 'density', 'auto')
     """
-    return tuple(USUAL.get(entry.name, entry.name) for entry in ENTRIES)
+    return tuple(USUAL.get(name, name) for name in estimator_names())
 
 
 def exact_families(

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from calibrant import inputs, published
-from calibrant.estimators import FIFTEEN, Density, Estimator, Function, resolve
+from calibrant.estimators import FIFTEEN, Density, Estimator, resolve
 from calibrant.evidence import Array, Sample
 from calibrant.experiment import models
 from calibrant.experiment.distributions import Distribution, Mixture, rng_of
@@ -152,7 +152,7 @@ def estimator(name: str, notion: str = "confidence") -> Estimator:
     found = made(name)
     if not (hasattr(found, "fit") or callable(found)):
         raise ValueError(f"{name!r} has no method fit(evidence) and is no function, got {found!r}")
-    return found if hasattr(found, "fit") else Function(found)
+    return resolve(found)
 
 
 def made(path: str) -> Any:

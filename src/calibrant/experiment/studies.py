@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.curves.fit import one_fit
 from calibrant.estimators import FIFTEEN, Binned, Density
 from calibrant.evidence import Array, Sample
 from calibrant.experiment import models
@@ -138,9 +137,9 @@ def interpolation(
             rng = rng_of("interpolation", seed, shape.name, n)
             for _ in range(repetitions):
                 sample = shape.draw(rng, n)
-                bins, fit = Binned("uniform", 15).fit(sample).bins, one_fit(Density(), sample)
+                bins, fit = Binned("uniform", 15).fit(sample).bins, Density().fit_alike(sample)
                 held = bins.w > 0
-                lines = ((bins.score[held], bins.frequency[held]), (fit.score, fit.curve()))
+                lines = ((bins.score[held], bins.frequency[held]), (fit.score, fit.frequency))
                 gaps = [np.interp(sample.score, *line) - shape.chance(sample.score) for line in lines]
                 squares.append(np.nanmean(np.square(gaps), axis=1))
         found[n] = dict(zip(("diagram", "curve"), np.sqrt(np.mean(squares, axis=0)).tolist(), strict=True))
@@ -200,7 +199,7 @@ def mass(seed: int = 0, n: int = 2000) -> dict[str, dict[float, float]]:
     """
     s = (sample := shapes()[1].draw(rng_of("mass", seed), n)).score
     copies = {"authors": (s, -s, 2 - s, 2 + s), "once": (s, -s, 2 - s), "none": (s,)}
-    fits = {h: one_fit(Density(h), sample) for h in WIDTHS}
+    fits = {h: Density(h).fit_alike(sample) for h in WIDTHS}
     found = {"calibrant": {h: float(fit.density.sum() * fit.grid.step) for h, fit in fits.items()}}
     for name, parts in copies.items():
         found[name] = {h: _inside(np.concatenate(parts), h) / n for h in WIDTHS}

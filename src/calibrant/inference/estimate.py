@@ -60,7 +60,7 @@ def estimate(
     level, seed = inputs.level(level), inputs.seeded(rng)
     each_level = level if each_level is None else inputs.level(each_level)
     chosen = resolve(estimator, shared=question.notion.several)
-    if not getattr(chosen, "measures_ece", True):
+    if not chosen.measures_ece:
         rule = "estimate the ECE, which the interval is for"
         raise inputs.InputError(
             "estimator", rule, chosen, got=f"{chosen}, a measure of its own", advice="ece"
@@ -172,7 +172,7 @@ def _errors(question: Question, estimator: Estimator, posterior: Posterior, norm
     if not isinstance(estimator, Bayes):
         return errors_of(question, estimator, norm)
     batch = (len(posterior.z),) if question.notion.several else ()
-    return np.ravel(BayesFit(batch, posterior, estimator.shared and bool(batch)).error(norm))
+    return np.ravel(BayesFit(estimator, batch, posterior).error(norm))
 
 
 def _drawn_alone(question: Question, norm: Norm, rng: np.random.Generator) -> list[nulls.Simulated]:

@@ -80,7 +80,7 @@ def _named(estimators: Any, notion: Notion) -> dict[str, Estimator]:
     found: dict[str, Estimator] = {}
     for name, one in pairs:
         chosen = resolve(one, shared=notion.several)
-        if not getattr(chosen, "measures_ece", True):
+        if not chosen.measures_ece:
             got = f"{chosen}, a measure of its own"
             raise inputs.InputError("estimators", "estimate the ECE", chosen, got=got)
         name = str(chosen) if name is None else str(name)

@@ -27,7 +27,7 @@ from calibrant.plot.scores import mirrored
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from calibrant.curves.curve import ReliabilityCurve, ReliabilityDiagram
+    from calibrant.curves import ReliabilityCurve, ReliabilityDiagram
     from calibrant.curves.histogram import ScoreHistogram
 
 

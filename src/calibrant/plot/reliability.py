@@ -34,7 +34,7 @@ from calibrant.plot.canvas import (
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from calibrant.curves.curve import ReliabilityCurve, ReliabilityDiagram
+    from calibrant.curves import ReliabilityCurve, ReliabilityDiagram
 
 PANEL = "_calibrant_histogram"  # the attribute of a main panel that holds the one underneath
 NARROW = 1.4  # inches; a panel below has finer lines

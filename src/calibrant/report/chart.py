@@ -10,7 +10,7 @@ from markupsafe import Markup
 
 from calibrant.assessment import Odds
 from calibrant.assessment.serialize import thinned
-from calibrant.curves.curve import ReliabilityCurve, ReliabilityDiagram
+from calibrant.curves import ReliabilityCurve, ReliabilityDiagram
 from calibrant.report.svg import BLUE, FAINT, GREY, INK, ORANGE, Axis, area, drawing, path, tag, text
 
 LEFT, TOP, SIDE, STRIP = 74.0, 10.0, 520.0, 76.0

@@ -19,7 +19,7 @@ from calibrant.assessment import text as wording
 from calibrant.assessment.serialize import thinned, to_plain
 from calibrant.assessment.text import count, points, short
 from calibrant.atomic import write_whole
-from calibrant.curves.curve import ByClass, ReliabilityCurve, ReliabilityDiagram
+from calibrant.curves import ByClass, ReliabilityCurve, ReliabilityDiagram
 from calibrant.inference import Estimate
 from calibrant.questions import named
 from calibrant.report import chart

@@ -5,16 +5,27 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from calibrant import inputs
-from calibrant.curves.curve import ByClass, Progress, ReliabilityCurve, ReliabilityDiagram
-from calibrant.curves.histogram import ScoreHistogram
-from calibrant.curves.questions import Method, binned, curve_of, diagram_of, histogram_of, local_error
-from calibrant.estimators import Binned, EstimatorLike, Norm, resolve
+from calibrant.curves import (
+    ByClass,
+    Method,
+    Progress,
+    ReliabilityCurve,
+    ReliabilityDiagram,
+    ScoreHistogram,
+    bins_of,
+    curve_of,
+    diagram_of,
+    each_problem,
+    histogram_of,
+    local_error,
+)
+from calibrant.estimators import Binned, Estimator, EstimatorLike, Norm, resolve
 from calibrant.estimators.measure import measure
 from calibrant.evidence import Array, Cells, Layout, Sample
 from calibrant.inference import Estimate
@@ -355,15 +366,16 @@ class Sketch:
         progress: Progress | None = None,
     ) -> ReliabilityCurve | ByClass[ReliabilityCurve]:
         """Fit the reliability curve, as `calibrant.reliability_curve` would from the rows."""
-        return curve_of(
+        return each_problem(
             self.question,
+            curve_of,
             method=method,
             kernel=kernel,
             bandwidth=bandwidth,
             n_boot=n_boot,
             level=level,
             band=band,
-            rng=rng,
+            rng=inputs.generator(rng),
             progress=progress,
         )
 
@@ -372,14 +384,14 @@ class Sketch:
         self,
         *,
         binning: str | Binned = "uniform:15",
-        mapping: str | None = None,
+        mapping: Literal["one", "convex", "published"] | None = None,
         interval: str = "wilson",
         level: float = 0.95,
     ) -> ReliabilityDiagram | ByClass[ReliabilityDiagram]:
         """Fit the reliability diagram, as `calibrant.reliability_diagram` would from the rows."""
-        estimator = binned(binning, mapping)
+        estimator = bins_of(binning, mapping)
         self._check_bins(estimator)
-        return diagram_of(self.question, binning=estimator, interval=interval, level=level)
+        return each_problem(self.question, diagram_of, binning=estimator, interval=interval, level=level)
 
     @inputs.helpful
     def lce(
@@ -401,7 +413,7 @@ class Sketch:
 
         A cell that an edge divides goes to the side of its mean; no edge of 10, 20, 30 or 40 bins does.
         """
-        return histogram_of(self.question, bins=bins)
+        return each_problem(self.question, histogram_of, bins=bins)
 
     def has_cells_for(self, estimator: EstimatorLike) -> bool:
         """Whether an estimator asks for no more bins than there are cells."""
@@ -411,9 +423,8 @@ class Sketch:
             return False
         return True
 
-    def _check_bins(self, estimator: Any) -> None:
-        cells = self._layout.uniform
-        bins = getattr(estimator, "n_bins_at", lambda n: None)(self._held.n)
+    def _check_bins(self, estimator: Estimator) -> None:
+        cells, bins = self._layout.uniform, estimator.n_bins_at(self._held.n)
         if bins is not None and bins > cells:
             raise ValueError(
                 f"{estimator} asks for {bins} bins, but a sketch keeps {cells} cells; name fewer"

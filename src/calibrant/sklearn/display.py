@@ -9,7 +9,7 @@ import numpy as np
 
 from calibrant import inputs, plot
 from calibrant.api import reliability_curve, reliability_diagram
-from calibrant.curves.curve import ByClass, ReliabilityCurve, ReliabilityDiagram
+from calibrant.curves import ByClass, ReliabilityCurve, ReliabilityDiagram
 from calibrant.evidence import Array
 from calibrant.plot.canvas import CALIBRATED, CORNERS, legend, words
 from calibrant.sklearn.model import explain, probabilities

@@ -9,8 +9,7 @@ from typing import Any
 from sklearn.utils.metadata_routing import MetadataRequest
 
 from calibrant.api import ece
-from calibrant.estimators import Norm, estimators, resolve
-from calibrant.estimators.base import check_norm
+from calibrant.estimators import Norm, check_norm, resolve
 from calibrant.questions import notions
 from calibrant.sklearn.model import explain, probabilities
 from sklearn import get_config
@@ -56,11 +55,7 @@ def neg_ece_scorer(
     """
     # A search turns errors of a scorer into NaN with a warning; a wrong choice is told before it starts.
     name = notions.named("confidence" if notion is None else notion).name
-    check_norm(norm)
-    resolve(estimator)
-    for entry in estimators():
-        if isinstance(estimator, str) and estimator.partition(":")[0] in (entry.name, entry.short):
-            check_norm(norm, entry.norms, entry.name)
+    check_norm(norm, resolve(estimator))
     if pos_label is not None and name != "class":
         raise ValueError(
             f'pos_label names one class and needs notion="class", got {pos_label!r} for notion={name!r}'

@@ -1,0 +1,59 @@
+"""One result for each class, where a notion asks about every one of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Generic, TypeVar
+
+from calibrant.inputs.errors import show
+from calibrant.questions.question import Question
+
+Result = TypeVar("Result")
+
+
+class ByClass(Mapping[Any, Result], Generic[Result]):
+    """One result for each class, in the order of the columns."""
+
+    def __init__(self, results: dict[Any, Result]) -> None:
+        self._results = results
+
+    def __getitem__(self, label: Any) -> Result:
+        return self._results[label]
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._results)
+
+    def __len__(self) -> int:
+        return len(self._results)
+
+    def plot(self, axes: Any = None, **options: Any) -> Any:
+        """Draw one small panel for each class; see `calibrant.plot.small_multiples`."""
+        from calibrant import plot
+
+        results: Mapping[Any, Any] = self
+        return plot.small_multiples(results, axes, **options)
+
+    def __repr__(self) -> str:
+        kinds = {type(result).__name__ for result in self.values()}
+        return f"ByClass({', '.join(sorted(kinds))} of {show(*self)})"
+
+    def __str__(self) -> str:
+        return "\n".join(f"{label!r}: {result!r}" for label, result in self.items())
+
+
+def each_problem(question: Question, fit: Callable[..., Result], **options: Any) -> Result | ByClass[Result]:
+    """Fit every problem of a question by itself: one result, or one for each class.
+
+    Parameters
+    ----------
+    question : Question
+    fit : callable
+        `curve_of`, `diagram_of` or `histogram_of`: called as fit(evidence, notion=, label=, **options).
+    """
+    notion = question.notion
+    if not notion.several:
+        return fit(next(iter(question.each())), notion=notion, label=question.label, **options)
+    problems = zip(question.labels, question.each(), strict=True)
+    return ByClass(
+        {label: fit(evidence, notion=notion, label=label, **options) for label, evidence in problems}
+    )

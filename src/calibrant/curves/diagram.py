@@ -1,0 +1,135 @@
+"""The reliability diagram: mean score against frequency in each bin."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from calibrant import inputs
+from calibrant.curves.band import INTERVALS
+from calibrant.curves.histogram import counts
+from calibrant.curves.text import headline, table
+from calibrant.estimators import Binned, parse
+from calibrant.estimators.bins import mapped
+from calibrant.evidence import Array, Evidence
+from calibrant.questions.notions import Notion
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+@dataclass(frozen=True, eq=False)
+class ReliabilityDiagram:
+    """Mean score against frequency in each bin.
+
+    Attributes
+    ----------
+    edges : array
+        One more than there are bins.
+    score, frequency : arrays
+        Mean score and share of positive outcomes; NaN in a bin without mass.
+    count : array
+        Rows in each bin; under importance weights the effective number, (sum w)^2 / sum w^2 of the
+        bin. (A sketch knows only the sum of all squared weights and spreads it evenly.)
+    low, high : arrays
+        Interval of the frequency at `level`.
+    error : float
+        The expected calibration error of the same bins.
+    """
+
+    edges: Array
+    score: Array
+    frequency: Array
+    count: Array
+    low: Array
+    high: Array
+    histogram: tuple[Array, Array]
+    error: float
+    n: float
+    level: float
+    estimator: str
+    interval: str
+    notion: str
+    support: tuple[float, float]
+    label: Any = None
+
+    def plot(self, ax: Axes | None = None, **options: Any) -> Axes:
+        """Draw the bins with their bars and the histogram of scores; see `calibrant.plot.diagram`."""
+        from calibrant import plot
+
+        return plot.diagram(self, ax, **options)
+
+    def __repr__(self) -> str:
+        return f"ReliabilityDiagram({headline(self)}, {self.estimator})"
+
+    def __str__(self) -> str:
+        how = f"{self.estimator} bins, {self.level:.0%} {self.interval} bars"
+        formats = dict.fromkeys(("from", "to", "score", "frequency", "low", "high"), ".3f") | {"rows": ".6g"}
+        values = (self.score, self.frequency, self.low, self.high, self.count)
+        rows = (row for row in zip(self.edges[:-1], self.edges[1:], *values, strict=True) if row[-1] > 0)
+        return f"Reliability diagram of {headline(self)}\n{how}\n{table(formats, rows)}"
+
+
+def bins_of(binning: str | Binned, mapping: Literal["one", "convex", "published"] | None = None) -> Binned:
+    """Return the bins that `binning` names, with another mapping if one is given.
+
+    >>> bins_of("adaptive:10", "convex")
+    Binned(binning='adaptive', n_bins=10, mapping='convex')
+    """
+    estimator = parse(binning) if isinstance(binning, str) else binning
+    if not isinstance(estimator, Binned):
+        raise ValueError(f'binning must name bins, such as "uniform:15" or "adaptive:10", got {binning!r}')
+    return estimator if mapping is None else replace(estimator, mapping=mapping)
+
+
+def diagram_of(
+    evidence: Evidence,
+    *,
+    binning: str | Binned = "uniform:15",
+    mapping: Literal["one", "convex", "published"] | None = None,
+    interval: str = "wilson",
+    level: float = 0.95,
+    notion: Notion,
+    label: Any = None,
+) -> ReliabilityDiagram:
+    """Make the diagram of one problem.
+
+    >>> from calibrant.evidence import Sample
+    >>> from calibrant.questions.notions import named
+    >>> sample = Sample(np.array([0.1, 0.3, 0.8, 0.9]), np.array([False, True, True, True]))
+    >>> diagram = diagram_of(sample, binning="uniform:2", notion=named("class"), label=1)
+    >>> diagram
+    ReliabilityDiagram(class 1, n=4, ECE 0.2250, uniform:2)
+    >>> print(diagram)
+    Reliability diagram of class 1, n=4, ECE 0.2250
+    uniform:2 bins, 95% wilson bars
+     from     to  score  frequency    low   high  rows
+    0.000  0.500  0.200      0.500  0.095  0.905     2
+    0.500  1.000  0.850      1.000  0.342  1.000     2
+    """
+    estimator = bins_of(binning, mapping)
+    inputs.check_choice("interval", interval, tuple(INTERVALS))
+    level = inputs.level(level)
+    fit = estimator.fit(evidence)
+    squares = mapped(evidence.squared(), fit.edges, estimator.mapping).w
+    count = np.divide(fit.bins.w**2, squares, out=np.zeros(squares.shape), where=squares > 0)
+    low, high = INTERVALS[interval](fit.bins.frequency, count, level)
+    return ReliabilityDiagram(
+        edges=fit.edges,
+        score=fit.bins.score,
+        frequency=fit.bins.frequency,
+        count=count,
+        low=low,
+        high=high,
+        histogram=counts(evidence),
+        error=float(fit.error()),
+        n=float(evidence.n),
+        level=level,
+        estimator=str(estimator),
+        interval=interval,
+        notion=notion.name,
+        support=evidence.support,
+        label=label,
+    )

@@ -1,0 +1,88 @@
+"""Estimators that callers bring along: plain functions, and values with a method `fit`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from calibrant.estimators.base import NORMS, Estimator, Fit, Norm, SupportsFit, ValueFit
+from calibrant.estimators.curve import Curve
+from calibrant.evidence import Array, Evidence
+from calibrant.inputs import is_number
+
+
+@dataclass(frozen=True)
+class Function(Estimator):
+    """A function f(scores, outcomes, weights) -> float, called once for each problem.
+
+    >>> from calibrant.evidence import Sample
+    >>> def bias(scores, outcomes, weights):
+    ...     return abs(np.average(outcomes - scores, weights=weights))
+    >>> Function(bias).fit(Sample(np.array([0.5, 0.5]), np.array([True, True]))).error()
+    array(0.5)
+    """
+
+    function: Callable[[Array, Array, Array], float]
+    norms = ("l1",)
+
+    def __str__(self) -> str:
+        return getattr(self.function, "__name__", type(self.function).__name__)
+
+    def fit(self, evidence: Evidence) -> ValueFit:
+        """Call the function on the rows of each problem."""
+        values = [self.function(*rows) for rows in evidence.rows()]
+        for value in values:
+            if np.ndim(value) or not is_number(np.asarray(value)[()]):
+                raise TypeError(f"the function {self} must return a number, got {value!r}")
+        return ValueFit(self, np.reshape(np.array(values, dtype=float), evidence.batch))
+
+
+@dataclass(frozen=True, eq=False)
+class ForeignFit(Fit):
+    """What the method `fit` of a value returned."""
+
+    fitted: Any
+
+    def _error(self, norm: Norm) -> Array:
+        return np.asarray(self.fitted.error(norm))
+
+    def curve(self, entry: tuple[int, ...] = ()) -> Curve | None:
+        """Return the curve of one problem, where the fit has one."""
+        curve: Curve | None = self.fitted.curve(entry) if hasattr(self.fitted, "curve") else None
+        return curve
+
+
+@dataclass(frozen=True)
+class Foreign(Estimator):
+    """A value with a method `fit` that is no `Estimator`; what it says of itself is believed.
+
+    >>> class Half:
+    ...     def fit(self, evidence):
+    ...         return Half()
+    ...     def error(self, norm):
+    ...         return 0.5
+    >>> Foreign(Half()).fit(None).error()
+    array(0.5)
+    """
+
+    value: SupportsFit
+
+    @property
+    def norms(self) -> tuple[Norm, ...]:
+        """Norms that are defined."""
+        return getattr(self.value, "norms", NORMS)
+
+    @property
+    def measures_ece(self) -> bool:
+        """Whether it estimates the ECE, and no measure of its own."""
+        return getattr(self.value, "measures_ece", True)
+
+    def __str__(self) -> str:
+        return str(self.value)
+
+    def fit(self, evidence: Evidence) -> ForeignFit:
+        """Let the value look at the evidence."""
+        return ForeignFit(self, self.value.fit(evidence))

@@ -1,0 +1,127 @@
+"""The registry: every estimator by name.
+
+A new estimator is one file beside this one, with a frozen dataclass that describes itself (see
+`Estimator`), and one line in `CLASSES`. The command line, the experiment and the property tests read
+this registry.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from calibrant.estimators.base import Entry, Estimator, SupportsFit
+from calibrant.estimators.bayes import Bayes
+from calibrant.estimators.beta import Beta
+from calibrant.estimators.beta_kernel import BetaKernel
+from calibrant.estimators.binned import Binned
+from calibrant.estimators.cumulative import Cumulative
+from calibrant.estimators.debiased import Debiased
+from calibrant.estimators.density import Density
+from calibrant.estimators.foreign import Foreign, Function
+from calibrant.estimators.isotonic import Isotonic
+from calibrant.estimators.smooth import Smooth
+from calibrant.estimators.sweep import Sweep
+from calibrant.estimators.variational import Variational
+from calibrant.evidence import Array
+from calibrant.inputs import check_choice
+
+#: What callers may pass for an estimator: a name, a value with `fit`, or a plain function.
+EstimatorLike = str | SupportsFit | Callable[[Array, Array, Array], float]
+
+CLASSES: tuple[type[Estimator], ...] = (
+    Binned,
+    Density,
+    Bayes,
+    Debiased,
+    Sweep,
+    Isotonic,
+    Beta,
+    BetaKernel,
+    Variational,
+    Smooth,
+    Cumulative,
+)
+_ENTRIES: list[Entry] = []
+
+#: The estimators the paper compares.
+FIFTEEN = (
+    *(f"{family}:{bins}" for family in ("l", "a", "c", "ac") for bins in (10, 30, "sqrt")),
+    *("d:0.033", "d:0.1", "d:silverman"),
+)
+
+
+def register(estimator: type[Estimator]) -> None:
+    """Add a class of estimators under its names."""
+    for entry in estimator.entries():
+        for name in (entry.name, entry.short):
+            if not name or ":" in name or name == "auto" or name in _by_name():
+                raise ValueError(
+                    f"the names of {estimator.__name__} must be new and free of colons, got {name!r}"
+                )
+        _ENTRIES.append(entry)
+
+
+def describe() -> tuple[Entry, ...]:
+    """Return the entries of the registry.
+
+    >>> for entry in describe()[:2]:
+    ...     print(entry.name, entry.parameter, entry.summary, sep="; ")
+    uniform; bins; bins of equal width (legacy ECE)
+    adaptive; bins; bins of equal mass
+    """
+    return tuple(_ENTRIES)
+
+
+def estimator_names() -> tuple[str, ...]:
+    """Return the names of all estimators.
+
+    >>> estimator_names()[:5]
+    ('uniform', 'adaptive', 'uniform-convex', 'adaptive-convex', 'density')
+    """
+    return tuple(entry.name for entry in _ENTRIES)
+
+
+def _by_name() -> dict[str, Entry]:
+    return {name: entry for entry in _ENTRIES for name in (entry.name, entry.short)}
+
+
+def parse(text: str) -> Estimator:
+    """Return the estimator that a name such as "adaptive:30", "c:sqrt" or "d:0.033" stands for.
+
+    >>> parse("l:10")
+    Binned(binning='uniform', n_bins=10, mapping='one')
+    """
+    name, colon, parameter = text.partition(":")
+    if name == "auto":
+        raise ValueError(f'"auto" takes no parameter and names no bins, got {text!r}')
+    entries = _by_name()
+    check_choice("estimator", name, ("auto", *entries))
+    if colon and not parameter:
+        raise ValueError(f"estimator {text!r} has a colon and no parameter after it")
+    return entries[name].parse(parameter if colon else None)
+
+
+def resolve(estimator: Any, *, shared: bool = False) -> Estimator:
+    """Return the estimator that is meant by a name, a value with `fit`, a plain function, or "auto".
+
+    "auto" is `bayes`; where problems are the classes of one model, `bayes:shared`: they are
+    calibrated, or not, together.
+    """
+    if isinstance(estimator, Estimator):
+        return estimator
+    if isinstance(estimator, str):
+        return Bayes(shared=shared) if estimator == "auto" else parse(estimator)
+    if isinstance(estimator, SupportsFit) and not isinstance(estimator, type):
+        return Foreign(estimator)
+    if callable(estimator) and not isinstance(estimator, type):
+        return Function(estimator)
+    hint = f'; write "uniform:{estimator}"' if isinstance(estimator, int) else ""
+    raise TypeError(
+        "estimator must be a name, a value with a method fit(evidence), or a function "
+        f"f(scores, outcomes, weights), got {estimator!r}{hint}"
+    )
+
+
+for _class in CLASSES:
+    register(_class)
