@@ -11,7 +11,8 @@ from typing import Any, Protocol, Self
 
 import numpy as np
 
-from calibrant.evidence.cells import COARSE, FINE, Cells, Layout
+from calibrant.evidence.cells import Cells, layout_for
+from calibrant.evidence.layout import COARSE, FINE, Layout
 from calibrant.evidence.moments import Array, Bins, Moments
 from calibrant.evidence.residuals import Residuals
 from calibrant.evidence.sample import Sample
@@ -27,6 +28,7 @@ __all__ = [
     "Moments",
     "Residuals",
     "Sample",
+    "layout_for",
 ]
 
 

@@ -10,106 +10,29 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from calibrant.evidence.locate import equal_cells
+from calibrant.evidence import tally
+from calibrant.evidence.layout import COARSE, FINE, Layout
 from calibrant.evidence.moments import Array, Bins, Moments, single, unbiased
-from calibrant.evidence.quick import tally_equal
 from calibrant.evidence.sample import SLACK, Sample
 
-# Distances to the wall below this share one cell; 1 - 2^-50 is a few steps of float64 below 1.
-NEAREST = 2.0**-50
-# From so many rows of a single problem on, equal cells are summed apart from those at the walls.
-LONG = 1 << 16
 # Share of the variance of rows that fill a cell evenly below which they are taken for tied.
 TIED = 0.25
-# Keeps the exponent and three bits of the mantissa of a float64: eighths of an octave.
-_SHIFT = 49
+# Up to this many problems the fine cells are affordable.
+FINE_UP_TO = 20
 
 
-def _octave_eighth(distance: Array) -> Array:
-    """Number of the eighth of an octave that a distance lies in, 0 below NEAREST."""
-    code = distance.view(np.int64) >> _SHIFT
-    return np.maximum(code - (_FIRST - 1), 0)
+def layout_for(n_problems: int) -> Layout:
+    """Return the cells for so many problems: fine ones for few, coarse ones for many.
 
-
-_FIRST = int(np.array([NEAREST]).view(np.int64)[0] >> _SHIFT)
-
-
-@dataclass(frozen=True)
-class Layout:
-    """The cells: which one a score lies in, and the least and largest score of each."""
-
-    uniform: int
-
-    @property
-    def size(self) -> int:
-        """Number of cells."""
-        return int(self.low.size)
-
-    @property
-    def low(self) -> Array:
-        """Least score of each cell."""
-        return _bounds(self.uniform)[0]
-
-    @property
-    def high(self) -> Array:
-        """Largest score of each cell."""
-        return _bounds(self.uniform)[1]
-
-    def locate(self, score: Array) -> Array:
-        """Cell of each score.
-
-        >>> layout = Layout(720)
-        >>> cell = layout.locate(np.array([0.29, 1.0]))
-        >>> bool(layout.low[cell[0]] <= 0.29 <= layout.high[cell[0]]), int(cell[1]) == layout.size - 1
-        (True, True)
-        """
-        score = score.astype(np.float64, copy=False)
-        k, below, above = self.uniform, _depth(1 / self.uniform, open_end=True), self._top_depth
-        cell = equal_cells(score, k).astype(np.intp)
-        first, last = np.flatnonzero(cell == 0), np.flatnonzero(cell == k - 1)
-        cell += below - 1
-        if first.size:
-            cell[first] = _octave_eighth(np.abs(score[first]))
-        if last.size:
-            cell[last] = below + k - 2 + above - 1 - _octave_eighth(1 - score[last])
-        return cell
-
-    @property
-    def _top_depth(self) -> int:
-        return _depth(1 - (self.uniform - 1) / self.uniform, open_end=False)
-
-
-def _depth(distance: float, *, open_end: bool) -> int:
-    """Number of cells between the wall and this distance."""
-    end = np.nextafter(distance, 0) if open_end else distance
-    return int(_octave_eighth(np.array([end]))[0]) + 1
-
-
-@lru_cache(maxsize=8)
-def _bounds(k: int) -> tuple[Array, Array]:
-    def distances(depth: int) -> Array:
-        return ((np.arange(depth) + _FIRST - 1) << _SHIFT).view(np.float64)
-
-    below = distances(_depth(1 / k, open_end=True))
-    below[0] = 0.0
-    above = distances(_depth(1 - (k - 1) / k, open_end=False))
-    above[0] = 0.0
-    middle = np.arange(1, k) / k
-    low_up = np.append(above[1:], np.inf)
-    low_up = np.maximum(np.nextafter(1 - low_up, 2), (k - 1) / k)[::-1]
-    low = np.concatenate([below, middle[:-1], low_up])
-    edges = np.concatenate([below[1:], middle])
-    high = np.concatenate([np.nextafter(edges, 0), (1 - above)[::-1]])
-    low.flags.writeable = high.flags.writeable = False
-    return low, high
-
-
-FINE, COARSE = Layout(14400), Layout(720)
+    >>> layout_for(1) == layout_for(20) == FINE, layout_for(21) == COARSE
+    (True, True)
+    """
+    return FINE if n_problems <= FINE_UP_TO else COARSE
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,8 +66,10 @@ class Cells:
     @classmethod
     def of(cls, sample: Sample, layout: Layout = FINE) -> Cells:
         """Sum a sample into cells."""
-        sums = _many(sample, layout) if _is_long(sample) else sample.cells(layout.locate, layout.low)
-        return cls(sums, layout.low, layout.high, _squares(sample), sample.support)
+        sums = Moments.by_outcome(
+            tally.sums_in_cells(sample.score, sample.outcome, sample.weight, layout), layout.low
+        )
+        return cls(sums, layout.low, layout.high, sample.squares, sample.support)
 
     @classmethod
     def stack(cls, blocks: Sequence[Cells]) -> Cells:
@@ -314,30 +239,3 @@ class Cells:
         for entry in np.ndindex(self.batch):
             group[entry] = np.searchsorted(cuts[entry], self._position[entry], side="right")
         return group
-
-
-def _is_long(sample: Sample) -> bool:
-    score = sample.score
-    return score.shape == sample.outcome.shape == (score.size,) and score.size >= LONG and score.itemsize >= 4
-
-
-def _many(sample: Sample, layout: Layout) -> Moments:
-    """The sums of many rows of one problem."""
-    k, score = layout.uniform, sample.score
-    outer = np.flatnonzero((score < 1 / k) | (score >= (k - 1) / k))
-    if 4 * outer.size > score.size:  # most would be summed twice
-        return sample.cells(layout.locate, layout.low)
-    inner = np.zeros((3, 2, layout.size))
-    first = int(layout.locate(np.array([1 / k]))[0])
-    inner[..., first : first + k - 2] = tally_equal(score, sample.outcome, sample.weight, k)[..., 1:-1]
-    w, ws, wss = inner
-    sums = Moments(w[0] + w[1], ws[0] + ws[1], w[1], ws[1], wss[0] + wss[1], layout.low)
-    if outer.size:
-        sums = sums + sample[outer].cells(layout.locate, layout.low)
-    return sums
-
-
-def _squares(sample: Sample) -> Array:
-    total = np.ones(1) if sample.weight is None else sample.weight
-    total = np.broadcast_to(total if sample.counts else np.square(total), sample.shape)
-    return total.sum(axis=-1, dtype=np.float64)

@@ -93,6 +93,17 @@ class Moments:
     wss: Array
     origin: Array
 
+    @classmethod
+    def by_outcome(cls, sums: Array, origin: Array) -> Moments:
+        """Join the sums of both outcomes, an array of shape (powers, 2, ...); missing squares are NaN.
+
+        >>> Moments.by_outcome(np.array([[[1.0], [2.0]], [[0.25], [0.5]]]), np.zeros(1)).parts
+        (array([3.]), array([0.75]), array([2.]), array([0.5]), array([nan]))
+        """
+        w, ws, *rest = sums
+        square = rest[0][0] + rest[0][1] if rest else np.full(w.shape[1:], np.nan)
+        return cls(w[0] + w[1], ws[0] + ws[1], w[1], ws[1], square, origin)
+
     @property
     def bins(self) -> Bins:
         """The sums of mass, score and outcome, scores measured from zero."""
