@@ -73,7 +73,7 @@ class Cells:
 
     @classmethod
     def stack(cls, blocks: Sequence[Cells]) -> Cells:
-        """Blocks of problems, one after the other along the first axis."""
+        """Join blocks of problems, one after the other along the first axis."""
         first = blocks[0]
         w, ws, wy, wsy, wss = (
             np.concatenate(part) for part in zip(*(block.sums.parts for block in blocks), strict=True)
@@ -83,7 +83,7 @@ class Cells:
         return cls(sums, first.low, first.high, squares, first.support)
 
     def __add__(self, other: Cells) -> Cells:
-        """The evidence of both, as if their rows had come together."""
+        """Join the evidence of both, as if their rows had come together."""
         return Cells(self.sums + other.sums, self.low, self.high, self.squares + other.squares, self.support)
 
     @property
@@ -102,16 +102,29 @@ class Cells:
         """Whether weights are counts: each cell then holds a whole number of rows."""
         return bool(np.all(self.squares == self.sums.w.sum(axis=-1)))
 
+    @cached_property
+    def score(self) -> Array:
+        """Mean score of each cell; a mean may round out of its cell, so it is held inside."""
+        return np.clip(self.low + self._offset, self.low, self.high)
+
+    @cached_property
+    def variance_within(self) -> Array:
+        """Variance of the scores within each cell; 0 where only rounding is left of it."""
+        s = self.sums
+        square = np.divide(s.wss, s.w, out=np.zeros(s.w.shape), where=s.w > 0)
+        variance = square - self._offset**2
+        return np.where(variance > 1e-9 * square, variance, 0.0)
+
     def bins(self, cuts: Array) -> Bins:
-        """Sums over the groups between the cuts: group k holds cuts[k-1] <= s < cuts[k]."""
+        """Sum the groups between the cuts: group k holds cuts[k-1] <= s < cuts[k]."""
         return self.sums.bins.pooled(self._groups(cuts), cuts.shape[-1] + 1)
 
     def moments(self, cuts: Array, origin: Array, *, squares: bool = True) -> Moments:
-        """All five sums over the same groups, scores measured from each group's origin."""
+        """Return all five sums over the same groups, scores measured from each group's origin."""
         return self.sums.pooled(self._groups(cuts), origin)
 
     def ranked(self, rank: Array) -> Array:
-        """Score at each rank from 0 to n - 1.
+        """Return the score at each rank from 0 to n - 1.
 
         The rows of a cell are taken as equally spaced with the cell's mean and variance, which is
         exact for one row, for two, and for any number of tied ones. Where they spread far less than the
@@ -128,32 +141,29 @@ class Cells:
         cell = np.minimum(cell, np.broadcast_to(self._last, self.batch)[..., None])
         held = np.take_along_axis(w, cell, axis=-1)
         within = rank - (np.take_along_axis(mass, cell, axis=-1) - held)
-        spread = 12 * self._variance
+        spread = 12 * self.variance_within
         spread = np.where((w > 2) & (spread < TIED * (self.high - self.low) ** 2), 0.0, spread)
         spacing = np.sqrt(spread / np.maximum(w * w - 1, 1))
-        place = np.take_along_axis(self._position, cell, axis=-1)
-        place += (within - (held - 1) / 2) * np.take_along_axis(spacing, cell, axis=-1) * (held > 1)
-        return np.clip(place, self.low[cell], self.high[cell])
+        score = np.take_along_axis(self.score, cell, axis=-1)
+        score += (within - (held - 1) / 2) * np.take_along_axis(spacing, cell, axis=-1) * (held > 1)
+        return np.clip(score, self.low[cell], self.high[cell])
 
     def variance(self) -> Array:
-        """Variance of the scores with n - 1 in the denominator; 0 for a single row."""
+        """Return the variance of the scores with n - 1 in the denominator; 0 for a single row."""
         centre = np.sum(self.sums.bins.ws, axis=-1, keepdims=True) / self.sums.w.sum(-1, keepdims=True)
         square = self.sums.about(centre).wss.sum(axis=-1) / self.sums.w.sum(axis=-1)
         # Scores that are all the same may leave a rounding below zero.
         return unbiased(np.maximum(square, 0.0), self.n)
 
     def squared(self) -> Cells:
-        """The same evidence with squared weights; only their total is known, so all rows share alike."""
+        """Return the same evidence with squared weights; only their total is known, so rows share alike."""
         share = (self.squares / self.sums.w.sum(axis=-1))[..., None]
-        w, ws, wy, wsy, wss = (share * part for part in self.sums.parts)
-        return replace(self, sums=Moments(w, ws, wy, wsy, wss, self.sums.origin))
+        return replace(self, sums=self.sums.each(lambda part: share * part))
 
     def rows(self) -> Iterator[tuple[Array, Array, Array]]:
-        """Scores, outcomes and weights that stand for each batch entry: two rows a cell."""
+        """Yield scores, outcomes and weights that stand for each batch entry: two rows a cell."""
         for entry in np.ndindex(self.batch):
-            w, ws, wy, wsy = (
-                part[entry] for part in (self.sums.w, self.sums.ws, self.sums.wy, self.sums.wsy)
-            )
+            w, ws, wy, wsy, _ = (part[entry] for part in self.sums.parts)
             weight = np.concatenate([w - wy, wy])
             offset = np.concatenate([ws - wsy, wsy])
             keep = weight > 0
@@ -163,21 +173,21 @@ class Cells:
             yield score, outcome, weight[keep]
 
     def atoms(self) -> Moments:
-        """Moments of the cells, in score order."""
+        """Return the moments of the cells, in score order."""
         return self.sums
 
     def resample(self, rng: np.random.Generator, size: int) -> Cells:
-        """`size` bootstrap samples: every cell's positive and negative rows counted anew."""
+        """Draw `size` bootstrap samples: every cell's positive and negative rows counted anew."""
         s = self._occupied.sums
         part = np.stack([s.w - s.wy, s.wy])
         count = rng.multinomial(round(float(self.n)), (part / part.sum()).ravel(), size)
         return self._occupied._reweighted(count.reshape(size, *part.shape), part)
 
     def redraw(self, probability: Callable[[Array], Array], rng: np.random.Generator, size: int) -> Cells:
-        """`size` samples of the same scores with outcomes drawn from `probability(score)`."""
+        """Draw `size` samples of the same scores with outcomes drawn from `probability(score)`."""
         kept = self._occupied
         s, scale = kept.sums, float(self.n) / kept.sums.w.sum()
-        chance = np.broadcast_to(probability(kept._position), s.w.shape)
+        chance = np.broadcast_to(probability(kept.score), s.w.shape)
         held = np.maximum(np.rint(s.w * scale), 1).astype(np.int64)
         wy = rng.binomial(held, chance, (size, *s.w.shape)) / held * s.w
         zero = np.zeros((size, 1))
@@ -201,28 +211,14 @@ class Cells:
         return Cells(self.sums[keep], self.low[keep], self.high[keep], self.squares, self.support)
 
     def __getitem__(self, entry: Any) -> Cells:
-        """One problem of a batch, or some of them."""
-        w, ws, wy, wsy, wss = (part[entry] for part in self.sums.parts)
-        sums = Moments(w, ws, wy, wsy, wss, self.sums.origin)
-        return Cells(sums, self.low, self.high, self.squares[entry], self.support)
+        """Return one problem of a batch, or some of them."""
+        sums = self.sums.each(lambda part: part[entry])
+        return replace(self, sums=sums, squares=self.squares[entry])
 
     @cached_property
     def _offset(self) -> Array:
         """Mean distance of a cell's rows from its least score."""
         return np.divide(self.sums.ws, self.sums.w, out=np.zeros(self.sums.w.shape), where=self.sums.w > 0)
-
-    @cached_property
-    def _position(self) -> Array:
-        """Mean score of each cell; a mean may round out of its cell, so it is held inside."""
-        return np.clip(self.low + self._offset, self.low, self.high)
-
-    @cached_property
-    def _variance(self) -> Array:
-        """Variance of the scores within each cell; 0 where only rounding is left of it."""
-        s = self.sums
-        square = np.divide(s.wss, s.w, out=np.zeros(s.w.shape), where=s.w > 0)
-        variance = square - self._offset**2
-        return np.where(variance > 1e-9 * square, variance, 0.0)
 
     @property
     def _last(self) -> Array:
@@ -231,11 +227,11 @@ class Cells:
         return held.shape[-1] - 1 - np.argmax(held[..., ::-1], axis=-1)
 
     def _groups(self, cuts: Array) -> Array:
-        """Number of cuts at or below each cell's mean score."""
+        """Count the cuts at or below each cell's mean score."""
         if cuts.ndim == 1:
-            return np.searchsorted(cuts, self._position, side="right")
-        group = np.empty(self._position.shape, dtype=np.intp)
+            return np.searchsorted(cuts, self.score, side="right")
+        group = np.empty(self.score.shape, dtype=np.intp)
         cuts = np.broadcast_to(cuts, (*self.batch, cuts.shape[-1]))
         for entry in np.ndindex(self.batch):
-            group[entry] = np.searchsorted(cuts[entry], self._position[entry], side="right")
+            group[entry] = np.searchsorted(cuts[entry], self.score[entry], side="right")
         return group

@@ -138,29 +138,23 @@ class Residuals:
 
     @classmethod
     def _from_many(cls, sample: Sample) -> Residuals:
-        w, ws = tally.sums_in_cells(sample.score, sample.outcome, sample.weight, FINE, powers=1)
-        spread = w
-        if not sample.counts:
-            squared = sample.squared().weight
-            (spread,) = tally.sums_in_cells(sample.score, sample.outcome, squared, FINE, powers=0)
-        sums = Moments.by_outcome(np.stack([w, ws]), FINE.low)
-        return cls._from_sums(sums, FINE.low, FINE.high, spread[0] + spread[1], sample.n)
+        rows = sample.score, sample.outcome
+        sums = Moments.by_outcome(tally.sums_in_cells(*rows, sample.weight, FINE, powers=1), FINE.low)
+        cells = Cells(sums, FINE.low, FINE.high, sample.squares)
+        if sample.counts:
+            return cls._from_cells(cells)
+        ((negative, positive),) = tally.sums_in_cells(*rows, sample.squared().weight, FINE, powers=0)
+        return cls._from_cells(cells, negative + positive)
 
     @classmethod
-    def _from_cells(cls, cells: Cells) -> Residuals:
-        w = cells.sums.w
-        spread = w * (cells.squares / w.sum(axis=-1))[..., None]
-        return cls._from_sums(cells.sums, cells.low, cells.high, spread, cells.n)
-
-    @classmethod
-    def _from_sums(cls, sums: Moments, low: Array, high: Array, spread: Array, n: Array) -> Residuals:
-        """Return the residuals of cells that hold anything, given the sums from their least scores on."""
-        held = np.flatnonzero((sums.w > 0).reshape(-1, sums.w.shape[-1]).any(axis=0))
-        w, ws, wy, spread = (part[..., held] for part in (sums.w, sums.ws, sums.wy, spread))
-        low, high = low[held], high[held]
-        offset = np.divide(ws, w, out=np.zeros(w.shape), where=w > 0)
-        score = np.clip(low + offset, low, high)
-        return cls(w, score, wy - w * low - ws, spread)._scaled(n)
+    def _from_cells(cls, cells: Cells, spread: Array | None = None) -> Residuals:
+        """Return the residuals of the cells that hold anything; equal weights without `spread`."""
+        w, ws, wy = cells.sums.w, cells.sums.ws, cells.sums.wy
+        if spread is None:
+            spread = w * (cells.squares / w.sum(axis=-1))[..., None]
+        held = np.flatnonzero((w > 0).reshape(-1, w.shape[-1]).any(axis=0))
+        score, w, ws, wy, spread = (part[..., held] for part in (cells.score, w, ws, wy, spread))
+        return cls(w, score, wy - w * cells.low[held] - ws, spread)._scaled(cells.n)
 
     def _scaled(self, n: Array) -> Residuals:
         """Return the same with weights on the scale on which they sum to the effective number of rows."""

@@ -48,7 +48,7 @@ class Sample:
         object.__setattr__(self, "shape", np.broadcast_shapes(*(np.shape(part) for part in parts)))
 
     def __getitem__(self, entry: Any) -> Sample:
-        """One problem of a batch, or some of them."""
+        """Return one problem of a batch, or some of them."""
         score, outcome = (np.broadcast_to(part, self.shape)[entry] for part in (self.score, self.outcome))
         weight = None if self.weight is None else np.broadcast_to(self.weight, self.shape)[entry]
         return Sample(score, outcome, weight, self.support)
@@ -74,102 +74,6 @@ class Sample:
         """Whether weights are counts: absent, or integers."""
         return tally.is_count(self.weight)
 
-    def bins(self, cuts: Array) -> Bins:
-        """Sums over the groups between the cuts: group k holds cuts[k-1] <= s < cuts[k]."""
-        w, ws = self._between(cuts, None, powers=1)
-        return Bins(w[0] + w[1], ws[0] + ws[1], w[1])
-
-    def moments(self, cuts: Array, origin: Array, *, squares: bool = True) -> Moments:
-        """All five sums over the same groups, scores measured from each group's origin.
-
-        Without `squares` the sum of squared scores is left out (NaN), which is cheaper.
-        """
-        return Moments.by_outcome(self._between(cuts, origin, powers=2 if squares else 1), origin)
-
-    def _between(self, cuts: Array, origin: Array | None, powers: int) -> Array:
-        if cuts.ndim > 1 and self.shape[-1] < TABLE_FROM:
-            return tally.sums_between(*self.in_order, cuts, origin, powers, ordered=True)
-        return tally.sums_between(self.score, self.outcome, self.weight, cuts, origin, powers)
-
-    def ranked(self, rank: Array) -> Array:
-        """Score at each rank from 0 to n - 1, every row repeated by its count.
-
-        Importance weights are first scaled to sum to the effective size.
-        """
-        if self.weight is None:
-            index = np.broadcast_to(rank.astype(np.intp), (*self.batch, rank.shape[-1]))
-            if not self.batch and self.shape[-1] > 4 * TABLE_FROM:
-                return tally.order_statistics(self.score, index)
-            ordered = self.in_order[0] if self.shape[-1] < TABLE_FROM else self._sorted
-            found = np.take_along_axis(np.broadcast_to(ordered, self.shape), index, axis=-1)
-            return found.astype(np.float64, copy=False)
-        score, mass = self._cumulated
-        found = np.empty((*self.batch, rank.shape[-1]))
-        rank = np.broadcast_to(rank, found.shape)
-        slack = 0.0 if self.counts else SLACK
-        for entry in np.ndindex(self.batch):
-            limit = rank[entry] + slack * self.n[entry]
-            at = np.searchsorted(mass[entry], limit, side="right")
-            found[entry] = score[entry][np.minimum(at, score.shape[-1] - 1)]
-        return found
-
-    def variance(self) -> Array:
-        """Variance of the scores with n - 1 in the denominator; 0 for a single row."""
-        square = tally.mean_square(self.score, self.weight)
-        return np.asarray(np.broadcast_to(unbiased(square, self.n), self.batch))
-
-    def rows(self) -> Iterator[tuple[Array, Array, Array]]:
-        """Scores, outcomes and weights of each batch entry."""
-        weight = np.ones(1) if self.weight is None else self.weight
-        parts = [np.broadcast_to(part, self.shape) for part in (self.score, self.outcome, weight)]
-        for entry in np.ndindex(self.batch):
-            score, outcome, weight = (part[entry] for part in parts)
-            yield score.astype(np.float64), outcome.astype(np.float64), weight.astype(np.float64)
-
-    def atoms(self) -> Moments:
-        """Moments of the runs of tied scores, in score order.
-
-        A run's sums stand at its first row and zeros at the others, so a batch stays rectangular.
-        """
-        score, outcome, weight = self.in_order
-        weight = np.ones(self.shape) if weight is None else weight
-        w, wy = tally.sums_in_runs(score, weight, weight * outcome)
-        zero = np.zeros(self.shape)
-        return Moments(w, zero, wy, zero, zero, score)
-
-    def resample(self, rng: np.random.Generator, size: int) -> Sample:
-        """`size` bootstrap samples: the same rows with new counts, drawn by weight."""
-        single(self.batch)
-        n = self.shape[-1]
-        if self.weight is None:
-            count = tally.occurrences(rng.integers(0, n, (size, n)), n)
-        else:
-            share = self.weight / self.weight.sum(dtype=np.float64)
-            count = rng.multinomial(round(float(self.n)), share, size)
-        return replace(self, weight=count)
-
-    def redraw(self, probability: Callable[[Array], Array], rng: np.random.Generator, size: int) -> Sample:
-        """`size` samples of the same scores with outcomes drawn from `probability(score)`.
-
-        A row that counts several times is drawn as often, and becomes a negative and a positive row.
-        """
-        single(self.batch)
-        chance = np.broadcast_to(probability(self.score), self.shape)
-        if self.weight is None or not self.counts:
-            return replace(self, outcome=rng.random((size, *self.shape)) < chance)
-        positive = rng.binomial(self.weight, chance, (size, *self.shape))
-        outcome = np.repeat([False, True], self.shape[-1])
-        weight = np.concatenate([self.weight - positive, positive], axis=-1)
-        return Sample(np.tile(self.score, 2), outcome, weight, self.support)
-
-    def squared(self) -> Sample:
-        """The same rows with squared weights; counts stand for rows of weight one and stay."""
-        return self if self.weight is None or self.counts else replace(self, weight=np.square(self.weight))
-
-    @cached_property
-    def _sorted(self) -> Array:
-        return np.sort(self.score, axis=-1)
-
     @cached_property
     def in_order(self) -> tuple[Array, Array, Array | None]:
         """Scores in order, with their outcomes and weights; among tied scores negatives come first."""
@@ -185,6 +89,102 @@ class Sample:
             weight = np.take_along_axis(np.broadcast_to(self.weight, self.shape), order, axis=-1)
             weight = weight.astype(np.float64)
         return (key >> 1).view(np.float64), (key & 1).astype(bool), weight
+
+    def bins(self, cuts: Array) -> Bins:
+        """Sum the groups between the cuts: group k holds cuts[k-1] <= s < cuts[k]."""
+        w, ws = self._between(cuts, None, powers=1)
+        return Bins(w[0] + w[1], ws[0] + ws[1], w[1])
+
+    def moments(self, cuts: Array, origin: Array, *, squares: bool = True) -> Moments:
+        """Return all five sums over the same groups, scores measured from each group's origin.
+
+        Without `squares` the sum of squared scores is left out (NaN), which is cheaper.
+        """
+        return Moments.by_outcome(self._between(cuts, origin, powers=2 if squares else 1), origin)
+
+    def ranked(self, rank: Array) -> Array:
+        """Return the score at each rank from 0 to n - 1, every row repeated by its count.
+
+        Importance weights are first scaled to sum to the effective size.
+        """
+        if self.weight is None:
+            index = np.broadcast_to(rank.astype(np.intp), (*self.batch, rank.shape[-1]))
+            if not self.batch and self.shape[-1] > 4 * TABLE_FROM:
+                return tally.order_statistics(self.score, index)
+            ordered = self.in_order[0] if self.shape[-1] < TABLE_FROM else self._sorted
+            ordered = np.broadcast_to(ordered, self.shape)
+            return np.take_along_axis(ordered, index, axis=-1).astype(np.float64, copy=False)
+        score, mass = self._cumulated
+        ranked = np.empty((*self.batch, rank.shape[-1]))
+        rank = np.broadcast_to(rank, ranked.shape)
+        slack = 0.0 if self.counts else SLACK
+        for entry in np.ndindex(self.batch):
+            limit = rank[entry] + slack * self.n[entry]
+            at = np.searchsorted(mass[entry], limit, side="right")
+            ranked[entry] = score[entry][np.minimum(at, score.shape[-1] - 1)]
+        return ranked
+
+    def variance(self) -> Array:
+        """Return the variance of the scores with n - 1 in the denominator; 0 for a single row."""
+        square = tally.mean_square(self.score, self.weight)
+        return np.asarray(np.broadcast_to(unbiased(square, self.n), self.batch))
+
+    def rows(self) -> Iterator[tuple[Array, Array, Array]]:
+        """Yield scores, outcomes and weights of each batch entry."""
+        weight = np.ones(1) if self.weight is None else self.weight
+        parts = [np.broadcast_to(part, self.shape) for part in (self.score, self.outcome, weight)]
+        for entry in np.ndindex(self.batch):
+            score, outcome, weight = (part[entry] for part in parts)
+            yield score.astype(np.float64), outcome.astype(np.float64), weight.astype(np.float64)
+
+    def atoms(self) -> Moments:
+        """Return the moments of the runs of tied scores, in score order.
+
+        A run's sums stand at its first row and zeros at the others, so a batch stays rectangular.
+        """
+        score, outcome, weight = self.in_order
+        weight = np.ones(self.shape) if weight is None else weight
+        w, wy = tally.sums_in_runs(score, weight, weight * outcome)
+        zero = np.zeros(self.shape)
+        return Moments(w, zero, wy, zero, zero, score)
+
+    def resample(self, rng: np.random.Generator, size: int) -> Sample:
+        """Draw `size` bootstrap samples: the same rows with new counts, drawn by weight."""
+        single(self.batch)
+        n = self.shape[-1]
+        if self.weight is None:
+            count = tally.occurrences(rng.integers(0, n, (size, n)), n)
+        else:
+            share = self.weight / self.weight.sum(dtype=np.float64)
+            count = rng.multinomial(round(float(self.n)), share, size)
+        return replace(self, weight=count)
+
+    def redraw(self, probability: Callable[[Array], Array], rng: np.random.Generator, size: int) -> Sample:
+        """Draw `size` samples of the same scores with outcomes drawn from `probability(score)`.
+
+        A row that counts several times is drawn as often, and becomes a negative and a positive row.
+        """
+        single(self.batch)
+        chance = np.broadcast_to(probability(self.score), self.shape)
+        if self.weight is None or not self.counts:
+            return replace(self, outcome=rng.random((size, *self.shape)) < chance)
+        positive = rng.binomial(self.weight, chance, (size, *self.shape))
+        outcome = np.repeat([False, True], self.shape[-1])
+        weight = np.concatenate([self.weight - positive, positive], axis=-1)
+        return Sample(np.tile(self.score, 2), outcome, weight, self.support)
+
+    def squared(self) -> Sample:
+        """Return the same rows with squared weights; counts stand for rows of weight one and stay."""
+        return self if self.weight is None or self.counts else replace(self, weight=np.square(self.weight))
+
+    def _between(self, cuts: Array, origin: Array | None, powers: int) -> Array:
+        if cuts.ndim > 1 and self.shape[-1] < TABLE_FROM:
+            return tally.sums_between(*self.in_order, cuts, origin, powers, ordered=True)
+        return tally.sums_between(self.score, self.outcome, self.weight, cuts, origin, powers)
+
+    @cached_property
+    def _sorted(self) -> Array:
+        return np.sort(self.score, axis=-1)
 
     @cached_property
     def _weight_sums(self) -> tuple[Array, Array]:
