@@ -6,9 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from calibrant.estimators.bins import Adaptive, spread
-from calibrant.evidence import COARSE, FINE, Cells, Moments, Sample, quick
+from calibrant.evidence import COARSE, FINE, Cells, Moments, Sample, layout_for
 from calibrant.evidence.locate import Locator, positions
-from calibrant.evidence.sample import _select
 from oracles import binned as oracle
 
 RNG = np.random.default_rng(5)
@@ -41,24 +40,19 @@ def test_locator_agrees_with_comparison_on_edges_and_beside_them(bins):
     score = np.concatenate([edges, np.nextafter(edges, 0), np.nextafter(edges, 1), RNG.random(20000)])
     score = np.clip(score, 0, 1)
     expected = np.searchsorted(edges[1:-1], score, side="right")
-    outcome = RNG.random(score.size) < 0.5
     for many in (True, False):
         locate = Locator(edges[1:-1], many=many)
         np.testing.assert_array_equal(locate(score), expected)
-        np.testing.assert_array_equal(locate.paired(score, outcome), 2 * expected + outcome)
         for low in (score.astype(np.float32), score.astype(np.float16)):
             group = np.searchsorted(edges[1:-1], low.astype(float), side="right")
             np.testing.assert_array_equal(locate(low), group)
-            np.testing.assert_array_equal(locate.paired(low, outcome), 2 * group + outcome)
 
 
 def test_locator_handles_crowded_and_equal_cuts():
     cuts = np.sort(np.concatenate([1 - np.geomspace(1e-15, 1e-3, 50), [0.5, 0.5, 0.5]]))
     score = np.concatenate([cuts, np.nextafter(cuts, 0), RNG.random(9000), 1 - RNG.random(9000) * 1e-4])
     expected = np.searchsorted(cuts, score, "right")
-    outcome = RNG.random(score.size) < 0.5
     np.testing.assert_array_equal(Locator(cuts, many=True)(score), expected)
-    np.testing.assert_array_equal(Locator(cuts, many=True).paired(score, outcome), 2 * expected + outcome)
 
 
 def test_positions_of_a_batch_are_exact_next_to_a_cut():
@@ -93,6 +87,15 @@ def test_bin_edges_are_cell_edges_to_the_last_bit(layout, bins):
     assert np.isin(np.arange(bins) / bins, layout.low).all()
 
 
+def test_cells_are_fine_for_few_problems_and_coarse_for_many():
+    assert [layout_for(n) for n in (1, 2, 20, 21, 1000)] == [FINE, FINE, FINE, COARSE, COARSE]
+
+
+@pytest.mark.parametrize("layout", [FINE, COARSE])
+def test_inner_cells_are_the_equal_parts_away_from_the_walls(layout):
+    np.testing.assert_array_equal(layout.low[layout.inner], np.arange(1, layout.uniform - 1) / layout.uniform)
+
+
 # --- sums ------------------------------------------------------------------------------------------
 
 
@@ -103,37 +106,6 @@ def test_cells_keep_the_five_sums_of_the_rows(make, n):
     s, y = sample.score, sample.outcome
     expected = [n, s.sum(), y.sum(), (s * y).sum(), (s * s).sum()]
     np.testing.assert_allclose(whole(Cells.of(sample).sums), expected, rtol=1e-12)
-
-
-SCORES = {
-    "anywhere": lambda rng, n: rng.random(n),
-    "single precision": lambda rng, n: rng.random(n).astype(np.float32),
-    "hundredths": lambda rng, n: rng.integers(0, 101, n) / 100,
-    "edges": lambda rng, n: rng.integers(0, 14401, n) / 14400,
-    "below edges": lambda rng, n: np.nextafter(rng.integers(1, 14401, n) / 14400, 0),
-    "above edges": lambda rng, n: np.nextafter(rng.integers(0, 14400, n) / 14400, 1),
-    "crowded at the walls": lambda rng, n: rng.beta(0.3, 0.3, n),
-    "one value": lambda rng, n: np.full(n, 0.3),
-}
-
-
-@pytest.mark.parametrize("layout", [FINE, COARSE])
-@pytest.mark.parametrize("weighting", ["none", "counts", "importance"])
-@pytest.mark.parametrize("kind", SCORES)
-def test_many_rows_are_summed_like_few(kind, weighting, layout, monkeypatch):
-    monkeypatch.setattr(quick, "CHUNK", 1 << 13)  # so that there are several, and a shorter one
-    rng, n = np.random.default_rng(2), 70_001
-    score = SCORES[kind](rng, n)
-    weight = {"none": None, "counts": rng.integers(0, 4, n), "importance": rng.random(n)}[weighting]
-    sample = Sample(score, rng.random(n) < score, weight)
-    found, slow = Cells.of(sample, layout).sums, sample.cells(layout.locate, layout.low)
-    np.testing.assert_allclose(found.w, slow.w, rtol=1e-13)
-    np.testing.assert_allclose(found.wy, slow.wy, rtol=1e-13)
-    # A distance is known as well as the score itself is.
-    for own, other in ((found.ws, slow.ws), (found.wsy, slow.wsy), (found.wss, slow.wss)):
-        assert np.all(np.abs(own - other) <= 2e-15 * np.maximum(slow.w, 1))
-    if weighting == "none":
-        assert np.array_equal(found.w, slow.w)
 
 
 @pytest.mark.parametrize("n", [40, 70_000, 150_000])
@@ -180,13 +152,6 @@ def test_convex_weights_average_to_the_score():
 
 
 # --- order statistics ------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("make", [beta_sample, saturated_sample])
-def test_selection_without_a_sort_equals_the_sort(make):
-    score = make(40_000).score
-    rank = np.array([0, 1, 9_999, 10_000, 39_999, 20_000])
-    np.testing.assert_array_equal(_select(score, rank), np.sort(score)[rank])
 
 
 @given(

@@ -118,7 +118,7 @@ def seen_in_sums(sums: Sketch, names: Sequence[str], left_out: Sequence[str] = (
     one = problems[-1] if sums.is_vector or not cells.batch else None
     distinct = totals.rows
     # Where no cell holds two different scores, each cell is a score.
-    if one is not None and not one._variance.any():
+    if one is not None and not one.variance_within.any():
         distinct = int(np.count_nonzero(one.sums.w))
     what = "a label whose score was exactly 0"
     if cells.counts:

@@ -11,7 +11,8 @@ from typing import Any, Protocol, Self
 
 import numpy as np
 
-from calibrant.evidence.cells import COARSE, FINE, Cells, Layout
+from calibrant.evidence.cells import Cells, layout_for
+from calibrant.evidence.layout import COARSE, FINE, Layout
 from calibrant.evidence.moments import Array, Bins, Moments
 from calibrant.evidence.residuals import Residuals
 from calibrant.evidence.sample import Sample
@@ -27,6 +28,7 @@ __all__ = [
     "Moments",
     "Residuals",
     "Sample",
+    "layout_for",
 ]
 
 
@@ -49,44 +51,44 @@ class Evidence(Protocol):
         ...
 
     def bins(self, cuts: Array) -> Bins:
-        """Mass, score and outcome between the cuts."""
+        """Sum mass, score and outcome between the cuts."""
         ...
 
     def moments(self, cuts: Array, origin: Array, *, squares: bool = True) -> Moments:
-        """All five sums between the cuts, scores measured from each group's origin.
+        """Return all five sums between the cuts, scores measured from each group's origin.
 
         Without `squares` the sum of squared scores may be missing (NaN).
         """
         ...
 
     def ranked(self, rank: Array) -> Array:
-        """Order statistics by expanded rank."""
+        """Return the order statistics by expanded rank."""
         ...
 
     def variance(self) -> Array:
-        """Variance of the scores."""
+        """Return the variance of the scores."""
         ...
 
     def squared(self) -> Self:
-        """The same evidence with squared weights, for effective sizes; counts stay as they are."""
+        """Return the same evidence with squared weights, for effective sizes; counts stay as they are."""
         ...
 
     def __getitem__(self, entry: Any) -> Self:
-        """One problem of a batch, or some of them."""
+        """Return one problem of a batch, or some of them."""
         ...
 
     def rows(self) -> Iterator[tuple[Array, Array, Array]]:
-        """Scores, outcomes and weights of each batch entry."""
+        """Yield scores, outcomes and weights of each batch entry."""
         ...
 
     def atoms(self) -> Moments:
-        """Moments of tie groups or cells, in score order."""
+        """Return the moments of tie groups or cells, in score order."""
         ...
 
     def resample(self, rng: np.random.Generator, size: int) -> Self:
-        """Bootstrap samples of a single problem: the same scores with new weights."""
+        """Draw bootstrap samples of a single problem: the same scores with new weights."""
         ...
 
     def redraw(self, probability: Callable[[Array], Array], rng: np.random.Generator, size: int) -> Self:
-        """Samples of a single problem: the same scores, outcomes drawn from `probability(score)`."""
+        """Draw samples of a single problem: the same scores, outcomes drawn from `probability(score)`."""
         ...

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cached_property
-
 import numpy as np
 
 from calibrant.evidence.moments import Array
@@ -13,7 +11,7 @@ TABLE_FROM = 4096
 
 
 def equal_cells(score: Array, k: int) -> Array:
-    """Cell [j/k, (j+1)/k) of each score in single or double precision; the last one is closed.
+    """Return the cell [j/k, (j+1)/k) of each score in single or double precision; the last one is closed.
 
     The product is rounded, so next to an edge the comparison with j/k decides. Good for up to a
     million cells (in single precision ten thousand), where few scores are that near.
@@ -27,13 +25,22 @@ def equal_cells(score: Array, k: int) -> Array:
     away -= scaled
     np.abs(away, out=away)
     if (near := np.flatnonzero(away < max(1e-9, 2 * k * np.finfo(score.dtype).eps))).size:
-        edge = np.rint(scaled[near]).astype(np.float64)
-        cell[near] = np.minimum(edge - (score[near] < edge / k), k - 1)
+        cell[near] = beside_edge(score[near], np.rint(scaled[near]), k)
     return cell
 
 
+def beside_edge(score: Array, j: Array, k: int) -> Array:
+    """Return the cell of scores that are next to the edge j/k, above it or below.
+
+    >>> beside_edge(np.array([0.29, np.nextafter(0.29, 0), 1.0]), np.array([29.0, 29.0, 100.0]), 100)
+    array([29., 28., 99.])
+    """
+    j = j.astype(np.float64, copy=False)
+    return np.minimum(j - (score < j / k), k - 1)
+
+
 def positions(ordered: Array, cuts: Array) -> Array:
-    """Number of scores below each cut, row by row of a batch of sorted scores.
+    """Return the number of scores below each cut, row by row of a batch of sorted scores.
 
     >>> positions(np.array([[0.1, 0.5, 0.9], [0.2, 0.2, 0.8]]), np.array([[0.5], [0.3]]))
     array([[1],
@@ -43,14 +50,14 @@ def positions(ordered: Array, cuts: Array) -> Array:
     # One search serves all rows, each moved to an interval of its own. The move rounds, so every
     # answer is checked against its neighbours and the few wrong ones are looked up again.
     shift = 2.0 * np.arange(rows)[:, None]
-    found = np.searchsorted((ordered + shift).ravel(), (cuts + shift).ravel()).reshape(cuts.shape)
-    found = np.clip(found - n * np.arange(rows)[:, None], 0, n)
+    below = np.searchsorted((ordered + shift).ravel(), (cuts + shift).ravel()).reshape(cuts.shape)
+    below = np.clip(below - n * np.arange(rows)[:, None], 0, n)
     padded = np.concatenate([np.full((rows, 1), -1.0), ordered, np.full((rows, 1), 3.0)], axis=1)
-    below = np.take_along_axis(padded, found, axis=1)
-    above = np.take_along_axis(padded, found + 1, axis=1)
-    for row in np.flatnonzero(((below >= cuts) | (above < cuts)).any(axis=1)):
-        found[row] = np.searchsorted(ordered[row], cuts[row])
-    return found
+    before = np.take_along_axis(padded, below, axis=1)
+    after = np.take_along_axis(padded, below + 1, axis=1)
+    for row in np.flatnonzero(((before >= cuts) | (after < cuts)).any(axis=1)):
+        below[row] = np.searchsorted(ordered[row], cuts[row])
+    return below
 
 
 class Locator:
@@ -82,48 +89,21 @@ class Locator:
         self._one_cut_a_cell = bool(inside.max() <= 1)
 
     def __call__(self, score: Array) -> Array:
-        """Group of each score in [0, 1], of any floating dtype."""
+        """Return the group of each score in [0, 1], of any floating dtype."""
         if self._table is None or score.itemsize < 4:
             return self._search(score)
-        if self._is_equal(score):
-            return equal_cells(score, self._equal).astype(np.intp)
+        if 0 < self._equal <= (10**4 if score.itemsize == 4 else 10**6):
+            return equal_cells(score, self._equal)
         group = self._table.take((score * self._cells).astype(np.int32))
         if (unsure := np.flatnonzero(group < 0)).size:
             group[unsure] = self._compare(score[unsure], ~group[unsure])
         return group
 
-    def paired(self, score: Array, outcome: Array) -> Array:
-        """Twice the group of each score, plus its outcome: the table answers for both at once."""
-        if self._table is None or score.itemsize < 4:
-            return 2 * self._search(score) + outcome
-        if self._is_equal(score):
-            pair = equal_cells(score, self._equal)
-            pair <<= 1
-            pair += outcome
-            return pair.astype(np.intp)
-        cell = (score * self._cells).astype(np.int32)
-        cell <<= 1
-        cell += outcome
-        pair = self._pairs.take(cell)
-        if (unsure := np.flatnonzero(pair < 0)).size:
-            pair[unsure] = 2 * self._compare(score[unsure], ~pair[unsure] >> 1) + outcome[unsure]
-        return pair
-
-    def _is_equal(self, score: Array) -> bool:
-        return 0 < self._equal <= (10**4 if score.itemsize == 4 else 10**6)
-
-    @cached_property
-    def _pairs(self) -> Array:
-        table = self._table if self._table is not None else np.empty(0, dtype=np.intp)
-        group = np.where(table < 0, ~table, table)
-        pairs = 2 * group[:, None] + np.array([0, 1])
-        return np.where(table[:, None] < 0, ~pairs, pairs).ravel()
-
     def _search(self, score: Array) -> Array:
         return np.searchsorted(self._cuts, score.astype(np.float64, copy=False), side="right")
 
     def _compare(self, score: Array, low: Array) -> Array:
-        """Groups in cells that hold a cut; `low` is that of the cell's left end."""
+        """Return the groups in cells that hold a cut; `low` is that of the cell's left end."""
         if not self._one_cut_a_cell:
             return self._search(score)
         return low + (score.astype(np.float64, copy=False) >= self._cuts[low])

@@ -7,7 +7,8 @@ merging hold by construction.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -38,7 +39,7 @@ def single(batch: tuple[int, ...]) -> None:
 
 
 def unbiased(variance: Array, n: Array) -> Array:
-    """Variance with n - 1 in place of n; that of a single row stays 0."""
+    """Return the variance with n - 1 in place of n; that of a single row stays 0."""
     return np.asarray(variance * n / np.where(n > 1 + 1e-12, n - 1, 1.0))
 
 
@@ -93,6 +94,17 @@ class Moments:
     wss: Array
     origin: Array
 
+    @classmethod
+    def by_outcome(cls, sums: Array, origin: Array) -> Moments:
+        """Join the sums of both outcomes, an array of shape (powers, 2, ...); missing squares are NaN.
+
+        >>> Moments.by_outcome(np.array([[[1.0], [2.0]], [[0.25], [0.5]]]), np.zeros(1)).parts
+        (array([3.]), array([0.75]), array([2.]), array([0.5]), array([nan]))
+        """
+        w, ws, *rest = sums
+        square = rest[0][0] + rest[0][1] if rest else np.full(w.shape[1:], np.nan)
+        return cls(w[0] + w[1], ws[0] + ws[1], w[1], ws[1], square, origin)
+
     @property
     def bins(self) -> Bins:
         """The sums of mass, score and outcome, scores measured from zero."""
@@ -104,19 +116,24 @@ class Moments:
         return self.w, self.ws, self.wy, self.wsy, self.wss
 
     def __add__(self, other: Moments) -> Moments:
-        """Sums over the rows of both, group by group; both must measure from the same origins."""
+        """Sum the rows of both, group by group; both must measure from the same origins."""
         w, ws, wy, wsy, wss = (a + b for a, b in zip(self.parts, other.parts, strict=True))
         return Moments(w, ws, wy, wsy, wss, self.origin)
 
+    def each(self, change: Callable[[Array], Array]) -> Moments:
+        """Return what a function makes of each of the five sums, measured from the same origins."""
+        w, ws, wy, wsy, wss = map(change, self.parts)
+        return Moments(w, ws, wy, wsy, wss, self.origin)
+
     def __getitem__(self, key: Any) -> Moments:
-        """Some of the groups, or one entry of a batch."""
+        """Return some of the groups, or one entry of a batch."""
         return Moments(*(part[key] for part in (*self.parts, np.broadcast_to(self.origin, self.w.shape))))
 
     def about(self, origin: Array) -> Moments:
-        """The same sums with scores measured from another origin.
+        """Return the same sums with scores measured from another origin.
 
-        >>> one = Moments(*(np.array([v]) for v in (2.0, 0.5, 1.0, 0.2, 0.17)), np.array([0.5]))
-        >>> one.about(np.array([0.25])).ws
+        >>> moments = Moments(*(np.array([v]) for v in (2.0, 0.5, 1.0, 0.2, 0.17)), np.array([0.5]))
+        >>> moments.about(np.array([0.25])).ws
         array([1.])
         """
         d = self.origin - origin
@@ -135,5 +152,4 @@ class Moments:
         moved = self.about(
             np.take_along_axis(np.broadcast_to(origin, (*group.shape[:-1], size)), group, axis=-1)
         )
-        w, ws, wy, wsy, wss = (pool(part, group, size) for part in moved.parts)
-        return Moments(w, ws, wy, wsy, wss, origin)
+        return replace(moved.each(lambda part: pool(part, group, size)), origin=origin)
