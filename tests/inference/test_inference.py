@@ -192,7 +192,7 @@ def test_coefficients_of_a_class_are_those_of_its_rows():
     outcome = rng.random((3, 200)) < score
     # Under weights the least variance differs a little, for n does.
     for weight, apart in ((None, 1e-9), (rng.exponential(size=200), 5e-3)):
-        found = null._class_coefficients(score, weight, outcome, 32)
+        found = null._class_coefficients(score, weight, outcome.T, 32)
         for y, row in zip(outcome, found, strict=True):
             flat = Residuals.of(Sample(score, y, weight)).flat
             np.testing.assert_allclose(row, units(flat, halfway(flat), 32)[0][0], atol=apart)
@@ -232,7 +232,7 @@ def test_a_gap_too_rough_to_estimate_is_still_found():
 def test_labels_of_the_null_are_drawn_for_whole_rows():
     _, p = matrix(factor=0.0, n=200)
     labels = null._labels(p, np.random.default_rng(0), 2000)
-    shares = np.stack([(labels == k).mean(axis=0) for k in range(4)], axis=1)
+    shares = np.stack([(labels == k).mean(axis=1) for k in range(4)], axis=1)
     assert np.abs(shares - p).max() < 0.06
 
 

@@ -32,6 +32,7 @@ from calibrant.evidence import Cells, Sample
 from calibrant.inference.comparison import Comparison, Difference
 from calibrant.inference.result import Estimate, Null
 from calibrant.plot import canvas, reliability, scores
+from calibrant.questions import named
 
 IMAGES = Path(__file__).parents[1] / "images"
 HOSTILE = [

@@ -414,7 +414,7 @@ def test_an_estimate_is_that_of_the_rows(spec, norm):
 
 def test_what_has_no_interval_says_so_for_both():
     y, p = binary(50)
-    for entry in estimators():
+    for entry in estimators.describe():
         if entry.name in ("smooth", "ks", "kuiper"):
             for asked in (lambda **k: calibrant.estimate(y, p, **k), Sketch("class").update(y, p).estimate):
                 with pytest.raises(ValueError, match="is a measure of its own"):

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from calibrant.evidence import tally
+from calibrant.evidence.draws import binomial
 from calibrant.evidence.layout import COARSE, FINE, Layout
 from calibrant.evidence.moments import Array, Bins, Moments, single, unbiased
 from calibrant.evidence.sample import SLACK, Sample
@@ -89,12 +90,17 @@ class Cells:
     @property
     def batch(self) -> tuple[int, ...]:
         """Shape of the batch; empty for a single problem."""
-        return self.sums.w.shape[:-1]
+        return np.broadcast_shapes(self.sums.w.shape, self.sums.wy.shape)[:-1]
+
+    @property
+    def _whole(self) -> Moments:
+        """The sums of every batch entry; redrawn evidence holds those of the scores once for all."""
+        return self.sums.each(lambda part: np.broadcast_to(part, (*self.batch, self.low.size)))
 
     @cached_property
     def n(self) -> Array:
         """Effective number of rows of each batch entry."""
-        total = self.sums.w.sum(axis=-1)
+        total = np.broadcast_to(self.sums.w.sum(axis=-1), self.batch)
         return np.where(self.squares == total, total, total**2 / self.squares)
 
     @property
@@ -117,11 +123,22 @@ class Cells:
 
     def bins(self, cuts: Array) -> Bins:
         """Sum the groups between the cuts: group k holds cuts[k-1] <= s < cuts[k]."""
-        return self.sums.bins.pooled(self._groups(cuts), cuts.shape[-1] + 1)
+        size = cuts.shape[-1] + 1
+        bins = self._for_groups(cuts).sums.bins.pooled(self._groups(cuts), size)
+        return Bins(*(np.broadcast_to(part, (*self.batch, size)) for part in (bins.w, bins.ws, bins.wy)))
 
     def moments(self, cuts: Array, origin: Array, *, squares: bool = True) -> Moments:
         """Return all five sums over the same groups, scores measured from each group's origin."""
-        return self.sums.pooled(self._groups(cuts), origin)
+        group = self._groups(cuts)
+        if group.shape[:-1] != self.batch and origin.ndim > 1:
+            origin = origin[:1] if _alike(origin) else origin
+            group = np.broadcast_to(group, (*origin.shape[:-1], group.shape[-1]))
+        sums = self._for_groups(cuts).sums.pooled(group, origin)
+        return sums.each(lambda part: np.broadcast_to(part, (*self.batch, origin.shape[-1])))
+
+    def _for_groups(self, cuts: Array) -> Cells:
+        """The evidence with sums of its scores for every entry, unless one group of cells serves all."""
+        return self if _alike(cuts) else replace(self, sums=self._whole)
 
     def ranked(self, rank: Array) -> Array:
         """Return the score at each rank from 0 to n - 1.
@@ -130,15 +147,19 @@ class Cells:
         exact for one row, for two, and for any number of tied ones. Where they spread far less than the
         cell is wide, most of them are tied, and all are taken to be.
         """
-        w = self.sums.w * (self.n / self.sums.w.sum(axis=-1))[..., None]
+        w, n, batch = self.sums.w, self.n, self.batch
+        if w.shape[:-1] != batch and _alike(rank):  # the scores are those of all entries, and so are ranks
+            n, rank, batch = n[:1], rank if rank.ndim == 1 else rank[:1], (1,)
+        w = np.broadcast_to(w, (*batch, w.shape[-1]))
+        w = w * (n / w.sum(axis=-1))[..., None]
         mass = np.cumsum(w, axis=-1)
-        rank = np.broadcast_to(rank, (*self.batch, rank.shape[-1]))
+        rank = np.broadcast_to(rank, (*batch, rank.shape[-1]))
         slack = 0.0 if self.counts else SLACK
         cell = np.empty(rank.shape, dtype=np.intp)
-        for entry in np.ndindex(self.batch):
-            limit = rank[entry] + slack * self.n[entry]
+        for entry in np.ndindex(batch):
+            limit = rank[entry] + slack * n[entry]
             cell[entry] = np.searchsorted(mass[entry], limit, side="right")
-        cell = np.minimum(cell, np.broadcast_to(self._last, self.batch)[..., None])
+        cell = np.minimum(cell, np.broadcast_to(self._last, batch)[..., None])
         held = np.take_along_axis(w, cell, axis=-1)
         within = rank - (np.take_along_axis(mass, cell, axis=-1) - held)
         spread = 12 * self.variance_within
@@ -146,7 +167,8 @@ class Cells:
         spacing = np.sqrt(spread / np.maximum(w * w - 1, 1))
         score = np.take_along_axis(self.score, cell, axis=-1)
         score += (within - (held - 1) / 2) * np.take_along_axis(spacing, cell, axis=-1) * (held > 1)
-        return np.clip(score, self.low[cell], self.high[cell])
+        score = np.clip(score, self.low[cell], self.high[cell])
+        return np.broadcast_to(score, (*self.batch, score.shape[-1]))
 
     def variance(self) -> Array:
         """Return the variance of the scores with n - 1 in the denominator; 0 for a single row."""
@@ -163,7 +185,7 @@ class Cells:
     def rows(self) -> Iterator[tuple[Array, Array, Array]]:
         """Yield scores, outcomes and weights that stand for each batch entry: two rows a cell."""
         for entry in np.ndindex(self.batch):
-            w, ws, wy, wsy, _ = (part[entry] for part in self.sums.parts)
+            w, ws, wy, wsy, _ = (part[entry] for part in self._whole.parts)
             weight = np.concatenate([w - wy, wy])
             offset = np.concatenate([ws - wsy, wsy])
             keep = weight > 0
@@ -174,7 +196,7 @@ class Cells:
 
     def atoms(self) -> Moments:
         """Return the moments of the cells, in score order."""
-        return self.sums
+        return self._whole
 
     def resample(self, rng: np.random.Generator, size: int) -> Cells:
         """Draw `size` bootstrap samples: every cell's positive and negative rows counted anew."""
@@ -189,9 +211,8 @@ class Cells:
         s, scale = kept.sums, float(self.n) / kept.sums.w.sum()
         chance = np.broadcast_to(probability(kept.score), s.w.shape)
         held = np.maximum(np.rint(s.w * scale), 1).astype(np.int64)
-        wy = rng.binomial(held, chance, (size, *s.w.shape)) / held * s.w
-        zero = np.zeros((size, 1))
-        sums = Moments(s.w + zero, s.ws + zero, wy, wy * kept._offset, s.wss + zero, s.origin)
+        wy = binomial(rng, held, chance, size) / held * s.w
+        sums = Moments(s.w[None], s.ws[None], wy, wy * kept._offset, s.wss[None], s.origin)
         return Cells(sums, kept.low, kept.high, np.full(size, float(self.squares)), self.support)
 
     def _reweighted(self, count: Array, part: Array) -> Cells:
@@ -212,7 +233,7 @@ class Cells:
 
     def __getitem__(self, entry: Any) -> Cells:
         """Return one problem of a batch, or some of them."""
-        sums = self.sums.each(lambda part: part[entry])
+        sums = self._whole.each(lambda part: part[entry])
         return replace(self, sums=sums, squares=self.squares[entry])
 
     @cached_property
@@ -228,10 +249,19 @@ class Cells:
 
     def _groups(self, cuts: Array) -> Array:
         """Count the cuts at or below each cell's mean score."""
+        score = self.score
+        if score.shape[:-1] != self.batch:
+            cuts = cuts[0] if cuts.ndim > 1 and _alike(cuts) else cuts
+            score = score if cuts.ndim == 1 else np.broadcast_to(score, (*self.batch, score.shape[-1]))
         if cuts.ndim == 1:
-            return np.searchsorted(cuts, self.score, side="right")
-        group = np.empty(self.score.shape, dtype=np.intp)
+            return np.searchsorted(cuts, score, side="right")
+        group = np.empty(score.shape, dtype=np.intp)
         cuts = np.broadcast_to(cuts, (*self.batch, cuts.shape[-1]))
         for entry in np.ndindex(self.batch):
-            group[entry] = np.searchsorted(cuts[entry], self.score[entry], side="right")
+            group[entry] = np.searchsorted(cuts[entry], score[entry], side="right")
         return group
+
+
+def _alike(rows: Array) -> bool:
+    """Whether all rows of a batch are the same."""
+    return rows.ndim == 1 or bool(np.all(rows == rows[:1]))

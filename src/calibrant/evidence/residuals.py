@@ -13,6 +13,7 @@ import numpy as np
 
 from calibrant.evidence import tally
 from calibrant.evidence.cells import Cells
+from calibrant.evidence.draws import binomial
 from calibrant.evidence.layout import FINE
 from calibrant.evidence.moments import Array, Moments
 from calibrant.evidence.sample import Sample
@@ -116,7 +117,7 @@ class Residuals:
         if rows.max() == 1:
             drawn = (rng.random((size, rows.size), dtype=np.float32) < chance).astype(np.float64)
         else:
-            drawn = rng.binomial(rows, chance, (size, rows.size)) / rows
+            drawn = binomial(rng, rows, np.broadcast_to(chance, rows.shape), size) / rows
         residual = self.mass * (drawn - self.score)
         mass, score, spread = (np.broadcast_to(p, drawn.shape) for p in (self.mass, self.score, self.spread))
         return Residuals(mass, score, residual, spread)
@@ -149,7 +150,7 @@ class Residuals:
     @classmethod
     def _from_cells(cls, cells: Cells, spread: Array | None = None) -> Residuals:
         """Return the residuals of the cells that hold anything; equal weights without `spread`."""
-        w, ws, wy = cells.sums.w, cells.sums.ws, cells.sums.wy
+        w, ws, wy, _, _ = cells.atoms().parts
         if spread is None:
             spread = w * (cells.squares / w.sum(axis=-1))[..., None]
         held = np.flatnonzero((w > 0).reshape(-1, w.shape[-1]).any(axis=0))

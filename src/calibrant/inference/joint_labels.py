@@ -86,7 +86,7 @@ class Labels:
         step = Residuals(mass[held], scored[held] / mass[held], np.zeros(held.size), spread[held])
         edges = Edges.of(step, cells)
         # Only the sums up to the edges matter: the steps between them are counted as one.
-        ends = np.unique(np.concatenate([[0], edges.step, edges.step + 1, [held.size]]))
+        ends, inner = edges.met(held.size)
         group = np.zeros(mass.size, dtype=np.intp)
         group[held] = np.searchsorted(ends, np.arange(held.size), side="right") - 1
         count = np.zeros((self.sets, ends.size - 1))
@@ -96,5 +96,4 @@ class Labels:
             found = np.bincount(index, w[row], minlength=width * (ends.size - 1))
             count[first : first + width] = found.reshape(width, -1)
         total = running(count) - running(scored[held][None])[:, ends]
-        inner = Edges(np.searchsorted(ends, edges.step), edges.part, edges.unit)
         return np.asarray(dct(inner.sums(total) / edges.unit, norm="ortho"))

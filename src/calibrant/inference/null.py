@@ -168,6 +168,11 @@ class Edges:
         part = np.divide(edge - place[step], width, out=np.zeros(width.shape), where=width > 0)
         return cls(step, np.clip(part, 0.0, 1.0), float(np.sqrt(clock[-1] / cells)))
 
+    def met(self, steps: int) -> tuple[Array, Edges]:
+        """Return the steps before and after the edges, and the edges among these alone."""
+        ends = np.unique(np.concatenate([[0], self.step, self.step + 1, [steps]]))
+        return ends, Edges(np.searchsorted(ends, self.step), self.part, self.unit)
+
     def sums(self, total: Array) -> Array:
         """Sums over the cells, from running sums over the steps that begin with 0."""
         low, high = total[:, self.step], total[:, self.step + 1]
@@ -217,17 +222,21 @@ def _observed(problems: list[Residuals]) -> Posterior:
 
 
 def _labels(score: Array, rng: np.random.Generator, size: int) -> Array:
-    """Labels (size, rows) drawn from the probabilities of each row."""
+    """Labels (rows, size) drawn from the probabilities of each row."""
     edge = np.cumsum(score, axis=1)
     edge /= edge[:, -1:]
-    found = np.empty((size, len(score)), dtype=np.min_scalar_type(score.shape[1]))
+    bounds = np.ascontiguousarray(edge[:, :-1].T)
+    labels = np.zeros((len(score), size), dtype=np.min_scalar_type(score.shape[1]))
     for i in range(size):
-        found[i] = (rng.random((len(score), 1)) >= edge[:, :-1]).sum(axis=1)
-    return found
+        uniform, label = rng.random(len(score)), np.zeros(len(score), dtype=labels.dtype)
+        for bound in bounds:
+            label += uniform >= bound
+        labels[:, i] = label
+    return labels
 
 
 def _class_coefficients(score: Array, weight: Array | None, outcome: Array, cells: int) -> Array:
-    """Coefficients of one class for outcomes (size, rows) on given scores."""
+    """Coefficients of one class, (size, cells), for outcomes (rows, size) on given scores."""
     from scipy.fft import dct
 
     order = np.argsort(score, kind="stable")
@@ -236,16 +245,18 @@ def _class_coefficients(score: Array, weight: Array | None, outcome: Array, cell
     start = np.flatnonzero(np.diff(s, prepend=-1.0))
     mass, scored, spread = (np.add.reduceat(part, start) for part in (w, w * s, w * w))
     step = Residuals(mass, scored / mass, np.zeros(mass.size), spread)
-    edges, ends = Edges.of(step, cells), np.append(start[1:], s.size) - 1
-    expected = running((mass * step.score)[None])
-    found = np.empty((len(outcome), cells))
-    few = max(1, TABLE // s.size)
-    for a in range(0, len(outcome), few):
-        part = outcome[a : a + few, order]
-        total = np.cumsum(part, axis=1, dtype=np.float64) if weight is None else np.cumsum(part * w, axis=1)
-        held = np.concatenate([np.zeros((len(total), 1)), total[:, ends]], axis=1)
-        found[a : a + few] = edges.sums(held - expected)
-    return np.asarray(dct(found / edges.unit, norm="ortho"))
+    edges = Edges.of(step, cells)
+    # Only the sums up to the edges matter: the steps between them are counted as one.
+    ends, inner = edges.met(mass.size)
+    first = start[ends[:-1]]
+    if weight is None:
+        count = np.add.reduceat(outcome[order], first, axis=0, dtype=np.int64).astype(np.float64)
+    else:
+        few = max(1, TABLE // s.size)
+        parts = (outcome[order, a : a + few] * w[:, None] for a in range(0, outcome.shape[1], few))
+        count = np.concatenate([np.add.reduceat(part, first, axis=0) for part in parts], axis=1)
+    total = running(count.T) - running((mass * step.score)[None])[:, ends]
+    return np.asarray(dct(inner.sums(total) / edges.unit, norm="ortho"))
 
 
 def any_of(chances: list[float]) -> float:
