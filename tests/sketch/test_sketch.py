@@ -24,7 +24,7 @@ from calibrant import Sketch, estimators
 from calibrant import atomic as _files
 from calibrant.curves import ByClass
 from calibrant.estimators import parse
-from calibrant.evidence import COARSE
+from calibrant.evidence import COARSE, tally
 from calibrant.inputs import predictions
 from calibrant.sketch.totals import Totals
 
@@ -128,7 +128,7 @@ def test_tied_scores_predict_the_first_class_and_half_predicts_the_negative_one(
 def test_totals_are_the_same_in_chunks(monkeypatch):
     y, p = matrix(301)
     whole = Totals.of(predictions(y, p))
-    monkeypatch.setattr(calibrant.sketch.totals, "CHUNK", 40)
+    monkeypatch.setattr(tally, "MATRIX_CHUNK", 40)
     np.testing.assert_allclose(astuple(Totals.of(predictions(y, p))), astuple(whole), rtol=1e-13)
 
 
