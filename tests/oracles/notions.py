@@ -37,3 +37,9 @@ def combine(errors, norm="l1"):
     if norm == "l2":
         return sqrt(sum(error * error for error in errors) / len(errors))
     return sum(errors) / len(errors)
+
+
+def top(row, label, k):
+    """The sum of the k largest scores of a row, and whether the label is among them; ties to the first."""
+    order = sorted(range(len(row)), key=lambda column: (-row[column], column))[:k]
+    return min(1.0, sum(sorted(float(row[column]) for column in order))), int(label) in order

@@ -7,8 +7,9 @@ compares its name.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -73,8 +74,6 @@ class Notion:
     ----------
     name : str
         What callers write.
-    reading : Reading
-        How a person reads it.
     several : bool
         Whether it makes a problem for each class.
     one_class : bool
@@ -84,10 +83,14 @@ class Notion:
     """
 
     name: str
-    reading: ClassVar[Reading]
     several: ClassVar[bool] = False
     one_class: ClassVar[bool] = False
     tells_accuracy: ClassVar[bool] = False
+
+    @property
+    def reading(self) -> Reading:
+        """How a person reads it."""
+        raise NotImplementedError
 
     @property
     def top(self) -> int:
@@ -137,8 +140,12 @@ class OneClass(Notion):
     """The score of one class against its frequency."""
 
     name: str = "class"
-    reading = Reading("class")
     one_class = True
+
+    @property
+    def reading(self) -> Reading:
+        """The score of a class against its frequency."""
+        return Reading("class")
 
     def check(self, *, vector: bool, labels: Sequence[Any], positive: int | None) -> None:
         """Refuse a matrix of more than two columns without a class to ask about."""
@@ -161,8 +168,12 @@ class EachClass(Notion):
     """The score of every class in turn against its frequency."""
 
     name: str = "classwise"
-    reading = Reading("class-wise")
     several = True
+
+    @property
+    def reading(self) -> Reading:
+        """The scores of all classes against their frequencies."""
+        return Reading("class-wise")
 
     def problems(self, data: Predictions) -> Iterator[Problem]:
         """Make the problems of all classes, a block of them at a time."""
@@ -179,14 +190,18 @@ class EachClass(Notion):
             yield Problem(block.T, outcome.T, (0.0, 1.0))
 
 
-_SURE = {
-    "happens": "turns out right",
-    "positive": "right",
-    "negative": "wrong",
-    "too_high": "overconfident",
-    "too_low": "underconfident",
-    "sure": True,
-}
+_CONFIDENCE = Reading(
+    title="confidence",
+    score="confidence",
+    frequency="accuracy",
+    happens="turns out right",
+    positive="right",
+    negative="wrong",
+    too_high="overconfident",
+    too_low="underconfident",
+    event="prediction is right",
+    sure=True,
+)
 
 
 @dataclass(frozen=True)
@@ -195,7 +210,11 @@ class Confidence(Notion):
 
     name: str = "confidence"
     tells_accuracy = True
-    reading = Reading("confidence", "confidence", "accuracy", event="prediction is right", **_SURE)  # type: ignore[arg-type]
+
+    @property
+    def reading(self) -> Reading:
+        """Confidence against accuracy."""
+        return _CONFIDENCE
 
     @property
     def top(self) -> int:
@@ -213,6 +232,62 @@ class Confidence(Notion):
         best = score.argmax(axis=1)
         largest = np.take_along_axis(score, best[:, None], axis=1)[:, 0]
         yield Problem(largest, best == code, self.support(score.shape[1]))
+
+
+@dataclass(frozen=True)
+class TopScores(Notion):
+    """The sum of the k largest scores against how often the label is among them; ties go to the first column.
+
+    >>> from calibrant.inputs import predictions
+    >>> data = predictions([0, 2, 1], [[0.5, 0.3, 0.2], [0.2, 0.4, 0.4], [0.6, 0.1, 0.3]])
+    >>> problem = next(named("top:2").problems(data))
+    >>> problem.score.round(6), problem.outcome, problem.support[0] == 2 / 3
+    (array([0.8, 0.8, 0.9]), array([ True,  True, False]), True)
+    """
+
+    @property
+    def top(self) -> int:
+        """How many of the largest scores are added up."""
+        return int(self.name.partition(":")[2])
+
+    @property
+    def reading(self) -> Reading:
+        """The sum of scores against the share of labels among them."""
+        return replace(
+            _CONFIDENCE,
+            title=f"top {self.top}",
+            score=f"sum of the {self.top} largest scores",
+            frequency="share of labels among them",
+            happens="holds the label",
+            event=f"label is among the top {self.top}",
+        )
+
+    def check(self, *, vector: bool, labels: Sequence[Any], positive: int | None) -> None:
+        """Refuse as many scores as there are classes: their sum is 1."""
+        size = 2 if vector else len(labels)
+        if self.top >= size:
+            rule = f"ask about fewer scores than there are classes, {size}"
+            raise InputError("notion", rule, self.name)
+
+    def problems(self, data: Predictions) -> Iterator[Problem]:
+        """Make the problem of the largest scores."""
+        score, code = data.score, data.code
+        self.check(vector=score.ndim == 1, labels=data.labels, positive=data.positive)
+        if score.ndim == 1:
+            yield from Confidence().problems(data)
+            return
+        n, size = score.shape
+        total, held = np.empty(n), np.empty(n, dtype=bool)
+        step = max(1, BLOCK // (8 * size))
+        for a in range(0, n, step):
+            rows, label = score[a : a + step], code[a : a + step, None]
+            largest = np.partition(rows, size - self.top, axis=1)[:, size - self.top :]
+            total[a : a + step] = largest.sum(axis=1, dtype=np.float64)
+            own = np.take_along_axis(rows, label, axis=1)
+            before = (rows > own) | ((rows == own) & (np.arange(size) < label))
+            held[a : a + step] = np.count_nonzero(before, axis=1) < self.top
+        # Rounding may take a sum above 1.
+        yield Problem(np.minimum(total, 1.0), held, self.support(size))
 
 
 #: Every notion that has a fixed name; the others are made from one.
@@ -234,7 +309,11 @@ def named(notion: Any) -> Notion:
             notion,
             hint='whole vectors are not compared yet; ask for "confidence", "classwise" or "class"',
         )
-    check_choice("notion", notion, NOTIONS)
+    if isinstance(notion, str) and (match := re.fullmatch(r"top:0*([1-9][0-9]{0,5})", notion)):
+        return TopScores(f"top:{match[1]}")
+    if notion not in _FIXED:
+        check_choice("notion", notion, NOTIONS)
+        raise InputError("notion", "name a number of scores, such as top:5", notion)
     return _FIXED[notion]
 
 

@@ -1,0 +1,139 @@
+"""Notions against a slow loop over rows, and what they have in common."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import calibrant
+from calibrant import Sketch, inputs
+from calibrant.questions import Question, named
+from oracles import notions as oracle
+
+ESTIMATORS = ("auto", "uniform:10", "adaptive:5", "density", "isotonic")
+
+
+def model(n, classes, seed=0, digits=None):
+    rng = np.random.default_rng(seed)
+    score = rng.dirichlet(np.full(classes, 0.5), n)
+    label = np.array([rng.choice(classes, p=row) for row in score])
+    if digits is not None:  # ties, within rows too
+        score = np.round(score * digits) / digits
+        score[:, -1] = 0
+        score[:, -1] = 1 - score.sum(axis=1)
+        keep = (score >= 0).all(axis=1)
+        score, label = score[keep], label[keep]
+    return label, score
+
+
+@settings(max_examples=60)
+@given(seed=st.integers(0, 10**6), classes=st.integers(2, 7), digits=st.sampled_from([None, 4, 10]))
+def test_the_largest_scores_are_those_of_a_loop_over_rows(seed, classes, digits):
+    label, score = model(40, classes, seed, digits)
+    if not len(label):
+        return
+    for k in range(1, classes):
+        problem = next(named(f"top:{k}").problems(inputs.predictions(label, score, labels=range(classes))))
+        expected = [oracle.top(row, own, k) for row, own in zip(score, label, strict=True)]
+        np.testing.assert_allclose(problem.score, [total for total, _ in expected], rtol=1e-15)
+        assert problem.outcome.tolist() == [held for _, held in expected]
+        assert problem.support == (k / classes, 1.0)
+        assert problem.score.max() <= 1
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_the_largest_score_alone_is_confidence(estimator):
+    label, score = model(300, 4)
+    for y, p in ((label, score), (label % 2, score[:, 0])):
+        one, other = (
+            calibrant.ece(y, p, notion=notion, estimator=estimator) for notion in ("top:1", "confidence")
+        )
+        assert one == other
+
+
+def test_a_sum_above_one_by_rounding_reads_one():
+    score = np.array([[0.1, 0.2, 0.7 + 2e-7], [0.3, 0.3, 0.4]], dtype=np.float32)
+    problem = next(named("top:2").problems(inputs.predictions([2, 0], score[:, ::-1])))
+    assert problem.score.max() <= 1
+    wide = np.full((1, 3), 1 / 3, dtype=np.float16)
+    assert next(named("top:2").problems(inputs.predictions([0], wide))).score <= 1
+
+
+@pytest.mark.parametrize("k", [1, 2, 3])
+def test_rows_sketches_and_merged_sketches_agree(k):
+    label, score = model(400, 5)
+    notion = f"top:{k}"
+    whole = Sketch(notion).update(label, score)
+    merged = Sketch(notion).update(label[:150], score[:150]) + Sketch(notion).update(label[150:], score[150:])
+    for estimator in ("auto", "uniform:15", "density"):
+        rows = calibrant.ece(label, score, notion=notion, estimator=estimator)
+        assert whole.ece(estimator=estimator) == pytest.approx(rows, abs=1e-6)
+        assert merged.ece(estimator=estimator) == pytest.approx(whole.ece(estimator=estimator), abs=1e-12)
+
+
+def test_a_sketch_of_the_largest_scores_is_saved_and_read(tmp_path):
+    sketch = Sketch("top:2").update(*model(100, 4))
+    sketch.save(tmp_path / "a.sketch")
+    again = Sketch.load(tmp_path / "a.sketch")
+    assert (again.notion, again.digest) == ("top:2", sketch.digest)
+    assert again.evidence.support == (0.5, 1.0)
+
+
+def test_the_order_of_columns_matters_only_to_ties():
+    label, score = model(200, 5)
+    order = np.array([3, 1, 4, 0, 2])
+    at = np.argsort(order)
+    plain, turned = (
+        calibrant.ece(y, p, notion="top:2", estimator="uniform:10")
+        for y, p in ((label, score), (at[label], score[:, order]))
+    )
+    assert turned == pytest.approx(plain, abs=1e-12)
+
+
+def test_everything_answers_about_the_largest_scores():
+    label, score = model(300, 4)
+    result = calibrant.estimate(label, score, notion="top:2", rng=0)
+    assert result.low <= result.value <= result.high
+    assert "(top:2)" in str(result)
+    assert "confident" in str(result)
+    assert calibrant.reliability_curve(label, score, notion="top:2", n_boot=0).support[0] == 0.5
+    assert calibrant.reliability_diagram(label, score, notion="top:2").notion == "top:2"
+    assert calibrant.score_histogram(label, score, notion="top:2").support == (0.5, 1.0)
+    assert calibrant.lce(label, score, [0.7, 0.9], notion="top:2").shape == (2,)
+    assert (
+        calibrant.recommend(score, notion="top:2", estimators=["l:10"], repetitions=5, rng=0).notion
+        == "top:2"
+    )
+    assessment = calibrant.assess(label, score, notion="top:2", rng=0)
+    assert list(assessment.estimates) == ["top:2", "confidence", "classwise"]
+    assert "label is among the top 2" in str(assessment)
+    assert "sum of the 2 largest scores" in assessment.html()
+    compared = calibrant.compare(label, {"a": score, "b": score[:, ::-1]}, notion="top:2", rng=0)
+    assert compared.estimates["a"].notion == "top:2"
+
+
+@pytest.mark.parametrize("notion", ["top:0", "top:-1", "top:x", "top:", "top", "top:1.5"])
+def test_what_names_no_number_of_scores_is_refused(notion):
+    with pytest.raises(inputs.InputError, match="notion must"):
+        calibrant.ece(*model(20, 4), notion=notion)
+
+
+def test_as_many_scores_as_classes_are_refused():
+    with pytest.raises(inputs.InputError, match="fewer scores than there are classes, 4, got 'top:4'"):
+        calibrant.ece(*model(20, 4), notion="top:4")
+    with pytest.raises(inputs.InputError, match="fewer scores"):
+        calibrant.ece([0, 1], [0.2, 0.6], notion="top:2")
+
+
+@pytest.mark.parametrize("notion", ["class", "classwise", "confidence", "top:2"])
+def test_a_notion_answers_for_itself(notion):
+    chosen = named(notion)
+    assert str(chosen) == notion
+    assert named(chosen) is chosen
+    assert chosen.reading.title
+    label, score = model(50, 3)
+    data = inputs.predictions(label, score, pos_label=1)
+    question = Question.of(data, chosen)
+    assert len(question.problems) == chosen.size(3)
+    assert {problem.support for problem in question.problems} == {chosen.support(3)}
+    assert question.label == (1 if chosen.one_class else None)
