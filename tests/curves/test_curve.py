@@ -350,8 +350,9 @@ def test_bars_hold_the_frequency_and_importance_weights_count_effectively():
 
 
 def test_a_diagram_needs_bins():
-    with pytest.raises(ValueError, match="binning must name bins"):
-        calibrant.reliability_diagram([0, 1], [0.2, 0.7], binning="density")
+    for wrong in ("density", "auto"):
+        with pytest.raises(ValueError, match="binning must name bins"):
+            calibrant.reliability_diagram([0, 1], [0.2, 0.7], binning=wrong)
     with pytest.raises(ValueError, match="mapping"):
         calibrant.reliability_diagram([0, 1], [0.2, 0.7], mapping="concave")
     with pytest.raises(ValueError, match="interval"):

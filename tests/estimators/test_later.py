@@ -346,8 +346,8 @@ def test_a_perfect_model_has_no_smooth_error():
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ("isotonic:3", '"isotonic" takes no parameter'),
-        ("ks:1", '"ks" takes no parameter'),
+        ("isotonic:3", 'must be "isotonic" without a parameter'),
+        ("ks:1", 'must be "ks" without a parameter'),
         ("debiased:ten", "'ten'"),
         ("debiased:0", "from 1 to"),
         ("sweep:5", "parameter of sweep must be one of"),

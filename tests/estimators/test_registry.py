@@ -368,10 +368,10 @@ def test_long_and_short_names_are_the_same_estimators():
         ("unifrom:10", "estimator must be one of .* got 'unifrom'"),
         ("l:0", "from 1 to"),
         ("l:1_5", "'1_5'"),
-        ("auto:5", "takes no parameter"),
+        ("auto:5", "estimator must be \"auto\" without a parameter, got 'auto:5'"),
         ("d:0.1:box", "kernel must be one of"),
         ("l:ten", "'ten'"),
-        ("l:", "no parameter after it"),
+        ("l:", "estimator must have a parameter after its colon, got 'l:'"),
         ("d:-1", "positive"),
         ("d:nan", "positive"),
         ("d:silvermann", "bandwidth must be one of"),
@@ -494,7 +494,7 @@ def test_a_new_estimator_is_known_by_its_names_and_describes_itself(new_estimato
     assert entry.measures_ece
     with pytest.raises(ValueError, match="mean-gap defines norm 'l1', got 'max'"):
         calibrant.mce(labels, score, estimator=new_estimator)
-    with pytest.raises(ValueError, match='"mean-gap" takes no parameter'):
+    with pytest.raises(ValueError, match='must be "mean-gap" without a parameter'):
         parse("mean-gap:3")
 
 

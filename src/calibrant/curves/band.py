@@ -33,7 +33,7 @@ RIDGE = 1e-4
 def corrected(
     evidence: Evidence, bandwidth: float, score: Array, nearby: Array, level: float
 ) -> tuple[Array, Array]:
-    """Ends of the bias-corrected band of one problem at the nodes of a curve, each pointwise at `level`.
+    """Return the ends of the bias-corrected band of one problem at the nodes of a curve, at a level each.
 
     A node answers for the scores up to halfway to the next ones, where saturated scores may change
     their meaning: its interval holds those of all of them.
@@ -76,7 +76,7 @@ def corrected(
 def intervals(
     groups: Bins, squares: Array, knots: Array, most: Array, level: float, ranks: float, scores: float
 ) -> tuple[Array, Array]:
-    """Ends of the intervals at the knots, from groups of rows and the sum of squared weights in each.
+    """Return the ends of the intervals at the knots, from groups of rows and squared weights in each.
 
     They are Wilson's, for the effective number of rows behind each coefficient of the local line, but
     no more than `most`; or that of the line's own variance, where that reaches further.
@@ -107,7 +107,7 @@ def intervals(
 
 
 def lines(groups: Bins, knots: Array, ranks: float, scores: float) -> Array:
-    """Coefficients (knots, groups) of the local line in ranks through what is known of the groups.
+    """Return coefficients (knots, groups) of the local line in ranks through what is known of the groups.
 
     A group's weight falls to zero, by Epanechnikov's kernel, at a distance of `ranks` from the ranks
     it takes up (up to twice that at their ends) and of `scores` from its score. The coefficients of
@@ -137,7 +137,7 @@ def lines(groups: Bins, knots: Array, ranks: float, scores: float) -> Array:
 
 
 def _groups(evidence: Evidence) -> tuple[Bins, Array]:
-    """Sums over cells of neighbouring scores, and the sum of squared weights in each.
+    """Sum rows, and squared weights, over cells of neighbouring scores.
 
     The cells are those of a sketch, which then gives the band of the rows; many are pooled by rank.
     """
@@ -159,7 +159,7 @@ def _cells(evidence: Evidence) -> Cells:
 
 
 def wilson(frequency: Array, count: Array, level: float) -> tuple[Array, Array]:
-    """Wilson's score interval of a frequency; NaN without rows.
+    """Return Wilson's score interval of a frequency; NaN without rows.
 
     >>> [float(end.round(4)) for end in wilson(np.array(0.5), np.array(10.0), 0.95)]
     [0.2366, 0.7634]
@@ -174,7 +174,7 @@ def wilson(frequency: Array, count: Array, level: float) -> tuple[Array, Array]:
 
 
 def clopper_pearson(frequency: Array, count: Array, level: float) -> tuple[Array, Array]:
-    """Clopper and Pearson's interval of a frequency; NaN without rows.
+    """Return Clopper and Pearson's interval of a frequency; NaN without rows.
 
     >>> [float(end.round(4)) for end in clopper_pearson(np.array(0.5), np.array(10.0), 0.95)]
     [0.1871, 0.8129]
@@ -193,7 +193,7 @@ INTERVALS = {"wilson": wilson, "clopper-pearson": clopper_pearson}
 
 
 def by_rank(evidence: Evidence, level: float) -> tuple[Bins, tuple[Array, ...]]:
-    """A curve that smooths the gap by rank: groups of rows, and (score, frequency, low, high, rows).
+    """Smooth the gap by rank: return groups of rows, and (score, frequency, low, high, rows) of the curve.
 
     Its windows hold the same share of the rows everywhere, so that it resolves scores that crowd at a
     wall and yet is smooth between the walls, where no single bandwidth in scores can do both. The line

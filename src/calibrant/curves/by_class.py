@@ -49,10 +49,12 @@ def each_problem(question: Question, fit: Callable[..., Result], **options: Any)
     question : Question
     fit : callable
         `curve_of`, `diagram_of` or `histogram_of`: called as fit(evidence, notion=, label=, **options).
+    **options
+        The same for every problem; for one seed pass a Generator, or all would draw alike.
     """
     notion = question.notion
     if not notion.several:
-        return fit(next(iter(question.each())), notion=notion, label=question.label, **options)
+        return fit(question.problems[0], notion=notion, label=question.label, **options)
     problems = zip(question.labels, question.each(), strict=True)
     return ByClass(
         {label: fit(evidence, notion=notion, label=label, **options) for label, evidence in problems}

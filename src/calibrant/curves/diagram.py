@@ -80,7 +80,7 @@ def bins_of(binning: str | Binned, mapping: Literal["one", "convex", "published"
     """
     estimator = parse(binning) if isinstance(binning, str) else binning
     if not isinstance(estimator, Binned):
-        raise ValueError(f'binning must name bins, such as "uniform:15" or "adaptive:10", got {binning!r}')
+        raise inputs.InputError("binning", 'name bins, such as "uniform:15" or "adaptive:10"', binning)
     return estimator if mapping is None else replace(estimator, mapping=mapping)
 
 

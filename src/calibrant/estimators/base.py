@@ -11,7 +11,7 @@ import numpy as np
 
 from calibrant.estimators.curve import Curve
 from calibrant.evidence import Array, Evidence
-from calibrant.inputs import check_choice
+from calibrant.inputs import InputError, check_choice
 
 Norm = Literal["l1", "l2", "max"]
 NORMS: tuple[Norm, ...] = ("l1", "l2", "max")
@@ -86,8 +86,7 @@ class Estimator(ABC):
     @classmethod
     def parse(cls, parameter: str | None) -> Self:
         """Make the estimator from the text after the colon of its name; without a colon there is None."""
-        if parameter is not None:
-            raise ValueError(f'"{cls.name}" takes no parameter, got {parameter!r}')
+        refuse_parameter(cls.name, parameter)
         return cls()
 
     @abstractmethod
@@ -185,7 +184,8 @@ def check_norm(norm: str, estimator: Estimator | None = None) -> None:
     """Refuse a norm that does not exist, or that an estimator does not define."""
     check_choice("norm", norm, NORMS)
     if estimator is not None and norm not in estimator.norms:
-        raise ValueError(f"{estimator} defines norm {', '.join(map(repr, estimator.norms))}, got {norm!r}")
+        defined = f"{estimator} defines norm {', '.join(map(repr, estimator.norms))}"
+        raise InputError("norm", f"suit the estimator: {defined}", norm)
 
 
 def average(gap: Array, weight: Array, norm: Norm) -> Array:
@@ -201,6 +201,12 @@ def average(gap: Array, weight: Array, norm: Norm) -> Array:
         return gap.max(axis=-1)
     share = weight / weight.sum(axis=-1, keepdims=True)
     return (share * gap).sum(axis=-1) if norm == "l1" else np.sqrt((share * gap**2).sum(axis=-1))
+
+
+def refuse_parameter(name: str, parameter: str | None) -> None:
+    """Refuse a text after the colon of a name that stands alone."""
+    if parameter is not None:
+        raise InputError("estimator", f'be "{name}" without a parameter', f"{name}:{parameter}")
 
 
 def number_or_text(text: str) -> float | str:

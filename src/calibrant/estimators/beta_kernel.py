@@ -12,7 +12,7 @@ import numpy as np
 from calibrant.estimators.base import Estimator, Fit, Norm, average, number_or_text
 from calibrant.estimators.curve import Curve, positions
 from calibrant.evidence import Array, Evidence
-from calibrant.inputs import check_choice, is_number
+from calibrant.inputs import InputError, check_choice, is_number
 
 NARROWEST = 1e-5
 # Candidates for the bandwidth; the likelihood decides.
@@ -247,7 +247,7 @@ class BetaKernel(Estimator):
         if isinstance(self.bandwidth, str):
             check_choice("bandwidth", self.bandwidth, ("likelihood",))
         elif not (is_number(self.bandwidth) and NARROWEST <= self.bandwidth < np.inf):
-            raise ValueError(f"bandwidth must be a number of at least {NARROWEST:g}, got {self.bandwidth!r}")
+            raise InputError("bandwidth", f"be a number of at least {NARROWEST:g}", self.bandwidth)
 
     @classmethod
     def parse(cls, parameter: str | None) -> Self:

@@ -14,6 +14,7 @@ import numpy as np
 
 from calibrant.estimators.curve import Curve
 from calibrant.evidence import Array, Bins, Evidence
+from calibrant.inputs import InputError
 
 Size = int | Literal["sqrt"]
 MOST = 10_000_000
@@ -23,7 +24,7 @@ def check_size(n_bins: Size) -> None:
     """Refuse a number of bins that is neither a positive integer nor "sqrt"."""
     integer = isinstance(n_bins, int | np.integer) and not isinstance(n_bins, bool)
     if n_bins != "sqrt" and not (integer and 1 <= n_bins <= MOST):
-        raise ValueError(f'n_bins must be an integer from 1 to {MOST} or "sqrt", got {n_bins!r}')
+        raise InputError("n_bins", f'be an integer from 1 to {MOST} or "sqrt"', n_bins)
 
 
 def parse_size(text: str) -> Size:
@@ -35,7 +36,7 @@ def parse_size(text: str) -> Size:
     if text == "sqrt":
         return "sqrt"
     if not text.isdecimal():
-        raise ValueError(f'the number of bins must be an integer or "sqrt", got {text!r}')
+        raise InputError("the number of bins", 'be an integer or "sqrt"', text)
     return int(text)
 
 
@@ -48,11 +49,13 @@ def how_many(n_bins: Size, n: Array) -> int:
     if n_bins != "sqrt":
         return int(n_bins)
     if np.ptp(n) > 1e-9 * np.max(n):
-        raise ValueError(f'n_bins="sqrt" needs one size for the whole batch, got {np.min(n)} to {np.max(n)}')
+        got = f'"sqrt" for {np.min(n):g} to {np.max(n):g} rows'
+        raise InputError("n_bins", "be a number for problems of different sizes", n_bins, got=got)
     # The slack undoes rounding in the effective size of equal importance weights.
     root = max(1, int(np.sqrt(np.max(n) * (1 + 1e-12))))
     if root > MOST:
-        raise ValueError(f'n_bins="sqrt" asks for {root} bins at n={np.max(n):g}; name at most {MOST}')
+        got = f'"sqrt", which asks for {root} bins at n={np.max(n):g}'
+        raise InputError("n_bins", f"be at most {MOST}", n_bins, got=got)
     return root
 
 

@@ -8,7 +8,7 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
-from calibrant.estimators.base import Entry, Estimator, Fit, Norm
+from calibrant.estimators.base import Entry, Estimator, Fit, Norm, refuse_parameter
 from calibrant.evidence import Array, Evidence
 from calibrant.inputs import check_choice
 
@@ -91,8 +91,7 @@ class Cumulative(Estimator):
     @classmethod
     def parse(cls, parameter: str | None, statistic: Any = "ks") -> Self:
         """Make the estimator of a statistic, which has no parameter."""
-        if parameter is not None:
-            raise ValueError(f'"{statistic}" takes no parameter, got {parameter!r}')
+        refuse_parameter(statistic, parameter)
         return cls(statistic)
 
     def __str__(self) -> str:

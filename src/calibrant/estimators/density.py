@@ -13,7 +13,7 @@ from calibrant.estimators.curve import Curve
 from calibrant.estimators.smoothing import NARROWEST, RULES, STEP, WIDEST, Grid, steps
 from calibrant.evidence import Array, Evidence
 from calibrant.evidence.kernels import KERNELS, overlap
-from calibrant.inputs import check_choice, is_number
+from calibrant.inputs import InputError, check_choice, is_number
 
 # Where fewer effective rows than this stand under the kernel there is no curve.
 LEAST = 1e-3
@@ -146,11 +146,10 @@ class Density(Estimator):
         if isinstance(self.bandwidth, str):
             check_choice("bandwidth", self.bandwidth, tuple(RULES))
         elif not (is_number(self.bandwidth) and np.isfinite(self.bandwidth) and self.bandwidth > 0):
-            raise ValueError(
-                f"bandwidth must be a positive number or one of {', '.join(RULES)}, got {self.bandwidth!r}"
-            )
+            rule = f"be a positive number or one of {', '.join(RULES)}"
+            raise InputError("bandwidth", rule, self.bandwidth)
         if not (is_number(self.step) and 0 < self.step <= 0.1):
-            raise ValueError(f"step must be a positive number of at most 0.1, got {self.step!r}")
+            raise InputError("step", "be a positive number of at most 0.1", self.step)
 
     @classmethod
     def parse(cls, parameter: str | None) -> Self:

@@ -11,7 +11,7 @@ import numpy as np
 from calibrant.estimators.base import NORMS, Estimator, Fit, Norm, SupportsFit, ValueFit
 from calibrant.estimators.curve import Curve
 from calibrant.evidence import Array, Evidence
-from calibrant.inputs import is_number
+from calibrant.inputs import InputTypeError, is_number
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Function(Estimator):
         values = [self.function(*rows) for rows in evidence.rows()]
         for value in values:
             if np.ndim(value) or not is_number(np.asarray(value)[()]):
-                raise TypeError(f"the function {self} must return a number, got {value!r}")
+                raise InputTypeError(f"the function {self}", "return a number", value)
         return ValueFit(self, np.reshape(np.array(values, dtype=float), evidence.batch))
 
 

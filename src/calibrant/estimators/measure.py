@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from calibrant.estimators import BayesFit, Estimator, Fit, Norm, resolve
-from calibrant.estimators.base import check_norm
+from calibrant.estimators import BayesFit, Estimator, EstimatorLike, Fit, Norm, check_norm, resolve
 from calibrant.evidence import Array
 from calibrant.questions import Question
 
 
-def measure(question: Question, estimator: Any, norm: Norm) -> float:
+def measure(question: Question, estimator: EstimatorLike, norm: Norm) -> float:
     """Return the calibration error that a question asks for."""
-    check_norm(norm)
-    errors = errors_of(question, resolve(estimator, shared=question.notion.several), norm)
-    return question.notion.combine(errors, norm)
+    chosen = resolve(estimator, shared=question.notion.several)
+    check_norm(norm, chosen)
+    return question.notion.combine(errors_of(question, chosen, norm), norm)
 
 
 def errors_of(question: Question, estimator: Estimator, norm: Norm) -> Array:
@@ -25,7 +22,7 @@ def errors_of(question: Question, estimator: Estimator, norm: Norm) -> Array:
 
 
 def _fits(question: Question, estimator: Estimator) -> list[Fit]:
-    """A fit for each block of problems; one for all where classes are judged together."""
+    """Fit each block of problems; return one fit for all where classes are judged together."""
     fits = [estimator.fit(block) for block in question.stream()]
     if len(fits) > 1 and isinstance(fits[0], BayesFit) and fits[0].shared:
         return [BayesFit.joined([fit for fit in fits if isinstance(fit, BayesFit)])]

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from calibrant.estimators.base import Entry, Estimator, SupportsFit
+from calibrant.estimators.base import Entry, Estimator, SupportsFit, refuse_parameter
 from calibrant.estimators.bayes import Bayes
 from calibrant.estimators.beta import Beta
 from calibrant.estimators.beta_kernel import BetaKernel
@@ -24,7 +24,7 @@ from calibrant.estimators.smooth import Smooth
 from calibrant.estimators.sweep import Sweep
 from calibrant.estimators.variational import Variational
 from calibrant.evidence import Array
-from calibrant.inputs import check_choice
+from calibrant.inputs import InputError, InputTypeError, check_choice
 
 #: What callers may pass for an estimator: a name, a value with `fit`, or a plain function.
 EstimatorLike = str | SupportsFit | Callable[[Array, Array, Array], float]
@@ -86,41 +86,39 @@ def _by_name() -> dict[str, Entry]:
     return {name: entry for entry in _ENTRIES for name in (entry.name, entry.short)}
 
 
-def parse(text: str) -> Estimator:
-    """Return the estimator that a name such as "adaptive:30", "c:sqrt" or "d:0.033" stands for.
+def parse(text: str, *, shared: bool = False) -> Estimator:
+    """Return the estimator that a name such as "adaptive:30", "c:sqrt", "d:0.033" or "auto" stands for.
+
+    "auto" is `bayes`; where problems are the classes of one model (`shared`), `bayes:shared`: they are
+    calibrated, or not, together.
 
     >>> parse("l:10")
     Binned(binning='uniform', n_bins=10, mapping='one')
     """
     name, colon, parameter = text.partition(":")
-    if name == "auto":
-        raise ValueError(f'"auto" takes no parameter and names no bins, got {text!r}')
     entries = _by_name()
     check_choice("estimator", name, ("auto", *entries))
     if colon and not parameter:
-        raise ValueError(f"estimator {text!r} has a colon and no parameter after it")
-    return entries[name].parse(parameter if colon else None)
+        raise InputError("estimator", "have a parameter after its colon", text)
+    if name == "auto":
+        refuse_parameter(name, parameter or None)
+        return Bayes(shared=shared)
+    return entries[name].parse(parameter or None)
 
 
 def resolve(estimator: Any, *, shared: bool = False) -> Estimator:
-    """Return the estimator that is meant by a name, a value with `fit`, a plain function, or "auto".
-
-    "auto" is `bayes`; where problems are the classes of one model, `bayes:shared`: they are
-    calibrated, or not, together.
-    """
+    """Return the estimator that is meant by a name (see `parse`), a value with `fit` or a plain function."""
     if isinstance(estimator, Estimator):
         return estimator
     if isinstance(estimator, str):
-        return Bayes(shared=shared) if estimator == "auto" else parse(estimator)
+        return parse(estimator, shared=shared)
     if isinstance(estimator, SupportsFit) and not isinstance(estimator, type):
         return Foreign(estimator)
     if callable(estimator) and not isinstance(estimator, type):
         return Function(estimator)
-    hint = f'; write "uniform:{estimator}"' if isinstance(estimator, int) else ""
-    raise TypeError(
-        "estimator must be a name, a value with a method fit(evidence), or a function "
-        f"f(scores, outcomes, weights), got {estimator!r}{hint}"
-    )
+    rule = "be a name, a value with a method fit(evidence), or a function f(scores, outcomes, weights)"
+    hint = f'write "uniform:{estimator}"' if isinstance(estimator, int) else ""
+    raise InputTypeError("estimator", rule, estimator, hint=hint)
 
 
 for _class in CLASSES:

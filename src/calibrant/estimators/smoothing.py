@@ -65,7 +65,7 @@ class Grid:
         return cls(score, step, mass, positive, m.bins.residual.sum(axis=-1) / total[..., 0])
 
     def reached(self, distance: Array) -> Array:
-        """Whether any row lies within a distance of each point."""
+        """Tell whether any row lies within a distance of each point."""
         steps = np.minimum(np.ceil(distance / self.step) + 1, self.score.size).astype(np.intp)[..., None]
         held = np.cumsum(self.mass > 1e-12, axis=-1)
         held = np.concatenate([np.zeros((*held.shape[:-1], 1), dtype=held.dtype), held], axis=-1)
@@ -75,7 +75,7 @@ class Grid:
         return np.take_along_axis(held, last, axis=-1) > np.take_along_axis(held, first, axis=-1)
 
     def smooth(self, kernel: str, bandwidth: Array) -> tuple[Array, Array]:
-        """Density of the scores, and that of the positive rows times their share."""
+        """Return the density of the scores, and that of the positive rows times their share."""
         from scipy.fft import idct
 
         points = self.score.size
@@ -91,7 +91,7 @@ class Grid:
 
 
 def steps(bandwidth: Array, step: float = STEP) -> Array:
-    """Step of the grid for each bandwidth: halved until it is at most a third of it.
+    """Return the step of the grid for each bandwidth: halved until it is at most a third of it.
 
     >>> steps(np.array([0.1, 0.0006])) * 3600
     array([1. , 0.5])
@@ -101,7 +101,7 @@ def steps(bandwidth: Array, step: float = STEP) -> Array:
 
 
 def _range(evidence: Evidence, low: float, high: float) -> Array:
-    """Distance of two quantiles of the scores, interpolated between expanded ranks."""
+    """Return the distance of two quantiles of the scores, interpolated between expanded ranks."""
     last = np.maximum(evidence.n[..., None] - 1, 0)
     place = np.array([low, high]) * last
     rank = np.floor(place)
@@ -112,7 +112,7 @@ def _range(evidence: Evidence, low: float, high: float) -> Array:
 
 
 def silverman(evidence: Evidence) -> Array:
-    """Normal-reference bandwidth: min(sd, IQR/1.349) (3n/4)^(-1/5).
+    """Return the normal-reference bandwidth: min(sd, IQR/1.349) (3n/4)^(-1/5).
 
     Where the quartiles coincide the range from 1 % to 99 % takes their place; where that is zero,
     so is the bandwidth.
@@ -126,13 +126,13 @@ def silverman(evidence: Evidence) -> Array:
 
 
 def scott(evidence: Evidence) -> Array:
-    """Scott's factor as commonly coded: sd n^(-1/5)."""
+    """Return Scott's factor as commonly coded: sd n^(-1/5)."""
     spread = np.sqrt(evidence.variance())
     return np.where(spread > TIED, spread, 0.0) * evidence.n**-0.2
 
 
 def isj(evidence: Evidence) -> Array:
-    """Botev's improved Sheather-Jones bandwidth, which assumes no normal reference.
+    """Return Botev's improved Sheather-Jones bandwidth, which assumes no normal reference.
 
     Solves t = xi gamma(t) on the cosine coefficients of the data (Botev, Grotowski and Kroese
     2010). Where there is no root, as in tiny or heavily tied samples, the answer is Silverman's.
@@ -146,13 +146,13 @@ def isj(evidence: Evidence) -> Array:
     coefficient = np.atleast_2d((dct(grid.mass) / 2 / blur)[..., 1:] ** 2)
     rows = coefficient.reshape(-1, points - 1)
     n, fallback = evidence.n.ravel(), silverman(evidence).ravel()
-    found = [_isj_root(row, size) for row, size in zip(rows, n, strict=True)]
-    width = [length * sqrt(t) if t else h for t, h in zip(found, fallback, strict=True)]
+    roots = [_isj_root(row, size) for row, size in zip(rows, n, strict=True)]
+    width = [length * sqrt(t) if t else h for t, h in zip(roots, fallback, strict=True)]
     return np.reshape(width, evidence.batch)
 
 
 def _isj_root(square: Array, n: float) -> float | None:
-    """Smallest root of t - xi gamma(t), t the squared bandwidth on a unit interval."""
+    """Find the smallest root of t - xi gamma(t), t the squared bandwidth on a unit interval."""
     from scipy.optimize import brentq
 
     index = np.arange(1, square.size + 1, dtype=float) ** 2

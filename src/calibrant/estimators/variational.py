@@ -11,7 +11,7 @@ from calibrant.estimators.base import Estimator, Fit, Norm
 from calibrant.estimators.curve import positions
 from calibrant.estimators.isotonic import isotonic
 from calibrant.evidence import Array, Evidence
-from calibrant.inputs import positive_int
+from calibrant.inputs import InputError, positive_int
 
 # Neighbouring scores form at most this many blocks per fold: rows and cells then cut alike.
 BLOCKS = 20
@@ -75,7 +75,7 @@ class Variational(Estimator):
     def parse(cls, parameter: str | None) -> Self:
         """Read the number of folds."""
         if parameter is not None and not parameter.isdecimal():
-            raise ValueError(f"the number of folds must be an integer, got {parameter!r}")
+            raise InputError("the number of folds", "be an integer", parameter)
         return cls() if parameter is None else cls(int(parameter))
 
     def __str__(self) -> str:

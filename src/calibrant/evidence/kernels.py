@@ -40,7 +40,7 @@ class Kernel:
 
 
 def _polynomial(power: int) -> Callable[[Array], Array]:
-    """Characteristic function of (1 - x^2)^power on [-1, 1]: (2p+1)!! j_p(u) / u^p.
+    """Return the characteristic function of (1 - x^2)^power on [-1, 1]: (2p+1)!! j_p(u) / u^p.
 
     The spherical Bessel function comes by its upward recurrence, which loses digits near zero;
     there the power series takes over.
@@ -74,7 +74,7 @@ def _scaled(transform: Callable[[Array], Array], half_width: float) -> Callable[
 
 
 def _cosine(u: Array) -> Array:
-    """Characteristic function of (pi/4) cos(pi x / 2) on [-1, 1]."""
+    """Evaluate the characteristic function of (pi/4) cos(pi x / 2) on [-1, 1]."""
     ratio = (2 * u / pi) ** 2
     smooth = np.abs(ratio - 1) > 1e-6
     return np.where(smooth, np.cos(u) / np.where(smooth, 1 - ratio, 1.0), pi / 4)
@@ -98,7 +98,7 @@ KERNELS = {
 
 
 def gain(kernel: str, bandwidth: Array, points: int, length: float) -> Array:
-    """Factor of each cosine coefficient when `points` sums on a grid are smoothed.
+    """Return the factor of each cosine coefficient when `points` sums on a grid are smoothed.
 
     The factor also undoes the blur of linear binning, whose share of a node falls to zero over
     one step of the grid.
@@ -110,7 +110,7 @@ def gain(kernel: str, bandwidth: Array, points: int, length: float) -> Array:
 
 
 def overlap(kernel: str, bandwidth: Array, points: int, length: float) -> Array:
-    """Integral of the squared reflected kernel at each midpoint of a grid.
+    """Integrate the squared reflected kernel at each midpoint of a grid.
 
     Away from the walls this is roughness / bandwidth; at a wall, where the kernel lies on its own
     mirror image, twice that. A density f then rests on an effective sample of n f / overlap.
@@ -123,7 +123,7 @@ def overlap(kernel: str, bandwidth: Array, points: int, length: float) -> Array:
 
 
 def _each(function: Callable[..., Array], kernel: str, bandwidth: Array, points: int, length: float) -> Array:
-    """One row for all when the bandwidths are equal, otherwise one for each."""
+    """Evaluate once for all bandwidths when they are equal, otherwise for each."""
     if np.all(bandwidth == bandwidth.flat[0]):
         return function(kernel, float(bandwidth.flat[0]), points, length)
     return function.__wrapped__(kernel, bandwidth[..., None], points, length)  # type: ignore[attr-defined]
