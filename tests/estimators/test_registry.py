@@ -413,6 +413,12 @@ def test_the_root_of_an_enormous_count_is_refused_with_the_reason():
         calibrant.ece([0, 1], [0.2, 0.7], estimator="l", sample_weight=[5 * 10**15, 5 * 10**15])
 
 
+def test_the_root_of_several_counts_is_refused_with_the_reason():
+    sample = Sample(np.array([[0.1, 0.9], [0.2, 0.8]]), np.ones((2, 2), bool), np.array([[1, 1], [1, 5]]))
+    with pytest.raises(ValueError, match='different sizes, got "sqrt" for 2 to 6 rows'):
+        Binned().fit(sample)
+
+
 @pytest.mark.parametrize("scale", [1e-300, 1e-170, 1e160, 1e300])
 @pytest.mark.parametrize("spec", ["l", "a:10", "ac", "d"])
 def test_importance_weights_of_any_magnitude_have_no_scale(scale, spec):
@@ -529,6 +535,20 @@ def test_a_value_with_fit_is_an_estimator_that_says_what_it_defines():
     fit = resolve(Gap()).fit(Sample(score, labels.astype(bool)))
     assert fit.curve().score == pytest.approx([score.mean()])
     assert resolve(Gap()).measures_ece
+
+    class Own:
+        measures_ece = False
+
+        def fit(self, evidence):
+            return Own()
+
+        def error(self, norm):
+            return 0.25
+
+    assert calibrant.ece(labels, score, estimator=Own()) == 0.25
+    assert resolve(Own()).fit(None).curve() is None
+    with pytest.raises(ValueError, match="a measure of its own"):
+        calibrant.estimate(labels, score, estimator=Own())
 
 
 # --- curves ----------------------------------------------------------------------------------------

@@ -166,28 +166,10 @@ def curve_of(
     notion: Notion,
     label: Any = None,
 ) -> ReliabilityCurve:
-    """Make the curve of one problem.
+    """Make the curve of one problem; options as for `calibrant.reliability_curve`.
 
-    Parameters
-    ----------
-    evidence : Evidence
-        A single problem.
-    method : {"density", "ranks"}
-        Whether neighbouring scores or neighbouring rows speak for each other. By rank there is one kernel and
-        one band, without resamples: `kernel`, `bandwidth` and the bootstrapped band are for "density" alone.
-    kernel, bandwidth : str, str or float
-        As of `Density`.
-    n_boot : int
-        Number of bootstrap resamples, whose median is the curve; 0 for the curve of the sample.
-    level : float
-        Level of the pointwise band.
-    band : {"corrected", "bootstrap"} or None
-    rng : int or numpy.random.Generator, optional
-        Seed of the bootstrap; several curves that have one seed share a generator.
-    progress : callable, optional
-        Called as progress(done, n_boot).
-    notion, label : Notion, object
-        What was asked, and the class asked about, if one was.
+    By rank there is one kernel and one band, without resamples: `kernel`, `bandwidth` and the bootstrapped
+    band are for the method "density" alone. Several curves that have one seed share a generator.
 
     Examples
     --------
