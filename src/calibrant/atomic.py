@@ -9,12 +9,14 @@ from contextlib import suppress
 from pathlib import Path
 
 
-def write_whole(path: str | os.PathLike[str], parts: Iterable[bytes]) -> None:
+def write_whole(path: str | os.PathLike[str], parts: Iterable[bytes], *, parents: bool = False) -> None:
     """Write a file so that a reader sees the old one or the new one, even if the machine stops.
 
-    What a link leads to is written, and the link stays.
+    What a link leads to is written, and the link stays. With `parents` its folder is made too.
     """
     goal = Path(os.path.realpath(path))
+    if parents:
+        goal.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=goal.parent, prefix=f".{goal.name[:100]}.")
     try:
         with os.fdopen(handle, "wb") as file:

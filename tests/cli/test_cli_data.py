@@ -293,7 +293,10 @@ def test_compare_needs_the_same_labels(folder, tmp_path):
         (["both.csv", "--model", "a"], ["'a' is not NAME=SPEC"]),
         (["both.csv", "--model", "a=old_*", "--model", "a=new_*"], ["'a' is given twice"]),
         (["data.csv", "other.csv", "--model", "a=p_*"], ["--model is for the models of one file"]),
-        (["both.csv", "--model", "a=x", "--model", "b=new_*"], ["no column 'x'"]),
+        (
+            ["both.csv", "--model", "a=x", "--model", "b=new_*"],
+            ["--scores must be a column of the file, got 'x'"],
+        ),
         (["data.csv", "other.csv", "--baseline", "x"], ["--baseline must be one of 'data', 'other'"]),
         (["-", "-"], ["only once"]),
     ],
@@ -316,7 +319,7 @@ def test_compare_is_about_one_class_and_the_same_classes(tmp_path):
     bad = np.where(PROB[1, 2] == PROB, 1.5, PROB)
     write_csv(tmp_path / "e.csv", {"y": TRUTH.tolist(), **matrix(bad)})
     line = refused("compare", tmp_path / "c.csv", tmp_path / "e.csv")
-    assert "model 'e': scores must lie in [0, 1], got 1.5 at row 2, column 3" in line
+    assert "e.csv: scores must lie in [0, 1], got 1.5 at row 2, column 'p_eel'" in line
 
 
 # Recommend
@@ -553,7 +556,11 @@ def columns_of(text):
 @pytest.mark.parametrize(
     ("text", "options", "words"),
     [
-        (columns_of("0,0.5,0.5\n1,0.5,0.6"), [], ["rows of scores must sum to 1", "got 1.1 at row 2"]),
+        (
+            columns_of("0,0.5,0.5\n1,0.5,0.6"),
+            [],
+            ["scores must sum to 1 within 1e-06 in every row, got 1.1 at row 2"],
+        ),
         (
             columns_of("0,0.5,0.5\n1,-0.5,1.5"),
             [],
@@ -564,10 +571,18 @@ def columns_of(text):
             [],
             ["column 'p_1' must hold finite numbers, got 'n/a' at row 2"],
         ),
-        (columns_of("0,0.5,0.5\n2,0.5,0.5"), [], ["for the classes '0', '1'", "holds 0, 2"]),
-        (columns_of("0,0.5,0.5"), ["--label", "x"], ["no column 'x' for --label", "'label', 'p_0', 'p_1'"]),
-        (columns_of("0,0.5,0.5"), ["--scores", "q_*"], ["no column like 'q_*'"]),
-        (columns_of("0,0.5,0.5"), ["--weight", "w"], ["no column 'w' for --weight"]),
+        (columns_of("0,0.5,0.5\n2,0.5,0.5"), [], ["labels must hold only the labels 0, 1, got 2 at row 2"]),
+        (
+            columns_of("0,0.5,0.5"),
+            ["--label", "x"],
+            ["--label must be a column of the file, got 'x'", "'p_0', 'p_1'"],
+        ),
+        (
+            columns_of("0,0.5,0.5"),
+            ["--scores", "q_*"],
+            ["--scores must match columns of the file, got 'q_*'"],
+        ),
+        (columns_of("0,0.5,0.5"), ["--weight", "w"], ["--weight must be a column of the file, got 'w'"]),
         (columns_of("0,0.5,0.5"), ["--level", "95"], ["--level must be", "write 0.95"]),
         (
             columns_of("0,0.5,0.5"),
@@ -599,7 +614,7 @@ def test_bad_data_is_one_clear_line(text, options, words):
 
 def test_the_class_of_a_matrix_is_asked_for(folder):
     line = refused("ece", folder / "data.csv", "--notion", "class")
-    assert "needs --positive, one of ['cat', 'dog', 'eel']" in line
+    assert "--positive must name one of ['cat', 'dog', 'eel']" in line
     assert "--notion classwise" in line
 
 
@@ -656,8 +671,11 @@ def test_a_bad_file_ends_the_program_with_one_line(tmp_path, name, content):
 
 
 def test_a_missing_extra_is_named(here, monkeypatch):
-    monkeypatch.setitem(sys.modules, "pyarrow", None)
-    assert "pip install 'calibrant[files]'" in refused("ece", here / "data.parquet")
+    with monkeypatch.context() as patch:
+        patch.setitem(sys.modules, "pyarrow", None)
+        assert "pip install 'calibrant[files]'" in refused("ece", here / "data.parquet")
+        assert "pip install 'calibrant[files]'" in refused("ece", here / "data.csv")
+        told("ece", here / "data.npz")
     for name in [name for name in sys.modules if name.partition(".")[0] == "matplotlib"]:
         monkeypatch.setitem(sys.modules, name, None)
     assert "pip install 'calibrant[plot]'" in refused("curve", here / "data.csv", "-o", "x.png")

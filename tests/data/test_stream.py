@@ -22,14 +22,13 @@ from hypothesis import strategies as st
 from pyarrow import csv, feather, parquet
 
 import calibrant
-from calibrant import Sketch
+from calibrant import Sketch, inputs
 from calibrant.cli import main
 from calibrant.cli import source as shared
-from calibrant.data import Columns, checkpoint, load, many, run
-from calibrant.data.paths import expanded
-from calibrant.data.settle import Asked
-from calibrant.data.sources import deferred, described, pieces
-from calibrant.data.stream import stream
+from calibrant.data import Asked, checkpoint, load, pipeline, stream
+from calibrant.data import rows as loading
+from calibrant.data.files import expanded
+from calibrant.data.readers import batches, described
 
 ROOT = Path(__file__).parents[2]
 N = 300
@@ -76,6 +75,11 @@ def spread(folder, table, cuts=(90, 200), suffix="parquet", rows=40):
     return folder
 
 
+def pieces(*args):
+    """Batches that are read at once."""
+    return [(first, read(), share) for first, read, share in batches(*args)]
+
+
 def assert_same(one, other):
     """Both hold the same sums, to rounding."""
     assert (one.notion, one.labels, one.positive) == (other.notion, other.labels, other.positive)
@@ -87,8 +91,9 @@ def assert_same(one, other):
 
 
 def refusal(*args, **options):
+    call = Sketch.from_files_by_group if "groups" in options else Sketch.from_files
     with pytest.raises((ValueError, OSError)) as caught:
-        Sketch.from_files(*args, **options)
+        call(*args, **options)
     message = str(caught.value)
     assert message.isprintable(), message
     assert len(message) < 600
@@ -98,8 +103,8 @@ def refusal(*args, **options):
 @pytest.fixture
 def often(monkeypatch):
     """Checkpoints after every piece."""
-    monkeypatch.setattr(run, "EVERY", 0.0)
-    monkeypatch.setattr(run, "SHARE", 1e9)
+    monkeypatch.setattr(pipeline, "EVERY", 0.0)
+    monkeypatch.setattr(pipeline, "SHARE", 1e9)
 
 
 # The sums of the rows
@@ -110,7 +115,7 @@ def often(monkeypatch):
 @pytest.mark.parametrize("weight", [None, "n", "w"])
 def test_every_format_gives_the_sums_of_the_rows(tmp_path, suffix, notion, weight):
     weights = {None: None, "n": COUNT, "w": WEIGHT}[weight]
-    options = {"notion": notion, "weight": weight, "batch_rows": 37}
+    options = {"notion": notion, "sample_weight": weight, "batch_rows": 37}
     one = Sketch.from_files(write(tmp_path / f"one.{suffix}", ONE, 50), **options)
     assert_same(one, Sketch(notion).update(BINARY, SCORE, sample_weight=weights))
     about = {"labels": NAMES, "pos_label": "dog" if notion == "class" else None}
@@ -185,7 +190,7 @@ NUMBERS = (
     scores=st.one_of(st.just(["0.5", "0.25"]), st.lists(st.sampled_from(NUMBERS), min_size=1, max_size=3)),
     weights=st.lists(st.sampled_from(NUMBERS), min_size=1, max_size=3),
     header=st.sampled_from(["label,p,w", "label,p_a,w", "label,p_1,w"]),
-    asked=st.sampled_from([{}, {"positive": "a"}, {"positive": "1"}, {"weight": "w"}]),
+    asked=st.sampled_from([{}, {"positive": "a"}, {"positive": "1"}, {"sample_weight": "w"}]),
     suffix=st.sampled_from(["csv", "parquet"]),
 )
 def test_text_means_in_pieces_what_it_means_in_memory(
@@ -200,12 +205,12 @@ def test_text_means_in_pieces_what_it_means_in_memory(
         parquet.write_table(pa.table(columns), path)
 
     def in_memory():
-        data = load(str(path), Columns(**asked))
+        data = load(str(path), Asked(**asked))
         sketch = Sketch("class", pos_label=data.pos_label)
-        return sketch.update(data.y_true, data.y_prob, sample_weight=data.weight)
+        return sketch.update(data.y_true, data.y_prob, sample_weight=data.sample_weight)
 
     found = []
-    for read in (in_memory, lambda: stream(str(path), Asked(Columns(**asked))).sketches[None]):
+    for read in (in_memory, lambda: stream(str(path), Asked(**asked)).sketches[None]):
         try:
             found.append(read())
         except (ValueError, TypeError) as error:
@@ -232,13 +237,15 @@ def test_neither_the_order_of_paths_nor_threads_change_a_bit(tmp_path, monkeypat
     for paths in (str(tmp_path / "*.parquet"), files[::-1], [str(files[1]), files[2], files[0]]):
         assert Sketch.from_files(paths, batch_rows=32).digest == expected
     for threads in (1, 3):
-        monkeypatch.setattr(run, "THREADS", threads)
+        monkeypatch.setattr(pipeline, "THREADS", threads)
         assert Sketch.from_files(tmp_path, batch_rows=32).digest == expected
 
 
 def test_groups_are_sketches_of_their_own(tmp_path):
     spread(tmp_path, MANY, suffix="csv")
-    found = Sketch.from_files(tmp_path, group="country", weight="n", notion="classwise", batch_rows=50)
+    found = Sketch.from_files_by_group(
+        tmp_path, groups="country", sample_weight="n", notion="classwise", batch_rows=50
+    )
     assert list(found) == ["dk", "no", "se"]
     for name, sketch in found.items():
         own = np.equal(GROUP, name)
@@ -251,7 +258,9 @@ def test_groups_are_sketches_of_their_own(tmp_path):
 )
 def test_groups_may_be_of_any_kind(tmp_path, kind, values):
     group = [values[k % 3] for k in range(N)]
-    found = Sketch.from_files(write(tmp_path / "a.parquet", ONE.append_column("g", [group])), group="g")
+    found = Sketch.from_files_by_group(
+        write(tmp_path / "a.parquet", ONE.append_column("g", [group])), groups="g"
+    )
     assert list(found) == sorted(set(values))
     assert sum(sketch.n for sketch in found.values()) == N
 
@@ -309,10 +318,10 @@ def test_integer_labels_are_columns_and_others_are_sorted(tmp_path):
         Sketch("classwise").update(CODE, PROB),
     )
     labels = np.array([3.5, 1.5, 2.5])[CODE]
-    columns = {f"x{k}": PROB[:, k] for k in range(3)}
+    columns = {f"x{k}": PROB[:, k] for k in (2, 0, 1)}
     write(tmp_path / "b.parquet", pa.table({"y": labels, **columns}))
-    with pytest.raises(ValueError, match="has scores for the classes"):
-        Sketch.from_files(tmp_path / "b.parquet", scores=["x0", "x1", "x2"])
+    with pytest.raises(ValueError, match="scores must have columns named after the labels"):
+        Sketch.from_files(tmp_path / "b.parquet", scores=["x2", "x0", "x1"])
     found = Sketch.from_files(tmp_path / "b.parquet", scores=["x0", "x1", "x2"], labels=[3.5, 1.5, 2.5])
     assert_same(found, Sketch("confidence", labels=[3.5, 1.5, 2.5]).update(labels, PROB))
 
@@ -328,10 +337,12 @@ def test_single_precision_and_text_scores_are_read(tmp_path):
 def test_a_piece_without_weight_is_no_piece(tmp_path):
     weight = np.where(np.arange(N) < 100, 0, COUNT)
     table = ONE.set_column(3, "n", [weight])
-    found = Sketch.from_files(write(tmp_path / "a.parquet", table), weight="n", batch_rows=20)
+    found = Sketch.from_files(write(tmp_path / "a.parquet", table), sample_weight="n", batch_rows=20)
     assert_same(found, Sketch("class").update(BINARY, SCORE, sample_weight=weight))
     write(tmp_path / "a.parquet", ONE.set_column(3, "n", [np.zeros(N, int)]))
-    assert "no rows with a weight above 0" in refusal(tmp_path / "a.parquet", weight="n", batch_rows=20)
+    assert "no rows with a weight above 0" in refusal(
+        tmp_path / "a.parquet", sample_weight="n", batch_rows=20
+    )
 
 
 def test_a_sketch_of_files_goes_on_with_rows(tmp_path):
@@ -345,7 +356,7 @@ def test_a_sketch_of_files_goes_on_with_rows(tmp_path):
 def test_only_what_is_needed_is_read(tmp_path):
     for suffix in SUFFIXES:
         source = described(str(write(tmp_path / f"a.{suffix}", ONE)))
-        first, table, share = next(pieces(source, ["p"], ["label"], 1000))
+        first, table, share = pieces(source, ["p"], ["label"], 1000)[0]
         assert set(table.column_names) == {"p", "label"}
         assert (first, share) == (0, 1.0)
 
@@ -365,7 +376,7 @@ def test_pieces_after_a_stop_are_those_of_a_run_without(tmp_path, suffix):
 def test_pieces_are_the_same_whatever_the_row_groups(tmp_path, rows):
     source = described(str(write(tmp_path / "a.parquet", ONE, rows)))
     for skip in (0, 50, 250, 300):
-        found = list(pieces(source, ["p"], ["label"], 50, skip))
+        found = pieces(source, ["p"], ["label"], 50, skip)
         assert [first for first, _, _ in found] == list(range(skip, N, 50))
         assert all(table["p"].to_pylist() == SCORE[first : first + 50].tolist() for first, table, _ in found)
         assert [share for *_, share in found][-1:] == [1.0] * bool(found)
@@ -373,7 +384,7 @@ def test_pieces_are_the_same_whatever_the_row_groups(tmp_path, rows):
 
 def test_a_file_that_changes_before_its_pieces_are_read_is_refused(tmp_path):
     path = write(tmp_path / "a.parquet", ONE, 50)
-    waiting = list(deferred(described(str(path)), ["p"], ["label"], 50))
+    waiting = list(batches(described(str(path)), ["p"], ["label"], 50))
     write(path, ONE.slice(0, 200), 50)
     with pytest.raises((ValueError, OSError)):
         waiting[-1][1]()
@@ -389,20 +400,20 @@ def test_folders_tell_columns_as_spark_writes_them(tmp_path, suffix):
         folder = tmp_path / f"day={day}" / f"part={k}"
         folder.mkdir(parents=True)
         write(folder / f"a.{suffix}", ONE.slice(100 * k, 100), 40)
-    days = Sketch.from_files(tmp_path, group="day", batch_rows=30)
+    days = Sketch.from_files_by_group(tmp_path, groups="day", batch_rows=30)
     assert {day: one.n for day, one in days.items()} == {"2026-05-04": 100, "2026-05-05": 100, "a/b": 100}
-    assert list(Sketch.from_files(tmp_path, group="part")) == [0, 1, 2]
+    assert list(Sketch.from_files_by_group(tmp_path, groups="part")) == [0, 1, 2]
     assert Sketch.from_files(tmp_path).digest == Sketch.from_files(sorted(tmp_path.glob("*/*/*"))).digest
-    data = load(str(tmp_path), Columns(group="day"))
-    assert data.group.tolist() == ["2026-05-04"] * 100 + ["2026-05-05"] * 100 + ["a/b"] * 100
+    data = load(str(tmp_path), Asked(groups="day"))
+    assert data.groups.tolist() == ["2026-05-04"] * 100 + ["2026-05-05"] * 100 + ["a/b"] * 100
 
 
 def test_a_folder_of_rows_without_a_value_is_refused(tmp_path):
     (tmp_path / "day=__HIVE_DEFAULT_PARTITION__").mkdir()
     write(tmp_path / "day=__HIVE_DEFAULT_PARTITION__" / "a.parquet", ONE)
-    for call in (Sketch.from_files, lambda path, group: load(str(path), Columns(group=group))):
-        with pytest.raises(ValueError, match=r"column 'day' .*missing value"):
-            call(tmp_path, group="day")
+    for call in (Sketch.from_files_by_group, lambda path, groups: load(str(path), Asked(groups=groups))):
+        with pytest.raises(ValueError, match=r"column 'day' must have no missing values"):
+            call(tmp_path, groups="day")
 
 
 WRONG = {
@@ -419,8 +430,8 @@ WRONG = {
 
 @pytest.mark.parametrize("call", WRONG.values(), ids=WRONG)
 def test_a_wrong_option_is_told_before_a_long_reading(tmp_path, monkeypatch, call):
-    monkeypatch.setattr(many, "MANY_ROWS", 100)
-    monkeypatch.setattr(run, "deferred", lambda *_: pytest.fail("read"))
+    monkeypatch.setattr(loading, "MANY_ROWS", 100)
+    monkeypatch.setattr(pipeline, "batches", lambda *_: pytest.fail("read"))
     path = write(tmp_path / "a.parquet", ONE)
     found = CliRunner().invoke(main, [call[0], str(path), *call[1:]])
     assert found.exit_code == 2
@@ -451,8 +462,6 @@ def test_paths_that_mean_nothing_are_refused(tmp_path):
     assert "holds no CSV, Parquet or Arrow files" in refusal(tmp_path)
     path = write(tmp_path / "a.parquet", ONE)
     assert "is meant twice" in refusal([path, tmp_path])
-    (tmp_path / "a.jsonl").write_text('{"label": 1, "p": 0.5}')
-    assert "a.jsonl: is jsonl, which is not read in pieces" in refusal(tmp_path / "a.jsonl")
 
 
 def test_a_format_can_be_said(tmp_path):
@@ -460,13 +469,13 @@ def test_a_format_can_be_said(tmp_path):
     assert Sketch.from_files(tmp_path / "a.data").n == N
     assert Sketch.from_files(tmp_path, format="csv").n == N
     write(tmp_path / "a.parquet", ONE).rename(tmp_path / "b.csv")
-    assert "looks like parquet, not like csv; give format= parquet" in refusal(tmp_path / "b.csv")
+    assert "b.csv: format must be parquet, as its first bytes are, got 'csv'" in refusal(tmp_path / "b.csv")
 
 
 def test_without_pyarrow_the_extra_is_named(tmp_path, monkeypatch):
     path = write(tmp_path / "a.csv", ONE)
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(ImportError, match=r"in pieces needs pyarrow: pip install 'calibrant\[files\]'"):
+    with pytest.raises(ImportError, match=r"needs pyarrow: pip install 'calibrant\[files\]'"):
         Sketch.from_files(path)
 
 
@@ -494,18 +503,18 @@ def changed(name, row, value, table=ONE):
 @pytest.mark.parametrize(
     ("name", "value", "words"),
     [
-        ("p", 1.5, "y_prob must lie in [0, 1], got 1.5 at row 48"),
-        ("p", float("nan"), "y_prob must be finite and have no missing values, got nan at row 48"),
-        ("p", None, "column 'p' has 1 missing value, the first at row 48"),
-        ("label", None, "column 'label' has 1 missing value, the first at row 48"),
-        ("label", 2, "y_true must hold 0 and 1, -1 and 1 or booleans, got"),
-        ("n", None, "column 'n' has 1 missing value, the first at row 48"),
+        ("p", 1.5, "scores must lie in [0, 1], got 1.5 at row 48"),
+        ("p", float("nan"), "scores must be finite and have no missing values, got nan at row 48"),
+        ("p", None, "column 'p' must have no missing values, got 1, the first at row 48"),
+        ("label", None, "column 'label' must have no missing values, got 1, the first at row 48"),
+        ("label", 2, "label must hold 0 and 1, -1 and 1 or booleans, got"),
+        ("n", None, "column 'n' must have no missing values, got 1, the first at row 48"),
         ("n", -1, "sample_weight must be finite, at least 0 and below"),
     ],
 )
 def test_a_bad_row_is_named_with_its_file_and_its_row(tmp_path, suffix, name, value, words):
     spread(tmp_path, changed(name, 137, value), suffix=suffix)
-    message = refusal(tmp_path, weight="n", batch_rows=20)
+    message = refusal(tmp_path, sample_weight="n", batch_rows=20)
     assert "part-1." in message
     assert words in message
 
@@ -515,14 +524,14 @@ def test_a_bad_score_of_a_matrix_is_named_with_its_column(tmp_path):
     message = refusal(tmp_path, batch_rows=20)
     assert (
         message
-        == f"{tmp_path / 'part-2.parquet'}: y_prob must lie in [0, 1], got 1.25 at row 51, column 'p_dog'"
+        == f"{tmp_path / 'part-2.parquet'}: scores must lie in [0, 1], got 1.25 at row 51, column 'p_dog'"
     )
     spread(tmp_path, changed("p_dog", 250, 0.0, MANY))
-    assert "y_prob rows must sum to 1 within 1e-06" in refusal(tmp_path, batch_rows=20)
+    assert "scores must sum to 1 within 1e-06 in every row" in refusal(tmp_path, batch_rows=20)
     spread(tmp_path, changed("label", 250, "cow", MANY))
     message = refusal(tmp_path, batch_rows=20)
     assert (
-        "part-2.parquet: y_true must hold only the labels 'cat', 'dog', 'eel', got 'cow' at row 51" in message
+        "part-2.parquet: label must hold only the labels 'cat', 'dog', 'eel', got 'cow' at row 51" in message
     )
 
 
@@ -543,7 +552,7 @@ def test_types_may_not_drift_from_file_to_file(tmp_path, column, values, words):
     write(tmp_path / "a.parquet", table)
     other = table.set_column(table.column_names.index(column), column, [values])
     write(tmp_path / "b.parquet", other)
-    message = refusal(tmp_path, weight="n", group="g")
+    message = refusal(tmp_path, sample_weight="n", groups="g")
     assert message.startswith(f"{tmp_path / 'b.parquet'}: ")
     assert words.format(first=tmp_path / "a.parquet") in message
 
@@ -560,10 +569,13 @@ def test_what_does_not_matter_may_differ(tmp_path):
 @pytest.mark.parametrize(
     ("columns", "words"),
     [
-        ({"label": BINARY, "score": SCORE}, "has the scores in 'score', and {first} in 'p'"),
-        ({"label": BINARY}, "has no columns that are obviously the scores; give scores="),
-        ({"p": SCORE}, "has no column that is obviously the label; give label=, one of 'p'"),
-        ({"label": BINARY, "y": BINARY, "p": SCORE}, "several columns that may be the label"),
+        ({"label": BINARY, "score": SCORE}, "scores must be 'p' as in {first}, got 'score'"),
+        ({"label": BINARY}, "scores must name the column: none is obvious, got the columns 'label'"),
+        ({"p": SCORE}, "label must name the column: none is obvious, got the columns 'p'"),
+        (
+            {"label": BINARY, "y": BINARY, "p": SCORE},
+            "label must name the column: several may be it, got 'label', 'y'",
+        ),
     ],
 )
 def test_files_must_have_the_same_columns(tmp_path, columns, words):
@@ -577,7 +589,7 @@ def test_files_must_have_the_same_columns(tmp_path, columns, words):
 def test_labels_may_not_change_their_meaning(tmp_path):
     write(tmp_path / "a.parquet", ONE)
     write(tmp_path / "b.parquet", ONE.set_column(1, "label", [2 * BINARY - 1]))
-    assert "b.parquet: y_true must hold 0 and 1, -1 and 1 or booleans, got -1, 0, 1" in refusal(tmp_path)
+    assert "b.parquet: label must hold 0 and 1, -1 and 1 or booleans, got -1, 0, 1" in refusal(tmp_path)
     assert "pos_label must be one of 0, 1, got 7" in refusal(tmp_path / "a.parquet", pos_label=7)
 
 
@@ -612,11 +624,11 @@ def test_csv_files_are_checked_to_the_end(tmp_path):
 
 def test_groups_are_few(tmp_path, monkeypatch):
     path = write(tmp_path / "a.parquet", ONE)
-    assert "groups must have at most 200 distinct values, got 300" in refusal(path, group="id")
-    assert "groups must have at most 200 distinct values, got 2" in refusal(path, group="id", batch_rows=10)
-    monkeypatch.setattr(run, "MOST_SUMS", 1 << 20)
+    assert "groups must have at most 200 distinct values, got 300" in refusal(path, groups="id")
+    assert "groups must have at most 200 distinct values, got 2" in refusal(path, groups="id", batch_rows=10)
+    monkeypatch.setattr(pipeline, "MOST_SUMS", 1 << 20)
     path = write(tmp_path / "b.parquet", MANY)
-    assert "the sums of 3 groups take more than" in refusal(path, group="country")
+    assert "the sums of 3 groups take more than" in refusal(path, groups="country")
 
 
 def test_a_file_that_changes_while_it_is_read_is_refused(tmp_path):
@@ -648,7 +660,7 @@ def test_progress_says_how_far_it_is(tmp_path):
     assert all(a.share <= b.share for a, b in pairwise(seen))
     assert all(one.rate > 0 for one in seen)
     assert "of 300 rows, 3 of 3 files" in str(seen[-1])
-    late = [str(run.Reading(1, None, 0, 1, 0.1, 1.0, left)) for left in (float("nan"), 700, 12345)]
+    late = [str(pipeline.Reading(1, None, 0, 1, 0.1, 1.0, left)) for left in (float("nan"), 700, 12345)]
     words = ["1 rows/s", "about 12 min left", "about 3.4 h left"]
     assert [text.rpartition(", ")[2] for text in late] == words
     for suffix in ("csv", "feather", "arrow", "csv.gz"):
@@ -663,9 +675,9 @@ KILLED = """
 import os, signal, sys, time
 from calibrant import Sketch
 from calibrant import atomic as _files
-from calibrant.data import checkpoint, run
+from calibrant.data import checkpoint, pipeline
 data, kept, how, when = *sys.argv[1:4], int(sys.argv[4])
-run.EVERY, run.SHARE = 0.0, 1e9
+pipeline.EVERY, pipeline.SHARE = 0.0, 1e9
 times = 0
 
 def count(*_):
@@ -737,17 +749,23 @@ def test_a_run_can_be_killed_again_and_again(tmp_path, often):
 
 def test_groups_labels_and_classes_survive(tmp_path, often):
     folder, kept = spread(tmp_path, MANY, suffix="csv"), tmp_path / "kept"
-    options = {"group": "country", "scores": "p_dog", "pos_label": "dog", "weight": "w", "batch_rows": 20}
-    expected = Sketch.from_files(folder, **options)
+    options = {
+        "groups": "country",
+        "scores": "p_dog",
+        "pos_label": "dog",
+        "sample_weight": "w",
+        "batch_rows": 20,
+    }
+    expected = Sketch.from_files_by_group(folder, **options)
 
     def stop(reading):
         if reading.rows >= 130:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        Sketch.from_files(folder, checkpoint=kept, progress=stop, **options)
+        Sketch.from_files_by_group(folder, checkpoint=kept, progress=stop, **options)
     seen = []
-    found = Sketch.from_files(folder, checkpoint=kept, progress=seen.append, **options)
+    found = Sketch.from_files_by_group(folder, checkpoint=kept, progress=seen.append, **options)
     assert seen[0].note == (
         "130 rows are in the checkpoint and not read again: "
         f"1 of 3 files, and 40 rows of {folder / 'part-1.csv'}"
@@ -760,13 +778,13 @@ def test_what_is_finished_is_not_read_again(tmp_path, monkeypatch):
     folder, kept = spread(tmp_path, ONE), tmp_path / "kept"
     expected = Sketch.from_files(folder, checkpoint=kept)
     assert {path.suffix for path in kept.iterdir()} == {".json", ".sketch"}
-    monkeypatch.setattr(run, "deferred", lambda *_: pytest.fail("read again"))
+    monkeypatch.setattr(pipeline, "_summed", lambda *_: pytest.fail("read again"))
     assert Sketch.from_files(folder, checkpoint=kept).digest == expected.digest
 
 
 def test_a_file_that_is_refused_can_be_mended(tmp_path, often):
     folder, kept = spread(tmp_path, changed("p", 137, 2.0)), tmp_path / "kept"
-    assert "part-1.parquet: y_prob must lie in" in refusal(folder, checkpoint=kept, batch_rows=20)
+    assert "part-1.parquet: scores must lie in" in refusal(folder, checkpoint=kept, batch_rows=20)
     write(folder / "part-1.parquet", ONE.slice(90, 110))
     seen = []
     found = Sketch.from_files(folder, checkpoint=kept, batch_rows=20, progress=seen.append)
@@ -787,7 +805,7 @@ def test_a_checkpoint_of_anything_else_is_refused(tmp_path, monkeypatch):
 
     assert refused(notion="confidence").endswith("another notion: 'class', and now 'confidence'")
     assert refused(batch_rows=30).endswith("another batch_rows: 20, and now 30")
-    assert refused(weight="n").endswith("another weight: None, and now 'n'")
+    assert refused(sample_weight="n").endswith("another sample_weight: None, and now 'n'")
     one = folder / "part-1.parquet"
     assert f"is of other files ({folder / 'part-0.parquet'} is not among the files now)" in refused(paths=one)
     write(folder / "part-3.parquet", ONE)
@@ -865,21 +883,19 @@ def test_a_folder_of_few_rows_is_read_as_rows(tmp_path):
     for suffix in SUFFIXES:
         folder = tmp_path / suffix
         folder.mkdir()
-        found = load(str(spread(folder, MANY, suffix=suffix)), Columns(weight="n", group="country"))
+        found = load(str(spread(folder, MANY, suffix=suffix)), Asked(sample_weight="n", groups="country"))
         assert found.y_true.tolist() == TRUTH.tolist()
         np.testing.assert_array_equal(found.y_prob, PROB)
         assert found.labels == NAMES
-        assert found.weight.tolist() == COUNT.tolist()
-        assert [rows for _, rows in found.parts] == [90, 110, 100]
-        assert found.place(95) == (str(folder / f"part-1.{suffix}"), 5)
+        assert found.sample_weight.tolist() == COUNT.tolist()
     path = tmp_path / "csv" / "part-1.csv"
     path.write_text("label,p_cat,p_dog,p_eel\n1,0.5,0.5,0\n")
-    with pytest.raises(ValueError, match=r"part-1.csv: column 'label' must hold text as in .*part-0.csv"):
+    with pytest.raises(ValueError, match=r"named after the labels '1', 'cat', 'dog', 'eel', got 'p_cat'"):
         load(str(tmp_path / "csv"))
     path.write_text("label,p_cat,p_dog,p_eel\n")
     assert len(load(str(tmp_path / "csv")).y_prob) == 190
     path.write_text("label,p_cat,p_dog\ncat,0.5,0.5\n")
-    with pytest.raises(ValueError, match=r"part-1.csv: has no column 'p_eel', or several, unlike"):
+    with pytest.raises(ValueError, match=r"part-1.csv: scores must be 'p_cat', 'p_dog', 'p_eel' as in "):
         load(str(tmp_path / "csv"))
 
 
@@ -901,8 +917,8 @@ def told(*args, lines=1):
 
 @pytest.fixture
 def large(monkeypatch):
-    monkeypatch.setattr(many, "MANY_ROWS", 250)
-    monkeypatch.setattr(many, "MANY_TEXT", 5000)
+    monkeypatch.setattr(loading, "MANY_ROWS", 250)
+    monkeypatch.setattr(loading, "MANY_TEXT", 5000)
 
 
 def test_large_files_are_read_as_sums_and_small_ones_as_rows(tmp_path, large):
@@ -931,7 +947,7 @@ def test_every_command_takes_sums(tmp_path, large, monkeypatch):
     for args in (["--norm", "max"], ["--estimator", "ks"], ["--notion", "class", "--positive", "dog"]):
         sums = json.loads(told("ece", "data", *args, "--json"))["value"]
         write(tmp_path / "all.csv", MANY)
-        monkeypatch.setattr(many, "MANY_TEXT", 1 << 20)
+        monkeypatch.setattr(loading, "MANY_TEXT", 1 << 20)
         assert sums == pytest.approx(json.loads(told("ece", "all.csv", *args, "--json", lines=0))["value"])
     assert "a score of 0.83 means" in told("curve", "data", "--at", "0.83")
     assert "within 0.9" in told("check", "data", "--max-ece", "0.9")
@@ -959,7 +975,7 @@ def test_what_sums_cannot_tell_is_refused_with_the_reason(tmp_path, large):
     assert result.exit_code == 2
     assert result.stderr == f"Error: {tmp_path}/part-1.parquet: scores must lie in [0, 1], got 1.5 at row 8\n"
     result = call("ece", tmp_path, "--label", "lable", "-q")
-    assert "part-0.parquet: has no column 'lable' for --label; did you mean 'label'?" in result.stderr
+    assert "part-0.parquet: --label must be a column of the file, got 'lable'; did you mean" in result.stderr
 
 
 def test_a_bad_row_of_a_small_folder_is_named_with_its_file(tmp_path):
@@ -994,7 +1010,7 @@ def test_the_command_goes_on_after_a_stop(tmp_path, often, monkeypatch):
 
 
 def test_progress_of_the_command(tmp_path, capsys, monkeypatch):
-    reading = run.Reading(10, 40, 0, 1, 0.25, 1e6, 90.0)
+    reading = pipeline.Reading(10, 40, 0, 1, 0.25, 1e6, 90.0)
     monkeypatch.setattr(shared, "EVERY", 0.0)
     with shared.Told(quiet=False) as meter:
         meter(reading)
@@ -1009,12 +1025,6 @@ def test_progress_of_the_command(tmp_path, capsys, monkeypatch):
     with shared.Told(quiet=True) as meter:
         meter(reading)
     assert capsys.readouterr().err == ""
-
-
-def test_small_text_does_not_need_pyarrow(tmp_path, monkeypatch):
-    write(tmp_path / "a.csv", ONE)
-    monkeypatch.setitem(sys.modules, "pyarrow", None)
-    told("ece", tmp_path / "a.csv", lines=0)
 
 
 def test_the_page_shows_what_runs(tmp_path, monkeypatch, capsys):
@@ -1050,7 +1060,7 @@ def test_the_benchmark_runs(tmp_path):
 
 
 def test_streams_are_what_sketches_are_made_of(tmp_path):
-    found = stream(spread(tmp_path, MANY), Asked(Columns(positive="dog"), "class"))
+    found = stream(spread(tmp_path, MANY), Asked(positive="dog", notion="class"))
     assert (found.rows, found.files) == (N, 3)
     assert found.columns == {"label": ("label",), "scores": tuple(MATRIX)}
     assert found.source == f"{tmp_path / 'part-0.parquet'} and 2 more"
@@ -1080,7 +1090,7 @@ def test_the_benchmark_of_engines_runs(tmp_path):
 def test_spellings_of_one_group_are_one_group(tmp_path, spellings):
     rows = "".join(f"{k % 2},{k % 10 / 10},{spellings[k % 3]}\n" for k in range(30))
     (tmp_path / "a.csv").write_text("label,score,g\n" + rows)
-    found = Sketch.from_files(tmp_path / "a.csv", group="g")
+    found = Sketch.from_files_by_group(tmp_path / "a.csv", groups="g")
     assert sum(one.totals.rows for one in found.values()) == 30
     assert len(found) == len({text.strip() for text in spellings} - {"1.0", "01"})
 
@@ -1093,8 +1103,42 @@ def test_folders_tell_only_what_is_asked_for(tmp_path, name):
     assert load(str(tmp_path)).y_prob.shape == (N, 3)
 
 
-def test_labels_follow_the_names_of_columns(tmp_path):
+def test_labels_follow_the_order_of_columns(tmp_path):
     write(tmp_path / "a.parquet", MANY.select(["label", "p_eel", "p_cat", "p_dog"]))
-    found = Sketch.from_files(tmp_path / "a.parquet", notion="classwise", labels=NAMES)
+    by_name = Sketch.from_files(tmp_path / "a.parquet", notion="classwise")
+    labels = ("eel", "cat", "dog")
+    given = Sketch.from_files(tmp_path / "a.parquet", notion="classwise", labels=labels)
+    assert by_name.labels == given.labels == labels
+    assert by_name.digest == given.digest
     expected = calibrant.ece(TRUTH, PROB, notion="classwise", labels=NAMES, estimator="l:10")
-    assert found.ece(estimator="l:10") == pytest.approx(expected, abs=1e-12)
+    assert given.ece(estimator="l:10") == pytest.approx(expected, abs=1e-12)
+
+
+@pytest.mark.parametrize("suffix", ["jsonl", "json", "npz"])
+def test_json_and_arrays_are_sketched_too(tmp_path, suffix):
+    path = tmp_path / f"a.{suffix}"
+    if suffix == "npz":
+        np.savez(path, label=TRUTH.astype(str), y_prob=PROB)
+    else:
+        rows = MANY.to_pylist()
+        path.write_text(json.dumps(rows) if suffix == "json" else "\n".join(map(json.dumps, rows)))
+    found = Sketch.from_files(path, notion="classwise", batch_rows=50)
+    assert_same(found, Sketch("classwise", labels=NAMES).update(TRUTH, PROB))
+
+
+def test_a_positive_class_that_never_occurs_is_refused_at_the_end(tmp_path):
+    write(tmp_path / "a.parquet", MANY)
+    message = refusal(tmp_path / "a.parquet", scores="p_dog", pos_label="fox", batch_rows=50)
+    assert message == f"{tmp_path / 'a.parquet'}: pos_label must be one of 'cat', 'dog', 'eel', got 'fox'"
+    order = pa.array(np.argsort(TRUTH == "dog", kind="stable"))
+    write(tmp_path / "a.parquet", MANY.take(order))
+    assert Sketch.from_files(tmp_path / "a.parquet", scores="p_dog", pos_label="dog", batch_rows=50).n == N
+
+
+def test_an_error_about_a_value_tells_its_parts(tmp_path):
+    write(tmp_path / "a.parquet", changed("p_dog", 70, 1.25, MANY))
+    with pytest.raises(inputs.InputError) as caught:
+        Sketch.from_files(tmp_path / "a.parquet", batch_rows=50)
+    error = caught.value
+    assert (error.argument, error.rule, error.value) == ("y_prob", "lie in [0, 1]", 1.25)
+    assert (error.row, error.column, error.about) == (70, "p_dog", str(tmp_path / "a.parquet"))

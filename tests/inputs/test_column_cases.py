@@ -121,8 +121,12 @@ ENTRIES = {
 }
 
 
-@pytest.mark.xfail(reason="columns are matched to classes in eight places", strict=False)
-@pytest.mark.parametrize("entry", ENTRIES)
+LATER = pytest.mark.xfail(reason="frames have a rule of their own", strict=False)
+
+
+@pytest.mark.parametrize(
+    "entry", [pytest.param(name, marks=LATER if "frame" in name else ()) for name in ENTRIES]
+)
 @pytest.mark.parametrize("case", CASES)
 def test_every_entry_matches_columns_to_classes_by_one_rule(tmp_path, case, entry):
     names, labels, order = CASES[case]

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from calibrant.cli.data import EXITS, Meter, about, options, read, refusing, tell, tell_json, translated
+from calibrant.cli.data import EXITS, Meter, about, options, read, refusing, tell, tell_json
 from calibrant.cli.support import Refused
+from calibrant.inputs import show
 
 if TYPE_CHECKING:
     from calibrant.data import Data
@@ -86,21 +87,18 @@ def compare(
     with refusing(), Meter("estimating", given["quiet"]):
         import calibrant
 
-        try:
-            found = calibrant.compare(
-                first.y_true,
-                scores,
-                baseline=baseline,
-                notion=notion,
-                estimator=estimator,
-                level=given["level"],
-                rng=given["seed"],
-                sample_weight=first.weight,
-                labels=labels,
-                pos_label=positive,
-            )
-        except (ValueError, TypeError) as error:
-            raise ValueError(translated(str(error))) from None
+        found = calibrant.compare(
+            first.y_true,
+            scores,
+            baseline=baseline,
+            notion=notion,
+            estimator=estimator,
+            level=given["level"],
+            rng=given["seed"],
+            sample_weight=first.sample_weight,
+            labels=labels,
+            pos_label=positive,
+        )
     if as_json:
         value = next(iter(found.differences.values())).value
         sources = [about(file, first)["source"] for file in files]
@@ -140,27 +138,14 @@ def _aligned(data: dict[str, Data]) -> tuple[dict[str, Any], tuple[Any, ...] | N
         scores[name] = one.y_prob
         if one.y_prob.ndim == 1:
             continue
-        own = _classes(one)
+        own = one.labels
         order = own if order is None else order
         if own is not None and order is not None and set(own) == set(order):
             scores[name] = one.y_prob[:, [own.index(label) for label in order]]
         elif own != order:
-            from calibrant.data.table import listed
-
-            both = f"{listed(order or ())} and, for {name!r}, {listed(own or ())}"
+            both = f"{show(*order or ())} and, for {name!r}, {show(*own or ())}"
             raise Refused(f"models must have the same classes, got {both}")
     return scores, order, first.pos_label
-
-
-def _classes(data: Data) -> tuple[Any, ...] | None:
-    """The classes of the columns; where these have no names, as the library takes them."""
-    assert data.y_true is not None
-    if data.labels is not None:
-        return data.labels
-    if data.y_true.dtype.kind in "biu":
-        return tuple(range(data.y_prob.shape[1]))
-    seen = tuple(sorted(set(data.y_true.tolist())))
-    return seen if len(seen) == data.y_prob.shape[1] else None
 
 
 def _check_same_labels(first: tuple[str, Data], other: tuple[str, Data]) -> None:

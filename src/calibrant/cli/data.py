@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from calibrant.cli.support import Refused, duration, line
+from calibrant.inputs import InputError, Words
 from calibrant.questions.names import NOTIONS
 
 if TYPE_CHECKING:
-    from calibrant.data import Columns, Data
+    from calibrant.data import Asked, Data
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -94,12 +95,14 @@ def options(*names: str) -> Callable[[F], F]:
     return add
 
 
-def columns(given: dict[str, Any], *, labelled: bool = True) -> Columns:
+def columns(given: dict[str, Any], *, labelled: bool = True, notion: str | None = None) -> Asked:
     """What the options say about columns."""
-    from calibrant.data import Columns
+    from calibrant.data import Asked
 
-    roles = ("label", "scores", "positive", "weight", "group")
-    return Columns(**{role: given[role] for role in roles if role in given}, labelled=labelled)
+    roles = {"label": "label", "scores": "scores", "positive": "positive"}
+    roles |= {"weight": "sample_weight", "group": "groups"}
+    named = {role: given[option] for option, role in roles.items() if option in given}
+    return Asked(**named, labelled=labelled, notion=notion)
 
 
 def read(
@@ -131,7 +134,7 @@ def check_positive(positive: str | None, notion: str | None, *, vector: bool) ->
 
 def arguments(data: Data) -> dict[str, Any]:
     """What the functions of the library take beside labels and scores."""
-    return {"sample_weight": data.weight, "labels": data.labels, "pos_label": data.pos_label}
+    return {"sample_weight": data.sample_weight, "labels": data.labels, "pos_label": data.pos_label}
 
 
 def about(file: str, data: Data) -> dict[str, Any]:
@@ -154,8 +157,42 @@ def refusing(data: Data | None = None) -> Iterator[None]:
     except MemoryError:
         raise Refused("there is not enough memory for this") from None
     except (ValueError, TypeError, OSError, ImportError) as error:
-        text = line(error) if data is None else located(line(error), data)
-        raise Refused(printable(text)) from None
+        raise Refused(printable(line(told(error, data)))) from None
+
+
+#: The words of the command line.
+WORDS = Words(
+    {
+        "y_true": "labels",
+        "y_prob": "scores",
+        "label": "--label",
+        "scores": "--scores",
+        "sample_weight": "--weight",
+        "groups": "--group",
+        "pos_label": "--positive",
+        **{name: f"--{name}" for name in ("format", "notion", "level", "estimator", "baseline", "norm")},
+        "bandwidth": "--bandwidth",
+    },
+    {
+        "labels": "name the columns after their classes, as in p_cat",
+        "pos_label": "give --positive",
+        "notion": "ask for --notion classwise or confidence",
+        "names": "name each once",
+        "ece": "calibrant ece prints it",
+    },
+    first_row=1,
+)
+
+
+def told(error: Exception, data: Data | None = None) -> str:
+    """An error in the words of the command line; one about data with their file, row and column."""
+    if not isinstance(error, InputError):
+        return str(error) if data is None else f"{data.source}: {worded(str(error))}"
+    if data is not None and not error.about:
+        error.about, names = data.source, data.columns["scores"]
+        if isinstance(error.column, int) and error.column < len(names):
+            error.column = names[error.column]
+    return error.message(WORDS)
 
 
 # The library speaks of its arguments, and counts rows from 0.
@@ -174,22 +211,6 @@ _WORDS = (
 )
 
 
-def translated(text: str, names: Sequence[str] = ()) -> str:
-    """What the library says, with options for arguments and rows and columns as the file has them."""
-    from calibrant.data.table import placed
-
-    return placed(worded(text), 1, names)
-
-
-def located(text: str, data: Data) -> str:
-    """What the library says of data, with the file, and the row as that file counts it."""
-    row = re.search(r" at row (\d+)", text)
-    file, first = (data.source, 0) if row is None else data.place(int(row[1]))
-    if row is not None:
-        text = text.replace(row[0], f" at row {first}", 1)
-    return f"{file}: {translated(text, data.columns['scores'])}"
-
-
 def worded(text: str) -> str:
     """What the library says, with options for arguments."""
     for pattern, words in _WORDS:
@@ -199,7 +220,7 @@ def worded(text: str) -> str:
 
 def printable(text: str) -> str:
     """A line without characters that a terminal obeys or cannot show."""
-    from calibrant.data.table import tidy
+    from calibrant.data.files import tidy
 
     encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
     return tidy(text, WIDEST).encode(encoding, "backslashreplace").decode(encoding)
@@ -233,7 +254,7 @@ def check_outputs(inputs: Sequence[str | None], *outputs: Path | None) -> None:
 
     Inputs are files, folders and patterns; links, hard links and files within a folder count.
     """
-    from calibrant.data.paths import expanded
+    from calibrant.data.files import expanded
 
     check_folders(*outputs)
     for one in inputs:

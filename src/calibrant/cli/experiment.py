@@ -265,13 +265,13 @@ def claims(folder: Path, out: Path | None, smoke: bool) -> None:
     """
     with importable(), one_line():
         summary = _summary(folder)
+        from calibrant.atomic import write_whole
         from calibrant.experiment import claims as paper
-        from calibrant.experiment.store import write_whole
 
         text = paper.to_markdown(paper.claims(summary, scale="smoke" if smoke else "full"))
         click.echo(text)
         if out is not None:
-            write_whole(out, f"{_about(summary)}\n\n{text.rstrip()}\n".encode())
+            write_whole(out, [f"{_about(summary)}\n\n{text.rstrip()}\n".encode()], parents=True)
             click.echo(f"claims: {out.resolve()}", err=True)
 
 

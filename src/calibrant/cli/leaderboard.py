@@ -68,9 +68,9 @@ def leaderboard(
       calibrant experiment leaderboard run later -o leaderboard.json
     """
     with importable(), one_line():
+        from calibrant.atomic import write_whole
         from calibrant.experiment import Store, Summary, page
         from calibrant.experiment import leaderboard as ranking
-        from calibrant.experiment.store import write_whole
 
         summaries = [Summary.of(Store(folder)) for folder in folders]
         board = ranking.board(summaries)
@@ -89,5 +89,5 @@ def leaderboard(
         if out is None:
             click.echo(text, nl=False)
         else:
-            write_whole(out, text.encode())
+            write_whole(out, [text.encode()], parents=True)
             click.echo(f"leaderboard: {out.resolve()}")

@@ -25,11 +25,11 @@ from calibrant.cli.data import (
     worded,
 )
 from calibrant.cli.support import EVERY, Refused, line
+from calibrant.inputs import InputError
 
 if TYPE_CHECKING:
     from calibrant import Sketch
-    from calibrant.data import Data
-    from calibrant.data.run import Reading
+    from calibrant.data import Data, Reading
 
 # Seconds between two drawings of a line on a terminal.
 REDRAW = 0.2
@@ -79,7 +79,7 @@ class Rows:
         """The assessment."""
         import calibrant
 
-        common = self._common() | {"groups": self.data.group}
+        common = self._common() | {"groups": self.data.groups}
         return calibrant.assess(self.data.y_true, self.data.y_prob, **common, **options)
 
     def _common(self) -> dict[str, Any]:
@@ -118,6 +118,9 @@ class Sums:
             try:
                 yield
             except (ValueError, TypeError) as error:
+                if isinstance(error, InputError):
+                    error.about = error.about or self.name
+                    raise
                 raise ValueError(f"{self.name}: {worded(str(error))}") from None
 
     def ece(self, **options: Any) -> float:
@@ -150,7 +153,7 @@ def read_source(
         raise Refused("--checkpoint needs a file or a folder, and standard input can be read only once")
     large, size = False, ""
     if file != "-":
-        from calibrant.data.many import is_large
+        from calibrant.data import is_large
 
         large, size = is_large(file, given["format"])
     if not large and checkpoint is None:
@@ -162,10 +165,9 @@ def read_source(
     if not quiet and large:
         click.echo(f"{size}: read as sums, not rows; memory does not grow with them", err=True)
     with refusing(), Told(quiet) as told:
-        from calibrant.data.settle import Asked
-        from calibrant.data.stream import stream
+        from calibrant.data import stream
 
-        asked = Asked(columns(given), notion)
+        asked = columns(given, notion=notion)
         with _in_its_words():
             found = stream(file, asked, format=given["format"], checkpoint=checkpoint, progress=told)
     made = Sums(file, found.source, found.rows, found.sketches)
@@ -178,6 +180,8 @@ def _in_its_words() -> Iterator[None]:
     """Errors that name options, where those of the library name arguments."""
     try:
         yield
+    except InputError:
+        raise
     except (ValueError, TypeError) as error:
         raise ValueError(worded(str(error))) from None
 

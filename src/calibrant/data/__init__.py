@@ -1,11 +1,23 @@
-"""Files to arrays: what a file holds, and which of its columns are labels, scores, groups and weights.
+"""Files and frames to rows and to sketches: which columns are meant, what they hold, and their sums.
 
 Nothing of a file is executed, and everything it says about its size is held against its size.
 """
 
-from calibrant.data.columns import Data, load, load_models
-from calibrant.data.files import FORMATS, opened
-from calibrant.data.names import Columns
-from calibrant.data.table import Table
+from calibrant.data.columns import Asked
+from calibrant.data.files import FORMATS
+from calibrant.data.pipeline import Reading, Streamed, from_files, from_files_by_group, stream
+from calibrant.data.rows import Data, is_large, load, load_models
 
-__all__ = ["FORMATS", "Columns", "Data", "Table", "load", "load_models", "opened"]
+__all__ = [
+    "FORMATS",
+    "Asked",
+    "Data",
+    "Reading",
+    "Streamed",
+    "from_files",
+    "from_files_by_group",
+    "is_large",
+    "load",
+    "load_models",
+    "stream",
+]

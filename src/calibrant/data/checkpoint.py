@@ -17,10 +17,10 @@ from typing import Any, NoReturn
 from calibrant._version import __version__
 from calibrant.atomic import write_whole
 from calibrant.data.files import called
-from calibrant.data.sources import Source
+from calibrant.data.readers import Source
 from calibrant.sketch import Sketch
 
-FORMAT, STATE = 1, "state.json"
+FORMAT, STATE = 2, "state.json"
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +64,7 @@ class Checkpoint:
         self.folder = Path(folder)
         # As JSON gives it back.
         self.options = json.loads(json.dumps(dict(options), default=str))
-        self.files = [[os.path.realpath(one.path), one.size, one.changed] for one in sources]
+        self.files = [[os.path.realpath(file.path), file.size, file.changed] for file in sources]
 
     def load(self) -> State | None:
         """What an earlier run has read; None if there was none.

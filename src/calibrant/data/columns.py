@@ -1,193 +1,307 @@
-"""Labels, scores, groups and weights out of the columns of a file."""
+"""Which columns are labels, scores, weights and groups, by their names alone.
+
+What is obvious is found. What is not is asked for, with the columns there are: nothing is guessed.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+import os
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
 from types import MappingProxyType
-from typing import Any, BinaryIO
+from typing import Any, NoReturn
 
-import numpy as np
+from calibrant.inputs import InputError, show, show_near
 
-from calibrant.data.files import called
-from calibrant.data.many import opened_all
-from calibrant.data.names import Columns, Scores, find_label, find_named, find_scores
-from calibrant.data.table import Array, Progress, listed, number, quoted, whole
+LABELS = (
+    *("label", "labels", "y", "y_true", "true", "truth", "ground_truth", "target", "targets", "class"),
+    *("true_label", "true_class", "true_y", "actual", "outcome", "observed"),
+)
+SCORES = (
+    *("p", "prob", "probs", "proba", "probability", "probabilities", "score", "scores"),
+    *("y_prob", "y_proba", "y_score", "y_scores"),
+)
+# Whether a prediction was right, and how sure it was: columns that go together.
+CORRECT, CONFIDENCE = ("correct", "is_correct"), ("confidence", "conf")
+# A column for each class: p_cat, prob_0, y_prob_1, or p0, p1.
+_FAMILY = re.compile(
+    r"(?P<stem>(?:y_)?(?:p|probs?|proba|probability|probabilities|scores?)_)(?P<name>.+)"
+    r"|(?P<short>(?:p|prob|proba|score))(?P<digits>[0-9]+)",
+    re.IGNORECASE,
+)
+_WHOLE = re.compile(r"[+-]?[0-9]{1,19}")
 
-_BOOLEANS = {"true": True, "false": False}
 
-
-@dataclass(frozen=True, eq=False)
-class Data:
-    """Labels, scores and what belongs to them, as the functions of the library take them.
+@dataclass(frozen=True)
+class Asked:
+    """What a caller asks of files; None and () mean: find it.
 
     Attributes
     ----------
-    y_true : array or None
-        None where labels were not asked for.
-    y_prob : array
-        Of shape (N,) for one column of scores, (N, C) for more.
+    label, sample_weight, groups : str, optional
+        Names of columns. Weights and groups are used only if named.
+    scores : tuple of str
+        Names, lists separated by commas, or patterns such as "p_*".
+    notion : str, optional
+        What is compared.
     labels : tuple, optional
-        The class of each column, where the columns say so.
+        The class of each column of scores, in the order of the columns.
     pos_label : object
-        The class asked about, where one was named.
-    weight, group : array, optional
-    source : str
-        The file, as messages call it.
-    columns : mapping
-        Names of the columns that were used, by "label", "scores", "weight" and "group".
-    parts : tuple
-        The files and their rows, where there are several.
+        The class asked about.
+    positive : str, optional
+        The same as a text, which is read as the labels are.
+    labelled : bool
+        Whether labels are needed.
     """
 
-    y_true: Array | None
-    y_prob: Array
+    label: str | None = None
+    scores: tuple[str, ...] = ()
+    sample_weight: str | None = None
+    groups: str | None = None
+    notion: str | None = None
     labels: tuple[Any, ...] | None = None
     pos_label: Any = None
-    weight: Array | None = None
-    group: Array | None = None
-    source: str = ""
-    columns: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: MappingProxyType({}))
-    parts: tuple[tuple[str, int], ...] = ()
-
-    def place(self, row: int) -> tuple[str, int]:
-        """The file that a row is of, and its row there; both count from 0."""
-        for file, rows in self.parts:
-            if row < rows:
-                return called(file), row
-            row -= rows
-        return self.source, row
+    positive: str | None = None
+    labelled: bool = True
 
 
-def load(
-    path: str,
-    ask: Columns = Columns(),  # noqa: B008 - frozen
-    *,
-    format: str | None = None,
-    stdin: BinaryIO | None = None,
-    progress: Progress | None = None,
-) -> Data:
-    """Labels and scores of a file.
+@dataclass(frozen=True)
+class Header:
+    """The columns that a file has.
 
-    Parameters
+    Attributes
     ----------
-    path : str
-        The file, a folder or a pattern; "-" is standard input.
-    ask : Columns
-        What is known about the columns.
-    format, stdin
-        As for `opened`.
-    progress : callable, optional
-        Called as progress(done, total) while the file is read.
-
-    Raises
-    ------
-    ValueError, OSError, ImportError
-        One line with the file, the column, the rule and what was found.
+    names : tuple of str
+        Their names, in the order of the file.
+    blocks : mapping
+        The columns of each two-dimensional array, by its name.
+    pair : tuple of str, optional
+        Labels and scores by their shape and type, where the file holds nothing else.
+    in_folders : sequence of str
+        Those of the names that its folders tell: taken where they are asked for, never found.
     """
-    models = {"": ask.scores}
-    return load_models(path, models, ask, format=format, stdin=stdin, progress=progress)[""]
+
+    names: tuple[str, ...]
+    blocks: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: MappingProxyType({}))
+    pair: tuple[str, str] | None = None
+    in_folders: Sequence[str] = ()
+
+    @property
+    def own(self) -> tuple[str, ...]:
+        """Names of the columns that the file itself has."""
+        if not self.in_folders:
+            return self.names
+        return tuple(name for name in self.names if name not in self.in_folders)
+
+    @cached_property
+    def times(self) -> Counter[str]:
+        """How many columns have each name."""
+        return Counter(self.names)
 
 
-def load_models(
-    path: str,
-    models: Mapping[str, tuple[str, ...]],
-    ask: Columns = Columns(),  # noqa: B008 - frozen
-    *,
-    format: str | None = None,
-    stdin: BinaryIO | None = None,
-    progress: Progress | None = None,
-) -> dict[str, Data]:
-    """Several models of one file, each by its columns of scores; see `load`."""
-    with opened_all(path, format, stdin) as (table, parts):
-        roles = {"label": find_label(table, ask)}
-        roles |= {role: find_named(table, role, getattr(ask, role)) for role in ("weight", "group")}
-        used = {role: (name,) for role, name in roles.items() if name is not None}
-        taken = {name for (name,) in used.values()}
-        chosen = {name: find_scores(table, specs, taken) for name, specs in models.items()}
-        numbers = dict.fromkeys(name for one in chosen.values() for name in one.names)
-        numbers |= dict.fromkeys(used.get("weight", ()))
-        values = dict.fromkeys(used.get("label", ()) + used.get("group", ()))
-        read = table.read(list(numbers), list(values), progress)
-        truth, weight, group = (None if name is None else read[name] for name in roles.values())
-        common = Data(truth, np.empty(0), None, ask.positive, weight, group, called(path), used, tuple(parts))
-        return {name: _model(common, one, read) for name, one in chosen.items()}
+@dataclass(frozen=True)
+class Scores:
+    """Columns of scores.
+
+    Attributes
+    ----------
+    names : tuple of str
+    array : bool
+        Whether the columns are those of an array, which have no names.
+    """
+
+    names: tuple[str, ...]
+    array: bool = False
+
+    @property
+    def classes(self) -> tuple[Any, ...] | None:
+        """What the names tell of classes where there are no labels: whole numbers, or texts."""
+        if self.array:
+            return None
+        families = [member(name) for name in self.names]
+        shared = os.path.commonprefix(self.names)  # noqa: RUF071 - of names, not of paths
+        start = shared.rfind("_") + 1
+        texts = tuple(own[1] if own else name[start:] for own, name in zip(families, self.names, strict=True))
+        numbers = tuple(whole(text) for text in texts)
+        return texts if None in numbers else numbers
 
 
-def _model(data: Data, scores: Scores, read: Mapping[str, Array]) -> Data:
-    """The data with the scores of one model, and with the classes and the label that these ask about."""
-    single = len(scores.names) == 1
-    truth = _boolean(data.y_true) if single else data.y_true
-    seen = None if truth is None else _distinct(truth)
-    label = "".join(data.columns.get("label", ()))
-    labels = None if single else classes_of(scores, label, seen)
-    positive = None if data.pos_label is None else alike(data.pos_label, labels or seen or ())
-    if single and positive is None and seen is not None:
-        positive = positive_of(scores, label, seen)
-    columns = [read[name] for name in scores.names]
-    return replace(
-        data,
-        y_true=truth,
-        y_prob=columns[0] if single else np.column_stack(columns),
-        labels=labels,
-        pos_label=positive,
-        columns=MappingProxyType({**data.columns, "scores": scores.names}),
-    )
+@dataclass(frozen=True)
+class Roles:
+    """The columns that are used."""
+
+    label: str | None
+    scores: Scores
+    sample_weight: str | None
+    groups: str | None
+
+    @property
+    def numbers(self) -> tuple[str, ...]:
+        """Columns that must hold numbers."""
+        return self.scores.names + (() if self.sample_weight is None else (self.sample_weight,))
+
+    @property
+    def values(self) -> tuple[str, ...]:
+        """Columns of which the values are told apart."""
+        return tuple(name for name in (self.label, self.groups) if name is not None)
+
+    @cached_property
+    def by_role(self) -> dict[str, tuple[str, ...]]:
+        """The columns, by what they are for."""
+        single = {"label": self.label, "sample_weight": self.sample_weight, "groups": self.groups}
+        return {role: (name,) for role, name in single.items() if name is not None} | {
+            "scores": self.scores.names
+        }
 
 
-def _distinct(truth: Array) -> list[Any]:
-    if truth.dtype.kind == "O":
-        return sorted(set(truth.tolist()))
-    found = np.unique(truth).tolist()
-    return [int(v) for v in found] if all(v == int(v) for v in found) and truth.dtype.kind == "f" else found
+def roles_of(header: Header, asked: Asked) -> Roles:
+    """Return the columns of a file that are meant.
+
+    >>> roles_of(Header(("id", "y", "p_cat", "p_dog")), Asked()).by_role
+    {'label': ('y',), 'scores': ('p_cat', 'p_dog')}
+    """
+    label = _label(header, asked)
+    sample_weight = _named(header, "sample_weight", asked.sample_weight)
+    groups = _named(header, "groups", asked.groups)
+    taken = {name for name in (label, sample_weight, groups) if name is not None}
+    scores = _scores(header, asked.scores, taken, in_order=asked.labels is None)
+    return Roles(label, scores, sample_weight, groups)
 
 
-def _boolean(truth: Array | None) -> Array | None:
-    """The texts "true" and "false" as booleans, others as they are."""
-    if (
-        truth is None
-        or truth.dtype.kind != "O"
-        or not {v.lower() for v in set(truth.tolist())} <= set(_BOOLEANS)
-    ):
-        return truth
-    return np.array([_BOOLEANS[v.lower()] for v in truth.tolist()])
+def member(name: str) -> tuple[str, str] | None:
+    """Return the stem of a column of a family, and the class it is named after.
 
-
-def alike(text: str, seen: Sequence[Any]) -> Any:
-    """A text as a label of the kind that was seen."""
-    kinds = {type(value) for value in seen}
-    if kinds == {bool}:
-        return _BOOLEANS.get(text.lower(), {"1": True, "0": False}.get(text, text))
-    if kinds <= {int, float} and kinds and (found := number(text)) is not None:
-        return whole(text) if whole(text) is not None else found
-    return text
-
-
-def classes_of(scores: Scores, label: str, seen: list[Any] | None) -> tuple[Any, ...] | None:
-    """The class of each column, by what it is named after."""
-    if scores.classes is None:
+    >>> member("prob_cat"), member("P1"), member("cat")
+    (('prob_', 'cat'), ('p', '1'), None)
+    """
+    match = _FAMILY.fullmatch(name)
+    if match is None:
         return None
-    if seen is None:
-        integers = [whole(text) for text in scores.classes]
-        return scores.classes if None in integers else tuple(integers)
-    found = tuple(alike(text, seen) for text in scores.classes)
-    if set(seen) <= set(found):
-        return found
-    if not scores.sure and set(seen) <= set(range(len(found))):
-        return None  # a list in the order of the classes 0, 1, ...
-    raise ValueError(
-        f"has scores for the classes {listed(scores.classes)}, "
-        f"and column {quoted(label)} holds {listed(seen)}"
-    )
+    return (match["stem"] or match["short"]).lower(), match["name"] or match["digits"]
 
 
-def positive_of(scores: Scores, label: str, seen: list[Any]) -> Any:
-    """The class that a single column of scores is of; None where the library knows."""
-    if scores.classes is not None and (named := alike(scores.classes[0], seen)) in seen:
-        return named
-    if any(set(seen) <= usual for usual in ({0, 1}, {-1, 1})):
+def whole(text: str) -> int | None:
+    """Return the integer of 64 bits that a text is; None if it is none."""
+    if not _WHOLE.fullmatch(text) or not -(2**63) <= int(text) < 2**63:
         return None
-    raise ValueError(
-        f"has labels other than 0 and 1, -1 and 1 or booleans in column {quoted(label)}: {listed(seen)}; "
-        "say which one the scores are of by --positive"
-    )
+    return int(text)
+
+
+def ordered(pairs: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Sort columns and the texts of their classes where these are whole numbers; others stay as they are."""
+    pairs = list(pairs)
+    if all(whole(text) is not None for _, text in pairs):
+        pairs.sort(key=lambda pair: int(pair[1]))
+    return pairs
+
+
+def _label(header: Header, asked: Asked) -> str | None:
+    if asked.label is not None or not asked.labelled:
+        return _named(header, "label", asked.label)
+    candidates = [name for name in header.own if _plain(name) in LABELS]
+    candidates = candidates or [name for name in header.own if _plain(name) in CORRECT]
+    if not candidates and header.pair is not None and not asked.scores:
+        return header.pair[0]
+    if len(candidates) == 1:
+        return _named(header, "label", candidates[0])
+    return _ask_for(header, "label", candidates)
+
+
+def _named(header: Header, role: str, name: str | None) -> str | None:
+    """Return the name of a column that is there, once."""
+    if name is None:
+        return None
+    times = header.times[name]
+    if not times:
+        got = show_near(name, header.names[:1000])
+        raise InputError(role, "be a column of the file", name, got=got, hint=_columns(header))
+    if times > 1:
+        rule = "be a column with a name of its own"
+        raise InputError(role, rule, name, got=f"{times} columns {show(name)}")
+    return name
+
+
+def _ask_for(header: Header, role: str, candidates: Iterable[str]) -> NoReturn:
+    """Refuse to guess."""
+    if candidates := list(candidates):
+        raise InputError(role, "name the column: several may be it", got=show(*candidates))
+    raise InputError(role, "name the column: none is obvious", got=_columns(header))
+
+
+def _columns(header: Header) -> str:
+    numeric = all(re.fullmatch(r"[\s0-9.eE+-]+", name) for name in header.names)
+    hint = "; the first row must name the columns" if numeric else ""
+    return f"the columns {show(*header.names)}{hint}"
+
+
+def _scores(header: Header, specs: Sequence[str], taken: set[str], *, in_order: bool) -> Scores:
+    """Return the columns of the scores, by what the caller wrote or by their names."""
+    if not specs:
+        return _obvious(header, taken, in_order=in_order)
+    parts = [_specified(header, spec, taken, in_order=in_order) for spec in specs]
+    names = tuple(name for part in parts for name in part.names)
+    if len(set(names)) < len(names):
+        twice = Counter(names).most_common(1)[0][0]
+        raise InputError("scores", "name each column once", twice, got=f"{show(twice)} twice")
+    return Scores(names, len(parts) == 1 and parts[0].array)
+
+
+def _specified(header: Header, spec: str, taken: set[str], *, in_order: bool) -> Scores:
+    """Return the columns that a name, a list of names or a pattern stands for."""
+    if spec in header.blocks:
+        return Scores(header.blocks[spec], array=True)
+    if "," in spec and spec not in header.times:
+        names = [name.strip() for name in spec.split(",")]
+        if "" in names:
+            raise InputError("scores", "be names between commas", spec)
+        return _scores(header, names, taken, in_order=in_order)
+    if "*" not in spec or spec in header.times:
+        _named(header, "scores", spec)
+        return Scores((spec,))
+    pattern = re.compile("(.*)".join(map(re.escape, spec.split("*"))), re.DOTALL)
+    matches = [match for name in header.own if name not in taken and (match := pattern.fullmatch(name))]
+    if not matches:
+        raise InputError("scores", "match columns of the file", spec, hint=_columns(header))
+    for match in matches:
+        _named(header, "scores", match.string)
+    pairs = [(match.string, match[1]) for match in matches]
+    return _family(pairs, in_order=in_order and spec.count("*") == 1)
+
+
+def _obvious(header: Header, taken: set[str], *, in_order: bool) -> Scores:
+    """Return the scores, where the names leave no doubt."""
+    within = {name for own in header.blocks.values() for name in own}
+    free = [name for name in header.own if name not in taken and name not in within]
+    families: dict[str, list[tuple[str, str]]] = {}
+    candidates = {
+        name: Scores(own, array=True) for name, own in header.blocks.items() if _plain(name) in SCORES
+    }
+    for name in free:
+        if _plain(name) in SCORES:
+            candidates[name] = Scores((name,))
+        elif of_family := member(name):
+            families.setdefault(of_family[0], []).append((name, of_family[1]))
+    candidates |= {f"{stem}*": _family(own, in_order=in_order) for stem, own in families.items()}
+    if not candidates and any(_plain(name) in CORRECT for name in taken):
+        candidates = {name: Scores((name,)) for name in free if _plain(name) in CONFIDENCE}
+    if not candidates and header.pair is not None and header.pair[1] not in taken:
+        name = header.pair[1]
+        return Scores(header.blocks[name], array=True) if name in header.blocks else Scores((name,))
+    if len(candidates) != 1:
+        _ask_for(header, "scores", candidates)
+    (scores,) = candidates.values()
+    for name in scores.names:
+        _named(header, "scores", name)
+    return scores
+
+
+def _family(pairs: list[tuple[str, str]], *, in_order: bool) -> Scores:
+    pairs = ordered(pairs) if in_order else pairs
+    return Scores(tuple(name for name, _ in pairs))
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[\s.-]+", "_", name.strip().lower())

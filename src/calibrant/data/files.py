@@ -1,7 +1,8 @@
-"""Files of any format as a table: which format it is, and what to say when it cannot be read."""
+"""Which files a path means, which format each has, and what to say when one cannot be read."""
 
 from __future__ import annotations
 
+import glob
 import gzip
 import io
 import os
@@ -10,13 +11,12 @@ import sys
 import zipfile
 import zlib
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import PurePath
 from typing import Any, BinaryIO
+from urllib.parse import unquote
 
-from calibrant.data.binary import arrow_table, npz_table
-from calibrant.data.table import MOST_BYTES, Stream, Table, tidy
-from calibrant.data.text import csv_table, json_table, lines_table
+from calibrant.inputs import InputError
 
 FORMATS = ("csv", "tsv", "jsonl", "json", "parquet", "arrow", "npz")
 SUFFIXES = {
@@ -35,6 +35,14 @@ SUFFIXES = {
     ".npy": "npz",
 }
 BINARY = ("parquet", "arrow", "npz")
+#: Formats of the files that a folder means; others lie beside data more often than they are some.
+IN_FOLDERS = ("csv", "tsv", "parquet", "arrow")
+#: Columns that a file may have, and bytes that what is read of it may unpack to.
+MOST_COLUMNS, MOST_BYTES = 20_000, 8 << 30
+# What a folder is called whose rows have no value.
+NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
+# Characters of a message that come from a file or a library.
+SHOWN = 240
 _GZIP = b"\x1f\x8b"
 _MAGIC = {b"PAR1": "parquet", b"ARROW1": "arrow", b"PK\x03\x04": "npz", b"\x93NUMPY": "npz"}
 _BOM = b"\xef\xbb\xbf"
@@ -42,71 +50,93 @@ _BOM = b"\xef\xbb\xbf"
 _DAMAGED = (EOFError, RuntimeError, zipfile.BadZipFile, zlib.error, struct.error, OverflowError)
 
 
-@contextmanager
-def opened(path: str, format: str | None = None, stdin: BinaryIO | None = None) -> Iterator[Table]:
-    """The table of a file, whose columns can be read until the context ends.
+def expanded(paths: Any, format: str | None = None) -> list[str]:
+    """Return the files that a path, a folder, a pattern or several of these mean, in order of their names.
 
-    Parameters
-    ----------
-    path : str
-        The file; "-" is standard input.
-    format : {"csv", "tsv", "jsonl", "json", "parquet", "arrow", "npz"}, optional
-        By default what the suffix says, or else the first bytes.
-    stdin : binary file, optional
-        What "-" stands for.
-
-    Raises
-    ------
-    ValueError, OSError, ImportError
-        One line with the name of the file; errors of the body of the context get it too.
+    Of a folder, and the folders in it, these are the files in a format of `IN_FOLDERS`; names that begin
+    with a dot or an underscore are left out, as those of temporary files do. "-" is standard input.
     """
-    with naming(path), ExitStack() as stack:
-        if path != "-":
-            file: Any = stack.enter_context(open(path, "rb"))
-        elif stdin is None and sys.stdin is None:
-            raise ValueError("is closed")
-        else:
-            file = stdin or sys.stdin.buffer
-        yield _table(file, path, format)
+    several = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
+    if not several:
+        raise InputError("paths", "name at least one file", several, got="none")
+    files = [file for path in several for file in _files(os.fspath(path), format)]
+    known: set[str] = set()
+    for file in files:
+        if (real := os.path.realpath(file)) in known:
+            raise ValueError(f"{called(file)} is meant twice, and its rows would count twice")
+        known.add(real)
+    return sorted(files)
 
 
-@contextmanager
-def naming(path: str) -> Iterator[None]:
-    """What goes wrong with a file, in one line that names it."""
-    name = called(path)
-    try:
-        yield
-    except OSError as error:
-        reason = " ".join(str(error.strerror or error).split())
-        raise type(error)(f"cannot read {name}: {tidy(reason)}") from None
-    except ValueError as error:
-        raise ValueError(f"{name}: {error}") from None
-    except _DAMAGED as error:
-        raise ValueError(f"{name}: cannot be read: {tidy(error)}") from None
-    except MemoryError:
-        raise ValueError(f"{name}: does not fit into memory") from None
+def _files(path: str, format: str | None) -> list[str]:
+    if path == "-":
+        return [path]
+    if os.path.isdir(path):
+        return _in_folder(path, format)
+    if os.path.exists(path) or not glob.has_magic(path):
+        return [path]
+    matches = sorted(glob.glob(path, recursive=True))
+    if not matches:
+        raise FileNotFoundError(f"cannot read {called(path)}: no file matches")
+    return [
+        file for match in matches for file in (_in_folder(match, format) if os.path.isdir(match) else [match])
+    ]
 
 
-def called(path: str) -> str:
-    """How messages call a file."""
-    return "standard input" if path == "-" else tidy(path)
+def _in_folder(path: str, format: str | None) -> list[str]:
+    by_format: dict[str, list[str]] = {}
+    for folder, folders, files in os.walk(path):
+        folders[:] = [name for name in folders if name[0] not in "._"]
+        for name in files:
+            suffix = PurePath(name.lower().removesuffix(".gz")).suffix
+            own = SUFFIXES.get(suffix, "") if format is None else format
+            if name[0] not in "._" and own in (IN_FOLDERS if format is None else (format,)):
+                by_format.setdefault(own, []).append(os.path.join(folder, name))
+    if not by_format:
+        raise ValueError(f"{called(path)}: holds no CSV, Parquet or Arrow files")
+    if len(by_format) > 1:
+        formats = ", ".join(sorted(by_format))
+        raise ValueError(f"{called(path)}: holds files of several formats, {formats}; give one by a pattern")
+    return next(iter(by_format.values()))
 
 
-def _table(file: Any, path: str, given: str | None) -> Table:
-    file = file if hasattr(file, "peek") else io.BufferedReader(file)
-    format, data = recognised(file, path, given)
-    stream = Stream(data, file, _size(file))
-    if format not in BINARY:
-        return _text(stream, format)
-    if stream.packed:
-        raise ValueError(f"is {format} within gzip; unpack it first")
-    data = file if file.seekable() else io.BytesIO(_whole(file))
-    return npz_table(data) if format == "npz" else arrow_table(data, format)
+def in_folders(path: str) -> dict[str, str]:
+    """Return the columns that the folders of a file name, as Spark writes them, and their values.
+
+    >>> in_folders("sales/day=2026-05-04/shop=north%2Fwest/part-0.parquet")
+    {'day': '2026-05-04', 'shop': 'north/west'}
+    """
+    pairs = [unquote(folder).partition("=") for folder in PurePath(path).parts[:-1] if "=" in folder]
+    return {name: "" if value == NO_VALUE else value for name, _, value in pairs if name}
 
 
-def recognised(file: Any, path: str, given: str | None) -> tuple[str, Any]:
-    """The format of an open file, and its bytes, unpacked where they are gzipped."""
+def content_of(path: str, stdin: BinaryIO | None = None) -> bytes | None:
+    """Return what standard input or a pipe holds, which can be read only once; None for a file."""
+    if path != "-":
+        if not os.path.exists(path) or os.path.isfile(path):
+            return None
+        with open(path, "rb") as file:
+            return _whole(file)
+    if stdin is None and sys.stdin is None:
+        raise ValueError("is closed")
+    return _whole(stdin or sys.stdin.buffer)
+
+
+def _whole(file: Any) -> bytes:
+    parts: list[bytes] = []
+    size = 0
+    while part := file.read(1 << 20):
+        parts.append(part)
+        size += len(part)
+        if size > MOST_BYTES:
+            raise ValueError(f"holds more than {MOST_BYTES >> 30} GiB")
+    return b"".join(parts)
+
+
+def recognised(file: Any, path: str, format: str | None) -> tuple[str, Any]:
+    """Return the format of an open file, and its bytes, unpacked where they are gzipped."""
     suffixes = [suffix.lower() for suffix in PurePath(path).suffixes[-2:]]
+    file = file if hasattr(file, "peek") else io.BufferedReader(file)
     data = file
     if _head(file).startswith(_GZIP):
         data = gzip.GzipFile(fileobj=file)
@@ -116,21 +146,17 @@ def recognised(file: Any, path: str, given: str | None) -> tuple[str, Any]:
     head = _head(data)
     if not head:
         raise ValueError("is empty")
-    found, format = sniffed(head), given or SUFFIXES.get(suffixes[-1] if suffixes else "")
-    format = format or found
-    if format not in BINARY and found in BINARY:
-        raise ValueError(f"looks like {found}, not like {format}; give --format {found}")
-    return format, data
-
-
-def _text(stream: Stream, format: str) -> Table:
-    if format == "jsonl":
-        return lines_table(stream)
-    return json_table(stream) if format == "json" else csv_table(stream, "\t" if format == "tsv" else None)
+    by_bytes, own = sniffed(head), format or SUFFIXES.get(suffixes[-1] if suffixes else "")
+    own = own or by_bytes
+    if own not in BINARY and by_bytes in BINARY:
+        raise InputError("format", f"be {by_bytes}, as its first bytes are", own)
+    if own in BINARY and data is not file:
+        raise ValueError(f"is {own} within gzip; unpack it first")
+    return own, data
 
 
 def sniffed(head: bytes) -> str:
-    """The format that the first bytes of a file show.
+    """Return the format that the first bytes of a file show.
 
     >>> [sniffed(head) for head in (b"PAR1", b"PK\\x03\\x04", b'{"y": 1}', b"y,p")]
     ['parquet', 'npz', 'jsonl', 'csv']
@@ -146,21 +172,51 @@ def _head(file: Any) -> bytes:
     return bytes(file.peek(64)[:64])
 
 
-def _size(file: Any) -> int | None:
-    """Bytes of a file on disk; a pipe has no size."""
+@contextmanager
+def naming(path: str) -> Iterator[None]:
+    """Put the name of a file in front of what goes wrong with it, in one line."""
+    name = called(path)
     try:
-        return os.fstat(file.fileno()).st_size or None
-    except OSError:
-        return None
+        yield
+    except InputError as error:
+        error.about = error.about or name
+        raise
+    except OSError as error:
+        reason = " ".join(str(error.strerror or error).split())
+        raise type(error)(f"cannot read {name}: {tidy(reason)}") from None
+    except ValueError as error:
+        raise ValueError(f"{name}: {error}") from None
+    except _DAMAGED as error:
+        raise ValueError(f"{name}: cannot be read: {tidy(error)}") from None
+    except MemoryError:
+        raise ValueError(f"{name}: does not fit into memory") from None
 
 
-def _whole(file: Any) -> bytes:
-    """All of a stream that cannot be searched."""
-    parts: list[bytes] = []
-    size = 0
-    while part := file.read(1 << 20):
-        parts.append(part)
-        size += len(part)
-        if size > MOST_BYTES:
-            raise ValueError(f"holds more than {MOST_BYTES >> 30} GiB")
-    return b"".join(parts)
+def called(path: str) -> str:
+    """Return what messages call a file."""
+    return "standard input" if path == "-" else tidy(path)
+
+
+def tidy(text: Any, most: int = SHOWN) -> str:
+    """Return a text with every character that a terminal would obey made visible.
+
+    >>> tidy("\\x1b[31mred")
+    '\\\\x1b[31mred'
+    """
+    text = str(text)
+    text = text if len(text) <= most else text[: most - 3] + "..."
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+
+
+def check_width(columns: int) -> None:
+    """Refuse more columns than any table of scores has."""
+    if columns > MOST_COLUMNS:
+        raise ValueError(f"has {columns} columns, more than the {MOST_COLUMNS} that are read")
+
+
+def check_bytes(size: int) -> None:
+    """Refuse what would fill the memory."""
+    if size > MOST_BYTES:
+        raise ValueError(
+            f"would unpack to {size / 2**30:.3g} GiB, more than the {MOST_BYTES >> 30} that are read"
+        )

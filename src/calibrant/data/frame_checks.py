@@ -29,7 +29,7 @@ from calibrant.data.frame_rows import (
     missing,
     weight_is_fine,
 )
-from calibrant.data.table import quoted
+from calibrant.inputs import show as quoted
 from calibrant.sketch.sums import HEAVIEST
 
 USUAL_LABELS = "hold 0 and 1, -1 and 1 or booleans"

@@ -17,10 +17,10 @@ import numpy as np
 
 from calibrant import inputs
 from calibrant.data.cells_expr import col
+from calibrant.data.columns import member, ordered, whole
 from calibrant.data.engines import mapped, summed
 from calibrant.data.frame_rows import USUAL, Ask
-from calibrant.data.names import member, ordered
-from calibrant.data.table import listed, quoted, whole
+from calibrant.inputs import show as quoted
 from calibrant.questions import notions
 
 # More classes than any long table has: a column of identifiers was taken for the classes.
@@ -60,7 +60,7 @@ def asked(
     found = _scores(schema, given)
     long, size = given.row is not None, len(found.names)
     if long and size > 1:
-        raise ValueError(f"scores must be one column of a frame in long form, got {listed(found.names)}")
+        raise ValueError(f"scores must be one column of a frame in long form, got {quoted(*found.names)}")
     named = {"y": given.label, "w": given.weight, "g": given.group, "r": given.row, "c": given.classes}
     roles = {key: name for key, name in named.items() if name is not None}
     roles |= zip(["s"] if long else map(str, range(size)), found.names, strict=False)
@@ -103,7 +103,7 @@ def _check_name(schema: dict[str, Any], role: str, name: Any) -> None:
         raise TypeError(f"{role} must be the name of a column, got {inputs.show(name)}")
     if name not in schema:
         near = inputs.show_near(name, schema)
-        raise ValueError(f"{role} must be a column of the frame, got {near}; columns: {listed(schema)}")
+        raise ValueError(f"{role} must be a column of the frame, got {near}; columns: {quoted(*schema)}")
 
 
 def _scores(schema: dict[str, Any], given: Columns) -> Found:
@@ -128,10 +128,10 @@ def _scores(schema: dict[str, Any], given: Columns) -> Found:
         matches = [match for name in schema if name not in taken and (match := pattern.fullmatch(name))]
         if len(matches) < 2:
             some = quoted(matches[0].string) if matches else "none"
-            raise ValueError(f"scores={spec!r} must match columns, got {some} of {listed(schema)}")
+            raise ValueError(f"scores={spec!r} must match columns, got {some} of {quoted(*schema)}")
         named = named and spec.count("*") == 1
-        many = ordered([(match.string, match[1]) for match in matches], named)
-        pairs += zip(many.names, many.classes or many.names, strict=True)
+        many = [(match.string, match[1]) for match in matches]
+        pairs += ordered(many) if named else [(name, name) for name, _ in many]
     names, texts = zip(*pairs, strict=True)
     for texts_or_names in (names, texts) if named and len(names) > 1 else (names,):
         if len(set(texts_or_names)) < len(names):

@@ -21,8 +21,8 @@ from calibrant import inputs
 from calibrant.data.engines import in_memory
 from calibrant.data.frame_columns import renamed
 from calibrant.data.frame_rows import USUAL, Ask, label_code, missing, positive_code, weight_is_fine
-from calibrant.data.run import THREADS, WIDE, _cpus
-from calibrant.data.settle import check_groups
+from calibrant.data.pipeline import THREADS, WIDE, cpus
+from calibrant.inputs import check_group_count
 from calibrant.sketch import Sketch
 
 # Numbers of a piece.
@@ -57,7 +57,7 @@ class Sums:
         for value, part in other.sketches.items():
             self.sketches[value] = self.sketches[value] + part if value in self.sketches else part
         self.bad, self.minus = self.bad or other.bad, self.minus or other.minus
-        check_groups(self.rows)
+        check_group_count(len(self.rows))
         return self
 
 
@@ -104,7 +104,7 @@ def _summed(frame: Any, roles: dict[str, str], ask: Ask, known: tuple[Any, ...])
         for piece in _pieces(frame):
             work(piece, found=found)
         return found
-    threads = min(THREADS, _cpus())
+    threads = min(THREADS, cpus())
     pending: deque[Future[Sums]] = deque()
     with ThreadPoolExecutor(threads) as pool:
         for piece in _pieces(frame):
@@ -146,7 +146,7 @@ def _of_piece(
         found.bad = bool(missing_ones.any())
         found.rows[None] = found.rows.get(None, 0) + len(piece)
         return found
-    check_groups(range(piece["g"].n_unique()))
+    check_group_count(piece["g"].n_unique())
     for (value,), part in piece.group_by("g"):
         _take(found, value.item() if isinstance(value, np.generic) else value, part, ask, known)
     return found

@@ -30,8 +30,8 @@ from calibrant.data.frame_rows import (
     unkeyed,
     wide,
 )
-from calibrant.data.settle import check_groups
 from calibrant.evidence import Array, Cells, Moments
+from calibrant.inputs import check_group_count
 from calibrant.sketch import Sketch
 from calibrant.sketch.totals import Totals
 
@@ -63,7 +63,7 @@ def from_frame(
     of_classes = _of_classes(rows, ask) if ask.notion == "classwise" else None
     if not ask.grouped:
         return _sketch(ask, known, of_rows, of_classes, "")
-    check_groups(set(of_rows["g"]))
+    check_group_count(len(set(of_rows["g"])))
     parts = _by_group(of_rows)
     more = {} if of_classes is None else _by_group(of_classes)
     return {

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import calibrant
+from calibrant.atomic import write_whole
 from calibrant.estimators import FIFTEEN
 from calibrant.evidence import Array
 from calibrant.experiment import models
 from calibrant.experiment.distributions import Mixture, rng_of
-from calibrant.experiment.store import write_whole
 from calibrant.experiment.summary import Summary
 
 if TYPE_CHECKING:
@@ -265,5 +265,5 @@ def save_all(summary: Summary, folder: Path) -> list[Path]:
         picture = io.BytesIO()
         figure2(summary, reading).savefig(picture, format="png", dpi=150)
         paths.append(Path(folder) / f"figure2_{reading}.png")
-        write_whole(paths[-1], picture.getvalue())
+        write_whole(paths[-1], [picture.getvalue()], parents=True)
     return paths

@@ -9,7 +9,6 @@ import csv
 import gzip
 import io
 import json
-import os
 import platform
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from typing import Any
 import numpy as np
 
 import calibrant
+from calibrant.atomic import write_whole
 from calibrant.experiment.procedure import STATISTICS, Result, Settings, Task
 from calibrant.experiment.truth import Truth
 
@@ -70,7 +70,7 @@ class Store:
             "versions": _versions(),
             "settings": settings.to_dict(),
         }
-        write_whole(store.manifest_path, json.dumps(manifest, indent=1).encode())
+        write_whole(store.manifest_path, [json.dumps(manifest, indent=1).encode()], parents=True)
         return store
 
     @property
@@ -108,7 +108,7 @@ class Store:
             notions=np.array(list(result.truth)),
             failures=np.array(result.failures, dtype=str),
         )
-        write_whole(self.path(result.task), buffer.getvalue())
+        write_whole(self.path(result.task), [buffer.getvalue()], parents=True)
 
     def load(self, task: Task) -> Result:
         """A kept result."""
@@ -173,19 +173,8 @@ class Store:
         for row in self.rows():
             writer.writerow([f"{v:.7g}" if isinstance(v, float) else v for v in row])
         path = self.folder / "results.csv.gz"
-        write_whole(path, gzip.compress(text.getvalue().encode(), mtime=0))
+        write_whole(path, [gzip.compress(text.getvalue().encode(), mtime=0)], parents=True)
         return path
-
-
-def write_whole(path: Path, content: bytes) -> None:
-    """Write a file so that it is there whole or not at all, even if the machine stops."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    with temporary.open("wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(path)
 
 
 def _versions() -> dict[str, str]:

@@ -14,9 +14,10 @@ from typing import Any
 
 import numpy as np
 
+from calibrant.atomic import write_whole
 from calibrant.evidence import Array
 from calibrant.experiment.procedure import STATISTICS, Settings
-from calibrant.experiment.store import Store, write_whole
+from calibrant.experiment.store import Store
 
 READINGS = ("published", "corrected", "normalised")
 COLUMNS = ("reading", "notion", "estimator", "n", *STATISTICS[:5], "models")
@@ -99,5 +100,5 @@ class Summary:
         writer.writeheader()
         for row in rows:
             writer.writerow({key: f"{v:.5g}" if isinstance(v, float) else v for key, v in row.items()})
-        write_whole(path, text.getvalue().encode())
+        write_whole(path, [text.getvalue().encode()], parents=True)
         return path

@@ -12,11 +12,12 @@ from calibrant.inputs.arguments import (
 )
 from calibrant.inputs.columns import class_of_name, classes_of_columns, column_names, in_order, like
 from calibrant.inputs.errors import PYTHON, InputError, InputTypeError, Words, show, show_near, within
-from calibrant.inputs.groups import MOST_GROUPS, groups_of_rows
+from calibrant.inputs.groups import MOST_GROUPS, check_group_count, groups_of_rows
 from calibrant.inputs.predictions import (
     TOLERANCE,
     Array,
     Predictions,
+    binary_classes,
     class_labels,
     objects,
     positive_column,
@@ -36,7 +37,9 @@ __all__ = [
     "Predictions",
     "Seed",
     "Words",
+    "binary_classes",
     "check_choice",
+    "check_group_count",
     "class_labels",
     "class_of_name",
     "classes_of_columns",

@@ -48,12 +48,13 @@ class Words:
         """
         return " and ".join(self.names.get(one, one) for one in argument.split(" and "))
 
-    def place(self, row: int | None, column: int | None, axis: str) -> str:
+    def place(self, row: int | None, column: int | str | None, axis: str) -> str:
         """Where a value stands."""
         where = [] if row is None else [f"{axis} {row + self.first_row * (axis == 'row')}"]
+        if isinstance(column, int) and column < len(self.columns):
+            column = self.columns[column]
         if column is not None:
-            named = column < len(self.columns)
-            where.append(f"column {self.columns[column]!r}" if named else f"column {column}")
+            where.append(f"column {column!r}")
         return f" at {', '.join(where)}" if where else ""
 
 
@@ -81,13 +82,20 @@ class InputError(ValueError):
     value : object
         What it is instead.
     row, column : int, optional
-        Where that stands, counted from 0.
+        Where that stands, counted from 0; a column may have a name instead.
     got : str, optional
         The value in words, where showing it is not enough.
     hint, advice : str
         What to do about it: in words that every surface shares, and by a kind of advice (see `Words`).
     axis : str
         What the place is counted in.
+
+    Attributes
+    ----------
+    about : str
+        The file or the model that it is about, where there is one; it comes first in every message.
+    words : Words
+        Those of the surface that raises it, in which it prints.
 
     Examples
     --------
@@ -105,7 +113,7 @@ class InputError(ValueError):
         value: Any = _NOTHING,
         *,
         row: int | None = None,
-        column: int | None = None,
+        column: int | str | None = None,
         got: str | None = None,
         hint: str = "",
         advice: str = "",
@@ -114,11 +122,11 @@ class InputError(ValueError):
         self.argument, self.rule, self.value = argument, rule, None if value is _NOTHING else value
         self.row, self.column, self.hint, self.advice, self.axis = row, column, hint, advice, axis
         self.got = got if got is not None else "" if value is _NOTHING else show(value)
-        self.about = ""
+        self.about, self.words = "", PYTHON
         super().__init__(argument, rule)
 
     def __str__(self) -> str:
-        return self.message(PYTHON)
+        return self.message(self.words)
 
     def message(self, words: Words) -> str:
         """Write the error in the words of a surface."""

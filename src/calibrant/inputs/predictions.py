@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Set
+from collections.abc import Hashable, Iterable, Sequence, Set
 from dataclasses import dataclass
 from decimal import Decimal
 from numbers import Integral, Real
@@ -283,6 +283,29 @@ def class_labels(labels: Any) -> tuple[Any, ...]:
     return classes
 
 
+def binary_classes(seen: Sequence[Any], pos_label: Any = None, *, more: bool = False) -> tuple[Any, Any]:
+    """Return the classes (negative, positive) of a single column of scores, by the labels that occur.
+
+    The negative one is a tuple where there are several, and None where none is known. With `more`, the
+    positive one may be among labels that are not seen yet.
+
+    >>> binary_classes([0, 1]), binary_classes(["a", "b", "c"], "b"), binary_classes([-1])
+    ((0, 1), (('a', 'c'), 'b'), (-1, 1))
+    """
+    usual: tuple[Any, ...] = next((pair for pair in ((0, 1), (-1, 1)) if set(seen) <= set(pair)), ())
+    if pos_label is None and not usual:
+        swapped = any(isinstance(label, float) for label in seen)
+        got = show(*seen[:3]) + ", ..." * (len(seen) > 3) if swapped else show(*seen)
+        hint = "swapped with y_prob?" if swapped else ""
+        rule = "hold 0 and 1, -1 and 1 or booleans"
+        raise InputError("y_true", rule, tuple(seen), got=got, hint=hint, advice="pos_label")
+    positive = usual[1] if pos_label is None else pos_label
+    if positive not in usual and positive not in seen and not more:
+        raise InputError("pos_label", f"be one of {show(*seen)}", positive)
+    others = tuple(v for v in (usual if positive in usual else seen) if v != positive)
+    return others[0] if len(others) == 1 else others or None, positive
+
+
 def _classes(truth: Array, size: int, given: tuple[Any, ...] | None, y_prob: Any) -> tuple[Any, ...]:
     """Return the class of each column; the labels that occur are looked for only where they matter."""
     names = column_names(y_prob)
@@ -310,23 +333,12 @@ def _binary(
     """Return whether each label is the positive class, and the classes (negative, positive)."""
     if given is pos_label is None and truth.dtype.kind in "biu" and (plain := _zero_one(truth)) is not None:
         return plain, (0, 1)
-    classes = _distinct(truth) if given is None else given
     if given is not None:
         _codes(truth, given, "")
-    usual: tuple[Any, ...] = next((pair for pair in ((0, 1), (-1, 1)) if set(classes) <= set(pair)), ())
-    if pos_label is None and not usual:
-        swapped = truth.dtype.kind == "f"
-        seen = show(*classes[:3]) + ", ..." * (len(classes) > 3) if swapped else show(*classes)
-        hint = "swapped with y_prob?" if swapped else ""
-        rule = "hold 0 and 1, -1 and 1 or booleans"
-        raise InputError("y_true", rule, classes, got=seen, hint=hint, advice="pos_label")
-    positive = usual[1] if pos_label is None else pos_label
-    if positive not in usual and positive not in classes and not more:
-        raise InputError("pos_label", f"be one of {show(*classes)}", positive)
-    others = tuple(v for v in (usual if positive in usual else classes) if v != positive)
-    negative = others[0] if len(others) == 1 else others or None
+    classes = binary_classes(_distinct(truth) if given is None else given, pos_label, more=more)
+    positive = classes[1]
     code = np.array([v == positive for v in truth.tolist()]) if truth.dtype.kind == "O" else truth == positive
-    return code, (negative, positive)
+    return code, classes
 
 
 def _zero_one(truth: Array) -> Array | None:

@@ -472,27 +472,28 @@ class Sketch:
         label: str | None = None,
         scores: str | Sequence[str] | None = None,
         notion: str | None = None,
-        weight: str | None = None,
-        group: str | None = None,
+        sample_weight: str | None = None,
         labels: Any = None,
         pos_label: Any = None,
         format: str | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
         progress: Callable[[Any], object] | None = None,
         batch_rows: int | None = None,
-    ) -> Any:
-        """Sum up files of any size; a dict of sketches with `group`.
+    ) -> Sketch:
+        """Sum up files of any size.
 
         Parameters
         ----------
         paths : path or sequence of paths
-            Parquet, Arrow or CSV files, folders of them, or patterns such as "2024/*.parquet".
-        label, scores, weight, group : str, optional
+            Parquet, Arrow, CSV, JSON or NPZ files, folders, or patterns such as "2024/*.parquet".
+        label, scores, sample_weight : str, optional
             Names of columns. Label and scores are found by usual names; scores may be several names,
-            or a pattern such as "p_*", where the star stands for the class.
-        notion, labels, pos_label : optional
+            or a pattern such as "p_*".
+        notion, pos_label : optional
             As for `calibrant.ece`.
-        format : {"parquet", "arrow", "csv", "tsv"}, optional
+        labels : sequence, optional
+            The class of each column of scores, in the order of the columns. By default their names tell.
+        format : {"parquet", "arrow", "csv", "tsv", "jsonl", "json", "npz"}, optional
             By default what the suffix says, or else the first bytes.
         checkpoint : path, optional
             Folder in which to keep what has been read, so that the same call goes on after a stop.
@@ -510,15 +511,49 @@ class Sketch:
         ...     Sketch.from_files(folder)
         Sketch(notion='class', n=3)
         """
-        from calibrant.data.stream import from_files
+        from calibrant.data.pipeline import from_files
 
         return from_files(
             paths,
             label=label,
             scores=scores,
             notion=notion,
-            weight=weight,
-            group=group,
+            sample_weight=sample_weight,
+            labels=labels,
+            pos_label=pos_label,
+            format=format,
+            checkpoint=checkpoint,
+            progress=progress,
+            batch_rows=batch_rows,
+        )
+
+    @classmethod
+    def from_files_by_group(
+        cls,
+        paths: Any,
+        *,
+        groups: str,
+        label: str | None = None,
+        scores: str | Sequence[str] | None = None,
+        notion: str | None = None,
+        sample_weight: str | None = None,
+        labels: Any = None,
+        pos_label: Any = None,
+        format: str | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
+        progress: Callable[[Any], object] | None = None,
+        batch_rows: int | None = None,
+    ) -> dict[Any, Sketch]:
+        """Sum up files of any size for each value of the column `groups`; see `from_files` for the rest."""
+        from calibrant.data.pipeline import from_files_by_group
+
+        return from_files_by_group(
+            paths,
+            groups=groups,
+            label=label,
+            scores=scores,
+            notion=notion,
+            sample_weight=sample_weight,
             labels=labels,
             pos_label=pos_label,
             format=format,

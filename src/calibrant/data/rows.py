@@ -1,0 +1,207 @@
+"""Files whose rows fit into memory, as the functions of the library take them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import PurePath
+from types import MappingProxyType
+from typing import Any, BinaryIO, TypeAlias
+
+import numpy as np
+
+from calibrant.data.batch import Coded, Kind, Meaning, Rows, checked_rows, matrix_of, settled, typed
+from calibrant.data.columns import Asked, Roles, Scores
+from calibrant.data.files import SUFFIXES, called, check_bytes, expanded, naming
+from calibrant.data.pipeline import (
+    FILES,
+    called_together,
+    in_words,
+    kinds_in_all,
+    roles_in_all,
+    rows_of_batch,
+)
+from calibrant.data.readers import Source, batches, described
+from calibrant.inputs import Array
+
+Progress: TypeAlias = Callable[[int, int], None]
+
+#: Beyond so many rows, or bytes of files of any kind or of text, only sums are kept.
+MANY_ROWS, MANY_BYTES, MANY_TEXT = 5_000_000, 1 << 30, 1 << 28
+
+
+@dataclass(frozen=True, eq=False)
+class Data:
+    """Labels, scores and what belongs to them, as the functions of the library take them.
+
+    Attributes
+    ----------
+    y_true : array or None
+        None where labels were not asked for.
+    y_prob : array
+        Of shape (N,) for one column of scores, (N, C) for more.
+    labels : tuple, optional
+        The class of each column, where it is known.
+    pos_label : object
+        The class asked about, where one was named.
+    sample_weight, groups : array, optional
+    source : str
+        The file, as messages call it.
+    columns : mapping
+        Names of the columns that were used, by "label", "scores", "sample_weight" and "groups".
+    """
+
+    y_true: Array | None
+    y_prob: Array
+    labels: tuple[Any, ...] | None = None
+    pos_label: Any = None
+    sample_weight: Array | None = None
+    groups: Array | None = None
+    source: str = ""
+    columns: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: MappingProxyType({}))
+
+
+def is_large(path: str, format: str | None = None) -> tuple[bool, str]:
+    """Return whether a path holds more than is read into memory, and how much that is.
+
+    Only sizes are looked at, and rows where a file says how many it has. What cannot be looked at is not
+    large: it is left to the reader of rows.
+    """
+    try:
+        files = expanded(path, format)
+        size = sum(os.path.getsize(file) for file in files)
+        formats = {format or SUFFIXES.get(PurePath(file).suffix.lower()) for file in files}
+        # Only Parquet holds many rows in few bytes.
+        if size <= MANY_TEXT and "parquet" not in formats:
+            return False, ""
+        sources = [described(file, format) for file in files]
+    except (OSError, ValueError, ImportError):
+        return False, ""
+    texts = sum(source.size for source in sources if source.is_text)
+    if any(source.rows is None for source in sources):
+        return texts > MANY_TEXT or size > MANY_BYTES, f"{size / 1e6:,.0f} MB"
+    rows = sum(source.rows or 0 for source in sources)
+    return rows > MANY_ROWS or size > MANY_BYTES, f"{rows:,} rows"
+
+
+def load(
+    path: str,
+    asked: Asked = Asked(),  # noqa: B008 - frozen
+    *,
+    format: str | None = None,
+    stdin: BinaryIO | None = None,
+    progress: Progress | None = None,
+) -> Data:
+    """Return labels and scores of a file.
+
+    Parameters
+    ----------
+    path : str
+        The file, a folder or a pattern; "-" is standard input.
+    asked : Asked
+        What is known about the columns.
+    format : str, optional
+        One of `FORMATS`; by default what the suffix says, or else the first bytes.
+    stdin : binary file, optional
+        What "-" stands for.
+    progress : callable, optional
+        Called as progress(done, total), in bytes, while the file is read.
+
+    Raises
+    ------
+    ValueError, OSError, ImportError
+        One line with the file, the column, the rule and the value.
+    """
+    models = {"": asked.scores}
+    return load_models(path, models, asked, format=format, stdin=stdin, progress=progress)[""]
+
+
+@in_words(FILES)
+def load_models(
+    path: str,
+    models: Mapping[str, tuple[str, ...]],
+    asked: Asked = Asked(),  # noqa: B008 - frozen
+    *,
+    format: str | None = None,
+    stdin: BinaryIO | None = None,
+    progress: Progress | None = None,
+) -> dict[str, Data]:
+    """Return several models of a file, each by its columns of scores; see `load`."""
+    sources = [described(file, format, stdin) for file in expanded(path, format)]
+    asked_of = {name: replace(asked, scores=specs) for name, specs in models.items()}
+    roles = {name: roles_in_all(sources, own) for name, own in asked_of.items()}
+    kinds, parts = _read(sources, list(roles.values()), progress)
+    seen = {label for part in parts for label in part.rows.seen}
+    data: dict[str, Data] = {}
+    for name, own in roles.items():
+        with naming(sources[0].path):
+            meaning = settled(asked_of[name], own, kinds, None if own.label is None else seen)
+            if own.label is not None and meaning.classes is None:
+                meaning.pair(seen)
+        for part in parts:
+            with naming(part.source.path):
+                checked_rows(part.rows, meaning, part.first)
+        data[name] = _data(path, meaning, parts)
+    return data
+
+
+@dataclass(frozen=True, eq=False)
+class _Part:
+    """Rows of a file, and how many come before them."""
+
+    source: Source
+    first: int
+    rows: Rows
+
+
+def _read(
+    sources: Sequence[Source], roles: list[Roles], progress: Progress | None
+) -> tuple[dict[str, Kind], list[_Part]]:
+    """Return the kinds of columns, and all rows."""
+    # Models share every column but those of the scores.
+    names = tuple(dict.fromkeys(name for own in roles for name in own.scores.names))
+    union = replace(roles[0], scores=Scores(names))
+    with naming(sources[0].path):
+        check_bytes(8 * len(union.numbers) * sum(source.rows or 0 for source in sources))
+    kinds: dict[str, Kind] | None = None
+    parts: list[_Part] = []
+    size, done, total = 0, 0, sum(source.size for source in sources)
+    for source in sources:
+        for first, read, share in batches(
+            source, union.numbers, union.values, rows_of_batch(sources, len(names))
+        ):
+            with naming(source.path):
+                batch = read()
+                if kinds is None:
+                    kinds = kinds_in_all(sources, roles, source, batch)
+                rows = typed(batch, union, kinds, first)
+                size += sum(column.nbytes for column in rows.numbers.values())
+                check_bytes(size)
+            parts.append(_Part(source, first, rows))
+            if progress is not None:
+                progress(done + int(share * source.size), total)
+        done += source.size
+    if kinds is None:
+        raise ValueError(f"{called_together(sources)}: has no rows")
+    return kinds, parts
+
+
+def _data(path: str, meaning: Meaning, parts: Sequence[_Part]) -> Data:
+    """Return the rows of all parts with the scores of one model."""
+    roles = meaning.roles
+    weight, rows = roles.sample_weight, [part.rows for part in parts]
+    return Data(
+        y_true=None if roles.label is None else _joined(own.label for own in rows),
+        y_prob=np.concatenate([matrix_of(own, roles) for own in rows]),
+        labels=meaning.classes,
+        pos_label=meaning.pos_label,
+        sample_weight=None if weight is None else np.concatenate([own.numbers[weight] for own in rows]),
+        groups=None if roles.groups is None else _joined(own.groups for own in rows),
+        source=called(path),
+        columns=MappingProxyType(roles.by_role),
+    )
+
+
+def _joined(columns: Iterable[Array | Coded | None]) -> Array:
+    return np.concatenate([c.array() if isinstance(c, Coded) else np.asarray(c) for c in columns])
