@@ -66,7 +66,8 @@ def from_dict(values: Mapping[str, Any]) -> Assessment:
     readers |= {"curves": curve_from, "diagrams": diagram_from}
     for key, read in readers.items():
         fields_of[key] = MappingProxyType({name: read(result) for name, result in values[key].items()})
-    for key, kind in {"by_class": Row, "by_group": Row, "scores": Score}.items():
+    rows: dict[str, Any] = {"by_class": Row, "by_group": Row, "scores": Score}
+    for key, kind in rows.items():
         fields_of[key] = tuple(kind.from_dict(row) for row in values[key])
     fields_of["odds"] = odds_from(values["odds"])
     for key in ("balance", "accuracy"):

@@ -21,6 +21,7 @@ from calibrant.inference.joint_labels import Labels
 from calibrant.inference.result import Estimate, Null
 from calibrant.posterior import Posterior, posterior_of
 from calibrant.questions import Question, Rows
+from calibrant.questions.notions import combined
 
 # Simulated calibrated data sets, and the quantiles of their errors that are kept.
 SIMULATED, KEPT = 999, (0.5, 0.95)
@@ -113,7 +114,7 @@ def _few_classes(
         for k, label in enumerate(question.labels)
     }  # fmt: skip
     if rows is None:
-        simulated = intervals.combined(np.stack([null.error for null in alone], axis=-1), norm)
+        simulated = combined(np.stack([null.error for null in alone], axis=-1), norm)
         null = nulls.Simulated(alone[0].evidence, simulated, np.nan)
         chance = nulls.any_of([null.p_value for null in alone])
         spread = float(np.sqrt(len(alone)))

@@ -20,10 +20,11 @@ import numpy as np
 
 from calibrant.estimators.base import Norm
 from calibrant.evidence import Array, Residuals
-from calibrant.inference.interval import combined, invert, sampling, shapes, true_error
+from calibrant.inference.interval import invert, sampling, shapes, true_error
 from calibrant.inference.null import Simulated, drawn, rank, ranked
 from calibrant.posterior.gap import CELLS, Posterior, chance, evidence_of, halfway, n_cells, units
 from calibrant.questions import Question
+from calibrant.questions.notions import combined
 
 # Simulated sets of a class, those of a class that stands out, and the p-value below which it does.
 SETS, MORE, SUSPECT = 199, 999, 0.02

@@ -12,7 +12,8 @@ import numpy as np
 
 from calibrant.inputs.errors import InputError, InputTypeError, show, show_near
 
-P, R = ParamSpec("P"), TypeVar("R")
+P = ParamSpec("P")
+R = TypeVar("R")
 #: What seeds simulations.
 Seed: TypeAlias = int | np.random.Generator | np.random.SeedSequence | None
 

@@ -176,7 +176,7 @@ def _reader(labels: tuple[Any, ...]) -> Callable[[str], Any]:
     def read(text: str) -> Any:
         if text in by_text:
             return by_text[text]
-        if len(same := folded.get(text.casefold(), ())) == 1:
+        if len(same := folded.get(text.casefold(), [])) == 1:
             return same[0]
         if not numeric:
             return text if text and not numeric and labels else None
