@@ -2,11 +2,33 @@
 
 import os
 
+import pytest
 from hypothesis import settings
 
-# A run that gates a change must not depend on the day's examples.
+# A run that gates a change must not depend on the day's examples; the fast set has few of them.
 settings.register_profile("gate", derandomize=True, deadline=None)
-settings.load_profile("gate" if os.environ.get("CI") else "default")
+settings.register_profile("fast", derandomize=True, deadline=None, max_examples=10)
+
+# Files and engines whose tests take seconds each: browsers, clusters, studies, pages that are executed.
+FULL_FILES = (
+    *("test_browser", "test_docs", "test_notebook", "test_studies", "test_experiment", "test_experiment_cli"),
+    *("test_experiment_claims", "test_experiment_leaderboard", "test_peer_faults", "test_sklearn"),
+)
+FULL_ENGINES = ("pyspark", "spark", "dask", "ibis")
+
+
+def pytest_configure(config):
+    if config.getoption("markexpr") == "not full":
+        settings.load_profile("fast")
+    else:
+        settings.load_profile("gate" if os.environ.get("CI") else "default")
+
+
+def pytest_collection_modifyitems(items):
+    """Leave what takes long out of the fast set."""
+    for item in items:
+        if item.path.stem in FULL_FILES or any(engine in item.name for engine in FULL_ENGINES):
+            item.add_marker(pytest.mark.full)
 
 
 def pytest_sessionfinish(session):

@@ -121,12 +121,7 @@ ENTRIES = {
 }
 
 
-LATER = pytest.mark.xfail(reason="frames have a rule of their own", strict=False)
-
-
-@pytest.mark.parametrize(
-    "entry", [pytest.param(name, marks=LATER if "frame" in name else ()) for name in ENTRIES]
-)
+@pytest.mark.parametrize("entry", ENTRIES)
 @pytest.mark.parametrize("case", CASES)
 def test_every_entry_matches_columns_to_classes_by_one_rule(tmp_path, case, entry):
     names, labels, order = CASES[case]
