@@ -1,0 +1,121 @@
+"""An error is made of parts, and every surface writes them in its own words."""
+
+import inspect
+import pickle
+
+import pytest
+
+import calibrant
+from calibrant.inputs import InputError, InputTypeError, Words, helpful, within
+
+WORDS = Words(
+    {"y_prob": "scores", "y_true": "labels", "pos_label": "--pos-label"},
+    {"labels": "name the columns"},
+    first_row=1,
+    columns=("p_a", "p_b"),
+)
+
+
+def test_an_error_keeps_its_parts_and_reads_in_the_words_of_a_surface():
+    error = InputError("y_prob", "lie in [0, 1]", 1.5, row=3, column=1, hint="divide", advice="labels")
+    assert (error.argument, error.rule, error.value, error.row, error.column) == (
+        "y_prob", "lie in [0, 1]", 1.5, 3, 1,
+    )  # fmt: skip
+    assert str(error) == (
+        "y_prob must lie in [0, 1], got 1.5 at row 3, column 1; divide; "
+        "pass labels= with the class of each column"
+    )
+    assert error.message(WORDS) == (
+        "scores must lie in [0, 1], got 1.5 at row 4, column 'p_b'; divide; name the columns"
+    )
+
+
+def test_two_arguments_are_called_by_both_names():
+    error = InputError("y_true and y_prob", "be equally long", (3, 2), got="3 and 2")
+    assert error.message(WORDS) == "labels and scores must be equally long, got 3 and 2"
+
+
+def test_errors_are_value_errors_and_those_of_types_type_errors_too():
+    assert issubclass(InputError, ValueError)
+    assert issubclass(InputTypeError, TypeError)
+    assert issubclass(InputTypeError, InputError)
+    assert calibrant.InputError is InputError
+
+
+@pytest.mark.parametrize("kind", [InputError, InputTypeError])
+def test_errors_travel_between_processes(kind):
+    error = kind("level", "be a number", "x", hint="write 0.9")
+    error.about = "model 'a'"
+    again = pickle.loads(pickle.dumps(error))
+    assert (type(again), str(again)) == (kind, str(error))
+    assert again.rule == error.rule
+
+
+def test_what_an_error_is_about_stands_before_it():
+    expected = r"^file.csv: model 'a': y_prob must lie"
+    with pytest.raises(InputError, match=expected), within("file.csv"), within("model 'a'"):
+        raise InputError("y_prob", "lie in [0, 1]", 2)
+    with pytest.raises(ZeroDivisionError), within("a"):
+        _ = 1 / 0
+    with pytest.raises(ValueError, match=r"^a: plain"), within("a"):
+        raise ValueError("plain")
+
+
+@pytest.mark.parametrize(
+    ("call", "argument"),
+    [
+        (lambda: calibrant.ece([0, 1], [0.1, 1.2]), "y_prob"),
+        (lambda: calibrant.ece([0, 1, 1], [0.1, 0.2]), "y_true and y_prob"),
+        (lambda: calibrant.ece([0, 1], [0.1, 0.2], notion="classes"), "notion"),
+        (lambda: calibrant.ece([0, 1], [0.1, 0.2], norm="l3"), "norm"),
+        (lambda: calibrant.ece([0, 1], [0.1, 0.2], estimator="unifrom"), "estimator"),
+        (lambda: calibrant.ece([0, 1], [0.1, 0.2], sample_weight=[1, -1]), "sample_weight"),
+        (lambda: calibrant.ece(["a", "b"], [0.1, 0.2], pos_label="c"), "pos_label"),
+        (lambda: calibrant.ece([0, 1], [[0.1, 0.9], [0.4, 0.6]], labels=[1]), "labels"),
+        (lambda: calibrant.estimate([0, 1], [0.1, 0.2], level=95), "level"),
+        (lambda: calibrant.estimate([0, 1], [0.1, 0.2], rng=-1), "rng"),
+        (lambda: calibrant.estimate([0, 1], [0.1, 0.2], estimator="ks"), "estimator"),
+        (lambda: calibrant.compare([0, 1], {"a": [0.1, 0.2]}), "models"),
+        (lambda: calibrant.assess([0, 1], [0.1, 0.2], groups=["a"]), "groups"),
+        (lambda: calibrant.assess([0, 1], [0.1, 0.2], class_names=["a"]), "class_names"),
+        (lambda: calibrant.reliability_curve([0, 1], [0.1, 0.2], method="loess"), "method"),
+        (lambda: calibrant.reliability_curve([0, 1], [0.1, 0.2], bandwidth=-1), "bandwidth"),
+        (lambda: calibrant.reliability_diagram([0, 1], [0.1, 0.2], binning="density"), "binning"),
+        (lambda: calibrant.score_histogram([0, 1], [0.1, 0.2], bins=0), "bins"),
+        (lambda: calibrant.lce([0, 1], [0.1, 0.2], at=2), "at"),
+        (lambda: calibrant.recommend([0.1, 0.2], estimators=[]), "estimators"),
+        (lambda: calibrant.Sketch(n_classes=1), "n_classes"),
+    ],
+)
+def test_every_mistake_names_its_argument(call, argument):
+    with pytest.raises(InputError) as refused:
+        call()
+    assert refused.value.argument == argument
+
+
+@pytest.mark.parametrize("name", [n for n in dir(calibrant) if callable(getattr(calibrant, n))])
+def test_signatures_are_those_a_type_checker_reads(name):
+    function = getattr(calibrant, name)
+    if inspect.isclass(function) or name.startswith("_"):
+        return
+    parameters = inspect.signature(function).parameters.values()
+    assert not any(p.kind is p.VAR_KEYWORD for p in parameters)
+    assert all(p.annotation is not p.empty for p in parameters)
+
+
+def test_a_helpful_function_keeps_its_signature_and_its_help():
+    @helpful
+    def ece(y_true, *, estimator: str = "auto") -> float:
+        """Estimate."""
+        return 0.0
+
+    assert str(
+        inspect.signature(ece)
+    ) == "(y_true, *, estimator: 'str' = 'auto') -> 'float'" or "estimator" in str(inspect.signature(ece))
+    assert ece.__doc__ == "Estimate."
+    assert ece([0], estimator="l:10") == 0.0
+
+
+def test_the_module_shows_its_public_names_alone():
+    assert dir(calibrant) == sorted(calibrant.__all__)
+    assert all(hasattr(calibrant, name) for name in dir(calibrant))
