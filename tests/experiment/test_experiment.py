@@ -564,11 +564,15 @@ run(Settings.from_dict({replace(SMALL, seeds=tuple(range(8))).to_dict()!r}), Pat
 
 
 def test_a_run_killed_before_its_manifest_is_resumed(tmp_path, monkeypatch):
-    def killed(self, target):
+    def killed(*paths):
         raise KeyboardInterrupt
 
+    def too_late(path):
+        raise OSError
+
     with monkeypatch.context() as patch:
-        patch.setattr(Path, "replace", killed)
+        patch.setattr(os, "replace", killed)
+        patch.setattr(os, "unlink", too_late)
         with pytest.raises(KeyboardInterrupt):
             Store.create(tmp_path / "run", TINY)
     assert any((tmp_path / "run").iterdir())
