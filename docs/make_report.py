@@ -13,7 +13,7 @@ import numpy as np
 from playwright.sync_api import sync_playwright
 
 import calibrant
-from calibrant import _demo
+from calibrant.cli.demo import digits
 
 IMAGES = Path(__file__).parent / "images"
 
@@ -34,14 +34,14 @@ def binary():
 
 
 def main() -> None:
-    labels, scores = _demo.digits()
-    digits = calibrant.assess(labels, scores, rng=0, name="handwritten digits, random forest")
+    labels, scores = digits()
+    assessment = calibrant.assess(labels, scores, rng=0, name="handwritten digits, random forest")
     browser_path = os.environ.get("CALIBRANT_CHROMIUM") or shutil.which("chromium")
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=browser_path, args=["--no-sandbox"])
         for found, name, scheme, height in (
-            (digits, "report", "light", 1150),
-            (digits, "report-classes", "light", None),
+            (assessment, "report", "light", 1150),
+            (assessment, "report-classes", "light", None),
             (binary(), "report-dark", "dark", 1150),
         ):
             page = Path(folder) / f"{name}.html"

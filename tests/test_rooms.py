@@ -1,204 +1,94 @@
-"""Evidence flows one way: a module imports only from its left."""
+"""The rooms of the package: what flows goes from left to right, and no room does another's work."""
 
 import ast
+import re
 from pathlib import Path
 
 import pytest
 
 import calibrant
+from calibrant.questions.names import NOTIONS
 
 ROOT = Path(calibrant.__file__).parent
-ORDER = [
-    "_version",
-    "_names",
-    "_files",
-    "_check",
-    "totals",
-    "notions",
-    "evidence.moments",
-    "evidence.locate",
-    "evidence.sample",
-    "evidence.quick",
-    "evidence.cells",
-    "evidence.profile",
-    "evidence",
-    "summed",
-    "sketch_check",
-    "sketch_file",
-    "binning",
-    "kernels",
-    "density",
-    "posterior",
-    "estimators.base",
-    "estimators.bayes",
-    "estimators.binned",
-    "estimators.density",
-    "estimators.function",
-    "estimators.debiased",
-    "estimators.isotonic",
-    "estimators.sweep",
-    "estimators.cumulative",
-    "estimators.beta",
-    "estimators.smooth",
-    "estimators.variational",
-    "estimators.beta_kernel",
-    "estimators",
-    "bands",
-    "results",
-    "fitting",
-    "answers",
-    "histogram",
-    "inference.result",
-    "inference.null",
-    "inference.interval",
-    "inference.joint",
-    "inference.many",
-    "inference.estimate",
-    "inference.multiplicity",
-    "inference.paired",
-    "inference",
-    "simulated",
-    "ranking",
-    "recommendation",
-    "api",
-    "judge",
-    "assessment.inputs",
-    "assessment.proper",
-    "assessment.parts",
-    "assessment.findings",
-    "assessment.store",
-    "assessment.wording",
-    "assessment.cautions",
-    "assessment.result",
-    "assessment.assemble",
-    "assessment.make",
-    "assessment.sketched",
-    "assessment.grouped",
-    "assessment",
-    "answered",
-    "sketch",
-    "published",
-    "io.table",
-    "io.text",
-    "io.binary",
-    "io.files",
-    "io.names",
-    "io.paths",
-    "io.row_groups",
-    "io.sources",
-    "io.many",
-    "io.columns",
-    "io.typed",
-    "io.settle",
-    "io.checkpoint",
-    "io.run",
-    "io.stream",
-    "io.cells_expr",
-    "io.engines",
-    "io.frame_rows",
-    "io.frame_columns",
-    "io.frame_pieces",
-    "io.frame_checks",
-    "io.frames",
-    "io",
-    "",
-    "plot.canvas",
-    "plot.reliability",
-    "plot.scores",
-    "plot.grid",
-    "plot.forest",
-    "plot",
-    "report.svg",
-    "report.chart",
-    "report.page",
-    "report",
-    "_demo",
-    "sklearn.model",
-    "sklearn.scorer",
-    "sklearn.display",
-    "sklearn",
-    "experiment.distributions",
-    "experiment.families",
-    "experiment.models",
-    "experiment.truth",
-    "experiment.procedure",
-    "experiment.store",
-    "experiment.runner",
-    "experiment.summary",
-    "experiment",
-    "experiment.figures",
-    "experiment.studies",
-    "experiment.claims",
-    "experiment.leaderboard",
-    "experiment.page",
-    "cli.support",
-    "cli.leaderboard",
-    "cli.experiment",
-    "cli.data",
-    "cli.source",
-    "cli.measure",
-    "cli.compare",
-    "cli.check",
-    "cli.report",
-    "cli.demo",
-    "cli",
-    "__main__",
-]
-# A result draws itself, so that `curve.plot()` works, and a sketch sums up files and frames; the import waits
-# until it is called.
-ALLOWED = {
-    ("assessment.result", "plot"),
-    ("assessment.result", "report"),
-    ("results", "plot"),
-    ("histogram", "plot"),
-    ("inference.paired", "plot"),
-    ("sketch", "io.frames"),
-    ("sketch", "io.stream"),
+MODULES = {path: ast.parse(path.read_text(encoding="utf-8")) for path in sorted(ROOT.rglob("*.py"))}
+ROOMS = (
+    *("atomic", "inputs", "evidence", "questions", "posterior", "estimators", "curves", "inference"),
+    *("sketch", "assessment", "api", "data", "plot", "report", "sklearn", "published", "experiment", "cli"),
+)
+# Methods that lead to the right import inside the function: .plot, .to_html and what a sketch can be made of
+# and asked.
+TO_THE_RIGHT = {
+    *((room, "plot") for room in ("curves", "inference", "assessment")),
+    ("assessment", "report"),
+    *(("sketch", room) for room in ("assessment", "api", "data")),
 }
 
 
-def modules():
-    for path in sorted(ROOT.rglob("*.py")):
-        name = ".".join(path.relative_to(ROOT).with_suffix("").parts)
-        yield name.removesuffix("__init__").removesuffix("."), path
+def room_of(path):
+    return path.relative_to(ROOT).with_suffix("").parts[0]
 
 
-def imported(path):
-    """Modules of the package that a file imports, at the top or inside a function."""
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom):
-            names = [f"{node.module}.{alias.name}" for alias in node.names]
-        else:
+def imports(tree, *, inner=False):
+    """Rooms that a module imports from, and whether within a function; types alone do not count."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
             continue
-        for name in names:
-            parts = name.split(".")
-            if parts[0] == "calibrant":
-                inner = ".".join(parts[1:])
-                while inner not in ORDER:
-                    inner = inner.rpartition(".")[0]
-                yield inner
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            module = getattr(node, "module", None)
+            for alias in node.names:
+                if alias.name == "__version__":
+                    continue
+                first, *rest = (f"{module}.{alias.name}" if module else alias.name).split(".")
+                if first == "calibrant":
+                    yield rest[0] if rest and rest[0] in ROOMS else "api", inner
+        yield from imports(node, inner=inner or isinstance(node, ast.FunctionDef))
 
 
-def test_every_module_has_its_place():
-    assert {name for name, _ in modules()} == set(ORDER)
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_a_room_imports_only_from_its_left(path):
+    room = room_of(path)
+    if room in ("__init__", "__main__"):  # the names of all rooms, and the program
+        return
+    assert room in ROOMS, f"{room} is no room"
+    for other, inner in imports(MODULES[path]):
+        leads_right = inner and (room, other) in TO_THE_RIGHT
+        assert ROOMS.index(other) <= ROOMS.index(room) or leads_right, f"{room} imports {other}"
 
 
-@pytest.mark.parametrize(("name", "path"), list(modules()))
-def test_a_module_imports_only_from_its_left(name, path):
-    for other in imported(path):
-        if other != name and (name, other) not in ALLOWED:
-            assert ORDER.index(other) < ORDER.index(name), f"{name} imports {other}"
+def test_few_modules_lie_outside_of_the_rooms():
+    assert len(list(ROOT.glob("*.py"))) <= 6
 
 
 def test_nothing_prints_outside_the_command_line():
-    for name, path in modules():
-        if not name.startswith("cli"):
-            calls = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call)]
-            assert not any(getattr(call.func, "id", "") == "print" for call in calls), name
+    for path, tree in MODULES.items():
+        names = [getattr(node.func, "id", "") for node in ast.walk(tree) if isinstance(node, ast.Call)]
+        assert room_of(path) == "cli" or "print" not in names, path
 
 
-def test_source_files_stay_short():
-    for name, path in modules():
-        assert len(path.read_text().splitlines()) <= 350, name
+def names_a_notion(node):
+    if isinstance(node, ast.Tuple | ast.List | ast.Set):
+        return any(names_a_notion(element) for element in node.elts)
+    text = getattr(node, "value", None)
+    return isinstance(node, ast.Constant) and isinstance(text, str) and is_notion(text)
+
+
+def is_notion(text):
+    return text in {*NOTIONS, "correctness", "multiclass"} or text.startswith("top:")
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_no_name_of_a_notion_is_compared_outside_its_room(path):
+    if room_of(path) == "questions":
+        return
+    for node in ast.walk(MODULES[path]):
+        compared = [node.left, *node.comparators] if isinstance(node, ast.Compare) else []
+        compared += [key for key in node.keys if key is not None] if isinstance(node, ast.Dict) else []
+        compared += [node.value] if isinstance(node, ast.MatchValue) else []
+        for part in compared:
+            assert not names_a_notion(part), f"line {node.lineno}: {ast.unparse(node)}"
+
+
+def test_no_name_of_a_notion_is_compared_in_a_page():
+    for path in ROOT.rglob("*.j2"):
+        texts = re.findall(r"[=!]= *['\"]([^'\"]*)['\"]", path.read_text(encoding="utf-8"))
+        assert not any(map(is_notion, texts)), path

@@ -233,7 +233,7 @@ with tempfile.TemporaryDirectory() as folder:
             str(path),
             "--max-ece",
             "0.05",
-            "--positive",
+            "--pos-label",
             "odd",
         ]
         done = subprocess.run(command, capture_output=True, text=True, check=False)

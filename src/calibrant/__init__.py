@@ -8,8 +8,6 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from calibrant._version import __version__ as __version__
-
 if TYPE_CHECKING:
     from calibrant import experiment, plot, published
     from calibrant.api import (
@@ -44,6 +42,8 @@ if TYPE_CHECKING:
     from calibrant.inference.ranking import Recommendation
     from calibrant.inputs import InputError
     from calibrant.sketch import Sketch
+
+    __version__: str
 
 _ROOMS = {
     "calibrant.api": (
@@ -107,6 +107,8 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name in _MODULES:
         return import_module(f"calibrant.{name}")
+    if name == "__version__":
+        return import_module("importlib.metadata").version("calibrant")
     if name not in _HOME:
         raise AttributeError(f"module 'calibrant' has no attribute {name!r}")
     value = globals()[name] = getattr(import_module(_HOME[name]), name)

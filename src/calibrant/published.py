@@ -35,6 +35,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from calibrant.questions.notions import Notion, named
+
 __all__ = ["ece", "errors", "errors_many", "silverman"]
 
 _Floats = NDArray[np.float64]
@@ -81,7 +83,8 @@ def ece(
     >>> round(ece(y_true, y_prob, notion="class", pos_label=1, estimator="d:0.1"), 4)
     0.1451
     """
-    family, _ = _parse(estimator, notion)
+    asked = _notion(notion)
+    family, _ = _parse(estimator, asked)
     prob, label = np.asarray(y_prob, dtype=np.float64), np.asarray(y_true)
     if prob.ndim != 2 or prob.shape[1] < 2 or label.shape != prob.shape[:1] or not len(label):
         rule = "have shapes (N,) and (N, C) with N of at least 1 and C of at least 2"
@@ -91,16 +94,16 @@ def ece(
     wrong = label[~np.isin(label, classes)]
     if len(wrong):
         raise ValueError(f"y_true must be {rule}: the authors' code takes any label for one, got {wrong[0]}")
-    if pos_label not in (classes if notion == "class" else [None]):
+    if pos_label not in (classes if asked.one_class else [None]):
         raise ValueError(f"pos_label must be {rule} for notion='class', else left out, got {pos_label!r}")
-    if notion == "confidence":
+    if asked.one_class:
+        score, hit = prob[:, pos_label], label == pos_label
+    elif asked.several:
+        score, hit = prob.T, label == classes[:, None]
+    else:
         score, hit = prob.max(axis=1), prob.argmax(axis=1) == label
         if family == "d" and not hit.any():
             raise ValueError("y_true agrees with no prediction: the authors' density stops there")
-    elif notion == "class":
-        score, hit = prob[:, pos_label], label == pos_label
-    else:
-        score, hit = prob.T, label == classes[:, None]
     return float(errors(score[None], hit[None], notion=notion, estimator=estimator, n_classes=len(prob.T))[0])
 
 
@@ -145,15 +148,16 @@ def errors_many(
     """
     if isinstance(estimators, str):
         raise ValueError(f"estimators must be a sequence of names, got {estimators!r}")
-    parsed = [_parse(estimator, notion) for estimator in estimators]
+    asked = _notion(notion)
+    parsed = [_parse(estimator, asked) for estimator in estimators]
     score, outcome = np.asarray(scores, dtype=np.float64), np.asarray(outcomes, dtype=np.float64)
-    axes = 3 if notion == "classwise" else 2
+    axes = 3 if asked.several else 2
     if score.ndim != axes or score.shape != outcome.shape or 0 in score.shape:
         rule = f"non-empty, of one shape with {axes} axes for notion={notion!r}"
         raise ValueError(f"scores and outcomes must be {rule}, got {score.shape} and {outcome.shape}")
-    if notion == "confidence" and (n_classes is None or n_classes < 2):
+    if asked.top and (n_classes is None or n_classes < 2):
         raise ValueError(f"n_classes must be at least 2 for notion='confidence', got {n_classes!r}")
-    n, low = score.shape[-1], (1.0 / n_classes if n_classes and notion == "confidence" else 0.0)
+    n, low = score.shape[-1], asked.support(n_classes)[0] if n_classes else 0.0
     # Their code asserts 1/C <= s; here rows that sum to 1 but for rounding pass.
     outside = score[~((score >= max(low - 1e-3, 0.0)) & (score <= 1.0))]
     if len(outside):
@@ -167,7 +171,7 @@ def errors_many(
     if rules:
         width = [silverman(score[:, 0]) if h is None else np.full(len(score), h) for h in rules.values()]
         density = _density(score, outcome, np.stack(width), low)
-        if notion == "confidence":
+        if asked.top:
             density[:, ~outcome.any(axis=(1, 2))] = np.nan
         value[list(rules)] = density.reshape(len(rules), -1)
     bins = {e: math.isqrt(n) if b is None else int(b) for e, (_, b) in enumerate(parsed) if e not in rules}
@@ -204,17 +208,22 @@ def silverman(scores: ArrayLike) -> _Floats:
     return np.where(spread > 0, spread * (0.75 * n) ** -0.2, 1.0)
 
 
-def _parse(estimator: str, notion: str) -> tuple[str, float | None]:
+def _notion(name: str) -> Notion:
+    """Return a notion that the authors' code knows."""
+    if name not in _NOTIONS:
+        raise ValueError(f"notion must be one of {', '.join(_NOTIONS)}, got {name!r}")
+    return named(name)
+
+
+def _parse(estimator: str, notion: Notion) -> tuple[str, float | None]:
     """Return the family and its parameter, None for the heuristic (`sqrt`, `silverman`)."""
-    if notion not in _NOTIONS:
-        raise ValueError(f"notion must be one of {', '.join(_NOTIONS)}, got {notion!r}")
     name, _, text = str(estimator).partition(":")
     family = _LONG.get(name, name)
     rule = "silverman" if family == "d" else "sqrt"
     if family not in _LONG.values():
         raise ValueError(f"estimator must be one of {[*_LONG.values(), *_LONG]}, got {estimator!r}")
     if text in ("", rule):
-        if notion == "class" and rule == "sqrt":
+        if notion.one_class and rule == "sqrt":
             reason = "the authors' class-specific estimators stop with an error on 'sqrt'"
             raise ValueError(f"estimator needs a number of bins here: {reason}, got {estimator!r}")
         return family, None

@@ -1,23 +1,28 @@
 """The command line as a person uses it."""
 
+import importlib
+import importlib.metadata
 import subprocess
 import sys
 
 import pytest
 from click.testing import CliRunner
 
-from calibrant import _demo, cli
+import calibrant
+from calibrant import cli
+
+demo = importlib.import_module("calibrant.cli.demo")  # `cli.demo` is the command of that name
 
 
 @pytest.fixture(scope="module")
 def forest():
-    labels, scores = _demo.digits()
+    labels, scores = demo.digits()
     return labels[:300], scores[:300]
 
 
 @pytest.fixture
 def quick(monkeypatch, forest):
-    monkeypatch.setattr(_demo, "digits", lambda: forest)
+    monkeypatch.setattr(demo, "digits", lambda: forest)
 
 
 def test_demo_says_what_it_found_and_writes_the_report(quick, tmp_path):
@@ -54,7 +59,7 @@ def test_a_missing_extra_is_named(monkeypatch):
     def missing():
         raise ImportError("No module named 'sklearn'")
 
-    monkeypatch.setattr(_demo, "digits", missing)
+    monkeypatch.setattr(demo, "digits", missing)
     result = CliRunner().invoke(cli.main, ["demo"])
     assert result.exit_code == 1
     assert "pip install 'calibrant[demo]'" in result.output
@@ -71,3 +76,9 @@ def test_help_and_version_need_no_heavy_import():
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert "Measure how far" in done.stdout
+
+
+def test_the_version_is_that_of_the_installed_package():
+    result = CliRunner().invoke(cli.main, ["--version"])
+    assert result.output == f"calibrant, version {calibrant.__version__}\n"
+    assert calibrant.__version__ == importlib.metadata.version("calibrant")

@@ -20,8 +20,9 @@ from click.testing import CliRunner
 
 import calibrant
 from calibrant import data as io
-from calibrant.cli import data as shared
-from calibrant.cli import main
+from calibrant.cli import main, progress
+from calibrant.cli import options as shared
+from calibrant.cli import output as printed
 from calibrant.cli.check import Verdict
 
 matplotlib.use("Agg")
@@ -139,8 +140,8 @@ def test_every_format_gives_the_estimate_of_the_arrays(folder, confidence, suffi
 
 def test_ece_prints_the_estimate(folder, confidence):
     assert told("ece", folder / "data.csv") == f"{confidence}\n"
-    options = ["--notion", "class", "--positive", "dog", "--estimator", "uniform:10", "--norm", "l2"]
-    options += ["--level", "0.9", "--seed", "3", "--weight", "n"]
+    options = ["--notion", "class", "--pos-label", "dog", "--estimator", "uniform:10", "--norm", "l2"]
+    options += ["--level", "0.9", "--seed", "3", "--sample-weight", "n"]
     wanted = calibrant.estimate(
         TRUTH,
         PROB,
@@ -167,7 +168,7 @@ def test_a_vector_of_scores(folder):
     wanted = calibrant.estimate(BINARY, SCORE, rng=0)
     assert told("ece", folder / "binary.csv") == f"{wanted}\n"
     texts = f"label,p\n{''.join(f'{t},{p!r}' + chr(10) for t, p in zip(TRUTH, SCORE.tolist(), strict=True))}"
-    assert as_json("ece", "-", "--positive", "cat", stdin=texts)["value"] == wanted.value
+    assert as_json("ece", "-", "--pos-label", "cat", stdin=texts)["value"] == wanted.value
 
 
 @pytest.mark.parametrize("options", [["--norm", "max"], ["--estimator", "smooth"], ["--estimator", "kuiper"]])
@@ -247,6 +248,22 @@ def test_curve_is_written_as_a_table(here):
         assert {row["label"] for row in csv.DictReader(file)} == set(CLASSES)
 
 
+def test_a_curve_is_smoothed_over_rows_or_over_scores(folder):
+    by_rank, by_score = (
+        calibrant.reliability_curve(TRUTH, PROB, method=method, rng=0, **LABELLED).at(0.7).probability
+        for method in ("ranks", "density")
+    )
+    for options, value in (
+        ([], by_rank),
+        (["--method", "ranks"], by_rank),
+        (["--method", "density"], by_score),
+        (["--bandwidth", "silverman"], by_score),
+    ):
+        assert as_json("curve", folder / "data.csv", "--at", "0.7", *options)["value"] == value
+    both = ["--method", "ranks", "--bandwidth", "0.1"]
+    assert "goes with --method density" in refused("curve", folder / "data.csv", "--at", "0.7", *both)
+
+
 # Compare
 
 
@@ -310,7 +327,7 @@ def test_a_comparison_that_cannot_be_made_is_one_clear_line(folder, args, words)
 def test_compare_is_about_one_class_and_the_same_classes(tmp_path):
     write_csv(tmp_path / "a.csv", {"y": BINARY.tolist(), "p_0": (1 - SCORE).tolist()})
     write_csv(tmp_path / "b.csv", {"y": BINARY.tolist(), "p_1": SCORE.tolist()})
-    assert "one class, got 0 for 'a' and 1 for 'b'" in refused(
+    assert "the same class, got 0 for 'a' and 1 for 'b'" in refused(
         "compare", tmp_path / "a.csv", tmp_path / "b.csv"
     )
     write_csv(tmp_path / "c.csv", {"y": TRUTH.tolist(), **matrix(PROB)})
@@ -335,7 +352,7 @@ def test_recommend_ranks_without_labels(folder, tmp_path):
     assert found["n"] == 60
     assert found["rows"] == N
     by_class = as_json(
-        "recommend", folder / "data.csv", *options[:6], "--notion", "class", "--positive", "dog"
+        "recommend", folder / "data.csv", *options[:6], "--notion", "class", "--pos-label", "dog"
     )
     assert by_class["label"] == "dog"
 
@@ -486,9 +503,9 @@ def test_report_passes_on_what_it_is_told(here, assessed):
         "label",
         "--scores",
         "p_*",
-        "--group",
+        "--groups",
         "country",
-        "--weight",
+        "--sample-weight",
         "n",
         "--name",
         "May, 'all'",
@@ -514,12 +531,12 @@ def test_report_passes_on_what_it_is_told(here, assessed):
 
 
 def test_a_report_is_one_page_without_folders(here):
-    out = told("report", here / "data.csv", "--group", "country", "--name", "Spam & eggs", "-o", "page.html")
+    out = told("report", here / "data.csv", "--groups", "country", "--name", "Spam & eggs", "-o", "page.html")
     assert out.splitlines()[-1] == f"report: {Path('page.html').resolve()}"
     page = Path("page.html").read_text(encoding="utf-8")
     assert page.lower().startswith("<!doctype html>")
     assert "Spam &amp; eggs" in page
-    assert "calibrant report data.csv --group country" in page
+    assert "calibrant report data.csv --groups country" in page
     assert str(here) not in page
 
 
@@ -544,6 +561,29 @@ def test_a_report_that_cannot_be_written_is_one_clear_line(here, assessed, monke
         ["curve", "-o", "missing/x.png"],
     ):
         assert "cannot write missing/x" in refused(command[0], here / "data.csv", *command[1:])
+
+
+# Pairs
+
+
+def test_a_pair_of_columns_takes_the_place_of_label_and_scores(tmp_path):
+    right, sure = (PROB.argmax(axis=1) == CODE).astype(int), PROB.max(axis=1)
+    file = write_csv(tmp_path / "pairs.csv", {"hit": right.tolist(), "how_sure": sure.tolist()})
+    pair = ["--correct", "hit", "--confidence", "how_sure"]
+    wanted = calibrant.ece(right, sure, estimator="l:10")
+    options = ["--notion", "class", "--estimator", "l:10"]
+    assert as_json("ece", file, *pair, *options)["value"] == wanted
+    assert "go together" in refused("ece", file, "--correct", "hit")
+    assert "go together" in refused("ece", file, "--confidence", "how_sure")
+    assert "take the place of --label and --scores" in refused("ece", file, *pair, "--label", "hit")
+
+
+def test_a_notion_is_checked_before_anything_is_read():
+    for command in ("ece", "curve --at 0.5", "check --max-ece 1", "report", "recommend"):
+        name, *options = command.split()
+        line = refused(name, "missing.csv", *options, "--notion", "confidense")
+        assert "--notion must be one of" in line
+        assert "did you mean 'confidence'" in line
 
 
 # Mistakes
@@ -582,7 +622,11 @@ def columns_of(text):
             ["--scores", "q_*"],
             ["--scores must match columns of the file, got 'q_*'"],
         ),
-        (columns_of("0,0.5,0.5"), ["--weight", "w"], ["--weight must be a column of the file, got 'w'"]),
+        (
+            columns_of("0,0.5,0.5"),
+            ["--sample-weight", "w"],
+            ["--sample-weight must be a column of the file, got 'w'"],
+        ),
         (columns_of("0,0.5,0.5"), ["--level", "95"], ["--level must be", "write 0.95"]),
         (
             columns_of("0,0.5,0.5"),
@@ -592,17 +636,17 @@ def columns_of(text):
         (columns_of("0,0.5,0.5"), ["--notion", "canonical"], ["--notion", "'classwise'"]),
         (
             columns_of("0,0.5,0.5"),
-            ["--notion", "class", "--positive", "7"],
-            ["--positive must be one of 0, 1, got 7"],
+            ["--notion", "class", "--pos-label", "7"],
+            ["--pos-label must be one of 0, 1, got 7"],
         ),
         (columns_of("0,0.5,0.5"), ["--format", "xls"], ["--format", "'parquet'"]),
         (columns_of("0,0.5,0.5"), ["--format", "parquet"], ["cannot be read"]),
         (
             "label,p,w\n0,0.5,-1\n",
-            ["--weight", "w"],
-            ["--weight must be finite, at least 0", "got -1 at row 1"],
+            ["--sample-weight", "w"],
+            ["--sample-weight must be finite, at least 0", "got -1 at row 1"],
         ),
-        ("label,p\nyes,0.5\nno,0.5\n", [], ["'no', 'yes'", "--positive"]),
+        ("label,p\nyes,0.5\nno,0.5\n", [], ["'no', 'yes'", "--pos"]),
         ("", [], ["is empty"]),
     ],
 )
@@ -614,7 +658,7 @@ def test_bad_data_is_one_clear_line(text, options, words):
 
 def test_the_class_of_a_matrix_is_asked_for(folder):
     line = refused("ece", folder / "data.csv", "--notion", "class")
-    assert "--positive must name one of ['cat', 'dog', 'eel']" in line
+    assert "--pos-label must name one of ['cat', 'dog', 'eel']" in line
     assert "--notion classwise" in line
 
 
@@ -639,7 +683,7 @@ def test_a_usage_that_is_wrong_is_one_clear_line(args, words):
 
 def test_text_of_a_file_cannot_command_the_terminal():
     rows = "".join(f"{'ab'[k % 2]}\x1b]0;owned\x07,0.{k}\n" for k in range(1, 9))
-    out = told("ece", "-", "--positive", "a\x1b]0;owned\x07", stdin=f"label,p\n{rows}")
+    out = told("ece", "-", "--pos-label", "a\x1b]0;owned\x07", stdin=f"label,p\n{rows}")
     assert r"class a\x1b]0;owned\x07" in out
     assert "\x1b" not in out
     refused("ece", "-", stdin=f"label,p\n{rows}")
@@ -732,14 +776,14 @@ def test_ctrl_c_ends_the_program(tmp_path):
 
 
 def test_no_progress_where_there_is_no_terminal(folder, monkeypatch):
-    monkeypatch.setattr(shared, "PATIENCE", 0.001)
+    monkeypatch.setattr(progress, "PATIENCE", 0.001)
     told("recommend", folder / "data.csv", "--estimator", "auto", "--n", "50")
 
 
 def test_progress_on_a_terminal(monkeypatch, capsys):
-    monkeypatch.setattr(shared, "PATIENCE", 0.01)
+    monkeypatch.setattr(progress, "PATIENCE", 0.01)
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    with shared.Meter("working", quiet=False) as meter:
+    with progress.Meter("working", quiet=False) as meter:
         time.sleep(0.05)
         meter(1, 2)
         time.sleep(0.05)
@@ -747,7 +791,7 @@ def test_progress_on_a_terminal(monkeypatch, capsys):
     assert "working: 0 s" in shown
     assert f"[{'#' * 15}{'-' * 15}] working: 0 s" in shown
     assert shown[-1] == ""  # the line is wiped
-    with shared.Meter("working", quiet=True):
+    with progress.Meter("working", quiet=True):
         time.sleep(0.03)
     assert capsys.readouterr().err == ""
 
@@ -756,12 +800,12 @@ def test_colour_is_for_terminals_that_want_it(monkeypatch):
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.delenv("NO_COLOR", raising=False)
-    assert shared.coloured()
+    assert printed.coloured()
     monkeypatch.setenv("NO_COLOR", "1")
-    assert not shared.coloured()
+    assert not printed.coloured()
     monkeypatch.delenv("NO_COLOR")
     monkeypatch.setattr(sys.stdout, "isatty", lambda: False, raising=False)
-    assert not shared.coloured()
+    assert not printed.coloured()
 
 
 def test_choices_are_those_of_the_library():
@@ -853,7 +897,7 @@ def test_a_closed_standard_input_is_refused():
 def test_a_positive_class_that_nothing_asks_about_is_refused(tmp_path, command):
     file = tmp_path / "data.csv"
     file.write_text("label,p_cat,p_dog,p_eel\ncat,0.5,0.3,0.2\ndog,0.1,0.6,0.3\neel,0.1,0.2,0.7\n")
-    done = CliRunner().invoke(main, [command[0], str(file), *command[1:], "--positive", "cat"])
+    done = CliRunner().invoke(main, [command[0], str(file), *command[1:], "--pos-label", "cat"])
     assert done.exit_code == 2
     assert "add --notion class" in done.output
 

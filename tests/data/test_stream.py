@@ -24,7 +24,7 @@ from pyarrow import csv, feather, parquet
 import calibrant
 from calibrant import Sketch, inputs
 from calibrant.cli import main
-from calibrant.cli import source as shared
+from calibrant.cli import progress as shared
 from calibrant.data import Asked, checkpoint, load, pipeline, stream
 from calibrant.data import rows as loading
 from calibrant.data.files import expanded
@@ -944,7 +944,7 @@ def test_every_command_takes_sums(tmp_path, large, monkeypatch):
     folder.mkdir()
     spread(folder, MANY)
     monkeypatch.chdir(tmp_path)
-    for args in (["--norm", "max"], ["--estimator", "ks"], ["--notion", "class", "--positive", "dog"]):
+    for args in (["--norm", "max"], ["--estimator", "ks"], ["--notion", "class", "--pos-label", "dog"]):
         sums = json.loads(told("ece", "data", *args, "--json"))["value"]
         write(tmp_path / "all.csv", MANY)
         monkeypatch.setattr(loading, "MANY_TEXT", 1 << 20)
@@ -952,12 +952,12 @@ def test_every_command_takes_sums(tmp_path, large, monkeypatch):
     assert "a score of 0.83 means" in told("curve", "data", "--at", "0.83")
     assert "within 0.9" in told("check", "data", "--max-ece", "0.9")
     assert call("check", "data", "--max-ece", "0.001").exit_code == 1
-    out = told("report", "data", "--group", "country", "--json", "numbers.json")
+    out = told("report", "data", "--groups", "country", "--json", "numbers.json")
     assert "report: " in out
     assert (tmp_path / "data-report.html").stat().st_size > 10_000
     numbers = json.loads((tmp_path / "numbers.json").read_text())
     assert numbers["rows"] == N
-    assert numbers["command"] == "calibrant report data --group country --json numbers.json"
+    assert numbers["command"] == "calibrant report data --groups country --json numbers.json"
     assert {row["name"]: row["rows"] for row in numbers["by_group"]} == {"no": 100, "se": 100, "dk": 100}
     expected = calibrant.assess(TRUTH, PROB, labels=NAMES, groups=GROUP, rng=0)
     for row, other in zip(numbers["by_group"], expected.by_group, strict=True):
@@ -997,7 +997,7 @@ def test_the_command_goes_on_after_a_stop(tmp_path, often, monkeypatch):
             if reading.files and (error := next(calls)) is not None:
                 raise error
 
-        patch.setattr(shared.Told, "__call__", stop)
+        patch.setattr(shared.ReadingProgress, "__call__", stop)
         assert call("ece", folder, "--checkpoint", kept).exit_code == 130
     result = call("ece", folder, "--checkpoint", kept)
     assert result.exit_code == 0
@@ -1012,17 +1012,17 @@ def test_the_command_goes_on_after_a_stop(tmp_path, often, monkeypatch):
 def test_progress_of_the_command(tmp_path, capsys, monkeypatch):
     reading = pipeline.Reading(10, 40, 0, 1, 0.25, 1e6, 90.0)
     monkeypatch.setattr(shared, "EVERY", 0.0)
-    with shared.Told(quiet=False) as meter:
+    with shared.ReadingProgress(quiet=False) as meter:
         meter(reading)
     assert capsys.readouterr().err == "10 of 40 rows, 0 of 1 files, 1,000,000 rows/s, about 90 s left\n"
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     monkeypatch.setattr(shared, "REDRAW", 0.0)
-    with shared.Told(quiet=False) as meter:
+    with shared.ReadingProgress(quiet=False) as meter:
         meter(reading)
     err = capsys.readouterr().err
     assert f"[{'#' * 7}{'-' * 23}] 10 of 40 rows" in err
     assert err.endswith("\r")
-    with shared.Told(quiet=True) as meter:
+    with shared.ReadingProgress(quiet=True) as meter:
         meter(reading)
     assert capsys.readouterr().err == ""
 

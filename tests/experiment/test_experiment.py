@@ -567,9 +567,12 @@ def test_a_run_killed_before_its_manifest_is_resumed(tmp_path, monkeypatch):
     def killed(*paths):
         raise KeyboardInterrupt
 
+    def too_late(path):
+        raise OSError
+
     with monkeypatch.context() as patch:
         patch.setattr(os, "replace", killed)
-        patch.setattr(os, "unlink", lambda path: None)  # nothing is tidied up after a kill
+        patch.setattr(os, "unlink", too_late)
         with pytest.raises(KeyboardInterrupt):
             Store.create(tmp_path / "run", TINY)
     assert any((tmp_path / "run").iterdir())

@@ -6,6 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from scipy.special import betaincinv
 
 from calibrant.estimators import FIFTEEN
 from calibrant.experiment import SIZES, Settings, Summary, Task, claims, figures, studies
@@ -262,11 +263,13 @@ def smoke(name):
 
 def test_shapes_have_their_known_true_errors():
     # Gauss-Legendre quadrature of |chance - score| against the beta density, to seven digits.
-    known = {"U-shaped, too bold": 0.1371566, "at 1, too bold": 0.1307138, "U-shaped, wavy": 0.0400685}
-    for shape in studies.shapes():
-        assert shape.truth == pytest.approx(known.get(shape.name, shape.truth), abs=3e-7)
-        sample = shape.draw(np.random.default_rng(0), 200_000)
-        assert abs(sample.outcome.mean() - shape.chance(sample.score).mean()) < 0.005
+    known = (0.1022208, 0.1371566, 0.1307138, 0.0400685)
+    for shape, truth in zip(studies.shapes(), known, strict=True):
+        assert shape.truth == pytest.approx(truth, abs=3e-7)
+        score = np.clip(betaincinv(*shape.beta, (np.arange(400_000) + 0.5) / 400_000), 1e-300, 1 - 1e-16)
+        assert np.abs(shape.curve(score) - score).mean() == pytest.approx(truth, abs=3e-7)
+        sample = studies.draw(shape, np.random.default_rng(0), 200_000)
+        assert abs(sample.outcome.mean() - shape.curve(sample.score).mean()) < 0.005
 
 
 def test_the_spread_of_two_families_is_their_ratio():

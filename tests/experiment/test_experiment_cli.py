@@ -16,7 +16,7 @@ from click.testing import CliRunner
 
 from calibrant import experiment
 from calibrant.cli import experiment as command
-from calibrant.cli import main, support
+from calibrant.cli import main, progress
 from calibrant.experiment.procedure import NOTIONS
 from calibrant.experiment.summary import READINGS
 
@@ -213,15 +213,15 @@ def test_a_dask_cluster_by_its_address(here, finished):
 
 def clock(monkeypatch):
     now = [1000.0]
-    monkeypatch.setattr(support.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
     return now
 
 
 def test_progress_is_a_line_every_half_minute(monkeypatch, capsys):
     now = clock(monkeypatch)
-    with support.Progress(quiet=False, terminal=False) as progress:
+    with progress.TaskProgress(quiet=False, terminal=False) as tasks:
         for done in range(4, 11):
-            progress(done, 10, "")
+            tasks(done, 10, "")
             now[0] += 20
     assert capsys.readouterr().err.splitlines() == [
         "4 of 10 models, as found",
@@ -233,9 +233,9 @@ def test_progress_is_a_line_every_half_minute(monkeypatch, capsys):
 
 def test_progress_is_a_bar_on_a_terminal(monkeypatch, capsys):
     now = clock(monkeypatch)
-    with support.Progress(quiet=False, terminal=True) as progress:
+    with progress.TaskProgress(quiet=False, terminal=True) as tasks:
         for done in range(3):
-            progress(done, 2, "a: b" if done else "")
+            tasks(done, 2, "a: b" if done else "")
             now[0] += 5000
     shown = capsys.readouterr().err
     assert [part.strip() for part in shown.split("\r")[1:]] == [
@@ -244,12 +244,12 @@ def test_progress_is_a_bar_on_a_terminal(monkeypatch, capsys):
         f"[{'#' * 30}] 2 of 2 models, took 2.8 h",
     ]
     assert shown.endswith("\n")
-    assert progress.problems == {"a": "b"}
+    assert tasks.problems == {"a": "b"}
 
 
 def test_quiet_progress_says_nothing(capsys):
-    with support.Progress(quiet=True, terminal=True) as progress:
-        progress(0, 2, "")
+    with progress.TaskProgress(quiet=True, terminal=True) as tasks:
+        tasks(0, 2, "")
     assert capsys.readouterr().err == ""
 
 
@@ -292,7 +292,7 @@ def test_figure_1(here):
     result = call("figure1", "-o", "one.png", "--seed", "1")
     assert result.stdout == f"picture: {here / 'one.png'}\n"
     assert Path("one.png").read_bytes().startswith(b"\x89PNG")
-    one_line(call("figure1", "-o", "missing/one.png"), 1, "cannot write missing/one.png")
+    one_line(call("figure1", "-o", "missing/one.png"), 2, "cannot write missing/one.png")
 
 
 @pytest.fixture
@@ -421,9 +421,27 @@ def test_a_damaged_result_is_one_clear_line(here, finished, judged, name):
 def test_a_table_that_cannot_be_written_is_one_clear_line(here, finished):
     Path("file").write_text("")
     result = call("table", str(finished), "-o", "file/summary.csv")
-    assert result.exit_code == 1
+    assert result.exit_code == 2
     assert result.stderr.startswith("Error: ")
     assert len(result.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize("name", ["table", "claims", "leaderboard", "figure"])
+def test_no_output_is_a_file_of_the_run(here, finished, name):
+    shutil.copytree(finished, "run")
+    before = {path: path.read_bytes() for path in Path("run").rglob("*") if path.is_file()}
+    for path in before:
+        if name == "figure":
+            Path("pictures").mkdir(exist_ok=True)
+            out = Path("pictures")
+            (out / "figure2_corrected.png").unlink(missing_ok=True)
+            (out / "figure2_corrected.png").symlink_to(path.resolve())
+        elif path.name == "summary.csv":
+            continue
+        else:
+            out = path
+        one_line(call(name, "run", "-o", str(out)), 2, "is an input")
+    assert all(path.read_bytes() == content for path, content in before.items())
 
 
 @pytest.mark.parametrize("missing", ["sklearn", "joblib"])

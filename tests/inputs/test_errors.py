@@ -109,9 +109,7 @@ def test_a_helpful_function_keeps_its_signature_and_its_help():
         """Estimate."""
         return 0.0
 
-    assert str(
-        inspect.signature(ece)
-    ) == "(y_true, *, estimator: 'str' = 'auto') -> 'float'" or "estimator" in str(inspect.signature(ece))
+    assert list(inspect.signature(ece).parameters) == ["y_true", "estimator"]
     assert ece.__doc__ == "Estimate."
     assert ece([0], estimator="l:10") == 0.0
 

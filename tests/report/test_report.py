@@ -6,6 +6,7 @@ import html.parser
 import json
 import re
 import stat
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -188,5 +189,6 @@ def test_paths_break_where_nothing_is_known():
 
 def test_a_bar_stays_within_its_cell():
     for value in (0.0, 0.2, 1.0):
-        drawn = str(chart.bar(value, 0.0, 2.0, 0.5, 1.0))
+        estimate = SimpleNamespace(value=value, low=0.0, high=2.0, null=SimpleNamespace(mean=0.5))
+        drawn = str(chart.bar(estimate, 1.0))
         assert all(0 <= float(v) <= 150 for v in re.findall(r'(?:x1|x2|cx)="([\d.]+)"', drawn))

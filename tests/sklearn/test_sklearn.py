@@ -116,7 +116,7 @@ def test_the_class_is_the_second_of_two_or_the_one_named():
 
 def test_one_class_of_many_has_to_be_named():
     model, X, y = fitted(3)
-    with pytest.raises(ValueError, match="needs pos_label, one of"):
+    with pytest.raises(ValueError, match="pos_label must name one of"):
         neg_ece_scorer("class")(model, X, y)
     found = neg_ece_scorer("class", pos_label="eggs")(model, X, y)
     assert found == -calibrant.ece(y == "eggs", model.predict_proba(X)[:, 0])
@@ -311,7 +311,7 @@ def test_several_outputs_are_refused():
     ("choices", "message"),
     [
         ({"notion": "confidense"}, "did you mean 'confidence'"),
-        ({"notion": "multiclass"}, "not available yet"),
+        ({"notion": "multiclass"}, "not compared yet"),
         ({"estimator": "unifrom:10"}, "did you mean 'uniform'"),
         ({"norm": "L1"}, "norm must be one of"),
         ({"estimator": "smooth", "norm": "l2"}, "smooth defines norm 'l1', got 'l2'"),

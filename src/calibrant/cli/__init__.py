@@ -10,14 +10,13 @@ from typing import Any
 
 import click
 
-from calibrant._version import __version__
 from calibrant.cli.check import check
 from calibrant.cli.compare import compare
 from calibrant.cli.demo import demo
 from calibrant.cli.experiment import group
 from calibrant.cli.measure import curve, ece, recommend
+from calibrant.cli.output import Refused
 from calibrant.cli.report import report
-from calibrant.cli.support import Refused, line
 
 # Raised to show the help of a group, by versions of click that have it.
 _HELP: Any = getattr(click.exceptions, "NoArgsIsHelpError", ())
@@ -38,7 +37,7 @@ def _one_line(ctx: click.Context) -> Iterator[None]:
         if isinstance(error, _HELP):
             raise
         where = (error.ctx or ctx).command_path
-        raise Refused(f"{line(error.format_message())} (see {where} -h)") from None
+        raise Refused(f"{error.format_message()} (see {where} -h)") from None
 
 
 class Main(click.Group):
@@ -60,7 +59,7 @@ class Main(click.Group):
                 os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             if isinstance(error, BrokenPipeError):  # as a shell reports a program that this ended
                 raise SystemExit(141) from None
-            raise Refused(line(error)) from None
+            raise Refused(error) from None
         except KeyboardInterrupt:
             raise Stopped("stopped") from None
 
@@ -76,7 +75,7 @@ Exit codes:
   3    check: inconclusive
   130  stopped by Ctrl-C""",
 )
-@click.version_option(__version__, prog_name="calibrant")
+@click.version_option(package_name="calibrant", prog_name="calibrant")
 def main() -> None:
     """Measure how far a classifier's scores are from being probabilities.
 

@@ -10,16 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from calibrant.cli.data import (
-    Meter,
-    check_outputs,
-    coloured,
-    options,
-    printable,
-    tell_json,
-    written,
-)
-from calibrant.cli.source import Rows, Sums, read_source
+from calibrant.cli.options import DATA, options, output
+from calibrant.cli.output import check_outputs, coloured, printable, tell_json, write, writing
+from calibrant.cli.progress import Meter
+from calibrant.cli.source import Source, read_source
 
 if TYPE_CHECKING:
     from calibrant import Estimate
@@ -57,41 +51,41 @@ class Verdict:
 
     @property
     def status(self) -> str:
-        """Where the interval lies: "pass" within the limit, "fail" above it, otherwise "inconclusive"."""
+        """Say where the interval lies: "pass" within the limit, "fail" above it, else "inconclusive"."""
         if self.estimate.high <= self.limit:
             return "pass"
         return "fail" if self.estimate.low > self.limit else "inconclusive"
 
     @property
     def exit_code(self) -> int:
-        """0, 1 or 3; what is inconclusive may count as one of the others."""
+        """Return 0, 1 or 3; what is inconclusive may count as one of the others."""
         if self.status == "inconclusive" and self.inconclusive is not None:
             return CODES[self.inconclusive]
         return CODES[self.status]
 
     @property
     def rows(self) -> float:
-        """Rows at which the interval would lie on one side, if the estimate stayed; roughly."""
-        found = self.estimate
-        above = found.value > self.limit
-        arm = found.value - found.low if above else found.high - found.value
-        room = abs(self.limit - found.value)
-        return found.n * (arm / room) ** 2 if room > 0 else math.inf
+        """Guess the rows at which the interval would lie on one side, if the estimate stayed."""
+        estimate = self.estimate
+        above = estimate.value > self.limit
+        arm = estimate.value - estimate.low if above else estimate.high - estimate.value
+        room = abs(self.limit - estimate.value)
+        return estimate.n * (arm / room) ** 2 if room > 0 else math.inf
 
     @property
     def sentence(self) -> str:
-        """The verdict without its first word."""
-        found = self.estimate
-        asked = found.notion if found.label is None else f"{found.notion} {found.label}"
-        name = "ECE" if found.norm == "l1" else "root mean square calibration error"
+        """Return the verdict without its first word."""
+        estimate = self.estimate
+        asked = estimate.notion if estimate.label is None else f"{estimate.notion} {estimate.label}"
+        name = "ECE" if estimate.norm == "l1" else "root mean square calibration error"
         where = {
             "pass": f"is within {self.limit:g}",
             "fail": f"is above {self.limit:g}",
             "inconclusive": f"lies on both sides of {self.limit:g}",
         }[self.status]
         text = (
-            f"{name} ({asked}) {found.value:.4f} [{found.low:.4f}, {found.high:.4f}] "
-            f"at {100 * found.level:g} % {where}; n = {found.n:.15g}"
+            f"{name} ({asked}) {estimate.value:.4f} [{estimate.low:.4f}, {estimate.high:.4f}] "
+            f"at {100 * estimate.level:g} % {where}; n = {estimate.n:.15g}"
         )
         return text if self.status != "inconclusive" else f"{text}; {self._advice()}"
 
@@ -104,7 +98,7 @@ class Verdict:
         return f"roughly {rounded} rows would decide if the estimate stayed{counted}"
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain numbers and text."""
+        """Return plain numbers and text."""
         return {
             "status": self.status,
             "exit_code": self.exit_code,
@@ -114,7 +108,7 @@ class Verdict:
         }
 
     def to_junit(self, source: str) -> str:
-        """A JUnit report of one test: the file, held against the limit."""
+        """Return a JUnit report of one test: the file, held against the limit."""
         failed = self.exit_code != 0
         text = f"{self.status.upper()}: {self.sentence}"
         lines = [
@@ -154,23 +148,17 @@ def _attribute(text: str) -> str:
     metavar="LIMIT",
     help="The error that is allowed, such as 0.05.",
 )
-@options("label", "scores", "positive", "weight", "format", "notion", "estimator", "level", "seed")
+@options(*DATA, "notion", "estimator", "level", "seed")
 @click.option(
     "--inconclusive",
     type=click.Choice(("pass", "fail")),
     help="What an interval on both sides of the limit counts as.  [default: exit code 3]",
 )
-@click.option(
-    "--junit",
-    type=click.Path(dir_okay=False, path_type=Path),
-    metavar="PATH",
-    help="Write a JUnit report too.",
-)
+@output("--junit", what="Write a JUnit report too.")
 @options("checkpoint", "json", "quiet")
 def check(
     file: str,
     limit: float,
-    notion: str | None,
     estimator: str,
     inconclusive: str | None,
     junit: Path | None,
@@ -191,19 +179,21 @@ def check(
     check_outputs([file], junit)
     if junit is not None:
         # What an earlier run found must not be taken for this one's, whatever happens.
-        written(junit, lambda path: path.unlink(missing_ok=True))
+        with writing(junit):
+            junit.unlink(missing_ok=True)
 
-    def estimated(source: Rows | Sums) -> Any:
-        return source.estimate(estimator=estimator, level=given["level"], rng=given["seed"])
+    def estimated(source: Source) -> Estimate:
+        options = {"estimator": estimator, "level": given["level"], "rng": given["seed"]}
+        estimate: Estimate = source.ask("estimate", **options)
+        return estimate
 
-    source = read_source(file, given, notion, estimated)
+    source = read_source(file, given, estimated)
     with source.refusing(), Meter("estimating", given["quiet"]):
-        found = estimated(source)
-    verdict, origin = Verdict(found, limit, inconclusive), source.about
+        verdict = Verdict(estimated(source), limit, inconclusive)
     if junit is not None:
-        written(junit, lambda path: path.write_text(verdict.to_junit(origin["source"]), encoding="utf-8"))
+        write(junit, verdict.to_junit(source.about["source"]))
     if as_json:
-        tell_json(verdict.to_dict() | origin)
+        tell_json(verdict.to_dict() | source.about)
     else:
         word = verdict.status.upper()
         word = click.style(word, fg=COLOURS[verdict.status], bold=True) if coloured() else word

@@ -7,25 +7,26 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from calibrant.cli.data import EXITS, Meter, about, options, read, refusing, tell, tell_json
-from calibrant.cli.support import Refused
-from calibrant.inputs import show
+from calibrant.cli.options import DATA, EXITS, options
+from calibrant.cli.output import Refused, tell, tell_json
+from calibrant.cli.progress import Meter
+from calibrant.cli.source import name_of, read, refusing, settled
 
 if TYPE_CHECKING:
     from calibrant.data import Data
 
 
 def _models(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
-    """Models and their columns, as NAME=SPEC."""
-    found: dict[str, tuple[str, ...]] = {}
+    """Read models and their columns, as NAME=SPEC."""
+    models: dict[str, tuple[str, ...]] = {}
     for text in value:
         name, equals, spec = text.partition("=")
         if not equals or not name.strip() or not spec.strip():
             raise click.BadParameter(f"{text!r} is not NAME=SPEC, such as new='p_new_*'")
-        if name.strip() in found:
+        if name.strip() in models:
             raise click.BadParameter(f"{name.strip()!r} is given twice")
-        found[name.strip()] = (spec.strip(),)
-    return found
+        models[name.strip()] = (spec.strip(),)
+    return models
 
 
 @click.command(epilog=EXITS)
@@ -41,13 +42,11 @@ def _models(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) 
 @click.option(
     "--baseline", metavar="NAME", help="Model that the others are held against.  [default: the first]"
 )
-@options("label", "scores", "positive", "weight", "format", "notion", "estimator", "level", "seed")
-@options("json", "quiet")
+@options(*DATA, "notion", "estimator", "level", "seed", "json", "quiet")
 def compare(
     files: tuple[str, ...],
     models: dict[str, tuple[str, ...]],
     baseline: str | None,
-    notion: str | None,
     estimator: str,
     as_json: bool,
     **given: Any,
@@ -63,6 +62,7 @@ def compare(
       calibrant compare both.csv --model old='p_old_*' --model new='p_new_*'
       calibrant compare both.csv --model old=p_old --model new=p_new --baseline old --json
     """
+    given = settled(given)
     if len(files) == 1 and len(models) < 2:
         raise click.UsageError(
             "one file needs --model NAME=SPEC at least twice; otherwise give several files"
@@ -77,21 +77,21 @@ def compare(
         data = read(files[0], given, models=models)
     else:
         # The weights of the first file are those of all.
-        later = given | {"weight": None}
+        later = given | {"sample_weight": None}
         data = {
             name: read(file, later if k else given)[""]
             for k, (name, file) in enumerate(zip(_names(files), files, strict=True))
         }
     first = next(iter(data.values()))
     scores, labels, positive = _aligned(data)
-    with refusing(), Meter("estimating", given["quiet"]):
+    with refusing(columns=[str(label) for label in labels or ()]), Meter("estimating", given["quiet"]):
         import calibrant
 
-        found = calibrant.compare(
+        comparison = calibrant.compare(
             first.y_true,
             scores,
             baseline=baseline,
-            notion=notion,
+            notion=given["notion"],
             estimator=estimator,
             level=given["level"],
             rng=given["seed"],
@@ -100,49 +100,51 @@ def compare(
             pos_label=positive,
         )
     if as_json:
-        value = next(iter(found.differences.values())).value
-        sources = [about(file, first)["source"] for file in files]
-        tell_json({"value": value} | found.to_dict() | {"sources": sources, "rows": len(first.y_prob)})
+        value = next(iter(comparison.differences.values())).value
+        about = {"sources": [name_of(file) for file in files], "rows": len(first.y_prob)}
+        tell_json({"value": value} | comparison.to_dict() | about)
     else:
-        tell(found)
+        tell(comparison)
 
 
 def _names(files: tuple[str, ...]) -> list[str]:
-    """Stems of the files, made distinct.
+    """Return the stems of the files, made distinct.
 
     >>> _names(("a/p.csv", "b/p.csv", "q.csv.gz", "-"))
     ['p', 'p-2', 'q', 'stdin']
     """
-    found: list[str] = []
+    names: list[str] = []
     for file in files:
         stem = "stdin" if file == "-" else PurePath(file.removesuffix(".gz")).stem
         name, k = stem, 2
-        while name in found:
+        while name in names:
             name, k = f"{stem}-{k}", k + 1
-        found.append(name)
-    return found
+        names.append(name)
+    return names
 
 
 def _aligned(data: dict[str, Data]) -> tuple[dict[str, Any], tuple[Any, ...] | None, Any]:
-    """Scores of every model with their columns in one order, and what they are asked about."""
+    """Return the scores of every model with their columns in one order, and the class asked about."""
     first_name, first = next(iter(data.items()))
     scores: dict[str, Any] = {}
     order: tuple[Any, ...] | None = None
-    for name, one in data.items():
-        _check_same_labels((first_name, first), (name, one))
-        if one.pos_label != first.pos_label:
+    for name, model in data.items():
+        _check_same_labels((first_name, first), (name, model))
+        if model.pos_label != first.pos_label:
             raise Refused(
-                f"models must be asked about one class, got {first.pos_label!r} for {first_name!r} "
-                f"and {one.pos_label!r} for {name!r}; give --positive"
+                f"all models must be about the same class, got {first.pos_label!r} for {first_name!r} "
+                f"and {model.pos_label!r} for {name!r}; give --pos-label"
             )
-        scores[name] = one.y_prob
-        if one.y_prob.ndim == 1:
+        scores[name] = model.y_prob
+        if model.y_prob.ndim == 1:
             continue
-        own = one.labels
+        own = model.labels
         order = own if order is None else order
         if own is not None and order is not None and set(own) == set(order):
-            scores[name] = one.y_prob[:, [own.index(label) for label in order]]
+            scores[name] = model.y_prob[:, [own.index(label) for label in order]]
         elif own != order:
+            from calibrant.inputs import show
+
             both = f"{show(*order or ())} and, for {name!r}, {show(*own or ())}"
             raise Refused(f"models must have the same classes, got {both}")
     return scores, order, first.pos_label

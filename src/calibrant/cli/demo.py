@@ -1,42 +1,51 @@
-"""The demonstration."""
+"""The demonstration: handwritten digits, and a forest that is surer than it says."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from calibrant.cli.data import Meter, check_folders, tell, written
+from calibrant.cli.options import output, quiet, seed
+from calibrant.cli.output import check_outputs, tell, writing
+from calibrant.cli.progress import Meter
+
+if TYPE_CHECKING:
+    from calibrant.evidence import Array
 
 EXTRA = "pip install 'calibrant[demo]'"
 
 
+def digits() -> tuple[Array, Array]:
+    """Return the digits that ship with scikit-learn, and a random forest's held-out scores."""
+    from sklearn.datasets import load_digits
+    from sklearn.ensemble import RandomForestClassifier
+    from sklearn.model_selection import cross_val_predict
+
+    data = load_digits()
+    forest = RandomForestClassifier(n_estimators=100, random_state=0)
+    return data.target, cross_val_predict(forest, data.data, data.target, cv=5, method="predict_proba")
+
+
 @click.command()
-@click.option(
-    "-o",
-    "--out",
-    type=click.Path(dir_okay=False, path_type=Path),
-    default="calibrant-demo.html",
-    show_default=True,
-    metavar="PATH",
-    help="Where to write the report.",
-)
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of the simulations.")
-@click.option("-q", "--quiet", is_flag=True, help="Print only where the report is.")
+@output("-o", "--out", default="calibrant-demo.html", show_default=True, what="Where to write the report.")
+@seed()
+@quiet("Print only where the report is.")
 def demo(out: Path, seed: int, quiet: bool) -> None:
     """Train a random forest on handwritten digits, assess its scores, write the report.
 
     Needs the extra: pip install 'calibrant[demo]'.
     """
-    from calibrant import _demo, assess
+    from calibrant import assess
 
-    check_folders(out)
+    check_outputs([], out)
     try:
-        labels, scores = _demo.digits()
+        labels, scores = digits()
     except ImportError as error:
         raise click.ClickException(f"{error}; {EXTRA}") from None
     with Meter("assessing", quiet) as meter:
-        found = assess(
+        assessment = assess(
             labels,
             scores,
             rng=seed,
@@ -44,7 +53,8 @@ def demo(out: Path, seed: int, quiet: bool) -> None:
             command="calibrant demo",
             progress=meter,
         )
-    written(out, found.to_html)
+    with writing(out):
+        assessment.to_html(out)
     if not quiet:
-        tell(str(found))
+        tell(str(assessment))
     click.echo(f"report: {out.resolve()}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
@@ -12,17 +11,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from calibrant.cli.leaderboard import leaderboard
-from calibrant.cli.support import (
-    Group,
-    Progress,
-    Refused,
-    cluster,
-    importable,
-    line,
-    need,
-    one_line,
-    resumable,
-)
+from calibrant.cli.options import output, quiet, seed
+from calibrant.cli.output import Refused, check_outputs, line, write, writing
+from calibrant.cli.progress import TaskProgress
+from calibrant.cli.support import check_runs, cluster, importable, need, one_line, resumable
 
 if TYPE_CHECKING:
     from calibrant.experiment import Settings, Store, Summary
@@ -35,21 +27,21 @@ SHOWN = 20
 
 
 def _names(ctx: click.Context, param: click.Parameter, value: str | None) -> tuple[str, ...]:
-    """Values separated by commas, each once."""
-    found = tuple(dict.fromkeys(part.strip() for part in value.split(","))) if value is not None else ()
-    if "" in found:
+    """Read values separated by commas, each once."""
+    names = tuple(dict.fromkeys(name.strip() for name in value.split(","))) if value is not None else ()
+    if "" in names:
         raise click.BadParameter(f"{value!r} has an empty entry")
-    return found
+    return names
 
 
 def _sizes(ctx: click.Context, param: click.Parameter, value: str | None) -> tuple[int, ...]:
     try:
-        return tuple(sorted({int(part) for part in _names(ctx, param, value)}))
+        return tuple(sorted({int(size) for size in _names(ctx, param, value)}))
     except ValueError:
         raise click.BadParameter(f"{value!r} is no list of whole numbers such as 30,100,500") from None
 
 
-@click.group("experiment", cls=Group, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group("experiment", context_settings={"help_option_names": ["-h", "--help"]})
 def group() -> None:
     """Measure estimators against models whose true calibration error is known.
 
@@ -123,7 +115,7 @@ group.add_command(leaderboard)
 @click.option("--sizes", callback=_sizes, metavar="N,N,...", help="Rows of a sample.")
 @click.option("--repetitions", type=click.IntRange(1), metavar="N", help="Samples of each size.")
 @click.option("--holdout", type=click.IntRange(1), metavar="N", help="Rows that give the truth.")
-@click.option("-q", "--quiet", is_flag=True, help="Print only where the table is, and failures.")
+@quiet("Print only where the table is, and failures.")
 def run(
     preset: str,
     out: Path,
@@ -157,7 +149,7 @@ def run(
         from calibrant import experiment
 
         settings = _settings(preset, means, changes)
-        progress = Progress(quiet, sys.stderr.isatty())
+        progress = TaskProgress(quiet)
         with cluster(scheduler), progress:
             name = "dask" if scheduler else backend
             store = experiment.run(settings, out, jobs=jobs, backend=name, report=progress)
@@ -175,13 +167,7 @@ _run = click.argument("folder", type=click.Path(exists=True, file_okay=False, pa
 
 @group.command()
 @_run
-@click.option(
-    "-o",
-    "--out",
-    type=click.Path(file_okay=False, path_type=Path),
-    metavar="FOLDER",
-    help="Where the pictures go.  [default: DIR/figures]",
-)
+@output("-o", "--out", folder=True, what="Where the pictures go.  [default: DIR/figures]")
 def figure(folder: Path, out: Path | None) -> None:
     """Draw the paper's Figure 2 and its corrected readings from the run in DIR.
 
@@ -191,44 +177,37 @@ def figure(folder: Path, out: Path | None) -> None:
         summary = _summary(folder)
         from calibrant.experiment import figures
 
-        for path in figures.save_all(summary, out or folder / "figures"):
-            click.echo(f"picture: {Path(path).resolve()}")
+        out = out or folder / "figures"
+        out.mkdir(parents=True, exist_ok=True)
+        check_runs([folder], *figures.paths(summary, out))
+        for path in figures.save_all(summary, out):
+            click.echo(f"picture: {path.resolve()}")
 
 
 @group.command()
-@click.option(
+@output(
     "-o",
     "--out",
-    type=click.Path(dir_okay=False, path_type=Path),
     default="figure1.png",
     show_default=True,
-    help="Where to write the picture (png, pdf or svg).",
+    what="Where to write the picture (png, pdf or svg).",
 )
-@click.option(
-    "--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of data and bootstrap."
-)
+@seed("Seed of data and bootstrap.")
 def figure1(out: Path, seed: int) -> None:
     """Draw the paper's Figure 1: diagram, curve and bootstrapped curve. Needs no run."""
+    check_outputs([], out)
     with one_line():
         from calibrant.experiment import figures
 
         drawn = figures.figure1(seed)
-    try:
+    with writing(out):
         drawn.savefig(out, dpi=150)
-    except (OSError, ValueError) as error:
-        raise click.ClickException(f"cannot write {out}: {error}") from None
     click.echo(f"picture: {out.resolve()}")
 
 
 @group.command()
 @_run
-@click.option(
-    "-o",
-    "--out",
-    type=click.Path(dir_okay=False, path_type=Path),
-    metavar="FILE",
-    help="Where the CSV of every reading goes.  [default: DIR/summary.csv]",
-)
+@output("-o", "--out", what="Where the CSV of every reading goes.  [default: DIR/summary.csv]")
 @click.option(
     "--reading",
     type=click.Choice(READINGS),
@@ -243,40 +222,40 @@ def table(folder: Path, out: Path | None, reading: str) -> None:
     A number is the 95th percentile of the absolute error over repeated samples of n rows, and of
     those the median over the models of the run in DIR.
     """
+    out = out or folder / "summary.csv"
+    check_runs([folder], out)
     with importable(), one_line():
         summary = _summary(folder)
         if reading not in summary.values:
             raise ValueError(f"{folder} has no reading {reading!r}, only {', '.join(summary.values)}")
         for text in _lines(summary, reading):
             click.echo(text)
-        click.echo(f"table: {summary.write(out or folder / 'summary.csv').resolve()}")
+        click.echo(f"table: {summary.write(out).resolve()}")
 
 
 @group.command()
 @_run
-@click.option(
-    "-o", "--out", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Write it here too."
-)
+@output("-o", "--out", what="Write it here too.")
 @click.option("--smoke", is_flag=True, help="Side studies of seconds in place of minutes, of little weight.")
 def claims(folder: Path, out: Path | None, smoke: bool) -> None:
     """Check what the paper claims against the run in DIR and against side studies.
 
     Prints a Markdown table: each claim, whether it holds in each reading, and the numbers that decide.
     """
+    check_runs([folder], out)
     with importable(), one_line():
         summary = _summary(folder)
-        from calibrant.atomic import write_whole
         from calibrant.experiment import claims as paper
 
         text = paper.to_markdown(paper.claims(summary, scale="smoke" if smoke else "full"))
         click.echo(text)
         if out is not None:
-            write_whole(out, [f"{_about(summary)}\n\n{text.rstrip()}\n".encode()], parents=True)
+            write(out, f"{_about(summary)}\n\n{text.rstrip()}\n")
             click.echo(f"claims: {out.resolve()}", err=True)
 
 
 def _about(summary: Summary) -> str:
-    """Title of a page of claims: what they were held against."""
+    """Return the title of a page of claims: what they were held against."""
     settings = summary.settings
     sizes = f"{settings.sizes[0]} to {settings.sizes[-1]}"
     return (
@@ -287,12 +266,12 @@ def _about(summary: Summary) -> str:
 
 
 def _settings(preset: str, means: str | None, changes: dict[str, Any]) -> Settings:
-    """The preset with what the options change."""
+    """Return the preset with what the options change."""
     from calibrant.experiment import PRESETS as known
 
     start = known[preset]
-    given = {"holdout": "n_holdout"}
-    values = {given.get(name, name): value for name, value in changes.items() if value}
+    fields = {"holdout": "n_holdout"}
+    values = {fields.get(name, name): value for name, value in changes.items() if value}
     extra = values.pop("extra_estimators", ())
     if extra:
         values["estimators"] = tuple(dict.fromkeys((*values.get("estimators", start.estimators), *extra)))
@@ -301,7 +280,7 @@ def _settings(preset: str, means: str | None, changes: dict[str, Any]) -> Settin
     try:
         return replace(start, **values)
     except (ValueError, TypeError) as error:
-        raise Refused(line(error)) from None
+        raise Refused(error) from None
 
 
 def _summary(folder: Path) -> Summary:
@@ -311,7 +290,7 @@ def _summary(folder: Path) -> Summary:
 
 
 def _lines(summary: Summary, reading: str) -> Iterator[str]:
-    """A table for each notion: a line for each estimator, a column for each size."""
+    """Yield a table for each notion: a line for each estimator, a column for each size."""
     settings = summary.settings
     wide = max(len(name) for name in (*settings.estimators, "estimator"))
     for notion in settings.notions:
@@ -324,7 +303,7 @@ def _lines(summary: Summary, reading: str) -> Iterator[str]:
 
 
 def _tell_failures(settings: Settings, store: Store, problems: dict[str, str]) -> int:
-    """Say what failed; the number of tasks without a result."""
+    """Say what failed; return the number of tasks without a result."""
     missing = [task.name for task in settings.tasks() if not store.finished(task)]
     texts = [f"failed: {name}: {problems.get(name, 'no result')}" for name in missing]
     count = Counter(text for result in store.results() for text in result.failures)

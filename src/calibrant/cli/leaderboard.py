@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
 from pathlib import Path
 
 import click
 
-from calibrant.cli.support import Progress, importable, one_line
+from calibrant.cli.options import output, quiet, seed
+from calibrant.cli.output import write
+from calibrant.cli.progress import TaskProgress
+from calibrant.cli.support import check_runs, importable, one_line
 
 
 def _whole(ctx: click.Context, param: click.Parameter, value: str) -> tuple[int, ...]:
     try:
-        found = tuple(int(part) for part in value.split(","))
+        numbers = tuple(int(number) for number in value.split(","))
     except ValueError:
-        found = ()
-    if len(found) != 3 or min(found) < 2:
+        numbers = ()
+    if len(numbers) != 3 or min(numbers) < 2:
         raise click.BadParameter(f"{value!r} is not three whole numbers from 2, such as 100,60,20")
-    return found
+    return numbers
 
 
 @click.command()
@@ -29,13 +31,7 @@ def _whole(ctx: click.Context, param: click.Parameter, value: str) -> tuple[int,
     required=True,
     metavar="DIR...",
 )
-@click.option(
-    "-o",
-    "--out",
-    type=click.Path(dir_okay=False, path_type=Path),
-    metavar="FILE",
-    help="Write it here; as JSON if the name ends in .json.  [default: print it]",
-)
+@output("-o", "--out", what="Write it here; as JSON if the name ends in .json.  [default: print it]")
 @click.option("--json", "as_json", is_flag=True, help="JSON in place of Markdown.")
 @click.option(
     "--repetitions",
@@ -46,8 +42,8 @@ def _whole(ctx: click.Context, param: click.Parameter, value: str) -> tuple[int,
     help="Samples of 200, 1000 and 10000 rows on the families with a known bound.",
 )
 @click.option("--no-exact", is_flag=True, help="Leave those families out.")
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of their samples.")
-@click.option("-q", "--quiet", is_flag=True, help="No progress.")
+@seed("Seed of their samples.")
+@quiet()
 def leaderboard(
     folders: tuple[Path, ...],
     out: Path | None,
@@ -67,15 +63,15 @@ def leaderboard(
       calibrant experiment leaderboard run -o leaderboard.md
       calibrant experiment leaderboard run later -o leaderboard.json
     """
+    check_runs(folders, out)
     with importable(), one_line():
-        from calibrant.atomic import write_whole
         from calibrant.experiment import Store, Summary, page
         from calibrant.experiment import leaderboard as ranking
 
         summaries = [Summary.of(Store(folder)) for folder in folders]
         board = ranking.board(summaries)
         if not no_exact:
-            with Progress(quiet, sys.stderr.isatty(), what="cells") as progress:
+            with TaskProgress(quiet, what="cells") as progress:
                 times = dict(zip(ranking.REPETITIONS, repetitions, strict=True))
                 exact = ranking.exact_families(repetitions=times, seed=seed, report=progress)
                 board = replace(board, exact=exact)
@@ -89,5 +85,5 @@ def leaderboard(
         if out is None:
             click.echo(text, nl=False)
         else:
-            write_whole(out, [text.encode()], parents=True)
+            write(out, text)
             click.echo(f"leaderboard: {out.resolve()}")

@@ -11,31 +11,19 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from calibrant.cli.data import (
-    EXITS,
-    Meter,
-    about,
-    arguments,
-    check_outputs,
-    options,
-    read_one,
-    refusing,
-    tell,
-    tell_json,
-    written,
-)
-from calibrant.cli.source import Rows, Sums, read_source
-from calibrant.cli.support import Refused
+from calibrant.cli.options import DATA, EXITS, options, output
+from calibrant.cli.output import Refused, check_outputs, tell, tell_json, write, writing
+from calibrant.cli.progress import Meter
+from calibrant.cli.source import Source, arguments, origin, read, read_source, refusing_rows, settled
 
 if TYPE_CHECKING:
     from calibrant.curves.curve import ReliabilityCurve
 
 PICTURES, TABLES = (".png", ".svg", ".pdf"), (".csv",)
-_DATA = ("label", "scores", "positive", "weight", "format")
 
 
 @click.command(epilog=EXITS)
-@options("path", *_DATA, "notion", "estimator")
+@options("path", *DATA, "notion", "estimator")
 @click.option(
     "--norm",
     type=click.Choice(("l1", "l2", "max")),
@@ -44,7 +32,7 @@ _DATA = ("label", "scores", "positive", "weight", "format")
     help="Mean, root mean square or maximum of the gap; the maximum has no interval.",
 )
 @options("level", "seed", "checkpoint", "json", "quiet")
-def ece(file: str, notion: str | None, estimator: str, norm: Any, as_json: bool, **given: Any) -> None:
+def ece(file: str, estimator: str, norm: Any, as_json: bool, **given: Any) -> None:
     """Print the calibration error of the scores in PATH, with its interval.
 
     PATH is CSV, JSON lines, Parquet, Arrow or NPZ, a folder or a pattern of such files, or - for
@@ -55,46 +43,46 @@ def ece(file: str, notion: str | None, estimator: str, norm: Any, as_json: bool,
     Examples:
       calibrant ece predictions.csv
       calibrant ece predictions.parquet --label target --scores 'p_*' --notion classwise
-      cat scores.csv | calibrant ece - --label y --scores score --positive spam --json
+      cat scores.csv | calibrant ece - --label y --scores score --pos-label spam --json
     """
 
-    def measured(source: Rows | Sums) -> tuple[dict[str, Any], str]:
+    def measured(source: Source) -> tuple[dict[str, Any], str]:
         from calibrant.estimators import resolve
-        from calibrant.questions.notions import named
 
-        chosen = resolve(estimator, shared=named(source.notion).several)
+        notion = source.notion
+        chosen = resolve(estimator, shared=notion.several)
         if norm == "max" or not chosen.measures_ece:
-            value = source.ece(estimator=estimator, norm=norm)
-            told = {"value": value, "notion": source.notion, "estimator": str(chosen), "norm": norm}
-            return told, f"{value:.4f}"
-        made = source.estimate(estimator=estimator, norm=norm, level=given["level"], rng=given["seed"])
-        return made.to_dict(), str(made)
+            value = source.ask("ece", estimator=estimator, norm=norm)
+            about = {"value": value, "notion": notion.name, "estimator": str(chosen), "norm": norm}
+            return about, f"{value:.4f}"
+        options = {"level": given["level"], "rng": given["seed"]}
+        estimate = source.ask("estimate", estimator=estimator, norm=norm, **options)
+        return estimate.to_dict(), str(estimate)
 
-    source = read_source(file, given, notion, measured)
+    source = read_source(file, given, measured)
     with source.refusing(), Meter("estimating", given["quiet"]):
-        found, text = measured(source)
+        values, text = measured(source)
     if as_json:
-        tell_json(found | source.about)
+        tell_json(values | source.about)
     else:
         tell(text)
 
 
 def _scores(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -> tuple[float, ...]:
-    """Scores, given one by one or separated by commas."""
-    parts = [part.strip() for text in value for part in text.split(",")]
+    """Read scores, given one by one or separated by commas."""
     try:
-        found = tuple(map(float, parts))
+        scores = tuple(float(score) for text in value for score in text.split(","))
     except ValueError:
-        found = (math.nan,)
-    if not all(0 <= score <= 1 for score in found):
+        scores = (math.nan,)
+    if not all(0 <= score <= 1 for score in scores):
         raise click.BadParameter(f"{', '.join(value)} is no list of scores in [0, 1] such as 0.5,0.83")
-    return found
+    return scores
 
 
-def _bandwidth(ctx: click.Context, param: click.Parameter, value: str) -> str | float:
-    """The name of a rule, or a number; the library says which rules there are."""
+def _bandwidth(ctx: click.Context, param: click.Parameter, value: str | None) -> str | float | None:
+    """Read the name of a rule, or a number; the library says which rules there are."""
     try:
-        return float(value)
+        return None if value is None else float(value)
     except ValueError:
         return value
 
@@ -102,31 +90,28 @@ def _bandwidth(ctx: click.Context, param: click.Parameter, value: str) -> str | 
 @click.command(epilog=EXITS)
 @options("path")
 @click.option("--at", callback=_scores, multiple=True, metavar="SCORE", help="Score, or several; 0.5,0.83.")
-@options(*_DATA, "notion", "level", "seed", "json")
+@options(*DATA, "notion", "level", "seed", "json")
+@output("-o", "--out", what="Draw the curve (png, svg or pdf), or write it as a table (csv).")
 @click.option(
-    "-o",
-    "--out",
-    type=click.Path(dir_okay=False, path_type=Path),
-    metavar="PATH",
-    help="Draw the curve (png, svg or pdf), or write it as a table (csv).",
+    "--method",
+    type=click.Choice(("ranks", "density")),
+    help="How to smooth: over neighbouring rows, as the report does, or over scores, by a density.  "
+    "[default: ranks; density with --bandwidth]",
 )
 @click.option(
     "--bandwidth",
     callback=_bandwidth,
-    default="ranks",
-    show_default=True,
     metavar="RULE",
-    help="How to smooth: over neighbouring rows (ranks, as the report does), or over scores by silverman, "
-    "scott, isj or a number.",
+    help="Of the density: silverman, scott, isj or a number.  [default: silverman]",
 )
 @options("checkpoint", "quiet")
 def curve(
     file: str,
     at: tuple[float, ...],
-    notion: str | None,
     as_json: bool,
     out: Path | None,
-    bandwidth: str | float,
+    method: str | None,
+    bandwidth: str | float | None,
     **given: Any,
 ) -> None:
     """Print what a score means: how often it is right, by the rows of PATH with scores nearby.
@@ -144,26 +129,31 @@ def curve(
     if out is not None and out.suffix.lower() not in PICTURES + TABLES:
         kinds = ", ".join(PICTURES + TABLES)
         raise click.BadParameter(f"{out.name} ends in none of {kinds}", param_hint="'-o'")
+    if method == "ranks" and bandwidth is not None:
+        raise click.UsageError("--bandwidth goes with --method density")
     check_outputs([file], out)
+    options = {"method": method or "ranks", "level": given["level"], "rng": given["seed"]}
+    if bandwidth is not None:
+        options |= {"method": "density", "bandwidth": bandwidth}
 
-    def fitted(source: Rows | Sums, progress: Any = None) -> Any:
-        return source.curve(bandwidth=bandwidth, level=given["level"], rng=given["seed"], progress=progress)
+    def fitted(source: Source, **progress: Any) -> Any:
+        return source.ask("curve", **options, **progress)
 
-    source = read_source(file, given, notion, fitted)
+    source = read_source(file, given, fitted)
     with source.refusing(), Meter("resampling", given["quiet"]) as meter:
-        found = fitted(source, meter)
-    curves: Mapping[Any, ReliabilityCurve] = found if isinstance(found, Mapping) else {found.label: found}
-    points = [point for label, one in curves.items() for point in _points(one, label, at)]
+        result = fitted(source, progress=meter)
+    curves: Mapping[Any, ReliabilityCurve] = result if isinstance(result, Mapping) else {result.label: result}
+    points = [point for label, fit in curves.items() for point in _points(fit, label, at)]
     if as_json:
-        first = points[0] if points else {}
-        tell_json(first | {"level": given["level"]} | source.about | _several(points))
+        several = {"points": points} if len(points) > 1 else {}
+        tell_json((points[0] if points else {}) | {"level": given["level"]} | source.about | several)
     else:
         for point in points:
             tell(_sentence(point, given["level"]))
     if out is not None:
-        is_table = out.suffix.lower() in TABLES
-        written(out, lambda path: _write_table(path, curves) if is_table else _draw(path, found))
-        click.echo(f"{'table' if is_table else 'picture'}: {out.resolve()}", err=as_json)
+        kind = out.suffix.lower()
+        write(out, _table(curves) if kind in TABLES else _picture(out, result))
+        click.echo(f"{'table' if kind in TABLES else 'picture'}: {out.resolve()}", err=as_json)
 
 
 def _points(curve: ReliabilityCurve, label: Any, at: tuple[float, ...]) -> Iterator[dict[str, Any]]:
@@ -176,10 +166,6 @@ def _points(curve: ReliabilityCurve, label: Any, at: tuple[float, ...]) -> Itera
         yield {**plain, "score": score, "notion": curve.notion, "label": name}
 
 
-def _several(points: list[dict[str, Any]]) -> dict[str, Any]:
-    return {"points": points} if len(points) > 1 else {}
-
-
 def _sentence(point: dict[str, Any], level: float) -> str:
     asked = point["notion"] if point["label"] is None else f"class {point['label']}"
     if point["value"] is None:
@@ -190,34 +176,38 @@ def _sentence(point: dict[str, Any], level: float) -> str:
     )
 
 
-def _draw(path: Path, found: Any) -> None:
+def _picture(path: Path, result: Any) -> bytes:
     try:
         from matplotlib.figure import Figure
     except ImportError as error:
         raise Refused(f"{error}; pip install 'calibrant[plot]'") from None
-    if isinstance(found, Mapping):
-        figure = found.plot().flat[0].figure  # type: ignore[attr-defined]
+    if isinstance(result, Mapping):
+        figure = result.plot().flat[0].figure  # type: ignore[attr-defined]
     else:
         figure = Figure(figsize=(5, 5.5), layout="constrained")
-        found.plot(figure.subplots())
-    figure.savefig(path, dpi=150)
+        result.plot(figure.subplots())
+    picture = io.BytesIO()
+    with writing(path):
+        figure.savefig(picture, format=path.suffix[1:].lower(), dpi=150)
+    return picture.getvalue()
 
 
-def _write_table(path: Path, curves: Mapping[Any, ReliabilityCurve]) -> None:
+def _table(curves: Mapping[Any, ReliabilityCurve]) -> str:
     text = io.StringIO(newline="")
     rows = csv.writer(text, lineterminator="\n")
     rows.writerow(("label", "score", "probability", "low", "high", "n_eff"))
-    for label, one in curves.items():
-        assert one.low is not None
-        assert one.high is not None
-        for values in zip(one.score, one.probability, one.low, one.high, one.n_eff, strict=True):
+    for label, curve in curves.items():
+        assert curve.low is not None
+        assert curve.high is not None
+        columns = (curve.score, curve.probability, curve.low, curve.high, curve.n_eff)
+        for values in zip(*columns, strict=True):
             cells = ("" if math.isnan(v) else repr(float(v)) for v in values)
             rows.writerow(("" if label is None else label, *cells))
-    path.write_text(text.getvalue(), encoding="utf-8")
+    return text.getvalue()
 
 
 @click.command(epilog=EXITS)
-@options("file", "scores", "label", "positive", "weight", "format", "notion")
+@options("file", "scores", "label", "pos_label", "sample_weight", "format", "notion")
 @click.option(
     "--estimator",
     "estimators",
@@ -231,7 +221,6 @@ def _write_table(path: Path, curves: Mapping[Any, ReliabilityCurve]) -> None:
 @options("seed", "json", "quiet")
 def recommend(
     file: str,
-    notion: str | None,
     estimators: tuple[str, ...],
     n: int | None,
     as_json: bool,
@@ -247,20 +236,21 @@ def recommend(
       calibrant recommend predictions.csv --n 200 --notion classwise
       calibrant recommend predictions.csv --estimator auto --estimator uniform:15 --json
     """
-    data = read_one(file, given, labelled=False)
-    with refusing(data), Meter("simulating", given["quiet"]) as meter:
+    given = settled(given)
+    data = read(file, given, labelled=False)[""]
+    with refusing_rows(data), Meter("simulating", given["quiet"]) as meter:
         import calibrant
 
-        found = calibrant.recommend(
+        ranking = calibrant.recommend(
             data.y_prob,
             n=n,
-            notion=notion,
+            notion=given["notion"],
             estimators=estimators or None,
             rng=given["seed"],
             progress=meter,
             **arguments(data),
         )
     if as_json:
-        tell_json({"value": found.best} | found.to_dict() | about(file, data))
+        tell_json({"value": ranking.best} | ranking.to_dict() | origin(file, len(data.y_prob)))
     else:
-        tell(found)
+        tell(ranking)

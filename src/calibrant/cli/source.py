@@ -1,154 +1,231 @@
-"""What the commands measure: the rows of a file, or the sums of files that are too large for that."""
+"""What the commands measure: the rows of a file, or the sums of files that are too large for that.
+
+All that the commands ask of `calibrant.data` is asked here.
+"""
 
 from __future__ import annotations
 
 import re
-import sys
-import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from calibrant.cli.data import (
-    arguments,
-    check_positive,
-    columns,
-    name_of,
-    printable,
-    read_one,
-    refusing,
-    worded,
-)
-from calibrant.cli.support import EVERY, Refused, line
-from calibrant.inputs import InputError
+from calibrant.cli.output import Refused
+from calibrant.cli.progress import Meter, ReadingProgress
 
 if TYPE_CHECKING:
     from calibrant import Sketch
-    from calibrant.data import Data, Reading
+    from calibrant.data import Asked, Data
+    from calibrant.inputs import Words
+    from calibrant.questions.notions import Notion
 
-# Seconds between two drawings of a line on a terminal.
-REDRAW = 0.2
+#: The notion of a pair of columns: whether a prediction was right, and how sure it was.
+OF_PAIRS = "correctness"
+
+
+def words() -> Words:
+    """Return how the command line speaks of the arguments of the library."""
+    from calibrant.inputs import Words
+
+    options = (
+        *("label", "scores", "pos_label", "sample_weight", "groups", "format", "notion", "estimator"),
+        *("norm", "level", "baseline", "method", "bandwidth", "class_names", "n", "at", "checkpoint"),
+    )
+    return Words(
+        names={name: f"--{name.replace('_', '-')}" for name in options}
+        | {"y_true": "labels", "y_prob": "scores", "rng": "--seed", "estimators": "--estimator"},
+        advice={
+            "labels": "name the columns after their classes, as in p_cat",
+            "pos_label": "give --pos-label",
+            "notion": "ask for --notion classwise or confidence",
+            "names": "name each once",
+            "ece": "calibrant ece prints it",
+        },
+        first_row=1,
+    )
+
+
+@contextmanager
+def refusing(about: str = "", columns: Sequence[str] = ()) -> Iterator[None]:
+    """Tell bad input in one line, in the words of the command line.
+
+    Parameters
+    ----------
+    about : str
+        What is read, as messages call it.
+    columns : sequence of str
+        Names of the columns of scores.
+    """
+    from calibrant.inputs import InputError
+
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except MemoryError:
+        raise Refused("there is not enough memory for this") from None
+    except InputError as error:
+        error.about = error.about or about
+        raise Refused(error.message(replace(words(), columns=columns))) from None
+    except (ValueError, TypeError, OSError, ImportError) as error:
+        raise Refused(f"{about}: {error}" if about else error) from None
+
+
+def settled(given: dict[str, Any]) -> dict[str, Any]:
+    """Return the options of a command with a pair of columns as label, scores and notion.
+
+    A notion that the library does not know is refused before anything is read.
+    """
+    from calibrant.questions.notions import named
+
+    correct, confidence = given.get("correct"), given.get("confidence")
+    if (correct is None) != (confidence is None):
+        raise click.UsageError("--correct and --confidence go together")
+    if correct is not None:
+        if given["label"] is not None or given["scores"]:
+            raise click.UsageError("--correct and --confidence take the place of --label and --scores")
+        given = given | {"label": correct, "scores": (confidence,), "notion": given["notion"] or OF_PAIRS}
+    with refusing():
+        if given["notion"] is not None:
+            named(given["notion"])
+    return given
+
+
+def read(
+    file: str,
+    given: dict[str, Any],
+    *,
+    labelled: bool = True,
+    models: Mapping[str, tuple[str, ...]] | None = None,
+) -> dict[str, Data]:
+    """Return the data of a file, by model; without models there is one, called ""."""
+    asked = _asked(given, labelled=labelled)
+    with refusing(), Meter("reading", given["quiet"]) as meter:
+        from calibrant.data import load_models
+
+        models = {"": asked.scores} if models is None else models
+        return load_models(file, models, asked, format=given["format"], progress=meter)
+
+
+def _asked(given: dict[str, Any], *, labelled: bool = True) -> Asked:
+    from calibrant.data import Asked
+
+    options = ("label", "scores", "sample_weight", "groups", "notion")
+    roles: dict[str, Any] = {role: given.get(role) for role in options}
+    return Asked(**roles, positive=given["pos_label"], labelled=labelled)
+
+
+def arguments(data: Data) -> dict[str, Any]:
+    """Return what the functions of the library take beside labels and scores."""
+    return {"sample_weight": data.sample_weight, "labels": data.labels, "pos_label": data.pos_label}
+
+
+def refusing_rows(data: Data) -> AbstractContextManager[None]:
+    """Tell what the library says of rows with their file, their number there and their columns."""
+    return refusing(data.source, data.columns["scores"])
+
+
+def origin(file: str, rows: int) -> dict[str, Any]:
+    """Return what JSON says of where a result comes from."""
+    return {"source": name_of(file), "rows": rows}
+
+
+def name_of(file: str) -> str:
+    """Return what JSON calls a file: its name, without folders."""
+    return file if file == "-" else Path(file).name or Path(file).resolve().name
+
+
+def stem_of(file: str) -> str:
+    """Return what a report of a path is called."""
+    if file == "-":
+        return "stdin"
+    name = name_of(file)
+    name = name if Path(file).is_dir() else Path(name.removesuffix(".gz")).stem
+    # A pattern is no good name of a file.
+    return re.sub(r"[*?\[\]]", "", name).strip("-_. ") or "files"
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
-    """Rows in memory."""
+class Source:
+    """What a command asks: rows in memory, or sums over rows.
 
-    file: str
-    data: Data
-    asked: str | None
+    Attributes
+    ----------
+    ask : callable
+        Answers "ece", "estimate", "curve" or "assess", with the options of the library.
+    refusing : callable
+        Makes the context in which errors of the library are told.
+    notion : Notion
+        What is compared.
+    vector : bool
+        Whether there is one score a row.
+    about : dict
+        What JSON says of where a result comes from.
+    """
 
-    @property
-    def notion(self) -> str:
-        """What is compared."""
-        return self.asked or ("class" if self.data.y_prob.ndim == 1 else "confidence")
+    ask: Callable[..., Any]
+    refusing: Callable[[], AbstractContextManager[None]]
+    notion: Notion
+    vector: bool
+    about: dict[str, Any]
 
-    @property
-    def about(self) -> dict[str, Any]:
-        """What JSON says of where a result comes from."""
-        return {"source": name_of(self.file), "rows": len(self.data.y_prob), "read": "rows"}
 
-    def refusing(self) -> AbstractContextManager[None]:
-        """What the library says of the rows, in the words of the command line."""
-        return refusing(self.data)
+def _of_rows(file: str, given: dict[str, Any]) -> Source:
+    from calibrant.questions.notions import usual
 
-    def ece(self, **options: Any) -> float:
-        """The error alone."""
+    data, notion = read(file, given)[""], given["notion"]
+    vector = data.y_prob.ndim == 1
+
+    def ask(what: str, **options: Any) -> Any:
         import calibrant
 
-        return calibrant.ece(self.data.y_true, self.data.y_prob, **self._common(), **options)
+        function = getattr(calibrant, {"curve": "reliability_curve"}.get(what, what))
+        if what == "assess":
+            options["groups"] = data.groups
+        return function(data.y_true, data.y_prob, notion=notion, **arguments(data), **options)
 
-    def estimate(self, **options: Any) -> Any:
-        """The error with its interval."""
-        import calibrant
-
-        return calibrant.estimate(self.data.y_true, self.data.y_prob, **self._common(), **options)
-
-    def curve(self, **options: Any) -> Any:
-        """The reliability curve, or one for each class."""
-        import calibrant
-
-        return calibrant.reliability_curve(self.data.y_true, self.data.y_prob, **self._common(), **options)
-
-    def assess(self, **options: Any) -> Any:
-        """The assessment."""
-        import calibrant
-
-        common = self._common() | {"groups": self.data.groups}
-        return calibrant.assess(self.data.y_true, self.data.y_prob, **common, **options)
-
-    def _common(self) -> dict[str, Any]:
-        return {"notion": self.asked, **arguments(self.data)}
+    about = origin(file, len(data.y_prob)) | {"read": "rows"}
+    return Source(ask, partial(refusing_rows, data), usual(notion, vector=vector), vector, about)
 
 
-@dataclass(frozen=True, eq=False)
-class Sums:
-    """Sums over rows, by group."""
+def _of_files(file: str, given: dict[str, Any]) -> Source:
+    with refusing(), ReadingProgress(given["quiet"]) as progress:
+        from calibrant.data import stream
 
-    file: str
-    name: str
-    rows: int
-    sketches: Mapping[Any, Sketch]
+        options = {"format": given["format"], "checkpoint": given["checkpoint"]}
+        streamed = stream(file, _asked(given), progress=progress, **options)
+    about = origin(file, streamed.rows) | {"read": "sums"}
+    return _of_sums(streamed.sketches, streamed.source, about)
 
-    @cached_property
-    def sketch(self) -> Sketch:
-        """The sums of all groups."""
-        first, *others = self.sketches.values()
-        return sum(others, start=first)
 
-    @property
-    def notion(self) -> str:
-        """What is compared."""
-        return self.sketch.notion
+def _of_sums(sketches: Mapping[Any, Sketch], name: str, about: dict[str, Any]) -> Source:
+    from calibrant.questions.notions import named
 
-    @property
-    def about(self) -> dict[str, Any]:
-        """What JSON says of where a result comes from."""
-        return {"source": name_of(self.file), "rows": self.rows, "read": "sums"}
+    first, *others = sketches.values()
+    sketch = sum(others, start=first)
 
-    @contextmanager
-    def refusing(self) -> Iterator[None]:
-        """What the library says of the sums, in the words of the command line."""
-        with refusing():
-            try:
-                yield
-            except (ValueError, TypeError) as error:
-                if isinstance(error, InputError):
-                    error.about = error.about or self.name
-                    raise
-                raise ValueError(f"{self.name}: {worded(str(error))}") from None
+    def ask(what: str, **options: Any) -> Any:
+        if what == "assess":
+            options["groups"] = None if None in sketches else sketches
+        return getattr(sketch, what)(**options)
 
-    def ece(self, **options: Any) -> float:
-        """The error alone."""
-        return self.sketch.ece(**options)
-
-    def estimate(self, **options: Any) -> Any:
-        """The error with its interval."""
-        return self.sketch.estimate(**options)
-
-    def curve(self, **options: Any) -> Any:
-        """The reliability curve, or one for each class."""
-        return self.sketch.curve(**options)
-
-    def assess(self, **options: Any) -> Any:
-        """The assessment."""
-        groups = None if None in self.sketches else self.sketches
-        return self.sketch.assess(groups=groups, **options)
+    return Source(ask, partial(refusing, name), named(sketch.notion), sketch.is_vector, about)
 
 
 def read_source(
-    file: str, given: dict[str, Any], notion: str | None, ask: Callable[[Sums], object] = lambda sums: None
-) -> Rows | Sums:
-    """What a path holds: rows, or sums if there are too many rows or a checkpoint is to be kept.
+    file: str, given: dict[str, Any], ask: Callable[[Source], object] = lambda source: None
+) -> Source:
+    """Return what a path holds: rows, or sums if there are too many rows or a checkpoint is to be kept.
 
     `ask` is asked of a handful of rows before a long reading: what is wrong with an option is said at once.
     """
-    checkpoint, quiet = given["checkpoint"], given["quiet"]
+    given = settled(given)
+    checkpoint, notion = given["checkpoint"], given["notion"]
     if file == "-" and checkpoint is not None:
         raise Refused("--checkpoint needs a file or a folder, and standard input can be read only once")
     large, size = False, ""
@@ -156,81 +233,26 @@ def read_source(
         from calibrant.data import is_large
 
         large, size = is_large(file, given["format"])
-    if not large and checkpoint is None:
-        data = read_one(file, given)
-        check_positive(given["positive"], notion, vector=data.y_prob.ndim == 1)
-        return Rows(file, data, notion)
-    with refusing(), _in_its_words():
-        ask(_few(notion))
-    if not quiet and large:
-        click.echo(f"{size}: read as sums, not rows; memory does not grow with them", err=True)
-    with refusing(), Told(quiet) as told:
-        from calibrant.data import stream
-
-        asked = columns(given, notion=notion)
-        with _in_its_words():
-            found = stream(file, asked, format=given["format"], checkpoint=checkpoint, progress=told)
-    made = Sums(file, found.source, found.rows, found.sketches)
-    check_positive(given["positive"], notion, vector=made.sketch._vector)
-    return made
+    if large or checkpoint is not None:
+        with refusing():
+            ask(_few_rows(notion))
+        if large and not given["quiet"]:
+            click.echo(f"{size}: read as sums, not rows; memory does not grow with them", err=True)
+        source = _of_files(file, given)
+    else:
+        source = _of_rows(file, given)
+    if given["pos_label"] is not None and not (source.vector or source.notion.one_class):
+        raise Refused("--pos-label asks about one class of several: add --notion class")
+    return source
 
 
-@contextmanager
-def _in_its_words() -> Iterator[None]:
-    """Errors that name options, where those of the library name arguments."""
-    try:
-        yield
-    except InputError:
-        raise
-    except (ValueError, TypeError) as error:
-        raise ValueError(worded(str(error))) from None
-
-
-def _few(notion: str | None) -> Sums:
+def _few_rows(notion: str | None) -> Source:
+    """Return sums of a few rows: of one score, or of as many as the notion looks at and one more."""
     from calibrant import Sketch
+    from calibrant.questions.notions import usual
 
-    sketch = Sketch(notion or "class").update([0, 1, 0, 1], [0.2, 0.8, 0.6, 0.6])
-    return Sums("", "", 4, {None: sketch})
-
-
-class Told:
-    """How far the reading is: one line that is drawn anew on a terminal, elsewhere one every 30 s."""
-
-    def __init__(self, quiet: bool) -> None:
-        self.quiet, self.terminal = quiet, sys.stderr.isatty()
-        self.told, self.width = time.monotonic(), 0
-
-    def __call__(self, reading: Reading) -> None:
-        """Report how far it is, or what was found at the start."""
-        now = time.monotonic()
-        if self.quiet or (not reading.note and now - self.told < (REDRAW if self.terminal else EVERY)):
-            return
-        if reading.note:
-            click.echo(printable(line(reading.note)), err=True)
-            return
-        self.told = now
-        text = str(reading)
-        if not self.terminal:
-            click.echo(text, err=True)
-            return
-        full = int(30 * min(reading.share, 1.0))
-        text = f"[{'#' * full}{'-' * (30 - full)}] {text}"
-        click.echo("\r" + text.ljust(self.width), nl=False, err=True)
-        self.width = len(text)
-
-    def __enter__(self) -> Told:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self.width:
-            click.echo("\r" + " " * self.width + "\r", nl=False, err=True)
-
-
-def stem_of(file: str) -> str:
-    """What a report of a path is called."""
-    if file == "-":
-        return "stdin"
-    name = name_of(file)
-    name = name if Path(file).is_dir() else Path(name.removesuffix(".gz")).stem
-    # A pattern is no good name of a file.
-    return re.sub(r"[*?\[\]]", "", name).strip("-_. ") or "files"
+    asked = usual(notion, vector=True)
+    scores: Any = [0.2, 0.8, 0.6, 0.6]
+    if asked.top > 1:
+        scores = [[1 / (asked.top + 1)] * (asked.top + 1)] * 4
+    return _of_sums({None: Sketch(asked.name).update([0, 1, 0, 1], scores)}, "", {})

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
 
-from calibrant._version import __version__
+from calibrant import __version__
 from calibrant.atomic import write_whole
 from calibrant.data.files import called
 from calibrant.data.readers import Source

@@ -18,11 +18,11 @@ from calibrant import inputs
 from calibrant.estimators import FIFTEEN
 from calibrant.evidence import Array
 from calibrant.experiment import studies as side
+from calibrant.experiment.procedure import NOTIONS, title
 from calibrant.experiment.summary import Summary
 
 TIE, SUPPORT, RESAMPLES = 0.03, 0.75, 200
 HOLDS, FAILS, OPEN = "holds", "does not hold", "not decided by this run"
-NOTIONS = {"confidence": "Confidence", "classwise": "Class-wise"}
 TIED, BETTER, WORSE = (
     partial(np.greater_equal, 1 + TIE),
     partial(np.greater, 1 - TIE),
@@ -78,20 +78,20 @@ class View:
         return self.medians[:, FIFTEEN.index(name)]
 
     def lost(self, name: str = "d:silverman") -> Array:
-        """An estimator over the best."""
+        """Divide an estimator by the best."""
         return np.asarray(self[name] / self.least)
 
     def ratio(self, *pairs: tuple[str, str]) -> Array:
-        """One estimator over another, the geometric mean over pairs."""
+        """Divide one estimator by another, the geometric mean over pairs."""
         logs = [np.log(self[over] / self[under]) for over, under in pairs]
         return np.asarray(np.exp(np.mean(logs, axis=0)))
 
     def near(self, band: float) -> Array:
-        """Which of the fifteen are within a band of the best."""
+        """Say which of the fifteen are within a band of the best."""
         return np.asarray(self.medians <= (1 + band) * self.least[:, None])
 
     def deviation(self, over: str, under: str) -> Array:
-        """Standard deviation of one family over another's."""
+        """Divide the standard deviation of one family by another's."""
         return self._over_models(side.spread(self.summary, self.reading, self.notion, over, under))
 
     def _over_models(self, table: Array) -> Array:
@@ -99,7 +99,7 @@ class View:
         middle = np.nanmedian if np.isnan(table).any() else np.median
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="All-NaN slice")
-            return np.stack([middle(table, axis=0), *(middle(table[part], axis=0) for part in rows)])
+            return np.stack([middle(table, axis=0), *(middle(table[some], axis=0) for some in rows)])
 
 
 @dataclass(frozen=True)
@@ -118,7 +118,7 @@ class Statement:
     where: str = "5.2"
 
     def judge(self, summary: Summary, view: Callable[..., View]) -> Claim:
-        """The claim under every reading of the run."""
+        """Judge the claim under every reading of the run."""
         verdicts, numbers = dict.fromkeys(summary.values, OPEN), []
         for reading in summary.values if _whole(summary, *self.notions.split()) else ():
             views = [view(reading, notion, self.relative) for notion in self.notions.split()]
@@ -141,7 +141,7 @@ def _whole(summary: Summary, *notions: str) -> bool:
 
 
 def decide(sizes: Array, true: Array, enough: float = 1.0) -> str:
-    """A verdict from what the run (first) and its resamples say at each size; size 0 stands for all.
+    """Return a verdict from what the run (first) and its resamples say at each size; size 0 is all.
 
     >>> said = np.array([[True, True, False]] * 4)
     >>> decide(np.array([30, 50, 100]), said), decide(np.array([30, 50, 100]), said, enough=0.6)
@@ -168,8 +168,9 @@ def _equal_bins(over: str, under: str) -> Callable[[View], Array]:
 
 
 def statements() -> Iterator[Statement]:
-    """The claims of the results section, in its order."""
-    for notion, word in NOTIONS.items():
+    """Yield the claims of the results section, in its order."""
+    titled = [(notion, title(notion)) for notion in NOTIONS]
+    for notion, word in titled:
         small: dict[str, Any] = {"at": lambda n: n <= 51, "relative": True, "enough": 1.0}
         text = f"{word}: at small N the error of all estimators is very high (above 10 % of the true value)"
         yield Statement(text, notion, "best of 15 over truth", lambda v: v.least, lambda r: r > 0.1, **small)
@@ -178,7 +179,7 @@ def statements() -> Iterator[Statement]:
         yield Statement(text, notion, "median of 15 over truth", **small)
     text = "Confidence: the density with Silverman's rule is best in almost all regimes"
     yield Statement(text, "confidence", "its error over the best", View.lost, TIED, best="d:silverman")
-    for notion, word in NOTIONS.items():
+    for notion, word in titled:
         for over, under in (("c", "l"), ("ac", "a")):
             text = f"{word}: convex mapping improves {under} (same bins)"
             yield Statement(text, notion, f"{over} over {under}", _equal_bins(over, under), BETTER)
@@ -191,7 +192,7 @@ def statements() -> Iterator[Statement]:
     text = "Confidence: above 300 samples many estimators are similar (half within 25 % of the best)"
     many: dict[str, Any] = {"true": lambda r: r >= 0.5, "at": lambda n: n > 300, "enough": 1.0}
     yield Statement(text, "confidence", "share of 15", lambda v: v.near(0.25).mean(axis=1), **many)
-    for notion, word in NOTIONS.items():
+    for notion, word in titled:
         pairs = [(f"{family}:sqrt", f"{family}:10") for family in ("l", "a", "c", "ac")]
         text = f"{word}: √N bins grow slightly too fast (worse than 10 bins for N > 120)"
         usual: dict[str, Any] = {"value": lambda v, p=pairs: v.ratio(*p), "at": lambda n: n > 120}
@@ -221,16 +222,16 @@ def claims(summary: Summary, *, studies: bool = True, scale: str = "full") -> li
     """
     inputs.check_choice("scale", scale, ("full", "smoke"))
     view = cache(partial(View, summary))
-    found = [statement.judge(summary, view) for statement in statements()]
-    return found + (list(_studied(summary, side.SMOKE if scale == "smoke" else {})) if studies else [])
+    judged = [statement.judge(summary, view) for statement in statements()]
+    return judged + (list(_studied(summary, side.SMOKE if scale == "smoke" else {})) if studies else [])
 
 
 def _studied(summary: Summary, sizes: dict[str, dict[str, Any]]) -> Iterator[Claim]:
     def run(name: str, *first: Any) -> Any:
         return getattr(side, name)(*first, **sizes.get(name, {}))
 
-    def listed(form: str, part: dict[int, dict[str, float]]) -> str:
-        return ", ".join(f"N={n} {form.format(**one)}" for n, one in part.items())
+    def listed(form: str, result: dict[int, dict[str, float]]) -> str:
+        return ", ".join(f"N={n} {form.format(**entry)}" for n, entry in result.items())
 
     def claim(text: str, where: str, said: Any, numbers: str) -> Claim:
         if isinstance(said, dict):
@@ -238,41 +239,43 @@ def _studied(summary: Summary, sizes: dict[str, dict[str, Any]]) -> Iterator[Cla
         return Claim(text, where, {"study": {True: HOLDS, False: FAILS}.get(said, said)}, numbers)
 
     yield _sharp(summary, run)
-    part = run("growth")
-    text = "best " + ", ".join(f"N={n} {best} (√N {part['root'][n]})" for n, best in part["best"].items())
-    text += f", growing as N^{part['exponent']:.2f}; √N costs up to {max(part['cost'].values()):.2f}"
-    yield claim("Uniform bins: √N grows slightly too fast", "5.2", part["exponent"] < 0.5 - TIE, text)
-    part = run("proper_scores")
-    crossed = [100 * part[name]["crossed"] for name in ("brier", "nll")]
+    result = run("growth")
+    text = "best " + ", ".join(f"N={n} {best} (√N {result['root'][n]})" for n, best in result["best"].items())
+    text += f", growing as N^{result['exponent']:.2f}; √N costs up to {max(result['cost'].values()):.2f}"
+    yield claim("Uniform bins: √N grows slightly too fast", "5.2", result["exponent"] < 0.5 - TIE, text)
+    result = run("proper_scores")
+    crossed = [100 * result[name]["crossed"] for name in ("brier", "nll")]
     text = "{:.0f} and {:.0f} % of pairs of models in the other order; ".format(*crossed)
-    text += "; ".join("ECE {:.2f} with Brier score {:.2f}".format(*one) for one in part["pair"])
+    text += "; ".join("ECE {:.2f} with Brier score {:.2f}".format(*entry) for entry in result["pair"])
     yield claim("Brier score and NLL tell only part about calibration", "4.1", min(crossed) > 10, text)
-    part = run("consistency")
-    good = [name for name, one in part.items() if one["vanishes"]]
-    text = "last bias " + ", ".join(f"{k} {list(one['bias'].values())[-1]:+.4f}" for k, one in part.items())
-    verdict = HOLDS if len(good) == len(part) else f"holds only for {', '.join(good)}"
+    result = run("consistency")
+    good = [name for name, entry in result.items() if entry["vanishes"]]
+    last = {name: list(entry["bias"].values())[-1] for name, entry in result.items()}
+    text = "last bias " + ", ".join(f"{name} {bias:+.4f}" for name, bias in last.items())
+    verdict = HOLDS if len(good) == len(result) else f"holds only for {', '.join(good)}"
     yield claim("Estimators should be consistent", "4.1", verdict, text)
-    part = run("ace")
+    result = run("ace")
     said: Any
-    text, said = "difference {equal:.0e}, and {unequal:.0e} if counts differ", part["equal"] < 1e-12
-    yield claim("Class-wise, ACE is ECE_a when bins hold equal counts", "4.3", said, text.format(**part))
-    part = run("interpolation")
-    text = "root mean square errors " + listed("{diagram:.3f} and {curve:.3f}", part)
-    said = {n: one["curve"] < (1 - TIE) * one["diagram"] for n, one in part.items()}
+    text, said = "difference {equal:.0e}, and {unequal:.0e} if counts differ", result["equal"] < 1e-12
+    yield claim("Class-wise, ACE is ECE_a when bins hold equal counts", "4.3", said, text.format(**result))
+    result = run("interpolation")
+    text = "root mean square errors " + listed("{diagram:.3f} and {curve:.3f}", result)
+    said = {n: entry["curve"] < (1 - TIE) * entry["diagram"] for n, entry in result.items()}
     yield claim("Interpolating a 15-bin diagram is less precise than the curve", "4.4", said, text)
-    part = run("cost")
-    power = [float(np.polyfit(np.log(list(one)), np.log(list(one.values())), 1)[0]) for one in part.values()]
-    text = ", ".join(f"N={n} {1e9 * t / n:.0f} ns a row" for n, t in part["rows"].items())
+    result = run("cost")
+    points = [(np.log(list(times)), np.log(list(times.values()))) for times in result.values()]
+    power = [float(np.polyfit(sizes, seconds, 1)[0]) for sizes, seconds in points]
+    text = ", ".join(f"N={n} {1e9 * t / n:.0f} ns a row" for n, t in result["rows"].items())
     text += "; time grows as N^{:.2f} and, of 1000 rows, as n^{:.2f}".format(*power)
     yield claim("The density costs O(N + n log n)", "4.4", HOLDS if max(power) < 1.2 else OPEN, text)
-    part = run("mass")
-    text = "; ".join(f"{k} " + ", ".join(f"{v:.4f}" for v in one.values()) for k, one in part.items())
-    said = any(abs(part[k][0.1] - 1) > 1e-6 for k in ("calibrant", "once"))
+    result = run("mass")
+    text = "; ".join(f"{k} " + ", ".join(f"{v:.4f}" for v in entry.values()) for k, entry in result.items())
+    said = any(abs(result[k][0.1] - 1) > 1e-6 for k in ("calibrant", "once"))
     text = f"integral with bandwidths {side.WIDTHS}: {text} (authors': the factor cancels)"
     yield claim("Mirroring leaks density mass, which biases slightly", "4.4", said, text)
-    part = run("rules")
-    text = "errors with Scott's rule and ISJ over Silverman's: " + listed("{scott:.2f} and {isj:.2f}", part)
-    said = {n: min(one["scott"], one["isj"]) > 1 + TIE for n, one in part.items()}
+    result = run("rules")
+    text = "errors with Scott's rule and ISJ over Silverman's: " + listed("{scott:.2f} and {isj:.2f}", result)
+    said = {n: min(entry["scott"], entry["isj"]) > 1 + TIE for n, entry in result.items()}
     yield claim("Only Silverman's rule gives satisfying results on small data", "4.5", said, text)
 
 
@@ -280,20 +283,20 @@ def _sharp(summary: Summary, run: Callable[..., Any]) -> Claim:
     verdicts, numbers = dict.fromkeys(summary.values, OPEN), []
     cheap = {model[2] for model in summary.models} & set(side.CHEAP)
     for reading in summary.values if cheap and _whole(summary, "classwise") else ():
-        part = run("sharpness", summary, reading)
-        verdicts[reading] = HOLDS if part["low"] > 0 else FAILS if part["high"] < 0.2 else OPEN
+        result = run("sharpness", summary, reading)
+        verdicts[reading] = HOLDS if result["low"] > 0 else FAILS if result["high"] < 0.2 else OPEN
         text = "{correlation:.2f} [{low:.2f}, {high:.2f}], {sharp:.2f} if sharp, {blunt:.2f} if not"
-        numbers.append(f"{reading} {text.format(**part)}")
+        numbers.append(f"{reading} {text.format(**result)}")
     text = "Silverman's rule loses class-wise because class scores are sharp (near 0 and 1)"
     return Claim(text, "5.2", verdicts, f"rank correlation and losses: {'; '.join(numbers) or 'missing'}")
 
 
-def to_markdown(found: list[Claim]) -> str:
-    """Two tables: claims that a run decides, by reading, and claims that a study decides."""
+def to_markdown(judged: list[Claim]) -> str:
+    """Return two tables: claims that a run decides, by reading, and claims that a study decides."""
     lines = []
-    for names in dict.fromkeys(tuple(claim.verdicts) for claim in found):
+    for names in dict.fromkeys(tuple(claim.verdicts) for claim in judged):
         lines += ["", f"| claim | section | {' | '.join(names)} | numbers |", "|---" * (len(names) + 3) + "|"]
-        for claim in (one for one in found if tuple(one.verdicts) == names):
+        for claim in (other for other in judged if tuple(other.verdicts) == names):
             cells = (claim.text, claim.where, *claim.verdicts.values(), claim.numbers)
             lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines[1:]) + "\n"

@@ -19,7 +19,7 @@ CHUNK = 1 << 14
 
 
 def rng_of(*identity: object) -> np.random.Generator:
-    """A generator seeded by what it is for, so that no result depends on the order of the work.
+    """Seed a generator by what it is for, so that no result depends on the order of the work.
 
     >>> float(rng_of("a", 1).random()) == float(rng_of("a", 1).random()) != float(rng_of("a", 2).random())
     True
@@ -43,11 +43,11 @@ class Distribution(Protocol):
         ...
 
     def sample(self, n: int, rng: np.random.Generator) -> tuple[Array, Array]:
-        """Features and labels of n rows."""
+        """Return features and labels of n rows."""
         ...
 
     def posterior(self, features: Array) -> Array:
-        """Probability of each class given the features."""
+        """Return the probability of each class given the features."""
         ...
 
 
@@ -94,7 +94,7 @@ class Mixture:
         return rng.uniform(self.low, 1, shape), rng.uniform(-0.3, 0.3, (*shape, self.n_features))
 
     def sample(self, n: int, rng: np.random.Generator) -> tuple[Array, Array]:
-        """Features and labels of n rows."""
+        """Return features and labels of n rows."""
         means, factors = self.components
         d = self.n_features
         component = rng.integers(0, self.n_classes * self.modes, n)
@@ -106,7 +106,7 @@ class Mixture:
         return features, component // self.modes
 
     def posterior(self, features: Array) -> Array:
-        """Probability of each class given the features, by Bayes' rule."""
+        """Return the probability of each class given the features, by Bayes' rule."""
         means, factors = self.components
         d = self.n_features
         # With cov = A'A the standardised distance is that of (x - mean) solved against A.
@@ -116,10 +116,10 @@ class Mixture:
         wide = inverse.transpose(1, 0, 2).reshape(d, -1)
         posterior = np.empty((len(features), self.n_classes))
         for a in range(0, len(features), CHUNK):
-            part = features[a : a + CHUNK]
-            z = (part @ wide).reshape(len(part), -1, d) - centre
+            rows = features[a : a + CHUNK]
+            z = (rows @ wide).reshape(len(rows), -1, d) - centre
             log = -0.5 * np.einsum("nke,nke->nk", z, z) - volume
             log -= log.max(axis=1, keepdims=True)
-            by_class = np.exp(log).reshape(len(part), self.n_classes, self.modes).sum(axis=2)
+            by_class = np.exp(log).reshape(len(rows), self.n_classes, self.modes).sum(axis=2)
             posterior[a : a + CHUNK] = by_class / by_class.sum(axis=1, keepdims=True)
         return posterior

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from calibrant.evidence import Array
+from calibrant.questions.notions import named
 
 Map = Callable[[Array], Array]
 
@@ -48,11 +49,11 @@ class Family:
         return self.factor * self.l1
 
     def shrunk(self, factor: float) -> Family:
-        """The same family with a smaller gap."""
+        """Return the same family with a smaller gap."""
         return replace(self, factor=factor)
 
     def sample(self, rng: np.random.Generator, *shape: int) -> tuple[Array, Array]:
-        """Scores and probabilities of the outcome.
+        """Return scores and probabilities of the outcome.
 
         >>> score, chance = EXACT["square"].sample(np.random.default_rng(0), 100_000)
         >>> bool(abs(np.mean(np.abs(score - chance)) - EXACT["square"].truth) < 1e-3)
@@ -63,12 +64,12 @@ class Family:
         return (other, drawn) if self.reversed else (drawn, other)
 
     def draw(self, rng: np.random.Generator, *shape: int) -> tuple[Array, Array]:
-        """Scores and outcomes."""
+        """Return scores and outcomes."""
         score, chance = self.sample(rng, *shape)
         return score, rng.random(shape) < chance
 
     def bound(self, n: int, *, rows: int = 1_000_000, seed: int = 0) -> float:
-        """Least mean absolute error of a regular estimator at n rows: .798 sqrt((Brier - ECE^2) / n)."""
+        """Return the least mean absolute error of a regular estimator, .798 sqrt((Brier - ECE^2) / n)."""
         score, chance = self.sample(np.random.default_rng(seed), rows)
         brier = np.mean(chance * (1 - score) ** 2 + (1 - chance) * score**2)
         return float(np.sqrt(2 / np.pi * (brier - self.truth**2) / n))
@@ -87,18 +88,18 @@ class Dirichlet:
         return f"dirichlet-{self.n_classes}"
 
     def shrunk(self, factor: float) -> Dirichlet:
-        """The same family with a smaller gap."""
+        """Return the same family with a smaller gap."""
         return replace(self, factor=self.factor * factor)
 
     def truth(self, notion: str) -> float:
-        """True calibration error of a notion."""
+        """Return the true calibration error of a notion."""
         k = self.n_classes
-        if notion == "confidence":
+        if named(notion).top:
             return self.factor * (float(np.sum(1 / np.arange(1, k + 1))) - 1) / k
         return 2 * self.factor * (1 - 1 / k) ** k / k
 
     def draw(self, rng: np.random.Generator, n: int) -> tuple[Array, Array]:
-        """Probability vectors (n, classes) and labels.
+        """Return probability vectors (n, classes) and labels.
 
         >>> scores, labels = Dirichlet(4, 0.3).draw(np.random.default_rng(0), 5)
         >>> scores.shape, labels.shape
@@ -114,7 +115,9 @@ def _logit(p: Array) -> Array:
     return np.log(p) - np.log1p(-p)
 
 
-def _affine(slope: float, shift: float) -> Map:
+def affine(slope: float, shift: float) -> Map:
+    """Make a map that is affine in the log odds."""
+
     def curve(p: Array) -> Array:
         return 1 / (1 + np.exp(-(slope * _logit(p) + shift)))
 
@@ -157,9 +160,9 @@ EXACT = {
     family.name: family
     for family in (
         Family("power", (1.1, 0.1), np.square, 1 / 24),
-        Family("logistic", (1.1233, 0.1147), _affine(0.49, -0.88), 0.1307138),
-        Family("flat", (0.5, 0.5), _affine(0.4, 0.3), 0.1371566),
-        Family("steep", (0.5, 0.5), _affine(4.0, 1.0), 0.1312465),
+        Family("logistic", (1.1233, 0.1147), affine(0.49, -0.88), 0.1307138),
+        Family("flat", (0.5, 0.5), affine(0.4, 0.3), 0.1371566),
+        Family("steep", (0.5, 0.5), affine(4.0, 1.0), 0.1312465),
         Family("shift", (0.5, 0.5), lambda p: np.clip(p + 0.02, 0, 1), 0.0187972),
         Family("wavy", (0.5, 0.5), _wavy, 0.0400685),
         *_SHAPES,

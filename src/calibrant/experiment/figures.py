@@ -20,6 +20,7 @@ from calibrant.estimators import FIFTEEN
 from calibrant.evidence import Array
 from calibrant.experiment import models
 from calibrant.experiment.distributions import Mixture, rng_of
+from calibrant.experiment.procedure import title
 from calibrant.experiment.summary import Summary
 
 if TYPE_CHECKING:
@@ -30,7 +31,6 @@ WORDS = {
     "corrected": "corrected",
     "normalised": "corrected, divided by the true error",
 }
-TITLES = {"confidence": "Confidence", "classwise": "Class-wise"}
 # Safe for the colour-blind, and falling in lightness, so that a grey print still tells families apart.
 FAMILIES = {
     "l": ("#e69f00", "uniform"),
@@ -52,7 +52,7 @@ WIDTH, PANEL, TOP, BOTTOM, BETWEEN = 7.0, 3.3, 0.95, 0.5, 0.35  # inches
 
 
 def figure2(summary: Summary, reading: str = "published") -> Figure:
-    """The paper's Figure 2: how far each estimator is off, by the size of the evaluation set.
+    """Draw the paper's Figure 2: how far each estimator is off, by the size of the evaluation set.
 
     Parameters
     ----------
@@ -120,12 +120,12 @@ def _panel(ax: Any, summary: Summary, reading: str, notion: str) -> None:
     ax.spines[["top", "right"]].set_visible(False)
     ax.tick_params(labelsize=FONT)
     ax.set_ylabel("95th percentile of |estimate − truth|" + (" / truth" if relative else ""), size=FONT + 1)
-    ax.text(0.985, 0.97, TITLES[notion], transform=ax.transAxes, size=FONT + 2.5, ha="right", va="top")
+    ax.text(0.985, 0.97, title(notion), transform=ax.transAxes, size=FONT + 2.5, ha="right", va="top")
     _label(ax, ends)
 
 
 def _style(name: str, others: int) -> dict[str, Any]:
-    """Colour by family and line by hyperparameter, for estimators beyond the fifteen black with markers."""
+    """Return colour by family and line by hyperparameter; beyond the fifteen black with markers."""
     if name not in FIFTEEN:
         marker = MARKERS[others % len(MARKERS)]
         return {"color": "black", "linewidth": 1.2, "marker": marker, "markersize": 3.5, "zorder": 4}
@@ -135,14 +135,14 @@ def _style(name: str, others: int) -> dict[str, Any]:
 
 
 def _short(name: str) -> str:
-    """The name beside a curve: of a dotted path the last part."""
+    """Return the name beside a curve: of a dotted path the last part."""
     head, colon, parameter = name.partition(":")
     text = head.rpartition(".")[2] + colon + parameter
     return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
 
 
 def _spaced(sizes: Array) -> list[float]:
-    """As many of the sizes as have room for their numbers, the last one always."""
+    """Return as many of the sizes as have room for their numbers, the last one always."""
     kept: list[float] = []
     for n in sorted(set(sizes.tolist()), reverse=True):
         room = 0.017 * len(f"{n:g}") * np.log(sizes.max() / sizes.min())
@@ -159,9 +159,9 @@ def _label(ax: Any, ends: Sequence[tuple[float, float, str, str]]) -> None:
         return
     ends = sorted(ends, key=lambda end: end[1])
     scale = (ax.transScale + ax.transLimits).transform
-    place = scale([(x, y) for x, y, _, _ in ends])
+    points = scale([(x, y) for x, y, _, _ in ends])
     gap = (FONT + 1.2) / 72 / PANEL
-    for (x, y), level, (_, _, name, color) in zip(place, apart(place[:, 1], gap), ends, strict=True):
+    for (x, y), level, (_, _, name, color) in zip(points, apart(points[:, 1], gap), ends, strict=True):
         tie = {"color": color, "linewidth": 0.5, "clip_on": False, "transform": ax.transAxes, "zorder": 1}
         ax.add_line(_line([x + 0.003, 1.005, 1.035, 1.045], [y, y, level, level], **tie))
         ink = 0.75 * np.array(to_rgb(color))  # thin letters need more contrast than lines
@@ -174,7 +174,7 @@ def _line(x: Sequence[float], y: Sequence[float], **style: Any) -> Any:
     return Line2D(x, y, label="_tie", **style)
 
 
-def apart(place: Array, gap: float, low: float = 0.0, high: float = 1.0) -> Array:
+def apart(points: Array, gap: float, low: float = 0.0, high: float = 1.0) -> Array:
     """Move ascending places at least `gap` apart, as little as possible, and between the walls if they fit.
 
     >>> apart(np.array([0.5, 0.5, 0.9]), 0.1)
@@ -182,13 +182,13 @@ def apart(place: Array, gap: float, low: float = 0.0, high: float = 1.0) -> Arra
     """
     from scipy.optimize import isotonic_regression
 
-    offset = gap * np.arange(len(place))
-    moved = isotonic_regression(place - offset).x
+    offset = gap * np.arange(len(points))
+    moved = isotonic_regression(points - offset).x
     return np.asarray(np.clip(moved, low, max(low, high - offset[-1])) + offset)
 
 
 def _keys(figure: Any, height: float) -> None:
-    """Two rows above the panels: what the colours mean, and what the lines."""
+    """Write two rows above the panels: what the colours mean, and what the lines."""
     from matplotlib.lines import Line2D
 
     colours = [
@@ -216,7 +216,7 @@ def _keys(figure: Any, height: float) -> None:
 
 
 def figure1(seed: int = 0) -> Figure:
-    """The paper's Figure 1: a diagram, a curve and a bootstrapped curve of the same scores.
+    """Draw the paper's Figure 1: a diagram, a curve and a bootstrapped curve of the same scores.
 
     A random forest learns from 300 rows of a mixture of two classes and seven features, and is judged on
     1000 others. Bandwidth and kernels are the authors': cosine in the middle, Gaussian on the right.
@@ -241,10 +241,15 @@ def figure1(seed: int = 0) -> Figure:
         "Bootstrapped curve, 500 resamples": band,
     }
     figure = Figure(figsize=(10.5, 4.4), layout="constrained")
-    for ax, (title, result) in zip(figure.subplots(1, 3), panels.items(), strict=True):
+    for ax, (heading, result) in zip(figure.subplots(1, 3), panels.items(), strict=True):
         result.plot(ax)
-        ax.set_title(title, size="medium")
+        ax.set_title(heading, size="medium")
     return figure
+
+
+def paths(summary: Summary, folder: Path) -> list[Path]:
+    """Return where `save_all` writes."""
+    return [Path(folder) / f"figure2_{reading}.png" for reading in summary.values]
 
 
 def save_all(summary: Summary, folder: Path) -> list[Path]:
@@ -260,10 +265,8 @@ def save_all(summary: Summary, folder: Path) -> list[Path]:
     -------
     list of paths
     """
-    paths = []
-    for reading in summary.values:
+    for reading, path in zip(summary.values, paths(summary, folder), strict=True):
         picture = io.BytesIO()
         figure2(summary, reading).savefig(picture, format="png", dpi=150)
-        paths.append(Path(folder) / f"figure2_{reading}.png")
-        write_whole(paths[-1], [picture.getvalue()], parents=True)
-    return paths
+        write_whole(path, [picture.getvalue()], parents=True)
+    return paths(summary, folder)

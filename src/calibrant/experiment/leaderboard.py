@@ -92,7 +92,7 @@ class Exact:
         return np.asarray(self.ratio.mean(axis=(1, 2)))
 
     def worst(self, k: int) -> tuple[float, str, int]:
-        """Largest ratio of an estimator, with its family and size."""
+        """Return the largest ratio of an estimator, with its family and size."""
         i, j = np.unravel_index(np.argmax(self.ratio[k]), self.ratio[k].shape)
         return float(self.ratio[k, i, j]), self.families[i], tuple(self.repetitions)[j]
 
@@ -144,9 +144,9 @@ def board(summaries: Sequence[Summary]) -> Board:
     """
     settings = [summary.settings for summary in summaries]
     models, notions, ranked = _common(summaries)
-    sizes = tuple(sorted({n for one in settings for n in one.sizes}))
+    sizes = tuple(sorted({n for setting in settings for n in setting.sizes}))
     names = [model[0] for model in models]
-    whole = [k for k, one in enumerate(settings) if {*FIFTEEN} <= {*one.estimators}]
+    whole = [k for k, setting in enumerate(settings) if {*FIFTEEN} <= {*setting.estimators}]
     best: dict[str, tuple[str, ...]] = {}
     rows: dict[str, list[Row]] = {}
     for notion in notions:
@@ -154,18 +154,18 @@ def board(summaries: Sequence[Summary]) -> Board:
         medians = [_resampled_medians(table["p95"], names) for table in tables]
         fifteen = {k: medians[k][:, [settings[k].estimators.index(name) for name in FIFTEEN]] for k in whole}
         best[notion] = tuple(_name_of_least(column) for column in fifteen[whole[0]][0].T)
-        found: dict[str, Row] = {}
-        for k, one in enumerate(settings):
+        by_name: dict[str, Row] = {}
+        for k, setting in enumerate(settings):
             least = fifteen[k if k in whole else whole[0]].min(axis=1)
-            for i, name in enumerate(one.estimators):
+            for i, name in enumerate(setting.estimators):
                 ratio = medians[k][:, i] / least
-                found.setdefault(name, _row(name, k, one, tables[k], i, ratio, np.isin(sizes, ranked)))
-        rows[notion] = sorted(found.values(), key=lambda row: np.nan_to_num(row.overall, nan=np.inf))
+                by_name.setdefault(name, _row(name, k, setting, tables[k], i, ratio, np.isin(sizes, ranked)))
+        rows[notion] = sorted(by_name.values(), key=lambda row: np.nan_to_num(row.overall, nan=np.inf))
     return Board(settings, sizes, ranked, len(models), len(set(names)), best, rows)
 
 
 def _common(summaries: Sequence[Summary]) -> tuple[list[tuple[str, int, str]], list[str], tuple[int, ...]]:
-    """Models, notions and sizes that all runs have."""
+    """Return models, notions and sizes that all runs have."""
     first, *others = summaries
     for one in summaries:
         if "corrected" not in one.values:
@@ -180,8 +180,8 @@ def _common(summaries: Sequence[Summary]) -> tuple[list[tuple[str, int, str]], l
     kept = [one.settings for one in summaries]
     notions = [notion for notion in kept[0].notions if all(notion in one.notions for one in kept)]
     sizes = tuple(n for n in kept[0].sizes if all(n in one.sizes for one in kept))
-    for what, found in (("model", models), ("notion", notions), ("size", sizes)):
-        if not found:
+    for what, shared in (("model", models), ("notion", notions), ("size", sizes)):
+        if not shared:
             raise ValueError(f"the runs have no {what} in common")
     return models, notions, sizes
 
@@ -189,20 +189,20 @@ def _common(summaries: Sequence[Summary]) -> tuple[list[tuple[str, int, str]], l
 def _table(
     summary: Summary, models: list[tuple[str, int, str]], notion: str, sizes: tuple[int, ...]
 ) -> dict[str, Array]:
-    """By statistic the numbers of the models: (model, estimator, size), NaN at sizes the run lacks."""
+    """Return the numbers of the models by statistic: (model, estimator, size), NaN at sizes not run."""
     settings = summary.settings
-    place = {model: k for k, model in enumerate(summary.models)}
-    kept, where = [place[model] for model in models], np.searchsorted(sizes, settings.sizes)
-    found = {}
+    index = {model: k for k, model in enumerate(summary.models)}
+    kept, where = [index[model] for model in models], np.searchsorted(sizes, settings.sizes)
+    table = {}
     for name in (*STATISTICS, "failed"):
-        part = summary.values["corrected"][name][kept, settings.notions.index(notion)]
-        found[name] = np.full((*part.shape[:2], len(sizes)), np.nan)
-        found[name][..., where] = part
-    return found
+        values = summary.values["corrected"][name][kept, settings.notions.index(notion)]
+        table[name] = np.full((*values.shape[:2], len(sizes)), np.nan)
+        table[name][..., where] = values
+    return table
 
 
 def _medians(table: Array) -> Array:
-    """Medians over the models; NaN where there is nothing."""
+    """Return medians over the models; NaN where there is nothing."""
     if not np.isnan(table).any():
         return np.asarray(np.median(table, axis=0))
     with warnings.catch_warnings():
@@ -211,19 +211,19 @@ def _medians(table: Array) -> Array:
 
 
 def _resampled_medians(table: Array, names: Sequence[str]) -> Array:
-    """Medians of the run, then of its resampled distributions: (1 + resamples, estimator, size)."""
-    found = np.full((1 + RESAMPLES, *table.shape[1:]), np.nan)
+    """Return medians of the run, then of its resamples: (1 + resamples, estimator, size)."""
+    medians = np.full((1 + RESAMPLES, *table.shape[1:]), np.nan)
     # Sizes that a run lacks are left out: medians with holes are slow.
     there = np.isfinite(table).any(axis=(0, 1))
     table = table[..., there]
-    found[0][:, there] = _medians(table)
+    medians[0][:, there] = _medians(table)
     for k, rows in enumerate(resampled(names, RESAMPLES)):
-        found[k + 1][:, there] = _medians(table[rows])
-    return found
+        medians[k + 1][:, there] = _medians(table[rows])
+    return medians
 
 
 def _name_of_least(column: Array) -> str:
-    """The best of the fifteen, or nothing at a size that was not measured."""
+    """Return the best of the fifteen, or nothing at a size that was not measured."""
     return FIFTEEN[int(np.argmin(column))] if np.isfinite(column).all() else ""
 
 
@@ -256,7 +256,7 @@ def own_measure(name: str) -> bool:
 
 
 def usual() -> tuple[str, ...]:
-    """Every estimator of the registry once, as it is usually meant.
+    """Return every estimator of the registry once, as it is usually meant.
 
     >>> usual()[:6]
     ('uniform:15', 'adaptive:15', 'uniform-convex:15', 'adaptive-convex:15', 'density', 'auto')
@@ -272,7 +272,7 @@ def exact_families(
     seed: int = 0,
     report: Report | None = None,
 ) -> Exact:
-    """Mean absolute errors over the least that a regular estimator can have, `Family.bound`.
+    """Return mean absolute errors over the least that a regular estimator can have.
 
     All estimators see the same samples, and a cell's samples depend on nothing but seed, family and size.
 
@@ -293,8 +293,8 @@ def exact_families(
 
     Examples
     --------
-    >>> found = exact_families(["auto"], {200: 20}, families=[EXACT["flat"]])
-    >>> found.ratio.shape, bool(found.ratio[0, 0, 0] < 2)
+    >>> exact = exact_families(["auto"], {200: 20}, families=[EXACT["flat"]])
+    >>> exact.ratio.shape, bool(exact.ratio[0, 0, 0] < 2)
     ((1, 1, 1), True)
     """
     for n, times in repetitions.items():
@@ -318,11 +318,11 @@ def exact_families(
 
 
 def _estimates(names: Sequence[str], score: Array, outcome: Array) -> Array:
-    """Estimates (estimator, sample), some samples at a time."""
-    found = np.empty((len(names), len(score)))
+    """Return estimates (estimator, sample), some samples at a time."""
+    values = np.empty((len(names), len(score)))
     step = max(1, TOGETHER // score.shape[1])
     for a in range(0, len(score), step):
-        part = Sample(score[a : a + step], outcome[a : a + step])
+        sample = Sample(score[a : a + step], outcome[a : a + step])
         for k, name in enumerate(names):
-            found[k, a : a + step] = resolve(name).fit(part).error()
-    return found
+            values[k, a : a + step] = resolve(name).fit(sample).error()
+    return values

@@ -19,21 +19,21 @@ CHUNK = 100_000
 
 
 def logistic(seed: int) -> Any:
-    """Logistic regression."""
+    """Make a logistic regression."""
     from sklearn.linear_model import LogisticRegression
 
     return LogisticRegression(max_iter=1000)
 
 
 def naive_bayes(seed: int) -> Any:
-    """Gaussian naive Bayes."""
+    """Make a Gaussian naive Bayes model."""
     from sklearn.naive_bayes import GaussianNB
 
     return GaussianNB()
 
 
 def svc(seed: int) -> Any:
-    """Support vector classifier with Platt's scaling for each pair and pairwise coupling.
+    """Make a support vector classifier with Platt's scaling for each pair and pairwise coupling.
 
     scikit-learn announces the end of `probability=True` for version 1.11. Its replacement scales
     one class against the rest, which is another model with about twice the calibration error.
@@ -44,7 +44,7 @@ def svc(seed: int) -> Any:
 
 
 def forest(seed: int) -> Any:
-    """Random forest of 100 trees."""
+    """Make a random forest of 100 trees."""
     from sklearn.ensemble import RandomForestClassifier
 
     return RandomForestClassifier(n_estimators=100, random_state=seed)
@@ -59,7 +59,7 @@ FAMILIES: dict[str, Callable[[int], Any]] = {
 
 
 def fit(family: Callable[[int], Any], features: Array, labels: Array, seed: int) -> Any:
-    """A fitted classifier."""
+    """Fit a classifier."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".*probability.*", category=FutureWarning)
         return family(seed).fit(features, labels)
@@ -67,8 +67,8 @@ def fit(family: Callable[[int], Any], features: Array, labels: Array, seed: int)
 
 def scores(model: Any, features: Array, n_classes: int) -> Array:
     """Score of every class for every row; a class the model never saw has score 0."""
-    found = np.zeros((len(features), n_classes))
+    score = np.zeros((len(features), n_classes))
     seen = np.asarray(model.classes_, dtype=np.intp)
     for a in range(0, len(features), CHUNK):
-        found[a : a + CHUNK, seen] = model.predict_proba(features[a : a + CHUNK])
-    return found
+        score[a : a + CHUNK, seen] = model.predict_proba(features[a : a + CHUNK])
+    return score

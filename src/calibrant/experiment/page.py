@@ -10,8 +10,8 @@ import numpy as np
 
 from calibrant.experiment.leaderboard import LEVEL, RESAMPLES, Board, Exact, Row
 from calibrant.experiment.procedure import PRESETS, Settings
+from calibrant.experiment.procedure import title as title_of
 
-TITLES = {"confidence": "Confidence", "classwise": "Class-wise"}
 STATISTICS = {
     "p95": "95th percentile of the absolute error",
     "mean": "Mean absolute error",
@@ -31,8 +31,8 @@ MEANS = {-1.0: "code", 0.0: "text"}
 
 
 def to_json(board: Board, names: Sequence[str]) -> str:
-    """Everything on the page, None in place of what was not measured."""
-    found: dict[str, Any] = {
+    """Return everything on the page, None in place of what was not measured."""
+    values: dict[str, Any] = {
         "runs": [
             {"name": name, "settings": settings.to_dict()}
             for name, settings in zip(names, board.settings, strict=True)
@@ -50,11 +50,11 @@ def to_json(board: Board, names: Sequence[str]) -> str:
         ],
         "exact": None if board.exact is None else vars(board.exact),
     }
-    return json.dumps(_plain(found), indent=1, allow_nan=False) + "\n"
+    return json.dumps(_plain(values), indent=1, allow_nan=False) + "\n"
 
 
 def to_markdown(board: Board, names: Sequence[str], out: str = "") -> str:
-    """The page.
+    """Return the page.
 
     Parameters
     ----------
@@ -68,23 +68,23 @@ def to_markdown(board: Board, names: Sequence[str], out: str = "") -> str:
 
 
 def command(settings: Settings, out: str) -> str:
-    """The command that computes a run.
+    """Return the command that computes a run.
 
     >>> from dataclasses import replace
     >>> command(replace(PRESETS["quick"], sizes=(30, 100), low=0.0), "mine")
     'calibrant experiment run --preset quick --means text --sizes 30,100 --out mine'
     """
-    wanted, found = settings.to_dict(), []
+    wanted, commands = settings.to_dict(), []
     for preset, known in PRESETS.items():
         changed = [key for key, value in known.to_dict().items() if wanted[key] != value]
         words = [_option(key, wanted[key], known) for key in changed]
         if all(words):
-            found.append(" ".join(["calibrant experiment run --preset", preset, *words, "--out", out]))
-    return min(found, key=len, default=f"# {out}: its settings were made in Python")
+            commands.append(" ".join(["calibrant experiment run --preset", preset, *words, "--out", out]))
+    return min(commands, key=len, default=f"# {out}: its settings were made in Python")
 
 
 def _option(key: str, value: Any, known: Settings) -> str:
-    """What changes a preset, or nothing where only Python can."""
+    """Return what changes a preset, or nothing where only Python can."""
     if key == "notions":
         return " ".join(f"--notion {notion}" for notion in value)
     if key == "low":
@@ -122,18 +122,19 @@ def _head(board: Board, names: Sequence[str], out: str) -> Iterator[str]:
 def _paper(board: Board, names: Sequence[str]) -> Iterator[str]:
     yield "## The paper's distributions"
     yield ""
-    planned = max(len(one.tasks()) for one in board.settings)
-    part = f" of {planned}" if board.models < planned else ""
+    planned = max(len(setting.tasks()) for setting in board.settings)
+    of_planned = f" of {planned}" if board.models < planned else ""
     yield (
-        f"{board.models}{part} models on {board.distributions} distributions. An error is taken against the "
-        "exact truth of the model (reading: corrected). Every figure is a median over the models."
+        f"{board.models}{of_planned} models on {board.distributions} distributions. "
+        "An error is taken against the exact truth of the model (reading: corrected). "
+        "Every figure is a median over the models."
     )
     yield ""
     yield from _table(
         ("run", "sizes", "samples of each", "holdout rows"),
         (
-            (name, ", ".join(map(str, one.sizes)), str(one.repetitions), f"{one.n_holdout}")
-            for name, one in zip(names, board.settings, strict=True)
+            (name, ", ".join(map(str, setting.sizes)), str(setting.repetitions), f"{setting.n_holdout}")
+            for name, setting in zip(names, board.settings, strict=True)
         ),
     )
     yield (
@@ -151,7 +152,7 @@ def _paper(board: Board, names: Sequence[str]) -> Iterator[str]:
         )
     yield ""
     for notion, rows in board.rows.items():
-        yield f"### {TITLES[notion]}"
+        yield f"### {title_of(notion)}"
         yield ""
         best = [f"{name} at {n}" for name, n in zip(board.best[notion], board.sizes, strict=True) if name]
         yield f"Best of the fifteen: {', '.join(best)}."
@@ -171,7 +172,7 @@ def _paper(board: Board, names: Sequence[str]) -> Iterator[str]:
             ),
         )
         for statistic, title in STATISTICS.items():
-            yield f"#### {title}, in thousandths ({TITLES[notion].lower()})"
+            yield f"#### {title}, in thousandths ({title_of(notion).lower()})"
             yield ""
             yield from _table(
                 ("estimator", "samples", *(f"N={n}" for n in board.sizes)),
@@ -204,14 +205,14 @@ def _families(exact: Exact | None) -> Iterator[str]:
         ("", "estimator", "mean", "worst", "worst at", *(f"n={n}" for n in sizes)),
         (
             (
-                str(place + 1),
+                str(rank + 1),
                 marked[k],
                 _number(exact.mean[k], 2),
                 _number(exact.worst(k)[0], 2),
                 "{}, n={}".format(*exact.worst(k)[1:]),
                 *(_number(value, 2) for value in exact.ratio[k].mean(axis=0)),
             )
-            for place, k in enumerate(order)
+            for rank, k in enumerate(order)
         ),
     )
     for j, (n, times) in enumerate(exact.repetitions.items()):
@@ -245,9 +246,9 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
 
 def _plain(value: Any) -> Any:
     if isinstance(value, dict):
-        return {str(key): _plain(part) for key, part in value.items()}
+        return {str(key): _plain(entry) for key, entry in value.items()}
     if isinstance(value, np.ndarray | tuple | list):
-        return [_plain(part) for part in value]
+        return [_plain(entry) for entry in value]
     if isinstance(value, np.generic):
         value = value.item()
     return None if isinstance(value, float) and not np.isfinite(value) else value

@@ -7,7 +7,7 @@ order of the tasks nor on who computes them.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache
 from importlib import import_module
@@ -21,7 +21,9 @@ from calibrant.evidence import Array, Sample
 from calibrant.experiment import models
 from calibrant.experiment.distributions import Distribution, Mixture, rng_of
 from calibrant.experiment.truth import Truth, truth
+from calibrant.inputs import Predictions
 from calibrant.questions import notions
+from calibrant.questions.notions import Problem
 
 NOTIONS = ("confidence", "classwise")
 READINGS = ("published", "corrected")
@@ -71,14 +73,14 @@ class Settings:
             raise ValueError(f"sizes must be positive and increase, got {self.sizes}")
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain lists and numbers, for the manifest."""
+        """Return plain lists and numbers, for the manifest."""
         return {
             key: list(value) if isinstance(value, tuple) else value for key, value in asdict(self).items()
         }
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Settings:
-        """The settings that `to_dict` wrote."""
+        """Return the settings that `to_dict` wrote."""
         plain: dict[str, Any] = {
             key: tuple(value) if isinstance(value, list) else value for key, value in values.items()
         }
@@ -92,7 +94,7 @@ class Settings:
         return a, b, c, d, e
 
     def tasks(self) -> list[Task]:
-        """Every model of the run; those of one distribution follow each other."""
+        """Return every model of the run; those of one distribution follow each other."""
         drawn = [
             Mixture(c, d, seed, low=self.low).name
             for c in self.classes
@@ -132,40 +134,50 @@ class Result:
 
 
 def named(path: str) -> Any:
-    """What "package.module.attribute" stands for."""
+    """Return what "package.module.attribute" stands for."""
     module, _, attribute = path.rpartition(".")
     try:
-        found = getattr(import_module(module), attribute)
+        value = getattr(import_module(module), attribute)
     except Exception as error:  # a module that is being written can fail in any way
         raise ValueError(f"cannot import {path!r}: {type(error).__name__}: {error}") from None
-    return found
+    return value
 
 
-def estimator(name: str, notion: str = "confidence") -> Estimator:
-    """An estimator by registry name, or as "package.module.MyEstimator": a value, class or function.
+def title(notion: str) -> str:
+    """Return what a notion is called at the start of a line.
+
+    >>> title("classwise")
+    'Class-wise'
+    """
+    return notions.named(notion).reading.title.capitalize()
+
+
+def estimator(name: str, notion: str | None = None) -> Estimator:
+    """Return an estimator by registry name, or as "package.module.MyEstimator": a value, class or function.
 
     The notion matters to "auto" alone.
     """
-    if "." not in name.partition(":")[0]:
-        found = resolve(name, shared=notions.named(notion).several)
-        return replace(found, step=STEP) if isinstance(found, Density) else found
-    found = made(name)
-    if not (hasattr(found, "fit") or callable(found)):
-        raise ValueError(f"{name!r} has no method fit(evidence) and is no function, got {found!r}")
-    return resolve(found)
+    if "." in name.partition(":")[0]:
+        value = instance_of(name)
+        if not (hasattr(value, "fit") or callable(value)):
+            raise ValueError(f"{name!r} has no method fit(evidence) and is no function, got {value!r}")
+        return resolve(value)
+    shared = notion is not None and notions.named(notion).several
+    known = resolve(name, shared=shared)
+    return replace(known, step=STEP) if isinstance(known, Density) else known
 
 
-def made(path: str) -> Any:
-    """What a path stands for; of a class, a value made without arguments."""
-    found = named(path)
+def instance_of(path: str) -> Any:
+    """Return what a path stands for; of a class, a value made without arguments."""
+    value = named(path)
     try:
-        return found() if isinstance(found, type) else found
+        return value() if isinstance(value, type) else value
     except Exception as error:
         raise ValueError(f"cannot make a {path!r}: {type(error).__name__}: {error}") from None
 
 
 def family(name: str) -> Any:
-    """A model family by name, or as "package.module.function"."""
+    """Return a model family by name, or as "package.module.function"."""
     if "." in name:
         return named(name)
     inputs.check_choice("family", name, tuple(models.FAMILIES))
@@ -173,18 +185,18 @@ def family(name: str) -> Any:
 
 
 def distribution(name: str) -> Distribution:
-    """A distribution by its name, or as "package.module.value"."""
+    """Return a distribution by its name, or as "package.module.value"."""
     drawn = re.fullmatch(r"mixture-c(\d+)-d(\d+)-s(\d+)(?:-m(\d+))?(?:-low(.+))?", name)
     if drawn is None:
-        found: Distribution = made(name)
-        return found
+        value: Distribution = instance_of(name)
+        return value
     classes, features, seed, modes, low = drawn.groups()
     return Mixture(int(classes), int(features), int(seed), int(modes or 4), float(low or -1))
 
 
 @lru_cache(maxsize=1)
 def holdout(name: str, n: int) -> tuple[Array, Array, Array]:
-    """Features, labels and posteriors of a distribution's holdout set; the last one is kept."""
+    """Return features, labels and posteriors of a distribution's holdout set; the last one is kept."""
     where = distribution(name)
     features, labels = where.sample(n, rng_of(name, "holdout"))
     return features, labels, where.posterior(features)
@@ -211,27 +223,43 @@ def compute(task: Task, settings: Settings) -> Result:
     return Result(task, truths, statistics, sorted(set(failures)))
 
 
-def true_errors(scores: Array, labels: Array, posterior: Array, notions: Sequence[str]) -> dict[str, Truth]:
-    """True errors of a model by notion."""
-    found = {}
-    for notion in notions:
-        if notion == "confidence":
-            best = scores.argmax(axis=1)[:, None]
-            chance = np.take_along_axis(posterior, best, axis=1).T
-            found[notion] = truth(np.take_along_axis(scores, best, axis=1).T, labels == best.T, chance)
-        else:
-            outcome = labels == np.arange(scores.shape[1])[:, None]
-            found[notion] = truth(scores.T, outcome, posterior.T)
-    return found
+def true_errors(scores: Array, labels: Array, posterior: Array, names: Sequence[str]) -> dict[str, Truth]:
+    """Return the true errors of a model by notion."""
+    errors = {}
+    for name in names:
+        problems = _problems(name, scores, labels)
+        score = _stacked(problem.score for problem in problems)
+        outcome = _stacked(problem.outcome for problem in problems)
+        # The chance of an outcome: that of every label which it comes with.
+        chance = np.zeros(score.shape)
+        for label, share in enumerate(posterior.T):
+            certain = _problems(name, scores, np.full(len(labels), label))
+            chance += share * _stacked(problem.outcome for problem in certain)
+        errors[name] = truth(score, outcome, chance)
+    return errors
 
 
 def one_dimensional(notion: str, scores: Array, labels: Array) -> tuple[Array, Array]:
-    """Scores and outcomes of resamples: (R, n) for confidence, (R, C, n) class-wise."""
-    if notion == "confidence":
-        best = scores.argmax(axis=-1)
-        return np.take_along_axis(scores, best[..., None], axis=-1)[..., 0], best == labels
-    outcome = labels[:, None, :] == np.arange(scores.shape[-1])[:, None]
-    return np.ascontiguousarray(np.moveaxis(scores, -1, 1)), outcome
+    """Return scores and outcomes of resamples: (R, n) for one problem, (R, C, n) for one of each class."""
+    problems = _problems(notion, scores.reshape(-1, scores.shape[-1]), labels.ravel())
+
+    def by_resample(arrays: Iterable[Array]) -> Array:
+        array = np.moveaxis(_stacked(arrays).reshape(-1, *labels.shape), 0, 1)
+        return np.ascontiguousarray(array if notions.named(notion).several else array[:, 0])
+
+    score = by_resample(problem.score for problem in problems)
+    return score, by_resample(problem.outcome for problem in problems)
+
+
+def _problems(notion: str, scores: Array, labels: Array) -> list[Problem]:
+    """Return a notion's problems of scores (n, C) and labels 0, 1, ..., in blocks."""
+    data = Predictions(scores, labels, None, tuple(range(scores.shape[1])), None)
+    return list(notions.named(notion).problems(data))
+
+
+def _stacked(blocks: Iterable[Array]) -> Array:
+    """Return blocks of problems as one array, (problems, n)."""
+    return np.concatenate([np.atleast_2d(block) for block in blocks])
 
 
 def estimates(
@@ -242,36 +270,32 @@ def estimates(
     reading: str,
     failures: list[str],
 ) -> Array:
-    """Estimates (estimator, resample); NaN where an estimator failed, with the reason on record."""
+    """Return estimates (estimator, resample); NaN where an estimator failed, with the reason noted."""
     score, outcome = problem
-    found = np.full((len(names), len(score)), np.nan)
+    asked = notions.named(notion)
+    values = np.full((len(names), len(score)), np.nan)
     if reading == "published":
         known = [k for k, name in enumerate(names) if name in FIFTEEN]
-        found[known] = published.errors_many(
-            score,
-            outcome,
-            notion=notion,
-            estimators=[names[k] for k in known],
-            n_classes=n_classes if notion == "confidence" else None,
+        values[known] = published.errors_many(
+            score, outcome, notion=notion, estimators=[names[k] for k in known], n_classes=n_classes
         )
-        return found
-    support = (1 / n_classes, 1.0) if notion == "confidence" else (0.0, 1.0)
+        return values
     n = score.shape[-1]
     score.flags.writeable = outcome.flags.writeable = False  # others are to see the same rows
     reasons: dict[str, str] = {}
-    for part in _blocks(score.shape):
-        sample = Sample(score[part], outcome[part], None, support)
+    for block in _blocks(score.shape):
+        sample = Sample(score[block], outcome[block], None, asked.support(n_classes))
         for k, name in enumerate(names):
             value = _errors(estimator(name, notion), sample, reasons, name)
-            found[k, part] = value if notion == "confidence" else value.mean(axis=-1)
+            values[k, block] = value.mean(axis=-1) if asked.several else value
     for k, name in enumerate(names):
-        if not np.isfinite(found[k]).all():
+        if not np.isfinite(values[k]).all():
             failures.append(f"{name} ({notion}, n={n}): {reasons.get(name, 'not a finite number')}")
-    return found
+    return values
 
 
 def _errors(estimator: Estimator, sample: Sample, reasons: dict[str, str], name: str) -> Array:
-    """Errors of a batch; if an estimator fails on it, of each resample by itself, NaN where that fails."""
+    """Return errors of a batch; where an estimator fails, of each resample by itself, NaN if it fails."""
     try:
         value = np.asarray(estimator.fit(sample).error("l1"), dtype=float)
         if value.shape != sample.batch:
@@ -279,7 +303,7 @@ def _errors(estimator: Estimator, sample: Sample, reasons: dict[str, str], name:
     except Exception as error:
         if len(sample.score) > 1:
             alone = (sample[k : k + 1] for k in range(len(sample.score)))
-            return np.concatenate([_errors(estimator, one, reasons, name) for one in alone])
+            return np.concatenate([_errors(estimator, resample, reasons, name) for resample in alone])
         reasons.setdefault(name, f"{type(error).__name__}: {error}")
         return np.full(sample.batch, np.nan)
     return value
@@ -292,22 +316,22 @@ def _blocks(shape: tuple[int, ...]) -> Iterator[slice]:
 
 
 def summarise(values: Array, true: Truth, reading: str) -> Array:
-    """Statistics of each estimator against the reading's own truth, and its p95 against the other."""
+    """Return statistics of each estimator against the reading's own truth, and its p95 against the other."""
     own, other = (true.published, true.exact) if reading == "published" else (true.exact, true.published)
-    found = np.full((len(values), len(STATISTICS)), np.nan)
+    statistics = np.full((len(values), len(STATISTICS)), np.nan)
     good = np.isfinite(values)
-    found[:, -1] = np.count_nonzero(~good, axis=1)
+    statistics[:, -1] = np.count_nonzero(~good, axis=1)
     for k in np.flatnonzero(good.any(axis=1)):
         value = values[k, good[k]]
         error = np.abs(value - own)
-        found[k, :-1] = (
+        statistics[k, :-1] = (
             np.percentile(error, 95),
             error.mean(),
             value.mean() - own,
             value.std(),
             np.percentile(np.abs(value - other), 95),
         )
-    return found
+    return statistics
 
 
 PRESETS = {

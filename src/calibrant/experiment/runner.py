@@ -74,7 +74,7 @@ def _configured(backend: str | None, jobs: int) -> AbstractContextManager[Any]:
 
 
 def _attempt(task: Task, settings: Settings) -> tuple[Task, Result | None, str]:
-    """A task's result, or why there is none: one model that cannot be trained stops no other."""
+    """Return a task's result, or why there is none: one model that cannot be trained stops no other."""
     try:
         return task, compute(task, settings), ""
     except Exception as error:

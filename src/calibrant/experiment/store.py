@@ -12,6 +12,7 @@ import json
 import platform
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -84,7 +85,7 @@ class Store:
         return self.folder / "tasks"
 
     def settings(self) -> Settings:
-        """The settings of the run."""
+        """Return the settings of the run."""
         try:
             manifest = json.loads(self.manifest_path.read_text())
             return Settings.from_dict(manifest["settings"])
@@ -94,7 +95,7 @@ class Store:
             raise ValueError(f"{self.manifest_path} is damaged: {error}") from None
 
     def path(self, task: Task) -> Path:
-        """File of a task's result."""
+        """Return the file of a task's result."""
         return self.tasks_path / f"{task.name}.npz"
 
     def save(self, result: Result) -> None:
@@ -111,7 +112,7 @@ class Store:
         write_whole(self.path(result.task), [buffer.getvalue()], parents=True)
 
     def load(self, task: Task) -> Result:
-        """A kept result."""
+        """Return a kept result."""
         content = io.BytesIO(self.path(task).read_bytes())
         settings = self.settings()
         try:
@@ -138,32 +139,23 @@ class Store:
         return True
 
     def results(self) -> Iterator[Result]:
-        """Every finished result, in the order of the tasks."""
+        """Return every finished result, in the order of the tasks."""
         for task in self.settings().tasks():
             if self.path(task).exists():
                 yield self.load(task)
 
     def rows(self) -> Iterator[tuple[Any, ...]]:
-        """The tidy table, row by row, in the order of `COLUMNS`."""
+        """Return the tidy table, row by row, in the order of `COLUMNS`."""
         settings = self.settings()
         for result in self.results():
             task = result.task
-            for i, reading in enumerate(settings.readings):
-                for j, notion in enumerate(settings.notions):
-                    true = result.truth[notion]
-                    own = true.published if reading == "published" else true.exact
-                    for k, estimator in enumerate(settings.estimators):
-                        for m, n in enumerate(settings.sizes):
-                            head = (
-                                task.distribution,
-                                task.train_set,
-                                task.family,
-                                reading,
-                                notion,
-                                estimator,
-                            )
-                            numbers = (float(v) for v in result.statistics[i, j, k, m])
-                            yield (*head, n, own, true.bracket, *numbers)
+            model = (task.distribution, task.train_set, task.family)
+            cells = product(settings.readings, settings.notions, settings.estimators, settings.sizes)
+            numbers = result.statistics.reshape(-1, len(STATISTICS)).tolist()
+            for (reading, notion, estimator, n), statistics in zip(cells, numbers, strict=True):
+                true = result.truth[notion]
+                own = true.published if reading == "published" else true.exact
+                yield (*model, reading, notion, estimator, n, own, true.bracket, *statistics)
 
     def write_table(self) -> Path:
         """Write the tidy table as compressed CSV."""
@@ -180,10 +172,10 @@ class Store:
 def _versions() -> dict[str, str]:
     from importlib.metadata import PackageNotFoundError, version
 
-    found = {}
+    versions = {}
     for name in ("numpy", "scipy", "scikit-learn", "joblib"):
         try:
-            found[name] = version(name)
+            versions[name] = version(name)
         except PackageNotFoundError:
-            found[name] = "not installed"
-    return found
+            versions[name] = "not installed"
+    return versions

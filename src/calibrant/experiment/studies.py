@@ -5,9 +5,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import lru_cache
 from time import perf_counter
 from typing import Any
 
@@ -17,6 +17,7 @@ from calibrant.estimators import FIFTEEN, Binned, Density
 from calibrant.evidence import Array, Sample
 from calibrant.experiment import models
 from calibrant.experiment.distributions import rng_of
+from calibrant.experiment.families import EXACT, Family, affine
 from calibrant.experiment.procedure import Settings, Task, distribution, estimator, family, true_errors
 from calibrant.experiment.summary import Summary
 
@@ -38,68 +39,39 @@ SMOKE: dict[str, dict[str, Any]] = {
 }
 
 
-@dataclass(frozen=True)
-class Shape:
-    """Scores from Beta(a, b) whose outcomes have a known probability, and so an exact true error."""
-
-    name: str
-    a: float
-    b: float
-    chance: Callable[[Array], Array]
-
-    def draw(self, rng: np.random.Generator, *shape: int) -> Sample:
-        """Independent rows."""
-        score = rng.beta(self.a, self.b, shape)
-        return Sample(score, rng.random(shape) < self.chance(score))
-
-    @cached_property
-    def truth(self) -> float:
-        """E|chance - score|, by the midpoint rule over quantiles."""
-        from scipy.special import betaincinv
-
-        score = betaincinv(self.a, self.b, (np.arange(400_000) + 0.5) / 400_000)
-        return float(np.abs(self.chance(score) - score).mean())
-
-
-def _linear(slope: float, shift: float) -> Callable[[Array], Array]:
-    from scipy.special import expit, logit
-
-    return lambda score: np.asarray(expit(slope * logit(score) + shift))
-
-
-def _wavy(score: Array) -> Array:
-    wave = 2 * np.sin(10 * np.pi * score) + np.sin(40 * np.pi * score / 3)
-    return np.clip(score + wave / (10 * np.pi), 0.0, 1.0)
-
-
 @lru_cache
-def shapes() -> tuple[Shape, ...]:
-    """Scores spread, U-shaped, and piled up at 1 as networks' are; gaps that change sign once, or often.
+def shapes() -> tuple[Family, ...]:
+    """Return families whose scores are spread, U-shaped or piled up at 1, with gaps of few or many signs.
 
     >>> [round(shape.truth, 4) for shape in shapes()]
     [0.1022, 0.1372, 0.1307, 0.0401]
     """
     return (
-        Shape("spread, too timid", 2.0, 2.0, _linear(2.0, 0.0)),
-        Shape("U-shaped, too bold", 0.5, 0.5, _linear(0.4, 0.3)),
-        Shape("at 1, too bold", 1.1233, 0.1147, _linear(0.49, -0.88)),
-        Shape("U-shaped, wavy", 0.5, 0.5, _wavy),
+        Family("spread, too timid", (2.0, 2.0), affine(2.0, 0.0), 0.1022208),
+        replace(EXACT["flat"], name="U-shaped, too bold"),
+        replace(EXACT["logistic"], name="at 1, too bold"),
+        replace(EXACT["wavy"], name="U-shaped, wavy"),
     )
 
 
-def _p95(values: Array, shape: Shape) -> float:
+def draw(shape: Family, rng: np.random.Generator, *size: int) -> Sample:
+    """Draw independent rows."""
+    return Sample(*shape.draw(rng, *size))
+
+
+def _p95(values: Array, shape: Family) -> float:
     return float(np.percentile(np.abs(values - shape.truth), 95) / shape.truth)
 
 
 def resampled(names: Sequence[str], times: int) -> Iterator[Array]:
-    """Rows of bootstrap samples of distributions, each with all its models."""
+    """Return rows of bootstrap samples of distributions, each with all its models."""
     rows, rng = [np.flatnonzero(np.array(names) == name) for name in sorted(set(names))], rng_of("resampled")
     for _ in range(times):
         yield np.concatenate([rows[k] for k in rng.integers(0, len(rows), len(rows))])
 
 
 def spread(summary: Summary, reading: str, notion: str, over: str, under: str) -> Array:
-    """Standard deviation of one binned family over another's by model and size, mean of equal bins."""
+    """Divide the standard deviation of one binned family by another's: the mean over equal bins."""
     names = summary.settings.estimators
     sd = np.maximum(summary.values[reading]["sd"][:, summary.settings.notions.index(notion)], 1e-12)
     one, other = (np.log(sd[:, [names.index(f"{f}:{bins}") for bins in BINS]]) for f in (over, under))
@@ -109,7 +81,7 @@ def spread(summary: Summary, reading: str, notion: str, over: str, under: str) -
 def growth(
     seed: int = 0, sizes: Sequence[int] = (30, 100, 300, 1000, 3000, 10_000), repetitions: int = 300
 ) -> dict[str, Any]:
-    """Best fixed number of uniform bins at each size, against the root of the size.
+    """Return the best fixed number of uniform bins at each size, against the root of the size.
 
     Besides `best` and `root`, `cost` is the error with the root over the least, and `exponent` the slope of
     log best over log size. Errors are 95th percentiles over the truth, averaged over shapes.
@@ -118,7 +90,7 @@ def growth(
     for n in sizes:
         table = np.zeros(len(LADDER) + 1)
         for shape in shapes():
-            sample = shape.draw(rng_of("growth", seed, shape.name, n), repetitions, n)
+            sample = draw(shape, rng_of("growth", seed, shape.name, n), repetitions, n)
             fits = (Binned("uniform", bins).fit(sample) for bins in (*LADDER, root[n]))
             table += [_p95(fit.error(), shape) for fit in fits]
         best[n], cost[n] = LADDER[int(table[:-1].argmin())], float(table[-1] / table.min())
@@ -129,60 +101,60 @@ def growth(
 def interpolation(
     seed: int = 0, sizes: Sequence[int] = (100, 200, 500, 1000, 2000), repetitions: int = 100
 ) -> dict[int, dict[str, float]]:
-    """Root mean square error, at the rows' own scores, of an interpolated 15-bin diagram and of the curve."""
-    found = {}
+    """Return root mean square errors at the rows of an interpolated 15-bin diagram and of the curve."""
+    errors = {}
     for n in sizes:
         squares = []
         for shape in shapes():
             rng = rng_of("interpolation", seed, shape.name, n)
             for _ in range(repetitions):
-                sample = shape.draw(rng, n)
+                sample = draw(shape, rng, n)
                 bins, fit = Binned("uniform", 15).fit(sample).bins, Density().fit_alike(sample)
                 held = bins.w > 0
                 lines = ((bins.score[held], bins.frequency[held]), (fit.score, fit.frequency))
-                gaps = [np.interp(sample.score, *line) - shape.chance(sample.score) for line in lines]
+                gaps = [np.interp(sample.score, *line) - shape.curve(sample.score) for line in lines]
                 squares.append(np.nanmean(np.square(gaps), axis=1))
-        found[n] = dict(zip(("diagram", "curve"), np.sqrt(np.mean(squares, axis=0)).tolist(), strict=True))
-    return found
+        errors[n] = dict(zip(("diagram", "curve"), np.sqrt(np.mean(squares, axis=0)).tolist(), strict=True))
+    return errors
 
 
 def rules(
     seed: int = 0, sizes: Sequence[int] = (30, 50, 100, 200, 500), repetitions: int = 100
 ) -> dict[int, dict[str, float]]:
-    """The density estimator's error by size and bandwidth rule over that with Silverman's, mean of shapes."""
-    found, names = {}, ("silverman", "scott", "isj")
+    """Divide the density's error with each bandwidth rule by that with Silverman's, mean of shapes."""
+    ratios, names = {}, ("silverman", "scott", "isj")
     for n in sizes:
         mean = np.zeros(len(names))
         for shape in shapes():
-            sample = shape.draw(rng_of("rules", seed, shape.name, n), repetitions, n)
+            sample = draw(shape, rng_of("rules", seed, shape.name, n), repetitions, n)
             fits = (estimator(f"d:{rule}").fit(sample) for rule in names)
             mean += np.log([_p95(fit.error(), shape) for fit in fits]) / len(shapes())
-        found[n] = dict(zip(names, np.exp(mean - mean[0]).tolist(), strict=True))
-    return found
+        ratios[n] = dict(zip(names, np.exp(mean - mean[0]).tolist(), strict=True))
+    return ratios
 
 
 def ace(seed: int = 0, n: int = 3000, classes: int = 4, bins: int = 10) -> dict[str, float]:
-    """|ACE - ECE_a|, class-wise, when bins hold equal counts, and when `bins` does not divide n."""
-    found, rng = {}, rng_of("ace", seed)
+    """Return |ACE - ECE_a|, class-wise, when bins hold equal counts, and when `bins` does not divide n."""
+    gaps, rng = {}, rng_of("ace", seed)
     for name, rows in (("equal", n), ("unequal", n + bins // 2)):
         score = rng.dirichlet(np.ones(classes), rows).T
         outcome = rng.integers(0, classes, rows) == np.arange(classes)[:, None]
         ours = Binned("adaptive", bins).fit(Sample(score, outcome)).error().mean()
         # ACE by its definition: ranges of equal counts in each class, all counting alike.
         ranges = [np.array_split((y - s)[np.argsort(s)], bins) for s, y in zip(score, outcome, strict=True)]
-        found[name] = float(abs(ours - np.mean([[abs(part.mean()) for part in one] for one in ranges])))
-    return found
+        gaps[name] = float(abs(ours - np.mean([[abs(cell.mean()) for cell in cells] for cells in ranges])))
+    return gaps
 
 
 def cost(
     seed: int = 0, sizes: Sequence[int] = DECADES[2:], points: Sequence[int] = GRIDS, repetitions: int = 5
 ) -> dict[str, dict[int, float]]:
-    """Seconds of the density estimator by number of rows, and of 1000 rows by number of grid points."""
+    """Time the density estimator by number of rows, and on 1000 rows by number of grid points."""
 
     def seconds(n: int, grid: int) -> float:
         rng, times = rng_of("cost", seed, n), []
         for _ in range(repetitions + 1):
-            sample = shapes()[0].draw(rng, n)
+            sample = draw(shapes()[0], rng, n)
             start = perf_counter()
             Density(0.05, step=1 / grid).fit(sample).error()
             times.append(perf_counter() - start)
@@ -192,30 +164,30 @@ def cost(
 
 
 def mass(seed: int = 0, n: int = 2000) -> dict[str, dict[float, float]]:
-    """Integral over [0, 1] of the density of U-shaped scores, by treatment of the walls and bandwidth.
+    """Integrate the density of U-shaped scores over [0, 1], by treatment of the walls and bandwidth.
 
     `calibrant` sums its own density. The others are exact: `authors` are four copies scaled by 3 in place
     of 4, `once` the scores and a reflection at each wall, `none` the scores alone.
     """
-    s = (sample := shapes()[1].draw(rng_of("mass", seed), n)).score
+    s = (sample := draw(shapes()[1], rng_of("mass", seed), n)).score
     copies = {"authors": (s, -s, 2 - s, 2 + s), "once": (s, -s, 2 - s), "none": (s,)}
     fits = {h: Density(h).fit_alike(sample) for h in WIDTHS}
-    found = {"calibrant": {h: float(fit.density.sum() * fit.grid.step) for h, fit in fits.items()}}
+    integrals = {"calibrant": {h: float(fit.density.sum() * fit.grid.step) for h, fit in fits.items()}}
     for name, parts in copies.items():
-        found[name] = {h: _inside(np.concatenate(parts), h) / n for h in WIDTHS}
-    found["authors"] = {h: 3 / 4 * value for h, value in found["authors"].items()}
-    return found
+        integrals[name] = {h: _inside(np.concatenate(parts), h) / n for h in WIDTHS}
+    integrals["authors"] = {h: 3 / 4 * value for h, value in integrals["authors"].items()}
+    return integrals
 
 
 def _inside(centre: Array, bandwidth: float) -> float:
-    """Sum of what triweight kernels around these centres hold in [0, 1]."""
+    """Return the sum of what triweight kernels around these centres hold in [0, 1]."""
     x = np.clip((np.array([[1.0], [0.0]]) - centre) / (3 * bandwidth), -1, 1)
     upper, lower = 35 / 32 * (x - x**3 + 3 / 5 * x**5 - x**7 / 7)
     return float((upper - lower).sum())
 
 
 def _cheap(tasks: Sequence[Task], n_train: int, rows: int) -> Iterator[tuple[Array, Array, Array]]:
-    """Scores, labels and posteriors of each task's own model, on rows of the study."""
+    """Return scores, labels and posteriors of each task's own model, on rows of the study."""
     for task in tasks:
         where, rng = distribution(task.distribution), rng_of(task.name, "train")
         model = models.fit(family(task.family), *where.sample(n_train, rng), seed=int(rng.integers(2**31)))
@@ -246,28 +218,28 @@ def sharpness(summary: Summary, reading: str, rows: int = 20_000, most: int = 12
     lost = np.exp(np.nanmean(np.log(p95[:, FIFTEEN.index("d:silverman")] / np.nanmin(p95, axis=1)), axis=1))
     tasks = [Task(*summary.models[i]) for i in chosen]
     sharp = np.array(
-        [np.mean(np.abs(part[0] - 0.5) > 0.48) for part in _cheap(tasks, settings.n_train, rows)]
+        [np.mean(np.abs(model[0] - 0.5) > 0.48) for model in _cheap(tasks, settings.n_train, rows)]
     )
     again = [_alike(sharp[rows], lost[rows]) for rows in resampled([t.distribution for t in tasks], 400)]
     low, high = np.percentile(again, (2.5, 97.5)).tolist()
     upper = sharp > np.median(sharp)
-    found = {"models": len(chosen), "correlation": _alike(sharp, lost), "low": low, "high": high}
-    return {**found, "sharp": float(np.median(lost[upper])), "blunt": float(np.median(lost[~upper]))}
+    results = {"models": len(chosen), "correlation": _alike(sharp, lost), "low": low, "high": high}
+    return {**results, "sharp": float(np.median(lost[upper])), "blunt": float(np.median(lost[~upper]))}
 
 
 def proper_scores(seed: int = 0, rows: int = 20_000, most: int = 108) -> dict[str, Any]:
-    """How the Brier score and the log loss (NLL) of cheap models relate to their class-wise true errors.
+    """Relate the Brier score and the log loss (NLL) of cheap models to their class-wise true errors.
 
     `crossed` is the share of pairs of models of one distribution that they order the other way; `pair` has
     calibration error and Brier score of two models whose scores s and 1 - s really mean p and 1 - p.
     """
     tasks = Settings(seeds=(seed, seed + 1), families=CHEAP).tasks()[:most]
-    found = []
+    scores = []
     for score, label, chance in _cheap(tasks, 300, rows):
         brier = (score**2 - 2 * score * chance + chance).sum(axis=1).mean()
         nll = -(chance * np.log(np.maximum(score, 1e-15))).sum(axis=1).mean()
-        found.append((true_errors(score, label, chance, ("classwise",))["classwise"].exact, brier, nll))
-    error, *others = np.array(found).T
+        scores.append((true_errors(score, label, chance, ("classwise",))["classwise"].exact, brier, nll))
+    error, *others = np.array(scores).T
     where = np.array([task.distribution for task in tasks])
     one, two = np.nonzero(np.triu(where[:, None] == where, 1))
     answer: dict[str, Any] = {"models": len(tasks), "pairs": len(one)}
@@ -281,18 +253,18 @@ def proper_scores(seed: int = 0, rows: int = 20_000, most: int = 108) -> dict[st
 def consistency(
     seed: int = 0, sizes: Sequence[int] = DECADES, repetitions: int = 6, names: Sequence[str] = FIFTEEN
 ) -> dict[str, dict[str, Any]]:
-    """Bias of each estimator at growing sizes, on a gap that changes its sign often.
+    """Return the bias of each estimator at growing sizes, on a gap that changes its sign often.
 
     It `vanishes` if the last is within three standard errors of 0 or a quarter below the one before.
     """
     shape = shapes()[-1]
-    found: dict[str, dict[str, Any]] = {name: {"bias": {}} for name in names}
+    by_name: dict[str, dict[str, Any]] = {name: {"bias": {}} for name in names}
     for n in sizes:
         many = repetitions * min(20, max(sizes) // n)
-        draws = [shape.draw(rng_of("consistency", seed, n, k), n) for k in range(many)]
-        for name, one in found.items():
+        draws = [draw(shape, rng_of("consistency", seed, n, k), n) for k in range(many)]
+        for name, result in by_name.items():
             values = np.array([float(estimator(name).fit(sample).error()) for sample in draws])
             bias, noise = float(values.mean()) - shape.truth, float(values.std() / (many - 1) ** 0.5)
-            before = abs([0.0, *one["bias"].values()][-1])
-            one["bias"][n], one["vanishes"] = bias, abs(bias) < max(3 * noise, 0.75 * before)
-    return found
+            before = abs([0.0, *result["bias"].values()][-1])
+            result["bias"][n], result["vanishes"] = bias, abs(bias) < max(3 * noise, 0.75 * before)
+    return by_name

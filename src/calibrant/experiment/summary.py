@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import io
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -63,34 +64,32 @@ class Summary:
             exact = np.stack([truth[notion][:, 1] for notion in settings.notions], axis=1)[:, :, None, None]
             scaled = {"p95", "mean", "bias", "sd", "p95_other"}
             values["normalised"] = {
-                name: part / np.maximum(exact, 1e-12) if name in scaled else part
-                for name, part in values["corrected"].items()
+                name: values_of / np.maximum(exact, 1e-12) if name in scaled else values_of
+                for name, values_of in values["corrected"].items()
             }
-        models = [(one.task.distribution, one.task.train_set, one.task.family) for one in results]
-        failures = sorted({text for one in results for text in one.failures})
+        models = [(result.task.distribution, result.task.train_set, result.task.family) for result in results]
+        failures = sorted({text for result in results for text in result.failures})
         return cls(settings, models, truth, values, failures)
 
     def median(self, reading: str, notion: str, statistic: str = "p95") -> Array:
-        """Median over the models: (estimator, size)."""
-        part = self.values[reading][statistic][:, self.settings.notions.index(notion)]
-        found = np.full(part.shape[1:], np.nan)
-        some = np.isfinite(part).any(axis=0)
-        found[some] = np.nanmedian(part[:, some], axis=0)
-        return found
+        """Return the median over the models: (estimator, size)."""
+        values = self.values[reading][statistic][:, self.settings.notions.index(notion)]
+        medians = np.full(values.shape[1:], np.nan)
+        some = np.isfinite(values).any(axis=0)
+        medians[some] = np.nanmedian(values[:, some], axis=0)
+        return medians
 
     def rows(self) -> list[dict[str, Any]]:
-        """One row for each reading, notion, estimator and size."""
-        found = []
-        for reading in self.values:
-            for notion in self.settings.notions:
-                parts = {name: self.median(reading, notion, name) for name in STATISTICS[:5]}
-                for k, estimator in enumerate(self.settings.estimators):
-                    for m, n in enumerate(self.settings.sizes):
-                        numbers = {name: float(part[k, m]) for name, part in parts.items()}
-                        if np.isfinite(numbers["p95"]):
-                            head = {"reading": reading, "notion": notion, "estimator": estimator, "n": n}
-                            found.append({**head, **numbers, "models": len(self.models)})
-        return found
+        """Return one row for each reading, notion, estimator and size."""
+        rows = []
+        for reading, notion in product(self.values, self.settings.notions):
+            medians = np.stack([self.median(reading, notion, name) for name in STATISTICS[:5]], axis=-1)
+            cells = product(self.settings.estimators, self.settings.sizes)
+            for cell, numbers in zip(cells, medians.reshape(-1, 5).tolist(), strict=True):
+                if np.isfinite(numbers[0]):
+                    values = (reading, notion, *cell, *numbers, len(self.models))
+                    rows.append(dict(zip(COLUMNS, values, strict=True)))
+        return rows
 
     def write(self, path: Path) -> Path:
         """Write the rows as CSV."""

@@ -30,7 +30,7 @@ class Truth(NamedTuple):
 
 
 def truth(score: Array, outcome: Array, chance: Array) -> Truth:
-    """True error of problems along the first axis, averaged over them.
+    """Return the true error of problems along the first axis, averaged over them.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ def truth(score: Array, outcome: Array, chance: Array) -> Truth:
 
 
 def exact_error(score: Array, chance: Array) -> tuple[float, float]:
-    """E|E[chance | score] - score| and a bracket around it.
+    """Estimate E|E[chance | score] - score|, with a bracket around it.
 
     The bracket adds to the sampling error (1.96 standard errors) the largest of three differences:
     to half and to twice as many cells, which bound what a cell hides, and to the error with
@@ -71,7 +71,7 @@ def exact_error(score: Array, chance: Array) -> tuple[float, float]:
 
 
 def distinct(score: Array) -> Array | None:
-    """Number of the group of equal scores that each row belongs to; None if scores hardly repeat."""
+    """Return the group of equal scores that each row belongs to; None if scores hardly repeat."""
     look = np.rint(score[:: max(1, score.size // SUBSAMPLE)] * 10**DECIMALS)
     if np.unique(look).size > look.size // 10:
         return None
@@ -79,7 +79,7 @@ def distinct(score: Array) -> Array | None:
 
 
 def cross_fitted(cell: Array, residual: Array) -> tuple[float, float]:
-    """Error with each cell's sign from the other half of the rows, and with its own sign."""
+    """Return the error with each cell's sign from the other half of the rows, and with its own sign."""
     half = np.arange(cell.size) & 1
     sums = np.bincount(2 * cell + half, residual, minlength=2 * (int(cell.max()) + 1))
     first, second = sums.reshape(-1, 2).T

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from calibrant.questions.notions import Reading, named
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -25,7 +27,7 @@ KEY |= {"labelspacing": 0.3, "handlelength": 1.6, "columnspacing": 1.0}
 
 
 def pyplot() -> Any:
-    """matplotlib's pyplot, or what to install."""
+    """Import matplotlib's pyplot, or say what to install."""
     try:
         import matplotlib.pyplot as plt
     except ImportError as error:
@@ -44,14 +46,14 @@ def new(ratio: float, n: int = 1) -> Any:
 
 
 def unit_ticks(ax: Any, axis: Any) -> None:
-    """Ticks of an axis from 0 to 1, few in a small panel."""
+    """Set the ticks of an axis from 0 to 1, few in a small panel."""
     from matplotlib.ticker import MaxNLocator
 
     axis.set_major_locator(MaxNLocator(3 if inches(ax) < SPARSE else 6, steps=[1, 2, 5, 10]))
 
 
 def inches(ax: Any) -> float:
-    """Width of the panel as it is now."""
+    """Return the width of the panel as it is now."""
     return float(ax.get_window_extent().width / ax.figure.dpi)
 
 
@@ -61,21 +63,21 @@ def settle(ax: Any) -> None:
 
 
 def room(ax: Any) -> float:
-    """Inches that the panel may take with all that is written beside it."""
+    """Return the inches that the panel may take with all that is written beside it."""
     share = min(1.25 * ax.get_position(original=True).width, 1.0)
     return float(share * ax.figure.bbox.width / ax.figure.dpi)
 
 
 def shade(ax: Any, result: Any) -> float:
     """Shade the scores that cannot occur (confidences below 1/C) and return the first that can."""
-    start = float(result.support[0]) if result.notion == "confidence" else 0.0
+    start = float(result.support[0]) if named(result.notion).top else 0.0
     if start > 0:
         ax.axvspan(LIMITS[0], start, color="0.5", alpha=0.1, linewidth=0, zorder=0)
     return start
 
 
 def counted(value: float, _: object = None) -> str:
-    """A count as a tick has it, upwards or downwards."""
+    """Return a count as a tick has it, upwards or downwards."""
     return f"{abs(value):g}" if abs(value) < 1000 else f"{abs(value) / 1000:g}k"
 
 
@@ -109,23 +111,23 @@ def above(ax: Any, entries: Sequence[Any], labels: Sequence[str], **style: Any) 
 
 
 def handles(ax: Any) -> tuple[list[Any], list[str]]:
-    """Legend entries that look like what is drawn: a marker on its bar, a line in its band."""
+    """Return legend entries that look like what is drawn: a marker on its bar, a line in its band."""
     from matplotlib.collections import PathCollection, PolyCollection
     from matplotlib.lines import Line2D
 
-    found, labels = ax.get_legend_handles_labels()
-    for i, handle in enumerate(found):
+    marks, labels = ax.get_legend_handles_labels()
+    for i, handle in enumerate(marks):
         dots, band = isinstance(handle, PathCollection), isinstance(handle, PolyCollection)
         if dots or (band and handle.get_alpha() is not None):
             style = {"color": handle.get_facecolor()[0, :3], "lw": 1.6 * band}
-            found[i] = (handle, Line2D([], [], **style))
+            marks[i] = (handle, Line2D([], [], **style))
             if dots:
-                found[i] = tuple(Line2D([], [], marker=m, ms=s, **style) for m, s in (("|", 11), ("o", 5)))
-    return found, labels
+                marks[i] = tuple(Line2D([], [], marker=m, ms=s, **style) for m, s in (("|", 11), ("o", 5)))
+    return marks, labels
 
 
 def drawn(ax: Any) -> NDArray[np.float64]:
-    """Points along everything drawn, the reference line aside; a marker lies on its bar."""
+    """Return points along everything drawn, the reference line aside; a marker lies on its bar."""
     from matplotlib.patches import StepPatch
 
     paths = [line.get_path() for line in ax.lines if line.get_label() != CALIBRATED]
@@ -147,21 +149,27 @@ def find_corner(ax: Any, text: Any, corners: Sequence[str]) -> tuple[str, int]:
     return best, covered[best]
 
 
+def reading_of(result: Any) -> Reading:
+    """Return how a person reads what a result compares."""
+    return named(result.notion).reading
+
+
 def axis_labels(result: Any) -> tuple[str, str]:
-    """What lies along the axes of a result."""
-    if result.notion == "confidence":
-        return "confidence", "accuracy"
+    """Return what lies along the axes of a result."""
+    reading = reading_of(result)
+    if reading.event:
+        return reading.score, reading.frequency
     name = "" if result.label is None else f" of class {fitted(result.label, 1.5, 'medium')}"
-    return f"score{name}", "frequency of the class"
+    return f"{reading.score}{name}", f"{reading.frequency} of the class"
 
 
 def rounded(error: float) -> str:
-    """An error to three places."""
+    """Return an error to three places."""
     return "< 0.001" if error < 0.001 else f"{error:.3f}"
 
 
 def words(result: Any, label: str | None = None) -> tuple[str, list[str]]:
-    """The entry in the legend, and the lines above it; a named result has its error in the entry."""
+    """Return the entry in the legend, and the lines above it; a named result has its error in the entry."""
     error = f"ECE {rounded(result.error)}"
     size, percent = f"n = {result.n:,.0f}", plain(f"{100 * result.level:g} %")
     if label is not None:
@@ -171,12 +179,12 @@ def words(result: Any, label: str | None = None) -> tuple[str, list[str]]:
 
 
 def _text(name: object) -> str:
-    """A name on one line, without characters that no font shows (or that turn the line around)."""
+    """Return a name on one line, without characters that no font shows (or that turn the line around)."""
     return "".join(letter for letter in " ".join(str(name).split()) if letter.isprintable())
 
 
 def _escaped(text: str) -> str:
-    """Text whose dollars are not read as mathematics."""
+    """Return text whose dollars are not read as mathematics."""
     from matplotlib import rcParams
 
     return re.sub(r"([$%&#_{}])" if rcParams["text.usetex"] else r"(\$)", r"\\\1", text)
@@ -189,7 +197,7 @@ def plain(name: object, longest: int = 20) -> str:
 
 
 def width_of(text: str, size: float | str) -> float:
-    """Inches that the widest line of a text of this size takes."""
+    """Return the inches that the widest line of a text of this size takes."""
     from matplotlib.font_manager import FontProperties
     from matplotlib.textpath import text_to_path
 

@@ -43,19 +43,19 @@ def comparison(result: Comparison, ax: Axes | None = None) -> Axes:
     Axes
         The panel of the errors.
     """
-    names, found = list(result.estimates), list(result.estimates.values())
-    ax, size, wide = _rows(ax, names, found, share=1 / (1 + BESIDE))
+    names, shown = list(result.estimates), list(result.estimates.values())
+    ax, size, wide = _rows(ax, names, shown, share=1 / (1 + BESIDE))
     panel, wide = _beside(ax), wide * BESIDE
     differences = list(result.differences.values())
-    _intervals(panel, [names.index(one.model) for one in differences], differences)
+    _intervals(panel, [names.index(difference.model) for difference in differences], differences)
     panel.axvline(0, color=GREY, linestyle="--", linewidth=1, zorder=1)
     note = panel.text(0, names.index(result.baseline), "baseline", color=GREY, size=size)
     note.set(ha="center", va="center", bbox={"color": ax.get_facecolor(), "pad": 1})
-    low = min([-LEAST / 2, *(1.1 * one.low for one in differences)])
-    high = max([LEAST / 2, *(1.1 * one.high for one in differences)])
+    low = min([-LEAST / 2, *(1.1 * difference.low for difference in differences)])
+    high = max([LEAST / 2, *(1.1 * difference.high for difference in differences)])
     name = fitted(result.baseline, wide, size)
     _axis(panel, low, high, wide, f"difference from\n{name}", "difference", inner="left")
-    _key(panel, found)
+    _key(panel, shown)
     return ax
 
 
@@ -79,13 +79,13 @@ def groups(
     Axes
     """
     ordered = sorted(estimates.items(), key=lambda item: -item[1].value)
-    found = [one for _, one in ordered]
-    sizes = ["n", *(f"{one.n:,.0f}" for one in found)]
-    ax, *_ = _rows(ax, [name for name, _ in ordered], found, column=sizes, reach=overall)
+    shown = [estimate for _, estimate in ordered]
+    sizes = ["n", *(f"{estimate.n:,.0f}" for estimate in shown)]
+    ax, *_ = _rows(ax, [name for name, _ in ordered], shown, column=sizes, reach=overall)
     if overall is not None:
         ax.axvspan(overall.low, overall.high, color=BINS, alpha=0.16, linewidth=0, zorder=0.5)
         ax.axvline(overall.value, color=BINS, linewidth=1.4, zorder=1)
-    _key(ax, found, overall)
+    _key(ax, shown, overall)
     return ax
 
 
@@ -103,18 +103,18 @@ def estimators(estimates: Mapping[str, Estimate], ax: Axes | None = None) -> Axe
     -------
     Axes
     """
-    found = list(estimates.values())
-    values = ["", *(f"{one.value:.3f}" for one in found)]
-    ax, *_ = _rows(ax, list(estimates), found, column=values, first=True)
-    ax.axvline(found[0].value, color=CURVE, linewidth=0.8, alpha=0.5, zorder=1)
-    _key(ax, found)
+    shown = list(estimates.values())
+    values = ["", *(f"{estimate.value:.3f}" for estimate in shown)]
+    ax, *_ = _rows(ax, list(estimates), shown, column=values, first=True)
+    ax.axvline(shown[0].value, color=CURVE, linewidth=0.8, alpha=0.5, zorder=1)
+    _key(ax, shown)
     return ax
 
 
 def _rows(
     ax: Any,
     names: Sequence[Any],
-    found: Sequence[Estimate],
+    shown: Sequence[Estimate],
     *,
     column: Sequence[str] = (),
     first: bool = False,
@@ -126,33 +126,33 @@ def _rows(
     `column` is a header and a text for each row, `first` says whether only the first is in full colour,
     `reach` must lie on the axis too, and `share` is the part of the room that the panel will have.
     """
-    if not found:
+    if not shown:
         raise ValueError("estimates must map at least one name to an Estimate, got none")
-    count, ax = len(found), _new(len(found)) if ax is None else ax
+    count, ax = len(shown), _new(len(shown)) if ax is None else ax
     size = _size(ax, count)
     labels = [fitted(name, NAMES * room(ax), size) for name in names]
     ax.set(yticks=range(count), ylim=(count - 0.5, -0.5))
     ax.set_yticklabels(labels, size=size)
     ax.hlines(range(count), 0, 1, color="0.93", linewidth=0.8, zorder=0, transform=ax.get_yaxis_transform())
-    null = [one.null.mean for one in found]
+    null = [estimate.null.mean for estimate in shown]
     tick = min(11.0, 0.7 * _points(ax, count))
     ticks = ax.scatter(null, range(count), tick**2, NULL, marker="|", zorder=2)
     ticks.set(linewidth=0.14 * tick, clip_on=False)
-    _intervals(ax, range(count), found, front=1 if first else count)
+    _intervals(ax, range(count), shown, front=1 if first else count)
     if first:
         ax.get_yticklabels()[0].set_fontweight("bold")
     beside = max((width_of(text, size) for text in column), default=0.0)
     names_take = max(width_of(label, size) for label in labels)
     wide = share * max(room(ax) - names_take - beside - 0.25, 0.5)
-    top = max(LEAST, *null, *(one.high for one in found), 0.0 if reach is None else reach.high)
-    _axis(ax, 0.0, 1.06 * top, wide, *_measured(found), inner="right" if share < 1 else "")
+    top = max(LEAST, *null, *(estimate.high for estimate in shown), 0.0 if reach is None else reach.high)
+    _axis(ax, 0.0, 1.06 * top, wide, *_measured(shown), inner="right" if share < 1 else "")
     style = {"textcoords": "offset points", "ha": "right", "size": size, "annotation_clip": False}
     for i, text in enumerate(column[1:]):
-        place = {"xytext": (72 * beside + 4, 0), "xycoords": ("axes fraction", "data"), "va": "center"}
-        ax.annotate(text, (1, i), **place, **style)
+        where = {"xytext": (72 * beside + 4, 0), "xycoords": ("axes fraction", "data"), "va": "center"}
+        ax.annotate(text, (1, i), **where, **style)
     if column:
-        place = {"xytext": (72 * beside + 4, 3), "xycoords": "axes fraction", "va": "bottom"}
-        ax.annotate(column[0], (1, 1), **place, **style)
+        where = {"xytext": (72 * beside + 4, 3), "xycoords": "axes fraction", "va": "bottom"}
+        ax.annotate(column[0], (1, 1), **where, **style)
     return ax, size, wide
 
 
@@ -163,7 +163,7 @@ def _new(count: int) -> Any:
 
 
 def _beside(ax: Any) -> Any:
-    """A panel at the right with the same rows."""
+    """Add a panel at the right with the same rows."""
     from mpl_toolkits.axes_grid1 import make_axes_locatable
 
     current = ax.figure.gca()
@@ -178,12 +178,12 @@ def _beside(ax: Any) -> Any:
 
 
 def _points(ax: Any, count: int) -> float:
-    """Points from row to row, less what axis labels and legend may take from the panel."""
+    """Return the points from row to row, less what axis labels and legend may take from the panel."""
     return float(0.85 * ax.get_window_extent().height / ax.figure.dpi * 72 / count)
 
 
 def _size(ax: Any, count: int) -> float:
-    """Size of the type: that of ticks, smaller in a narrow panel or among many rows."""
+    """Return the size of the type: that of ticks, smaller in a narrow panel or among many rows."""
     from matplotlib import rcParams
     from matplotlib.font_manager import FontProperties
 
@@ -191,17 +191,18 @@ def _size(ax: Any, count: int) -> float:
     return float(min(usual if room(ax) >= WIDE else usual / 1.2, 0.8 * _points(ax, count)))
 
 
-def _intervals(ax: Any, rows: Sequence[int], found: Sequence[Any], front: int | None = None) -> None:
+def _intervals(ax: Any, rows: Sequence[int], shown: Sequence[Any], front: int | None = None) -> None:
     """Draw the estimates and their intervals, those behind the first `front` hollow and grey."""
-    front, pitch = len(found) if front is None else front, _points(ax, max(len(ax.get_yticks()), 1))
-    for part, color, inside in (
+    front, pitch = len(shown) if front is None else front, _points(ax, max(len(ax.get_yticks()), 1))
+    for group, color, inside in (
         (slice(front), CURVE, CURVE),
         (slice(front, None), GREY, ax.get_facecolor()),
     ):
-        some, y = found[part], rows[part]
+        some, y = shown[group], rows[group]
         style = {"linewidth": min(1.6, 0.2 * pitch), "zorder": 3}
-        ax.hlines(y, [one.low for one in some], [one.high for one in some], color=color, **style)
-        marks = ax.scatter([one.value for one in some], y, min(4.6, 0.5 * pitch) ** 2, zorder=4)
+        value, low, high = ([getattr(estimate, end) for estimate in some] for end in ("value", "low", "high"))
+        ax.hlines(y, low, high, color=color, **style)
+        marks = ax.scatter(value, y, min(4.6, 0.5 * pitch) ** 2, zorder=4)
         # A mark at zero is whole.
         marks.set(facecolor=inside, edgecolor=color, linewidth=min(1.0, 0.1 * pitch), clip_on=False)
 
@@ -221,7 +222,7 @@ def _axis(ax: Any, low: float, high: float, wide: float, *labels: str, inner: st
 
 
 def _ticks(low: float, high: float, wide: float, size: float, inner: str) -> list[float]:
-    """Round numbers, as many as have room; labels do not reach over the inner side, where a panel is."""
+    """Return round numbers, as many as have room; labels stay off the inner side, where a panel is."""
     inch, best = wide / (high - low), [0.0]
     for step in (unit * 10.0**power for power in range(-6, 1) for unit in (1, 2, 5)):
         if step < (high - low) / 20:
@@ -244,21 +245,21 @@ def _ticks(low: float, high: float, wide: float, size: float, inner: str) -> lis
     return best
 
 
-def _measured(found: Sequence[Estimate]) -> tuple[str, str]:
-    """What the axis shows, with and without the question asked."""
-    norms, asked = {one.norm for one in found}, {one.notion for one in found}
+def _measured(shown: Sequence[Estimate]) -> tuple[str, str]:
+    """Return what the axis shows, with and without the question asked."""
+    norms, asked = {estimate.norm for estimate in shown}, {estimate.notion for estimate in shown}
     names = {"l1": "ECE", "l2": "root mean square error"}
-    name = names[found[0].norm] if len(norms) == 1 else "calibration error"
-    if found[0].label is not None and len({str(one.label) for one in found}) == 1:
-        asked = {f"class {plain(found[0].label)}"} if len(asked) == 1 else asked
+    name = names[shown[0].norm] if len(norms) == 1 else "calibration error"
+    if shown[0].label is not None and len({str(estimate.label) for estimate in shown}) == 1:
+        asked = {f"class {plain(shown[0].label)}"} if len(asked) == 1 else asked
     return (f"{name} ({asked.pop()})" if len(asked) == 1 else name), name
 
 
-def _key(ax: Any, found: Sequence[Estimate], overall: Estimate | None = None) -> None:
+def _key(ax: Any, shown: Sequence[Estimate], overall: Estimate | None = None) -> None:
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
-    levels = {one.level for one in found}
+    levels = {estimate.level for estimate in shown}
     level = plain(f"{100 * levels.pop():g} % interval") if len(levels) == 1 else "interval"
     entries: list[Any] = [
         Line2D([], [], color=CURVE, marker="o", ms=4.6, lw=1.6),

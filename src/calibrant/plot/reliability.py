@@ -25,6 +25,7 @@ from calibrant.plot.canvas import (
     legend,
     new,
     plain,
+    reading_of,
     rounded,
     shade,
     unit_ticks,
@@ -121,7 +122,7 @@ def models(curves: Mapping[str, ReliabilityCurve], ax: Axes | None = None) -> Ax
         entry = f"{plain(name, 16)}, {rounded(result.error)}"
         ax.plot([], [], color=color, linestyle=dashes, linewidth=1.6, label=entry)
     size, level = words(result, "")[1]
-    facts = [size] if len({round(one.n) for one in curves.values()}) == 1 else []
+    facts = [size] if len({round(curve.n) for curve in curves.values()}) == 1 else []
     facts += [level.replace("intervals", "bands")] if banded and result.low is not None else []
     legend(ax, [*facts, "ECE by model"], CORNERS, fresh, handlelength=2.4)
     return ax
@@ -137,7 +138,7 @@ def local_error(result: ReliabilityCurve, ax: Axes | None = None) -> Axes:
     firm = [(edge - result.score)[result.n_eff >= FEW] for edge in band]
     top = 1.1 * float(np.nanmax(np.abs(np.concatenate([result.lce, *firm])), initial=0.02))
     ax.set(xlim=LIMITS, ylim=(-top, top), xlabel=axis_labels(result)[0])
-    ax.set_ylabel("accuracy\nminus confidence" if result.notion == "confidence" else "frequency\nminus score")
+    ax.set_ylabel("{0.frequency}\nminus {0.score}".format(reading_of(result)))
     unit_ticks(ax, ax.xaxis)
     shade(ax, result)
     for y, side, hint in ((1, "top", "too low"), (0, "bottom", "too high")):
@@ -187,14 +188,14 @@ def _bins(ax: Any, result: ReliabilityDiagram, color: str, label: str) -> None:
 def _line(ax: Any, result: Any, middle: Any, base: Any, color: str, label: str | None,
           dashes: Any = "-", tint: float = 0.22) -> None:  # fmt: skip
     few, width = result.n_eff < FEW, 1.1 if inches(ax) < NARROW else 1.6
-    for part, faint, name in ((~few, 1.0, label), (few, 0.3, None)):
+    for rows, faint, name in ((~few, 1.0, label), (few, 0.3, None)):
         style = {"color": color, "alpha": faint, "linewidth": width * faint, "zorder": 2.5 * faint}
         if result.low is not None and tint:
             low, high = result.low - base, result.high - base
-            held, flat = part & np.isfinite(middle + low + high), {"alpha": tint * faint, "linewidth": 0}
+            held, flat = rows & np.isfinite(middle + low + high), {"alpha": tint * faint, "linewidth": 0}
             ax.fill_between(result.score, low, high, held, color=color, zorder=2, label=name, **flat)
             name = None
-        ax.plot(result.score, np.where(part, middle, np.nan), label=name, linestyle=dashes, **style)
+        ax.plot(result.score, np.where(rows, middle, np.nan), label=name, linestyle=dashes, **style)
 
 
 def strip(ax: Any, result: Any, color: str, peers: Sequence[Any] = (), bare: bool = False) -> Any:

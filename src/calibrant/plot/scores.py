@@ -19,6 +19,7 @@ from calibrant.plot.canvas import (
     legend,
     new,
     plain,
+    reading_of,
     shade,
     unit_ticks,
 )
@@ -59,9 +60,9 @@ def mirrored(ax: Any, result: Any, peers: Sequence[Any] = ()) -> Any:
     """Draw both outcomes, on the scale that all peers ask for."""
     from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator
 
-    sides = [(one.positive, one.negative) for one in (result, *peers)]
+    sides = [(peer.positive, peer.negative) for peer in (result, *peers)]
     up, down = (max(float(side[i].max(initial=0.0)) for side in sides) for i in (0, 1))
-    cells = np.concatenate([part[part > 0] for side in sides for part in side])
+    cells = np.concatenate([counts[counts > 0] for side in sides for counts in side])
     log = any(_dwarfed(*side) for side in sides)
     for counts, style, name in zip(
         (result.positive, -result.negative), (UP, DOWN), outcomes(result), strict=True
@@ -86,9 +87,10 @@ def mirrored(ax: Any, result: Any, peers: Sequence[Any] = ()) -> Any:
 
 
 def outcomes(result: Any) -> tuple[str, str]:
-    """Names of the two outcomes."""
-    if result.notion == "confidence":
-        return "right", "wrong"
+    """Return the names of the two outcomes."""
+    reading = reading_of(result)
+    if reading.event:
+        return reading.positive, reading.negative
     return ("positive", "negative") if result.label is None else (f"class {plain(result.label, 12)}", "other")
 
 
@@ -96,18 +98,18 @@ def _dwarfed(positive: Any, negative: Any) -> bool:
     """Whether some cell, or the smaller side as a whole, would be too low to see."""
     cells = np.concatenate([positive, negative])
     most = cells.max(initial=0.0)
-    tops = [part.max() for part in (positive, negative) if part.any()]
+    tops = [counts.max() for counts in (positive, negative) if counts.any()]
     return bool(most > DWARFED * np.median(cells[cells > 0])) or (min(tops) * DWARFED < most)
 
 
 def _ticks(ax: Any) -> int:
-    """Ticks on each side that there is room for."""
+    """Return ticks on each side that there is room for."""
     height = ax.get_window_extent().height / ax.figure.dpi
     return 1 if height < 0.5 else 2 if min(height, inches(ax)) < 1.5 else 3
 
 
 def _decades(least: float, up: float, down: float, most: int) -> list[float]:
-    """Powers of ten on both sides, no more than `most` on each."""
+    """Return powers of ten on both sides, no more than `most` on each."""
     first, last = np.ceil(np.log10(least) - 1e-9), np.floor(np.log10(max(up, down)) + 1e-9)
     tens = 10.0 ** np.arange(last, first - 0.5, -np.ceil((last - first + 1) / most))
     return [*(-tens[tens <= 2 * down]), *tens[tens <= 2 * up]]

@@ -11,6 +11,7 @@ from markupsafe import Markup
 from calibrant.assessment import Odds
 from calibrant.assessment.serialize import thinned
 from calibrant.curves import ReliabilityCurve, ReliabilityDiagram
+from calibrant.inference import Estimate
 from calibrant.report.svg import BLUE, FAINT, GREY, INK, ORANGE, Axis, area, drawing, path, tag, text
 
 LEFT, TOP, SIDE, STRIP = 74.0, 10.0, 520.0, 76.0
@@ -60,7 +61,7 @@ class Picture:
         return float(counts[outside].sum()) > 0.5 * float(counts.sum())
 
     def svg(self, name: str, *, odds: bool, paper: bool = False) -> Markup:
-        """The drawing on one of the two axes; on paper of its own where the page may be dark."""
+        """Draw it on one of the two axes; on paper of its own where the page may be dark."""
         low, high = self.ends if odds else (0.0, 1.0)
         x = Axis(LEFT, SIDE, low, high, odds)
         y = Axis(TOP + SIDE, -SIDE, *(self.heights if odds else (0.0, 1.0)), odds)
@@ -80,7 +81,7 @@ class Picture:
 
 
 def small(curve: ReliabilityCurve, title: str, name: str) -> Markup:
-    """A panel of a few square centimetres: band, curve and diagonal."""
+    """Draw a panel of a few square centimetres: band, curve and diagonal."""
     side, edge = 128.0, 4.0
     x, y = Axis(edge, side), Axis(edge + side, -side)
     parts = [
@@ -92,10 +93,11 @@ def small(curve: ReliabilityCurve, title: str, name: str) -> Markup:
     return drawing(2 * edge + side, 2 * edge + side, title, words, name, parts)
 
 
-def bar(value: float, low: float, high: float, null: float, top: float, *, strong: bool = False) -> Markup:
-    """An interval on a line from 0 to `top`, for a cell of a table; the numbers stand beside it."""
+def bar(estimate: Estimate, top: float, *, strong: bool = False) -> Markup:
+    """Draw an interval on a line from 0 to `top`, for a cell of a table; the numbers stand beside it."""
     x, width = Axis(4.0, 142.0, 0.0, max(top, 1e-9)), 3 if strong else 2
-    a, b, at, usual = (float(x(min(v, top))) for v in (low, high, value, null))
+    values = (estimate.low, estimate.high, estimate.value, estimate.null.mean)
+    a, b, at, usual = (float(x(min(value, top))) for value in values)
     return tag(
         "svg",
         tag("line", x1=4.0, x2=146.0, y1=9.0, y2=9.0, stroke=FAINT, class_="grid"),
@@ -170,7 +172,7 @@ def _counts(x: Axis, edges: Any, counts: Any) -> list[Markup]:
 
 
 def _frame(x: Axis, y: Axis, names: tuple[str, str]) -> list[Markup]:
-    """Grid, ticks, the diagonal and the names of the axes."""
+    """Return the grid, ticks, the diagonal and the names of the axes."""
     right = LEFT + SIDE
     parts: list[Markup] = []
     for score, words in x.ticks:

@@ -20,7 +20,7 @@ FONT = "system-ui, sans-serif"
 
 
 def tag(name: str, *children: Any, **attributes: Any) -> Markup:
-    """One element; children and attributes are escaped unless they are markup already.
+    """Make one element; children and attributes are escaped unless they are markup already.
 
     >>> tag("text", "<b>", x=1.25, class_="tick")
     Markup('<text x="1.25" class="tick">&lt;b&gt;</text>')
@@ -40,12 +40,12 @@ def _short(value: Any) -> Any:
 
 
 def text(words: Any, x: float, y: float, size: int = 12, *, fill: str = GREY, **more: Any) -> Markup:
-    """A line of text."""
+    """Make a line of text."""
     return tag("text", words, x=float(x), y=float(y), font_size=size, fill=fill, font_family=FONT, **more)
 
 
 def path(x: Array, y: Array, *, closed: bool = False) -> str:
-    """A path through points; it breaks where there is none.
+    """Return a path through points; it breaks where there is none.
 
     >>> path(np.array([0.0, 1.0, 2.0, 3.0]), np.array([0.0, 1.0, np.nan, 5.0]))
     'M0 0L1 1'
@@ -59,7 +59,7 @@ def path(x: Array, y: Array, *, closed: bool = False) -> str:
 
 
 def area(x: Array, low: Array, high: Array) -> str:
-    """The outline between two curves, where both are known."""
+    """Return the outline between two curves, where both are known."""
     return "".join(
         path(np.concatenate([x[run], x[run][::-1]]), np.concatenate([high[run], low[run][::-1]]), closed=True)
         for run in runs(np.isfinite(low) & np.isfinite(high))
@@ -67,7 +67,7 @@ def area(x: Array, low: Array, high: Array) -> str:
 
 
 def runs(held: Array) -> Iterable[slice]:
-    """Stretches of true entries.
+    """Return stretches of true entries.
 
     >>> list(runs(np.array([True, True, False, True])))
     [slice(0, 2, None), slice(3, 4, None)]
@@ -97,7 +97,7 @@ class Axis:
     odds: bool = False
 
     def __call__(self, scores: Any) -> Array:
-        """Positions of scores."""
+        """Return positions of scores."""
         s = np.asarray(scores, dtype=np.float64)
         if self.odds:
             with np.errstate(invalid="ignore"):
@@ -111,17 +111,17 @@ class Axis:
         """Round scores within the ends, and how to write them."""
         if not self.odds:
             return [(k / 5, f"{k / 5:g}") for k in range(6)]
-        found = [(0.5, "0.5")]
+        ticks = [(0.5, "0.5")]
         for k in range(1, 10):
             power = f"10⁻{'⁰¹²³⁴⁵⁶⁷⁸⁹'[k]}"
             few = k < 4
-            found.append((10.0**-k, f"{10.0**-k:g}" if few else power))
-            found.append((1 - 10.0**-k, f"{1 - 10.0**-k:g}" if few else f"1−{power}"))
-        kept = sorted(one for one in found if self.low <= one[0] <= self.high)
+            ticks.append((10.0**-k, f"{10.0**-k:g}" if few else power))
+            ticks.append((1 - 10.0**-k, f"{1 - 10.0**-k:g}" if few else f"1−{power}"))
+        kept = sorted(tick for tick in ticks if self.low <= tick[0] <= self.high)
         # As many as there is room for, the middle always.
         step = -(-len(kept) // 12)
         middle = kept.index((0.5, "0.5"))
-        return [one for i, one in enumerate(kept) if (i - middle) % step == 0]
+        return [tick for i, tick in enumerate(kept) if (i - middle) % step == 0]
 
 
 def _logit(s: Any) -> Any:
@@ -131,7 +131,7 @@ def _logit(s: Any) -> Any:
 def drawing(
     width: float, height: float, title: str, described: str, name: str, children: Sequence[Any]
 ) -> Markup:
-    """A picture with a title and a description for those who cannot see it."""
+    """Make a picture with a title and a description for those who cannot see it."""
     return tag(
         "svg",
         tag("title", title, id=f"{name}-title"),

@@ -12,6 +12,7 @@ from calibrant.api import reliability_curve, reliability_diagram
 from calibrant.curves import ByClass, ReliabilityCurve, ReliabilityDiagram
 from calibrant.evidence import Array
 from calibrant.plot.canvas import CALIBRATED, CORNERS, legend, words
+from calibrant.questions import notions
 from calibrant.sklearn.model import explain, probabilities
 
 if TYPE_CHECKING:
@@ -133,8 +134,8 @@ class ReliabilityDisplay:
             style.setdefault("markevery", BETWEEN_MARKERS)
         line.set(**style)
         if not ref_line:
-            for one in diagonal:
-                one.remove()
+            for reference in diagonal:
+                reference.remove()
         legend(ax, words(self.curve, name)[1], CORNERS)
         self.line_, self.ax_, self.figure_ = line, ax, ax.figure
         return self
@@ -153,7 +154,8 @@ class ReliabilityDisplay:
         ax: Axes | None = None,
         ref_line: bool = True,
         notion: str | None = None,
-        bandwidth: Any = "ranks",
+        method: str | None = None,
+        bandwidth: str | float | None = None,
         level: float = 0.95,
         rng: Any = None,
         sample_weight: Any = None,
@@ -167,7 +169,7 @@ class ReliabilityDisplay:
             Fitted, with `predict_proba`.
         X, y
             Data that the model has not seen.
-        n_bins, strategy, pos_label, ax, ref_line, bandwidth, level, rng, sample_weight, **kwargs
+        n_bins, strategy, pos_label, ax, ref_line, method, bandwidth, level, rng, sample_weight, **kwargs
             As for `from_predictions`.
         name : str, optional
             Name in the legend; that of the model's class by default.
@@ -176,8 +178,7 @@ class ReliabilityDisplay:
             `pos_label` names one of them.
         """
         score, classes = probabilities(estimator, X)
-        if notion is None:
-            notion = "class" if pos_label is not None or np.shape(score)[-1] == 2 else "confidence"
+        vector = pos_label is not None or np.shape(score)[-1] == 2
         try:
             return cls.from_predictions(
                 y,
@@ -188,7 +189,8 @@ class ReliabilityDisplay:
                 name=type(estimator).__name__ if name is None else name,
                 ax=ax,
                 ref_line=ref_line,
-                notion=notion,
+                notion=notions.usual(notion, vector=vector).name,
+                method=method,
                 bandwidth=bandwidth,
                 level=level,
                 rng=rng,
@@ -213,7 +215,8 @@ class ReliabilityDisplay:
         ax: Axes | None = None,
         ref_line: bool = True,
         notion: str | None = None,
-        bandwidth: Any = "ranks",
+        method: str | None = None,
+        bandwidth: str | float | None = None,
         level: float = 0.95,
         rng: Any = None,
         sample_weight: Any = None,
@@ -238,32 +241,40 @@ class ReliabilityDisplay:
             As for `plot`.
         notion : {"class", "confidence"}, optional
             By default `class` for 1-D scores or with `pos_label`, and `confidence` for a matrix.
-        bandwidth : {"ranks", "silverman", "scott", "isj"} or float
-            How widely the curve is smoothed, as for `reliability_curve`. The rules suppose one heap of
-            scores; for scores that crowd at both ends give a number, 0.05 for instance.
+        method : {"ranks", "density"}, optional
+            How the curve is smoothed, as for `reliability_curve`: over neighbouring rows by default, over
+            scores if a bandwidth is given.
+        bandwidth : {"silverman", "scott", "isj"} or float, optional
+            How widely a density is smoothed. The rules suppose one heap of scores; for scores that crowd at
+            both ends give a number, 0.05 for instance.
         level : float
             Level of the band and of the intervals.
         rng : int or numpy.random.Generator, optional
             Seed of the bootstrap behind the curve.
         """
         inputs.check_choice("strategy", strategy, STRATEGIES)
-        if notion == "classwise":
-            raise ValueError(
-                'notion must be "class" or "confidence", got "classwise"; for a picture of every class: '
-                'calibrant.reliability_curve(y_true, y_prob, notion="classwise").plot()'
+        if notion is not None and notions.named(notion).several:
+            raise inputs.InputError(
+                "notion",
+                "compare one score a row",
+                notion,
+                hint="for a picture of every class: "
+                f'calibrant.reliability_curve(y_true, y_prob, notion="{notion}").plot()',
             )
         data = inputs.predictions(y_true, y_prob, labels=labels, pos_label=pos_label)
-        if notion is None:
-            notion = "class" if pos_label is not None or data.score.ndim == 1 else "confidence"
-        given = {"sample_weight": sample_weight, "labels": labels, "pos_label": pos_label, "level": level}
-        curve = reliability_curve(y_true, y_prob, notion=notion, bandwidth=bandwidth, rng=rng, **given)
+        vector = data.score.ndim == 1
+        asked = notions.usual(notion, vector=vector or pos_label is not None)
+        options = {"sample_weight": sample_weight, "labels": labels, "pos_label": pos_label, "level": level}
+        smoothing: dict[str, Any] = {"method": method or "ranks"}
+        if bandwidth is not None:
+            smoothing = {"method": method or "density", "bandwidth": bandwidth}
+        curve = reliability_curve(y_true, y_prob, notion=asked.name, rng=rng, **smoothing, **options)
         diagram = None
         if n_bins is not None:
             binning = f"{STRATEGIES[strategy]}:{inputs.positive_int('n_bins', n_bins)}"
-            diagram = reliability_diagram(y_true, y_prob, notion=notion, binning=binning, **given)
+            diagram = reliability_diagram(y_true, y_prob, notion=asked.name, binning=binning, **options)
         assert isinstance(curve, ReliabilityCurve)
         assert not isinstance(diagram, ByClass)
-        matrix = data.score.ndim == 2 and notion == "class"
-        shown = data.score[:, data.positive] if matrix else data.score
-        display = cls(curve, diagram, shown, "Classifier" if name is None else name)
+        scores = data.score if vector or not asked.one_class else data.score[:, data.positive]
+        display = cls(curve, diagram, scores, "Classifier" if name is None else name)
         return display.plot(ax=ax, ref_line=ref_line, **kwargs)

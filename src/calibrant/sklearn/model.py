@@ -8,7 +8,7 @@ import numpy as np
 
 
 def probabilities(estimator: Any, X: Any) -> tuple[Any, tuple[Any, ...] | None]:
-    """The matrix of a fitted model and the class of each column, if the model says it."""
+    """Return the matrix of a fitted model and the class of each column, if the model says it."""
     try:
         predict = estimator.predict_proba
     except AttributeError as error:
@@ -37,7 +37,7 @@ def explain(y: Any, classes: tuple[Any, ...] | None, error: ValueError) -> None:
     if classes is None:
         return
     present = dict.fromkeys(np.asarray(y).ravel().tolist())
-    unseen = [one for one in present if one is not None and one == one and one not in classes]
+    unseen = [label for label in present if label is not None and label == label and label not in classes]
     if unseen:
         # A model of fewer classes is asked another question: its score does not belong beside the others.
         raise ValueError(

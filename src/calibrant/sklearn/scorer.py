@@ -18,7 +18,7 @@ from sklearn import get_config
 def neg_ece_scorer(
     notion: str | None = None, *, estimator: Any = "auto", norm: Norm = "l1", pos_label: Any = None
 ) -> Any:
-    """Scorer for model selection: minus the calibration error, that of confidence for every model.
+    """Make a scorer for model selection: minus the calibration error, by confidence for every model.
 
     It reads the whole matrix of `predict_proba` by the model's `classes_`. `make_scorer` would hand over one
     column of a binary model and all columns of any other: two notions under one name.
@@ -54,13 +54,13 @@ def neg_ece_scorer(
     True
     """
     # A search turns errors of a scorer into NaN with a warning; a wrong choice is told before it starts.
-    name = notions.named("confidence" if notion is None else notion).name
+    asked = notions.named("confidence" if notion is None else notion)
     check_norm(norm, resolve(estimator))
-    if pos_label is not None and name != "class":
+    if pos_label is not None and not asked.one_class:
         raise ValueError(
-            f'pos_label names one class and needs notion="class", got {pos_label!r} for notion={name!r}'
+            f'pos_label names one class and needs notion="class", got {pos_label!r} for notion={asked.name!r}'
         )
-    return NegECE(name, estimator, norm, pos_label)
+    return NegECE(asked.name, estimator, norm, pos_label)
 
 
 @dataclass(eq=False, repr=False)
@@ -76,7 +76,7 @@ class NegECE:
     __name__ = "neg_ece"  # the displays of learning and validation curves ask for it
 
     def __call__(self, estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Minus the calibration error of a fitted model."""
+        """Return minus the calibration error of a fitted model."""
         score, classes = probabilities(estimator, X)
         try:
             return -ece(
@@ -121,7 +121,7 @@ class NegECE:
         return self
 
     def get_metadata_routing(self) -> MetadataRequest:
-        """What this scorer takes beside X and y, in scikit-learn's terms."""
+        """Return what this scorer takes beside X and y, in scikit-learn's terms."""
         request = MetadataRequest(owner=repr(self))
         request.score.add_request(param="sample_weight", alias=self.requested)
         return request

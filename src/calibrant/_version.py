@@ -1,3 +1,0 @@
-"""The version, which results record."""
-
-__version__ = "0.1.0"

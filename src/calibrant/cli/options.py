@@ -1,0 +1,104 @@
+"""The options that commands share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+FORMATS = ("csv", "tsv", "jsonl", "json", "parquet", "arrow", "npz")
+EXITS = "Exit codes: 0 done, 2 bad input or usage."
+#: The columns of a file that are asked about.
+DATA = ("label", "scores", "pair", "pos_label", "sample_weight", "format")
+
+
+def output(*names: str, what: str, folder: bool = False, **settings: Any) -> Callable[[F], F]:
+    """Make an option for a file, or a folder, that a command writes."""
+    kind = click.Path(file_okay=not folder, dir_okay=folder, path_type=Path)
+    return click.option(*names, type=kind, metavar="FOLDER" if folder else "PATH", help=what, **settings)
+
+
+def seed(what: str = "Seed of the simulations.") -> Callable[[F], F]:
+    """Make the option for the seed of what is drawn."""
+    return click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help=what)
+
+
+def quiet(what: str = "No progress.") -> Callable[[F], F]:
+    """Make the option that keeps a command from saying more than it must."""
+    return click.option("-q", "--quiet", is_flag=True, help=what)
+
+
+def column(role: str, what: str) -> Callable[[F], F]:
+    """Make an option that names a column."""
+    return click.option(f"--{role}", metavar="COLUMN", help=what)
+
+
+def _pair(function: F) -> F:
+    function = column("confidence", "Column that says how sure a prediction was.")(function)
+    return column("correct", "Column that says whether a prediction was right.")(function)
+
+
+_OPTIONS: dict[str, Callable[[Any], Any]] = {
+    "file": click.argument("file", metavar="FILE"),
+    "path": click.argument("file", metavar="PATH"),
+    "checkpoint": click.option(
+        "--checkpoint",
+        type=click.Path(path_type=Path),
+        metavar="FOLDER",
+        help="Keep what has been read here, so that the same command goes on after a stop.",
+    ),
+    "label": column("label", "Column of the labels.  [default: label, y, y_true, target, ...]"),
+    "scores": click.option(
+        "--scores",
+        multiple=True,
+        metavar="SPEC",
+        help="Columns of the scores: a name, names separated by commas, or a pattern such as 'p_*', where "
+        "the star stands for the class. May be repeated.  [default: p_*, prob_*, score, ...]",
+    ),
+    "pair": _pair,
+    "pos_label": click.option(
+        "--pos-label",
+        metavar="LABEL",
+        help="The class that a single column of scores, or --notion class, is of.",
+    ),
+    "sample_weight": column("sample-weight", "Column of weights; whole numbers are counts of rows."),
+    "groups": column("groups", "Column of groups to look at one by one."),
+    "format": click.option(
+        "--format", type=click.Choice(FORMATS), help="Format of FILE.  [default: by suffix or first bytes]"
+    ),
+    "notion": click.option(
+        "--notion",
+        metavar="NAME",
+        help="What is compared: the score of one class with its frequency (class), that of every class "
+        "(classwise), or the largest score with the accuracy (confidence).  [default: class for one column, "
+        "otherwise confidence]",
+    ),
+    "estimator": click.option(
+        "--estimator",
+        default="auto",
+        show_default=True,
+        metavar="NAME",
+        help="Estimator, such as uniform:15, adaptive or density.",
+    ),
+    "level": click.option(
+        "--level", type=float, default=0.95, show_default=True, help="Level of the interval."
+    ),
+    "seed": seed(),
+    "json": click.option("--json", "as_json", is_flag=True, help="Print JSON."),
+    "quiet": quiet(),
+}
+
+
+def options(*names: str) -> Callable[[F], F]:
+    """Add the common options of these names, in this order."""
+
+    def add(function: F) -> F:
+        for name in reversed(names):
+            function = _OPTIONS[name](function)
+        return function
+
+    return add
