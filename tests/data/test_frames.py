@@ -25,11 +25,10 @@ from hypothesis.extra.numpy import arrays
 
 import calibrant
 from calibrant import Sketch
-from calibrant.data import engines as running
-from calibrant.data import frame_pieces
-from calibrant.data.cells_expr import located, unpacked
-from calibrant.data.frame_rows import USUAL, Ask
+from calibrant.data import frames, pushdown
+from calibrant.data.pushdown_cells import located, unpacked
 from calibrant.evidence import COARSE, FINE
+from calibrant.questions import notions
 
 MUST_RUN = os.environ.get("CI", "").lower() in ("1", "true")
 ROOT = Path(__file__).parents[2]
@@ -129,7 +128,8 @@ def edges(k):
 
 def check_cells(engine, scores, layout):
     table = pa.table({"id": np.arange(len(scores)), "s": scores})
-    found = running.fetched(running.mapped(running.opened(engine(table)), partial(located, layout=layout)))
+    frame = frames.open_frame(engine(table))
+    found = pushdown.fetched(pushdown.mapped(frame, partial(located, layout=layout)))
     order = np.argsort(found["id"])
     place, origin = unpacked(found["cell"][order].astype(np.intp), layout)
     np.testing.assert_array_equal(place, layout.locate(scores))
@@ -242,19 +242,19 @@ def test_a_frame_has_the_sums_of_its_rows(engine, form, notion, weight):
     given_weight = None if weight is None else rows[weight]
     if form == "single":
         frame = engine(table(rows))
-        found = Sketch.from_frame(frame, label="y", scores="p", notion=notion, weight=weight)
+        found = Sketch.from_frame(frame, label="y", scores="p", notion=notion, sample_weight=weight)
         same(found, Sketch(notion).update(rows["y"], rows["p"], sample_weight=given_weight))
     elif form == "wide":
         frame = engine(table(rows))
         found = Sketch.from_frame(
-            frame, label="label", scores="p_*", notion=notion, weight=weight, pos_label=2
+            frame, label="label", scores="p_*", notion=notion, sample_weight=weight, pos_label=2
         )
         wanted = Sketch(notion, pos_label=2).update(rows["label"], rows["score"], sample_weight=given_weight)
         same(found, wanted)
     else:
         frame, names = engine(long_table(rows)), [f"class {k}" for k in range(4)]
         found = Sketch.from_frame(
-            frame, label="word", scores="s", row="row", classes="name", notion=notion, weight=weight,
+            frame, label="word", scores="s", row="row", classes="name", notion=notion, sample_weight=weight,
             pos_label="class 2",
         )  # fmt: skip
         wanted = Sketch(notion, labels=names, pos_label="class 2")
@@ -288,9 +288,10 @@ def test_a_thousand_classes(name):
 def test_groups_have_sketches_of_their_own(engine):
     rows = predictions()
     for notion in ("confidence", "classwise"):
-        found = Sketch.from_frame(
-            engine(table(rows)), label="label", scores="p_*", group="group", weight="counts", notion=notion
-        )
+        found = Sketch.from_frame_by_group(
+            engine(table(rows)), label="label", scores="p_*", groups="group", sample_weight="counts",
+            notion=notion,
+        )  # fmt: skip
         assert list(found) == ["east", "north", "west"]
         for name, sketch in found.items():
             own = rows["group"] == name
@@ -301,8 +302,8 @@ def test_groups_have_sketches_of_their_own(engine):
 
 def test_groups_of_a_frame_in_long_form(engine):
     rows = predictions(n=120)
-    found = Sketch.from_frame(
-        engine(long_table(rows)), label="word", scores="s", row="row", classes="name", group="label"
+    found = Sketch.from_frame_by_group(
+        engine(long_table(rows)), label="word", scores="s", row="row", classes="name", groups="label"
     )
     assert list(found) == [0, 1, 2, 3]
     own = rows["label"] == 2
@@ -329,8 +330,14 @@ def test_answers_and_merges_are_those_of_rows(engine):
 
 
 def test_only_sums_of_cells_travel(engine, monkeypatch):
-    fetched, arrays_of = [], running._arrays
-    monkeypatch.setattr(running, "_arrays", lambda frame: fetched.append(len(frame)) or arrays_of(frame))
+    fetched, fetch = [], pushdown.fetched
+
+    def counting(frame):
+        found = fetch(frame)
+        fetched.append(max(map(len, found.values())))
+        return found
+
+    monkeypatch.setattr(pushdown, "fetched", counting)
     n = 3000
     score = np.resize([0.1, 0.2, 0.3, 0.75, 0.999], n)
     frame = engine(pa.table({"y": np.resize([0, 1], n), "p": score}))
@@ -348,24 +355,27 @@ def test_only_sums_of_cells_travel(engine, monkeypatch):
 
 
 def test_of_a_partition_only_sums_travel():
-    rng, ask = np.random.default_rng(0), Ask("class", USUAL, None, 1, 1, 1e-6, None, False)
+    rng, roles = np.random.default_rng(0), {"y": "label", "0": "p"}
+    request = pushdown.Request(notions.named("class"), roles, (0, 1), {0: 0, 1: 1}, None, 1, 1e-6, None)
     sizes = []
     for n in (10, 100_000):
         part = pd.DataFrame({"label": rng.integers(0, 2, n), "p": rng.random(n)})
-        found = frame_pieces._of_partition(part, {"y": "label", "0": "p"}, ask, (0, 1))
+        found = frames._of_partition(part, request)
         sizes.append(len(pickle.dumps(found)))
     assert sizes[0] == pytest.approx(sizes[1], abs=100)
     assert sizes[1] < 1e6
 
 
 def test_rows_in_memory_are_taken_in_pieces(monkeypatch):
-    monkeypatch.setattr(running, "BLOCK", 500)
-    monkeypatch.setattr(frame_pieces, "BLOCK", 500)
+    monkeypatch.setattr(pushdown, "BLOCK", 500)
+    monkeypatch.setattr(frames, "BLOCK", 500)
     rows = predictions()
     for name in ("pandas", "pyarrow", "polars lazy"):
         for notion in ("confidence", "classwise"):
             frame = ENGINES[name](table(rows), None)
-            found = Sketch.from_frame(frame, label="label", scores="p_*", notion=notion, group="group")
+            found = Sketch.from_frame_by_group(
+                frame, label="label", scores="p_*", notion=notion, groups="group"
+            )
             own = rows["group"] == "west"
             same(found["west"], Sketch(notion).update(rows["label"][own], rows["score"][own]))
 
@@ -385,7 +395,7 @@ PLAIN = {
     "g": ["u", "u", "z", "z", "z"],
 }
 SINGLE, WIDE = {"label": "y", "scores": "p"}, {"label": "t", "scores": "p_*"}
-COUNTS, IMPORTANCE = {**SINGLE, "weight": "w"}, {**SINGLE, "weight": "v"}
+COUNTS, IMPORTANCE = {**SINGLE, "sample_weight": "w"}, {**SINGLE, "sample_weight": "v"}
 REFUSED = {
     "null score": (
         {"p": {0: None, 3: None}},
@@ -438,19 +448,23 @@ REFUSED = {
     "other label": (
         {"y": {1: 7, 2: 2}},
         SINGLE,
-        "column 'y' must hold 0 and 1, -1 and 1 or booleans, got 2; 2 of 5 rows are like that; "
-        "pass pos_label=",
+        "column 'y' must hold 0 and 1, -1 and 1 or booleans, got 0, 1, 2, 7; pass pos_label=",
     ),
     "both kinds of negative": (
         {"y": {0: -1}},
         SINGLE,
-        "column 'y' must hold 0 and 1, -1 and 1 or booleans, got -1 and 0; 1 of 5 rows have a 0",
+        "column 'y' must hold 0 and 1, -1 and 1 or booleans, got -1, 0, 1; pass pos_label=",
     ),
     "unknown word": (
         {"t": {1: "x", 2: "k"}},
         WIDE,
-        "column 't' must hold only the labels 'a', 'b', 'c', got 'k'; 2 of 5 rows are like that; "
+        "scores must have columns named after the labels 'a', 'c', 'k', 'x', got 'p_a', 'p_b', 'p_c'; "
         "pass labels= with the class of each column",
+    ),
+    "unknown word beside given ones": (
+        {"t": {1: "x", 2: "k"}},
+        {**WIDE, "labels": ["a", "b", "c"]},
+        "column 't' must hold only the labels 'a', 'b', 'c', got 'k'; 2 of 5 rows are like that",
     ),
     "negative count": (
         {"w": {1: -3}},
@@ -472,16 +486,16 @@ REFUSED = {
     "no weight at all": (
         {"w": dict.fromkeys(range(5), 0)},
         COUNTS,
-        "weight must have a positive sum, got 5 weights of 0",
+        "column 'w' must have a positive sum, got 5 weights of 0",
     ),
     "a group without weight": (
         {"w": {0: 0, 1: 0}},
-        {**COUNTS, "group": "g"},
-        "weight must have a positive sum, got 2 weights of 0 in group 'u'",
+        {**COUNTS, "groups": "g"},
+        "column 'w' must have a positive sum, got 2 weights of 0 in group 'u'",
     ),
     "null group": (
         {"g": {1: None}},
-        {**SINGLE, "group": "g"},
+        {**SINGLE, "groups": "g"},
         "column 'g' must have no missing values, got 1 in 5 rows",
     ),
     "words for a single score": (
@@ -502,6 +516,11 @@ REFUSED = {
 }
 
 
+def summed_up(frame, **options):
+    """A sketch, or one for each group."""
+    return (Sketch.from_frame_by_group if "groups" in options else Sketch.from_frame)(frame, **options)
+
+
 def changed(changes):
     data = {name: list(values) for name, values in PLAIN.items()}
     for name, values in changes.items():
@@ -514,7 +533,7 @@ def changed(changes):
 def test_bad_data_is_refused_in_the_same_words(engine, case):
     changes, options, message = REFUSED[case]
     with pytest.raises(ValueError) as error:
-        Sketch.from_frame(engine(changed(changes)), **options)
+        summed_up(engine(changed(changes)), **options)
     assert str(error.value) == message
 
 
@@ -526,11 +545,11 @@ ENTRIES = {
     "y": ["b", "b", "a", "a", "b", "b"],
 }
 REFUSED_LONG = {
-    "missing score": ({"s": {1: None}}, {}, "column 's' must have no missing values, got 1 in 3 rows"),
+    "missing score": ({"s": {1: None}}, {}, "column 's' must have no missing values, got 1 in 6 rows"),
     "score outside": (
         {"s": {1: 1.0005}},
         {},
-        "column 's' must lie in [0, 1], got 1.0005; 1 of 3 rows is like that",
+        "column 's' must lie in [0, 1], got 1.0005; 1 of 6 rows is like that",
     ),
     "missing entry": (
         {"r": {1: 4}},
@@ -553,12 +572,12 @@ REFUSED_LONG = {
     "unknown class": (
         {},
         {"labels": ["b", "k"]},
-        "column 'c' must hold only the classes 'b', 'k', got 'a'; 3 of 3 rows are like that",
+        "column 'c' must hold only the classes 'b', 'k', got 'a'; 3 of 6 rows are like that",
     ),
     "unknown label": (
         {"y": {0: "z", 1: "z"}},
         {},
-        "column 'y' must hold only the labels 'a', 'b', got 'z'; 2 of 3 rows are like that; "
+        "column 'y' must hold only the labels 'a', 'b', got 'z'; 2 of 6 rows are like that; "
         "pass labels= with the class of each column",
     ),
 }
@@ -586,12 +605,12 @@ ASKED_WRONGLY = {
     "a path": ("days.parquet", SINGLE, TypeError, "polars.scan_parquet"),
     "no column": (
         None,
-        {**SINGLE, "weight": "ww"},
+        {**SINGLE, "sample_weight": "ww"},
         ValueError,
-        "weight must be a column .* did you mean 'w'",
+        "sample_weight must be a column .* did you mean 'w'",
     ),
-    "no name": (None, {**SINGLE, "group": 3}, TypeError, "group must be the name of a column, got 3"),
-    "no match": (None, {"label": "y", "scores": "q_*"}, ValueError, "must match columns, got none of 'y'"),
+    "no name": (None, {**SINGLE, "groups": 3}, TypeError, "groups must be the name of a column, got 3"),
+    "no match": (None, {"label": "y", "scores": "q_*"}, ValueError, "must match several columns .* got none"),
     "no names": (None, {"label": "y", "scores": [1, 2]}, TypeError, "scores must be a column"),
     "text": (
         None,
@@ -603,7 +622,7 @@ ASKED_WRONGLY = {
         None,
         {"label": "t", "scores": ["p_a", "p_a"]},
         ValueError,
-        "distinct classes, got 'p_a' twice",
+        "different columns, got 'p_a' twice",
     ),
     "labels": (
         None,
@@ -617,10 +636,15 @@ ASKED_WRONGLY = {
         ValueError,
         "n_classes must be the number of classes, 3, got 4",
     ),
-    "which class": (None, {**WIDE, "notion": "class"}, ValueError, "matrix of 3 columns needs pos_label"),
+    "which class": (
+        None,
+        {**WIDE, "notion": "class"},
+        ValueError,
+        "pos_label must name one of .* on 3 columns",
+    ),
     "other class": (None, {**WIDE, "pos_label": "d"}, ValueError, "pos_label must be one of 'a', 'b', 'c'"),
     "notion": (None, {**WIDE, "notion": "clas"}, ValueError, "notion must be one of"),
-    "half long": (None, {**SINGLE, "row": "g"}, TypeError, "row and classes go together"),
+    "half long": (None, {**SINGLE, "row": "g"}, TypeError, "row and classes must be given together"),
     "long and wide": (
         None,
         {**WIDE, "row": "g", "classes": "t"},
@@ -647,7 +671,7 @@ ASKED_WRONGLY = {
     ),
     "ids as groups": (
         pd.DataFrame({"y": 1, "p": 0.5, "id": range(20_000)}),
-        {**SINGLE, "group": "id"},
+        {**SINGLE, "groups": "id"},
         ValueError,
         "column of ids",
     ),
@@ -658,7 +682,7 @@ ASKED_WRONGLY = {
 def test_a_question_that_makes_no_sense_is_refused(case):
     frame, options, error, message = ASKED_WRONGLY[case]
     with pytest.raises(error, match=message):
-        Sketch.from_frame(changed({}) if frame is None else frame, **options)
+        summed_up(changed({}) if frame is None else frame, **options)
 
 
 # Which class
@@ -678,7 +702,14 @@ CLASSES = {
     "a pattern puts numbers in order": (labelled([2, 10], ["p_10", "p_2", "p_1"]), "p_*", {}, (1, 2, 10)),
     "words after the prefix": (labelled(["b"], ["p_b", "p_a"]), "p_*", {}, ("b", "a")),
     "words as they are": (labelled(["ant"], ["bee", "ant"]), ["bee", "ant"], {}, ("bee", "ant")),
-    "numbers without names": (labelled([1], ["u", "v", "x"]), ["u", "v", "x"], {}, (0, 1, 2)),
+    "names that tell nothing": (
+        labelled([1], ["u", "v", "x"]),
+        ["u", "v", "x"],
+        {"labels": [0, 1, 2]},
+        (0, 1, 2),
+    ),
+    "given, whatever the names": (labelled(["x"], ["p_y", "p_x"]), "p_*", {"labels": ["x", "y"]}, ("x", "y")),
+    "given booleans": (labelled([True], ["u", "v"]), ["u", "v"], {"labels": [True, False]}, (1, 0)),
     "booleans": (labelled([True], ["p_true", "p_false"]), "p_*", {}, (1, 0)),
     "whole floats": (labelled([1.0], ["p_0", "p_1"]), "p_*", {}, (0, 1)),
     "digits as words": (labelled(["1"], ["p_0", "p_1"]), "p_*", {}, ("0", "1")),
@@ -702,11 +733,79 @@ def test_columns_say_which_class_they_are_of(case):
         )
 
 
-def test_the_classes_never_depend_on_the_labels_that_occur():
+def test_named_classes_do_not_depend_on_the_labels_that_occur():
     whole = labelled([0, 1, 2], ["p_1", "p_2", "p_3"])
     for part in (whole, whole.slice(0, 1)):
-        with pytest.raises(ValueError, match="only the labels 1, 2, 3, got 0; 1 of"):
+        with pytest.raises(ValueError, match=r"columns named after the labels 0.*pass labels="):
             Sketch.from_frame(part, label="y", scores="p_*")
+    named = labelled(["a", "b", "c"], ["p_c", "p_b", "p_a"])
+    for part in (named, named.slice(0, 1), named.slice(1, 2)):
+        assert Sketch.from_frame(part, label="y", scores="p_*").labels == ("c", "b", "a")
+
+
+# The table of cases that every entry answers alike is in tests/inputs.
+ORDERS = {
+    "p_True, p_False": (("p_True", "p_False"), (False, True), (1, 0)),
+    "p_1.0, p_0.0 of floats": (("p_1.0", "p_0.0"), (0.0, 1.0), (1, 0)),
+    "p_2.5, p_1.5": (("p_2.5", "p_1.5"), (1.5, 2.5), (1, 0)),
+    "p_Dog, p_Cat": (("p_Dog", "p_Cat"), ("cat", "dog"), (1, 0)),
+    "dog_prob, cat_prob": (("dog_prob", "cat_prob"), ("cat", "dog"), (1, 0)),
+    "three numbers": (("s-3", "s-1", "s-2"), (1, 2, 3), (2, 0, 1)),
+    "p_0, p_1 by default": (("p_0", "p_1"), ("cat", "dog"), (0, 1)),
+    "class_1, class_2 of 0 and 1": (("class_1", "class_2"), (0, 1), None),
+    "yes, no of 0 and 1": (("yes", "no"), (0, 1), None),
+    "cat, horse of cat and dog": (("cat", "horse"), ("cat", "dog"), None),
+}
+
+
+@pytest.mark.parametrize("case", ORDERS)
+def test_every_engine_matches_columns_to_classes_by_one_rule(engine, case):
+    names, labels, order = ORDERS[case]
+    rng = np.random.default_rng(5)
+    score = rng.dirichlet(np.full(len(names), 0.5), 60)
+    code = np.array([rng.choice(len(names), p=row) for row in score])
+    columns = {name: score[:, k] for name, k in zip(names, order or range(len(names)), strict=True)}
+    frame = engine(pa.table({"y": [labels[k] for k in code], **columns}))
+    if order is None:
+        with pytest.raises(ValueError, match="labels="):
+            Sketch.from_frame(frame, label="y", scores=list(names), notion="classwise")
+        return
+    found = Sketch.from_frame(frame, label="y", scores=list(names), notion="classwise")
+    assert found.labels == tuple(labels[k] for k in order)
+    wanted = Sketch("classwise", labels=[labels[k] for k in order])
+    same(found, wanted.update([labels[k] for k in code], score[:, list(order)]))
+
+
+NAMED = {
+    "a word": (["no", "yes"], "p_yes", {}, ("no", "yes")),
+    "the other word": (["no", "yes"], "P_No", {}, ("yes", "no")),
+    "a number": ([0, 1], "p_0", {}, (1, 0)),
+    "as the caller says": (["no", "yes"], "p_yes", {"pos_label": "no"}, ("yes", "no")),
+    "many words": (["a", "b", "c"], "b", {}, (("a", "c"), "b")),
+}
+
+
+@pytest.mark.parametrize("case", NAMED)
+def test_a_single_column_is_of_the_class_it_is_named_after(engine, case):
+    labels, name, options, classes = NAMED[case]
+    y, p = np.resize(labels, 30), np.linspace(0.1, 0.9, 30)
+    found = Sketch.from_frame(engine(pa.table({"y": y, name: p})), label="y", scores=name, **options)
+    same(found, Sketch("class", pos_label=classes[1]).update(y, p))
+    assert found.labels == classes
+
+
+def test_a_positive_label_that_does_not_occur_is_refused(engine):
+    frame = engine(pa.table({"y": ["no", "no"], "p": [0.25, 0.5]}))
+    with pytest.raises(ValueError, match="pos_label must be one of 'no', got 'yes'"):
+        Sketch.from_frame(frame, label="y", scores="p", pos_label="yes")
+
+
+def test_classes_of_entries_may_be_numbers_where_labels_are_text(engine):
+    rows = predictions(n=80)
+    entries = long_table(rows | {"label": rows["label"].astype(str)})
+    found = Sketch.from_frame(engine(entries), label="label", scores="s", row="row", classes="of")
+    wanted = Sketch("confidence", labels=["0", "1", "2", "3"])
+    same(found, wanted.update(rows["label"].astype(str), rows["score"]))
 
 
 SINGLES = {
@@ -786,7 +885,7 @@ def test_types_that_mean_the_same():
         "narwhals": nw.from_native(pl.from_arrow(data)),
     }
     for name, frame in frames.items():
-        same(Sketch.from_frame(frame, label="y", scores="p", weight="w"), wanted), name
+        same(Sketch.from_frame(frame, label="y", scores="p", sample_weight="w"), wanted), name
     words = pd.DataFrame({"y": pd.Categorical(["no", "yes", "yes", "no"]), "p": p})
     same(Sketch.from_frame(words, label="y", scores="p", pos_label="yes"),
          Sketch("class", pos_label="yes").update(words["y"], p))  # fmt: skip
@@ -799,6 +898,63 @@ def test_a_relation_of_another_connection():
     relation = connection.sql("select label, columns('p_.*') from \"rows\" where p >= 0")
     found = Sketch.from_frame(relation, label="label", scores="p_*", notion="classwise")
     same(found, Sketch("classwise").update(rows["label"], rows["score"]))
+
+
+def test_large_counts_are_exact():
+    y, p, w = [0, 1, 1], [0.25, 0.5, 0.75], [2**53 + 1, 1, 2**60]
+    wanted = Sketch("class").update(y, p, sample_weight=w)
+    for name in ("pandas", "polars lazy", "pyarrow", "duckdb", "dask"):
+        frame = ENGINES[name](pa.table({"y": y, "p": p, "w": w}), None)
+        same(Sketch.from_frame(frame, label="y", scores="p", sample_weight="w"), wanted)
+
+
+def test_counts_that_no_sum_can_hold_are_refused():
+    frame = pa.table({"y": [0, 1], "p": [0.25, 0.5], "w": [2**62, 2**62]})
+    with pytest.raises(ValueError, match=r"column 'w' must be .* below 4.61e\+18, got 4611686018427387904"):
+        Sketch.from_frame(frame, label="y", scores="p", sample_weight="w")
+
+
+@pytest.mark.parametrize("y", [[0, 1, None, 1], ["no", "yes", None, "no"], [True, False, None, True]])
+def test_missing_labels_are_refused_whatever_their_type(engine, y):
+    frame = engine(pa.table({"y": y, "p": [0.5] * 4, "q": [0.5] * 4}))
+    for scores, options in (("p", {"pos_label": y[1]}), (["p", "q"], {"labels": y[:2]})):
+        with pytest.raises(ValueError, match="column 'y' must have no missing values, got 1 in 4 rows"):
+            Sketch.from_frame(frame, label="y", scores=scores, **options)
+
+
+def test_a_column_of_ids_is_no_column_of_labels(monkeypatch, engine):
+    monkeypatch.setattr(frames, "MOST_CLASSES", 3)
+    frame = engine(pa.table({"y": np.arange(8), "p": [0.5] * 8}))
+    with pytest.raises(ValueError, match="column 'y' must hold classes, got more than 3 of them"):
+        Sketch.from_frame(frame, label="y", scores="p", pos_label=1)
+
+
+class Two(type(notions.named("confidence"))):
+    """A notion about the two largest scores."""
+
+    @property
+    def top(self):
+        return 2
+
+    def problems(self, data):
+        best = np.argsort(-data.score, axis=1, kind="stable")[:, :2]
+        largest = np.minimum(1, np.take_along_axis(data.score, best, axis=1).sum(axis=1))
+        yield notions.Problem(largest, (best == data.code[:, None]).any(axis=1), self.support(4))
+
+
+def test_several_largest_scores_are_summed_where_the_rows_are(engine, monkeypatch, request):
+    monkeypatch.setitem(notions._FIXED, "two", Two("two"))
+    monkeypatch.setattr(notions, "NOTIONS", (*notions.NOTIONS, "two"))
+    rows, options = predictions(), {"label": "label", "scores": "p_*", "notion": "two"}
+    if request.node.callspec.params["engine"] in ("ibis", "pyspark"):
+        with pytest.raises(ValueError, match=r"notion must be about .* Spark, Ibis.*convert to pandas"):
+            Sketch.from_frame(engine(table(rows)), **options)
+        return
+    same(
+        Sketch.from_frame(engine(table(rows)), **options), Sketch("two").update(rows["label"], rows["score"])
+    )
+    with pytest.raises(ValueError, match="notion must be about classes or the largest score"):
+        Sketch.from_frame(engine(long_table(rows)), **options | {"scores": "s"}, row="row", classes="of")
 
 
 # Frames as arguments of the functions
@@ -856,7 +1012,9 @@ def test_a_worker_that_dies_takes_nothing_with_it(tmp_path):
     with cluster, distributed.Client(cluster):
         meta = table(predictions()).to_pandas().iloc[:0]
         frame = dd.from_map(part_of, range(4), parts=4, folder=str(tmp_path), meta=meta)
-        found = Sketch.from_frame(frame, label="label", scores="p_*", notion="classwise", weight="counts")
+        found = Sketch.from_frame(
+            frame, label="label", scores="p_*", notion="classwise", sample_weight="counts"
+        )
     assert (tmp_path / "killed").exists()
     wanted = Sketch("classwise").update(rows["label"], rows["score"], sample_weight=rows["counts"])
     same(found, wanted)

@@ -1,208 +1,480 @@
-"""A sketch of a frame, made next to its data: of many rows only the sums of the cells travel."""
+"""Frames of any engine become sketches.
+
+A frame is opened, and its columns and classes are settled by their names and by the labels that occur. Then
+it takes one of two roads. Rows that this process or a worker of Dask holds are cut into pieces, each of which
+becomes `Predictions` and is added to a `Sketch`. Rows of Spark and Ibis stay where they are, and so do
+entries of a frame in long form, which the engine has to join: `pushdown` adds them up there.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from contextlib import suppress
-from functools import partial
-from typing import Any, NoReturn
+import os
+import re
+from collections import deque
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing, suppress
+from dataclasses import dataclass, replace
+from functools import partial, reduce
+from typing import Any
 
+import narwhals.stable.v2 as nw
 import numpy as np
+from narwhals.exceptions import DuplicateError
 
-from calibrant.data.cells_expr import unpacked
-from calibrant.data.engines import mapped, opened, summed
-from calibrant.data.frame_checks import explain, refuse_both
-from calibrant.data.frame_columns import Columns, asked, renamed
-from calibrant.data.frame_pieces import holds_rows, in_pieces
-from calibrant.data.frame_rows import (
-    BAD,
-    MINUS,
-    NONE,
-    OUTCOME,
-    RIGHT,
-    Ask,
-    joined,
-    long,
-    of_classes,
-    of_entries,
-    of_joined,
-    of_vector,
-    unkeyed,
-    wide,
+from calibrant import inputs
+from calibrant.assessment.inputs import MOST_GROUPS
+from calibrant.data.pushdown import (
+    Group,
+    Request,
+    are_positions,
+    check_notion,
+    coded,
+    in_memory,
+    is_text,
+    missing,
+    of_engine,
+    plain,
+    renamed,
+    summed,
 )
-from calibrant.data.settle import check_groups
-from calibrant.evidence import Array, Cells, Moments
-from calibrant.sketch import Sketch
-from calibrant.sketch.totals import Totals
+from calibrant.data.pushdown_cells import number
+from calibrant.data.pushdown_checks import explain, like_that, refuse_missing
+from calibrant.inputs import InputError, InputTypeError, Words, show
+from calibrant.questions import notions
+from calibrant.sketch.sketch import Sketch
 
-__all__ = ["Columns", "from_frame"]
+# More classes than any table has: a column of identifiers was taken for them.
+MOST_CLASSES = 20_000
+# Numbers of a piece.
+BLOCK = 1 << 20
+# Pieces summed at the same time; and the columns from which on the sums are as large as a piece.
+THREADS, WIDE = 4, 20
+# Sums of partitions that are added at a time.
+JOINED = 8
 
-Sums = dict[str, Any]
+
+@dataclass(frozen=True)
+class Columns:
+    """The columns of a frame, as the caller names them.
+
+    Attributes
+    ----------
+    label : str
+        The labels.
+    scores : str or sequence of str
+        A column, several, or a pattern such as "p_*", where the star stands for the class.
+    sample_weight, groups : str, optional
+        The weights, whole ones are counts; and the groups.
+    row, classes : str, optional
+        Which row and which class an entry is of; frames in long form only.
+    """
+
+    label: str
+    scores: str | Sequence[str]
+    sample_weight: str | None = None
+    groups: str | None = None
+    row: str | None = None
+    classes: str | None = None
 
 
 def from_frame(
-    frame: Any, given: Columns, *, notion: str | None, labels: Any, pos_label: Any, n_classes: int | None
-) -> Sketch | dict[Any, Sketch]:
-    """Sketch of a frame, or one for each group; see `Sketch.from_frame`."""
-    frame = opened(frame)
-    roles, ask, known, names = asked(
-        frame, given, notion=notion, labels=labels, pos_label=pos_label, n_classes=n_classes
-    )
-    if not ask.names and holds_rows(frame):
-        return _in_pieces(frame, roles, ask, known, given, names)
-    rows = _plain(frame, roles)
-    of_rows = _of_rows(rows, ask)
-    kind = unkeyed(of_rows["key"])[2]
-    total = int(of_rows["n"].sum())
-    _check_rows(total)
-    if (kind & BAD).any():
-        explain(rows, ask, given, names, total)
-    if (kind & MINUS).any():
-        refuse_both(rows, given, total)
-        known = (-1, 1)
-    of_classes = _of_classes(rows, ask) if ask.notion == "classwise" else None
-    if not ask.grouped:
-        return _sketch(ask, known, of_rows, of_classes, "")
-    check_groups(set(of_rows["g"]))
-    parts = _by_group(of_rows)
-    more = {} if of_classes is None else _by_group(of_classes)
-    return {
-        value: _sketch(ask, known, part, more.get(value), f" in group {value!r}")
-        for value, part in parts.items()
-    }
-
-
-def _plain(frame: Any, roles: dict[str, str]) -> Any:
-    return mapped(frame, partial(renamed, roles=roles))
-
-
-def _in_pieces(
     frame: Any,
-    roles: dict[str, str],
-    ask: Ask,
-    known: tuple[Any, ...],
-    given: Columns,
-    names: tuple[str, ...],
-) -> Sketch | dict[Any, Sketch]:
-    found = in_pieces(frame, roles, ask, known)
-    total = sum(found.rows.values())
-    _check_rows(total)
-    if found.bad:
-        explain(_plain(frame, roles), ask, given, names, total)
-    if found.minus:
-        refuse_both(_plain(frame, roles), given, total)
-    for value, n in found.rows.items():
-        if value not in found.sketches:
-            _refuse_weightless(n, f" in group {value!r}" * ask.grouped)
-        if found.minus:
-            found.sketches[value].labels = (-1, 1)
-    if not ask.grouped:
-        return found.sketches[None]
-    return {value: found.sketches[value] for value in _ordered(found.sketches)}
+    columns: Columns,
+    *,
+    notion: str | None = None,
+    labels: Any = None,
+    pos_label: Any = None,
+    n_classes: int | None = None,
+) -> Sketch:
+    """Sum up a frame; see `Sketch.from_frame`."""
+    asked = {"notion": notion, "labels": labels, "pos_label": pos_label, "n_classes": n_classes}
+    return _sketches(frame, replace(columns, groups=None), **asked)[None]
 
 
-def _check_rows(total: int) -> None:
-    if not total:
-        raise ValueError("frame must not be empty, got 0 rows")
+def from_frame_by_group(
+    frame: Any,
+    columns: Columns,
+    *,
+    notion: str | None = None,
+    labels: Any = None,
+    pos_label: Any = None,
+    n_classes: int | None = None,
+) -> dict[Any, Sketch]:
+    """Sum up each group of a frame; see `Sketch.from_frame_by_group`."""
+    if columns.groups is None:
+        raise InputTypeError("groups", "be the name of a column", None)
+    asked = {"notion": notion, "labels": labels, "pos_label": pos_label, "n_classes": n_classes}
+    return _sketches(frame, columns, **asked)
 
 
-def _refuse_weightless(rows: int, where: str) -> NoReturn:
-    raise ValueError(f"weight must have a positive sum, got {rows} weights of 0{where}")
+def open_frame(frame: Any) -> Any:
+    """Return a frame of any engine as narwhals sees it.
+
+    Raises
+    ------
+    TypeError
+        If it is no frame.
+    ValueError
+        If several of its columns have one name.
+    """
+    try:
+        frame = nw.from_native(nw.to_native(frame, pass_through=True))
+    except TypeError:
+        hint = "open a file as a frame first, such as polars.scan_parquet(path)" * isinstance(frame, str)
+        rule = "be a pandas, polars, pyarrow, DuckDB, Dask, Ibis or PySpark frame"
+        raise InputTypeError("frame", rule, frame, got=type(frame).__name__, hint=hint) from None
+    except DuplicateError as error:
+        text = " ".join(str(error).split())
+        raise InputError("columns of the frame", "have different names", got=text) from None
+    return frame.lazy() if frame.implementation.is_polars() else frame
+
+
+def _sketches(frame: Any, columns: Columns, **asked: Any) -> dict[Any, Sketch]:
+    """Return the sketch of each group; without groups that of None."""
+    frame = open_frame(frame)
+    request = _request(frame, columns, **asked)
+    here = request.entries is None and _holds_rows(frame)
+    if not here:
+        check_notion(request.notion)
+    try:
+        groups = _in_pieces(frame, request) if here else of_engine(frame, request)
+    except ValueError as error:
+        explain(plain(frame, request.roles), request)
+        raise _in_words(error, columns) if isinstance(error, InputError) else error from None
+    _check_groups(len(groups))
+    for value, group in groups.items():
+        if group.sketch.n == 0:
+            where = f" in group {show(value)}" * ("g" in request.roles)
+            got = f"{group.rows} weights of 0{where}"
+            raise InputError(request.called("w"), "have a positive sum", 0, got=got)
+    return {value: groups[value].sketch for value in _ordered(groups)}
 
 
 def _ordered(groups: Iterable[Any]) -> list[Any]:
-    """Groups in their order, where they have one."""
-    found = list(dict.fromkeys(groups))
+    """Return groups in their order, where they have one."""
+    values = list(groups)
     with suppress(TypeError):  # of values that have no order
-        found.sort()
-    return found
+        values.sort()
+    return values
 
 
-def _of_rows(rows: Any, ask: Ask) -> Sums:
-    """Sums over rows by what they are compared for; one pass."""
-    if ask.names is None:
-        found = summed(rows, partial(wide, ask=ask), ask.keys)
-        return found | {"key": of_vector(found["key"], ask)} if ask.vector else found
-    entries = mapped(rows, partial(long, ask=ask))
-    return summed(joined(entries, ask), partial(of_joined, ask=ask), ask.keys)
+def _check_groups(count: int) -> None:
+    if count > MOST_GROUPS:
+        rule, hint = f"have at most {MOST_GROUPS} distinct values", "is it a column of ids?"
+        raise InputError("groups", rule, count, hint=hint)
 
 
-def _of_classes(rows: Any, ask: Ask) -> Sums:
-    """Sums over rows for each class, whatever the label; one pass."""
-    if ask.names is not None:
-        return summed(rows, partial(of_entries, ask=ask), ask.keys)
-    columns = ["0", "1"] if ask.vector else ask.columns
-    return summed(rows, partial(of_classes, ask=ask, columns=columns), ask.keys)
+def _in_words(error: InputError, columns: Columns) -> InputError:
+    """Return an error about arrays as one about columns of the frame."""
+    names = {"y_true": f"column {show(columns.label)}", "y_prob": "scores"}
+    names |= {"sample_weight": f"column {show(columns.sample_weight)}"}
+    name = Words(names).called(error.argument)
+    return type(error)(name, error.rule, error.value, got=error.got, hint=error.hint, advice=error.advice)
 
 
-def _by_group(sums: Sums) -> dict[Any, Sums]:
-    """The sums of each group, in the order of the groups where they have one."""
-    groups = _ordered(sums["g"])
-    place = {value: k for k, value in enumerate(groups)}
-    at = np.array([place[value] for value in sums["g"]], dtype=np.intp)
-    order = np.argsort(at, kind="stable")
-    ends = np.cumsum(np.bincount(at, minlength=len(groups)))[:-1]
-    parts = {name: np.split(values[order], ends) for name, values in sums.items() if name != "g"}
-    return {value: {name: part[k] for name, part in parts.items()} for k, value in enumerate(groups)}
+# Which columns, and which class each of them is of
 
 
-def _sketch(ask: Ask, known: tuple[Any, ...], rows: Sums, classes: Sums | None, where: str) -> Sketch:
-    weight = rows["n"].astype(np.float64) if ask.counts is None else rows["w"]
-    if not weight.sum() > 0:
-        _refuse_weightless(rows["n"].sum(), where)
-    _, cell, kind = unkeyed(rows["key"])
-    squares = (rows["ww"] if ask.counts is False else weight).sum()
-    totals = Totals(
-        int((rows["n"] if ask.counts is None else rows["held"]).sum()),
-        float(weight.sum()),
-        float(weight[(kind & RIGHT) > 0].sum()),
-        max(0.0, -float(rows["log"][(kind & NONE) == 0].sum())),
-        float(weight[(kind & NONE) > 0].sum()),
-        float((_squares(ask, weight, rows, cell, kind) if ask.vector else rows["sq"]).sum()),
+def _request(
+    frame: Any, columns: Columns, *, notion: str | None, labels: Any, pos_label: Any, n_classes: int | None
+) -> Request:
+    """Settle what is asked of a frame."""
+    schema = dict(frame.collect_schema())
+    names = _score_columns(schema, columns)
+    vector, pos_label = len(names) == 1 and columns.row is None, _label(pos_label)
+    given = None if labels is None else tuple(map(_label, inputs.class_labels(labels)))
+    seen = _rows_by_value(frame, columns.label)
+    entries = None
+    try:
+        if columns.row is not None:
+            entries, classes = _entries(frame, columns, schema, given, seen)
+        elif vector:
+            classes, pos_label = _single(names[0], seen, given, pos_label)
+        else:
+            classes = tuple(map(_label, inputs.classes_of_columns(names, seen, len(names), given, "scores")))
+    except InputError as error:
+        raise _in_words(error, columns) from None
+    codes = _codes(classes) if vector else {label: k for k, label in enumerate(classes)}
+    _check_known(columns.label, seen, codes, "labels", advice="" if given or vector else "labels")
+    if n_classes is not None and inputs.positive_int("n_classes", n_classes, 2) != len(classes):
+        raise InputError("n_classes", f"be the number of classes, {len(classes)}", n_classes)
+    if pos_label is not None and pos_label not in classes:
+        raise InputError("pos_label", f"be one of {show(*classes)}", pos_label)
+    positive = classes.index(pos_label) if pos_label is not None else 1 if len(classes) == 2 else None
+    asked = notions.usual(notion, vector=vector)
+    asked.check(vector=vector, labels=classes, positive=positive)
+    weight = columns.sample_weight
+    counts = None if weight is None else schema[weight].is_integer() or schema[weight] == nw.Boolean
+    tolerance = _tolerance([schema[name] for name in names])
+    roles = {"y": columns.label, "w": weight, "g": columns.groups, "r": columns.row, "c": columns.classes}
+    used = {key: name for key, name in roles.items() if name is not None}
+    used |= {"s": names[0]} if entries is not None else {str(k): name for k, name in enumerate(names)}
+    return Request(asked, used, classes, codes, entries, positive, tolerance, counts)
+
+
+def _score_columns(schema: dict[str, Any], columns: Columns) -> tuple[str, ...]:
+    """Return the columns of scores, after a check of all names."""
+    if (columns.row is None) != (columns.classes is None):
+        hint = "both name columns of a frame in long form"
+        raise InputTypeError("row and classes", "be given together", hint=hint)
+    others = {role: getattr(columns, role) for role in ("label", "sample_weight", "groups", "row", "classes")}
+    for role, name in others.items():
+        if name is not None or role == "label":
+            _check_name(schema, role, name)
+    specs = [columns.scores] if isinstance(columns.scores, str) else columns.scores
+    if not isinstance(specs, Sequence) or not specs or not all(isinstance(spec, str) for spec in specs):
+        raise InputTypeError("scores", "be a column, columns or a pattern", columns.scores)
+    taken, names = set(others.values()), list[str]()
+    for spec in specs:
+        if spec in schema or "*" not in spec:
+            _check_name(schema, "scores", spec)
+            names.append(spec)
+        else:
+            names += _matches(spec, [name for name in schema if name not in taken])
+    for k, name in enumerate(names):
+        if name in taken:
+            raise InputError("scores", "be other columns than the label and the weight", name)
+        if name in names[:k]:
+            raise InputError("scores", "be different columns", name, got=f"{show(name)} twice")
+    if columns.row is not None and len(names) > 1:
+        raise InputError("scores", "be one column of a frame in long form", names, got=show(*names))
+    return tuple(names)
+
+
+def _check_name(schema: dict[str, Any], role: str, name: Any) -> None:
+    if not isinstance(name, str):
+        raise InputTypeError(role, "be the name of a column", name)
+    if name not in schema:
+        hint = f"columns: {show(*schema)}"
+        raise InputError(
+            role, "be a column of the frame", name, got=inputs.show_near(name, schema), hint=hint
+        )
+
+
+def _matches(spec: str, names: Sequence[str]) -> list[str]:
+    """Return the columns that match a pattern, in the order of numbers where the star stands for them."""
+    pattern = re.compile("(.*)".join(map(re.escape, spec.split("*"))), re.DOTALL)
+    stars = {name: match[1] for name in names if (match := pattern.fullmatch(name))}
+    if len(stars) < 2:
+        rule, got = f"match several columns by {show(spec)}", show(*stars) or "none"
+        raise InputError("scores", rule, spec, got=got, hint=f"columns: {show(*names)}")
+    if all(re.fullmatch("-?[0-9]+", star) for star in stars.values()):
+        return sorted(stars, key=lambda name: int(stars[name]))
+    return list(stars)
+
+
+def _single(
+    name: str, seen: dict[Any, int], given: tuple[Any, ...] | None, pos_label: Any
+) -> tuple[tuple[Any, ...], Any]:
+    """Return the negative and the positive label of a single score, and the latter alone.
+
+    That is `pos_label`, or what the column is named after, or 1.
+    """
+    known = tuple(seen) if given is None else given
+    if pos_label is None:
+        pos_label = inputs.class_of_name(name, known)
+    half = np.full(len(known), 0.5)
+    classes = inputs.predictions(list(known), half, labels=given, pos_label=pos_label).labels
+    return classes, classes[1]
+
+
+def _codes(classes: tuple[Any, ...]) -> dict[Any, int]:
+    """Return 1 for the positive label of a single score and 0 for the others: none, one, or a tuple."""
+    others, positive = classes
+    negative = others if isinstance(others, tuple) else () if others is None else (others,)
+    return dict.fromkeys(negative, 0) | {positive: 1}
+
+
+def _entries(
+    frame: Any,
+    columns: Columns,
+    schema: dict[str, Any],
+    given: tuple[Any, ...] | None,
+    seen: dict[Any, int],
+) -> tuple[dict[Any, int], tuple[Any, ...]]:
+    """Return the position of each value of the class column, and the class that it is in terms of labels."""
+    column = str(columns.classes)
+    values = _rows_by_value(frame, column)
+    own = tuple(values) if given is None else given
+    entries = {value: k for k, value in enumerate(own)}
+    _check_known(column, values, entries, "classes")
+    if is_text(schema[column]) == is_text(schema[columns.label]):
+        return entries, own
+    return entries, inputs.classes_of_columns(own, seen, len(own), None, f"column {show(column)}")
+
+
+def _rows_by_value(frame: Any, column: str) -> dict[Any, int]:
+    """Return the values of a column in their order, whole floats as integers, and how many rows have each."""
+    found = summed(plain(frame, {"y": column}), _counted, ["y"])
+    gone, rows = found["gone"] > 0, found["n"].astype(np.int64)
+    if not len(rows):
+        raise InputError("frame", "not be empty", 0, got="0 rows")
+    if gone.any():
+        refuse_missing(f"column {show(column)}", int(rows[gone].sum()), int(rows.sum()))
+    counts: dict[Any, int] = {}
+    for value, count in zip(found["y"].tolist(), rows.tolist(), strict=True):
+        value = int(value) if isinstance(value, float) and value.is_integer() else value
+        counts[value] = counts.get(value, 0) + count
+    if len(counts) > MOST_CLASSES:
+        got = f"more than {MOST_CLASSES} of them"
+        raise InputError(f"column {show(column)}", "hold classes", len(counts), got=got)
+    return {value: counts[value] for value in inputs.in_order(tuple(counts))}
+
+
+def _counted(frame: Any) -> Any:
+    frame = frame.with_columns(gone=number(missing(frame, "y")))
+    return frame.group_by("y").agg(nw.len().alias("n"), nw.col("gone").sum()).head(MOST_CLASSES + 1)
+
+
+def _check_known(
+    column: str, seen: dict[Any, int], known: dict[Any, int], what: str, advice: str = ""
+) -> None:
+    """Refuse values that are none of those that are known."""
+    others = [value for value in seen if value not in known]
+    if others:
+        many = like_that(sum(seen[value] for value in others), sum(seen.values()))
+        rule = f"hold only the {what} {show(*known)}"
+        raise InputError(f"column {show(column)}", rule, others[0], hint=many, advice=advice)
+
+
+def _bare(value: Any) -> Any:
+    """Return a numpy scalar as what Python has for it: not every engine knows numpy."""
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _label(value: Any) -> Any:
+    """Return a label as the column has it: booleans become integers there."""
+    value = _bare(value)
+    return int(value) if isinstance(value, bool) else value
+
+
+def _tolerance(dtypes: Sequence[Any]) -> float:
+    """Return how far a row may sum from 1, by the precision that all of its scores share."""
+    kinds = {nw.Float16: np.float16, nw.Float32: np.float32}
+    common = np.result_type(*(next((v for k, v in kinds.items() if d == k), np.float64) for d in dtypes))
+    return inputs.TOLERANCE[common.itemsize]
+
+
+# Rows that this process holds, piece by piece
+
+
+def _holds_rows(frame: Any) -> bool:
+    """Whether rows are summed up here: by this process, in which DuckDB runs too, or by Dask's workers."""
+    engine = frame.implementation
+    return in_memory(frame) or engine.is_polars() or engine.is_duckdb() or engine.is_dask()
+
+
+def _in_pieces(frame: Any, request: Request) -> dict[Any, Group]:
+    """Return the sums of each group of a frame with a column a class or a single score.
+
+    Columns get their plain names piece by piece: polars holds many more rows where it renames them.
+    """
+    frame = frame.select(*dict.fromkeys(request.roles.values()))
+    if not frame.implementation.is_dask():
+        return _summed(frame, request)
+    from dask.delayed import delayed
+
+    of_partition = delayed(partial(_of_partition, request=request), pure=False)
+    sums = [of_partition(partition) for partition in frame.to_native().to_delayed()]
+    while len(sums) > 1:
+        some = [sums[a : a + JOINED] for a in range(0, len(sums), JOINED)]
+        sums = [delayed(_joined, pure=False)(few) for few in some]
+    groups: dict[Any, Group] = sums[0].compute()
+    return groups
+
+
+def _of_partition(partition: Any, request: Request) -> dict[Any, Group]:
+    return _summed(nw.from_native(partition), request)
+
+
+def _joined(parts: Sequence[dict[Any, Group]]) -> dict[Any, Group]:
+    # Into a new one: what a worker holds may be asked for again.
+    return reduce(_add, parts, {})
+
+
+def _add(groups: dict[Any, Group], more: dict[Any, Group]) -> dict[Any, Group]:
+    for value, (rows, sketch) in more.items():
+        before = groups.get(value)
+        groups[value] = Group(before.rows + rows, before.sketch + sketch) if before else Group(rows, sketch)
+    _check_groups(len(groups))
+    return groups
+
+
+def _summed(frame: Any, request: Request) -> dict[Any, Group]:
+    """Sum up pieces side by side, and add them in their order."""
+    groups: dict[Any, Group] = {}
+    with closing(_pieces(frame)) as pieces:
+        if request.size > WIDE:
+            for piece in pieces:
+                _take(piece, request, groups)
+            return groups
+        threads = min(THREADS, os.cpu_count() or 1)
+        pending: deque[Future[dict[Any, Group]]] = deque()
+        with ThreadPoolExecutor(threads) as pool:
+            for piece in pieces:
+                pending.append(pool.submit(_take, piece, request, {}))
+                if len(pending) > threads:
+                    _add(groups, pending.popleft().result())
+            for job in pending:
+                _add(groups, job.result())
+    return groups
+
+
+def _pieces(frame: Any) -> Generator[Any]:
+    step = max(1, BLOCK // len(frame.collect_schema()))
+    if in_memory(frame):
+        yield from (frame[a : a + step] for a in range(0, len(frame), step))
+    elif frame.implementation.is_duckdb():
+        yield from _arrow_pieces(frame.to_native(), step)
+    else:
+        batches: Iterable[Any] = frame.to_native().collect_batches(chunk_size=step)
+        yield from (nw.from_native(batch) for batch in batches)
+
+
+def _arrow_pieces(relation: Any, step: int) -> Iterator[Any]:
+    import pyarrow as pa
+
+    read = getattr(relation, "to_arrow_reader", None) or relation.fetch_record_batch
+    with read(step) as batches:
+        yield from (nw.from_native(pa.Table.from_batches([batch])) for batch in batches)
+
+
+def _take(piece: Any, request: Request, groups: dict[Any, Group]) -> dict[Any, Group]:
+    """Add the rows of a piece to the sums of their groups."""
+    piece = renamed(piece, request.roles)
+    if "g" not in request.roles:
+        _take_group(None, piece, request, groups)
+        return groups
+    if piece.select(gone=missing(piece, "g"))["gone"].any():
+        raise InputError(request.called("g"), "have no missing values", None)
+    _check_groups(piece["g"].n_unique())
+    for (value,), rows in piece.group_by("g"):
+        _take_group(_bare(value), rows, request, groups)
+    return groups
+
+
+def _take_group(value: Any, rows: Any, request: Request, groups: dict[Any, Group]) -> None:
+    if not len(rows):
+        return
+    before, sketch = groups.get(value, Group(0, Sketch(request.notion.name)))
+    data = _predictions(rows, request)
+    groups[value] = Group(before + len(rows), sketch if data is None else sketch._take(data))
+
+
+def _predictions(rows: Any, request: Request) -> inputs.Predictions | None:
+    """Return checked rows; None if they have no weight."""
+    scores = [rows[name].to_numpy() for name in request.scores]
+    weight = rows["w"].to_numpy() if "w" in request.roles else None
+    weightless = weight is not None and not weight.any()
+    if are_positions(request.codes) and rows.schema["y"].is_integer():
+        code = rows["y"].to_numpy()
+    else:
+        code = rows.select(y=coded(rows, "y", request.codes))["y"].to_numpy().astype(np.intp)
+    data = inputs.predictions(
+        code,
+        scores[0] if request.vector else np.column_stack(scores),
+        sample_weight=None if weightless else weight,
+        labels=range(request.size),
     )
-    size = 2 if ask.vector else ask.size
-    return Sketch._of_sums(
-        ask.notion,
-        labels=known,
-        positive=1 if ask.vector else ask.positive,
-        vector=ask.vector,
-        n_classes=size,
-        cells=_cells(ask, size, weight, rows, classes, float(squares)),
-        totals=totals,
-    )
-
-
-def _squares(ask: Ask, weight: Array, rows: Sums, cell: Array, kind: Array) -> Array:
-    """Squared differences of both scores of a row and what they should be, from the sums of its cell."""
-    away = unpacked(cell, ask.layout)[1] - (kind & OUTCOME)
-    return 2 * (rows["xx"] + 2 * away * rows["x"] + away**2 * weight)
-
-
-def _cells(ask: Ask, size: int, weight: Array, rows: Sums, classes: Sums | None, squares: float) -> Cells:
-    of, cell, kind = unkeyed(rows["key"])
-    hit = (kind & OUTCOME).astype(np.float64)
-    parts = [weight, rows["x"], weight * hit, rows["x"] * hit, rows["xx"]]
-    if classes is None:
-        sums = _moments(ask, np.zeros_like(cell), cell, parts, 1)[0]
-        support = (1 / size, 1.0) if ask.notion == "confidence" else (0.0, 1.0)
-        return Cells(sums, ask.layout.low, ask.layout.high, np.asarray(squares), support)
-    _, _, wy, wsy, _ = _moments(ask, of, cell, parts, size).parts
-    of, cell, _ = unkeyed(classes["key"])
-    zero = np.zeros(len(cell))
-    parts = [classes["n"].astype(np.float64), classes["x"], zero, zero, classes["xx"]]
-    w, ws, _, _, wss = _moments(ask, of, cell, parts, size).parts
-    sums = Moments(w, ws, wy, wsy, wss, ask.layout.low)
-    return Cells(sums, ask.layout.low, ask.layout.high, np.full(size, squares))
-
-
-def _moments(ask: Ask, of: Array, cell: Array, parts: Sequence[Array], size: int) -> Moments:
-    """Sums of each class and cell, scores measured from the cell's least score."""
-    layout = ask.layout
-    place, origin = unpacked(cell, layout)
-    w, ws, wy, wsy, wss = parts
-    moved = Moments(w, ws, wy, wsy, wss, origin).about(layout.low[place])
-    at = of * layout.size + place
-    w, ws, wy, wsy, wss = (
-        np.bincount(at, part, size * layout.size).reshape(size, -1) for part in moved.parts
-    )
-    return Moments(w, ws, wy, wsy, wss, layout.low)
+    return None if weightless else replace(data, labels=request.labels, positive=request.positive)

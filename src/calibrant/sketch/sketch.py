@@ -535,26 +535,27 @@ class Sketch:
         label: str,
         scores: str | Sequence[str],
         notion: str | None = None,
-        weight: str | None = None,
-        group: str | None = None,
+        sample_weight: str | None = None,
         labels: Any = None,
         pos_label: Any = None,
         n_classes: int | None = None,
         row: str | None = None,
         classes: str | None = None,
-    ) -> Any:
-        """Sum up a frame where it lies; a dict of sketches with `group`.
+    ) -> Sketch:
+        """Sum up a frame where it lies.
 
         Parameters
         ----------
         frame : frame
             Of pandas, polars (lazy too), pyarrow, DuckDB, Dask, Ibis or PySpark.
-        label, weight, group : str
+        label, sample_weight : str
             Names of columns. Whole weights are counts, others importance weights.
         scores : str or sequence of str
             A column, several, or a pattern such as "p_*", where the star stands for the class.
-        notion, labels, pos_label : optional
-            As for `calibrant.ece`. Classes are known by `labels` or by the names of the columns.
+        notion, pos_label : optional
+            As for `calibrant.ece`. A single column may be named after its class instead, as "p_spam" is.
+        labels : sequence, optional
+            The class of each column. Without it the names of the columns say so.
         n_classes : int, optional
             Held against the number of classes.
         row, classes : str, optional
@@ -571,9 +572,48 @@ class Sketch:
         """
         from calibrant.data.frames import Columns, from_frame
 
-        given = Columns(label, scores, weight, group, row, classes)
+        columns = Columns(label, scores, sample_weight, None, row, classes)
         return from_frame(
-            frame, given, notion=notion, labels=labels, pos_label=pos_label, n_classes=n_classes
+            frame, columns, notion=notion, labels=labels, pos_label=pos_label, n_classes=n_classes
+        )
+
+    @classmethod
+    def from_frame_by_group(
+        cls,
+        frame: Any,
+        *,
+        label: str,
+        scores: str | Sequence[str],
+        groups: str,
+        notion: str | None = None,
+        sample_weight: str | None = None,
+        labels: Any = None,
+        pos_label: Any = None,
+        n_classes: int | None = None,
+        row: str | None = None,
+        classes: str | None = None,
+    ) -> dict[Any, Sketch]:
+        """Sum up each group of a frame where it lies; see `from_frame`.
+
+        Parameters
+        ----------
+        frame, label, scores, notion, sample_weight, labels, pos_label, n_classes, row, classes
+            As for `from_frame`.
+        groups : str
+            The column of the groups.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> frame = pd.DataFrame({"y": [0, 1, 1], "p": [0.2, 0.6, 0.9], "country": ["fr", "nl", "nl"]})
+        >>> Sketch.from_frame_by_group(frame, label="y", scores="p", groups="country")
+        {'fr': Sketch(notion='class', n=1), 'nl': Sketch(notion='class', n=2)}
+        """
+        from calibrant.data.frames import Columns, from_frame_by_group
+
+        columns = Columns(label, scores, sample_weight, groups, row, classes)
+        return from_frame_by_group(
+            frame, columns, notion=notion, labels=labels, pos_label=pos_label, n_classes=n_classes
         )
 
     @property

@@ -1,6 +1,6 @@
-"""The cell of a score, told next to the data.
+"""The cell of a score, computed by the engine that has the score.
 
-`Layout.locate` once more, as columns that an engine computes, and to the last bit the same. Every step
+`Layout.locate` once more, as columns of a query, and to the last bit the same. Every step
 is exact in binary floating point or decided by comparison, so no engine's rounding can move a score:
 products with powers of two, differences of neighbours, floors, and one division that IEEE 754 defines.
 """
@@ -24,21 +24,21 @@ col, lit = nw.col, nw.lit
 
 
 def choose(condition: Any, yes: Any, no: Any) -> Any:
-    """One of two values a row."""
+    """Return one of two values for each row."""
     return nw.when(condition).then(yes).otherwise(no)
 
 
 def number(condition: Any) -> Any:
-    """A condition as 0.0 or 1.0."""
+    """Return a condition as 0.0 or 1.0."""
     return condition.cast(nw.Float64)
 
 
 def located(frame: Any, layout: Layout) -> Any:
-    """The frame with the number of the cell of each score `s` and the distance `x` from its origin.
+    """Return the frame with the number of the cell of each score `s` and the distance `x` from its origin.
 
     Scores must be float64 in [0, 1] and none missing. A middle cell has its number k, the cells next to
     0 have 0, -1, -2, ... and those next to 1 have K, K + 1, ..., outwards from the wall. `unpacked`
-    tells what that is in the layout.
+    says what that is in the layout.
 
     Parameters
     ----------
@@ -57,12 +57,8 @@ def located(frame: Any, layout: Layout) -> Any:
     >>> import pandas as pd
     >>> frame = nw.from_native(pd.DataFrame({"s": [0.0, 0.29, 0.5, 1.0]}))
     >>> located(frame, Layout(720))["cell"].to_list()
-    [0, 208, 360, 720]
+    [0.0, 208.0, 360.0, 720.0]
     """
-    if isinstance(frame, nw.DataFrame):  # in memory already, where the layout itself can look
-        score = frame["s"].to_numpy()
-        cell = _packed(layout.locate(score), layout)
-        return with_arrays(frame, cell=cell, x=score - unpacked(cell, layout)[1])
     kept = frame.collect_schema().names()
     if _is_spark(frame):
         return _in_spark(frame, kept, layout.uniform)
@@ -88,7 +84,7 @@ def _is_spark(frame: Any) -> bool:
 
 
 def _in_spark(frame: Any, kept: Sequence[str], full: int) -> Any:
-    """The same in the SQL of Spark, where the distance has bits: their number is the octave.
+    """Locate scores in the SQL of Spark, where the distance has bits: their number is the octave.
 
     Only rows of the first and the last cell are asked for them, which keeps the query as fast as without.
     """
@@ -118,7 +114,7 @@ def _in_spark(frame: Any, kept: Sequence[str], full: int) -> Any:
 
 
 def _nested(frame: Any) -> Any:
-    """The eighth of an octave that a distance `far_` lies in: its number and where it starts."""
+    """Add the eighth of an octave that a distance `far_` lies in: its number and where it starts."""
     # The octave is found in two strides. The nearest comes first: rows of the middle cells have distance 0,
     # and engines that stop at the first match are done with them.
     strides = [2.0 ** (STRIDE * i) for i in range(STRIDES)]
@@ -143,26 +139,23 @@ def _nested(frame: Any) -> Any:
 
 
 def _steps(value: Any, bounds: Sequence[float], results: Sequence[float]) -> Any:
-    """The first result whose bound lies above the value, or the last one."""
-    found: Any = lit(results[-1])
+    """Return the first result whose bound lies above the value, or the last one."""
+    chosen: Any = lit(results[-1])
     for bound, result in zip(reversed(bounds), reversed(results[:-1]), strict=True):
-        found = choose(value < bound, lit(result), found)
-    return found
+        chosen = choose(value < bound, lit(result), chosen)
+    return chosen
 
 
 def logarithm(frame: Any) -> Any:
-    """The frame with `log`, the natural logarithm of `own`, and some number where that is 0."""
-    # Without the checks that narwhals puts around it.
-    if frame.implementation.is_duckdb():
-        return nw.from_native(frame.to_native().project("*, ln(greatest(own, 5e-324::double)) as log"))
-    if _is_spark(frame):
+    """Return the frame with `log`, the natural logarithm of `own`, and some number where that is 0."""
+    if _is_spark(frame):  # without the checks that narwhals puts around it
         return nw.from_native(frame.to_native().selectExpr("*", "ln(greatest(own, 4.9e-324D)) as log"))
     own = col("own")
     return frame.with_columns(log=choose(own > 0.0, own, lit(1.0)).log())
 
 
 def unpacked(cell: Array, layout: Layout) -> tuple[Array, Array]:
-    """The place of cells in a layout, and the origin that distances were measured from.
+    """Return the place of cells in a layout, and the origin that distances were measured from.
 
     >>> place, origin = unpacked(np.array([0, 208, 720]), Layout(720))
     >>> bool(place[2] == Layout(720).size - 1), origin.round(4).tolist()
@@ -173,19 +166,3 @@ def unpacked(cell: Array, layout: Layout) -> tuple[Array, Array]:
     place = np.where(cell <= 0, -cell, np.where(cell < k, before + cell, layout.size - 1 - (cell - k)))
     place = place.astype(np.intp)
     return place, np.where(cell < k, layout.low[place], layout.high[place])
-
-
-def _packed(place: Array, layout: Layout) -> Array:
-    """Cells by their place in a layout; `unpacked` turned round."""
-    k = layout.uniform
-    before, last = layout.locate(np.array([1 / k, (k - 1) / k])) - np.array([1, 0])
-    cell = np.where(place <= before, -place, place - before)
-    return np.where(place >= last, k + layout.size - 1 - place, cell)
-
-
-def with_arrays(frame: Any, **arrays: Array) -> Any:
-    """A frame in memory with more columns."""
-    backend = frame.implementation
-    return frame.with_columns(
-        *(nw.new_series(name, array, backend=backend) for name, array in arrays.items())
-    )

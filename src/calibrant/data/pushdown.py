@@ -1,0 +1,538 @@
+"""Frames that their engine sums up: rows of Spark and Ibis, and entries of a frame in long form.
+
+The engine finds the cell of every score and adds up what falls into it, and only these sums travel. Columns
+have plain names here: the label `y`, scores `0`, `1`, ... (or, in long form, the row `r`, the class `c` and
+the score `s`), the weight `w` and the group `g`. Steps are columns of their own, because some engines take
+nothing but plain sums and names in a group-by.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple, TypeAlias
+
+import narwhals.stable.v2 as nw
+import numpy as np
+
+from calibrant.data.pushdown_cells import choose, col, lit, located, logarithm, number, unpacked
+from calibrant.evidence import Array, Cells, Layout, Moments
+from calibrant.inputs import InputError, InputTypeError, show
+from calibrant.questions.notions import Notion
+from calibrant.sketch.sketch import Sketch
+from calibrant.sketch.sums import HEAVIEST, layout_of
+from calibrant.sketch.totals import Totals
+
+Query: TypeAlias = Callable[[Any], Any]
+Sums: TypeAlias = dict[str, Any]
+
+# Numbers of a frame in memory looked at together: the temporaries stay small.
+BLOCK = 1 << 20
+# Tables of sums of a Dask dataframe that are joined at a time.
+JOINED = 8
+# A key holds the class, the cell and what is known of the row: 2^14 cells of any layout, moved above 0.
+CELLS, MOVED, KINDS = 1 << 14, 512, 16
+# Bits of what is known of a row: the outcome; that it cannot be used; that its label has the largest score;
+# that its label has a score of 0.
+OUTCOME, BAD, RIGHT, NONE = 1, 2, 4, 8
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is asked of a frame.
+
+    Attributes
+    ----------
+    notion : Notion
+        What is compared.
+    roles : dict
+        The columns of the frame that are used, by their plain names.
+    labels : tuple
+        The class of each column of scores; for a single score the negative and the positive one.
+    codes : dict
+        The column of each label; for a single score 1 for the positive label and 0 for the others.
+    entries : dict, optional
+        The column of each value of the class column; long form only.
+    positive : int, optional
+        Column of the positive class.
+    tolerance : float
+        How far a row may sum from 1.
+    counts : bool, optional
+        Whether weights are counts; None without weights.
+    """
+
+    notion: Notion
+    roles: dict[str, str]
+    labels: tuple[Any, ...]
+    codes: dict[Any, int]
+    entries: dict[Any, int] | None
+    positive: int | None
+    tolerance: float
+    counts: bool | None
+
+    @property
+    def scores(self) -> list[str]:
+        """Plain names of the columns of scores."""
+        return [name for name in self.roles if name == "s" or name.isdecimal()]
+
+    @property
+    def vector(self) -> bool:
+        """Whether there is a single score a row."""
+        return self.entries is None and len(self.scores) == 1
+
+    @property
+    def size(self) -> int:
+        """Number of classes."""
+        return len(self.labels)
+
+    @property
+    def layout(self) -> Layout:
+        """The cells of the sketch."""
+        return layout_of(self.notion.name, self.size)
+
+    @property
+    def beside(self) -> list[str]:
+        """Plain names of the columns of weights and groups."""
+        return [name for name in ("w", "g") if name in self.roles]
+
+    @property
+    def keys(self) -> list[str]:
+        """Names of the columns that are no sums."""
+        return ["key"] + ["g"] * ("g" in self.roles)
+
+    def called(self, name: str) -> str:
+        """Return what messages call a column, by its plain name."""
+        return f"column {show(self.roles[name])}"
+
+
+class Group(NamedTuple):
+    """Number of rows of a group, those without weight too, and their sums."""
+
+    rows: int
+    sketch: Sketch
+
+
+def of_engine(frame: Any, request: Request) -> dict[Any, Group]:
+    """Return the sums of each group, added up by the engine; without groups that of None."""
+    rows = plain(frame, request.roles)
+    of_rows = _of_rows(rows, request)
+    if (_unkeyed(of_rows["key"])[2] & BAD).any():
+        raise InputError("frame", "hold the same rows in every pass", got="rows that changed")
+    of_classes = _of_classes(rows, request) if request.notion.several else None
+    by_group = _by_group(of_rows)
+    more = {} if of_classes is None else _by_group(of_classes)
+    return {value: _group(request, sums, more.get(value)) for value, sums in by_group.items()}
+
+
+def check_notion(notion: Notion) -> None:
+    """Refuse a notion that no query here computes."""
+    if notion.top > 1:
+        raise InputError(
+            "notion",
+            "be about classes or the largest score where an engine adds up: Spark, Ibis, long form",
+            notion.name,
+            hint='convert to pandas or Arrow with a column for each class, or ask for notion="confidence"',
+        )
+
+
+# How an engine runs a query
+
+
+def mapped(frame: Any, function: Query) -> Any:
+    """Return a frame that a function makes of another one, row by row."""
+    if not frame.implementation.is_dask():
+        return function(frame)
+    native, of_partition = frame.to_native(), partial(_native, function)
+    return nw.from_native(native.map_partitions(of_partition, meta=of_partition(native._meta)))
+
+
+def _native(function: Query, partition: Any) -> Any:
+    return nw.to_native(function(nw.from_native(partition)))
+
+
+def in_memory(frame: Any) -> bool:
+    """Whether the rows lie in this process, to be cut into pieces; polars cuts for itself."""
+    return isinstance(frame, nw.DataFrame)
+
+
+def summed(frame: Any, query: Query, keys: Sequence[str]) -> Sums:
+    """Return what a query finds that groups rows by the keys and adds up.
+
+    Parameters
+    ----------
+    frame : narwhals frame
+        The rows.
+    query : callable
+        Makes a frame of the keys and sums out of a frame of rows, or of a piece of it.
+    keys : sequence of str
+        The columns that are no sums.
+
+    Returns
+    -------
+    dict
+        An array for each column, a list for the column `g`. A key may occur several times.
+    """
+    if in_memory(frame):
+        step = max(1, BLOCK // len(frame.columns))
+        pieces = [query(frame[a : a + step]) for a in range(0, max(1, len(frame)), step)]
+        return fetched(nw.concat(pieces) if len(pieces) > 1 else pieces[0])
+    if frame.implementation.is_dask():
+        # Dask's own expressions cannot hold a number without moving rows, so pandas does each partition.
+        native = mapped(frame, query).to_native()
+        total = native.groupby(list(keys), sort=False, dropna=False).sum(split_every=JOINED)
+        return fetched(nw.from_native(total.reset_index()))
+    return fetched(query(frame))
+
+
+def fetched(frame: Any) -> Sums:
+    """Return all of a small frame: an array for each column, a list for the column `g`."""
+    if not in_memory(frame):
+        options: dict[str, Any] = {"engine": "streaming"} if frame.implementation.is_polars() else {}
+        frame = frame.collect(**options)
+    return {
+        name: frame[name].to_list() if name == "g" else np.asarray(frame[name].to_numpy())
+        for name in frame.columns
+    }
+
+
+# Columns under plain names and of plain types
+
+
+def plain(frame: Any, roles: dict[str, str]) -> Any:
+    """Return the columns that are used, under plain names, scores and weights as floats."""
+    return mapped(frame, partial(renamed, roles=roles, numeric=_float))
+
+
+def renamed(frame: Any, roles: dict[str, str], numeric: Callable[[Any, str], Any] | None = None) -> Any:
+    """Return the columns that are used, under plain names and of types that numpy has too."""
+    schema = frame.collect_schema()
+    kinds = {"y": _label, "c": _label, "g": _any, "r": _any}
+    usual = numeric or _number
+    return frame.select(**{key: kinds.get(key, usual)(schema[name], name) for key, name in roles.items()})
+
+
+def is_text(dtype: Any) -> bool:
+    """Whether a column holds text."""
+    return dtype in (nw.String, nw.Categorical) or isinstance(dtype, nw.Enum)
+
+
+def _any(dtype: Any, name: str) -> Any:
+    return col(name)
+
+
+def _label(dtype: Any, name: str) -> Any:
+    """Return a column of labels as numbers or text."""
+    if is_text(dtype):
+        return col(name).cast(nw.String)
+    if dtype.is_numeric() or dtype == nw.Boolean:
+        return _number(dtype, name)
+    hint = "frame.convert_dtypes() finds the type of its values" * (dtype == nw.Object)
+    rule = "hold numbers, booleans or text"
+    raise InputTypeError(f"column {show(name)}", rule, dtype, got=f"the type {dtype}", hint=hint)
+
+
+def _number(dtype: Any, name: str) -> Any:
+    """Return a column of numbers: integers and floats as they are, booleans as integers."""
+    if dtype.is_integer() or dtype.is_float():
+        return col(name)
+    if dtype == nw.Boolean:
+        return col(name).cast(nw.Int64)
+    if dtype.is_numeric():
+        return col(name).cast(nw.Float64)
+    raise InputTypeError(f"column {show(name)}", "hold numbers", dtype, got=f"the type {dtype}")
+
+
+def _float(dtype: Any, name: str) -> Any:
+    return _number(dtype, name).cast(nw.Float64)
+
+
+def coded(frame: Any, name: str, codes: dict[Any, int]) -> Any:
+    """Return the code of each value of a column, -1 for others, as an expression."""
+    column, dtype = col(name), frame.collect_schema()[name]
+    known = {
+        value: float(code) for value, code in codes.items() if isinstance(value, str) == (dtype == nw.String)
+    }
+    if not known:
+        return column.is_null().cast(nw.Float64) * 0.0 - 1.0
+    if dtype.is_integer() and are_positions(codes):
+        inside = ((column >= 0) & (column < len(codes))).fill_null(False)
+        return choose(inside, column, lit(-1)).cast(nw.Float64)
+    if frame.implementation.is_polars() or frame.implementation.is_pandas_like():
+        return column.replace_strict(list(known), list(known.values()), default=-1.0, return_dtype=nw.Float64)
+    matches = [nw.when(column == value).then(lit(code)) for value, code in known.items()]
+    return nw.coalesce(*matches, lit(-1.0))
+
+
+def are_positions(codes: dict[Any, int]) -> bool:
+    """Whether every label is its own code: 0, 1, ..."""
+    return list(codes.items()) == [(k, k) for k in range(len(codes))]
+
+
+# Which rows can be used
+
+
+def missing(frame: Any, name: str) -> Any:
+    """Return whether a value is missing, as an expression."""
+    gone = col(name).is_null()
+    if frame.collect_schema()[name].is_float():
+        return gone | col(name).is_nan().fill_null(True)
+    return gone
+
+
+def weight_is_fine(weight: Any, counts: bool) -> Any:
+    """Return whether a weight can be used, as an expression; infinities and NaN lie above every bound."""
+    if counts:
+        return (weight >= 0.0) & (weight < 2.0**63)
+    return (weight == 0.0) | ((weight >= 1 / HEAVIEST) & (weight <= HEAVIEST))
+
+
+def in_unit(score: Any) -> Any:
+    """Return whether a score lies in [0, 1]; NaN lies above every bound, or compares as false."""
+    return ((score >= 0.0) & (score <= 1.0)).fill_null(False)
+
+
+def added(terms: Sequence[Any]) -> Any:
+    """Return a sum as a shallow tree: a thousand terms in a row are too deep for most engines."""
+    if len(terms) == 1:
+        return terms[0]
+    half = len(terms) // 2
+    return added(terms[:half]) + added(terms[half:])
+
+
+def _close(total: Any, request: Request) -> Any:
+    return ((total - 1.0).abs() <= request.tolerance + 1e-12).fill_null(False)
+
+
+def _guarded(frame: Any, fine: Any, request: Request, **instead: float) -> Any:
+    """Mark rows that cannot be used, and put harmless numbers in them."""
+    if request.counts is not None:
+        fine = fine & weight_is_fine(col("w"), request.counts)
+        instead["w"] = 0.0
+    if "g" in request.roles:
+        fine = fine & ~missing(frame, "g")
+    frame = frame.with_columns(fine=fine.fill_null(False))
+    return frame.with_columns(
+        **{name: choose(col("fine"), col(name), lit(value)) for name, value in instead.items()},
+    )
+
+
+# What is summed of each row: the code of the label `yc`, the score of the label `own`, of the positive class
+# `pos` and the largest `top`, whether the label has that `right`, and the squared differences `sq`
+
+
+def _of_rows(rows: Any, request: Request) -> Sums:
+    """Return sums over rows by cell and outcome; one pass."""
+    if request.entries is None:
+        return summed(rows, partial(_wide, request=request), request.keys)
+    entries = joined(mapped(rows, partial(entry, request=request)), request)
+    return summed(entries, partial(_of_joined, request=request), request.keys)
+
+
+def _wide(frame: Any, request: Request) -> Any:
+    """Sum up each cell of a frame with a column a class, or a single score."""
+    frame = frame.with_columns(yc=coded(frame, "y", request.codes))
+    frame = _of_single(frame, request) if request.vector else _of_columns(frame, request)
+    return _summed_by_cell(frame, request)
+
+
+def _of_single(frame: Any, request: Request) -> Any:
+    """Return what is summed of a single score, which stands for the two scores 1 - p and p."""
+    fine = in_unit(col("0")) & (col("yc") >= 0.0)
+    frame = _guarded(frame.with_columns(pos=col("0")), fine, request, pos=0.5, yc=0.0)
+    p, hit = col("pos"), col("yc")
+    frame = frame.with_columns(upper=number(p > 0.5), off=hit - p, own=(1.0 - hit - p).abs())
+    return frame.with_columns(
+        top=choose(p > 0.5, p, 1.0 - p),
+        right=number(col("upper") == hit),
+        sq=col("off") * col("off") * 2.0,
+    )
+
+
+def _of_columns(frame: Any, request: Request) -> Any:
+    """Return what is summed of a score a class, by comparing columns."""
+    scores = [col(name) for name in request.scores]
+    frame = frame.with_columns(
+        top=nw.max_horizontal(*scores), low=nw.min_horizontal(*scores), total=added(scores)
+    )
+    fine = (col("low") >= 0.0) & (col("top") <= 1.0) & _close(col("total"), request) & (col("yc") >= 0.0)
+    own = [nw.when(col("yc") == float(k)).then(score) for k, score in enumerate(scores)]
+    best = [nw.when(score == col("top")).then(lit(float(k))) for k, score in enumerate(scores)]
+    away = [score - number(col("yc") == float(k)) for k, score in enumerate(scores)]
+    frame = frame.select(
+        "top", "yc", *request.beside,
+        fine=fine.fill_null(False),
+        pos=scores[request.positive or 0],
+        own=nw.coalesce(*own, lit(0.5)),
+        best=nw.coalesce(*best, lit(-1.0)),
+        sq=added([distance * distance for distance in away]),
+    )  # fmt: skip
+    frame = _guarded(frame, col("fine"), request, top=1.0, yc=0.0, pos=0.5, own=0.5, sq=0.0)
+    return frame.with_columns(right=number(col("best") == col("yc")))
+
+
+def entry(frame: Any, request: Request) -> Any:
+    """Return what is known of each entry of a frame in long form, to be added up for each row."""
+    codes = {"yc": coded(frame, "y", request.codes), "cc": coded(frame, "c", request.entries or {})}
+    frame = frame.with_columns(**codes)
+    fine = in_unit(col("s")) & (col("cc") >= 0.0)
+    frame = frame.with_columns(off=1.0 - number(fine), s=choose(fine, col("s"), lit(0.0)))
+    frame = frame.with_columns(owns=number(col("cc") == col("yc")))
+    positive = float(-1 if request.positive is None else request.positive)
+    return frame.select(
+        "r", "yc", "off", "owns", "s", *request.beside,
+        own=col("s") * col("owns"),
+        pos=col("s") * number(col("cc") == lit(positive)),
+        before=choose(col("cc") < col("yc"), col("s"), lit(-1.0)),
+        sq=(col("s") - col("owns")) * (col("s") - col("owns")),
+    )  # fmt: skip
+
+
+def joined(entries: Any, request: Request) -> Any:
+    """Return one row for the entries of each row in long form."""
+    sums = [col(name).sum() for name in ("off", "owns", "own", "pos", "sq")]
+    most = [col("before").max(), col("s").max().alias("top"), col("s").sum().alias("total")]
+    return entries.group_by("r", "yc", *request.beside).agg(nw.len().alias("entries"), *sums, *most)
+
+
+def _of_joined(frame: Any, request: Request) -> Any:
+    """Sum up each cell of rows that were joined."""
+    whole = (col("entries") == request.size) & (col("owns") == 1.0) & (col("off") == 0.0)
+    fine = whole & _close(col("total"), request) & (col("yc") >= 0.0)
+    frame = _guarded(frame, fine, request, own=0.5, top=1.0, pos=0.5, before=-1.0, sq=0.0, yc=0.0)
+    right = (col("own") == col("top")) & (col("before") < col("top"))
+    return _summed_by_cell(frame.with_columns(right=number(right)), request)
+
+
+def _summed_by_cell(frame: Any, request: Request) -> Any:
+    """Choose the score and the outcome that the notion compares, and add up by cell."""
+    if request.notion.several:  # the label's score here, and those of all classes in `_of_classes`
+        frame = frame.with_columns(s=col("own"), out=lit(1.0), of=col("yc"))
+    elif request.notion.top:
+        frame = frame.with_columns(s=col("top"), out=col("right"), of=lit(0.0))
+    else:
+        hit = number(col("yc") == float(request.positive or 0))
+        frame = frame.with_columns(s=col("pos"), out=hit, of=lit(0.0))
+    frame = located(logarithm(frame), request.layout)
+    frame = frame.with_columns(bad=1.0 - number(col("fine")), none=number(col("own") <= 0.0))
+    bits = {"out": OUTCOME, "bad": BAD, "right": RIGHT, "none": NONE}
+    kind = added([col(name) * float(bit) for name, bit in bits.items()])
+    frame = frame.with_columns(key=_key(col("of"), kind), xx=col("x") * col("x"))
+    names = ["x", "xx", "log", "sq"]
+    frame = _weighed(frame, request, names)
+    sums = [nw.len().alias("n"), *(col(name).sum() for name in names)]
+    if request.counts is not None:
+        frame = frame.with_columns(held=number(col("w") > 0.0), ww=col("w") * col("w"))
+        sums += [col(name).sum() for name in ("held", "w", "ww")]
+    return frame.group_by(*request.keys).agg(*sums)
+
+
+def _of_classes(rows: Any, request: Request) -> Sums:
+    """Return sums over rows for each class, whatever the label; one pass."""
+    return summed(rows, partial(_by_class, request=request), request.keys)
+
+
+def _by_class(frame: Any, request: Request) -> Any:
+    columns = [str(k) for k in range(request.size)]
+    if request.entries is not None:
+        frame = frame.select("s", *request.beside, c=coded(frame, "c", request.entries))
+    else:
+        if request.vector:
+            frame = frame.with_columns(**{"0": 1.0 - col("0"), "1": col("0")})
+        frame = frame.select(*request.beside, *columns)
+        frame = frame.unpivot(on=columns, index=request.beside, variable_name="c", value_name="s")
+    frame = located(frame, request.layout)
+    frame = frame.with_columns(key=_key(col("c").cast(nw.Float64)), xx=col("x") * col("x"))
+    frame = _weighed(frame, request, ["x", "xx"])
+    total = nw.len() if request.counts is None else col("w").sum()
+    return frame.group_by(*request.keys).agg(total.alias("n"), col("x").sum(), col("xx").sum())
+
+
+def _weighed(frame: Any, request: Request, names: Sequence[str]) -> Any:
+    if request.counts is None:
+        return frame
+    return frame.with_columns(**{name: col(name) * col("w") for name in names})
+
+
+def _key(of: Any, kind: Any = 0.0) -> Any:
+    # Whole numbers are the keys that engines group by fastest.
+    return ((of * float(CELLS) + (col("cell") + MOVED)) * float(KINDS) + kind).cast(nw.Int64)
+
+
+# From sums to sketches
+
+
+def _unkeyed(key: Array) -> tuple[Array, Array, Array]:
+    """Return class, cell and kind of keys."""
+    key = key.astype(np.int64)
+    return key // (CELLS * KINDS), key // KINDS % CELLS - MOVED, key % KINDS
+
+
+def _by_group(sums: Sums) -> dict[Any, Sums]:
+    """Return the sums of each group."""
+    if "g" not in sums:
+        return {None: sums}
+    position = {value: k for k, value in enumerate(dict.fromkeys(sums["g"]))}
+    at = np.array([position[value] for value in sums["g"]], dtype=np.intp)
+    order = np.argsort(at, kind="stable")
+    ends = np.cumsum(np.bincount(at, minlength=len(position)))[:-1]
+    split = {name: np.split(values[order], ends) for name, values in sums.items() if name != "g"}
+    return {value: {name: arrays[k] for name, arrays in split.items()} for value, k in position.items()}
+
+
+def _group(request: Request, rows: Sums, classes: Sums | None) -> Group:
+    n = int(rows["n"].sum())
+    weight = rows["n"].astype(np.float64) if request.counts is None else rows["w"]
+    if not weight.sum() > 0:
+        return Group(n, Sketch(request.notion.name))
+    kind = _unkeyed(rows["key"])[2]
+    squares = (rows["ww"] if request.counts is False else weight).sum()
+    totals = Totals(
+        n if request.counts is None else int(rows["held"].sum()),
+        float(weight.sum()),
+        float(weight[(kind & RIGHT) > 0].sum()),
+        max(0.0, -float(rows["log"][(kind & NONE) == 0].sum())),
+        float(weight[(kind & NONE) > 0].sum()),
+        float(rows["sq"].sum()),
+    )
+    sketch = Sketch._of_sums(
+        request.notion.name,
+        labels=request.labels,
+        positive=request.positive,
+        vector=request.vector,
+        n_classes=request.size,
+        cells=_cells(request, weight, rows, classes, float(squares)),
+        totals=totals,
+    )
+    return Group(n, sketch)
+
+
+def _cells(request: Request, weight: Array, rows: Sums, classes: Sums | None, squares: float) -> Cells:
+    """Return cells from the sums of rows, and of classes where each has a problem of its own."""
+    layout, support = request.layout, request.notion.support(request.size)
+    of, cell, kind = _unkeyed(rows["key"])
+    hit = (kind & OUTCOME).astype(np.float64)
+    parts = [weight, rows["x"], weight * hit, rows["x"] * hit, rows["xx"]]
+    if classes is None:
+        sums = _moments(request, of, cell, parts, 1)[0]
+        return Cells(sums, layout.low, layout.high, np.asarray(squares), support)
+    _, _, wy, wsy, _ = _moments(request, of, cell, parts, request.size).parts
+    of, cell, _ = _unkeyed(classes["key"])
+    zero = np.zeros(len(cell))
+    parts = [classes["n"].astype(np.float64), classes["x"], zero, zero, classes["xx"]]
+    w, ws, _, _, wss = _moments(request, of, cell, parts, request.size).parts
+    sums = Moments(w, ws, wy, wsy, wss, layout.low)
+    return Cells(sums, layout.low, layout.high, np.full(request.size, squares), support)
+
+
+def _moments(request: Request, of: Array, cell: Array, parts: Sequence[Array], size: int) -> Moments:
+    """Return sums of each class and cell, scores measured from the cell's least score."""
+    layout = request.layout
+    place, origin = unpacked(cell, layout)
+    w, ws, wy, wsy, wss = parts
+    moved = Moments(w, ws, wy, wsy, wss, origin).about(layout.low[place])
+    at = of * layout.size + place
+    w, ws, wy, wsy, wss = (
+        np.bincount(at, values, size * layout.size).reshape(size, -1) for values in moved.parts
+    )
+    return Moments(w, ws, wy, wsy, wss, layout.low)
