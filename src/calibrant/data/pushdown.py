@@ -244,7 +244,8 @@ def _number(dtype: Any, name: str) -> Any:
 
 
 def _float(dtype: Any, name: str) -> Any:
-    return _number(dtype, name).cast(nw.Float64)
+    # A cast by pyarrow refuses integers above 2^53; a division rounds them, as other engines do.
+    return (_number(dtype, name) / 1 if dtype.is_integer() else _number(dtype, name)).cast(nw.Float64)
 
 
 def coded(frame: Any, name: str, codes: dict[Any, int]) -> Any:
