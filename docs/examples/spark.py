@@ -16,7 +16,7 @@ given = parser.parse_args()
 
 spark = SparkSession.builder.master(given.master).appName("calibration").getOrCreate()
 frame = spark.read.parquet(given.table)
-found = calibrant.Sketch.from_frame(frame, label="label", scores="p", group="country")
-for country, sketch in found.items():
+sketches = calibrant.Sketch.from_frame_by_group(frame, label="label", scores="p", groups="country")
+for country, sketch in sketches.items():
     print(country, sketch.estimate(rng=0))
 spark.stop()

@@ -356,7 +356,7 @@ def test_only_sums_of_cells_travel(engine, monkeypatch):
 
 def test_of_a_partition_only_sums_travel():
     rng, roles = np.random.default_rng(0), {"y": "label", "0": "p"}
-    request = pushdown.Request(notions.named("class"), roles, (0, 1), {0: 0, 1: 1}, None, 1, 1e-6, None)
+    request = pushdown.Request(notions.named("class"), roles, (0, 1), {0: 0, 1: 1}, None, 1, 1e-6, None, 0)
     sizes = []
     for n in (10, 100_000):
         part = pd.DataFrame({"label": rng.integers(0, 2, n), "p": rng.random(n)})
@@ -928,6 +928,13 @@ def test_a_column_of_ids_is_no_column_of_labels(monkeypatch, engine):
     frame = engine(pa.table({"y": np.arange(8), "p": [0.5] * 8}))
     with pytest.raises(ValueError, match="column 'y' must hold classes, got more than 3 of them"):
         Sketch.from_frame(frame, label="y", scores="p", pos_label=1)
+
+
+def test_rows_that_change_between_two_passes_are_refused():
+    passes = iter([5, 3])
+    frame = pl.from_arrow(changed({})).lazy().map_batches(lambda rows: rows.head(next(passes)))
+    with pytest.raises(ValueError, match="same rows in every pass, got 5 rows and then 3"):
+        Sketch.from_frame(frame, label="y", scores="p")
 
 
 class Two(type(notions.named("confidence"))):

@@ -87,7 +87,7 @@ def from_frame(
     pos_label: Any = None,
     n_classes: int | None = None,
 ) -> Sketch:
-    """Sum up a frame; see `Sketch.from_frame`."""
+    """Sum up a frame as a whole, whatever its groups; see `Sketch.from_frame`."""
     asked = {"notion": notion, "labels": labels, "pos_label": pos_label, "n_classes": n_classes}
     return _sketches(frame, replace(columns, groups=None), **asked)[None]
 
@@ -134,14 +134,7 @@ def _sketches(frame: Any, columns: Columns, **asked: Any) -> dict[Any, Sketch]:
     """Return the sketch of each group; without groups that of None."""
     frame = open_frame(frame)
     request = _request(frame, columns, **asked)
-    here = request.entries is None and _holds_rows(frame)
-    if not here:
-        check_notion(request.notion)
-    try:
-        groups = _in_pieces(frame, request) if here else of_engine(frame, request)
-    except ValueError as error:
-        explain(plain(frame, request.roles), request)
-        raise _in_words(error, columns) if isinstance(error, InputError) else error from None
+    groups = _groups(frame, request, columns)
     _check_groups(len(groups))
     for value, group in groups.items():
         if group.sketch.n == 0:
@@ -149,6 +142,25 @@ def _sketches(frame: Any, columns: Columns, **asked: Any) -> dict[Any, Sketch]:
             got = f"{group.rows} weights of 0{where}"
             raise InputError(request.called("w"), "have a positive sum", 0, got=got)
     return {value: groups[value].sketch for value in _ordered(groups)}
+
+
+def _groups(frame: Any, request: Request, columns: Columns) -> dict[Any, Group]:
+    """Return the sums of each group, by one of the two roads; what is wrong is sought after a failure."""
+    here = request.entries is None and _holds_rows(frame)
+    if not here:
+        check_notion(request.notion)
+    try:
+        groups = _in_pieces(frame, request) if here else of_engine(frame, request)
+    except ValueError as error:
+        failure = error
+    else:
+        rows = sum(group.rows for group in groups.values())
+        if not here or rows == request.rows:
+            return groups
+        got = f"{request.rows} rows and then {rows}"
+        raise InputError("frame", "hold the same rows in every pass", rows, got=got)
+    explain(plain(frame, request.roles), request)
+    raise _in_words(failure, columns) if isinstance(failure, InputError) else failure
 
 
 def _ordered(groups: Iterable[Any]) -> list[Any]:
@@ -206,11 +218,11 @@ def _request(
     asked.check(vector=vector, labels=classes, positive=positive)
     weight = columns.sample_weight
     counts = None if weight is None else schema[weight].is_integer() or schema[weight] == nw.Boolean
-    tolerance = _tolerance([schema[name] for name in names])
+    tolerance, rows = _tolerance([schema[name] for name in names]), sum(seen.values())
     roles = {"y": columns.label, "w": weight, "g": columns.groups, "r": columns.row, "c": columns.classes}
     used = {key: name for key, name in roles.items() if name is not None}
     used |= {"s": names[0]} if entries is not None else {str(k): name for k, name in enumerate(names)}
-    return Request(asked, used, classes, codes, entries, positive, tolerance, counts)
+    return Request(asked, used, classes, codes, entries, positive, tolerance, counts, rows)
 
 
 def _score_columns(schema: dict[str, Any], columns: Columns) -> tuple[str, ...]:
@@ -246,10 +258,8 @@ def _check_name(schema: dict[str, Any], role: str, name: Any) -> None:
     if not isinstance(name, str):
         raise InputTypeError(role, "be the name of a column", name)
     if name not in schema:
-        hint = f"columns: {show(*schema)}"
-        raise InputError(
-            role, "be a column of the frame", name, got=inputs.show_near(name, schema), hint=hint
-        )
+        got, hint = inputs.show_near(name, schema), f"columns: {show(*schema)}"
+        raise InputError(role, "be a column of the frame", name, got=got, hint=hint)
 
 
 def _matches(spec: str, names: Sequence[str]) -> list[str]:

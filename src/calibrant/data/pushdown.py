@@ -60,6 +60,8 @@ class Request:
         How far a row may sum from 1.
     counts : bool, optional
         Whether weights are counts; None without weights.
+    rows : int
+        Number of rows, or of entries in long form.
     """
 
     notion: Notion
@@ -70,6 +72,7 @@ class Request:
     positive: int | None
     tolerance: float
     counts: bool | None
+    rows: int
 
     @property
     def scores(self) -> list[str]:
@@ -118,7 +121,7 @@ def of_engine(frame: Any, request: Request) -> dict[Any, Group]:
     rows = plain(frame, request.roles)
     of_rows = _of_rows(rows, request)
     if (_unkeyed(of_rows["key"])[2] & BAD).any():
-        raise InputError("frame", "hold the same rows in every pass", got="rows that changed")
+        raise InputError("frame", "hold the same rows in every pass", got="others")
     of_classes = _of_classes(rows, request) if request.notion.several else None
     by_group = _by_group(of_rows)
     more = {} if of_classes is None else _by_group(of_classes)
