@@ -35,7 +35,6 @@ from calibrant.data.pushdown import (
     missing,
     of_engine,
     plain,
-    renamed,
     summed,
 )
 from calibrant.data.pushdown_cells import number
@@ -194,6 +193,8 @@ def _request(
     """Settle what is asked of a frame."""
     schema = dict(frame.collect_schema())
     names = _score_columns(schema, columns)
+    roles = _roles(columns, names)
+    _check_types(schema, roles)
     vector, pos_label = len(names) == 1 and columns.row is None, _label(pos_label)
     given = None if labels is None else tuple(map(_label, inputs.class_labels(labels)))
     seen = _rows_by_value(frame, columns.label)
@@ -219,10 +220,7 @@ def _request(
     weight = columns.sample_weight
     counts = None if weight is None else schema[weight].is_integer() or schema[weight] == nw.Boolean
     tolerance, rows = _tolerance([schema[name] for name in names]), sum(seen.values())
-    roles = {"y": columns.label, "w": weight, "g": columns.groups, "r": columns.row, "c": columns.classes}
-    used = {key: name for key, name in roles.items() if name is not None}
-    used |= {"s": names[0]} if entries is not None else {str(k): name for k, name in enumerate(names)}
-    return Request(asked, used, classes, codes, entries, positive, tolerance, counts, rows)
+    return Request(asked, roles, classes, codes, entries, positive, tolerance, counts, rows)
 
 
 def _score_columns(schema: dict[str, Any], columns: Columns) -> tuple[str, ...]:
@@ -252,6 +250,25 @@ def _score_columns(schema: dict[str, Any], columns: Columns) -> tuple[str, ...]:
     if columns.row is not None and len(names) > 1:
         raise InputError("scores", "be one column of a frame in long form", names, got=show(*names))
     return tuple(names)
+
+
+def _roles(columns: Columns, names: Sequence[str]) -> dict[str, str]:
+    """Return the columns that are used by their plain names, as `pushdown` says them."""
+    roles = {"y": columns.label, "w": columns.sample_weight, "g": columns.groups}
+    roles |= {"r": columns.row, "c": columns.classes}
+    scores = {str(k): name for k, name in enumerate(names)} if columns.row is None else {"s": names[0]}
+    return {key: name for key, name in roles.items() if name is not None} | scores
+
+
+def _check_types(schema: dict[str, Any], roles: dict[str, str]) -> None:
+    """Refuse columns of types that labels, scores and weights cannot have."""
+    for key, name in roles.items():
+        dtype, label = schema[name], key in ("y", "c")
+        if key in ("g", "r") or dtype.is_numeric() or dtype == nw.Boolean or (label and is_text(dtype)):
+            continue
+        rule = "hold numbers, booleans or text" if label else "hold numbers"
+        hint = "frame.convert_dtypes() finds the type of its values" * (dtype == nw.Object)
+        raise InputTypeError(f"column {show(name)}", rule, dtype, got=f"the type {dtype}", hint=hint)
 
 
 def _check_name(schema: dict[str, Any], role: str, name: Any) -> None:
@@ -452,7 +469,7 @@ def _arrow_pieces(relation: Any, step: int) -> Iterator[Any]:
 
 def _take(piece: Any, request: Request, groups: dict[Any, Group]) -> dict[Any, Group]:
     """Add the rows of a piece to the sums of their groups."""
-    piece = renamed(piece, request.roles)
+    piece = plain(piece, request.roles, floats=False)
     if "g" not in request.roles:
         _take_group(None, piece, request, groups)
         return groups

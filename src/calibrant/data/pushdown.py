@@ -16,9 +16,9 @@ from typing import Any, NamedTuple, TypeAlias
 import narwhals.stable.v2 as nw
 import numpy as np
 
-from calibrant.data.pushdown_cells import choose, col, lit, located, logarithm, number, unpacked
+from calibrant.data.pushdown_cells import choose, col, is_spark, lit, located, logarithm, number, unpacked
 from calibrant.evidence import Array, Cells, Layout, Moments
-from calibrant.inputs import InputError, InputTypeError, show
+from calibrant.inputs import InputError, show
 from calibrant.questions.notions import Notion
 from calibrant.sketch.sketch import Sketch
 from calibrant.sketch.sums import HEAVIEST, layout_of
@@ -202,53 +202,41 @@ def fetched(frame: Any) -> Sums:
 # Columns under plain names and of plain types
 
 
-def plain(frame: Any, roles: dict[str, str]) -> Any:
-    """Return the columns that are used, under plain names, scores and weights as floats."""
-    return mapped(frame, partial(renamed, roles=roles, numeric=_float))
+def plain(frame: Any, roles: dict[str, str], *, floats: bool = True) -> Any:
+    """Return the columns that are used, under plain names and of types that numpy has too.
+
+    With `floats`, scores and weights are of double precision, whatever they were.
+    """
+    return mapped(frame, partial(_plain, roles=roles, floats=floats))
 
 
-def renamed(frame: Any, roles: dict[str, str], numeric: Callable[[Any, str], Any] | None = None) -> Any:
-    """Return the columns that are used, under plain names and of types that numpy has too."""
-    schema = frame.collect_schema()
-    kinds = {"y": _label, "c": _label, "g": _any, "r": _any}
-    usual = numeric or _number
-    return frame.select(**{key: kinds.get(key, usual)(schema[name], name) for key, name in roles.items()})
+def _plain(frame: Any, roles: dict[str, str], floats: bool) -> Any:
+    if is_spark(frame):  # where a dot in a name is one of a field, unless it is quoted
+        quoted = {key: "`" + name.replace("`", "``") + "`" for key, name in roles.items()}
+        names = [f"{name} as `{key}`" for key, name in quoted.items()]
+        frame = nw.from_native(frame.to_native().selectExpr(*names))
+    else:
+        frame = frame.select(**{key: col(name) for key, name in roles.items()})
+    return frame.select(*(_typed(key, dtype, floats) for key, dtype in frame.collect_schema().items()))
+
+
+def _typed(name: str, dtype: Any, floats: bool) -> Any:
+    column, label = col(name), name in ("y", "c")
+    if name in ("g", "r"):
+        return column
+    if is_text(dtype):
+        return column.cast(nw.String)
+    if dtype == nw.Boolean:
+        return column.cast(nw.Int64 if label else nw.Float64)
+    if dtype.is_integer():
+        # A cast by pyarrow refuses integers above 2^53; a division rounds them, as other engines do.
+        return (column / 1).cast(nw.Float64) if floats and not label else column
+    return column if dtype.is_float() and not floats and not label else column.cast(nw.Float64)
 
 
 def is_text(dtype: Any) -> bool:
     """Whether a column holds text."""
     return dtype in (nw.String, nw.Categorical) or isinstance(dtype, nw.Enum)
-
-
-def _any(dtype: Any, name: str) -> Any:
-    return col(name)
-
-
-def _label(dtype: Any, name: str) -> Any:
-    """Return a column of labels as numbers or text."""
-    if is_text(dtype):
-        return col(name).cast(nw.String)
-    if dtype.is_numeric() or dtype == nw.Boolean:
-        return _number(dtype, name)
-    hint = "frame.convert_dtypes() finds the type of its values" * (dtype == nw.Object)
-    rule = "hold numbers, booleans or text"
-    raise InputTypeError(f"column {show(name)}", rule, dtype, got=f"the type {dtype}", hint=hint)
-
-
-def _number(dtype: Any, name: str) -> Any:
-    """Return a column of numbers: integers and floats as they are, booleans as integers."""
-    if dtype.is_integer() or dtype.is_float():
-        return col(name)
-    if dtype == nw.Boolean:
-        return col(name).cast(nw.Int64)
-    if dtype.is_numeric():
-        return col(name).cast(nw.Float64)
-    raise InputTypeError(f"column {show(name)}", "hold numbers", dtype, got=f"the type {dtype}")
-
-
-def _float(dtype: Any, name: str) -> Any:
-    # A cast by pyarrow refuses integers above 2^53; a division rounds them, as other engines do.
-    return (_number(dtype, name) / 1 if dtype.is_integer() else _number(dtype, name)).cast(nw.Float64)
 
 
 def coded(frame: Any, name: str, codes: dict[Any, int]) -> Any:

@@ -60,7 +60,7 @@ def located(frame: Any, layout: Layout) -> Any:
     [0.0, 208.0, 360.0, 720.0]
     """
     kept = frame.collect_schema().names()
-    if _is_spark(frame):
+    if is_spark(frame):
         return _in_spark(frame, kept, layout.uniform)
     s, k, full = col("s"), col("k_"), float(layout.uniform)
     # A column, not a number: polars divides by a number by multiplying with its reciprocal, which puts 92 of
@@ -79,7 +79,8 @@ def located(frame: Any, layout: Layout) -> Any:
     )
 
 
-def _is_spark(frame: Any) -> bool:
+def is_spark(frame: Any) -> bool:
+    """Whether Spark has the rows."""
     return frame.implementation.is_pyspark() or frame.implementation.is_pyspark_connect()
 
 
@@ -148,7 +149,7 @@ def _steps(value: Any, bounds: Sequence[float], results: Sequence[float]) -> Any
 
 def logarithm(frame: Any) -> Any:
     """Return the frame with `log`, the natural logarithm of `own`, and some number where that is 0."""
-    if _is_spark(frame):  # without the checks that narwhals puts around it
+    if is_spark(frame):  # without the checks that narwhals puts around it
         return nw.from_native(frame.to_native().selectExpr("*", "ln(greatest(own, 4.9e-324D)) as log"))
     own = col("own")
     return frame.with_columns(log=choose(own > 0.0, own, lit(1.0)).log())
