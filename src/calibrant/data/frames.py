@@ -23,7 +23,6 @@ import numpy as np
 from narwhals.exceptions import DuplicateError
 
 from calibrant import inputs
-from calibrant.assessment.inputs import MOST_GROUPS
 from calibrant.data.pushdown import (
     Group,
     Request,
@@ -40,6 +39,7 @@ from calibrant.data.pushdown import (
 from calibrant.data.pushdown_cells import number
 from calibrant.data.pushdown_checks import explain, like_that, refuse_missing
 from calibrant.inputs import InputError, InputTypeError, Words, show
+from calibrant.inputs.groups import check_group_count
 from calibrant.questions import notions
 from calibrant.sketch.sketch import Sketch
 
@@ -134,7 +134,7 @@ def _sketches(frame: Any, columns: Columns, **asked: Any) -> dict[Any, Sketch]:
     frame = open_frame(frame)
     request = _request(frame, columns, **asked)
     groups = _groups(frame, request, columns)
-    _check_groups(len(groups))
+    check_group_count(len(groups))
     for value, group in groups.items():
         if group.sketch.n == 0:
             where = f" in group {show(value)}" * ("g" in request.roles)
@@ -170,18 +170,12 @@ def _ordered(groups: Iterable[Any]) -> list[Any]:
     return values
 
 
-def _check_groups(count: int) -> None:
-    if count > MOST_GROUPS:
-        rule, hint = f"have at most {MOST_GROUPS} distinct values", "is it a column of ids?"
-        raise InputError("groups", rule, count, hint=hint)
-
-
 def _in_words(error: InputError, columns: Columns) -> InputError:
     """Return an error about arrays as one about columns of the frame."""
     names = {"y_true": f"column {show(columns.label)}", "y_prob": "scores"}
     names |= {"sample_weight": f"column {show(columns.sample_weight)}"}
-    name = Words(names).called(error.argument)
-    return type(error)(name, error.rule, error.value, got=error.got, hint=error.hint, advice=error.advice)
+    error.argument, error.row = Words(names).called(error.argument), None
+    return error
 
 
 # Which columns, and which class each of them is of
@@ -212,9 +206,7 @@ def _request(
     _check_known(columns.label, seen, codes, "labels", advice="" if given or vector else "labels")
     if n_classes is not None and inputs.positive_int("n_classes", n_classes, 2) != len(classes):
         raise InputError("n_classes", f"be the number of classes, {len(classes)}", n_classes)
-    if pos_label is not None and pos_label not in classes:
-        raise InputError("pos_label", f"be one of {show(*classes)}", pos_label)
-    positive = classes.index(pos_label) if pos_label is not None else 1 if len(classes) == 2 else None
+    positive = inputs.positive_column(classes, pos_label)
     asked = notions.usual(notion, vector=vector)
     asked.check(vector=vector, labels=classes, positive=positive)
     weight = columns.sample_weight
@@ -424,7 +416,7 @@ def _add(groups: dict[Any, Group], more: dict[Any, Group]) -> dict[Any, Group]:
     for value, (rows, sketch) in more.items():
         before = groups.get(value)
         groups[value] = Group(before.rows + rows, before.sketch + sketch) if before else Group(rows, sketch)
-    _check_groups(len(groups))
+    check_group_count(len(groups))
     return groups
 
 
@@ -475,7 +467,7 @@ def _take(piece: Any, request: Request, groups: dict[Any, Group]) -> dict[Any, G
         return groups
     if piece.select(gone=missing(piece, "g"))["gone"].any():
         raise InputError(request.called("g"), "have no missing values", None)
-    _check_groups(piece["g"].n_unique())
+    check_group_count(piece["g"].n_unique())
     for (value,), rows in piece.group_by("g"):
         _take_group(_bare(value), rows, request, groups)
     return groups

@@ -92,7 +92,7 @@ class Request:
     @property
     def layout(self) -> Layout:
         """The cells of the sketch."""
-        return layout_of(self.notion.name, self.size)
+        return layout_of(self.notion, self.size)
 
     @property
     def beside(self) -> list[str]:
