@@ -557,6 +557,12 @@ REFUSED_LONG = {
         "column 'r' must have an entry for each of 2 classes in every row, with one label and weight, got 1; "
         "2 of 4 rows are like that",
     ),
+    "a class twice": (
+        {"c": {1: "a"}},
+        {},
+        "column 'r' must have an entry for each of 2 classes in every row, with one label and weight, "
+        "got a class twice; 1 of 3 rows is like that",
+    ),
     "two labels": (
         {"y": {0: "a"}},
         {},
@@ -581,6 +587,18 @@ REFUSED_LONG = {
         "pass labels= with the class of each column",
     ),
 }
+
+
+def test_a_class_twice_beside_the_label_is_refused():
+    rows = predictions(n=20)
+    entries = long_table(rows).to_pandas()
+    label = entries["label"].iloc[0]
+    first, second = [k for k in range(4) if k != label][:2]
+    own = entries["row"] == entries["row"].iloc[0]
+    entries.loc[own & (entries["of"] == first), "of"] = second
+    for frame in (entries, pl.from_pandas(entries).lazy()):
+        with pytest.raises(ValueError, match=r"entry for each of 4 classes.*a class twice"):
+            Sketch.from_frame(frame, label="label", scores="s", row="row", classes="of")
 
 
 @pytest.mark.parametrize("case", REFUSED_LONG)
