@@ -532,10 +532,10 @@ def _cells(request: Request, weight: Array, rows: Sums, classes: Sums | None, sq
 def _moments(request: Request, of: Array, cell: Array, parts: Sequence[Array], size: int) -> Moments:
     """Return sums of each class and cell, scores measured from the cell's least score."""
     layout = request.layout
-    place, origin = unpacked(cell, layout)
+    position, origin = unpacked(cell, layout)
     w, ws, wy, wsy, wss = parts
-    moved = Moments(w, ws, wy, wsy, wss, origin).about(layout.low[place])
-    at = of * layout.size + place
+    moved = Moments(w, ws, wy, wsy, wss, origin).about(layout.low[position])
+    at = of * layout.size + position
     w, ws, wy, wsy, wss = (
         np.bincount(at, values, size * layout.size).reshape(size, -1) for values in moved.parts
     )

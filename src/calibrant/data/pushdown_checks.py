@@ -75,8 +75,8 @@ def _broken(rows: Any, test: Query) -> Broken:
     """Ask which rows break a rule: `test` makes the columns `bad` and `v`, the value."""
     frame = mapped(rows, partial(_tested, test=test))
     sums = [nw.len().alias("total"), col("bad").sum(), col("least").min(), col("most").max()]
-    found = fetched(frame.select(*sums))
-    total, count, least, most = (found[name].tolist()[0] for name in ("total", "bad", "least", "most"))
+    totals = fetched(frame.select(*sums))
+    total, count, least, most = (totals[name].tolist()[0] for name in ("total", "bad", "least", "most"))
     return Broken(int(count or 0), int(total), _whole(least), _whole(most))
 
 
