@@ -557,6 +557,12 @@ REFUSED_LONG = {
         "column 'r' must have an entry for each of 2 classes in every row, with one label and weight, got 1; "
         "2 of 4 rows are like that",
     ),
+    "a class twice": (
+        {"c": {1: "a"}},
+        {},
+        "column 'r' must have an entry for each of 2 classes in every row, with one label and weight, "
+        "got a class twice; 1 of 3 rows is like that",
+    ),
     "two labels": (
         {"y": {0: "a"}},
         {},
@@ -581,6 +587,18 @@ REFUSED_LONG = {
         "pass labels= with the class of each column",
     ),
 }
+
+
+def test_a_class_twice_beside_the_label_is_refused():
+    rows = predictions(n=20)
+    entries = long_table(rows).to_pandas()
+    label = entries["label"].iloc[0]
+    first, second = [k for k in range(4) if k != label][:2]
+    own = entries["row"] == entries["row"].iloc[0]
+    entries.loc[own & (entries["of"] == first), "of"] = second
+    for frame in (entries, pl.from_pandas(entries).lazy()):
+        with pytest.raises(ValueError, match=r"entry for each of 4 classes.*a class twice"):
+            Sketch.from_frame(frame, label="label", scores="s", row="row", classes="of")
 
 
 @pytest.mark.parametrize("case", REFUSED_LONG)
@@ -937,29 +955,15 @@ def test_rows_that_change_between_two_passes_are_refused():
         Sketch.from_frame(frame, label="y", scores="p")
 
 
-class Two(type(notions.named("confidence"))):
-    """A notion about the two largest scores."""
-
-    @property
-    def top(self):
-        return 2
-
-    def problems(self, data):
-        best = np.argsort(-data.score, axis=1, kind="stable")[:, :2]
-        largest = np.minimum(1, np.take_along_axis(data.score, best, axis=1).sum(axis=1))
-        yield notions.Problem(largest, (best == data.code[:, None]).any(axis=1), self.support(4))
-
-
-def test_several_largest_scores_are_summed_where_the_rows_are(engine, monkeypatch, request):
-    monkeypatch.setitem(notions._FIXED, "two", Two("two"))
-    monkeypatch.setattr(notions, "NOTIONS", (*notions.NOTIONS, "two"))
-    rows, options = predictions(), {"label": "label", "scores": "p_*", "notion": "two"}
+def test_several_largest_scores_are_summed_where_the_rows_are(engine, request):
+    rows, options = predictions(), {"label": "label", "scores": "p_*", "notion": "top:2"}
     if request.node.callspec.params["engine"] in ("ibis", "pyspark"):
         with pytest.raises(ValueError, match=r"notion must be about .* Spark, Ibis.*convert to pandas"):
             Sketch.from_frame(engine(table(rows)), **options)
         return
     same(
-        Sketch.from_frame(engine(table(rows)), **options), Sketch("two").update(rows["label"], rows["score"])
+        Sketch.from_frame(engine(table(rows)), **options),
+        Sketch("top:2").update(rows["label"], rows["score"]),
     )
     with pytest.raises(ValueError, match="notion must be about classes or the largest score"):
         Sketch.from_frame(engine(long_table(rows)), **options | {"scores": "s"}, row="row", classes="of")

@@ -38,7 +38,8 @@ from calibrant.data.pushdown import (
 )
 from calibrant.data.pushdown_cells import number
 from calibrant.data.pushdown_checks import explain, like_that, refuse_missing
-from calibrant.inputs import MOST_GROUPS, InputError, InputTypeError, Words, show
+from calibrant.inputs import InputError, InputTypeError, Words, show
+from calibrant.inputs.groups import check_group_count
 from calibrant.questions import notions
 from calibrant.sketch.sketch import Sketch
 
@@ -133,7 +134,7 @@ def _sketches(frame: Any, columns: Columns, **asked: Any) -> dict[Any, Sketch]:
     frame = open_frame(frame)
     request = _request(frame, columns, **asked)
     groups = _groups(frame, request, columns)
-    _check_groups(len(groups))
+    check_group_count(len(groups))
     for value, group in groups.items():
         if group.sketch.n == 0:
             where = f" in group {show(value)}" * ("g" in request.roles)
@@ -169,18 +170,12 @@ def _ordered(groups: Iterable[Any]) -> list[Any]:
     return values
 
 
-def _check_groups(count: int) -> None:
-    if count > MOST_GROUPS:
-        rule, hint = f"have at most {MOST_GROUPS} distinct values", "is it a column of ids?"
-        raise InputError("groups", rule, count, hint=hint)
-
-
 def _in_words(error: InputError, columns: Columns) -> InputError:
     """Return an error about arrays as one about columns of the frame."""
     names = {"y_true": f"column {show(columns.label)}", "y_prob": "scores"}
     names |= {"sample_weight": f"column {show(columns.sample_weight)}"}
-    name = Words(names).called(error.argument)
-    return type(error)(name, error.rule, error.value, got=error.got, hint=error.hint, advice=error.advice)
+    error.argument, error.row = Words(names).called(error.argument), None
+    return error
 
 
 # Which columns, and which class each of them is of
@@ -195,25 +190,25 @@ def _request(
     roles = _roles(columns, names)
     _check_types(schema, roles)
     vector, pos_label = len(names) == 1 and columns.row is None, _label(pos_label)
-    given = None if labels is None else tuple(map(_label, inputs.class_labels(labels)))
+    explicit = None if labels is None else tuple(map(_label, inputs.class_labels(labels)))
     seen = _rows_by_value(frame, columns.label)
     entries = None
     try:
         if columns.row is not None:
-            entries, classes = _entries(frame, columns, schema, given, seen)
+            entries, classes = _entries(frame, columns, schema, explicit, seen)
         elif vector:
-            classes, pos_label = _single(names[0], seen, given, pos_label)
+            classes, pos_label = _single(names[0], seen, explicit, pos_label)
         else:
-            classes = tuple(map(_label, inputs.classes_of_columns(names, seen, len(names), given, "scores")))
+            classes = tuple(
+                map(_label, inputs.classes_of_columns(names, seen, len(names), explicit, "scores"))
+            )
     except InputError as error:
         raise _in_words(error, columns) from None
     codes = _codes(classes) if vector else {label: k for k, label in enumerate(classes)}
-    _check_known(columns.label, seen, codes, "labels", advice="" if given or vector else "labels")
+    _check_known(columns.label, seen, codes, "labels", advice="" if explicit or vector else "labels")
     if n_classes is not None and inputs.positive_int("n_classes", n_classes, 2) != len(classes):
         raise InputError("n_classes", f"be the number of classes, {len(classes)}", n_classes)
-    if pos_label is not None and pos_label not in classes:
-        raise InputError("pos_label", f"be one of {show(*classes)}", pos_label)
-    positive = classes.index(pos_label) if pos_label is not None else 1 if len(classes) == 2 else None
+    positive = inputs.positive_column(classes, pos_label)
     asked = notions.usual(notion, vector=vector)
     asked.check(vector=vector, labels=classes, positive=positive)
     weight = columns.sample_weight
@@ -291,17 +286,17 @@ def _matches(spec: str, names: Sequence[str]) -> list[str]:
 
 
 def _single(
-    name: str, seen: dict[Any, int], given: tuple[Any, ...] | None, pos_label: Any
+    name: str, seen: dict[Any, int], explicit: tuple[Any, ...] | None, pos_label: Any
 ) -> tuple[tuple[Any, ...], Any]:
     """Return the negative and the positive label of a single score, and the latter alone.
 
     That is `pos_label`, or what the column is named after, or 1.
     """
-    known = tuple(seen) if given is None else given
+    known = tuple(seen) if explicit is None else explicit
     if pos_label is None:
         pos_label = inputs.class_of_name(name, known)
     half = np.full(len(known), 0.5)
-    classes = inputs.predictions(list(known), half, labels=given, pos_label=pos_label).labels
+    classes = inputs.predictions(list(known), half, labels=explicit, pos_label=pos_label).labels
     return classes, classes[1]
 
 
@@ -316,13 +311,13 @@ def _entries(
     frame: Any,
     columns: Columns,
     schema: dict[str, Any],
-    given: tuple[Any, ...] | None,
+    explicit: tuple[Any, ...] | None,
     seen: dict[Any, int],
 ) -> tuple[dict[Any, int], tuple[Any, ...]]:
     """Return the position of each value of the class column, and the class that it is in terms of labels."""
     column = str(columns.classes)
     values = _rows_by_value(frame, column)
-    own = tuple(values) if given is None else given
+    own = tuple(values) if explicit is None else explicit
     entries = {value: k for k, value in enumerate(own)}
     _check_known(column, values, entries, "classes")
     if is_text(schema[column]) == is_text(schema[columns.label]):
@@ -332,14 +327,14 @@ def _entries(
 
 def _rows_by_value(frame: Any, column: str) -> dict[Any, int]:
     """Return the values of a column in their order, whole floats as integers, and how many rows have each."""
-    found = summed(plain(frame, {"y": column}), _counted, ["y"])
-    gone, rows = found["gone"] > 0, found["n"].astype(np.int64)
+    table = summed(plain(frame, {"y": column}), _counted, ["y"])
+    gone, rows = table["gone"] > 0, table["n"].astype(np.int64)
     if not len(rows):
         raise InputError("frame", "not be empty", 0, got="0 rows")
     if gone.any():
         refuse_missing(f"column {show(column)}", int(rows[gone].sum()), int(rows.sum()))
     counts: dict[Any, int] = {}
-    for value, count in zip(found["y"].tolist(), rows.tolist(), strict=True):
+    for value, count in zip(table["y"].tolist(), rows.tolist(), strict=True):
         value = int(value) if isinstance(value, float) and value.is_integer() else value
         counts[value] = counts.get(value, 0) + count
     if len(counts) > MOST_CLASSES:
@@ -423,7 +418,7 @@ def _add(groups: dict[Any, Group], more: dict[Any, Group]) -> dict[Any, Group]:
     for value, (rows, sketch) in more.items():
         before = groups.get(value)
         groups[value] = Group(before.rows + rows, before.sketch + sketch) if before else Group(rows, sketch)
-    _check_groups(len(groups))
+    check_group_count(len(groups))
     return groups
 
 
@@ -474,7 +469,7 @@ def _take(piece: Any, request: Request, groups: dict[Any, Group]) -> dict[Any, G
         return groups
     if piece.select(gone=missing(piece, "g"))["gone"].any():
         raise InputError(request.called("g"), "have no missing values", None)
-    _check_groups(piece["g"].n_unique())
+    check_group_count(piece["g"].n_unique())
     for (value,), rows in piece.group_by("g"):
         _take_group(_bare(value), rows, request, groups)
     return groups

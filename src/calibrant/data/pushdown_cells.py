@@ -156,14 +156,14 @@ def logarithm(frame: Any) -> Any:
 
 
 def unpacked(cell: Array, layout: Layout) -> tuple[Array, Array]:
-    """Return the place of cells in a layout, and the origin that distances were measured from.
+    """Return the position of cells in a layout, and the origin that distances were measured from.
 
-    >>> place, origin = unpacked(np.array([0, 208, 720]), Layout(720))
-    >>> bool(place[2] == Layout(720).size - 1), origin.round(4).tolist()
+    >>> position, origin = unpacked(np.array([0, 208, 720]), Layout(720))
+    >>> bool(position[2] == Layout(720).size - 1), origin.round(4).tolist()
     (True, [0.0, 0.2889, 1.0])
     """
     k = layout.uniform
     before = int(layout.locate(np.array([1 / k]))[0]) - 1
-    place = np.where(cell <= 0, -cell, np.where(cell < k, before + cell, layout.size - 1 - (cell - k)))
-    place = place.astype(np.intp)
-    return place, np.where(cell < k, layout.low[place], layout.high[place])
+    position = np.where(cell <= 0, -cell, np.where(cell < k, before + cell, layout.size - 1 - (cell - k)))
+    position = position.astype(np.intp)
+    return position, np.where(cell < k, layout.low[position], layout.high[position])

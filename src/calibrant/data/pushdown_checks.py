@@ -20,6 +20,7 @@ from calibrant.data.pushdown import (
     entry,
     fetched,
     in_unit,
+    is_whole,
     joined,
     mapped,
     missing,
@@ -74,8 +75,8 @@ def _broken(rows: Any, test: Query) -> Broken:
     """Ask which rows break a rule: `test` makes the columns `bad` and `v`, the value."""
     frame = mapped(rows, partial(_tested, test=test))
     sums = [nw.len().alias("total"), col("bad").sum(), col("least").min(), col("most").max()]
-    found = fetched(frame.select(*sums))
-    total, count, least, most = (found[name].tolist()[0] for name in ("total", "bad", "least", "most"))
+    totals = fetched(frame.select(*sums))
+    total, count, least, most = (totals[name].tolist()[0] for name in ("total", "bad", "least", "most"))
     return Broken(int(count or 0), int(total), _whole(least), _whole(most))
 
 
@@ -90,9 +91,11 @@ def _whole(value: Any) -> Any:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-def _refuse(column: str, rule: str, value: Any, broken: Broken, hint: str = "") -> NoReturn:
+def _refuse(
+    column: str, rule: str, value: Any, broken: Broken, hint: str = "", got: str | None = None
+) -> NoReturn:
     hints = [like_that(broken.rows, broken.total), hint]
-    raise InputError(column, rule, value, hint="; ".join(filter(None, hints)))
+    raise InputError(column, rule, value, got=got, hint="; ".join(filter(None, hints)))
 
 
 def _check_missing(rows: Any, name: str, request: Request) -> None:
@@ -138,16 +141,17 @@ def _check_entries(rows: Any, request: Request) -> None:
     """Refuse rows in long form that do not have every class once, or do not sum to 1."""
     _check_missing(rows, "r", request)
     whole = joined(mapped(rows, partial(entry, request=request)), request)
-    broken = _broken(whole, partial(_incomplete, size=request.size))
+    broken = _broken(whole, partial(_incomplete, request=request))
     if broken.rows:
         value = broken.least if broken.least < request.size else broken.most
         rule = f"have an entry for each of {request.size} classes in every row, with one label and weight"
-        _refuse(request.called("r"), rule, value, broken)
+        got = "a class twice" if value == request.size else None
+        _refuse(request.called("r"), rule, value, broken, got=got)
     _check_sums(whole, request)
 
 
-def _incomplete(frame: Any, size: int) -> Any:
-    return frame.select(bad=col("entries") != size, v=col("entries").cast(nw.Float64))
+def _incomplete(frame: Any, request: Request) -> Any:
+    return frame.select(bad=~is_whole(request), v=col("entries").cast(nw.Float64))
 
 
 def _check_sums(frame: Any, request: Request) -> None:
@@ -158,8 +162,8 @@ def _check_sums(frame: Any, request: Request) -> None:
     hint = "if these are logits or one sigmoid per class, apply softmax first"
     if abs(worst - 1) <= 0.05:
         hint = "if these are rounded, divide each row by its sum"
-    rule, many = f"sum to 1 within {request.tolerance:g} in every row", like_that(broken.rows, broken.total)
-    raise InputError("scores", rule, worst, got=f"{worst:.9g}", hint=f"{many}; {hint}")
+    rule = f"sum to 1 within {request.tolerance:g} in every row"
+    _refuse("scores", rule, worst, broken, hint, got=f"{worst:.9g}")
 
 
 def _far(frame: Any, tolerance: float) -> Any:
