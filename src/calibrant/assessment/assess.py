@@ -170,7 +170,7 @@ def _assemble(
         rulers[ruler] = estimate(headline, estimator=ruler, **options)
         steps()
     by_class = next((q for q in material.questions if q.notion.several), None)
-    asked = next((q for q in material.questions if q.notion.one_class), None)
+    asked = next((q for q in material.questions if q.label is not None), None)
     shown = _worst(estimates[headline.notion.name], headline)
     assessment = Assessment(
         notion=headline.notion.name,
