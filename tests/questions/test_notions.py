@@ -137,3 +137,54 @@ def test_a_notion_answers_for_itself(notion):
     assert len(question.problems) == chosen.size(3)
     assert {problem.support for problem in question.problems} == {chosen.support(3)}
     assert question.label == (1 if chosen.one_class else None)
+
+
+def pairs(n=400, seed=0):
+    rng = np.random.default_rng(seed)
+    confidence = rng.random(n) ** 0.5
+    return (rng.random(n) < 0.85 * confidence).astype(int), confidence
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_pairs_are_never_mirrored(estimator):
+    right, confidence = pairs()
+    asked = calibrant.ece(right, confidence, notion="correctness", estimator=estimator)
+    assert asked == calibrant.ece(right, confidence, notion="class", estimator=estimator)
+    problem = next(named("correctness").problems(inputs.predictions(right, confidence)))
+    np.testing.assert_array_equal(problem.score, confidence)
+    assert problem.support == (0.0, 1.0)
+
+
+def test_everything_answers_about_pairs_in_their_words():
+    right, confidence = pairs()
+    result = calibrant.estimate(right, confidence, notion="correctness", rng=0)
+    assert (result.label, result.notion) == (None, "correctness")
+    assert "overconfident" in str(result)
+    assert "class" not in str(result)
+    curve = calibrant.reliability_curve(right, confidence, notion="correctness", n_boot=0)
+    assert (curve.label, curve.notion) == (None, "correctness")
+    assert calibrant.score_histogram(right, confidence, notion="correctness").positive.sum() == right.sum()
+    assessment = calibrant.assess(right, confidence, notion="correctness", rng=0)
+    assert list(assessment.estimates) == ["correctness"]
+    assert assessment.asked is None
+    assert assessment.verdict.startswith("Overconfident by")
+    assert "turns out right" in assessment.summary
+    assert assessment.accuracy.frequency == pytest.approx(right.mean())
+    assert "answer is right" in str(assessment)
+    assert "share right" in assessment.html()
+    sketch = Sketch("correctness").update(right[:200], confidence[:200])
+    sketch.update(right[200:], confidence[200:])
+    assert sketch.estimate(rng=0).value == pytest.approx(result.value, abs=1e-6)
+    assert sketch.assess(rng=0).verdict == assessment.verdict
+
+
+def test_pairs_that_were_all_right_are_told_as_such():
+    assessment = calibrant.assess([1] * 40, np.linspace(0.5, 1, 40), notion="correctness", rng=0)
+    assert assessment.accuracy.frequency == 1
+
+
+def test_a_matrix_is_no_confidence_of_pairs():
+    with pytest.raises(inputs.InputError, match="vector of confidences"):
+        calibrant.ece(*model(20, 3), notion="correctness")
+    with pytest.raises(inputs.InputError, match="vector of confidences"):
+        Sketch("correctness").update(*model(20, 3))

@@ -66,6 +66,20 @@ class Reading:
     sure: bool = False
 
 
+_CONFIDENCE = Reading(
+    title="confidence",
+    score="confidence",
+    frequency="accuracy",
+    happens="turns out right",
+    positive="right",
+    negative="wrong",
+    too_high="overconfident",
+    too_low="underconfident",
+    event="prediction is right",
+    sure=True,
+)
+
+
 @dataclass(frozen=True)
 class Notion:
     """What is compared with what; the subclasses say it.
@@ -80,12 +94,15 @@ class Notion:
         Whether it is about the score of one class.
     tells_accuracy : bool
         Whether it compares mean confidence with accuracy.
+    of_pairs : bool
+        Whether it is about pairs (was it right, how sure was it), which no other notion can be asked of.
     """
 
     name: str
     several: ClassVar[bool] = False
     one_class: ClassVar[bool] = False
     tells_accuracy: ClassVar[bool] = False
+    of_pairs: ClassVar[bool] = False
 
     @property
     def reading(self) -> Reading:
@@ -164,6 +181,35 @@ class OneClass(Notion):
 
 
 @dataclass(frozen=True)
+class Correctness(OneClass):
+    """How sure a prediction was against whether it was right: pairs, taken as they are at every score.
+
+    >>> from calibrant.inputs import predictions
+    >>> next(named("correctness").problems(predictions([1, 0, 1], [0.9, 0.3, 0.4]))).score
+    array([0.9, 0.3, 0.4])
+    """
+
+    name: str = "correctness"
+    tells_accuracy = True
+    of_pairs = True
+
+    @property
+    def reading(self) -> Reading:
+        """Confidence against the share of answers that were right."""
+        return replace(_CONFIDENCE, title="correctness", frequency="share right", event="answer is right")
+
+    def check(self, *, vector: bool, labels: Sequence[Any], positive: int | None) -> None:
+        """Refuse a matrix: a pair has one score."""
+        if not vector:
+            rule = 'be a vector of confidences for notion="correctness"'
+            raise InputError("y_prob", rule, got=f"{len(labels)} columns", hint="y_true says what was right")
+
+    def label(self, labels: Sequence[Any], positive: int | None) -> Any:
+        """Return None: being right is no class."""
+        return None
+
+
+@dataclass(frozen=True)
 class EachClass(Notion):
     """The score of every class in turn against its frequency."""
 
@@ -188,20 +234,6 @@ class EachClass(Notion):
             block = score[:, first : first + step]
             outcome = code[:, None] == np.arange(first, first + block.shape[1], dtype=code.dtype)
             yield Problem(block.T, outcome.T, (0.0, 1.0))
-
-
-_CONFIDENCE = Reading(
-    title="confidence",
-    score="confidence",
-    frequency="accuracy",
-    happens="turns out right",
-    positive="right",
-    negative="wrong",
-    too_high="overconfident",
-    too_low="underconfident",
-    event="prediction is right",
-    sure=True,
-)
 
 
 @dataclass(frozen=True)
@@ -291,7 +323,7 @@ class TopScores(Notion):
 
 
 #: Every notion that has a fixed name; the others are made from one.
-_FIXED = {made.name: made for made in (OneClass(), EachClass(), Confidence())}
+_FIXED = {notion.name: notion for notion in (OneClass(), EachClass(), Confidence(), Correctness())}
 
 
 def named(notion: Any) -> Notion:
@@ -330,6 +362,8 @@ def applicable(headline: Notion, *, n_classes: int, one_asked: bool) -> list[Not
     Two classes mirror each other, so the class and the confidence say all; of more classes each is looked
     at, and one of them by itself where it was asked for.
     """
+    if headline.of_pairs:
+        return [headline]
     if n_classes == 2:
         names = ["class", "confidence"]
     else:
