@@ -84,7 +84,8 @@ def test_what_is_drawn_once_leaves_the_generator_as_drawing_did():
 def test_what_another_seed_draws_is_drawn_anew():
     question = Question.of(inputs.predictions([0, 1], [0.2, 0.7]), named("class"))
     first, second = (
-        question.drawn_once("null", rng, rng.random) for rng in map(np.random.default_rng, (0, 1))
+        question.drawn_once(("null", seed), rng, rng.random)
+        for seed, rng in enumerate(map(np.random.default_rng, (0, 1)))
     )
     assert first != second
 

@@ -85,7 +85,7 @@ def _one_problem(
     """Estimate the error of a single problem."""
     posterior, residuals, norm = posterior_of(question), question.residuals[0], about["norm"]
     value = float(_errors(question, estimator, posterior, norm)[0])
-    null = _drawn_alone(question, norm, rng)[0]
+    null = _drawn_alone(question, norm, about["seed"], rng)[0]
     ends, other = _interval(estimator, question.problems, posterior, value, norm, level, rng, question.n)
     ends = ends[0], max(ends[1], intervals.few_scores(residuals, norm, level, rng))
     about |= {"notion": question.notion.name, "label": question.label, "level": level}
@@ -105,7 +105,7 @@ def _few_classes(
     posterior, rows, norm = posterior_of(question), question.rows, about["norm"]
     errors = _errors(question, estimator, posterior, norm)
     value = question.notion.combine(errors, norm)
-    alone = _drawn_alone(question, norm, rng)
+    alone = _drawn_alone(question, norm, about["seed"], rng)
     by_class = {
         label: _single_class(
             estimator, question.problems[k], question.residuals[k], posterior[k : k + 1], alone[k], rng,
@@ -120,7 +120,7 @@ def _few_classes(
         spread = float(np.sqrt(len(alone)))
     else:
         draw = partial(nulls.joint, question.residuals, lambda some: rows.take(some)[::2], rows.n, norm)
-        null = question.drawn_once(("together", norm), rng, lambda: draw(rng, SIMULATED))
+        null = question.drawn_once(("together", norm, about["seed"]), rng, lambda: draw(rng, SIMULATED))
         chance, spread = null.p_value, together(posterior, rows)
     ends, other = _interval(
         estimator, question.problems, posterior, value, norm, level, rng, question.n, spread=spread
@@ -176,10 +176,12 @@ def _errors(question: Question, estimator: Estimator, posterior: Posterior, norm
     return np.ravel(BayesFit(estimator, batch, posterior).error(norm))
 
 
-def _drawn_alone(question: Question, norm: Norm, rng: np.random.Generator) -> list[nulls.Simulated]:
+def _drawn_alone(
+    question: Question, norm: Norm, seed: int, rng: np.random.Generator
+) -> list[nulls.Simulated]:
     """What calibrated data would show of each problem by itself; the same for every estimator."""
     return question.drawn_once(
-        ("alone", norm),
+        ("alone", norm, seed),
         rng,
         lambda: [nulls.single(residuals, norm, rng, SIMULATED) for residuals in question.residuals],
     )

@@ -167,7 +167,7 @@ class OneClass(Notion):
     def check(self, *, vector: bool, labels: Sequence[Any], positive: int | None) -> None:
         """Refuse a matrix of more than two columns without a class to ask about."""
         if not vector and positive is None:
-            rule = f'name one of {list(labels)} for notion="class" on {len(labels)} columns'
+            rule = f"name one of {list(labels)}, since the notion class is about one of {len(labels)} columns"
             raise InputError("pos_label", rule, None, advice="notion")
 
     def problems(self, data: Predictions) -> Iterator[Problem]:
@@ -343,7 +343,7 @@ def named(notion: Any) -> Notion:
         )
     if isinstance(notion, str) and (match := re.fullmatch(r"top:0*([1-9][0-9]{0,5})", notion)):
         return TopScores(f"top:{match[1]}")
-    if notion not in _FIXED:
+    if not isinstance(notion, str) or notion not in _FIXED:
         check_choice("notion", notion, NOTIONS)
         raise InputError("notion", "name a number of scores, such as top:5", notion)
     return _FIXED[notion]

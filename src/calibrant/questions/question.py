@@ -139,7 +139,9 @@ class Question:
         return value
 
     def drawn_once(self, key: Hashable, rng: np.random.Generator, draw: Callable[[], Value]) -> Value:
-        """Return what was drawn under this key, or draw it now; the generator goes on from there."""
-        before = str(rng.bit_generator.state)
-        value, rng.bit_generator.state = self.once((key, before), lambda: (draw(), rng.bit_generator.state))
+        """Return what was drawn under this key, or draw it now; the generator goes on from there.
+
+        The key names the seed too: another one draws something else.
+        """
+        value, rng.bit_generator.state = self.once(key, lambda: (draw(), rng.bit_generator.state))
         return value
