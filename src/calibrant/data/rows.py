@@ -38,7 +38,7 @@ class Data:
 
     Attributes
     ----------
-    y_true : array or None
+    y_true : array, optional
         None where labels were not asked for.
     y_prob : array
         Of shape (N,) for one column of scores, (N, C) for more.
@@ -53,7 +53,7 @@ class Data:
         Names of the columns that were used, by "label", "scores", "sample_weight" and "groups".
     """
 
-    y_true: Array | None
+    y_true: Any
     y_prob: Array
     labels: tuple[Any, ...] | None = None
     pos_label: Any = None
