@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyarrow import feather, parquet
 
-from calibrant.data import FORMATS, Asked, files, load, load_models, pipeline, readers
+from calibrant.data import FORMATS, Asked, files, load, load_models, pipeline, readers, text
 from calibrant.data.files import sniffed
 
 N = 60
@@ -174,7 +174,7 @@ def test_rows_that_lie_across_blocks_are_whole(monkeypatch):
     content = "y,p,note\n" + "".join(f'{k % 2},{p!r},"a\nb"\n' for k, p in enumerate(score.tolist()))
     lines = "".join(f'{{"y": {k % 2}, "p": {p!r}}}\n' for k, p in enumerate(score.tolist()))
     for size in (100, 1000):
-        monkeypatch.setattr(readers, "BLOCK", size)
+        monkeypatch.setattr(text, "BLOCK", size)
         monkeypatch.setattr(pipeline, "TEXT_ROWS", size)
         assert of(content).y_prob.tolist() == score.tolist()
         assert set(of(content, groups="note").groups.tolist()) == {"a\nb"}
@@ -182,7 +182,7 @@ def test_rows_that_lie_across_blocks_are_whole(monkeypatch):
 
 
 def test_a_number_may_become_a_fraction_in_a_later_block_of_json(monkeypatch):
-    monkeypatch.setattr(readers, "BLOCK", 40)
+    monkeypatch.setattr(text, "BLOCK", 40)
     lines = "".join(
         f'{{"y": {k % 2}, "p": {p}, "w": {w}}}\n' for k, (p, w) in enumerate([(0, 1), (0.5, 2), (1, 2.5)])
     )
@@ -725,12 +725,12 @@ def test_what_would_fill_the_memory_is_refused(tmp_path, monkeypatch):
 
 
 def test_a_line_without_end_is_refused(monkeypatch):
-    monkeypatch.setattr(readers, "BLOCK", 1000)
+    monkeypatch.setattr(text, "BLOCK", 1000)
     assert "cannot be read" in refusal("y,p\n" + "1" * 100_000)
     assert "has a first line of more than" in refusal("y" * 100_000)
-    monkeypatch.setattr(readers, "LONGEST", 5000)
+    monkeypatch.setattr(text, "LONGEST", 5000)
     assert "has a line of more than" in refusal('{"y": ' + "1" * 100_000)
-    monkeypatch.setattr(readers, "LIST", 8000)
+    monkeypatch.setattr(text, "LIST", 8000)
     assert "write a record a line" in refusal(
         json.dumps([{"y": 0, "p": 0.5}] * 1000, indent=1), format="json"
     )
@@ -741,7 +741,7 @@ def test_errors_get_the_name_of_the_file(tmp_path, monkeypatch, error):
     def broken(*args):
         raise error
 
-    monkeypatch.setattr(readers, "_csv", broken)
+    monkeypatch.setattr(readers, "csv_tables", broken)
     with pytest.raises(ValueError, match=r"data.csv: (odd|does not fit into memory|cannot be read: odd)"):
         load(str(write(tmp_path / "data.csv")))
 

@@ -18,6 +18,7 @@ from urllib.parse import unquote
 
 from calibrant.inputs import InputError
 
+EXTRA = "pip install 'calibrant[files]'"
 FORMATS = ("csv", "tsv", "jsonl", "json", "parquet", "arrow", "npz")
 SUFFIXES = {
     ".csv": "csv",
@@ -220,3 +221,14 @@ def check_bytes(size: int) -> None:
         raise ValueError(
             f"would unpack to {size / 2**30:.3g} GiB, more than the {MOST_BYTES >> 30} that are read"
         )
+
+
+def pyarrow_of() -> Any:
+    """Return the library that reads files, or name the extra that brings it."""
+    try:
+        import pyarrow
+        import pyarrow.compute
+        import pyarrow.ipc
+    except ImportError:
+        raise ImportError(f"reading files needs pyarrow: {EXTRA}") from None
+    return pyarrow

@@ -18,7 +18,6 @@ import numpy as np
 from calibrant import inputs
 from calibrant.data.batch import (
     Batch,
-    Kind,
     Meaning,
     Piece,
     check_types,
@@ -31,6 +30,7 @@ from calibrant.data.checkpoint import Checkpoint, State
 from calibrant.data.columns import Asked, Roles, roles_of
 from calibrant.data.files import called, expanded, naming
 from calibrant.data.readers import Source, batches, described
+from calibrant.data.values import Kind
 from calibrant.inputs import PYTHON, InputError, Words, show
 from calibrant.questions import notions
 from calibrant.sketch import Sketch

@@ -11,7 +11,7 @@ from typing import Any, BinaryIO, TypeAlias
 
 import numpy as np
 
-from calibrant.data.batch import Coded, Kind, Meaning, Rows, checked_rows, matrix_of, settled, typed
+from calibrant.data.batch import Meaning, Rows, checked_rows, matrix_of, settled, typed
 from calibrant.data.columns import Asked, Roles, Scores
 from calibrant.data.files import SUFFIXES, called, check_bytes, expanded, naming
 from calibrant.data.pipeline import (
@@ -23,6 +23,7 @@ from calibrant.data.pipeline import (
     rows_of_batch,
 )
 from calibrant.data.readers import Source, batches, described
+from calibrant.data.values import Coded, Kind
 from calibrant.inputs import Array
 
 Progress: TypeAlias = Callable[[int, int], None]
@@ -37,7 +38,7 @@ class Data:
 
     Attributes
     ----------
-    y_true : array or None
+    y_true : array, optional
         None where labels were not asked for.
     y_prob : array
         Of shape (N,) for one column of scores, (N, C) for more.
@@ -52,7 +53,7 @@ class Data:
         Names of the columns that were used, by "label", "scores", "sample_weight" and "groups".
     """
 
-    y_true: Array | None
+    y_true: Any
     y_prob: Array
     labels: tuple[Any, ...] | None = None
     pos_label: Any = None
