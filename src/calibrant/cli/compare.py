@@ -84,6 +84,7 @@ def compare(
         }
     first = next(iter(data.values()))
     scores, labels, positive = _aligned(data)
+    assert first.y_true is not None
     with refusing(columns=[str(label) for label in labels or ()]), Meter("estimating", given["quiet"]):
         import calibrant
 
