@@ -9,12 +9,37 @@ from hypothesis import settings
 settings.register_profile("gate", derandomize=True, deadline=None)
 settings.register_profile("fast", derandomize=True, deadline=None, max_examples=10)
 
-# Files and engines whose tests take seconds each: browsers, clusters, studies, pages that are executed.
+# Files whose tests take seconds each: browsers, clusters, studies, pages that are executed, slow oracles;
+# and words in the names of such tests elsewhere: engines, and what is run, killed or drawn as a whole.
 FULL_FILES = (
     *("test_browser", "test_docs", "test_notebook", "test_studies", "test_experiment", "test_experiment_cli"),
     *("test_experiment_claims", "test_experiment_leaderboard", "test_peer_faults", "test_sklearn"),
+    *("test_oracles", "test_plot_more", "test_many_classes", "test_later"),
 )
-FULL_ENGINES = ("pyspark", "spark", "dask", "ibis")
+FULL_WORDS = (
+    *(
+        "pyspark",
+        "spark",
+        "dask",
+        "ibis",
+        "duckdb",
+        "benchmark",
+        "example",
+        "kill",
+        "dies",
+        "every_way",
+        "demo",
+    ),
+    *(
+        "gallery",
+        "thousand",
+        "estimates_are_unchanged",
+        "interval_covers",
+        "threads",
+        "local_lines",
+        "reference",
+    ),
+)
 
 
 def pytest_configure(config):
@@ -27,7 +52,8 @@ def pytest_configure(config):
 def pytest_collection_modifyitems(items):
     """Leave what takes long out of the fast set."""
     for item in items:
-        if item.path.stem in FULL_FILES or any(engine in item.name for engine in FULL_ENGINES):
+        other_engine = item.path.stem == "test_frames" and "pandas" not in item.name
+        if other_engine or item.path.stem in FULL_FILES or any(word in item.name for word in FULL_WORDS):
             item.add_marker(pytest.mark.full)
 
 

@@ -658,7 +658,7 @@ ASKED_WRONGLY = {
         None,
         {**WIDE, "notion": "class"},
         ValueError,
-        "pos_label must name one of .* on 3 columns",
+        "pos_label must name one of .* 3 columns",
     ),
     "other class": (None, {**WIDE, "pos_label": "d"}, ValueError, "pos_label must be one of 'a', 'b', 'c'"),
     "notion": (None, {**WIDE, "notion": "clas"}, ValueError, "notion must be one of"),

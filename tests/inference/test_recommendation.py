@@ -344,7 +344,7 @@ BAD = [
     (
         np.full((2, 4), 0.25),
         {"notion": "class"},
-        'pos_label must name one of [0, 1, 2, 3] for notion="class" on 4 columns',
+        "pos_label must name one of [0, 1, 2, 3], since the notion class is about one of 4 columns",
     ),
     (np.full((2, 4), 0.25), {"pos_label": 7}, "pos_label must be one of 0, 1, 2, 3, got 7"),
 ]
