@@ -131,3 +131,30 @@ def test_every_entry_matches_columns_to_classes_by_one_rule(tmp_path, case, entr
             ENTRIES[entry](frame, names, tmp_path)
         return
     assert ENTRIES[entry](frame, names, tmp_path) == pytest.approx(right, abs=1e-12)
+
+
+@pytest.mark.parametrize("entry", ENTRIES)
+@pytest.mark.parametrize(
+    ("names", "labels", "order"),
+    [
+        (("p_1", "p_0"), (False, True), (1, 0)),
+        (("m.1", "m.0"), (0, 1), (1, 0)),
+        (("resnet50_dog", "resnet50_cat"), ("cat", "dog"), (1, 0)),
+        (("p1_1", "p1_0"), (0, 1), (1, 0)),
+        (("p_ab", "p_a"), ("a", "ab"), (1, 0)),
+        (("p_-1", "p_1"), (-1, 1), (0, 1)),
+    ],
+    ids=lambda part: "-".join(map(str, part)),
+)
+def test_names_that_are_easily_misread_tell_the_same_everywhere(tmp_path, names, labels, order, entry):
+    frame, right = data(names, labels, order)
+    assert ENTRIES[entry](frame, names, tmp_path) == pytest.approx(right, abs=1e-12)
+
+
+@pytest.mark.parametrize("write", [to_csv, to_parquet])
+@pytest.mark.parametrize("given", [["2", "1"], [2, 1]])
+def test_labels_of_a_file_may_be_given_as_text_or_as_numbers(tmp_path, write, given):
+    frame, right = data(("u", "v"), ("1", "2"), (1, 0))
+    path = write(frame, tmp_path)
+    sketch = Sketch.from_files(path, label="y", scores=["u", "v"], notion="classwise", labels=given)
+    assert sketch.ece(estimator="uniform:10") == pytest.approx(right, abs=1e-12)

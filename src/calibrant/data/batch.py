@@ -141,8 +141,7 @@ def kinds_of(batch: Batch, roles: Sequence[Roles]) -> dict[str, Kind]:
     for name in first.values:
         column = values_of(name, batch[name])
         kinds[name] = kind_of_values(column)
-        single = any(len(own.scores.names) == 1 for own in roles)
-        if name == first.label and single and isinstance(column, Coded) and _are_booleans(column.values):
+        if name == first.label and isinstance(column, Coded) and _are_booleans(column.values):
             kinds[name] = "booleans"
     if (weight := first.sample_weight) is not None:
         kinds[weight] = "whole numbers" if all_whole(weight, batch[weight]) else "numbers"
@@ -154,9 +153,11 @@ def settled(asked: Asked, roles: Roles, kinds: Mapping[str, Kind], seen: Iterabl
     names, kinds = roles.scores.names, MappingProxyType(dict(kinds))
     vector = len(names) == 1
     notion = notions.usual(asked.notion, vector=vector)
-    given = None if asked.labels is None else inputs.class_labels(asked.labels)
     labels = () if seen is None else inputs.in_order(tuple(seen))
-    pos_label = asked.pos_label
+    given = None if asked.labels is None else inputs.class_labels(asked.labels)
+    # Text in a file may be a number or a boolean, and so may text that names a label of it.
+    given = None if given is None else tuple(_as_in_file(label, labels) for label in given)
+    pos_label = _as_in_file(asked.pos_label, labels)
     if vector:
         known = given if given is not None else next((u for u in USUAL if set(labels) <= set(u)), labels)
         if asked.positive is not None:
@@ -179,6 +180,11 @@ def settled(asked: Asked, roles: Roles, kinds: Mapping[str, Kind], seen: Iterabl
     if seen is not None:
         notion.check(vector=False, labels=classes or (), positive=positive)
     return Meaning(roles, kinds, notion, classes, positive, pos_label, given)
+
+
+def _as_in_file(label: Any, labels: Sequence[Any]) -> Any:
+    """Return a label that is given as text as the file's labels are read."""
+    return inputs.like(label, labels) if isinstance(label, str) and labels else label
 
 
 def typed(batch: Batch, roles: Roles, kinds: Mapping[str, Kind], first_row: int = 0) -> Rows:

@@ -8,6 +8,7 @@ this registry.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 from calibrant.estimators.base import Entry, Estimator, SupportsFit, refuse_parameter
@@ -60,6 +61,7 @@ def register(estimator: type[Estimator]) -> None:
                     f"the names of {estimator.__name__} must be new and free of colons, got {name!r}"
                 )
         _ENTRIES.append(entry)
+    parse.cache_clear()
 
 
 def describe() -> tuple[Entry, ...]:
@@ -86,6 +88,7 @@ def _by_name() -> dict[str, Entry]:
     return {name: entry for entry in _ENTRIES for name in (entry.name, entry.short)}
 
 
+@lru_cache(maxsize=256)
 def parse(text: str, *, shared: bool = False) -> Estimator:
     """Return the estimator that a name such as "adaptive:30", "c:sqrt", "d:0.033" or "auto" stands for.
 

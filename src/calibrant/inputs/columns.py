@@ -160,7 +160,7 @@ def _cuts_a_number(left: str, right: str) -> bool:
     """Whether the place between two parts of a name lies within a number."""
     before, after = left[-1:], right[:1]
     return (before.isdecimal() and (after.isdecimal() or after == ".")) or (
-        before == "." and after.isdecimal()
+        before == "." and after.isdecimal() and left[-2:-1].isdecimal()
     )
 
 

@@ -7,19 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.evidence import COARSE, FINE, Array, Cells, Layout, Moments
+from calibrant.evidence import Array, Cells, Layout, Moments, layout_for
 from calibrant.inputs import InputError
 from calibrant.questions import Notion, named
 
-# Up to this many problems the fine cells are affordable.
-FINE_UP_TO = 20
 #: Importance weights lie between this and its inverse: their squares must neither overflow nor vanish.
 HEAVIEST = 1e100
 
 
 def layout_of(notion: Notion | str, n_classes: int) -> Layout:
     """Return the cells of a sketch: fine ones where there are few problems."""
-    return FINE if named(notion).size(n_classes) <= FINE_UP_TO else COARSE
+    return layout_for(named(notion).size(n_classes))
 
 
 def empty_cells(batch: tuple[int, ...], layout: Layout, support: tuple[float, float]) -> Cells:
