@@ -26,8 +26,8 @@ def imported(tree, *, inner=False):
             module = getattr(node, "module", None)
             for alias in node.names:
                 first, *rest = (f"{module}.{alias.name}" if module else alias.name).split(".")
-                if first == "calibrant" and rest:
-                    yield rest[0] if rest[0] in ROOMS else "api", inner
+                if first == "calibrant" and alias.name != "__version__":
+                    yield rest[0] if rest and rest[0] in ROOMS else "api", inner
         yield from imported(node, inner=inner or isinstance(node, ast.FunctionDef))
 
 
@@ -53,7 +53,9 @@ def leads(pairs, start, end):
 
 
 def test_the_rooms_are_those_of_the_source():
-    rooms = {path.stem for path in SOURCE.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()}
+    rooms = {
+        path.stem for path in SOURCE.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()
+    }
     assert set(ROOMS) == {room for room in rooms if not room.startswith("__")}
 
 
@@ -99,7 +101,9 @@ def test_a_new_notion_is_a_class_and_its_name(monkeypatch):
 
 def test_commands_are_those_of_the_readme_and_of_the_gate():
     readme, gate = ((ROOT / name).read_text(encoding="utf-8") for name in ("README.md", ".ci/run"))
-    commands = list(itertools.chain(*(b.splitlines() for b in re.findall(r"```sh\n(.*?)```", TEXT, flags=re.S))))
+    commands = list(
+        itertools.chain(*(b.splitlines() for b in re.findall(r"```sh\n(.*?)```", TEXT, flags=re.S)))
+    )
     assert commands[0] in readme
     assert any('-m "not full"' in command for command in commands)
     (coverage,) = (command for command in commands if "--cov" in command)
