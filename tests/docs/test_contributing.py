@@ -1,4 +1,4 @@
-"""What CONTRIBUTING.md says of the code is so: the graph of rooms, the table of rooms, the files, a new notion."""
+"""What CONTRIBUTING.md says of the code is so: the rooms and their graph, the files, a new notion."""
 
 import ast
 import itertools
