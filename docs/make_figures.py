@@ -1,4 +1,4 @@
-"""Makes the pictures of `figures.md` by running the code on that page.
+"""Make the pictures of `figures.md` by running the code on that page.
 
 A block of Python that is followed by a picture is what made it, so that the two cannot drift apart.
 

@@ -1,7 +1,7 @@
 """Run the script of the notebook and write it with its outputs: `python docs/notebooks/build.py`.
 
 The script is the source: cells start with `# %%`, text with `# %% [markdown]`. The notebook is made from it
-and never edited. Needs the extra: pip install 'calibrant[docs]'.
+and never edited. Needs extras: pip install 'calibrant[docs,files]'.
 """
 
 import re

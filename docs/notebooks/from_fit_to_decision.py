@@ -4,7 +4,7 @@
 # A classifier is fitted and answers with scores between 0 and 1. Are they probabilities? If they are not,
 # what does that cost, and what can be done about it? Ten minutes, with data that ships with scikit-learn.
 #
-# Install with `pip install 'calibrant[docs]'`.
+# Install with `pip install 'calibrant[docs,files]'`.
 
 # %%
 import subprocess
