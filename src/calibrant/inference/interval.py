@@ -279,5 +279,6 @@ def of_other(
 
 def _simulable(problem: Evidence) -> Evidence:
     """Return evidence on which many outcomes can be drawn at a bounded cost."""
-    large = isinstance(problem, Sample) and problem.shape[-1] > CELLS_FROM
-    return Cells.of(problem) if large else problem
+    if isinstance(problem, Sample) and problem.shape[-1] > CELLS_FROM:
+        return Cells.of(problem)
+    return problem
