@@ -136,7 +136,7 @@ def assess_sketch(
         questions=[question],
         names=names,
         rulers=rulers,
-        groups=[Group(str(key), one.totals.rows, one.question) for key, one in (groups or {}).items()],
+        groups=[Group(str(key), own.totals.rows, own.question) for key, own in (groups or {}).items()],
         accuracy=_accuracy_of_sums(sketch, level) or _accuracy([question], level),
         scores=_scores_of_sums(sketch, names),
         rows=sketch.totals.rows,
@@ -207,13 +207,14 @@ def rulers_for(notion: Notion, n_classes: int) -> tuple[str, ...]:
 
 
 def _count_steps(material: Material) -> int:
-    """Steps of progress; each of many classes is simulated, and has an interval."""
+    """Return the number of steps of progress; each of many classes is simulated, and has an interval."""
     size = max(question.notion.size(len(material.names)) for question in material.questions)
     of_classes = 2 * size if size > MANY else 0
     return 2 * len(material.questions) + len(material.rulers) + 1 + len(material.groups) + of_classes
 
 
 def _groups_of(data: Predictions, headline: Notion, values: list[Any], codes: Array) -> list[Group]:
+    """Return the groups of rows, with the headline's question about each."""
     groups = []
     for k, value in enumerate(values):
         own = codes == k
@@ -224,7 +225,7 @@ def _groups_of(data: Predictions, headline: Notion, values: list[Any], codes: Ar
 
 
 def _rows_of_groups(groups: Sequence[Group], level: float, seed: int, steps: Steps) -> tuple[Row, ...]:
-    """The groups, each by itself, the worst first."""
+    """Return the groups, each by itself, the worst first."""
     each, estimates = each_level(level, len(groups)), []
     for group in groups:
         estimates.append(estimate(group.question, level=each, rng=seed))
@@ -240,7 +241,7 @@ def _rows_of_groups(groups: Sequence[Group], level: float, seed: int, steps: Ste
 def _rows_of_classes(
     estimates: Mapping[str, Estimate], question: Question, names: tuple[str, ...]
 ) -> tuple[Row, ...]:
-    """The classes, the worst first."""
+    """Return the classes, the worst first."""
     whole = estimates[question.notion.name]
     by_class = list((whole.by_class or {}).values())
     adjusted = false_discovery([result.p_value for result in by_class])
@@ -252,14 +253,14 @@ def _rows_of_classes(
 
 
 def _means(problems: Iterable[Evidence]) -> tuple[float, float]:
-    """Mean score and frequency, averaged over the problems."""
+    """Return mean score and frequency, averaged over the problems."""
     bins = [problem.bins(np.empty(0)) for problem in problems]
     score = float(np.mean([each.score[0] for each in bins]))
     return score, float(np.mean([each.frequency[0] for each in bins]))
 
 
 def _worst(result: Estimate, question: Question) -> Evidence:
-    """The evidence of a question; of several classes that of the class with the largest error."""
+    """Return the evidence of a question; of several classes that of the class with the largest error."""
     if result.by_class is None:
         return question.problems[0]
     worst = int(np.argmax([each.value for each in result.by_class.values()]))
@@ -267,6 +268,7 @@ def _worst(result: Estimate, question: Question) -> Evidence:
 
 
 def _odds(problem: Evidence, level: float) -> Odds:
+    """Return a histogram and bins of a problem for an axis of log odds."""
     cuts = 1 / (1 + np.exp(-LOG_ODDS))
     w = problem.bins(cuts).w
     edges, counts = np.concatenate([[0.0], cuts, [1.0]]), np.asarray(w * (problem.n / w.sum()))
@@ -283,7 +285,7 @@ def balance_of(problem: Evidence, level: float) -> Balance:
 
 
 def _balance(score: float, frequency: float, square: float, n: float, level: float) -> Balance:
-    """Mean score against frequency, from the mean square of their differences."""
+    """Return mean score against frequency, from the mean square of their differences."""
     gap = score - frequency
     # The spread of a residual is at least that of an outcome at the frequency seen.
     reach = NormalDist().inv_cdf((1 + level) / 2) * np.sqrt(max(square - gap * gap, 0.25 / n) / n)
@@ -291,13 +293,13 @@ def _balance(score: float, frequency: float, square: float, n: float, level: flo
 
 
 def _accuracy(questions: Sequence[Question], level: float) -> Balance | None:
-    """Mean confidence against accuracy, where a question tells both."""
+    """Return mean confidence against accuracy, where a question tells both."""
     sure = next((q for q in questions if q.notion.tells_accuracy), None)
     return None if sure is None else balance_of(sure.problems[0], level)
 
 
 def _accuracy_of_sums(sketch: Sketch, level: float) -> Balance | None:
-    """The same from the sums of a single score p, whose confidence is the larger of p and 1 - p."""
+    """Return the same from the sums of a single score p, whose confidence is the larger of p and 1 - p."""
     question, totals = sketch.question, sketch.totals
     if question.notion.tells_accuracy or not sketch.is_vector:
         return None
@@ -312,7 +314,7 @@ def _accuracy_of_sums(sketch: Sketch, level: float) -> Balance | None:
 def _scores(
     questions: Sequence[Question], names: tuple[str, ...], data: Predictions
 ) -> tuple[decomposition.Score, ...]:
-    """Proper scores: of the class asked about, of all classes, of the prediction."""
+    """Return proper scores: of the class asked about, of all classes, of the prediction."""
     scores: list[decomposition.Score] = []
     for question in sorted(questions, key=lambda q: (not q.notion.one_class, not q.notion.several)):
         if not question.notion.several:
@@ -323,6 +325,7 @@ def _scores(
 
 
 def _scores_of_sums(sketch: Sketch, names: tuple[str, ...]) -> tuple[decomposition.Score, ...]:
+    """Return the proper scores that sums allow."""
     question, totals = sketch.question, sketch.totals
     if question.notion.several:
         # The log loss over all classes is recalibrated by rows, of which none are left.
@@ -334,7 +337,7 @@ def _scores_of_sums(sketch: Sketch, names: tuple[str, ...]) -> tuple[decompositi
 
 
 def _event(question: Question, names: tuple[str, ...]) -> str:
-    """What the outcome of a question is called."""
+    """Return what the outcome of a question is called."""
     return question.notion.reading.event or names[question.positive or 0]
 
 
@@ -346,17 +349,17 @@ def names_of(labels: tuple[Any, ...], class_names: Any, *, vector: bool) -> tupl
             raise inputs.InputError("class_names", f"name classes of {list(labels)}", unknown[0])
         return tuple(str(class_names.get(label, label)) for label in labels)
     if class_names is not None:
-        given = tuple(str(name) for name in class_names)
-        if isinstance(class_names, str) or len(given) != len(labels):
+        names = tuple(str(name) for name in class_names)
+        if isinstance(class_names, str) or len(names) != len(labels):
             raise inputs.InputError("class_names", f"name {len(labels)} classes", class_names)
-        return given
+        return names
     if vector and not isinstance(labels[0], str | int | float | bool):
         return f"not {labels[1]}", str(labels[1])
     return tuple(str(label) for label in labels)
 
 
 def _digest(data: Predictions) -> str:
-    """SHA-256 of scores, labels and weights in double precision."""
+    """Return the SHA-256 of scores, labels and weights in double precision."""
     total = hashlib.sha256(repr((data.score.shape, [str(v) for v in data.labels])).encode())
     step = max(1, (1 << 20) // max(1, data.score[:1].size))
     for array in (data.score, data.code, data.weight):

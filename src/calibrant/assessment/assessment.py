@@ -83,7 +83,7 @@ class Row:
     p_adjusted: float
 
     def off(self, level: float) -> bool:
-        """Whether it is off beyond chance, allowing for how many were looked at.
+        """Tell whether it is off beyond chance, allowing for how many were looked at.
 
         Simulations cannot show a p-value below .001, which adjusted for many rows is no longer small:
         there the adjusted interval decides, by whether it excludes 0.
@@ -92,13 +92,13 @@ class Row:
         return self.p_adjusted < 1 - level or least
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain numbers and text."""
-        found = {key: getattr(self, key) for key in ("name", "rows", "score", "frequency", "p_adjusted")}
-        return found | {"estimate": self.estimate.to_dict()}
+        """Return plain numbers and text."""
+        values = {key: getattr(self, key) for key in ("name", "rows", "score", "frequency", "p_adjusted")}
+        return values | {"estimate": self.estimate.to_dict()}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Row:
-        """What `to_dict` wrote."""
+        """Return what `to_dict` wrote."""
         return cls(**{**values, "estimate": Estimate.from_dict(values["estimate"])})
 
 
@@ -135,7 +135,7 @@ class Assessment:
         The class that the notion `class` asks about.
     level, seed, created, digest, name, command, version
         Level of all intervals, seed of the simulations, date, SHA-256 of the data, name of the data,
-        the command that made it, version of calibrant.
+        the command that wrote it, version of calibrant.
     """
 
     notion: str
@@ -193,10 +193,10 @@ class Assessment:
         return text.methods(self)
 
     def __str__(self) -> str:
-        lines = [self.summary, "", *(str(found) for found in self.estimates.values())]
+        lines = [self.summary, "", *map(str, self.estimates.values())]
         lines += ["", *(_score_line(score) for score in self.scores)] if self.scores else []
-        for title, some in (("class", self.by_class), ("group", self.by_group)):
-            lines += ["", *_table(title, some)] if some else []
+        for title, rows in (("class", self.by_class), ("group", self.by_group)):
+            lines += ["", *_table(title, rows)] if rows else []
         lines += ["", *(f"Note: {text}" for text in self.warnings)] if self.warnings else []
         return "\n".join(lines)
 
@@ -254,14 +254,11 @@ class Assessment:
         return cls.from_dict(json.loads(text))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _rebuilt, (self.to_dict(),)
-
-
-def _rebuilt(values: dict[str, Any]) -> Assessment:
-    return Assessment.from_dict(values)
+        return Assessment.from_dict, (self.to_dict(),)
 
 
 def _score_line(score: Score) -> str:
+    """Return a score with its parts on one line."""
     return (
         f"{score.name} ({score.about}) {score.value:.4f} = calibration {score.calibration:.4f} "
         f"- resolution {score.resolution:.4f} + uncertainty {score.uncertainty:.4f}"
@@ -269,6 +266,7 @@ def _score_line(score: Score) -> str:
 
 
 def _table(title: str, rows: tuple[Row, ...], most: int = 12) -> list[str]:
+    """Return lines about the worst classes or groups."""
     level = f"{100 * rows[0].estimate.level:.5g} %"
     width = max(len(title), *(len(text.short(row.name)) for row in rows[:most]))
     head = "".join(f"{word:>12}" for word in ("rows", "mean score", "frequency", "ECE"))

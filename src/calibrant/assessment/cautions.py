@@ -56,7 +56,7 @@ class Seen:
 
 
 def cautions(assessment: Assessment, seen: Seen) -> Iterator[str]:
-    """Sentences, one for each thing to know."""
+    """Yield sentences, one for each thing to know."""
     if seen.rows < FEW:
         yield f"There are only {seen.rows} rows: intervals are wide, and tests find large errors alone."
     elif seen.distinct * SHARED <= seen.looked:
@@ -77,27 +77,26 @@ def cautions(assessment: Assessment, seen: Seen) -> Iterator[str]:
         few = "class" if len(seen.absent) == 1 else "the classes"
         yield f"No row is of {few} {_listed(seen.absent)}: counted all the same."
     yield from small_groups(assessment.by_group)
-    if any(one.conservative for one in assessment.estimates.values()):
+    if any(estimate.conservative for estimate in assessment.estimates.values()):
         yield (
             "A sketch does not know which scores of the classes belong together: interval and p-value of the "
             "class-wise error allow for any dependence, and are conservative."
         )
     if seen.left_out:
         yield f"A sketch has fewer cells than these would have bins: {', '.join(seen.left_out)}."
-    infinite = next((s for s in assessment.scores if s.value == np.inf), None)
-    if infinite is not None:
+    if any(score.value == np.inf for score in assessment.scores):
         yield "The log loss is infinite: something happened that had probability 0."
 
 
 def small_groups(groups: Sequence[Row]) -> Iterator[str]:
-    """A sentence about groups of few rows, if there are any."""
+    """Yield a sentence about groups of few rows, if there are any."""
     small = [row.name for row in groups if row.rows < FEW_HERE]
     if small:
         yield f"Fewer than {FEW_HERE} rows: {'group' if len(small) == 1 else 'groups'} {_listed(small)}."
 
 
 def seen_in_rows(data: Predictions, names: Sequence[str]) -> Seen:
-    """What rows show."""
+    """Return what rows show."""
     score, right = _headline(data)
     impossible = int(np.count_nonzero((right & (score == 0)) | (~right & (score == 1))))
     present = np.bincount(data.code.astype(np.intp), minlength=len(names)) > 0
@@ -112,14 +111,14 @@ def seen_in_rows(data: Predictions, names: Sequence[str]) -> Seen:
 
 
 def seen_in_sums(sums: Sketch, names: Sequence[str], left_out: Sequence[str] = ()) -> Seen:
-    """What the cells and the totals of a sketch show."""
+    """Return what the cells and the totals of a sketch show."""
     cells, totals = sums.evidence, sums.totals
     problems: list[Cells] = sums.question.problems  # type: ignore[assignment]
-    one = problems[-1] if sums.is_vector or not cells.batch else None
+    single = problems[-1] if sums.is_vector or not cells.batch else None
     distinct = totals.rows
     # Where no cell holds two different scores, each cell is a score.
-    if one is not None and not one.variance_within.any():
-        distinct = int(np.count_nonzero(one.sums.w))
+    if single is not None and not single.variance_within.any():
+        distinct = int(np.count_nonzero(single.sums.w))
     what = "a label whose score was exactly 0"
     if cells.counts:
         impossible = _ruled_out(round(totals.impossible), what)
@@ -130,7 +129,7 @@ def seen_in_sums(sums: Sketch, names: Sequence[str], left_out: Sequence[str] = (
         rows=totals.rows,
         distinct=distinct,
         looked=totals.rows,
-        saturated=_saturated(problems if one is None else [one], totals.weight),
+        saturated=_saturated(problems if single is None else [single], totals.weight),
         impossible=impossible,
         absent=_absent(sums, problems, names),
         left_out=left_out,
@@ -138,36 +137,42 @@ def seen_in_sums(sums: Sketch, names: Sequence[str], left_out: Sequence[str] = (
 
 
 def _saturated(problems: Sequence[Cells], weight: float) -> float:
-    """Share of rows next to 0 or 1; among several classes, of rows with one of them next to 1."""
-    ends = [one.bins(np.array([NEAR, 1 - NEAR])).w for one in problems]
+    """Return the share of rows next to 0 or 1; among several classes, of rows with one of them next to 1."""
+    ends = [problem.bins(np.array([NEAR, 1 - NEAR])).w for problem in problems]
     near = sum(w[2] for w in ends) if len(ends) > 1 else ends[0][0] + ends[0][2]
     return float(near / weight)
 
 
 def _absent(sums: Sketch, problems: Sequence[Cells], names: Sequence[str]) -> list[str]:
-    """Classes known not to occur: a single problem speaks of its own class, and of the other one of two."""
+    """Return the classes known not to occur.
+
+    A single problem speaks of its own class, and of the other one of two.
+    """
     notion = sums.question.notion
     if notion.top or notion.reading.sure:
         return []
-    outcomes = [(float(one.sums.w.sum()), float(one.sums.wy.sum())) for one in problems]
+    outcomes = [(float(problem.sums.w.sum()), float(problem.sums.wy.sum())) for problem in problems]
     if notion.several:
         return [name for name, (_, wy) in zip(names, outcomes, strict=True) if wy == 0]
     ((w, wy),), own = outcomes, sums.positive or 0
-    found = [names[own]] if wy == 0 else []
-    return [names[1 - own]] if len(names) == 2 and wy == w else found
+    if len(names) == 2 and wy == w:
+        return [names[1 - own]]
+    return [names[own]] if wy == 0 else []
 
 
 def _ruled_out(rows: int, what: str) -> str:
+    """Return a sentence about rows that have this, if there are any."""
     return f"{count(rows)} {'row has' if rows == 1 else 'rows have'} {what}." if rows else ""
 
 
 def _listed(names: Sequence[str]) -> str:
-    named = ", ".join(short(name) for name in names[:5])
-    return named + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+    """Return the first five names, and how many more there are."""
+    first = ", ".join(short(name) for name in names[:5])
+    return first + (f" and {len(names) - 5} more" if len(names) > 5 else "")
 
 
 def _headline(data: Predictions) -> tuple[Array, Array]:
-    """Scores and outcomes: of the positive class, or of the predicted one."""
+    """Return scores and outcomes: of the positive class, or of the predicted one."""
     if data.score.ndim == 1:
         return data.score, data.code.astype(bool)
     best = data.score.argmax(axis=1)

@@ -57,18 +57,18 @@ class Score:
         return self.uncertainty - self.resolution
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain numbers; None stands for infinity."""
+        """Return plain numbers; None stands for infinity."""
         return {k: None if v == np.inf else v for k, v in asdict(self).items()}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Score:
-        """What `to_dict` wrote."""
-        found: dict[str, Any] = {k: np.inf if v is None else v for k, v in values.items()}
-        return cls(**found)
+        """Return what `to_dict` wrote."""
+        arguments: dict[str, Any] = {k: np.inf if v is None else v for k, v in values.items()}
+        return cls(**arguments)
 
 
 def of_event(evidence: Evidence, about: str, log_loss: float | None = None) -> tuple[Score, Score]:
-    """Brier score and log loss of one problem; a log loss that is known better is taken apart in its place.
+    """Return Brier score and log loss of a problem; a log loss that is known better replaces its own.
 
     >>> from calibrant.evidence import Sample
     >>> sample = Sample(np.array([0.2, 0.2, 0.9, 0.9]), np.array([False, True, True, True]))
@@ -86,26 +86,26 @@ def of_event(evidence: Evidence, about: str, log_loss: float | None = None) -> t
 
 
 def of_classes(data: Predictions, blocks: Sequence[Evidence]) -> tuple[Score, Score]:
-    """Brier score and log loss over all classes of a matrix of scores, whose problems are `blocks`."""
+    """Return Brier score and log loss over all classes of a matrix of scores, whose problems are `blocks`."""
     return brier_of_classes(blocks), _log_loss_of_classes(data)
 
 
 def brier_of_classes(blocks: Sequence[Evidence]) -> Score:
-    """Brier score over all classes: the sum over their problems."""
-    parts = [
-        of_event(one, "")[0]
+    """Return the Brier score over all classes: the sum over their problems."""
+    scores = [
+        of_event(problem, "")[0]
         for block in blocks
-        for one in ([block[k] for k in range(block.batch[0])] if block.batch else [block])
+        for problem in ([block[k] for k in range(block.batch[0])] if block.batch else [block])
     ]
     sums = [
-        float(sum(getattr(p, k) for p in parts))
-        for k in ("value", "calibration", "resolution", "uncertainty")
+        float(sum(getattr(score, name) for score in scores))
+        for name in ("value", "calibration", "resolution", "uncertainty")
     ]
     return Score("Brier score", "all classes", *sums)
 
 
 def _tied(evidence: Evidence) -> tuple[Array, ...]:
-    """Mass, score and frequency of each distinct score, and the sums of score^2 and score x outcome."""
+    """Return mass, score and frequency of each distinct score, and sums of score^2 and score x outcome."""
     atoms = evidence.atoms()
     atoms = atoms.about(np.zeros(np.shape(atoms.origin)))
     held = atoms.w > 0
@@ -114,21 +114,25 @@ def _tied(evidence: Evidence) -> tuple[Array, ...]:
 
 
 def _brier(w: Array, p: Array, y: Array) -> float:
+    """Return the Brier score of forecasts p of frequencies y."""
     return float((w * (y * (1 - p) ** 2 + (1 - y) * p**2)).sum() / w.sum())
 
 
 def _log_loss(w: Array, p: Array, y: Array) -> float:
+    """Return the log loss of the same."""
     from scipy.special import xlogy
 
     return float(-(w * (xlogy(y, p) + xlogy(1 - y, 1 - p))).sum() / w.sum())
 
 
 def _taken_apart(name: str, about: str, value: float, best: float, base: float) -> Score:
+    """Return a score with its parts, from those of the best recalibration and of the base rate."""
     best = min(best, value, base)  # equal but for rounding where nothing can be gained
     return Score(name, about, value, value - best, base - best, base)
 
 
 def _log_loss_of_classes(data: Predictions) -> Score:
+    """Return the log loss over all classes of a matrix of scores."""
     from scipy.special import xlogy
 
     score, code, n = data.score, data.code.astype(np.intp), len(data.code)
@@ -145,13 +149,14 @@ def _log_loss_of_classes(data: Predictions) -> Score:
 
 
 def _recalibrated(score: Array, code: Array, weight: Array, some: Array, step: int) -> float:
-    """Log loss after the best scale of the log probabilities and the best shift of each class."""
+    """Return the log loss after the best scale of the log probabilities and the best shift of each class."""
     from scipy.optimize import minimize
 
     def logs(rows: Any) -> Array:
         return np.log(np.maximum(score[rows].astype(np.float64), TINY))
 
-    def loss(x: Array, y: Array, w: Array, p: Array) -> tuple[float, Array]:
+    def loss(p: Array, x: Array, y: Array, w: Array) -> tuple[float, Array]:
+        """Return the loss under scale and shifts p, and its gradient."""
         z = p[0] * x + p[1:]
         z -= z.max(axis=1, keepdims=True)
         e = np.exp(z)
@@ -165,13 +170,9 @@ def _recalibrated(score: Array, code: Array, weight: Array, some: Array, step: i
     start = np.zeros(1 + x.shape[1])
     start[0] = 1.0
     options: Any = {"jac": True, "method": "L-BFGS-B", "options": {"maxiter": 200}}
-
-    def objective(p: Any) -> Any:
-        return loss(x, y, w, p)
-
-    fit: Any = minimize(objective, start, **options)
-    found = 0.0
+    fit: Any = minimize(loss, start, (x, y, w), **options)
+    total = 0.0
     for a in range(0, len(code), step):
-        part = slice(a, a + step)
-        found += loss(logs(part), code[part], weight[part], fit.x)[0]
-    return found
+        rows = slice(a, a + step)
+        total += loss(fit.x, logs(rows), code[rows], weight[rows])[0]
+    return total

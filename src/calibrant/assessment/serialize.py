@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, fields, replace
+from functools import partial
 from types import MappingProxyType
 from typing import Any, TypeVar
 
@@ -63,79 +64,68 @@ def from_dict(values: Mapping[str, Any]) -> Assessment:
     fields_of: dict[str, Any] = {key: values[key] for key in _PLAIN}
     fields_of |= {key: tuple(values[key]) for key in ("classes", "warnings")}
     readers: dict[str, Any] = {"estimates": Estimate.from_dict, "rulers": Estimate.from_dict}
-    readers |= {"curves": curve_from, "diagrams": diagram_from}
+    readers |= {"curves": partial(_from, ReliabilityCurve), "diagrams": partial(_from, ReliabilityDiagram)}
     for key, read in readers.items():
         fields_of[key] = MappingProxyType({name: read(result) for name, result in values[key].items()})
     rows: dict[str, Any] = {"by_class": Row, "by_group": Row, "scores": Score}
     for key, kind in rows.items():
         fields_of[key] = tuple(kind.from_dict(row) for row in values[key])
-    fields_of["odds"] = odds_from(values["odds"])
+    odds = values["odds"]
+    diagram = _single(ReliabilityDiagram, odds["diagram"])
+    fields_of["odds"] = Odds(_array(odds["edges"]), _array(odds["counts"]), diagram)
     for key in ("balance", "accuracy"):
         fields_of[key] = None if values[key] is None else Balance(**values[key])
     return Assessment(**fields_of)
 
 
 def thinned(curve: ReliabilityCurve) -> ReliabilityCurve:
-    """The curve at a few hundred of its nodes; one that has no more comes back as it is."""
-    place = np.concatenate([np.linspace(0, 1, NODES + 1), 1 / (1 + np.exp(-np.linspace(-ENDS, ENDS, NODES)))])
-    if curve.score.size <= place.size:
+    """Return the curve at a few hundred of its nodes; one that has no more comes back as it is."""
+    by_odds = 1 / (1 + np.exp(-np.linspace(-ENDS, ENDS, NODES)))
+    wanted = np.concatenate([np.linspace(0, 1, NODES + 1), by_odds])
+    if curve.score.size <= wanted.size:
         return curve
-    kept = np.unique(np.abs(curve.score[:, None] - place).argmin(axis=0))
+    kept = np.unique(np.abs(curve.score[:, None] - wanted).argmin(axis=0))
     kept = np.union1d(kept, [0, curve.score.size - 1])
     # Where the curve begins and ends, and a node on either side.
     turns = np.flatnonzero(np.diff(np.isnan(curve.probability)))
     kept = np.union1d(kept, np.concatenate([turns, turns + 1])).astype(np.intp)
-    parts: dict[str, Any] = {name: getattr(curve, name) for name in _CURVE}
-    some: dict[str, Any] = {k: None if v is None else v[kept] for k, v in parts.items()}
-    return replace(curve, **some)
+    arrays: dict[str, Any] = {name: getattr(curve, name) for name in _CURVE}
+    fewer: dict[str, Any] = {k: None if v is None else v[kept] for k, v in arrays.items()}
+    return replace(curve, **fewer)
 
 
 def to_plain(value: Any) -> Any:
-    """Arrays as lists, NaN as None, results as mappings of their fields, those of classes as lists."""
+    """Return arrays as lists, NaN as None, results as mappings of their fields, those of classes as lists."""
     if isinstance(value, ByClass):
-        return [to_plain(one) for one in value.values()]
+        return [to_plain(result) for result in value.values()]
     if isinstance(value, ReliabilityCurve | ReliabilityDiagram):
         value = thinned(value) if isinstance(value, ReliabilityCurve) else value
-        found = {f.name: to_plain(getattr(value, f.name)) for f in fields(value)}
-        return found | {"label": plain(value.label)}
+        values = {f.name: to_plain(getattr(value, f.name)) for f in fields(value)}
+        return values | {"label": plain(value.label)}
     if isinstance(value, np.ndarray):
         return [None if v != v else v for v in value.tolist()]
     if isinstance(value, tuple):
-        return [to_plain(one) for one in value]
+        return [to_plain(entry) for entry in value]
     return value
 
 
-def curve_from(values: Any) -> ReliabilityCurve | ByClass[ReliabilityCurve]:
-    """The curve, or that of each class, that `to_plain` wrote."""
-    return _from(ReliabilityCurve, values)
-
-
-def diagram_from(values: Any) -> ReliabilityDiagram | ByClass[ReliabilityDiagram]:
-    """The diagram, or that of each class, that `to_plain` wrote."""
-    return _from(ReliabilityDiagram, values)
-
-
-def odds_from(values: Mapping[str, Any]) -> Odds:
-    """What was written of `Odds`."""
-    return Odds(
-        _array(values["edges"]), _array(values["counts"]), _one(ReliabilityDiagram, values["diagram"])
-    )
-
-
 def _from(kind: type[Result], values: Any) -> Result | ByClass[Result]:
+    """Return the curve or diagram, or that of each class, that `to_plain` wrote."""
     if isinstance(values, list):
-        return ByClass({one["label"]: _one(kind, one) for one in values})
-    return _one(kind, values)
+        return ByClass({result["label"]: _single(kind, result) for result in values})
+    return _single(kind, values)
 
 
-def _one(kind: type[Result], values: Mapping[str, Any]) -> Result:
-    found = {f.name: _array(values[f.name]) for f in fields(kind)}
+def _single(kind: type[Result], values: Mapping[str, Any]) -> Result:
+    """Return the curve or diagram that `to_plain` wrote."""
+    arguments = {f.name: _array(values[f.name]) for f in fields(kind)}
     edges, counts = values["histogram"]
-    found |= {"support": tuple(values["support"]), "histogram": (_array(edges), _array(counts))}
-    return kind(**found)
+    arguments |= {"support": tuple(values["support"]), "histogram": (_array(edges), _array(counts))}
+    return kind(**arguments)
 
 
 def _array(value: Any) -> Any:
+    """Return a list of numbers as an array, with NaN for None; anything else as it is."""
     if not isinstance(value, list) or (value and isinstance(value[0], list)):
         return value
     return np.array([np.nan if v is None else v for v in value], dtype=np.float64)

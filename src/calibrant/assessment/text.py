@@ -25,7 +25,7 @@ LISTED = 3
 
 
 def points(share: float) -> str:
-    """A share in percentage points, to a tenth; small ones to a hundredth.
+    """Return a share in percentage points, to a tenth; small ones to a hundredth.
 
     >>> [points(v) for v in (0.0412, 0.0009, 0.00004)]
     ['4.1', '0.09', '0.0']
@@ -35,13 +35,13 @@ def points(share: float) -> str:
 
 
 def short(name: str, longest: int = 40) -> str:
-    """A name on one line and not too long."""
+    """Return a name on one line and not too long."""
     text = " ".join("".join(c if c.isprintable() else " " for c in name).split())
     return text if len(text) <= longest else text[: longest - 1] + "…"
 
 
 def called(name: str | None, what: str = "class") -> str:
-    """What to call a class or a group in a sentence.
+    """Return what to call a class or a group in a sentence.
 
     >>> called("odd"), called("1"), called(None)
     ('odd', 'class 1', 'the class')
@@ -52,22 +52,23 @@ def called(name: str | None, what: str = "class") -> str:
 
 
 def count(number: float) -> str:
-    """A number of rows with thin thousands.
+    """Return a number of rows with thousands set apart.
 
     >>> count(10000), count(812.5)
     ('10 000', '812.5')
     """
-    return f"{number:,.0f}".replace(",", " ") if number == int(number) else f"{number:,.1f}".replace(",", " ")
+    digits = 0 if number == int(number) else 1
+    return f"{number:,.{digits}f}".replace(",", " ")
 
 
 def sure(estimate: Estimate, level: float) -> bool:
-    """Whether calibration is rejected."""
+    """Tell whether calibration is rejected."""
     # Simulations cannot show a p-value below theirs.
     return estimate.p_value <= max(1 - level, LEAST_P) + 1e-12
 
 
 def side(estimate: Estimate, balance: Balance | None) -> int:
-    """1 where scores are too high nearly everywhere, -1 too low, 0 where neither can be said."""
+    """Return 1 where scores are too high nearly everywhere, -1 too low, 0 where neither can be said."""
     if balance is None:
         return 0
     share = estimate.over / estimate.value if estimate.value > 0 else 0.5
@@ -77,7 +78,7 @@ def side(estimate: Estimate, balance: Balance | None) -> int:
 
 
 def verdict(assessment: Assessment) -> str:
-    """One sentence."""
+    """Return one sentence: how far off, in which direction, and what chance alone would show."""
     e = assessment.estimate
     usual = f"a calibrated model of this size would read {points(e.null.mean)}"
     span = f"{100 * e.level:.3g} %: {points(e.low)}–{points(e.high)}"
@@ -107,7 +108,7 @@ def verdict(assessment: Assessment) -> str:
 
 
 def both_ways(curve: ReliabilityCurve | ByClass[ReliabilityCurve]) -> bool:
-    """Whether the band lies above the diagonal at some scores and below it at others."""
+    """Tell whether the band lies above the diagonal at some scores and below it at others."""
     if isinstance(curve, ByClass) or curve.low is None or curve.high is None:
         return False
     firm = curve.n_eff >= NEARBY
@@ -116,42 +117,42 @@ def both_ways(curve: ReliabilityCurve | ByClass[ReliabilityCurve]) -> bool:
 
 
 def summary(assessment: Assessment) -> list[str]:
-    """Three or four sentences: the verdict, an example, the balance, and what stands out."""
+    """Return three or four sentences: the verdict, an example, the balance, and what stands out."""
     lines = [verdict(assessment), example(assessment), balance(assessment), standing_out(assessment)]
     return [line for line in lines if line]
 
 
 def example(assessment: Assessment) -> str:
-    """What a common score really means."""
+    """Return a sentence about what a common score really means."""
     curve = assessment.curve
     if isinstance(curve, ByClass):
         return ""
     # Without a verdict the worst of many scores is chance's choice: the most common one speaks.
-    place = telling(curve, worst=sure(assessment.estimate, assessment.level))
-    if place is None:
+    score = telling(curve, worst=sure(assessment.estimate, assessment.level))
+    if score is None:
         return ""
-    at: Point = curve.at(place)
+    at: Point = curve.at(score)
     low, high, middle = (f"{100 * v:.0f}" for v in (at.low, at.high, at.probability))
     happens = named(assessment.notion).reading.happens
-    text = f"A score of {place:g} {happens} {middle} % of the time ({low}–{high} %)"
-    if at.low <= place <= at.high:
+    text = f"A score of {score:g} {happens} {middle} % of the time ({low}–{high} %)"
+    if at.low <= score <= at.high:
         return f"{text}, which is in line with it."
     return f"{text}." if sure(assessment.estimate, assessment.level) else ""
 
 
 def telling(curve: ReliabilityCurve, *, worst: bool) -> float | None:
-    """The score, of a few round ones, that is most clearly off; or the one with most rows nearby."""
-    held = [s for s in EXAMPLES if curve.at(s).n_eff >= NEARBY and np.isfinite(curve.at(s).low)]
-    if not held:
+    """Return the score, of a few round ones, that is most clearly off; or the one with most rows nearby."""
+    points = {s: curve.at(s) for s in EXAMPLES}
+    points = {s: p for s, p in points.items() if p.n_eff >= NEARBY and np.isfinite(p.low)}
+    if not points:
         return None
-    read = {s: curve.at(s) for s in held}
-    off = {s: max(p.low - s, s - p.high) for s, p in read.items()}
-    most = max(held, key=off.__getitem__)
-    return most if worst and off[most] > 0 else max(held, key=lambda s: float(read[s].n_eff))
+    off = {s: max(p.low - s, s - p.high) for s, p in points.items()}
+    most = max(off, key=off.__getitem__)
+    return most if worst and off[most] > 0 else max(points, key=lambda s: float(points[s].n_eff))
 
 
 def balance(assessment: Assessment) -> str:
-    """Mean confidence against accuracy, or mean score against frequency."""
+    """Return a sentence on mean confidence against accuracy, or on mean score against frequency."""
     notion = named(assessment.notion)
     by_class = notion.one_class and not notion.reading.sure
     b = assessment.balance if by_class or assessment.accuracy is None else assessment.accuracy
@@ -168,7 +169,7 @@ def balance(assessment: Assessment) -> str:
 
 
 def standing_out(assessment: Assessment) -> str:
-    """Which groups or classes are off beyond doubt, allowing for how many were looked at."""
+    """Return which groups or classes are off beyond doubt, allowing for how many were looked at."""
     kinds = (("group", "groups", assessment.by_group), ("class", "classes", assessment.by_class))
     for what, plural, rows in kinds:
         if len(rows) < 2:
@@ -189,13 +190,13 @@ def standing_out(assessment: Assessment) -> str:
 
 
 def listed(rows: Iterable[Row], what: str) -> str:
-    """Names with their errors, the first few of them."""
-    named = [f"{short(called(row.name, what), 24)} ({points(row.estimate.value)} points)" for row in rows]
-    return ", ".join(named[:LISTED])
+    """Return names with their errors, the first few of them."""
+    names = [f"{short(called(row.name, what), 24)} ({points(row.estimate.value)} points)" for row in rows]
+    return ", ".join(names[:LISTED])
 
 
 def methods(assessment: Assessment) -> str:
-    """What to write in a paper."""
+    """Return what to write in a paper."""
     e, title = assessment.estimate, named(assessment.notion).reading.title
     weighted = (
         "" if assessment.n == assessment.rows else f" (effective size {count(assessment.n)} under weights)"

@@ -58,7 +58,7 @@ class Difference:
     __repr__ = __str__
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain numbers and text."""
+        """Return plain numbers and text."""
         return {name: getattr(self, name) for name in self.__dataclass_fields__}
 
 
@@ -79,7 +79,7 @@ class Comparison:
     baseline: str
 
     def __str__(self) -> str:
-        lines = [f"{name}: {found}" for name, found in self.estimates.items()]
+        lines = [f"{name}: {estimate}" for name, estimate in self.estimates.items()]
         return "\n".join([*lines, *map(str, self.differences.values())])
 
     __repr__ = __str__
@@ -91,16 +91,16 @@ class Comparison:
         return plot.comparison(self, ax)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain numbers and text."""
+        """Return plain numbers and text."""
         return {
             "baseline": self.baseline,
-            "estimates": {name: one.to_dict() for name, one in self.estimates.items()},
-            "differences": {name: one.to_dict() for name, one in self.differences.items()},
+            "estimates": {name: estimate.to_dict() for name, estimate in self.estimates.items()},
+            "differences": {name: each.to_dict() for name, each in self.differences.items()},
         }
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Comparison:
-        """The comparison that `to_dict` wrote."""
+        """Return the comparison that `to_dict` wrote."""
         return cls(
             MappingProxyType({k: Estimate.from_dict(v) for k, v in values["estimates"].items()}),
             MappingProxyType({k: Difference(**v) for k, v in values["differences"].items()}),
@@ -108,20 +108,16 @@ class Comparison:
         )
 
     def to_json(self) -> str:
-        """JSON that `from_json` reads."""
+        """Return JSON that `from_json` reads."""
         return json.dumps(self.to_dict(), allow_nan=False)
 
     @classmethod
     def from_json(cls, text: str) -> Comparison:
-        """The comparison that `to_json` wrote."""
+        """Return the comparison that `to_json` wrote."""
         return cls.from_dict(json.loads(text))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _rebuilt, (self.to_dict(),)
-
-
-def _rebuilt(values: dict[str, Any]) -> Comparison:
-    return Comparison.from_dict(values)
+        return Comparison.from_dict, (self.to_dict(),)
 
 
 def contributions(question: Question) -> Array:
@@ -144,30 +140,32 @@ def difference(
     The variance of each estimate is recovered from the limits of its own interval, on the side that
     matters (Zou and Donner's method), so the joined interval leans as they do.
     """
-    one, other = estimates
-    rho = _correlation(added[0], added[1], weight)
-    value = one.value - other.value
-    down = _joined(one.value - one.low, other.high - other.value, rho)
-    up = _joined(one.high - one.value, other.value - other.low, rho)
+    model, baseline = estimates
+    rho = _correlation(*added, weight)
+    value = model.value - baseline.value
+    down = _joined(model.value - model.low, baseline.high - baseline.value, rho)
+    up = _joined(model.high - model.value, baseline.value - baseline.low, rho)
     side = down if value > 0 else up
-    z = NormalDist().inv_cdf(0.5 + one.level / 2) * abs(value) / side if side > 0 else 0.0
+    z = NormalDist().inv_cdf(0.5 + model.level / 2) * abs(value) / side if side > 0 else 0.0
     return Difference(
         model=names[0],
         baseline=names[1],
         value=value,
         low=max(-1.0, value - down),
         high=min(1.0, value + up),
-        level=one.level,
+        level=model.level,
         p_value=float(erfc(z / sqrt(2))),
         correlation=rho,
     )
 
 
 def _joined(a: float, b: float, rho: float) -> float:
+    """Return the reach of a difference whose terms reach as far as a and b."""
     return sqrt(max(a * a + b * b - 2 * rho * a * b, 0.0))
 
 
 def _correlation(a: Array, b: Array, weight: Array | None) -> float:
+    """Return the weighted correlation; 0 where either does not vary."""
     w = np.ones(a.size) if weight is None else weight
     w = w / w.sum()
     a, b = a - w @ a, b - w @ b

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from types import MappingProxyType
 from typing import Any
@@ -66,158 +66,137 @@ def estimate(
         raise inputs.InputError(
             "estimator", rule, chosen, got=f"{chosen}, a measure of its own", advice="ece"
         )
-    about = {"norm": norm, "seed": seed, "estimator": str(chosen), "n": question.n}
-    make = _one_problem
-    if question.notion.several:
-        make = _many_classes if len(question.labels) > MANY else _few_classes
-    return make(question, chosen, about, level, each_level, np.random.default_rng(seed), step)
+    plan = _Plan(chosen, norm, level, each_level, seed, np.random.default_rng(seed), step)
+    if not question.notion.several:
+        return _one_problem(question, plan)
+    return _many_classes(question, plan) if len(question.labels) > MANY else _few_classes(question, plan)
 
 
-def _one_problem(
-    question: Question,
-    estimator: Estimator,
-    about: dict[str, Any],
-    level: float,
-    each_level: float,
-    rng: np.random.Generator,
-    step: Callable[[], object],
-) -> Estimate:
+@dataclass(frozen=True, eq=False)
+class _Plan:
+    """How a question is answered: the arguments of `estimate`, checked, and the generator of its seed."""
+
+    estimator: Estimator
+    norm: Norm
+    level: float
+    each_level: float
+    seed: int
+    rng: np.random.Generator
+    step: Callable[[], object]
+
+
+def _one_problem(question: Question, plan: _Plan) -> Estimate:
     """Estimate the error of a single problem."""
-    posterior, residuals, norm = posterior_of(question), question.residuals[0], about["norm"]
-    value = float(_errors(question, estimator, posterior, norm)[0])
-    null = _drawn_alone(question, norm, about["seed"], rng)[0]
-    ends, other = _interval(estimator, question.problems, posterior, value, norm, level, rng, question.n)
-    ends = ends[0], max(ends[1], intervals.few_scores(residuals, norm, level, rng))
-    about |= {"notion": question.notion.name, "label": question.label, "level": level}
-    return _assembled(value, ends, null, other, posterior, **about)
+    posterior, residuals = posterior_of(question), question.residuals[0]
+    value = float(_errors(question, plan, posterior)[0])
+    null = _drawn_alone(question, plan)[0]
+    ends, other = _interval(plan, question.n, question.problems, posterior, value)
+    ends = ends[0], max(ends[1], intervals.few_scores(residuals, plan.norm, plan.level, plan.rng))
+    about = {"notion": question.notion.name, "label": question.label}
+    return _assembled(plan, question.n, value, ends, null, other, posterior, **about)
 
 
-def _few_classes(
-    question: Question,
-    estimator: Estimator,
-    about: dict[str, Any],
-    level: float,
-    each_level: float,
-    rng: np.random.Generator,
-    step: Callable[[], object],
-) -> Estimate:
+def _few_classes(question: Question, plan: _Plan) -> Estimate:
     """Estimate the error over classes, and of each of them."""
-    posterior, rows, norm = posterior_of(question), question.rows, about["norm"]
-    errors = _errors(question, estimator, posterior, norm)
+    posterior, rows, norm = posterior_of(question), question.rows, plan.norm
+    errors = _errors(question, plan, posterior)
     value = question.notion.combine(errors, norm)
-    alone = _drawn_alone(question, norm, about["seed"], rng)
+    alone = _drawn_alone(question, plan)
     by_class = {
         label: _single_class(
-            estimator, question.problems[k], question.residuals[k], posterior[k : k + 1], alone[k], rng,
-            value=float(errors[k]), label=label, level=each_level, **about,
+            plan, question.n, label, float(errors[k]),
+            question.problems[k], question.residuals[k], posterior[k : k + 1], alone[k],
         )
         for k, label in enumerate(question.labels)
     }  # fmt: skip
     if rows is None:
         simulated = combined(np.stack([null.error for null in alone], axis=-1), norm)
         null = nulls.Simulated(alone[0].evidence, simulated, np.nan)
-        chance = nulls.any_of([null.p_value for null in alone])
+        p_value = nulls.any_of([null.p_value for null in alone])
         spread = float(np.sqrt(len(alone)))
     else:
         draw = partial(nulls.joint, question.residuals, lambda some: rows.take(some)[::2], rows.n, norm)
-        null = question.drawn_once(("together", norm, about["seed"]), rng, lambda: draw(rng, SIMULATED))
-        chance, spread = null.p_value, together(posterior, rows)
-    ends, other = _interval(
-        estimator, question.problems, posterior, value, norm, level, rng, question.n, spread=spread
-    )
-    about |= {"notion": question.notion.name, "level": level, "chance": chance}
-    whole = _assembled(value, ends, null, other, posterior, **about)
-    return replace(whole, by_class=MappingProxyType(by_class), conservative=rows is None)
+        key = ("together", norm, plan.seed)
+        null = question.drawn_once(key, plan.rng, lambda: draw(plan.rng, SIMULATED))
+        p_value, spread = null.p_value, together(posterior, rows)
+    ends, other = _interval(plan, question.n, question.problems, posterior, value, spread=spread)
+    return _assembled(
+        plan, question.n, value, ends, null, other, posterior, p_value=p_value,
+        notion=question.notion.name, by_class=MappingProxyType(by_class), conservative=rows is None,
+    )  # fmt: skip
 
 
-def _many_classes(
-    question: Question,
-    estimator: Estimator,
-    about: dict[str, Any],
-    level: float,
-    each_level: float,
-    rng: np.random.Generator,
-    step: Callable[[], object],
-) -> Estimate:
+def _many_classes(question: Question, plan: _Plan) -> Estimate:
     """Estimate the same for many classes, none of which is held longer than it is looked at."""
     classes = question.once("many classes", lambda: many_classes.Classes.of(question))
-    rows, norm, n = question.rows, about["norm"], question.n
-    errors = _errors(question, estimator, classes.posterior, norm)
+    rows, norm, n, rng = question.rows, plan.norm, question.n, plan.rng
+    errors = _errors(question, plan, classes.posterior)
     value = question.notion.combine(errors, norm)
     labels = None if rows is None else _drawn_together(question, rows, classes, rng)
-    null = many_classes.nulls(classes, norm, rng, labels, step)
+    null = many_classes.nulls(classes, norm, rng, labels, plan.step)
     by_class = {}
     for k, (label, problem) in enumerate(zip(question.labels, question.each(), strict=True)):
         by_class[label] = _single_class(
-            estimator, problem, classes.steps[k], classes.coarse[k : k + 1], null.alone[k], rng,
-            value=float(errors[k]), label=label, level=each_level, **about,
+            plan, n, label, float(errors[k]),
+            problem, classes.steps[k], classes.coarse[k : k + 1], null.alone[k],
         )  # fmt: skip
-        step()
+        plan.step()
     widest = many_classes.WIDEST
     spread = widest if rows is None else min(together(classes.posterior, rows), widest)
     other = None
-    if isinstance(estimator, Bayes):
-        ends = many_classes.interval(classes.coarse, n, norm=norm, level=level, rng=rng, spread=spread)
+    if isinstance(plan.estimator, Bayes):
+        ends = many_classes.interval(classes.coarse, n, norm=norm, level=plan.level, rng=rng, spread=spread)
         ends = min(ends[0], value), max(ends[1], value)
     else:
-        ends, other = _interval(
-            estimator, list(question.each()), classes.coarse, value, norm, level, rng, n, spread=spread
-        )
-    about |= {"notion": question.notion.name, "level": level, "chance": null.p_value}
-    whole = _assembled(value, ends, null.whole, other, classes.posterior, **about)
-    return replace(whole, by_class=MappingProxyType(by_class), conservative=rows is None)
+        ends, other = _interval(plan, n, list(question.each()), classes.coarse, value, spread=spread)
+    return _assembled(
+        plan, n, value, ends, null.whole, other, classes.posterior, p_value=null.p_value,
+        notion=question.notion.name, by_class=MappingProxyType(by_class), conservative=rows is None,
+    )  # fmt: skip
 
 
-def _errors(question: Question, estimator: Estimator, posterior: Posterior, norm: Norm) -> Array:
-    """Errors of all problems; those of the default come from the posterior that the question has."""
-    if not isinstance(estimator, Bayes):
-        return errors_of(question, estimator, norm)
+def _errors(question: Question, plan: _Plan, posterior: Posterior) -> Array:
+    """Return the errors of all problems; the default takes them from the posterior of the question."""
+    if not isinstance(plan.estimator, Bayes):
+        return errors_of(question, plan.estimator, plan.norm)
     batch = (len(posterior.z),) if question.notion.several else ()
-    return np.ravel(BayesFit(estimator, batch, posterior).error(norm))
+    return np.ravel(BayesFit(plan.estimator, batch, posterior).error(plan.norm))
 
 
-def _drawn_alone(
-    question: Question, norm: Norm, seed: int, rng: np.random.Generator
-) -> list[nulls.Simulated]:
-    """What calibrated data would show of each problem by itself; the same for every estimator."""
+def _drawn_alone(question: Question, plan: _Plan) -> list[nulls.Simulated]:
+    """Simulate calibrated data for each problem by itself; they are the same for every estimator."""
     return question.drawn_once(
-        ("alone", norm, seed),
-        rng,
-        lambda: [nulls.single(residuals, norm, rng, SIMULATED) for residuals in question.residuals],
+        ("alone", plan.norm, plan.seed),
+        plan.rng,
+        lambda: [nulls.single(each, plan.norm, plan.rng, SIMULATED) for each in question.residuals],
     )
 
 
 def _single_class(
-    estimator: Estimator,
+    plan: _Plan,
+    n: float,
+    label: Any,
+    value: float,
     problem: Evidence,
     residuals: Residuals,
     posterior: Posterior,
     null: nulls.Simulated,
-    rng: np.random.Generator,
-    /,
-    *,
-    value: float,
-    level: float,
-    norm: Norm,
-    n: float,
-    **about: Any,
 ) -> Estimate:
     """Estimate one class among several: by itself, with the value that it has among them."""
-    bayes = isinstance(estimator, Bayes)
-    at = float(nulls.error(posterior, norm)[0]) if bayes else value
-    plain: Estimator = Bayes() if bayes else estimator
-    ends, other = _interval(plain, [problem], posterior, at, norm, level, rng, n, drawn=BY_CLASS)
-    top = intervals.few_scores(residuals, norm, level, rng)
+    plan = replace(plan, level=plan.each_level)
+    alone, centre = plan, value
+    if isinstance(plan.estimator, Bayes):
+        alone, centre = replace(plan, estimator=Bayes()), float(nulls.error(posterior, plan.norm)[0])
+    ends, other = _interval(alone, n, [problem], posterior, centre, drawn=BY_CLASS)
+    top = intervals.few_scores(residuals, plan.norm, plan.level, plan.rng)
     ends = min(ends[0], value), max(ends[1], value, top)
-    return _assembled(
-        value, ends, null, other, posterior, notion="class", level=level, norm=norm, n=n, **about
-    )
+    return _assembled(plan, n, value, ends, null, other, posterior, notion="class", label=label)
 
 
 def _drawn_together(
     question: Question, rows: Rows, classes: many_classes.Classes, rng: np.random.Generator
 ) -> Callable[[int], Array]:
-    """Coefficients of each class in sets of labels that were drawn for whole rows."""
+    """Draw sets of labels for whole rows, and return how to get the coefficients of a class in them."""
     count, cells = classes.coarse.z.shape
     labels = Labels.draw(lambda some: rows.take(some)[::2], rows.n, count, rng, many_classes.SETS)
     columns = [block.score[k] for block in question.blocks for k in range(block.batch[0])]  # type: ignore[attr-defined]
@@ -225,20 +204,18 @@ def _drawn_together(
 
 
 def _interval(
-    estimator: Estimator,
+    plan: _Plan,
+    n: float,
     problems: Sequence[Evidence],
     posterior: Posterior,
     value: float,
-    norm: Norm,
-    level: float,
-    rng: np.random.Generator,
-    n: float,
     *,
     spread: float = 1.0,
     drawn: int = intervals.DRAWN,
 ) -> tuple[tuple[float, float], Array | None]:
-    """The interval, and for an estimator other than the default its values for calibrated data."""
-    options: dict[str, Any] = {"norm": norm, "level": level, "rng": rng, "spread": spread}
+    """Return the interval, and for an estimator other than the default its values for calibrated data."""
+    estimator, norm, level = plan.estimator, plan.norm, plan.level
+    options: dict[str, Any] = {"norm": norm, "level": level, "rng": plan.rng, "spread": spread}
     if isinstance(estimator, Bayes):
         shared = estimator.shared
         return intervals.interval(posterior, n, value, shared=shared, drawn=drawn, **options), None
@@ -250,15 +227,18 @@ def _interval(
 
 
 def _assembled(
+    plan: _Plan,
+    n: float,
     value: float,
     ends: tuple[float, float],
     null: nulls.Simulated,
     other: Array | None,
     posterior: Posterior,
     *,
-    chance: float | None = None,
+    p_value: float | None = None,
     **about: Any,
 ) -> Estimate:
+    """Put an estimate together; `other` are the errors of calibrated data by an estimator of its own."""
     errors = null.error if other is None else other
     over, under = (float(np.mean(side)) for side in posterior.sides)
     share = over / (over + under) if over + under > 0 else 0.5
@@ -267,10 +247,15 @@ def _assembled(
         value=value,
         low=ends[0],
         high=ends[1],
+        level=plan.level,
         null=Null(float(np.mean(errors)), MappingProxyType(quantiles)),
-        p_value=null.p_value if chance is None else chance,
+        p_value=null.p_value if p_value is None else p_value,
         over=value * share,
         under=value - value * share,
+        n=n,
+        estimator=str(plan.estimator),
+        norm=plan.norm,
+        seed=plan.seed,
         **about,
     )
 
@@ -285,7 +270,7 @@ def influence(posterior: Posterior, rows: Rows, some: Array) -> Array:
 
 
 def signs(posterior: Posterior, k: int, score: Array) -> Array:
-    """Return the sign of the gap of a problem at given scores; 1 where there is none."""
+    """Return the sign of the gap of a problem at these scores; 1 where there is none."""
     order = np.argsort(posterior.score[k], kind="stable")
     gap = np.interp(score, posterior.score[k][order], posterior.gap[k][order])
     return np.where(gap < 0, -1.0, 1.0)
@@ -296,8 +281,8 @@ def together(posterior: Posterior, rows: Rows) -> float:
     classes = len(posterior.z)
     few = max(1000, LOOKED_AT // classes)
     some = np.arange(rows.n) if rows.n <= few else np.linspace(0, rows.n - 1, few).astype(np.intp)
-    each = influence(posterior, rows, some)
-    alone = np.sqrt(each.var(axis=0).sum()) / classes
-    if not alone > 0:
+    added = influence(posterior, rows, some)
+    independent = np.sqrt(added.var(axis=0).sum()) / classes
+    if not independent > 0:
         return 1.0
-    return float(np.clip(each.mean(axis=1).std() / alone, 0.5, np.sqrt(classes)))
+    return float(np.clip(added.mean(axis=1).std() / independent, 0.5, np.sqrt(classes)))

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from statistics import NormalDist
-from typing import Any
 
 import numpy as np
 
@@ -50,7 +49,7 @@ def interval(
     spread: float = 1.0,
     drawn: int = DRAWN,
 ) -> tuple[float, float]:
-    """Interval for the true error of a problem, or of all classes of a model together.
+    """Return an interval for the true error of a problem, or of all classes of a model together.
 
     Parameters
     ----------
@@ -65,49 +64,65 @@ def interval(
     spread : float
         How much wider the mean over classes spreads than if they were independent.
     """
-    from scipy.fft import dct
-
     classes, cells = posterior.z.shape
     size = int(np.clip(TOGETHER // (classes * cells), min(ENOUGH, drawn), drawn))
     gap = gaps(posterior, norm, rng, size)
     noise = rng.standard_normal(gap.shape)
     luck = rng.standard_normal((size, classes))
-    mass, score, scale = posterior.mass, posterior.score, posterior.scale[:, None]
 
     def simulate(true: float) -> tuple[float, Array]:
-        g = np.clip(true * gap, -score, 1 - score)
-        p = score + g
-        # A cell's variance under this gap, against the unit that the clock gave it.
-        noisy = noise * np.sqrt(np.clip(p * (1 - p) * mass / (n * scale**2), 0.0, 4.0))
-        found = posterior.again(dct(g * mass / scale + noisy, norm="ortho"))
-        each = true_error(g, mass, norm)
-        chance = luck * sampling(g, mass, each, norm, n)
+        possible, z = simulated(true * gap, noise, posterior, n)
+        again = posterior.again(z)
+        each = true_error(possible, posterior.mass, norm)
+        chance = luck * sampling(possible, posterior.mass, each, norm, n)
         # What sampling does to each class's own error moves the combined one by its share.
         if norm == "l1":
             moved = chance.mean(axis=-1)
         else:
             moved = (each * chance).mean(axis=-1) / np.maximum(combined(each, norm), 1e-12)
         if shared or classes == 1:
-            estimate = error(found, norm, classes)
+            estimate = error(again, norm, classes)
         else:
-            estimate = combined(error(found, norm).reshape(size, classes), norm)
+            estimate = combined(error(again, norm).reshape(size, classes), norm)
         estimate = estimate + moved
         middle = estimate.mean()
         return float(combined(each, norm).mean()), middle + spread * (estimate - middle)
 
-    unit = float((posterior.scale * np.sqrt(cells)).mean())
-    # The mean over classes, and an estimate from many rows, has little noise left but all of its bias:
-    # the lower end allows for half of what noise adds to the error.
-    extra = 0.0
-    if classes > 2 or cells > CELLS:
-        firm = true_error(posterior.gap / np.maximum(mass, 1e-300), mass, norm)
-        whole = combined(posterior.sides[0] + posterior.sides[1], norm) if norm == "l1" else value
-        extra = max(0.0, float(whole - combined(firm, norm)) / 2)
-    return invert(simulate, value, unit, level, allowed=extra)
+    allowed = allowance(posterior, value, norm) if classes > 2 or cells > CELLS else 0.0
+    return invert(simulate, value, posterior, level, allowed=allowed)
+
+
+def simulated(gap: Array, noise: Array, posterior: Posterior, n: float) -> tuple[Array, Array]:
+    """Return gaps per row cut to what scores allow, and cosine coefficients of data that have them.
+
+    Parameters
+    ----------
+    gap, noise : arrays (sets, classes, cells)
+        The noise is standard normal.
+    """
+    from scipy.fft import dct
+
+    mass, score, scale = posterior.mass, posterior.score, posterior.scale[:, None]
+    possible = np.clip(gap, -score, 1 - score)
+    p = score + possible
+    # A cell's variance under this gap, against the unit that the clock gave it.
+    noisy = noise * np.sqrt(np.clip(p * (1 - p) * mass / (n * scale**2), 0.0, 4.0))
+    return possible, dct(possible * mass / scale + noisy, norm="ortho")
+
+
+def allowance(posterior: Posterior, value: float, norm: Norm) -> float:
+    """Return half of what noise adds to the error, which the lower end of an interval allows for.
+
+    The mean over classes, and an estimate from many rows, has little noise left but all of its bias.
+    """
+    mass = posterior.mass
+    firm = true_error(posterior.gap / np.maximum(mass, 1e-300), mass, norm)
+    whole = combined(posterior.sides[0] + posterior.sides[1], norm) if norm == "l1" else value
+    return max(0.0, float(whole - combined(firm, norm)) / 2)
 
 
 def few_scores(residuals: Residuals, norm: Norm, level: float, rng: np.random.Generator) -> float:
-    """Upper end for a problem with a handful of distinct scores; 0 for more of them.
+    """Return the upper end for a problem with a handful of distinct scores; 0 for more of them.
 
     Where a few scores are shared by all rows the gap at each is known by itself, and no smoothness
     can be borrowed: the posterior is too sure of a small gap. Each gap is drawn from its own normal
@@ -128,7 +143,7 @@ def few_scores(residuals: Residuals, norm: Norm, level: float, rng: np.random.Ge
 
 
 def gaps(posterior: Posterior, norm: Norm, rng: np.random.Generator, size: int) -> Array:
-    """Gaps per row drawn from the posterior, (size, classes, cells), with a combined error of one."""
+    """Draw gaps per row from the posterior, (size, classes, cells), with a combined error of one."""
     gap, mass = shapes(posterior, rng, size), posterior.mass
     whole = combined(true_error(gap, mass, norm), norm)
     gap[whole < 1e-9] = 1.0
@@ -137,21 +152,24 @@ def gaps(posterior: Posterior, norm: Norm, rng: np.random.Generator, size: int) 
 
 
 def shapes(posterior: Posterior, rng: np.random.Generator, size: int) -> Array:
-    """The same before they are brought to a common error."""
+    """Draw the same, not yet brought to a common error."""
     drawn = posterior.draw(rng, size, CALMER).transpose(1, 0, 2)
     mass = posterior.mass
     return np.divide(drawn, mass, out=np.zeros(drawn.shape), where=mass > 0)
 
 
 def true_error(gap: Array, mass: Array, norm: Norm) -> Array:
-    """Error of gaps per row in cells of given mass, the last axis running over cells."""
+    """Return the error of gaps per row in cells of this mass, the last axis running over cells."""
     if norm == "l1":
         return np.asarray((np.abs(gap) * mass).sum(axis=-1))
     return np.asarray(np.sqrt((gap * gap * mass).sum(axis=-1)))
 
 
 def sampling(gap: Array, mass: Array, each: Array, norm: Norm, n: float) -> Array:
-    """Standard deviation of a sample's own error around the true one: the scores are a sample too."""
+    """Return the standard deviation of a sample's own error around the true one.
+
+    The scores are a sample too.
+    """
     if norm == "l1":
         return np.asarray(np.sqrt(np.maximum((gap * gap * mass).sum(axis=-1) - each**2, 0.0) / n))
     fourth = np.maximum((gap**4 * mass).sum(axis=-1) - each**4, 0.0)
@@ -161,16 +179,17 @@ def sampling(gap: Array, mass: Array, each: Array, norm: Norm, n: float) -> Arra
 def invert(
     simulate: Callable[[float], tuple[float, Array]],
     value: float,
-    unit: float,
+    posterior: Posterior,
     level: float,
     tried: int = TRIED,
     allowed: float = 0.0,
 ) -> tuple[float, float]:
-    """The true errors under which `value` lies between the tails of the simulated estimates.
+    """Return the range of true errors under which `value` lies between the tails of simulated estimates.
 
     `simulate` takes a true error and returns the one it could realise, and estimates.
     """
     tail = THINNER * (1 - level) / 2
+    unit = float((posterior.scale * np.sqrt(posterior.z.shape[-1])).mean())
     small = max(0.0, value - allowed)
     first = max(0.1 * unit, value - 5 * unit)
     grid = [0.0, *np.linspace(first, value + 6 * unit, tried - 1)]
@@ -190,15 +209,15 @@ def invert(
 def _quantiles(
     simulate: Callable[[float], tuple[float, Array]], grid: list[float], tail: float
 ) -> tuple[Array, Array, Array, float]:
-    """True errors, both tails of the estimates, and what is small but usual for the first of them."""
-    found = [simulate(float(true)) for true in grid]
-    ends = np.array([_tails(estimates, tail) for _, estimates in found])
-    usual = float(np.quantile(found[0][1], SMALL))
-    return np.array([true for true, _ in found]), ends[:, 0], ends[:, 1], usual
+    """Return true errors, both tails of the estimates, and what is small but usual for the first error."""
+    pairs = [simulate(float(true)) for true in grid]
+    ends = np.array([_tails(estimates, tail) for _, estimates in pairs])
+    usual = float(np.quantile(pairs[0][1], SMALL))
+    return np.array([true for true, _ in pairs]), ends[:, 0], ends[:, 1], usual
 
 
 def _tails(estimates: Array, tail: float) -> Array:
-    """Both quantiles of a tail, also of one too small for the simulations to hold.
+    """Return both quantiles of a tail, also of one too small for the simulations to hold.
 
     >>> _tails(np.arange(101.0), 0.1)
     array([10., 90.])
@@ -224,7 +243,7 @@ def of_other(
     rng: np.random.Generator,
     spread: float,
 ) -> tuple[tuple[float, float], Array]:
-    """Interval of the true error by any estimator, and its values for calibrated data.
+    """Return the interval of the true error by any estimator, and its values for calibrated data.
 
     The estimator is applied to data simulated along the curve that the posterior fits.
     """
@@ -234,19 +253,18 @@ def of_other(
     whole = float(combined(true_error(curve, posterior.mass, norm), norm))
     curve = np.ones_like(curve) if whole < 1e-9 else curve / whole
     evidence = [_simulable(problem) for problem in problems]
-    each = [np.argsort(score, kind="stable") for score in posterior.score]
+    orders = [np.argsort(score, kind="stable") for score in posterior.score]
     seed = int(rng.integers(2**63))
     seen: dict[float, Array] = {}
 
     def simulate(true: float) -> tuple[float, Array]:
         errors, truth = [], []
         again = np.random.default_rng(seed)
-        for k, problem in enumerate(evidence):
-            order = each[k]
-            place, gap = posterior.score[k][order], true * curve[k][order]
+        for k, (problem, order) in enumerate(zip(evidence, orders, strict=True)):
+            knots, gap = posterior.score[k][order], true * curve[k][order]
 
-            def probability(score: Array, place: Array = place, gap: Array = gap) -> Array:
-                return np.clip(score + np.interp(score, place, gap), 0.0, 1.0)
+            def probability(score: Array, knots: Array = knots, gap: Array = gap) -> Array:
+                return np.clip(score + np.interp(score, knots, gap), 0.0, 1.0)
 
             errors.append(estimator.fit(problem.redraw(probability, again, size)).error(norm))
             clipped = np.clip(true * curve[k], -posterior.score[k], 1 - posterior.score[k])
@@ -256,15 +274,11 @@ def of_other(
         middle = estimate.mean()
         return float(combined(np.stack(truth), norm)), middle + spread * (estimate - middle)
 
-    unit = float((posterior.scale * np.sqrt(posterior.z.shape[-1])).mean())
-    ends = invert(simulate, value, unit, level, tried=8)
-    return ends, seen[0.0]
+    return invert(simulate, value, posterior, level, tried=8), seen[0.0]
 
 
-def _simulable(problem: Any) -> Evidence:
-    """Evidence on which many outcomes can be drawn at a bounded cost."""
+def _simulable(problem: Evidence) -> Evidence:
+    """Return evidence on which many outcomes can be drawn at a bounded cost."""
     if isinstance(problem, Sample) and problem.shape[-1] > CELLS_FROM:
-        found: Evidence = Cells.of(problem)
-        return found
-    kept: Evidence = problem
-    return kept
+        return Cells.of(problem)
+    return problem

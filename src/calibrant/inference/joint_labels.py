@@ -22,7 +22,7 @@ class Labels:
     Attributes
     ----------
     rows : array
-        Numbers of the rows that were drawn for; a part stands for all where they are many.
+        Numbers of the rows that were drawn for; some stand for all where they are many.
     weight : array or None
         Their weights.
     parts : list of (first set, number of sets, order, starts)
@@ -73,15 +73,15 @@ class Labels:
         return cls(some, whole, sets, parts)
 
     def coefficients(self, score: Array, k: int, cells: int) -> Array:
-        """Cosine coefficients of class k in every set, (sets, cells), given its scores in all rows."""
+        """Return cosine coefficients of class k in every set, (sets, cells), from its scores in all rows."""
         from scipy.fft import dct
 
         score = score[self.rows].astype(np.float64)
-        place = FINE.locate(score)
+        cell = FINE.locate(score)
         w = np.ones(score.size)
         if self.weight is not None:  # on the scale on which they sum to the effective number of rows
             w = self.weight * (self.weight.sum() / np.square(self.weight).sum())
-        mass, scored, spread = (np.bincount(place, part) for part in (w, w * score, w * w))
+        mass, scored, spread = (np.bincount(cell, array) for array in (w, w * score, w * w))
         held = np.flatnonzero(mass)
         step = Residuals(mass[held], scored[held] / mass[held], np.zeros(held.size), spread[held])
         edges = Edges.of(step, cells)
@@ -92,8 +92,8 @@ class Labels:
         count = np.zeros((self.sets, ends.size - 1))
         for first, width, order, start in self.parts:
             row, at = np.divmod(order[start[k] : start[k + 1]], width)
-            index = at * np.uint32(ends.size - 1) + group[place[row]]
-            found = np.bincount(index, w[row], minlength=width * (ends.size - 1))
-            count[first : first + width] = found.reshape(width, -1)
+            index = at * np.uint32(ends.size - 1) + group[cell[row]]
+            sums = np.bincount(index, w[row], minlength=width * (ends.size - 1))
+            count[first : first + width] = sums.reshape(width, -1)
         total = running(count) - running(scored[held][None])[:, ends]
         return np.asarray(dct(inner.sums(total) / edges.unit, norm="ortho"))

@@ -20,8 +20,8 @@ import numpy as np
 
 from calibrant.estimators.base import Norm
 from calibrant.evidence import Array, Residuals
-from calibrant.inference.interval import invert, sampling, shapes, true_error
-from calibrant.inference.null import Simulated, drawn, rank, ranked
+from calibrant.inference.interval import allowance, invert, sampling, shapes, simulated, true_error
+from calibrant.inference.null import Simulated, drawn, if_any, rank, ranked
 from calibrant.posterior.gap import CELLS, Posterior, chance, evidence_of, halfway, n_cells, units
 from calibrant.questions import Question
 from calibrant.questions.notions import combined
@@ -75,13 +75,13 @@ class Classes:
             plain.append(Posterior.of(*units(flat, halfway(flat), cells)))
             steps.append(residuals.coarser(STEPS))
         posterior = question.once("posterior", lambda: Posterior.joined(fine))
-        spread = [float((one.spread * one.score * (1 - one.score)).sum()) for one in steps]
+        spread = [float((each.spread * each.score * (1 - each.score)).sum()) for each in steps]
         few = enough(float(np.mean(spread)), len(steps))
         return cls(posterior, coarser(posterior, few), coarser(Posterior.joined(plain), few), steps)
 
 
 def enough(spread: float, classes: int) -> int:
-    """Cells to simulate for classes whose outcomes have this variance on average.
+    """Return how many cells to simulate for classes whose outcomes have this variance on average.
 
     As many as rows with scores of one half would have, where a row has a variance of a quarter.
 
@@ -93,7 +93,7 @@ def enough(spread: float, classes: int) -> int:
 
 
 def coarser(posterior: Posterior, cells: int) -> Posterior:
-    """The posterior of the same data over fewer cells: neighbours are joined."""
+    """Return the posterior of the same data over fewer cells: neighbours are joined."""
     from scipy.fft import dct, idct
 
     problems, fine = posterior.z.shape
@@ -128,16 +128,16 @@ def nulls(
     ----------
     together : callable or None
         The coefficients of a class in `SETS` sets in which whole rows were drawn. Without it the
-        classes are independent, and what is found is spread as far as any dependence could.
+        classes are independent, and their sums are spread as far as any dependence could.
     step : callable
         Called after each class.
     """
     count, cells = len(classes.steps), classes.coarse.z.shape[-1]
     sets = SETS if together is not None else SETS * SHUFFLED
     seen, drawn_sums, alone, pooled = _Sums(1), _Sums(sets), [], []
-    for k, one in enumerate(classes.steps):
-        found, observed, null = ranked(one, drawn(one, rng, SETS), norm, cells, FINEST)
-        alone.append(found)
+    for k, steps in enumerate(classes.steps):
+        simulation, observed, null = ranked(steps, drawn(steps, rng, SETS), norm, cells, FINEST)
+        alone.append(simulation)
         if together is not None:
             own = classes.plain[k : k + 1]
             seen.add(own, norm)
@@ -174,37 +174,29 @@ class _Sums:
         self.value = np.zeros(sets)
         self.most = np.full(sets, -np.inf)
 
-    def add(self, found: Posterior, norm: Norm, order: Array | None = None) -> None:
-        """One more class; its sets may come in another order, and more than once."""
-        parts = found.shape, found.offset, sized(found, norm), found.evidence()
-        shape, offset, value, most = parts if order is None else (part[order] for part in parts)
+    def add(self, posterior: Posterior, norm: Norm, order: Array | None = None) -> None:
+        """Add a class; its sets may come in another order, and more than once."""
+        terms = posterior.shape, posterior.offset, if_any(posterior, norm), posterior.evidence()
+        shape, offset, value, most = terms if order is None else (term[order] for term in terms)
         self.shape, self.offset, self.value = self.shape + shape, self.offset + offset, self.value + value
         self.most = np.maximum(self.most, most)
 
     def widen(self, factor: float) -> None:
         """Spread the sets around their mean."""
         for name in ("shape", "offset", "value"):
-            part = getattr(self, name)
-            middle = part.mean(axis=0)
-            setattr(self, name, middle + factor * (part - middle))
+            total = getattr(self, name)
+            middle = total.mean(axis=0)
+            setattr(self, name, middle + factor * (total - middle))
         self.value = np.maximum(self.value, 0.0)
 
     def evidence(self, cells: int, classes: int) -> Array:
-        """Log of the Bayes factor for some gap against none."""
+        """Return the log of the Bayes factor for some gap against none."""
         return evidence_of(self.shape, self.offset, cells, classes)
 
     def error(self, cells: int, classes: int, norm: Norm) -> Array:
-        """Combined error of each set."""
+        """Return the combined error of each set."""
         value = self.value / classes * chance(self.evidence(cells, classes))
         return np.minimum(value if norm == "l1" else np.sqrt(value), 1.0)
-
-
-def sized(posterior: Posterior, norm: Norm) -> Array:
-    """Error of each problem if there is any gap; its square for `l2`."""
-    if norm == "l1":
-        over, under = posterior.sides
-        return over + under
-    return np.asarray(posterior.square.sum(axis=-1))
 
 
 def _look_again(
@@ -215,12 +207,12 @@ def _look_again(
     A class whose first p-value is small gets that of new simulations, which is valid at any level.
     Where most classes stand out, only the first of them are worth it.
     """
-    p_values = np.array([one.p_value for one in alone])
+    p_values = np.array([simulation.p_value for simulation in alone])
     most = max(STANDING, int(STANDING_SHARE * len(alone)))
     order = np.lexsort((-classes.coarse.evidence(), p_values))[:most]
     for k in order[p_values[order] <= SUSPECT]:
-        one = classes.steps[k]
-        alone[k] = ranked(one, drawn(one, rng, MORE), norm, cells, FINEST)[0]
+        steps = classes.steps[k]
+        alone[k] = ranked(steps, drawn(steps, rng, MORE), norm, cells, FINEST)[0]
 
 
 def interval(
@@ -232,7 +224,7 @@ def interval(
     rng: np.random.Generator,
     spread: float,
 ) -> tuple[float, float]:
-    """Interval for the error of all classes of a model, as `calibrant.inference.interval` has it for few.
+    """Return an interval for the error of all classes of a model, as `interval.interval` does for few.
 
     Parameters
     ----------
@@ -241,56 +233,47 @@ def interval(
     spread : float
         How much wider a mean over the classes spreads than if they were independent.
     """
-    from scipy.fft import dct
-
     classes, cells = posterior.z.shape
-    parts = [slice(a, a + TOGETHER) for a in range(0, classes, TOGETHER)]
+    batches = [slice(a, a + TOGETHER) for a in range(0, classes, TOGETHER)]
     gap = np.empty((DRAWN, classes, cells), dtype=np.float32)
-    for part in parts:
-        gap[:, part] = shapes(posterior[part], rng, DRAWN)
-    whole = combined(_each(gap, posterior, norm, parts), norm)
+    for batch in batches:
+        gap[:, batch] = shapes(posterior[batch], rng, DRAWN)
+    whole = combined(_true_errors(gap, posterior, norm, batches), norm)
     gap[whole < 1e-9] = 1.0
-    gap /= combined(_each(gap, posterior, norm, parts), norm)[:, None, None]
+    gap /= combined(_true_errors(gap, posterior, norm, batches), norm)[:, None, None]
     noise = rng.standard_normal(gap.shape, dtype=np.float32)
     luck = rng.standard_normal(DRAWN)
 
     def simulate(true: float) -> tuple[float, Array]:
         sums, each, chances = _Sums(DRAWN), np.empty((DRAWN, classes)), np.empty((DRAWN, classes))
-        for part in parts:
-            own = posterior[part]
-            mass, score, scale = own.mass, own.score, own.scale[:, None]
-            g = np.clip(true * gap[:, part], -score, 1 - score)
-            p = score + g
-            noisy = noise[:, part] * np.sqrt(np.clip(p * (1 - p) * mass / (n * scale**2), 0.0, 4.0))
-            z = dct(g * mass / scale + noisy, norm="ortho")
+        for batch in batches:
+            own = posterior[batch]
+            possible, z = simulated(true * gap[:, batch], noise[:, batch], own, n)
             for k in range(z.shape[1]):
                 sums.add(own[k : k + 1].again(z[:, k : k + 1]), norm)
-            each[:, part] = true_error(g, mass, norm)
-            chances[:, part] = sampling(g, mass, each[:, part], norm, n)
+            each[:, batch] = true_error(possible, own.mass, norm)
+            chances[:, batch] = sampling(possible, own.mass, each[:, batch], norm, n)
         truth = combined(each, norm)
         estimate = sums.error(cells, classes, norm)
         middle = estimate.mean()
         moved = luck * _row_luck(each, chances, truth, norm, n)
         return float(truth.mean()), middle + spread * (estimate - middle) + moved
 
-    unit = float((posterior.scale * np.sqrt(cells)).mean())
-    firm = true_error(posterior.gap / np.maximum(posterior.mass, 1e-300), posterior.mass, norm)
-    value = _Sums(1)
+    observed = _Sums(1)
     for k in range(classes):
-        value.add(posterior[k : k + 1], norm)
-    seen = float(value.error(cells, classes, norm)[0])
-    held = combined(posterior.sides[0] + posterior.sides[1], norm) if norm == "l1" else seen
-    extra = max(0.0, float(held - combined(firm, norm)) / 2)
-    return invert(simulate, seen, unit, level, allowed=extra)
+        observed.add(posterior[k : k + 1], norm)
+    value = float(observed.error(cells, classes, norm)[0])
+    return invert(simulate, value, posterior, level, allowed=allowance(posterior, value, norm))
 
 
-def _each(gap: Array, posterior: Posterior, norm: Norm, parts: list[slice]) -> Array:
-    found = [true_error(gap[:, part].astype(np.float64), posterior.mass[part], norm) for part in parts]
-    return np.concatenate(found, axis=1)
+def _true_errors(gap: Array, posterior: Posterior, norm: Norm, batches: list[slice]) -> Array:
+    """Return the true error of each set and class."""
+    errors = [true_error(gap[:, batch].astype(np.float64), posterior.mass[batch], norm) for batch in batches]
+    return np.concatenate(errors, axis=1)
 
 
 def _row_luck(each: Array, chances: Array, truth: Array, norm: Norm, n: float) -> Array:
-    """Standard deviation of a sample's own error around the true one, at most.
+    """Return the standard deviation of a sample's own error around the true one, at most.
 
     It is largest if all classes err on the same rows; but the gaps of a row have absolute values that
     sum to no more than two, so their mean over the classes varies little.

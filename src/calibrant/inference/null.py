@@ -27,16 +27,20 @@ TABLE = 1 << 22
 
 
 def error(posterior: Posterior, norm: Norm, classes: int | None = None) -> Array:
-    """Error of each problem of a posterior; with `classes`, the combined one of each model."""
-    found = chance(posterior.evidence(classes))
-    if norm == "l1":
-        over, under = posterior.sides
-        value = over + under
-    else:
-        value = posterior.square.sum(axis=-1)
+    """Return the error of each problem of a posterior; with `classes`, the combined one of each model."""
+    value = if_any(posterior, norm)
     if classes is not None:
         value = value.reshape(-1, classes).mean(axis=-1)
-    return np.minimum(value * found if norm == "l1" else np.sqrt(value * found), 1.0)
+    value = value * chance(posterior.evidence(classes))
+    return np.minimum(value if norm == "l1" else np.sqrt(value), 1.0)
+
+
+def if_any(posterior: Posterior, norm: Norm) -> Array:
+    """Return the error of each problem if there is any gap; its square for `l2`."""
+    if norm == "l1":
+        over, under = posterior.sides
+        return over + under
+    return np.asarray(posterior.square.sum(axis=-1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,15 +66,15 @@ def single(residuals: Residuals, norm: Norm, rng: np.random.Generator, size: int
     the largest part of the variance in any stretch of frequencies along the score, which finds gaps
     too rough for both.
     """
-    one = residuals.coarser(STEPS)
+    steps = residuals.coarser(STEPS)
     cells = min(int(n_cells(residuals.flat.n)[0]), STEPS // 2)
-    return ranked(one, drawn(one, rng, size), norm, cells)[0]
+    return ranked(steps, drawn(steps, rng, size), norm, cells)[0]
 
 
 def ranked(
-    one: Residuals, residual: Array, norm: Norm, cells: int, finest: int = FINEST
+    steps: Residuals, residual: Array, norm: Norm, cells: int, finest: int = FINEST
 ) -> tuple[Simulated, Posterior, Posterior]:
-    """The evidence of a problem among that of simulated residuals; and the posteriors of both.
+    """Rank the evidence of a problem among that of simulated residuals; return both posteriors too.
 
     Parameters
     ----------
@@ -81,46 +85,47 @@ def ranked(
     """
     from scipy.fft import dct
 
-    observed = Posterior.of(*units(one.flat, halfway(one.flat), cells))
-    everyone = np.concatenate([residual, one.residual[None]])
-    total, edges = running(everyone), Edges.of(one, cells)
+    observed = Posterior.of(*units(steps.flat, halfway(steps.flat), cells))
+    everyone = np.concatenate([residual, steps.residual[None]])
+    total, edges = running(everyone), Edges.of(steps, cells)
     null = observed.again(dct(edges.sums(total[:-1]) / edges.unit, norm="ortho")[:, None])
     smooth = np.append(null.evidence(), observed.evidence())
     ranks = [rank(smooth), rank(np.ptp(total, axis=1))]
-    rough = _rough(one, everyone, finest)
+    rough = _rough(steps, everyone, finest)
     if rough is not None:
         ranks.append(rank(rough))
-    joined = -np.min([one_rank / share for one_rank, share in zip(ranks, SHARES, strict=False)], axis=0)
+    joined = -np.min([each / share for each, share in zip(ranks, SHARES, strict=False)], axis=0)
     return Simulated(joined[:-1], error(null, norm), float(joined[-1])), observed, null
 
 
-def drawn(one: Residuals, rng: np.random.Generator, size: int) -> Array:
-    """Residuals of `size` sets of outcomes drawn from the scores, at each step."""
-    variance = one.spread * one.score * (1 - one.score)
+def drawn(steps: Residuals, rng: np.random.Generator, size: int) -> Array:
+    """Draw `size` sets of outcomes from the scores, and return their residuals at each step."""
+    variance = steps.spread * steps.score * (1 - steps.score)
     if variance.min() >= NORMAL:
         return np.asarray(np.sqrt(variance) * rng.standard_normal((size, variance.size)))
-    return one.redraw(one.score, rng, size).residual
+    return steps.redraw(steps.score, rng, size).residual
 
 
-def _rough(one: Residuals, residual: Array, finest: int) -> Array | None:
-    """Largest share of the variance in any stretch of frequencies along the score; None for few rows.
+def _rough(steps: Residuals, residual: Array, finest: int) -> Array | None:
+    """Return the largest share of variance in a stretch of frequencies along the score; None for few rows.
 
     Stretches of one to 256 frequencies are compared on the scale of a normal variable (Wilson and
     Hilferty's cube root), which need not be exact, since the data are ranked among simulated ones.
     """
     from scipy.fft import dct
 
-    low, high = one.score[0], one.score[-1]
-    count = min(finest, 2 ** int(np.log2(one.n / ROWS))) if one.n >= ROWS else 0
+    score, n = steps.score, steps.n
+    low, high = score[0], score[-1]
+    count = min(finest, 2 ** int(np.log2(n / ROWS))) if n >= ROWS else 0
     if count < CELLS or not high > low:
         return None
-    place = np.minimum((one.score - low) / (high - low) * count, count - 1).astype(np.intp)
-    start = np.flatnonzero(np.diff(place, prepend=-1))
-    variance = np.add.reduceat(one.spread * (one.score * (1 - one.score) + LEAST / np.sqrt(one.n)), start)
+    cell = np.minimum((score - low) / (high - low) * count, count - 1).astype(np.intp)
+    start = np.flatnonzero(np.diff(cell, prepend=-1))
+    variance = np.add.reduceat(steps.spread * (score * (1 - score) + LEAST / np.sqrt(n)), start)
     white = np.zeros((len(residual), count))
-    white[:, place[start]] = np.add.reduceat(residual, start, axis=1) / np.sqrt(variance)
+    white[:, cell[start]] = np.add.reduceat(residual, start, axis=1) / np.sqrt(variance)
     total = running(dct(white, norm="ortho")[:, 1:] ** 2)
-    found = np.full(len(residual), -np.inf)
+    largest = np.full(len(residual), -np.inf)
     # Empty cells hold no noise: the others' share of all is the mean of a coefficient's square.
     share = start.size / count
     width = 1
@@ -129,13 +134,13 @@ def _rough(one: Residuals, residual: Array, finest: int) -> Array | None:
         # The cube root grows with the mean: that of the largest is the largest.
         most = (total[:, width::step] - total[:, :-width:step]).max(axis=1) / (width * share)
         normal = (np.cbrt(most) - (1 - 2 / (9 * width))) / np.sqrt(2 / (9 * width))
-        found = np.maximum(found, normal)
+        largest = np.maximum(largest, normal)
         width *= 4
-    return found
+    return largest
 
 
 def rank(statistic: Array) -> Array:
-    """Share of all values that are at least as large as each; ties share the larger rank.
+    """Return the share of all values that are at least as large as each; ties share the larger rank.
 
     Values that differ by rounding alone are tied: sets with the same outcomes have the same statistic.
     """
@@ -153,30 +158,30 @@ class Edges:
     """
 
     step: Array
-    part: Array
+    share: Array
     unit: float
 
     @classmethod
-    def of(cls, one: Residuals, cells: int) -> Edges:
-        """The edges between this many cells."""
-        flat = one.flat
+    def of(cls, steps: Residuals, cells: int) -> Edges:
+        """Return the edges between this many cells."""
+        flat = steps.flat
         clock = running(flat.spread * halfway(flat))[0]
-        place = clock * (cells / clock[-1])
+        time = clock * (cells / clock[-1])
         edge = np.arange(1, cells)
-        step = np.clip(np.searchsorted(place, edge, side="right") - 1, 0, place.size - 2)
-        width = place[step + 1] - place[step]
-        part = np.divide(edge - place[step], width, out=np.zeros(width.shape), where=width > 0)
-        return cls(step, np.clip(part, 0.0, 1.0), float(np.sqrt(clock[-1] / cells)))
+        step = np.clip(np.searchsorted(time, edge, side="right") - 1, 0, time.size - 2)
+        width = time[step + 1] - time[step]
+        share = np.divide(edge - time[step], width, out=np.zeros(width.shape), where=width > 0)
+        return cls(step, np.clip(share, 0.0, 1.0), float(np.sqrt(clock[-1] / cells)))
 
     def met(self, steps: int) -> tuple[Array, Edges]:
         """Return the steps before and after the edges, and the edges among these alone."""
         ends = np.unique(np.concatenate([[0], self.step, self.step + 1, [steps]]))
-        return ends, Edges(np.searchsorted(ends, self.step), self.part, self.unit)
+        return ends, Edges(np.searchsorted(ends, self.step), self.share, self.unit)
 
     def sums(self, total: Array) -> Array:
-        """Sums over the cells, from running sums over the steps that begin with 0."""
+        """Return sums over the cells, from running sums over the steps that begin with 0."""
         low, high = total[:, self.step], total[:, self.step + 1]
-        return np.diff(low + self.part * (high - low), axis=1, prepend=0.0, append=total[:, -1:])
+        return np.diff(low + self.share * (high - low), axis=1, prepend=0.0, append=total[:, -1:])
 
 
 def joint(
@@ -196,7 +201,7 @@ def joint(
     rows : callable
         Scores (rows, classes) and weights of the rows asked for by number.
     n_rows : int
-        How many rows there are. A part of them stands for all when they are many: the joint
+        How many rows there are. Some of them stand for all when they are many: the joint
         distribution of the standardised coefficients is the same.
     """
     classes = len(problems)
@@ -214,15 +219,14 @@ def joint(
 
 
 def _observed(problems: list[Residuals]) -> Posterior:
-    parts = []
-    for residuals in problems:
-        flat = residuals.flat
-        parts.append(Posterior.of(*units(flat, halfway(flat), int(n_cells(flat.n)[0]))))
-    return Posterior.joined(parts)
+    """Return the posterior of all classes, with the variances that the scores say."""
+    flats = [residuals.flat for residuals in problems]
+    each = [Posterior.of(*units(flat, halfway(flat), int(n_cells(flat.n)[0]))) for flat in flats]
+    return Posterior.joined(each)
 
 
 def _labels(score: Array, rng: np.random.Generator, size: int) -> Array:
-    """Labels (rows, size) drawn from the probabilities of each row."""
+    """Draw labels (rows, size) from the probabilities of each row."""
     edge = np.cumsum(score, axis=1)
     edge /= edge[:, -1:]
     bounds = np.ascontiguousarray(edge[:, :-1].T)
@@ -236,14 +240,14 @@ def _labels(score: Array, rng: np.random.Generator, size: int) -> Array:
 
 
 def _class_coefficients(score: Array, weight: Array | None, outcome: Array, cells: int) -> Array:
-    """Coefficients of one class, (size, cells), for outcomes (rows, size) on given scores."""
+    """Return the coefficients of a class, (size, cells), for outcomes (rows, size) on these scores."""
     from scipy.fft import dct
 
     order = np.argsort(score, kind="stable")
     s = score[order].astype(np.float64)
     w = np.ones(s.size) if weight is None else weight[order] * (s.size / weight.sum())
     start = np.flatnonzero(np.diff(s, prepend=-1.0))
-    mass, scored, spread = (np.add.reduceat(part, start) for part in (w, w * s, w * w))
+    mass, scored, spread = (np.add.reduceat(array, start) for array in (w, w * s, w * w))
     step = Residuals(mass, scored / mass, np.zeros(mass.size), spread)
     edges = Edges.of(step, cells)
     # Only the sums up to the edges matter: the steps between them are counted as one.
@@ -253,12 +257,12 @@ def _class_coefficients(score: Array, weight: Array | None, outcome: Array, cell
         count = np.add.reduceat(outcome[order], first, axis=0, dtype=np.int64).astype(np.float64)
     else:
         few = max(1, TABLE // s.size)
-        parts = (outcome[order, a : a + few] * w[:, None] for a in range(0, outcome.shape[1], few))
-        count = np.concatenate([np.add.reduceat(part, first, axis=0) for part in parts], axis=1)
+        blocks = (outcome[order, a : a + few] * w[:, None] for a in range(0, outcome.shape[1], few))
+        count = np.concatenate([np.add.reduceat(block, first, axis=0) for block in blocks], axis=1)
     total = running(count.T) - running((mass * step.score)[None])[:, ends]
     return np.asarray(dct(inner.sums(total) / edges.unit, norm="ortho"))
 
 
 def any_of(chances: list[float]) -> float:
-    """A p-value for several hypotheses at once that holds however they depend on each other."""
+    """Return a p-value for several hypotheses at once that holds however they depend on each other."""
     return min(1.0, len(chances) * min(chances))

@@ -1,7 +1,7 @@
 """Data sets with a known calibration error, simulated on scores that somebody has.
 
-A calibration curve says how often the outcome happens at each score. Outcomes drawn from it on given
-scores have a true error that is known exactly: the mean of |curve(score) - score|.
+A calibration curve says how often the outcome happens at each score. Outcomes drawn from it have a
+true error that is known exactly: the mean of |curve(score) - score|.
 """
 
 from __future__ import annotations
@@ -74,9 +74,9 @@ class Population:
         classes: int = 2,
         support: tuple[float, float] = (0.0, 1.0),
     ) -> Population:
-        """The population of scores (problems, rows) with counts, importance weights or neither.
+        """Return the population of scores (problems, rows) with counts, importance weights or neither.
 
-        What would cost too much is made smaller: rows beyond `MOST` become fewer scores that count
+        What would cost too much shrinks: rows beyond `MOST` become fewer scores that count
         several times, at unchanged `n`; with importance weights, and for classes beyond
         `MOST_COPIES`, data sets are smaller than asked for.
         """
@@ -120,7 +120,7 @@ class Population:
         return np.asarray(mass / mass.sum())
 
     def noise(self) -> float:
-        """Standard error of the mean gap of calibrated data, and no less than one outcome."""
+        """Return the standard error of the mean gap of calibrated data, and no less than one outcome."""
         n = float(self.n)
         if self.weight is not None:
             n *= float(self.weight.mean() ** 2 / np.square(self.weight).mean())
@@ -128,15 +128,15 @@ class Population:
         return float(np.sqrt((spread + 1 / n) / n).mean())
 
     def true_error(self, chance: Array) -> float:
-        """The mean of |chance - score| over the population, and over the problems."""
+        """Return the mean of |chance - score| over the population, and over the problems."""
         return float((np.abs(chance - self.score) @ self.mass).mean())
 
     def curves(self) -> list[Curve]:
-        """The calibrated curve, and every shape at each size it can plausibly reach.
+        """Return the calibrated curve, and every shape at each size it can plausibly reach.
 
         A shape that cannot reach the smallest size comes once, at half of what it can reach.
         """
-        found = [Curve("calibrated", "calibrated", self.score, 0.0)]
+        curves = [Curve("calibrated", "calibrated", self.score, 0.0)]
         sizes = [size * (2 / self.classes if len(self.score) > 1 else 1) for size in SIZES]
         bend = _Bends(self)
         for shape, most in SHAPES.items():
@@ -145,16 +145,17 @@ class Population:
             for size in reached:
                 if size > 1e-6:
                     chance = bend(shape, self._strength(bend, shape, size, most))
-                    found.append(Curve(shape, f"{shape} {size:.2g}", chance, self.true_error(chance)))
-        return found
+                    curves.append(Curve(shape, f"{shape} {size:.2g}", chance, self.true_error(chance)))
+        return curves
 
     def _strength(self, bend: _Bends, shape: str, size: float, most: float) -> float:
+        """Return the strength at which a shape has a true error of this size."""
         from scipy.optimize import brentq
 
         return float(brentq(lambda x: self.true_error(bend(shape, x)) - size, 0.0, most, xtol=1e-4))
 
     def draw(self, rng: np.random.Generator, size: int) -> Array | None:
-        """Rows of `size` data sets, (size, n); None where all are in every one."""
+        """Draw the rows of `size` data sets, (size, n); None where all are in every one."""
         if self.count is not None or self.n == self.rows:
             return None
         if self.n > self.rows:
@@ -162,24 +163,25 @@ class Population:
         return np.stack([rng.choice(self.rows, self.n, replace=False, shuffle=False) for _ in range(size)])
 
     def sample(self, chance: Array, index: Array | None, rng: np.random.Generator, size: int) -> Sample:
-        """`size` data sets with outcomes drawn from `chance`, on the rows that `draw` found.
+        """Return `size` data sets with outcomes drawn from `chance`, on the rows that `draw` drew.
 
         The batch is (size,), or (size, problems) where there are several.
         """
         score, weight = self.score, self.weight
         if index is not None:
-            score, chance = (part[:, index].swapaxes(0, 1) for part in (score, chance))
+            score, chance = (array[:, index].swapaxes(0, 1) for array in (score, chance))
             weight = None if weight is None else weight[index][:, None]
-        one = len(self.score) == 1
-        if one:
+        single = len(self.score) == 1
+        if single:
             score, chance = score[..., 0, :], chance[..., 0, :]
             weight = weight if weight is None or index is None else weight[:, 0]
         if self.count is None:
-            outcome = (
-                rng.random((size, self.n)) < chance if one else next(_together(chance, rng, size, self.n, 1))
-            )
+            if single:
+                outcome = rng.random((size, self.n)) < chance
+            else:
+                outcome = next(_together(chance, rng, size, self.n, 1))
             return Sample(score, outcome, weight, self.support)
-        if one:
+        if single:
             positive = rng.binomial(self.count, chance, (size, self.rows))
         else:
             positive = np.zeros((size, *self.score.shape), dtype=np.int64)
@@ -203,7 +205,7 @@ class _Bends:
         problems = len(score)
         up = 1.0 if float((score @ population.mass).mean()) < 0.5 else -1.0
         self.push = np.full((1, 1), up) if problems == 1 else np.linspace(-1, 1, problems)[:, None]
-        self.wave = np.stack([np.sin(2 * np.pi * WAVES * _rank(one, population.mass)) for one in score])
+        self.wave = np.stack([np.sin(2 * np.pi * WAVES * _rank(each, population.mass)) for each in score])
 
     def __call__(self, shape: str, strength: float) -> Array:
         from scipy.special import expit
@@ -217,20 +219,20 @@ class _Bends:
 
 
 def _rank(score: Array, mass: Array) -> Array:
-    """Share of the mass below each score, half of its own included."""
+    """Return the share of the mass below each score, half of its own included."""
     _, group = np.unique(score, return_inverse=True)
     held = np.bincount(group, mass)
     return np.asarray((np.cumsum(held) - held / 2)[group])
 
 
 def _evenly(upto: Array, size: int) -> Array:
-    """Rows at evenly spaced places of an order in which `upto` rows have come so far."""
-    place = np.floor((np.arange(size) + 0.5) * (float(upto[-1]) / size))
-    return np.searchsorted(upto, place, side="right")
+    """Return evenly spaced rows of an order in which `upto` rows have come so far."""
+    position = np.floor((np.arange(size) + 0.5) * (float(upto[-1]) / size))
+    return np.searchsorted(upto, position, side="right")
 
 
 def _together(chance: Array, rng: np.random.Generator, size: int, rows: int, copies: int) -> Iterator[Array]:
-    """Outcomes (size, classes, rows) of all classes, each with its own chance: one label for each row.
+    """Draw outcomes (size, classes, rows) of all classes, each with its own chance: one label for each row.
 
     The chances are laid end to end, and points one apart are thrown on them with a random start. Where
     they sum to one, that draws a label; where a curve makes them sum to more or less, some rows get

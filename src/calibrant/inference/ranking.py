@@ -11,6 +11,7 @@ import numpy as np
 
 from calibrant.evidence import Array
 from calibrant.inference.population import Curve
+from calibrant.inference.result import plain
 
 # Resamples for the noise of the ranking, and how many standard errors a difference must exceed.
 RESAMPLES, NOISE = 100, 2.0
@@ -67,7 +68,7 @@ class Ranked:
 
 @dataclass(frozen=True)
 class Recommendation:
-    """Estimators ranked on given scores.
+    """Estimators ranked on the scores of a model.
 
     Attributes
     ----------
@@ -85,7 +86,7 @@ class Recommendation:
     seed : int
         The same call with `rng=seed` gives the same recommendation.
     notes : tuple of str
-        What was made smaller, if anything was.
+        What was simulated smaller than asked for, if anything was.
     """
 
     ranking: tuple[Ranked, ...]
@@ -104,16 +105,16 @@ class Recommendation:
 
     def __str__(self) -> str:
         asked = self.notion if self.label is None else f"{self.notion} {self.label}"
-        tied = [place.estimator for place in self.ranking[1:] if place.tied]
+        tied = [ranked.estimator for ranked in self.ranking[1:] if ranked.tied]
         close = f" (within noise of it: {', '.join(tied)})" if tied else ""
         shapes = list(dict.fromkeys(row.shape for row in self.table))
         curves = len({row.curve for row in self.table})
         lines = [["estimator", "loss", "+-", *shapes]]
-        for place in self.ranking:
-            own = [row for row in self.table if row.estimator == place.estimator]
+        for ranked in self.ranking:
+            own = [row for row in self.table if row.estimator == ranked.estimator]
             by_shape = [[row.p95 for row in own if row.shape == shape] for shape in shapes]
-            name = place.estimator + f" ({place.resolved})" * (place.estimator == "auto")
-            numbers = [f"{place.loss:.2f}", f"{place.se:.2f}", *(f"{np.mean(p95):.4f}" for p95 in by_shape)]
+            name = ranked.estimator + f" ({ranked.resolved})" * (ranked.estimator == "auto")
+            numbers = [f"{ranked.loss:.2f}", f"{ranked.se:.2f}", *(f"{np.mean(p95):.4f}" for p95 in by_shape)]
             lines.append([name, *numbers])
         wide = [max(map(len, column)) for column in zip(*lines, strict=True)]
         body = [
@@ -134,40 +135,36 @@ class Recommendation:
     __repr__ = __str__
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain numbers and text."""
-        found = {field.name: getattr(self, field.name) for field in fields(self)}
-        label = self.label.item() if hasattr(self.label, "item") else self.label
-        plain = label is None or isinstance(label, str | int | float | bool)
-        found |= {
+        """Return plain numbers and text."""
+        return {field.name: getattr(self, field.name) for field in fields(self)} | {
             "best": self.best,
-            "label": label if plain else str(label),
-            "ranking": [asdict(place) for place in self.ranking],
+            "label": plain(self.label),
+            "ranking": [asdict(ranked) for ranked in self.ranking],
             "table": [asdict(row) for row in self.table],
             "notes": list(self.notes),
         }
-        return found
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Recommendation:
-        """The recommendation that `to_dict` wrote."""
-        made = {field.name: values[field.name] for field in fields(cls)}
-        made["ranking"] = tuple(Ranked(**place) for place in values["ranking"])
-        made["table"] = tuple(Measured(**row) for row in values["table"])
-        made["notes"] = tuple(values["notes"])
-        return cls(**made)
+        """Return the recommendation that `to_dict` wrote."""
+        arguments = {field.name: values[field.name] for field in fields(cls)}
+        arguments["ranking"] = tuple(Ranked(**ranked) for ranked in values["ranking"])
+        arguments["table"] = tuple(Measured(**row) for row in values["table"])
+        arguments["notes"] = tuple(values["notes"])
+        return cls(**arguments)
 
     def to_json(self) -> str:
-        """JSON that `from_json` reads."""
+        """Return JSON that `from_json` reads."""
         return json.dumps(self.to_dict(), allow_nan=False)
 
     @classmethod
     def from_json(cls, text: str) -> Recommendation:
-        """The recommendation that `to_json` wrote."""
+        """Return the recommendation that `to_json` wrote."""
         return cls.from_dict(json.loads(text))
 
 
 def measured(error: Array, curves: Sequence[Curve], names: Sequence[str]) -> Iterator[Measured]:
-    """Rows of the table, from estimates minus true errors (curves, estimators, repetitions)."""
+    """Yield the rows of the table, from estimates minus true errors (curves, estimators, repetitions)."""
     for c, curve in enumerate(curves):
         for e, name in enumerate(names):
             off = error[c, e]
@@ -186,14 +183,14 @@ def measured(error: Array, curves: Sequence[Curve], names: Sequence[str]) -> Ite
 def ranked(
     error: Array, resolved: Mapping[str, str], least: float, rng: np.random.Generator
 ) -> tuple[Ranked, ...]:
-    """Places by loss, from estimates minus true errors (curves, estimators, repetitions).
+    """Rank estimators by loss, from estimates minus true errors (curves, estimators, repetitions).
 
     Percentiles below `least` count as that, so that no estimator wins by what nobody could see.
     """
     off = np.abs(error)
 
     def loss(some: Array) -> Array:
-        """Logarithm of the loss of each estimator."""
+        """Return the logarithm of the loss of each estimator."""
         p95 = np.log(np.maximum(np.quantile(some, 0.95, axis=-1), least))
         return np.asarray((p95 - p95.min(axis=1, keepdims=True)).mean(axis=0))
 

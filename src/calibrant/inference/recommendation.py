@@ -1,4 +1,4 @@
-"""Which estimator to trust on given scores: every one measured where the true error is known."""
+"""Which estimator to trust on the scores of a model: each is measured where the true error is known."""
 
 from __future__ import annotations
 
@@ -46,12 +46,12 @@ def rank_estimators(
     generator = np.random.default_rng(seed)
     curves = population.curves()
     value = np.empty((len(curves), len(chosen), times))
-    parts = _parts(population, times)
-    for done, (c, part, sample) in enumerate(_data_sets(population, curves, generator, parts), 1):
+    blocks = _blocks(population, times)
+    for done, (c, block, sample) in enumerate(_data_sets(population, curves, generator, blocks), 1):
         for e, (name, estimator) in enumerate(chosen.items()):
-            value[c, e, part] = _errors(estimator, sample, name, curves[c].name)
+            value[c, e, block] = _errors(estimator, sample, name, curves[c].name)
         if progress is not None:
-            progress(done, len(curves) * len(parts))
+            progress(done, len(curves) * len(blocks))
     error = value - np.array([curve.true for curve in curves])[:, None, None]
     resolved = {name: str(estimator) for name, estimator in chosen.items()}
     return Recommendation(
@@ -67,32 +67,32 @@ def rank_estimators(
 
 
 def _named(estimators: Any, notion: Notion) -> dict[str, Estimator]:
-    """The estimators by name: the text that was given, or what they call themselves."""
+    """Return the estimators by name: the caller's, or what they call themselves."""
     if isinstance(estimators, str) or not isinstance(estimators, Iterable):
         raise inputs.InputTypeError("estimators", "be a sequence or a mapping of estimators", estimators)
     pairs: list[tuple[Any, Any]] = (
         list(estimators.items())
         if isinstance(estimators, Mapping)
-        else [(one if isinstance(one, str) else None, one) for one in estimators]
+        else [(each if isinstance(each, str) else None, each) for each in estimators]
     )
     if not pairs:
         raise inputs.InputError("estimators", "not be empty")
-    found: dict[str, Estimator] = {}
-    for name, one in pairs:
-        chosen = resolve(one, shared=notion.several)
+    by_name: dict[str, Estimator] = {}
+    for name, description in pairs:
+        chosen = resolve(description, shared=notion.several)
         if not chosen.measures_ece:
             got = f"{chosen}, a measure of its own"
             raise inputs.InputError("estimators", "estimate the ECE", chosen, got=got)
         name = str(chosen) if name is None else str(name)
-        if name in found:
+        if name in by_name:
             got = f"{name!r} twice"
             raise inputs.InputError("estimators", "have different names", name, got=got, advice="names")
-        found[name] = chosen
-    return found
+        by_name[name] = chosen
+    return by_name
 
 
 def _population(notion: Notion, data: Predictions, n: int | None) -> tuple[Population, list[str]]:
-    """What data sets are drawn from, and what had to be made smaller for it."""
+    """Return what data sets are drawn from, and notes on what is smaller than asked for."""
     classes = 2 if data.score.ndim == 1 else data.score.shape[1]
     notes = []
     support = (0.0, 1.0)
@@ -119,43 +119,43 @@ def _population(notion: Notion, data: Predictions, n: int | None) -> tuple[Popul
 
 
 def _size(population: Population) -> int:
-    """Scores of one data set, as an estimator meets them."""
+    """Return the number of scores of a data set, as an estimator meets them."""
     rows = population.n if population.count is None else 2 * population.rows
     return rows * len(population.score)
 
 
-def _parts(population: Population, times: int) -> list[slice]:
-    """The repetitions in blocks that fit into memory."""
+def _blocks(population: Population, times: int) -> list[slice]:
+    """Split the repetitions into blocks that fit into memory."""
     step = max(1, min(BLOCK // _size(population), PROBLEMS // len(population.score)))
     return [slice(a, min(times, a + step)) for a in range(0, times, step)]
 
 
 def _data_sets(
-    population: Population, curves: Sequence[Curve], rng: np.random.Generator, parts: Sequence[slice]
+    population: Population, curves: Sequence[Curve], rng: np.random.Generator, blocks: Sequence[slice]
 ) -> Iterator[tuple[int, slice, Sample]]:
-    """Blocks of data sets: which curve they follow and which repetitions they are."""
-    for part in parts:
-        size = part.stop - part.start
+    """Yield blocks of data sets: which curve they follow, which repetitions they are, and their rows."""
+    for block in blocks:
+        size = block.stop - block.start
         index = population.draw(rng, size)
         for c, curve in enumerate(curves):
-            yield c, part, population.sample(curve.chance, index, rng, size)
+            yield c, block, population.sample(curve.chance, index, rng, size)
 
 
 def _errors(estimator: Estimator, sample: Sample, name: str, curve: str) -> Array:
-    """The estimate for each data set, over the classes where there are several."""
+    """Return the estimate for each data set, over the classes where there are several."""
     if isinstance(estimator, Function) and sample.weight is not None and sample.counts:
         # A function may leave its weights alone, and as many rows as there are is what it will see.
-        parts = [estimator.fit(_repeated(sample[entry])).error() for entry in np.ndindex(sample.batch)]
-        found = np.reshape(parts, sample.batch)
+        each = [estimator.fit(_repeated(sample[entry])).error() for entry in np.ndindex(sample.batch)]
+        errors = np.reshape(each, sample.batch)
     else:
-        found = np.asarray(estimator.fit(sample).error("l1"))
-    if not np.isfinite(found).all():
-        raise ValueError(
-            f"estimator {name!r} returned {found[~np.isfinite(found)][0]} for a {curve} data set"
-        )
-    return found.mean(axis=-1) if found.ndim > 1 else found
+        errors = np.asarray(estimator.fit(sample).error("l1"))
+    wrong = errors[~np.isfinite(errors)]
+    if wrong.size:
+        raise ValueError(f"estimator {name!r} returned {wrong[0]} for a {curve} data set")
+    return errors.mean(axis=-1) if errors.ndim > 1 else errors
 
 
 def _repeated(sample: Sample) -> Sample:
-    score, outcome = (np.repeat(part, sample.weight) for part in (sample.score, sample.outcome))  # type: ignore[arg-type]
+    """Return the sample with each row as often as it counts."""
+    score, outcome = (np.repeat(array, sample.weight) for array in (sample.score, sample.outcome))  # type: ignore[arg-type]
     return Sample(score, outcome, None, sample.support)

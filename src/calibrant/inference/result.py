@@ -19,12 +19,12 @@ class Null:
     quantiles: Mapping[float, float] = field(default_factory=lambda: MappingProxyType({}))
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain numbers; quantiles by level."""
+        """Return plain numbers; quantiles by level."""
         return {"mean": self.mean, "quantiles": {str(k): v for k, v in self.quantiles.items()}}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Null:
-        """What `to_dict` wrote."""
+        """Return what `to_dict` wrote."""
         return cls(values["mean"], MappingProxyType({float(k): v for k, v in values["quantiles"].items()}))
 
 
@@ -45,7 +45,7 @@ class Estimate:
     p_value : float
         Of the hypothesis that the model is calibrated.
     over, under : float
-        Parts of the value: scores above the frequency, and below.
+        Shares of the value: scores above the frequency, and below.
     n : float
         Effective number of rows.
     notion, estimator, norm : str
@@ -104,43 +104,45 @@ class Estimate:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain numbers and text; classes are a list, since labels may be of any kind."""
-        found = {key: getattr(self, key) for key in _PLAIN}
-        found["null"] = self.null.to_dict()
-        found["label"] = plain(self.label)
+        """Return plain numbers and text; classes are a list, since labels may be of any kind."""
+        values = {key: getattr(self, key) for key in _PLAIN}
+        values["null"] = self.null.to_dict()
+        values["label"] = plain(self.label)
         if self.by_class is not None:
-            found["by_class"] = [one.to_dict() for one in self.by_class.values()]
-        return found
+            values["by_class"] = [estimate.to_dict() for estimate in self.by_class.values()]
+        return values
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Estimate:
-        """The estimate that `to_dict` wrote."""
-        classes = values.get("by_class")
-        made = None if classes is None else [cls.from_dict(one) for one in classes]
+        """Return the estimate that `to_dict` wrote."""
+        by_class = None
+        if values.get("by_class") is not None:
+            estimates = map(cls.from_dict, values["by_class"])
+            by_class = MappingProxyType({estimate.label: estimate for estimate in estimates})
         return cls(
             **{key: values[key] for key in _PLAIN},
             null=Null.from_dict(values["null"]),
             label=values.get("label"),
-            by_class=None if made is None else MappingProxyType({one.label: one for one in made}),
+            by_class=by_class,
         )
 
     def to_json(self) -> str:
-        """JSON that `from_json` reads.
+        """Return JSON that `from_json` reads.
 
         >>> import calibrant
-        >>> found = calibrant.estimate([0, 1, 1, 1], [0.2, 0.6, 0.7, 0.9], rng=0)
-        >>> Estimate.from_json(found.to_json()) == found
+        >>> estimate = calibrant.estimate([0, 1, 1, 1], [0.2, 0.6, 0.7, 0.9], rng=0)
+        >>> Estimate.from_json(estimate.to_json()) == estimate
         True
         """
         return json.dumps(self.to_dict(), allow_nan=False)
 
     @classmethod
     def from_json(cls, text: str) -> Estimate:
-        """The estimate that `to_json` wrote."""
+        """Return the estimate that `to_json` wrote."""
         return cls.from_dict(json.loads(text))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _rebuilt, (self.to_dict(),)
+        return Estimate.from_dict, (self.to_dict(),)
 
 
 _PLAIN = (
@@ -161,10 +163,6 @@ _PLAIN = (
 
 
 def plain(label: Any) -> Any:
-    """A label as JSON has it: numpy's numbers and strings lose their type."""
+    """Return a label as JSON has it: numpy's numbers and strings lose their type."""
     label = label.item() if hasattr(label, "item") else label
     return label if label is None or isinstance(label, str | int | float | bool) else str(label)
-
-
-def _rebuilt(values: dict[str, Any]) -> Estimate:
-    return Estimate.from_dict(values)

@@ -73,32 +73,31 @@ class Posterior:
         return cls(z, scale, mass, score, *_weigh(z, 1 / (scale**2 * z.shape[-1])))
 
     def again(self, z: Array) -> Posterior:
-        """Posteriors of other coefficients on the same scores, (sets, problems, G), set after set."""
+        """Return posteriors of other coefficients on the same scores, (sets, problems, G), set after set."""
         sets, problems = z.shape[:2]
-        parts = []
+        posteriors = []
         for k in range(problems):
             # One problem at a time, for problems of equal scale are weighed together.
             scale, mass, score = (
-                np.broadcast_to(part[k], (sets, *part.shape[1:]))
-                for part in (self.scale, self.mass, self.score)
+                np.broadcast_to(array[k], (sets, *array.shape[1:]))
+                for array in (self.scale, self.mass, self.score)
             )
-            parts.append(Posterior.of(np.ascontiguousarray(z[:, k]), scale, mass, score))
-        joined = (np.stack([getattr(part, f.name) for part in parts], axis=1) for f in fields(self))
-        return Posterior(*(part.reshape(sets * problems, *part.shape[2:]) for part in joined))
+            posteriors.append(Posterior.of(np.ascontiguousarray(z[:, k]), scale, mass, score))
+        stacked = (np.stack([getattr(each, f.name) for each in posteriors], axis=1) for f in fields(self))
+        return Posterior(*(array.reshape(sets * problems, *array.shape[2:]) for array in stacked))
 
     @classmethod
     def of_residuals(cls, flat: Residuals, cells: int) -> Posterior:
-        """The posterior of residuals in score order."""
-        variance = halfway(flat, look(flat))
-        return cls.of(*units(flat, variance, cells))
+        """Return the posterior of residuals in score order."""
+        return cls.of(*units(flat, halfway(flat, look(flat)), cells))
 
     @classmethod
-    def joined(cls, parts: Sequence[Posterior]) -> Posterior:
-        """Several batches as one."""
-        return cls(*(np.concatenate([getattr(part, f.name) for part in parts]) for f in fields(cls)))
+    def joined(cls, batches: Sequence[Posterior]) -> Posterior:
+        """Return several batches as one."""
+        return cls(*(np.concatenate([getattr(batch, f.name) for batch in batches]) for f in fields(cls)))
 
     def __getitem__(self, some: slice) -> Posterior:
-        """Some of the problems."""
+        """Return some of the problems."""
         return Posterior(*(getattr(self, f.name)[some] for f in fields(self)))
 
     @cached_property
@@ -139,7 +138,7 @@ class Posterior:
         )
 
     def draw(self, rng: np.random.Generator, size: int, calmer: float = 1.0) -> Array:
-        """Gaps drawn from the posterior, (problems, size, G), as shares of all rows.
+        """Draw gaps from the posterior, (problems, size, G), as shares of all rows.
 
         With `calmer` below one they keep closer to the posterior mean.
         """
@@ -150,7 +149,7 @@ class Posterior:
         return self.scale[:, None, None] * idct(drawn, norm="ortho")
 
     def evidence(self, classes: int | None = None) -> Array:
-        """Log of the Bayes factor for some gap against none.
+        """Return the log of the Bayes factor for some gap against none.
 
         With a number of classes, that many problems in a row are those of one model: they share
         their size and roughness, and the answer is one for each model.
@@ -158,7 +157,7 @@ class Posterior:
         shape, offset = self.shape, self.offset
         if classes is not None:
             shape, offset = (
-                part.reshape(-1, classes, part.shape[-1]).sum(axis=1) for part in (shape, offset)
+                array.reshape(-1, classes, array.shape[-1]).sum(axis=1) for array in (shape, offset)
             )
         return evidence_of(shape, offset, self.z.shape[-1], classes)
 
@@ -174,28 +173,28 @@ def posterior_of(question: Question) -> Posterior:
     """
 
     def compute() -> Posterior:
-        flat = [residuals.flat for residuals in question.residuals]
-        return Posterior.joined([Posterior.of_residuals(one, int(n_cells(one.n)[0])) for one in flat])
+        flats = [residuals.flat for residuals in question.residuals]
+        return Posterior.joined([Posterior.of_residuals(flat, int(n_cells(flat.n)[0])) for flat in flats])
 
     return question.once("posterior", compute)
 
 
 def evidence_of(shape: Array, offset: Array, cells: int, classes: int | None = None) -> Array:
-    """Log of the Bayes factor from log likelihoods, which are sums where there are several classes."""
+    """Return the log of the Bayes factor from log likelihoods, which are sums for several classes."""
     # Residuals of the classes of a row add up to zero: one class of them all is redundant.
     if classes is not None and classes > 1:
-        shape, offset = (part * ((classes - 1) / classes) for part in (shape, offset))
+        shape, offset = (array * ((classes - 1) / classes) for array in (shape, offset))
     return _log_mean(shape, _shape_prior(cells)) + _log_mean(offset, _mean_prior())
 
 
 def chance(evidence: Array) -> Array:
-    """Posterior probability that there is any gap at all."""
+    """Return the posterior probability that there is any gap at all."""
     odds = (1 - CALIBRATED) / CALIBRATED * np.exp(np.clip(evidence, -600, 600))
     return odds / (1 + odds)
 
 
 def n_cells(n: Array) -> Array:
-    """Cells of equal variance for n rows.
+    """Return the number of cells of equal variance for n rows.
 
     >>> n_cells(np.array([30.0, 1000.0, 1e6]))
     array([  30,   64, 1024])
@@ -206,7 +205,7 @@ def n_cells(n: Array) -> Array:
 
 
 def n_points(n: Array) -> Array:
-    """Points of the first look for n rows: each row, or one point for 12 to 24 rows.
+    """Return the number of points of the first look for n rows: each row, or one point for 12 to 24 rows.
 
     >>> n_points(np.array([30.0, 1000.0, 1e5, 1e8]))
     array([  30,  256, 4096, 4096])
@@ -216,12 +215,12 @@ def n_points(n: Array) -> Array:
 
 
 def units(flat: Residuals, variance: Array, cells: int) -> tuple[Array, Array, Array, Array]:
-    """Coefficients, scale, share of the rows and mean score over cells of equal variance."""
+    """Return coefficients, scale, share of the rows and mean score over cells of equal variance."""
     from scipy.fft import dct
 
     n = flat.n
     clock, residual, mass, scored = (
-        running(part) for part in (flat.spread * variance, flat.residual, flat.mass, flat.mass * flat.score)
+        running(term) for term in (flat.spread * variance, flat.residual, flat.mass, flat.mass * flat.score)
     )
     times = clock[:, -1:] * np.linspace(0, 1, cells + 1)
     sums, rows, scores = np.diff(interpolate(times, clock, (residual, mass, scored)), axis=-1)
@@ -231,7 +230,7 @@ def units(flat: Residuals, variance: Array, cells: int) -> tuple[Array, Array, A
 
 
 def halfway(flat: Residuals, gap: Array | None = None) -> Array:
-    """Variance of an outcome at each step: what the score says, or halfway to what a gap says."""
+    """Return the variance of an outcome at each step: what the score says, or halfway to what a gap says."""
     s = flat.score
     least = LEAST / np.sqrt(flat.n)[:, None]
     if gap is None:
@@ -241,7 +240,7 @@ def halfway(flat: Residuals, gap: Array | None = None) -> Array:
 
 
 def look(flat: Residuals) -> Array:
-    """Residuals smoothed over ranks, at each step."""
+    """Return residuals smoothed over ranks, at each step."""
     from scipy.fft import dct, idct
 
     n = flat.n
@@ -253,15 +252,15 @@ def look(flat: Residuals) -> Array:
     width = np.minimum(LOOK_WIDTH * (0.75 * n) ** -0.2, LOOK_ROWS / n)
     gain = KERNELS["triweight"].transform(np.pi * width[:, None] * np.arange(points))
     smooth = idct(dct(mean) * gain)
-    place = (mass[:, 1:] + mass[:, :-1]) / 2 * (points / n)[:, None] - 0.5
-    left = np.clip(np.floor(place), 0, max(points - 2, 0)).astype(np.intp)
-    part = np.clip(place - left, 0.0, 1.0)
+    rank = (mass[:, 1:] + mass[:, :-1]) / 2 * (points / n)[:, None] - 0.5
+    left = np.clip(np.floor(rank), 0, max(points - 2, 0)).astype(np.intp)
+    share = np.clip(rank - left, 0.0, 1.0)
     low, high = (np.take_along_axis(smooth, at, axis=-1) for at in (left, np.minimum(left + 1, points - 1)))
-    return low + part * (high - low)
+    return low + share * (high - low)
 
 
 def _weigh(z: Array, precision: Array) -> tuple[Array, Array, Array]:
-    """Shrinkage of each coefficient, and the log likelihoods of the components against no gap."""
+    """Return the shrinkage of each coefficient, and the log likelihoods of the components against no gap."""
     cells, square = z.shape[-1], z * z
     spectra = _spectra(cells)
     sizes = _sizes(precision, LARGEST)
@@ -271,19 +270,19 @@ def _weigh(z: Array, precision: Array) -> tuple[Array, Array, Array]:
     alike = bool(np.all(precision == precision[0]))
     step = len(z) if alike else max(1, TOGETHER // (count * cells))
     for a in range(0, len(z), step):
-        part = slice(a, a + step)
-        size = sizes[0] if alike else sizes[part]
+        some = slice(a, a + step)
+        size = sizes[0] if alike else sizes[some]
         signal = (size[..., None, None] * spectra).reshape(*size.shape[:-1], count - 1, cells - 1)
         signal = np.concatenate([np.zeros((*size.shape[:-1], 1, cells - 1)), signal], axis=-2)
         share = signal / (1 + signal)
         cost = np.log1p(signal).sum(axis=-1)
         if alike:
-            shape[part] = 0.5 * (square[part, 1:] @ share.T - cost)
-            shrink[part, 1:] = _softmax(shape[part] + _shape_prior(cells)) @ share
+            shape[some] = 0.5 * (square[some, 1:] @ share.T - cost)
+            shrink[some, 1:] = _softmax(shape[some] + _shape_prior(cells)) @ share
         else:
-            shape[part] = 0.5 * (np.einsum("bqk,bk->bq", share, square[part, 1:]) - cost)
-            weight = _softmax(shape[part] + _shape_prior(cells))
-            shrink[part, 1:] = np.einsum("bq,bqk->bk", weight, share)
+            shape[some] = 0.5 * (np.einsum("bqk,bk->bq", share, square[some, 1:]) - cost)
+            weight = _softmax(shape[some] + _shape_prior(cells))
+            shrink[some, 1:] = np.einsum("bq,bqk->bk", weight, share)
     signal = np.concatenate([np.zeros((len(z), 1)), _sizes(precision, LARGEST_MEAN)], axis=1)
     share = signal / (1 + signal)
     offset = 0.5 * (share * square[:, :1] - np.log1p(signal))
@@ -292,7 +291,7 @@ def _weigh(z: Array, precision: Array) -> tuple[Array, Array, Array]:
 
 
 def _sizes(precision: Array, largest: float) -> Array:
-    """Variances of the gap against that of the noise, (problems, sizes): e tau^2 for each size tau."""
+    """Return variances of the gap against that of the noise, (problems, sizes): e tau^2 for each size tau."""
     least = np.minimum(1.0, precision * SMALLEST**2)
     ratio = precision * largest**2 / least
     return np.asarray(least[:, None] * ratio[:, None] ** np.linspace(0, 1, SIZES))
@@ -300,22 +299,23 @@ def _sizes(precision: Array, largest: float) -> Array:
 
 @lru_cache(maxsize=32)
 def _spectra(cells: int) -> Array:
-    """Share of each frequency in a gap, for each roughness."""
+    """Return the share of each frequency in a gap, for each roughness."""
     k = np.arange(1, cells)
     spectra = [(1 + (k / rough) ** 2) ** -float(STEEPNESS) for rough in _roughness(cells)]
     return np.array([spectrum / max(spectrum.sum(), 1e-300) for spectrum in spectra])
 
 
 def _roughness(cells: int) -> tuple[float, ...]:
-    """Frequencies up to which the gap may be lively: those of 64 cells, and fourfold ones as cells allow."""
-    found = list(ROUGHNESS)
-    while 4 * found[-1] < cells / 1.5:
-        found.append(4 * found[-1])
-    return tuple(found)
+    """Return frequencies up to which a gap may be lively: those of 64 cells, and fourfold as cells allow."""
+    frequencies = list(ROUGHNESS)
+    while 4 * frequencies[-1] < cells / 1.5:
+        frequencies.append(4 * frequencies[-1])
+    return tuple(frequencies)
 
 
 @lru_cache(maxsize=32)
 def _shape_prior(cells: int) -> Array:
+    """Return the log prior of the components of the shape, no shape first."""
     weight = ROUGHER ** np.arange(len(_roughness(cells)))
     share = np.tile(weight / weight.sum() / SIZES, SIZES)
     return np.log(np.append(NO_SHAPE, (1 - NO_SHAPE) * share))
@@ -323,17 +323,18 @@ def _shape_prior(cells: int) -> Array:
 
 @lru_cache(maxsize=1)
 def _mean_prior() -> Array:
+    """Return the log prior of the components of the mean, no mean first."""
     return np.log(np.append(NO_MEAN, np.full(SIZES, (1 - NO_MEAN) / SIZES)))
 
 
-def running(part: Array) -> Array:
-    """Sums of the first 0, 1, 2, ... entries of each row."""
-    total = np.cumsum(part, axis=-1)
+def running(array: Array) -> Array:
+    """Return the sums of the first 0, 1, 2, ... entries of each row."""
+    total = np.cumsum(array, axis=-1)
     return np.concatenate([np.zeros((*total.shape[:-1], 1)), total], axis=-1)
 
 
 def interpolate(x: Array, knots: Array, values: Sequence[Array]) -> Array:
-    """Linear interpolation, row by row: values known at increasing knots, wanted at x.
+    """Interpolate linearly, row by row, values known at increasing knots.
 
     >>> interpolate(np.array([[0.5]]), np.array([[0.0, 1.0, 2.0]]), (np.array([[0.0, 4.0, 5.0]]),))
     array([[[2.]]])
@@ -346,19 +347,21 @@ def interpolate(x: Array, knots: Array, values: Sequence[Array]) -> Array:
     at = np.clip(at, first, first + count - 2)
     left = knots.ravel()[at]
     width = knots.ravel()[at + 1] - left
-    part = np.divide(x.ravel() - left, width, out=np.zeros(width.shape), where=width > 0)
-    found = []
+    share = np.divide(x.ravel() - left, width, out=np.zeros(width.shape), where=width > 0)
+    at_x = []
     for value in values:
         low = value.ravel()[at]
-        found.append((low + part * (value.ravel()[at + 1] - low)).reshape(x.shape))
-    return np.array(found)
+        at_x.append((low + share * (value.ravel()[at + 1] - low)).reshape(x.shape))
+    return np.array(at_x)
 
 
 def _softmax(log: Array) -> Array:
+    """Return weights in proportion to the exponentials, which sum to one."""
     weight = np.exp(log - log.max(axis=-1, keepdims=True))
     return weight / weight.sum(axis=-1, keepdims=True)
 
 
 def _log_mean(log: Array, prior: Array) -> Array:
+    """Return the log of the mean likelihood under a log prior."""
     top = (log + prior).max(axis=-1)
     return np.asarray(top + np.log(np.exp(log + prior - top[..., None]).sum(axis=-1)))

@@ -73,20 +73,21 @@ def load(kind: type[Kind], path: str | os.PathLike[str]) -> Kind:
 
 
 def digest(sketch: Sketch) -> str:
-    """SHA-256 of notion, classes and sums: equal for equal content, whatever zlib makes of it."""
+    """Return the SHA-256 of notion, classes and sums: equal for equal content, whatever zlib makes of it."""
     about = {key: value for key, value in _about(sketch).items() if key != "given"}
     return _hash(chain([_json(about)], _problems(sketch))).hexdigest()
 
 
-def _hash(parts: Iterable[bytes]) -> Any:
-    found = hashlib.sha256()
-    for part in parts:
-        found.update(part)
-    return found
+def _hash(pieces: Iterable[bytes]) -> Any:
+    """Return the SHA-256 of pieces, one after the other."""
+    total = hashlib.sha256()
+    for piece in pieces:
+        total.update(piece)
+    return total
 
 
 def _about(sketch: Sketch) -> dict[str, Any]:
-    """The header."""
+    """Return the values of the header."""
     return {
         "notion": sketch.notion,
         "labels": [plain(label) for label in sketch.labels],
@@ -100,18 +101,19 @@ def _about(sketch: Sketch) -> dict[str, Any]:
 
 
 def _json(values: dict[str, Any]) -> bytes:
+    """Return JSON that is the same for equal values."""
     return json.dumps(values, allow_nan=False, sort_keys=True, separators=(",", ":")).encode("ascii")
 
 
 def _problems(sketch: Sketch) -> Iterator[bytes]:
-    """The cells that hold rows, problem by problem."""
+    """Yield the cells that hold rows, problem by problem."""
     for block in [] if sketch._cells is None else sketch._blocks():
         for k in range(block.batch[0] if block.batch else 1):
-            one = block[k] if block.batch else block
-            held = np.flatnonzero(one.sums.w)
+            problem = block[k] if block.batch else block
+            held = np.flatnonzero(problem.sums.w)
             gaps = np.diff(held, prepend=-1).astype("<u4")
-            sums = np.stack([part[held] for part in one.sums.parts]).astype("<f8")
-            yield b"".join([_PROBLEM.pack(held.size, float(one.squares)), _planes(gaps), _planes(sums)])
+            sums = np.stack([array[held] for array in problem.sums.parts]).astype("<f8")
+            yield b"".join([_PROBLEM.pack(held.size, float(problem.squares)), _planes(gaps), _planes(sums)])
 
 
 def size_of(notion: Notion, n_classes: int) -> int:
@@ -120,16 +122,18 @@ def size_of(notion: Notion, n_classes: int) -> int:
 
 
 def _planes(array: Array) -> bytes:
-    """All first bytes, all second ones and so on."""
+    """Return all first bytes, all second ones and so on."""
     return array.reshape(-1).view(np.uint8).reshape(array.size, -1).T.tobytes()
 
 
 def _joined(planes: bytes, kind: str) -> Array:
+    """Return the array that `_planes` took apart."""
     size = np.dtype(kind).itemsize
     return np.ascontiguousarray(np.frombuffer(planes, np.uint8).reshape(size, -1).T).view(kind).reshape(-1)
 
 
 def _read(kind: type[Kind], file: BinaryIO) -> Kind:
+    """Read a sketch from an open file; refuse anything else."""
     size, start = os.fstat(file.fileno()).st_size, file.read(_START.size)
     if not start:
         raise Unfit("it is empty")
@@ -146,16 +150,14 @@ def _read(kind: type[Kind], file: BinaryIO) -> Kind:
         raise Unfit(f"it is cut short or goes on after its end: {size} bytes where {whole} are due")
     if header > MOST_HEADER:
         raise Unfit(f"its header must take at most {MOST_HEADER} bytes, got {header}")
-    found = hashlib.sha256(start)
-    for a in range(_START.size, whole - _HASH, _PIECE):
-        found.update(file.read(min(_PIECE, whole - _HASH - a)))
-    if found.digest() != file.read(_HASH):
+    lengths = (min(_PIECE, whole - _HASH - a) for a in range(_START.size, whole - _HASH, _PIECE))
+    if _hash(chain([start], map(file.read, lengths))).digest() != file.read(_HASH):
         raise Unfit("its checksum does not match, so it has been damaged or changed")
     file.seek(_START.size)
     values, stream = Header.read(file.read(header)), _Inflated(file, body)
-    made = _sketch(kind, values, stream, body)
+    sketch = _sketch(kind, values, stream, body)
     stream.end()
-    return made
+    return sketch
 
 
 class _Inflated:
@@ -166,23 +168,23 @@ class _Inflated:
         self._stream = zlib.decompressobj()
 
     def take(self, size: int) -> bytes:
-        """The next `size` bytes."""
-        parts = []
+        """Return the next `size` bytes."""
+        pieces = []
         while size:
             if not self._held:
                 self._held = self._file.read(min(_PIECE, self._left))
                 self._left = self._left - len(self._held) if self._held else 0
-            part = self._some(self._held, size)
-            ended = not part and (self._stream.eof or not self._left)
+            piece = self._some(self._held, size)
+            ended = not piece and (self._stream.eof or not self._left)
             self._held = self._stream.unconsumed_tail
             if ended and not self._held:
                 raise Unfit("its body ends too soon")
-            parts.append(part)
-            size -= len(part)
-        return b"".join(parts)
+            pieces.append(piece)
+            size -= len(piece)
+        return b"".join(pieces)
 
     def end(self) -> None:
-        """Raise unless this was all."""
+        """Refuse a body that goes on."""
         # What is left holds no more than the mark of its end.
         due(self._left <= _PIECE, "its body goes on after its end")
         more = self._some(self._held + self._file.read(self._left), 1)
@@ -190,6 +192,7 @@ class _Inflated:
         due(ended, "its body goes on after its end, or does not end")
 
     def _some(self, squeezed: bytes, most: int) -> bytes:
+        """Decompress to at most this many bytes."""
         try:
             return self._stream.decompress(squeezed, most)
         except zlib.error as error:
@@ -197,21 +200,17 @@ class _Inflated:
 
 
 def _sketch(kind: type[Kind], header: Header, stream: _Inflated, body: int) -> Kind:
-    """The sketch of a header and the sums that follow it."""
-    made = kind(header.notion, n_classes=header.n_classes)
-    made._given = header.given
+    """Return the sketch of a header and the sums that follow it."""
+    sketch = kind(header.notion, n_classes=header.n_classes)
+    sketch._given = header.given
     if header.n_classes is None or header.cells is None:
-        return made
+        return sketch
     notion = named(header.notion)
-    layout, many, problems = (
-        layout_of(notion, header.n_classes),
-        notion.several,
-        notion.size(header.n_classes),
-    )
+    layout, problems = layout_of(notion, header.n_classes), notion.size(header.n_classes)
     # Every class has a cell at least, and zlib makes nothing smaller than a thousandth.
     due(problems * _LEAST <= 1100 * body, f"{problems} classes do not fit into its body")
     due(size_of(notion, header.n_classes) <= MOST_SUMS, f"{problems} classes take too much memory")
-    cells = empty_cells((problems,) if many else (), layout, notion.support(header.n_classes))
+    cells = empty_cells((problems,) if notion.several else (), layout, notion.support(header.n_classes))
     for k in range(problems):
         count, squares = _PROBLEM.unpack(stream.take(_PROBLEM.size))
         due(1 <= count <= layout.size, f"a class must have 1 to {layout.size} cells, got {count}")
@@ -219,10 +218,11 @@ def _sketch(kind: type[Kind], header: Header, stream: _Inflated, body: int) -> K
         due(bool(gaps.all()) and gaps.sum() <= layout.size, "its cells must be in order, each of them once")
         at, sums = np.cumsum(gaps) - 1, _joined(stream.take(40 * count), "<f8").reshape(5, count)
         check_sums(sums, layout.high[at] - layout.low[at], squares, header.totals)
-        for whole, part in zip(cells.sums.parts, sums, strict=True):
-            (whole[k] if many else whole)[at] = part
-        cells.squares[k if many else ...] = squares
+        own = k if notion.several else ...
+        for array, values in zip(cells.sums.parts, sums, strict=True):
+            array[own][at] = values
+        cells.squares[own] = squares
     check_outcomes(header, float(cells.sums.wy.sum()))
-    made.labels, made.positive, made._vector = header.labels, header.positive, header.vector
-    made._cells, made.totals = cells, header.totals
-    return made
+    sketch.labels, sketch.positive, sketch._vector = header.labels, header.positive, header.vector
+    sketch._cells, sketch.totals = cells, header.totals
+    return sketch

@@ -28,19 +28,19 @@ class Unfit(Exception):
 
 
 def due(holds: bool, rule: str) -> None:
-    """Raise unless it holds."""
+    """Refuse a file for which a rule does not hold."""
     if not holds:
         raise Unfit(rule)
 
 
 def plain(label: Any) -> Any:
-    """A label as JSON keeps it, tuples as lists; raises for any that it could not give back.
+    """Return a label as JSON keeps it, tuples as lists; refuse any that it could not give back.
 
     >>> plain((np.int64(3), "b", None))
     [3, 'b', None]
     """
     if isinstance(label, tuple):
-        return [plain(one) for one in label]
+        return [plain(entry) for entry in label]
     value = label.item() if isinstance(label, np.generic) else label
     if isinstance(value, int) and not -(2**63) <= value < 2**64:
         raise ValueError(f"labels in a file must be integers below 2^64, got {hex(value):.80}")
@@ -52,10 +52,10 @@ def plain(label: Any) -> Any:
 
 
 def _label(value: Any, depth: int = 0) -> Any:
-    """The label that `plain` wrote."""
+    """Return the label that `plain` wrote."""
     if isinstance(value, list):
         due(depth < DEEPEST, "its labels are nested too deep")
-        return tuple(_label(one, depth + 1) for one in value)
+        return tuple(_label(entry, depth + 1) for entry in value)
     fine = value is None or isinstance(value, str | bool)
     fine = fine or (type(value) is int and -(2**63) <= value < 2**64)
     due(fine or (type(value) is float and np.isfinite(value)), "its labels must be text, numbers or booleans")
@@ -77,7 +77,7 @@ class Header:
 
     @classmethod
     def read(cls, text: bytes) -> Header:
-        """The header that JSON tells, with all its parts checked."""
+        """Read the header from JSON, and check every value of it."""
         try:
             values = json.loads(text.decode("ascii"))
         except (ValueError, RecursionError):
@@ -93,11 +93,12 @@ class Header:
         due(given["labels"] is None or isinstance(given["labels"], list), "given labels must be a list")
         values["given"] = {key: _label(value) for key, value in given.items()}
         values["labels"], values["totals"] = _label(values["labels"]), _totals(values["totals"])
-        made = cls(**values)
-        made._check()
-        return made
+        header = cls(**values)
+        header._check()
+        return header
 
     def _check(self) -> None:
+        """Refuse values that do not go together."""
         classes, positive = self.n_classes, self.positive
         notion = self._notion()
         due(type(self.vector) is bool, "its header must say whether scores are a vector")
@@ -118,6 +119,7 @@ class Header:
         _check_totals(self.totals)
 
     def _notion(self) -> Notion:
+        """Return the notion; refuse a name that none has."""
         try:
             return named(self.notion)
         except ValueError as error:
@@ -125,6 +127,7 @@ class Header:
 
 
 def _totals(values: Any) -> Totals:
+    """Read the totals, each of which must be a finite number."""
     names = [field.name for field in fields(Totals)]
     due(isinstance(values, dict) and set(values) == set(names), f"its totals must be {', '.join(names)}")
     due(type(values["rows"]) is int and 0 <= values["rows"] < 2**63, "its rows must be counted")
@@ -134,6 +137,7 @@ def _totals(values: Any) -> Totals:
 
 
 def _check_totals(totals: Totals) -> None:
+    """Refuse totals that no rows have."""
     rows, weight, right, log_loss, impossible, brier = astuple(totals)
     due(rows >= 1 and weight > 0, "it must hold a row at least")
     most = {"right": (right, 1 + FAR), "impossible": (impossible, 1 + FAR)}
@@ -146,7 +150,7 @@ def _check_totals(totals: Totals) -> None:
 
 
 def check_sums(sums: Array, width: Array, squares: float, totals: Totals) -> None:
-    """Raise unless there are rows in cells of these widths that have these sums."""
+    """Refuse sums that no rows in cells of these widths have."""
     due(bool(np.isfinite(sums).all()) and np.isfinite(squares), "its sums must be finite")
     w, ws, wy, wsy, wss = sums
     due(bool((sums[1:] >= 0).all() and (w > 0).all()), "its sums must not be negative")
@@ -165,7 +169,7 @@ def check_sums(sums: Array, width: Array, squares: float, totals: Totals) -> Non
 
 
 def check_outcomes(header: Header, outcomes: float) -> None:
-    """Raise unless the outcomes of all problems together are those that the totals know."""
+    """Refuse outcomes of all problems together that are not those that the totals know."""
     notion = named(header.notion)
     known = header.totals.weight if notion.several else header.totals.right
     if notion.several or notion.top == 1:
