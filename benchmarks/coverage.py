@@ -20,12 +20,14 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import numpy as np
 
 from calibrant.estimators import Bayes
-from calibrant.evidence import Residuals, Sample
+from calibrant.evidence import Sample
 from calibrant.experiment.distributions import rng_of
 from calibrant.experiment.families import EXACT, Dirichlet
 from calibrant.inference import estimate as inference
 from calibrant.inference import interval, null
-from calibrant.posterior.gap import Posterior
+from calibrant.inputs import predictions
+from calibrant.posterior import posterior_of
+from calibrant.questions import Question, named
 
 LEVEL = 0.95
 SIZES = {100: 2000, 500: 2000, 2000: 2000, 10_000: 1000}
@@ -86,12 +88,10 @@ def multiclass(family, notion, n, repetitions, rng):
             sample = Sample(score.max(axis=1), best == label, None, (1 / score.shape[1], 1.0))
             yield one_problem(sample, n, rng)
             continue
-        outcome = label == np.arange(score.shape[1])[:, None]
-        profiles = [Residuals.of(Sample(s, y)) for s, y in zip(score.T, outcome, strict=True)]
-        posterior = Posterior.joined([Bayes().of_profile(one).posterior for one in profiles])
-        rows = inference.Rows(n, lambda some, score=score, label=label: (score[some], label[some], None))
+        question = Question.of(predictions(label, score), named("classwise"))
+        posterior = posterior_of(question)
         value = float(null.error(posterior, "l1", score.shape[1])[0])
-        spread = inference.together(posterior, rows)
+        spread = inference.together(posterior, question.rows)
         ends = interval.interval(
             posterior, n, value, norm="l1", level=LEVEL, rng=rng, shared=True, spread=spread
         )

@@ -22,9 +22,10 @@ import numpy as np
 from calibrant.estimators import Bayes
 from calibrant.evidence import Sample
 from calibrant.experiment.distributions import rng_of
-from calibrant.inference import Estimate, Null, Rows, interval, null
+from calibrant.inference import Estimate, Null, interval, null
 from calibrant.inference import comparison as paired
-from calibrant.questions.notions import named
+from calibrant.inputs import predictions
+from calibrant.questions import Question, named
 
 BLANK = Estimate(0, 0, 0, 0.95, Null(0), 1, 0, 0, 0, "class", "bayes")
 
@@ -80,7 +81,8 @@ def one_cell(task):
             value = float(null.error(posterior, "l1")[0])
             low, high = interval.interval(posterior, n, value, norm="l1", level=0.95, rng=rng)
             estimates.append(replace(BLANK, value=value, low=low, high=high))
-            added.append(paired.contributions(named("class"), [sample], Rows(n, lambda some: some)))
+            data = predictions(outcome, np.clip(score, 0, 1))
+            added.append(paired.contributions(Question.of(data, named("class"))))
         found = paired.difference(("a", "b"), tuple(estimates), tuple(added), None)
         alarms.append(found.p_value < 0.05)
         held.append(found.low <= 0 <= found.high)

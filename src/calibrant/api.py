@@ -36,14 +36,23 @@ from calibrant.inference.comparison import contributions, difference
 from calibrant.inference.ranking import Recommendation
 from calibrant.inference.recommendation import rank_estimators
 from calibrant.inputs import Array, Seed
-from calibrant.questions import Question, usual
+from calibrant.questions import Question, named, usual
 
 
 def _question(
     y_true: Any, y_prob: Any, notion: str | None, sample_weight: Any, labels: Any, pos_label: Any
 ) -> Question:
-    data = inputs.predictions(y_true, y_prob, sample_weight=sample_weight, labels=labels, pos_label=pos_label)
+    data = _predictions(y_true, y_prob, notion, sample_weight, labels, pos_label)
     return Question.of(data, usual(notion, vector=data.score.ndim == 1))
+
+
+def _predictions(
+    y_true: Any, y_prob: Any, notion: str | None, sample_weight: Any, labels: Any, pos_label: Any
+) -> inputs.Predictions:
+    # What was right is no class, whatever the confidences are called.
+    by_name = notion is None or not named(notion).of_pairs
+    options = {"sample_weight": sample_weight, "labels": labels, "pos_label": pos_label}
+    return inputs.predictions(y_true, y_prob, by_name=by_name, **options)
 
 
 @inputs.helpful
@@ -474,7 +483,7 @@ def assess(
     >>> print(result.verdict)
     Scores of class 1 too high by ... points (95 %: ...); a calibrated model of this size would read ...
     """
-    data = inputs.predictions(y_true, y_prob, sample_weight=sample_weight, labels=labels, pos_label=pos_label)
+    data = _predictions(y_true, y_prob, notion, sample_weight, labels, pos_label)
     return assess_predictions(
         data,
         usual(notion, vector=data.score.ndim == 1),

@@ -158,3 +158,91 @@ def test_labels_of_a_file_may_be_given_as_text_or_as_numbers(tmp_path, write, gi
     path = write(frame, tmp_path)
     sketch = Sketch.from_files(path, label="y", scores=["u", "v"], notion="classwise", labels=given)
     assert sketch.ece(estimator="uniform:10") == pytest.approx(right, abs=1e-12)
+
+
+SINGLE = {
+    "p_0": 0, "0_prob": 0, "prob_0": 0, "P(0)": 0, "class_0": 0, "p_1": 1, "p1": 1, "score": 1, "p_new": 1,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SINGLE)
+def test_a_single_column_is_of_the_class_it_is_named_after_everywhere(tmp_path, name):
+    rng = np.random.default_rng(3)
+    score = rng.random(N)
+    label = (rng.random(N) < score**2).astype(int)
+    right = calibrant.ece(label, score, estimator="uniform:10", pos_label=SINGLE[name])
+    frame = {"y": label, name: score}
+    asked = {"label": "y", "scores": name}
+    ece = [
+        calibrant.ece(label, pd.Series(score, name=name), estimator="uniform:10"),
+        calibrant.ece(label, pl.Series(name, score), estimator="uniform:10"),
+        Sketch("class").update(label, pd.Series(score, name=name)).ece(estimator="uniform:10"),
+        Sketch.from_frame(pd.DataFrame(frame), **asked).ece(estimator="uniform:10"),
+        Sketch.from_frame(pl.DataFrame(frame), **asked).ece(estimator="uniform:10"),
+        Sketch.from_files(to_csv(frame, tmp_path), **asked).ece(estimator="uniform:10"),
+        Sketch.from_files(to_parquet(frame, tmp_path), **asked).ece(estimator="uniform:10"),
+    ]
+    assert ece == pytest.approx([right] * len(ece), abs=1e-12)
+
+
+def test_confidences_of_pairs_may_have_any_name(tmp_path):
+    rng = np.random.default_rng(3)
+    score = rng.random(N)
+    right = (rng.random(N) < score).astype(int)
+    expected = calibrant.ece(right, score, notion="correctness", estimator="uniform:10")
+    frame = pd.DataFrame({"ok": right, "p_0": score})
+    asked = {"label": "ok", "scores": "p_0", "notion": "correctness"}
+    for sketch in (
+        Sketch("correctness").update(right, frame["p_0"]),
+        Sketch.from_frame(frame, **asked),
+        Sketch.from_files(to_csv(frame, tmp_path), **asked),
+    ):
+        assert sketch.ece(estimator="uniform:10") == pytest.approx(expected, abs=1e-12)
+    assert calibrant.ece(right, frame["p_0"], notion="correctness", estimator="uniform:10") == expected
+    with pytest.raises(calibrant.InputError, match="label of what was right"):
+        calibrant.ece(right, score, notion="correctness", pos_label=0)
+
+
+def test_an_array_after_a_named_frame_has_positions():
+    frame, right = data(("p_dog", "p_cat"), ("cat", "dog"), (1, 0))
+    scores = pd.DataFrame({name: frame[name] for name in ("p_dog", "p_cat")})
+    plain = scores[["p_cat", "p_dog"]].to_numpy()
+    sketch = Sketch("classwise").update(frame["y"][:60], scores[:60]).update(frame["y"][60:], plain[60:])
+    assert sketch.ece(estimator="uniform:10") == pytest.approx(right, abs=1e-12)
+
+
+def test_the_label_is_no_score(tmp_path):
+    path = to_csv({"y": [0, 1, 1], "p": [0.2, 0.6, 0.9]}, tmp_path)
+    with pytest.raises(calibrant.InputError, match="other columns than label"):
+        Sketch.from_files(path, label="y", scores="y")
+    result = CliRunner().invoke(main, ["ece", path, "--label", "y", "--scores", "y"])
+    assert result.exit_code == 2
+
+
+@pytest.mark.parametrize("write", [to_csv, to_parquet])
+def test_text_labels_that_would_be_one_number_stay_apart(tmp_path, write):
+    names, labels = ("p_1", "p_01", "p_2"), ("1", "01", "2")
+    frame, right = data(names, labels, (0, 1, 2))
+    sketch = Sketch.from_files(write(frame, tmp_path), label="y", scores=list(names), notion="classwise")
+    assert sketch.ece(estimator="uniform:10") == pytest.approx(right, abs=1e-12)
+
+
+def test_categories_of_whole_numbers_are_numbers():
+    frame, right = data(tuple(f"p_{k}" for k in range(12)), tuple(range(12)), tuple(range(12)))
+    table = pd.DataFrame(frame)
+    table["y"] = table["y"].astype("category")
+    arrow = pa.table(frame).set_column(0, "y", pa.array(frame["y"]).dictionary_encode())
+    asked = {"label": "y", "scores": "p_*", "notion": "classwise"}
+    for one in (table, arrow):
+        sketch = Sketch.from_frame(one, **asked)
+        assert sketch.ece(estimator="uniform:10") == pytest.approx(right, abs=1e-12)
+    with pytest.raises(calibrant.InputError, match="labels"):  # 1 to 12 are no numbers of columns
+        Sketch.from_frame(table.assign(y=(table["y"].astype(int) + 1).astype("category")), **asked)
+
+
+def test_later_labels_of_another_kind_are_refused():
+    sketch = Sketch("class", pos_label="spam").update(["ham", "spam"], [0.1, 0.9])
+    with pytest.raises(calibrant.InputError, match="of one kind"):
+        sketch.update([0, 1], [0.2, 0.8])
+    with pytest.raises(calibrant.InputError, match="of one kind"):
+        Sketch("class").update([0, 1], [0.1, 0.9]).update([-1, 1], [0.2, 0.8])

@@ -184,7 +184,7 @@ def test_pairs_that_were_all_right_are_told_as_such():
 
 
 def test_a_matrix_is_no_confidence_of_pairs():
-    with pytest.raises(inputs.InputError, match="vector of confidences"):
+    with pytest.raises(inputs.InputError, match="one confidence for each row"):
         calibrant.ece(*model(20, 3), notion="correctness")
-    with pytest.raises(inputs.InputError, match="vector of confidences"):
+    with pytest.raises(inputs.InputError, match="one confidence for each row"):
         Sketch("correctness").update(*model(20, 3))

@@ -74,8 +74,9 @@ _OPTIONS: dict[str, Callable[[Any], Any]] = {
         "--notion",
         metavar="NAME",
         help="What is compared: the score of one class with its frequency (class), that of every class "
-        "(classwise), or the largest score with the accuracy (confidence).  [default: class for one column, "
-        "otherwise confidence]",
+        "(classwise), the largest score with the accuracy (confidence), the sum of the k largest with how "
+        "often the label is among them (top:k), or how sure with whether it was right (correctness).  "
+        "[default: class for one column, otherwise confidence]",
     ),
     "estimator": click.option(
         "--estimator",

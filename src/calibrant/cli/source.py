@@ -92,7 +92,9 @@ def settled(given: dict[str, Any]) -> dict[str, Any]:
         given = given | {"label": correct, "scores": (confidence,), "notion": given["notion"] or OF_PAIRS}
     with refusing():
         if given["notion"] is not None:
-            named(given["notion"])
+            notion = named(given["notion"])
+            if correct is not None and not notion.of_pairs:
+                raise click.UsageError(f"--correct and --confidence are no columns of --notion {notion}")
     return given
 
 
@@ -176,10 +178,10 @@ class Source:
 
 
 def _of_rows(file: str, given: dict[str, Any]) -> Source:
-    from calibrant.questions.notions import usual
+    from calibrant.questions.notions import named
 
-    data, notion = read(file, given)[""], given["notion"]
-    vector = data.y_prob.ndim == 1
+    data = read(file, given)[""]
+    notion, vector = data.notion, data.y_prob.ndim == 1
 
     def ask(what: str, **options: Any) -> Any:
         import calibrant
@@ -190,7 +192,7 @@ def _of_rows(file: str, given: dict[str, Any]) -> Source:
         return function(data.y_true, data.y_prob, notion=notion, **arguments(data), **options)
 
     about = origin(file, len(data.y_prob)) | {"read": "rows"}
-    return Source(ask, partial(refusing_rows, data), usual(notion, vector=vector), vector, about)
+    return Source(ask, partial(refusing_rows, data), named(notion), vector, about)
 
 
 def _of_files(file: str, given: dict[str, Any]) -> Source:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -78,7 +79,10 @@ def bins_of(binning: str | Binned, mapping: Literal["one", "convex", "published"
     >>> bins_of("adaptive:10", "convex")
     Binned(binning='adaptive', n_bins=10, mapping='convex')
     """
-    estimator = parse(binning) if isinstance(binning, str) else binning
+    estimator: Any = binning
+    if isinstance(binning, str):
+        with suppress(inputs.InputError):
+            estimator = parse(binning)
     if not isinstance(estimator, Binned):
         raise inputs.InputError("binning", 'name bins, such as "uniform:15" or "adaptive:10"', binning)
     return estimator if mapping is None else replace(estimator, mapping=mapping)

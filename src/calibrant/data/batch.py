@@ -29,11 +29,10 @@ from calibrant.data.values import (
     values_of,
 )
 from calibrant.inputs import Array, InputError, check_group_count, show
+from calibrant.inputs.predictions import USUAL
 from calibrant.questions import notions
 
 Batch: TypeAlias = Mapping[str, Any]
-# Labels that speak for themselves with a single column of scores.
-USUAL = ((0, 1), (-1, 1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,7 +140,8 @@ def kinds_of(batch: Batch, roles: Sequence[Roles]) -> dict[str, Kind]:
     for name in first.values:
         column = values_of(name, batch[name])
         kinds[name] = kind_of_values(column)
-        if name == first.label and isinstance(column, Coded) and _are_booleans(column.values):
+        few = any(len(own.scores.names) <= 2 for own in roles)
+        if name == first.label and few and isinstance(column, Coded) and _are_booleans(column.values):
             kinds[name] = "booleans"
     if (weight := first.sample_weight) is not None:
         kinds[weight] = "whole numbers" if all_whole(weight, batch[weight]) else "numbers"
@@ -152,7 +152,7 @@ def settled(asked: Asked, roles: Roles, kinds: Mapping[str, Kind], seen: Iterabl
     """Settle what columns mean by the labels that occur; None where there are no labels."""
     names, kinds = roles.scores.names, MappingProxyType(dict(kinds))
     vector = len(names) == 1
-    notion = notions.usual(asked.notion, vector=vector)
+    notion = notions.usual(asked.notion, vector=vector, pairs=roles.are_pairs)
     labels = () if seen is None else inputs.in_order(tuple(seen))
     given = None if asked.labels is None else inputs.class_labels(asked.labels)
     # Text in a file may be a number or a boolean, and so may text that names a label of it.
@@ -163,7 +163,7 @@ def settled(asked: Asked, roles: Roles, kinds: Mapping[str, Kind], seen: Iterabl
         if asked.positive is not None:
             # Booleans are booleans; the usual numbers may lack one of the two.
             pos_label = inputs.like(asked.positive, labels)
-        elif pos_label is None and given is None:
+        elif pos_label is None and given is None and not notion.of_pairs:
             pos_label = inputs.class_of_name(names[0], known)
         meaning = Meaning(roles, kinds, notion, None, 1, pos_label, given)
         if seen is not None:

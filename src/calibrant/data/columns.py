@@ -148,6 +148,12 @@ class Roles:
         """Columns of which the values are told apart."""
         return tuple(name for name in (self.label, self.groups) if name is not None)
 
+    @property
+    def are_pairs(self) -> bool:
+        """Whether label and scores are named as pairs: was it right, how sure was it."""
+        named = self.label is not None and _plain(self.label) in CORRECT
+        return named and len(self.scores.names) == 1 and _plain(self.scores.names[0]) in CONFIDENCE
+
     @cached_property
     def by_role(self) -> dict[str, tuple[str, ...]]:
         """The columns, by what they are for."""
@@ -260,6 +266,8 @@ def _specified(header: Header, spec: str, taken: set[str], *, in_order: bool) ->
         return _scores(header, names, taken, in_order=in_order)
     if "*" not in spec or spec in header.times:
         _named(header, "scores", spec)
+        if spec in taken:
+            raise InputError("scores", "be other columns than label, weight and groups", spec)
         return Scores((spec,))
     pattern = re.compile("(.*)".join(map(re.escape, spec.split("*"))), re.DOTALL)
     matches = [match for name in header.own if name not in taken and (match := pattern.fullmatch(name))]

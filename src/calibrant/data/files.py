@@ -16,7 +16,7 @@ from pathlib import PurePath
 from typing import Any, BinaryIO
 from urllib.parse import unquote
 
-from calibrant.inputs import InputError
+from calibrant.inputs import InputError, check_choice
 
 EXTRA = "pip install 'calibrant[files]'"
 FORMATS = ("csv", "tsv", "jsonl", "json", "parquet", "arrow", "npz")
@@ -60,6 +60,8 @@ def expanded(paths: Any, format: str | None = None) -> list[str]:
     several = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
     if not several:
         raise InputError("paths", "name at least one file", several, got="none")
+    if format is not None:
+        check_choice("format", format, FORMATS)
     files = [file for path in several for file in _files(os.fspath(path), format)]
     known: set[str] = set()
     for file in files:

@@ -129,9 +129,24 @@ def open_frame(frame: Any) -> Any:
     return frame.lazy() if frame.implementation.is_polars() else frame
 
 
+def _without_categories(frame: Any, label: Any) -> Any:
+    """Return a frame whose labels are numbers where these are kept as categories, which read as text."""
+    native = nw.to_native(frame)
+    if frame.implementation.is_pandas() and label in native:
+        categories = getattr(native[label].dtype, "categories", None)
+        if categories is not None and categories.dtype.kind in "biuf" and not native[label].isna().any():
+            return nw.from_native(native.assign(**{label: native[label].astype(categories.dtype)}))
+    if frame.implementation.is_pyarrow() and label in native.column_names:
+        values = getattr(native.schema.field(label).type, "value_type", None)
+        if values is not None and not str(values).endswith("string"):
+            at = native.column_names.index(label)
+            return nw.from_native(native.set_column(at, label, native[label].cast(values)))
+    return frame
+
+
 def _sketches(frame: Any, columns: Columns, **asked: Any) -> dict[Any, Sketch]:
     """Return the sketch of each group; without groups that of None."""
-    frame = open_frame(frame)
+    frame = _without_categories(open_frame(frame), columns.label)
     request = _request(frame, columns, **asked)
     groups = _groups(frame, request, columns)
     check_group_count(len(groups))
@@ -197,7 +212,7 @@ def _request(
         if columns.row is not None:
             entries, classes = _entries(frame, columns, schema, explicit, seen)
         elif vector:
-            classes, pos_label = _single(names[0], seen, explicit, pos_label)
+            classes, pos_label = _single(names[0], seen, explicit, pos_label, notion)
         else:
             classes = tuple(
                 map(_label, inputs.classes_of_columns(names, seen, len(names), explicit, "scores"))
@@ -286,14 +301,14 @@ def _matches(spec: str, names: Sequence[str]) -> list[str]:
 
 
 def _single(
-    name: str, seen: dict[Any, int], explicit: tuple[Any, ...] | None, pos_label: Any
+    name: str, seen: dict[Any, int], explicit: tuple[Any, ...] | None, pos_label: Any, notion: str | None
 ) -> tuple[tuple[Any, ...], Any]:
     """Return the negative and the positive label of a single score, and the latter alone.
 
     That is `pos_label`, or what the column is named after, or 1.
     """
     known = tuple(seen) if explicit is None else explicit
-    if pos_label is None:
+    if pos_label is None and (notion is None or not notions.named(notion).of_pairs):
         pos_label = inputs.class_of_name(name, known)
     half = np.full(len(known), 0.5)
     classes = inputs.predictions(list(known), half, labels=explicit, pos_label=pos_label).labels

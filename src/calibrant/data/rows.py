@@ -47,6 +47,8 @@ class Data:
     pos_label : object
         The class asked about, where one was named.
     sample_weight, groups : array, optional
+    notion : str
+        What was asked, or what the columns are usually asked about.
     source : str
         The file, as messages call it.
     columns : mapping
@@ -59,6 +61,7 @@ class Data:
     pos_label: Any = None
     sample_weight: Array | None = None
     groups: Array | None = None
+    notion: str = "class"
     source: str = ""
     columns: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: MappingProxyType({}))
 
@@ -199,6 +202,7 @@ def _data(path: str, meaning: Meaning, parts: Sequence[_Part]) -> Data:
         pos_label=meaning.pos_label,
         sample_weight=None if weight is None else np.concatenate([own.numbers[weight] for own in rows]),
         groups=None if roles.groups is None else _joined(own.groups for own in rows),
+        notion=meaning.notion.name,
         source=called(path),
         columns=MappingProxyType(roles.by_role),
     )

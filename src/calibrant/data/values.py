@@ -155,7 +155,9 @@ def values_of(name: str, column: Any, kind: Kind | None = None) -> Array | Coded
     if not all(words):
         _refuse_missing(name, coded.take([not word for word in words]))
     if kind is None:
-        kind = "numbers" if all(_number(word) is not None for word in words) else "text"
+        numbers = {_number(word) for word in words}
+        # Text that would be one number, as 1 and 01 would, stays apart.
+        kind = "numbers" if None not in numbers and len(numbers) == len(set(words)) else "text"
     values = _as_kind(name, words, coded, kind)
     # Several texts may be one value, as 1 and 1.0 are.
     place = {value: k for k, value in enumerate(dict.fromkeys(values))}

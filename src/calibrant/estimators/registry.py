@@ -106,7 +106,13 @@ def parse(text: str, *, shared: bool = False) -> Estimator:
     if name == "auto":
         refuse_parameter(name, parameter or None)
         return Bayes(shared=shared)
-    return entries[name].parse(parameter or None)
+    try:
+        return entries[name].parse(parameter or None)
+    except InputError as error:
+        if error.argument == "estimator":
+            raise
+        rule = f"have a parameter that fits: {error.argument} must {error.rule}"
+        raise InputError("estimator", rule, text, hint=error.hint) from None
 
 
 def resolve(estimator: Any, *, shared: bool = False) -> Estimator:

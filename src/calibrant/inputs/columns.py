@@ -16,11 +16,13 @@ from typing import Any
 from calibrant.inputs.errors import InputError, show
 
 _BOOLEANS = {"true": True, "false": False}
-# A single column of scores that is named after its class: p_spam, prob_1, y_prob_yes.
-_OF_CLASS = re.compile(
-    r"(?:y_)?(?:p|probs?|proba|probability|probabilities|scores?)_(?P<name>.+)"
-    r"|(?:p|prob|proba|score)(?P<digits>[0-9]+)",
-    re.IGNORECASE,
+# A single column of scores that is named after its class: p_spam, prob_1, y_prob_yes, spam_prob, P(spam), p1.
+_SCORE = r"(?:p|probs?|proba|probability|probabilities|scores?|pred|class)"
+_OF_CLASS = (
+    re.compile(rf"(?:y_)?{_SCORE}[_ ](.+)", re.IGNORECASE),
+    re.compile(rf"(.+)[_ ]{_SCORE}", re.IGNORECASE),
+    re.compile(r"P\((.+)\)", re.IGNORECASE),
+    re.compile(r"(?:p|prob|proba|score)([0-9]+)", re.IGNORECASE),
 )
 
 
@@ -94,14 +96,15 @@ def classes_of_columns(
 def class_of_name(name: Any, seen: Iterable[Any]) -> Any:
     """Return the label that a single column of scores is named after; None where the name tells none.
 
-    >>> class_of_name("p_Spam", ["ham", "spam"]), class_of_name("score", ["ham", "spam"])
-    ('spam', None)
+    >>> class_of_name("p_Spam", ["ham", "spam"]), class_of_name("0_prob", [0, 1])
+    ('spam', 0)
+    >>> class_of_name("score", ["ham", "spam"]) is None
+    True
     """
-    match = _OF_CLASS.fullmatch(str(name).strip())
-    labels = tuple(dict.fromkeys(seen))
-    text = str(name).strip() if match is None else match["name"] or match["digits"]
-    found = _reader(labels)(text)
-    return found if found in labels else None
+    text, labels = str(name).strip(), tuple(dict.fromkeys(seen))
+    read = _reader(labels)
+    texts = [text, *(match[1].strip() for pattern in _OF_CLASS if (match := pattern.fullmatch(text)))]
+    return next((label for label in map(read, texts) if label in labels), None)
 
 
 def in_order(labels: Sequence[Any]) -> tuple[Any, ...]:

@@ -11,7 +11,7 @@ from typing import Any, NoReturn, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.inputs.columns import classes_of_columns, column_names
+from calibrant.inputs.columns import class_of_name, classes_of_columns, column_names
 from calibrant.inputs.errors import InputError, InputTypeError, show
 
 FloatArray: TypeAlias = NDArray[np.floating[Any]]
@@ -20,6 +20,8 @@ Array: TypeAlias = NDArray[Any]
 TOLERANCE, _TOLERANCE_BFLOAT16 = {8: 1e-6, 4: 1e-4, 2: 2e-3}, 2e-2
 _BLOCK = 1 << 20  # bytes of a matrix looked at together: they stay in cache from one test to the next
 _BITS_OF_ONE = {2: 0x3C00, 4: 0x3F800000, 8: 0x3FF0000000000000}
+#: Labels of a vector of scores that need no word: the second is the positive class.
+USUAL: tuple[tuple[Any, ...], ...] = ((0, 1), (-1, 1))
 _NUMBER, _DATA = (Real, np.bool_, Decimal), ("y_true", "y_prob", "sample_weight")
 
 
@@ -42,10 +44,12 @@ def predictions(
     labels: Any = None,
     pos_label: Any = None,
     more: bool = False,
+    by_name: bool = True,
 ) -> Predictions:
     """Check labels, scores and weights, and find the column each label means.
 
-    With `more`, these are some of the rows only, and the positive class may be among the others.
+    With `more`, these are some of the rows only, and the positive class may be among the others. With
+    `by_name`, a series of scores may be named after its class.
     """
     truth, (score, tolerance) = read("y_true", y_true)[0], read("y_prob", y_prob)
     n, rows = len(truth), len(score)
@@ -58,6 +62,9 @@ def predictions(
     truth, given = _truth(truth), None if labels is None else class_labels(labels)
     _check_label(pos_label)
     if score.ndim == 1:
+        named = by_name and pos_label is None and given is None
+        if named and isinstance(name := getattr(y_prob, "name", None), str):
+            pos_label = _class_of_series(name, truth)
         code, classes = _binary(truth, given, pos_label, more)
     else:
         classes = _classes(truth, score.shape[1], given, y_prob)
@@ -93,6 +100,13 @@ def unlabelled(
         classes = classes_of_columns(None, (), size, names if given is None and not by_number else given)
     code = np.zeros(len(score), dtype=bool if score.ndim == 1 else np.intp)
     return _weighted(score, code, sample_weight, classes, positive_column(classes, pos_label), "y_prob")
+
+
+def _class_of_series(name: str, truth: Array) -> Any:
+    """Return the label that a series of scores is named after; None where the name tells none."""
+    seen = _distinct(truth)
+    usual = next((pair for pair in USUAL if set(seen) <= set(pair)), seen)
+    return class_of_name(name, usual)
 
 
 def positive_column(classes: tuple[Any, ...], pos_label: Any) -> int | None:
@@ -292,7 +306,7 @@ def binary_classes(seen: Sequence[Any], pos_label: Any = None, *, more: bool = F
     >>> binary_classes([0, 1]), binary_classes(["a", "b", "c"], "b"), binary_classes([-1])
     ((0, 1), (('a', 'c'), 'b'), (-1, 1))
     """
-    usual: tuple[Any, ...] = next((pair for pair in ((0, 1), (-1, 1)) if set(seen) <= set(pair)), ())
+    usual: tuple[Any, ...] = next((pair for pair in USUAL if set(seen) <= set(pair)), ())
     if pos_label is None and not usual:
         swapped = any(isinstance(label, float) for label in seen)
         got = show(*seen[:3]) + ", ..." * (len(seen) > 3) if swapped else show(*seen)

@@ -201,8 +201,10 @@ class Correctness(OneClass):
     def check(self, *, vector: bool, labels: Sequence[Any], positive: int | None) -> None:
         """Refuse a matrix: a pair has one score."""
         if not vector:
-            rule = 'be a vector of confidences for notion="correctness"'
-            raise InputError("y_prob", rule, got=f"{len(labels)} columns", hint="y_true says what was right")
+            rule = "be one confidence for each row where the notion is correctness"
+            raise InputError("y_prob", rule, got=f"{len(labels)} columns")
+        if positive is not None and labels[positive] in (0, -1):
+            raise InputError("pos_label", "be the label of what was right", labels[positive])
 
     def label(self, labels: Sequence[Any], positive: int | None) -> Any:
         """Return None: being right is no class."""
@@ -343,14 +345,20 @@ def named(notion: Any) -> Notion:
         )
     if isinstance(notion, str) and (match := re.fullmatch(r"top:0*([1-9][0-9]{0,5})", notion)):
         return TopScores(f"top:{match[1]}")
+    if isinstance(notion, str) and notion.startswith("top"):
+        raise InputError("notion", "be top:k with a whole number k, from 1 to one less than classes", notion)
     if not isinstance(notion, str) or notion not in _FIXED:
         check_choice("notion", notion, NOTIONS)
-        raise InputError("notion", "name a number of scores, such as top:5", notion)
     return _FIXED[notion]
 
 
-def usual(notion: Any, *, vector: bool) -> Notion:
-    """Return the notion asked for; without one `class` for a vector of scores, `confidence` for a matrix."""
+def usual(notion: Any, *, vector: bool, pairs: bool = False) -> Notion:
+    """Return the notion asked for; without one `class` for a vector of scores, `confidence` for a matrix.
+
+    Columns that are named as pairs (was it right, how sure was it) are asked about as such.
+    """
+    if notion is None and pairs:
+        return _FIXED["correctness"]
     if notion is None:
         return _FIXED["class" if vector else "confidence"]
     return named(notion)

@@ -169,6 +169,7 @@ class Sketch:
             y_prob,
             sample_weight=sample_weight,
             more=self._cells is not None,
+            by_name=not self._notion.of_pairs,
             **self._known_classes(y_prob),
         )
         return self._take(data if self._cells is None else _reordered(data, self.labels))
@@ -201,11 +202,10 @@ class Sketch:
             return known
         shape = getattr(y_prob, "shape", None)
         if not self._vector and len(np.shape(y_prob) if shape is None else shape) == 2:
-            # Columns that are named after the classes may come in another order than at first.
-            names = inputs.column_names(y_prob) if self._given["labels"] is None else None
-            known["labels"] = self.labels
-            if names is not None:
-                known["labels"] = inputs.classes_of_columns(names, self.labels, len(self.labels))
+            # Columns may come in another order than at first: by their names, or by position without any.
+            known["labels"] = inputs.classes_of_columns(
+                inputs.column_names(y_prob), self.labels, len(self.labels), self._given["labels"]
+            )
         # A vector of scores is about the class 1 without being told.
         if known["pos_label"] is None and self.positive is not None and self.labels[self.positive] != 1:
             known["pos_label"] = self.labels[self.positive]
@@ -269,6 +269,7 @@ class Sketch:
             total.labels, total.positive, total._vector = matrix.labels, matrix.positive, False
         elif more.labels and base._vector:
             total.labels = (_other_labels(base.labels[0], more.labels[0]), base.labels[1])
+            _check_alike(total.labels)
         return total
 
     @property
@@ -675,3 +676,11 @@ def _other_labels(mine: Any, theirs: Any) -> Any:
         return theirs if mine is None else mine
     labels = {label for some in (mine, theirs) for label in (some if isinstance(some, tuple) else (some,))}
     return tuple(sorted(labels, key=lambda label: (type(label).__name__, label)))
+
+
+def _check_alike(labels: tuple[Any, Any]) -> None:
+    """Refuse labels of a vector of scores that no single question has: text and numbers, 0 and -1."""
+    others = labels[0] if isinstance(labels[0], tuple) else (labels[0],)
+    known = [label for label in (*others, labels[1]) if label is not None]
+    if len({isinstance(label, str) for label in known}) > 1 or {-1, 0, 1} <= set(known):
+        raise inputs.InputError("y_true", "hold labels of one kind in all updates", tuple(known))
