@@ -271,7 +271,9 @@ def test_json_holds_everything():
     found = calibrant.recommend(matrix(), notion="class", pos_label=np.int64(3), **FEW)
     again = calibrant.Recommendation.from_json(found.to_json())
     assert again == found
-    assert str(again) == str(found) == repr(found)
+    assert str(again) == str(found)
+    assert repr(again) == repr(found)
+    assert "\n" not in repr(found)
     assert json.loads(found.to_json())["best"] == found.best
 
 

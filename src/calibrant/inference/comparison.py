@@ -55,7 +55,9 @@ class Difference:
             f"at {self.level:.0%}; {p} for equal errors"
         )
 
-    __repr__ = __str__
+    def __repr__(self) -> str:
+        ends = f"[{self.low:+.4f}, {self.high:+.4f}]"
+        return f"Difference({self.model} - {self.baseline}, {self.value:+.4f} {ends})"
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain numbers and text."""
@@ -82,7 +84,8 @@ class Comparison:
         lines = [f"{name}: {estimate}" for name, estimate in self.estimates.items()]
         return "\n".join([*lines, *map(str, self.differences.values())])
 
-    __repr__ = __str__
+    def __repr__(self) -> str:
+        return f"Comparison({', '.join(self.estimates)}; baseline {self.baseline})"
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the errors and the differences from the baseline; see `calibrant.plot.comparison`."""

@@ -132,7 +132,8 @@ class Recommendation:
             ]
         )
 
-    __repr__ = __str__
+    def __repr__(self) -> str:
+        return f"Recommendation({self.notion}, n={self.n}, best {self.best} of {len(self.ranking)})"
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain numbers and text."""
