@@ -483,7 +483,7 @@ def test_report_writes_and_says_where(here, assessed):
     np.testing.assert_array_equal(y_prob, PROB)
     assert options.pop("progress")
     assert options == {
-        "notion": None,
+        "notion": "confidence",
         "groups": None,
         "class_names": None,
         "name": "data.csv",
@@ -570,9 +570,12 @@ def test_a_pair_of_columns_takes_the_place_of_label_and_scores(tmp_path):
     right, sure = (PROB.argmax(axis=1) == CODE).astype(int), PROB.max(axis=1)
     file = write_csv(tmp_path / "pairs.csv", {"hit": right.tolist(), "how_sure": sure.tolist()})
     pair = ["--correct", "hit", "--confidence", "how_sure"]
-    wanted = calibrant.ece(right, sure, estimator="l:10")
-    options = ["--notion", "class", "--estimator", "l:10"]
-    assert as_json("ece", file, *pair, *options)["value"] == wanted
+    found = as_json("ece", file, *pair, "--estimator", "l:10")
+    assert found["value"] == calibrant.ece(right, sure, notion="correctness", estimator="l:10")
+    assert found["notion"] == "correctness"
+    assert "are no columns of --notion class" in refused("ece", file, *pair, "--notion", "class")
+    plain = write_csv(tmp_path / "plain.csv", {"correct": right.tolist(), "confidence": sure.tolist()})
+    assert as_json("ece", plain, "--estimator", "l:10")["notion"] == "correctness"
     assert "go together" in refused("ece", file, "--correct", "hit")
     assert "go together" in refused("ece", file, "--confidence", "how_sure")
     assert "take the place of --label and --scores" in refused("ece", file, *pair, "--label", "hit")

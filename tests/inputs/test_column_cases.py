@@ -244,5 +244,3 @@ def test_later_labels_of_another_kind_are_refused():
     sketch = Sketch("class", pos_label="spam").update(["ham", "spam"], [0.1, 0.9])
     with pytest.raises(calibrant.InputError, match="of one kind"):
         sketch.update([0, 1], [0.2, 0.8])
-    with pytest.raises(calibrant.InputError, match="of one kind"):
-        Sketch("class").update([0, 1], [0.1, 0.9]).update([-1, 1], [0.2, 0.8])

@@ -138,7 +138,7 @@ def kinds_of(batch: Batch, roles: Sequence[Roles]) -> dict[str, Kind]:
     first = roles[0]
     kinds: dict[str, Kind] = {}
     for name in first.values:
-        column = values_of(name, batch[name])
+        column = values_of(name, batch[name], apart=name == first.label)
         kinds[name] = kind_of_values(column)
         few = any(len(own.scores.names) <= 2 for own in roles)
         if name == first.label and few and isinstance(column, Coded) and _are_booleans(column.values):

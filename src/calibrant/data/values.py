@@ -131,8 +131,11 @@ def numbers_of(name: str, column: Any, kind: Kind | None = None) -> Array:
     return _parsed(name, _texts(column), kind)
 
 
-def values_of(name: str, column: Any, kind: Kind | None = None) -> Array | Coded:
-    """Return a column of numbers, booleans or text, of a kind; without one, of that which its values have."""
+def values_of(name: str, column: Any, kind: Kind | None = None, *, apart: bool = False) -> Array | Coded:
+    """Return a column of numbers, booleans or text, of a kind; without one, of that which its values have.
+
+    With `apart`, texts that would be one number, as 1 and 01 would, stay text.
+    """
     column = _plain(name, column, dictionary=True)
     if kind_of(name, _type(column)) is not None:
         column = column if isinstance(column, np.ndarray) else column.to_numpy(zero_copy_only=False)
@@ -156,8 +159,8 @@ def values_of(name: str, column: Any, kind: Kind | None = None) -> Array | Coded
         _refuse_missing(name, coded.take([not word for word in words]))
     if kind is None:
         numbers = {_number(word) for word in words}
-        # Text that would be one number, as 1 and 01 would, stays apart.
-        kind = "numbers" if None not in numbers and len(numbers) == len(set(words)) else "text"
+        merged = apart and len(numbers) < len(set(words))
+        kind = "text" if None in numbers or merged else "numbers"
     values = _as_kind(name, words, coded, kind)
     # Several texts may be one value, as 1 and 1.0 are.
     place = {value: k for k, value in enumerate(dict.fromkeys(values))}

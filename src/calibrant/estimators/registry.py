@@ -25,7 +25,7 @@ from calibrant.estimators.smooth import Smooth
 from calibrant.estimators.sweep import Sweep
 from calibrant.estimators.variational import Variational
 from calibrant.evidence import Array
-from calibrant.inputs import InputError, InputTypeError, check_choice
+from calibrant.inputs import InputError, InputTypeError, check_choice, show
 
 #: What callers may pass for an estimator: a name, a value with `fit`, or a plain function.
 EstimatorLike = str | SupportsFit | Callable[[Array, Array, Array], float]
@@ -112,7 +112,8 @@ def parse(text: str, *, shared: bool = False) -> Estimator:
         if error.argument == "estimator":
             raise
         rule = f"have a parameter that fits: {error.argument} must {error.rule}"
-        raise InputError("estimator", rule, text, hint=error.hint) from None
+        got = f"{show(parameter)} in {show(text)}"
+        raise InputError("estimator", rule, text, got=got, hint=error.hint) from None
 
 
 def resolve(estimator: Any, *, shared: bool = False) -> Estimator:

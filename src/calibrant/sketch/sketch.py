@@ -679,8 +679,8 @@ def _other_labels(mine: Any, theirs: Any) -> Any:
 
 
 def _check_alike(labels: tuple[Any, Any]) -> None:
-    """Refuse labels of a vector of scores that no single question has: text and numbers, 0 and -1."""
+    """Refuse labels of a vector of scores that no single question has: text and numbers."""
     others = labels[0] if isinstance(labels[0], tuple) else (labels[0],)
     known = [label for label in (*others, labels[1]) if label is not None]
-    if len({isinstance(label, str) for label in known}) > 1 or {-1, 0, 1} <= set(known):
+    if len({isinstance(label, str) for label in known}) > 1:
         raise inputs.InputError("y_true", "hold labels of one kind in all updates", tuple(known))
