@@ -613,7 +613,7 @@ def test_other_labels_need_a_positive_class(y, listed):
 
 
 def test_labels_that_look_like_scores_hint_at_a_swap():
-    with refuses("0.1, 0.4, 0.7, ...; swapped with y_prob?"):
+    with refuses("0.1, 0.4, 0.7, ...; are labels and scores swapped?"):
         predictions(P, Y)
 
 
@@ -1050,7 +1050,7 @@ def test_a_negative_seed_is_refused():
 
 
 def test_a_score_matrix_in_place_of_labels_hints_at_a_swap():
-    with refuses("y_true must be one-dimensional", "swapped with y_prob?"):
+    with refuses("y_true must be one-dimensional", "are labels and scores swapped?"):
         predictions(MATRIX, Y3)
 
 

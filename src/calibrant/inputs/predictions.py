@@ -181,7 +181,11 @@ def read(name: str, values: Any) -> tuple[Array, float | None]:
             hint = f"pass {name}.ravel()" if hasattr(values, "ravel") else f"pass np.ravel({name})"
         elif array.ndim == 2 and name == "y_true":
             one_hot = array.dtype.kind in "biuf" and np.isin(array[:100], (0, 1)).all()
-            hint = "one-hot labels? pass np.argmax(y_true, axis=1)" if one_hot else "swapped with y_prob?"
+            hint = (
+                "one-hot labels? pass np.argmax(y_true, axis=1)"
+                if one_hot
+                else "are labels and scores swapped?"
+            )
         raise InputError(name, rule, values, got=got, hint=hint)
     return (array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))), tolerance
 
@@ -310,7 +314,7 @@ def binary_classes(seen: Sequence[Any], pos_label: Any = None, *, more: bool = F
     if pos_label is None and not usual:
         swapped = any(isinstance(label, float) for label in seen)
         got = show(*seen[:3]) + ", ..." * (len(seen) > 3) if swapped else show(*seen)
-        hint = "swapped with y_prob?" if swapped else ""
+        hint = "are labels and scores swapped?" if swapped else ""
         rule = "hold 0 and 1, -1 and 1 or booleans"
         raise InputError("y_true", rule, tuple(seen), got=got, hint=hint, advice="pos_label")
     positive = usual[1] if pos_label is None else pos_label

@@ -8,6 +8,7 @@ compares its name.
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple
@@ -81,7 +82,7 @@ _CONFIDENCE = Reading(
 
 
 @dataclass(frozen=True)
-class Notion:
+class Notion(ABC):
     """What is compared with what; the subclasses say it.
 
     Attributes
@@ -105,20 +106,20 @@ class Notion:
     of_pairs: ClassVar[bool] = False
 
     @property
+    @abstractmethod
     def reading(self) -> Reading:
         """How a person reads it."""
-        raise NotImplementedError
 
     @property
     def top(self) -> int:
         """How many of the largest scores of a row are compared; 0 where classes are."""
         return 0
 
+    @abstractmethod
     def problems(self, data: Predictions) -> Iterator[Problem]:
         """Make the one-dimensional problems of checked predictions."""
-        raise NotImplementedError
 
-    def check(self, *, vector: bool, labels: Sequence[Any], positive: int | None) -> None:
+    def check(self, *, vector: bool, labels: Sequence[Any], positive: int | None) -> None:  # noqa: B027 - most can be asked of all
         """Refuse predictions that this cannot be asked of."""
 
     def support(self, n_classes: int) -> tuple[float, float]:
