@@ -111,7 +111,7 @@ def test_classes_of_one_model_are_judged_together():
     assert fit.evidence.shape == ()
     assert np.ptp(fit.miscalibrated) == 0
     blocks = [Bayes(shared=True).fit(sample[k : k + 1]) for k in range(3)]
-    np.testing.assert_allclose(BayesFit.joined(blocks).error(), fit.error())
+    np.testing.assert_allclose(BayesFit.joined(blocks)[0].error(), fit.error())
     # Two classes are one problem seen twice.
     two = np.stack([1 - matrix[:, 0], matrix[:, 0]], axis=1)
     twice = calibrant.ece(label == 0, two, notion="classwise", labels=[False, True])

@@ -12,6 +12,7 @@ import numpy as np
 from calibrant.estimators.curve import Curve
 from calibrant.evidence import Array, Evidence
 from calibrant.inputs import InputError, check_choice
+from calibrant.posterior import Posterior
 
 Norm = Literal["l1", "l2", "max"]
 NORMS: tuple[Norm, ...] = ("l1", "l2", "max")
@@ -61,8 +62,14 @@ class Estimator(ABC):
         Norms that it defines; its fit refuses the others.
     measures_ece : bool
         Whether it estimates the ECE, and no measure of its own.
+    from_posterior : bool
+        Whether it reads the posterior of the gap (see `calibrant.posterior`), and `fit_posterior` serves.
+    shared : bool
+        Whether it judges the problems along the last axis of a batch together.
     """
 
+    from_posterior: bool = False
+    shared: bool = False
     name: str = ""
     short: str = ""
     parameter: str = "none"
@@ -92,6 +99,18 @@ class Estimator(ABC):
     @abstractmethod
     def fit(self, evidence: Evidence) -> Fit:
         """Look at the evidence once; the fit answers for every norm."""
+
+    def fit_posterior(self, batch: tuple[int, ...], posterior: Posterior) -> Fit:
+        """Read a posterior that is known already; for an estimator `from_posterior`."""
+        raise TypeError(f"{self} does not read the posterior")
+
+    def for_one_class(self) -> Estimator:
+        """Return the estimator of a class that is looked at by itself."""
+        return self
+
+    def own_interval(self, evidence: Evidence, norm: Norm, level: float) -> tuple[float, float] | None:
+        """Return the interval of one problem that belongs to the estimator; None where it has none."""
+        return None
 
     def n_bins_at(self, n: Array) -> int | None:
         """Return the number of bins that are asked for at n rows; None where there are no bins."""
@@ -134,6 +153,11 @@ class Fit(ABC):
     def curve(self, entry: tuple[int, ...] = ()) -> Curve | None:
         """Return the curve of one problem, by its place in the batch; None where there is none."""
         return None
+
+    @classmethod
+    def joined(cls, fits: Sequence[Any]) -> list[Any]:
+        """Return the fits of blocks of problems; as one, where the problems are judged together."""
+        return list(fits)
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -32,10 +32,12 @@ class BayesFit(Fit):
     posterior: Posterior
 
     @classmethod
-    def joined(cls, fits: Sequence[BayesFit]) -> BayesFit:
-        """Join the fits of several blocks of classes."""
+    def joined(cls, fits: Sequence[Any]) -> list[Any]:
+        """Return the fits of blocks of classes; as one, where the classes are judged together."""
+        if len(fits) < 2 or not fits[0].shared:
+            return list(fits)
         posterior = Posterior.joined([fit.posterior for fit in fits])
-        return cls(fits[0].estimator, (len(posterior.z),), posterior)
+        return [cls(fits[0].estimator, (len(posterior.z),), posterior)]
 
     @property
     def shared(self) -> bool:
@@ -104,6 +106,7 @@ class Bayes(Estimator):
 
     shared: bool = False
 
+    from_posterior = True
     name = "bayes"
     short = "b"
     parameter = "shared"
@@ -117,6 +120,14 @@ class Bayes(Estimator):
 
     def __str__(self) -> str:
         return "bayes:shared" if self.shared else "bayes"
+
+    def fit_posterior(self, batch: tuple[int, ...], posterior: Posterior) -> BayesFit:
+        """Read a posterior that is known already."""
+        return BayesFit(self, batch, posterior)
+
+    def for_one_class(self) -> Bayes:
+        """Return the estimator that judges a class by itself."""
+        return Bayes()
 
     def fit(self, evidence: Evidence) -> BayesFit | SeveralFits:
         """Look at the residuals in score order."""

@@ -173,6 +173,13 @@ class Debiased(Estimator):
         """Read the number of bins."""
         return cls() if parameter is None else cls(parse_size(parameter))
 
+    def own_interval(self, evidence: Evidence, norm: Norm, level: float) -> tuple[float, float] | None:
+        """Return the interval of the l2 error by Sun et al. (2024); None for other norms."""
+        if norm != "l2":
+            return None
+        low, high = self.fit(evidence).interval(level)
+        return float(low), float(high)
+
     def n_bins_at(self, n: Array) -> int:
         """Return the number of bins at n rows."""
         return how_many(self.n_bins, n)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from calibrant.estimators import BayesFit, Estimator, EstimatorLike, Fit, Norm, check_norm, resolve
+from calibrant.estimators import Estimator, EstimatorLike, Fit, Norm, check_norm, resolve
 from calibrant.evidence import Array
 from calibrant.questions import Question
 
@@ -24,6 +24,4 @@ def errors_of(question: Question, estimator: Estimator, norm: Norm) -> Array:
 def _fits(question: Question, estimator: Estimator) -> list[Fit]:
     """Fit each block of problems; return one fit for all where classes are judged together."""
     fits = [estimator.fit(block) for block in question.stream()]
-    if len(fits) > 1 and isinstance(fits[0], BayesFit) and fits[0].shared:
-        return [BayesFit.joined([fit for fit in fits if isinstance(fit, BayesFit)])]
-    return fits
+    return type(fits[0]).joined(fits)

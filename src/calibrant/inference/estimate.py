@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from calibrant import inputs
-from calibrant.estimators import Bayes, BayesFit, Debiased, Estimator, Norm, resolve
+from calibrant.estimators import Estimator, Norm, resolve
 from calibrant.estimators.measure import errors_of
 from calibrant.evidence import Array, Evidence, Residuals
 from calibrant.inference import interval as intervals
@@ -144,7 +144,7 @@ def _many_classes(question: Question, plan: _Plan) -> Estimate:
     widest = many_classes.WIDEST
     spread = widest if rows is None else min(together(classes.posterior, rows), widest)
     other = None
-    if isinstance(plan.estimator, Bayes):
+    if plan.estimator.from_posterior:
         ends = many_classes.interval(classes.coarse, n, norm=norm, level=plan.level, rng=rng, spread=spread)
         ends = min(ends[0], value), max(ends[1], value)
     else:
@@ -157,10 +157,10 @@ def _many_classes(question: Question, plan: _Plan) -> Estimate:
 
 def _errors(question: Question, plan: _Plan, posterior: Posterior) -> Array:
     """Return the errors of all problems; the default takes them from the posterior of the question."""
-    if not isinstance(plan.estimator, Bayes):
+    if not plan.estimator.from_posterior:
         return errors_of(question, plan.estimator, plan.norm)
     batch = (len(posterior.z),) if question.notion.several else ()
-    return np.ravel(BayesFit(plan.estimator, batch, posterior).error(plan.norm))
+    return np.ravel(plan.estimator.fit_posterior(batch, posterior).error(plan.norm))
 
 
 def _drawn_alone(question: Question, plan: _Plan) -> list[nulls.Simulated]:
@@ -185,8 +185,9 @@ def _single_class(
     """Estimate one class among several: by itself, with the value that it has among them."""
     plan = replace(plan, level=plan.each_level)
     alone, centre = plan, value
-    if isinstance(plan.estimator, Bayes):
-        alone, centre = replace(plan, estimator=Bayes()), float(nulls.error(posterior, plan.norm)[0])
+    if plan.estimator.from_posterior:
+        alone = replace(plan, estimator=plan.estimator.for_one_class())
+        centre = float(nulls.error(posterior, plan.norm)[0])
     ends, other = _interval(alone, n, [problem], posterior, centre, drawn=BY_CLASS)
     top = intervals.few_scores(residuals, plan.norm, plan.level, plan.rng)
     ends = min(ends[0], value), max(ends[1], value, top)
@@ -216,13 +217,13 @@ def _interval(
     """Return the interval, and for an estimator other than the default its values for calibrated data."""
     estimator, norm, level = plan.estimator, plan.norm, plan.level
     options: dict[str, Any] = {"norm": norm, "level": level, "rng": plan.rng, "spread": spread}
-    if isinstance(estimator, Bayes):
+    if estimator.from_posterior:
         shared = estimator.shared
         return intervals.interval(posterior, n, value, shared=shared, drawn=drawn, **options), None
     ends, other = intervals.of_other(estimator, list(problems), posterior, value, **options)
-    if isinstance(estimator, Debiased) and norm == "l2" and len(problems) == 1:
-        low, high = (float(end) for end in estimator.fit(problems[0]).interval(level))
-        ends = min(low, value), max(high, value)
+    own = estimator.own_interval(problems[0], norm, level) if len(problems) == 1 else None
+    if own is not None:
+        ends = min(own[0], value), max(own[1], value)
     return ends, other
 
 
