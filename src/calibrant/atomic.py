@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import tempfile
 from collections.abc import Iterable
@@ -17,7 +18,12 @@ def write_whole(path: str | os.PathLike[str], parts: Iterable[bytes], *, parents
     goal = Path(os.path.realpath(path))
     if parents:
         goal.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=goal.parent, prefix=f".{goal.name[:100]}.")
+    if goal.is_dir():
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), os.fspath(path))
+    try:
+        handle, name = tempfile.mkstemp(dir=goal.parent, prefix=f".{goal.name[:100]}.")
+    except OSError as error:  # which names the file that was to come first
+        raise type(error)(error.errno, error.strerror, os.fspath(path)) from None
     try:
         with os.fdopen(handle, "wb") as file:
             file.writelines(parts)

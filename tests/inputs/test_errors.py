@@ -117,3 +117,28 @@ def test_a_helpful_function_keeps_its_signature_and_its_help():
 def test_the_module_shows_its_public_names_alone():
     assert dir(calibrant) == sorted(calibrant.__all__)
     assert all(hasattr(calibrant, name) for name in dir(calibrant))
+
+
+@pytest.mark.parametrize("paths", [None, 5, [None], b"x"])
+def test_what_is_no_path_is_refused_by_name(paths):
+    with pytest.raises(InputError) as refused:
+        calibrant.Sketch.from_files(paths)
+    assert refused.value.argument == "paths"
+
+
+def test_names_of_classes_that_are_no_names_are_refused_by_name():
+    with pytest.raises(InputError) as refused:
+        calibrant.assess([0, 1], [0.1, 0.2], class_names=5)
+    assert refused.value.argument == "class_names"
+
+
+def test_a_sketch_that_cannot_be_saved_names_where_it_was_to_go(tmp_path):
+    sketch = calibrant.Sketch().update([0, 1], [0.1, 0.9])
+    for path, error in (
+        (tmp_path / "missing" / "a.sketch", FileNotFoundError),
+        (tmp_path, IsADirectoryError),
+    ):
+        with pytest.raises(error) as refused:
+            sketch.save(path)
+        assert refused.value.filename == str(path)
+    assert not list(tmp_path.iterdir())

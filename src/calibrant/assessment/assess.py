@@ -348,6 +348,8 @@ def names_of(labels: tuple[Any, ...], class_names: Any, *, vector: bool) -> tupl
         if unknown:
             raise inputs.InputError("class_names", f"name classes of {list(labels)}", unknown[0])
         return tuple(str(class_names.get(label, label)) for label in labels)
+    if class_names is not None and not isinstance(class_names, Iterable):
+        raise inputs.InputTypeError("class_names", f"name {len(labels)} classes", class_names)
     if class_names is not None:
         names = tuple(str(name) for name in class_names)
         if isinstance(class_names, str) or len(names) != len(labels):

@@ -10,13 +10,13 @@ import struct
 import sys
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import PurePath
 from typing import Any, BinaryIO
 from urllib.parse import unquote
 
-from calibrant.inputs import InputError, check_choice
+from calibrant.inputs import InputError, InputTypeError, check_choice
 
 EXTRA = "pip install 'calibrant[files]'"
 FORMATS = ("csv", "tsv", "jsonl", "json", "parquet", "arrow", "npz")
@@ -57,7 +57,10 @@ def expanded(paths: Any, format: str | None = None) -> list[str]:
     Of a folder, and the folders in it, these are the files in a format of `IN_FOLDERS`; names that begin
     with a dot or an underscore are left out, as those of temporary files do. "-" is standard input.
     """
-    several = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
+    several = [paths] if isinstance(paths, str | os.PathLike) or not isinstance(paths, Iterable) else [*paths]
+    for path in several:
+        if not isinstance(path, str | os.PathLike):
+            raise InputTypeError("paths", "be a path, a pattern or several of these", path)
     if not several:
         raise InputError("paths", "name at least one file", several, got="none")
     if format is not None:
