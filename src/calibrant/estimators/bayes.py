@@ -13,7 +13,8 @@ from calibrant.estimators.base import Estimator, Fit, Norm, SeveralFits
 from calibrant.estimators.curve import Curve
 from calibrant.evidence import Array, Evidence, Residuals
 from calibrant.inputs import check_choice
-from calibrant.posterior.gap import Posterior, chance, n_cells, n_points
+from calibrant.posterior.clock import n_cells, n_points
+from calibrant.posterior.gap import Judged, Posterior, Terms, chance, judged
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,22 +46,42 @@ class BayesFit(Fit):
         return self.estimator.shared and bool(self.batch)
 
     @cached_property
+    def _judged(self) -> Judged:
+        """The classes of each model, judged together."""
+        classes = self.batch[-1]
+        terms = (
+            term.reshape(-1, classes, *term.shape[1:]).sum(axis=1) for term in self.posterior.terms("l1")
+        )
+        return judged(Terms(*terms), self.posterior.z.shape[-1], classes)
+
+    @property
     def evidence(self) -> Array:
         """Log of the Bayes factor for some gap against none; one for each model if shared."""
         if self.shared:
-            return self.posterior.evidence(self.batch[-1]).reshape(self.batch[:-1])
-        return self.posterior.evidence().reshape(self.batch)
+            return self._judged.evidence.reshape(self.batch[:-1])
+        return self.posterior.some.reshape(self.batch)
 
-    @cached_property
+    @property
     def miscalibrated(self) -> Array:
         """Posterior probability that there is any gap at all, for each problem."""
         probability = chance(self.evidence)
         return np.broadcast_to(probability[..., None], self.batch) if self.shared else probability
 
-    @property
+    def _mixed(self, smooth: Array, own: Array) -> Array:
+        """Return what is expected of each problem, judged with the others or by itself."""
+        if not self.shared:
+            return own
+        models = (-1, self.batch[-1], *own.shape[1:])
+        extra = (1,) * (own.ndim)
+        judged = Judged(*(term.reshape(-1, *extra) for term in self._judged))
+        return judged.mixed(smooth.reshape(models), own.reshape(models)).reshape(own.shape)
+
+    @cached_property
     def sides(self) -> tuple[Array, Array]:
         """The error's parts: scores that lie above the frequency, and below."""
-        over, under = (side.reshape(self.batch) * self.miscalibrated for side in self.posterior.sides)
+        p = self.posterior
+        pairs = zip(p.smooth_sides, p.own_sides, strict=True)
+        over, under = (self._mixed(smooth, own).reshape(self.batch) for smooth, own in pairs)
         return over, under
 
     def _error(self, norm: Norm) -> Array:
@@ -69,24 +90,23 @@ class BayesFit(Fit):
             over, under = self.sides
             return np.minimum(over + under, 1.0)
         p = self.posterior
+        square = self._mixed(p.smooth_square, p.own_square)
         if norm == "l2":
-            square = p.square.sum(axis=-1)
+            square = square.sum(axis=-1)
         else:
-            square = np.divide(p.square, p.mass, out=np.zeros(p.mass.shape), where=p.mass > 0).max(axis=-1)
-        return np.minimum(np.sqrt(self.miscalibrated * square.reshape(self.batch)), 1.0)
+            square = np.divide(square, p.mass, out=np.zeros(p.mass.shape), where=p.mass > 0).max(axis=-1)
+        return np.minimum(np.sqrt(square.reshape(self.batch)), 1.0)
 
     def curve(self, entry: tuple[int, ...] = ()) -> Curve:
-        """Return mean score, frequency and its posterior standard deviation in the cells of one problem."""
+        """Return mean score, frequency and its posterior standard deviation at the points of one problem."""
         k = int(np.ravel_multi_index(entry, self.batch)) if self.batch else 0
-        p = self.posterior
-        held = np.maximum(p.mass[k], 1e-300)
-        frequency = np.clip(p.score[k] + p.gap[k] / held, 0.0, 1.0)
-        return Curve.through(p.score[k], frequency, p.mass[k], p.sd[k] / held)
+        at = self.posterior.points(k)
+        return Curve.through(at.score, np.clip(at.score + at.gap, 0.0, 1.0), at.mass, at.sd)
 
 
 @dataclass(frozen=True)
 class Bayes(Estimator):
-    """Posterior mean of the calibration error when the gap is a Gaussian process; the default.
+    """Posterior mean of the calibration error; the default.
 
     Parameters
     ----------

@@ -13,7 +13,7 @@ import numpy as np
 from calibrant import inputs
 from calibrant.estimators import Estimator, Norm, resolve
 from calibrant.estimators.measure import errors_of
-from calibrant.evidence import Array, Evidence, Residuals
+from calibrant.evidence import Array, Evidence
 from calibrant.inference import interval as intervals
 from calibrant.inference import many_classes
 from calibrant.inference import null as nulls
@@ -87,11 +87,10 @@ class _Plan:
 
 def _one_problem(question: Question, plan: _Plan) -> Estimate:
     """Estimate the error of a single problem."""
-    posterior, residuals = posterior_of(question), question.residuals[0]
+    posterior = posterior_of(question)
     value = float(_errors(question, plan, posterior)[0])
     null = _drawn_alone(question, plan)[0]
     ends, other = _interval(plan, question.n, question.problems, posterior, value)
-    ends = ends[0], max(ends[1], intervals.few_scores(residuals, plan.norm, plan.level, plan.rng))
     about = {"notion": question.notion.name, "label": question.label}
     return _assembled(plan, question.n, value, ends, null, other, posterior, **about)
 
@@ -105,7 +104,7 @@ def _few_classes(question: Question, plan: _Plan) -> Estimate:
     by_class = {
         label: _single_class(
             plan, question.n, label, float(errors[k]),
-            question.problems[k], question.residuals[k], posterior[k : k + 1], alone[k],
+            question.problems[k], posterior[k : k + 1], alone[k],
         )
         for k, label in enumerate(question.labels)
     }  # fmt: skip
@@ -138,7 +137,7 @@ def _many_classes(question: Question, plan: _Plan) -> Estimate:
     for k, (label, problem) in enumerate(zip(question.labels, question.each(), strict=True)):
         by_class[label] = _single_class(
             plan, n, label, float(errors[k]),
-            problem, classes.steps[k], classes.coarse[k : k + 1], null.alone[k],
+            problem, classes.coarse[k : k + 1], null.alone[k],
         )  # fmt: skip
         plan.step()
     widest = many_classes.WIDEST
@@ -178,7 +177,6 @@ def _single_class(
     label: Any,
     value: float,
     problem: Evidence,
-    residuals: Residuals,
     posterior: Posterior,
     null: nulls.Simulated,
 ) -> Estimate:
@@ -187,10 +185,9 @@ def _single_class(
     alone, centre = plan, value
     if plan.estimator.from_posterior:
         alone = replace(plan, estimator=plan.estimator.for_one_class())
-        centre = float(nulls.error(posterior, plan.norm)[0])
+        centre = float(nulls.error(posterior.terms(plan.norm), plan.norm)[0])
     ends, other = _interval(alone, n, [problem], posterior, centre, drawn=BY_CLASS)
-    top = intervals.few_scores(residuals, plan.norm, plan.level, plan.rng)
-    ends = min(ends[0], value), max(ends[1], value, top)
+    ends = min(ends[0], value), max(ends[1], value)
     return _assembled(plan, n, value, ends, null, other, posterior, notion="class", label=label)
 
 
@@ -241,7 +238,7 @@ def _assembled(
 ) -> Estimate:
     """Put an estimate together; `other` are the errors of calibrated data by an estimator of its own."""
     errors = null.error if other is None else other
-    over, under = (float(np.mean(side)) for side in posterior.sides)
+    over, under = (float(np.mean(side)) for side in posterior.own_sides)
     share = over / (over + under) if over + under > 0 else 0.5
     quantiles = dict(zip(KEPT, np.quantile(errors, KEPT).tolist(), strict=True))
     return Estimate(

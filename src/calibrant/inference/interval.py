@@ -9,21 +9,23 @@ where a bootstrap or a normal approximation fails.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from statistics import NormalDist
 
 import numpy as np
 
 from calibrant.estimators.base import Estimator, Norm
-from calibrant.evidence import Array, Cells, Evidence, Residuals, Sample
+from calibrant.evidence import Array, Cells, Evidence, Sample
 from calibrant.inference.null import error
-from calibrant.posterior.gap import CELLS, Posterior
+from calibrant.posterior.clock import CELLS
+from calibrant.posterior.gap import Posterior, Terms
 from calibrant.questions.notions import combined
 
-# True errors tried, and data sets simulated for each.
-TRIED, DRAWN = 12, 200
+# True errors tried, as distances from the estimate in standard errors of a mean, and sets simulated for each.
+TRIED, DRAWN = (-3.5, -2.0, -0.8, 0.8, 2.0, 3.5, 6.0), 200
 # The shape of the gap was learnt from the data that the interval is for: each tail is this much smaller.
 THINNER = 0.8
-# Shapes keep this much of the posterior's own spread: with all of it they are rougher than gaps are.
+# Shapes keep this much of the process's own spread: with all of it they are rougher than gaps are.
 CALMER = 0.7
 # Estimates below this quantile of calibrated data are taken for small by luck.
 SMALL = 0.03
@@ -31,8 +33,6 @@ SMALL = 0.03
 HELD = 2
 # Numbers simulated for each true error; many cells or classes get fewer data sets, but enough.
 TOGETHER, ENOUGH = 1 << 16, 100
-# Distinct scores that are too few to borrow from each other.
-FEW = 8
 # Beyond this many rows other estimators are simulated on cells.
 CELLS_FROM = 4096
 
@@ -66,24 +66,29 @@ def interval(
     """
     classes, cells = posterior.z.shape
     size = int(np.clip(TOGETHER // (classes * cells), min(ENOUGH, drawn), drawn))
-    gap = gaps(posterior, norm, rng, size)
-    noise = rng.standard_normal(gap.shape)
-    luck = rng.standard_normal((size, classes))
+    worlds = [World.of(posterior, k) for k in range(classes)]
+    gaps = _alike([shapes(posterior, k, rng, size) for k in range(classes)], worlds, norm)
+    noise = [rng.standard_normal(gap.shape) for gap in gaps]
+    luck = _even_out(worlds, gaps, noise, value, n, norm, rng)
 
     def simulate(true: float) -> tuple[float, Array]:
-        possible, z = simulated(true * gap, noise, posterior, n)
-        again = posterior.again(z)
-        each = true_error(possible, posterior.mass, norm)
-        chance = luck * sampling(possible, posterior.mass, each, norm, n)
+        terms, errors, chances = [], [], []
+        for world, gap, shock, chance in zip(worlds, gaps, noise, luck.T, strict=True):
+            possible = np.clip(true * gap, -world.score, 1 - world.score)
+            terms.append(world.posterior.again(*world.data(possible, shock)).terms(norm))
+            errors.append(true_error(possible, world.mass, norm))
+            chances.append(chance * sampling(possible, world.mass, errors[-1], norm, n))
+        each, lucky = np.stack(errors, axis=-1), np.stack(chances, axis=-1)
         # What sampling does to each class's own error moves the combined one by its share.
         if norm == "l1":
-            moved = chance.mean(axis=-1)
+            moved = lucky.mean(axis=-1)
         else:
-            moved = (each * chance).mean(axis=-1) / np.maximum(combined(each, norm), 1e-12)
-        if shared or classes == 1:
-            estimate = error(again, norm, classes)
+            moved = (each * lucky).mean(axis=-1) / np.maximum(combined(each, norm), 1e-12)
+        stacked = Terms(*(np.stack(term, axis=1) for term in zip(*terms, strict=True)))
+        if shared:
+            estimate = error(stacked, norm, cells)
         else:
-            estimate = combined(error(again, norm).reshape(size, classes), norm)
+            estimate = combined(error(stacked, norm), norm)
         estimate = estimate + moved
         middle = estimate.mean()
         return float(combined(each, norm).mean()), middle + spread * (estimate - middle)
@@ -92,22 +97,111 @@ def interval(
     return invert(simulate, value, posterior, level, allowed=allowed)
 
 
-def simulated(gap: Array, noise: Array, posterior: Posterior, n: float) -> tuple[Array, Array]:
-    """Return gaps per row cut to what scores allow, and cosine coefficients of data that have them.
+@dataclass(frozen=True, eq=False)
+class World:
+    """The scores of one problem, on which data are simulated: cells, or the distinct scores if few.
 
-    Parameters
+    Attributes
     ----------
-    gap, noise : arrays (sets, classes, cells)
-        The noise is standard normal.
+    posterior : Posterior
+        Of this problem alone.
+    mass, score : arrays
+        Share of the rows, and score, at each point.
+    noise : array
+        Variance of the mean residual at each point for outcomes of variance one, times its share squared.
     """
-    from scipy.fft import dct
 
-    mass, score, scale = posterior.mass, posterior.score, posterior.scale[:, None]
-    possible = np.clip(gap, -score, 1 - score)
-    p = score + possible
-    # A cell's variance under this gap, against the unit that the clock gave it.
-    noisy = noise * np.sqrt(np.clip(p * (1 - p) * mass / (n * scale**2), 0.0, 4.0))
-    return possible, dct(possible * mass / scale + noisy, norm="ortho")
+    posterior: Posterior
+    mass: Array
+    score: Array
+    noise: Array
+
+    @classmethod
+    def of(cls, posterior: Posterior, k: int) -> World:
+        """Return the world of problem k."""
+        own = posterior[k : k + 1]
+        at = own.points(0)
+        return cls(own, at.mass, at.score, at.mass**2 / np.maximum(at.rows, 1e-300))
+
+    def sd(self, possible: Array) -> Array:
+        """Return the standard deviation of the residuals at each point, as a share of all rows."""
+        p = self.score + possible
+        variance = p * (1 - p) * self.noise
+        if not self.posterior.discrete(0):
+            # No more than four times what the clock gave a cell.
+            variance = np.minimum(variance, 4 * self.posterior.scale[0] ** 2)
+        return np.sqrt(np.maximum(variance, 0.0))
+
+    def data(self, possible: Array, noise: Array) -> tuple[Array, Array | None]:
+        """Return unit-noise data, (sets, ...), with these gaps per row and standard normal noise.
+
+        They are cosine coefficients over the cells and, where scores are few, the data at each.
+        """
+        from scipy.fft import dct
+
+        p = self.posterior
+        residual = possible * self.mass + noise * self.sd(possible)
+        if p.few is not None and p.discrete(0):
+            held = p.few.share[0] > 0
+            cells, at_values = residual @ p.few.overlap[0][:, held].T, np.zeros((len(residual), held.size))
+            at_values[:, held] = residual / p.few.unit[0, held]
+            return dct(cells / p.scale[0], norm="ortho"), at_values
+        cells = np.zeros((len(residual), p.z.shape[-1]))
+        cells[:, p.mass[0] > 0] = residual / p.scale[0]
+        return dct(cells, norm="ortho"), None
+
+
+def _alike(drawn: list[Array], worlds: list[World], norm: Norm) -> list[Array]:
+    """Return gaps per row brought to a combined error of one."""
+
+    def whole() -> Array:
+        errors = [true_error(gap, world.mass, norm) for gap, world in zip(drawn, worlds, strict=True)]
+        return combined(np.stack(errors, axis=-1), norm)
+
+    lost = whole() < 1e-9
+    for gap in drawn:
+        gap[lost] = 1.0
+    size = whole()[:, None]
+    return [gap / size for gap in drawn]
+
+
+def _even_out(
+    worlds: list[World],
+    gaps: list[Array],
+    noise: list[Array],
+    value: float,
+    n: float,
+    norm: Norm,
+    rng: np.random.Generator,
+) -> Array:
+    """Spread what moves an estimate most evenly over the sets, and return the luck of sampling of each class.
+
+    Where a gap is plain its estimate moves with the sum of the residuals signed by the gap, and with the
+    scores that were sampled. Both together are one normal variable; that its values are those of an
+    even sample makes the ends of an interval depend little on the seed.
+    """
+    size, classes = len(noise[0]), len(noise)
+    ways, chances = [], []
+    for world, gap in zip(worlds, gaps, strict=True):
+        possible = np.clip(value * gap, -world.score, 1 - world.score)
+        ways.append(np.sign(gap) * world.sd(possible))
+        each = true_error(possible, world.mass, norm)
+        chances.append(sampling(possible, world.mass, each, norm, n))
+    luck = rng.standard_normal((size, classes))
+    way = np.concatenate([*ways, np.stack(chances, axis=-1)], axis=-1)
+    length = np.sqrt((way * way).sum(axis=-1, keepdims=True))
+    way = np.divide(way, length, out=np.zeros(way.shape), where=length > 0)
+    every = np.concatenate([*noise, luck], axis=-1)
+    even = (rng.permutation(size) + rng.random(size)) / size
+    from scipy.special import ndtri
+
+    moved = ndtri(np.clip(even, 1e-12, 1 - 1e-12)) - (every * way).sum(axis=-1)
+    every += moved[:, None] * way
+    at = 0
+    for k, each in enumerate(noise):
+        noise[k] = every[:, at : at + each.shape[1]]
+        at += each.shape[1]
+    return every[:, at:]
 
 
 def allowance(posterior: Posterior, value: float, norm: Norm) -> float:
@@ -117,45 +211,14 @@ def allowance(posterior: Posterior, value: float, norm: Norm) -> float:
     """
     mass = posterior.mass
     firm = true_error(posterior.gap / np.maximum(mass, 1e-300), mass, norm)
-    whole = combined(posterior.sides[0] + posterior.sides[1], norm) if norm == "l1" else value
+    over, under = posterior.own_sides
+    whole = combined(over + under, norm) if norm == "l1" else value
     return max(0.0, float(whole - combined(firm, norm)) / 2)
 
 
-def few_scores(residuals: Residuals, norm: Norm, level: float, rng: np.random.Generator) -> float:
-    """Return the upper end for a problem with a handful of distinct scores; 0 for more of them.
-
-    Where a few scores are shared by all rows the gap at each is known by itself, and no smoothness
-    can be borrowed: the posterior is too sure of a small gap. Each gap is drawn from its own normal
-    distribution instead; its absolute value reads high rather than low.
-    """
-    held = residuals.mass > 0
-    if held.ndim != 1 or np.count_nonzero(held) > FEW:
-        return 0.0
-    mass, score, residual, spread = (
-        array[held] for array in (residuals.mass, residuals.score, residuals.residual, residuals.spread)
-    )
-    share, n, gap = mass / mass.sum(), mass**2 / spread, residual / mass
-    # Agresti and Coull's two rows of each kind keep a frequency of 0 or 1 from having no variance.
-    p = (np.clip(score + gap, 0.0, 1.0) * n + 2) / (n + 4)
-    noise = rng.standard_normal((4000, mass.size))
-    drawn = np.clip(gap + np.sqrt(p * (1 - p) / n) * noise, -score, 1 - score)
-    return float(np.quantile(true_error(drawn, share, norm), (1 + level) / 2))
-
-
-def gaps(posterior: Posterior, norm: Norm, rng: np.random.Generator, size: int) -> Array:
-    """Draw gaps per row from the posterior, (size, classes, cells), with a combined error of one."""
-    gap, mass = shapes(posterior, rng, size), posterior.mass
-    whole = combined(true_error(gap, mass, norm), norm)
-    gap[whole < 1e-9] = 1.0
-    whole = combined(true_error(gap, mass, norm), norm)
-    return np.asarray(gap / whole[:, None, None])
-
-
-def shapes(posterior: Posterior, rng: np.random.Generator, size: int) -> Array:
-    """Draw the same, not yet brought to a common error."""
-    drawn = posterior.draw(rng, size, CALMER).transpose(1, 0, 2)
-    mass = posterior.mass
-    return np.divide(drawn, mass, out=np.zeros(drawn.shape), where=mass > 0)
+def shapes(posterior: Posterior, k: int, rng: np.random.Generator, size: int) -> Array:
+    """Draw gaps per row of problem k from the posterior, (size, points), not yet of a common error."""
+    return posterior.shapes(k, rng, size, calmer=CALMER)
 
 
 def true_error(gap: Array, mass: Array, norm: Norm) -> Array:
@@ -181,18 +244,18 @@ def invert(
     value: float,
     posterior: Posterior,
     level: float,
-    tried: int = TRIED,
     allowed: float = 0.0,
 ) -> tuple[float, float]:
     """Return the range of true errors under which `value` lies between the tails of simulated estimates.
 
-    `simulate` takes a true error and returns the one it could realise, and estimates.
+    `simulate` takes a true error and returns the one it could realise, and estimates. The errors tried
+    do not depend on the level, so that intervals are nested.
     """
     tail = THINNER * (1 - level) / 2
     unit = float((posterior.scale * np.sqrt(posterior.z.shape[-1])).mean())
     small = max(0.0, value - allowed)
-    first = max(0.1 * unit, value - 5 * unit)
-    grid = [0.0, *np.linspace(first, value + 6 * unit, tried - 1)]
+    tried = [value + step * unit for step in TRIED]
+    grid = [0.0, *(true for true in tried if true > 0.1 * unit)]
     true, low, high, usual = _quantiles(simulate, grid, tail)
     while low[-1] < max(value, usual) and grid[-1] < 1 and true[-1] > true[-2] + 1e-9:
         grid = [grid[-1] + step * (2 * unit + grid[-1] / 4) for step in (1, 2)]
@@ -212,24 +275,36 @@ def _quantiles(
     """Return true errors, both tails of the estimates, and what is small but usual for the first error."""
     pairs = [simulate(float(true)) for true in grid]
     ends = np.array([_tails(estimates, tail) for _, estimates in pairs])
-    usual = float(np.quantile(pairs[0][1], SMALL))
+    usual = float(_smooth_quantiles(np.sort(pairs[0][1]), np.array([SMALL]))[0])
     return np.array([true for true, _ in pairs]), ends[:, 0], ends[:, 1], usual
 
 
 def _tails(estimates: Array, tail: float) -> Array:
     """Return both quantiles of a tail, also of one too small for the simulations to hold.
 
-    >>> _tails(np.arange(101.0), 0.1)
+    >>> _tails(np.arange(101.0), 0.1).round()
     array([10., 90.])
     >>> _tails(np.arange(101.0), 0.001).round()
-    array([-22., 122.])
+    array([-21., 121.])
     """
     held = max(tail, min(0.25, HELD / estimates.size))
-    low, middle, high = np.quantile(estimates, [held, 0.5, 1 - held])
+    low, middle, high = _smooth_quantiles(np.sort(estimates), np.array([held, 0.5, 1 - held]))
     if held > tail:
         further = NormalDist().inv_cdf(tail) / NormalDist().inv_cdf(held)
         low, high = (middle + further * (end - middle) for end in (low, high))
     return np.array([low, high])
+
+
+def _smooth_quantiles(ordered: Array, shares: Array) -> Array:
+    """Return quantiles as means of all order statistics with beta weights (Harrell and Davis).
+
+    They vary less than single order statistics do, and grow with the share.
+    """
+    from scipy.special import betainc
+
+    n = ordered.size
+    upto = betainc((n + 1) * shares[:, None], (n + 1) * (1 - shares[:, None]), np.arange(n + 1) / n)
+    return np.asarray(np.diff(upto, axis=-1) @ ordered)
 
 
 def of_other(
@@ -274,7 +349,7 @@ def of_other(
         middle = estimate.mean()
         return float(combined(np.stack(truth), norm)), middle + spread * (estimate - middle)
 
-    return invert(simulate, value, posterior, level, tried=8), seen[0.0]
+    return invert(simulate, value, posterior, level), seen[0.0]
 
 
 def _simulable(problem: Evidence) -> Evidence:

@@ -9,7 +9,7 @@ import numpy as np
 
 from calibrant.evidence import FINE, Array, Residuals
 from calibrant.inference.null import Edges
-from calibrant.posterior.gap import running
+from calibrant.posterior.clock import running
 
 # Labels drawn at most, those sorted at once, and scores read at once.
 MOST, SORTED, READ = 12_000_000, 1 << 21, 1 << 21

@@ -13,16 +13,17 @@ other, a mean over classes spreads by at most the root of two more than if they 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
 
 from calibrant.estimators.base import Norm
 from calibrant.evidence import Array, Residuals
-from calibrant.inference.interval import allowance, invert, sampling, shapes, simulated, true_error
-from calibrant.inference.null import Simulated, drawn, if_any, rank, ranked
-from calibrant.posterior.gap import CELLS, Posterior, chance, evidence_of, halfway, n_cells, units
+from calibrant.inference.interval import CALMER, World, allowance, invert, sampling, true_error
+from calibrant.inference.null import Simulated, drawn, rank, ranked
+from calibrant.posterior.clock import CELLS, n_cells
+from calibrant.posterior.gap import Judged, Posterior, Terms, judged
 from calibrant.questions import Question
 from calibrant.questions.notions import combined
 
@@ -34,8 +35,8 @@ STANDING, STANDING_SHARE = 50, 0.2
 SHUFFLED = 5
 # Steps of a class that outcomes are drawn for, and cells along its score for rough gaps.
 STEPS, FINEST = 512, 256
-# Data sets simulated for the interval, numbers that they hold at most, and classes treated at once.
-DRAWN, HELD, TOGETHER = 100, 1 << 23, 32
+# Data sets simulated for the interval, and numbers that they hold at most.
+DRAWN, HELD = 100, 1 << 23
 # Shares of the level of all classes together and of the class that stands out most.
 SHARES = (0.8, 0.2)
 # How much wider a mean over classes can spread than if they were independent.
@@ -72,7 +73,7 @@ class Classes:
             flat = residuals.flat
             cells = int(n_cells(flat.n)[0])
             fine.append(Posterior.of_residuals(flat, cells))
-            plain.append(Posterior.of(*units(flat, halfway(flat), cells)))
+            plain.append(Posterior.of_residuals(flat, cells, plain=True))
             steps.append(residuals.coarser(STEPS))
         posterior = question.once("posterior", lambda: Posterior.joined(fine))
         spread = [float((each.spread * each.score * (1 - each.score)).sum()) for each in steps]
@@ -98,13 +99,13 @@ def coarser(posterior: Posterior, cells: int) -> Posterior:
 
     problems, fine = posterior.z.shape
     if fine <= cells or fine % cells:
-        return posterior
+        return replace(posterior, few=None, at_values=None)
     shape, times = (problems, cells, fine // cells), np.sqrt(fine / cells)
     sums = idct(posterior.z, norm="ortho").reshape(shape).sum(axis=-1) / times
     mass = posterior.mass.reshape(shape).sum(axis=-1)
     scored = (posterior.mass * posterior.score).reshape(shape).sum(axis=-1)
     score = np.divide(scored, mass, out=np.zeros(mass.shape), where=mass > 0)
-    return Posterior.of(dct(sums, norm="ortho"), posterior.scale * times, mass, score)
+    return Posterior(dct(sums, norm="ortho"), posterior.scale * times, mass, score, posterior.n)
 
 
 class Nulls(NamedTuple):
@@ -141,10 +142,10 @@ def nulls(
         if together is not None:
             own = classes.plain[k : k + 1]
             seen.add(own, norm)
-            drawn_sums.add(own.again(together(k)[:, None]), norm)
+            drawn_sums.add(own.again(together(k)), norm)
         else:
             seen.add(observed, norm)
-            pooled.append(null.evidence())
+            pooled.append(null.some)
             order = np.concatenate([rng.permutation(SETS) for _ in range(SHUFFLED)])
             drawn_sums.add(null, norm, order)
         step()
@@ -169,33 +170,34 @@ class _Sums:
     """Sums over the classes of simulated sets."""
 
     def __init__(self, sets: int) -> None:
-        self.shape: Array = np.zeros((sets, 1))
-        self.offset: Array = np.zeros((sets, 1))
-        self.value = np.zeros(sets)
+        self.terms = Terms(np.zeros((sets, 1)), np.zeros((sets, 1)), *np.zeros((3, sets)))
         self.most = np.full(sets, -np.inf)
 
     def add(self, posterior: Posterior, norm: Norm, order: Array | None = None) -> None:
         """Add a class; its sets may come in another order, and more than once."""
-        terms = posterior.shape, posterior.offset, if_any(posterior, norm), posterior.evidence()
-        shape, offset, value, most = terms if order is None else (term[order] for term in terms)
-        self.shape, self.offset, self.value = self.shape + shape, self.offset + offset, self.value + value
+        terms, most = posterior.terms(norm), posterior.some
+        if order is not None:
+            terms, most = Terms(*(term[order] for term in terms)), most[order]
+        self.terms = Terms(*(total + term for total, term in zip(self.terms, terms, strict=True)))
         self.most = np.maximum(self.most, most)
 
     def widen(self, factor: float) -> None:
         """Spread the sets around their mean."""
-        for name in ("shape", "offset", "value"):
-            total = getattr(self, name)
-            middle = total.mean(axis=0)
-            setattr(self, name, middle + factor * (total - middle))
-        self.value = np.maximum(self.value, 0.0)
+        middle = (term.mean(axis=0) for term in self.terms)
+        wide = (m + factor * (term - m) for m, term in zip(middle, self.terms, strict=True))
+        shape, offset, alone, smooth, own = wide
+        self.terms = Terms(shape, offset, alone, np.maximum(smooth, 0.0), np.maximum(own, 0.0))
+
+    def _judged(self, cells: int, classes: int) -> Judged:
+        return judged(self.terms, cells, classes)
 
     def evidence(self, cells: int, classes: int) -> Array:
         """Return the log of the Bayes factor for some gap against none."""
-        return evidence_of(self.shape, self.offset, cells, classes)
+        return self._judged(cells, classes).evidence
 
     def error(self, cells: int, classes: int, norm: Norm) -> Array:
         """Return the combined error of each set."""
-        value = self.value / classes * chance(self.evidence(cells, classes))
+        value = self._judged(cells, classes).mixed(self.terms.smooth / classes, self.terms.own / classes)
         return np.minimum(value if norm == "l1" else np.sqrt(value), 1.0)
 
 
@@ -209,7 +211,7 @@ def _look_again(
     """
     p_values = np.array([simulation.p_value for simulation in alone])
     most = max(STANDING, int(STANDING_SHARE * len(alone)))
-    order = np.lexsort((-classes.coarse.evidence(), p_values))[:most]
+    order = np.lexsort((-classes.coarse.some, p_values))[:most]
     for k in order[p_values[order] <= SUSPECT]:
         steps = classes.steps[k]
         alone[k] = ranked(steps, drawn(steps, rng, MORE), norm, cells, FINEST)[0]
@@ -234,25 +236,22 @@ def interval(
         How much wider a mean over the classes spreads than if they were independent.
     """
     classes, cells = posterior.z.shape
-    batches = [slice(a, a + TOGETHER) for a in range(0, classes, TOGETHER)]
-    gap = np.empty((DRAWN, classes, cells), dtype=np.float32)
-    for batch in batches:
-        gap[:, batch] = shapes(posterior[batch], rng, DRAWN)
-    whole = combined(_true_errors(gap, posterior, norm, batches), norm)
-    gap[whole < 1e-9] = 1.0
-    gap /= combined(_true_errors(gap, posterior, norm, batches), norm)[:, None, None]
-    noise = rng.standard_normal(gap.shape, dtype=np.float32)
+    worlds = [World.of(posterior, k) for k in range(classes)]
+    gap = [posterior.shapes(k, rng, DRAWN, calmer=CALMER).astype(np.float32) for k in range(classes)]
+    size = combined(_true_errors(gap, worlds, norm), norm)
+    for each_gap in gap:
+        each_gap[size < 1e-9] = 1.0
+    size = combined(_true_errors(gap, worlds, norm), norm)[:, None]
+    noise = [rng.standard_normal(each.shape, dtype=np.float32) for each in gap]
     luck = rng.standard_normal(DRAWN)
 
     def simulate(true: float) -> tuple[float, Array]:
         sums, each, chances = _Sums(DRAWN), np.empty((DRAWN, classes)), np.empty((DRAWN, classes))
-        for batch in batches:
-            own = posterior[batch]
-            possible, z = simulated(true * gap[:, batch], noise[:, batch], own, n)
-            for k in range(z.shape[1]):
-                sums.add(own[k : k + 1].again(z[:, k : k + 1]), norm)
-            each[:, batch] = true_error(possible, own.mass, norm)
-            chances[:, batch] = sampling(possible, own.mass, each[:, batch], norm, n)
+        for k, world in enumerate(worlds):
+            possible = np.clip(true / size * gap[k], -world.score, 1 - world.score)
+            sums.add(world.posterior.again(*world.data(possible, noise[k])), norm)
+            each[:, k] = true_error(possible, world.mass, norm)
+            chances[:, k] = sampling(possible, world.mass, each[:, k], norm, n)
         truth = combined(each, norm)
         estimate = sums.error(cells, classes, norm)
         middle = estimate.mean()
@@ -266,10 +265,12 @@ def interval(
     return invert(simulate, value, posterior, level, allowed=allowance(posterior, value, norm))
 
 
-def _true_errors(gap: Array, posterior: Posterior, norm: Norm, batches: list[slice]) -> Array:
+def _true_errors(gap: list[Array], worlds: list[World], norm: Norm) -> Array:
     """Return the true error of each set and class."""
-    errors = [true_error(gap[:, batch].astype(np.float64), posterior.mass[batch], norm) for batch in batches]
-    return np.concatenate(errors, axis=1)
+    errors = [
+        true_error(each.astype(float), world.mass, norm) for each, world in zip(gap, worlds, strict=True)
+    ]
+    return np.stack(errors, axis=-1)
 
 
 def _row_luck(each: Array, chances: Array, truth: Array, norm: Norm, n: float) -> Array:

@@ -7,13 +7,14 @@ are linear in the outcomes, and a thousand simulated data sets cost one matrix p
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from calibrant.estimators.base import Norm
 from calibrant.evidence import Array, Residuals
-from calibrant.posterior.gap import CELLS, LEAST, Posterior, chance, halfway, n_cells, running, units
+from calibrant.posterior.clock import CELLS, LEAST, halfway, n_cells, running
+from calibrant.posterior.gap import Posterior, Terms, judged
 
 # Steps that outcomes are drawn for; more are joined, which changes nothing one could see.
 STEPS = 2048
@@ -26,21 +27,30 @@ ROWS, FINEST, SHARES = 8, 1024, (0.5, 0.38, 0.12)
 TABLE = 1 << 22
 
 
-def error(posterior: Posterior, norm: Norm, classes: int | None = None) -> Array:
-    """Return the error of each problem of a posterior; with `classes`, the combined one of each model."""
-    value = if_any(posterior, norm)
-    if classes is not None:
-        value = value.reshape(-1, classes).mean(axis=-1)
-    value = value * chance(posterior.evidence(classes))
+def error(terms: Terms, norm: Norm, cells: int | None = None) -> Array:
+    """Return the error of each problem; with the number of cells the combined one of each model.
+
+    The terms of a model's classes lie along the last axis.
+    """
+    if cells is None:
+        value = terms.own
+    else:
+        classes = terms.own.shape[-1]
+        sums = Terms(*(term.sum(axis=terms.own.ndim - 1) for term in terms))
+        value = judged(sums, cells, classes).mixed(sums.smooth / classes, sums.own / classes)
     return np.minimum(value if norm == "l1" else np.sqrt(value), 1.0)
 
 
-def if_any(posterior: Posterior, norm: Norm) -> Array:
-    """Return the error of each problem if there is any gap; its square for `l2`."""
-    if norm == "l1":
-        over, under = posterior.sides
-        return over + under
-    return np.asarray(posterior.square.sum(axis=-1))
+def together(terms: Terms, cells: int) -> Array:
+    """Return the log of the Bayes factor for some gap of a model, whose classes lie along the last axis."""
+    sums = Terms(*(term.sum(axis=terms.own.ndim - 1) for term in terms))
+    return judged(sums, cells, terms.own.shape[-1]).evidence
+
+
+def by_class(posterior: Posterior, z: Array, norm: Norm) -> Terms:
+    """Return the terms, (sets, classes, ...), of other coefficients (sets, classes, cells) on the same scores."""
+    each = [posterior[k : k + 1].again(z[:, k]).terms(norm) for k in range(z.shape[1])]
+    return Terms(*(np.stack(terms, axis=1) for terms in zip(*each, strict=True)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,17 +95,18 @@ def ranked(
     """
     from scipy.fft import dct
 
-    observed = Posterior.of(*units(steps.flat, halfway(steps.flat), cells))
+    observed = Posterior.of_residuals(steps.flat, cells, plain=True)
     everyone = np.concatenate([residual, steps.residual[None]])
     total, edges = running(everyone), Edges.of(steps, cells)
-    null = observed.again(dct(edges.sums(total[:-1]) / edges.unit, norm="ortho")[:, None])
-    smooth = np.append(null.evidence(), observed.evidence())
+    at_values = None if observed.few is None else residual / (observed.n[0] * observed.few.unit)
+    null = observed.again(dct(edges.sums(total[:-1]) / edges.unit, norm="ortho"), at_values)
+    smooth = np.append(null.some, observed.some)
     ranks = [rank(smooth), rank(np.ptp(total, axis=1))]
     rough = _rough(steps, everyone, finest)
     if rough is not None:
         ranks.append(rank(rough))
     joined = -np.min([each / share for each, share in zip(ranks, SHARES, strict=False)], axis=0)
-    return Simulated(joined[:-1], error(null, norm), float(joined[-1])), observed, null
+    return Simulated(joined[:-1], error(null.terms(norm), norm), float(joined[-1])), observed, null
 
 
 def drawn(steps: Residuals, rng: np.random.Generator, size: int) -> Array:
@@ -214,15 +225,16 @@ def joint(
     drawn = np.empty((size, classes, cells))
     for k in range(classes):
         drawn[:, k] = _class_coefficients(score[:, k], weight, label == k, cells)
-    null = observed.again(drawn)
-    return Simulated(null.evidence(classes), error(null, norm, classes), float(observed.evidence(classes)[0]))
+    null = by_class(observed, drawn, norm)
+    seen = Terms(*(term[None] for term in observed.terms(norm)))
+    return Simulated(together(null, cells), error(null, norm, cells), float(together(seen, cells)[0]))
 
 
 def _observed(problems: list[Residuals]) -> Posterior:
     """Return the posterior of all classes, with the variances that the scores say."""
     flats = [residuals.flat for residuals in problems]
-    each = [Posterior.of(*units(flat, halfway(flat), int(n_cells(flat.n)[0]))) for flat in flats]
-    return Posterior.joined(each)
+    each = [Posterior.of_residuals(flat, int(n_cells(flat.n)[0]), plain=True) for flat in flats]
+    return replace(Posterior.joined(each), few=None, at_values=None)
 
 
 def _labels(score: Array, rng: np.random.Generator, size: int) -> Array:

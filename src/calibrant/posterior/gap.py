@@ -1,165 +1,309 @@
-"""The calibration gap as a Gaussian process whose size and roughness are unknown.
+"""What the data say about the calibration gap: an average over shapes, weighed by their evidence.
 
-The running sum of the residuals, read in the time of its own variance, is Brownian motion plus a
-drift; the drift is the calibration gap. Over G cells of equal variance the residuals are therefore
-data with unit noise, and a cosine transform makes them independent: the mean z_0 and one
-coefficient z_k for each frequency. A gap of size tau and roughness K gives z_k the variance
-
-    1 + e tau^2 c (1 + (k / K)^2)^(-3),    e = rows / mean variance of an outcome,
-
-with c such that the shares of the frequencies sum to one; the mean has a size of its own. Sizes and
-roughnesses are weighed by their likelihood, and a share of the prior belongs to the model without
-any gap.
+A model may have no gap at all; a smooth one over all scores (`process`); one that lives in stretches
+of the scores (`tree`); and, where scores are few, one of its own at each (`values`). All of them see
+the same data with unit noise over cells of equal variance (`clock`), so their likelihoods compare, and
+number, curve and interval come from one posterior.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
-from functools import cached_property, lru_cache
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
 from calibrant.evidence import Array, Residuals
-from calibrant.evidence.kernels import KERNELS
+from calibrant.posterior.clock import halfway, look, n_cells, units
+from calibrant.posterior.process import Process, evidence_of, softmax
+from calibrant.posterior.tree import Tree, positive
+from calibrant.posterior.values import EachValue, Few
 from calibrant.questions import Question
 
-# The prior. Sizes are in units of probability, the smallest as small as the noise where that is less;
-# nobody tunes these for a data set.
-CALIBRATED, NO_SHAPE, NO_MEAN = 0.235, 0.02, 0.1
-SMALLEST, LARGEST, LARGEST_MEAN, SIZES = 0.0125, 0.5, 0.3125, 8
-ROUGHNESS, ROUGHER, STEEPNESS = (1.25, 5.0, 16.0), 2.5, 3
-# Cells of equal variance; beyond 4096 rows their number grows like the root of n.
-CELLS, MOST = 64, 4096
-# The first, rough look at the gap, which the variance needs: points, and the bandwidth in ranks, for few
-# rows by Silverman's rule and never more than these rows. A wide look mixes the variances of scores that
-# crowd at 0 or 1 with those of the others, and the noise it misses is taken for a gap.
-LOOK, LOOK_WIDTH, LOOK_ROWS = 256, 0.28868, 12.0
-# Added to the variance of an outcome, times the root of n: scores of exactly 0 or 1 have none.
-LEAST = 0.01
-# Problems times components times frequencies held at once.
-TOGETHER = 1 << 22
+# Prior of no gap, and of the others the shares of those that live in stretches; of those of each score by
+# itself where scores are few; and of the classes of a model to have shapes of their own.
+CALIBRATED, STRETCHES, BY_VALUE, APART = 0.13, 0.2, 0.6, 0.2
+# A smooth gap counts this much of what its uncertainty adds to the gap of the posterior mean: a process
+# that must follow one jump is uncertain everywhere.
+UNCERTAIN = 0.75
+
+
+class Points(NamedTuple):
+    """Where a posterior is known: cells of equal variance, or the distinct scores where they are few.
+
+    Attributes
+    ----------
+    score, mass, rows : arrays
+        Mean score, share of the rows, and their effective number.
+    gap, sd : arrays
+        Posterior mean of frequency minus score, and its standard deviation.
+    """
+
+    score: Array
+    mass: Array
+    rows: Array
+    gap: Array
+    sd: Array
+
+
+class Terms(NamedTuple):
+    """What adds up over the classes of a model: log likelihoods against no gap, and expected errors.
+
+    Attributes
+    ----------
+    shape, offset : arrays (..., components)
+        Of the process.
+    alone : array
+        Of the problem by itself, with any gap or none.
+    smooth, own : arrays
+        Expected error (its square for `l2`) under the process, and on average over all shapes and none.
+    """
+
+    shape: Array
+    offset: Array
+    alone: Array
+    smooth: Array
+    own: Array
 
 
 @dataclass(frozen=True, eq=False)
 class Posterior:
-    """What the data say about the gap in each cell, for a flat batch of problems.
+    """The posterior of a flat batch of problems.
 
     Attributes
     ----------
-    z : array (problems, G)
+    z : array (problems, cells)
         Cosine coefficients of the unit-noise data.
-    scale : array (problems,)
+    scale : array (problems,) or (1,)
         What a unit is worth, as a share of all rows.
-    mass, score : arrays (problems, G)
+    mass, score : arrays (problems, cells) or (1, cells)
         Share of the rows and mean score of each cell.
-    shrink : array (problems, G)
-        Share of each coefficient that belongs to the gap, averaged over sizes and roughnesses.
-    shape, offset : arrays (problems, components)
-        Log likelihood of each component against no gap: of the shape, and of the mean.
+    n : array (problems,) or (1,)
+        Effective number of rows.
+    few : Few or None
+        The distinct scores of problems with few of them.
+    at_values : array (problems, values) or None
+        Their unit-noise data.
     """
 
     z: Array
     scale: Array
     mass: Array
     score: Array
-    shrink: Array
-    shape: Array
-    offset: Array
+    n: Array
+    few: Few | None = None
+    at_values: Array | None = None
 
     @classmethod
-    def of(cls, z: Array, scale: Array, mass: Array, score: Array) -> Posterior:
-        """Weigh sizes and roughnesses by what the coefficients say."""
-        return cls(z, scale, mass, score, *_weigh(z, 1 / (scale**2 * z.shape[-1])))
+    def of_residuals(cls, flat: Residuals, cells: int, plain: bool = False) -> Posterior:
+        """Return the posterior of residuals in score order.
 
-    def again(self, z: Array) -> Posterior:
-        """Return posteriors of other coefficients on the same scores, (sets, problems, G), set after set."""
-        sets, problems = z.shape[:2]
-        posteriors = []
-        for k in range(problems):
-            # One problem at a time, for problems of equal scale are weighed together.
-            scale, mass, score = (
-                np.broadcast_to(array[k], (sets, *array.shape[1:]))
-                for array in (self.scale, self.mass, self.score)
-            )
-            posteriors.append(Posterior.of(np.ascontiguousarray(z[:, k]), scale, mass, score))
-        stacked = (np.stack([getattr(each, f.name) for each in posteriors], axis=1) for f in fields(self))
-        return Posterior(*(array.reshape(sets * problems, *array.shape[2:]) for array in stacked))
+        With `plain` outcomes have the variance that the scores say, as under calibration.
+        """
+        variance = halfway(flat) if plain else halfway(flat, look(flat))
+        few = Few.of(flat, variance, cells)
+        return cls(*units(flat, variance, cells), flat.n, *(few or (None, None)))
 
-    @classmethod
-    def of_residuals(cls, flat: Residuals, cells: int) -> Posterior:
-        """Return the posterior of residuals in score order."""
-        return cls.of(*units(flat, halfway(flat, look(flat)), cells))
+    def again(self, z: Array, at_values: Array | None = None) -> Posterior:
+        """Return posteriors of other data, (sets, cells), on the scores of a single problem."""
+        few = self.few if at_values is not None else None
+        return replace(self, z=z, few=few, at_values=at_values)
 
     @classmethod
     def joined(cls, batches: Sequence[Posterior]) -> Posterior:
-        """Return several batches as one."""
-        return cls(*(np.concatenate([getattr(batch, f.name) for batch in batches]) for f in fields(cls)))
+        """Return several batches as one; each has frames of its own."""
+        if len(batches) == 1:
+            return batches[0]
+        names = ("z", "scale", "mass", "score", "n")
+        arrays = (np.concatenate([getattr(batch, name) for batch in batches]) for name in names)
+        return cls(*arrays, *_joined_few(batches))
 
     def __getitem__(self, some: slice) -> Posterior:
         """Return some of the problems."""
-        return Posterior(*(getattr(self, f.name)[some] for f in fields(self)))
+        values = None if self.at_values is None else self.at_values[some]
+        few = None if self.few is None else self.few[some]
+        arrays = (getattr(self, name)[some] for name in ("z", "scale", "mass", "score", "n"))
+        return Posterior(*arrays, few, values)
+
+    @cached_property
+    def process(self) -> Process:
+        """The gap as a process."""
+        return Process.of(self.z, 1 / (self.scale**2 * self.z.shape[-1]))
+
+    @cached_property
+    def tree(self) -> Tree:
+        """The gap in stretches."""
+        from scipy.fft import idct
+
+        return Tree(idct(self.z, norm="ortho"), self.mass / self.scale[:, None])
+
+    @cached_property
+    def values(self) -> EachValue | None:
+        """The gap at each distinct score."""
+        if self.few is None or self.at_values is None:
+            return None
+        return EachValue(self.few, self.at_values)
+
+    @cached_property
+    def logs(self) -> Array:
+        """Log of prior times likelihood, against that of no gap: of none, process, tree and values."""
+        logs = [np.zeros(len(self.z)), self.process.evidence, self.tree.evidence]
+        prior = np.array([CALIBRATED, (1 - CALIBRATED) * (1 - STRETCHES), (1 - CALIBRATED) * STRETCHES, 0.0])
+        if self.values is None:
+            return np.stack(logs, axis=-1) + np.log(prior[:3])
+        logs.append(self.values.evidence)
+        by_value = np.array([CALIBRATED, *((1 - BY_VALUE) * prior[1:3]), (1 - CALIBRATED) * BY_VALUE])
+        with np.errstate(divide="ignore"):
+            prior = np.log(np.where(self.values.few.any[:, None], by_value, prior))
+        return np.where(np.isneginf(prior), -np.inf, np.stack(logs, axis=-1)) + prior
+
+    @cached_property
+    def weight(self) -> Array:
+        """Chance of none, process, tree and values, of each problem by itself."""
+        return softmax(self.logs)
+
+    @cached_property
+    def some(self) -> Array:
+        """Log of the Bayes factor for some gap against none, of each problem by itself."""
+        return _log_sum(self.logs[:, 1:]) - np.log1p(-CALIBRATED)
+
+    @cached_property
+    def smooth_sides(self) -> tuple[Array, Array]:
+        """Expected gap on each side if it is a process: scores too high, scores too low."""
+        p = self.process
+        up = UNCERTAIN * positive(p.mean, p.sd) + (1 - UNCERTAIN) * np.maximum(p.mean, 0.0)
+        under = up.sum(axis=-1)
+        return self.scale * (under - p.mean.sum(axis=-1)), self.scale * under
+
+    @cached_property
+    def own_sides(self) -> tuple[Array, Array]:
+        """Expected gap on each side of each problem by itself, over all shapes and none."""
+        w = self.weight
+        members = [self.smooth_sides, tuple(self.scale * side for side in self.tree.sides)]
+        if self.values is not None:
+            members.append(self.values.sides)
+        over, under = (sum(w[:, i] * sides[j] for i, sides in enumerate(members, 1)) for j in range(2))
+        return np.asarray(over), np.asarray(under)
+
+    @property
+    def smooth_square(self) -> Array:
+        """Expected square of the gap in each cell times its share of the rows, if it is a process."""
+        return self._square(self._moments[0][1])
+
+    @property
+    def own_square(self) -> Array:
+        """Expected square of the same, over all shapes and none."""
+        return self._square(self._mixed[1])
+
+    @cached_property
+    def _moments(self) -> list[tuple[Array, Array]]:
+        """Mean and mean square in units of each cell, of process, tree and values."""
+        p = self.process
+        moments = [(p.mean, p.mean**2 + UNCERTAIN * p.sd**2), self.tree.moments]
+        if self.values is not None:
+            # A gap at a score is that of all cells over which its rows are spread.
+            spread = self.values.few.overlap * self.values.few.share[:, None]
+            each, scale = self.values.moments, self.scale[:, None]
+            mean = np.einsum("...jv,...v->...j", spread, each[0]) / scale
+            root = np.einsum("...jv,...v->...j", spread, np.sqrt(each[1])) / scale
+            moments.append((mean, np.maximum(root**2, mean**2)))
+        return moments
+
+    @cached_property
+    def _mixed(self) -> tuple[Array, Array]:
+        """Mean and mean square in units of each cell, over all shapes and none."""
+        pairs = list(zip(self.weight[:, 1:].T, self._moments, strict=True))
+        mean = sum(w[:, None] * moments[0] for w, moments in pairs)
+        square = sum(w[:, None] * moments[1] for w, moments in pairs)
+        return np.asarray(mean), np.asarray(square)
+
+    def _square(self, square: Array) -> Array:
+        """Return the square of the gap in each cell times its share of the rows, from that in units."""
+        total = self.scale[:, None] ** 2 * square
+        mass = np.broadcast_to(self.mass, total.shape)
+        return np.divide(total, mass, out=np.zeros(total.shape), where=mass > 0)
 
     @cached_property
     def gap(self) -> Array:
         """Posterior mean of outcome minus score, summed over each cell, as a share of all rows."""
-        from scipy.fft import idct
-
-        return self.scale[:, None] * idct(self.shrink * self.z, norm="ortho")
+        return self.scale[:, None] * self._mixed[0]
 
     @cached_property
     def sd(self) -> Array:
         """Posterior standard deviation of the same."""
-        from scipy.fft import dct
+        mean, square = self._mixed
+        return self.scale[:, None] * np.sqrt(np.maximum(square - mean**2, 0.0))
 
-        h, g = self.shrink, self.z.shape[-1]
-        # The variance holds cos^2, hence even frequencies; those beyond the last fold back with a minus.
-        even = np.zeros_like(h)
-        half = (g - 1) // 2
-        even[:, 2 : 2 * half + 1 : 2] = (h[:, 1 : half + 1] - h[:, g - 1 : g - 1 - half : -1]) / 2
-        variance = (h.sum(axis=-1, keepdims=True) + dct(even, type=3)) / g
-        return self.scale[:, None] * np.sqrt(np.maximum(variance, 0.0))
+    def terms(self, norm: str) -> Terms:
+        """Return what adds up over the classes of a model, of each problem."""
+        p, alone = self.process, np.logaddexp(np.log(CALIBRATED), np.log1p(-CALIBRATED) + self.some)
+        if norm == "l1":
+            smooth, own = (over + under for over, under in (self.smooth_sides, self.own_sides))
+        else:
+            smooth, own = (square.sum(axis=-1) for square in (self.smooth_square, self.own_square))
+        return Terms(p.shape, p.offset, alone, smooth, own)
 
-    @cached_property
-    def sides(self) -> tuple[Array, Array]:
-        """Expected mass of the gap on each side: scores too high, scores too low."""
-        from scipy.special import ndtr
+    def discrete(self, k: int) -> bool:
+        """Return whether the points of problem k are the distinct scores that occur."""
+        return self.few is not None and bool(self.few.any[k])
 
-        sd = np.maximum(self.sd, 1e-300)
-        q = self.gap / sd
-        up = sd * np.exp(-0.5 * q * q) / np.sqrt(2 * np.pi) + self.gap * ndtr(q)
-        return (up - self.gap).sum(axis=-1), up.sum(axis=-1)
+    def points(self, k: int) -> Points:
+        """Return where the posterior of problem k is known, and what it says there."""
+        if self.few is not None and self.discrete(k):
+            few = self.few[k : k + 1]
+            held = few.share[0] > 0
+            (mean, square), moments = self._at_values(k), self.values.moments  # type: ignore[union-attr]
+            w = self.weight[k, 3]
+            mean, square = mean + w * moments[0][k], square + w * moments[1][k]
+            sd = np.sqrt(np.maximum(square - mean**2, 0.0))
+            return Points(*(array[held] for array in (few.score[0], few.share[0], few.rows[0], mean, sd)))
+        mass, score = self.mass[k], self.score[k]
+        held = mass > 0
+        per = self.scale[k] / np.where(held, mass, 1.0)
+        mean, square = (array[k] for array in self._mixed)
+        sd = np.sqrt(np.maximum(square - mean**2, 0.0))
+        points = score, mass, mass * self.n[k], per * mean, per * sd
+        return Points(*(array[held] for array in points))
 
-    @cached_property
-    def square(self) -> Array:
-        """Expected square of the gap per row in each cell, times the cell's share of the rows."""
-        return np.divide(
-            self.gap**2 + self.sd**2, self.mass, out=np.zeros(self.gap.shape), where=self.mass > 0
+    def _at_values(self, k: int) -> tuple[Array, Array]:
+        """Return what process and tree add to mean and mean square of the gap at each distinct score."""
+        assert self.few is not None
+        overlap = self.few.overlap[k]
+        per = np.divide(self.scale[k], self.mass[k], out=np.zeros(self.mass[k].shape), where=self.mass[k] > 0)
+        mean, square = (
+            sum(self.weight[k, 1 + i] * self._moments[i][j][k] for i in range(2)) for j in range(2)
         )
+        return (per * mean) @ overlap, (per**2 * square) @ overlap
 
-    def draw(self, rng: np.random.Generator, size: int, calmer: float = 1.0) -> Array:
-        """Draw gaps from the posterior, (problems, size, G), as shares of all rows.
+    def draws(self, k: int, rng: np.random.Generator, size: int) -> Array:
+        """Draw gaps per row at the points of problem k, (size, points), from the whole posterior."""
+        return self.shapes(k, rng, size, any_gap=False)
 
-        With `calmer` below one they keep closer to the posterior mean.
+    def shapes(
+        self, k: int, rng: np.random.Generator, size: int, *, calmer: float = 1.0, any_gap: bool = True
+    ) -> Array:
+        """Draw gaps per row at the points of problem k; with `any_gap` those that exist.
+
+        With `calmer` below one a process keeps closer to its mean.
         """
-        from scipy.fft import idct
-
-        noise = rng.standard_normal((len(self.z), size, self.z.shape[-1]))
-        drawn = (self.shrink * self.z)[:, None] + calmer * np.sqrt(self.shrink)[:, None] * noise
-        return self.scale[:, None, None] * idct(drawn, norm="ortho")
-
-    def evidence(self, classes: int | None = None) -> Array:
-        """Return the log of the Bayes factor for some gap against none.
-
-        With a number of classes, that many problems in a row are those of one model: they share
-        their size and roughness, and the answer is one for each model.
-        """
-        shape, offset = self.shape, self.offset
-        if classes is not None:
-            shape, offset = (
-                array.reshape(-1, classes, array.shape[-1]).sum(axis=1) for array in (shape, offset)
-            )
-        return evidence_of(shape, offset, self.z.shape[-1], classes)
+        weight = self.weight[k].copy()
+        if any_gap:
+            weight[0] = 0.0
+        count = rng.multinomial(size, weight / weight.sum())
+        few = self.few if self.discrete(k) else None
+        held = self.mass[k] > 0 if few is None else few.share[k] > 0
+        drawn = [np.zeros((count[0], np.count_nonzero(held)))]
+        per = np.divide(self.scale[k], self.mass[k], out=np.zeros(self.mass[k].shape), where=self.mass[k] > 0)
+        cells = [
+            self.process.draw(k, rng, int(count[1]), calmer) * per,
+            self.tree.draw(k, rng, int(count[2])) * per,
+        ]
+        drawn += [(gap if few is None else gap @ few.overlap[k])[:, held] for gap in cells]
+        if few is not None and self.values is not None:
+            drawn.append(self.values.draw(k, rng, int(count[3]))[:, held])
+        return np.asarray(rng.permutation(np.concatenate(drawn)))
 
 
 def posterior_of(question: Question) -> Posterior:
@@ -179,189 +323,64 @@ def posterior_of(question: Question) -> Posterior:
     return question.once("posterior", compute)
 
 
-def evidence_of(shape: Array, offset: Array, cells: int, classes: int | None = None) -> Array:
-    """Return the log of the Bayes factor from log likelihoods, which are sums for several classes."""
+class Judged(NamedTuple):
+    """Evidence for some gap, and how much of it belongs to classes that go their own ways."""
+
+    evidence: Array
+    apart: Array
+
+    @property
+    def chance(self) -> Array:
+        """Posterior probability that there is any gap at all."""
+        return chance(self.evidence)
+
+    def mixed(self, smooth: Array, own: Array) -> Array:
+        """Return the expectation from those under the shared process and of each class by itself."""
+        return np.asarray(self.chance * ((1 - self.apart) * smooth + self.apart * own))
+
+
+def judged(terms: Terms, cells: int, classes: int) -> Judged:
+    """Judge the classes of a model together, from sums over them.
+
+    Either all classes have a process of one size and roughness, or each goes its own way.
+    """
     # Residuals of the classes of a row add up to zero: one class of them all is redundant.
-    if classes is not None and classes > 1:
-        shape, offset = (array * ((classes - 1) / classes) for array in (shape, offset))
-    return _log_mean(shape, _shape_prior(cells)) + _log_mean(offset, _mean_prior())
+    share = (classes - 1) / classes if classes > 1 else 1.0
+    together = evidence_of(share * terms.shape, share * terms.offset, cells) + np.log1p(-APART)
+    apart = share * terms.alone + np.log(APART)
+    evidence = np.logaddexp(together, apart)
+    return Judged(evidence, np.exp(apart - evidence))
 
 
 def chance(evidence: Array) -> Array:
     """Return the posterior probability that there is any gap at all."""
     odds = (1 - CALIBRATED) / CALIBRATED * np.exp(np.clip(evidence, -600, 600))
-    return odds / (1 + odds)
+    return np.asarray(odds / (1 + odds))
 
 
-def n_cells(n: Array) -> Array:
-    """Return the number of cells of equal variance for n rows.
-
-    >>> n_cells(np.array([30.0, 1000.0, 1e6]))
-    array([  30,   64, 1024])
-    """
-    grown = 2 ** np.ceil(np.log2(np.maximum(n, 1)) / 2 - 1e-9)
-    # Effective sizes may fall short of a whole number by rounding.
-    return np.clip(np.minimum(n + 1e-6, np.maximum(CELLS, grown)), 1, MOST).astype(np.intp)
-
-
-def n_points(n: Array) -> Array:
-    """Return the number of points of the first look for n rows: each row, or one point for 12 to 24 rows.
-
-    >>> n_points(np.array([30.0, 1000.0, 1e5, 1e8]))
-    array([  30,  256, 4096, 4096])
-    """
-    grown = 2 ** np.floor(np.log2(np.maximum(n + 1e-6, 1) / LOOK_ROWS))
-    return np.clip(np.minimum(n + 1e-6, np.maximum(LOOK, grown)), 1, MOST).astype(np.intp)
+def _joined_few(batches: Sequence[Posterior]) -> tuple[Few | None, Array | None]:
+    """Join the distinct scores of batches; those with many get shares of zero."""
+    width = max((0 if batch.few is None else batch.few.share.shape[-1]) for batch in batches)
+    if width == 0:
+        return None, None
+    parts: dict[str, list[Array]] = {f.name: [] for f in fields(Few)}
+    data = []
+    for batch in batches:
+        problems, cells = batch.z.shape
+        empty = np.zeros((problems, width))
+        for name, arrays in parts.items():
+            blank = np.zeros((problems, cells, width)) if name == "overlap" else empty
+            arrays.append(blank if batch.few is None else _padded(getattr(batch.few, name), width))
+        data.append(empty if batch.at_values is None else _padded(batch.at_values, width))
+    return Few(*(np.concatenate(arrays) for arrays in parts.values())), np.concatenate(data)
 
 
-def units(flat: Residuals, variance: Array, cells: int) -> tuple[Array, Array, Array, Array]:
-    """Return coefficients, scale, share of the rows and mean score over cells of equal variance."""
-    from scipy.fft import dct
-
-    n = flat.n
-    clock, residual, mass, scored = (
-        running(term) for term in (flat.spread * variance, flat.residual, flat.mass, flat.mass * flat.score)
-    )
-    times = clock[:, -1:] * np.linspace(0, 1, cells + 1)
-    sums, rows, scores = np.diff(interpolate(times, clock, (residual, mass, scored)), axis=-1)
-    unit = np.sqrt(clock[:, -1] / cells)
-    score = np.divide(scores, rows, out=np.zeros(rows.shape), where=rows > 0)
-    return dct(sums / unit[:, None], norm="ortho"), unit / n, rows / n[:, None], score
+def _padded(array: Array, width: int) -> Array:
+    """Append zeros along the last axis."""
+    short = width - array.shape[-1]
+    return array if short == 0 else np.pad(array, [(0, 0)] * (array.ndim - 1) + [(0, short)])
 
 
-def halfway(flat: Residuals, gap: Array | None = None) -> Array:
-    """Return the variance of an outcome at each step: what the score says, or halfway to what a gap says."""
-    s = flat.score
-    least = LEAST / np.sqrt(flat.n)[:, None]
-    if gap is None:
-        return s * (1 - s) + least
-    p = np.clip(s + gap, 0.0, 1.0)
-    return 0.5 * (p * (1 - p) + s * (1 - s)) + least
-
-
-def look(flat: Residuals) -> Array:
-    """Return residuals smoothed over ranks, at each step."""
-    from scipy.fft import dct, idct
-
-    n = flat.n
-    points = int(n_points(n).min())
-    mass = running(flat.mass)
-    ranks = mass[:, -1:] * np.linspace(0, 1, points + 1)
-    (sums,) = interpolate(ranks, mass, (running(flat.residual),))
-    mean = np.diff(sums, axis=-1) * (points / n)[:, None]
-    width = np.minimum(LOOK_WIDTH * (0.75 * n) ** -0.2, LOOK_ROWS / n)
-    gain = KERNELS["triweight"].transform(np.pi * width[:, None] * np.arange(points))
-    smooth = idct(dct(mean) * gain)
-    rank = (mass[:, 1:] + mass[:, :-1]) / 2 * (points / n)[:, None] - 0.5
-    left = np.clip(np.floor(rank), 0, max(points - 2, 0)).astype(np.intp)
-    share = np.clip(rank - left, 0.0, 1.0)
-    low, high = (np.take_along_axis(smooth, at, axis=-1) for at in (left, np.minimum(left + 1, points - 1)))
-    return low + share * (high - low)
-
-
-def _weigh(z: Array, precision: Array) -> tuple[Array, Array, Array]:
-    """Return the shrinkage of each coefficient, and the log likelihoods of the components against no gap."""
-    cells, square = z.shape[-1], z * z
-    spectra = _spectra(cells)
-    sizes = _sizes(precision, LARGEST)
-    count = 1 + SIZES * len(spectra)
-    shrink = np.empty(z.shape)
-    shape = np.empty((len(z), count))
-    alike = bool(np.all(precision == precision[0]))
-    step = len(z) if alike else max(1, TOGETHER // (count * cells))
-    for a in range(0, len(z), step):
-        some = slice(a, a + step)
-        size = sizes[0] if alike else sizes[some]
-        signal = (size[..., None, None] * spectra).reshape(*size.shape[:-1], count - 1, cells - 1)
-        signal = np.concatenate([np.zeros((*size.shape[:-1], 1, cells - 1)), signal], axis=-2)
-        share = signal / (1 + signal)
-        cost = np.log1p(signal).sum(axis=-1)
-        if alike:
-            shape[some] = 0.5 * (square[some, 1:] @ share.T - cost)
-            shrink[some, 1:] = _softmax(shape[some] + _shape_prior(cells)) @ share
-        else:
-            shape[some] = 0.5 * (np.einsum("bqk,bk->bq", share, square[some, 1:]) - cost)
-            weight = _softmax(shape[some] + _shape_prior(cells))
-            shrink[some, 1:] = np.einsum("bq,bqk->bk", weight, share)
-    signal = np.concatenate([np.zeros((len(z), 1)), _sizes(precision, LARGEST_MEAN)], axis=1)
-    share = signal / (1 + signal)
-    offset = 0.5 * (share * square[:, :1] - np.log1p(signal))
-    shrink[:, 0] = (_softmax(offset + _mean_prior()) * share).sum(axis=-1)
-    return shrink, shape, offset
-
-
-def _sizes(precision: Array, largest: float) -> Array:
-    """Return variances of the gap against that of the noise, (problems, sizes): e tau^2 for each size tau."""
-    least = np.minimum(1.0, precision * SMALLEST**2)
-    ratio = precision * largest**2 / least
-    return np.asarray(least[:, None] * ratio[:, None] ** np.linspace(0, 1, SIZES))
-
-
-@lru_cache(maxsize=32)
-def _spectra(cells: int) -> Array:
-    """Return the share of each frequency in a gap, for each roughness."""
-    k = np.arange(1, cells)
-    spectra = [(1 + (k / rough) ** 2) ** -float(STEEPNESS) for rough in _roughness(cells)]
-    return np.array([spectrum / max(spectrum.sum(), 1e-300) for spectrum in spectra])
-
-
-def _roughness(cells: int) -> tuple[float, ...]:
-    """Return frequencies up to which a gap may be lively: those of 64 cells, and fourfold as cells allow."""
-    frequencies = list(ROUGHNESS)
-    while 4 * frequencies[-1] < cells / 1.5:
-        frequencies.append(4 * frequencies[-1])
-    return tuple(frequencies)
-
-
-@lru_cache(maxsize=32)
-def _shape_prior(cells: int) -> Array:
-    """Return the log prior of the components of the shape, no shape first."""
-    weight = ROUGHER ** np.arange(len(_roughness(cells)))
-    share = np.tile(weight / weight.sum() / SIZES, SIZES)
-    return np.log(np.append(NO_SHAPE, (1 - NO_SHAPE) * share))
-
-
-@lru_cache(maxsize=1)
-def _mean_prior() -> Array:
-    """Return the log prior of the components of the mean, no mean first."""
-    return np.log(np.append(NO_MEAN, np.full(SIZES, (1 - NO_MEAN) / SIZES)))
-
-
-def running(array: Array) -> Array:
-    """Return the sums of the first 0, 1, 2, ... entries of each row."""
-    total = np.cumsum(array, axis=-1)
-    return np.concatenate([np.zeros((*total.shape[:-1], 1)), total], axis=-1)
-
-
-def interpolate(x: Array, knots: Array, values: Sequence[Array]) -> Array:
-    """Interpolate linearly, row by row, values known at increasing knots.
-
-    >>> interpolate(np.array([[0.5]]), np.array([[0.0, 1.0, 2.0]]), (np.array([[0.0, 4.0, 5.0]]),))
-    array([[[2.]]])
-    """
-    rows, count = knots.shape
-    shift = 2.0 * np.arange(rows)[:, None]
-    top = np.maximum(knots[:, -1:], 1e-300)
-    at = np.searchsorted((knots / top + shift).ravel(), (x / top + shift).ravel(), side="right") - 1
-    first = count * np.repeat(np.arange(rows), x.shape[-1])
-    at = np.clip(at, first, first + count - 2)
-    left = knots.ravel()[at]
-    width = knots.ravel()[at + 1] - left
-    share = np.divide(x.ravel() - left, width, out=np.zeros(width.shape), where=width > 0)
-    at_x = []
-    for value in values:
-        low = value.ravel()[at]
-        at_x.append((low + share * (value.ravel()[at + 1] - low)).reshape(x.shape))
-    return np.array(at_x)
-
-
-def _softmax(log: Array) -> Array:
-    """Return weights in proportion to the exponentials, which sum to one."""
-    weight = np.exp(log - log.max(axis=-1, keepdims=True))
-    return weight / weight.sum(axis=-1, keepdims=True)
-
-
-def _log_mean(log: Array, prior: Array) -> Array:
-    """Return the log of the mean likelihood under a log prior."""
-    top = (log + prior).max(axis=-1)
-    return np.asarray(top + np.log(np.exp(log + prior - top[..., None]).sum(axis=-1)))
+def _log_sum(log: Array) -> Array:
+    top = log.max(axis=-1)
+    return np.asarray(top + np.log(np.exp(log - top[..., None]).sum(axis=-1)))

@@ -1,0 +1,186 @@
+"""A gap that is a Gaussian process over all scores, whose size and roughness are unknown.
+
+A cosine transform makes its coefficients independent: the mean z_0 and one coefficient z_k for each
+frequency. A gap of size tau and roughness K gives z_k the variance
+
+    1 + e tau^2 c (1 + (k / K)^2)^(-3),    e = rows / mean variance of an outcome,
+
+with c such that the shares of the frequencies sum to one; the mean has a size of its own. Sizes and
+roughnesses are weighed by their likelihood.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
+import numpy as np
+
+from calibrant.evidence import Array
+
+# The prior. Sizes are in units of probability, the smallest as small as the noise where that is less;
+# nobody tunes these for a data set.
+NO_SHAPE, NO_MEAN = 0.02, 0.1
+SMALLEST, LARGEST, LARGEST_MEAN, SIZES = 0.0125, 0.5, 0.3125, 8
+ROUGHNESS, ROUGHER, STEEPNESS = (1.25, 5.0, 16.0), 2.5, 3
+# Problems times components times frequencies held at once.
+TOGETHER = 1 << 22
+
+
+@dataclass(frozen=True, eq=False)
+class Process:
+    """The process of each problem, in units of the noise.
+
+    Attributes
+    ----------
+    z : array (problems, cells)
+        Cosine coefficients of the data.
+    shrink : array (problems, cells)
+        Share of each coefficient that belongs to the gap, averaged over sizes and roughnesses.
+    shape, offset : arrays (problems, components)
+        Log likelihood of each component against no gap: of the shape, and of the mean.
+    """
+
+    z: Array
+    shrink: Array
+    shape: Array
+    offset: Array
+
+    @classmethod
+    def of(cls, z: Array, precision: Array) -> Process:
+        """Weigh sizes and roughnesses by what the coefficients say.
+
+        Parameters
+        ----------
+        z : array (problems, cells)
+        precision : array (problems,) or (1,)
+            Rows over the mean variance of an outcome; one for all problems, or one for each.
+        """
+        return cls(z, *_weigh(z, precision))
+
+    @property
+    def evidence(self) -> Array:
+        """Log of the Bayes factor against no gap."""
+        return evidence_of(self.shape, self.offset, self.z.shape[-1])
+
+    @cached_property
+    def mean(self) -> Array:
+        """Posterior mean in each cell."""
+        from scipy.fft import idct
+
+        return np.asarray(idct(self.shrink * self.z, norm="ortho"))
+
+    @cached_property
+    def sd(self) -> Array:
+        """Posterior standard deviation in each cell."""
+        return spread_of(self.shrink)
+
+    def draw(self, k: int, rng: np.random.Generator, size: int, calmer: float = 1.0) -> Array:
+        """Draw from problem k, (size, cells); with `calmer` below one closer to the posterior mean."""
+        from scipy.fft import idct
+
+        noise = rng.standard_normal((size, self.z.shape[-1]))
+        h = self.shrink[k]
+        return np.asarray(idct(h * self.z[k] + calmer * np.sqrt(h) * noise, norm="ortho"))
+
+
+def spread_of(shrink: Array) -> Array:
+    """Return the standard deviation in each cell of coefficients with these variances.
+
+    >>> spread_of(np.array([1.0, 0.0, 0.0, 0.0]))
+    array([0.5, 0.5, 0.5, 0.5])
+    """
+    from scipy.fft import dct
+
+    g = shrink.shape[-1]
+    # The variance holds cos^2, hence even frequencies; those beyond the last fold back with a minus.
+    even = np.zeros_like(shrink)
+    half = (g - 1) // 2
+    even[..., 2 : 2 * half + 1 : 2] = (shrink[..., 1 : half + 1] - shrink[..., g - 1 : g - 1 - half : -1]) / 2
+    variance = (shrink.sum(axis=-1, keepdims=True) + dct(even, type=3)) / g
+    return np.asarray(np.sqrt(np.maximum(variance, 0.0)))
+
+
+def evidence_of(shape: Array, offset: Array, cells: int) -> Array:
+    """Return the log of the Bayes factor from the log likelihoods of the components."""
+    return log_mean(shape, _shape_prior(cells)) + log_mean(offset, _mean_prior())
+
+
+def log_mean(log: Array, prior: Array) -> Array:
+    """Return the log of the mean likelihood under a log prior."""
+    total = log + prior
+    top = total.max(axis=-1)
+    return np.asarray(top + np.log(np.exp(total - top[..., None]).sum(axis=-1)))
+
+
+def softmax(log: Array) -> Array:
+    """Return weights in proportion to the exponentials, which sum to one."""
+    weight = np.exp(log - log.max(axis=-1, keepdims=True))
+    return np.asarray(weight / weight.sum(axis=-1, keepdims=True))
+
+
+def _weigh(z: Array, precision: Array) -> tuple[Array, Array, Array]:
+    """Return the shrinkage of each coefficient, and the log likelihoods of the components against no gap."""
+    cells, square = z.shape[-1], z * z
+    spectra, prior = _spectra(cells), _shape_prior(cells)
+    sizes = _sizes(precision, LARGEST)
+    count = 1 + SIZES * len(spectra)
+    shrink = np.empty(z.shape)
+    shape = np.empty((len(z), count))
+    alike = len(precision) == 1
+    step = len(z) if alike else max(1, TOGETHER // (count * cells))
+    for a in range(0, len(z), step):
+        some = slice(a, a + step)
+        size = sizes[0] if alike else sizes[some]
+        signal = (size[..., None, None] * spectra).reshape(*size.shape[:-1], count - 1, cells - 1)
+        signal = np.concatenate([np.zeros((*size.shape[:-1], 1, cells - 1)), signal], axis=-2)
+        share = signal / (1 + signal)
+        cost = np.log1p(signal).sum(axis=-1)
+        if alike:
+            shape[some] = 0.5 * (square[some, 1:] @ share.T - cost)
+            shrink[some, 1:] = softmax(shape[some] + prior) @ share
+        else:
+            shape[some] = 0.5 * (np.einsum("bqk,bk->bq", share, square[some, 1:]) - cost)
+            shrink[some, 1:] = np.einsum("bq,bqk->bk", softmax(shape[some] + prior), share)
+    signal = np.concatenate([np.zeros((len(precision), 1)), _sizes(precision, LARGEST_MEAN)], axis=1)
+    share = signal / (1 + signal)
+    offset = 0.5 * (share * square[:, :1] - np.log1p(signal))
+    shrink[:, 0] = (softmax(offset + _mean_prior()) * share).sum(axis=-1)
+    return shrink, shape, offset
+
+
+def _sizes(precision: Array, largest: float) -> Array:
+    """Return variances of the gap against that of the noise, (problems, sizes): e tau^2 for each size tau."""
+    least = np.minimum(1.0, precision * SMALLEST**2)
+    ratio = precision * largest**2 / least
+    return np.asarray(least[:, None] * ratio[:, None] ** np.linspace(0, 1, SIZES))
+
+
+@lru_cache(maxsize=32)
+def _spectra(cells: int) -> Array:
+    """Return the share of each frequency in a gap, for each roughness."""
+    k = np.arange(1, cells)
+    spectra = [(1 + (k / rough) ** 2) ** -float(STEEPNESS) for rough in _roughness(cells)]
+    return np.array([spectrum / max(spectrum.sum(), 1e-300) for spectrum in spectra])
+
+
+def _roughness(cells: int) -> tuple[float, ...]:
+    """Return frequencies up to which a gap may be lively: those of 64 cells, and fourfold as cells allow."""
+    frequencies = list(ROUGHNESS)
+    while 4 * frequencies[-1] < cells / 1.5:
+        frequencies.append(4 * frequencies[-1])
+    return tuple(frequencies)
+
+
+@lru_cache(maxsize=32)
+def _shape_prior(cells: int) -> Array:
+    """Return the log prior of the components of the shape, no shape first."""
+    weight = ROUGHER ** np.arange(len(_roughness(cells)))
+    share = np.tile(weight / weight.sum() / SIZES, SIZES)
+    return np.log(np.append(NO_SHAPE, (1 - NO_SHAPE) * share))
+
+
+@lru_cache(maxsize=1)
+def _mean_prior() -> Array:
+    """Return the log prior of the components of the mean, no mean first."""
+    return np.log(np.append(NO_MEAN, np.full(SIZES, (1 - NO_MEAN) / SIZES)))

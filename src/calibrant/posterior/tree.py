@@ -1,0 +1,309 @@
+"""A gap that lives in stretches of the scores: a tree that halves them until nothing happens within.
+
+A stretch of cells stops or is halved, with even chances. One that stops has no gap (`EMPTY`), the
+same gap in all its cells, or a smooth one of its own, a short Gaussian process. The likelihood of a
+stretch that is halved is the product of its halves', so the whole tree is summed bottom up, exactly,
+and the chance to stop at each stretch, the expected gap and draws follow top down, in time linear in
+the cells for each level.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import NamedTuple
+
+import numpy as np
+
+from calibrant.evidence import Array
+from calibrant.posterior.process import spread_of
+
+# The prior: chance that a stretch stops, and that one that stops has no gap. The whole of the scores has
+# one for sure, for no gap anywhere is a model of its own.
+STOP, EMPTY = 0.5, 0.9
+# Sizes of a gap, in units of probability: of one that is the same in all cells, of one that waves.
+LEVELS = tuple(np.geomspace(0.0125, 0.5, 5))
+WAVES = tuple(np.geomspace(0.0125, 0.5, 4))
+# Stretches of half the cells down to this many may wave; how roughly; the share of those with a gap that
+# do; and of the wave's mean and shape to be missing.
+SHORTEST, ROUGH, STEEP, WAVING, NO_MEAN, NO_SHAPE = 8, 2.0, 3, 0.5, 0.2, 0.5
+
+
+class _Layout(NamedTuple):
+    """Where the stretches of every level lie, level after level."""
+
+    first: Array
+    last: Array
+    depth: int
+
+    def level(self, depth: int) -> slice:
+        """Return which stretches are those of a level."""
+        return slice(2**depth - 1, 2 ** (depth + 1) - 1)
+
+    def spread(self, depth: int, values: Array) -> Array:
+        """Repeat values of the stretches of a level over their cells."""
+        some = self.level(depth)
+        return np.repeat(values, self.last[some] - self.first[some], axis=-1)
+
+
+@lru_cache(maxsize=32)
+def _layout(cells: int) -> _Layout:
+    depth = int(np.log2(cells))
+    edges = [np.round(np.arange(2**k + 1) * (cells / 2**k)).astype(np.intp) for k in range(depth + 1)]
+    return _Layout(
+        np.concatenate([edge[:-1] for edge in edges]), np.concatenate([edge[1:] for edge in edges]), depth
+    )
+
+
+def _waving(cells: int) -> list[int]:
+    """Return the levels whose stretches may wave: those of equal length, from halves down."""
+    if cells & (cells - 1):
+        return []
+    return [k for k in range(1, int(np.log2(cells)) + 1) if cells >> k >= SHORTEST]
+
+
+class _Flat(NamedTuple):
+    """The same gap in all cells of each stretch: evidence, posterior mean and variance of the gap."""
+
+    evidence: Array
+    mean: Array
+    variance: Array
+
+
+class _Wave(NamedTuple):
+    """A process of its own in each stretch of a level, in units of the noise, (problems, stretches, cells)."""
+
+    evidence: Array
+    z: Array
+    shrink: Array
+    mean: Array
+    sd: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Tree:
+    """The tree of each problem.
+
+    Attributes
+    ----------
+    x : array (problems, cells)
+        Data with unit noise.
+    pull : array (problems, cells) or (1, cells)
+        What a gap of one adds to each cell: its share of the rows, in units.
+    """
+
+    x: Array
+    pull: Array
+
+    @property
+    def layout(self) -> _Layout:
+        """Where the stretches lie."""
+        return _layout(self.x.shape[-1])
+
+    def _sums(self, array: Array) -> Array:
+        """Sum over the cells of every stretch of every level."""
+        total = np.concatenate([np.zeros((len(array), 1)), np.cumsum(array, axis=-1)], axis=-1)
+        return total[:, self.layout.last] - total[:, self.layout.first]
+
+    @cached_property
+    def flat(self) -> _Flat:
+        """The same gap in all cells, in every stretch."""
+        width = self._sums(self.pull**2)
+        sums = self._sums(self.pull * self.x)
+        square = sums * sums
+        half = 0.5 * square
+        logs, variances = [], []
+        # Size by size: reductions over a short last axis are slow.
+        for size in np.square(LEVELS):
+            variance = size / (1 + width * size)
+            variances.append(variance)
+            logs.append(half * variance + (0.5 * np.log(variance / size) - np.log(len(LEVELS))))
+        evidence, weights = mixed(logs)
+        slope = sum(weight * variance for weight, variance in zip(weights, variances, strict=True))
+        bend = sum(weight * variance**2 for weight, variance in zip(weights, variances, strict=True))
+        return _Flat(evidence, slope * sums, slope + square * np.maximum(bend - slope**2, 0.0))
+
+    @cached_property
+    def waves(self) -> dict[int, _Wave]:
+        """A process of its own in every stretch of the levels that may wave."""
+        return {level: self._wave(level) for level in _waving(self.x.shape[-1])}
+
+    def _wave(self, level: int) -> _Wave:
+        from scipy.fft import dct, idct
+
+        problems, cells = self.x.shape
+        length = cells >> level
+        z = dct(self.x.reshape(problems, -1, length), norm="ortho")
+        square = z * z
+        # The mean square of the pull is what a gap of one adds to the mean square of the data.
+        sizes = length * self.pull.mean(axis=-1)[:, None] ** 2 * np.square(WAVES)
+        first, others = square[..., 0], square[..., 1:]
+        means, shapes = [np.full(first.shape, np.log(NO_MEAN))], [np.full(first.shape, np.log(NO_SHAPE))]
+        shares, spectra = [], []
+        for size in sizes.T[..., None]:
+            share = size / (1 + size)
+            shares.append(share)
+            means.append(0.5 * (share * first - np.log1p(size)) + np.log((1 - NO_MEAN) / len(WAVES)))
+            signal = size * _spectrum(length)
+            spectrum = signal / (1 + signal)
+            spectra.append(spectrum[:, None])
+            likelihood = (
+                np.einsum("psk,fk->ps", others, spectrum)
+                if len(size) == 1
+                else (np.einsum("psk,pk->ps", others, spectrum))
+            )
+            cost = np.log1p(signal).sum(axis=-1, keepdims=True)
+            shapes.append(0.5 * (likelihood - cost) + np.log((1 - NO_SHAPE) / len(WAVES)))
+        evidence, by_mean = mixed(means)
+        more, by_shape = mixed(shapes)
+        shrink = np.empty(z.shape)
+        shrink[..., 0] = sum(w * share for w, share in zip(by_mean[1:], shares, strict=True))
+        shrink[..., 1:] = sum(w[..., None] * share for w, share in zip(by_shape[1:], spectra, strict=True))
+        mean = np.asarray(idct(shrink * z, norm="ortho"))
+        return _Wave(evidence + more, z, shrink, mean, spread_of(shrink))
+
+    @cached_property
+    def _stretches(self) -> tuple[list[Array], list[Array], list[Array]]:
+        """Return for each level the log likelihood of stopping, and the chances of both kinds of gap."""
+        stops, even, waving = [], [], []
+        for level in range(self.layout.depth + 1):
+            empty = np.log(EMPTY) if level else -1e300
+            some = 0.0 if not level else np.log1p(-EMPTY)
+            flat = self.flat.evidence[:, self.layout.level(level)] + some
+            if level in self.waves:
+                flat = flat + np.log1p(-WAVING)
+                wave = self.waves[level].evidence + some + np.log(WAVING)
+                stop = log_add(log_add(flat, wave), empty)
+                waving.append(np.exp(wave - stop))
+            else:
+                stop = log_add(flat, empty)
+                waving.append(np.zeros(0))
+            stops.append(stop)
+            even.append(np.exp(flat - stop))
+        return stops, even, waving
+
+    @cached_property
+    def _summed(self) -> tuple[Array, list[Array]]:
+        """Return the log likelihood of the tree, and the chance of each stretch to stop if it is reached."""
+        stops = self._stretches[0]
+        whole, chance = stops[-1], [np.ones(stops[-1].shape)]
+        for stop in stops[-2::-1]:
+            halves = whole.reshape(len(whole), -1, 2).sum(axis=-1) + np.log1p(-STOP)
+            stop = stop + np.log(STOP)
+            whole = log_add(stop, halves)
+            chance.insert(0, np.exp(stop - whole))
+        return whole[:, 0], chance
+
+    @property
+    def evidence(self) -> Array:
+        """Log of the Bayes factor against no gap."""
+        return self._summed[0]
+
+    @cached_property
+    def reached(self) -> list[Array]:
+        """Chance of each stretch of each level to be one that stops."""
+        reach, stopping = np.ones((len(self.x), 1)), []
+        for chance in self._summed[1]:
+            stopping.append(reach * chance)
+            reach = np.repeat(reach * (1 - chance), 2, axis=-1)
+        return stopping
+
+    @cached_property
+    def sides(self) -> tuple[Array, Array]:
+        """Expected sum over the cells of the gap's negative and positive part, in units."""
+        pull = self._sums(self.pull)
+        up = positive(self.flat.mean, np.sqrt(self.flat.variance)) * pull
+        net = self.flat.mean * pull
+        over, under = np.zeros(len(self.x)), np.zeros(len(self.x))
+        for level, reach in enumerate(self.reached):
+            some = self.layout.level(level)
+            even = reach * self._stretches[1][level]
+            under += (even * up[:, some]).sum(axis=-1)
+            over += (even * (up - net)[:, some]).sum(axis=-1)
+            if level in self.waves:
+                wave, waving = self.waves[level], reach * self._stretches[2][level]
+                above = positive(wave.mean, wave.sd).sum(axis=-1)
+                under += (waving * above).sum(axis=-1)
+                over += (waving * (above - wave.mean.sum(axis=-1))).sum(axis=-1)
+        return over, under
+
+    @cached_property
+    def moments(self) -> tuple[Array, Array]:
+        """Posterior mean and mean square in each cell, in units."""
+        mean, square = np.zeros(self.x.shape), np.zeros(self.x.shape)
+        for level, reach in enumerate(self.reached):
+            some, even = self.layout.level(level), reach * self._stretches[1][level]
+            flat = self.flat.mean[:, some]
+            mean += self.layout.spread(level, even * flat) * self.pull
+            square += self.layout.spread(level, even * (flat**2 + self.flat.variance[:, some])) * self.pull**2
+            if level in self.waves:
+                wave, waving = self.waves[level], (reach * self._stretches[2][level])[..., None]
+                mean += (waving * wave.mean).reshape(mean.shape)
+                square += (waving * (wave.mean**2 + wave.sd**2)).reshape(mean.shape)
+        return mean, square
+
+    def draw(self, k: int, rng: np.random.Generator, size: int) -> Array:
+        """Draw gaps of problem k, (size, cells), in units."""
+        from scipy.fft import idct
+
+        drawn = np.zeros((size, self.x.shape[-1]))
+        pull = self.pull[k if len(self.pull) > 1 else 0]
+        alive = np.ones((size, 1), dtype=bool)
+        for level, chance in enumerate(self._summed[1]):
+            count = 2**level
+            stops = alive & (rng.random((size, count)) < chance[k])
+            kind = rng.random((size, count))
+            even = stops & (kind < self._stretches[1][level][k])
+            some = self.layout.level(level)
+            noise = rng.standard_normal((size, count))
+            gap = self.flat.mean[k, some] + np.sqrt(self.flat.variance[k, some]) * noise
+            drawn += self.layout.spread(level, np.where(even, gap, 0.0)) * pull
+            if level in self.waves:
+                wave = self.waves[level]
+                waving = stops & ~even & (kind < (self._stretches[1][level] + self._stretches[2][level])[k])
+                which, stretch = np.nonzero(waving)
+                h = wave.shrink[k][stretch]
+                waves = idct(h * wave.z[k][stretch] + np.sqrt(h) * rng.standard_normal(h.shape), norm="ortho")
+                drawn.reshape(size, count, drawn.shape[-1] >> level)[which, stretch] += waves
+            alive = np.repeat(alive & ~stops, 2, axis=-1)
+        return drawn
+
+
+def positive(mean: Array, sd: Array) -> Array:
+    """Return the expected positive part of normal variables.
+
+    >>> positive(np.array([0.0, 2.0]), np.array([1.0, 0.0])).round(4)
+    array([0.3989, 2.    ])
+    """
+    from scipy.special import ndtr
+
+    sd = np.maximum(sd, 1e-300)
+    q = mean / sd
+    return np.asarray(sd * np.exp(-0.5 * q * q) / np.sqrt(2 * np.pi) + mean * ndtr(q))
+
+
+@lru_cache(maxsize=32)
+def _spectrum(length: int) -> Array:
+    """Return the share of each frequency in a wave."""
+    share = (1 + (np.arange(1, length) / ROUGH) ** 2) ** -float(STEEP)
+    return np.asarray(share / share.sum())
+
+
+def mixed(logs: list[Array]) -> tuple[Array, list[Array]]:
+    """Return the log of the sum of exponentials, and the share of each.
+
+    >>> total, shares = mixed([np.log(np.array([1.0])), np.log(np.array([3.0]))])
+    >>> total.round(4), [share.round(2) for share in shares]
+    (array([1.3863]), [array([0.25]), array([0.75])])
+    """
+    top = logs[0]
+    for log in logs[1:]:
+        top = np.maximum(top, log)
+    weights = [np.exp(log - top) for log in logs]
+    total = np.asarray(sum(weights))
+    return top + np.log(total), [weight / total for weight in weights]
+
+
+def log_add(a: Array, b: Array | float) -> Array:
+    """Return log(exp(a) + exp(b)); several times as fast as numpy's."""
+    return np.asarray(np.maximum(a, b) + np.log(1 + np.exp(-np.abs(a - b))))
