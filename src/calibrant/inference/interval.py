@@ -31,10 +31,15 @@ CALMER = 0.7
 SMALL = 0.03
 # Simulated estimates that a tail must hold; a smaller one is drawn out from there like a normal tail.
 HELD = 2
+# Of the sets, each kind of gap has at least the share FAIR, unless its chance is below RARE; a kind that
+# reaches a true error in too few sets is left out there; and steps to bring a clipped gap to its error.
+FAIR, RARE, REACHING, FITTED = 0.35, 0.002, 20, 4
 # Numbers simulated for each true error; many cells or classes get fewer data sets, but enough.
 TOGETHER, ENOUGH = 1 << 16, 100
 # Beyond this many rows other estimators are simulated on cells.
 CELLS_FROM = 4096
+
+Simulation = tuple[float, list[Array]]
 
 
 def interval(
@@ -67,31 +72,40 @@ def interval(
     classes, cells = posterior.z.shape
     size = int(np.clip(TOGETHER // (classes * cells), min(ENOUGH, drawn), drawn))
     worlds = [World.of(posterior, k) for k in range(classes)]
-    gaps = _alike([shapes(posterior, k, rng, size) for k in range(classes)], worlds, norm)
+    kind, gaps = shapes(posterior, rng, size)
+    gaps = _alike(gaps, worlds, norm)
     noise = [rng.standard_normal(gap.shape) for gap in gaps]
-    luck = _even_out(worlds, gaps, noise, value, n, norm, rng)
+    luck = _even_out(worlds, gaps, noise, value, n, norm, rng, kind)
+    most = combined(np.stack([w.most(gap, norm) for w, gap in zip(worlds, gaps, strict=True)], axis=-1), norm)
 
-    def simulate(true: float) -> tuple[float, Array]:
-        terms, errors, chances = [], [], []
-        for world, gap, shock, chance in zip(worlds, gaps, noise, luck.T, strict=True):
-            possible = np.clip(true * gap, -world.score, 1 - world.score)
-            terms.append(world.posterior.again(*world.data(possible, shock)).terms(norm))
-            errors.append(true_error(possible, world.mass, norm))
-            chances.append(chance * sampling(possible, world.mass, errors[-1], norm, n))
-        each, lucky = np.stack(errors, axis=-1), np.stack(chances, axis=-1)
+    def simulate(true: float) -> Simulation:
+        possible = _of_size(true, gaps, worlds, norm)
+        terms = [
+            world.posterior.again(*world.data(gap, shock)).terms(norm)
+            for world, gap, shock in zip(worlds, possible, noise, strict=True)
+        ]
+        each = np.stack(
+            [true_error(gap, w.mass, norm) for w, gap in zip(worlds, possible, strict=True)], axis=-1
+        )
+        lucky = luck * np.stack(
+            [sampling(gap, w.mass, e, norm, n) for w, gap, e in zip(worlds, possible, each.T, strict=True)],
+            axis=-1,
+        )
+        whole = combined(each, norm)
         # What sampling does to each class's own error moves the combined one by its share.
         if norm == "l1":
             moved = lucky.mean(axis=-1)
         else:
-            moved = (each * lucky).mean(axis=-1) / np.maximum(combined(each, norm), 1e-12)
+            moved = (each * lucky).mean(axis=-1) / np.maximum(whole, 1e-12)
         stacked = Terms(*(np.stack(term, axis=1) for term in zip(*terms, strict=True)))
-        if shared:
-            estimate = error(stacked, norm, cells)
-        else:
-            estimate = combined(error(stacked, norm), norm)
-        estimate = estimate + moved
+        estimate = error(stacked, norm, cells) if shared else combined(error(stacked, norm), norm)
+        estimate = estimate.astype(np.float64) + moved
         middle = estimate.mean()
-        return float(combined(each, norm).mean()), middle + spread * (estimate - middle)
+        estimate = middle + spread * (estimate - middle)
+        reached = most >= true
+        groups = [estimate[reached & (kind == member)] for member in np.unique(kind)]
+        groups = [group for group in groups if group.size >= REACHING]
+        return (true, groups) if groups else (float(whole.mean()), [estimate])
 
     allowed = allowance(posterior, value, norm) if classes > 2 or cells > CELLS else 0.0
     return invert(simulate, value, posterior, level, allowed=allowed)
@@ -123,6 +137,11 @@ class World:
         at = own.points(0)
         return cls(own, at.mass, at.score, at.mass**2 / np.maximum(at.rows, 1e-300))
 
+    def most(self, gap: Array, norm: Norm) -> Array:
+        """Return the largest error that gaps of these signs can have."""
+        furthest = np.where(gap > 0, 1 - self.score, np.where(gap < 0, -self.score, 0.0))
+        return true_error(furthest, self.mass, norm)
+
     def sd(self, possible: Array) -> Array:
         """Return the standard deviation of the residuals at each point, as a share of all rows."""
         p = self.score + possible
@@ -145,8 +164,8 @@ class World:
             held = p.few.share[0] > 0
             cells, at_values = residual @ p.few.overlap[0][:, held].T, np.zeros((len(residual), held.size))
             at_values[:, held] = residual / p.few.unit[0, held]
-            return dct(cells / p.scale[0], norm="ortho"), at_values
-        cells = np.zeros((len(residual), p.z.shape[-1]))
+            return dct((cells / p.scale[0]).astype(np.float32), norm="ortho"), at_values
+        cells = np.zeros((len(residual), p.z.shape[-1]), dtype=np.float32)
         cells[:, p.mass[0] > 0] = residual / p.scale[0]
         return dct(cells, norm="ortho"), None
 
@@ -165,6 +184,22 @@ def _alike(drawn: list[Array], worlds: list[World], norm: Norm) -> list[Array]:
     return [gap / size for gap in drawn]
 
 
+def _of_size(true: float, gaps: list[Array], worlds: list[World], norm: Norm) -> list[Array]:
+    """Return gaps with this combined error that scores allow; those that cannot have it go as far as they can."""
+    factor: Array = np.full(len(gaps[0]), true)
+    for _ in range(FITTED):
+        possible = [
+            np.clip(factor[:, None] * gap, -world.score, 1 - world.score)
+            for gap, world in zip(gaps, worlds, strict=True)
+        ]
+        errors = [true_error(gap, world.mass, norm) for gap, world in zip(possible, worlds, strict=True)]
+        whole = combined(np.stack(errors, axis=-1), norm)
+        if np.all(whole > 0.999 * true):
+            break
+        factor = np.minimum(factor * true / np.maximum(whole, 1e-12), 1e6)
+    return possible
+
+
 def _even_out(
     worlds: list[World],
     gaps: list[Array],
@@ -173,6 +208,7 @@ def _even_out(
     n: float,
     norm: Norm,
     rng: np.random.Generator,
+    kind: Array,
 ) -> Array:
     """Spread what moves an estimate most evenly over the sets, and return the luck of sampling of each class.
 
@@ -180,6 +216,8 @@ def _even_out(
     scores that were sampled. Both together are one normal variable; that its values are those of an
     even sample makes the ends of an interval depend little on the seed.
     """
+    from scipy.special import ndtri
+
     size, classes = len(noise[0]), len(noise)
     ways, chances = [], []
     for world, gap in zip(worlds, gaps, strict=True):
@@ -192,9 +230,10 @@ def _even_out(
     length = np.sqrt((way * way).sum(axis=-1, keepdims=True))
     way = np.divide(way, length, out=np.zeros(way.shape), where=length > 0)
     every = np.concatenate([*noise, luck], axis=-1)
-    even = (rng.permutation(size) + rng.random(size)) / size
-    from scipy.special import ndtri
-
+    even = np.empty(size)
+    for member in np.unique(kind):
+        some = np.flatnonzero(kind == member)
+        even[some] = (rng.permutation(some.size) + rng.random(some.size)) / some.size
     moved = ndtri(np.clip(even, 1e-12, 1 - 1e-12)) - (every * way).sum(axis=-1)
     every += moved[:, None] * way
     at = 0
@@ -216,9 +255,27 @@ def allowance(posterior: Posterior, value: float, norm: Norm) -> float:
     return max(0.0, float(whole - combined(firm, norm)) / 2)
 
 
-def shapes(posterior: Posterior, k: int, rng: np.random.Generator, size: int) -> Array:
-    """Draw gaps per row of problem k from the posterior, (size, points), not yet of a common error."""
-    return posterior.shapes(k, rng, size, calmer=CALMER)
+def shapes(posterior: Posterior, rng: np.random.Generator, size: int) -> tuple[Array, list[Array]]:
+    """Draw gaps per row from the posterior, not yet of a common error: their kind, and (size, points) of each class.
+
+    The kinds are smooth gaps and others, each with a fair number of sets unless the data rule it out.
+    """
+    classes = len(posterior.z)
+    weight = posterior.weight[:, 1:] / posterior.weight[:, 1:].sum(axis=-1, keepdims=True)
+    local = float(1 - weight[:, 0].mean())
+    share = 0.0 if local < RARE else 1.0 if local > 1 - RARE else float(np.clip(local, FAIR, 1 - FAIR))
+    count = int(round(share * size))
+    gaps = []
+    for k in range(classes):
+        drawn = [posterior.shapes(k, 1, rng, size - count, CALMER)]
+        if count:
+            others = weight[k, 1:] / max(weight[k, 1:].sum(), 1e-300)
+            by_value = rng.binomial(count, others[1]) if others.size > 1 and posterior.discrete(k) else 0
+            drawn.append(posterior.shapes(k, 2, rng, count - by_value))
+            if by_value:
+                drawn.append(posterior.shapes(k, 3, rng, by_value))
+        gaps.append(np.concatenate(drawn))
+    return np.repeat([0, 1], [size - count, count]), gaps
 
 
 def true_error(gap: Array, mass: Array, norm: Norm) -> Array:
@@ -240,7 +297,7 @@ def sampling(gap: Array, mass: Array, each: Array, norm: Norm, n: float) -> Arra
 
 
 def invert(
-    simulate: Callable[[float], tuple[float, Array]],
+    simulate: Callable[[float], Simulation],
     value: float,
     posterior: Posterior,
     level: float,
@@ -248,8 +305,9 @@ def invert(
 ) -> tuple[float, float]:
     """Return the range of true errors under which `value` lies between the tails of simulated estimates.
 
-    `simulate` takes a true error and returns the one it could realise, and estimates. The errors tried
-    do not depend on the level, so that intervals are nested.
+    `simulate` takes a true error and returns the one it could realise, and estimates for each kind of
+    gap: the value may lie between the tails of any. The errors tried do not depend on the level, so
+    that intervals are nested.
     """
     tail = THINNER * (1 - level) / 2
     unit = float((posterior.scale * np.sqrt(posterior.z.shape[-1])).mean())
@@ -270,13 +328,14 @@ def invert(
 
 
 def _quantiles(
-    simulate: Callable[[float], tuple[float, Array]], grid: list[float], tail: float
+    simulate: Callable[[float], Simulation], grid: list[float], tail: float
 ) -> tuple[Array, Array, Array, float]:
     """Return true errors, both tails of the estimates, and what is small but usual for the first error."""
     pairs = [simulate(float(true)) for true in grid]
-    ends = np.array([_tails(estimates, tail) for _, estimates in pairs])
-    usual = float(_smooth_quantiles(np.sort(pairs[0][1]), np.array([SMALL]))[0])
-    return np.array([true for true, _ in pairs]), ends[:, 0], ends[:, 1], usual
+    tails = [np.array([_tails(estimates, tail) for estimates in groups]) for _, groups in pairs]
+    low, high = np.array([ends[:, 0].min() for ends in tails]), np.array([ends[:, 1].max() for ends in tails])
+    usual = float(_smooth_quantiles(np.sort(np.concatenate(pairs[0][1])), np.array([SMALL]))[0])
+    return np.array([true for true, _ in pairs]), low, high, usual
 
 
 def _tails(estimates: Array, tail: float) -> Array:
@@ -332,7 +391,7 @@ def of_other(
     seed = int(rng.integers(2**63))
     seen: dict[float, Array] = {}
 
-    def simulate(true: float) -> tuple[float, Array]:
+    def simulate(true: float) -> Simulation:
         errors, truth = [], []
         again = np.random.default_rng(seed)
         for k, (problem, order) in enumerate(zip(evidence, orders, strict=True)):
@@ -347,7 +406,7 @@ def of_other(
         estimate = combined(np.stack(errors, axis=-1), norm)
         seen[true] = estimate
         middle = estimate.mean()
-        return float(combined(np.stack(truth), norm)), middle + spread * (estimate - middle)
+        return float(combined(np.stack(truth), norm)), [middle + spread * (estimate - middle)]
 
     return invert(simulate, value, posterior, level), seen[0.0]
 

@@ -20,7 +20,7 @@ import numpy as np
 
 from calibrant.estimators.base import Norm
 from calibrant.evidence import Array, Residuals
-from calibrant.inference.interval import CALMER, World, allowance, invert, sampling, true_error
+from calibrant.inference.interval import Simulation, World, allowance, invert, sampling, shapes, true_error
 from calibrant.inference.null import Simulated, drawn, rank, ranked
 from calibrant.posterior.clock import CELLS, n_cells
 from calibrant.posterior.gap import Judged, Posterior, Terms, judged
@@ -237,7 +237,8 @@ def interval(
     """
     classes, cells = posterior.z.shape
     worlds = [World.of(posterior, k) for k in range(classes)]
-    gap = [posterior.shapes(k, rng, DRAWN, calmer=CALMER).astype(np.float32) for k in range(classes)]
+    kind, drawn_gaps = shapes(posterior, rng, DRAWN)
+    gap = [each.astype(np.float32) for each in drawn_gaps]
     size = combined(_true_errors(gap, worlds, norm), norm)
     for each_gap in gap:
         each_gap[size < 1e-9] = 1.0
@@ -245,7 +246,7 @@ def interval(
     noise = [rng.standard_normal(each.shape, dtype=np.float32) for each in gap]
     luck = rng.standard_normal(DRAWN)
 
-    def simulate(true: float) -> tuple[float, Array]:
+    def simulate(true: float) -> Simulation:
         sums, each, chances = _Sums(DRAWN), np.empty((DRAWN, classes)), np.empty((DRAWN, classes))
         for k, world in enumerate(worlds):
             possible = np.clip(true / size * gap[k], -world.score, 1 - world.score)
@@ -256,7 +257,8 @@ def interval(
         estimate = sums.error(cells, classes, norm)
         middle = estimate.mean()
         moved = luck * _row_luck(each, chances, truth, norm, n)
-        return float(truth.mean()), middle + spread * (estimate - middle) + moved
+        estimate = middle + spread * (estimate - middle) + moved
+        return float(truth.mean()), [estimate[kind == member] for member in np.unique(kind)]
 
     observed = _Sums(1)
     for k in range(classes):

@@ -23,6 +23,8 @@ NORMAL = 30.0
 # The test for rough gaps: cells along the score hold at least so many rows, and are at most so many;
 # and the shares of the level that the Bayes factor, the range and the test for rough gaps have.
 ROWS, FINEST, SHARES = 8, 1024, (0.5, 0.38, 0.12)
+# Simulated sets whose error is read.
+READ = 250
 # Numbers in the largest table of simulated outcomes.
 TABLE = 1 << 22
 
@@ -99,14 +101,16 @@ def ranked(
     everyone = np.concatenate([residual, steps.residual[None]])
     total, edges = running(everyone), Edges.of(steps, cells)
     at_values = None if observed.few is None else residual / (observed.n[0] * observed.few.unit)
-    null = observed.again(dct(edges.sums(total[:-1]) / edges.unit, norm="ortho"), at_values)
+    sums = (edges.sums(total[:-1]) / edges.unit).astype(np.float32)
+    null = observed.again(dct(sums, norm="ortho"), at_values)
     smooth = np.append(null.some, observed.some)
     ranks = [rank(smooth), rank(np.ptp(total, axis=1))]
     rough = _rough(steps, everyone, finest)
     if rough is not None:
         ranks.append(rank(rough))
     joined = -np.min([each / share for each, share in zip(ranks, SHARES, strict=False)], axis=0)
-    return Simulated(joined[:-1], error(null.terms(norm), norm), float(joined[-1])), observed, null
+    some = null.again(null.z[:READ], None if at_values is None else at_values[:READ])
+    return Simulated(joined[:-1], error(some.terms(norm), norm), float(joined[-1])), observed, null
 
 
 def drawn(steps: Residuals, rng: np.random.Generator, size: int) -> Array:

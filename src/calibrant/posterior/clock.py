@@ -14,7 +14,7 @@ import numpy as np
 from calibrant.evidence import Array, Residuals
 from calibrant.evidence.kernels import KERNELS
 
-# Cells of equal variance; beyond 4096 rows their number grows like the root of n.
+# Cells of equal variance: so many up to 1024 rows, then twice as many, and beyond 16 384 rows the root of n.
 CELLS, MOST = 64, 4096
 # The first, rough look at the gap, which the variance needs: points, and the bandwidth in ranks, for few
 # rows by Silverman's rule and never more than these rows. A wide look mixes the variances of scores that
@@ -31,8 +31,9 @@ def n_cells(n: Array) -> Array:
     array([  30,   64, 1024])
     """
     grown = 2 ** np.ceil(np.log2(np.maximum(n, 1)) / 2 - 1e-9)
+    least = np.where(n > 16 * CELLS, 2 * CELLS, CELLS)
     # Effective sizes may fall short of a whole number by rounding.
-    return np.clip(np.minimum(n + 1e-6, np.maximum(CELLS, grown)), 1, MOST).astype(np.intp)
+    return np.clip(np.minimum(n + 1e-6, np.maximum(least, grown)), 1, MOST).astype(np.intp)
 
 
 def n_points(n: Array) -> Array:

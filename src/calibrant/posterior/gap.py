@@ -11,20 +11,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import NamedTuple
+from math import log, log1p
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from calibrant.evidence import Array, Residuals
 from calibrant.posterior.clock import halfway, look, n_cells, units
 from calibrant.posterior.process import Process, evidence_of, softmax
-from calibrant.posterior.tree import Tree, positive
+from calibrant.posterior.tree import Tree, log_add, positive
 from calibrant.posterior.values import EachValue, Few
 from calibrant.questions import Question
 
 # Prior of no gap, and of the others the shares of those that live in stretches; of those of each score by
 # itself where scores are few; and of the classes of a model to have shapes of their own.
-CALIBRATED, STRETCHES, BY_VALUE, APART = 0.13, 0.2, 0.6, 0.2
+CALIBRATED, STRETCHES, BY_VALUE, APART = 0.12, 0.25, 0.6, 0.2
 # A smooth gap counts this much of what its uncertainty adds to the gap of the posterior mean: a process
 # that must follow one jump is uncertain everywhere.
 UNCERTAIN = 0.75
@@ -109,22 +110,25 @@ class Posterior:
     def again(self, z: Array, at_values: Array | None = None) -> Posterior:
         """Return posteriors of other data, (sets, cells), on the scores of a single problem."""
         few = self.few if at_values is not None else None
-        return replace(self, z=z, few=few, at_values=at_values)
+        scale, mass = (array.astype(z.dtype) for array in (self.scale, self.mass))
+        return replace(self, z=z, scale=scale, mass=mass, few=few, at_values=at_values)
 
     @classmethod
     def joined(cls, batches: Sequence[Posterior]) -> Posterior:
         """Return several batches as one; each has frames of its own."""
         if len(batches) == 1:
             return batches[0]
-        names = ("z", "scale", "mass", "score", "n")
-        arrays = (np.concatenate([getattr(batch, name) for batch in batches]) for name in names)
+        arrays: list[Any] = [
+            np.concatenate([getattr(batch, name) for batch in batches])
+            for name in ("z", "scale", "mass", "score", "n")
+        ]
         return cls(*arrays, *_joined_few(batches))
 
     def __getitem__(self, some: slice) -> Posterior:
         """Return some of the problems."""
         values = None if self.at_values is None else self.at_values[some]
         few = None if self.few is None else self.few[some]
-        arrays = (getattr(self, name)[some] for name in ("z", "scale", "mass", "score", "n"))
+        arrays: list[Any] = [getattr(self, name)[some] for name in ("z", "scale", "mass", "score", "n")]
         return Posterior(*arrays, few, values)
 
     @cached_property
@@ -149,10 +153,10 @@ class Posterior:
     @cached_property
     def logs(self) -> Array:
         """Log of prior times likelihood, against that of no gap: of none, process, tree and values."""
-        logs = [np.zeros(len(self.z)), self.process.evidence, self.tree.evidence]
+        logs = [np.zeros(len(self.z), self.z.dtype), self.process.evidence, self.tree.evidence]
         prior = np.array([CALIBRATED, (1 - CALIBRATED) * (1 - STRETCHES), (1 - CALIBRATED) * STRETCHES, 0.0])
         if self.values is None:
-            return np.stack(logs, axis=-1) + np.log(prior[:3])
+            return np.stack(logs, axis=-1) + np.log(prior[:3]).astype(self.z.dtype)
         logs.append(self.values.evidence)
         by_value = np.array([CALIBRATED, *((1 - BY_VALUE) * prior[1:3]), (1 - CALIBRATED) * BY_VALUE])
         with np.errstate(divide="ignore"):
@@ -167,7 +171,7 @@ class Posterior:
     @cached_property
     def some(self) -> Array:
         """Log of the Bayes factor for some gap against none, of each problem by itself."""
-        return _log_sum(self.logs[:, 1:]) - np.log1p(-CALIBRATED)
+        return _log_sum(self.logs[:, 1:]) - log1p(-CALIBRATED)
 
     @cached_property
     def smooth_sides(self) -> tuple[Array, Array]:
@@ -238,7 +242,7 @@ class Posterior:
 
     def terms(self, norm: str) -> Terms:
         """Return what adds up over the classes of a model, of each problem."""
-        p, alone = self.process, np.logaddexp(np.log(CALIBRATED), np.log1p(-CALIBRATED) + self.some)
+        p, alone = self.process, log_add(self.some + log1p(-CALIBRATED), log(CALIBRATED))
         if norm == "l1":
             smooth, own = (over + under for over, under in (self.smooth_sides, self.own_sides))
         else:
@@ -279,31 +283,26 @@ class Posterior:
 
     def draws(self, k: int, rng: np.random.Generator, size: int) -> Array:
         """Draw gaps per row at the points of problem k, (size, points), from the whole posterior."""
-        return self.shapes(k, rng, size, any_gap=False)
+        count = rng.multinomial(size, self.weight[k] / self.weight[k].sum())
+        drawn = [self.shapes(k, i, rng, int(times)) for i, times in enumerate(count) if times]
+        return np.asarray(rng.permutation(np.concatenate(drawn)))
 
-    def shapes(
-        self, k: int, rng: np.random.Generator, size: int, *, calmer: float = 1.0, any_gap: bool = True
-    ) -> Array:
-        """Draw gaps per row at the points of problem k; with `any_gap` those that exist.
+    def shapes(self, k: int, member: int, rng: np.random.Generator, size: int, calmer: float = 1.0) -> Array:
+        """Draw gaps per row at the points of problem k from one member: none, process, tree or values.
 
         With `calmer` below one a process keeps closer to its mean.
         """
-        weight = self.weight[k].copy()
-        if any_gap:
-            weight[0] = 0.0
-        count = rng.multinomial(size, weight / weight.sum())
         few = self.few if self.discrete(k) else None
         held = self.mass[k] > 0 if few is None else few.share[k] > 0
-        drawn = [np.zeros((count[0], np.count_nonzero(held)))]
-        per = np.divide(self.scale[k], self.mass[k], out=np.zeros(self.mass[k].shape), where=self.mass[k] > 0)
-        cells = [
-            self.process.draw(k, rng, int(count[1]), calmer) * per,
-            self.tree.draw(k, rng, int(count[2])) * per,
-        ]
-        drawn += [(gap if few is None else gap @ few.overlap[k])[:, held] for gap in cells]
-        if few is not None and self.values is not None:
-            drawn.append(self.values.draw(k, rng, int(count[3]))[:, held])
-        return np.asarray(rng.permutation(np.concatenate(drawn)))
+        if member == 0:
+            return np.zeros((size, np.count_nonzero(held)))
+        if member == 3:
+            assert self.values is not None
+            return self.values.draw(k, rng, size)[:, held]
+        cells = self.process.draw(k, rng, size, calmer) if member == 1 else self.tree.draw(k, rng, size)
+        mass = self.mass[k]
+        cells = cells * np.divide(self.scale[k], mass, out=np.zeros(mass.shape), where=mass > 0)
+        return (cells if few is None else cells @ few.overlap[k])[:, held]
 
 
 def posterior_of(question: Question) -> Posterior:

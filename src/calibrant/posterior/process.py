@@ -22,7 +22,7 @@ from calibrant.evidence import Array
 # nobody tunes these for a data set.
 NO_SHAPE, NO_MEAN = 0.02, 0.1
 SMALLEST, LARGEST, LARGEST_MEAN, SIZES = 0.0125, 0.5, 0.3125, 8
-ROUGHNESS, ROUGHER, STEEPNESS = (1.25, 5.0, 16.0), 2.5, 3
+ROUGHNESS, ROUGHER, STEEPNESS = (1.25, 5.0, 16.0), 1.0, 3
 # Problems times components times frequencies held at once.
 TOGETHER = 1 << 22
 
@@ -103,7 +103,9 @@ def spread_of(shrink: Array) -> Array:
 
 def evidence_of(shape: Array, offset: Array, cells: int) -> Array:
     """Return the log of the Bayes factor from the log likelihoods of the components."""
-    return log_mean(shape, _shape_prior(cells)) + log_mean(offset, _mean_prior())
+    return log_mean(shape, _shape_prior(cells).astype(shape.dtype)) + log_mean(
+        offset, _mean_prior().astype(offset.dtype)
+    )
 
 
 def log_mean(log: Array, prior: Array) -> Array:
@@ -121,19 +123,20 @@ def softmax(log: Array) -> Array:
 
 def _weigh(z: Array, precision: Array) -> tuple[Array, Array, Array]:
     """Return the shrinkage of each coefficient, and the log likelihoods of the components against no gap."""
-    cells, square = z.shape[-1], z * z
-    spectra, prior = _spectra(cells), _shape_prior(cells)
-    sizes = _sizes(precision, LARGEST)
+    cells, square, kind = z.shape[-1], z * z, z.dtype
+    spectra, prior = _spectra(cells).astype(kind), _shape_prior(cells).astype(kind)
+    mean_prior = _mean_prior().astype(kind)
+    sizes = _sizes(precision, LARGEST).astype(kind)
     count = 1 + SIZES * len(spectra)
-    shrink = np.empty(z.shape)
-    shape = np.empty((len(z), count))
+    shrink = np.empty(z.shape, dtype=kind)
+    shape = np.empty((len(z), count), dtype=kind)
     alike = len(precision) == 1
     step = len(z) if alike else max(1, TOGETHER // (count * cells))
     for a in range(0, len(z), step):
         some = slice(a, a + step)
         size = sizes[0] if alike else sizes[some]
         signal = (size[..., None, None] * spectra).reshape(*size.shape[:-1], count - 1, cells - 1)
-        signal = np.concatenate([np.zeros((*size.shape[:-1], 1, cells - 1)), signal], axis=-2)
+        signal = np.concatenate([np.zeros((*size.shape[:-1], 1, cells - 1), dtype=kind), signal], axis=-2)
         share = signal / (1 + signal)
         cost = np.log1p(signal).sum(axis=-1)
         if alike:
@@ -142,10 +145,11 @@ def _weigh(z: Array, precision: Array) -> tuple[Array, Array, Array]:
         else:
             shape[some] = 0.5 * (np.einsum("bqk,bk->bq", share, square[some, 1:]) - cost)
             shrink[some, 1:] = np.einsum("bq,bqk->bk", softmax(shape[some] + prior), share)
-    signal = np.concatenate([np.zeros((len(precision), 1)), _sizes(precision, LARGEST_MEAN)], axis=1)
+    means = _sizes(precision, LARGEST_MEAN).astype(kind)
+    signal = np.concatenate([np.zeros((len(means), 1), dtype=kind), means], axis=1)
     share = signal / (1 + signal)
     offset = 0.5 * (share * square[:, :1] - np.log1p(signal))
-    shrink[:, 0] = (softmax(offset + _mean_prior()) * share).sum(axis=-1)
+    shrink[:, 0] = (softmax(offset + mean_prior) * share).sum(axis=-1)
     return shrink, shape, offset
 
 

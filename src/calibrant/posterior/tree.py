@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from math import log, log1p, pi, sqrt
 from typing import NamedTuple
 
 import numpy as np
@@ -20,10 +21,10 @@ from calibrant.posterior.process import spread_of
 
 # The prior: chance that a stretch stops, and that one that stops has no gap. The whole of the scores has
 # one for sure, for no gap anywhere is a model of its own.
-STOP, EMPTY = 0.5, 0.9
+STOP, EMPTY = 0.5, 0.85
 # Sizes of a gap, in units of probability: of one that is the same in all cells, of one that waves.
-LEVELS = tuple(np.geomspace(0.0125, 0.5, 5))
-WAVES = tuple(np.geomspace(0.0125, 0.5, 4))
+LEVELS = tuple(np.geomspace(0.0125, 0.5, 5).tolist())
+WAVES = tuple(np.geomspace(0.0125, 0.5, 4).tolist())
 # Stretches of half the cells down to this many may wave; how roughly; the share of those with a gap that
 # do; and of the wave's mean and shape to be missing.
 SHORTEST, ROUGH, STEEP, WAVING, NO_MEAN, NO_SHAPE = 8, 2.0, 3, 0.5, 0.2, 0.5
@@ -70,14 +71,48 @@ class _Flat(NamedTuple):
     variance: Array
 
 
-class _Wave(NamedTuple):
-    """A process of its own in each stretch of a level, in units of the noise, (problems, stretches, cells)."""
+@dataclass(frozen=True, eq=False)
+class _Wave:
+    """A process of its own in each stretch of a level, in units of the noise.
+
+    Attributes
+    ----------
+    evidence : array (problems, stretches)
+    z : array (problems, stretches, cells)
+        Cosine coefficients of the data.
+    means, shapes : lists of arrays (problems, stretches)
+        Chances of the sizes of mean and shape; the missing one first.
+    shares, spectra : lists of arrays
+        Share of the mean, and of each other coefficient, that belongs to a gap of each size.
+    """
 
     evidence: Array
     z: Array
-    shrink: Array
-    mean: Array
-    sd: Array
+    means: list[Array]
+    shapes: list[Array]
+    shares: list[Array]
+    spectra: list[Array]
+
+    @cached_property
+    def shrink(self) -> Array:
+        """Share of each coefficient that belongs to the gap."""
+        shrink = np.empty_like(self.z)
+        shrink[..., 0] = sum(w * share for w, share in zip(self.means[1:], self.shares, strict=True))
+        pairs = zip(self.shapes[1:], self.spectra, strict=True)
+        shrink[..., 1:] = sum(w[..., None] * share for w, share in pairs)
+        return shrink
+
+    @cached_property
+    def mean(self) -> Array:
+        """Posterior mean in each cell."""
+        from scipy.fft import idct
+
+        return np.asarray(idct(self.shrink * self.z, norm="ortho"))
+
+    @cached_property
+    def sd(self) -> Array:
+        """Posterior standard deviation in each cell."""
+        return spread_of(self.shrink)
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,8 +137,14 @@ class Tree:
 
     def _sums(self, array: Array) -> Array:
         """Sum over the cells of every stretch of every level."""
-        total = np.concatenate([np.zeros((len(array), 1)), np.cumsum(array, axis=-1)], axis=-1)
-        return total[:, self.layout.last] - total[:, self.layout.first]
+        cells = array.shape[-1]
+        if cells & (cells - 1) == 0:
+            levels = [array]
+            while levels[-1].shape[-1] > 1:
+                levels.append(levels[-1][:, ::2] + levels[-1][:, 1::2])
+            return np.concatenate(levels[::-1], axis=-1)
+        total = np.concatenate([np.zeros((len(array), 1), array.dtype), np.cumsum(array, axis=-1)], axis=-1)
+        return np.asarray(total[:, self.layout.last] - total[:, self.layout.first])
 
     @cached_property
     def flat(self) -> _Flat:
@@ -114,10 +155,11 @@ class Tree:
         half = 0.5 * square
         logs, variances = [], []
         # Size by size: reductions over a short last axis are slow.
-        for size in np.square(LEVELS):
+        for level in LEVELS:
+            size = level**2
             variance = size / (1 + width * size)
             variances.append(variance)
-            logs.append(half * variance + (0.5 * np.log(variance / size) - np.log(len(LEVELS))))
+            logs.append(half * variance + (0.5 * np.log(variance / size) - log(len(LEVELS))))
         evidence, weights = mixed(logs)
         slope = sum(weight * variance for weight, variance in zip(weights, variances, strict=True))
         bend = sum(weight * variance**2 for weight, variance in zip(weights, variances, strict=True))
@@ -129,22 +171,23 @@ class Tree:
         return {level: self._wave(level) for level in _waving(self.x.shape[-1])}
 
     def _wave(self, level: int) -> _Wave:
-        from scipy.fft import dct, idct
+        from scipy.fft import dct
 
         problems, cells = self.x.shape
         length = cells >> level
         z = dct(self.x.reshape(problems, -1, length), norm="ortho")
         square = z * z
         # The mean square of the pull is what a gap of one adds to the mean square of the data.
-        sizes = length * self.pull.mean(axis=-1)[:, None] ** 2 * np.square(WAVES)
+        sizes = length * self.pull.mean(axis=-1) ** 2
         first, others = square[..., 0], square[..., 1:]
-        means, shapes = [np.full(first.shape, np.log(NO_MEAN))], [np.full(first.shape, np.log(NO_SHAPE))]
+        means, shapes = [np.full_like(first, log(NO_MEAN))], [np.full_like(first, log(NO_SHAPE))]
         shares, spectra = [], []
-        for size in sizes.T[..., None]:
+        for wave in WAVES:
+            size = wave**2 * sizes[:, None]
             share = size / (1 + size)
             shares.append(share)
-            means.append(0.5 * (share * first - np.log1p(size)) + np.log((1 - NO_MEAN) / len(WAVES)))
-            signal = size * _spectrum(length)
+            means.append(0.5 * (share * first - np.log1p(size)) + log((1 - NO_MEAN) / len(WAVES)))
+            signal = size * _spectrum(length).astype(size.dtype)
             spectrum = signal / (1 + signal)
             spectra.append(spectrum[:, None])
             likelihood = (
@@ -153,26 +196,22 @@ class Tree:
                 else (np.einsum("psk,pk->ps", others, spectrum))
             )
             cost = np.log1p(signal).sum(axis=-1, keepdims=True)
-            shapes.append(0.5 * (likelihood - cost) + np.log((1 - NO_SHAPE) / len(WAVES)))
+            shapes.append(0.5 * (likelihood - cost) + log((1 - NO_SHAPE) / len(WAVES)))
         evidence, by_mean = mixed(means)
         more, by_shape = mixed(shapes)
-        shrink = np.empty(z.shape)
-        shrink[..., 0] = sum(w * share for w, share in zip(by_mean[1:], shares, strict=True))
-        shrink[..., 1:] = sum(w[..., None] * share for w, share in zip(by_shape[1:], spectra, strict=True))
-        mean = np.asarray(idct(shrink * z, norm="ortho"))
-        return _Wave(evidence + more, z, shrink, mean, spread_of(shrink))
+        return _Wave(evidence + more, z, by_mean, by_shape, shares, spectra)
 
     @cached_property
     def _stretches(self) -> tuple[list[Array], list[Array], list[Array]]:
         """Return for each level the log likelihood of stopping, and the chances of both kinds of gap."""
         stops, even, waving = [], [], []
         for level in range(self.layout.depth + 1):
-            empty = np.log(EMPTY) if level else -1e300
-            some = 0.0 if not level else np.log1p(-EMPTY)
+            empty = log(EMPTY) if level else -1e30
+            some = 0.0 if not level else log1p(-EMPTY)
             flat = self.flat.evidence[:, self.layout.level(level)] + some
             if level in self.waves:
-                flat = flat + np.log1p(-WAVING)
-                wave = self.waves[level].evidence + some + np.log(WAVING)
+                flat = flat + log1p(-WAVING)
+                wave = self.waves[level].evidence + some + log(WAVING)
                 stop = log_add(log_add(flat, wave), empty)
                 waving.append(np.exp(wave - stop))
             else:
@@ -186,10 +225,10 @@ class Tree:
     def _summed(self) -> tuple[Array, list[Array]]:
         """Return the log likelihood of the tree, and the chance of each stretch to stop if it is reached."""
         stops = self._stretches[0]
-        whole, chance = stops[-1], [np.ones(stops[-1].shape)]
+        whole, chance = stops[-1], [np.ones_like(stops[-1])]
         for stop in stops[-2::-1]:
-            halves = whole.reshape(len(whole), -1, 2).sum(axis=-1) + np.log1p(-STOP)
-            stop = stop + np.log(STOP)
+            halves = whole.reshape(len(whole), -1, 2).sum(axis=-1) + log1p(-STOP)
+            stop = stop + log(STOP)
             whole = log_add(stop, halves)
             chance.insert(0, np.exp(stop - whole))
         return whole[:, 0], chance
@@ -202,7 +241,7 @@ class Tree:
     @cached_property
     def reached(self) -> list[Array]:
         """Chance of each stretch of each level to be one that stops."""
-        reach, stopping = np.ones((len(self.x), 1)), []
+        reach, stopping = np.ones((len(self.x), 1), self.x.dtype), []
         for chance in self._summed[1]:
             stopping.append(reach * chance)
             reach = np.repeat(reach * (1 - chance), 2, axis=-1)
@@ -214,7 +253,7 @@ class Tree:
         pull = self._sums(self.pull)
         up = positive(self.flat.mean, np.sqrt(self.flat.variance)) * pull
         net = self.flat.mean * pull
-        over, under = np.zeros(len(self.x)), np.zeros(len(self.x))
+        over, under = np.zeros((2, len(self.x)), self.x.dtype)
         for level, reach in enumerate(self.reached):
             some = self.layout.level(level)
             even = reach * self._stretches[1][level]
@@ -230,7 +269,7 @@ class Tree:
     @cached_property
     def moments(self) -> tuple[Array, Array]:
         """Posterior mean and mean square in each cell, in units."""
-        mean, square = np.zeros(self.x.shape), np.zeros(self.x.shape)
+        mean, square = np.zeros_like(self.x), np.zeros_like(self.x)
         for level, reach in enumerate(self.reached):
             some, even = self.layout.level(level), reach * self._stretches[1][level]
             flat = self.flat.mean[:, some]
@@ -275,11 +314,14 @@ def positive(mean: Array, sd: Array) -> Array:
     >>> positive(np.array([0.0, 2.0]), np.array([1.0, 0.0])).round(4)
     array([0.3989, 2.    ])
     """
-    from scipy.special import ndtr
-
-    sd = np.maximum(sd, 1e-300)
-    q = mean / sd
-    return np.asarray(sd * np.exp(-0.5 * q * q) / np.sqrt(2 * np.pi) + mean * ndtr(q))
+    sd = np.maximum(sd, 1e-30)
+    q = np.abs(mean) / sd
+    density = np.exp(-0.5 * q * q)
+    # Chance beyond q, by the rational approximation 7.1.26 of Abramowitz and Stegun (error below 1e-7).
+    t = 1 / (1 + 0.3275911 / sqrt(2) * q)
+    series = ((((1.061405429 * t - 1.453152027) * t + 1.421413741) * t - 0.284496736) * t + 0.254829592) * t
+    far = sd * density / sqrt(2 * pi) - np.abs(mean) * (0.5 * series * density)
+    return np.asarray(np.maximum(far, 0.0) + np.maximum(mean, 0.0))
 
 
 @lru_cache(maxsize=32)
