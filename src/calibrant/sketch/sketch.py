@@ -176,18 +176,23 @@ class Sketch:
 
     def _take(self, data: Predictions) -> Self:
         """Add predictions that are checked."""
+        weighted = False
         if data.weight is not None and data.weight.dtype.kind == "f":
             check_scale(data.weight)
+            weighted = True
         new = type(self)(self.notion, n_classes=2 if data.score.ndim == 1 else data.score.shape[1])
         new.labels, new.positive, new._vector = data.labels, data.positive, data.score.ndim == 1
         joined, totals = self._joined(new, holding=True), self.totals + Totals.of(data)
         whole = None if self._cells is None else copied(self._held) if self._lent else self._held
+        in_place = whole is not None and not self._lent
+        if whole is not None and weighted and whole.spread is None:
+            whole = replace(whole, spread=whole.own_squares)
         for at, part in self._sums_of(data, joined._layout):
             if whole is None:
                 batch = (joined._n_classes,) if part.batch else ()
-                whole = empty_cells(batch, joined._layout, part.support)  # type: ignore[arg-type]
+                whole = empty_cells(batch, joined._layout, part.support, weighted=weighted)  # type: ignore[arg-type]
             # Sums that were there before cannot be had again if this stops between two blocks.
-            self._torn = whole is self._cells
+            self._torn = in_place
             gather(whole, at, part)
         assert whole is not None
         # A new value, since one remembers what it has computed.
