@@ -234,6 +234,41 @@ def test_sums_made_elsewhere_take_updates_without_being_told_the_classes():
     close(other.update(y, p), told + told)
 
 
+@pytest.mark.parametrize("notion", NOTIONS)
+@pytest.mark.parametrize("first", [0, -1])
+def test_labels_that_rows_could_not_have_together_are_refused(notion, first):
+    score, other = np.array([0.2, 0.7, 0.4]), -1 - first
+    pair = np.stack([1 - score, score], axis=1)
+    sketch = Sketch(notion).update([first, 1, 1], score)
+    before = sketch.digest
+    later = [([other, 1, 1], score), ([other] * 3, score)]
+    later += [([0, 1, 1], pair)] if first == -1 else []
+    for labels, scores in later:
+        with pytest.raises(ValueError, match="y_true must hold 0 and 1, -1 and 1 or booleans, got -1, 0"):
+            sketch.update(labels, scores)
+        assert sketch.digest == before
+    # What rows may have together is taken: a piece may lack a label.
+    for labels in ([1, 1, 1], [first] * 3, [True, True, True]):
+        assert sketch.update(labels, score).labels == (first, 1)
+    told = Sketch(notion, pos_label=1).update([first, 1, 1], score).update([other, 1, 1], score)
+    assert told.labels == ((-1, 0), 1)
+
+
+@pytest.mark.parametrize("notion", ["class", "classwise"])
+def test_a_piece_of_positives_alone_leaves_open_what_the_others_are(notion, tmp_path):
+    ones = Sketch(notion).update([1, 1], [0.2, 0.7])
+    assert ones.labels == (0, 1)
+    ones.save(tmp_path / "ones.sketch")
+    more = Sketch(notion).update([-1, 1], [0.2, 0.7])
+    for both in (
+        Sketch.load(tmp_path / "ones.sketch").update([-1, 1], [0.2, 0.7]),
+        ones + more,
+        more + ones,
+    ):
+        assert both.labels == (-1, 1)
+    assert (ones + ones).labels == (0, 1)
+
+
 def test_labels_that_can_be_read_once_serve_every_update():
     scores = np.full((2, 2), 0.5)
     sketch = Sketch("confidence", labels=(name for name in "ab")).update(["a", "a"], scores)
