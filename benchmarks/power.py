@@ -3,7 +3,8 @@
     python benchmarks/power.py               # size: 4000 repetitions; power: 400
     python benchmarks/power.py --share 0.05  # a twentieth of them
 
-Size: calibrated models, smooth, saturated and discrete scores. Power: the oscillating bumps of Lee et
+Size: calibrated models, smooth, saturated and discrete scores; and 1000 rows with weights that are strongly
+spread (log-normal, 1.5), as rows and as a sketch of them. Power: the oscillating bumps of Lee et
 al. (T-Cal; uniform scores, smoothness .6, 10 000 rows), with 71 of them on the middle half, an L2 error of
 .054, and with 125, which is .054 by the paper's formula and .038 over all scores; and smooth
 alternatives. Beside it a test by the ECE of 15 equal bins and one by ECCE-R, the range of the cumulated
@@ -22,7 +23,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import numpy as np
 
 from calibrant.estimators import Binned, Cumulative
-from calibrant.evidence import Residuals, Sample
+from calibrant.evidence import Cells, Residuals, Sample
 from calibrant.experiment.distributions import rng_of
 from calibrant.experiment.families import EXACT
 from calibrant.inference import null
@@ -70,6 +71,22 @@ def size_cell(task):
     return np.mean(np.array(found) <= 0.05)
 
 
+def weighted_cell(task):
+    """Size on weighted rows, and on the sums of the same rows."""
+    n, repetitions = task
+    rng = rng_of("weighted", *task)
+    found = []
+    for _ in range(repetitions):
+        score, seed = rng.random(n), int(rng.integers(2**63))
+        rows = Sample(score, rng.random(n) < score, rng.lognormal(0, 1.5, n))
+        p = [
+            null.single(Residuals.of(evidence), "l1", np.random.default_rng(seed), 199).p_value
+            for evidence in (rows, Cells.of(rows))
+        ]
+        found.append(p)
+    return np.mean(np.array(found) <= 0.05, axis=0)
+
+
 def power_cell(task):
     name, factor, n, repetitions = task
     rng = rng_of("power", *task)
@@ -95,8 +112,9 @@ def main() -> None:
     sized, powered = (max(10, round(count * arguments.share)) for count in (4000, 400))
     started = time.perf_counter()
     sizes = [(kind, n, sized) for kind in ("uniform", "saturated", "discrete") for n in SIZES]
+    weighted = [(1000, sized)]
     if arguments.no_size:
-        sizes = []
+        sizes, weighted = [], []
     smooth = [
         ("square", 0.3),
         ("sqrt", 0.3),
@@ -112,6 +130,10 @@ def main() -> None:
         for task, found in zip(sizes, pool.map(size_cell, sizes), strict=True):
             error = np.sqrt(found * (1 - found) / task[2])
             print(f"size   {task[0]:10} n {task[1]:6}  {found:.4f} ({error:.4f})", flush=True)
+        for task, found in zip(weighted, pool.map(weighted_cell, weighted), strict=True):
+            error = np.sqrt(found * (1 - found) / task[1])
+            for name, size, off in zip(("rows", "sketch"), found, error, strict=True):
+                print(f"size   weighted {name:6} n {task[0]:6}  {size:.4f} ({off:.4f})", flush=True)
         for task, found in zip(powers, pool.map(power_cell, powers), strict=True):
             error = np.sqrt(np.maximum(found * (1 - found), 0.25 / task[3]) / task[3])
             ours, bins, range_ = found

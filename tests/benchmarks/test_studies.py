@@ -46,6 +46,8 @@ def test_the_coverage_study_has_every_cell_that_is_asked_for():
 def test_the_study_of_the_test():
     power = study("power")
     assert power.size_cell(("discrete", 100, 30)) <= 0.2
+    rows, sums = power.weighted_cell((200, 30))
+    assert rows == sums <= 0.2
     assert power.power_cell(("square", 1.0, 200, 5)).shape == (3,)
     score = np.linspace(0, 1, 100_001)
     assert np.sqrt(np.mean((power.bumps(score, 71) - score) ** 2)) == pytest.approx(0.054, abs=0.001)

@@ -220,6 +220,8 @@ def same(found, wanted):
         np.testing.assert_array_equal(cells.sums.wy, other.sums.wy)
         np.testing.assert_array_equal(cells.squares, other.squares)
     np.testing.assert_allclose(cells.squares, other.squares, rtol=1e-12)
+    assert (cells.spread is None) == (other.spread is None) == other.counts
+    np.testing.assert_allclose(cells.own_squares, other.own_squares, rtol=1e-12)
     # Offsets in a cell are as small as the cell, so that is what an error is measured by.
     width = other.high - other.low
     scale = {"w": 1.0, "wy": 1.0, "ws": width, "wsy": width, "wss": width**2}

@@ -84,7 +84,7 @@ def assert_same(one, other):
     """Both hold the same sums, to rounding."""
     assert (one.notion, one.labels, one.positive) == (other.notion, other.labels, other.positive)
     assert one.n == pytest.approx(other.n, rel=1e-12)
-    for a, b in zip(one.evidence.sums.parts, other.evidence.sums.parts, strict=True):
+    for a, b in zip(one.evidence.arrays, other.evidence.arrays, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-11, atol=1e-13)
     for name in ("rows", "weight", "right", "log_loss", "impossible", "brier"):
         assert getattr(one.totals, name) == pytest.approx(getattr(other.totals, name), rel=1e-11)

@@ -1,5 +1,7 @@
 """Rows, cells and merged cells hold the same evidence."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -238,6 +240,37 @@ def test_redrawn_outcomes_follow_the_given_probability(kind):
         assert total[:, side].mean() == pytest.approx(chance[part].sum(), rel=0.02)
         spread = np.sqrt((chance * (1 - chance))[part].sum())
         assert total[:, side].std() == pytest.approx(spread, rel=0.15)
+
+
+@pytest.mark.parametrize("kind", ["rows", "cells"])
+def test_redrawn_outcomes_of_weighted_rows_vary_as_their_weights_say(kind):
+    # In each cell one heavy row and many light ones: as good as one row there, and many on the whole.
+    score, weight = np.repeat([0.2, 0.8], 50), np.tile(np.append(50.0, np.ones(49)), 2)
+    sample = Sample(score, np.arange(100) % 2 > 0, weight)
+    evidence = sample if kind == "rows" else Cells.of(sample)
+    drawn = evidence.redraw(lambda score: score, np.random.default_rng(3), 4000)
+    total = drawn.bins(np.array([0.5])).wy
+    expected = 0.16 * (50**2 + 49)
+    np.testing.assert_allclose(total.mean(axis=0), [0.2 * 99, 0.8 * 99], rtol=0.05)
+    np.testing.assert_allclose(total.var(axis=0), expected, rtol=0.1)
+    np.testing.assert_allclose(drawn.n, evidence.n)
+    np.testing.assert_allclose(drawn.squared().bins(np.array([0.5])).w, np.full((4000, 2), 50**2 + 49))
+
+
+def test_cells_without_squared_weights_share_the_total_out_by_weight():
+    weighted = Cells.of(Sample(np.array([0.1, 0.9]), np.array([True, False]), np.array([1.0, 3.0])))
+    np.testing.assert_array_equal(weighted.own_squares[weighted.sums.w > 0], [1.0, 9.0])
+    assert not weighted.counts
+    coarse = replace(weighted, spread=None)
+    np.testing.assert_array_equal(coarse.own_squares[weighted.sums.w > 0], [2.5, 7.5])
+    np.testing.assert_array_equal(coarse.squared().sums.w, coarse.own_squares)
+    both = (coarse + weighted) + coarse
+    np.testing.assert_array_equal(both.own_squares[weighted.sums.w > 0], [6.0, 24.0])
+    np.testing.assert_array_equal(both.spread, (coarse + (weighted + coarse)).spread)
+    counted = Cells.of(Sample(np.array([0.1, 0.9]), np.array([True, False]), np.array([1, 3])))
+    assert counted.spread is None
+    assert counted.squared() is counted
+    np.testing.assert_array_equal(counted.own_squares, counted.sums.w)
 
 
 @pytest.mark.parametrize("kind", ["rows", "cells"])

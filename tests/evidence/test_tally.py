@@ -142,6 +142,10 @@ def test_sums_in_cells_are_those_of_a_loop_for_few_rows_and_for_many(
             close(sums, expected[: powers + 1])
             if weighting != "importance":
                 np.testing.assert_array_equal(sums[0], expected[0])
+            both = tally.sums_in_cells(laid(score, memory), outcome, weight, SMALL, powers, squares=True)
+            close(both[:-1], expected[: powers + 1])
+            squares = oracle.sums_in_cells(score, outcome, counted * counted, SMALL.low, SMALL.high, 0)
+            close(both[-1:], squares)
 
 
 @few
@@ -228,10 +232,34 @@ def test_residuals_of_few_rows_of_many_and_of_cells_are_the_same(seed, n, kind, 
     by_sorting = by_sorting[by_sorting.mass > 0]
     for attribute in ("mass", "score", "residual", "spread"):
         close(getattr(by_counting, attribute), getattr(by_sorting, attribute))
-    if weighting != "importance":
-        from_cells = Residuals.of(Cells.of(rows))
-        for attribute in ("mass", "score", "residual", "spread"):
-            close(getattr(from_cells, attribute), getattr(by_sorting, attribute))
+    from_cells = Residuals.of(Cells.of(rows))
+    for attribute in ("mass", "score", "residual", "spread"):
+        close(getattr(from_cells, attribute), getattr(by_sorting, attribute))
+
+
+@few
+@given(seeds, st.integers(2, 60), st.integers(1, 6), kinds)
+def test_residuals_of_merged_cells_are_those_of_rows_whatever_weighs_them(seed, n, pieces, kind):
+    rng = np.random.default_rng(seed)
+    score = scores(rng, kind, n)
+    outcome, weight = positives(rng, score, rare=False), rng.lognormal(0, 2, n)
+    # Some of the pieces have no weights, and stand for rows of weight one.
+    plain, parts = rng.random(pieces) < 0.3, np.array_split(rng.permutation(n), pieces)
+    for part, unweighted in zip(parts, plain, strict=True):
+        weight[part] = 1.0 if unweighted else weight[part]
+    cells = [
+        Cells.of(Sample(score[part], outcome[part], None if unweighted else weight[part]))
+        for part, unweighted in zip(parts, plain, strict=True)
+        if part.size
+    ]
+    merged = sum(cells[1:], cells[0])
+    expected, found = Residuals.of(Sample(score, outcome, weight)), Residuals.of(merged)
+    expected = expected[expected.mass > 0]
+    for attribute in ("mass", "score", "residual", "spread"):
+        np.testing.assert_allclose(
+            getattr(found, attribute), getattr(expected, attribute), rtol=1e-9, atol=1e-12
+        )
+    assert (merged.spread is None) == all(one.spread is None for one in cells) == merged.counts
 
 
 @few

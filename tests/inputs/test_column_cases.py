@@ -13,6 +13,7 @@ from click.testing import CliRunner
 import calibrant
 from calibrant import Sketch
 from calibrant.cli import main
+from calibrant.inputs import classes_of_columns
 
 N = 120
 
@@ -244,3 +245,45 @@ def test_later_labels_of_another_kind_are_refused():
     sketch = Sketch("class", pos_label="spam").update(["ham", "spam"], [0.1, 0.9])
     with pytest.raises(calibrant.InputError, match="of one kind"):
         sketch.update([0, 1], [0.2, 0.8])
+
+
+SPELLINGS = {
+    "lower": (("p_Cat", "p_Dog", "p_Owl"), ("cat", "dog", "owl")),
+    "upper": (("p_cat", "p_dog", "p_owl"), ("CAT", "DOG", "OWL")),
+    "capital": (("p_cat", "p_dog", "p_owl"), ("Cat", "Dog", "Owl")),
+    "the same": (("p_Cat", "p_dog", "p_OWL"), ("Cat", "dog", "OWL")),
+}
+
+
+@pytest.mark.parametrize("spelling", SPELLINGS)
+@pytest.mark.parametrize("way", ["updates", "files", "batches"])
+def test_a_class_that_comes_later_is_spelt_as_those_that_came_first(tmp_path, spelling, way):
+    names, labels = SPELLINGS[spelling]
+    score = np.random.default_rng(3).dirichlet(np.ones(3), 6)
+    frame = pd.DataFrame(score, columns=list(names)).assign(label=[labels[k] for k in (0, 0, 1, 0, 2, 1)])
+    right = calibrant.ece([0, 0, 1, 0, 2, 1], score, notion="classwise", estimator="uniform:10")
+    if way == "updates":
+        sketch = Sketch("classwise")
+        for part in (frame[:2], frame[2:4], frame[4:]):
+            sketch.update(part["label"], part[list(names)])
+    else:
+        for k, part in enumerate((frame[:2], frame[2:]) if way == "files" else (frame,)):
+            part.to_csv(tmp_path / f"{k}.csv", index=False)
+        options = {"batch_rows": 1} if way == "batches" else {}
+        sketch = Sketch.from_files(tmp_path, label="label", scores="p_*", notion="classwise", **options)
+    assert sketch.labels == labels
+    assert sketch.ece(estimator="uniform:10") == pytest.approx(right, abs=1e-12)
+
+
+def test_a_spelling_that_labels_do_not_settle_is_that_of_the_names():
+    for names, seen, classes in (
+        (("a", "bc"), ["A"], ("A", "bc")),  # BC or Bc
+        (("Cat", "CAT"), ["cat"], None),  # two columns of one class
+        (("Cat", "dog", "OWL"), ["cat", "dog"], ("cat", "dog", "owl")),
+        (("Cat", "dog", "Owl"), ["cat", "DOG"], ("cat", "DOG", "Owl")),
+    ):
+        if classes is None:
+            with pytest.raises(ValueError, match="y_prob must have columns named after the labels"):
+                classes_of_columns(names, seen, len(names))
+        else:
+            assert classes_of_columns(names, seen, len(names)) == classes

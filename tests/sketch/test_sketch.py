@@ -50,7 +50,7 @@ def made(notion, y, p, **options):
 
 def numbers(sketch):
     cells = sketch.evidence
-    return [*cells.sums.parts, np.asarray(cells.squares), np.array(astuple(sketch.totals))]
+    return [*cells.arrays, np.asarray(cells.squares), np.array(astuple(sketch.totals))]
 
 
 def same(one, other):
@@ -161,7 +161,8 @@ def test_what_is_refused_leaves_the_sketch_as_it_was(notion):
     assert empty.update([0, 1], [0.1, 0.9]).n == 2
 
 
-def test_an_update_that_was_interrupted_is_noticed(monkeypatch, tmp_path):
+@pytest.mark.parametrize("weight", [None, np.linspace(1, 2, 40)], ids=["none", "floats"])
+def test_an_update_that_was_interrupted_is_noticed(monkeypatch, tmp_path, weight):
     y, p = matrix(40, classes=80)
     sketch, calls = made("classwise", y, p), itertools.count()
     gather = sketching.gather
@@ -173,7 +174,7 @@ def test_an_update_that_was_interrupted_is_noticed(monkeypatch, tmp_path):
 
     monkeypatch.setattr(sketching, "gather", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        sketch.update(y, p)
+        sketch.update(y, p, sample_weight=weight)
     monkeypatch.undo()
     for asked in (
         sketch.ece,
@@ -221,7 +222,7 @@ def test_sums_made_elsewhere_take_updates_without_being_told_the_classes():
     told = Sketch("class", pos_label="yes").update(y, p)
     about = {"labels": told.labels, "positive": 1, "vector": True, "n_classes": 2}
     frozen = told.evidence
-    for part in frozen.sums.parts:
+    for part in frozen.arrays:
         part.flags.writeable = False
     other = Sketch._of_sums("class", cells=frozen, totals=told.totals, **about)
     assert other.update(y, p).digest != told.digest
@@ -231,6 +232,41 @@ def test_sums_made_elsewhere_take_updates_without_being_told_the_classes():
     about = {"labels": told.labels, "positive": 2, "vector": False, "n_classes": 4}
     other = Sketch._of_sums("class", cells=told.evidence, totals=told.totals, **about)
     close(other.update(y, p), told + told)
+
+
+@pytest.mark.parametrize("notion", NOTIONS)
+@pytest.mark.parametrize("first", [0, -1])
+def test_labels_that_rows_could_not_have_together_are_refused(notion, first):
+    score, other = np.array([0.2, 0.7, 0.4]), -1 - first
+    pair = np.stack([1 - score, score], axis=1)
+    sketch = Sketch(notion).update([first, 1, 1], score)
+    before = sketch.digest
+    later = [([other, 1, 1], score), ([other] * 3, score)]
+    later += [([0, 1, 1], pair)] if first == -1 else []
+    for labels, scores in later:
+        with pytest.raises(ValueError, match="y_true must hold 0 and 1, -1 and 1 or booleans, got -1, 0"):
+            sketch.update(labels, scores)
+        assert sketch.digest == before
+    # What rows may have together is taken: a piece may lack a label.
+    for labels in ([1, 1, 1], [first] * 3, [True, True, True]):
+        assert sketch.update(labels, score).labels == (first, 1)
+    told = Sketch(notion, pos_label=1).update([first, 1, 1], score).update([other, 1, 1], score)
+    assert told.labels == ((-1, 0), 1)
+
+
+@pytest.mark.parametrize("notion", ["class", "classwise"])
+def test_a_piece_of_positives_alone_leaves_open_what_the_others_are(notion, tmp_path):
+    ones = Sketch(notion).update([1, 1], [0.2, 0.7])
+    assert ones.labels == (0, 1)
+    ones.save(tmp_path / "ones.sketch")
+    more = Sketch(notion).update([-1, 1], [0.2, 0.7])
+    for both in (
+        Sketch.load(tmp_path / "ones.sketch").update([-1, 1], [0.2, 0.7]),
+        ones + more,
+        more + ones,
+    ):
+        assert both.labels == (-1, 1)
+    assert (ones + ones).labels == (0, 1)
 
 
 def test_labels_that_can_be_read_once_serve_every_update():
@@ -244,16 +280,19 @@ def test_labels_that_can_be_read_once_serve_every_update():
 # --- memory ----------------------------------------------------------------------------------------
 
 
-def test_a_thousand_classes_stay_small_while_they_are_updated():
+@pytest.mark.parametrize("weights", ["none", "counts", "floats"])
+def test_a_thousand_classes_stay_small_while_they_are_updated(weights):
     y, p = matrix(50, classes=1000)
-    held = sum(part.nbytes for part in made("classwise", y, p).evidence.sums.parts)
-    assert held == 1000 * COARSE.size * 5 * 8
-    assert held < 100e6
+    weight = {"none": None, "counts": np.arange(50) + 1, "floats": np.arange(50) / 10 + 1}[weights]
+    held = sum(part.nbytes for part in made("classwise", y, p, sample_weight=weight).evidence.arrays)
+    # Only importance weights have squares that nothing else tells.
+    assert held == 1000 * COARSE.size * (6 if weights == "floats" else 5) * 8
+    assert held < 110e6
     sketch = Sketch("classwise")
     tracemalloc.start()
     try:
         for _ in range(3):
-            sketch.update(y, p)
+            sketch.update(y, p, sample_weight=weight)
             sketch.ece(estimator="uniform:15")
         after, peak = tracemalloc.get_traced_memory()
     finally:
@@ -348,11 +387,12 @@ def test_tied_scores_with_others_in_their_cells_share_a_bin_as_in_the_rows(spec,
     assert Sketch("class").update(y, p).ece(estimator=spec) == pytest.approx(value, abs=3e-4)
 
 
-def in_pieces(notion, y, p, pieces=3, **options):
+def in_pieces(notion, y, p, pieces=3, sample_weight=None):
     own = {"pos_label": 1} if notion == "class" else {}
     sketch = Sketch(notion, **own)
     for rows in np.array_split(np.arange(len(y)), pieces):
-        sketch.update(y[rows], p[rows], **options)
+        weight = None if sample_weight is None else sample_weight[rows]
+        sketch.update(y[rows], p[rows], sample_weight=weight)
     return sketch
 
 
@@ -410,6 +450,64 @@ def test_an_estimate_is_that_of_the_rows(spec, norm):
     assert found.p_value == pytest.approx(expected.p_value, abs=0.02)
     assert found.null.mean == pytest.approx(expected.null.mean, abs=0.005)
     assert (found.label, found.n, found.estimator) == (expected.label, expected.n, expected.estimator)
+
+
+HEAVY = {"few rows": 300, "many rows": 10_000}
+
+
+@pytest.mark.parametrize("rows", HEAVY)
+@pytest.mark.parametrize("pieces", [1, 3, 7])
+def test_strongly_weighted_rows_and_their_sketch_say_the_same(rows, pieces):
+    rng, n = np.random.default_rng(8), HEAVY[rows]
+    score, weight = rng.random(n), rng.lognormal(0, 1.5, n)
+    y = (rng.random(n) < score).astype(int)
+    sketch = in_pieces("class", y, score, pieces, sample_weight=weight)
+    expected, found = calibrant.estimate(y, score, sample_weight=weight, rng=0), sketch.estimate(rng=0)
+    for name in ("value", "low", "high", "p_value", "n"):
+        assert getattr(found, name) == pytest.approx(getattr(expected, name), rel=1e-6, abs=1e-9), name
+    for how in ({"method": "ranks"}, {"bandwidth": "silverman"}):
+        band = sketch.curve(n_boot=0, **how).at([0.2, 0.5, 0.8])
+        rows_band = calibrant.reliability_curve(y, score, sample_weight=weight, n_boot=0, **how).at(
+            [0.2, 0.5, 0.8]
+        )
+        for name in ("probability", "low", "high", "n_eff"):
+            np.testing.assert_allclose(getattr(band, name), getattr(rows_band, name), rtol=2e-3)
+    boxes = sketch.diagram(binning="uniform:15")
+    rows_boxes = calibrant.reliability_diagram(y, score, sample_weight=weight, binning="uniform:15")
+    for name in ("count", "low", "high"):
+        np.testing.assert_allclose(getattr(boxes, name), getattr(rows_boxes, name), rtol=1e-9)
+
+
+@pytest.mark.parametrize("spec", ["uniform:15", "debiased", "density"])
+def test_the_test_of_a_named_estimator_knows_heavy_rows_of_a_sketch(spec):
+    rng = np.random.default_rng(9)
+    score, weight = rng.random(400), rng.lognormal(0, 1.5, 400)
+    y = (rng.random(400) < score).astype(int)
+    rows = calibrant.estimate(y, score, sample_weight=weight, estimator=spec, rng=0)
+    sums = in_pieces("class", y, score, sample_weight=weight).estimate(estimator=spec, rng=0)
+    assert sums.value == pytest.approx(rows.value, abs=2e-3)
+    assert sums.null.mean == pytest.approx(rows.null.mean, rel=0.06)
+    assert sums.p_value == pytest.approx(rows.p_value, abs=0.05)
+
+
+def test_updates_with_and_without_weights_are_those_of_rows_of_weight_one():
+    y, p = binary(200)
+    weight = np.random.default_rng(1).lognormal(0, 1.5, 200)
+    weight[:100] = 1.0
+    whole = Sketch("class").update(y, p, sample_weight=weight)
+    first, second = (slice(0, 100), None), (slice(100, 200), weight[100:])
+    for parts in ((first, second), (second, first)):
+        grown, merged = Sketch("class"), []
+        for rows, own in parts:
+            grown.update(y[rows], p[rows], sample_weight=own)
+            merged.append(Sketch("class").update(y[rows], p[rows], sample_weight=own))
+        close(grown, whole)
+        close(sum(merged), whole)
+    counted = Sketch("class").update(y, p, sample_weight=np.full(200, 2))
+    assert counted.evidence.spread is None
+    twice = Sketch("class").update(np.repeat(y, 2), np.repeat(p, 2), sample_weight=np.ones(400))
+    for mine, theirs in zip(numbers(counted + whole)[:-1], numbers(twice + whole)[:-1], strict=True):
+        np.testing.assert_allclose(mine, theirs, rtol=1e-12, atol=1e-18)
 
 
 def test_what_has_no_interval_says_so_for_both():

@@ -3,6 +3,7 @@
 import contextlib
 import copy
 import hashlib
+import itertools
 import json
 import math
 import os
@@ -35,10 +36,11 @@ def folder(tmp_path_factory):
 
 
 @cache
-def content(notion="class"):
+def content(notion="class", *, weighted=False):
     """A file's bytes."""
+    weight = np.linspace(0.5, 3, 9) if weighted else None
     with tempfile.TemporaryDirectory() as place:
-        made(notion, *matrix(9, classes=3)).save(f"{place}/some.sketch")
+        made(notion, *matrix(9, classes=3), sample_weight=weight).save(f"{place}/some.sketch")
         return Path(place, "some.sketch").read_bytes()
 
 
@@ -62,7 +64,7 @@ def taken_apart(data):
     return json.loads(data[32 : 32 + header]), zlib.decompress(data[32 + header : 32 + header + body])
 
 
-def put_together(header, body, *, version=1, squeezed=None):
+def put_together(header, body, *, version=2, squeezed=None):
     header = header if isinstance(header, bytes) else json.dumps(header).encode()
     squeezed = zlib.compress(body) if squeezed is None else squeezed
     return signed(
@@ -77,14 +79,14 @@ def signed(data):
 class Cell:
     """The first problem of a body, to be changed."""
 
-    def __init__(self, body):
+    def __init__(self, body, sums=5):
         self.count, self.squares = struct.unpack("<Id", body[:12])
-        end = 12 + 44 * self.count
+        end = 12 + (4 + 8 * sums) * self.count
         self.gaps = (
             np.frombuffer(body[12 : 12 + 4 * self.count], "u1").reshape(4, -1).T.copy().view("<u4").ravel()
         )
         self.sums = np.frombuffer(body[12 + 4 * self.count : end], "u1").reshape(8, -1).T.copy().view("<f8")
-        self.sums, self.rest = self.sums.reshape(5, self.count), body[end:]
+        self.sums, self.rest = self.sums.reshape(sums, self.count), body[end:]
 
     def body(self):
         planes = [a.reshape(-1, 1).view("u1").T.tobytes() for a in (self.gaps.copy(), self.sums.copy())]
@@ -246,7 +248,7 @@ def test_files_of_another_kind_are_refused(folder, data, reason):
 
 @pytest.mark.parametrize("notion", NOTIONS)
 def test_every_truncation_is_refused(folder, notion):
-    data = content(notion)
+    data = content(notion, weighted=notion == "class")
     for size in range(len(data)):
         refused(folder, data[:size], "cut short" if size else "empty")
     refused(folder, data + b"\0", "goes on after its end")
@@ -256,8 +258,8 @@ def test_every_truncation_is_refused(folder, notion):
 @given(st.binary(max_size=200), st.booleans())
 def test_random_bytes_are_refused(folder, data, begun):
     refused(folder, content()[: 32 * begun] + data)
-    refused(folder, struct.pack("<16sIIQ", b"calibrant sketch", 1, 0, len(data)) + data)
-    body = signed(struct.pack("<16sIIQ", b"calibrant sketch", 1, len(data), 0) + data)
+    refused(folder, struct.pack("<16sIIQ", b"calibrant sketch", 2, 0, len(data)) + data)
+    body = signed(struct.pack("<16sIIQ", b"calibrant sketch", 2, len(data), 0) + data)
     refused(folder, body)
 
 
@@ -274,6 +276,8 @@ def answers(sketch):
     assert 0 <= sketch.ece(estimator="uniform:10") <= 1
     assert np.isfinite(sketch.n)
     assert sketch.n > 0
+    for residuals in sketch.question.residuals:
+        assert np.all(np.isfinite(residuals.spread) & (residuals.spread > 0))
 
 
 @settings(max_examples=200, deadline=None)
@@ -281,9 +285,12 @@ def answers(sketch):
     st.sampled_from(NOTIONS),
     st.lists(st.tuples(st.integers(0, 10**6), st.integers(1, 255)), min_size=1, max_size=3),
     st.sampled_from(("file", "header", "body")),
+    st.booleans(),
 )
-def test_a_flipped_byte_under_a_true_checksum_is_refused_or_harmless(folder, notion, changes, where):
-    data = content(notion)
+def test_a_flipped_byte_under_a_true_checksum_is_refused_or_harmless(
+    folder, notion, changes, where, weighted
+):
+    data = content(notion, weighted=weighted)
     if where == "file":
         changed = bytearray(data[:-32])
     elif where == "header":
@@ -308,6 +315,9 @@ def test_what_is_put_together_again_is_the_same(folder):
         header, body = taken_apart(content(notion))
         assert loaded(folder, put_together(header, body)).digest == loaded(folder, content(notion)).digest
         assert Cell(body).body() == body
+        header, body = taken_apart(content(notion, weighted=True))
+        assert header["sums"] == 6
+        assert Cell(body, 6).body() == body
 
 
 SUMS = {
@@ -348,6 +358,99 @@ def test_sums_that_no_rows_have_are_refused(folder, damage, notion):
     refused(folder, put_together(header, cell.body()), reason)
 
 
+SQUARES = {
+    "negative": (lambda c: c.sums.__setitem__((5, 0), -1.0), "must be above 0"),
+    "none": (lambda c: c.sums.__setitem__((5, 0), 0.0), "must be above 0"),
+    "not a number": (lambda c: c.sums.__setitem__((5, 0), np.nan), "must be above 0"),
+    "infinite": (lambda c: c.sums.__setitem__((5, 0), np.inf), "must be above 0"),
+    "twice": (lambda c: c.sums[5].__imul__(2), "must add up"),
+    "total": (lambda c: setattr(c, "squares", 1.5 * c.squares), "must add up"),
+    "small": (lambda c: c.sums.__setitem__((5, slice(2)), [1e-9, c.sums[5, :2].sum()]), "in every cell"),
+    "tiny": (lambda c: c.sums.__setitem__((5, slice(2)), [5e-324, c.sums[5, :2].sum()]), "in every cell"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("notion", NOTIONS)
+@pytest.mark.parametrize("damage", SQUARES)
+def test_squared_weights_that_no_rows_have_are_refused(folder, damage, notion):
+    header, body = taken_apart(content(notion, weighted=True))
+    cell, (change, reason) = Cell(body, 6), SQUARES[damage]
+    change(cell)
+    refused(folder, put_together(header, cell.body()), f"its squared weights {reason}|fit its weights")
+
+
+def test_only_counts_may_leave_their_squares_out(folder):
+    header, body = taken_apart(content(weighted=True))
+    cell = Cell(body, 6)
+    cell.sums = cell.sums[:5]
+    refused(folder, put_together(header | {"sums": 5}, cell.body()), "squared weights must fit its weights")
+    for sums in (4, 7, 6.0, None, "6", True):
+        refused(folder, put_together(header | {"sums": sums}, body), "must have 5 or 6 sums")
+    refused(folder, put_together(header | {"sums": 5}, body))
+    plain, body = taken_apart(content())
+    refused(folder, put_together(plain | {"sums": 6}, body), "ends too soon")
+
+
+# Written by format 1: 60 rows, made without chance.
+GOLDEN, K = Path(__file__).parents[1] / "golden", np.arange(60)
+SCORE, LABEL, WEIGHT = (K * 37 % 60 + 0.3) / 61, (K * 7 % 5 < 2).astype(int), 2.0 ** (K % 7 - 3)
+
+
+def of_format_1(name):
+    data = (GOLDEN / f"format1_{name}.sketch").read_bytes()
+    assert struct.unpack("<16sI", data[:20]) == (b"calibrant sketch", 1)
+    return Sketch.load(GOLDEN / f"format1_{name}.sketch")
+
+
+def test_counts_of_format_1_are_read_to_the_last_bit(folder):
+    old, new = of_format_1("counts"), Sketch("class").update(LABEL, SCORE, sample_weight=K % 4)
+    same(old, new)
+    # The content has the name it had.
+    assert old.digest == "bee934d732f20b1b04a04a3d465a447bbccc9cea1d7a41552043641f4335c2df"
+    old.save(folder / "new.sketch")
+    new.save(folder / "same.sketch")
+    assert (folder / "new.sketch").read_bytes() == (folder / "same.sketch").read_bytes()
+
+
+def test_importance_weights_of_format_1_share_the_sum_of_their_squares(folder):
+    matrix = np.stack([SCORE / 2, 1 - SCORE, SCORE / 2], axis=1)
+    for name, new in {
+        "floats": Sketch("class").update(LABEL, SCORE, sample_weight=WEIGHT),
+        "classes": Sketch("classwise").update(K % 3, matrix, sample_weight=WEIGHT),
+    }.items():
+        old = of_format_1(name)
+        for mine, theirs in zip(old.evidence.sums.parts, new.evidence.sums.parts, strict=True):
+            np.testing.assert_array_equal(mine, theirs)
+        np.testing.assert_array_equal(old.evidence.squares, new.evidence.squares)
+        share = (WEIGHT**2).sum() / WEIGHT.sum()
+        np.testing.assert_allclose(old.evidence.spread, share * old.evidence.sums.w, rtol=1e-14)
+        assert old.n == new.n
+        for spec in ("uniform:10", "density:0.1", "adaptive"):
+            assert old.ece(estimator=spec) == new.ece(estimator=spec)
+        assert 0 <= old.estimate(rng=0).p_value <= 1
+        # It is written as any other, and goes together with any other, in whichever order.
+        old.save(folder / "new.sketch")
+        same(Sketch.load(folder / "new.sketch"), old)
+        plain = made(new.notion, *((LABEL, SCORE) if name == "floats" else (K % 3, matrix)))
+        whole = old.evidence.spread + new.evidence.spread + plain.evidence.sums.w
+        for some in itertools.permutations((old, new, plain)):
+            np.testing.assert_allclose(sum(some).evidence.spread, whole, rtol=1e-14)
+            assert sum(some).evidence.squares == pytest.approx(2 * (WEIGHT**2).sum() + 60)
+
+
+def test_format_1_is_checked_as_it_was(folder):
+    data = (GOLDEN / "format1_floats.sketch").read_bytes()
+    header, body = taken_apart(data)
+    same(loaded(folder, put_together(header, body, version=1)), of_format_1("floats"))
+    refused(folder, put_together(header, body), "its header must hold")
+    refused(folder, put_together(header | {"sums": 5}, body, version=1), "its header must hold")
+    refused(folder, put_together(header | {"sums": 5}, body), "squared weights must fit its weights")
+    for change, reason in SUMS.values():
+        cell = Cell(body)
+        change(cell)
+        refused(folder, put_together(header, cell.body(), version=1), reason)
+
+
 def test_outcomes_must_be_those_of_the_totals(folder):
     for notion in ("classwise", "confidence"):
         header, body = taken_apart(content(notion))
@@ -366,6 +469,7 @@ HEADERS = {
     "n_classes": (10**9, "as many as its classes"),
     "given": ({}, "lacks what was given"),
     "cells": (720, "its cells differ"),
+    "sums": (4, "must have 5 or 6 sums"),
     "totals": ({}, "its totals must be rows, weight"),
 }
 
@@ -402,7 +506,7 @@ def test_headers_that_are_no_json_are_refused(folder):
 
 def test_later_formats_are_told_apart(folder):
     header, body = taken_apart(content())
-    refused(folder, put_together(header, body, version=2), "it has format 2, .* a later calibrant wrote it")
+    refused(folder, put_together(header, body, version=3), "it has format 3, .* a later calibrant wrote it")
     refused(folder, put_together(header, body, version=0), "it has format 0")
 
 
@@ -428,7 +532,7 @@ def bombs():
         if classes > 100_000:
             yield put_together(header | many, b"", squeezed=zlib.compress(body) + os.urandom(1 << 15))
     for header_size, body_size in ((2**32 - 1, 0), (0, 2**64 - 1), (2**31, 2**63)):
-        yield signed(struct.pack("<16sIIQ", b"calibrant sketch", 1, header_size, body_size))
+        yield signed(struct.pack("<16sIIQ", b"calibrant sketch", 2, header_size, body_size))
 
 
 def test_no_file_takes_much_memory(folder):
@@ -447,7 +551,7 @@ def test_no_file_takes_much_memory(folder):
 @pytest.mark.skipif(os.name == "nt", reason="sparse files as POSIX has them")
 def test_a_file_with_an_enormous_hole_is_refused_at_once(folder):
     path = folder / "hole.sketch"
-    path.write_bytes(struct.pack("<16sIIQ", b"calibrant sketch", 1, 2**32 - 1, 2**40))
+    path.write_bytes(struct.pack("<16sIIQ", b"calibrant sketch", 2, 2**32 - 1, 2**40))
     os.truncate(path, 64 + 2**32 - 1 + 2**40) if hasattr(os, "SEEK_HOLE") else None
     with pytest.raises(ValueError, match=r"its header must take at most|cut short"):
         Sketch.load(path)

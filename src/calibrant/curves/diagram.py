@@ -32,8 +32,7 @@ class ReliabilityDiagram:
     score, frequency : arrays
         Mean score and share of positive outcomes; NaN in a bin without mass.
     count : array
-        Rows in each bin; under importance weights the effective number, (sum w)^2 / sum w^2 of the
-        bin. (A sketch knows only the sum of all squared weights and spreads it evenly.)
+        Rows in each bin; under importance weights the effective number, (sum w)^2 / sum w^2 of the bin.
     low, high : arrays
         Interval of the frequency at `level`.
     error : float

@@ -20,7 +20,7 @@ from calibrant.data.files import called
 from calibrant.data.readers import Source
 from calibrant.sketch import Sketch
 
-FORMAT, STATE = 2, "state.json"
+FORMAT, STATE = 3, "state.json"
 
 
 @dataclass(frozen=True, eq=False)

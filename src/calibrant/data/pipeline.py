@@ -361,7 +361,7 @@ class Run:
             self.meaning.pair(seen, more=True)
         if len(sketches) > len(self.state.sketches):
             inputs.check_group_count(len(sketches))
-            size = sum(part.nbytes for part in next(iter(sketches.values())).evidence.sums.parts)
+            size = sum(array.nbytes for array in next(iter(sketches.values())).evidence.arrays)
             if len(sketches) * size > MOST_SUMS:
                 raise ValueError(
                     f"the sums of {len(sketches)} groups take more than {MOST_SUMS >> 30} GiB of memory"

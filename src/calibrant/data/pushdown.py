@@ -426,9 +426,10 @@ def _summed_by_cell(frame: Any, request: Request) -> Any:
     frame = _weighed(frame, request, names)
     sums = [nw.len().alias("n"), *(col(name).sum() for name in names)]
     if request.counts is not None:
-        frame = frame.with_columns(held=number(col("w") > 0.0), ww=col("w") * col("w"))
-        sums += [col(name).sum() for name in ("held", "w", "ww")]
-    return frame.group_by(*request.keys).agg(*sums)
+        frame = frame.with_columns(held=number(col("w") > 0.0))
+        sums += [col(name).sum() for name in ("held", "w")]
+    frame, squares = _squared(frame, request)
+    return frame.group_by(*request.keys).agg(*sums, *squares)
 
 
 def _of_classes(rows: Any, request: Request) -> Sums:
@@ -449,13 +450,21 @@ def _by_class(frame: Any, request: Request) -> Any:
     frame = frame.with_columns(key=_key(col("c").cast(nw.Float64)), xx=col("x") * col("x"))
     frame = _weighed(frame, request, ["x", "xx"])
     total = nw.len() if request.counts is None else col("w").sum()
-    return frame.group_by(*request.keys).agg(total.alias("n"), col("x").sum(), col("xx").sum())
+    frame, squares = _squared(frame, request)
+    return frame.group_by(*request.keys).agg(total.alias("n"), col("x").sum(), col("xx").sum(), *squares)
 
 
 def _weighed(frame: Any, request: Request, names: Sequence[str]) -> Any:
     if request.counts is None:
         return frame
     return frame.with_columns(**{name: col(name) * col("w") for name in names})
+
+
+def _squared(frame: Any, request: Request) -> tuple[Any, list[Any]]:
+    """Add the squares of importance weights, and return what sums them; counts need none."""
+    if request.counts is not False:
+        return frame, []
+    return frame.with_columns(ww=col("w") * col("w")), [col("ww").sum()]
 
 
 def _key(of: Any, kind: Any = 0.0) -> Any:
@@ -490,7 +499,6 @@ def _group(request: Request, rows: Sums, classes: Sums | None) -> Group:
     if not weight.sum() > 0:
         return Group(n, Sketch(request.notion.name))
     kind = _unkeyed(rows["key"])[2]
-    squares = (rows["ww"] if request.counts is False else weight).sum()
     totals = Totals(
         n if request.counts is None else int(rows["held"].sum()),
         float(weight.sum()),
@@ -505,28 +513,41 @@ def _group(request: Request, rows: Sums, classes: Sums | None) -> Group:
         positive=request.positive,
         vector=request.vector,
         n_classes=request.size,
-        cells=_cells(request, weight, rows, classes, float(squares)),
+        cells=_cells(request, weight, rows, classes),
         totals=totals,
     )
     return Group(n, sketch)
 
 
-def _cells(request: Request, weight: Array, rows: Sums, classes: Sums | None, squares: float) -> Cells:
+def _cells(request: Request, weight: Array, rows: Sums, classes: Sums | None) -> Cells:
     """Return cells from the sums of rows, and of classes where each has a problem of its own."""
     layout, support = request.layout, request.notion.support(request.size)
+    squares = float(rows.get("ww", weight).sum())
     of, cell, kind = _unkeyed(rows["key"])
     hit = (kind & OUTCOME).astype(np.float64)
     parts = [weight, rows["x"], weight * hit, rows["x"] * hit, rows["xx"]]
     if classes is None:
         sums = _moments(request, of, cell, parts, 1)[0]
-        return Cells(sums, layout.low, layout.high, np.asarray(squares), support)
+        spread = _spread(request, rows, 1)
+        total, spread = np.asarray(squares), None if spread is None else spread[0]
+        return Cells(sums, layout.low, layout.high, total, support, spread)
     _, _, wy, wsy, _ = _moments(request, of, cell, parts, request.size).parts
     of, cell, _ = _unkeyed(classes["key"])
     zero = np.zeros(len(cell))
     parts = [classes["n"].astype(np.float64), classes["x"], zero, zero, classes["xx"]]
     w, ws, _, _, wss = _moments(request, of, cell, parts, request.size).parts
     sums = Moments(w, ws, wy, wsy, wss, layout.low)
-    return Cells(sums, layout.low, layout.high, np.full(request.size, squares), support)
+    total, spread = np.full(request.size, squares), _spread(request, classes, request.size)
+    return Cells(sums, layout.low, layout.high, total, support, spread)
+
+
+def _spread(request: Request, sums: Sums, size: int) -> Array | None:
+    """Return the squared weights of each class and cell; None where weights are counts."""
+    if "ww" not in sums:
+        return None
+    of, cell, _ = _unkeyed(sums["key"])
+    at = of * request.layout.size + unpacked(cell, request.layout)[0]
+    return np.bincount(at, sums["ww"], size * request.layout.size).reshape(size, -1)
 
 
 def _moments(request: Request, of: Array, cell: Array, parts: Sequence[Array], size: int) -> Moments:

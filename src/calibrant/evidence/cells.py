@@ -8,7 +8,7 @@ exact; elsewhere a cell goes to the bin that holds its mean score.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -38,7 +38,7 @@ def layout_for(n_problems: int) -> Layout:
 
 @dataclass(frozen=True, eq=False)
 class Cells:
-    """Five sums per cell for a batch of problems, scores measured from the cell's least score.
+    """Five or six sums per cell for a batch of problems, scores measured from the cell's least score.
 
     Parameters
     ----------
@@ -50,6 +50,9 @@ class Cells:
         Sum of the squared weights of each problem (the sum of the weights where they are counts).
     support : pair of floats
         Where scores can lie.
+    spread : array, optional
+        Sum of the squared weights of each cell. Counts need none; of other weights all rows of a problem
+        are then taken for equally heavy.
 
     Examples
     --------
@@ -63,29 +66,22 @@ class Cells:
     high: Array
     squares: Array
     support: tuple[float, float] = (0.0, 1.0)
+    spread: Array | None = None
 
     @classmethod
-    def of(cls, sample: Sample, layout: Layout = FINE) -> Cells:
-        """Sum a sample into cells."""
-        sums = Moments.by_outcome(
-            tally.sums_in_cells(sample.score, sample.outcome, sample.weight, layout), layout.low
-        )
-        return cls(sums, layout.low, layout.high, sample.squares, sample.support)
-
-    @classmethod
-    def stack(cls, blocks: Sequence[Cells]) -> Cells:
-        """Join blocks of problems, one after the other along the first axis."""
-        first = blocks[0]
-        w, ws, wy, wsy, wss = (
-            np.concatenate(part) for part in zip(*(block.sums.parts for block in blocks), strict=True)
-        )
-        sums = Moments(w, ws, wy, wsy, wss, first.sums.origin)
-        squares = np.concatenate([block.squares for block in blocks])
-        return cls(sums, first.low, first.high, squares, first.support)
+    def of(cls, sample: Sample, layout: Layout = FINE, powers: int = 2) -> Cells:
+        """Sum a sample into cells, scores up to the given power."""
+        rows, squares = (sample.score, sample.outcome, sample.weight), not sample.counts
+        sums = tally.sums_in_cells(*rows, layout, powers, squares=squares)
+        moments = Moments.by_outcome(sums[: powers + 1], layout.low)
+        spread = sums[-1, 0] + sums[-1, 1] if squares else None
+        return cls(moments, layout.low, layout.high, sample.squares, sample.support, spread)
 
     def __add__(self, other: Cells) -> Cells:
         """Join the evidence of both, as if their rows had come together."""
-        return Cells(self.sums + other.sums, self.low, self.high, self.squares + other.squares, self.support)
+        spread = None if self.counts and other.counts else self.own_squares + other.own_squares
+        squares = self.squares + other.squares
+        return Cells(self.sums + other.sums, self.low, self.high, squares, self.support, spread)
 
     @property
     def batch(self) -> tuple[int, ...]:
@@ -106,7 +102,20 @@ class Cells:
     @property
     def counts(self) -> bool:
         """Whether weights are counts: each cell then holds a whole number of rows."""
-        return bool(np.all(self.squares == self.sums.w.sum(axis=-1)))
+        return self.spread is None and bool(np.all(self.squares == self.sums.w.sum(axis=-1)))
+
+    @property
+    def arrays(self) -> tuple[Array, ...]:
+        """The sums that are held: five, or with squared weights six."""
+        return self.sums.parts if self.spread is None else (*self.sums.parts, self.spread)
+
+    @property
+    def own_squares(self) -> Array:
+        """Sum of the squared weights of each cell (of the weights, where they are counts)."""
+        if self.spread is not None:
+            return np.broadcast_to(self.spread, (*self.batch, self.low.size))
+        w = self._whole.w
+        return w * (self.squares / w.sum(axis=-1))[..., None]
 
     @cached_property
     def score(self) -> Array:
@@ -178,8 +187,14 @@ class Cells:
         return unbiased(np.maximum(square, 0.0), self.n)
 
     def squared(self) -> Cells:
-        """Return the same evidence with squared weights; only their total is known, so rows share alike."""
-        share = (self.squares / self.sums.w.sum(axis=-1))[..., None]
+        """Return the same evidence with squared weights; the rows of a cell are taken for equally heavy."""
+        if self.counts:
+            return self
+        w = self.sums.w
+        if self.spread is None:
+            share = (self.squares / w.sum(axis=-1))[..., None]
+        else:
+            share = np.divide(self.spread, w, out=np.zeros(w.shape), where=w > 0)
         return replace(self, sums=self.sums.each(lambda part: share * part))
 
     def rows(self) -> Iterator[tuple[Array, Array, Array]]:
@@ -208,12 +223,15 @@ class Cells:
     def redraw(self, probability: Callable[[Array], Array], rng: np.random.Generator, size: int) -> Cells:
         """Draw `size` samples of the same scores with outcomes drawn from `probability(score)`."""
         kept = self._occupied
-        s, scale = kept.sums, float(self.n) / kept.sums.w.sum()
+        s, squares = kept.sums, kept.own_squares
         chance = np.broadcast_to(probability(kept.score), s.w.shape)
-        held = np.maximum(np.rint(s.w * scale), 1).astype(np.int64)
+        # As many rows of one weight as have the variance of those that there are.
+        rows = np.divide(s.w**2, squares, out=np.ones(s.w.shape), where=squares > 0)
+        held = np.maximum(np.rint(rows), 1).astype(np.int64)
         wy = binomial(rng, held, chance, size) / held * s.w
         sums = Moments(s.w[None], s.ws[None], wy, wy * kept._offset, s.wss[None], s.origin)
-        return Cells(sums, kept.low, kept.high, np.full(size, float(self.squares)), self.support)
+        total = np.full(size, float(self.squares))
+        return Cells(sums, kept.low, kept.high, total, self.support, kept.spread)
 
     def _reweighted(self, count: Array, part: Array) -> Cells:
         s = self.sums
@@ -229,12 +247,14 @@ class Cells:
         """The same evidence without its empty cells; for a single problem."""
         single(self.batch)
         keep = self.sums.w > 0
-        return Cells(self.sums[keep], self.low[keep], self.high[keep], self.squares, self.support)
+        spread = None if self.spread is None else self.spread[keep]
+        return Cells(self.sums[keep], self.low[keep], self.high[keep], self.squares, self.support, spread)
 
     def __getitem__(self, entry: Any) -> Cells:
         """Return one problem of a batch, or some of them."""
         sums = self._whole.each(lambda part: part[entry])
-        return replace(self, sums=sums, squares=self.squares[entry])
+        spread = None if self.spread is None else self.own_squares[entry]
+        return replace(self, sums=sums, squares=self.squares[entry], spread=spread)
 
     @cached_property
     def _offset(self) -> Array:

@@ -15,7 +15,7 @@ from calibrant.evidence import tally
 from calibrant.evidence.cells import Cells
 from calibrant.evidence.draws import binomial
 from calibrant.evidence.layout import FINE
-from calibrant.evidence.moments import Array, Moments
+from calibrant.evidence.moments import Array
 from calibrant.evidence.sample import Sample
 
 # From this many rows on, counting by cell is cheaper than sorting.
@@ -139,20 +139,13 @@ class Residuals:
 
     @classmethod
     def _from_many(cls, sample: Sample) -> Residuals:
-        rows = sample.score, sample.outcome
-        sums = Moments.by_outcome(tally.sums_in_cells(*rows, sample.weight, FINE, powers=1), FINE.low)
-        cells = Cells(sums, FINE.low, FINE.high, sample.squares)
-        if sample.counts:
-            return cls._from_cells(cells)
-        ((negative, positive),) = tally.sums_in_cells(*rows, sample.squared().weight, FINE, powers=0)
-        return cls._from_cells(cells, negative + positive)
+        return cls._from_cells(Cells.of(sample, powers=1))
 
     @classmethod
-    def _from_cells(cls, cells: Cells, spread: Array | None = None) -> Residuals:
-        """Return the residuals of the cells that hold anything; equal weights without `spread`."""
+    def _from_cells(cls, cells: Cells) -> Residuals:
+        """Return the residuals of the cells that hold anything."""
         w, ws, wy, _, _ = cells.atoms().parts
-        if spread is None:
-            spread = w * (cells.squares / w.sum(axis=-1))[..., None]
+        spread = cells.own_squares
         held = np.flatnonzero((w > 0).reshape(-1, w.shape[-1]).any(axis=0))
         score, w, ws, wy, spread = (part[..., held] for part in (cells.score, w, ws, wy, spread))
         return cls(w, score, wy - w * cells.low[held] - ws, spread)._scaled(cells.n)

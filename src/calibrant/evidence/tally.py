@@ -102,7 +102,13 @@ def sums_between(
 
 
 def sums_in_cells(
-    score: Array, outcome: Array, weight: Array | None, layout: Layout, powers: int = 2
+    score: Array,
+    outcome: Array,
+    weight: Array | None,
+    layout: Layout,
+    powers: int = 2,
+    *,
+    squares: bool = False,
 ) -> Array:
     """Sum rows into the cells of a layout, scores measured from the least one of each cell.
 
@@ -113,10 +119,12 @@ def sums_in_cells(
     layout : Layout
     powers : int
         Largest power of the scores that is summed.
+    squares : bool
+        Whether the squares of the weights are summed too, which come last.
 
     Returns
     -------
-    array, shape (powers + 1, 2, *batch, layout.size)
+    array, shape (powers + 1, 2, *batch, layout.size); with `squares` one more along the first axis
 
     Examples
     --------
@@ -126,17 +134,17 @@ def sums_in_cells(
     array([0., 2.])
     """
     batch, columns = _aligned(score, outcome, weight)
-    sums = np.zeros((powers + 1, 2, len(columns[0]), layout.size))
+    sums = np.zeros((powers + 1 + squares, 2, len(columns[0]), layout.size))
     if not batch and columns[0].size >= LONG and score.itemsize >= 4:
         k, rows = layout.uniform, [column[0] for column in columns]
         # Arrays, since a mere number would be rounded to the precision of the scores.
         first, last = np.array([[1 / k], [(k - 1) / k]])
         outer = np.flatnonzero((rows[0] < first) | (rows[0] >= last))
         if 4 * outer.size <= len(rows[0]):  # otherwise most would be summed twice
-            sums[..., 0, layout.inner] = _sums_in_equal_cells(k, powers, *rows)[..., 1:-1]
+            sums[..., 0, layout.inner] = _sums_in_equal_cells(k, powers, squares, *rows)[..., 1:-1]
             columns = [column[None, outer] for column in rows]
-    _add_pieces(sums, columns, lambda _, part: layout.locate(part), layout.low)
-    return sums.reshape(powers + 1, 2, *batch, layout.size)
+    _add_pieces(sums, columns, lambda _, part: layout.locate(part), layout.low, squares=squares)
+    return sums.reshape(-1, 2, *batch, layout.size)
 
 
 def sums_in_runs(run: Array, *columns: Array) -> list[Array]:
@@ -273,7 +281,13 @@ def _aligned(*columns: Array | None) -> tuple[tuple[int, ...], list[Array]]:
 
 
 def _add_pieces(
-    sums: Array, columns: list[Array], where: Where, origin: Array | None, *, several: bool = True
+    sums: Array,
+    columns: list[Array],
+    where: Where,
+    origin: Array | None,
+    *,
+    several: bool = True,
+    squares: bool = False,
 ) -> None:
     """Add rows to sums[power, outcome], a piece at a time; with `several` a piece may hold some problems.
 
@@ -293,7 +307,7 @@ def _add_pieces(
             group = group + _first_groups(shape, size, order)
         if origin is not None and origin.ndim > 1:
             x = x - origin[problems].ravel()[group]
-        _add(sums[:, :, problems], group, x, outcome, *weight)
+        _add(sums[:, :, problems], group, x, outcome, *weight, squares=squares)
 
 
 def _pieces(
@@ -318,8 +332,19 @@ def _first_groups(shape: tuple[int, int], size: int, order: Literal["C", "F"]) -
     return np.repeat(first, shape[1]) if order == "C" else np.tile(first, shape[1])
 
 
-def _add(sums: Array, group: Array, x: Array, outcome: Array, weight: Array | None = None) -> None:
-    """Add rows to sums[power, outcome] by group; the array of groups is used up."""
+def _add(
+    sums: Array,
+    group: Array,
+    x: Array,
+    outcome: Array,
+    weight: Array | None = None,
+    *,
+    squares: bool = False,
+) -> None:
+    """Add rows to sums[power, outcome] by group, the last being of squared weights with `squares`.
+
+    The array of groups is used up.
+    """
     shape, size, factor = sums.shape[2:], sums[0, 0].size, weight
     # Where few outcomes are positive, summing these apart is cheaper.
     positive = np.flatnonzero(outcome) if 8 * np.count_nonzero(outcome) < outcome.size else None
@@ -328,7 +353,9 @@ def _add(sums: Array, group: Array, x: Array, outcome: Array, weight: Array | No
         group += outcome
     group = group.astype(np.intp, copy=False)
     for power, part in enumerate(sums):
-        if power:
+        if squares and power == len(sums) - 1:
+            factor = None if weight is None else weight * weight
+        elif power:
             factor = x if factor is None else factor * x
         if positive is None:
             both = np.bincount(group, factor, minlength=2 * size)
@@ -340,14 +367,16 @@ def _add(sums: Array, group: Array, x: Array, outcome: Array, weight: Array | No
 
 
 def _sums_in_equal_cells(
-    k: int, powers: int, score: Array, outcome: Array, weight: Array | None = None
+    k: int, powers: int, squares: bool, score: Array, outcome: Array, weight: Array | None = None
 ) -> Array:
     """Sum very many rows of one problem by outcome and cell [j/k, (j+1)/k): shape (powers + 1, 2, k).
+
+    With `squares` the sums of squared weights come last.
 
     The product that finds the cell tells the distance from j/k too: a rounded product less a whole number,
     which is within one unit in the last place of the score.
     """
-    sums = np.zeros((powers + 1, 2 * k))
+    sums = np.zeros((powers + 1 + squares, 2 * k))
     size = min(LONG_CHUNK, len(score))
     index, distances, floors = np.empty(size, dtype=np.intp), np.empty(size), np.empty(size)
     for a in range(0, len(score), size):
@@ -364,7 +393,7 @@ def _sums_in_equal_cells(
         cell += cell
         cell += outcome[part]
         at[:] = cell
-        if weight is None and powers:
+        if weight is None and powers and not squares:
             factor = x
             for total in sums[2:]:
                 factor = np.multiply(factor, x, out=cell)
@@ -372,11 +401,13 @@ def _sums_in_equal_cells(
             sums[:2] += _counts_and_sums(at, x, 2 * k)
             continue
         factor = np.ones(len(own)) if weight is None else weight[part].astype(np.float64)
-        for total in sums:
+        if squares:
+            sums[-1] += np.bincount(at, np.multiply(factor, factor, out=cell), minlength=2 * k)
+        for total in sums[: powers + 1]:
             total += np.bincount(at, factor, minlength=2 * k)
             factor *= x
-    sums /= float(k) ** np.arange(powers + 1)[:, None]
-    return sums.reshape(powers + 1, k, 2).transpose(0, 2, 1)
+    sums[: powers + 1] /= float(k) ** np.arange(powers + 1)[:, None]
+    return sums.reshape(-1, k, 2).transpose(0, 2, 1)
 
 
 def _counts_and_sums(at: Array, x: Array, size: int) -> tuple[Array, Array]:

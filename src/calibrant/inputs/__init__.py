@@ -15,6 +15,7 @@ from calibrant.inputs.errors import PYTHON, InputError, InputTypeError, Words, s
 from calibrant.inputs.groups import MOST_GROUPS, check_group_count, groups_of_rows
 from calibrant.inputs.predictions import (
     TOLERANCE,
+    USUAL,
     Array,
     Predictions,
     binary_classes,
@@ -31,6 +32,7 @@ __all__ = [
     "MOST_GROUPS",
     "PYTHON",
     "TOLERANCE",
+    "USUAL",
     "Array",
     "InputError",
     "InputTypeError",

@@ -1,7 +1,8 @@
 """Which class a column of scores is of: the one place where that is decided.
 
 Names that tell the classes decide: the label as text, as it is or between a beginning and an ending that
-all names share, letters of either case, numbers that are equal (`p_1.0` is of the label 1). Names by default
+all names share, letters of either case (a class that does not occur is spelt as those that do: `P_CAT` beside
+`P_DOG` and the label `dog` is `cat`), numbers that are equal (`p_1.0` is of the label 1). Names by default
 (none at all, or numbered 0, 1, ... in this order) mean positions: whole labels are numbers of columns, others
 are taken in their order. Any other names contradict the labels, and are refused. `labels=` overrules them.
 """
@@ -133,8 +134,30 @@ def _told(texts: Sequence[str], labels: tuple[Any, ...]) -> tuple[Any, ...] | No
     for rest in _rests(texts):
         found = [read(text) for text in rest]
         if None not in found and len(set(found)) == len(found) and set(labels) <= set(found):
-            return tuple(found)
+            return tuple(_spelt(rest, found, labels))
     return None
+
+
+def _spelt(texts: Sequence[str], found: list[Any], labels: tuple[Any, ...]) -> list[Any]:
+    """Return the classes, those that no label tells in letters of the case that labels differ from names by.
+
+    >>> _spelt(["Cat", "Dog"], ["cat", "Dog"], ("cat",)), _spelt(["Cat", "Dog"], ["Cat", "Dog"], ("Cat",))
+    (['cat', 'dog'], ['Cat', 'Dog'])
+    """
+    known = [(text, label) for text, label in zip(texts, found, strict=True) if label in labels]
+    if len(known) == len(found) or any(not isinstance(label, str) for label in found):
+        return found
+    if all(text == label for text, label in known):
+        return found
+    ways = [
+        [label if label in labels else change(label) for label in found]
+        for change in (str.lower, str.upper, str.capitalize)
+        if all(change(text) == label for text, label in known)
+    ]
+    # One spelling only, and no class twice.
+    return (
+        ways[0] if ways and all(way == ways[0] for way in ways) and len(set(ways[0])) == len(found) else found
+    )
 
 
 def _rests(texts: Sequence[str]) -> Iterator[list[str]]:

@@ -3,15 +3,19 @@
 A file is, with all numbers little-endian:
 
     16 bytes    "calibrant sketch"
-    4, 4, 8     format (1), length of the header, length of the body
-    header      JSON: notion, classes, what was given, cells of equal width, totals
+    4, 4, 8     format (2), length of the header, length of the body
+    header      JSON: notion, classes, what was given, cells of equal width, sums of a cell (5 or 6), totals
     body        compressed by zlib; for each problem
                     the number of cells that hold rows (4 bytes) and the sum of squared weights (8)
                     the distance of each such cell from the one before, the first from -1 (4 each)
-                    their sums of w, ws, wy, wsy and wss (8 each), one after the other
+                    their sums of w, ws, wy, wsy and wss, and of squared weights where these are
+                    importance weights (8 each), one after the other
     32 bytes    SHA-256 of all of the above
 
 Within one array first come all first bytes, then all second ones and so on, which compresses better.
+
+Format 1 had five sums, whatever the weights: it is read, and what it knows of the squares of importance
+weights, their total, is shared out over the cells by weight.
 """
 
 from __future__ import annotations
@@ -22,7 +26,7 @@ import os
 import struct
 import zlib
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from itertools import chain
 from typing import Any, BinaryIO, TypeVar
 
@@ -31,11 +35,11 @@ import numpy as np
 from calibrant.atomic import write_whole
 from calibrant.evidence import Array
 from calibrant.questions import Notion, named
-from calibrant.sketch.file_checks import Header, Unfit, check_outcomes, check_sums, due, plain
+from calibrant.sketch.file_checks import Header, Unfit, check_outcomes, check_squares, check_sums, due, plain
 from calibrant.sketch.sketch import Sketch
 from calibrant.sketch.sums import empty_cells, layout_of
 
-MAGIC, FORMAT = b"calibrant sketch", 1
+MAGIC, FORMAT = b"calibrant sketch", 2
 # No file makes a reader take more memory: for its header, and for the sums of all classes.
 MOST_HEADER, MOST_SUMS = 1 << 24, 1 << 32
 _START, _PROBLEM = struct.Struct("<16sIIQ"), struct.Struct("<Id")
@@ -47,9 +51,10 @@ Kind = TypeVar("Kind", bound=Sketch)
 
 def save(sketch: Sketch, path: str | os.PathLike[str]) -> None:
     """Write a sketch to a file, whole or not at all."""
-    if sketch._cells is not None and size_of(sketch._notion, sketch._n_classes or 2) > MOST_SUMS:
+    sums = _sums(sketch)
+    if sketch._cells is not None and size_of(sketch._notion, sketch._n_classes or 2, sums) > MOST_SUMS:
         raise ValueError(f"a sketch of {sketch._n_classes} classes is too large for a file")
-    header, squeeze = _json(_about(sketch)), zlib.compressobj()
+    header, squeeze = _json(_about(sketch) | {"sums": sums}), zlib.compressobj()
     if len(header) > MOST_HEADER:
         raise ValueError(f"labels must take at most {MOST_HEADER} bytes in a file, got {len(header)}")
     body = [*map(squeeze.compress, _problems(sketch)), squeeze.flush()]
@@ -87,7 +92,7 @@ def _hash(pieces: Iterable[bytes]) -> Any:
 
 
 def _about(sketch: Sketch) -> dict[str, Any]:
-    """Return the values of the header."""
+    """Return the values of the header that any file of the same content has."""
     return {
         "notion": sketch.notion,
         "labels": [plain(label) for label in sketch.labels],
@@ -112,13 +117,18 @@ def _problems(sketch: Sketch) -> Iterator[bytes]:
             problem = block[k] if block.batch else block
             held = np.flatnonzero(problem.sums.w)
             gaps = np.diff(held, prepend=-1).astype("<u4")
-            sums = np.stack([array[held] for array in problem.sums.parts]).astype("<f8")
+            sums = np.stack([array[held] for array in problem.arrays]).astype("<f8")
             yield b"".join([_PROBLEM.pack(held.size, float(problem.squares)), _planes(gaps), _planes(sums)])
 
 
-def size_of(notion: Notion, n_classes: int) -> int:
+def _sums(sketch: Sketch) -> int:
+    """Return the number of sums of a cell."""
+    return 5 if sketch._cells is None else len(sketch._cells.arrays)
+
+
+def size_of(notion: Notion, n_classes: int, sums: int) -> int:
     """Return the bytes that the sums of a sketch take in memory."""
-    return notion.size(n_classes) * layout_of(notion, n_classes).size * 5 * 8
+    return notion.size(n_classes) * layout_of(notion, n_classes).size * sums * 8
 
 
 def _planes(array: Array) -> bytes:
@@ -142,9 +152,9 @@ def _read(kind: type[Kind], file: BinaryIO) -> Kind:
     if len(start) < _START.size:
         raise Unfit(f"it is cut short, after {len(start)} bytes")
     _, version, header, body = _START.unpack(start)
-    if version != FORMAT:
+    if not 1 <= version <= FORMAT:
         hint = "; a later calibrant wrote it" if version > FORMAT else ""
-        raise Unfit(f"it has format {version}, and this calibrant reads format {FORMAT}{hint}")
+        raise Unfit(f"it has format {version}, and this calibrant reads formats 1 to {FORMAT}{hint}")
     whole = _START.size + header + body + _HASH
     if size != whole:
         raise Unfit(f"it is cut short or goes on after its end: {size} bytes where {whole} are due")
@@ -154,8 +164,8 @@ def _read(kind: type[Kind], file: BinaryIO) -> Kind:
     if _hash(chain([start], map(file.read, lengths))).digest() != file.read(_HASH):
         raise Unfit("its checksum does not match, so it has been damaged or changed")
     file.seek(_START.size)
-    values, stream = Header.read(file.read(header)), _Inflated(file, body)
-    sketch = _sketch(kind, values, stream, body)
+    values, stream = Header.read(file.read(header), version), _Inflated(file, body)
+    sketch = _sketch(kind, values, stream, body, version)
     stream.end()
     return sketch
 
@@ -199,7 +209,7 @@ class _Inflated:
             raise Unfit(f"its body is damaged: {error}") from None
 
 
-def _sketch(kind: type[Kind], header: Header, stream: _Inflated, body: int) -> Kind:
+def _sketch(kind: type[Kind], header: Header, stream: _Inflated, body: int, version: int) -> Kind:
     """Return the sketch of a header and the sums that follow it."""
     sketch = kind(header.notion, n_classes=header.n_classes)
     sketch._given = header.given
@@ -209,20 +219,28 @@ def _sketch(kind: type[Kind], header: Header, stream: _Inflated, body: int) -> K
     layout, problems = layout_of(notion, header.n_classes), notion.size(header.n_classes)
     # Every class has a cell at least, and zlib makes nothing smaller than a thousandth.
     due(problems * _LEAST <= 1100 * body, f"{problems} classes do not fit into its body")
-    due(size_of(notion, header.n_classes) <= MOST_SUMS, f"{problems} classes take too much memory")
-    cells = empty_cells((problems,) if notion.several else (), layout, notion.support(header.n_classes))
+    due(
+        size_of(notion, header.n_classes, header.sums) <= MOST_SUMS,
+        f"{problems} classes take too much memory",
+    )
+    batch, support = (problems,) if notion.several else (), notion.support(header.n_classes)
+    cells = empty_cells(batch, layout, support, weighted=header.sums == 6)
     for k in range(problems):
         count, squares = _PROBLEM.unpack(stream.take(_PROBLEM.size))
         due(1 <= count <= layout.size, f"a class must have 1 to {layout.size} cells, got {count}")
         gaps = _joined(stream.take(4 * count), "<u4").astype(np.int64)
         due(bool(gaps.all()) and gaps.sum() <= layout.size, "its cells must be in order, each of them once")
-        at, sums = np.cumsum(gaps) - 1, _joined(stream.take(40 * count), "<f8").reshape(5, count)
-        check_sums(sums, layout.high[at] - layout.low[at], squares, header.totals)
+        values = _joined(stream.take(8 * header.sums * count), "<f8")
+        at, sums = np.cumsum(gaps) - 1, values.reshape(header.sums, count)
+        check_sums(sums[:5], layout.high[at] - layout.low[at], squares, header.totals)
+        check_squares(sums, squares, header, version)
         own = k if notion.several else ...
-        for array, values in zip(cells.sums.parts, sums, strict=True):
+        for array, values in zip(cells.arrays, sums, strict=True):
             array[own][at] = values
         cells.squares[own] = squares
     check_outcomes(header, float(cells.sums.wy.sum()))
     sketch.labels, sketch.positive, sketch._vector = header.labels, header.positive, header.vector
+    if version == 1 and not cells.counts:
+        cells = replace(cells, spread=cells.own_squares)
     sketch._cells, sketch.totals = cells, header.totals
     return sketch

@@ -64,7 +64,7 @@ def _label(value: Any, depth: int = 0) -> Any:
 
 @dataclass(frozen=True)
 class Header:
-    """The header of a file: the notion, the classes, what was given, cells of equal width, totals."""
+    """The header of a file: notion, classes, what was given, cells of equal width, sums of a cell, totals."""
 
     notion: str
     labels: tuple[Any, ...]
@@ -73,16 +73,17 @@ class Header:
     n_classes: int | None
     given: dict[str, Any]
     cells: int | None
+    sums: int
     totals: Totals
 
     @classmethod
-    def read(cls, text: bytes) -> Header:
-        """Read the header from JSON, and check every value of it."""
+    def read(cls, text: bytes, version: int) -> Header:
+        """Read the header of a file of some format from JSON, and check every value of it."""
         try:
             values = json.loads(text.decode("ascii"))
         except (ValueError, RecursionError):
             raise Unfit("its header is no JSON") from None
-        keys = [field.name for field in fields(cls)]
+        keys = [field.name for field in fields(cls) if version > 1 or field.name != "sums"]
         due(isinstance(values, dict) and set(values) == set(keys), f"its header must hold {', '.join(keys)}")
         due(isinstance(values["labels"], list), "its labels must be a list")
         given = values["given"]
@@ -93,7 +94,7 @@ class Header:
         due(given["labels"] is None or isinstance(given["labels"], list), "given labels must be a list")
         values["given"] = {key: _label(value) for key, value in given.items()}
         values["labels"], values["totals"] = _label(values["labels"]), _totals(values["totals"])
-        header = cls(**values)
+        header = cls(**({"sums": 5} | values))
         header._check()
         return header
 
@@ -103,6 +104,7 @@ class Header:
         notion = self._notion()
         due(type(self.vector) is bool, "its header must say whether scores are a vector")
         due(classes is None or (type(classes) is int and classes >= 2), "it must have 2 classes at least")
+        due(type(self.sums) is int and self.sums in (5, 6), "its cells must have 5 or 6 sums")
         if self.cells is None:
             due(self.totals == Totals.zero() and not self.labels, "it must hold cells where it holds rows")
             due(positive is None and not self.vector, "it cannot know its classes without rows")
@@ -166,6 +168,24 @@ def check_sums(sums: Array, width: Array, squares: float, totals: Totals) -> Non
     due(abs(total - totals.weight) <= FAR * totals.weight, "its cells must hold the weight of all rows")
     fewest = total * total / ((totals.rows + totals.weight) * (1 + FAR))
     due(fewest <= squares <= total * total * (1 + FAR), "its squared weights must fit its weights")
+
+
+def check_squares(sums: Array, squares: float, header: Header, version: int) -> None:
+    """Refuse squared weights of cells that do not add up, or that more rows would have than there are."""
+    total, w = float(sums[0].sum()), sums[0]
+    if header.sums == 5:
+        # Counts, whose rows have a weight of one; format 1 had no more to say of other weights either.
+        due(version == 1 or abs(squares - total) <= FAR * total, "its squared weights must fit its weights")
+        return
+    spread = sums[5]
+    due(bool(np.isfinite(spread).all() and (spread > 0).all()), "its squared weights must be above 0")
+    due(abs(float(spread.sum()) - squares) <= FAR * squares, "its squared weights must add up")
+    with np.errstate(over="ignore"):
+        rows = float((w / spread * w).sum())
+    due(
+        rows <= (header.totals.rows + header.totals.weight) * (1 + FAR),
+        "its squared weights must fit its weights in every cell",
+    )
 
 
 def check_outcomes(header: Header, outcomes: float) -> None:

@@ -172,22 +172,40 @@ class Sketch:
             by_name=not self._notion.of_pairs,
             **self._known_classes(y_prob),
         )
-        return self._take(data if self._cells is None else _reordered(data, self.labels))
+        if self._cells is None:
+            return self._take(data)
+        self._check_pair(data)
+        return self._take(_reordered(data, self.labels))
+
+    def _check_pair(self, data: Predictions) -> None:
+        """Refuse labels that need a positive class to be named once they are seen beside those so far."""
+        told = any(value is not None for value in self._given.values())
+        if told or self.labels not in inputs.USUAL or data.labels not in inputs.USUAL:
+            return
+        others = (self._negative, _negative_of(data) if data.score.ndim == 1 else data.labels[0])
+        inputs.binary_classes(inputs.in_order(tuple({*others, 1} - {None})))
 
     def _take(self, data: Predictions) -> Self:
         """Add predictions that are checked."""
+        weighted = False
         if data.weight is not None and data.weight.dtype.kind == "f":
             check_scale(data.weight)
+            weighted = True
         new = type(self)(self.notion, n_classes=2 if data.score.ndim == 1 else data.score.shape[1])
         new.labels, new.positive, new._vector = data.labels, data.positive, data.score.ndim == 1
+        if new._vector and self._cells is not None:
+            new.labels = (_negative_of(data), data.labels[1])
         joined, totals = self._joined(new, holding=True), self.totals + Totals.of(data)
         whole = None if self._cells is None else copied(self._held) if self._lent else self._held
+        in_place = whole is not None and not self._lent
+        if whole is not None and weighted and whole.spread is None:
+            whole = replace(whole, spread=whole.own_squares)
         for at, part in self._sums_of(data, joined._layout):
             if whole is None:
                 batch = (joined._n_classes,) if part.batch else ()
-                whole = empty_cells(batch, joined._layout, part.support)  # type: ignore[arg-type]
+                whole = empty_cells(batch, joined._layout, part.support, weighted=weighted)  # type: ignore[arg-type]
             # Sums that were there before cannot be had again if this stops between two blocks.
-            self._torn = whole is self._cells
+            self._torn = in_place
             gather(whole, at, part)
         assert whole is not None
         # A new value, since one remembers what it has computed.
@@ -268,9 +286,19 @@ class Sketch:
             matrix = more if base._vector else base
             total.labels, total.positive, total._vector = matrix.labels, matrix.positive, False
         elif more.labels and base._vector:
-            total.labels = (_other_labels(base.labels[0], more.labels[0]), base.labels[1])
+            other = _other_labels(base._negative, more._negative)
+            total.labels = (base.labels[0] if other is None else other, base.labels[1])
             _check_alike(total.labels)
         return total
+
+    @property
+    def _negative(self) -> Any:
+        """The negative label; None of a vector of scores where it is known that no row has had one."""
+        if self._vector and self._cells is not None and not self._notion.top:
+            cells = self._cells[1] if self._cells.batch else self._cells
+            if np.array_equal(cells.sums.w, cells.sums.wy):
+                return None
+        return self.labels[0]
 
     @property
     def _asked(self) -> Any:
@@ -668,6 +696,11 @@ def _reordered(data: Predictions, labels: tuple[Any, ...]) -> Predictions:
     code = np.argsort(at).astype(data.code.dtype)[data.code]
     positive = None if data.positive is None else at.index(data.positive)
     return replace(data, score=data.score[:, at], code=code, labels=labels, positive=positive)
+
+
+def _negative_of(data: Predictions) -> Any:
+    """The negative label of a vector of scores; None where no row has one."""
+    return None if data.code.all() else data.labels[0]
 
 
 def _other_labels(mine: Any, theirs: Any) -> Any:

@@ -20,18 +20,22 @@ def layout_of(notion: Notion | str, n_classes: int) -> Layout:
     return layout_for(named(notion).size(n_classes))
 
 
-def empty_cells(batch: tuple[int, ...], layout: Layout, support: tuple[float, float]) -> Cells:
-    """Return cells that hold nothing yet."""
+def empty_cells(
+    batch: tuple[int, ...], layout: Layout, support: tuple[float, float], *, weighted: bool = False
+) -> Cells:
+    """Return cells that hold nothing yet, and with `weighted` are to hold squared weights too."""
     w, ws, wy, wsy, wss = (np.zeros((*batch, layout.size)) for _ in range(5))
     sums = Moments(w, ws, wy, wsy, wss, layout.low)
-    return Cells(sums, layout.low, layout.high, np.zeros(batch), support)
+    spread = np.zeros((*batch, layout.size)) if weighted else None
+    return Cells(sums, layout.low, layout.high, np.zeros(batch), support, spread)
 
 
 def copied(cells: Cells) -> Cells:
     """Return cells with arrays of their own."""
     w, ws, wy, wsy, wss = (np.array(part, dtype=np.float64) for part in cells.sums.parts)
     sums = Moments(w, ws, wy, wsy, wss, cells.sums.origin)
-    return replace(cells, sums=sums, squares=np.array(cells.squares, dtype=np.float64))
+    spread = None if cells.spread is None else np.array(cells.spread)
+    return replace(cells, sums=sums, squares=np.array(cells.squares, dtype=np.float64), spread=spread)
 
 
 def gather(whole: Cells, at: Any, part: Cells) -> None:
@@ -39,6 +43,8 @@ def gather(whole: Cells, at: Any, part: Cells) -> None:
     for total, more in zip(whole.sums.parts, part.sums.parts, strict=True):
         total[at] += more
     whole.squares[at] += part.squares
+    if whole.spread is not None:
+        whole.spread[at] += part.own_squares
 
 
 def check_scale(weight: Array) -> None:
