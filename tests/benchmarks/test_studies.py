@@ -60,25 +60,3 @@ def test_the_study_of_comparisons(pair):
     outcome = np.random.default_rng(1).random(chance.size) < chance
     one, other = (calibrant.ece(outcome, np.clip(score, 0, 1)) for score in scores)
     assert one == pytest.approx(other, abs=0.003)
-
-
-@pytest.mark.parametrize("name", list(EXACT))
-@pytest.mark.parametrize("factor", [1.0, 0.3])
-def test_the_true_error_of_a_family_is_what_it_says(name, factor):
-    family = EXACT[name].shrunk(factor)
-    # Midpoints of the quantiles of a beta distribution integrate to more digits than a sample.
-    from scipy.stats import beta
-
-    drawn = np.clip(beta(*family.beta).ppf((np.arange(200_000) + 0.5) / 200_000), 1e-300, 1 - 1e-16)
-    gap = np.abs(family.factor * (family.curve(drawn) - drawn))
-    assert gap.mean() == pytest.approx(family.truth, abs=2e-5)
-
-
-@pytest.mark.parametrize("notion", ["confidence", "classwise"])
-def test_the_true_error_of_the_dirichlet_family_is_what_it_says(notion):
-    family = Dirichlet(5, 0.3)
-    scores, labels = family.draw(np.random.default_rng(0), 400_000)
-    gap = 0.3 * (0.2 - scores)
-    errors = np.abs(gap) if notion == "classwise" else np.abs(gap[np.arange(len(gap)), scores.argmax(axis=1)])
-    assert errors.mean() == pytest.approx(family.truth(notion), abs=3e-4)
-    assert calibrant.ece(labels, scores, notion=notion) == pytest.approx(family.truth(notion), abs=0.004)
