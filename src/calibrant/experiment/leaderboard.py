@@ -314,7 +314,7 @@ def exact_families(
             ratio[:, i, j], error[:, i, j] = off.mean(axis=1), off.std(axis=1, ddof=1) / times**0.5
     if report is not None:
         report(total, total, "")
-    return Exact(names, tuple(family.name for family in families), dict(repetitions), ratio, error, seed)
+    return Exact(names, tuple(family.label for family in families), dict(repetitions), ratio, error, seed)
 
 
 def _estimates(names: Sequence[str], score: Array, outcome: Array) -> Array:
