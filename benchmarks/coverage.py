@@ -165,11 +165,11 @@ def main() -> None:
             bad += out
             coverage.append(c)
             ratios.append(r)
-            marks = {"OUT": out, "SHORT": c < LEAST, "WIDE": r > WIDEST}
+            marks = {"  OUT": out, "  SHORT": c < LEAST, "  WIDE": r > WIDEST}
             print(
                 f"{name.rpartition('::')[2]:{wide}} {notion:10} {factor:4} {n:6} {found['truth']:6.4f} "
                 f"{found['value']:6.4f}  {c:.4f} ({error:.4f})  {found['above']:.3f}  {found['below']:.3f}  "
-                f"{found['width']:.3f}  {r:5.2f}{''.join(f'  {mark}' for mark, holds in marks.items() if holds)}",
+                f"{found['width']:.3f}  {r:5.2f}{''.join(mark for mark in marks if marks[mark])}",
                 flush=True,
             )
     print(

@@ -66,7 +66,7 @@ def apart(rng, n):
 
 @cache
 def spread(name):
-    """Slope k of c + k c (1 - c), the score whose error over the probabilities c is that of a local family."""
+    """Slope k with which scores c + k c (1 - c) have, over probabilities c, the error of a local family."""
     family = LOCAL[name]
     _, chance = family.pairs(family.quantile((np.arange(200_000) + 0.5) / 200_000))
     return family.truth / np.mean(chance * (1 - chance))

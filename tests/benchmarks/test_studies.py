@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import calibrant
-from calibrant.experiment.families import EXACT, Dirichlet
+from calibrant.experiment.families import EXACT
 
 FOLDER = Path(__file__).parents[2] / "benchmarks"
 

@@ -145,7 +145,7 @@ class Dirichlet:
         return scores, (rng.random((n, 1)) >= edge).sum(axis=1)
 
     def deviation(self, notion: str, *, rows: int = 1_000_000, seed: int = 0) -> float:
-        """Return the standard deviation of what a row adds to the error when the sign of every gap is known."""
+        """Return the standard deviation of what a row adds to the error, the sign of every gap known."""
         scores, labels = self.draw(np.random.default_rng(seed), rows)
         # Scores above 1 / K are too high, those below too low.
         added = np.sign(scores - 1 / self.n_classes)
@@ -191,7 +191,7 @@ def _stairs(x: Array) -> Array:
 
 
 def one_of(values: Array) -> Map:
-    """Make the quantile function of values that are equally likely; sorted scores of a model, for instance."""
+    """Make the quantile function of equally likely values: the sorted scores of a model, for instance."""
 
     def quantile(share: Array) -> Array:
         return np.asarray(values[np.minimum((share * len(values)).astype(np.intp), len(values) - 1)])
@@ -256,8 +256,8 @@ EXACT = _by_name(
     Family("wavy", (0.5, 0.5), _wavy, 0.0400685),
     *_SHAPES,
 )
-#: Gaps that live in one place: behind a step, at the top, in the middle, in a bump, among saturated scores, at
-#: both ends, at a score of exactly 1 that six tenths of the rows have; and a zigzag of twenty small places.
+#: Gaps that live in one place: behind a step, at the top, in the middle, in a bump, among saturated scores,
+#: at both ends, at a score of exactly 1 that six tenths of the rows have; and a zigzag of twenty places.
 LOCAL = _by_name(
     Family("step", _uniform, lambda p: np.minimum(p + 0.15 * (p > 0.8), 1), 0.01875),
     Family("top", (2, 1), lambda p: p - 0.3 * (p > 0.975), 0.3 * (1 - 0.975**2)),

@@ -1,9 +1,9 @@
 """Real scores with a known truth: outcomes are drawn along a smooth curve fitted to the true ones.
 
-Scores are read from a folder of NPZ files, one for each model: `prob` or `logits` (a column for each class, or
-the probability of 1) and `y` or `labels`; parts named `cal_...` and `test_...` are put together. Files of this
-form hold what was published with markus93/NN_calibration, numeristical/splinecalib, luferrer/psr-calibration
-and EFS-OpenSource/calibration-framework.
+Scores are read from a folder of NPZ files, one for each model: `prob` or `logits` (a column for each class,
+or the probability of 1) and `y` or `labels`; parts named `cal_...` and `test_...` are put together. Public
+scores that fit come with the repositories markus93/NN_calibration, numeristical/splinecalib,
+luferrer/psr-calibration and EFS-OpenSource/calibration-framework.
 """
 
 from __future__ import annotations
