@@ -82,7 +82,7 @@ def against_six(
         i, j = np.unravel_index(np.argmax(ratio), ratio.shape)
         print(
             f"geometric mean {np.exp(np.log(ratio).mean()):.3f}, worst {ratio.max():.3f} "
-            f"({found.families[i]}, n={tuple(repetitions)[j]}); {np.sum(ratio > 1.15)} of {ratio.size} above 1.15"
+            f"({found.families[i]}, n={tuple(repetitions)[j]}); {np.sum(ratio > 1.15)} above 1.15"
         )
     return ratios
 

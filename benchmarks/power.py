@@ -35,6 +35,7 @@ KINDS = ("uniform", "saturated", "discrete", "rare", "certain", "seven")
 # Size of the gap and numbers of rows, by family.
 RARE_AND_FEW = {
     "rare": (1.0, (2000, 5000)),
+    "rare-high": (1.0, (2000, 5000)),
     "prior-5": (0.1, (500, 2000)),
     "seven": (1.0, (200, 500)),
     "twenty": (1.0, (500, 2000)),
@@ -137,7 +138,7 @@ def main() -> None:
             error = np.sqrt(np.maximum(found * (1 - found), 0.25 / task[3]) / task[3])
             ours, bins, range_, debiased = found
             print(
-                f"power  {task[0]:8} x {task[1]:3} n {task[2]:6}  ours {ours:.3f} ({error[0]:.3f})  "
+                f"power  {task[0]:9} x {task[1]:3} n {task[2]:6}  ours {ours:.3f} ({error[0]:.3f})  "
                 f"15 bins {bins:.3f}  ECCE-R {range_:.3f}  debiased {debiased:.3f}"
                 f"{'  BEHIND' if ours < max(range_, debiased) - 0.05 else ''}",
                 flush=True,

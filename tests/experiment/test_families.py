@@ -9,7 +9,7 @@ from calibrant.experiment import families
 from calibrant.experiment.families import EXACT, FAMILIES, FEW, LOCAL, SHIFTED, Dirichlet
 from calibrant.experiment.truth import exact_error
 
-SHARES = (np.arange(200_000) + 0.5) / 200_000
+SHARES = (np.arange(100_000) + 0.5) / 100_000
 
 
 def test_every_family_has_a_name_of_its_own():
@@ -18,28 +18,29 @@ def test_every_family_has_a_name_of_its_own():
 
 
 @pytest.mark.parametrize("name", list(FAMILIES))
-@pytest.mark.parametrize("factor", [1.0, 0.3, 0.0])
-def test_the_true_error_is_what_a_family_says(name, factor):
-    family = FAMILIES[name].shrunk(factor)
+def test_the_true_error_is_what_a_family_says(name):
     # Midpoints of the quantiles integrate to more digits than a sample.
-    score, chance = family.pairs(family.quantile(SHARES))
-    assert np.abs(score - chance).mean() == pytest.approx(family.truth, abs=2e-5)
-    assert score.min() >= 0 <= chance.min()
-    assert score.max() <= 1 >= chance.max()
+    drawn = FAMILIES[name].quantile(SHARES)
+    for factor in (1.0, 0.3, 0.0):
+        family = FAMILIES[name].shrunk(factor)
+        score, chance = family.pairs(drawn)
+        assert np.abs(score - chance).mean() == pytest.approx(family.truth, abs=2e-5)
+        assert score.min() >= 0 <= chance.min()
+        assert score.max() <= 1 >= chance.max()
 
 
 @pytest.mark.parametrize("name", list(FAMILIES))
 def test_a_large_sample_agrees(name):
     family, rng = FAMILIES[name], np.random.default_rng(0)
-    score, chance = family.sample(rng, 400_000)
+    score, chance = family.sample(rng, 200_000)
     value, bracket = exact_error(score, chance)
     assert value == pytest.approx(family.truth, abs=bracket + 1e-3)
-    score, outcome = family.draw(rng, 100, 4000)
-    assert score.shape == outcome.shape == (100, 4000)
-    assert outcome.mean() == pytest.approx(chance.mean(), abs=4 * 0.5 * (4e5**-0.5 + 1e-3))
+    score, outcome = family.draw(rng, 50, 4000)
+    assert score.shape == outcome.shape == (50, 4000)
+    assert outcome.mean() == pytest.approx(chance.mean(), abs=0.006)
     # Twenty groups of equal size read no more than the truth and their own noise.
     gap = [part.mean() for part in np.array_split((outcome - score).ravel()[np.argsort(score.ravel())], 20)]
-    assert np.abs(gap).mean() < family.truth + 0.005
+    assert np.abs(gap).mean() < family.truth + 0.006
 
 
 def test_quantiles_are_those_of_the_distribution():

@@ -281,11 +281,12 @@ FEW = _by_name(
     Family("twenty", one_of(_TWENTY), _alternating(_TWENTY, 0.05), 0.05),
 )
 #: Rare outcomes: models that learnt them as 43 and 5 times as frequent (class weights, balanced samples), and
-#: one whose scores, about .01, have odds a third too low.
+#: two whose scores are .01 on average, with odds a third too low and, in a longer tail, two thirds too high.
 SHIFTED = _by_name(
     Family("prior-43", _normal_logits(-1.8, 2.0), _other_prior(43), 0.2274052),
     Family("prior-5", _normal_logits(-1.8, 2.0), _other_prior(5), 0.1474516),
     Family("rare", (0.5, 49.5), affine(1.0, 0.4), 0.0047074),
+    Family("rare-high", (0.1, 9.9), affine(1.0, -0.5), 0.0036779),
 )
 #: All of them.
 FAMILIES = EXACT | LOCAL | FEW | SHIFTED
