@@ -15,7 +15,7 @@ from __future__ import annotations
 import argparse
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import cache
 from typing import NamedTuple
@@ -113,7 +113,7 @@ def one_cell(cell: Cell) -> dict[str, float]:
 
 # Calibrated data and single classes, which nothing here looks at, are simulated as little as can be.
 @patch.multiple(inference, SIMULATED=2, BY_CLASS=2)
-def intervals(family, notion, n: int, repetitions: int, rng: np.random.Generator) -> Iterator[Array]:
+def intervals(family, notion, n: int, repetitions: int, rng: np.random.Generator) -> Array:
     """Return values and both ends of `calibrant.estimate`, for so many samples."""
     found = []
     for _ in range(repetitions):
@@ -124,6 +124,32 @@ def intervals(family, notion, n: int, repetitions: int, rng: np.random.Generator
         )  # fmt: skip
         found.append((answer.value, answer.low, answer.high))
     return np.array(found).T
+
+
+def kind_of(cell: Cell) -> str:
+    """Return the kind of family that a cell is about."""
+    kinds = {"regular": EXACT, "local gap": LOCAL, "few scores": FEW, "rare outcomes": SHIFTED}
+    if "::" in cell.name:
+        return "real scores"
+    return next((kind for kind, names in kinds.items() if cell.name in names), "regular")
+
+
+def summary(
+    tasks: Sequence[Cell], coverage: Sequence[float], widths: Sequence[float], ratios: Sequence[float]
+) -> list[str]:
+    """Return a table over kinds, sizes and gaps, as the guide has it."""
+    groups: dict[tuple[str, int, float], list[int]] = {}
+    for k, cell in enumerate(tasks):
+        groups.setdefault((kind_of(cell), cell.n, cell.factor), []).append(k)
+    rows = ["| kind | n | gap | cells | mean | least | most | mean width | its ratio |", "|---" * 9 + "|"]
+    gaps = {1.0: "full", 0.3: "three tenths", 0.0: "none"}
+    for (kind, n, factor), members in groups.items():
+        c, w, r = (np.array(values)[members] for values in (coverage, widths, ratios))
+        rows.append(
+            f"| {kind} | {n} | {gaps[factor]} | {c.size} | {c.mean():.3f} | {c.min():.3f} | {c.max():.3f} "
+            f"| {w.mean():.3f} | {r.mean():.2f} |"
+        )
+    return rows
 
 
 def main() -> None:
@@ -151,7 +177,7 @@ def main() -> None:
         and (not arguments.sizes or cell.n in arguments.sizes)
     ]
     started = time.perf_counter()
-    coverage, ratios, bad = [], [], 0
+    coverage, ratios, widths, bad = [], [], [], 0
     wide = max((len(task.name.rpartition("::")[2]) for task in tasks), default=12)
     print(f"{'family':{wide}} {'notion':10} {'gap':>4} {'n':>6} {'truth':>6} {'value':>6}  coverage (se)   "
           "above  below  width  ratio")  # fmt: skip
@@ -165,6 +191,7 @@ def main() -> None:
             bad += out
             coverage.append(c)
             ratios.append(r)
+            widths.append(found["width"])
             marks = {"  OUT": out, "  SHORT": c < LEAST, "  WIDE": r > WIDEST}
             print(
                 f"{name.rpartition('::')[2]:{wide}} {notion:10} {factor:4} {n:6} {found['truth']:6.4f} "
@@ -172,6 +199,7 @@ def main() -> None:
                 f"{found['width']:.3f}  {r:5.2f}{''.join(mark for mark in marks if marks[mark])}",
                 flush=True,
             )
+    print("", *summary(tasks, coverage, widths, ratios), "", sep="\n")
     print(
         f"mean {np.mean(coverage):.4f}, least {min(coverage):.4f}, most {max(coverage):.4f}; "
         f"{bad} of {len(coverage)} cells more than three standard errors outside [{LOW}, {HIGH}]; "

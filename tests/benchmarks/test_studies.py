@@ -75,7 +75,10 @@ def test_the_coverage_study_has_local_gaps_few_scores_and_real_models(real_score
     assert {cell.n for cell in cells} == {500, 2000, 10_000}
     assert min(cell.repetitions for cell in cells) >= 1000
     assert {cell.name for cell in cells} == set(FAMILIES) - set(EXACT)
+    table = coverage.summary(cells, [0.9, 1.0] * (len(cells) // 2), [0.1] * len(cells), [1.2] * len(cells))
+    assert "| few scores | 500 | none | 2 | 0.950 | 0.900 | 1.000 | 0.100 | 1.20 |" in table
     own = coverage.real_cells(real_scores)
+    assert {coverage.kind_of(cell) for cell in own} == {"real scores"}
     assert len(own) == 6
     found = coverage.one_cell(own[0]._replace(n=100, repetitions=5))
     assert found["truth"] == pytest.approx(1 / 8, abs=0.02)  # E[p - p^2]
