@@ -25,15 +25,22 @@ import numpy as np
 from calibrant.estimators import resolve
 from calibrant.evidence import Array, Sample
 from calibrant.experiment.distributions import rng_of
-from calibrant.experiment.families import EXACT, FEW, LOCAL, SHIFTED, Dirichlet, Family
+from calibrant.experiment.families import FAMILIES, FEW, LOCAL, SHIFTED, Dirichlet, Family
 from calibrant.experiment.leaderboard import exact_families
 from calibrant.experiment.procedure import one_dimensional
 from calibrant.experiment.real import real_families
 from calibrant.questions.notions import named
 
 # One family for each distribution of the scores.
-CALIBRATED = {"power": "Beta(1.1, .1)", "flat": "Beta(.5, .5)", "square": "uniform"}
-AT = 1000
+CALIBRATED = {
+    "power": "Beta(1.1, .1)",
+    "flat": "Beta(.5, .5)",
+    "square": "uniform",
+    "certain": "six tenths 1",
+    "seven": "seven scores",
+    "rare": "about .01",
+}
+AT = (1000, 10_000)
 TOGETHER = 1 << 16
 # What an estimator is held against where no bound helps.
 SIX = ("debiased", "c:10", "ac:10", "d:silverman", "sweep", "isotonic")
@@ -88,14 +95,15 @@ def against_six(
 
 
 def calibrated(names: list[str], times: int) -> None:
-    families = [EXACT[name].shrunk(0.0) for name in CALIBRATED]
-    found = exact_families(names, {AT: times}, families=families)
-    bound = np.array([family.bound(AT) for family in families])
-    print(f"\ncalibrated models, n={AT}: mean absolute error (standard error)")
-    print(f"{'estimator':16}" + "".join(f"{title:>18}" for title in CALIBRATED.values()))
-    for k, name in enumerate(names):
-        pairs = zip(found.ratio[k, :, 0] * bound, found.error[k, :, 0] * bound, strict=True)
-        print(f"{name:16}" + "".join(f"{f'{value:.4f} ({error:.4f})':>18}" for value, error in pairs))
+    families = [FAMILIES[name].shrunk(0.0) for name in CALIBRATED]
+    for n in AT:
+        found = exact_families(names, {n: times}, families=families)
+        bound = np.array([family.bound(n) for family in families])
+        print(f"\ncalibrated models, n={n}: mean absolute error (standard error)")
+        print(f"{'estimator':16}" + "".join(f"{title:>18}" for title in CALIBRATED.values()))
+        for k, name in enumerate(names):
+            pairs = zip(found.ratio[k, :, 0] * bound, found.error[k, :, 0] * bound, strict=True)
+            print(f"{name:16}" + "".join(f"{f'{value:.4f} ({error:.4f})':>18}" for value, error in pairs))
 
 
 def multiclass(names: list[str], repetitions: dict[int, int]) -> None:
