@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 import calibrant
-from calibrant.experiment.families import EXACT, Dirichlet
+from calibrant.experiment.distributions import rng_of
+from calibrant.experiment.families import EXACT, FAMILIES, FEW, LOCAL
+from calibrant.inference import estimate as inference
 
 FOLDER = Path(__file__).parents[2] / "benchmarks"
 
@@ -27,12 +29,35 @@ def study(name):
         ("flat", "class", 0.3, 100, 20),
         ("dirichlet-5", "confidence", 1.0, 100, 20),
         ("dirichlet-5", "classwise", 0.0, 100, 10),
+        ("certain", "class", 0.0, 100, 10),
+        ("seven", "class", 1.0, 100, 10),
     ],
 )
 def test_the_study_of_coverage(cell):
-    found = study("coverage").one_cell(cell)
+    coverage = study("coverage")
+    found = coverage.one_cell(coverage.Cell(*cell))
     assert found["coverage"] >= 0.7
     assert found["coverage"] + found["above"] + found["below"] == pytest.approx(1)
+    assert 0.3 < found["ratio"] < 4
+    # The simulations are back to what they were.
+    assert inference.SIMULATED == 999
+
+
+def test_the_width_of_an_interval_is_held_against_the_least(monkeypatch):
+    coverage = study("coverage")
+    monkeypatch.setattr(coverage, "intervals", lambda *_: np.array([[0.1, 0.1], [0.05, 0.0], [0.15, 0.2]]))
+    found = coverage.one_cell(coverage.Cell("square", "class", 0.0, 400, 2))
+    # Calibrated and uniform: Brier is the mean of p (1 - p), a sixth.
+    assert found["ratio"] == pytest.approx(0.15 / (3.92 * np.sqrt(1 / 6 / 400)), rel=3e-3)
+    assert (found["coverage"], found["above"]) == (0.5, 0.5)
+
+
+@pytest.fixture(scope="module")
+def real_scores(tmp_path_factory):
+    folder, rng = tmp_path_factory.mktemp("scores"), np.random.default_rng(0)
+    score = rng.beta(0.5, 0.5, 2000)
+    np.savez(folder / "model.npz", prob=score, y=rng.random(2000) < score**2)
+    return str(folder)
 
 
 def test_the_coverage_study_has_every_cell_that_is_asked_for():
@@ -43,44 +68,90 @@ def test_the_coverage_study_has_every_cell_that_is_asked_for():
     assert set(EXACT) < {cell[0] for cell in cells}
 
 
+def test_the_coverage_study_has_local_gaps_few_scores_and_real_models(real_scores):
+    coverage = study("coverage")
+    cells = coverage.local_cells()
+    assert len(cells) == len(set(cells)) >= 40
+    assert {cell.n for cell in cells} == {500, 2000, 10_000}
+    assert min(cell.repetitions for cell in cells) >= 1000
+    assert {cell.name for cell in cells} == set(FAMILIES) - set(EXACT)
+    table = coverage.summary(cells, [0.9, 1.0] * (len(cells) // 2), [0.1] * len(cells), [1.2] * len(cells))
+    assert "| few scores | 500 | none | 2 | 0.950 | 0.900 | 1.000 | 0.100 | 1.20 |" in table
+    own = coverage.real_cells(real_scores)
+    assert {coverage.kind_of(cell) for cell in own} == {"real scores"}
+    assert len(own) == 6
+    found = coverage.one_cell(own[0]._replace(n=100, repetitions=5))
+    assert found["truth"] == pytest.approx(1 / 8, abs=0.02)  # E[p - p^2]
+    assert found["coverage"] >= 0.6
+
+
+def test_the_study_of_errors_against_six_others(real_scores, capsys):
+    exact = study("exact")
+    families = (LOCAL["top"].shrunk(0.3), FEW["seven"], *exact.real_families(real_scores).values())
+    ratio = exact.against_six(["auto", "isotonic"], {100: 4, 200: 3}, families)
+    assert ratio["isotonic"].shape == (4, 2)
+    assert ratio["isotonic"].min() >= 1  # it is one of the six
+    # A cell again, from its own samples.
+    score, outcome = FEW["seven"].draw(rng_of("leaderboard", 0, "seven", 1.0, 200), 3, 200)
+    error = {
+        name: np.mean(
+            [abs(calibrant.ece(y, s, estimator=name) - 0.0575) for s, y in zip(score, outcome, strict=True)]
+        )
+        for name in ("auto", *exact.SIX)
+    }
+    least = min(exact.SIX, key=error.get)
+    assert ratio["auto"][1, 1] == pytest.approx(error["auto"] / error[least], rel=1e-6)
+    printed = capsys.readouterr().out
+    assert f"{1e4 * error['auto']:.1f}, {ratio['auto'][1, 1]:.3f} ({least})" in printed
+    assert "top x 0.3" in printed
+    assert f"geometric mean {np.exp(np.log(ratio['auto']).mean()):.3f}, worst" in printed
+
+
 def test_the_study_of_the_test():
     power = study("power")
     assert power.size_cell(("discrete", 100, 30)) <= 0.2
     rows, sums = power.weighted_cell((200, 30))
     assert rows == sums <= 0.2
-    assert power.power_cell(("square", 1.0, 200, 5)).shape == (3,)
+    assert power.size_cell(("rare", 100, 20)) <= 0.25
+    assert power.power_cell(("square", 1.0, 200, 5)).shape == (4,)
+    ours, bins, *_ = power.power_cell(("seven", 1.0, 3000, 5))
+    assert min(ours, bins) >= 0.8
+    assert {*power.KINDS[3:], *power.RARE_AND_FEW} <= set(FAMILIES)
     score = np.linspace(0, 1, 100_001)
     assert np.sqrt(np.mean((power.bumps(score, 71) - score) ** 2)) == pytest.approx(0.054, abs=0.001)
 
 
-@pytest.mark.parametrize("pair", ["opposite", "alike", "calibrated", "apart"])
+PAIRS = ["opposite", "alike", "calibrated", "apart", "spread, step", "spread, top", "spread, certain"]
+
+
+@pytest.mark.parametrize("pair", PAIRS)
 def test_the_study_of_comparisons(pair):
     paired = study("paired")
+    assert set(PAIRS) == {*paired.PAIRS, *paired.LOCAL_PAIRS}
     assert paired.one_cell((pair, 200, 5))[0] <= 0.6
     # Both models of a pair have the same error.
-    chance, *scores = paired.PAIRS[pair](np.random.default_rng(0), 400_000)
+    chance, *scores = (paired.PAIRS | paired.LOCAL_PAIRS)[pair](np.random.default_rng(0), 400_000)
     outcome = np.random.default_rng(1).random(chance.size) < chance
-    one, other = (calibrant.ece(outcome, np.clip(score, 0, 1)) for score in scores)
-    assert one == pytest.approx(other, abs=0.003)
+    one, other = (calibrant.ece(outcome, np.clip(score, 0, 1), estimator="debiased:100") for score in scores)
+    assert one == pytest.approx(other, abs=0.004)
 
 
-@pytest.mark.parametrize("name", list(EXACT))
-@pytest.mark.parametrize("factor", [1.0, 0.3])
-def test_the_true_error_of_a_family_is_what_it_says(name, factor):
-    family = EXACT[name].shrunk(factor)
-    # Midpoints of the quantiles of a beta distribution integrate to more digits than a sample.
-    from scipy.stats import beta
-
-    drawn = np.clip(beta(*family.beta).ppf((np.arange(200_000) + 0.5) / 200_000), 1e-300, 1 - 1e-16)
-    gap = np.abs(family.factor * (family.curve(drawn) - drawn))
-    assert gap.mean() == pytest.approx(family.truth, abs=2e-5)
-
-
-@pytest.mark.parametrize("notion", ["confidence", "classwise"])
-def test_the_true_error_of_the_dirichlet_family_is_what_it_says(notion):
-    family = Dirichlet(5, 0.3)
-    scores, labels = family.draw(np.random.default_rng(0), 400_000)
-    gap = 0.3 * (0.2 - scores)
-    errors = np.abs(gap) if notion == "classwise" else np.abs(gap[np.arange(len(gap)), scores.argmax(axis=1)])
-    assert errors.mean() == pytest.approx(family.truth(notion), abs=3e-4)
-    assert calibrant.ece(labels, scores, notion=notion) == pytest.approx(family.truth(notion), abs=0.004)
+def test_the_study_of_bands():
+    bands = study("curve_band")
+    assert len({family.name for family in bands.ALL}) == len(bands.ALL)
+    places = {family.name: family for family in bands.ALL}
+    assert 0.9 in places["prior-43"].places
+    assert places["prior-43"].frequency(np.array([0.9])) == pytest.approx([0.9 / (0.9 + 43 * 0.1)])
+    results = {}
+    for name in ("even", "prior-5", "seven"):
+        for n in bands.SIZES:
+            results[name, n] = bands.study(places[name], min(n, 500), 0.01, ("corrected", "ranks"))
+    coverage, width, middle = results["even", 500]["ranks"]
+    assert coverage.shape == width.shape == middle.shape == (5,)
+    assert coverage.mean() >= 0.6
+    text = "\n".join([*bands.cells(results, "ranks"), *bands.local_cells(results, "ranks")])
+    assert "| even | 500 |" in text
+    assert "| seven | 500 | 0.25 | 0.193 |" in text
+    summary = "\n".join(bands.summary(results, ("corrected", "ranks")))
+    assert "| ranks | few scores |" in summary
+    assert "| ranks | wavy |" not in summary

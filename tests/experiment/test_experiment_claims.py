@@ -266,7 +266,7 @@ def test_shapes_have_their_known_true_errors():
     known = (0.1022208, 0.1371566, 0.1307138, 0.0400685)
     for shape, truth in zip(studies.shapes(), known, strict=True):
         assert shape.truth == pytest.approx(truth, abs=3e-7)
-        score = np.clip(betaincinv(*shape.beta, (np.arange(400_000) + 0.5) / 400_000), 1e-300, 1 - 1e-16)
+        score = np.clip(betaincinv(*shape.scores, (np.arange(400_000) + 0.5) / 400_000), 1e-300, 1 - 1e-16)
         assert np.abs(shape.curve(score) - score).mean() == pytest.approx(truth, abs=3e-7)
         sample = studies.draw(shape, np.random.default_rng(0), 200_000)
         assert abs(sample.outcome.mean() - shape.curve(sample.score).mean()) < 0.005

@@ -16,7 +16,7 @@ from calibrant.estimators import FIFTEEN, Bayes, Binned, Debiased, estimator_nam
 from calibrant.evidence import Sample
 from calibrant.experiment import PRESETS, Store, Summary, leaderboard, page, run
 from calibrant.experiment.distributions import rng_of
-from calibrant.experiment.families import EXACT, Family
+from calibrant.experiment.families import EXACT, LOCAL, Family
 
 # Six distributions, so that the bootstrap has something to draw from.
 SETTINGS = replace(
@@ -241,8 +241,8 @@ def test_command_writes_both_forms(stores, tmp_path, monkeypatch):
         )
         assert result.exit_code == 0, result.output
         assert result.stdout == f"leaderboard: {(tmp_path / name).resolve()}\n"
-        assert result.stderr.startswith("0 of 33 cells, started\n")
-        assert "33 of 33 cells, took" in result.stderr
+        assert result.stderr.startswith("0 of 57 cells, started\n")
+        assert "57 of 57 cells, took" in result.stderr
     text, data = (tmp_path / "board.md").read_text(), json.loads((tmp_path / "board.json").read_text())
     assert str(tmp_path) not in text
     assert "calibrant experiment leaderboard run later --repetitions 3,2,2 --seed 1 -o board.md" in text
@@ -256,6 +256,12 @@ def test_command_writes_both_forms(stores, tmp_path, monkeypatch):
     assert (row["overall"], row["low"], row["high"]) == (first.overall, first.low, first.high)
     assert data["exact"]["estimators"] == ["uniform:15", "auto", "kuiper"]
     assert np.shape(data["exact"]["ratio"]) == (3, len(EXACT), 3)
+    # Local gaps have a column of their own, and no part in the ranking.
+    assert data["local"]["families"] == list(LOCAL)
+    ratio = np.array(data["local"]["ratio"][1])
+    line = next(line for line in text.splitlines() if "| `auto` |" in line and "n=" in line)
+    assert float(line.split("|")[-2]) == pytest.approx(np.prod(ratio) ** (1 / ratio.size), abs=0.006)
+    assert float(line.split("|")[3]) == pytest.approx(np.mean(data["exact"]["ratio"][1]), abs=0.006)
 
 
 def test_command_prints_and_refuses_in_one_line(stores, tmp_path):

@@ -67,14 +67,18 @@ def leaderboard(
     with importable(), one_line():
         from calibrant.experiment import Store, Summary, page
         from calibrant.experiment import leaderboard as ranking
+        from calibrant.experiment.families import EXACT, LOCAL
 
         summaries = [Summary.of(Store(folder)) for folder in folders]
         board = ranking.board(summaries)
         if not no_exact:
             with TaskProgress(quiet, what="cells") as progress:
                 times = dict(zip(ranking.REPETITIONS, repetitions, strict=True))
-                exact = ranking.exact_families(repetitions=times, seed=seed, report=progress)
-                board = replace(board, exact=exact)
+                families = [*EXACT.values(), *LOCAL.values()]
+                found = ranking.exact_families(
+                    repetitions=times, families=families, seed=seed, report=progress
+                )
+                board = replace(board, exact=found.only(EXACT), local=found.only(LOCAL))
         names = [folder.absolute().name for folder in folders]
         if as_json or (out is not None and out.suffix == ".json"):
             text = page.to_json(board, names)

@@ -6,8 +6,8 @@ The first part reads runs, the second draws its own samples. `calibrant.experime
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -86,6 +86,17 @@ class Exact:
         """Which of the estimators measure something of their own."""
         return tuple(own_measure(name) for name in self.estimators)
 
+    def only(self, families: Collection[str]) -> Exact:
+        """Return the part about some of the families."""
+        kept = [k for k, name in enumerate(self.families) if name in families]
+        names = tuple(self.families[k] for k in kept)
+        return replace(self, families=names, ratio=self.ratio[:, kept], error=self.error[:, kept])
+
+    @property
+    def typical(self) -> Array:
+        """Geometric mean over families and sizes, by estimator."""
+        return np.asarray(np.exp(np.log(self.ratio).mean(axis=(1, 2))))
+
     @property
     def mean(self) -> Array:
         """Mean over families and sizes, by estimator."""
@@ -113,8 +124,9 @@ class Board:
         By notion the best of the fifteen at each size.
     rows : dict
         By notion the estimators, best first.
-    exact : Exact or None
-        The second part, where it was asked for: see `exact_families`.
+    exact, local : Exact or None
+        The second part, where it was asked for: regular families, and gaps that live in one place. See
+        `exact_families`.
     """
 
     settings: list[Settings]
@@ -125,6 +137,7 @@ class Board:
     best: dict[str, tuple[str, ...]]
     rows: dict[str, list[Row]]
     exact: Exact | None = None
+    local: Exact | None = None
 
 
 def board(summaries: Sequence[Summary]) -> Board:
@@ -314,7 +327,7 @@ def exact_families(
             ratio[:, i, j], error[:, i, j] = off.mean(axis=1), off.std(axis=1, ddof=1) / times**0.5
     if report is not None:
         report(total, total, "")
-    return Exact(names, tuple(family.name for family in families), dict(repetitions), ratio, error, seed)
+    return Exact(names, tuple(family.label for family in families), dict(repetitions), ratio, error, seed)
 
 
 def _estimates(names: Sequence[str], score: Array, outcome: Array) -> Array:

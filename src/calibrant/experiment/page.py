@@ -49,6 +49,7 @@ def to_json(board: Board, names: Sequence[str]) -> str:
             for row in rows
         ],
         "exact": None if board.exact is None else vars(board.exact),
+        "local": None if board.local is None else vars(board.local),
     }
     return json.dumps(_plain(values), indent=1, allow_nan=False) + "\n"
 
@@ -64,7 +65,10 @@ def to_markdown(board: Board, names: Sequence[str], out: str = "") -> str:
     out : str
         Where the page goes, for the command that makes it again.
     """
-    return "\n".join([*_head(board, names, out), *_paper(board, names), *_families(board.exact)]) + "\n"
+    return (
+        "\n".join([*_head(board, names, out), *_paper(board, names), *_families(board.exact, board.local)])
+        + "\n"
+    )
 
 
 def command(settings: Settings, out: str) -> str:
@@ -187,9 +191,10 @@ def _paper(board: Board, names: Sequence[str]) -> Iterator[str]:
             )
 
 
-def _families(exact: Exact | None) -> Iterator[str]:
+def _families(exact: Exact | None, local: Exact | None) -> Iterator[str]:
     if exact is None:
         return
+    parts = [exact] if local is None else [exact, local]
     order, sizes = np.argsort(exact.mean, kind="stable"), tuple(exact.repetitions)
     marked = [f"`{name}`{f' {MARK}' if exact.own[k] else ''}" for k, name in enumerate(exact.estimators)]
     yield "## Families with a known bound"
@@ -200,9 +205,23 @@ def _families(exact: Exact | None) -> Iterator[str]:
         "large n. Less than 1 is possible at small n, where an estimator may lean towards what is likely. "
         "Rows are sorted by the mean over families and sizes."
     )
+    if local is not None:
+        yield ""
+        yield (
+            "Local: the geometric mean of the same figure where the gap lives in one place "
+            f"({', '.join(local.families)})."
+        )
     yield ""
     yield from _table(
-        ("", "estimator", "mean", "worst", "worst at", *(f"n={n}" for n in sizes)),
+        (
+            "",
+            "estimator",
+            "mean",
+            "worst",
+            "worst at",
+            *(f"n={n}" for n in sizes),
+            *["local"] * (local is not None),
+        ),
         (
             (
                 str(rank + 1),
@@ -211,6 +230,7 @@ def _families(exact: Exact | None) -> Iterator[str]:
                 _number(exact.worst(k)[0], 2),
                 "{}, n={}".format(*exact.worst(k)[1:]),
                 *(_number(value, 2) for value in exact.ratio[k].mean(axis=0)),
+                *([] if local is None else [_number(local.typical[k], 2)]),
             )
             for rank, k in enumerate(order)
         ),
@@ -222,8 +242,11 @@ def _families(exact: Exact | None) -> Iterator[str]:
         yield f"{times} samples of each family; standard errors are about {100 * relative:.0f} % of a figure."
         yield ""
         yield from _table(
-            ("estimator", *exact.families),
-            ((marked[k], *(_number(value, 2) for value in exact.ratio[k, :, j])) for k in order),
+            ("estimator", *(family for part in parts for family in part.families)),
+            (
+                (marked[k], *(_number(value, 2) for part in parts for value in part.ratio[k, :, j]))
+                for k in order
+            ),
         )
 
 
