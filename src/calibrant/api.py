@@ -161,7 +161,7 @@ def estimate(
     Returns
     -------
     Estimate
-        The value, its interval, what a calibrated model would show at this size, the p-value of
+        The value, its interval, what a calibrated model typically reads at this size, the p-value of
         calibration, the parts of over- and underconfidence, and `by_class` for the class-wise notion.
 
     Examples
@@ -481,7 +481,7 @@ def assess(
     >>> score = rng.random(1000)
     >>> result = calibrant.assess(rng.random(1000) < score**2, score, rng=0)
     >>> print(result.verdict)
-    Scores of class 1 too high by ... points (95 %: ...); a calibrated model of this size would read ...
+    Scores of class 1 too high by ... points (95 %: ...); a calibrated model of this size typically reads ...
     """
     data = _predictions(y_true, y_prob, notion, sample_weight, labels, pos_label)
     return assess_predictions(
