@@ -1,6 +1,7 @@
 """A smoke version of every study in benchmarks/; the full ones are run by hand."""
 
 import sys
+from dataclasses import replace
 from importlib import util
 from pathlib import Path
 
@@ -82,3 +83,30 @@ def test_the_true_error_of_the_dirichlet_family_is_what_it_says(notion):
     errors = np.abs(gap) if notion == "classwise" else np.abs(gap[np.arange(len(gap)), scores.argmax(axis=1)])
     assert errors.mean() == pytest.approx(family.truth(notion), abs=3e-4)
     assert calibrant.ece(labels, scores, notion=notion) == pytest.approx(family.truth(notion), abs=0.004)
+
+
+def test_the_confirmation_divides_both_errors_of_both_notions(tmp_path, monkeypatch, capsys):
+    from calibrant.estimators import FIFTEEN
+    from calibrant.experiment import PRESETS, Result, Store, Truth
+    from calibrant.experiment.procedure import STATISTICS
+
+    settings = replace(PRESETS["smoke"], sizes=(30, 100), readings=("corrected",))
+    store = Store.create(tmp_path / "run", settings)
+    rng = np.random.default_rng(0)
+    values = rng.uniform(0.5, 2, (len(settings.tasks()), *settings.shape))
+    for task, statistics in zip(settings.tasks(), values, strict=True):
+        store.save(Result(task, dict.fromkeys(settings.notions, Truth(0.1, 0.1, 0.0)), statistics))
+    confirm = study("confirm")
+    monkeypatch.setattr(confirm, "RESAMPLES", 20)
+    monkeypatch.setattr(sys, "argv", ["confirm", str(tmp_path / "run")])
+    confirm.main()
+    lines = capsys.readouterr().out.splitlines()
+    for j, notion in enumerate(settings.notions):
+        for statistic, word in (("p95", "p95"), ("mean", "MAE")):
+            for rival, members in (("the best of the fifteen", FIFTEEN), ("ac:10", ["ac:10"])):
+                shown = lines[lines.index(f"{notion}, {word} over {rival}") + 2].split()[1:]
+                for i, ratio in enumerate(shown):
+                    at = values[:, 0, j, :, i, STATISTICS.index(statistic)]
+                    middle = {name: np.median(at[:, k]) for k, name in enumerate(settings.estimators)}
+                    least = min(middle[name] for name in members)
+                    assert float(ratio) == pytest.approx(middle["auto"] / least, abs=0.0006)
