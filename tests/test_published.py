@@ -53,7 +53,7 @@ def reduced(labels, scores):
 
 def plain_loop(scores, outcomes, family, n_bins, low):
     """Return the binned error by the rules in words, one score at a time."""
-    edges = [low + (1 - low) * i / n_bins for i in range(n_bins + 1)]
+    edges = [*(low + (i / n_bins) * (1.0 - low) for i in range(n_bins)), 1.0]
     if "a" in family:
         ordered, each = sorted(scores), len(scores) // n_bins
         edges[1:-1] = [(ordered[i * each - 1] + ordered[i * each]) / 2 for i in range(1, n_bins)]
@@ -199,6 +199,30 @@ def test_binned_errors_of_scores_a_rounding_step_apart_equal_the_plain_loop(fami
         scores, outcomes = np.nextafter(at, toward), rng.integers(2, size=40)
         expected = plain_loop(scores, outcomes, family, n_bins, 0.0)
         assert one_class(scores, outcomes, f"{family}:{n_bins}") == pytest.approx(expected, abs=1e-12)
+
+
+@pytest.mark.parametrize("n_classes", [None, 2, 3, 7])
+@pytest.mark.parametrize("n_bins", [3, 7, 10, 30])
+def test_scores_at_a_centre_go_where_the_authors_edges_send_them(n_classes, n_bins):
+    # A centre that differs in its last bit, as of numpy's linspace, sends a whole score to another bin.
+    rng = np.random.default_rng(n_bins)
+    low = 1 / n_classes if n_classes else 0.0
+    edges = [*(low + (i / n_bins) * (1.0 - low) for i in range(n_bins)), 1.0]
+    centres = np.array([(a + b) / 2 for a, b in pairwise(edges)])
+    scores = np.repeat([centres, np.nextafter(centres, 0), np.nextafter(centres, 1)], 20)
+    outcomes = rng.random(len(scores)) < scores**2
+    expected = plain_loop(scores.tolist(), outcomes.tolist(), "c", n_bins, low)
+    name = f"c:{n_bins}"
+    got = confidence(scores, outcomes, name, n_classes) if n_classes else one_class(scores, outcomes, name)
+    assert got == pytest.approx(expected, abs=1e-12)
+
+
+def test_scores_on_tenths_and_halves_of_them_have_the_authors_centres():
+    rng = np.random.default_rng(0)
+    scores = rng.integers(1, 20, 400) / 20
+    outcomes = rng.random(400) < np.clip(scores + 0.1, 0, 1)
+    expected = plain_loop(scores.tolist(), outcomes.tolist(), "c", 10, 0.0)
+    assert one_class(scores, outcomes, "c:10") == pytest.approx(expected, abs=1e-14)
 
 
 # Departures of the density

@@ -161,7 +161,7 @@ def estimate(
     Returns
     -------
     Estimate
-        The value, its interval, what a calibrated model would show at this size, the p-value of
+        The value, its interval, what a calibrated model typically reads at this size, the p-value of
         calibration, the parts of over- and underconfidence, and `by_class` for the class-wise notion.
 
     Examples
@@ -481,7 +481,7 @@ def assess(
     >>> score = rng.random(1000)
     >>> result = calibrant.assess(rng.random(1000) < score**2, score, rng=0)
     >>> print(result.verdict)
-    Scores of class 1 too high by ... points (95 %: ...); a calibrated model of this size would read ...
+    Scores of class 1 too high by ... points (95 %: ...); a calibrated model of this size typically reads ...
     """
     data = _predictions(y_true, y_prob, notion, sample_weight, labels, pos_label)
     return assess_predictions(
@@ -515,9 +515,10 @@ def recommend(
     """Rank estimators on your own scores, no labels needed; for a matrix, on its confidence.
 
     Outcomes are drawn from plausible calibration curves on the given scores: a calibrated one, and
-    overconfident, underconfident, shifted and wavy ones with true errors of .02, .05 and .1 (times
-    2 / classes for the class-wise notion) where these can be reached. The true error is known then,
-    and every estimator is held against it on the same data sets.
+    overconfident, underconfident, shifted and wavy ones, ones that are off on a tenth of the rows or
+    in the top tenth, and with few distinct scores alternating ones, with true errors of .02, .05 and
+    .1 (times 2 / classes for the class-wise notion) where these can be reached. The true error is
+    known then, and every estimator is held against it on the same data sets.
 
     Estimators are ranked by their loss: the 95th percentile of |estimate - true error|, relative to
     the best estimator on the same curve, in the geometric mean over the curves. Percentiles below a

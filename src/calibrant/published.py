@@ -255,14 +255,17 @@ def _binned(rows: tuple[_Floats, _Floats, _Floats], family: str, n_bins: int, lo
     `l`: bin floor(s B) on [0, 1], whatever the domain. `a`, `ac`: thresholds midway between neighbours after
     i floor(n/B) sorted scores, the remainder in the last bin (the paper: floor(N/i)); with n < B that index
     is 0, whose left neighbour wraps to the largest score: all thresholds are the mid-range. Bins are
-    left-closed (the paper: closed on both sides). `c`, `ac`: with c' < s <= c neighbouring centres of bins on
-    [low, 1], c gets the weight (c - s)/(c - c') and c' the rest, swapped as in the paper's equation. Scores
-    beyond the outer centres go to the outer bins, but one equal to the first centre has the last bin as its
-    lower neighbour and goes there (the paper: to the first); with one bin that is 0/0, NaN.
+    left-closed (the paper: closed on both sides). `c`: edge i at low + (i/B) (1 - low) in floating point, to
+    the last bit, which decides where a score equal to a centre goes. `c`, `ac`: with c' < s <= c
+    neighbouring centres of bins on [low, 1], c gets the weight (c - s)/(c - c') and c' the rest, swapped as
+    in the paper's equation. Scores beyond the outer centres go to the outer bins, but one equal to the first
+    centre has the last bin as its lower neighbour and goes there (the paper: to the first); with one bin
+    that is 0/0, NaN.
     """
     scores, residual, running = rows
     count, n = scores.shape
-    edges = np.tile(np.linspace(low, 1.0, n_bins + 1), (count, 1))
+    edges = np.tile(low + np.arange(n_bins + 1) / n_bins * (1.0 - low), (count, 1))
+    edges[:, -1] = 1.0
     if family in ("a", "ac"):
         cut = np.arange(1, n_bins) * (n // n_bins)
         edges[:, 1:-1] = (scores[:, cut - 1] + scores[:, cut]) / 2

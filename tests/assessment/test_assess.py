@@ -4,6 +4,7 @@ import json
 import pickle
 import re
 from dataclasses import replace
+from itertools import product
 
 import matplotlib
 import numpy as np
@@ -291,7 +292,9 @@ def said(found, balance=None, **parts):
 
 def test_the_verdict_names_a_direction_only_where_the_mean_is_off_too(many):
     sure = {"value": 0.041, "low": 0.032, "high": 0.05, "p": 0.001}
-    expected = "Overconfident by 4.1 points (95 %: 3.2–5.0); a calibrated model of this size would read 0.9."
+    expected = (
+        "Overconfident by 4.1 points (95 %: 3.2–5.0); a calibrated model of this size typically reads 0.9."
+    )
     assert said(many, **sure) == expected
     assert said(many, **sure, balance=Balance(0.86, 0.9, -0.05, -0.03), over=0.0).startswith(
         "Underconfident by 4.1 points"
@@ -308,6 +311,91 @@ def test_the_verdict_does_not_claim_what_the_test_does_not(many):
     unsure = said(many, value=0.01, low=0.0, high=0.04, p=0.004)
     assert unsure.startswith("Not calibrated (p = 0.004), but how far off is uncertain")
     assert said(many, value=0.3, low=0.0, high=1.0, p=0.5).startswith("Too few rows to tell")
+
+
+CALM = ("No miscalibration found", "Too few rows to tell")
+OFF = ("Not calibrated", "Overconfident", "Underconfident", "Scores of", "Class probabilities off", "Off")
+
+
+def agree(text, estimate, scale=1):
+    """Check that what is said of the null is no bound, and does not contradict the test."""
+    assert not re.search("at most|would read|would show|no (larger|more) than|compatible", text), text
+    said = re.search(r"typically reads ([0-9.]*[0-9])", text)
+    assert said or "the test sees more than this number" in text or text.startswith(CALM[1]), text
+    if said and estimate.p_value <= 0.05:
+        value = re.search(r"[0-9]+\.[0-9]+(?= (?:points|\[))", text)[0]
+        assert float(said[1]) < float(value) == pytest.approx(scale * estimate.value, abs=0.051), text
+
+
+def agrees(found):
+    """Check that the verdict is for the p-value to give, and the words of every estimate follow it."""
+    rejected = found.estimate.p_value <= 0.05
+    assert found.verdict.startswith(OFF if rejected else CALM), found.verdict
+    agree(found.verdict, found.estimate, scale=100)
+    for estimate in found.estimates.values():
+        agree(str(estimate), estimate)
+    assert not re.search("at most|would read|would show", found.methods)
+
+
+def predicted(kind, seed):
+    """Labels and scores: calibrated, bent, or off by turns, with continuous or few scores."""
+    rng = np.random.default_rng(seed)
+    n = int(rng.choice([3, 20, 80, 300]))
+    if kind in ("confidence", "classwise", "top:2"):
+        y, p = multiclass(n, 4, seed, sharper=float(rng.choice([1.0, 1.3, 2.0])))
+        return y, p
+    score = rng.choice([0.1, 0.3, 0.5, 0.7, 0.9], n) if seed % 2 else rng.beta(0.5, 0.5, n)
+    turns = np.sign(np.sin(40 * score)) if seed % 3 else 1.0
+    chance = np.clip(score + rng.choice([0.0, 0.1, 0.2]) * turns, 0, 1)
+    return (rng.random(n) < chance).astype(int), score
+
+
+def about(many, e, rows):
+    """Return an assessment whose headline is an estimate, in either direction."""
+    gap = Balance(0.9, 0.86, 0.03, 0.05) if e.over > e.under else Balance(0.9, 0.94, -0.05, -0.03)
+    curves = {e.notion: many.curve}
+    return replace(many, notion=e.notion, estimates={e.notion: e}, curves=curves, rows=rows, balance=gap)
+
+
+@pytest.mark.parametrize("notion", ["class", "confidence", "classwise", "top:2", "correctness"])
+@pytest.mark.parametrize("estimator", ["auto", "l:15"])
+def test_words_follow_the_p_value_on_many_data_sets(many, notion, estimator):
+    decided = set()
+    for seed in range(12):
+        y, p = predicted(notion, seed)
+        e = calibrant.estimate(y, p, notion=notion, estimator=estimator, rng=0)
+        agrees(about(many, e, len(y)))
+        decided.add(e.p_value <= 0.05)
+    assert decided == {True, False}
+
+
+@pytest.mark.parametrize("notion", ["class", "confidence", "classwise", "top:2", "correctness"])
+def test_no_numbers_make_words_that_contradict_the_p_value(many, notion):
+    p_values, rows, sides = (0.001, 0.05, 0.051, 1.0), (1, 4, 1000), (0.0, 0.5, 1.0)
+    for value, null in product((0.0, 0.0004, 0.01, 0.2, 1.0), (0.0, 0.0004, 0.0096, 0.3)):
+        ends = [(0.0, 1.0), (value, value), (0.0, value), (value, 1.0), (value / 2, (1 + value) / 2)]
+        for p, n, over, (low, high) in product(p_values, rows, sides, ends):
+            e = replace(estimated(value, low, high, p, over, notion), null=Null(null))
+            agrees(about(many, e, n))
+
+
+def test_a_p_value_that_is_adjusted_for_many_rows_is_a_bound_where_simulations_end(many):
+    row = many.by_class[0]
+    seen = replace(row, p_adjusted=0.2, estimate=replace(row.estimate, p_value=0.001, low=0.01))
+    assert seen.off(0.95)
+    assert wording.adjusted_p(seen) == "≤ 0.2"
+    assert (
+        wording.adjusted_p(replace(row, p_adjusted=0.2, estimate=replace(row.estimate, p_value=0.1))) == "0.2"
+    )
+
+
+def test_a_page_words_the_null_as_the_verdict_does(one, many):
+    for found in (one, many):
+        agrees(found)
+        for page in (found.html(), found._repr_html_(), str(found)):
+            shown = re.sub(r"<script.*?</script>|<style.*?</style>", "", page, flags=re.S)
+            assert "typically" in shown
+            assert not re.search("at most|would read|would show", shown)
 
 
 def test_a_class_is_named_in_the_verdict(one):

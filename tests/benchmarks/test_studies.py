@@ -1,6 +1,7 @@
 """A smoke version of every study in benchmarks/; the full ones are run by hand."""
 
 import sys
+from dataclasses import replace
 from importlib import util
 from pathlib import Path
 
@@ -155,3 +156,30 @@ def test_the_study_of_bands():
     summary = "\n".join(bands.summary(results, ("corrected", "ranks")))
     assert "| ranks | few scores |" in summary
     assert "| ranks | wavy |" not in summary
+
+
+def test_the_confirmation_divides_both_errors_of_both_notions(tmp_path, monkeypatch, capsys):
+    from calibrant.estimators import FIFTEEN
+    from calibrant.experiment import PRESETS, Result, Store, Truth
+    from calibrant.experiment.procedure import STATISTICS
+
+    settings = replace(PRESETS["smoke"], sizes=(30, 100), readings=("corrected",))
+    store = Store.create(tmp_path / "run", settings)
+    rng = np.random.default_rng(0)
+    values = rng.uniform(0.5, 2, (len(settings.tasks()), *settings.shape))
+    for task, statistics in zip(settings.tasks(), values, strict=True):
+        store.save(Result(task, dict.fromkeys(settings.notions, Truth(0.1, 0.1, 0.0)), statistics))
+    confirm = study("confirm")
+    monkeypatch.setattr(confirm, "RESAMPLES", 20)
+    monkeypatch.setattr(sys, "argv", ["confirm", str(tmp_path / "run")])
+    confirm.main()
+    lines = capsys.readouterr().out.splitlines()
+    for j, notion in enumerate(settings.notions):
+        for statistic, word in (("p95", "p95"), ("mean", "MAE")):
+            for rival, members in (("the best of the fifteen", FIFTEEN), ("ac:10", ["ac:10"])):
+                shown = lines[lines.index(f"{notion}, {word} over {rival}") + 2].split()[1:]
+                for i, ratio in enumerate(shown):
+                    at = values[:, 0, j, :, i, STATISTICS.index(statistic)]
+                    middle = {name: np.median(at[:, k]) for k, name in enumerate(settings.estimators)}
+                    least = min(middle[name] for name in members)
+                    assert float(ratio) == pytest.approx(middle["auto"] / least, abs=0.0006)

@@ -581,6 +581,22 @@ def test_a_pair_of_columns_takes_the_place_of_label_and_scores(tmp_path):
     assert "take the place of --label and --scores" in refused("ece", file, *pair, "--label", "hit")
 
 
+@pytest.mark.parametrize("command", [["ece"], ["check", "--max-ece", "0.1"], ["curve", "--at", "0.5"]])
+def test_mistakes_in_a_pair_of_columns_are_told_by_the_options_that_named_them(tmp_path, command):
+    columns = {"hit": [0, 1, 1], "three": [0, 1, 2], "sure": [0.2, 0.4, 0.9], "far": [0.2, 1.4, 0.9]}
+    name, *options = command
+    start = [name, write_csv(tmp_path / "pairs.csv", columns), *options]
+    for correct, confidence, line in (
+        ("three", "sure", "--correct must hold 0 and 1"),
+        ("hit", "far", "--confidence must lie in [0, 1], got 1.4"),
+        ("miss", "sure", "--correct must be a column of the file, got 'miss'"),
+        ("hit", "miss", "--confidence must be a column of the file, got 'miss'"),
+    ):
+        assert line in refused(*start, "--correct", correct, "--confidence", confidence)
+    assert "--label must be a column of the file" in refused(*start, "--label", "miss", "--scores", "sure")
+    assert "scores must lie in [0, 1]" in refused(*start, "--label", "hit", "--scores", "far")
+
+
 def test_a_notion_is_checked_before_anything_is_read():
     for command in ("ece", "curve --at 0.5", "check --max-ece 1", "report", "recommend"):
         name, *options = command.split()

@@ -175,6 +175,7 @@ def test_classwise_is_one_result_for_each_class():
     local = calibrant.lce(text, scores, [0.3, 0.6], notion="classwise", labels=names)
     np.testing.assert_allclose(local[names.index("dog")], one.at([0.3, 0.6]).probability - [0.3, 0.6])
     assert repr(curves) == "ByClass(ReliabilityCurve of 'cat', 'dog', 'eel')"
+    assert str(curves["dog"]).startswith("Reliability curve of class 'dog', n=")
     assert str(curves).splitlines()[1] == f"'dog': {curves['dog']!r}"
     assert "ECE" in repr(one)
 

@@ -5,6 +5,7 @@ import re
 import shlex
 from pathlib import Path
 
+import click
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -54,10 +55,12 @@ def commands(*codes):
 
 def read(args):
     """Let the command line read arguments without doing what they say."""
-    command = main
+    command, parent = main, None
     while hasattr(command, "commands"):
+        # Commands keep the help option of the first context that they meet: it is to be the group's.
+        parent = click.Context(command, parent, **command.context_settings)
         command, args = command.commands[args[0]], args[1:]
-    return command.make_context(command.name, args)
+    return command.make_context(command.name, args, parent)
 
 
 def run(args):

@@ -51,16 +51,25 @@ def curves(ax):
 # --- figures
 
 
-def test_figure_2_has_fifteen_curves_on_log_axes_in_each_panel():
+def test_figure_2_has_the_fifteen_and_the_default_on_log_axes_in_each_panel():
     figure = figures.figure2(made_up(), "published")
     assert len(figure.axes) == 2
     for ax in figure.axes:
-        assert {line.get_label() for line in curves(ax)} == set(FIFTEEN)
+        assert {line.get_label() for line in curves(ax)} == {*FIFTEEN, "auto"}
         assert ax.get_xscale() == ax.get_yscale() == "log"
         assert set(ax.get_xticks()) <= set(SETTINGS.sizes)
-        assert len({line.get_color() for line in curves(ax)}) == 5
+        assert len({line.get_color() for line in curves(ax)}) == 6
+        assert "auto" in [text.get_text() for text in ax.texts]
         looks = {(line.get_color(), line.get_linestyle(), line.get_linewidth()) for line in curves(ax)}
         assert len(looks) >= 10
+
+
+def test_a_run_without_the_default_is_drawn_and_judged_all_the_same():
+    older = replace(SETTINGS, estimators=FIFTEEN)
+    for ax in figures.figure2(made_up(settings=older), "published").axes:
+        assert {line.get_label() for line in curves(ax)} == set(FIFTEEN)
+    now, then = (claims.claims(made_up(settings=s, noise=0), studies=False) for s in (SETTINGS, older))
+    assert [claim.verdicts for claim in now] == [claim.verdicts for claim in then]
 
 
 def test_an_estimator_of_the_users_is_black_with_markers_and_named():
@@ -99,9 +108,10 @@ def test_names_beside_the_curves_do_not_overlap():
     figure = figures.figure2(made_up(), "corrected")  # fifteen curves that all but coincide
     figure.draw_without_rendering()
     for ax in figure.axes:
-        boxes = [text.get_window_extent().extents for text in ax.texts if text.get_text() in FIFTEEN]
+        named = {*FIFTEEN, "auto"}
+        boxes = [text.get_window_extent().extents for text in ax.texts if text.get_text() in named]
         boxes.sort(key=lambda box: box[1])
-        assert len(boxes) == 15
+        assert len(boxes) == 16
         assert all(low[3] <= high[1] + 1.5 for low, high in pairwise(boxes))
         assert boxes[-1][2] < figure.bbox.x1
 
@@ -340,7 +350,8 @@ def test_sharpness_finds_a_loss_that_grows_with_it():
     options = studies.SMOKE["sharpness"] | {"most": 24}
     tasks = [Task(*model) for model in summary.models]
     sharp = [np.mean(np.abs(p - 0.5) > 0.48) for p, _, _ in studies._cheap(tasks, 300, options["rows"])]
-    summary.values["corrected"]["p95"][:, 1, -1] *= 1 + np.array(sharp)[:, None]
+    silverman = FIFTEEN.index("d:silverman")
+    summary.values["corrected"]["p95"][:, 1, silverman] *= 1 + np.array(sharp)[:, None]
     found = studies.sharpness(summary, "corrected", **options)
     assert found["correlation"] == pytest.approx(1)
     assert found["low"] > 0.9

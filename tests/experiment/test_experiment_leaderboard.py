@@ -84,14 +84,16 @@ def test_medians_and_ratios_are_those_of_the_table(stores, notion):
                 rtol=1e-6,
                 atol=1e-9,
             )
-    cells = table(stores["run"], notion, "p95")
-    least = {n: min(median(cells[name, n]) for name in FIFTEEN) for n in SETTINGS.sizes}
-    for name, row in rows.items():
-        ratio = [median(cells[name, n]) / least[n] for n in SETTINGS.sizes]
-        np.testing.assert_allclose(row.ratio, ratio, rtol=1e-6)
-        assert row.overall == pytest.approx(exp(sum(map(log, ratio)) / len(ratio)), rel=1e-6)
-    for n, name in zip(SETTINGS.sizes, board.best[notion], strict=True):
-        assert median(cells[name, n]) == least[n]
+    for statistic, before, best in (("p95", "", board.best), ("mean", "mean_", board.mean_best)):
+        cells = table(stores["run"], notion, statistic)
+        least = {n: min(median(cells[name, n]) for name in FIFTEEN) for n in SETTINGS.sizes}
+        for name, row in rows.items():
+            ratio = [median(cells[name, n]) / least[n] for n in SETTINGS.sizes]
+            np.testing.assert_allclose(getattr(row, f"{before}ratio"), ratio, rtol=1e-6)
+            overall = exp(sum(map(log, ratio)) / len(ratio))
+            assert getattr(row, f"{before}overall") == pytest.approx(overall, rel=1e-6)
+        for n, name in zip(SETTINGS.sizes, best[notion], strict=True):
+            assert median(cells[name, n]) == least[n]
 
 
 def test_rows_are_sorted_by_the_overall_ratio(stores):
@@ -100,8 +102,9 @@ def test_rows_are_sorted_by_the_overall_ratio(stores):
         assert overall == sorted(overall)
 
 
-def test_the_interval_is_the_bootstrap_over_distributions(stores):
-    cells = table(stores["run"], "confidence", "p95")
+@pytest.mark.parametrize(("statistic", "before"), [("p95", ""), ("mean", "mean_")])
+def test_the_interval_is_the_bootstrap_over_distributions(stores, statistic, before):
+    cells = table(stores["run"], "confidence", statistic)
     names = sorted({name for name, _ in cells["l:10", 29]})
     own = {key: [[v for d, v in pairs if d == name] for name in names] for key, pairs in cells.items()}
     rng, found = rng_of("resampled"), []
@@ -111,8 +114,9 @@ def test_the_interval_is_the_bootstrap_over_distributions(stores):
         least = {n: min(middle[name, n] for name in FIFTEEN) for n in SETTINGS.sizes}
         found.append(exp(np.mean([log(middle["auto", n] / least[n]) for n in SETTINGS.sizes])))
     row = by_name(ranked(stores, "run"), "confidence")["auto"]
-    np.testing.assert_allclose((row.low, row.high), np.quantile(found, (0.025, 0.975)), rtol=1e-6)
-    assert row.low < row.overall < row.high
+    low, overall, high = (getattr(row, before + name) for name in ("low", "overall", "high"))
+    np.testing.assert_allclose((low, high), np.quantile(found, (0.025, 0.975)), rtol=1e-6)
+    assert low < overall < high
 
 
 def test_runs_are_merged_over_what_they_share(stores):
@@ -228,6 +232,29 @@ def test_the_page_names_the_commands_that_make_it(stores):
     assert page.command(replace(confirm, seeds=(77,)), "d").startswith("# d")
     text = page.to_markdown(ranked(stores, "run", "later"), ["one", "two"], "docs/leaderboard.md")
     assert "\ncalibrant experiment leaderboard one two --no-exact -o docs/leaderboard.md\n" in text
+
+
+def test_the_page_has_the_mean_absolute_error_beside_the_percentile(stores):
+    board = ranked(stores, "run")
+    text = page.to_markdown(board, ["run"])
+    for notion, rows in board.rows.items():
+        first = rows[0]
+        ends = [f"{v:.2f}" for v in (first.low, first.high, first.mean_low, first.mean_high)]
+        overall, mean = f"{first.overall:.2f}", f"{first.mean_overall:.2f}"
+        line = f"| {overall} | {ends[0]} to {ends[1]} | {mean} | {ends[2]} to {ends[3]} |"
+        assert f"| 1 | `{first.estimator}` | 10 {line}\n" in text
+        pairs = [f"{a:.2f} / {b:.2f}" for a, b in zip(first.ratio, first.mean_ratio, strict=True)]
+        assert f"| `{first.estimator}` | {' | '.join(pairs)} |\n" in text
+        assert f"by MAE: {board.mean_best[notion][0]} at 29" in text
+    data = json.loads(page.to_json(board, ["run"]))
+    assert data["rows"][0]["mean_overall"] == board.rows["confidence"][0].mean_overall
+    assert data["best_of_fifteen_by_mean"]["classwise"] == list(board.mean_best["classwise"])
+
+
+def test_a_run_without_the_default_is_ranked(stores):
+    one = Summary.of(stores["both"])
+    assert "auto" not in one.settings.estimators
+    assert "`auto`" not in page.to_markdown(leaderboard.board([one]), ["older"])
 
 
 def test_command_writes_both_forms(stores, tmp_path, monkeypatch):

@@ -91,7 +91,7 @@ def test_it_prints_as_one_line_and_survives_json_and_pickle():
         "ECE (classwise)",
         "at 95%",
         "of it by scores too",
-        "calibrated model would read",
+        "a calibrated model typically reads",
         "for calibration",
         "n = 300",
     ):

@@ -54,7 +54,9 @@ def test_the_true_error_is_what_a_large_simulation_counts(kind, n):
     people = population(kind, n)
     rng = np.random.default_rng(0)
     curves = people.curves()
-    assert {curve.shape for curve in curves} == {"calibrated", *simulated.SHAPES}
+    shared = people.n / max(len(np.unique(each)) for each in people.score)
+    absent = set() if shared >= 10 else {"alternating"}
+    assert {curve.shape for curve in curves} == {"calibrated", *simulated.SHAPES} - absent
     for curve in curves:
         size = 200_000 // people.n
         sample = people.sample(curve.chance, people.draw(rng, size), rng, size)
@@ -80,16 +82,16 @@ def test_curves_have_the_sizes_they_are_named_after():
     for curve in people.curves()[1:]:
         assert curve.true == pytest.approx(float(curve.name.split()[1]), rel=0.01)
         assert ((curve.chance >= 0) & (curve.chance <= 1)).all()
-    assert len(people.curves()) == 13
+    assert len(people.curves()) == 15
 
 
 def test_scores_that_allow_hardly_any_error_still_get_curves():
     curves = Population.of(np.full((1, 50), 1e-12), None).curves()
-    assert [curve.name.split()[0] for curve in curves] == ["calibrated", "overconfident"]
+    assert [curve.shape for curve in curves][:2] == ["calibrated", "overconfident"]
+    assert {curve.shape for curve in curves[2:]} == {"tail"}  # no logit moves such scores, a gap does
     assert 0.001 < curves[1].true < 0.01
     certain = calibrant.recommend([0.0, 1.0, 1.0] * 9, **FEW)
-    assert [one.loss for one in certain.ranking] == [1.0, 1.0, 1.0]
-    assert certain.best == "auto"
+    assert {row.shape for row in certain.table} == {"calibrated", "tail"}
 
 
 def test_classes_drawn_together_keep_their_chances():
@@ -105,8 +107,64 @@ def test_classes_drawn_together_keep_their_chances():
 
 def test_two_classes_are_each_others_complement_on_every_curve():
     s = scores(100)
-    for curve in Population.of(np.stack([1 - s, s]), None).curves():
-        np.testing.assert_allclose(curve.chance.sum(axis=0), 1.0, atol=1e-12)
+    tenths = np.random.default_rng(0).choice([0.125, 0.25, 0.375, 0.625, 0.75, 0.875], 90)
+    for each in (s, tenths, tenths[tenths > 0.2]):
+        for curve in Population.of(np.stack([1 - each, each]), None).curves():
+            np.testing.assert_allclose(curve.chance.sum(axis=0), 1.0, atol=1e-12, err_msg=curve.name)
+
+
+def gaps(people, shape):
+    """The gap of each distinct score on the first curve of a shape, by a loop, and the share of its mass."""
+    chance = next(curve.chance for curve in people.curves() if curve.shape == shape)[0]
+    by_score, total = {}, sum(people.mass)
+    for score, each, mass in zip(people.score[0], chance, people.mass, strict=True):
+        value, held = by_score.setdefault(score, (each - score, 0.0))
+        assert value == each - score  # equal scores have one chance
+        by_score[score] = value, held + mass / total
+    return by_score
+
+
+@pytest.mark.parametrize("kind", ["plain", "counts", "weights", "ties", "atom"])
+@pytest.mark.parametrize("shape", ["local", "tail"])
+def test_a_local_gap_lives_on_a_tenth_of_the_mass_in_one_stretch(kind, shape):
+    rng = np.random.default_rng(4)
+    score = rng.beta(1, 2, 800)
+    if kind == "ties":
+        score = np.round(score, 2)
+    if kind == "atom":  # a quarter of the rows at the top
+        score[:200] = 1.0
+    weight = {"counts": rng.integers(1, 5, 800), "weights": rng.random(800)}.get(kind)
+    by_score = gaps(Population.of(score[None], weight), shape)
+    values = sorted(by_score)
+    touched = [k for k, value in enumerate(values) if by_score[value][0] != 0]
+    assert touched == list(range(touched[0], touched[-1] + 1))
+    held = sum(by_score[values[k]][1] for k in touched)
+    below = sum(by_score[value][1] for value in values[: touched[0]])
+    assert len({round(by_score[values[k]][0], 9) for k in touched}) == 1
+    if kind == "atom" and shape == "tail":
+        assert [values[k] for k in touched] == [1.0]
+        assert by_score[1.0][0] < 0
+    else:
+        assert held == pytest.approx(0.1, abs=0.02)
+        assert below == pytest.approx({"local": 0.65, "tail": 0.9}[shape], abs=0.02)
+
+
+def test_a_gap_alternates_between_few_scores_and_not_between_many():
+    rng = np.random.default_rng(5)
+    few = Population.of(rng.choice([0.1, 0.3, 0.4, 0.6, 0.8], 200)[None], None)
+    signs = [np.sign(gap) for _, (gap, _) in sorted(gaps(few, "alternating").items())]
+    assert signs == [1, -1, 1, -1, 1]
+    many = (rng.random(200), rng.integers(0, 40, 4000) / 40, rng.choice([0.1, 0.3, 0.4, 0.6, 0.8], 40))
+    for score in many:  # all distinct, more than 30, and 8 rows of each
+        assert "alternating" not in {curve.shape for curve in Population.of(score[None], None).curves()}
+
+
+def test_an_estimator_that_sees_one_gap_only_falls_behind_on_alternating_scores():
+    score = np.random.default_rng(0).choice([0.1, 0.3, 0.45, 0.55, 0.7, 0.9], 1500)
+    found = calibrant.recommend(score, estimators=["l:1", "l:30"], repetitions=40, rng=0)
+    p95 = {(row.estimator, row.curve): row.p95 for row in found.table}
+    assert p95["l:1", "alternating 0.1"] > 0.08 > 4 * p95["l:30", "alternating 0.1"]
+    assert found.best == "l:30"
 
 
 def test_fifteen_uniform_bins_rank_below_the_default_on_small_data():
@@ -281,10 +339,10 @@ def test_it_prints_a_table_with_the_best_first():
     found = calibrant.recommend(scores(), **FEW)
     first, head, *rows, rule, seed = str(found).splitlines()
     assert first.startswith(f"best for these scores (class 1, n = 200): {found.best}")
-    assert head.split() == ["estimator", "loss", "+-", "calibrated", *simulated.SHAPES]
+    assert head.split() == ["estimator", "loss", "+-", "calibrated", *list(simulated.SHAPES)[:-1]]
     assert [row.split()[0] for row in rows] == [one.estimator for one in found.ranking]
     assert len({len(line) for line in (head, *rows)}) == 1
-    assert "geometric mean over 13 curves" in rule
+    assert "geometric mean over 15 curves" in rule
     assert seed == "30 simulated data sets a curve, seed 0"
 
 

@@ -12,7 +12,7 @@ from calibrant.assessment import text
 from calibrant.assessment.decomposition import Score
 from calibrant.curves import ByClass, ReliabilityCurve, ReliabilityDiagram
 from calibrant.evidence import Array
-from calibrant.inference.result import Estimate
+from calibrant.inference.result import LEAST_P, Estimate
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -88,7 +88,7 @@ class Row:
         Simulations cannot show a p-value below .001, which adjusted for many rows is no longer small:
         there the adjusted interval decides, by whether it excludes 0.
         """
-        least = self.estimate.p_value <= 0.001 + 1e-12 and self.estimate.low > 0
+        least = self.estimate.p_value <= LEAST_P + 1e-12 and self.estimate.low > 0
         return self.p_adjusted < 1 - level or least
 
     def to_dict(self) -> dict[str, Any]:
@@ -179,7 +179,7 @@ class Assessment:
 
     @property
     def verdict(self) -> str:
-        """One sentence: how far off, in which direction, and what chance alone would show."""
+        """One sentence: how far off, in which direction, and what a calibrated model typically reads."""
         return text.verdict(self)
 
     @property
@@ -274,5 +274,5 @@ def _table(title: str, rows: tuple[Row, ...], most: int = 12) -> list[str]:
     for row in rows[:most]:
         e, name = row.estimate, text.short(row.name)
         numbers = f"{row.rows:>12.15g}{row.score:>12.4f}{row.frequency:>12.4f}{e.value:>12.4f}"
-        lines.append(f"{name:<{width}}{numbers}  [{e.low:.4f}, {e.high:.4f}]  {row.p_adjusted:.2g}")
+        lines.append(f"{name:<{width}}{numbers}  [{e.low:.4f}, {e.high:.4f}]  {text.adjusted_p(row)}")
     return lines + ([f"... and {len(rows) - most} more"] if len(rows) > most else [])

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from calibrant.curves import ByClass, Point, ReliabilityCurve
-from calibrant.inference.result import Estimate
+from calibrant.inference.result import LEAST_P, Estimate, rejects, usual
 from calibrant.questions import named
 
 if TYPE_CHECKING:
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 ONE_SIDED = 0.8
 # Scores that are read off for an example, and the rows that must be near.
 EXAMPLES, NEARBY = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99), 30
-# Rows below which nothing is claimed, and the least p-value that the simulations can show.
-FEWEST, LEAST_P = 5, 0.001
+# Rows below which no error is ruled out in words.
+FEWEST = 5
 # Names listed before the rest is counted.
 LISTED = 3
 
@@ -63,8 +63,7 @@ def count(number: float) -> str:
 
 def sure(estimate: Estimate, level: float) -> bool:
     """Tell whether calibration is rejected."""
-    # Simulations cannot show a p-value below theirs.
-    return estimate.p_value <= max(1 - level, LEAST_P) + 1e-12
+    return rejects(estimate.p_value, level)
 
 
 def side(estimate: Estimate, balance: Balance | None) -> int:
@@ -78,33 +77,36 @@ def side(estimate: Estimate, balance: Balance | None) -> int:
 
 
 def verdict(assessment: Assessment) -> str:
-    """Return one sentence: how far off, in which direction, and what chance alone would show."""
+    """Return one sentence: how far off, in which direction, and what a calibrated model typically reads.
+
+    Whether it is off at all is for the p-value to say, and for nothing else.
+    """
     e = assessment.estimate
-    usual = f"a calibrated model of this size would read {points(e.null.mean)}"
+    typical = usual(e, points, " of this size")
     span = f"{100 * e.level:.3g} %: {points(e.low)}–{points(e.high)}"
     value = f"{points(e.value)} points ({span})"
-    if not sure(e, assessment.level) or assessment.rows < FEWEST:
+    if not sure(e, assessment.level):
         if e.high < 1 and assessment.rows >= FEWEST:
             return (
                 f"No miscalibration found: the error reads {points(e.value)} points and may be up to "
-                f"{points(e.high)} ({100 * e.level:.3g} %); {usual}."
+                f"{points(e.high)} ({100 * e.level:.3g} %); {typical}."
             )
         return f"Too few rows to tell: the error reads {points(e.value)} points and may be almost anything."
     if e.low == 0:
         return (
             f"Not calibrated (p = {e.p_value:.2g}), but how far off is uncertain: "
-            f"the error reads {value}; {usual}."
+            f"the error reads {value}; {typical}."
         )
     direction = side(e, assessment.balance)
     notion = named(assessment.notion)
     if notion.reading.sure and direction:
-        return f"{'Overconfident' if direction > 0 else 'Underconfident'} by {value}; {usual}."
+        return f"{'Overconfident' if direction > 0 else 'Underconfident'} by {value}; {typical}."
     if notion.one_class and direction:
         way = "high" if direction > 0 else "low"
-        return f"Scores of {called(assessment.asked)} too {way} by {value}; {usual}."
+        return f"Scores of {called(assessment.asked)} too {way} by {value}; {typical}."
     what = "Class probabilities off" if notion.several else "Off"
     mixed = ", too high at some scores and too low at others" if both_ways(assessment.curve) else ""
-    return f"{what} by {value}{mixed}; {usual}."
+    return f"{what} by {value}{mixed}; {typical}."
 
 
 def both_ways(curve: ReliabilityCurve | ByClass[ReliabilityCurve]) -> bool:
@@ -195,6 +197,11 @@ def listed(rows: Iterable[Row], what: str) -> str:
     return ", ".join(names[:LISTED])
 
 
+def adjusted_p(row: Row) -> str:
+    """Return the adjusted p-value of a row; a bound, where simulations can show none smaller."""
+    return f"{'≤ ' if row.estimate.p_value <= LEAST_P else ''}{row.p_adjusted:.2g}"
+
+
 def methods(assessment: Assessment) -> str:
     """Return what to write in a paper."""
     e, title = assessment.estimate, named(assessment.notion).reading.title
@@ -206,7 +213,7 @@ def methods(assessment: Assessment) -> str:
         if e.estimator.startswith("bayes")
         else f"the estimator {e.estimator}"
     )
-    p = "p ≤ 0.001" if e.p_value <= 0.001 else f"p = {e.p_value:.2g}"
+    p = "p ≤ 0.001" if e.p_value <= LEAST_P else f"p = {e.p_value:.2g}"
     many = max(len(assessment.by_class), len(assessment.by_group))
     adjusted = (
         " Intervals of classes and groups are Bonferroni-adjusted, their p-values by Benjamini and Hochberg."
@@ -217,8 +224,8 @@ def methods(assessment: Assessment) -> str:
         f"Calibration was assessed on {count(assessment.rows)} predictions{weighted} with calibrant "
         f"{assessment.version}. The expected calibration error ({title} notion, L1) was estimated "
         f"by {how} as {e.value:.4f}, with a {100 * e.level:.3g} % interval of {e.low:.4f} to {e.high:.4f} "
-        f"from inverting its simulated sampling distribution; calibrated data of this size read "
-        f"{e.null.mean:.4f} on average, and the hypothesis of calibration has {p} (simulated, "
-        f"seed {assessment.seed})."
+        f"from inverting its simulated sampling distribution; a calibrated model of this size typically "
+        f"reads {e.null.mean:.4f}, and the hypothesis of calibration has {p}, by a test that sees more than "
+        f"the size of the error (simulated, seed {assessment.seed})."
         f"{adjusted}"
     )

@@ -89,10 +89,10 @@ group.add_command(leaderboard)
     "--estimators",
     callback=_names,
     metavar="A,B,...",
-    help="Instead of the paper's fifteen: names such as l:10, ac:sqrt or d:0.1, "
+    help="Instead of the paper's fifteen and auto: names such as l:10, ac:sqrt or d:0.1, "
     "or your own as package.module.MyEstimator (a class, value or function).",
 )
-@click.option("--extra-estimators", callback=_names, metavar="A,B,...", help="Beside the fifteen.")
+@click.option("--extra-estimators", callback=_names, metavar="A,B,...", help="Beside the fifteen and auto.")
 @click.option(
     "--notion",
     "notions",

@@ -29,8 +29,12 @@ OF_PAIRS = "correctness"
 
 
 def words() -> Words:
-    """Return how the command line speaks of the arguments of the library."""
+    """Return how the command line speaks of the arguments of the library: by the options that were given."""
     from calibrant.inputs import Words
+
+    context = click.get_current_context(silent=True)
+    given = {} if context is None else context.params
+    pairs = {"label": "--correct", "scores": "--confidence", "y_true": "--correct", "y_prob": "--confidence"}
 
     options = (
         *("label", "scores", "pos_label", "sample_weight", "groups", "format", "notion", "estimator"),
@@ -38,7 +42,8 @@ def words() -> Words:
     )
     return Words(
         names={name: f"--{name.replace('_', '-')}" for name in options}
-        | {"y_true": "labels", "y_prob": "scores", "rng": "--seed", "estimators": "--estimator"},
+        | {"y_true": "labels", "y_prob": "scores", "rng": "--seed", "estimators": "--estimator"}
+        | (pairs if given.get("correct") is not None else {}),
         advice={
             "labels": "name the columns after their classes, as in p_cat",
             "pos_label": "give --pos-label",

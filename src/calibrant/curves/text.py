@@ -7,14 +7,18 @@ from typing import Any
 
 import numpy as np
 
+from calibrant.questions import named
+
 
 def subject(notion: str, label: Any) -> str:
     """Name what was asked.
 
-    >>> subject("class", "dog"), subject("confidence", None)
-    ("class 'dog'", 'confidence')
+    >>> subject("class", "dog"), subject("confidence", None), subject("classwise", "dog")
+    ("class 'dog'", 'confidence', "class 'dog'")
     """
-    return notion if label is None else f"{notion} {label!r}"
+    if label is None:
+        return notion
+    return f"{'class' if named(notion).several else notion} {label!r}"
 
 
 def headline(result: Any) -> str:

@@ -21,6 +21,8 @@ from calibrant.experiment.studies import resampled
 from calibrant.experiment.summary import Summary
 
 STATISTICS = ("p95", "mean", "bias", "sd")
+# Those of the absolute error, which are held against the best of the fifteen; the first ranks.
+HELD = ("p95", "mean")
 RESAMPLES, LEVEL = 1000, 0.95
 #: Samples of each size on the families with a bound.
 REPETITIONS = {200: 100, 1000: 60, 10_000: 20}
@@ -46,6 +48,8 @@ class Row:
         p95 over that of the best of the fifteen at the same size.
     overall, low, high : float
         Geometric mean of the ratios over the sizes that rank, and its interval.
+    mean_ratio, mean_overall, mean_low, mean_high
+        The same of the mean absolute error, over the least that any of the fifteen has.
     """
 
     estimator: str
@@ -58,6 +62,10 @@ class Row:
     overall: float
     low: float
     high: float
+    mean_ratio: Array
+    mean_overall: float
+    mean_low: float
+    mean_high: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,8 +128,9 @@ class Board:
         Sizes of any run, and those of all runs, which rank.
     models, distributions : int
         How many all runs have in common.
-    best : dict
-        By notion the best of the fifteen at each size.
+    best, mean_best : dict
+        By notion the best of the fifteen at each size: by the 95th percentile, which ranks, and by the
+        mean absolute error.
     rows : dict
         By notion the estimators, best first.
     exact, local : Exact or None
@@ -135,6 +144,7 @@ class Board:
     models: int
     distributions: int
     best: dict[str, tuple[str, ...]]
+    mean_best: dict[str, tuple[str, ...]]
     rows: dict[str, list[Row]]
     exact: Exact | None = None
     local: Exact | None = None
@@ -160,21 +170,28 @@ def board(summaries: Sequence[Summary]) -> Board:
     sizes = tuple(sorted({n for setting in settings for n in setting.sizes}))
     names = [model[0] for model in models]
     whole = [k for k, setting in enumerate(settings) if {*FIFTEEN} <= {*setting.estimators}]
-    best: dict[str, tuple[str, ...]] = {}
+    best: dict[str, dict[str, tuple[str, ...]]] = {statistic: {} for statistic in HELD}
     rows: dict[str, list[Row]] = {}
     for notion in notions:
         tables = [_table(summary, models, notion, sizes) for summary in summaries]
-        medians = [_resampled_medians(table["p95"], names) for table in tables]
-        fifteen = {k: medians[k][:, [settings[k].estimators.index(name) for name in FIFTEEN]] for k in whole}
-        best[notion] = tuple(_name_of_least(column) for column in fifteen[whole[0]][0].T)
+        ratios: dict[str, list[Array]] = {}
+        for statistic in HELD:
+            medians = [_resampled_medians(table[statistic], names) for table in tables]
+            fifteen = {
+                k: medians[k][:, [settings[k].estimators.index(name) for name in FIFTEEN]] for k in whole
+            }
+            best[statistic][notion] = tuple(_name_of_least(column) for column in fifteen[whole[0]][0].T)
+            ratios[statistic] = [
+                median / fifteen[k if k in whole else whole[0]].min(axis=1, keepdims=True)
+                for k, median in enumerate(medians)
+            ]
         by_name: dict[str, Row] = {}
         for k, setting in enumerate(settings):
-            least = fifteen[k if k in whole else whole[0]].min(axis=1)
             for i, name in enumerate(setting.estimators):
-                ratio = medians[k][:, i] / least
-                by_name.setdefault(name, _row(name, k, setting, tables[k], i, ratio, np.isin(sizes, ranked)))
+                held = [ratios[statistic][k][:, i] for statistic in HELD]
+                by_name.setdefault(name, _row(name, k, setting, tables[k], i, held, np.isin(sizes, ranked)))
         rows[notion] = sorted(by_name.values(), key=lambda row: np.nan_to_num(row.overall, nan=np.inf))
-    return Board(settings, sizes, ranked, len(models), len(set(names)), best, rows)
+    return Board(settings, sizes, ranked, len(models), len(set(names)), best["p95"], best["mean"], rows)
 
 
 def _common(summaries: Sequence[Summary]) -> tuple[list[tuple[str, int, str]], list[str], tuple[int, ...]]:
@@ -240,11 +257,25 @@ def _name_of_least(column: Array) -> str:
     return FIFTEEN[int(np.argmin(column))] if np.isfinite(column).all() else ""
 
 
-def _row(
-    name: str, run: int, settings: Settings, table: dict[str, Array], i: int, ratio: Array, ranked: Array
-) -> Row:
+def _overall(ratio: Array, ranked: Array) -> tuple[float, float, float]:
+    """Return the geometric mean over the sizes that rank, and the ends of its interval."""
     overall = np.exp(np.log(ratio[:, ranked]).mean(axis=1))
     low, high = np.quantile(overall[1:], ((1 - LEVEL) / 2, (1 + LEVEL) / 2))
+    return float(overall[0]), float(low), float(high)
+
+
+def _row(
+    name: str,
+    run: int,
+    settings: Settings,
+    table: dict[str, Array],
+    i: int,
+    held: Sequence[Array],
+    ranked: Array,
+) -> Row:
+    ratio, mean_ratio = held
+    overall, low, high = _overall(ratio, ranked)
+    mean_overall, mean_low, mean_high = _overall(mean_ratio, ranked)
     return Row(
         estimator=name,
         own=own_measure(name),
@@ -253,9 +284,13 @@ def _row(
         failed=int(np.nansum(table["failed"][:, i])),
         median={statistic: _medians(table[statistic][:, i]) for statistic in STATISTICS},
         ratio=ratio[0],
-        overall=float(overall[0]),
-        low=float(low),
-        high=float(high),
+        overall=overall,
+        low=low,
+        high=high,
+        mean_ratio=mean_ratio[0],
+        mean_overall=mean_overall,
+        mean_low=mean_low,
+        mean_high=mean_high,
     )
 
 

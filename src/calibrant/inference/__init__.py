@@ -1,4 +1,4 @@
-"""How sure one can be: intervals, what a calibrated model would show, tests, comparisons."""
+"""How sure one can be: intervals, what a calibrated model typically reads, tests, comparisons."""
 
 from calibrant.inference.comparison import Comparison, Difference
 from calibrant.inference.result import Estimate, Null

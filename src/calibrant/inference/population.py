@@ -22,10 +22,23 @@ MOST_COPIES = 1_000_000
 POOL = 100_000
 # True errors of the curves; those of the class-wise notion are these times 2 / classes.
 SIZES = (0.02, 0.05, 0.1)
-# The shapes, and the largest logit (of a temperature: its logarithm) still called plausible.
-SHAPES = {"overconfident": 1.6, "underconfident": 1.6, "shifted": 2.0, "wavy": 1.5}
+# The shapes, and how far each may plausibly go: in logits (of a temperature: its logarithm), and the last
+# three, which live on few scores and reach those of 0 and 1 too, in probability.
+SHAPES = {
+    "overconfident": 1.6,
+    "underconfident": 1.6,
+    "shifted": 2.0,
+    "wavy": 1.5,
+    "local": 0.3,
+    "tail": 0.3,
+    "alternating": 0.3,
+}
 # Full waves over the ranks of the scores.
 WAVES = 2
+# The ranks in the middle of a local gap, and the share of the rows that it holds.
+STRETCHES, WIDTH = {"local": 0.7, "tail": 0.95}, 0.1
+# A gap can alternate between these many distinct scores, if this many rows of a data set share one.
+FEW, SHARED = (3, 30), 10
 
 
 class Curve(NamedTuple):
@@ -139,7 +152,8 @@ class Population:
         curves = [Curve("calibrated", "calibrated", self.score, 0.0)]
         sizes = [size * (2 / self.classes if len(self.score) > 1 else 1) for size in SIZES]
         bend = _Bends(self)
-        for shape, most in SHAPES.items():
+        for shape in bend.shapes:
+            most = SHAPES[shape]
             top = self.true_error(bend(shape, most))
             reached = [size for size in sizes if size <= top] or [top / 2]
             for size in reached:
@@ -193,23 +207,43 @@ class Population:
 
 
 class _Bends:
-    """The curves of every shape on the scores of a population, by strength in logits."""
+    """The curves of every shape on the scores of a population, by strength in logits or in probability."""
 
     def __init__(self, population: Population) -> None:
         from scipy.special import logit
 
-        score = population.score
+        self.score = score = population.score
         self.logit = logit(score)
         # Where all classes are equally likely no temperature changes anything.
         self.base = -float(np.log(population.classes - 1))
         problems = len(score)
         up = 1.0 if float((score @ population.mass).mean()) < 0.5 else -1.0
         self.push = np.full((1, 1), up) if problems == 1 else np.linspace(-1, 1, problems)[:, None]
-        self.wave = np.stack([np.sin(2 * np.pi * WAVES * _rank(each, population.mass)) for each in score])
+        # Of two classes, what is one's from below is the other's from above.
+        mirrored = (np.arange(problems) < problems // 2).tolist()
+        ranks = [_Ranks.of(each, population.mass) for each in score]
+        self.wave = np.stack([np.sin(2 * np.pi * WAVES * each.middle) for each in ranks])
+        sided = list(zip(ranks, mirrored, strict=True))
+        self.gap = {
+            shape: np.stack([each.stretch(1 - at if mirror else at) for each, mirror in sided])
+            for shape, at in STRETCHES.items()
+        }
+        if np.array_equal(self.gap["local"], self.gap["tail"]):  # so many rows have the largest score
+            del self.gap["local"]
+        values = [each.values for each in ranks]
+        if FEW[0] <= min(values) and max(values) <= min(FEW[1], population.n // SHARED):
+            self.gap["alternating"] = np.stack([each.alternating(mirror) for each, mirror in sided])
+
+    @property
+    def shapes(self) -> list[str]:
+        """The shapes that these scores can have."""
+        return [shape for shape in SHAPES if shape in self.gap or shape not in (*STRETCHES, "alternating")]
 
     def __call__(self, shape: str, strength: float) -> Array:
         from scipy.special import expit
 
+        if shape in self.gap:
+            return np.clip(self.score + strength * self.gap[shape], 0.0, 1.0)
         if shape == "shifted":
             return np.asarray(expit(self.logit + strength * self.push))
         if shape == "wavy":
@@ -218,11 +252,40 @@ class _Bends:
         return np.asarray(expit(self.base + (self.logit - self.base) * slope))
 
 
-def _rank(score: Array, mass: Array) -> Array:
-    """Return the share of the mass below each score, half of its own included."""
-    _, group = np.unique(score, return_inverse=True)
-    held = np.bincount(group, mass)
-    return np.asarray((np.cumsum(held) - held / 2)[group])
+class _Ranks(NamedTuple):
+    """The ranks of scores, as shares of the mass: equal scores have one rank, whatever their number."""
+
+    score: Array
+    mass: Array
+    group: Array  # of each row, the place of its score among the distinct ones
+    held: Array  # mass of each distinct score
+    values: int  # distinct scores
+
+    @classmethod
+    def of(cls, score: Array, mass: Array) -> _Ranks:
+        """Rank one row of scores."""
+        distinct, group = np.unique(score, return_inverse=True)
+        return cls(score, mass, group, np.bincount(group, mass), len(distinct))
+
+    @property
+    def middle(self) -> Array:
+        """The share of the mass below each score, half of its own included."""
+        return np.asarray((np.cumsum(self.held) - self.held / 2)[self.group])
+
+    def stretch(self, at: float) -> Array:
+        """Return 1 or -1 on a stretch of scores around a rank, towards where there is room, and 0 elsewhere.
+
+        The score that has this rank is always in it, however many rows share it.
+        """
+        away, own = np.abs(self.middle - at), self.held[self.group]
+        inside = away <= np.maximum(WIDTH, own) / 2 + 1e-12
+        room = 1.0 if float(np.average(self.score, weights=self.mass * inside)) < 0.5 else -1.0
+        return np.where(inside, room, 0.0)
+
+    def alternating(self, mirror: bool) -> Array:
+        """Return 1 and -1 by turns from each distinct score to the next."""
+        place = self.values - self.group if mirror else self.group
+        return np.where(place % 2 == 0, 1.0, -1.0)
 
 
 def _evenly(upto: Array, size: int) -> Array:

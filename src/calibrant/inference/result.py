@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
 from calibrant.questions import named
 
+# The least p-value that the simulations can show.
+LEAST_P = 0.001
+
 
 @dataclass(frozen=True)
 class Null:
-    """What a perfectly calibrated model would show at this size: the mean, and quantiles by level."""
+    """What a perfectly calibrated model typically reads at this size: the mean, and quantiles by level."""
 
     mean: float
     quantiles: Mapping[float, float] = field(default_factory=lambda: MappingProxyType({}))
@@ -41,7 +44,7 @@ class Estimate:
     level : float
         Its level.
     null : Null
-        What a perfectly calibrated model would show at this size.
+        What a perfectly calibrated model typically reads at this size.
     p_value : float
         Of the hypothesis that the model is calibrated.
     over, under : float
@@ -93,14 +96,11 @@ class Estimate:
         reading = named(self.notion).reading
         side = reading.too_high if self.over >= self.under else reading.too_low
         p = "p < 0.001" if self.p_value < 0.001 else f"p = {self.p_value:.2g}"
-        top = max(self.null.quantiles, default=None)
-        usual = "" if top is None else f", at most {self.null.quantiles[top]:.4f} in {top:.0%} of samples"
         kept = ", conservative" if self.conservative else ""
         return (
             f"{name} ({self.about}) {self.value:.4f} [{self.low:.4f}, {self.high:.4f}] "
             f"at {self.level:.0%}{kept}; {max(self.over, self.under):.4f} of it {side}; "
-            f"a calibrated model would read {self.null.mean:.4f}{usual}; "
-            f"{p} for calibration; n = {self.n:.15g}, {self.estimator}"
+            f"{usual(self, '{:.4f}'.format)}; {p} for calibration; n = {self.n:.15g}, {self.estimator}"
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -160,6 +160,28 @@ _PLAIN = (
     "conservative",
     "seed",
 )
+
+
+def usual(estimate: Estimate, written: Callable[[float], str], of: str = "") -> str:
+    """Return what a calibrated model typically reads, in words that cannot contradict the test.
+
+    The test joins several statistics, and may reject where the value alone looks usual: then it is the value
+    that tells little.
+
+    >>> import calibrant
+    >>> estimate = calibrant.estimate([0, 1, 1, 1], [0.2, 0.6, 0.7, 0.9], rng=0)
+    >>> usual(estimate, "{:.1f}".format)
+    'a calibrated model typically reads 0.1'
+    """
+    value, null = written(estimate.value), written(estimate.null.mean)
+    if rejects(estimate.p_value, estimate.level) and float(value) <= float(null):
+        return "the test sees more than this number"
+    return f"a calibrated model{of} typically reads {null}"
+
+
+def rejects(p_value: float, level: float) -> bool:
+    """Tell whether calibration is rejected at a level; simulations cannot show a p-value below theirs."""
+    return p_value <= max(1 - level, LEAST_P) + 1e-12
 
 
 def plain(label: Any) -> Any:

@@ -1,6 +1,6 @@
 """Estimates with their intervals in rows: of models, of groups, of estimators.
 
-A light tick in each row is what a calibrated model would read at that size: an estimate near it says little.
+A light tick in each row is what a calibrated model typically reads at that size.
 """
 
 from __future__ import annotations

@@ -19,6 +19,7 @@ from calibrant.assessment.serialize import thinned, to_plain
 from calibrant.assessment.text import count, points, short
 from calibrant.atomic import write_whole
 from calibrant.curves import ByClass, ReliabilityCurve, ReliabilityDiagram
+from calibrant.inference.result import usual
 from calibrant.questions import named
 from calibrant.report import chart
 
@@ -84,12 +85,13 @@ def _rendered(template: str, **values: Any) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.globals["chart"] = chart
+    environment.globals |= {"chart": chart, "points": points, "usual": usual}
     environment.filters |= {
         "points": points,
         "count": count,
         "short": short,
         "p": p_value,
+        "adjusted": wording.adjusted_p,
         "share": share,
         "title_of": lambda notion: named(notion).reading.title,
         "ruler": lambda name: RULERS.get(name, name),

@@ -366,7 +366,7 @@ class Sketch:
         >>> score = rng.random(1000)
         >>> result = Sketch("class").update(rng.random(1000) < score**2, score).assess(rng=0)
         >>> print(result.verdict)
-        Scores of class 1 too high by ... points (95 %: ...); a calibrated model of this size would read ...
+        Scores of class 1 too high by ... points (95 %: ...); a calibrated model of this size typically ...
         """
         from calibrant.assessment.assess import assess_sketch
 
