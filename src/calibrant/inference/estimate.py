@@ -27,7 +27,7 @@ from calibrant.questions.notions import combined
 SIMULATED, KEPT = 999, (0.5, 0.95)
 # Data sets simulated for the interval of one class among several; more classes than MANY are simulated
 # over fewer cells (see `calibrant.inference.many_classes`).
-BY_CLASS, MANY = 120, 20
+BY_CLASS, MANY = 800, 20
 # Scores looked at for how much the classes vary together.
 LOOKED_AT = 1 << 22
 

@@ -21,21 +21,23 @@ from calibrant.posterior.clock import CELLS
 from calibrant.posterior.gap import Posterior, Terms
 from calibrant.questions.notions import combined
 
-# True errors tried, as distances from the estimate in standard errors of a mean, and sets simulated for each.
-TRIED, DRAWN = (-3.5, -2.0, -0.8, 0.8, 2.0, 3.5, 6.0), 200
+# True errors tried, as distances from the estimate in standard errors of a mean, and sets simulated in all.
+TRIED, DRAWN = (-3.5, -2.0, -0.8, 0.8, 2.0, 3.0, 4.0, 5.5), 1000
 # The shape of the gap was learnt from the data that the interval is for: each tail is this much smaller.
 THINNER = 0.8
 # Shapes keep this much of the process's own spread: with all of it they are rougher than gaps are.
 CALMER = 0.7
 # Estimates below this quantile of calibrated data are taken for small by luck.
 SMALL = 0.03
-# Simulated estimates that a tail must hold; a smaller one is drawn out from there like a normal tail.
-HELD = 2
+# Levels for which ends are computed, so that those of any level are nested; how far, in normal quantiles, true
+# errors matter for a tail; how softly estimates are counted; and the share below the value at the last error.
+LEVELS = (0.2, 0.5, 0.7, 0.8, 0.85, 0.9, 0.925, 0.95, 0.965, 0.98, 0.99, 0.995, 0.999, 0.9999, 0.999999)
+NEARBY, SOFT, LAST = 0.8, 0.12, 0.015
 # Of the sets, each kind of gap has at least the share FAIR, unless its chance is below RARE; a kind that
 # reaches a true error in too few sets is left out there; and steps to bring a clipped gap to its error.
 FAIR, RARE, REACHING, FITTED = 0.35, 0.002, 20, 4
-# Numbers simulated for each true error; many cells or classes get fewer data sets, but enough.
-TOGETHER, ENOUGH = 1 << 16, 100
+# Cells simulated at most, and numbers simulated for each true error; many classes get fewer sets, but enough.
+FINEST, TOGETHER, ENOUGH = 256, 1 << 16, 80
 # Beyond this many rows other estimators are simulated on cells.
 CELLS_FROM = 4096
 
@@ -69,45 +71,39 @@ def interval(
     spread : float
         How much wider the mean over classes spreads than if they were independent.
     """
+    whole, posterior = posterior, posterior.coarser(FINEST)
     classes, cells = posterior.z.shape
-    size = int(np.clip(TOGETHER // (classes * cells), min(ENOUGH, drawn), drawn))
+    grid = errors_tried(posterior, value)
+    size = int(np.clip(TOGETHER // (classes * cells), ENOUGH, max(ENOUGH, drawn // len(grid))))
     worlds = [World.of(posterior, k) for k in range(classes)]
     kind, gaps = shapes(posterior, rng, size)
     gaps = _alike(gaps, worlds, norm)
-    noise = [rng.standard_normal(gap.shape) for gap in gaps]
-    luck = _even_out(worlds, gaps, noise, value, n, norm, rng, kind)
     most = combined(np.stack([w.most(gap, norm) for w, gap in zip(worlds, gaps, strict=True)], axis=-1), norm)
 
-    def simulate(true: float) -> Simulation:
-        possible = _of_size(true, gaps, worlds, norm)
-        terms = [
-            world.posterior.again(*world.data(gap, shock)).terms(norm)
-            for world, gap, shock in zip(worlds, possible, noise, strict=True)
-        ]
-        each = np.stack(
-            [true_error(gap, w.mass, norm) for w, gap in zip(worlds, possible, strict=True)], axis=-1
-        )
-        lucky = luck * np.stack(
-            [sampling(gap, w.mass, e, norm, n) for w, gap, e in zip(worlds, possible, each.T, strict=True)],
-            axis=-1,
-        )
-        whole = combined(each, norm)
-        # What sampling does to each class's own error moves the combined one by its share.
-        if norm == "l1":
-            moved = lucky.mean(axis=-1)
-        else:
-            moved = (each * lucky).mean(axis=-1) / np.maximum(whole, 1e-12)
+    def simulate(errors: list[float]) -> list[Simulation]:
+        possible = [_of_size(true, gaps, worlds, norm) for true in errors]
+        drawn = [_noise(worlds, each, n, norm, rng, kind) for each in possible]
+        terms = []
+        for k, world in enumerate(worlds):
+            data = [world.data(each[k], noise[k]) for each, (noise, _) in zip(possible, drawn, strict=True)]
+            z, at_values = zip(*data, strict=True)
+            values = None if at_values[0] is None else np.concatenate(at_values)
+            terms.append(world.posterior.again(np.concatenate(z), values).terms(norm))
         stacked = Terms(*(np.stack(term, axis=1) for term in zip(*terms, strict=True)))
-        estimate = error(stacked, norm, cells) if shared else combined(error(stacked, norm), norm)
-        estimate = estimate.astype(np.float64) + moved
-        middle = estimate.mean()
-        estimate = middle + spread * (estimate - middle)
-        reached = most >= true
-        groups = [estimate[reached & (kind == member)] for member in np.unique(kind)]
-        groups = [group for group in groups if group.size >= REACHING]
-        return (true, groups) if groups else (float(whole.mean()), [estimate])
+        estimates = error(stacked, norm, cells) if shared else combined(error(stacked, norm), norm)
+        by_error = estimates.astype(np.float64).reshape(len(errors), size)
+        runs = []
+        for true, each, (_, luck), estimate in zip(errors, possible, drawn, by_error, strict=True):
+            moved, whole = moved_by_luck(worlds, each, luck, n, norm)
+            middle = (estimate + moved).mean()
+            estimate = middle + spread * (estimate + moved - middle)
+            reached = most >= true
+            groups = [estimate[reached & (kind == member)] for member in np.unique(kind)]
+            groups = [group for group in groups if group.size >= REACHING]
+            runs.append((true, groups) if groups else (float(whole.mean()), [estimate]))
+        return runs
 
-    allowed = allowance(posterior, value, norm) if classes > 2 or cells > CELLS else 0.0
+    allowed = allowance(whole, value, norm) if classes > 2 or cells > CELLS else 0.0
     return invert(simulate, value, posterior, level, allowed=allowed)
 
 
@@ -162,12 +158,14 @@ class World:
         residual = possible * self.mass + noise * self.sd(possible)
         if p.few is not None and p.discrete(0):
             held = p.few.share[0] > 0
-            cells, at_values = residual @ p.few.overlap[0][:, held].T, np.zeros((len(residual), held.size))
-            at_values[:, held] = residual / p.few.unit[0, held]
-            return dct((cells / p.scale[0]).astype(np.float32), norm="ortho"), at_values
+            cells = residual @ p.few.overlap[0][:, held].T
+            each: Array = np.zeros((len(residual), held.size))
+            each[:, held] = residual / p.few.unit[0, held]
+            return dct((cells / p.scale[0]).astype(np.float32), norm="ortho"), each
         cells = np.zeros((len(residual), p.z.shape[-1]), dtype=np.float32)
         cells[:, p.mass[0] > 0] = residual / p.scale[0]
-        return dct(cells, norm="ortho"), None
+        at_values = None if p.few is None else p.few.from_cells(cells * p.scale[0])
+        return dct(cells, norm="ortho"), at_values
 
 
 def _alike(drawn: list[Array], worlds: list[World], norm: Norm) -> list[Array]:
@@ -182,6 +180,19 @@ def _alike(drawn: list[Array], worlds: list[World], norm: Norm) -> list[Array]:
         gap[lost] = 1.0
     size = whole()[:, None]
     return [gap / size for gap in drawn]
+
+
+def moved_by_luck(
+    worlds: list[World], gaps: list[Array], luck: Array, n: float, norm: Norm
+) -> tuple[Array, Array]:
+    """Return how far the sampled scores move the combined error of each set, and that error."""
+    each = np.stack([true_error(gap, w.mass, norm) for w, gap in zip(worlds, gaps, strict=True)], axis=-1)
+    chances = [sampling(gap, w.mass, e, norm, n) for w, gap, e in zip(worlds, gaps, each.T, strict=True)]
+    lucky, whole = luck * np.stack(chances, axis=-1), combined(each, norm)
+    # What sampling does to each class's own error moves the combined one by its share.
+    if norm == "l1":
+        return lucky.mean(axis=-1), whole
+    return (each * lucky).mean(axis=-1) / np.maximum(whole, 1e-12), whole
 
 
 def _of_size(true: float, gaps: list[Array], worlds: list[World], norm: Norm) -> list[Array]:
@@ -200,47 +211,34 @@ def _of_size(true: float, gaps: list[Array], worlds: list[World], norm: Norm) ->
     return possible
 
 
-def _even_out(
-    worlds: list[World],
-    gaps: list[Array],
-    noise: list[Array],
-    value: float,
-    n: float,
-    norm: Norm,
-    rng: np.random.Generator,
-    kind: Array,
-) -> Array:
-    """Spread what moves an estimate most evenly over the sets, and return the luck of sampling of each class.
+def _noise(
+    worlds: list[World], gaps: list[Array], n: float, norm: Norm, rng: np.random.Generator, kind: Array
+) -> tuple[list[Array], Array]:
+    """Draw standard normal noise for each class, and the luck of sampling (sets, classes).
 
     Where a gap is plain its estimate moves with the sum of the residuals signed by the gap, and with the
-    scores that were sampled. Both together are one normal variable; that its values are those of an
-    even sample makes the ends of an interval depend little on the seed.
+    scores that were sampled. Both together are one normal variable; its values are spread evenly over
+    the sets of each kind, so that the ends of an interval depend little on the seed.
     """
     from scipy.special import ndtri
 
-    size, classes = len(noise[0]), len(noise)
+    size, classes = len(kind), len(worlds)
     ways, chances = [], []
     for world, gap in zip(worlds, gaps, strict=True):
-        possible = np.clip(value * gap, -world.score, 1 - world.score)
-        ways.append(np.sign(gap) * world.sd(possible))
-        each = true_error(possible, world.mass, norm)
-        chances.append(sampling(possible, world.mass, each, norm, n))
-    luck = rng.standard_normal((size, classes))
+        ways.append(np.sign(gap) * world.sd(gap))
+        chances.append(sampling(gap, world.mass, true_error(gap, world.mass, norm), norm, n))
     way = np.concatenate([*ways, np.stack(chances, axis=-1)], axis=-1)
     length = np.sqrt((way * way).sum(axis=-1, keepdims=True))
     way = np.divide(way, length, out=np.zeros(way.shape), where=length > 0)
-    every = np.concatenate([*noise, luck], axis=-1)
+    noise = rng.standard_normal(way.shape)
     even = np.empty(size)
     for member in np.unique(kind):
         some = np.flatnonzero(kind == member)
         even[some] = (rng.permutation(some.size) + rng.random(some.size)) / some.size
-    moved = ndtri(np.clip(even, 1e-12, 1 - 1e-12)) - (every * way).sum(axis=-1)
-    every += moved[:, None] * way
-    at = 0
-    for k, each in enumerate(noise):
-        noise[k] = every[:, at : at + each.shape[1]]
-        at += each.shape[1]
-    return every[:, at:]
+    noise += (ndtri(np.clip(even, 1e-12, 1 - 1e-12)) - (noise * way).sum(axis=-1))[:, None] * way
+    ends = np.cumsum([each.shape[1] for each in ways])
+    parts = np.split(noise, ends, axis=-1)
+    return parts[:classes], parts[classes]
 
 
 def allowance(posterior: Posterior, value: float, norm: Norm) -> float:
@@ -270,7 +268,7 @@ def shapes(posterior: Posterior, rng: np.random.Generator, size: int) -> tuple[A
         drawn = [posterior.shapes(k, 1, rng, size - count, CALMER)]
         if count:
             others = weight[k, 1:] / max(weight[k, 1:].sum(), 1e-300)
-            by_value = rng.binomial(count, others[1]) if others.size > 1 and posterior.discrete(k) else 0
+            by_value = rng.binomial(count, others[1]) if others.size > 1 else 0
             drawn.append(posterior.shapes(k, 2, rng, count - by_value))
             if by_value:
                 drawn.append(posterior.shapes(k, 3, rng, by_value))
@@ -297,7 +295,7 @@ def sampling(gap: Array, mass: Array, each: Array, norm: Norm, n: float) -> Arra
 
 
 def invert(
-    simulate: Callable[[float], Simulation],
+    simulate: Callable[[list[float]], list[Simulation]],
     value: float,
     posterior: Posterior,
     level: float,
@@ -305,65 +303,99 @@ def invert(
 ) -> tuple[float, float]:
     """Return the range of true errors under which `value` lies between the tails of simulated estimates.
 
-    `simulate` takes a true error and returns the one it could realise, and estimates for each kind of
-    gap: the value may lie between the tails of any. The errors tried do not depend on the level, so
+    `simulate` takes true errors and returns, for each, the one it could realise, and estimates for each kind
+    of gap: the value may lie between the tails of any. The errors tried do not depend on the level, so
     that intervals are nested.
     """
-    tail = THINNER * (1 - level) / 2
-    unit = float((posterior.scale * np.sqrt(posterior.z.shape[-1])).mean())
-    small = max(0.0, value - allowed)
-    tried = [value + step * unit for step in TRIED]
-    grid = [0.0, *(true for true in tried if true > 0.1 * unit)]
-    true, low, high, usual = _quantiles(simulate, grid, tail)
-    while low[-1] < max(value, usual) and grid[-1] < 1 and true[-1] > true[-2] + 1e-9:
-        grid = [grid[-1] + step * (2 * unit + grid[-1] / 4) for step in (1, 2)]
-        *more, _ = _quantiles(simulate, grid, tail)
-        true, low, high = (np.concatenate(pair) for pair in zip((true, low, high), more, strict=True))
-    low, high = np.maximum.accumulate(low), np.maximum.accumulate(high)
-    bottom = 0.0 if high[0] >= small else float(np.interp(small, high, true))
+    grid, unit = errors_tried(posterior, value), _unit(posterior)
+    runs = simulate(grid)
     # An estimate that is small by luck, even for a calibrated model, must not make the interval short.
-    seen = max(value, usual)
-    top = float(true[-1]) if low[-1] < seen else float(np.interp(seen, low, true))
-    return max(0.0, min(bottom, value)), min(1.0, max(top, value))
+    seen = max(value, _small(np.concatenate(runs[0][1])))
+    while _share_below(seen, runs[-1][1]) > LAST and grid[-1] < 1 and runs[-1][0] > runs[-2][0] + 1e-9:
+        grid = [grid[-1] + step * (2 * unit + grid[-1] / 4) for step in (1, 2)]
+        runs += simulate(grid)
+    ladder = -np.array([NormalDist().inv_cdf(THINNER * (1 - at) / 2) for at in LEVELS])
+    small = max(0.0, value - allowed)
+    bottom = np.minimum.accumulate(_ends(runs, small, ladder, above=True))
+    top = np.maximum.accumulate(_ends(runs, seen, ladder, above=False))
+    at = -NormalDist().inv_cdf(THINNER * (1 - level) / 2)
+    low, high = (float(np.interp(at, ladder, ends)) for ends in (bottom, top))
+    return max(0.0, min(low, value)), min(1.0, max(high, value))
 
 
-def _quantiles(
-    simulate: Callable[[float], Simulation], grid: list[float], tail: float
-) -> tuple[Array, Array, Array, float]:
-    """Return true errors, both tails of the estimates, and what is small but usual for the first error."""
-    pairs = [simulate(float(true)) for true in grid]
-    tails = [np.array([_tails(estimates, tail) for estimates in groups]) for _, groups in pairs]
-    low, high = np.array([ends[:, 0].min() for ends in tails]), np.array([ends[:, 1].max() for ends in tails])
-    usual = float(_smooth_quantiles(np.sort(np.concatenate(pairs[0][1])), np.array([SMALL]))[0])
-    return np.array([true for true, _ in pairs]), low, high, usual
+def errors_tried(posterior: Posterior, value: float) -> list[float]:
+    """Return the true errors that an interval tries: none, and some around the estimate."""
+    unit = _unit(posterior)
+    tried = (value + step * unit for step in TRIED)
+    return [0.0, *(true for true in tried if true > 0.1 * unit)]
 
 
-def _tails(estimates: Array, tail: float) -> Array:
-    """Return both quantiles of a tail, also of one too small for the simulations to hold.
+def _unit(posterior: Posterior) -> float:
+    """Return the standard error of a mean gap."""
+    return float((posterior.scale * np.sqrt(posterior.z.shape[-1])).mean())
 
-    >>> _tails(np.arange(101.0), 0.1).round()
-    array([10., 90.])
-    >>> _tails(np.arange(101.0), 0.001).round()
-    array([-21., 121.])
+
+def _ends(runs: list[Simulation], value: float, ladder: Array, *, above: bool) -> Array:
+    """Return, for each tail of the ladder, the true error under which `value` lies there, over all kinds of gap.
+
+    The chance of an estimate beyond `value`, as a normal quantile, is close to a line in the true error; the
+    line through the errors nearby has less noise than any of them.
     """
-    held = max(tail, min(0.25, HELD / estimates.size))
-    low, middle, high = _smooth_quantiles(np.sort(estimates), np.array([held, 0.5, 1 - held]))
-    if held > tail:
-        further = NormalDist().inv_cdf(tail) / NormalDist().inv_cdf(held)
-        low, high = (middle + further * (end - middle) for end in (low, high))
-    return np.array([low, high])
+    kinds = max(len(groups) for _, groups in runs)
+    ends = []
+    for kind in range(kinds):
+        true = np.array([true for true, groups in runs if len(groups) > kind])
+        estimates = [groups[kind] for _, groups in runs if len(groups) > kind]
+        far = np.array([_distance(each, value, above) for each in estimates])
+        # In the lower end the tail grows with the true error, in the upper one it shrinks.
+        rising = far if above else -far
+        ends.append(np.array([_crossing(true, rising, -at if above else at) for at in ladder]))
+    return np.min(ends, axis=0) if above else np.max(ends, axis=0)
 
 
-def _smooth_quantiles(ordered: Array, shares: Array) -> Array:
-    """Return quantiles as means of all order statistics with beta weights (Harrell and Davis).
+def _crossing(true: Array, quantile: Array, at: float) -> float:
+    """Return where rising normal quantiles reach one, along a line through those nearby.
 
-    They vary less than single order statistics do, and grow with the share.
+    Infinite ones say no more than where it is not.
     """
-    from scipy.special import betainc
+    from scipy.special import ndtr
 
-    n = ordered.size
-    upto = betainc((n + 1) * shares[:, None], (n + 1) * (1 - shares[:, None]), np.arange(n + 1) / n)
-    return np.asarray(np.diff(upto, axis=-1) @ ordered)
+    first = float(true[np.isneginf(quantile)].max(initial=true[0]))
+    last = float(true[np.isposinf(quantile)].min(initial=2 * true[-1] - true[0]))
+    known = np.isfinite(quantile)
+    true, quantile = true[known], quantile[known]
+    if true.size < 2:
+        return (first + last) / 2 if true.size == 0 else float(np.clip(true[0], first, max(first, last)))
+    # What a share tells about its quantile, in a normal sample: little where hardly any estimate lies.
+    told = np.exp(-quantile * quantile) / (ndtr(quantile) * ndtr(-quantile))
+    near = told * np.exp(-0.5 * ((quantile - at) / NEARBY) ** 2) + 1e-12
+    middle, height = near @ true / near.sum(), near @ quantile / near.sum()
+    slope = near @ ((true - middle) * (quantile - height)) / max(near @ (true - middle) ** 2, 1e-300)
+    reach = middle + (at - height) / slope if slope > 0 else (first if at < height else last)
+    return float(np.clip(reach, first, max(first, last)))
+
+
+def _distance(estimates: Array, value: float, above: bool) -> float:
+    """Return the normal quantile of the share of estimates beyond a value, counted softly.
+
+    It is infinite where hardly any, or nearly all, lie there.
+    """
+    from scipy.special import ndtr, ndtri
+
+    width = max(SOFT * float(estimates.std()), 1e-12)
+    share = float(ndtr((estimates - value if above else value - estimates) / width).mean())
+    least = 0.5 / estimates.size
+    return float(ndtri(share)) if least < share < 1 - least else float(np.copysign(np.inf, share - 0.5))
+
+
+def _share_below(value: float, groups: list[Array]) -> float:
+    """Return the largest share, over the kinds of gap, of estimates below a value."""
+    return max(float(np.mean(group < value)) for group in groups)
+
+
+def _small(estimates: Array) -> float:
+    """Return what is small but usual among estimates of calibrated data."""
+    return float(np.quantile(estimates, SMALL))
 
 
 def of_other(
@@ -408,7 +440,7 @@ def of_other(
         middle = estimate.mean()
         return float(combined(np.stack(truth), norm)), [middle + spread * (estimate - middle)]
 
-    return invert(simulate, value, posterior, level), seen[0.0]
+    return invert(lambda errors: [simulate(true) for true in errors], value, posterior, level), seen[0.0]
 
 
 def _simulable(problem: Evidence) -> Evidence:

@@ -78,7 +78,11 @@ class Classes:
         posterior = question.once("posterior", lambda: Posterior.joined(fine))
         spread = [float((each.spread * each.score * (1 - each.score)).sum()) for each in steps]
         few = enough(float(np.mean(spread)), len(steps))
-        return cls(posterior, coarser(posterior, few), coarser(Posterior.joined(plain), few), steps)
+        whole = Posterior.joined(plain)
+        coarse, plainly = (
+            replace(each.coarser(few), few=None, at_values=None) for each in (posterior, whole)
+        )
+        return cls(posterior, coarse, plainly, steps)
 
 
 def enough(spread: float, classes: int) -> int:
@@ -91,21 +95,6 @@ def enough(spread: float, classes: int) -> int:
     """
     room = 2 ** int(np.log2(max(HELD // (DRAWN * classes), 1)))
     return int(min(n_cells(np.array(4 * spread + CELLS)), max(CELLS, room)))
-
-
-def coarser(posterior: Posterior, cells: int) -> Posterior:
-    """Return the posterior of the same data over fewer cells: neighbours are joined."""
-    from scipy.fft import dct, idct
-
-    problems, fine = posterior.z.shape
-    if fine <= cells or fine % cells:
-        return replace(posterior, few=None, at_values=None)
-    shape, times = (problems, cells, fine // cells), np.sqrt(fine / cells)
-    sums = idct(posterior.z, norm="ortho").reshape(shape).sum(axis=-1) / times
-    mass = posterior.mass.reshape(shape).sum(axis=-1)
-    scored = (posterior.mass * posterior.score).reshape(shape).sum(axis=-1)
-    score = np.divide(scored, mass, out=np.zeros(mass.shape), where=mass > 0)
-    return Posterior(dct(sums, norm="ortho"), posterior.scale * times, mass, score, posterior.n)
 
 
 class Nulls(NamedTuple):
@@ -264,7 +253,8 @@ def interval(
     for k in range(classes):
         observed.add(posterior[k : k + 1], norm)
     value = float(observed.error(cells, classes, norm)[0])
-    return invert(simulate, value, posterior, level, allowed=allowance(posterior, value, norm))
+    allowed = allowance(posterior, value, norm)
+    return invert(lambda errors: [simulate(true) for true in errors], value, posterior, level, allowed)
 
 
 def _true_errors(gap: list[Array], worlds: list[World], norm: Norm) -> Array:

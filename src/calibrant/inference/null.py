@@ -98,10 +98,16 @@ def ranked(
     from scipy.fft import dct
 
     observed = Posterior.of_residuals(steps.flat, cells, plain=True)
-    everyone = np.concatenate([residual, steps.residual[None]])
+    # Single precision is plenty among simulated sets, and halves what is read and written.
+    everyone = np.concatenate([residual, steps.residual[None]], dtype=np.float32, casting="same_kind")
     total, edges = running(everyone), Edges.of(steps, cells)
-    at_values = None if observed.few is None else residual / (observed.n[0] * observed.few.unit)
-    sums = (edges.sums(total[:-1]) / edges.unit).astype(np.float32)
+    cells_of = edges.sums(total[:-1])
+    sums = (cells_of / edges.unit).astype(np.float32, copy=False)
+    at_values = None
+    if observed.few is not None:
+        n = observed.n[0]
+        whole = observed.discrete(0)
+        at_values = residual / (n * observed.few.unit) if whole else observed.few.from_cells(cells_of / n)
     null = observed.again(dct(sums, norm="ortho"), at_values)
     smooth = np.append(null.some, observed.some)
     ranks = [rank(smooth), rank(np.ptp(total, axis=1))]
@@ -116,9 +122,15 @@ def ranked(
 def drawn(steps: Residuals, rng: np.random.Generator, size: int) -> Array:
     """Draw `size` sets of outcomes from the scores, and return their residuals at each step."""
     variance = steps.spread * steps.score * (1 - steps.score)
-    if variance.min() >= NORMAL:
-        return np.asarray(np.sqrt(variance) * rng.standard_normal((size, variance.size)))
-    return steps.redraw(steps.score, rng, size).residual
+    large = variance >= NORMAL
+    if not large.any():
+        return steps.redraw(steps.score, rng, size).residual
+    residual = np.empty((size, variance.size))
+    residual[:, large] = np.sqrt(variance[large]) * rng.standard_normal((size, np.count_nonzero(large)))
+    if not large.all():
+        rest = steps[~large]
+        residual[:, ~large] = rest.redraw(rest.score, rng, size).residual
+    return residual
 
 
 def _rough(steps: Residuals, residual: Array, finest: int) -> Array | None:
@@ -137,7 +149,7 @@ def _rough(steps: Residuals, residual: Array, finest: int) -> Array | None:
     cell = np.minimum((score - low) / (high - low) * count, count - 1).astype(np.intp)
     start = np.flatnonzero(np.diff(cell, prepend=-1))
     variance = np.add.reduceat(steps.spread * (score * (1 - score) + LEAST / np.sqrt(n)), start)
-    white = np.zeros((len(residual), count))
+    white = np.zeros((len(residual), count), dtype=residual.dtype)
     white[:, cell[start]] = np.add.reduceat(residual, start, axis=1) / np.sqrt(variance)
     total = running(dct(white, norm="ortho")[:, 1:] ** 2)
     largest = np.full(len(residual), -np.inf)

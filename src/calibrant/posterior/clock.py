@@ -93,8 +93,9 @@ def look(flat: Residuals) -> Array:
 
 def running(array: Array) -> Array:
     """Return the sums of the first 0, 1, 2, ... entries of each row."""
-    total = np.cumsum(array, axis=-1)
-    return np.concatenate([np.zeros((*total.shape[:-1], 1)), total], axis=-1)
+    total = np.zeros((*array.shape[:-1], array.shape[-1] + 1), dtype=array.dtype)
+    np.cumsum(array, axis=-1, out=total[..., 1:])
+    return total
 
 
 def interpolate(x: Array, knots: Array, values: Sequence[Array]) -> Array:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from math import log, log1p
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -24,8 +24,8 @@ from calibrant.posterior.values import EachValue, Few
 from calibrant.questions import Question
 
 # Prior of no gap, and of the others the shares of those that live in stretches; of those of each score by
-# itself where scores are few; and of the classes of a model to have shapes of their own.
-CALIBRATED, STRETCHES, BY_VALUE, APART = 0.12, 0.25, 0.6, 0.2
+# itself where scores are few, and where some stand out; and of the classes of a model to go their own ways.
+CALIBRATED, STRETCHES, BY_VALUE, STANDING_OUT, APART = 0.12, 0.25, 0.6, 0.2, 0.2
 # A smooth gap counts this much of what its uncertainty adds to the gap of the posterior mean: a process
 # that must follow one jump is uncertain everywhere.
 UNCERTAIN = 0.75
@@ -118,18 +118,43 @@ class Posterior:
         """Return several batches as one; each has frames of its own."""
         if len(batches) == 1:
             return batches[0]
-        arrays: list[Any] = [
+        arrays = [
             np.concatenate([getattr(batch, name) for batch in batches])
             for name in ("z", "scale", "mass", "score", "n")
         ]
-        return cls(*arrays, *_joined_few(batches))
+        z, scale, mass, score, n = arrays
+        return cls(z, scale, mass, score, n, *_joined_few(batches))
+
+    def coarser(self, cells: int) -> Posterior:
+        """Return the posterior of the same data over no more than so many cells: neighbours are joined."""
+        from scipy.fft import dct, idct
+
+        problems, fine = self.z.shape
+        if fine <= cells or fine % cells:
+            return self
+        shape, times = (problems, cells, fine // cells), np.sqrt(fine / cells)
+        sums = idct(self.z, norm="ortho").reshape(shape).sum(axis=-1) / times
+        mass = self.mass.reshape(shape).sum(axis=-1)
+        scored = (self.mass * self.score).reshape(shape).sum(axis=-1)
+        score = np.divide(scored, mass, out=np.zeros(mass.shape), where=mass > 0)
+        few = self.few
+        if few is not None:
+            joined = (
+                array.reshape(*shape, array.shape[-1]).sum(axis=2) for array in (few.overlap, few.inside)
+            )
+            overlap, inside = joined
+            few = replace(few, overlap=overlap, inside=inside * (cells / fine))
+        return Posterior(
+            dct(sums, norm="ortho"), self.scale * times, mass, score, self.n, few, self.at_values
+        )
 
     def __getitem__(self, some: slice) -> Posterior:
         """Return some of the problems."""
         values = None if self.at_values is None else self.at_values[some]
         few = None if self.few is None else self.few[some]
-        arrays: list[Any] = [getattr(self, name)[some] for name in ("z", "scale", "mass", "score", "n")]
-        return Posterior(*arrays, few, values)
+        arrays = [getattr(self, name)[some] for name in ("z", "scale", "mass", "score", "n")]
+        z, scale, mass, score, n = arrays
+        return Posterior(z, scale, mass, score, n, few, values)
 
     @cached_property
     def process(self) -> Process:
@@ -158,9 +183,15 @@ class Posterior:
         if self.values is None:
             return np.stack(logs, axis=-1) + np.log(prior[:3]).astype(self.z.dtype)
         logs.append(self.values.evidence)
-        by_value = np.array([CALIBRATED, *((1 - BY_VALUE) * prior[1:3]), (1 - CALIBRATED) * BY_VALUE])
+        few = self.values.few
+        values = np.where(few.any, np.where(few.whole, BY_VALUE, STANDING_OUT), 0.0)[:, None]
         with np.errstate(divide="ignore"):
-            prior = np.log(np.where(self.values.few.any[:, None], by_value, prior))
+            prior = np.log(
+                np.concatenate(
+                    [np.full(values.shape, CALIBRATED), (1 - values) * prior[1:3], (1 - CALIBRATED) * values],
+                    axis=-1,
+                )
+            )
         return np.where(np.isneginf(prior), -np.inf, np.stack(logs, axis=-1)) + prior
 
     @cached_property
@@ -251,7 +282,7 @@ class Posterior:
 
     def discrete(self, k: int) -> bool:
         """Return whether the points of problem k are the distinct scores that occur."""
-        return self.few is not None and bool(self.few.any[k])
+        return self.few is not None and bool(self.few.whole[k])
 
     def points(self, k: int) -> Points:
         """Return where the posterior of problem k is known, and what it says there."""
@@ -296,11 +327,15 @@ class Posterior:
         held = self.mass[k] > 0 if few is None else few.share[k] > 0
         if member == 0:
             return np.zeros((size, np.count_nonzero(held)))
-        if member == 3:
-            assert self.values is not None
-            return self.values.draw(k, rng, size)[:, held]
-        cells = self.process.draw(k, rng, size, calmer) if member == 1 else self.tree.draw(k, rng, size)
         mass = self.mass[k]
+        if member == 3:
+            assert self.values is not None and self.few is not None
+            gaps = self.values.draw(k, rng, size)
+            if few is None:
+                spread = (self.few.overlap[k] * self.few.share[k]).T
+                gaps = gaps @ np.divide(spread, mass, out=np.zeros(spread.shape), where=mass > 0)
+            return gaps[:, held]
+        cells = self.process.draw(k, rng, size, calmer) if member == 1 else self.tree.draw(k, rng, size)
         cells = cells * np.divide(self.scale[k], mass, out=np.zeros(mass.shape), where=mass > 0)
         return (cells if few is None else cells @ few.overlap[k])[:, held]
 
@@ -368,7 +403,10 @@ def _joined_few(batches: Sequence[Posterior]) -> tuple[Few | None, Array | None]
         problems, cells = batch.z.shape
         empty = np.zeros((problems, width))
         for name, arrays in parts.items():
-            blank = np.zeros((problems, cells, width)) if name == "overlap" else empty
+            if name == "whole":
+                arrays.append(np.zeros(problems, dtype=bool) if batch.few is None else batch.few.whole)
+                continue
+            blank = np.zeros((problems, cells, width)) if name in ("overlap", "inside") else empty
             arrays.append(blank if batch.few is None else _padded(getattr(batch.few, name), width))
         data.append(empty if batch.at_values is None else _padded(batch.at_values, width))
     return Few(*(np.concatenate(arrays) for arrays in parts.values())), np.concatenate(data)

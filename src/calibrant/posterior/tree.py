@@ -339,9 +339,9 @@ def mixed(logs: list[Array]) -> tuple[Array, list[Array]]:
     (array([1.3863]), [array([0.25]), array([0.75])])
     """
     top = logs[0]
-    for log in logs[1:]:
-        top = np.maximum(top, log)
-    weights = [np.exp(log - top) for log in logs]
+    for other in logs[1:]:
+        top = np.maximum(top, other)
+    weights = [np.exp(each - top) for each in logs]
     total = np.asarray(sum(weights))
     return top + np.log(total), [weight / total for weight in weights]
 

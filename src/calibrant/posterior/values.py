@@ -1,7 +1,8 @@
-"""A gap of its own for each distinct score, where there are few of them and many rows at each.
+"""A gap of its own for each distinct score, where there are few of them, or for scores that hold many rows.
 
-No smoothness is borrowed: what a model says when it says .7 need not tell anything about .8. The gaps
-have one unknown size in common.
+No smoothness is borrowed: what a model says when it says .7 need not tell anything about .8, and a
+model that is certain (a score of 1) may be wrong in a way of its own. The gaps have one unknown size
+in common. Where a few scores stand out among others, the others have no gap.
 """
 
 from __future__ import annotations
@@ -16,15 +17,16 @@ from calibrant.posterior.clock import running
 from calibrant.posterior.process import softmax
 from calibrant.posterior.tree import positive
 
-# Distinct scores that are few, and the rows that each has on average at least.
-FEW, ROWS = 32, 3
+# Distinct scores that are few, and the rows that each has on average at least; and the share of the rows
+# at a score that stands out.
+FEW, ROWS, HEAVY = 32, 3, 0.05
 # Sizes of the gaps, in units of probability.
 SIZES = tuple(np.geomspace(0.0125, 0.5, 6))
 
 
 @dataclass(frozen=True, eq=False)
 class Few:
-    """The distinct scores of problems that have few; of other problems the shares are zero.
+    """The distinct scores of problems that have few, or those that stand out; else the shares are zero.
 
     Attributes
     ----------
@@ -34,8 +36,10 @@ class Few:
         Standard deviation of the mean residual at a score, times its share.
     rows : array (problems, values)
         Effective number of rows.
-    overlap : array (problems, cells, values)
-        How much of each score lies in each cell.
+    overlap, inside : arrays (problems, cells, values)
+        How much of each score lies in each cell, and how much of each cell at each score.
+    whole : array (problems,)
+        Whether these are all scores.
     """
 
     share: Array
@@ -43,10 +47,12 @@ class Few:
     unit: Array
     rows: Array
     overlap: Array
+    inside: Array
+    whole: Array
 
     @property
     def any(self) -> Array:
-        """Whether each problem has few distinct scores."""
+        """Whether each problem has any such scores."""
         return self.share.sum(axis=-1) > 0
 
     def __getitem__(self, some: slice) -> Few:
@@ -63,23 +69,35 @@ class Few:
         """Return the distinct scores and their data with unit noise; None where no problem has few."""
         held = flat.mass > 0
         count = np.count_nonzero(held, axis=-1)
-        few = (count <= FEW) & (count * ROWS <= flat.n + 1e-6)
-        if not few.any():
+        whole = (count <= FEW) & (count * ROWS <= flat.n + 1e-6)
+        held[~whole] &= (flat.mass >= HEAVY * flat.n[:, None])[~whole]
+        count = np.count_nonzero(held, axis=-1)
+        if not count.any():
             return None
-        problems, width = len(count), int(count[few].max())
+        problems, width = len(count), int(count.max())
         share, score, unit, rows, x = np.zeros((5, problems, width))
-        overlap = np.zeros((problems, cells, width))
-        for k in np.flatnonzero(few):
+        overlap, inside = np.zeros((2, problems, cells, width))
+        for k in np.flatnonzero(count):
             at, n, d = held[k], float(flat.n[k]), int(count[k])
             mass, residual, spread = flat.mass[k, at], flat.residual[k, at], flat.spread[k, at]
             noise = spread * variance[k, at]
             share[k, :d], score[k, :d], rows[k, :d] = mass / n, flat.score[k, at], mass**2 / spread
             unit[k, :d], x[k, :d] = np.sqrt(noise) / n, residual / np.sqrt(noise)
-            clock = running(noise)
+            clock = running(flat.spread[k] * variance[k])
             edge = clock[-1] * np.linspace(0, 1, cells + 1)
-            upto = np.clip((edge[:, None] - clock[:-1]) / noise, 0.0, 1.0)
-            overlap[k, :, :d] = np.diff(upto, axis=0)
-        return cls(share, score, unit, rows, overlap), x
+            met = np.diff(np.clip(edge[:, None] - clock[:-1][at], 0.0, noise), axis=0)
+            overlap[k, :, :d], inside[k, :, :d] = met / noise, met * (cells / clock[-1])
+        return cls(share, score, unit, rows, overlap, inside, whole), x
+
+    def from_cells(self, residual: Array) -> Array:
+        """Return unit-noise data at the scores of a single problem from residuals (sets, cells).
+
+        They are shares of all rows; a cell that reaches over a score is shared out in proportion.
+        """
+        unit = self.unit[0]
+        return np.divide(
+            residual @ self.inside[0], unit, out=np.zeros((len(residual), unit.size)), where=unit > 0
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,7 +126,7 @@ class EachValue:
 
     @property
     def evidence(self) -> Array:
-        """Log of the Bayes factor against no gap; minus infinity where distinct scores are many."""
+        """Log of the Bayes factor against no gap; minus infinity where no score stands out."""
         log = self._sizes[0]
         top = log.max(axis=-1)
         total = top + np.log(np.exp(log - top[..., None]).mean(axis=-1))
