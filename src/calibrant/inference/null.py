@@ -21,8 +21,9 @@ STEPS = 2048
 # Where a step's residual has at least this variance it is as good as normal.
 NORMAL = 30.0
 # The test for rough gaps: cells along the score hold at least so many rows, and are at most so many;
-# and the shares of the level that the Bayes factor, the range and the test for rough gaps have.
-ROWS, FINEST, SHARES = 8, 1024, (0.5, 0.38, 0.12)
+# and the shares of the level that the Bayes factors of smooth and of other gaps, the range, a shift and a slope
+# of the log odds, and the test for rough gaps have; and how close to 0 or 1 a score is taken to be at most.
+ROWS, FINEST, SHARES, STEEPEST = 8, 1024, (0.3, 0.15, 0.2, 0.15, 0.1, 0.1), 1e-6
 # Simulated sets whose error is read.
 READ = 250
 # Numbers in the largest table of simulated outcomes.
@@ -73,10 +74,10 @@ class Simulated:
 def single(residuals: Residuals, norm: Norm, rng: np.random.Generator, size: int) -> Simulated:
     """Simulate one problem.
 
-    The evidence joins three statistics by the least of their ranks: the Bayes factor, which knows
-    smooth gaps; the range of the cumulated residuals (ECCE-R), which is best at gaps of one sign; and
-    the largest part of the variance in any stretch of frequencies along the score, which finds gaps
-    too rough for both.
+    The evidence joins statistics by the least of their ranks: the Bayes factor of smooth gaps, and that of
+    gaps that live in one place or at few scores; the range of the cumulated residuals (ECCE-R), which is best at gaps of one sign; those
+    of a shift and of a slope in the log odds, which are best at rare outcomes; and the largest
+    part of the variance in any stretch of frequencies along the score, which finds gaps too rough for all.
     """
     steps = residuals.coarser(STEPS)
     cells = min(int(n_cells(residuals.flat.n)[0]), STEPS // 2)
@@ -109,8 +110,11 @@ def ranked(
         whole = observed.discrete(0)
         at_values = residual / (n * observed.few.unit) if whole else observed.few.from_cells(cells_of / n)
     null = observed.again(dct(sums, norm="ortho"), at_values)
-    smooth = np.append(null.some, observed.some)
-    ranks = [rank(smooth), rank(np.ptp(total, axis=1))]
+    pairs = (null.process, observed.process), (null, observed)
+    smooth = np.concatenate([each.evidence for each in pairs[0]])
+    local = np.concatenate([each.local for each in pairs[1]])
+    ranks = [rank(smooth), rank(local), rank(np.ptp(total, axis=1))]
+    ranks += [np.minimum(1.0, 2 * np.minimum(rank(way), rank(-way))) for way in _logistic(steps, everyone)]
     rough = _rough(steps, everyone, finest)
     if rough is not None:
         ranks.append(rank(rough))
@@ -131,6 +135,22 @@ def drawn(steps: Residuals, rng: np.random.Generator, size: int) -> Array:
         rest = steps[~large]
         residual[:, ~large] = rest.redraw(rest.score, rng, size).residual
     return residual
+
+
+def _logistic(steps: Residuals, residual: Array) -> Array:
+    """Return the score statistics of a shift and of a slope in the log odds, (2, sets).
+
+    They are the strongest against what a wrong prior or temperature does. Where outcomes are rare they lean,
+    so that each side has to be ranked by itself.
+    """
+    p = np.clip(steps.score, STEEPEST, 1 - STEEPEST)
+    logit = np.log(p) - np.log1p(-p)
+    variance = steps.spread * steps.score * (1 - steps.score)
+    total = variance.sum()
+    middle = variance @ logit / total if total > 0 else 0.0
+    ways = np.stack([np.ones(logit.shape), logit - middle])
+    width = np.sqrt(np.maximum((ways * ways) @ variance, 1e-300))
+    return np.asarray((ways / width[:, None]).astype(residual.dtype) @ residual.T)
 
 
 def _rough(steps: Residuals, residual: Array, finest: int) -> Array | None:

@@ -23,9 +23,11 @@ from calibrant.posterior.tree import Tree, log_add, positive
 from calibrant.posterior.values import EachValue, Few
 from calibrant.questions import Question
 
-# Prior of no gap, and of the others the shares of those that live in stretches; of those of each score by
+# Prior of no gap, and that where scores are few: their gaps are hard to tell from noise, and none is read
+# from them too easily. Of the others the shares of those that live in stretches; of those of each score by
 # itself where scores are few, and where some stand out; and of the classes of a model to go their own ways.
-CALIBRATED, STRETCHES, BY_VALUE, STANDING_OUT, APART = 0.12, 0.25, 0.6, 0.2, 0.2
+CALIBRATED, FEW_CALIBRATED = 0.12, 0.04
+STRETCHES, BY_VALUE, STANDING_OUT, APART = 0.25, 0.85, 0.2, 0.2
 # A smooth gap counts this much of what its uncertainty adds to the gap of the posterior mean: a process
 # that must follow one jump is uncertain everywhere.
 UNCERTAIN = 0.75
@@ -185,13 +187,10 @@ class Posterior:
         logs.append(self.values.evidence)
         few = self.values.few
         values = np.where(few.any, np.where(few.whole, BY_VALUE, STANDING_OUT), 0.0)[:, None]
+        none = np.where(few.whole, FEW_CALIBRATED, CALIBRATED)[:, None]
+        shares = [none, (1 - none) * (1 - values) * (prior[1:3] / (1 - CALIBRATED)), (1 - none) * values]
         with np.errstate(divide="ignore"):
-            prior = np.log(
-                np.concatenate(
-                    [np.full(values.shape, CALIBRATED), (1 - values) * prior[1:3], (1 - CALIBRATED) * values],
-                    axis=-1,
-                )
-            )
+            prior = np.log(np.concatenate(shares, axis=-1))
         return np.where(np.isneginf(prior), -np.inf, np.stack(logs, axis=-1)) + prior
 
     @cached_property
@@ -202,7 +201,17 @@ class Posterior:
     @cached_property
     def some(self) -> Array:
         """Log of the Bayes factor for some gap against none, of each problem by itself."""
-        return _log_sum(self.logs[:, 1:]) - log1p(-CALIBRATED)
+        return _log_sum(self.logs[:, 1:]) - np.log1p(-np.exp(self._none))
+
+    @property
+    def local(self) -> Array:
+        """Log of prior times likelihood of all gaps but smooth ones, against that of no gap."""
+        return _log_sum(self.logs[:, 2:])
+
+    @property
+    def _none(self) -> Array:
+        """Log prior of no gap."""
+        return self.logs[:, 0]
 
     @cached_property
     def smooth_sides(self) -> tuple[Array, Array]:

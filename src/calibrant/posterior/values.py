@@ -21,7 +21,7 @@ from calibrant.posterior.tree import positive
 # at a score that stands out.
 FEW, ROWS, HEAVY = 32, 3, 0.05
 # Sizes of the gaps, in units of probability.
-SIZES = tuple(np.geomspace(0.0125, 0.5, 6))
+SIZES = tuple(np.geomspace(0.04, 0.3, 4))
 
 
 @dataclass(frozen=True, eq=False)
