@@ -1,0 +1,196 @@
+"""The curve of the posterior: what the fit behind the error says at each score, with a band.
+
+The posterior knows the gap in cells. Where rows are few a cell spans many scores, and what it knows is
+their mean; where the gap is local it may be smoothed too much. The band of a score therefore joins two
+intervals: the posterior's, and that of the rows nearby alone. The latter is a local line through the gap
+between outcome and score, over a window that narrows faster than the best one would, so that bias stays
+behind noise: a share of the rows that shrinks like n^(-1/3), none of them further away in log-odds than a
+distance that shrinks like n^(-1/7), which is what ends the window in thin tails.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from statistics import NormalDist
+
+import numpy as np
+
+from calibrant.curves.band import RIDGE, clopper_pearson
+from calibrant.evidence import Array, Residuals
+from calibrant.curves.points_shim import Points
+
+# Half the window: WINDOW n^(-1/3) of the rows, and no further than FAR n^(-1/7) in log-odds, which count
+# WALL as the distance to a wall that can be told.
+WINDOW, FAR, WALL = 0.6, 2.5, 0.02
+# A score further away from every row has no answer.
+NEAR = 0.06
+# Scores at which a curve is known, evenly and by rows; groups of rows, by rank and by log-odds.
+NODES, GROUPS, FINENESS = 200, 800, 0.05
+
+
+@dataclass(frozen=True, eq=False)
+class Line:
+    """Frequency, ends of the band and rows that speak, at increasing scores; NaN where no row is near."""
+
+    score: Array
+    probability: Array
+    low: Array
+    high: Array
+    rows: Array
+
+
+def at_each_score(points: Points, residuals: Residuals, level: float, *, simultaneous: bool) -> Line:
+    """Return what each score means that occurs, by the posterior, with an interval for each."""
+    held = residuals[residuals.mass > 0]
+    if simultaneous:
+        level = level ** (1 / held.mass.size)
+    rows = held.mass**2 / held.spread
+    ends = clopper_pearson(held.frequency, rows, level)
+    return _around(points, held.score, ends, rows, level)
+
+
+def through_all_scores(
+    points: Points, residuals: Residuals, support: tuple[float, float], level: float, *, simultaneous: bool
+) -> Line:
+    """Return what scores mean, by the posterior, wherever a row is near."""
+    held = residuals[residuals.mass > 0]
+    n = float(held.n)
+    starts, stops = _reach(held.score, FAR * n ** (-1 / 7), support)
+    groups = held.pooled(_neighbours(held))
+    some = groups.score[np.linspace(0, groups.mass.size - 1, min(groups.mass.size, NODES)).astype(np.intp)]
+    score = np.unique(np.concatenate([np.linspace(0, 1, NODES + 1), some, starts, stops]))
+    stretch = np.searchsorted(starts, score, side="right") - 1
+    score = score[(stretch >= 0) & (score <= stops[stretch])]
+    line = _coefficients(groups, score, n)
+    ends, rows, level = _local(groups, score, line, level, simultaneous=simultaneous)
+    known = _around(points, score, ends, rows, level)
+    # A curve ends between two nodes: the last that is known, and one without a value.
+    outside = np.concatenate([np.nextafter(starts, 0.0)[starts > 0], np.nextafter(stops, 1.0)[stops < 1]])
+    score = np.concatenate([known.score, outside])
+    order = np.argsort(score, kind="stable")
+    none = np.full(outside.shape, np.nan)
+    parts = (np.append(part, none)[order] for part in (known.probability, known.low, known.high))
+    return Line(score[order], *parts, np.append(known.rows, np.zeros(outside.shape))[order])
+
+
+def odds(score: Array, wall: float = WALL) -> Array:
+    """Return log-odds that stay finite: less than `wall` from 0 or 1 cannot be told from it.
+
+    >>> odds(np.array([0.0, 0.5, 0.9])).round(2)
+    array([-4.62,  0.  ,  2.11])
+    """
+    return np.asarray(np.log((score + wall) / (1 - score + wall)))
+
+
+def _around(points: Points, score: Array, ends: tuple[Array, Array], rows: Array, level: float) -> Line:
+    """Return the posterior's frequency, and a band that holds it, its own interval and the ends given."""
+    tiny = 2.0**-50
+    at, known = odds(score, tiny), odds(points.score, tiny)
+    frequency = np.clip(score + np.interp(at, known, points.gap), 0.0, 1.0)
+    half = NormalDist().inv_cdf((1 + level) / 2) * np.interp(at, known, points.sd)
+    low = np.clip(np.minimum(ends[0], frequency - half), 0.0, 1.0)
+    high = np.clip(np.maximum(ends[1], frequency + half), 0.0, 1.0)
+    return Line(score, frequency, low, high, rows)
+
+
+def _reach(score: Array, far: float, support: tuple[float, float]) -> tuple[Array, Array]:
+    """Return the ends of the stretches in which a row is near: in scores, and in log-odds.
+
+    >>> starts, stops = _reach(np.array([0.3, 0.35, 0.8]), 1.0, (0.0, 1.0))
+    >>> starts.round(2), stops.round(2)
+    (array([0.24, 0.74]), array([0.41, 0.86]))
+    """
+    ends = []
+    for way, wall in ((-1, support[0]), (1, support[1])):
+        ratio = np.exp(odds(score) + way * far)
+        by_odds = (ratio * (1 + WALL) - WALL) / (1 + ratio)
+        near = np.maximum(score - NEAR, by_odds) if way < 0 else np.minimum(score + NEAR, by_odds)
+        ends.append(np.maximum(near, min(wall, score[0])) if way < 0 else np.minimum(near, wall))
+    starts, stops = ends
+    apart = np.flatnonzero(starts[1:] > stops[:-1])
+    return starts[np.append(0, apart + 1)], stops[np.append(apart, -1)]
+
+
+def _neighbours(steps: Residuals) -> Array:
+    """Return the group of each step: neighbours by rank that are neighbours in log-odds, too."""
+    share = steps.mass / steps.n
+    rank = (np.cumsum(share) - share / 2) * GROUPS
+    return rank.astype(np.intp) + np.floor(odds(steps.score) / FINENESS).astype(np.intp)
+
+
+def _coefficients(groups: Residuals, score: Array, n: float) -> Array:
+    """Return coefficients (scores, groups) of the local line through what is known of the groups.
+
+    The coefficients of a score add up to one; they are zero where its window holds no group.
+    """
+    share = groups.mass / n
+    upto = np.concatenate([[0.0], np.cumsum(share)])
+    rank = upto[1:] - share / 2
+    # Beyond the outermost scores the line goes on as it is there.
+    score = np.clip(score, groups.score[0], groups.score[-1])
+    sides = (upto[np.searchsorted(groups.score, score, side=side)] for side in ("left", "right"))
+    middle = sum(sides) / 2
+    # At an end of the ranks the window reaches as much further inwards as it would reach beyond.
+    ranks = WINDOW * n ** (-1 / 3)
+    wide = (ranks + np.maximum(ranks - np.minimum(middle, 1 - middle), 0.0))[:, None]
+    # Tied scores take up a block of ranks: a score between two blocks is next to both.
+    by_rank = np.maximum(np.abs(rank - middle[:, None]) - share / 2, 0.0) / wide
+    by_odds = (odds(groups.score) - odds(score)[:, None]) / (FAR * n ** (-1 / 7))
+    kernel = np.maximum(1 - by_rank * by_rank, 0.0) * np.maximum(1 - by_odds * by_odds, 0.0) * share
+    # Less than a row's worth from a wall cannot be told from it.
+    x = odds(groups.score, 1 / n) - odds(score, 1 / n)[:, None]
+    tilted = kernel * x
+    s0, s1, s2 = kernel.sum(axis=-1), tilted.sum(axis=-1), np.einsum("ij,ij->i", tilted, x)
+    s2 += RIDGE * np.maximum(s2, RIDGE * s0)
+    line = s2[:, None] * kernel - s1[:, None] * tilted
+    total = s0 * s2 - s1 * s1
+    return np.divide(line, total[:, None], out=np.zeros(line.shape), where=(total > 0)[:, None])
+
+
+def _local(
+    groups: Residuals, score: Array, line: Array, level: float, *, simultaneous: bool
+) -> tuple[tuple[Array, Array], Array, float]:
+    """Return the ends of the intervals of the local lines, the rows that speak, and the level of each.
+
+    The intervals are Clopper and Pearson's for the effective number of rows behind the coefficients; or
+    those of the line's own variance, where that reaches further.
+    """
+    gap = line @ (groups.residual / groups.mass)
+    centre = np.clip(score + gap, 0.0, 1.0)
+    # Squared coefficients of the rows, summed over each group.
+    own = line**2 * (groups.spread / groups.mass**2)
+    noise = own.sum(axis=-1)
+    rows = np.divide(1.0, noise, out=np.zeros(noise.shape), where=noise > 0)
+    # Next to a steep part the rows in the window vary more than rows at the centre would.
+    frequency = np.clip(groups.score + np.interp(groups.score, score, gap), 0.0, 1.0)
+    variance = frequency * (1 - frequency)
+    if simultaneous:
+        least = 1 / groups.n
+        level = _all_at_once(line * np.sqrt(groups.spread * (variance + least)) / groups.mass, level)
+    half = NormalDist().inv_cdf((1 + level) / 2) * np.sqrt(own @ variance)
+    low, high = clopper_pearson(centre, rows, level)
+    low, high = np.fmin(low, centre - half), np.fmax(high, centre + half)
+    return (np.where(rows > 0, low, 0.0), np.where(rows > 0, high, 1.0)), rows, level
+
+
+def _all_at_once(noise: Array, level: float) -> float:
+    """Return the level that each score needs for a band that holds the whole curve at a level.
+
+    By the length of the path of the standardised coefficients (Naiman; Sun and Loader 1994).
+
+    Parameters
+    ----------
+    noise : array (scores, groups)
+        What a unit of noise in a group does to the line at each score.
+    level : float
+    """
+    size = np.sqrt(np.einsum("ij,ij->i", noise, noise))
+    unit = noise[size > 0] / size[size > 0][:, None]
+    length = float(np.sqrt(np.einsum("ij,ij->i", np.diff(unit, axis=0), np.diff(unit, axis=0))).sum())
+    normal = NormalDist()
+    low, high = 0.0, 10.0
+    for _ in range(50):
+        z = (low + high) / 2
+        missed = length / np.pi * np.exp(-z * z / 2) + 2 * normal.cdf(-z)
+        low, high = (z, high) if missed > 1 - level else (low, z)
+    return max(1 - 2 * normal.cdf(-high), level)
