@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from calibrant.curves.curve import ReliabilityCurve
 
 PICTURES, TABLES = (".png", ".svg", ".pdf"), (".csv",)
-# With fewer rows nearby a score is not judged.
-FEW = 10
 
 
 @click.command(epilog=EXITS)
@@ -180,6 +178,8 @@ def _points(curve: ReliabilityCurve, label: Any, at: tuple[float, ...]) -> Itera
 
 
 def _sentence(point: dict[str, Any], level: float) -> str:
+    from calibrant.curves import FEW
+
     asked = point["notion"] if point["label"] is None else f"class {point['label']}"
     if point["value"] is None:
         why = "does not occur" if point["discrete"] else "has no rows nearby"

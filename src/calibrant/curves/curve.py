@@ -40,6 +40,8 @@ RESAMPLES = 200
 SAME = 1e-3
 # From this size on a bootstrap reads cells: the curve is the same and the cost no longer grows.
 CELLS_FROM = 1 << 16
+# A score for which fewer rows speak is not judged.
+FEW = 10.0
 # Scores that a curve prints.
 PRINTED = np.arange(1, 10) / 10
 
@@ -208,31 +210,23 @@ def curve_of(
     score  frequency    low   high  rows
     """
     inputs.check_choice("method", method, METHODS)
-    level = inputs.level(level)
+    level, generator = inputs.level(level), inputs.generator(rng)
     if band is not None:
         inputs.check_choice("band", band, BANDS)
-    if method == "density":
-        if band == "simultaneous":
-            raise InputError(
-                "band", 'be "corrected", "bootstrap" or None', band, hint='method="bayes" has it'
-            )
+    by_density = method == "density"
+    own = ("corrected", "bootstrap") if by_density else ("simultaneous",)
+    if band not in (None, "pointwise", *own):
+        rule = f"be {', '.join(repr(name) for name in ('pointwise', *own))} or None with method={method!r}"
+        raise InputError("band", rule, band)
+    if by_density:
         estimator = Density(bandwidth or "silverman", kernel or "triweight")  # type: ignore[arg-type]
         n_boot = inputs.positive_int("n_boot", RESAMPLES if n_boot is None else n_boot, minimum=0)
-        options: dict[str, Any] = {"rng": inputs.generator(rng), "progress": progress}
-        own = "corrected" if band == "pointwise" else band
-        return each_problem(
-            question, _by_density, estimator=estimator, n_boot=n_boot, level=level, band=own, **options
-        )
+        band = "corrected" if band == "pointwise" else band
+        options: dict[str, Any] = {"n_boot": n_boot, "level": level, "band": band, "rng": generator}
+        return each_problem(question, _by_density, estimator=estimator, progress=progress, **options)
     for name, value in (("kernel", kernel), ("bandwidth", bandwidth), ("n_boot", n_boot or None)):
         if value is not None:
             raise InputError(name, "be left alone", value, hint='it goes with method="density"')
-    if band in ("corrected", "bootstrap"):
-        raise InputError(
-            "band",
-            'be "pointwise", "simultaneous" or None',
-            band,
-            hint=f'{band!r} goes with method="density"',
-        )
     return _by_posterior(question, level, band)
 
 

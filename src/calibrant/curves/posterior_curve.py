@@ -16,8 +16,8 @@ from statistics import NormalDist
 import numpy as np
 
 from calibrant.curves.band import RIDGE, clopper_pearson
-from calibrant.evidence import Array, Residuals
 from calibrant.curves.points_shim import Points
+from calibrant.evidence import Array, Residuals
 
 # Half the window: WINDOW n^(-1/3) of the rows, and no further than FAR n^(-1/7) in log-odds, which count
 # WALL as the distance to a wall that can be told.
@@ -66,11 +66,13 @@ def through_all_scores(
     known = _around(points, score, ends, rows, level)
     # A curve ends between two nodes: the last that is known, and one without a value.
     outside = np.concatenate([np.nextafter(starts, 0.0)[starts > 0], np.nextafter(stops, 1.0)[stops < 1]])
-    score = np.concatenate([known.score, outside])
-    order = np.argsort(score, kind="stable")
-    none = np.full(outside.shape, np.nan)
-    parts = (np.append(part, none)[order] for part in (known.probability, known.low, known.high))
-    return Line(score[order], *parts, np.append(known.rows, np.zeros(outside.shape))[order])
+    order = np.argsort(np.append(known.score, outside), kind="stable")
+
+    def ended(values: Array, beyond: float = np.nan) -> Array:
+        return np.append(values, np.full(outside.shape, beyond))[order]
+
+    score = np.append(known.score, outside)[order]
+    return Line(score, ended(known.probability), ended(known.low), ended(known.high), ended(known.rows, 0.0))
 
 
 def odds(score: Array, wall: float = WALL) -> Array:
@@ -128,8 +130,8 @@ def _coefficients(groups: Residuals, score: Array, n: float) -> Array:
     rank = upto[1:] - share / 2
     # Beyond the outermost scores the line goes on as it is there.
     score = np.clip(score, groups.score[0], groups.score[-1])
-    sides = (upto[np.searchsorted(groups.score, score, side=side)] for side in ("left", "right"))
-    middle = sum(sides) / 2
+    below, through = (np.searchsorted(groups.score, score, side=side) for side in ("left", "right"))
+    middle = (upto[below] + upto[through]) / 2
     # At an end of the ranks the window reaches as much further inwards as it would reach beyond.
     ranks = WINDOW * n ** (-1 / 3)
     wide = (ranks + np.maximum(ranks - np.minimum(middle, 1 - middle), 0.0))[:, None]
