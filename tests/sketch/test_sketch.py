@@ -531,7 +531,7 @@ def test_curves_diagrams_histograms_and_local_errors_are_those_of_the_rows(notio
     y, p = binary(900) if kind == "vector" else matrix(900, classes=3)
     options = {"notion": notion} | ({"pos_label": 1} if notion == "class" else {})
     sketch, at = in_pieces(notion, y, p), np.array([[0.3, 0.6], [0.75, 0.95]])
-    for how in ({"bandwidth": "silverman"}, {"method": "ranks"}, {"bandwidth": 0.1}):
+    for how in ({}, {"method": "density"}, {"method": "density", "bandwidth": 0.1}):
         asked = {**how, "n_boot": 0}
         rows = each(calibrant.reliability_curve(y, p, **options, **asked))
         for mine, theirs in zip(each(sketch.curve(**asked)), rows, strict=True):

@@ -26,6 +26,8 @@ WINDOW, FAR, WALL = 0.6, 2.5, 0.02
 NEAR = 0.06
 # Scores at which a curve is known, evenly and by rows; groups of rows, by rank and by log-odds.
 NODES, GROUPS, FINENESS = 200, 800, 0.05
+# Scores that differ by less are one.
+BITS = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,17 +81,24 @@ def odds(score: Array, wall: float = WALL) -> Array:
     """Return log-odds that stay finite: less than `wall` from 0 or 1 cannot be told from it.
 
     >>> odds(np.array([0.0, 0.5, 0.9])).round(2)
-    array([-4.62,  0.  ,  2.11])
+    array([-3.93,  0.  ,  2.04])
     """
-    return np.asarray(np.log((score + wall) / (1 - score + wall)))
+    # A mean of scores may lie beyond a wall by its last bit.
+    inside = np.clip(score, 0.0, 1.0)
+    return np.asarray(np.log((inside + wall) / (1 - inside + wall)))
 
 
 def _around(points: Points, score: Array, ends: tuple[Array, Array], rows: Array, level: float) -> Line:
     """Return the posterior's frequency, and a band that holds it, its own interval and the ends given."""
-    tiny = 2.0**-50
-    at, known = odds(score, tiny), odds(points.score, tiny)
-    frequency = np.clip(score + np.interp(at, known, points.gap), 0.0, 1.0)
-    half = NormalDist().inv_cdf((1 + level) / 2) * np.interp(at, known, points.sd)
+    # Cells that divide the rows of one score are one point.
+    cell = np.cumsum(np.diff(points.score, prepend=points.score[0]) > BITS)
+    mass = np.bincount(cell, points.mass)
+    known, gap, sd = (
+        np.bincount(cell, points.mass * part) / mass for part in (points.score, points.gap, points.sd)
+    )
+    at, known = odds(score, BITS), odds(known, BITS)
+    frequency = np.clip(score + np.interp(at, known, gap), 0.0, 1.0)
+    half = NormalDist().inv_cdf((1 + level) / 2) * np.interp(at, known, sd)
     low = np.clip(np.minimum(ends[0], frequency - half), 0.0, 1.0)
     high = np.clip(np.maximum(ends[1], frequency + half), 0.0, 1.0)
     return Line(score, frequency, low, high, rows)
@@ -130,7 +139,9 @@ def _coefficients(groups: Residuals, score: Array, n: float) -> Array:
     rank = upto[1:] - share / 2
     # Beyond the outermost scores the line goes on as it is there.
     score = np.clip(score, groups.score[0], groups.score[-1])
-    below, through = (np.searchsorted(groups.score, score, side=side) for side in ("left", "right"))
+    # A score that occurs lies in the middle of its rows, however its last bits fell.
+    below = np.searchsorted(groups.score, score - BITS)
+    through = np.searchsorted(groups.score, score + BITS)
     middle = (upto[below] + upto[through]) / 2
     # At an end of the ranks the window reaches as much further inwards as it would reach beyond.
     ranks = WINDOW * n ** (-1 / 3)
