@@ -147,8 +147,7 @@ def looked_up(picture: chart.Picture, sure: bool) -> list[dict[str, Any]]:
             continue
         word = "too high" if at.high < score else "too low" if at.low > score else "in line"
         word = word if sure or word == "in line" else "unclear"
-        # A few rows cannot tell: their interval holds nearly everything.
-        word = "too few rows" if at.n_eff < FEW else word
+        few = at.n_eff < FEW
         rows.append(
             {
                 "score": score,
@@ -157,7 +156,8 @@ def looked_up(picture: chart.Picture, sure: bool) -> list[dict[str, Any]]:
                 "low": float(at.low),
                 "high": float(at.high),
                 "n": float(at.n_eff),
-                "word": word,
+                "word": "too few rows" if few else word,
+                "look": "none" if few else word.replace(" ", "-"),
             }
         )
     return rows
