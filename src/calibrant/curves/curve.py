@@ -13,8 +13,6 @@ from calibrant import inputs
 from calibrant.curves.band import corrected
 from calibrant.curves.by_class import ByClass, each_problem
 from calibrant.curves.histogram import counts
-from calibrant.curves.points_shim import discrete
-from calibrant.curves.points_shim import points as points_of
 from calibrant.curves.posterior_curve import at_each_score, through_all_scores
 from calibrant.curves.text import headline, table
 from calibrant.estimators import Bayes, Density
@@ -243,9 +241,9 @@ def _by_posterior(
     def fit(evidence: Evidence, *, label: Any, **_: Any) -> ReliabilityCurve:
         k = next(numbers)
         residuals = Residuals.of(evidence) if several else question.residuals[0]
-        points = points_of(posterior, k, float(evidence.n), several)
-        simultaneous, single = band == "simultaneous", discrete(residuals)
-        if single:
+        points, discrete = posterior.points(k), posterior.discrete(k)
+        simultaneous = band == "simultaneous"
+        if discrete:
             line = at_each_score(points, residuals, level, simultaneous=simultaneous)
         else:
             line = through_all_scores(points, residuals, _support(evidence), level, simultaneous=simultaneous)
@@ -269,7 +267,7 @@ def _by_posterior(
             level=level,
             band=band,
             method="bayes",
-            discrete=single,
+            discrete=discrete,
             notion=question.notion.name,
             label=label,
         )

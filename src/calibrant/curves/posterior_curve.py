@@ -16,8 +16,8 @@ from statistics import NormalDist
 import numpy as np
 
 from calibrant.curves.band import RIDGE, clopper_pearson
-from calibrant.curves.points_shim import Points
 from calibrant.evidence import Array, Residuals
+from calibrant.posterior import Points
 
 # Half the window: WINDOW n^(-1/3) of the rows, and no further than FAR n^(-1/7) in log-odds, which count
 # WALL as the distance to a wall that can be told.
