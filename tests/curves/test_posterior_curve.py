@@ -79,10 +79,9 @@ def test_the_intervals_of_the_rows_equal_weighted_least_squares(level):
     outcome, score = data(80)
     residuals = Residuals.of(Sample(score, outcome))
     nodes = np.unique(np.concatenate([score, np.linspace(0, 1, 21)]))
-    line = posterior_curve._coefficients(residuals, nodes, 80.0)
-    (low, high), rows, _ = posterior_curve._local(residuals, nodes, line, level, simultaneous=False)
-    gap = line @ residuals.residual
-    frequency = np.clip(score + np.interp(score, nodes, gap), 0, 1)
+    nearby = posterior_curve._Nearby.of(residuals, nodes)
+    (low, high), rows = nearby.intervals(level), nearby.rows
+    frequency = np.clip(score + np.interp(score, nodes, nearby.gap), 0, 1)
     for k in range(0, nodes.size, 7):
         about = {"window": posterior_curve.WINDOW, "far": posterior_curve.FAR, "wall": posterior_curve.WALL}
         expected = oracle.interval(score, outcome, nodes[k], frequency, level=level, **about)

@@ -11,6 +11,7 @@ distance that shrinks like n^(-1/7), which is what ends the window in thin tails
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from statistics import NormalDist
 
 import numpy as np
@@ -63,9 +64,10 @@ def through_all_scores(
     score = np.unique(np.concatenate([np.linspace(0, 1, NODES + 1), some, starts, stops]))
     stretch = np.searchsorted(starts, score, side="right") - 1
     score = score[(stretch >= 0) & (score <= stops[stretch])]
-    line = _coefficients(groups, score, n)
-    ends, rows, level = _local(groups, score, line, level, simultaneous=simultaneous)
-    known = _around(points, score, ends, rows, level)
+    near = _Nearby.of(groups, score)
+    if simultaneous:
+        level = near.for_all_scores(level)
+    known = _around(points, score, near.intervals(level), near.rows, level)
     # A curve ends between two nodes: the last that is known, and one without a value.
     outside = np.concatenate([np.nextafter(starts, 0.0)[starts > 0], np.nextafter(stops, 1.0)[stops < 1]])
     order = np.argsort(np.append(known.score, outside), kind="stable")
@@ -160,50 +162,76 @@ def _coefficients(groups: Residuals, score: Array, n: float) -> Array:
     return np.divide(line, total[:, None], out=np.zeros(line.shape), where=(total > 0)[:, None])
 
 
-def _local(
-    groups: Residuals, score: Array, line: Array, level: float, *, simultaneous: bool
-) -> tuple[tuple[Array, Array], Array, float]:
-    """Return the ends of the intervals of the local lines, the rows that speak, and the level of each.
+@dataclass(frozen=True, eq=False)
+class _Nearby:
+    """What the rows near each score say by themselves: a local line through the gaps of groups of rows.
 
-    The intervals are Clopper and Pearson's for the effective number of rows behind the coefficients; or
-    those of the line's own variance, where that reaches further.
-    """
-    gap = line @ (groups.residual / groups.mass)
-    centre = np.clip(score + gap, 0.0, 1.0)
-    # Squared coefficients of the rows, summed over each group.
-    own = line**2 * (groups.spread / groups.mass**2)
-    noise = own.sum(axis=-1)
-    rows = np.divide(1.0, noise, out=np.zeros(noise.shape), where=noise > 0)
-    # Next to a steep part the rows in the window vary more than rows at the centre would.
-    frequency = np.clip(groups.score + np.interp(groups.score, score, gap), 0.0, 1.0)
-    variance = frequency * (1 - frequency)
-    if simultaneous:
-        least = 1 / groups.n
-        level = _all_at_once(line * np.sqrt(groups.spread * (variance + least)) / groups.mass, level)
-    half = NormalDist().inv_cdf((1 + level) / 2) * np.sqrt(own @ variance)
-    low, high = clopper_pearson(centre, rows, level)
-    low, high = np.fmin(low, centre - half), np.fmax(high, centre + half)
-    return (np.where(rows > 0, low, 0.0), np.where(rows > 0, high, 1.0)), rows, level
-
-
-def _all_at_once(noise: Array, level: float) -> float:
-    """Return the level that each score needs for a band that holds the whole curve at a level.
-
-    By the length of the path of the standardised coefficients (Naiman; Sun and Loader 1994).
-
-    Parameters
+    Attributes
     ----------
-    noise : array (scores, groups)
-        What a unit of noise in a group does to the line at each score.
-    level : float
+    groups : Residuals
+    score : array
+    line : array (scores, groups)
+        Coefficients of the lines.
     """
-    size = np.sqrt(np.einsum("ij,ij->i", noise, noise))
-    unit = noise[size > 0] / size[size > 0][:, None]
-    length = float(np.sqrt(np.einsum("ij,ij->i", np.diff(unit, axis=0), np.diff(unit, axis=0))).sum())
-    normal = NormalDist()
-    low, high = 0.0, 10.0
-    for _ in range(50):
-        z = (low + high) / 2
-        missed = length / np.pi * np.exp(-z * z / 2) + 2 * normal.cdf(-z)
-        low, high = (z, high) if missed > 1 - level else (low, z)
-    return max(1 - 2 * normal.cdf(-high), level)
+
+    groups: Residuals
+    score: Array
+    line: Array
+
+    @classmethod
+    def of(cls, groups: Residuals, score: Array) -> _Nearby:
+        """Draw the lines at these scores."""
+        return cls(groups, score, _coefficients(groups, score, float(groups.n)))
+
+    @cached_property
+    def gap(self) -> Array:
+        """Frequency minus score."""
+        return np.asarray(self.line @ (self.groups.residual / self.groups.mass))
+
+    @cached_property
+    def _squares(self) -> Array:
+        """Squared coefficients of the rows, summed over each group."""
+        return self.line**2 * (self.groups.spread / self.groups.mass**2)
+
+    @cached_property
+    def rows(self) -> Array:
+        """Effective number of rows behind each line."""
+        noise = self._squares.sum(axis=-1)
+        return np.divide(1.0, noise, out=np.zeros(noise.shape), where=noise > 0)
+
+    @cached_property
+    def _spread(self) -> Array:
+        """Variance of an outcome in each group."""
+        frequency = np.clip(self.groups.score + np.interp(self.groups.score, self.score, self.gap), 0.0, 1.0)
+        return np.asarray(frequency * (1 - frequency))
+
+    def intervals(self, level: float) -> tuple[Array, Array]:
+        """Return the ends of an interval of the frequency at each score.
+
+        They are Clopper and Pearson's for the effective number of rows; or those of the line's variance,
+        where that reaches further.
+        """
+        centre = np.clip(self.score + self.gap, 0.0, 1.0)
+        # Next to a steep part the rows in the window vary more than rows at the score itself would.
+        half = NormalDist().inv_cdf((1 + level) / 2) * np.sqrt(self._squares @ self._spread)
+        low, high = clopper_pearson(centre, self.rows, level)
+        low, high = np.fmin(low, centre - half), np.fmax(high, centre + half)
+        return np.where(self.rows > 0, low, 0.0), np.where(self.rows > 0, high, 1.0)
+
+    def for_all_scores(self, level: float) -> float:
+        """Return the level that each score needs for a band that holds the whole curve at a level.
+
+        By the length of the path of the standardised coefficients (Naiman 1986, Sun and Loader 1994).
+        """
+        least = 1 / self.groups.n
+        noise = self.line * np.sqrt(self.groups.spread * (self._spread + least)) / self.groups.mass
+        size = np.sqrt(np.einsum("ij,ij->i", noise, noise))
+        step = np.diff(noise[size > 0] / size[size > 0][:, None], axis=0)
+        length = float(np.sqrt(np.einsum("ij,ij->i", step, step)).sum())
+        normal = NormalDist()
+        low, high = 0.0, 10.0
+        for _ in range(50):
+            z = (low + high) / 2
+            missed = length / np.pi * np.exp(-z * z / 2) + 2 * normal.cdf(-z)
+            low, high = (z, high) if missed > 1 - level else (low, z)
+        return max(1 - 2 * normal.cdf(-high), level)
