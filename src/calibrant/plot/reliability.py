@@ -122,7 +122,8 @@ def models(curves: Mapping[str, ReliabilityCurve], ax: Axes | None = None) -> Ax
     for (name, result), (color, dashes) in zip(curves.items(), LINES, strict=False):
         _line(ax, result, result.probability, 0.0, color, None, dashes, 0.16 if banded else 0.0)
         entry = f"{plain(name, 16)}, {rounded(result.error)}"
-        ax.plot([], [], color=color, linestyle=dashes, linewidth=1.6, label=entry)
+        look = {"marker": "o", "linestyle": ""} if result.discrete else {"linestyle": dashes}
+        ax.plot([], [], color=color, linewidth=1.6, label=entry, **look)
     size, level = words(result, "")[1]
     facts = [size] if len({round(curve.n) for curve in curves.values()}) == 1 else []
     facts += [level.replace("intervals", "bands")] if banded and result.low is not None else []

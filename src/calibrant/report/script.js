@@ -58,7 +58,7 @@
     if (found !== null) {
       const band = found.low === null ? "" : ` [${show(found.low, 2)}, ${show(found.high, 2)}]`;
       words = `a score of ${written(score)} means ${show(found.means, 2)}${band}`;
-      if (found.rows !== null) words += ` · ${Math.round(found.rows).toLocaleString("en").replaceAll(",", " ")} rows nearby`;
+      if (found.rows !== null) words += ` · ${Math.round(found.rows).toLocaleString("en").replaceAll(",", " ")} rows${data.discrete ? "" : " nearby"}`;
     }
     readout.textContent = words;
     if (settle) range.value = place[shown()](score);
