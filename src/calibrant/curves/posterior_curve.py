@@ -5,7 +5,8 @@ their mean; where the gap is local it may be smoothed too much. The band of a sc
 intervals: the posterior's, and that of the rows nearby alone. The latter is a local line through the gap
 between outcome and score, over a window that narrows faster than the best one would, so that bias stays
 behind noise: a share of the rows that shrinks like n^(-1/3), none of them further away in log-odds than a
-distance that shrinks like n^(-1/7), which is what ends the window in thin tails.
+distance that shrinks like n^(-1/7), which is what ends the window in thin tails. Where the line is surer
+than the posterior, as with gaps so large that the posterior must follow every cell, the curve leans on it.
 """
 
 from __future__ import annotations
@@ -48,8 +49,9 @@ def at_each_score(points: Points, residuals: Residuals, level: float, *, simulta
     if simultaneous:
         level = level ** (1 / held.mass.size)
     rows = held.mass**2 / held.spread
-    ends = clopper_pearson(held.frequency, rows, level)
-    return _around(points, held.score, ends, rows, level)
+    gap, sd = _between(points, held.score)
+    line = Line(held.score, held.score + gap, *clopper_pearson(held.frequency, rows, level), rows)
+    return _banded(line, gap, sd, level)
 
 
 def through_all_scores(
@@ -67,7 +69,9 @@ def through_all_scores(
     near = _Nearby.of(groups, score)
     if simultaneous:
         level = near.for_all_scores(level)
-    known = _around(points, score, near.intervals(level), near.rows, level)
+    gap, sd = _between(points, score)
+    line = Line(score, score + gap + near.lead(sd) * (near.gap - gap), *near.intervals(level), near.rows)
+    known = _banded(line, gap, sd, level)
     # A curve ends between two nodes: the last that is known, and one without a value.
     outside = np.concatenate([np.nextafter(starts, 0.0)[starts > 0], np.nextafter(stops, 1.0)[stops < 1]])
     order = np.argsort(np.append(known.score, outside), kind="stable")
@@ -90,8 +94,8 @@ def odds(score: Array, wall: float = WALL) -> Array:
     return np.asarray(np.log((inside + wall) / (1 - inside + wall)))
 
 
-def _around(points: Points, score: Array, ends: tuple[Array, Array], rows: Array, level: float) -> Line:
-    """Return the posterior's frequency, and a band that holds it, its own interval and the ends given."""
+def _between(points: Points, score: Array) -> tuple[Array, Array]:
+    """Return the posterior's gap and its standard deviation, interpolated along the log-odds."""
     # Cells that divide the rows of one score are one point.
     cell = np.cumsum(np.diff(points.score, prepend=points.score[0]) > BITS)
     mass = np.bincount(cell, points.mass)
@@ -99,11 +103,17 @@ def _around(points: Points, score: Array, ends: tuple[Array, Array], rows: Array
         np.bincount(cell, points.mass * part) / mass for part in (points.score, points.gap, points.sd)
     )
     at, known = odds(score, BITS), odds(known, BITS)
-    frequency = np.clip(score + np.interp(at, known, gap), 0.0, 1.0)
-    half = NormalDist().inv_cdf((1 + level) / 2) * np.interp(at, known, sd)
-    low = np.clip(np.minimum(ends[0], frequency - half), 0.0, 1.0)
-    high = np.clip(np.maximum(ends[1], frequency + half), 0.0, 1.0)
-    return Line(score, frequency, low, high, rows)
+    return np.clip(np.interp(at, known, gap), -score, 1 - score), np.interp(at, known, sd)
+
+
+def _banded(line: Line, gap: Array, sd: Array, level: float) -> Line:
+    """Return the line with a band that holds it and the posterior's interval, within [0, 1]."""
+    middle = line.score + gap
+    half = NormalDist().inv_cdf((1 + level) / 2) * sd
+    probability = np.clip(line.probability, 0.0, 1.0)
+    low = np.clip(np.minimum.reduce([line.low, middle - half, probability]), 0.0, 1.0)
+    high = np.clip(np.maximum.reduce([line.high, middle + half, probability]), 0.0, 1.0)
+    return Line(line.score, probability, low, high, line.rows)
 
 
 def _reach(score: Array, far: float, support: tuple[float, float]) -> tuple[Array, Array]:
@@ -186,7 +196,8 @@ class _Nearby:
     @cached_property
     def gap(self) -> Array:
         """Frequency minus score."""
-        return np.asarray(self.line @ (self.groups.residual / self.groups.mass))
+        gap = self.line @ (self.groups.residual / self.groups.mass)
+        return np.clip(gap, -self.score, 1 - self.score)
 
     @cached_property
     def _squares(self) -> Array:
@@ -217,6 +228,17 @@ class _Nearby:
         low, high = clopper_pearson(centre, self.rows, level)
         low, high = np.fmin(low, centre - half), np.fmax(high, centre + half)
         return np.where(self.rows > 0, low, 0.0), np.where(self.rows > 0, high, 1.0)
+
+    def lead(self, sd: Array) -> Array:
+        """Return how far to lean on the lines, beside an estimate with this standard deviation.
+
+        By squared variances: wholly where the other is much less sure, hardly where it is a little surer.
+        """
+        # Rows that all agree are not sure for that.
+        least = np.divide(1.0, self.rows, out=np.full(self.rows.shape, np.inf), where=self.rows > 0) ** 2
+        own, other = self._squares @ self._spread + least, sd**2
+        ratio = np.divide(own, other, out=np.full(own.shape, np.inf), where=other > 0)
+        return np.asarray(1 / (1 + ratio**2))
 
     def for_all_scores(self, level: float) -> float:
         """Return the level that each score needs for a band that holds the whole curve at a level.
