@@ -1,12 +1,12 @@
 """How often the 95 % band of a reliability curve holds the true frequency.
 
-    python benchmarks/curve_band.py [--quick] [--bands default ranks] [--write docs/guide.md]
+    python benchmarks/curve_band.py [--quick] [--bands corrected] [--write docs/guide.md]
 
 Scores are drawn from distributions whose true frequency eta(s) is known; the band is read off by
 `curve.at` at the 5, 25, 50, 75 and 95 % quantiles of the scores, or at scores of its own where a gap is
 local, scores are few or the prior has shifted. A cell of the study is a family, a sample size and a place;
-`--bands default` is the curve that `calibrant.reliability_curve` draws without being told how, `--bands
-ranks` the curve by rank with its own band. Prints, for each band, coverage and mean width of every cell, and
+the band "default" is that of the curve that `calibrant.reliability_curve` draws without being told how, the
+others are those of `method="density"`. Prints, for each band, coverage and mean width of every cell, and
 at the places of their own the mean of the curve too, then the mean and the worst over cells; `--write` puts
 the summary between the two markers of a page instead. Everything is seeded. A full run takes about half an
 hour on one core; `--quick` repeats a tenth as often.
@@ -30,7 +30,7 @@ from calibrant.experiment.families import FAMILIES as KNOWN
 SIZES = (100, 500, 2000, 10000)
 QUANTILES = np.array([0.05, 0.25, 0.5, 0.75, 0.95])
 # The bootstrap takes a hundred times as long, and falls short by more than few repetitions can miss.
-REPEATS = {"corrected": 400, "default": 400, "ranks": 400, "bootstrap": 60}
+REPEATS = {"corrected": 400, "default": 400, "bootstrap": 60}
 RESAMPLES = 100
 BANDS = ("corrected", "bootstrap")
 BEGIN, END = "<!-- curve_band:begin -->", "<!-- curve_band:end -->"
@@ -144,7 +144,6 @@ def study(family: Family, n: int, share: float = 1.0, bands: tuple[str, ...] = B
             # The corrected band depends on resamples only in that it holds their median.
             how = {
                 "default": {},
-                "ranks": {"method": "ranks"},
                 "corrected": {"method": "density", "n_boot": 0, "band": "corrected"},
                 "bootstrap": {"method": "density", "n_boot": RESAMPLES, "band": "bootstrap"},
             }[band]

@@ -118,7 +118,7 @@ def curve() -> list[Row]:
     def ready(data):
         import calibrant
 
-        return lambda: calibrant.reliability_curve(*data, n_boot=500, rng=0).score[0]
+        return lambda: calibrant.reliability_curve(*data, method="density", n_boot=500, rng=0).score[0]
 
     row = Row("curve, N=1000, 500 resamples", target="< 500 ms")
     call, row.note = prepare(ready, binary(1000))

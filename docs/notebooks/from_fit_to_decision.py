@@ -88,12 +88,10 @@ for part, meaning in parts.items():
 # ## Where are they wrong?
 #
 # The reliability curve gives the frequency at every score, with a band for what the data leave open. On the
-# dashed line scores are probabilities. These scores crowd at 0 and at 1, and the default, a rule for scores
-# in one heap, would smooth them too widely: the width is set by hand.
+# dashed line scores are probabilities. It comes from the same fit as the error above.
 
 # %%
-WIDTH = 0.05
-curve = calibrant.reliability_curve(y_test, scores["forest"], pos_label="odd", bandwidth=WIDTH, rng=0)
+curve = calibrant.reliability_curve(y_test, scores["forest"], pos_label="odd")
 curve.plot()
 plt.show()
 
@@ -136,15 +134,14 @@ again = calibrant.compare(
 print(again)
 
 # %%
-style = {"n_bins": None, "bandwidth": WIDTH, "rng": 0}
+style = {"n_bins": None}
 before = ReliabilityDisplay.from_estimator(forest, X_test, y_test, name="forest", **style)
 after = ReliabilityDisplay.from_estimator(mended, X_test, y_test, name="mended", ax=before.ax_, **style)
 plt.show()
 
 # %% [markdown]
-# The errors in the legend are those of the curves as drawn. They count noise and smoothing as errors, which
-# the estimates above do not. Where few digits have a score the band is wide; after mending it holds the
-# dashed line at most scores.
+# The errors in the legend are those of the estimates above: curve and number are one fit. Where few digits
+# have a score the band is wide; after mending it holds the dashed line at most scores.
 #
 # A small calibration error alone proves little: a model that always answers with the share of odd digits has
 # one. Log loss, the smaller the better, counts calibration and knowledge together.
@@ -163,9 +160,7 @@ for name, score in scores.items():
 # %%
 MISS, ALARM = 10.0, 1.0
 limit = ALARM / (ALARM + MISS)
-learnt = calibrant.reliability_curve(
-    y_mend, forest.predict_proba(X_mend)[:, 1], pos_label="odd", bandwidth=WIDTH, rng=0
-)
+learnt = calibrant.reliability_curve(y_mend, forest.predict_proba(X_mend)[:, 1], pos_label="odd")
 act_from = learnt.score[np.flatnonzero(learnt.probability > limit)[0]]
 surely_below, surely_above = learnt.score[learnt.high < limit].max(), learnt.score[learnt.low > limit].min()
 print(f"A probability of {limit:.2f} is reached at a score of {act_from:.2f}.")

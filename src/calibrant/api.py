@@ -16,6 +16,7 @@ from calibrant import inputs
 from calibrant.assessment.assess import assess_predictions
 from calibrant.assessment.assessment import Assessment
 from calibrant.curves import (
+    Band,
     ByClass,
     Method,
     Progress,
@@ -256,12 +257,12 @@ def reliability_curve(
     y_prob: ArrayLike,
     *,
     notion: str | None = None,
-    method: Method = "density",
-    kernel: str = "triweight",
-    bandwidth: str | float = "silverman",
-    n_boot: int = 200,
+    method: Method = "bayes",
+    kernel: str | None = None,
+    bandwidth: str | float | None = None,
+    n_boot: int | None = None,
     level: float = 0.95,
-    band: str | None = "corrected",
+    band: Band | None = "pointwise",
     rng: Seed = None,
     sample_weight: ArrayLike | None = None,
     labels: Sequence[Hashable] | None = None,
@@ -274,45 +275,54 @@ def reliability_curve(
     ----------
     y_true, y_prob, notion, sample_weight, labels, pos_label
         As for `ece`. With `notion="classwise"` the answer is a mapping from class to curve.
-    method : {"density", "ranks"}
-        The paper's curve, a ratio of kernel densities; or the gap smoothed over neighbouring rows
-        instead of neighbouring scores, the choice for scores that crowd at 0 or 1, and what `assess`
-        shows. By rank there is nothing to choose: kernel, bandwidth and resamples are for densities.
-    kernel : {"triweight", "gaussian", "epanechnikov", "cosine"}
-    bandwidth : {"silverman", "scott", "isj"} or float
-        Standard deviation of the kernel, or the rule that finds it.
-    n_boot : int
-        Number of bootstrap resamples, whose median is the curve; 0 for the curve of the sample.
+    method : {"bayes", "density"}
+        The posterior behind `ece` and `estimate`, so that the picture and the number come from one
+        fit; or the paper's curve, a ratio of kernel densities.
+    kernel : {"triweight", "gaussian", "epanechnikov", "cosine"}, optional
+        With `method="density"`: the kernel, triweight by default.
+    bandwidth : {"silverman", "scott", "isj"} or float, optional
+        With `method="density"`: standard deviation of the kernel, or the rule that finds it, Silverman's
+        by default.
+    n_boot : int, optional
+        With `method="density"`: number of bootstrap resamples, whose median is the curve; 0 for the
+        curve of the sample, 200 by default.
     level : float
-        Level of the pointwise band.
-    band : {"corrected", "bootstrap"} or None
-        The band that accounts for the bias of smoothing and needs no resamples; the paper's, which
-        shows the noise alone and needs `n_boot`; or none.
+        Level of the band.
+    band : {"pointwise", "simultaneous", "corrected", "bootstrap"} or None
+        The band that holds the true frequency at each single score with probability `level`, or the
+        whole curve. With `method="density"` pointwise is "corrected", which accounts for the bias of
+        smoothing and needs no resamples; "bootstrap" is the paper's, which shows the noise alone and
+        needs `n_boot`. None for no band.
     rng : int or numpy.random.Generator, optional
-        Seed of the bootstrap.
+        Seed of the bootstrap; the posterior needs none.
     progress : callable, optional
         Called as progress(done, n_boot) while the bootstrap runs.
+
+    Returns
+    -------
+    ReliabilityCurve
+        It has an answer wherever a row is near. If scores are few and repeat (`discrete`), it has one
+        for each of them and none between.
 
     Examples
     --------
     >>> import calibrant
     >>> rng = np.random.default_rng(0)
     >>> score = rng.random(1000)
-    >>> curve = calibrant.reliability_curve(rng.random(1000) < score**2, score, rng=0)
+    >>> curve = calibrant.reliability_curve(rng.random(1000) < score**2, score)
     >>> point = curve.at(0.5)
     >>> bool(point.low < 0.25 < point.high)
     True
     """
-    return each_problem(
+    return curve_of(
         _question(y_true, y_prob, notion, sample_weight, labels, pos_label),
-        curve_of,
         method=method,
         kernel=kernel,
         bandwidth=bandwidth,
         n_boot=n_boot,
         level=level,
         band=band,
-        rng=inputs.generator(rng),
+        rng=rng,
         progress=progress,
     )
 
@@ -396,9 +406,9 @@ def lce(
     at: ArrayLike,
     *,
     notion: str | None = None,
-    method: Method = "density",
-    kernel: str = "triweight",
-    bandwidth: str | float = "silverman",
+    method: Method = "bayes",
+    kernel: str | None = None,
+    bandwidth: str | float | None = None,
     sample_weight: ArrayLike | None = None,
     labels: Sequence[Hashable] | None = None,
     pos_label: Hashable = None,
@@ -429,7 +439,7 @@ def lce(
     scores = inputs.scores("at", at)
     question = _question(y_true, y_prob, notion, sample_weight, labels, pos_label)
     options: dict[str, Any] = {"method": method, "kernel": kernel, "bandwidth": bandwidth}
-    return local_error(each_problem(question, curve_of, n_boot=0, band=None, **options), scores)
+    return local_error(curve_of(question, n_boot=0, band=None, **options), scores)
 
 
 @inputs.helpful

@@ -146,16 +146,16 @@ def test_the_study_of_bands():
     results = {}
     for name in ("even", "prior-5", "seven"):
         for n in bands.SIZES:
-            results[name, n] = bands.study(places[name], min(n, 500), 0.01, ("corrected", "ranks"))
-    coverage, width, middle = results["even", 500]["ranks"]
+            results[name, n] = bands.study(places[name], min(n, 500), 0.01, ("corrected", "default"))
+    coverage, width, middle = results["even", 500]["default"]
     assert coverage.shape == width.shape == middle.shape == (5,)
     assert coverage.mean() >= 0.6
-    text = "\n".join([*bands.cells(results, "ranks"), *bands.local_cells(results, "ranks")])
+    text = "\n".join([*bands.cells(results, "default"), *bands.local_cells(results, "default")])
     assert "| even | 500 |" in text
     assert "| seven | 500 | 0.25 | 0.193 |" in text
-    summary = "\n".join(bands.summary(results, ("corrected", "ranks")))
-    assert "| ranks | few scores |" in summary
-    assert "| ranks | wavy |" not in summary
+    summary = "\n".join(bands.summary(results, ("corrected", "default")))
+    assert "| default | few scores |" in summary
+    assert "| default | wavy |" not in summary
 
 
 def test_the_confirmation_divides_both_errors_of_both_notions(tmp_path, monkeypatch, capsys):

@@ -186,7 +186,7 @@ def test_what_has_no_interval_is_a_plain_number(folder, options):
 
 
 def test_curve_says_what_a_score_means(folder):
-    curve = calibrant.reliability_curve(TRUTH, PROB, method="ranks", **LABELLED)
+    curve = calibrant.reliability_curve(TRUTH, PROB, **LABELLED)
     point = curve.at(0.83)
     assert told("curve", folder / "data.csv", "--at", "0.83") == (
         f"a score of 0.83 means {point.probability:.4f} [{point.low:.4f}, {point.high:.4f}] at 95 %, "
@@ -238,7 +238,7 @@ def test_curve_is_written_as_a_table(here):
     result = call("curve", here / "data.csv", "-o", "curve.csv", "--at", "0.5", "--json")
     assert json.loads(result.stdout)["score"] == 0.5
     assert result.stderr == f"table: {Path('curve.csv').resolve()}\n"
-    curve = calibrant.reliability_curve(TRUTH, PROB, method="ranks", **LABELLED)
+    curve = calibrant.reliability_curve(TRUTH, PROB, **LABELLED)
     with open("curve.csv") as file:
         rows = list(csv.DictReader(file))
     assert [float(row["score"]) for row in rows] == curve.score.tolist()
@@ -248,20 +248,42 @@ def test_curve_is_written_as_a_table(here):
         assert {row["label"] for row in csv.DictReader(file)} == set(CLASSES)
 
 
-def test_a_curve_is_smoothed_over_rows_or_over_scores(folder):
-    by_rank, by_score = (
+def test_a_curve_is_the_posterior_or_a_ratio_of_densities(folder):
+    by_posterior, by_score = (
         calibrant.reliability_curve(TRUTH, PROB, method=method, rng=0, **LABELLED).at(0.7).probability
-        for method in ("ranks", "density")
+        for method in ("bayes", "density")
     )
     for options, value in (
-        ([], by_rank),
-        (["--method", "ranks"], by_rank),
+        ([], by_posterior),
+        (["--method", "bayes"], by_posterior),
         (["--method", "density"], by_score),
         (["--bandwidth", "silverman"], by_score),
     ):
         assert as_json("curve", folder / "data.csv", "--at", "0.7", *options)["value"] == value
-    both = ["--method", "ranks", "--bandwidth", "0.1"]
+    both = ["--method", "bayes", "--bandwidth", "0.1"]
     assert "goes with --method density" in refused("curve", folder / "data.csv", "--at", "0.7", *both)
+
+
+def test_a_curve_has_a_simultaneous_band_on_request(folder):
+    asked = "curve", folder / "data.csv", "--at", "0.7"
+    single, whole = as_json(*asked), as_json(*asked, "--simultaneous")
+    assert whole["value"] == single["value"]
+    assert whole["low"] < single["low"]
+    assert whole["high"] > single["high"]
+    assert "--method bayes" in refused(*asked, "--simultaneous", "--method", "density")
+
+
+def test_a_curve_of_few_scores_and_of_few_rows_says_so(here):
+    rows = [f"{score},{int(k % 10 < 10 * score)}" for score in (0.2, 0.6) for k in range(50)]
+    Path("few.csv").write_text("\n".join(["score,label", *rows]))
+    occurs, between = told("curve", "few.csv", "--at", "0.2,0.4").splitlines()
+    assert occurs.startswith("a score of 0.2 means 0.2")
+    assert "n nearby 50 (class 1)" in occurs
+    assert between == "a score of 0.4 does not occur (class 1)"
+    scores = [0.1 + 0.3 * k / 200 for k in range(200)]
+    rows = [f"{score},{int(k % 3 == 0)}" for k, score in enumerate([*scores, 0.9])]
+    Path("lonely.csv").write_text("\n".join(["score,label", *rows]))
+    assert "n nearby 1, too few to tell (class 1)" in told("curve", "lonely.csv", "--at", "0.9")
 
 
 # Compare

@@ -67,9 +67,9 @@ def test_rows_and_cells_have_one_band():
         nodes, nearby = np.linspace(0, 1, 301), np.full(301, 400.0)
         one, two = (bands.corrected(e, 0.05, nodes, nearby, 0.95) for e in (rows, Cells.of(rows)))
         np.testing.assert_array_equal(one, two)
-    curve = calibrant.reliability_curve(outcome, score, n_boot=0)
+    curve = calibrant.reliability_curve(outcome, score, n_boot=0, method="density")
     other = Sketch("class").update(outcome[:1000], score[:1000]).update(outcome[1000:], score[1000:])
-    other = other.curve(n_boot=0)
+    other = other.curve(method="density", n_boot=0)
     seen = np.isfinite(curve.low + other.low)
     np.testing.assert_allclose(other.low[seen], curve.low[seen], atol=1e-3)
     np.testing.assert_allclose(other.high[seen], curve.high[seen], atol=1e-3)
@@ -78,21 +78,29 @@ def test_rows_and_cells_have_one_band():
 def test_counts_are_repetition_and_importance_weights_have_no_scale():
     score, outcome = sample()
     count = np.arange(60) % 4
-    weighed = calibrant.reliability_curve(outcome, score, n_boot=0, sample_weight=count)
-    repeated = calibrant.reliability_curve(np.repeat(outcome, count), np.repeat(score, count), n_boot=0)
+    weighed = calibrant.reliability_curve(outcome, score, n_boot=0, sample_weight=count, method="density")
+    repeated = calibrant.reliability_curve(
+        np.repeat(outcome, count), np.repeat(score, count), n_boot=0, method="density"
+    )
     np.testing.assert_allclose(weighed.low, repeated.low, atol=1e-9)
     np.testing.assert_allclose(weighed.high, repeated.high, atol=1e-9)
-    plain = calibrant.reliability_curve(outcome, score, n_boot=0)
-    equal = calibrant.reliability_curve(outcome, score, n_boot=0, sample_weight=np.full(60, 0.3))
+    plain = calibrant.reliability_curve(outcome, score, n_boot=0, method="density")
+    equal = calibrant.reliability_curve(
+        outcome, score, n_boot=0, sample_weight=np.full(60, 0.3), method="density"
+    )
     np.testing.assert_allclose(plain.low, equal.low, atol=1e-6)
     weight = np.random.default_rng(0).exponential(size=60)
     one, two = (
-        calibrant.reliability_curve(outcome, score, n_boot=0, sample_weight=w)
+        calibrant.reliability_curve(outcome, score, n_boot=0, sample_weight=w, method="density")
         for w in (weight, 1e-9 * weight)
     )
     np.testing.assert_allclose(one.high, two.high, atol=1e-9)
-    few = calibrant.reliability_curve(outcome, score, n_boot=0, sample_weight=weight**4, bandwidth=0.1)
-    many = calibrant.reliability_curve(outcome, score, n_boot=0, sample_weight=weight, bandwidth=0.1)
+    few = calibrant.reliability_curve(
+        outcome, score, n_boot=0, sample_weight=weight**4, bandwidth=0.1, method="density"
+    )
+    many = calibrant.reliability_curve(
+        outcome, score, n_boot=0, sample_weight=weight, bandwidth=0.1, method="density"
+    )
     assert np.nanmean(few.high - few.low) > np.nanmean(many.high - many.low)
 
 
@@ -100,10 +108,10 @@ def test_more_rows_narrow_the_band_and_a_higher_level_widens_it():
     width = []
     for n in (200, 2000, 20_000):
         score, outcome = sample(n)
-        curve = calibrant.reliability_curve(outcome, score, n_boot=0, bandwidth=0.1)
+        curve = calibrant.reliability_curve(outcome, score, n_boot=0, bandwidth=0.1, method="density")
         width.append(np.nanmean(curve.high - curve.low))
     assert width[0] > 1.5 * width[1] > 2.25 * width[2]
-    wide = calibrant.reliability_curve(outcome, score, n_boot=0, bandwidth=0.1, level=0.99)
+    wide = calibrant.reliability_curve(outcome, score, n_boot=0, bandwidth=0.1, level=0.99, method="density")
     assert np.nanmean(wide.high - wide.low) > 1.2 * width[2]
 
 
@@ -116,7 +124,7 @@ def test_more_rows_narrow_the_band_and_a_higher_level_widens_it():
 def test_the_band_holds_the_curve_wherever_there_is_one(n_boot, kernel, bandwidth):
     score, outcome = sample(150)
     curve = calibrant.reliability_curve(
-        outcome, score, kernel=kernel, bandwidth=bandwidth, n_boot=n_boot, rng=0
+        outcome, score, kernel=kernel, bandwidth=bandwidth, n_boot=n_boot, rng=0, method="density"
     )
     assert curve.band == "corrected"
     assert "corrected band" in str(curve)
@@ -135,7 +143,9 @@ def covered(band, n_boot, repeats, quantiles=(0.05, 0.25, 0.75)):
     for _ in range(repeats):
         score = rng.beta(0.5, 0.5, 500)
         outcome = rng.random(500) < expit(0.4 * logit(score) + 0.3)
-        point = calibrant.reliability_curve(outcome, score, n_boot=n_boot, band=band, rng=rng).at(at)
+        point = calibrant.reliability_curve(
+            outcome, score, n_boot=n_boot, band=band, rng=rng, method="density"
+        ).at(at)
         hits += (point.low <= truth) & (truth <= point.high)
     return hits / repeats
 
@@ -153,7 +163,7 @@ def test_the_bootstrap_band_does_not():
 
 @pytest.mark.parametrize("outcome", [0, 1])
 def test_one_row_says_little(outcome):
-    curve = calibrant.reliability_curve([outcome], [0.3], n_boot=0)
+    curve = calibrant.reliability_curve([outcome], [0.3], n_boot=0, method="density")
     point = curve.at(0.3)
     low, high = (float(end) for end in bands.wilson(np.array(float(outcome)), np.array(1.0), 0.95))
     assert point.low == pytest.approx(low, abs=0.03)
@@ -163,7 +173,7 @@ def test_one_row_says_little(outcome):
 
 def test_equal_scores_have_the_interval_of_their_frequency():
     outcome = np.arange(40) % 4 == 0
-    point = calibrant.reliability_curve(outcome, np.full(40, 0.5), n_boot=0).at(0.5)
+    point = calibrant.reliability_curve(outcome, np.full(40, 0.5), n_boot=0, method="density").at(0.5)
     low, high = bands.wilson(np.array(0.25), np.array(40.0), 0.95)
     assert low - 0.03 < point.low <= low + 1e-9
     assert high - 1e-9 <= point.high < high + 0.03
@@ -172,7 +182,7 @@ def test_equal_scores_have_the_interval_of_their_frequency():
 @pytest.mark.parametrize("outcome", [0, 1])
 def test_a_single_class_leaves_one_end_at_its_wall(outcome):
     score = np.random.default_rng(0).random(80)
-    curve = calibrant.reliability_curve(np.full(80, outcome), score, n_boot=0)
+    curve = calibrant.reliability_curve(np.full(80, outcome), score, n_boot=0, method="density")
     point = curve.at([0.2, 0.5, 0.8])
     wall, other = (point.low, point.high) if outcome == 0 else (point.high, point.low)
     np.testing.assert_allclose(wall, outcome, atol=1e-6)
@@ -180,7 +190,7 @@ def test_a_single_class_leaves_one_end_at_its_wall(outcome):
 
 
 def test_three_rows_that_agree_do_not_settle_it():
-    point = calibrant.reliability_curve([1, 1, 1], [0.7, 0.72, 0.74], n_boot=0).at(0.72)
+    point = calibrant.reliability_curve([1, 1, 1], [0.7, 0.72, 0.74], n_boot=0, method="density").at(0.72)
     assert point.high == 1
     assert 0.1 < point.low < 0.5
 
@@ -188,7 +198,9 @@ def test_three_rows_that_agree_do_not_settle_it():
 def test_where_hardly_a_row_speaks_nothing_is_claimed():
     rng = np.random.default_rng(0)
     score = np.concatenate([rng.uniform(0, 0.2, 300), rng.uniform(0.8, 1, 300)])
-    curve = calibrant.reliability_curve(rng.random(600) < score, score, bandwidth=0.12, n_boot=0)
+    curve = calibrant.reliability_curve(
+        rng.random(600) < score, score, bandwidth=0.12, n_boot=0, method="density"
+    )
     point = curve.at([0.1, 0.5, 0.9])
     assert point.high[1] - point.low[1] > 2 * (point.high - point.low)[[0, 2]].max()
 
@@ -199,7 +211,7 @@ def test_saturated_scores_are_told_apart_by_rank():
     near, far = 1 - 1e-5 * rng.random(1000), 1 - 1e-3 * (0.3 + 0.7 * rng.random(1000))
     score = np.concatenate([near, far, rng.random(200)])
     outcome = rng.random(2200) < np.concatenate([np.ones(1000), np.full(1000, 0.75), score[2000:]])
-    curve = calibrant.reliability_curve(outcome, score, n_boot=0)
+    curve = calibrant.reliability_curve(outcome, score, n_boot=0, method="density")
     point = curve.at([1 - 6e-4, 1.0])
     assert point.low[0] < 0.75 < point.high[0]
     assert point.high[1] == 1
@@ -208,7 +220,7 @@ def test_saturated_scores_are_told_apart_by_rank():
 def test_ten_scores_have_a_band_between_them():
     score = np.repeat(np.arange(1, 10) / 10, 400)
     outcome = np.tile(np.arange(400) + 0.5, 9) < 400 * score
-    curve = calibrant.reliability_curve(outcome, score, n_boot=0)
+    curve = calibrant.reliability_curve(outcome, score, n_boot=0, method="density")
     assert np.nanmax(curve.high - curve.low) < 0.3
     at = np.arange(1, 10) / 10
     point = curve.at(at)
@@ -220,81 +232,9 @@ def test_classwise_and_confidence_have_bands():
     scores = rng.dirichlet(np.ones(3), 400)
     labels = (rng.random((400, 1)) > np.cumsum(scores, axis=1)).sum(axis=1).clip(0, 2)
     for curve in (
-        calibrant.reliability_curve(labels, scores, n_boot=0),
-        *calibrant.reliability_curve(labels, scores, notion="classwise", n_boot=0).values(),
-        *Sketch("classwise").update(labels, scores).curve(n_boot=0).values(),
+        calibrant.reliability_curve(labels, scores, n_boot=0, method="density"),
+        *calibrant.reliability_curve(labels, scores, notion="classwise", n_boot=0, method="density").values(),
+        *Sketch("classwise").update(labels, scores).curve(method="density", n_boot=0).values(),
     ):
         seen = curve.n_eff > 20
         assert np.all(curve.high[seen] - curve.low[seen] < 0.6)
-
-
-# --- the curve by rank -----------------------------------------------------------------------------
-
-
-def test_the_curve_by_rank_equals_local_lines_through_the_rows():
-    score, outcome = sample(80)
-    curve = calibrant.reliability_curve(outcome, score, method="ranks", level=0.9)
-    wide, narrow = bands.WINDOW * 80 ** (-1 / 4), bands.WINDOW * 80 ** (-1 / 3)
-    for k in range(0, curve.score.size, 17):
-        at = curve.score[k]
-        centre, _, _ = oracle.interval(score, outcome.astype(float), at, ranks=wide, reach=bands.FAR)
-        assert curve.probability[k] == pytest.approx(centre, abs=1e-9)
-        _, low, high = oracle.interval(
-            score, outcome.astype(float), at, ranks=narrow, reach=bands.FAR, level=0.9
-        )
-        assert curve.low[k] == pytest.approx(min(low, centre), abs=1e-9)
-        assert curve.high[k] == pytest.approx(max(high, centre), abs=1e-9)
-
-
-def test_the_curve_by_rank_is_that_of_a_sketch_and_of_repeated_rows():
-    rng = np.random.default_rng(0)
-    score, outcome = sample(300)
-    times = rng.integers(1, 4, 300)
-    row = calibrant.reliability_curve(outcome, score, method="ranks", sample_weight=times)
-    cells = Sketch("class").update(outcome, score, sample_weight=times).curve(method="ranks")
-    repeated = calibrant.reliability_curve(np.repeat(outcome, times), np.repeat(score, times), method="ranks")
-    for other in (cells, repeated):
-        np.testing.assert_allclose(other.score, row.score)
-        for part in ("probability", "low", "high", "n_eff"):
-            np.testing.assert_allclose(getattr(other, part), getattr(row, part), atol=1e-9)
-
-
-def test_the_curve_by_rank_resolves_scores_that_crowd():
-    rng = np.random.default_rng(0)
-    x = rng.normal(8, 5, 10_000)
-    score = expit(x)
-    curve = calibrant.reliability_curve(rng.random(10_000) < expit(x / 2), score, method="ranks")
-    for at in (0.7, 0.9, 0.99, 0.9999):
-        point = curve.at(at)
-        assert point.low <= expit(logit(at) / 2) <= point.high
-        assert point.high - point.low < 0.2
-        assert point.n_eff > 50
-
-
-def test_the_curve_by_rank_ends_with_the_scores():
-    rng = np.random.default_rng(0)
-    score = rng.uniform(0.3, 0.6, 500)
-    curve = calibrant.reliability_curve(rng.random(500) < score, score, method="ranks", band=None)
-    assert curve.low is None
-    assert np.isnan(curve.at(0.1).probability)
-    assert np.isnan(curve.at(0.9).probability)
-    assert np.isfinite(curve.at(0.45).probability)
-
-
-def test_the_curve_by_rank_takes_no_kernel_and_no_bootstrap():
-    score, outcome = sample()
-    with pytest.raises(ValueError, match="must be left alone"):
-        calibrant.reliability_curve(outcome, score, method="ranks", kernel="gaussian")
-    with pytest.raises(ValueError, match='band must be "corrected" or None'):
-        calibrant.reliability_curve(outcome, score, method="ranks", band="bootstrap")
-
-
-@pytest.mark.parametrize("n", [1, 2, 5])
-def test_the_curve_by_rank_needs_few_rows(n):
-    score, outcome = sample(n)
-    curve = calibrant.reliability_curve(outcome, score, method="ranks")
-    assert not np.any(curve.low > curve.high)
-    assert "by rank" in str(curve)
-    assert "ranks" in repr(curve)
-    assert np.isfinite(curve.error)
-    assert np.isfinite(calibrant.lce(outcome, score, at=score[0], method="ranks"))

@@ -8,7 +8,6 @@ import calibrant
 from calibrant import Binned, Sketch
 from calibrant.curves import ByClass, bins_of, curve_of, diagram_of, each_problem, histogram_of
 from calibrant.curves.band import clopper_pearson, wilson
-from calibrant.evidence import Sample
 from calibrant.inputs import predictions
 from calibrant.questions.notions import named
 from calibrant.questions.question import Question
@@ -33,7 +32,7 @@ def matrix(n=600, classes=3, seed=0):
 
 def test_curve_finds_the_true_frequency():
     labels, score = data(20_000)
-    curve = calibrant.reliability_curve(labels, score, n_boot=100, rng=0)
+    curve = calibrant.reliability_curve(labels, score, n_boot=100, rng=0, method="density")
     at = np.linspace(0.1, 0.9, 17)
     point = curve.at(at)
     assert np.abs(point.probability - at**1.6).max() < 0.04
@@ -43,16 +42,20 @@ def test_curve_finds_the_true_frequency():
 
 def test_local_error_is_the_curve_minus_the_score():
     labels, score = data()
-    curve = calibrant.reliability_curve(labels, score, n_boot=0)
+    curve = calibrant.reliability_curve(labels, score, n_boot=0, method="density")
     np.testing.assert_array_equal(curve.lce, curve.probability - curve.score)
     at = np.array([[0.2, 0.5], [0.7, 0.9]])
-    np.testing.assert_allclose(calibrant.lce(labels, score, at), curve.at(at).probability - at)
-    assert np.ndim(calibrant.lce(labels, score, 0.4)) == 0
+    np.testing.assert_allclose(
+        calibrant.lce(labels, score, at, method="density"), curve.at(at).probability - at
+    )
+    assert np.ndim(calibrant.lce(labels, score, 0.4, method="density")) == 0
 
 
 def test_error_of_the_curve_is_the_density_estimate():
     labels, score = data()
-    curve = calibrant.reliability_curve(labels, score, n_boot=20, rng=0, bandwidth=0.05, kernel="gaussian")
+    curve = calibrant.reliability_curve(
+        labels, score, n_boot=20, rng=0, bandwidth=0.05, kernel="gaussian", method="density"
+    )
     estimator = calibrant.Density(0.05, "gaussian")
     assert curve.error == pytest.approx(calibrant.ece(labels, score, estimator=estimator))
     gap = np.abs(curve.point - curve.score) * curve.density
@@ -62,7 +65,9 @@ def test_error_of_the_curve_is_the_density_estimate():
 def test_without_data_the_curve_says_so():
     rng = np.random.default_rng(0)
     score = np.concatenate([rng.uniform(0.1, 0.2, 100), rng.uniform(0.8, 0.9, 100)])
-    curve = calibrant.reliability_curve(rng.random(200) < score, score, bandwidth=0.01, rng=0)
+    curve = calibrant.reliability_curve(
+        rng.random(200) < score, score, bandwidth=0.01, rng=0, method="density"
+    )
     nothing = curve.at([0.0, 0.5, 1.0])
     for value in (nothing.probability, nothing.low, nothing.high):
         assert np.isnan(value).all()
@@ -73,13 +78,13 @@ def test_without_data_the_curve_says_so():
 
 def test_the_middle_of_the_band_is_the_median_and_the_point_the_full_sample():
     labels, score = data(300)
-    plain = calibrant.reliability_curve(labels, score, n_boot=0)
-    curve = calibrant.reliability_curve(labels, score, n_boot=199, rng=1)
+    plain = calibrant.reliability_curve(labels, score, n_boot=0, method="density")
+    curve = calibrant.reliability_curve(labels, score, n_boot=199, rng=1, method="density")
     np.testing.assert_array_equal(curve.point, plain.point)
     np.testing.assert_array_equal(plain.probability, plain.point)
     for bare in (
-        calibrant.reliability_curve(labels, score, n_boot=0, band="bootstrap"),
-        calibrant.reliability_curve(labels, score, n_boot=20, rng=0, band=None),
+        calibrant.reliability_curve(labels, score, n_boot=0, band="bootstrap", method="density"),
+        calibrant.reliability_curve(labels, score, n_boot=20, rng=0, band=None, method="density"),
     ):
         assert bare.low is None
         assert bare.high is None
@@ -94,11 +99,13 @@ def test_the_middle_of_the_band_is_the_median_and_the_point_the_full_sample():
 def test_band_equals_a_loop_over_resamples():
     labels, score = data(80)
     curve = calibrant.reliability_curve(
-        labels, score, n_boot=40, rng=3, level=0.9, bandwidth=0.08, band="bootstrap"
+        labels, score, n_boot=40, rng=3, level=0.9, bandwidth=0.08, band="bootstrap", method="density"
     )
     drawn = np.random.default_rng(3).integers(0, 80, (40, 80))
     curves = [
-        calibrant.reliability_curve(labels[rows], score[rows], n_boot=0, bandwidth=0.08).point
+        calibrant.reliability_curve(
+            labels[rows], score[rows], n_boot=0, bandwidth=0.08, method="density"
+        ).point
         for rows in drawn
     ]
     low, middle, high = np.nanquantile(curves, [0.05, 0.5, 0.95], axis=0)
@@ -111,7 +118,7 @@ def test_band_equals_a_loop_over_resamples():
 def test_a_seed_reproduces_the_band_and_another_changes_it():
     labels, score = data(200)
     one, two, three = (
-        calibrant.reliability_curve(labels, score, n_boot=30, rng=seed, band="bootstrap")
+        calibrant.reliability_curve(labels, score, n_boot=30, rng=seed, band="bootstrap", method="density")
         for seed in (7, 7, 8)
     )
     np.testing.assert_array_equal(one.low, two.low)
@@ -121,13 +128,17 @@ def test_a_seed_reproduces_the_band_and_another_changes_it():
 def test_counts_are_repetition_in_curve_and_band_width():
     labels, score = data(60)
     count = np.arange(60) % 4
-    weighed = calibrant.reliability_curve(labels, score, n_boot=0, sample_weight=count)
-    repeated = calibrant.reliability_curve(np.repeat(labels, count), np.repeat(score, count), n_boot=0)
+    weighed = calibrant.reliability_curve(labels, score, n_boot=0, sample_weight=count, method="density")
+    repeated = calibrant.reliability_curve(
+        np.repeat(labels, count), np.repeat(score, count), n_boot=0, method="density"
+    )
     np.testing.assert_allclose(weighed.point, repeated.point, atol=1e-9)
     np.testing.assert_allclose(weighed.n_eff, repeated.n_eff, rtol=1e-9)
     options = {"rng": 0, "bandwidth": 0.1, "band": "bootstrap"}
-    heavy = calibrant.reliability_curve(labels, score, sample_weight=np.full(60, 9), **options)
-    light = calibrant.reliability_curve(labels, score, **options)
+    heavy = calibrant.reliability_curve(
+        labels, score, sample_weight=np.full(60, 9), **options, method="density"
+    )
+    light = calibrant.reliability_curve(labels, score, **options, method="density")
     ratio = np.nanmedian((light.high - light.low) / (heavy.high - heavy.low))
     assert 2.2 < ratio < 4
 
@@ -136,7 +147,12 @@ def test_progress_is_reported_to_the_end():
     labels, score = data(100)
     seen = []
     calibrant.reliability_curve(
-        labels, score, n_boot=400, rng=0, progress=lambda done, total: seen.append((done, total))
+        labels,
+        score,
+        n_boot=400,
+        rng=0,
+        progress=lambda done, total: seen.append((done, total)),
+        method="density",
     )
     assert seen[-1] == (400, 400)
     assert [done for done, _ in seen] == sorted({done for done, _ in seen})
@@ -144,17 +160,19 @@ def test_progress_is_reported_to_the_end():
 
 def test_large_samples_give_the_curve_of_small_ones():
     labels, score = data(70_000)
-    large = calibrant.reliability_curve(labels, score, n_boot=30, rng=0, bandwidth=0.05)
+    large = calibrant.reliability_curve(labels, score, n_boot=30, rng=0, bandwidth=0.05, method="density")
     plain = calibrant.Density(0.05).fit(calibrant.evidence.Sample(score, labels.astype(bool)))
     np.testing.assert_allclose(large.point, plain.frequency, atol=1e-6)
     width = np.nanmedian(large.high - large.low)
-    small = calibrant.reliability_curve(labels[:60_000], score[:60_000], n_boot=30, rng=0, bandwidth=0.05)
+    small = calibrant.reliability_curve(
+        labels[:60_000], score[:60_000], n_boot=30, rng=0, bandwidth=0.05, method="density"
+    )
     assert width == pytest.approx(np.nanmedian(small.high - small.low), rel=0.25)
 
 
 def test_confidence_lives_above_one_over_c():
     labels, scores = matrix()
-    curve = calibrant.reliability_curve(labels, scores, n_boot=10, rng=0)
+    curve = calibrant.reliability_curve(labels, scores, n_boot=10, rng=0, method="density")
     assert curve.notion == "confidence"
     assert curve.support == (1 / 3, 1.0)
     assert curve.score[0] > 1 / 3
@@ -166,13 +184,17 @@ def test_classwise_is_one_result_for_each_class():
     labels, scores = matrix()
     names = ["cat", "dog", "eel"]
     text = np.array(names)[labels]
-    curves = calibrant.reliability_curve(text, scores, notion="classwise", n_boot=5, rng=0, labels=names)
+    curves = calibrant.reliability_curve(
+        text, scores, notion="classwise", n_boot=5, rng=0, labels=names, method="density"
+    )
     assert isinstance(curves, ByClass)
     assert list(curves) == names
-    one = calibrant.reliability_curve(text, scores, notion="class", pos_label="dog", n_boot=0, labels=names)
+    one = calibrant.reliability_curve(
+        text, scores, notion="class", pos_label="dog", n_boot=0, labels=names, method="density"
+    )
     np.testing.assert_allclose(curves["dog"].point, one.point, atol=1e-12)
     assert one.label == "dog"
-    local = calibrant.lce(text, scores, [0.3, 0.6], notion="classwise", labels=names)
+    local = calibrant.lce(text, scores, [0.3, 0.6], notion="classwise", labels=names, method="density")
     np.testing.assert_allclose(local[names.index("dog")], one.at([0.3, 0.6]).probability - [0.3, 0.6])
     assert repr(curves) == "ByClass(ReliabilityCurve of 'cat', 'dog', 'eel')"
     assert str(curves["dog"]).startswith("Reliability curve of class 'dog', n=")
@@ -182,7 +204,7 @@ def test_classwise_is_one_result_for_each_class():
 
 def test_scores_below_one_over_c_by_rounding_can_be_read_off():
     low = np.full((5, 7), np.float16(1 / 7))
-    assert np.isfinite(calibrant.lce([0, 1, 2, 0, 0], low, at=float(low[0, 0])))
+    assert np.isfinite(calibrant.lce([0, 1, 2, 0, 0], low, at=float(low[0, 0]), method="density"))
 
 
 def test_merged_bins_of_a_convex_diagram_stand_at_their_edges():
@@ -197,7 +219,7 @@ def test_merged_bins_of_a_convex_diagram_stand_at_their_edges():
 
 
 def test_one_sample_has_a_curve_where_it_is():
-    curve = calibrant.reliability_curve([1], [0.3], n_boot=5, rng=0)
+    curve = calibrant.reliability_curve([1], [0.3], n_boot=5, rng=0, method="density")
     assert curve.at(0.3).probability == pytest.approx(1)
     assert np.isnan(curve.at(0.6).probability)
 
@@ -205,7 +227,7 @@ def test_one_sample_has_a_curve_where_it_is():
 @pytest.mark.parametrize("wrong", [-0.1, 1.1, np.nan, "x"])
 def test_scores_to_read_off_are_checked(wrong):
     labels, score = data(50)
-    curve = calibrant.reliability_curve(labels, score, n_boot=0)
+    curve = calibrant.reliability_curve(labels, score, n_boot=0, method="density")
     with pytest.raises((ValueError, TypeError), match="scores"):
         curve.at(wrong)
 
@@ -225,7 +247,7 @@ def test_scores_to_read_off_are_checked(wrong):
 def test_a_wrong_option_is_named(options, message):
     labels, score = data(50)
     with pytest.raises(ValueError, match=message):
-        calibrant.reliability_curve(labels, score, **options)
+        calibrant.reliability_curve(labels, score, **options, method="density")
 
 
 # --- one road --------------------------------------------------------------------------------------
@@ -233,29 +255,39 @@ def test_a_wrong_option_is_named(options, message):
 
 def test_each_method_takes_its_own_options_and_no_others():
     labels, score = data(200)
-    sample, about = Sample(score, labels.astype(bool)), {"notion": named("class"), "label": 1}
-    by_rank, by_density = (curve_of(sample, method=name, n_boot=0, **about) for name in ("ranks", "density"))
-    assert (by_rank.method, by_rank.notion, by_rank.label) == ("ranks", "class", 1)
-    assert by_density.method == "density"
-    assert not np.array_equal(by_rank.score, by_density.score)
+    question = Question.of(predictions(labels, score), named("class"))
+    by_posterior, by_density = (curve_of(question, method=name, n_boot=0) for name in ("bayes", "density"))
+    assert (by_posterior.method, by_posterior.notion, by_posterior.label) == ("bayes", "class", 1)
+    assert (by_density.method, by_density.notion, by_density.label) == ("density", "class", 1)
+    assert (by_posterior.band, by_density.band) == ("pointwise", "corrected")
     for wrong, message in (
-        ({"kernel": "gaussian"}, "kernel must be left alone, got 'gaussian'; method=\"ranks\" has its own"),
+        (
+            {"kernel": "gaussian"},
+            "kernel must be left alone, got 'gaussian'; it goes with method=\"density\"",
+        ),
         ({"bandwidth": 0.1}, "bandwidth must be left alone, got 0.1"),
-        ({"band": "bootstrap"}, "band must be \"corrected\" or None, got 'bootstrap'"),
+        ({"n_boot": 9}, "n_boot must be left alone, got 9"),
+        ({"band": "bootstrap"}, "band must be 'pointwise', 'simultaneous' or None with method='bayes'"),
     ):
         with pytest.raises(ValueError, match=message):
-            curve_of(sample, method="ranks", **wrong, **about)
-        curve_of(sample, method="density", n_boot=2, **wrong, **about)
-    with pytest.raises(ValueError, match="method must be one of 'density', 'ranks'"):
-        curve_of(sample, method="rank", **about)
+            curve_of(question, **wrong)
+        curve_of(question, method="density", **{"n_boot": 2} | wrong)
+    with pytest.raises(ValueError, match="band must be 'pointwise', 'corrected', 'bootstrap' or None"):
+        curve_of(question, method="density", band="simultaneous")
+    with pytest.raises(ValueError, match="method must be one of 'bayes', 'density'"):
+        curve_of(question, method="ranks")
 
 
 @pytest.mark.parametrize("notion", ["class", "confidence", "classwise"])
 def test_every_problem_of_a_question_has_a_result_of_its_own(notion):
     labels, scores = matrix()
     question = Question.of(predictions(labels, scores, pos_label=1), named(notion))
-    for fit in (curve_of, diagram_of, histogram_of):
-        results = each_problem(question, fit)
+    for results in (
+        curve_of(question),
+        curve_of(question, method="density", n_boot=2),
+        each_problem(question, diagram_of),
+        each_problem(question, histogram_of),
+    ):
         assert isinstance(results, ByClass) == (notion == "classwise")
         for result in results.values() if notion == "classwise" else [results]:
             assert result.notion == notion
@@ -269,7 +301,7 @@ def test_every_problem_of_a_question_has_a_result_of_its_own(notion):
 def test_results_print_a_line_or_a_table():
     labels, score = data(400)
     results = (
-        calibrant.reliability_curve(labels, score, n_boot=3, rng=0),
+        calibrant.reliability_curve(labels, score, n_boot=3, rng=0, method="density"),
         calibrant.reliability_diagram(labels, score),
         calibrant.score_histogram(labels, score),
     )
@@ -278,7 +310,9 @@ def test_results_print_a_line_or_a_table():
         assert repr(result).startswith(f"{type(result).__name__}(class 1, n=400")
         assert len(str(result).splitlines()) == lines
         assert "class 1, n=400" in str(result).splitlines()[0]
-    narrow = calibrant.reliability_curve(labels, 0.42 + score / 20, n_boot=0, bandwidth=0.004)
+    narrow = calibrant.reliability_curve(
+        labels, 0.42 + score / 20, n_boot=0, bandwidth=0.004, method="density"
+    )
     assert len(str(narrow).splitlines()) == 3  # no row at a tenth
 
 
@@ -345,7 +379,12 @@ def test_bars_hold_the_frequency_and_importance_weights_count_effectively():
     )
     assert lonely.count[-1] == pytest.approx(1)
     curve = calibrant.reliability_curve(
-        np.append(labels, 1), np.append(score / 2, 0.99), sample_weight=heavy, bandwidth=0.02, n_boot=0
+        np.append(labels, 1),
+        np.append(score / 2, 0.99),
+        sample_weight=heavy,
+        bandwidth=0.02,
+        n_boot=0,
+        method="density",
     )
     assert curve.at(0.99).n_eff < 1.5
 
@@ -363,7 +402,7 @@ def test_a_diagram_needs_bins():
 def test_histogram_counts_every_row():
     labels, score = data(500)
     for result in (
-        calibrant.reliability_curve(labels, score, n_boot=0),
+        calibrant.reliability_curve(labels, score, n_boot=0, method="density"),
         calibrant.reliability_diagram(labels, score),
     ):
         edges, count = result.histogram
@@ -380,8 +419,8 @@ def test_sketch_draws_the_same_curve_and_diagram(notion):
     sketch = Sketch(notion, **options)
     for rows in np.array_split(np.arange(2000), 3):
         sketch.update(labels[rows], scores[rows])
-    curve = calibrant.reliability_curve(labels, scores, notion=notion, n_boot=0, **options)
-    other = sketch.curve(n_boot=0)
+    curve = calibrant.reliability_curve(labels, scores, notion=notion, n_boot=0, **options, method="density")
+    other = sketch.curve(method="density", n_boot=0)
     diagram = calibrant.reliability_diagram(labels, scores, notion=notion, **options)
     boxes = sketch.diagram()
     if notion == "classwise":
@@ -394,7 +433,7 @@ def test_sketch_draws_the_same_curve_and_diagram(notion):
     np.testing.assert_allclose(boxes.frequency, diagram.frequency)
     np.testing.assert_allclose(boxes.score, diagram.score)
     assert other.label == curve.label
-    band = sketch.curve(n_boot=20, rng=0)
+    band = sketch.curve(method="density", n_boot=20, rng=0)
     band = band[2] if notion == "classwise" else band
     assert np.nanmax(band.high - band.low) > 0
 

@@ -186,9 +186,11 @@ def test_a_narrow_bandwidth_is_floored_and_says_so():
     fit = Density().fit(Sample(score, score > 0.5))
     assert fit.floored
     assert fit.bandwidth == NARROWEST
-    curve = calibrant.reliability_curve(score > 0.5, score, n_boot=0)
+    curve = calibrant.reliability_curve(score > 0.5, score, n_boot=0, method="density")
     assert curve.floored
-    assert not calibrant.reliability_curve(score > 0.5, score, n_boot=0, bandwidth=0.1).floored
+    assert not calibrant.reliability_curve(
+        score > 0.5, score, n_boot=0, bandwidth=0.1, method="density"
+    ).floored
 
 
 def test_a_class_without_rows_has_the_integral_of_its_scores():
@@ -251,7 +253,7 @@ def test_the_curve_ends_where_the_rows_end_however_many_there_are(kernel):
     rng = np.random.default_rng(0)
     score = 0.2 + 0.1 * rng.random(10**6)
     outcome = rng.random(10**6) < score
-    curve = calibrant.reliability_curve(outcome, score, kernel=kernel, n_boot=0)
+    curve = calibrant.reliability_curve(outcome, score, kernel=kernel, n_boot=0, method="density")
     seen = curve.score[np.isfinite(curve.point)]
     reach = min(KERNELS[kernel].reach, 7) * curve.bandwidth + 2 / 3600
     assert 0.2 - reach <= seen[0]

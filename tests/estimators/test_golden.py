@@ -64,9 +64,9 @@ def test_density_equals_the_exact_integral(name, notion):
 def test_silverman_bandwidths_equal_the_reference(name):
     labels, scores = load(name)
     expected = SETS[name]["reference"]
-    curve = calibrant.reliability_curve(labels, scores, n_boot=0)
+    curve = calibrant.reliability_curve(labels, scores, n_boot=0, method="density")
     assert curve.bandwidth == pytest.approx(expected["confidence"]["kde"]["silverman"]["bandwidths"][0])
-    curves = calibrant.reliability_curve(labels, scores, notion="classwise", n_boot=0)
+    curves = calibrant.reliability_curve(labels, scores, notion="classwise", n_boot=0, method="density")
     widths = [one.bandwidth for one in curves.values()]
     assert widths == pytest.approx(expected["classwise"]["kde"]["silverman"]["bandwidths"])
 
@@ -77,7 +77,7 @@ def test_reliability_curve_equals_the_reference(name):
     for key, expected in SETS[name]["reference"]["reliability_curve"].items():
         kernel, width = key.split("_")
         curve = calibrant.reliability_curve(
-            labels, scores[:, 1], kernel=kernel, bandwidth=float(width), n_boot=0
+            labels, scores[:, 1], kernel=kernel, bandwidth=float(width), n_boot=0, method="density"
         )
         at = curve.at(expected["s"])
         known = np.array([np.nan if value is None else value for value in expected["reliability"]])

@@ -210,7 +210,7 @@ def test_a_typo_in_an_option_of_the_error_raises(typo):
 )
 def test_a_typo_in_an_option_of_the_curve_raises(typo):
     with pytest.raises(REFUSED):
-        calibrant.reliability_curve(*binary(), **typo)
+        calibrant.reliability_curve(*binary(), **typo, method="density")
 
 
 @pytest.mark.parametrize("typo", [{"binning": "unifrom:10"}, {"mapping": "convecks"}, {"maping": "one"}])
@@ -227,7 +227,7 @@ def test_a_bin_count_out_of_place_is_told_where_it_belongs():
 @pytest.mark.parametrize("level", [95, -0.05])
 def test_a_level_in_percent_is_rejected(level):
     with pytest.raises(ValueError, match="level"):
-        calibrant.reliability_curve(*binary(), level=level)
+        calibrant.reliability_curve(*binary(), level=level, method="density")
 
 
 # ---- precision
@@ -287,7 +287,9 @@ def test_the_density_tells_perfect_from_opposite_certainty():
 
 def test_the_curve_is_defined_at_scores_of_zero_and_one():
     p = np.repeat([0.0, 1.0], 200)
-    curve = calibrant.reliability_curve(np.r_[np.arange(200) % 4 == 0, np.arange(200) % 4 != 0], p, n_boot=0)
+    curve = calibrant.reliability_curve(
+        np.r_[np.arange(200) % 4 == 0, np.arange(200) % 4 != 0], p, n_boot=0, method="density"
+    )
     assert curve.at(0.0).probability == pytest.approx(0.25, abs=0.05)
     assert curve.at(1.0).probability == pytest.approx(0.75, abs=0.05)
 
@@ -295,7 +297,9 @@ def test_the_curve_is_defined_at_scores_of_zero_and_one():
 @pytest.mark.parametrize("bandwidth", ["silverman", 0.033, 0.1])
 @pytest.mark.parametrize("notion", ["class", "confidence"])
 def test_the_density_integrates_to_one(bandwidth, notion):
-    curve = calibrant.reliability_curve(*binary(), notion=notion, bandwidth=bandwidth, n_boot=0)
+    curve = calibrant.reliability_curve(
+        *binary(), notion=notion, bandwidth=bandwidth, n_boot=0, method="density"
+    )
     assert trapezoid(curve.density, curve.score) == pytest.approx(1, abs=0.01)
 
 
@@ -303,7 +307,7 @@ def test_the_density_integrates_to_one(bandwidth, notion):
 
 
 def test_the_band_holds_the_curve_and_stays_within_the_unit_interval():
-    curve = calibrant.reliability_curve(*binary(), n_boot=100, rng=0)
+    curve = calibrant.reliability_curve(*binary(), n_boot=100, rng=0, method="density")
     known = np.isfinite(curve.probability)
     low, middle, high = curve.low[known], curve.probability[known], curve.high[known]
     assert known.any()
@@ -312,7 +316,8 @@ def test_the_band_holds_the_curve_and_stays_within_the_unit_interval():
 
 def test_a_seeded_bootstrap_is_reproducible():
     first, second, other = (
-        calibrant.reliability_curve(*binary(), n_boot=50, rng=rng, band="bootstrap") for rng in (1, 1, 2)
+        calibrant.reliability_curve(*binary(), n_boot=50, rng=rng, band="bootstrap", method="density")
+        for rng in (1, 1, 2)
     )
     for name in ("probability", "low", "high"):
         np.testing.assert_array_equal(getattr(first, name), getattr(second, name))
@@ -341,7 +346,7 @@ def test_plotting_leaves_the_settings_of_matplotlib_alone():
     figure, (left, right) = pyplot.subplots(1, 2)
     with matplotlib.rc_context({"font.size": 7.0, "axes.grid": True}):
         before = matplotlib.rcParams.copy()
-        calibrant.reliability_curve(y, p, n_boot=20, rng=0).plot(left)
+        calibrant.reliability_curve(y, p, n_boot=20, rng=0, method="density").plot(left)
         diagram(y, p).plot(right)
         assert matplotlib.rcParams.copy() == before
     pyplot.close(figure)

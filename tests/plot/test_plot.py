@@ -60,6 +60,7 @@ def a_curve(**changes):
         "bandwidth": 0.03,
         "kernel": "triweight",
         "n_boot": 200,
+        "discrete": False,
         "histogram": (np.linspace(0, 1, 51), np.where(np.arange(50) < 40, 25.0, 0.0)),
     }
     base = {

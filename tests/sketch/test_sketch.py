@@ -465,7 +465,7 @@ def test_strongly_weighted_rows_and_their_sketch_say_the_same(rows, pieces):
     expected, found = calibrant.estimate(y, score, sample_weight=weight, rng=0), sketch.estimate(rng=0)
     for name in ("value", "low", "high", "p_value", "n"):
         assert getattr(found, name) == pytest.approx(getattr(expected, name), rel=1e-6, abs=1e-9), name
-    for how in ({"method": "ranks"}, {"bandwidth": "silverman"}):
+    for how in ({}, {"method": "density"}):
         band = sketch.curve(n_boot=0, **how).at([0.2, 0.5, 0.8])
         rows_band = calibrant.reliability_curve(y, score, sample_weight=weight, n_boot=0, **how).at(
             [0.2, 0.5, 0.8]
@@ -531,7 +531,7 @@ def test_curves_diagrams_histograms_and_local_errors_are_those_of_the_rows(notio
     y, p = binary(900) if kind == "vector" else matrix(900, classes=3)
     options = {"notion": notion} | ({"pos_label": 1} if notion == "class" else {})
     sketch, at = in_pieces(notion, y, p), np.array([[0.3, 0.6], [0.75, 0.95]])
-    for how in ({"bandwidth": "silverman"}, {"method": "ranks"}, {"bandwidth": 0.1}):
+    for how in ({}, {"method": "density"}, {"method": "density", "bandwidth": 0.1}):
         asked = {**how, "n_boot": 0}
         rows = each(calibrant.reliability_curve(y, p, **options, **asked))
         for mine, theirs in zip(each(sketch.curve(**asked)), rows, strict=True):

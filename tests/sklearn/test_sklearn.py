@@ -482,7 +482,7 @@ def test_it_draws_the_curve_and_the_diagram_of_calibrant():
     model, X, y = fitted(2)
     p, weight = model.predict_proba(X)[:, 1], np.random.default_rng(0).integers(0, 3, len(y))
     given = {"pos_label": "spam", "level": 0.8, "sample_weight": weight}
-    curve = calibrant.reliability_curve(y, p, method="ranks", **given)
+    curve = calibrant.reliability_curve(y, p, **given)
     diagram = calibrant.reliability_diagram(y, p, binning="adaptive:7", **given)
     settings = {"n_bins": 7, "strategy": "quantile", "level": 0.8, "rng": 3, "sample_weight": weight}
     display = ReliabilityDisplay.from_estimator(model, X, y, **settings)
@@ -517,7 +517,9 @@ def test_the_display_knows_the_classes_by_the_model():
     model, part = GaussianNB().fit(X, number), number != 3
     display = ReliabilityDisplay.from_estimator(model, X[part], number[part], bandwidth=0.1)
     p = model.predict_proba(X[part])
-    expected = calibrant.reliability_curve(number[part], p, labels=[3, 7, 11], bandwidth=0.1, n_boot=0)
+    expected = calibrant.reliability_curve(
+        number[part], p, labels=[3, 7, 11], method="density", bandwidth=0.1, n_boot=0
+    )
     np.testing.assert_allclose(display.curve.point, expected.point)
     assert display.curve.bandwidth == 0.1
 

@@ -162,7 +162,7 @@ def _assemble(
         each = each_level(level, len(names))
         estimates[notion] = estimate(question, each_level=each, step=steps, **options)
         steps()
-        curves[notion] = each_problem(question, curve_of, method="ranks", level=level)
+        curves[notion] = curve_of(question, level=level)
         diagrams[notion] = each_problem(question, diagram_of, binning=BINS, level=level)
         steps()
     rulers = {"auto": estimates[headline.notion.name]}

@@ -10,6 +10,7 @@ import numpy as np
 
 from calibrant.assessment.assessment import Assessment, Row
 from calibrant.assessment.text import count, short
+from calibrant.curves import ByClass
 from calibrant.evidence import Array, Cells
 from calibrant.inputs import Predictions
 
@@ -61,8 +62,8 @@ def cautions(assessment: Assessment, seen: Seen) -> Iterator[str]:
         yield f"There are only {seen.rows} rows: intervals are wide, and tests find large errors alone."
     elif seen.distinct * SHARED <= seen.looked:
         yield (
-            f"Scores are discrete: {count(seen.distinct)} distinct ones in {count(seen.rows)} rows. "
-            "Between them the curve is interpolated."
+            f"Scores are discrete: {count(seen.distinct)} distinct ones in {count(seen.rows)} rows."
+            f"{'' if _each_by_itself(assessment) else ' Between them the curve is interpolated.'}"
         )
     if seen.saturated > MOSTLY:
         yield (
@@ -86,6 +87,13 @@ def cautions(assessment: Assessment, seen: Seen) -> Iterator[str]:
         yield f"A sketch has fewer cells than these would have bins: {', '.join(seen.left_out)}."
     if any(score.value == np.inf for score in assessment.scores):
         yield "The log loss is infinite: something happened that had probability 0."
+
+
+def _each_by_itself(assessment: Assessment) -> bool:
+    """Tell whether the headline's curve answers at the scores that occur alone."""
+    curve = assessment.curve
+    curves = list(curve.values()) if isinstance(curve, ByClass) else [curve]
+    return all(each.discrete for each in curves)
 
 
 def small_groups(groups: Sequence[Row]) -> Iterator[str]:

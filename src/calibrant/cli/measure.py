@@ -94,9 +94,12 @@ def _bandwidth(ctx: click.Context, param: click.Parameter, value: str | None) ->
 @output("-o", "--out", what="Draw the curve (png, svg or pdf), or write it as a table (csv).")
 @click.option(
     "--method",
-    type=click.Choice(("ranks", "density")),
-    help="How to smooth: over neighbouring rows, as the report does, or over scores, by a density.  "
-    "[default: ranks; density with --bandwidth]",
+    type=click.Choice(("bayes", "density")),
+    help="The posterior behind the error, as in the report, or the paper's ratio of densities.  "
+    "[default: bayes; density with --bandwidth]",
+)
+@click.option(
+    "--simultaneous", is_flag=True, help="Widen the band so that it holds the whole curve, not each score."
 )
 @click.option(
     "--bandwidth",
@@ -111,10 +114,13 @@ def curve(
     as_json: bool,
     out: Path | None,
     method: str | None,
+    simultaneous: bool,
     bandwidth: str | float | None,
     **given: Any,
 ) -> None:
     """Print what a score means: how often it is right, by the rows of PATH with scores nearby.
+
+    If scores are few and repeat, each of them is answered by its own rows, and none between them.
 
     \b
     Examples:
@@ -129,12 +135,17 @@ def curve(
     if out is not None and out.suffix.lower() not in PICTURES + TABLES:
         kinds = ", ".join(PICTURES + TABLES)
         raise click.BadParameter(f"{out.name} ends in none of {kinds}", param_hint="'-o'")
-    if method == "ranks" and bandwidth is not None:
+    if method == "bayes" and bandwidth is not None:
         raise click.UsageError("--bandwidth goes with --method density")
+    by_density = method == "density" or bandwidth is not None
+    if by_density and simultaneous:
+        raise click.UsageError("--simultaneous goes with --method bayes")
     check_outputs([file], out)
-    options = {"method": method or "ranks", "level": given["level"], "rng": given["seed"]}
-    if bandwidth is not None:
+    options: dict[str, Any] = {"level": given["level"], "rng": given["seed"]}
+    if by_density:
         options |= {"method": "density", "bandwidth": bandwidth}
+    if simultaneous:
+        options |= {"band": "simultaneous"}
 
     def fitted(source: Source, **progress: Any) -> Any:
         return source.ask("curve", **options, **progress)
@@ -163,16 +174,20 @@ def _points(curve: ReliabilityCurve, label: Any, at: tuple[float, ...]) -> Itera
         # There is no NaN in JSON: where there are no rows there is no number.
         plain = {name: float(v) if math.isfinite(v) else None for name, v in values.items()}
         name = label.item() if hasattr(label, "item") else label
-        yield {**plain, "score": score, "notion": curve.notion, "label": name}
+        yield {**plain, "score": score, "notion": curve.notion, "label": name, "discrete": curve.discrete}
 
 
 def _sentence(point: dict[str, Any], level: float) -> str:
+    from calibrant.curves import FEW
+
     asked = point["notion"] if point["label"] is None else f"class {point['label']}"
     if point["value"] is None:
-        return f"a score of {point['score']:g} has no rows nearby ({asked})"
+        why = "does not occur" if point["discrete"] else "has no rows nearby"
+        return f"a score of {point['score']:g} {why} ({asked})"
+    few = ", too few to tell" if point["n_eff"] < FEW else ""
     return (
         f"a score of {point['score']:g} means {point['value']:.4f} [{point['low']:.4f}, {point['high']:.4f}] "
-        f"at {100 * level:g} %, n nearby {point['n_eff']:.3g} ({asked})"
+        f"at {100 * level:g} %, n nearby {point['n_eff']:.3g}{few} ({asked})"
     )
 
 

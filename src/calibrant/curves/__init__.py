@@ -1,11 +1,13 @@
 """What a score really means: curves, diagrams and histograms."""
 
 from calibrant.curves.by_class import ByClass, each_problem
-from calibrant.curves.curve import Method, Point, Progress, ReliabilityCurve, curve_of, local_error
+from calibrant.curves.curve import FEW, Band, Method, Point, Progress, ReliabilityCurve, curve_of, local_error
 from calibrant.curves.diagram import ReliabilityDiagram, bins_of, diagram_of
 from calibrant.curves.histogram import ScoreHistogram, histogram_of
 
 __all__ = [
+    "FEW",
+    "Band",
     "ByClass",
     "Method",
     "Point",

@@ -23,9 +23,6 @@ WINDOW = 0.6
 REACH = 3.0
 # Groups of neighbouring scores that the band is computed from, and scores it is computed at.
 GROUPS, KNOTS = 800, 128
-# The curve by rank: nodes, the distance in scores at which a row has no say, and how far beyond the
-# outermost scores it goes, and from the nearest score anywhere.
-NODES, FAR, BEYOND, NEAR = 200, 0.2, 0.02, 0.06
 # Share of the window added to the spread of its ranks, for windows that hold hardly more than one score.
 RIDGE = 1e-4
 
@@ -190,33 +187,3 @@ def clopper_pearson(frequency: Array, count: Array, level: float) -> tuple[Array
 
 
 INTERVALS = {"wilson": wilson, "clopper-pearson": clopper_pearson}
-
-
-def by_rank(evidence: Evidence, level: float) -> tuple[Bins, tuple[Array, ...]]:
-    """Smooth the gap by rank: return groups of rows, and (score, frequency, low, high, rows) of the curve.
-
-    Its windows hold the same share of the rows everywhere, so that it resolves scores that crowd at a
-    wall and yet is smooth between the walls, where no single bandwidth in scores can do both. The line
-    has a wider window than the band, which is built for coverage.
-    """
-    groups, squares = _groups(evidence)
-    n, first, last = float(evidence.n), float(groups.score[0]), float(groups.score[-1])
-    some = groups.score[np.linspace(0, groups.w.size - 1, min(groups.w.size, NODES)).astype(np.intp)]
-    even = np.linspace(0.0, 1.0, NODES + 1)
-    even = even[(even >= first - BEYOND) & (even <= last + BEYOND)]
-    score = np.unique(np.concatenate([even, some]))
-    narrow, wide = WINDOW * n ** (-1 / 3), WINDOW * n ** (-1 / 4)
-    line = lines(groups, score, narrow, FAR)
-    own = line**2 * np.divide(squares, groups.w**2, out=np.zeros(groups.w.shape), where=groups.w > 0)
-    nearby = np.divide(1.0, own.sum(axis=-1), out=np.zeros(score.shape), where=own.sum(axis=-1) > 0)
-    low, high = intervals(groups, squares, score, nearby, level, narrow, FAR)
-    smooth = lines(groups, score, wide, FAR)
-    frequency = np.clip(score + smooth @ groups.gap, 0.0, 1.0)
-    place = np.clip(np.searchsorted(groups.score, score), 1, max(groups.w.size - 1, 1))
-    nearest = np.minimum(
-        np.abs(score - groups.score[place - 1]),
-        np.abs(score - groups.score[np.minimum(place, groups.w.size - 1)]),
-    )
-    frequency[~smooth.any(axis=-1) | (nearest > NEAR)] = np.nan
-    low, high = (np.where(np.isnan(frequency), np.nan, end) for end in (low, high))
-    return groups, (score, frequency, np.minimum(low, frequency), np.maximum(high, frequency), nearby)

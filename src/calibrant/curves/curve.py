@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
@@ -9,26 +10,36 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from calibrant import inputs
-from calibrant.curves.band import by_rank, corrected
-from calibrant.curves.by_class import ByClass
+from calibrant.curves.band import corrected
+from calibrant.curves.by_class import ByClass, each_problem
 from calibrant.curves.histogram import counts
+from calibrant.curves.posterior_curve import at_each_score, through_all_scores
 from calibrant.curves.text import headline, table
-from calibrant.estimators import Density
+from calibrant.estimators import Bayes, Density
 from calibrant.estimators.density import DensityFit
 from calibrant.estimators.smoothing import NARROWEST
-from calibrant.evidence import Array, Cells, Evidence, Sample
+from calibrant.evidence import Array, Cells, Evidence, Residuals, Sample
 from calibrant.inputs import InputError
+from calibrant.posterior import posterior_of
+from calibrant.questions import Question
 from calibrant.questions.notions import Notion
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 Progress = Callable[[int, int], None]
-Method = Literal["density", "ranks"]
-METHODS: tuple[Method, ...] = ("density", "ranks")
-BANDS = ("corrected", "bootstrap")
+Method = Literal["bayes", "density"]
+METHODS: tuple[Method, ...] = ("bayes", "density")
+Band = Literal["pointwise", "simultaneous", "corrected", "bootstrap"]
+BANDS: tuple[Band, ...] = ("pointwise", "simultaneous", "corrected", "bootstrap")
+# Resamples of a curve by density.
+RESAMPLES = 200
+# A score counts as one of few that occur, if it is so near and not halfway to another.
+SAME = 1e-3
 # From this size on a bootstrap reads cells: the curve is the same and the cost no longer grows.
 CELLS_FROM = 1 << 16
+# A score for which fewer rows speak is not judged.
+FEW = 10.0
 # Scores that a curve prints.
 PRINTED = np.arange(1, 10) / 10
 
@@ -50,20 +61,20 @@ class ReliabilityCurve:
     Attributes
     ----------
     score : array
-        The grid.
+        The scores at which the curve is known.
     probability : array
-        Frequency of the outcome at each score: the bootstrap median, or without bootstraps the
-        full-sample curve; NaN where there is no data.
+        Frequency of the outcome at each score; NaN where there is no data. By density and with
+        resamples it is their median.
     point : array
-        The full-sample curve.
+        The curve of the full sample.
     low, high : array or None
-        Band of the true frequency at `level`, pointwise, within [0, 1] and around `probability`; NaN
-        where that is. See `band`.
+        Band of the true frequency at `level`, within [0, 1] and around `probability`; NaN where that
+        is. See `band`.
     band : str or None
-        "corrected": the band accounts for the bias of smoothing (see `calibrant.curves.band`), with or
-        without bootstraps. It is widened to hold `probability`, which happens where the curve is
-        smoothed too much. "bootstrap": quantiles of the resampled curves, the paper's band, which
-        show the noise alone. None where there is no band.
+        "pointwise": each single score's frequency lies inside with probability `level`; "simultaneous":
+        those of all scores at once. By density, "corrected": pointwise, and the bias of smoothing is
+        accounted for (see `calibrant.curves.band`); "bootstrap": quantiles of the resampled curves, the
+        paper's band, which show the noise alone. None where there is no band.
     density : array
         Density of the scores.
     n_eff : array
@@ -71,13 +82,14 @@ class ReliabilityCurve:
     lce : array
         Local calibration error, `probability - score`.
     method : str
-        "density": neighbouring scores speak for each other, by a kernel over the scores. "ranks":
-        neighbouring rows do.
-    kernel : str
-        Of the scores; "ranks" for a curve by rank.
-    bandwidth, floored : float, bool
-        Bandwidth used, and whether the rule asked for less than the narrowest one (.0003); of a curve
-        by rank, that of its `density`.
+        "bayes": the mean of the posterior whose error is `error` (see
+        `calibrant.curves.posterior_curve`). "density": a ratio of kernel densities.
+    discrete : bool
+        Whether scores are few and repeat: then `score` are those that occur, each by itself, and there
+        is nothing between them.
+    kernel, bandwidth, floored : str, float, bool
+        Of the density of the scores: its kernel, the bandwidth used, and whether the rule asked for
+        less than the narrowest one (.0003).
     error : float
         The expected calibration error of the same fit.
     """
@@ -101,11 +113,8 @@ class ReliabilityCurve:
     notion: str
     label: Any = None
     band: str | None = None
-
-    @property
-    def method(self) -> Method:
-        """How the curve is smoothed: over neighbouring scores, or over neighbouring rows."""
-        return "ranks" if self.kernel == "ranks" else "density"
+    method: Method = "bayes"
+    discrete: bool = False
 
     @property
     def lce(self) -> Array:
@@ -118,9 +127,11 @@ class ReliabilityCurve:
         Parameters
         ----------
         scores : float or array
-            Scores in [0, 1].
+            Scores in [0, 1]. Where the scores of the data are few, those that occur.
         """
         place = inputs.scores("scores", scores)
+        if self.discrete:
+            return self._at_each(place)
 
         def read(values: Array | None) -> Any:
             if values is None:
@@ -132,6 +143,18 @@ class ReliabilityCurve:
 
         return Point(read(self.probability), read(self.low), read(self.high), read(self.n_eff))
 
+    def _at_each(self, place: Array) -> Point:
+        """Look given scores up among those that occur."""
+        same = min(SAME, np.diff(self.score).min(initial=1.0) / 4)
+        nearest = np.abs(place[..., None] - self.score).argmin(axis=-1)
+        found = np.abs(place - self.score[nearest]) <= same
+
+        def read(values: Array | None, otherwise: float = np.nan) -> Any:
+            known = np.full(self.score.shape, np.nan) if values is None else values
+            return np.where(found, known[nearest], otherwise)[()]
+
+        return Point(read(self.probability), read(self.low), read(self.high), read(self.n_eff, 0.0))
+
     def plot(self, ax: Axes | None = None, **options: Any) -> Axes:
         """Draw the curve with its band and the histogram of scores; see `calibrant.plot.curve`."""
         from calibrant import plot
@@ -142,80 +165,127 @@ class ReliabilityCurve:
         return f"ReliabilityCurve({headline(self)}, {self.method})"
 
     def __str__(self) -> str:
-        how = ["by rank" if self.method == "ranks" else f"{self.kernel} bandwidth {self.bandwidth:.3g}"]
+        by_density = f"{self.kernel} bandwidth {self.bandwidth:.3g}"
+        how = ["by the posterior of the error" if self.method == "bayes" else by_density]
         how += [f"{self.level:.0%} {self.band} band"] if self.band else []
         how += [f"{self.n_boot} resamples"] if self.n_boot else []
-        at = self.at(PRINTED)
-        columns = zip(PRINTED, at.probability, at.low, at.high, at.n_eff, strict=True)
+        printed = self.score if self.discrete else PRINTED
+        at = self.at(printed)
+        columns = zip(printed, at.probability, at.low, at.high, at.n_eff, strict=True)
         rows = (row for row in columns if not np.isnan(row[1]))
-        formats = {"score": ".1f", "frequency": ".3f", "low": ".3f", "high": ".3f", "rows": ".0f"}
+        digits = ".4g" if self.discrete else ".1f"
+        formats = {"score": digits, "frequency": ".3f", "low": ".3f", "high": ".3f", "rows": ".0f"}
         return f"Reliability curve of {headline(self)}\n{', '.join(how)}\n{table(formats, rows)}"
 
 
 def curve_of(
-    evidence: Evidence,
+    question: Question,
     *,
-    method: Method = "density",
-    kernel: str = "triweight",
-    bandwidth: str | float = "silverman",
-    n_boot: int = 200,
+    method: Method = "bayes",
+    kernel: str | None = None,
+    bandwidth: str | float | None = None,
+    n_boot: int | None = None,
     level: float = 0.95,
-    band: str | None = "corrected",
+    band: Band | None = "pointwise",
     rng: Any = None,
     progress: Progress | None = None,
-    notion: Notion,
-    label: Any = None,
-) -> ReliabilityCurve:
-    """Make the curve of one problem; options as for `calibrant.reliability_curve`.
-
-    By rank there is one kernel and one band, without resamples: `kernel`, `bandwidth` and the bootstrapped
-    band are for the method "density" alone. Several curves that have one seed share a generator.
+) -> ReliabilityCurve | ByClass[ReliabilityCurve]:
+    """Make the curve that a question asks for, or that of each class; see `calibrant.reliability_curve`.
 
     Examples
     --------
-    >>> from calibrant.evidence import Sample
-    >>> from calibrant.questions.notions import named
+    >>> from calibrant.inputs import predictions
+    >>> from calibrant.questions import named
     >>> rng = np.random.default_rng(0)
     >>> score = rng.random(1000)
-    >>> sample = Sample(score, rng.random(1000) < score**2)
-    >>> curve = curve_of(sample, method="ranks", notion=named("class"), label=1)
+    >>> question = Question.of(predictions(rng.random(1000) < score**2, score), named("class"))
+    >>> curve = curve_of(question)
     >>> curve
-    ReliabilityCurve(class 1, n=1000, ECE 0.1499, ranks)
-    >>> print("\\n".join(str(curve).splitlines()[:4]))
-    Reliability curve of class 1, n=1000, ECE 0.1499
-    by rank, 95% corrected band
+    ReliabilityCurve(class 1, n=1000, ECE 0.1..., bayes)
+    >>> print("\\n".join(str(curve).splitlines()[:3]))
+    Reliability curve of class 1, n=1000, ECE 0.1...
+    by the posterior of the error, 95% pointwise band
     score  frequency    low   high  rows
-      0.1      0.018  0.000  0.037   100
     """
     inputs.check_choice("method", method, METHODS)
-    n_boot, level = inputs.positive_int("n_boot", n_boot, minimum=0), inputs.level(level)
+    level, generator = inputs.level(level), inputs.generator(rng)
     if band is not None:
         inputs.check_choice("band", band, BANDS)
-    if method == "density":
-        estimator = Density(bandwidth, kernel)  # type: ignore[arg-type]
-        generator = inputs.generator(rng)
-        return _by_density(
-            evidence, estimator, n_boot, level, band, generator, progress, notion=notion.name, label=label
+    by_density = method == "density"
+    own = ("corrected", "bootstrap") if by_density else ("simultaneous",)
+    if band not in (None, "pointwise", *own):
+        rule = f"be {', '.join(repr(name) for name in ('pointwise', *own))} or None with method={method!r}"
+        raise InputError("band", rule, band)
+    if by_density:
+        width = "silverman" if bandwidth is None else bandwidth
+        estimator = Density(width, "triweight" if kernel is None else kernel)  # type: ignore[arg-type]
+        n_boot = inputs.positive_int("n_boot", RESAMPLES if n_boot is None else n_boot, minimum=0)
+        band = "corrected" if band == "pointwise" else band
+        options: dict[str, Any] = {"n_boot": n_boot, "level": level, "band": band, "rng": generator}
+        return each_problem(question, _by_density, estimator=estimator, progress=progress, **options)
+    for name, value in (("kernel", kernel), ("bandwidth", bandwidth), ("n_boot", n_boot or None)):
+        if value is not None:
+            raise InputError(name, "be left alone", value, hint='it goes with method="density"')
+    return _by_posterior(question, level, band)
+
+
+def _by_posterior(
+    question: Question, level: float, band: str | None
+) -> ReliabilityCurve | ByClass[ReliabilityCurve]:
+    """Read the posterior of the error, at every score."""
+    posterior, several = posterior_of(question), question.notion.several
+    batch = (len(posterior.z),) if several else ()
+    errors = np.ravel(Bayes(shared=several).fit_posterior(batch, posterior).error("l1"))
+    numbers = itertools.count()
+
+    def fit(evidence: Evidence, *, label: Any, **_: Any) -> ReliabilityCurve:
+        k = next(numbers)
+        residuals = Residuals.of(evidence) if several else question.residuals[0]
+        points, discrete = posterior.points(k), posterior.discrete(k)
+        simultaneous = band == "simultaneous"
+        if discrete:
+            line = at_each_score(points, residuals, level, simultaneous=simultaneous)
+        else:
+            line = through_all_scores(points, residuals, _support(evidence), level, simultaneous=simultaneous)
+        density = Density().fit_alike(evidence)
+        return ReliabilityCurve(
+            score=line.score,
+            probability=line.probability,
+            point=line.probability,
+            low=None if band is None else line.low,
+            high=None if band is None else line.high,
+            density=np.interp(line.score, density.score, density.density),
+            n_eff=line.rows,
+            bandwidth=float(density.bandwidth),
+            floored=bool(density.floored),
+            kernel=density.kernel,
+            support=_support(evidence),
+            histogram=counts(evidence),
+            error=float(errors[k]),
+            n=float(evidence.n),
+            n_boot=0,
+            level=level,
+            band=band,
+            method="bayes",
+            discrete=discrete,
+            notion=question.notion.name,
+            label=label,
         )
-    own = 'method="ranks" has its own'
-    if kernel != "triweight":
-        raise InputError("kernel", "be left alone", kernel, hint=own)
-    if bandwidth != "silverman":
-        raise InputError("bandwidth", "be left alone", bandwidth, hint=own)
-    if band == "bootstrap":
-        raise InputError("band", 'be "corrected" or None', band, hint=own)
-    return _by_rank(evidence, level, band, notion=notion.name, label=label)
+
+    return each_problem(question, fit)
 
 
 def _by_density(
     evidence: Evidence,
+    *,
     estimator: Density,
     n_boot: int,
     level: float,
     band: str | None,
     rng: np.random.Generator,
     progress: Progress | None,
-    **about: Any,
+    notion: Notion,
+    label: Any,
 ) -> ReliabilityCurve:
     """Smooth over neighbouring scores."""
     if isinstance(evidence, Sample) and evidence.shape[-1] > CELLS_FROM:
@@ -253,42 +323,9 @@ def _by_density(
         n_boot=n_boot,
         level=level,
         band=None if low is None else band,
-        **about,
-    )
-
-
-def _by_rank(evidence: Evidence, level: float, band: str | None, **about: Any) -> ReliabilityCurve:
-    """Smooth over neighbouring rows."""
-    groups, (score, probability, low, high, nearby) = by_rank(evidence, level)
-    density = Density().fit_alike(evidence)
-    gap = np.interp(groups.score, score, probability - score)
-    # Beyond its last node a curve goes on; nodes without a value end it.
-    before = np.nextafter(score[:1], 0.0)[score[:1] > 0]
-    after = np.nextafter(score[-1:], 1.0)[score[-1:] < 1]
-    score = np.concatenate([before, score, after])
-    probability, low, high = (
-        np.pad(part, (before.size, after.size), constant_values=np.nan) for part in (probability, low, high)
-    )
-    nearby = np.pad(nearby, (before.size, after.size))
-    return ReliabilityCurve(
-        score=score,
-        probability=probability,
-        point=probability,
-        low=None if band is None else low,
-        high=None if band is None else high,
-        density=np.interp(score, density.score, density.density),
-        n_eff=nearby,
-        bandwidth=float(density.bandwidth),
-        floored=False,
-        kernel="ranks",
-        support=_support(evidence),
-        histogram=counts(evidence),
-        error=float((groups.w * np.abs(gap)).sum() / groups.w.sum()),
-        n=float(evidence.n),
-        n_boot=0,
-        level=level,
-        band=band,
-        **about,
+        method="density",
+        notion=notion.name,
+        label=label,
     )
 
 

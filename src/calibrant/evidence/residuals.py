@@ -107,9 +107,16 @@ class Residuals:
         p = held.score
         clock = held.spread * (p * (1 - p) + 1e-6)
         time = np.cumsum((held.mass / held.mass.sum() + clock / clock.sum()) / 2)
-        group = np.minimum((time * most).astype(np.intp), most - 1)
-        first = np.flatnonzero(np.diff(group, prepend=-1))
-        return held._joined(group)[first]
+        return held.pooled(np.minimum((time * most).astype(np.intp), most - 1))
+
+    def pooled(self, group: Array) -> Residuals:
+        """Return one step for each group of neighbours in a single problem.
+
+        >>> residuals = Residuals.of(Sample(np.array([0.2, 0.4, 0.9]), np.array([False, True, True])))
+        >>> residuals.pooled(np.array([0, 0, 1])).mass
+        array([2., 1.])
+        """
+        return self._joined(group)[np.flatnonzero(np.diff(group, prepend=group[0] - 1))]
 
     def redraw(self, chance: Array, rng: np.random.Generator, size: int) -> Residuals:
         """Return `size` copies of a single problem, outcomes drawn with the given chance at each step."""

@@ -232,7 +232,7 @@ def figure1(seed: int = 0) -> Figure:
     forest = models.fit(models.forest, *where.sample(300, rng), seed=seed)
     features, labels = where.sample(1000, rng)
     score = models.scores(forest, features, 2)[:, 1]
-    curve = partial(calibrant.reliability_curve, labels, score, bandwidth=0.03)
+    curve = partial(calibrant.reliability_curve, labels, score, method="density", bandwidth=0.03)
     plain = curve(kernel="cosine", n_boot=0, band=None)
     band = curve(kernel="gaussian", n_boot=500, band="bootstrap", rng=seed)
     panels = {

@@ -174,7 +174,7 @@ def words(result: Any, label: str | None = None) -> tuple[str, list[str]]:
     size, percent = f"n = {result.n:,.0f}", plain(f"{100 * result.level:g} %")
     if label is not None:
         return f"{plain(label)}, {error}", [size, f"{percent} intervals"]
-    what = "interval" if hasattr(result, "edges") else "band"
+    what = "interval" if hasattr(result, "edges") or result.discrete else "band"
     return "curve" if result.low is None else f"{percent} {what}", [error, size]
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from calibrant.curves import FEW
 from calibrant.plot.canvas import (
     BINS,
     CALIBRATED,
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
 
 PANEL = "_calibrant_histogram"  # the attribute of a main panel that holds the one underneath
 NARROW = 1.4  # inches; a panel below has finer lines
-FEW = 10.0  # rows that speak at a score; a curve resting on fewer is faint
 # Safe for colour-blind eyes and of six lightnesses, neighbours far apart; dashes tell all apart in grey.
 LINES: Sequence[tuple[str, Any]] = (
     (CURVE, "-"),
@@ -81,6 +81,8 @@ def curve(result: ReliabilityCurve, ax: Axes | None = None, *, histogram: bool =
           legend: bool = True, color: str = CURVE, label: str | None = None) -> Axes:  # fmt: skip
     """Draw a reliability curve and its band where there are data, faint where these are few.
 
+    A curve of few scores that repeat is a point and a bar for each of them.
+
     The parameters and the Axes returned are those of `diagram`.
     """
     return draw(result, ax, histogram, legend, color, label)
@@ -120,7 +122,8 @@ def models(curves: Mapping[str, ReliabilityCurve], ax: Axes | None = None) -> Ax
     for (name, result), (color, dashes) in zip(curves.items(), LINES, strict=False):
         _line(ax, result, result.probability, 0.0, color, None, dashes, 0.16 if banded else 0.0)
         entry = f"{plain(name, 16)}, {rounded(result.error)}"
-        ax.plot([], [], color=color, linestyle=dashes, linewidth=1.6, label=entry)
+        look = {"marker": "o", "linestyle": ""} if result.discrete else {"linestyle": dashes}
+        ax.plot([], [], color=color, linewidth=1.6, label=entry, **look)
     size, level = words(result, "")[1]
     facts = [size] if len({round(curve.n) for curve in curves.values()}) == 1 else []
     facts += [level.replace("intervals", "bands")] if banded and result.low is not None else []
@@ -187,7 +190,18 @@ def _bins(ax: Any, result: ReliabilityDiagram, color: str, label: str) -> None:
 
 def _line(ax: Any, result: Any, middle: Any, base: Any, color: str, label: str | None,
           dashes: Any = "-", tint: float = 0.22) -> None:  # fmt: skip
+    """Draw a curve with its band, faint where few rows speak; or a point with a bar for each score."""
     few, width = result.n_eff < FEW, 1.1 if inches(ax) < NARROW else 1.6
+    if result.discrete:
+        for rows, faint, name in ((~few, 1.0, label), (few, 0.3, None)):
+            style = {"color": color, "alpha": faint}
+            if result.low is not None and tint:
+                ends = ((end - base)[rows] for end in (result.low, result.high))
+                ax.vlines(result.score[rows], *ends, linewidth=width, zorder=2.5, **style)
+            ax.plot(
+                result.score[rows], middle[rows], "o", markersize=3 * width, zorder=3, label=name, **style
+            )
+        return
     for rows, faint, name in ((~few, 1.0, label), (few, 0.3, None)):
         style = {"color": color, "alpha": faint, "linewidth": width * faint, "zorder": 2.5 * faint}
         if result.low is not None and tint:

@@ -10,7 +10,7 @@ from markupsafe import Markup
 
 from calibrant.assessment import Odds
 from calibrant.assessment.serialize import thinned
-from calibrant.curves import ReliabilityCurve, ReliabilityDiagram
+from calibrant.curves import FEW, ReliabilityCurve, ReliabilityDiagram
 from calibrant.inference import Estimate
 from calibrant.report.svg import BLUE, FAINT, GREY, INK, ORANGE, Axis, area, drawing, path, tag, text
 
@@ -18,8 +18,6 @@ LEFT, TOP, SIDE, STRIP = 74.0, 10.0, 520.0, 76.0
 WIDTH, HEIGHT = 612.0, 672.0
 # The foot of the histogram, a little below the square.
 FOOT = TOP + SIDE + 14 + STRIP
-# Where the curve rests on fewer rows than this it is dashed.
-FEW = 10.0
 # The ends of the log-odds axis at most, and the share of the rows beyond each; the axis comes first where
 # most scores lie so near to 0 or 1.
 SHARPEST, BEYOND, CROWDED = 1e-8, 0.01, 0.02
@@ -114,6 +112,9 @@ def bar(estimate: Estimate, top: float, *, strong: bool = False) -> Markup:
 
 
 def _line(curve: ReliabilityCurve, x: Axis, y: Axis, width: float = 2.5) -> list[Markup]:
+    """Return the curve with its band, dashed where few rows speak; or a point with a bar for each score."""
+    if curve.discrete:
+        return _each_score(curve, x, y, width)
     curve = thinned(curve)
     firm = curve.n_eff >= FEW
     # A node on either side, so that dashed and firm stretches meet.
@@ -132,6 +133,22 @@ def _line(curve: ReliabilityCurve, x: Axis, y: Axis, width: float = 2.5) -> list
         line = path(x(curve.score), y(np.where(held, curve.probability, np.nan)))
         if line:
             parts.append(tag("path", d=line, **style, **more))
+    return parts
+
+
+def _each_score(curve: ReliabilityCurve, x: Axis, y: Axis, width: float) -> list[Markup]:
+    parts = []
+    low, high = (curve.probability if end is None else end for end in (curve.low, curve.high))
+    columns = (curve.score, curve.probability, low, high, curve.n_eff)
+    for score, frequency, a, b, rows in zip(*columns, strict=True):
+        if np.isnan(frequency):
+            continue
+        at, dashes = float(x(score)), {} if rows >= FEW else {"stroke_dasharray": "3 3"}
+        words = f"score {score:.4g}: {frequency:.3g} [{a:.3g}, {b:.3g}], {rows:,.0f} rows"
+        ends = {"x1": at, "x2": at, "y1": float(y(a)), "y2": float(y(b))}
+        bar = tag("line", **ends, stroke=BLUE, stroke_width=width, class_="curve", **dashes)
+        dot = tag("circle", cx=at, cy=float(y(frequency)), r=1.6 * width, fill=BLUE, class_="spot-blue")
+        parts.append(tag("g", tag("title", words), bar, dot))
     return parts
 
 

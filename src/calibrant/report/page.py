@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from calibrant.assessment import text as wording
 from calibrant.assessment.serialize import thinned, to_plain
 from calibrant.assessment.text import count, points, short
 from calibrant.atomic import write_whole
-from calibrant.curves import ByClass, ReliabilityCurve, ReliabilityDiagram
+from calibrant.curves import FEW, ByClass, ReliabilityCurve, ReliabilityDiagram
 from calibrant.inference.result import usual
 from calibrant.questions import named
 from calibrant.report import chart
@@ -119,8 +120,10 @@ def picture_of(assessment: Assessment) -> chart.Picture:
     if not reading.event:
         names = (f"{reading.score} of {short(wording.called(about), 30)}", reading.frequency)
         title = f"{event} of {wording.called(about)} against its {reading.score}"
+    band = f"{100 * assessment.level:g} percent"
+    shown = f"Points with their {band} bars show" if curve.discrete else f"A line with its {band} band shows"
     described = (
-        f"A line with its {100 * assessment.level:g} percent band shows what each score means; "
+        f"{shown} what each score means; "
         f"points with bars are {np.count_nonzero(diagram.count > 0)} bins; "
         "the dashed diagonal is perfect calibration; underneath, how many rows have each score."
     )
@@ -130,8 +133,10 @@ def picture_of(assessment: Assessment) -> chart.Picture:
 def looked_up(picture: chart.Picture, sure: bool) -> list[dict[str, Any]]:
     """Return what round scores mean, where there are data."""
     curve, bounded = picture.curve, picture.curve.support[0] > 0
-    scores = FROM_HALF if bounded else FROM_0
-    if picture.crowded:
+    scores: Sequence[float] = FROM_HALF if bounded else FROM_0
+    if curve.discrete:
+        scores = curve.score.tolist()
+    elif picture.crowded:
         near_0 = () if bounded else tuple(round(1 - s, 4) for s in reversed(NEAR_1))
         scores = (*near_0, *scores, *NEAR_1)
     rows: list[dict[str, Any]] = []
@@ -142,6 +147,7 @@ def looked_up(picture: chart.Picture, sure: bool) -> list[dict[str, Any]]:
             continue
         word = "too high" if at.high < score else "too low" if at.low > score else "in line"
         word = word if sure or word == "in line" else "unclear"
+        few = at.n_eff < FEW
         rows.append(
             {
                 "score": score,
@@ -150,7 +156,8 @@ def looked_up(picture: chart.Picture, sure: bool) -> list[dict[str, Any]]:
                 "low": float(at.low),
                 "high": float(at.high),
                 "n": float(at.n_eff),
-                "word": word,
+                "word": "too few rows" if few else word,
+                "look": "none" if few else word.replace(" ", "-"),
             }
         )
     return rows
@@ -169,6 +176,7 @@ def _embedded(picture: chart.Picture) -> Markup:
         "low": rounded(curve.low),
         "high": rounded(curve.high),
         "rows": rounded(np.rint(curve.n_eff)),
+        "discrete": curve.discrete,
         "odds": [*picture.ends, *picture.heights],
         "frame": [chart.LEFT, chart.TOP, chart.SIDE],
     }

@@ -6,8 +6,14 @@
   const [left, top, side] = data.frame;
   const known = data.score.map((s, i) => i).filter((i) => data.means[i] !== null);
 
-  // Reading off: linear between the two nodes around a score, and only where there are data.
+  // Reading off: linear between the two nodes around a score, and only where there are data. Scores that are
+  // few are read off by themselves, the nearest one to the pointer.
   function at(score) {
+    if (data.discrete) {
+      const i = data.score.indexOf(score);
+      const one = (values) => (values === null ? null : values[i]);
+      return i < 0 ? null : { means: data.means[i], low: one(data.low), high: one(data.high), rows: data.rows[i] };
+    }
     let i = 0;
     while (i < data.score.length - 2 && data.score[i + 1] < score) i += 1;
     const a = data.score[i], b = data.score[i + 1];
@@ -44,13 +50,15 @@
   const odds = document.getElementById("axis-odds");
   const shown = () => (odds.checked ? "odds" : "even");
   let current = null;
+  const nearest = (score) => data.score.reduce((a, b) => (Math.abs(b - score) < Math.abs(a - score) ? b : a));
   function read(score, settle) {
+    if (data.discrete) score = nearest(score);
     const found = at(score);
     let words = `a score of ${written(score)}: no rows nearby`;
     if (found !== null) {
       const band = found.low === null ? "" : ` [${show(found.low, 2)}, ${show(found.high, 2)}]`;
       words = `a score of ${written(score)} means ${show(found.means, 2)}${band}`;
-      if (found.rows !== null) words += ` · ${Math.round(found.rows).toLocaleString("en").replaceAll(",", " ")} rows nearby`;
+      if (found.rows !== null) words += ` · ${Math.round(found.rows).toLocaleString("en").replaceAll(",", " ")} rows${data.discrete ? "" : " nearby"}`;
     }
     readout.textContent = words;
     if (settle) range.value = place[shown()](score);

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from calibrant import inputs
 from calibrant.curves import (
+    Band,
     ByClass,
     Method,
     Progress,
@@ -385,26 +386,25 @@ class Sketch:
     def curve(
         self,
         *,
-        method: Method = "density",
-        kernel: str = "triweight",
-        bandwidth: str | float = "silverman",
-        n_boot: int = 200,
+        method: Method = "bayes",
+        kernel: str | None = None,
+        bandwidth: str | float | None = None,
+        n_boot: int | None = None,
         level: float = 0.95,
-        band: str | None = "corrected",
+        band: Band | None = "pointwise",
         rng: Seed = None,
         progress: Progress | None = None,
     ) -> ReliabilityCurve | ByClass[ReliabilityCurve]:
         """Fit the reliability curve, as `calibrant.reliability_curve` would from the rows."""
-        return each_problem(
+        return curve_of(
             self.question,
-            curve_of,
             method=method,
             kernel=kernel,
             bandwidth=bandwidth,
             n_boot=n_boot,
             level=level,
             band=band,
-            rng=inputs.generator(rng),
+            rng=rng,
             progress=progress,
         )
 
@@ -427,9 +427,9 @@ class Sketch:
         self,
         at: ArrayLike,
         *,
-        method: Method = "density",
-        kernel: str = "triweight",
-        bandwidth: str | float = "silverman",
+        method: Method = "bayes",
+        kernel: str | None = None,
+        bandwidth: str | float | None = None,
     ) -> Array:
         """Estimate the local calibration error at given scores, as `calibrant.lce` would from the rows."""
         scores = inputs.scores("at", at)

@@ -241,9 +241,9 @@ class ReliabilityDisplay:
             As for `plot`.
         notion : {"class", "confidence"}, optional
             By default `class` for 1-D scores or with `pos_label`, and `confidence` for a matrix.
-        method : {"ranks", "density"}, optional
-            How the curve is smoothed, as for `reliability_curve`: over neighbouring rows by default, over
-            scores if a bandwidth is given.
+        method : {"bayes", "density"}, optional
+            As for `reliability_curve`: the posterior behind the error by default, a ratio of densities if a
+            bandwidth is given.
         bandwidth : {"silverman", "scott", "isj"} or float, optional
             How widely a density is smoothed. The rules suppose one heap of scores; for scores that crowd at
             both ends give a number, 0.05 for instance.
@@ -265,9 +265,8 @@ class ReliabilityDisplay:
         vector = data.score.ndim == 1
         asked = notions.usual(notion, vector=vector or pos_label is not None)
         options = {"sample_weight": sample_weight, "labels": labels, "pos_label": pos_label, "level": level}
-        smoothing: dict[str, Any] = {"method": method or "ranks"}
-        if bandwidth is not None:
-            smoothing = {"method": method or "density", "bandwidth": bandwidth}
+        method = method or ("bayes" if bandwidth is None else "density")
+        smoothing: dict[str, Any] = {"method": method, "bandwidth": bandwidth}
         curve = reliability_curve(y_true, y_prob, notion=asked.name, rng=rng, **smoothing, **options)
         diagram = None
         if n_bins is not None:

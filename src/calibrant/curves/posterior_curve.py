@@ -1,0 +1,259 @@
+"""The curve of the posterior: what the fit behind the error says at each score, with a band.
+
+The posterior knows the gap in cells. Where rows are few a cell spans many scores, and what it knows is
+their mean; where the gap is local it may be smoothed too much. The band of a score therefore joins two
+intervals: the posterior's, and that of the rows nearby alone. The latter is a local line through the gap
+between outcome and score, over a window that narrows faster than the best one would, so that bias stays
+behind noise: a share of the rows that shrinks like n^(-1/3), none of them further away in log-odds than a
+distance that shrinks like n^(-1/7), which is what ends the window in thin tails. Where the line is surer
+than the posterior, as with gaps so large that the posterior must follow every cell, the curve leans on it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from statistics import NormalDist
+
+import numpy as np
+
+from calibrant.curves.band import RIDGE, clopper_pearson
+from calibrant.evidence import Array, Residuals
+from calibrant.posterior import Points
+
+# Half the window: WINDOW n^(-1/3) of the rows, and no further than FAR n^(-1/7) in log-odds, which count
+# WALL as the distance to a wall that can be told.
+WINDOW, FAR, WALL = 0.6, 2.5, 0.02
+# A score further away from every row has no answer.
+NEAR = 0.06
+# Scores at which a curve is known, evenly and by rows; groups of rows, by rank and by log-odds.
+NODES, GROUPS, FINENESS = 200, 800, 0.05
+# Scores that differ by less are one.
+BITS = 1e-12
+
+
+@dataclass(frozen=True, eq=False)
+class Line:
+    """Frequency, ends of the band and rows that speak, at increasing scores; NaN where no row is near."""
+
+    score: Array
+    probability: Array
+    low: Array
+    high: Array
+    rows: Array
+
+
+def at_each_score(points: Points, residuals: Residuals, level: float, *, simultaneous: bool) -> Line:
+    """Return what each score means that occurs, by the posterior, with an interval for each."""
+    held = residuals[residuals.mass > 0]
+    if simultaneous:
+        level = level ** (1 / held.mass.size)
+    rows = held.mass**2 / held.spread
+    gap, sd = _between(points, held.score)
+    line = Line(held.score, held.score + gap, *clopper_pearson(held.frequency, rows, level), rows)
+    return _banded(line, gap, sd, level)
+
+
+def through_all_scores(
+    points: Points, residuals: Residuals, support: tuple[float, float], level: float, *, simultaneous: bool
+) -> Line:
+    """Return what scores mean, by the posterior, wherever a row is near."""
+    held = residuals[residuals.mass > 0]
+    n = float(held.n)
+    starts, stops = _reach(held.score, FAR * n ** (-1 / 7), support)
+    groups = held.pooled(_neighbours(held))
+    some = groups.score[np.linspace(0, groups.mass.size - 1, min(groups.mass.size, NODES)).astype(np.intp)]
+    score = np.unique(np.concatenate([np.linspace(0, 1, NODES + 1), some, starts, stops]))
+    stretch = np.searchsorted(starts, score, side="right") - 1
+    score = score[(stretch >= 0) & (score <= stops[stretch])]
+    near = _Nearby.of(groups, score)
+    if simultaneous:
+        level = near.for_all_scores(level)
+    gap, sd = _between(points, score)
+    line = Line(score, score + gap + near.lead(sd) * (near.gap - gap), *near.intervals(level), near.rows)
+    known = _banded(line, gap, sd, level)
+    # A curve ends between two nodes: the last that is known, and one without a value.
+    outside = np.concatenate([np.nextafter(starts, 0.0)[starts > 0], np.nextafter(stops, 1.0)[stops < 1]])
+    order = np.argsort(np.append(known.score, outside), kind="stable")
+
+    def ended(values: Array, beyond: float = np.nan) -> Array:
+        return np.append(values, np.full(outside.shape, beyond))[order]
+
+    score = np.append(known.score, outside)[order]
+    return Line(score, ended(known.probability), ended(known.low), ended(known.high), ended(known.rows, 0.0))
+
+
+def odds(score: Array, wall: float = WALL) -> Array:
+    """Return log-odds that stay finite: less than `wall` from 0 or 1 cannot be told from it.
+
+    >>> odds(np.array([0.0, 0.5, 0.9])).round(2)
+    array([-3.93,  0.  ,  2.04])
+    """
+    # A mean of scores may lie beyond a wall by its last bit.
+    inside = np.clip(score, 0.0, 1.0)
+    return np.asarray(np.log((inside + wall) / (1 - inside + wall)))
+
+
+def _between(points: Points, score: Array) -> tuple[Array, Array]:
+    """Return the posterior's gap and its standard deviation, interpolated along the log-odds."""
+    # Cells that divide the rows of one score are one point.
+    cell = np.cumsum(np.diff(points.score, prepend=points.score[0]) > BITS)
+    mass = np.bincount(cell, points.mass)
+    known, gap, sd = (
+        np.bincount(cell, points.mass * part) / mass for part in (points.score, points.gap, points.sd)
+    )
+    at, known = odds(score, BITS), odds(known, BITS)
+    return np.clip(np.interp(at, known, gap), -score, 1 - score), np.interp(at, known, sd)
+
+
+def _banded(line: Line, gap: Array, sd: Array, level: float) -> Line:
+    """Return the line with a band that holds it and the posterior's interval, within [0, 1]."""
+    middle = line.score + gap
+    half = NormalDist().inv_cdf((1 + level) / 2) * sd
+    probability = np.clip(line.probability, 0.0, 1.0)
+    low = np.clip(np.minimum.reduce([line.low, middle - half, probability]), 0.0, 1.0)
+    high = np.clip(np.maximum.reduce([line.high, middle + half, probability]), 0.0, 1.0)
+    return Line(line.score, probability, low, high, line.rows)
+
+
+def _reach(score: Array, far: float, support: tuple[float, float]) -> tuple[Array, Array]:
+    """Return the ends of the stretches in which a row is near: in scores, and in log-odds.
+
+    >>> starts, stops = _reach(np.array([0.3, 0.35, 0.8]), 1.0, (0.0, 1.0))
+    >>> starts.round(2), stops.round(2)
+    (array([0.24, 0.74]), array([0.41, 0.86]))
+    """
+    ends = []
+    for way, wall in ((-1, support[0]), (1, support[1])):
+        ratio = np.exp(odds(score) + way * far)
+        by_odds = (ratio * (1 + WALL) - WALL) / (1 + ratio)
+        near = np.maximum(score - NEAR, by_odds) if way < 0 else np.minimum(score + NEAR, by_odds)
+        ends.append(np.maximum(near, min(wall, score[0])) if way < 0 else np.minimum(near, wall))
+    starts, stops = ends
+    apart = np.flatnonzero(starts[1:] > stops[:-1])
+    return starts[np.append(0, apart + 1)], stops[np.append(apart, -1)]
+
+
+def _neighbours(steps: Residuals) -> Array:
+    """Return the group of each step: neighbours by rank that are neighbours in log-odds, too."""
+    share = steps.mass / steps.n
+    rank = (np.cumsum(share) - share / 2) * GROUPS
+    return rank.astype(np.intp) + np.floor(odds(steps.score) / FINENESS).astype(np.intp)
+
+
+def _coefficients(groups: Residuals, score: Array, n: float) -> Array:
+    """Return coefficients (scores, groups) of the local line through what is known of the groups.
+
+    The coefficients of a score add up to one; they are zero where its window holds no group.
+    """
+    share = groups.mass / n
+    upto = np.concatenate([[0.0], np.cumsum(share)])
+    rank = upto[1:] - share / 2
+    # Beyond the outermost scores the line goes on as it is there.
+    score = np.clip(score, groups.score[0], groups.score[-1])
+    # A score that occurs lies in the middle of its rows, however its last bits fell.
+    below = np.searchsorted(groups.score, score - BITS)
+    through = np.searchsorted(groups.score, score + BITS)
+    middle = (upto[below] + upto[through]) / 2
+    # At an end of the ranks the window reaches as much further inwards as it would reach beyond.
+    ranks = WINDOW * n ** (-1 / 3)
+    wide = (ranks + np.maximum(ranks - np.minimum(middle, 1 - middle), 0.0))[:, None]
+    # Tied scores take up a block of ranks: a score between two blocks is next to both.
+    by_rank = np.maximum(np.abs(rank - middle[:, None]) - share / 2, 0.0) / wide
+    by_odds = (odds(groups.score) - odds(score)[:, None]) / (FAR * n ** (-1 / 7))
+    kernel = np.maximum(1 - by_rank * by_rank, 0.0) * np.maximum(1 - by_odds * by_odds, 0.0) * share
+    # Less than a row's worth from a wall cannot be told from it.
+    x = odds(groups.score, 1 / n) - odds(score, 1 / n)[:, None]
+    tilted = kernel * x
+    s0, s1, s2 = kernel.sum(axis=-1), tilted.sum(axis=-1), np.einsum("ij,ij->i", tilted, x)
+    s2 += RIDGE * np.maximum(s2, RIDGE * s0)
+    line = s2[:, None] * kernel - s1[:, None] * tilted
+    total = s0 * s2 - s1 * s1
+    return np.divide(line, total[:, None], out=np.zeros(line.shape), where=(total > 0)[:, None])
+
+
+@dataclass(frozen=True, eq=False)
+class _Nearby:
+    """What the rows near each score say by themselves: a local line through the gaps of groups of rows.
+
+    Attributes
+    ----------
+    groups : Residuals
+    score : array
+    line : array (scores, groups)
+        Coefficients of the lines.
+    """
+
+    groups: Residuals
+    score: Array
+    line: Array
+
+    @classmethod
+    def of(cls, groups: Residuals, score: Array) -> _Nearby:
+        """Draw the lines at these scores."""
+        return cls(groups, score, _coefficients(groups, score, float(groups.n)))
+
+    @cached_property
+    def gap(self) -> Array:
+        """Frequency minus score."""
+        gap = self.line @ (self.groups.residual / self.groups.mass)
+        return np.clip(gap, -self.score, 1 - self.score)
+
+    @cached_property
+    def _squares(self) -> Array:
+        """Squared coefficients of the rows, summed over each group."""
+        return self.line**2 * (self.groups.spread / self.groups.mass**2)
+
+    @cached_property
+    def rows(self) -> Array:
+        """Effective number of rows behind each line."""
+        noise = self._squares.sum(axis=-1)
+        return np.divide(1.0, noise, out=np.zeros(noise.shape), where=noise > 0)
+
+    @cached_property
+    def _spread(self) -> Array:
+        """Variance of an outcome in each group."""
+        frequency = np.clip(self.groups.score + np.interp(self.groups.score, self.score, self.gap), 0.0, 1.0)
+        return np.asarray(frequency * (1 - frequency))
+
+    def intervals(self, level: float) -> tuple[Array, Array]:
+        """Return the ends of an interval of the frequency at each score.
+
+        They are Clopper and Pearson's for the effective number of rows; or those of the line's variance,
+        where that reaches further.
+        """
+        centre = np.clip(self.score + self.gap, 0.0, 1.0)
+        # Next to a steep part the rows in the window vary more than rows at the score itself would.
+        half = NormalDist().inv_cdf((1 + level) / 2) * np.sqrt(self._squares @ self._spread)
+        low, high = clopper_pearson(centre, self.rows, level)
+        low, high = np.fmin(low, centre - half), np.fmax(high, centre + half)
+        return np.where(self.rows > 0, low, 0.0), np.where(self.rows > 0, high, 1.0)
+
+    def lead(self, sd: Array) -> Array:
+        """Return how far to lean on the lines, beside an estimate with this standard deviation.
+
+        By squared variances: wholly where the other is much less sure, hardly where it is a little surer.
+        """
+        # Rows that all agree are not sure for that.
+        least = np.divide(1.0, self.rows, out=np.full(self.rows.shape, np.inf), where=self.rows > 0) ** 2
+        own, other = self._squares @ self._spread + least, sd**2
+        ratio = np.divide(own, other, out=np.full(own.shape, np.inf), where=other > 0)
+        return np.asarray(1 / (1 + ratio**2))
+
+    def for_all_scores(self, level: float) -> float:
+        """Return the level that each score needs for a band that holds the whole curve at a level.
+
+        By the length of the path of the standardised coefficients (Naiman 1986, Sun and Loader 1994).
+        """
+        least = 1 / self.groups.n
+        noise = self.line * np.sqrt(self.groups.spread * (self._spread + least)) / self.groups.mass
+        size = np.sqrt(np.einsum("ij,ij->i", noise, noise))
+        step = np.diff(noise[size > 0] / size[size > 0][:, None], axis=0)
+        length = float(np.sqrt(np.einsum("ij,ij->i", step, step)).sum())
+        normal = NormalDist()
+        low, high = 0.0, 10.0
+        for _ in range(50):
+            z = (low + high) / 2
+            missed = length / np.pi * np.exp(-z * z / 2) + 2 * normal.cdf(-z)
+            low, high = (z, high) if missed > 1 - level else (low, z)
+        return max(1 - 2 * normal.cdf(-high), level)
