@@ -23,7 +23,9 @@ NORMAL = 30.0
 # The test for rough gaps: cells along the score hold at least so many rows, and are at most so many;
 # and the shares of the level that the Bayes factors of smooth and of other gaps, the range, a shift and a slope
 # of the log odds, and the test for rough gaps have; and how close to 0 or 1 a score is taken to be at most.
-ROWS, FINEST, SHARES, STEEPEST = 8, 1024, (0.3, 0.15, 0.2, 0.15, 0.1, 0.1), 1e-6
+# Where scores are few, gaps are likely to be those of single scores.
+ROWS, FINEST, STEEPEST = 8, 1024, 1e-6
+SHARES, FEW_SHARES = (0.3, 0.15, 0.2, 0.15, 0.1, 0.1), (0.1, 0.5, 0.15, 0.1, 0.1, 0.05)
 # Simulated sets whose error is read.
 READ = 250
 # Numbers in the largest table of simulated outcomes.
@@ -118,7 +120,8 @@ def ranked(
     rough = _rough(steps, everyone, finest)
     if rough is not None:
         ranks.append(rank(rough))
-    joined = -np.min([each / share for each, share in zip(ranks, SHARES, strict=False)], axis=0)
+    shares = FEW_SHARES if observed.discrete(0) else SHARES
+    joined = -np.min([each / share for each, share in zip(ranks, shares, strict=False)], axis=0)
     some = null.again(null.z[:READ], None if at_values is None else at_values[:READ])
     return Simulated(joined[:-1], error(some.terms(norm), norm), float(joined[-1])), observed, null
 
