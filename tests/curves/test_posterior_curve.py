@@ -71,6 +71,18 @@ def test_the_curve_finds_the_true_frequency():
     np.testing.assert_array_equal(calibrant.lce(outcome, score, at), point.probability - at)
 
 
+def test_the_curve_leans_on_the_rows_nearby_where_they_are_surer():
+    # A gap so large that the posterior follows every cell: the frequency is hardly above zero all the same.
+    outcome, score = prior_shift(10_000, np.random.default_rng(0))
+    at = np.linspace(0.05, 0.8, 31)
+    truth = at / (at + 43 * (1 - at))
+    assert np.abs(calibrant.reliability_curve(outcome, score).at(at).probability - truth).mean() < 0.006
+    nearby = posterior_curve._Nearby.of(Residuals.of(Sample(score, outcome)).coarser(400), at)
+    lead = nearby.lead(np.array([0.0] * 10 + [1.0] * 21))
+    assert np.all(lead[:10] == 0)
+    assert np.all(lead[10:] > 0.99)
+
+
 # --- the band --------------------------------------------------------------------------------------
 
 
