@@ -26,8 +26,8 @@ from calibrant.questions import Question
 # Prior of no gap, and that where scores are few: their gaps are hard to tell from noise, and none is read
 # from them too easily. Of the others the shares of those that live in stretches; of those of each score by
 # itself where scores are few, and where some stand out; and of the classes of a model to go their own ways.
-CALIBRATED, FEW_CALIBRATED = 0.145, 0.04
-STRETCHES, BY_VALUE, STANDING_OUT, APART = 0.2, 0.85, 0.2, 0.2
+CALIBRATED, FEW_CALIBRATED = 0.13, 0.03
+STRETCHES, BY_VALUE, STANDING_OUT, APART = 0.16, 0.85, 0.2, 0.2
 # A smooth gap counts this much of what its uncertainty adds to the gap of the posterior mean: a process
 # that must follow one jump is uncertain everywhere.
 UNCERTAIN = 0.75

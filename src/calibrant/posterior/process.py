@@ -22,7 +22,7 @@ from calibrant.evidence import Array
 # nobody tunes these for a data set.
 NO_SHAPE, NO_MEAN = 0.02, 0.1
 SMALLEST, LARGEST, LARGEST_MEAN, SIZES = 0.0125, 0.5, 0.3125, 8
-ROUGHNESS, ROUGHER, STEEPNESS = (1.25, 5.0, 16.0), 1.0, 3
+ROUGHNESS, ROUGHER, STEEPNESS = (1.25, 5.0, 16.0), 0.6, 3
 # Problems times components times frequencies held at once.
 TOGETHER = 1 << 22
 
