@@ -2,6 +2,7 @@
 
     python benchmarks/clusters.py              # 400 repetitions a cell, some hours on two cores
     python benchmarks/clusters.py --share 0.1  # a tenth of them
+    python benchmarks/clusters.py --size       # the size of the test alone, 2000 repetitions a cell
 
 Clusters have 5 to 20 rows; `alone` is clusters of one row. Scores are each row's own, near those of
 the cluster, or one for the cluster. Outcomes keep their exact probability given the score and
@@ -29,6 +30,9 @@ from scipy.special import ndtr
 import calibrant
 from calibrant.experiment.distributions import rng_of
 from calibrant.experiment.families import EXACT
+from calibrant.inference.clusters import Flips
+from calibrant.inputs import in_clusters, predictions
+from calibrant.questions import Question, named
 
 REPETITIONS = 400
 CLUSTERS, CORRELATIONS, SCORES, GAPS = (
@@ -40,6 +44,8 @@ CLUSTERS, CORRELATIONS, SCORES, GAPS = (
 FAMILIES = ("square", "flat")
 # What happens without clusters is looked at in one of so many repetitions.
 FEWER = 4
+# Sets of turned signs where the size alone is measured.
+SETS = 199
 
 
 def cells():
@@ -91,6 +97,18 @@ def one_cell(task):
     return np.mean(ours, axis=0), np.mean(plain, axis=0)
 
 
+def size_cell(task):
+    """Return how often a calibrated model is taken for one that is not, at 5 %."""
+    clusters, correlation, scores, repetitions = task
+    rng, found = rng_of("size of clusters", *task), []
+    for _ in range(repetitions):
+        score, outcome, cluster = draw(rng, FAMILIES[0], 0, clusters, correlation, scores)
+        data = in_clusters(predictions(outcome, score), cluster, outcome, None)
+        flips = Flips.of(Question.of(data, named("class")), "l1", rng, SETS)
+        found.append(flips.whole.p_value <= 0.05)
+    return np.mean(found)
+
+
 def paired_cell(task):
     """Return how often two models of the same error are told apart, with clusters and without."""
     clusters, correlation, repetitions = task
@@ -120,6 +138,7 @@ def main() -> None:
     parser.add_argument("--correlation", nargs="*", type=float)
     parser.add_argument("--family", nargs="*", choices=FAMILIES)
     parser.add_argument("--estimator", default="auto")
+    parser.add_argument("--size", action="store_true", help="of the test alone")
     arguments = parser.parse_args()
     repetitions = max(5, round(REPETITIONS * arguments.share))
     tasks = [
@@ -130,6 +149,15 @@ def main() -> None:
         and cell[0] in (arguments.family or FAMILIES)
     ]
     started = time.perf_counter()
+    if arguments.size:
+        cells_of_size = [
+            (*cell, 5 * repetitions)
+            for cell in product(arguments.clusters or CLUSTERS, arguments.correlation or CORRELATIONS, SCORES)
+        ]
+        with ProcessPoolExecutor(arguments.jobs) as pool:
+            for task, size in zip(cells_of_size, pool.map(size_cell, cells_of_size), strict=True):
+                print(f"{task[0]:4} clusters, {task[1]}, {task[2]:6}: size {size:.4f}", flush=True)
+        return
     head = "coverage (without)  p <= .05 (without)  mean error (without)  width"
     print(f"{'family':8} {'gap':>4} {'clusters':>8} {'icc':>4} {'scores':7} {head}")
     with ProcessPoolExecutor(arguments.jobs) as pool:

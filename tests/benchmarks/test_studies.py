@@ -202,3 +202,7 @@ def test_the_study_of_clusters(scores):
 
 def test_the_study_of_clusters_compares_models():
     assert study("clusters").paired_cell((20, 0.3, 2)).shape == (2,)
+
+
+def test_the_study_of_clusters_measures_the_size_of_the_test():
+    assert study("clusters").size_cell((20, 0.5, "shared", 20)) <= 0.3
