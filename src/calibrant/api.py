@@ -33,6 +33,7 @@ from calibrant.estimators import Binned, EstimatorLike, Norm
 from calibrant.estimators.measure import measure
 from calibrant.inference import Comparison, Estimate
 from calibrant.inference import estimate as inference
+from calibrant.inference.clusters import by_cluster
 from calibrant.inference.comparison import contributions, difference
 from calibrant.inference.ranking import Recommendation
 from calibrant.inference.recommendation import rank_estimators
@@ -41,19 +42,32 @@ from calibrant.questions import Question, named, usual
 
 
 def _question(
-    y_true: Any, y_prob: Any, notion: str | None, sample_weight: Any, labels: Any, pos_label: Any
+    y_true: Any,
+    y_prob: Any,
+    notion: str | None,
+    sample_weight: Any,
+    labels: Any,
+    pos_label: Any,
+    cluster: Any = None,
 ) -> Question:
-    data = _predictions(y_true, y_prob, notion, sample_weight, labels, pos_label)
+    data = _predictions(y_true, y_prob, notion, sample_weight, labels, pos_label, cluster)
     return Question.of(data, usual(notion, vector=data.score.ndim == 1))
 
 
 def _predictions(
-    y_true: Any, y_prob: Any, notion: str | None, sample_weight: Any, labels: Any, pos_label: Any
+    y_true: Any,
+    y_prob: Any,
+    notion: str | None,
+    sample_weight: Any,
+    labels: Any,
+    pos_label: Any,
+    cluster: Any = None,
 ) -> inputs.Predictions:
     # What was right is no class, whatever the confidences are called.
     by_name = notion is None or not named(notion).of_pairs
     options = {"sample_weight": sample_weight, "labels": labels, "pos_label": pos_label}
-    return inputs.predictions(y_true, y_prob, by_name=by_name, **options)
+    data = inputs.predictions(y_true, y_prob, by_name=by_name, **options)
+    return data if cluster is None else inputs.in_clusters(data, cluster, y_true, sample_weight)
 
 
 @inputs.helpful
@@ -65,6 +79,7 @@ def ece(
     estimator: EstimatorLike = "auto",
     norm: Norm = "l1",
     sample_weight: ArrayLike | None = None,
+    cluster: ArrayLike | None = None,
     labels: Sequence[Hashable] | None = None,
     pos_label: Hashable = None,
 ) -> float:
@@ -88,6 +103,10 @@ def ece(
         Mean, root mean square or maximum of the gap.
     sample_weight : array of shape (N,), optional
         Integers are counts and mean repetition; floats are importance weights.
+    cluster : array of shape (N,), optional
+        Who or what each row is of, where rows of one depend on each other: patients, users, questions
+        asked several times. The default estimator takes less noise for a gap then; a named one
+        gives the same number, and `estimate` the interval to it.
     labels : sequence, optional
         The class of each column, whatever the columns are called.
     pos_label : label, optional
@@ -105,7 +124,8 @@ def ece(
     >>> round(calibrant.ece(y_true, y_prob, estimator="uniform:2"), 4)
     0.1
     """
-    return measure(_question(y_true, y_prob, notion, sample_weight, labels, pos_label), estimator, norm)
+    question = _question(y_true, y_prob, notion, sample_weight, labels, pos_label, cluster)
+    return measure(question, estimator, norm)
 
 
 @inputs.helpful
@@ -116,6 +136,7 @@ def mce(
     notion: str | None = None,
     estimator: EstimatorLike = "auto",
     sample_weight: ArrayLike | None = None,
+    cluster: ArrayLike | None = None,
     labels: Sequence[Hashable] | None = None,
     pos_label: Hashable = None,
 ) -> float:
@@ -129,7 +150,8 @@ def mce(
     >>> round(calibrant.mce(y_true, y_prob, estimator="uniform:2"), 4)
     0.15
     """
-    return measure(_question(y_true, y_prob, notion, sample_weight, labels, pos_label), estimator, "max")
+    question = _question(y_true, y_prob, notion, sample_weight, labels, pos_label, cluster)
+    return measure(question, estimator, "max")
 
 
 @inputs.helpful
@@ -143,6 +165,7 @@ def estimate(
     level: float = 0.95,
     rng: Seed = None,
     sample_weight: ArrayLike | None = None,
+    cluster: ArrayLike | None = None,
     labels: Sequence[Hashable] | None = None,
     pos_label: Hashable = None,
 ) -> Estimate:
@@ -152,6 +175,10 @@ def estimate(
     ----------
     y_true, y_prob, notion, estimator, sample_weight, labels, pos_label
         As for `ece`.
+    cluster : array of shape (N,), optional
+        Who or what each row is of. Rows of one cluster may depend on each other in any way, and value,
+        interval, null and test allow for that; different clusters are independent. With the
+        class-wise notion there may be up to 20 classes.
     norm : {"l1", "l2"}
         Mean or root mean square of the gap.
     level : float
@@ -174,7 +201,7 @@ def estimate(
     >>> result.low < 1 / 6 < result.high, result.p_value, result.over > result.under
     (True, 0.001, True)
     """
-    question = _question(y_true, y_prob, notion, sample_weight, labels, pos_label)
+    question = _question(y_true, y_prob, notion, sample_weight, labels, pos_label, cluster)
     return inference.estimate(question, estimator=estimator, norm=norm, level=level, rng=rng)
 
 
@@ -190,6 +217,7 @@ def compare(
     level: float = 0.95,
     rng: Seed = None,
     sample_weight: ArrayLike | None = None,
+    cluster: ArrayLike | None = None,
     labels: Sequence[Hashable] | None = None,
     pos_label: Hashable = None,
 ) -> Comparison:
@@ -203,7 +231,7 @@ def compare(
         Scores of each model, as `y_prob` of `ece`.
     baseline : str, optional
         The model that the others are compared with; the first by default.
-    notion, estimator, norm, level, rng, sample_weight, labels, pos_label
+    notion, estimator, norm, level, rng, sample_weight, cluster, labels, pos_label
         As for `estimate`.
 
     Returns
@@ -230,7 +258,8 @@ def compare(
     seed, questions = inputs.seeded(rng), {}
     for name, scores in zip(names, models.values(), strict=True):
         with inputs.within(f"model {name!r}"):
-            questions[name] = _question(y_true, scores, notion, sample_weight, labels, pos_label)
+            asked = y_true, scores, notion, sample_weight, labels, pos_label, cluster
+            questions[name] = _question(*asked)
     notions = {name: question.notion.name for name, question in questions.items()}
     if len(set(notions.values())) > 1:
         hint = "vectors and matrices differ: name the notion"
@@ -241,8 +270,12 @@ def compare(
             options: dict[str, Any] = {"estimator": estimator, "norm": norm, "level": level, "rng": seed}
             estimates[name] = inference.estimate(question, **options)
     added = {name: contributions(question) for name, question in questions.items()}
-    weight = questions[first].weight
+    weight, code = questions[first].weight, questions[first].cluster
     weight = None if weight is None else weight.astype(np.float64)
+    if code is not None and questions[first].designs is not None:
+        # The clusters of one model are numbered by its own rows.
+        added = {name: by_cluster(rows, code, weight) for name, rows in added.items()}
+        weight = None
     differences = {
         name: difference((name, first), (result, estimates[first]), (added[name], added[first]), weight)
         for name, result in estimates.items()
@@ -454,6 +487,7 @@ def assess(
     level: float = 0.95,
     rng: Seed = None,
     sample_weight: ArrayLike | None = None,
+    cluster: ArrayLike | None = None,
     labels: Sequence[Hashable] | None = None,
     pos_label: Hashable = None,
     command: str | None = None,
@@ -469,6 +503,8 @@ def assess(
     ----------
     y_true, y_prob, sample_weight, labels, pos_label
         As for `ece`.
+    cluster : array of shape (N,), optional
+        Who or what each row is of; as for `estimate`. Estimates, balances, curves and bins allow for it.
     notion : {"class", "classwise", "confidence"}, optional
         The notion of the headline; as for `ece` by default.
     groups : array of shape (N,), optional
@@ -493,7 +529,7 @@ def assess(
     >>> print(result.verdict)
     Scores of class 1 too high by ... points (95 %: ...); a calibrated model of this size typically reads ...
     """
-    data = _predictions(y_true, y_prob, notion, sample_weight, labels, pos_label)
+    data = _predictions(y_true, y_prob, notion, sample_weight, labels, pos_label, cluster)
     return assess_predictions(
         data,
         usual(notion, vector=data.score.ndim == 1),

@@ -183,3 +183,26 @@ def test_the_confirmation_divides_both_errors_of_both_notions(tmp_path, monkeypa
                     middle = {name: np.median(at[:, k]) for k, name in enumerate(settings.estimators)}
                     least = min(middle[name] for name in members)
                     assert float(ratio) == pytest.approx(middle["auto"] / least, abs=0.0006)
+
+
+@pytest.mark.parametrize("scores", ["own", "near", "shared"])
+def test_the_study_of_clusters(scores):
+    clusters = study("clusters")
+    ours, plain = clusters.one_cell(("square", 0.3, 20, 0.5, scores, 4, "auto"))
+    assert ours[0] >= 0.5
+    assert ours[3] > plain[3]
+    # Outcomes keep their probability, and correlate as they should.
+    score, outcome, cluster = clusters.draw(np.random.default_rng(0), "square", 0, 4000, 0.3, scores)
+    assert outcome.mean() == pytest.approx(score.mean(), abs=0.015)
+    rest = (outcome - score) / np.sqrt(score * (1 - score))
+    pairs = np.bincount(cluster, rest) ** 2 - np.bincount(cluster, rest**2)
+    size = np.bincount(cluster)
+    assert pairs.sum() / (size * (size - 1)).sum() == pytest.approx(0.3, abs=0.1)
+
+
+def test_the_study_of_clusters_compares_models():
+    assert study("clusters").paired_cell((20, 0.3, 2)).shape == (2,)
+
+
+def test_the_study_of_clusters_measures_the_size_of_the_test():
+    assert study("clusters").size_cell((20, 0.5, "shared", 20)) <= 0.3

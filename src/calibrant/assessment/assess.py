@@ -22,6 +22,7 @@ from calibrant.curves import Progress, curve_of, diagram_of, each_problem
 from calibrant.estimators import Binned
 from calibrant.evidence import Array, Evidence
 from calibrant.inference import Estimate
+from calibrant.inference.clusters import View
 from calibrant.inference.estimate import MANY, estimate
 from calibrant.inference.multiplicity import each_level, false_discovery
 from calibrant.inputs import Predictions
@@ -162,8 +163,9 @@ def _assemble(
         each = each_level(level, len(names))
         estimates[notion] = estimate(question, each_level=each, step=steps, **options)
         steps()
-        curves[notion] = curve_of(question, level=level)
-        diagrams[notion] = each_problem(question, diagram_of, binning=BINS, level=level)
+        shown = question.independent
+        curves[notion] = curve_of(shown, level=level)
+        diagrams[notion] = each_problem(shown, diagram_of, binning=BINS, level=level)
         steps()
     rulers = {"auto": estimates[headline.notion.name]}
     for ruler in material.rulers:
@@ -171,17 +173,18 @@ def _assemble(
         steps()
     by_class = next((q for q in material.questions if q.notion.several), None)
     asked = next((q for q in material.questions if q.label is not None), None)
-    shown = _worst(estimates[headline.notion.name], headline)
+    worst = _worst(estimates[headline.notion.name])
+    balance = material.accuracy if headline.notion.several else balance_of(headline, level)
     assessment = Assessment(
         notion=headline.notion.name,
         estimates=MappingProxyType(estimates),
         curves=MappingProxyType(curves),
         diagrams=MappingProxyType(diagrams),
-        odds=_odds(shown, level),
+        odds=_odds(headline, worst, level),
         rulers=MappingProxyType(rulers),
         by_class=() if by_class is None else _rows_of_classes(estimates, by_class, names),
         by_group=_rows_of_groups(material.groups, level, seed, steps),
-        balance=material.accuracy if headline.notion.several else balance_of(shown, level),
+        balance=balance,
         accuracy=material.accuracy,
         scores=material.scores,
         warnings=(),
@@ -218,8 +221,7 @@ def _groups_of(data: Predictions, headline: Notion, values: list[Any], codes: Ar
     groups = []
     for k, value in enumerate(values):
         own = codes == k
-        weight = None if data.weight is None else data.weight[own]
-        rows = replace(data, score=data.score[own], code=data.code[own], weight=weight)
+        rows = inputs.some_rows(data, own)
         groups.append(Group(str(value), int(own.sum()), Question.of(rows, headline)))
     return groups
 
@@ -259,29 +261,31 @@ def _means(problems: Iterable[Evidence]) -> tuple[float, float]:
     return score, float(np.mean([each.frequency[0] for each in bins]))
 
 
-def _worst(result: Estimate, question: Question) -> Evidence:
-    """Return the evidence of a question; of several classes that of the class with the largest error."""
-    if result.by_class is None:
-        return question.problems[0]
-    worst = int(np.argmax([each.value for each in result.by_class.values()]))
-    return next(problem for k, problem in enumerate(question.each()) if k == worst)
+def _worst(result: Estimate) -> int:
+    """Return which problem has the largest error."""
+    return 0 if result.by_class is None else int(np.argmax([e.value for e in result.by_class.values()]))
 
 
-def _odds(problem: Evidence, level: float) -> Odds:
+def _odds(question: Question, worst: int, level: float) -> Odds:
     """Return a histogram and bins of a problem for an axis of log odds."""
+    problem, shown = (
+        next(problem for k, problem in enumerate(own.each()) if k == worst)
+        for own in (question, question.independent)
+    )
     cuts = 1 / (1 + np.exp(-LOG_ODDS))
     w = problem.bins(cuts).w
     edges, counts = np.concatenate([[0.0], cuts, [1.0]]), np.asarray(w * (problem.n / w.sum()))
-    return Odds(edges, counts, diagram_of(problem, binning=BY_MASS, level=level, notion=named("class")))
+    return Odds(edges, counts, diagram_of(shown, binning=BY_MASS, level=level, notion=named("class")))
 
 
-def balance_of(problem: Evidence, level: float) -> Balance:
-    """Return mean score against frequency of one problem."""
+def balance_of(question: Question, level: float) -> Balance:
+    """Return mean score against frequency of a question's one problem."""
+    problem, noise = question.problems[0], View.of(question)[0].of_mean(level)
     bins = problem.bins(np.empty(0))
     atoms = problem.atoms()
     atoms = atoms.about(np.zeros(np.shape(atoms.origin)))
     square = float((atoms.wss - 2 * atoms.wsy + atoms.wy).sum() / atoms.w.sum())
-    return _balance(float(bins.score[0]), float(bins.frequency[0]), square, float(problem.n), level)
+    return _balance(float(bins.score[0]), float(bins.frequency[0]), square, float(problem.n) / noise, level)
 
 
 def _balance(score: float, frequency: float, square: float, n: float, level: float) -> Balance:
@@ -295,7 +299,7 @@ def _balance(score: float, frequency: float, square: float, n: float, level: flo
 def _accuracy(questions: Sequence[Question], level: float) -> Balance | None:
     """Return mean confidence against accuracy, where a question tells both."""
     sure = next((q for q in questions if q.notion.tells_accuracy), None)
-    return None if sure is None else balance_of(sure.problems[0], level)
+    return None if sure is None else balance_of(sure, level)
 
 
 def _accuracy_of_sums(sketch: Sketch, level: float) -> Balance | None:
@@ -361,10 +365,10 @@ def names_of(labels: tuple[Any, ...], class_names: Any, *, vector: bool) -> tupl
 
 
 def _digest(data: Predictions) -> str:
-    """Return the SHA-256 of scores, labels and weights in double precision."""
+    """Return the SHA-256 of scores, labels, weights and clusters in double precision."""
     total = hashlib.sha256(repr((data.score.shape, [str(v) for v in data.labels])).encode())
     step = max(1, (1 << 20) // max(1, data.score[:1].size))
-    for array in (data.score, data.code, data.weight):
+    for array in (data.score, data.code, data.weight, data.cluster):
         for a in range(0, 0 if array is None else len(array), step):
             total.update(np.ascontiguousarray(array[a : a + step], dtype="<f8").tobytes())  # type: ignore[index]
     return total.hexdigest()

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 # Rows below which everything is uncertain, and of a class or a group.
 FEW, FEW_HERE = 100, 30
+# Clusters below which little is known about their differences.
+FEW_CLUSTERS = 20
 # Scores this near to 0 or 1 count as saturated; scores are discrete where each is shared by so many rows.
 NEAR, SHARED = 1e-3, 5
 # Share of saturated scores that is worth a word.
@@ -74,6 +76,9 @@ def cautions(assessment: Assessment, seen: Seen) -> Iterator[str]:
         yield seen.impossible
     if assessment.n < 0.5 * assessment.rows:
         yield f"Weights are uneven: {count(assessment.rows)} rows count as {count(round(assessment.n))}."
+    clusters = assessment.estimate.clusters
+    if clusters is not None and clusters < FEW_CLUSTERS:
+        yield f"There are only {clusters} clusters: how much they differ is itself uncertain."
     if seen.absent:
         few = "class" if len(seen.absent) == 1 else "the classes"
         yield f"No row is of {few} {_listed(seen.absent)}: counted all the same."

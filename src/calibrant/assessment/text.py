@@ -213,6 +213,11 @@ def methods(assessment: Assessment) -> str:
         if e.estimator.startswith("bayes")
         else f"the estimator {e.estimator}"
     )
+    if e.clusters is None:
+        tested = "simulated"
+    else:
+        weighted = f"{weighted} in {count(e.clusters)} clusters, which interval and test allow for,"
+        tested = "by turning the signs of whole clusters"
     p = "p ≤ 0.001" if e.p_value <= LEAST_P else f"p = {e.p_value:.2g}"
     many = max(len(assessment.by_class), len(assessment.by_group))
     adjusted = (
@@ -226,6 +231,6 @@ def methods(assessment: Assessment) -> str:
         f"by {how} as {e.value:.4f}, with a {100 * e.level:.3g} % interval of {e.low:.4f} to {e.high:.4f} "
         f"from inverting its simulated sampling distribution; a calibrated model of this size typically "
         f"reads {e.null.mean:.4f}, and the hypothesis of calibration has {p}, by a test that sees more than "
-        f"the size of the error (simulated, seed {assessment.seed})."
+        f"the size of the error ({tested}, seed {assessment.seed})."
         f"{adjusted}"
     )

@@ -83,9 +83,10 @@ class Verdict:
             "fail": f"is above {self.limit:g}",
             "inconclusive": f"lies on both sides of {self.limit:g}",
         }[self.status]
+        within = "" if estimate.clusters is None else f" in {estimate.clusters} clusters"
         text = (
             f"{name} ({asked}) {estimate.value:.4f} [{estimate.low:.4f}, {estimate.high:.4f}] "
-            f"at {100 * estimate.level:g} % {where}; n = {estimate.n:.15g}"
+            f"at {100 * estimate.level:g} % {where}; n = {estimate.n:.15g}{within}"
         )
         return text if self.status != "inconclusive" else f"{text}; {self._advice()}"
 
@@ -148,7 +149,7 @@ def _attribute(text: str) -> str:
     metavar="LIMIT",
     help="The error that is allowed, such as 0.05.",
 )
-@options(*DATA, "notion", "estimator", "level", "seed")
+@options(*DATA, "cluster", "notion", "estimator", "level", "seed")
 @click.option(
     "--inconclusive",
     type=click.Choice(("pass", "fail")),

@@ -42,7 +42,7 @@ def _models(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) 
 @click.option(
     "--baseline", metavar="NAME", help="Model that the others are held against.  [default: the first]"
 )
-@options(*DATA, "notion", "estimator", "level", "seed", "json", "quiet")
+@options(*DATA, "cluster", "notion", "estimator", "level", "seed", "json", "quiet")
 def compare(
     files: tuple[str, ...],
     models: dict[str, tuple[str, ...]],
@@ -76,8 +76,8 @@ def compare(
     if models:
         data = read(files[0], given, models=models)
     else:
-        # The weights of the first file are those of all.
-        later = given | {"sample_weight": None}
+        # The weights and the clusters of the first file are those of all.
+        later = given | {"sample_weight": None, "cluster": None}
         data = {
             name: read(file, later if k else given)[""]
             for k, (name, file) in enumerate(zip(_names(files), files, strict=True))
@@ -97,6 +97,7 @@ def compare(
             level=given["level"],
             rng=given["seed"],
             sample_weight=first.sample_weight,
+            cluster=first.cluster,
             labels=labels,
             pos_label=positive,
         )

@@ -23,7 +23,7 @@ PICTURES, TABLES = (".png", ".svg", ".pdf"), (".csv",)
 
 
 @click.command(epilog=EXITS)
-@options("path", *DATA, "notion", "estimator")
+@options("path", *DATA, "cluster", "notion", "estimator")
 @click.option(
     "--norm",
     type=click.Choice(("l1", "l2", "max")),

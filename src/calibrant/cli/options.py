@@ -67,6 +67,7 @@ _OPTIONS: dict[str, Callable[[Any], Any]] = {
     ),
     "sample_weight": column("sample-weight", "Column of weights; whole numbers are counts of rows."),
     "groups": column("groups", "Column of groups to look at one by one."),
+    "cluster": column("cluster", "Column that says which rows belong together: patients, users, questions."),
     "format": click.option(
         "--format", type=click.Choice(FORMATS), help="Format of FILE.  [default: by suffix or first bytes]"
     ),

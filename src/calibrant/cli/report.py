@@ -16,7 +16,7 @@ from calibrant.cli.source import name_of, read_source, stem_of
 
 
 @click.command(epilog=EXITS)
-@options("path", *DATA, "groups", "notion", "level", "seed")
+@options("path", *DATA, "groups", "cluster", "notion", "level", "seed")
 @click.option("--name", metavar="TEXT", help="Title of the report.  [default: the name of PATH]")
 @click.option(
     "--class-names",

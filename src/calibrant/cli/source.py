@@ -37,7 +37,8 @@ def words() -> Words:
     pairs = {"label": "--correct", "scores": "--confidence", "y_true": "--correct", "y_prob": "--confidence"}
 
     options = (
-        *("label", "scores", "pos_label", "sample_weight", "groups", "format", "notion", "estimator"),
+        *("label", "scores", "pos_label", "sample_weight", "groups", "cluster", "format", "notion"),
+        "estimator",
         *("norm", "level", "baseline", "method", "bandwidth", "class_names", "n", "at", "checkpoint"),
     )
     return Words(
@@ -50,6 +51,7 @@ def words() -> Words:
             "notion": "ask for --notion classwise or confidence",
             "names": "name each once",
             "ece": "calibrant ece prints it",
+            "rows": "leave out --checkpoint, or --cluster",
         },
         first_row=1,
     )
@@ -122,7 +124,7 @@ def read(
 def _asked(given: dict[str, Any], *, labelled: bool = True) -> Asked:
     from calibrant.data import Asked
 
-    options = ("label", "scores", "sample_weight", "groups", "notion")
+    options = ("label", "scores", "sample_weight", "groups", "cluster", "notion")
     roles: dict[str, Any] = {role: given.get(role) for role in options}
     return Asked(**roles, positive=given["pos_label"], labelled=labelled)
 
@@ -194,6 +196,8 @@ def _of_rows(file: str, given: dict[str, Any]) -> Source:
         function = getattr(calibrant, {"curve": "reliability_curve"}.get(what, what))
         if what == "assess":
             options["groups"] = data.groups
+        if data.cluster is not None:
+            options["cluster"] = data.cluster
         return function(data.y_true, data.y_prob, notion=notion, **arguments(data), **options)
 
     about = origin(file, len(data.y_prob)) | {"read": "rows"}
@@ -229,6 +233,8 @@ def read_source(
 ) -> Source:
     """Return what a path holds: rows, or sums if there are too many rows or a checkpoint is to be kept.
 
+    Rows in clusters stay rows, however many they are.
+
     `ask` is asked of a handful of rows before a long reading: what is wrong with an option is said at once.
     """
     given = settled(given)
@@ -240,6 +246,7 @@ def read_source(
         from calibrant.data import is_large
 
         large, size = is_large(file, given["format"])
+        large = large and given.get("cluster") is None
     if large or checkpoint is not None:
         with refusing():
             ask(_few_rows(notion))

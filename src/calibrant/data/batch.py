@@ -22,6 +22,7 @@ from calibrant.data.values import (
     Coded,
     Kind,
     all_whole,
+    is_text,
     kind_of,
     kind_of_values,
     numbers_of,
@@ -43,7 +44,7 @@ class Meaning:
     ----------
     roles : Roles
     kinds : mapping
-        The kinds of the columns of label, weight and groups.
+        The kinds of the columns of label, weight, groups and cluster.
     notion : Notion
     classes : tuple, optional
         The class of each column of a matrix; None for a single column.
@@ -79,6 +80,7 @@ class Rows:
     numbers: Mapping[str, Array]
     label: Array | Coded | None
     groups: Coded | None
+    cluster: Array | Coded | None = None
 
     @property
     def seen(self) -> tuple[Any, ...]:
@@ -131,13 +133,19 @@ class Piece:
 
 
 def kinds_of(batch: Batch, roles: Sequence[Roles]) -> dict[str, Kind]:
-    """Settle the kinds of the columns of labels, weights and groups by a first batch.
+    """Settle the kinds of the columns of labels, weights, groups and clusters by a first batch.
 
     `roles` are those of several models, which share these columns.
     """
     first = roles[0]
     kinds: dict[str, Kind] = {}
     for name in first.values:
+        if name == first.cluster and name not in (first.label, first.groups):
+            # Identifiers may begin as numbers and go on as text.
+            kinds[name] = (
+                "text" if is_text(name, batch[name]) else kind_of_values(values_of(name, batch[name]))
+            )
+            continue
         column = values_of(name, batch[name], apart=name == first.label)
         kinds[name] = kind_of_values(column)
         few = any(len(own.scores.names) <= 2 for own in roles)
@@ -191,13 +199,15 @@ def typed(batch: Batch, roles: Roles, kinds: Mapping[str, Kind], first_row: int 
     """Return the columns of a batch, each of its kind; `first_row` rows come before it."""
     with _placed(first_row):
         numbers = {name: numbers_of(name, batch[name], kinds.get(name)) for name in roles.numbers}
-        label = groups = None
+        label = groups = cluster = None
         if roles.label is not None:
             label = values_of(roles.label, batch[roles.label], kinds[roles.label])
         if roles.groups is not None:
             column = values_of(roles.groups, batch[roles.groups], kinds[roles.groups])
             groups = Coded.of(column) if isinstance(column, np.ndarray) else column
-        return Rows(numbers, label, groups)
+        if roles.cluster is not None:
+            cluster = values_of(roles.cluster, batch[roles.cluster], kinds[roles.cluster])
+        return Rows(numbers, label, groups, cluster)
 
 
 def checked(batch: Batch, meaning: Meaning, first_row: int = 0) -> Piece:

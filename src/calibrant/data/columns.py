@@ -1,4 +1,4 @@
-"""Which columns are labels, scores, weights and groups, by their names alone.
+"""Which columns are labels, scores, weights, groups and clusters, by their names alone.
 
 What is obvious is found. What is not is asked for, with the columns there are: nothing is guessed.
 """
@@ -41,8 +41,8 @@ class Asked:
 
     Attributes
     ----------
-    label, sample_weight, groups : str, optional
-        Names of columns. Weights and groups are used only if named.
+    label, sample_weight, groups, cluster : str, optional
+        Names of columns. Weights, groups and clusters are used only if named.
     scores : tuple of str
         Names, lists separated by commas, or patterns such as "p_*".
     notion : str, optional
@@ -61,6 +61,7 @@ class Asked:
     scores: tuple[str, ...] = ()
     sample_weight: str | None = None
     groups: str | None = None
+    cluster: str | None = None
     notion: str | None = None
     labels: tuple[Any, ...] | None = None
     pos_label: Any = None
@@ -137,6 +138,7 @@ class Roles:
     scores: Scores
     sample_weight: str | None
     groups: str | None
+    cluster: str | None = None
 
     @property
     def numbers(self) -> tuple[str, ...]:
@@ -146,7 +148,8 @@ class Roles:
     @property
     def values(self) -> tuple[str, ...]:
         """Columns of which the values are told apart."""
-        return tuple(name for name in (self.label, self.groups) if name is not None)
+        named = (name for name in (self.label, self.groups, self.cluster) if name is not None)
+        return tuple(dict.fromkeys(named))
 
     @property
     def are_pairs(self) -> bool:
@@ -157,7 +160,7 @@ class Roles:
     @cached_property
     def by_role(self) -> dict[str, tuple[str, ...]]:
         """The columns, by what they are for."""
-        single = {"label": self.label, "sample_weight": self.sample_weight, "groups": self.groups}
+        single = {role: getattr(self, role) for role in ("label", "sample_weight", "groups", "cluster")}
         return {role: (name,) for role, name in single.items() if name is not None} | {
             "scores": self.scores.names
         }
@@ -172,9 +175,10 @@ def roles_of(header: Header, asked: Asked) -> Roles:
     label = _label(header, asked)
     sample_weight = _named(header, "sample_weight", asked.sample_weight)
     groups = _named(header, "groups", asked.groups)
-    taken = {name for name in (label, sample_weight, groups) if name is not None}
+    cluster = _named(header, "cluster", asked.cluster)
+    taken = {name for name in (label, sample_weight, groups, cluster) if name is not None}
     scores = _scores(header, asked.scores, taken, in_order=asked.labels is None)
-    return Roles(label, scores, sample_weight, groups)
+    return Roles(label, scores, sample_weight, groups, cluster)
 
 
 def member(name: str) -> tuple[str, str] | None:
@@ -267,7 +271,7 @@ def _specified(header: Header, spec: str, taken: set[str], *, in_order: bool) ->
     if "*" not in spec or spec in header.times:
         _named(header, "scores", spec)
         if spec in taken:
-            raise InputError("scores", "be other columns than label, weight and groups", spec)
+            raise InputError("scores", "be other columns than label, weight, groups and cluster", spec)
         return Scores((spec,))
     pattern = re.compile("(.*)".join(map(re.escape, spec.split("*"))), re.DOTALL)
     matches = [match for name in header.own if name not in taken and (match := pattern.fullmatch(name))]

@@ -182,6 +182,8 @@ def stream(
     batch_rows: int | None = None,
 ) -> Streamed:
     """Return the sums of files, by group."""
+    if asked.cluster is not None:
+        inputs.refuse_clusters()
     if asked.notion is not None:
         notions.named(asked.notion)
     if batch_rows is not None:
@@ -193,7 +195,11 @@ def stream(
     name = called_together(sources)
     kept = None
     if checkpoint is not None:
-        options = asdict(asked) | {"notion": meaning.notion.name, "format": format, "batch_rows": rows}
+        options = asdict(replace(asked, cluster=None)) | {
+            "notion": meaning.notion.name,
+            "format": format,
+            "batch_rows": rows,
+        }
         kept = Checkpoint(checkpoint, options, sources)
     state = Run(sources, meaning, rows, kept, progress)()
     if not any(sketch.totals.rows for sketch in state.sketches.values()):

@@ -46,13 +46,13 @@ class Data:
         The class of each column, where it is known.
     pos_label : object
         The class asked about, where one was named.
-    sample_weight, groups : array, optional
+    sample_weight, groups, cluster : array, optional
     notion : str
         What was asked, or what the columns are usually asked about.
     source : str
         The file, as messages call it.
     columns : mapping
-        Names of the columns that were used, by "label", "scores", "sample_weight" and "groups".
+        Names of the columns that were used, by "label", "scores", "sample_weight", "groups" and "cluster".
     """
 
     y_true: Any
@@ -64,6 +64,7 @@ class Data:
     notion: str = "class"
     source: str = ""
     columns: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: MappingProxyType({}))
+    cluster: Array | None = None
 
 
 def is_large(path: str, format: str | None = None) -> tuple[bool, str]:
@@ -205,6 +206,7 @@ def _data(path: str, meaning: Meaning, parts: Sequence[_Part]) -> Data:
         notion=meaning.notion.name,
         source=called(path),
         columns=MappingProxyType(roles.by_role),
+        cluster=None if roles.cluster is None else _joined(own.cluster for own in rows),
     )
 
 

@@ -217,6 +217,11 @@ def _texts(column: Any) -> list[str]:
     return column.tolist() if isinstance(column, np.ndarray) else column.to_pylist()
 
 
+def is_text(name: str, column: Any) -> bool:
+    """Return whether a column is of text by its type, whatever the texts say."""
+    return kind_of(name, _type(column)) is None
+
+
 def kind_of_values(column: Array | Coded) -> Kind:
     """Return the kind of values that are read."""
     if isinstance(column, np.ndarray):

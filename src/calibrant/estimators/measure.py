@@ -6,6 +6,7 @@ import numpy as np
 
 from calibrant.estimators import Estimator, EstimatorLike, Fit, Norm, check_norm, resolve
 from calibrant.evidence import Array
+from calibrant.posterior import posterior_of
 from calibrant.questions import Question
 
 
@@ -18,6 +19,10 @@ def measure(question: Question, estimator: EstimatorLike, norm: Norm) -> float:
 
 def errors_of(question: Question, estimator: Estimator, norm: Norm) -> Array:
     """Return the error of each problem."""
+    if question.designs is not None and estimator.from_posterior:
+        posterior = posterior_of(question)
+        batch = (len(posterior.z),) if question.notion.several else ()
+        return np.ravel(estimator.fit_posterior(batch, posterior).error(norm))
     return np.concatenate([np.ravel(fit.error(norm)) for fit in _fits(question, estimator)])
 
 

@@ -12,6 +12,7 @@ from typing import Any, Protocol, Self
 import numpy as np
 
 from calibrant.evidence.cells import Cells, layout_for
+from calibrant.evidence.clusters import Design, are_alone, cells_of, correlation, effective_clusters, thinned
 from calibrant.evidence.layout import COARSE, FINE, Layout
 from calibrant.evidence.moments import Array, Bins, Moments
 from calibrant.evidence.residuals import Residuals
@@ -23,12 +24,18 @@ __all__ = [
     "Array",
     "Bins",
     "Cells",
+    "Design",
     "Evidence",
     "Layout",
     "Moments",
     "Residuals",
     "Sample",
+    "are_alone",
+    "cells_of",
+    "correlation",
+    "effective_clusters",
     "layout_for",
+    "thinned",
 ]
 
 

@@ -58,6 +58,18 @@ class Residuals:
             return cls._from_cells(evidence)
         return cls._from_few(evidence) if evidence.shape[-1] < COUNTED else cls._from_many(evidence)
 
+    def thinned(self, times: float, noisier: float = 1.0) -> Residuals:
+        """Return what so many times fewer rows with the same frequencies would leave.
+
+        With `noisier` the variance of the residuals is that much larger.
+
+        >>> residuals = Residuals.of(Sample(np.repeat([0.2, 0.9], 3), np.repeat([False, True], 3)))
+        >>> float(residuals.thinned(3).n)
+        2.0
+        """
+        spread = self.spread * (noisier / times)
+        return Residuals(self.mass / times, self.score, self.residual / times, spread)
+
     @property
     def n(self) -> Array:
         """Effective number of rows."""

@@ -17,6 +17,7 @@ from calibrant.evidence import Array, Evidence
 from calibrant.inference import interval as intervals
 from calibrant.inference import many_classes
 from calibrant.inference import null as nulls
+from calibrant.inference.clusters import Correlated, Flips, View, by_cluster
 from calibrant.inference.joint_labels import Labels
 from calibrant.inference.result import Estimate, Null
 from calibrant.posterior import Posterior, posterior_of
@@ -69,6 +70,10 @@ def estimate(
     plan = _Plan(chosen, norm, level, each_level, seed, np.random.default_rng(seed), step)
     if not question.notion.several:
         return _one_problem(question, plan)
+    if question.designs is not None and len(question.labels) > MANY:
+        rule = f"go with at most {MANY} classes where each of them is asked about"
+        hint = "the confidence, or one class, can be asked about"
+        raise inputs.InputError("cluster", rule, got=f"{len(question.labels)} classes", hint=hint)
     return _many_classes(question, plan) if len(question.labels) > MANY else _few_classes(question, plan)
 
 
@@ -87,24 +92,25 @@ class _Plan:
 
 def _one_problem(question: Question, plan: _Plan) -> Estimate:
     """Estimate the error of a single problem."""
-    posterior = posterior_of(question)
+    posterior, (view,) = posterior_of(question), View.of(question)
     value = float(_errors(question, plan, posterior)[0])
     null = _drawn_alone(question, plan)[0]
-    ends, other = _interval(plan, question.n, question.problems, posterior, value)
-    about = {"notion": question.notion.name, "label": question.label}
+    reach = view.reach(plan.level, plan.estimator)
+    ends, other = _interval(plan, view.n, [view.problem], posterior, value, spread=reach)
+    about = {"notion": question.notion.name, "label": question.label, "clusters": question.clusters}
     return _assembled(plan, question.n, value, ends, null, other, posterior, **about)
 
 
 def _few_classes(question: Question, plan: _Plan) -> Estimate:
     """Estimate the error over classes, and of each of them."""
     posterior, rows, norm = posterior_of(question), question.rows, plan.norm
-    errors = _errors(question, plan, posterior)
+    errors, views = _errors(question, plan, posterior), View.of(question)
     value = question.notion.combine(errors, norm)
     alone = _drawn_alone(question, plan)
     by_class = {
         label: _single_class(
             plan, question.n, label, float(errors[k]),
-            question.problems[k], posterior[k : k + 1], alone[k],
+            views[k], posterior[k : k + 1], alone[k], question.clusters,
         )
         for k, label in enumerate(question.labels)
     }  # fmt: skip
@@ -113,15 +119,21 @@ def _few_classes(question: Question, plan: _Plan) -> Estimate:
         null = nulls.Simulated(alone[0].evidence, simulated, np.nan)
         p_value = nulls.any_of([null.p_value for null in alone])
         spread = float(np.sqrt(len(alone)))
+    elif question.designs is not None:
+        null = _flipped(question, plan).whole
+        p_value, spread = null.p_value, together(posterior, rows, question.cluster)
     else:
         draw = partial(nulls.joint, question.residuals, lambda some: rows.take(some)[::2], rows.n, norm)
         key = ("together", norm, plan.seed)
         null = question.drawn_once(key, plan.rng, lambda: draw(plan.rng, SIMULATED))
         p_value, spread = null.p_value, together(posterior, rows)
-    ends, other = _interval(plan, question.n, question.problems, posterior, value, spread=spread)
+    n = question.n / float(np.mean([view.effect for view in views]))
+    spread *= float(np.mean([view.reach(plan.level, plan.estimator) for view in views]))
+    ends, other = _interval(plan, n, [view.problem for view in views], posterior, value, spread=spread)
     return _assembled(
         plan, question.n, value, ends, null, other, posterior, p_value=p_value,
         notion=question.notion.name, by_class=MappingProxyType(by_class), conservative=rows is None,
+        clusters=question.clusters,
     )  # fmt: skip
 
 
@@ -137,7 +149,7 @@ def _many_classes(question: Question, plan: _Plan) -> Estimate:
     for k, (label, problem) in enumerate(zip(question.labels, question.each(), strict=True)):
         by_class[label] = _single_class(
             plan, n, label, float(errors[k]),
-            problem, classes.coarse[k : k + 1], null.alone[k],
+            View(problem, n), classes.coarse[k : k + 1], null.alone[k], question.clusters,
         )  # fmt: skip
         plan.step()
     widest = many_classes.WIDEST
@@ -151,6 +163,7 @@ def _many_classes(question: Question, plan: _Plan) -> Estimate:
     return _assembled(
         plan, n, value, ends, null.whole, other, classes.posterior, p_value=null.p_value,
         notion=question.notion.name, by_class=MappingProxyType(by_class), conservative=rows is None,
+        clusters=question.clusters,
     )  # fmt: skip
 
 
@@ -164,6 +177,8 @@ def _errors(question: Question, plan: _Plan, posterior: Posterior) -> Array:
 
 def _drawn_alone(question: Question, plan: _Plan) -> list[nulls.Simulated]:
     """Simulate calibrated data for each problem by itself; they are the same for every estimator."""
+    if question.designs is not None:
+        return _flipped(question, plan).alone
     return question.drawn_once(
         ("alone", plan.norm, plan.seed),
         plan.rng,
@@ -171,14 +186,21 @@ def _drawn_alone(question: Question, plan: _Plan) -> list[nulls.Simulated]:
     )
 
 
+def _flipped(question: Question, plan: _Plan) -> Flips:
+    """Turn the signs of whole clusters; the data sets are the same for every estimator."""
+    key, draw = ("flips", plan.norm, plan.seed), partial(Flips.of, question, plan.norm, plan.rng, SIMULATED)
+    return question.drawn_once(key, plan.rng, draw)
+
+
 def _single_class(
     plan: _Plan,
     n: float,
     label: Any,
     value: float,
-    problem: Evidence,
+    view: View,
     posterior: Posterior,
     null: nulls.Simulated,
+    clusters: int | None,
 ) -> Estimate:
     """Estimate one class among several: by itself, with the value that it has among them."""
     plan = replace(plan, level=plan.each_level)
@@ -186,9 +208,11 @@ def _single_class(
     if plan.estimator.from_posterior:
         alone = replace(plan, estimator=plan.estimator.for_one_class())
         centre = float(nulls.error(posterior.terms(plan.norm), plan.norm)[0])
-    ends, other = _interval(alone, n, [problem], posterior, centre, drawn=BY_CLASS)
+    reach = view.reach(plan.level, plan.estimator)
+    ends, other = _interval(alone, view.n, [view.problem], posterior, centre, spread=reach, drawn=BY_CLASS)
     ends = min(ends[0], value), max(ends[1], value)
-    return _assembled(plan, n, value, ends, null, other, posterior, notion="class", label=label)
+    about = {"notion": "class", "label": label, "clusters": clusters}
+    return _assembled(plan, n, value, ends, null, other, posterior, **about)
 
 
 def _drawn_together(
@@ -218,7 +242,9 @@ def _interval(
         shared = estimator.shared
         return intervals.interval(posterior, n, value, shared=shared, drawn=drawn, **options), None
     ends, other = intervals.of_other(estimator, list(problems), posterior, value, **options)
-    own = estimator.own_interval(problems[0], norm, level) if len(problems) == 1 else None
+    own = None
+    if len(problems) == 1 and not isinstance(problems[0], Correlated):
+        own = estimator.own_interval(problems[0], norm, level)
     if own is not None:
         ends = min(own[0], value), max(own[1], value)
     return ends, other
@@ -274,12 +300,16 @@ def signs(posterior: Posterior, k: int, score: Array) -> Array:
     return np.where(gap < 0, -1.0, 1.0)
 
 
-def together(posterior: Posterior, rows: Rows) -> float:
+def together(posterior: Posterior, rows: Rows, cluster: Array | None = None) -> float:
     """Return how much wider the mean over classes spreads than if the classes were independent."""
     classes = len(posterior.z)
     few = max(1000, LOOKED_AT // classes)
     some = np.arange(rows.n) if rows.n <= few else np.linspace(0, rows.n - 1, few).astype(np.intp)
+    if cluster is not None:
+        some = np.flatnonzero(cluster % -(-rows.n // few) == 0)
     added = influence(posterior, rows, some)
+    if cluster is not None:
+        added = by_cluster(added, np.unique(cluster[some], return_inverse=True)[1])
     independent = np.sqrt(added.var(axis=0).sum()) / classes
     if not independent > 0:
         return 1.0

@@ -61,6 +61,8 @@ class Estimate:
         Whether interval and p-value allow for any dependence between the classes, for want of rows.
     seed : int or None
         Seed of the simulations: the same call with `rng=seed` gives the same estimate.
+    clusters : int or None
+        How many clusters the rows fall into, where that was said: all of it allows for them.
     """
 
     value: float
@@ -79,6 +81,7 @@ class Estimate:
     by_class: Mapping[Any, Estimate] | None = None
     conservative: bool = False
     seed: int | None = None
+    clusters: int | None = None
 
     def __float__(self) -> float:
         return self.value
@@ -97,10 +100,12 @@ class Estimate:
         side = reading.too_high if self.over >= self.under else reading.too_low
         p = "p < 0.001" if self.p_value < 0.001 else f"p = {self.p_value:.2g}"
         kept = ", conservative" if self.conservative else ""
+        within = "" if self.clusters is None else f" in {self.clusters} clusters"
         return (
             f"{name} ({self.about}) {self.value:.4f} [{self.low:.4f}, {self.high:.4f}] "
             f"at {self.level:.0%}{kept}; {max(self.over, self.under):.4f} of it {side}; "
-            f"{usual(self, '{:.4f}'.format)}; {p} for calibration; n = {self.n:.15g}, {self.estimator}"
+            f"{usual(self, '{:.4f}'.format)}; {p} for calibration; "
+            f"n = {self.n:.15g}{within}, {self.estimator}"
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -120,7 +125,8 @@ class Estimate:
             estimates = map(cls.from_dict, values["by_class"])
             by_class = MappingProxyType({estimate.label: estimate for estimate in estimates})
         return cls(
-            **{key: values[key] for key in _PLAIN},
+            **{key: values[key] for key in _PLAIN if key != "clusters"},
+            clusters=values.get("clusters"),
             null=Null.from_dict(values["null"]),
             label=values.get("label"),
             by_class=by_class,
@@ -159,6 +165,7 @@ _PLAIN = (
     "norm",
     "conservative",
     "seed",
+    "clusters",
 )
 
 

@@ -8,8 +8,10 @@ from calibrant.inputs.arguments import (
     is_number,
     level,
     positive_int,
+    refuse_clusters,
     seeded,
 )
+from calibrant.inputs.clusters import in_clusters, some_rows
 from calibrant.inputs.columns import class_of_name, classes_of_columns, column_names, in_order, like
 from calibrant.inputs.errors import PYTHON, InputError, InputTypeError, Words, show, show_near, within
 from calibrant.inputs.groups import MOST_GROUPS, check_group_count, groups_of_rows
@@ -49,6 +51,7 @@ __all__ = [
     "generator",
     "groups_of_rows",
     "helpful",
+    "in_clusters",
     "in_order",
     "is_number",
     "level",
@@ -58,10 +61,12 @@ __all__ = [
     "positive_int",
     "predictions",
     "read",
+    "refuse_clusters",
     "scores",
     "seeded",
     "show",
     "show_near",
+    "some_rows",
     "unlabelled",
     "within",
 ]

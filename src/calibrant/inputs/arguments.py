@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable, Iterable
 from functools import wraps
 from numbers import Integral, Real
-from typing import Any, ParamSpec, TypeAlias, TypeVar
+from typing import Any, NoReturn, ParamSpec, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -51,11 +51,19 @@ def _refuse_keywords(function: str, known: list[str], options: dict[str, Any]) -
     option = "binning" if "binning" in known else "estimator"
     family = "adaptive" if options.get("strategy") == "quantile" else "uniform"
     unexpected = [name for name in options if name not in known]
+    if "cluster" in unexpected and known[0] in ("self", "cls"):  # the methods of a sketch
+        refuse_clusters()
     for name in unexpected:
         if name in ("n_bins", "num_bins", "bins") and option in known:
             raise TypeError(f'{function}() has no argument {name}; write {option}="{family}:{options[name]}"')
     near = show_near(unexpected[0], known)
     raise TypeError(f"{function}() got an unexpected keyword argument {near}")
+
+
+def refuse_clusters() -> NoReturn:
+    """Refuse clusters where rows become sums."""
+    rule = "go with rows, as sums cannot hold a cluster that is split between batches"
+    raise InputError("cluster", rule, got="sums", advice="rows")
 
 
 def level(value: Any) -> float:

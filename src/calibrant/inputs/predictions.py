@@ -22,7 +22,7 @@ _BLOCK = 1 << 20  # bytes of a matrix looked at together: they stay in cache fro
 _BITS_OF_ONE = {2: 0x3C00, 4: 0x3F800000, 8: 0x3FF0000000000000}
 #: Labels of a vector of scores that need no word: the second is the positive class.
 USUAL: tuple[tuple[Any, ...], ...] = ((0, 1), (-1, 1))
-_NUMBER, _DATA = (Real, np.bool_, Decimal), ("y_true", "y_prob", "sample_weight")
+_NUMBER, _DATA = (Real, np.bool_, Decimal), ("y_true", "y_prob", "sample_weight", "cluster")
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,6 +34,7 @@ class Predictions:
     weight: Array | None  # (n,): counts (int64) or importance weights (float64), none of them zero
     labels: tuple[Any, ...]  # of the columns; 1-D: (negative, positive), a tuple if many, None if unknown
     positive: int | None  # column of the positive class; None for other than two columns without pos_label
+    cluster: Array | None = None  # (n,): the number of each row's cluster (intp), from 0 on
 
 
 def predictions(

@@ -7,13 +7,13 @@ calibrated data would show) is computed once for a question and kept on it.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, TypeVar
 
 import numpy as np
 
-from calibrant.evidence import Array, Evidence, Residuals, Sample
+from calibrant.evidence import Array, Design, Evidence, Residuals, Sample, are_alone, thinned
 from calibrant.inputs import Predictions
 from calibrant.questions.notions import Notion
 
@@ -65,6 +65,8 @@ class Question:
         Whole rows, where they are known.
     weight : array or None
         Their weights.
+    cluster : array or None
+        The number of the cluster that each of them is of.
 
     Examples
     --------
@@ -81,6 +83,7 @@ class Question:
     make: Callable[[], Iterable[Evidence]]
     rows: Rows | None = None
     weight: Array | None = None
+    cluster: Array | None = None
     _known: dict[Hashable, Any] = field(default_factory=dict, repr=False)
 
     @classmethod
@@ -95,7 +98,8 @@ class Question:
             for problem in notion.problems(data):
                 yield Sample(problem.score, problem.outcome, weight, problem.support)
 
-        return cls(notion, data.labels, data.positive, make, Rows.of(data), data.weight)
+        about = notion, data.labels, data.positive
+        return cls(*about, make, Rows.of(data), data.weight, data.cluster)
 
     @cached_property
     def blocks(self) -> list[Evidence]:
@@ -118,13 +122,46 @@ class Question:
 
     @cached_property
     def residuals(self) -> list[Residuals]:
-        """Residuals of each problem in score order."""
-        return [Residuals.of(problem) for problem in self.each()]
+        """Residuals of each problem in score order; of clusters, as if by fewer rows that are independent."""
+        plain = [Residuals.of(problem) for problem in self.each()]
+        if self.designs is None:
+            return plain
+        # All problems are of the same rows: what differs from one to the other is the variance.
+        effects = [design.effect for design in self.designs]
+        usual = float(np.mean(effects))
+        return [each.thinned(usual, own / usual) for each, own in zip(plain, effects, strict=True)]
+
+    @cached_property
+    def designs(self) -> list[Design] | None:
+        """What clusters do to each problem; None where every row is by itself."""
+        cluster, weight = self.cluster, self.weight
+        if cluster is None or are_alone(cluster, weight):
+            return None
+        return [Design.of(each, cluster) for each in self.each() if isinstance(each, Sample)]
+
+    @cached_property
+    def independent(self) -> Question:
+        """The same question of sums that say as much as these rows do, as if each stood for itself."""
+        designs = self.designs
+        if designs is None:
+            return self
+
+        def make() -> Iterator[Evidence]:
+            for problem, design in zip(self.each(), designs, strict=True):
+                cells = thinned(problem, design.effect)  # type: ignore[arg-type]
+                yield cells[None] if self.notion.several else cells
+
+        return replace(self, make=make, rows=None, weight=None, cluster=None, _known={})
 
     @property
     def n(self) -> float:
         """Effective number of rows."""
         return float(np.max(self.blocks[0].n))
+
+    @property
+    def clusters(self) -> int | None:
+        """How many clusters the rows fall into; None where none are known."""
+        return None if self.cluster is None else int(self.cluster.max()) + 1
 
     @property
     def label(self) -> Any:

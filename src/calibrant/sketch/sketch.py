@@ -163,6 +163,7 @@ class Sketch:
     def _layout(self) -> Layout:
         return layout_of(self._notion, self._n_classes or 2)
 
+    @inputs.helpful
     def update(self, y_true: ArrayLike, y_prob: ArrayLike, *, sample_weight: ArrayLike | None = None) -> Self:
         """Add predictions; returns the sketch itself. Rows that are refused leave it as it was."""
         data = inputs.predictions(
@@ -494,6 +495,7 @@ class Sketch:
         return load(cls, path)
 
     @classmethod
+    @inputs.helpful
     def from_files(
         cls,
         paths: Any,
@@ -557,6 +559,7 @@ class Sketch:
         )
 
     @classmethod
+    @inputs.helpful
     def from_files_by_group(
         cls,
         paths: Any,
@@ -592,6 +595,7 @@ class Sketch:
         )
 
     @classmethod
+    @inputs.helpful
     def from_frame(
         cls,
         frame: Any,
@@ -642,6 +646,7 @@ class Sketch:
         )
 
     @classmethod
+    @inputs.helpful
     def from_frame_by_group(
         cls,
         frame: Any,

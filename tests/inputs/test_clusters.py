@@ -1,0 +1,115 @@
+"""Clusters as callers pass them."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+import calibrant
+from calibrant.inputs import in_clusters, predictions, some_rows
+
+Y, P = [0, 1, 1, 0, 1, 0], [0.1, 0.4, 0.8, 0.3, 0.9, 0.2]
+
+
+@pytest.mark.parametrize(
+    ("cluster", "error"),
+    [
+        ([1, 2, 3], "as long as y_true, got 3 clusters for 6 labels"),
+        ([1, 1, 2, 2, 3, None], "have no missing values, got None at row 5"),
+        ([1, 1, np.nan, 2, 3, 3], "have no missing values, got nan at row 2"),
+        (["ann"] * 6, "at least two clusters, got 'ann' in every row"),
+        (np.zeros((6, 2)), "be one-dimensional"),
+        ([[1], [1], [2], [2], [3], [3]], "be one-dimensional"),
+        (pd.Series([1, 1, 2, 2, 3, None], dtype="Int64"), "have no missing values"),
+    ],
+)
+@pytest.mark.parametrize("function", [calibrant.ece, calibrant.mce, calibrant.estimate, calibrant.assess])
+def test_what_is_no_cluster_is_refused(function, cluster, error):
+    with pytest.raises(calibrant.InputError, match=f"cluster must .*{error}"):
+        function(Y, P, cluster=cluster)
+
+
+def test_a_comparison_refuses_it_too():
+    with pytest.raises(calibrant.InputError, match="cluster must be as long"):
+        calibrant.compare(Y, {"a": P, "b": P}, cluster=[1])
+
+
+@pytest.mark.parametrize(
+    "cluster",
+    [
+        ["b", "a", "a", "c", "c", "b"],
+        np.array([20, 10, 10, -3, -3, 20]),
+        np.array([2.5, 0.5, 0.5, 1.0, 1.0, 2.5]),
+        pd.Series(["b", "a", "a", "c", "c", "b"], index=range(6, 12)),
+        pd.Categorical(["b", "a", "a", "c", "c", "b"]),
+        pl.Series([2, 1, 1, 3, 3, 2]),
+        [("b", 1), ("a", 1), ("a", 1), ("c", 1), ("c", 1), ("b", 1)],
+    ],
+)
+def test_clusters_may_be_anything_that_can_be_told_apart(cluster):
+    if isinstance(cluster, list) and isinstance(cluster[0], tuple):
+        values = np.empty(6, dtype=object)
+        values[:] = cluster
+        cluster = values
+    found = in_clusters(predictions(Y, P), cluster, Y, None).cluster
+    wanted = in_clusters(predictions(Y, P), [0, 1, 1, 2, 2, 0], Y, None).cluster
+    assert found.tolist() == wanted.tolist()
+    assert sorted(set(found.tolist())) == [0, 1, 2]
+
+
+def test_rows_without_weight_are_left_out():
+    weight = [1, 0, 1, 1, 0, 1]
+    data = predictions(Y, P, sample_weight=weight)
+    assert len(in_clusters(data, ["a", "x", "a", "b", "y", "b"], Y, weight).cluster) == 4
+    with pytest.raises(calibrant.InputError, match="at least two"):
+        in_clusters(data, ["a", "x", "a", "a", "y", "a"], Y, weight)
+
+
+def test_clusters_are_numbered_by_what_they_hold():
+    rng = np.random.default_rng(0)
+    y, p, weight = rng.integers(0, 3, 60), rng.dirichlet(np.ones(3), 60).round(1), rng.integers(1, 3, 60)
+    p[:, 2] = 1 - p[:, 0] - p[:, 1]
+    p = np.abs(p)
+    cluster, names = rng.integers(0, 9, 60), rng.permutation(9)
+    order, columns = rng.permutation(60), np.array([2, 0, 1])
+    one = in_clusters(predictions(y, p, sample_weight=weight), cluster, y, weight)
+    moved = y[order], p[order], weight[order]
+    other = in_clusters(predictions(*moved[:2], sample_weight=moved[2]), names[cluster[order]], *moved[::2])
+    assert other.cluster.tolist() == one.cluster[order].tolist()
+    turned = columns.argsort()[y], p[:, columns]
+    third = in_clusters(predictions(*turned, sample_weight=weight), names[cluster], turned[0], weight)
+    assert third.cluster.tolist() == one.cluster.tolist()
+
+
+def test_some_rows_keep_the_clusters_that_are_left():
+    data = in_clusters(predictions(Y, P), ["a", "a", "b", "b", "c", "c"], Y, None)
+    left = some_rows(data, np.array([True, True, False, False, True, True]))
+    assert sorted(set(left.cluster.tolist())) == [0, 1]
+    assert some_rows(predictions(Y, P), np.arange(6) < 2).cluster is None
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda sketch: calibrant.Sketch().update(Y, P, cluster=[1] * 6),
+        lambda sketch: calibrant.Sketch.from_files("nowhere.csv", cluster="patient"),
+        lambda sketch: calibrant.Sketch.from_files_by_group("nowhere.csv", groups="g", cluster="patient"),
+        lambda sketch: calibrant.Sketch.from_frame(pd.DataFrame(), label="y", scores="p", cluster="patient"),
+        lambda sketch: calibrant.Sketch.from_frame_by_group(
+            pd.DataFrame(), label="y", scores="p", groups="g", cluster="patient"
+        ),
+        lambda sketch: sketch.ece(cluster=[1] * 6),
+        lambda sketch: sketch.estimate(cluster=[1] * 6),
+        lambda sketch: sketch.assess(cluster=[1] * 6),
+    ],
+)
+def test_sums_refuse_clusters_and_say_why(call):
+    with pytest.raises(
+        calibrant.InputError, match=r"cannot hold a cluster that is split between batches.*estimate"
+    ):
+        call(calibrant.Sketch().update(Y, P))
+
+
+def test_other_functions_have_no_such_argument():
+    with pytest.raises(TypeError, match="unexpected keyword argument 'cluster'"):
+        calibrant.reliability_curve(Y, P, cluster=[1, 1, 2, 2, 3, 3])
