@@ -474,3 +474,30 @@ def test_a_curve_without_a_band_does_not_promise_one():
     texts = [text.get_text() for text in shown_texts(ax.figure)]
     assert "curve" in texts
     assert not any("band" in text for text in texts)
+
+
+def test_scores_that_are_few_are_points_with_bars_and_no_line():
+    score = np.array([0.1, 0.4, 0.9])
+    rows = {"score": score, "n_eff": np.array([50.0, 40.0, 3.0]), "density": np.ones(3), "discrete": True}
+    middle = {
+        "probability": score,
+        "point": score,
+        "low": score - 0.05,
+        "high": score + 0.05,
+        "lce": 0 * score,
+    }
+    few = a_curve(**rows, **middle)
+    for draw in (plot.curve, plot.local_error):
+        ax = draw(few)
+        drawn = [line for line in ax.lines if line.get_marker() == "o"]
+        assert all(line.get_linestyle() == "None" for line in drawn)
+        assert sorted(x for line in drawn for x in line.get_xdata()) == list(score)
+        bars = [each for each in ax.collections if isinstance(each, LineCollection)]
+        assert sum(len(each.get_segments()) for each in bars) == 3
+        assert not any(isinstance(each, PolyCollection) and len(each.get_paths()) for each in ax.collections)
+        # The score that three rows have is faint.
+        assert [line.get_alpha() for line in drawn if 0.9 in line.get_xdata()] == [0.3]
+        assert "95 % interval" in [text.get_text() for text in ax.get_legend().get_texts()]
+    handles = plot.models({"few": few, "many": a_curve()}).get_legend().get_lines()
+    assert [line.get_marker() for line in handles if line.get_label().startswith("few")] == ["o"]
+    plt.close("all")

@@ -14,7 +14,7 @@ from tests.reports import binary, hostile, saturated, ten_classes
 
 import calibrant
 from calibrant.report import chart
-from calibrant.report.page import picture_of
+from calibrant.report.page import looked_up, picture_of
 from calibrant.report.svg import Axis, area, path, runs, tag, text
 
 
@@ -192,3 +192,30 @@ def test_a_bar_stays_within_its_cell():
         estimate = SimpleNamespace(value=value, low=0.0, high=2.0, null=SimpleNamespace(mean=0.5))
         drawn = str(chart.bar(estimate, 1.0))
         assert all(0 <= float(v) <= 150 for v in re.findall(r'(?:x1|x2|cx)="([\d.]+)"', drawn))
+
+
+def test_scores_that_are_few_are_shown_each_by_itself():
+    rng = np.random.default_rng(0)
+    score = np.append(rng.choice([0.2, 0.55, 0.8], 300), [0.95] * 4)
+    found = calibrant.assess(rng.random(304) < score, score, rng=0)
+    page = found.html()
+    assert "each score that occurs, with 95 % interval" in page
+    assert "Points with their 95 percent bars show" in page
+    rows = looked_up(picture_of(found), sure=True)
+    assert [row["score"] for row in rows] == pytest.approx([0.2, 0.55, 0.8, 0.95])
+    assert [row["word"] == "too few rows" for row in rows] == [False, False, False, True]
+    assert len(re.findall(r"<title>score 0\.", page)) == 2 * 4  # on either axis
+    assert "Between them the curve is interpolated" not in page
+    again = calibrant.Assessment.from_dict(found.to_dict()).curve
+    assert again.discrete
+    np.testing.assert_array_equal(again.at([0.2, 0.5]).low, found.curve.at([0.2, 0.5]).low)
+
+
+def test_a_score_for_which_one_row_speaks_is_not_called_in_line():
+    rng = np.random.default_rng(0)
+    score = np.append(0.6 * rng.random(400), 0.9)
+    found = calibrant.assess(np.append(rng.random(400) < score[:-1], True), score, rng=0)
+    words = {row["score"]: row.get("word") for row in looked_up(picture_of(found), sure=True)}
+    assert words[0.9] == "too few rows"
+    assert words[0.3] == "in line"
+    assert words[0.75 if 0.75 in words else 0.8] in (None, "too few rows")
