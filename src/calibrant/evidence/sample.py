@@ -74,6 +74,13 @@ class Sample:
         """Whether weights are counts: absent, or integers."""
         return tally.is_count(self.weight)
 
+    def sorted(self) -> Sample:
+        """Return the rows of a single problem in the order of their scores, tied ones in that of their weights."""
+        keys = (self.score,) if self.weight is None else (self.weight, self.score)
+        order = np.lexsort(keys)
+        weight = None if self.weight is None else self.weight[order]
+        return Sample(self.score[order], self.outcome[order], weight, self.support)
+
     @cached_property
     def in_order(self) -> tuple[Array, Array, Array | None]:
         """Scores in order, with their outcomes and weights; among tied scores negatives come first."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from types import MappingProxyType
 from typing import Any
 
@@ -20,6 +19,7 @@ from calibrant.inference import null as nulls
 from calibrant.inference.clusters import Correlated, Flips, View, by_cluster
 from calibrant.inference.joint_labels import Labels
 from calibrant.inference.result import Estimate, Null
+from calibrant.inference.streams import in_own_order, key_of, stream
 from calibrant.posterior import Posterior, posterior_of
 from calibrant.questions import Question, Rows
 from calibrant.questions.notions import combined
@@ -67,7 +67,7 @@ def estimate(
         raise inputs.InputError(
             "estimator", rule, chosen, got=f"{chosen}, a measure of its own", advice="ece"
         )
-    plan = _Plan(chosen, norm, level, each_level, seed, np.random.default_rng(seed), step)
+    plan = _Plan(chosen, norm, level, each_level, seed, step)
     if not question.notion.several:
         return _one_problem(question, plan)
     if question.designs is not None and len(question.labels) > MANY:
@@ -79,14 +79,13 @@ def estimate(
 
 @dataclass(frozen=True, eq=False)
 class _Plan:
-    """How a question is answered: the arguments of `estimate`, checked, and the generator of its seed."""
+    """How a question is answered: the arguments of `estimate`, checked."""
 
     estimator: Estimator
     norm: Norm
     level: float
     each_level: float
     seed: int
-    rng: np.random.Generator
     step: Callable[[], object]
 
 
@@ -123,13 +122,13 @@ def _few_classes(question: Question, plan: _Plan) -> Estimate:
         null = _flipped(question, plan).whole
         p_value, spread = null.p_value, together(posterior, rows, question.cluster)
     else:
-        draw = partial(nulls.joint, question.residuals, lambda some: rows.take(some)[::2], rows.n, norm)
-        key = ("together", norm, plan.seed)
-        null = question.drawn_once(key, plan.rng, lambda: draw(plan.rng, SIMULATED))
+        null = question.once(("together", norm, plan.seed), lambda: _drawn_jointly(question, rows, plan))
         p_value, spread = null.p_value, together(posterior, rows)
     n = question.n / float(np.mean([view.effect for view in views]))
     spread *= float(np.mean([view.reach(plan.level, plan.estimator) for view in views]))
-    ends, other = _interval(plan, n, [view.problem for view in views], posterior, value, spread=spread)
+    ends, other = _interval(
+        plan, n, [view.problem for view in views], posterior, value, spread=spread, labels=question.labels
+    )
     return _assembled(
         plan, question.n, value, ends, null, other, posterior, p_value=p_value,
         notion=question.notion.name, by_class=MappingProxyType(by_class), conservative=rows is None,
@@ -140,11 +139,12 @@ def _few_classes(question: Question, plan: _Plan) -> Estimate:
 def _many_classes(question: Question, plan: _Plan) -> Estimate:
     """Estimate the same for many classes, none of which is held longer than it is looked at."""
     classes = question.once("many classes", lambda: many_classes.Classes.of(question))
-    rows, norm, n, rng = question.rows, plan.norm, question.n, plan.rng
+    rows, norm, n = question.rows, plan.norm, question.n
+    keys = [key_of(label) for label in question.labels]
     errors = _errors(question, plan, classes.posterior)
     value = question.notion.combine(errors, norm)
-    labels = None if rows is None else _drawn_together(question, rows, classes, rng)
-    null = many_classes.nulls(classes, norm, rng, labels, plan.step)
+    labels = None if rows is None else _drawn_together(question, rows, classes, plan.seed)
+    null = many_classes.nulls(classes, norm, plan.seed, keys, labels, plan.step)
     by_class = {}
     for k, (label, problem) in enumerate(zip(question.labels, question.each(), strict=True)):
         by_class[label] = _single_class(
@@ -156,10 +156,12 @@ def _many_classes(question: Question, plan: _Plan) -> Estimate:
     spread = widest if rows is None else min(together(classes.posterior, rows), widest)
     other = None
     if plan.estimator.from_posterior:
-        ends = many_classes.interval(classes.coarse, n, norm=norm, level=plan.level, rng=rng, spread=spread)
+        ends = many_classes.interval(classes.coarse, n, keys, norm=norm, level=plan.level, spread=spread)
         ends = min(ends[0], value), max(ends[1], value)
     else:
-        ends, other = _interval(plan, n, list(question.each()), classes.coarse, value, spread=spread)
+        ends, other = _interval(
+            plan, n, list(question.each()), classes.coarse, value, spread=spread, labels=question.labels
+        )
     return _assembled(
         plan, n, value, ends, null.whole, other, classes.posterior, p_value=null.p_value,
         notion=question.notion.name, by_class=MappingProxyType(by_class), conservative=rows is None,
@@ -179,17 +181,30 @@ def _drawn_alone(question: Question, plan: _Plan) -> list[nulls.Simulated]:
     """Simulate calibrated data for each problem by itself; they are the same for every estimator."""
     if question.designs is not None:
         return _flipped(question, plan).alone
-    return question.drawn_once(
+    labels = question.labels if question.notion.several else ("alone",)
+    return question.once(
         ("alone", plan.norm, plan.seed),
-        plan.rng,
-        lambda: [nulls.single(each, plan.norm, plan.rng, SIMULATED) for each in question.residuals],
+        lambda: [
+            nulls.single(each, plan.norm, stream(plan.seed, "null", label), SIMULATED)
+            for each, label in zip(question.residuals, labels, strict=True)
+        ],
     )
+
+
+def _drawn_jointly(question: Question, rows: Rows, plan: _Plan) -> nulls.Simulated:
+    """Simulate calibrated data for all classes, one label for each row."""
+    own, _, columns = in_own_order(rows, question.labels)
+    residuals = [question.residuals[k] for k in columns]
+    rng = stream(plan.seed, "together")
+    return nulls.joint(residuals, lambda some: own.take(some)[::2], own.n, plan.norm, rng, SIMULATED)
 
 
 def _flipped(question: Question, plan: _Plan) -> Flips:
     """Turn the signs of whole clusters; the data sets are the same for every estimator."""
-    key, draw = ("flips", plan.norm, plan.seed), partial(Flips.of, question, plan.norm, plan.rng, SIMULATED)
-    return question.drawn_once(key, plan.rng, draw)
+    rng = stream(plan.seed, "flips")
+    return question.once(
+        ("flips", plan.norm, plan.seed), lambda: Flips.of(question, plan.norm, rng, SIMULATED)
+    )
 
 
 def _single_class(
@@ -209,20 +224,24 @@ def _single_class(
         alone = replace(plan, estimator=plan.estimator.for_one_class())
         centre = float(nulls.error(posterior.terms(plan.norm), plan.norm)[0])
     reach = view.reach(plan.level, plan.estimator)
-    ends, other = _interval(alone, view.n, [view.problem], posterior, centre, spread=reach, drawn=BY_CLASS)
+    ends, other = _interval(
+        alone, view.n, [view.problem], posterior, centre, spread=reach, drawn=BY_CLASS, labels=(label,)
+    )
     ends = min(ends[0], value), max(ends[1], value)
     about = {"notion": "class", "label": label, "clusters": clusters}
     return _assembled(plan, n, value, ends, null, other, posterior, **about)
 
 
 def _drawn_together(
-    question: Question, rows: Rows, classes: many_classes.Classes, rng: np.random.Generator
+    question: Question, rows: Rows, classes: many_classes.Classes, seed: int
 ) -> Callable[[int], Array]:
     """Draw sets of labels for whole rows, and return how to get the coefficients of a class in them."""
     count, cells = classes.coarse.z.shape
-    labels = Labels.draw(lambda some: rows.take(some)[::2], rows.n, count, rng, many_classes.SETS)
-    columns = [block.score[k] for block in question.blocks for k in range(block.batch[0])]  # type: ignore[attr-defined]
-    return lambda k: labels.coefficients(columns[k], k, cells)
+    own, order, columns = in_own_order(rows, question.labels)
+    rng, place = stream(seed, "together"), np.argsort(columns)
+    labels = Labels.draw(lambda some: own.take(some)[::2], own.n, count, rng, many_classes.SETS)
+    scores = [block.score[k] for block in question.blocks for k in range(block.batch[0])]  # type: ignore[attr-defined]
+    return lambda k: labels.coefficients(lambda some: scores[k][order[some]], int(place[k]), cells)
 
 
 def _interval(
@@ -234,10 +253,15 @@ def _interval(
     *,
     spread: float = 1.0,
     drawn: int = intervals.DRAWN,
+    labels: Sequence[Any] = ("alone",),
 ) -> tuple[tuple[float, float], Array | None]:
-    """Return the interval, and for an estimator other than the default its values for calibrated data."""
+    """Return the interval, and for an estimator other than the default its values for calibrated data.
+
+    The numbers drawn for it belong to the classes, not to the seed: the same data have the same interval.
+    """
     estimator, norm, level = plan.estimator, plan.norm, plan.level
-    options: dict[str, Any] = {"norm": norm, "level": level, "rng": plan.rng, "spread": spread}
+    keys = [key_of(label) for label in labels]
+    options: dict[str, Any] = {"norm": norm, "level": level, "keys": keys, "spread": spread}
     if estimator.from_posterior:
         shared = estimator.shared
         return intervals.interval(posterior, n, value, shared=shared, drawn=drawn, **options), None

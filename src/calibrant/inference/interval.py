@@ -8,7 +8,7 @@ where a bootstrap or a normal approximation fails.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 
@@ -29,8 +29,8 @@ THINNER = 0.8
 CALMER = 0.7
 # Estimates below this quantile of calibrated data are taken for small by luck.
 SMALL = 0.03
-# Levels for which ends are computed, so that those of any level are nested; how far, in normal quantiles, true
-# errors matter for a tail; how softly estimates are counted; and the share below the value at the last error.
+# Levels for which ends are computed, so that those of any level are nested; how far, in normal quantiles,
+# true errors matter for a tail; how softly estimates are counted; and the share below the value at the last error.
 LEVELS = (0.2, 0.5, 0.7, 0.8, 0.85, 0.9, 0.925, 0.95, 0.965, 0.98, 0.99, 0.995, 0.999, 0.9999, 0.999999)
 NEARBY, SOFT, LAST = 0.8, 0.12, 0.015
 # Of the sets, each kind of gap has at least the share FAIR, unless its chance is below RARE; a kind that
@@ -40,6 +40,8 @@ FAIR, RARE, REACHING, FITTED = 0.35, 0.002, 20, 4
 FINEST, TOGETHER, ENOUGH = 256, 1 << 16, 80
 # Beyond this many rows other estimators are simulated on cells.
 CELLS_FROM = 4096
+# What is drawn for an interval depends on the data and the classes alone.
+SEED = 20210401
 
 Simulation = tuple[float, list[Array]]
 
@@ -51,7 +53,7 @@ def interval(
     *,
     norm: Norm,
     level: float,
-    rng: np.random.Generator,
+    keys: Sequence[int] = (0,),
     shared: bool = False,
     spread: float = 1.0,
     drawn: int = DRAWN,
@@ -66,6 +68,8 @@ def interval(
         Effective number of rows.
     value : float
         The observed estimate.
+    keys : sequence of int
+        A number for each class: what is drawn for it belongs to that.
     shared : bool
         Whether classes are judged together.
     spread : float
@@ -76,13 +80,14 @@ def interval(
     grid = errors_tried(posterior, value)
     size = int(np.clip(TOGETHER // (classes * cells), ENOUGH, max(ENOUGH, drawn // len(grid))))
     worlds = [World.of(posterior, k) for k in range(classes)]
-    kind, gaps = shapes(posterior, rng, size)
+    common, each_rng = streams(keys)
+    kind, gaps = shapes(posterior, each_rng, size)
     gaps = _alike(gaps, worlds, norm)
     most = combined(np.stack([w.most(gap, norm) for w, gap in zip(worlds, gaps, strict=True)], axis=-1), norm)
 
     def simulate(errors: list[float]) -> list[Simulation]:
         possible = [_of_size(true, gaps, worlds, norm) for true in errors]
-        drawn = [_noise(worlds, each, n, norm, rng, kind) for each in possible]
+        drawn = [_noise(worlds, each, n, norm, common, each_rng, kind) for each in possible]
         terms = []
         for k, world in enumerate(worlds):
             data = [world.data(each[k], noise[k]) for each, (noise, _) in zip(possible, drawn, strict=True)]
@@ -196,7 +201,7 @@ def moved_by_luck(
 
 
 def _of_size(true: float, gaps: list[Array], worlds: list[World], norm: Norm) -> list[Array]:
-    """Return gaps with this combined error that scores allow; those that cannot have it go as far as they can."""
+    """Return gaps with this combined error, as scores allow; those that cannot have it go as far as they can."""
     factor: Array = np.full(len(gaps[0]), true)
     for _ in range(FITTED):
         possible = [
@@ -211,8 +216,20 @@ def _of_size(true: float, gaps: list[Array], worlds: list[World], norm: Norm) ->
     return possible
 
 
+def streams(keys: Sequence[int]) -> tuple[np.random.Generator, list[np.random.Generator]]:
+    """Return a generator for all classes together, and one for each; their order does not matter."""
+    common = np.random.default_rng([SEED, *sorted(keys)])
+    return common, [np.random.default_rng([SEED, key, 1]) for key in keys]
+
+
 def _noise(
-    worlds: list[World], gaps: list[Array], n: float, norm: Norm, rng: np.random.Generator, kind: Array
+    worlds: list[World],
+    gaps: list[Array],
+    n: float,
+    norm: Norm,
+    common: np.random.Generator,
+    each_rng: list[np.random.Generator],
+    kind: Array,
 ) -> tuple[list[Array], Array]:
     """Draw standard normal noise for each class, and the luck of sampling (sets, classes).
 
@@ -230,11 +247,14 @@ def _noise(
     way = np.concatenate([*ways, np.stack(chances, axis=-1)], axis=-1)
     length = np.sqrt((way * way).sum(axis=-1, keepdims=True))
     way = np.divide(way, length, out=np.zeros(way.shape), where=length > 0)
-    noise = rng.standard_normal(way.shape)
+    noises = [
+        rng.standard_normal((size, each.shape[1] + 1)) for rng, each in zip(each_rng, ways, strict=True)
+    ]
+    noise = np.concatenate([*(each[:, 1:] for each in noises), *(each[:, :1] for each in noises)], axis=-1)
     even = np.empty(size)
     for member in np.unique(kind):
         some = np.flatnonzero(kind == member)
-        even[some] = (rng.permutation(some.size) + rng.random(some.size)) / some.size
+        even[some] = (common.permutation(some.size) + common.random(some.size)) / some.size
     noise += (ndtri(np.clip(even, 1e-12, 1 - 1e-12)) - (noise * way).sum(axis=-1))[:, None] * way
     ends = np.cumsum([each.shape[1] for each in ways])
     parts = np.split(noise, ends, axis=-1)
@@ -253,18 +273,17 @@ def allowance(posterior: Posterior, value: float, norm: Norm) -> float:
     return max(0.0, float(whole - combined(firm, norm)) / 2)
 
 
-def shapes(posterior: Posterior, rng: np.random.Generator, size: int) -> tuple[Array, list[Array]]:
-    """Draw gaps per row from the posterior, not yet of a common error: their kind, and (size, points) of each class.
+def shapes(posterior: Posterior, each_rng: list[np.random.Generator], size: int) -> tuple[Array, list[Array]]:
+    """Draw gaps per row from the posterior: their kind, and (size, points) of each class, of any error.
 
     The kinds are smooth gaps and others, each with a fair number of sets unless the data rule it out.
     """
-    classes = len(posterior.z)
     weight = posterior.weight[:, 1:] / posterior.weight[:, 1:].sum(axis=-1, keepdims=True)
     local = float(1 - weight[:, 0].mean())
     share = 0.0 if local < RARE else 1.0 if local > 1 - RARE else float(np.clip(local, FAIR, 1 - FAIR))
-    count = int(round(share * size))
+    count = round(share * size)
     gaps = []
-    for k in range(classes):
+    for k, rng in enumerate(each_rng):
         drawn = [posterior.shapes(k, 1, rng, size - count, CALMER)]
         if count:
             others = weight[k, 1:] / max(weight[k, 1:].sum(), 1e-300)
@@ -332,11 +351,13 @@ def errors_tried(posterior: Posterior, value: float) -> list[float]:
 
 def _unit(posterior: Posterior) -> float:
     """Return the standard error of a mean gap."""
-    return float((posterior.scale * np.sqrt(posterior.z.shape[-1])).mean())
+    classes, cells = posterior.z.shape
+    # The mean over classes is known better than that of one, though not by as much as if all had one gap.
+    return float((posterior.scale * np.sqrt(cells)).mean() * classes**-0.25)
 
 
 def _ends(runs: list[Simulation], value: float, ladder: Array, *, above: bool) -> Array:
-    """Return, for each tail of the ladder, the true error under which `value` lies there, over all kinds of gap.
+    """Return the true error under which `value` lies in each tail of the ladder, over all kinds of gap.
 
     The chance of an estimate beyond `value`, as a normal quantile, is close to a line in the true error; the
     line through the errors nearby has less noise than any of them.
@@ -406,7 +427,7 @@ def of_other(
     *,
     norm: Norm,
     level: float,
-    rng: np.random.Generator,
+    keys: Sequence[int],
     spread: float,
 ) -> tuple[tuple[float, float], Array]:
     """Return the interval of the true error by any estimator, and its values for calibrated data.
@@ -420,13 +441,11 @@ def of_other(
     curve = np.ones_like(curve) if whole < 1e-9 else curve / whole
     evidence = [_simulable(problem) for problem in problems]
     orders = [np.argsort(score, kind="stable") for score in posterior.score]
-    seed = int(rng.integers(2**63))
     seen: dict[float, Array] = {}
 
     def simulate(true: float) -> Simulation:
         errors, truth = [], []
-        again = np.random.default_rng(seed)
-        for k, (problem, order) in enumerate(zip(evidence, orders, strict=True)):
+        for k, (problem, order, again) in enumerate(zip(evidence, orders, streams(keys)[1], strict=True)):
             knots, gap = posterior.score[k][order], true * curve[k][order]
 
             def probability(score: Array, knots: Array = knots, gap: Array = gap) -> Array:
@@ -444,7 +463,7 @@ def of_other(
 
 
 def _simulable(problem: Evidence) -> Evidence:
-    """Return evidence on which many outcomes can be drawn at a bounded cost."""
-    if isinstance(problem, Sample) and problem.shape[-1] > CELLS_FROM:
-        return Cells.of(problem)
-    return problem
+    """Return evidence on which outcomes are drawn at a bounded cost, whatever the order of its rows."""
+    if not isinstance(problem, Sample):
+        return problem
+    return Cells.of(problem) if problem.shape[-1] > CELLS_FROM else problem.sorted()

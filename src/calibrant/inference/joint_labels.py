@@ -72,11 +72,14 @@ class Labels:
         whole = None if weights[0] is None else np.concatenate([w for w in weights if w is not None])
         return cls(some, whole, sets, parts)
 
-    def coefficients(self, score: Array, k: int, cells: int) -> Array:
-        """Return cosine coefficients of class k in every set, (sets, cells), from its scores in all rows."""
+    def coefficients(self, take: Callable[[Array], Array], k: int, cells: int) -> Array:
+        """Return cosine coefficients of class k in every set, (sets, cells).
+
+        `take` gives its scores in the rows asked for by number.
+        """
         from scipy.fft import dct
 
-        score = score[self.rows].astype(np.float64)
+        score = take(self.rows).astype(np.float64)
         cell = FINE.locate(score)
         w = np.ones(score.size)
         if self.weight is not None:  # on the scale on which they sum to the effective number of rows

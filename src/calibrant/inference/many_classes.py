@@ -12,7 +12,7 @@ other, a mean over classes spreads by at most the root of two more than if they 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -20,7 +20,16 @@ import numpy as np
 
 from calibrant.estimators.base import Norm
 from calibrant.evidence import Array, Residuals
-from calibrant.inference.interval import Simulation, World, allowance, invert, sampling, shapes, true_error
+from calibrant.inference.interval import (
+    Simulation,
+    World,
+    allowance,
+    invert,
+    sampling,
+    shapes,
+    streams,
+    true_error,
+)
 from calibrant.inference.null import Simulated, drawn, rank, ranked
 from calibrant.posterior.clock import CELLS, n_cells
 from calibrant.posterior.gap import Judged, Posterior, Terms, judged
@@ -79,10 +88,9 @@ class Classes:
         spread = [float((each.spread * each.score * (1 - each.score)).sum()) for each in steps]
         few = enough(float(np.mean(spread)), len(steps))
         whole = Posterior.joined(plain)
-        coarse, plainly = (
-            replace(each.coarser(few), few=None, at_values=None) for each in (posterior, whole)
-        )
-        return cls(posterior, coarse, plainly, steps)
+        # Labels that are drawn for whole rows give coefficients alone.
+        plainly = replace(whole.coarser(few), few=None, at_values=None)
+        return cls(posterior, posterior.coarser(few), plainly, steps)
 
 
 def enough(spread: float, classes: int) -> int:
@@ -108,7 +116,8 @@ class Nulls(NamedTuple):
 def nulls(
     classes: Classes,
     norm: Norm,
-    rng: np.random.Generator,
+    seed: int,
+    keys: Sequence[int],
     together: Callable[[int], Array] | None,
     step: Callable[[], object],
 ) -> Nulls:
@@ -119,13 +128,17 @@ def nulls(
     together : callable or None
         The coefficients of a class in `SETS` sets in which whole rows were drawn. Without it the
         classes are independent, and their sums are spread as far as any dependence could.
+    seed : int
+    keys : sequence of int
+        A number for each class: what is drawn for it belongs to that.
     step : callable
         Called after each class.
     """
     count, cells = len(classes.steps), classes.coarse.z.shape[-1]
     sets = SETS if together is not None else SETS * SHUFFLED
     seen, drawn_sums, alone, pooled = _Sums(1), _Sums(sets), [], []
-    for k, steps in enumerate(classes.steps):
+    rngs = [np.random.default_rng([seed, key]) for key in keys]
+    for k, (steps, rng) in enumerate(zip(classes.steps, rngs, strict=True)):
         simulation, observed, null = ranked(steps, drawn(steps, rng, SETS), norm, cells, FINEST)
         alone.append(simulation)
         if together is not None:
@@ -138,7 +151,7 @@ def nulls(
             order = np.concatenate([rng.permutation(SETS) for _ in range(SHUFFLED)])
             drawn_sums.add(null, norm, order)
         step()
-    _look_again(alone, classes, norm, rng, cells)
+    _look_again(alone, classes, norm, rngs, cells)
     if together is None:
         drawn_sums.widen(WIDEST)
     evidence = np.append(drawn_sums.evidence(cells, count), seen.evidence(cells, count))
@@ -191,7 +204,7 @@ class _Sums:
 
 
 def _look_again(
-    alone: list[Simulated], classes: Classes, norm: Norm, rng: np.random.Generator, cells: int
+    alone: list[Simulated], classes: Classes, norm: Norm, rngs: list[np.random.Generator], cells: int
 ) -> None:
     """Simulate more for the classes that stand out, so that their p-values can be small.
 
@@ -203,16 +216,16 @@ def _look_again(
     order = np.lexsort((-classes.coarse.some, p_values))[:most]
     for k in order[p_values[order] <= SUSPECT]:
         steps = classes.steps[k]
-        alone[k] = ranked(steps, drawn(steps, rng, MORE), norm, cells, FINEST)[0]
+        alone[k] = ranked(steps, drawn(steps, rngs[k], MORE), norm, cells, FINEST)[0]
 
 
 def interval(
     posterior: Posterior,
     n: float,
+    keys: Sequence[int],
     *,
     norm: Norm,
     level: float,
-    rng: np.random.Generator,
     spread: float,
 ) -> tuple[float, float]:
     """Return an interval for the error of all classes of a model, as `interval.interval` does for few.
@@ -226,14 +239,15 @@ def interval(
     """
     classes, cells = posterior.z.shape
     worlds = [World.of(posterior, k) for k in range(classes)]
-    kind, drawn_gaps = shapes(posterior, rng, DRAWN)
+    common, each_rng = streams(keys)
+    kind, drawn_gaps = shapes(posterior, each_rng, DRAWN)
     gap = [each.astype(np.float32) for each in drawn_gaps]
     size = combined(_true_errors(gap, worlds, norm), norm)
     for each_gap in gap:
         each_gap[size < 1e-9] = 1.0
     size = combined(_true_errors(gap, worlds, norm), norm)[:, None]
-    noise = [rng.standard_normal(each.shape, dtype=np.float32) for each in gap]
-    luck = rng.standard_normal(DRAWN)
+    noise = [r.standard_normal(each.shape, dtype=np.float32) for r, each in zip(each_rng, gap, strict=True)]
+    luck = common.standard_normal(DRAWN)
 
     def simulate(true: float) -> Simulation:
         sums, each, chances = _Sums(DRAWN), np.empty((DRAWN, classes)), np.empty((DRAWN, classes))

@@ -21,10 +21,10 @@ STEPS = 2048
 # Where a step's residual has at least this variance it is as good as normal.
 NORMAL = 30.0
 # The test for rough gaps: cells along the score hold at least so many rows, and are at most so many;
-# and the shares of the level that the Bayes factors of smooth and of other gaps, the range, a shift and a slope
-# of the log odds, and the test for rough gaps have; and how close to 0 or 1 a score is taken to be at most.
-# Where scores are few, gaps are likely to be those of single scores.
+# and how close to 0 or 1 a score is taken to be at most.
 ROWS, FINEST, STEEPEST = 8, 1024, 1e-6
+# Shares of the level that the Bayes factors of smooth and of other gaps, the range, a shift and a slope of the
+# log odds, and the test for rough gaps have. Where scores are few, gaps are likely to be those of single scores.
 SHARES, FEW_SHARES = (0.3, 0.15, 0.2, 0.15, 0.1, 0.1), (0.1, 0.5, 0.15, 0.1, 0.1, 0.05)
 # Simulated sets whose error is read.
 READ = 250
@@ -53,7 +53,7 @@ def together(terms: Terms, cells: int) -> Array:
 
 
 def by_class(posterior: Posterior, z: Array, norm: Norm) -> Terms:
-    """Return the terms, (sets, classes, ...), of other coefficients (sets, classes, cells) on the same scores."""
+    """Return the terms, (sets, classes, ...), of other coefficients, (sets, classes, cells), on the same scores."""
     each = [posterior[k : k + 1].again(z[:, k]).terms(norm) for k in range(z.shape[1])]
     return Terms(*(np.stack(terms, axis=1) for terms in zip(*each, strict=True)))
 
@@ -77,9 +77,10 @@ def single(residuals: Residuals, norm: Norm, rng: np.random.Generator, size: int
     """Simulate one problem.
 
     The evidence joins statistics by the least of their ranks: the Bayes factor of smooth gaps, and that of
-    gaps that live in one place or at few scores; the range of the cumulated residuals (ECCE-R), which is best at gaps of one sign; those
-    of a shift and of a slope in the log odds, which are best at rare outcomes; and the largest
-    part of the variance in any stretch of frequencies along the score, which finds gaps too rough for all.
+    gaps that live in one place or at few scores; the range of the cumulated residuals (ECCE-R), which is
+    best at gaps of one sign; those of a shift and of a slope in the log odds, which are best at rare
+    outcomes; and the largest part of the variance in any stretch of frequencies along the score, which
+    finds gaps too rough for all.
     """
     steps = residuals.coarser(STEPS)
     cells = min(int(n_cells(residuals.flat.n)[0]), STEPS // 2)
@@ -152,8 +153,9 @@ def _logistic(steps: Residuals, residual: Array) -> Array:
     total = variance.sum()
     middle = variance @ logit / total if total > 0 else 0.0
     ways = np.stack([np.ones(logit.shape), logit - middle])
-    width = np.sqrt(np.maximum((ways * ways) @ variance, 1e-300))
-    return np.asarray((ways / width[:, None]).astype(residual.dtype) @ residual.T)
+    width = np.sqrt((ways * ways) @ variance)
+    ways = np.divide(ways, width[:, None], out=np.zeros(ways.shape), where=width[:, None] > 1e-9)
+    return np.asarray(ways.astype(residual.dtype) @ residual.T)
 
 
 def _rough(steps: Residuals, residual: Array, finest: int) -> Array | None:

@@ -338,7 +338,8 @@ class Posterior:
             return np.zeros((size, np.count_nonzero(held)))
         mass = self.mass[k]
         if member == 3:
-            assert self.values is not None and self.few is not None
+            assert self.values is not None
+            assert self.few is not None
             gaps = self.values.draw(k, rng, size)
             if few is None:
                 spread = (self.few.overlap[k] * self.few.share[k]).T
