@@ -249,6 +249,20 @@ def test_importance_weights_have_no_scale_and_count_effectively():
     assert np.mean(some.at(at).n_eff) < 0.8 * np.mean(plain.at(at).n_eff)
 
 
+@pytest.mark.parametrize("notion", ["class", "classwise"])
+def test_rows_that_are_repeated_in_clusters_speak_once(notion):
+    outcome, score = data(300)
+    once = calibrant.reliability_curve(outcome, score, notion=notion)
+    outcome, score, cluster = (np.repeat(each, 4) for each in (outcome, score, np.arange(300)))
+    four = calibrant.assess(outcome, score, notion=notion, cluster=cluster, rng=0).curve
+    if notion == "classwise":
+        once, four = once[True], four[True]
+    at = np.linspace(0.2, 0.8, 7)
+    expected, found = once.at(at), four.at(at)
+    np.testing.assert_allclose(found.n_eff, expected.n_eff, rtol=0.2)
+    np.testing.assert_allclose(found.high - found.low, expected.high - expected.low, atol=0.06)
+
+
 # --- scores that are few ---------------------------------------------------------------------------
 
 

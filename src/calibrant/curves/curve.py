@@ -237,10 +237,12 @@ def _by_posterior(
     batch = (len(posterior.z),) if several else ()
     errors = np.ravel(Bayes(shared=several).fit_posterior(batch, posterior).error("l1"))
     numbers = itertools.count()
+    # The residuals of many classes need not be held; those of clusters are known to the question alone.
+    held = not several or question.designs is not None or "residuals" in vars(question)
 
     def fit(evidence: Evidence, *, label: Any, **_: Any) -> ReliabilityCurve:
         k = next(numbers)
-        residuals = Residuals.of(evidence) if several else question.residuals[0]
+        residuals = question.residuals[k] if held else Residuals.of(evidence)
         points, discrete = posterior.points(k), posterior.discrete(k)
         simultaneous = band == "simultaneous"
         if discrete:
