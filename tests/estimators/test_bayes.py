@@ -6,23 +6,7 @@ from tests.oracles import bayes as oracle
 
 import calibrant
 from calibrant.estimators import Bayes, BayesFit
-from calibrant.evidence import COARSE, Cells, Residuals, Sample
-from calibrant.posterior import gap as posterior
-
-PRIOR = {
-    "look": posterior.LOOK,
-    "look_width": posterior.LOOK_WIDTH,
-    "look_rows": posterior.LOOK_ROWS,
-    "calibrated": posterior.CALIBRATED,
-    "no_shape": posterior.NO_SHAPE,
-    "no_mean": posterior.NO_MEAN,
-    "sizes": posterior.SIZES,
-    "smallest": posterior.SMALLEST,
-    "largest": posterior.LARGEST,
-    "largest_mean": posterior.LARGEST_MEAN,
-    "roughness": posterior.ROUGHNESS,
-    "rougher": posterior.ROUGHER,
-}
+from calibrant.evidence import COARSE, FINE, Cells, Residuals, Sample
 
 
 def draw(n, seed=0, power=1.5):
@@ -31,13 +15,47 @@ def draw(n, seed=0, power=1.5):
     return score, rng.random(n) < score**power
 
 
-@pytest.mark.parametrize("n", [2, 3, 30, 64, 65, 300])
+def apart(score):
+    """Which scores are the first of their cell: scores that share one count as one, which no loop knows."""
+    return np.sort(np.unique(FINE.locate(score), return_index=True)[1])
+
+
+def held_to_the_oracle(score, outcome):
+    # The expected positive part of a normal variable is known to 1e-7.
+    found = Bayes().fit(Sample(score, outcome))
+    assert found.error() == pytest.approx(oracle.ece(score, outcome), rel=1e-6)
+    assert found.sides == pytest.approx(tuple(oracle.sides(score, outcome)), rel=1e-6, abs=1e-7)
+    value = calibrant.ece(outcome.astype(int), score, labels=[0, 1])
+    assert value == pytest.approx(float(found.error()), rel=1e-12)
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 30, 64, 65, 300])
 @pytest.mark.parametrize("seed", [0, 1])
 def test_it_equals_the_plain_loop(n, seed):
-    score, outcome = draw(n, seed)
-    expected = oracle.ece(score, outcome, prior=PRIOR)
-    # A few of three hundred scores share a cell, which the loop does not know.
-    assert calibrant.ece(outcome, score) == pytest.approx(expected, rel=1e-3 if n == 300 else 1e-6)
+    score, outcome = draw(2 * n, seed)
+    some = apart(score)[:n]
+    held_to_the_oracle(score[some], outcome[some])
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_seven_distinct_scores_equal_the_plain_loop(seed):
+    score, outcome = draw(300, seed)
+    held_to_the_oracle(np.ceil(7 * score) / 7.5, outcome)
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("chance", [0.9, 1.0])
+def test_scores_that_hold_many_rows_equal_the_plain_loop(seed, chance):
+    score, _ = draw(150, seed)
+    score = np.append(score[apart(score)][:120], np.ones(180))
+    outcome = np.random.default_rng(seed).random(score.size) < chance * score
+    held_to_the_oracle(score, outcome)
+
+
+def test_a_gap_in_one_stretch_equals_the_plain_loop():
+    score = (np.arange(256) + 0.5) / 256
+    outcome = np.random.default_rng(0).random(256) < score - 0.4 * ((score > 0.5) & (score < 0.625))
+    held_to_the_oracle(score, outcome)
 
 
 @pytest.mark.parametrize("n", [2, 30, 5000, 20_000])
