@@ -202,7 +202,7 @@ def stretch(x, pull, level, number):
 
 
 def by_tree(p):
-    """Likelihood against no gap, and expected negative and positive part, of a gap that lives in stretches."""
+    """Likelihood against no gap, and expected negative and positive part, of a gap in stretches."""
     likelihood, sides = stretch(p.x, p.mass / p.unit, 0, 0)
     return likelihood, p.unit * sides
 
