@@ -208,7 +208,10 @@ def by_tree(p):
 
 
 def by_value(p):
-    """Prior, likelihood and expected parts of a gap of its own at each score; None if scores are many."""
+    """Priors, likelihood and expected parts of a gap of its own at each score; None if scores are many.
+
+    The first prior is that of no gap at all, the second the share of this kind among all gaps.
+    """
     few = len(p.score) <= values.FEW and len(p.score) * values.ROWS <= p.n
     which = [i for i, m in enumerate(p.count) if few or m >= values.HEAVY * p.n]
     if not which:
@@ -225,22 +228,23 @@ def by_value(p):
             own += p.count[i] / p.n * np.array(parts(mean, math.sqrt(variance)))
         total += likelihood
         sides += likelihood * own
-    return (gap.BY_VALUE if few else gap.STANDING_OUT), total, sides / total
+    priors = (gap.FEW_CALIBRATED, gap.BY_VALUE) if few else (gap.CALIBRATED, gap.STANDING_OUT)
+    return priors, total, sides / total
 
 
 def sides(score, outcome):
     """Expected error of scores too high, and of scores too low."""
     p = problem(score, outcome)
     value = by_value(p)
-    special = value[0] if value else 0.0
-    some = 1 - gap.CALIBRATED
+    none, special = value[0] if value else (gap.CALIBRATED, 0.0)
+    some = 1 - none
     members = [
         (some * (1 - special) * (1 - gap.STRETCHES), *by_process(p)),
         (some * (1 - special) * gap.STRETCHES, *by_tree(p)),
     ]
     if value:
         members.append((some * special, *value[1:]))
-    whole = gap.CALIBRATED + sum(prior * likelihood for prior, likelihood, _ in members)
+    whole = none + sum(prior * likelihood for prior, likelihood, _ in members)
     return sum(prior * likelihood * each for prior, likelihood, each in members) / whole
 
 

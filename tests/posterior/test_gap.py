@@ -45,10 +45,12 @@ def test_chances_sum_to_one(kind):
     p = posterior(kind)
     assert p.weight.shape == (1, 3 if kind == "smooth" else 4)
     np.testing.assert_allclose(p.weight.sum(axis=-1), 1)
+    none = module.FEW_CALIBRATED if kind == "tenths" else module.CALIBRATED
     odds = (1 - p.weight[0, 0]) / p.weight[0, 0]
-    assert odds == pytest.approx((1 - module.CALIBRATED) / module.CALIBRATED * np.exp(p.some[0]))
-    np.testing.assert_allclose(chance(p.some), 1 - p.weight[:, 0])
-    # The prior of all members but none adds up as well.
+    assert odds == pytest.approx((1 - none) / none * np.exp(p.some[0]))
+    if kind != "tenths":
+        np.testing.assert_allclose(chance(p.some), 1 - p.weight[:, 0])
+    # So does the prior.
     prior = np.exp(p.logs[0])
     likelihood = [1.0, *(np.exp(m.evidence[0]) for m in (p.process, p.tree, p.values) if m is not None)]
     assert (prior / likelihood).sum() == pytest.approx(1)
