@@ -13,7 +13,7 @@ from calibrant.evidence import Residuals, Sample
 from calibrant.experiment.families import EXACT, Dirichlet
 from calibrant.inference import comparison as paired
 from calibrant.inference import interval, null
-from calibrant.posterior.gap import Posterior, halfway, running, units
+from calibrant.posterior.clock import halfway, running, units
 
 
 def drawn(name="flat", factor=1.0, n=400, seed=0):
@@ -202,10 +202,13 @@ def test_coefficients_of_a_class_are_those_of_its_rows():
 def test_the_null_is_what_calibrated_models_show(n):
     rng = np.random.default_rng(0)
     score = rng.beta(0.5, 0.5, n)
-    found = calibrant.estimate(rng.random(n) < score, score, rng=0).null
+    outcome = rng.random(n) < score
+    # Among the 250 sets of one null the 95th percentile is known to about an eighth.
+    found = [calibrant.estimate(outcome, score, rng=seed).null for seed in range(6)]
     shown = calibrant.Bayes().fit(Sample(score, rng.random((1000, n)) < score)).error()
-    assert found.mean == pytest.approx(shown.mean(), rel=0.12, abs=2e-4)
-    assert found.quantiles[0.95] == pytest.approx(np.quantile(shown, 0.95), rel=0.15)
+    assert np.mean([one.mean for one in found]) == pytest.approx(shown.mean(), rel=0.12, abs=2e-4)
+    last = np.mean([one.quantiles[0.95] for one in found])
+    assert last == pytest.approx(np.quantile(shown, 0.95), rel=0.15)
 
 
 @pytest.mark.parametrize("kind", ["uniform", "saturated", "discrete"])
@@ -245,7 +248,7 @@ def coverage(name, factor, n, repetitions):
     held = []
     for _ in range(repetitions):
         posterior = calibrant.Bayes().fit(Sample(*family.draw(rng, n))).posterior
-        value = float(null.error(posterior, "l1")[0])
+        value = float(null.error(posterior.terms("l1"), "l1")[0])
         low, high = interval.interval(posterior, n, value, norm="l1", level=0.95, rng=rng)
         held.append(low <= family.truth <= high)
     return np.mean(held)
@@ -256,11 +259,120 @@ def test_the_interval_covers(name, factor):
     assert coverage(name, factor, 400, 120) >= 0.89
 
 
-def test_the_level_moves_the_ends():
-    y, p = drawn(n=500)
-    narrow, wide = (calibrant.estimate(y, p, level=level, rng=0) for level in (0.8, 0.99))
-    assert wide.low < narrow.low
-    assert narrow.high < wide.high
+def shuffled(found, data, **options):
+    """The same estimate of the same rows in another order."""
+    y, p = data
+    rows = np.random.default_rng(1).permutation(len(y))
+    return calibrant.estimate(y[rows], p[rows], rng=found.seed, **options)
+
+
+def few(n=300, seed=0):
+    rng = np.random.default_rng(seed)
+    p = rng.integers(1, 8, n) / 8
+    return (rng.random(n) < np.clip(p + 0.1 * (-1) ** np.rint(8 * p), 0, 1)).astype(int), p
+
+
+def heavy(n=300, seed=0):
+    rng = np.random.default_rng(seed)
+    p = np.where(rng.random(n) < 0.6, 1.0, rng.random(n))
+    return (rng.random(n) < 0.93 * p).astype(int), p
+
+
+def local(n=1500, seed=0):
+    rng = np.random.default_rng(seed)
+    p = rng.random(n)
+    return (rng.random(n) < p - 0.3 * (np.abs(p - 0.7) < 0.05)).astype(int), p
+
+
+DATA = {
+    "flat": drawn(n=400),
+    "calibrated": drawn("flat", 0.0, 500),
+    "wavy": drawn("wavy", n=1200),
+    "small": drawn(n=12),
+    "few": few(),
+    "heavy": heavy(),
+    "local": local(),
+}
+SOME_LEVELS = (0.5, 0.8, 0.9, 0.94, 0.95, 0.99, 0.999)
+
+
+@pytest.mark.parametrize("norm", ["l1", pytest.param("l2", marks=pytest.mark.full)])
+@pytest.mark.parametrize("name", DATA)
+def test_intervals_are_nested_in_the_level_and_hold_the_value(name, norm):
+    found = [calibrant.estimate(*DATA[name], level=level, norm=norm, rng=0) for level in SOME_LEVELS]
+    assert len({one.value for one in found}) == 1
+    for one in found:
+        assert 0 <= one.low <= one.value <= one.high <= 1
+        assert one.low < one.high
+    assert np.all(np.diff([one.low for one in found]) <= 0)
+    assert np.all(np.diff([one.high for one in found]) >= 0)
+    assert found[-1].high - found[-1].low > found[0].high - found[0].low
+
+
+def test_intervals_of_classes_and_of_other_estimators_are_nested_in_the_level():
+    y, p = matrix(n=200, classes=3)
+    asked = [(y, p, {"notion": "classwise"}), (*drawn(n=200), {"estimator": "uniform:10"})]
+    for y, p, options in asked:
+        narrow, middle, wide = (
+            calibrant.estimate(y, p, level=level, rng=0, **options) for level in (0.6, 0.9, 0.99)
+        )
+        assert wide.low <= middle.low <= narrow.low <= narrow.value
+        assert narrow.value <= narrow.high <= middle.high <= wide.high
+        for label, one in (middle.by_class or {}).items():
+            assert wide.by_class[label].low <= one.low <= one.value <= one.high <= wide.by_class[label].high
+
+
+@pytest.mark.parametrize("name", DATA)
+def test_the_order_of_rows_changes_nothing(name):
+    found = calibrant.estimate(*DATA[name], rng=0)
+    other = shuffled(found, DATA[name])
+    for field in ("value", "low", "high", "p_value"):
+        assert getattr(other, field) == pytest.approx(getattr(found, field), rel=1e-6, abs=1e-9), field
+
+
+@pytest.mark.xfail(strict=True, reason="rows are drawn in the order in which they came")
+@pytest.mark.parametrize("spec", ["uniform:10", "debiased", "sweep", "d:silverman", "isotonic"])
+@pytest.mark.parametrize("name", ["flat", "few"])
+def test_the_order_of_rows_changes_nothing_by_any_estimator(name, spec):
+    found = calibrant.estimate(*DATA[name], estimator=spec, rng=0)
+    other = shuffled(found, DATA[name], estimator=spec)
+    for field in ("value", "low", "high", "p_value"):
+        assert getattr(other, field) == pytest.approx(getattr(found, field), rel=1e-6, abs=1e-9), field
+    assert other.null.mean == pytest.approx(found.null.mean, rel=1e-6)
+
+
+@pytest.mark.xfail(strict=True, reason="labels of whole rows are drawn in the order in which they came")
+def test_the_order_of_rows_changes_nothing_for_classes():
+    data = matrix(n=200, classes=3)
+    found = calibrant.estimate(*data, notion="classwise", rng=0)
+    other = shuffled(found, data, notion="classwise")
+    for field in ("value", "low", "high", "p_value"):
+        assert getattr(other, field) == pytest.approx(getattr(found, field), rel=1e-6, abs=1e-9), field
+
+
+@pytest.mark.xfail(strict=True, reason="all classes share one random stream")
+@pytest.mark.parametrize("classes", [3, pytest.param(24, marks=pytest.mark.full)])
+def test_the_order_of_classes_changes_nothing_for_any_of_them(classes):
+    y, p = matrix(n=200, classes=classes)
+    names = np.array([f"c{k:02}" for k in range(classes)])
+    order = np.random.default_rng(3).permutation(classes)
+    one, other = (
+        calibrant.estimate(names[y], p[:, some], notion="classwise", labels=names[some], rng=0)
+        for some in (np.arange(classes), order)
+    )
+    assert other.value == pytest.approx(one.value, rel=1e-9)
+    for label in names:
+        for field in ("value", "low", "high", "p_value"):
+            mine, theirs = (getattr(each.by_class[label], field) for each in (one, other))
+            assert mine == pytest.approx(theirs, rel=1e-6, abs=1e-9), (label, field)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("name", ["flat", "few", "local"])
+def test_the_ends_depend_little_on_the_seed(name):
+    ends = np.array([(e.low, e.high) for e in (calibrant.estimate(*DATA[name], rng=k) for k in range(12))])
+    width = np.mean(ends[:, 1] - ends[:, 0])
+    assert ends.std(axis=0).max() < 0.06 * width
 
 
 def test_a_value_that_is_small_by_luck_does_not_make_a_short_interval():
@@ -278,16 +390,16 @@ def test_true_errors_combine_as_the_notion_does():
     assert interval.combined(each, "l2") == pytest.approx(np.sqrt(0.05))
 
 
-def test_posteriors_of_several_sets_are_those_of_each():
+def test_simulated_sets_of_classes_have_the_terms_of_each():
     y, p = matrix(n=200)
-    sample = Sample(p.T, y == np.arange(4)[:, None])
-    posterior = calibrant.Bayes().fit(sample).posterior
+    posterior = calibrant.Bayes().fit(Sample(p.T, y == np.arange(4)[:, None])).posterior
     z = np.random.default_rng(0).standard_normal((3, 4, 64))
-    together = posterior.again(z)
-    for i in range(3):
-        alone = Posterior.of(z[i], posterior.scale, posterior.mass, posterior.score)
-        np.testing.assert_allclose(together.shrink[4 * i : 4 * i + 4], alone.shrink)
-        np.testing.assert_allclose(together.evidence(4)[i], alone.evidence(4)[0])
+    together = null.by_class(posterior, z, "l1")
+    for k in range(4):
+        alone = posterior[k : k + 1].again(z[:, k]).terms("l1")
+        for term, own in zip(together, alone, strict=True):
+            np.testing.assert_allclose(term[:, k], own)
+    np.testing.assert_allclose(null.error(together, "l1"), together.own)
 
 
 # Comparisons
@@ -353,10 +465,3 @@ def test_a_handful_of_distinct_scores_has_an_interval_that_covers(scores, gap):
         found = calibrant.estimate(rng.random(400) < p - gap, p, rng=seed)
         missed += not found.low <= gap <= found.high
     assert missed <= 4
-
-
-def test_many_distinct_scores_are_left_to_the_posterior():
-    rng = np.random.default_rng(0)
-    p = rng.integers(0, 9, 100) / 10
-    profile = Residuals.of(Sample(p, rng.random(100) < p))
-    assert interval.few_scores(profile, "l1", 0.95, rng) == 0.0

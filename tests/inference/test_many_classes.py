@@ -9,7 +9,7 @@ from calibrant import Sketch
 from calibrant.evidence import Residuals, Sample
 from calibrant.inference import many_classes as many
 from calibrant.inference.joint_labels import Labels
-from calibrant.posterior.gap import Posterior, halfway, n_cells, units
+from calibrant.posterior.clock import halfway, units
 
 CLASSES = 24
 
@@ -32,18 +32,6 @@ def found():
         rows = calibrant.estimate(y, p, notion="classwise", rng=0, labels=range(CLASSES))
         made[power] = rows, Sketch("classwise", labels=range(CLASSES)).update(y, p).estimate(rng=0)
     return made
-
-
-def test_fewer_cells_are_those_of_the_profile():
-    rng = np.random.default_rng(0)
-    score = rng.random(20_000) ** 3
-    flat = Residuals.of(Sample(score, rng.random(20_000) < score**1.2)).flat
-    fine = Posterior.of(*units(flat, halfway(flat), int(n_cells(flat.n)[0])))
-    found, expected = many.coarser(fine, 64), Posterior.of(*units(flat, halfway(flat), 64))
-    assert fine.z.shape[-1] == 256
-    for name in ("z", "scale", "mass", "score", "shrink"):
-        np.testing.assert_allclose(getattr(found, name), getattr(expected, name), rtol=1e-7, atol=1e-9)
-    assert many.coarser(found, 64) is found
 
 
 def test_labels_of_whole_rows_have_the_coefficients_of_their_outcomes():

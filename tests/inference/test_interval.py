@@ -1,0 +1,160 @@
+"""The parts of an interval: worlds with a known error, and the errors under which an estimate is usual."""
+
+from statistics import NormalDist
+
+import numpy as np
+import pytest
+from scipy.fft import idct
+from scipy.special import ndtri
+
+from calibrant.evidence import Residuals, Sample
+from calibrant.inference import interval
+from calibrant.inference.interval import World, true_error
+from calibrant.posterior.clock import n_cells
+from calibrant.posterior.gap import Posterior
+
+KINDS = ("smooth", "tenths", "heavy")
+
+
+def posterior(kind="smooth", n=600, seed=0):
+    rng = np.random.default_rng(seed)
+    score = rng.beta(0.8, 0.6, n)
+    if kind == "tenths":
+        score = np.ceil(10 * score) / 10.5
+    if kind == "heavy":
+        score = np.where(rng.random(n) < 0.5, 1.0, score)
+    flat = Residuals.of(Sample(score, rng.random(n) < 0.9 * score)).flat
+    return Posterior.of_residuals(flat, int(n_cells(flat.n)[0]))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_data_without_noise_are_the_gap(kind):
+    world = World.of(posterior(kind), 0)
+    gap = np.clip(
+        np.random.default_rng(0).normal(0, 0.1, (3, world.score.size)), -world.score, 1 - world.score
+    )
+    z, at_values = world.data(gap, np.zeros_like(gap))
+    own = world.posterior
+    sums = own.scale[0] * idct(z, norm="ortho")
+    np.testing.assert_allclose(sums.sum(axis=1), (gap * world.mass).sum(axis=1), atol=1e-6)
+    if kind == "tenths":
+        np.testing.assert_allclose(at_values, gap * own.few.pull, rtol=1e-9)
+    else:
+        np.testing.assert_allclose(sums, gap * world.mass, atol=1e-6)
+        assert (at_values is None) == (kind == "smooth")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_data_without_a_gap_are_noise_of_about_one_unit(kind):
+    world = World.of(posterior(kind), 0)
+    noise = np.random.default_rng(0).standard_normal((4000, world.score.size))
+    z, at_values = world.data(np.zeros_like(noise), noise)
+    # A variance halfway to what the gap says is not that of calibrated data, and scores of 1 have none; the
+    # rows of one score are spread evenly over its cells.
+    spread = np.square(z).mean()
+    few = world.score.size / z.shape[-1]
+    assert {"smooth": 0.8, "tenths": 0.8 * few, "heavy": 0.3}[kind] < spread < 1.2 * few
+    if kind == "tenths":
+        expected = world.sd(np.zeros(world.score.size)) / world.posterior.few.unit[0]
+        np.testing.assert_allclose(at_values.std(axis=0), expected, rtol=0.06)
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_gaps_are_brought_to_the_error_that_is_tried(kind, norm):
+    own = posterior(kind)
+    world = World.of(own, 0)
+    which, gaps = interval.shapes(own, np.random.default_rng(0), 60)
+    assert [len(each) for each in gaps] == [60]
+    gaps = interval._alike(gaps, [world], norm)
+    np.testing.assert_allclose(true_error(gaps[0], world.mass, norm), 1)
+    most = world.most(gaps[0], norm)
+    for true in (0.0, 0.02, 0.1):
+        (possible,) = interval._of_size(true, gaps, [world], norm)
+        found = true_error(possible, world.mass, norm)
+        assert np.all(possible >= -world.score)
+        assert np.all(possible <= 1 - world.score)
+        far = most > 2 * true
+        assert far.any()
+        np.testing.assert_allclose(found[far], true, rtol=0.03, atol=1e-9)
+        assert np.all(found <= np.maximum(most, true) * (1 + 1e-9))
+    assert set(which) <= {0, 1}
+
+
+def test_each_kind_of_gap_that_data_allow_has_a_fair_number_of_sets():
+    kinds = [interval.shapes(posterior(kind), np.random.default_rng(0), 100)[0] for kind in KINDS]
+    for kind in kinds:
+        share = kind.mean()
+        assert share in (0.0, 1.0) or interval.FAIR <= share <= 1 - interval.FAIR
+
+
+def test_noise_is_standard_normal_and_even_along_the_gap():
+    own = posterior()
+    world = World.of(own, 0)
+    size = 2000
+    kind, gaps = interval.shapes(own, np.random.default_rng(0), size)
+    gaps = interval._of_size(0.05, interval._alike(gaps, [world], "l1"), [world], "l1")
+    (noise,), luck = interval._noise([world], gaps, 600, "l1", np.random.default_rng(1), kind)
+    assert np.abs(noise.mean(axis=0)).max() < 5 / np.sqrt(size)
+    np.testing.assert_allclose(noise.std(axis=0), 1, atol=0.1)
+    assert luck.std() == pytest.approx(1, abs=0.1)
+    way = np.sign(gaps[0]) * world.sd(gaps[0])
+    chance = interval.sampling(gaps[0], world.mass, true_error(gaps[0], world.mass, "l1"), "l1", 600)
+    along = (noise * way).sum(axis=1) + luck[:, 0] * chance
+    along /= np.sqrt((way * way).sum(axis=1) + chance**2)
+    for member in np.unique(kind):
+        some = np.sort(along[kind == member])
+        even = ndtri((np.arange(some.size) + 0.5) / some.size)
+        np.testing.assert_allclose(some[5:-5], even[5:-5], atol=0.05)
+
+
+def normal(sd, kinds=((0.0, 1.0),), size=400):
+    """Simulations whose estimates are normal around the true error, with a bias and a slope for each kind."""
+    even = ndtri((np.arange(size) + 0.5) / size)
+    return lambda errors: [
+        (true, [bias + slope * true + sd * even for bias, slope in kinds]) for true in errors
+    ]
+
+
+@pytest.mark.parametrize("level", [0.5, 0.8, 0.95, 0.99])
+def test_normal_estimates_have_the_interval_of_a_normal_variable(level):
+    own = posterior()
+    unit = interval._unit(own)
+    value = 8 * unit
+    far = -NormalDist().inv_cdf(interval.THINNER * (1 - level) / 2)
+    low, high = interval.invert(normal(unit), value, own, level)
+    assert low == pytest.approx(value - far * unit, abs=0.1 * unit)
+    assert high == pytest.approx(value + far * unit, abs=0.1 * unit)
+    # A bias moves both ends, but never past the value.
+    low, high = interval.invert(normal(unit / 2, ((unit, 1.0),)), value, own, level)
+    assert low == pytest.approx(value - unit - far * unit / 2, abs=0.1 * unit)
+    assert high == pytest.approx(max(value, value - unit + far * unit / 2), abs=0.1 * unit)
+
+
+def test_the_interval_holds_what_any_kind_of_gap_allows():
+    own = posterior()
+    unit = interval._unit(own)
+    value = 8 * unit
+    both = interval.invert(normal(unit, ((0.0, 1.0), (-unit, 1.0))), value, own, 0.9)
+    plain = interval.invert(normal(unit), value, own, 0.9)
+    moved = interval.invert(normal(unit, ((-unit, 1.0),)), value, own, 0.9)
+    assert both == pytest.approx((plain[0], moved[1]), abs=0.05 * unit)
+
+
+def test_small_estimates_reach_down_to_zero_and_all_ends_lie_within():
+    own = posterior()
+    unit = interval._unit(own)
+    low, high = interval.invert(normal(unit), 0.2 * unit, own, 0.95)
+    assert low == 0
+    assert unit < high < 4 * unit
+    assert interval.invert(normal(0.3), 0.9, own, 0.99)[1] <= 1
+
+
+def test_ends_allow_for_what_noise_adds():
+    own = posterior()
+    unit = interval._unit(own)
+    value = 8 * unit
+    plain, allowed = (interval.invert(normal(unit), value, own, 0.9, by) for by in (0.0, unit))
+    assert allowed[0] == pytest.approx(plain[0] - unit, abs=0.1 * unit)
+    assert allowed[1] == plain[1]
+    assert interval.allowance(own, value, "l1") > 0

@@ -1,0 +1,222 @@
+"""The posterior of the gap: no gap, process, stretches and single scores, weighed by their evidence."""
+
+from math import sqrt
+
+import numpy as np
+import pytest
+from scipy.fft import idct
+
+from calibrant.evidence import Residuals, Sample
+from calibrant.posterior import gap as module
+from calibrant.posterior.clock import n_cells
+from calibrant.posterior.gap import Posterior, chance, judged
+
+ARRAYS = ("z", "scale", "mass", "score", "n")
+KINDS = ("smooth", "tenths", "heavy")
+
+
+def draw(kind, n=400, seed=0):
+    rng = np.random.default_rng(seed)
+    score = rng.beta(0.8, 0.6, n)
+    if kind == "tenths":
+        score = np.ceil(10 * score) / 10.5
+    if kind == "heavy":
+        score = np.where(rng.random(n) < 0.5, 1.0, score)
+    return score, rng.random(n) < 0.9 * score**1.2
+
+
+def posterior(kind="smooth", n=400, seed=0, cells=None):
+    flat = Residuals.of(Sample(*draw(kind, n, seed))).flat
+    return Posterior.of_residuals(flat, cells or int(n_cells(flat.n)[0]))
+
+
+def told(one):
+    """What a posterior says, in numbers."""
+    return one.own_sides, one.smooth_sides, one.gap, one.sd, one.weight[:, :3], one.some, one.own_square
+
+
+def alike(one, other, **tolerance):
+    for a, b in zip(told(one), told(other), strict=True):
+        np.testing.assert_allclose(a, b, **{"rtol": 1e-7, "atol": 1e-10} | tolerance)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_chances_sum_to_one(kind):
+    p = posterior(kind)
+    assert p.weight.shape == (1, 3 if kind == "smooth" else 4)
+    np.testing.assert_allclose(p.weight.sum(axis=-1), 1)
+    none = module.FEW_CALIBRATED if kind == "tenths" else module.CALIBRATED
+    odds = (1 - p.weight[0, 0]) / p.weight[0, 0]
+    assert odds == pytest.approx((1 - none) / none * np.exp(p.some[0]))
+    if kind != "tenths":
+        np.testing.assert_allclose(chance(p.some), 1 - p.weight[:, 0])
+    # So does the prior.
+    prior = np.exp(p.logs[0])
+    likelihood = [1.0, *(np.exp(m.evidence[0]) for m in (p.process, p.tree, p.values) if m is not None)]
+    assert (prior / likelihood).sum() == pytest.approx(1)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_points_say_what_the_cells_say(kind):
+    p = posterior(kind)
+    at = p.points(0)
+    assert at.mass.sum() == pytest.approx(1)
+    assert at.rows.sum() == pytest.approx(400)
+    assert (at.mass * at.score).sum() == pytest.approx((p.mass * p.score).sum())
+    assert (at.mass * at.gap).sum() == pytest.approx(p.gap.sum())
+    over, under = p.own_sides
+    assert under[0] - over[0] == pytest.approx(p.gap.sum())
+    assert over[0] + under[0] >= np.abs(p.gap).sum() * (1 - 1e-6)
+    assert np.all(at.sd > 0)
+    assert p.discrete(0) == (kind == "tenths")
+    if kind == "tenths":
+        np.testing.assert_allclose(at.score, np.unique(draw(kind)[0]))
+    else:
+        np.testing.assert_allclose(at.mass * at.gap, p.gap[0], atol=1e-12)
+        np.testing.assert_allclose(at.mass * at.sd, p.sd[0], atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_draws_have_the_mean_of_the_points(kind):
+    p = posterior(kind)
+    at, size = p.points(0), 20_000
+    drawn = p.draws(0, np.random.default_rng(0), size)
+    assert drawn.shape == (size, at.gap.size)
+    sd = drawn.std(axis=0)
+    assert np.all(np.abs(drawn.mean(axis=0) - at.gap) < 5 * sd / sqrt(size))
+    if kind != "tenths":
+        # The posterior's own spread leaves out some of the process's.
+        assert np.all(sd > 0.97 * at.sd)
+        assert np.all(sd < 1.03 * at.sd / sqrt(module.UNCERTAIN))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_draws_have_the_spread_of_the_points_where_all_of_it_counts(kind, monkeypatch):
+    monkeypatch.setattr(module, "UNCERTAIN", 1.0)
+    p = posterior(kind)
+    at = p.points(0)
+    drawn = p.draws(0, np.random.default_rng(0), 20_000)
+    if kind == "smooth":
+        np.testing.assert_allclose(drawn.std(axis=0), at.sd, rtol=0.05)
+    # Over the cells of one score a gap varies, and its mean there varies less.
+    assert np.all(drawn.std(axis=0) < 1.05 * at.sd)
+    expected = sum(side[0] for side in p.own_sides)
+    assert (np.abs(drawn) * at.mass).sum(axis=1).mean() == pytest.approx(expected, rel=0.03)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_members_draw_what_they_are(kind):
+    p, rng = posterior(kind), np.random.default_rng(0)
+    count = p.points(0).gap.size
+    assert np.all(p.shapes(0, 0, rng, 5) == 0)
+    members = range(4 if p.values is not None else 3)
+    for member in members:
+        assert p.shapes(0, member, rng, 5).shape == (5, count)
+    wild, calm = (p.shapes(0, 1, np.random.default_rng(0), 500, calmer) for calmer in (1.0, 0.5))
+    np.testing.assert_allclose(calm.std(axis=0), wild.std(axis=0) / 2, rtol=1e-6)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_fewer_cells_are_those_of_the_residuals(kind):
+    fine = posterior(kind, 20_000)
+    found, expected = fine.coarser(64), posterior(kind, 20_000, cells=64)
+    assert fine.z.shape[-1] == 256
+    for name in ARRAYS:
+        np.testing.assert_allclose(getattr(found, name), getattr(expected, name), rtol=1e-7, atol=1e-9)
+    alike(found, expected, rtol=1e-6)
+    if kind != "smooth":
+        for name in ("share", "score", "unit", "rows", "overlap", "inside"):
+            one, other = (getattr(each.few, name) for each in (found, expected))
+            np.testing.assert_allclose(one, other, rtol=1e-7, atol=1e-9)
+    assert found.coarser(64) is found
+    sums = [p.scale[:, None] * idct(p.z, norm="ortho") for p in (fine, found)]
+    np.testing.assert_allclose(sums[0].reshape(64, 4).sum(axis=1), sums[1][0], atol=1e-12)
+
+
+def test_problems_joined_and_taken_apart_are_what_they_were():
+    parts = [posterior(kind, seed=seed) for seed, kind in enumerate((*KINDS, "smooth"))]
+    joined = Posterior.joined(parts)
+    for k, part in enumerate(parts):
+        alike(joined[k : k + 1], part)
+        assert joined.weight[k].sum() == pytest.approx(1)
+        assert joined.discrete(k) == part.discrete(0)
+        for one, other in zip(joined.points(k), part.points(0), strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-7, atol=1e-10)
+        a, b = (p.draws(i, np.random.default_rng(0), 4) for p, i in ((joined[k : k + 1], 0), (part, 0)))
+        np.testing.assert_allclose(a, b, rtol=1e-7, atol=1e-10)
+    alike(joined[1:3], Posterior.joined(parts[1:3]))
+    assert Posterior.joined(parts[:1]) is parts[0]
+    assert Posterior.joined([parts[0], parts[3]]).few is None
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_other_data_on_the_same_scores_have_a_posterior_of_their_own(kind):
+    p = posterior(kind)
+    rng = np.random.default_rng(1)
+    noise = rng.standard_normal((3, p.z.shape[-1]))
+    values = None if p.few is None else p.at_values + rng.standard_normal((3, p.at_values.shape[-1]))
+    again = p.again(p.z + noise, values)
+    for k in range(3):
+        own = None if values is None else values[k : k + 1]
+        alone = Posterior(p.z + noise[k : k + 1], p.scale, p.mass, p.score, p.n, p.few, own)
+        np.testing.assert_allclose(np.array(again.own_sides)[:, k], np.array(alone.own_sides)[:, 0])
+        np.testing.assert_allclose(again.weight[k], alone.weight[0], rtol=1e-7, atol=1e-12)
+        np.testing.assert_allclose(again.gap[k], alone.gap[0], atol=1e-12)
+        for one, other in zip(again.terms("l1"), alone.terms("l1"), strict=True):
+            np.testing.assert_allclose(one[k], other[0])
+    alike(p.again(p.z, p.at_values), p)
+    # Without data at single scores, these are left out.
+    assert p.again(p.z).weight.shape == (1, 3)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("norm", ["l1", "l2"])
+def test_single_precision_is_close(kind, norm):
+    p = posterior(kind)
+    half = p.again(p.z.astype(np.float32), p.at_values)
+    assert half.process.mean.dtype == half.tree.evidence.dtype == np.float32
+    np.testing.assert_allclose(half.weight, p.weight, rtol=2e-3, atol=1e-5)
+    np.testing.assert_allclose(half.own_sides, p.own_sides, rtol=2e-3, atol=1e-6)
+    for one, other in zip(half.terms(norm), p.terms(norm), strict=True):
+        np.testing.assert_allclose(one, other, rtol=2e-3, atol=2e-3)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("n", [30, 64, 400, 3000])
+def test_mirrored_scores_swap_the_sides(kind, n):
+    score, outcome = draw(kind, n)
+    one, other = (
+        Posterior.of_residuals(flat, int(n_cells(flat.n)[0]))
+        for flat in (Residuals.of(Sample(s, y)).flat for s, y in ((score, outcome), (1 - score, ~outcome)))
+    )
+    np.testing.assert_allclose(one.own_sides, other.own_sides[::-1], rtol=1e-6)
+    np.testing.assert_allclose(one.gap, -other.gap[:, ::-1], rtol=1e-5, atol=1e-9)
+    np.testing.assert_allclose(one.weight, other.weight, rtol=1e-6)
+
+
+def test_one_problem_judged_alone_has_its_own_evidence():
+    p = posterior()
+    terms = p.terms("l1")
+    found = judged(type(terms)(*(term[0] for term in terms)), p.z.shape[-1], 1)
+    alone = module.CALIBRATED + (1 - module.CALIBRATED) * np.exp(p.some[0])
+    expected = (1 - module.APART) * np.exp(p.process.evidence[0]) + module.APART * alone
+    assert found.evidence == pytest.approx(np.log(expected))
+    assert 0 < found.apart < 1
+    assert found.mixed(0.1, 0.1) == pytest.approx(0.1 * found.chance)
+
+
+def test_the_kind_of_gap_that_is_there_gets_the_weight():
+    rng = np.random.default_rng(0)
+    score = (np.arange(4000) + 0.5) / 4000
+
+    def weights(score, chance):
+        flat = Residuals.of(Sample(score, rng.random(score.size) < np.clip(chance, 0, 1))).flat
+        return Posterior.of_residuals(flat, int(n_cells(flat.n)[0])).weight[0]
+
+    assert np.mean([weights(score, score)[0] for _ in range(20)]) > 2 * module.CALIBRATED
+    assert weights(score, score + 0.15 * np.sin(4 * score)).argmax() == 1
+    assert weights(score, score - 0.3 * ((score > 0.5) & (score < 0.5625))).argmax() == 2
+    zigzag = rng.integers(1, 11, 4000) / 11
+    assert weights(zigzag, zigzag + 0.08 * (-1) ** np.rint(11 * zigzag)).argmax() == 3
+    certain = np.where(score < 0.5, 1.0, score)
+    assert weights(certain, np.where(certain == 1, 0.9, certain)).argmax() == 3

@@ -1,0 +1,206 @@
+"""A gap that lives in stretches of the scores."""
+
+from itertools import product
+from math import sqrt
+
+import numpy as np
+import pytest
+from scipy.fft import idct
+from scipy.stats import multivariate_normal, norm
+
+from calibrant.posterior import tree as module
+from calibrant.posterior.tree import Tree, positive
+
+
+def data(cells=64, problems=2, seed=0, gap=0.0):
+    """Unit-noise data with a gap in the second quarter, and a pull that differs between cells."""
+    rng = np.random.default_rng(seed)
+    pull = rng.uniform(2, 8, (problems, cells))
+    x = rng.standard_normal((problems, cells))
+    x[:, cells // 4 : cells // 2] += gap * pull[:, cells // 4 : cells // 2]
+    return x, pull
+
+
+def partitions(level, number, depth):
+    """Every way to cut a stretch: its leaves, and the prior of the cut."""
+    if level == depth:
+        yield ((level, number),), 1.0
+        return
+    yield ((level, number),), module.STOP
+    for (low, a), (high, b) in product(*(partitions(level + 1, 2 * number + i, depth) for i in (0, 1))):
+        yield (*low, *high), (1 - module.STOP) * a * b
+
+
+def kinds(level, pull, mean_pull, waving):
+    """Every kind of gap in a leaf: its prior, and the covariance that it adds."""
+    count = len(pull)
+    some = 1.0
+    if level:
+        yield module.EMPTY, np.zeros((count, count))
+        some = 1 - module.EMPTY
+    flat = 1 - module.WAVING if waving else 1.0
+    for size in module.LEVELS:
+        yield some * flat / len(module.LEVELS), size**2 * np.outer(pull, pull)
+    if not waving:
+        return
+    basis = idct(np.eye(count), norm="ortho", axis=0)
+    share = (1 + (np.arange(1, count) / module.ROUGH) ** 2) ** -float(module.STEEP)
+    share /= share.sum()
+    for mean, shape in product((0.0, *module.WAVES), repeat=2):
+        chance = some * module.WAVING
+        for size, missing in ((mean, module.NO_MEAN), (shape, module.NO_SHAPE)):
+            chance *= (1 - missing) / len(module.WAVES) if size else missing
+        spectrum = np.concatenate([[mean**2], shape**2 * share]) * count * mean_pull**2
+        yield chance, basis @ np.diag(spectrum) @ basis.T
+
+
+def edges(level, number, cells):
+    return (int(np.round((number + i) * cells / 2**level)) for i in (0, 1))
+
+
+@pytest.mark.parametrize("gap", [0.0, 0.4])
+@pytest.mark.parametrize("waves", [False, True])
+def test_it_is_the_sum_over_every_partition_and_every_kind_of_gap(monkeypatch, gap, waves):
+    if waves:
+        monkeypatch.setattr(module, "SHORTEST", 2)
+    x, pull = data(4, 1, gap=gap)
+    chances, means, squares = [], [], []
+    for leaves, prior in partitions(0, 0, 2):
+        options = []
+        for level, number in leaves:
+            first, last = edges(level, number, 4)
+            waving = waves and level > 0 and last - first >= 2
+            options.append(list(kinds(level, pull[0, first:last], pull[0].mean(), waving)))
+        for chosen in product(*options):
+            signal = np.zeros((4, 4))
+            chance = prior
+            for (level, number), (own, covariance) in zip(leaves, chosen, strict=True):
+                first, last = edges(level, number, 4)
+                signal[first:last, first:last] = covariance
+                chance *= own
+            whole = np.eye(4) + signal
+            shrink = signal @ np.linalg.inv(whole)
+            quadratic = x[0] @ x[0] - x[0] @ np.linalg.solve(whole, x[0])
+            chances.append(chance * np.exp(quadratic / 2) / sqrt(np.linalg.det(whole)))
+            means.append(shrink @ x[0])
+            squares.append(means[-1] ** 2 + np.diag(shrink))
+    found = Tree(x, pull)
+    chances = np.array(chances)
+    assert found.evidence[0] == pytest.approx(np.log(chances.sum()), rel=1e-9)
+    mean, square = found.moments
+    np.testing.assert_allclose(mean[0], chances @ means / chances.sum(), rtol=1e-9)
+    if not waves:  # those have one shrinkage, the average over sizes
+        np.testing.assert_allclose(square[0], chances @ squares / chances.sum(), rtol=1e-9)
+
+
+@pytest.mark.parametrize("cells", [3, 6, 8])
+def test_its_likelihood_is_the_mean_over_all_partitions(cells):
+    x, pull = data(cells, 1, gap=0.3)
+    depth = int(np.log2(cells))
+    total = prior_total = 0.0
+    for leaves, prior in partitions(0, 0, depth):
+        likelihood = prior
+        prior_total += prior
+        for level, number in leaves:
+            first, last = edges(level, number, cells)
+            own = x[0, first:last]
+            likelihood *= sum(
+                chance * multivariate_normal.pdf(own, cov=np.eye(last - first) + covariance)
+                for chance, covariance in kinds(level, pull[0, first:last], None, False)
+            ) / np.prod(norm.pdf(own))
+        total += likelihood
+    assert prior_total == pytest.approx(1)
+    assert Tree(x, pull).evidence[0] == pytest.approx(np.log(total), rel=1e-9)
+
+
+@pytest.mark.parametrize("cells", [1, 2, 5, 30, 64])
+def test_every_cell_lies_in_one_stretch_that_stops(cells):
+    tree = Tree(*data(cells, gap=0.5))
+    total = sum(tree.layout.spread(level, chance) for level, chance in enumerate(tree.reached))
+    np.testing.assert_allclose(total, np.ones((2, cells)))
+    for even, waving in zip(*tree._stretches[1:], strict=True):
+        assert even.min() >= 0
+        assert (even + (waving if waving.size else 0)).max() <= 1 + 1e-12
+
+
+@pytest.mark.parametrize("cells", [7, 64])
+def test_draws_agree_with_moments_and_sides(cells):
+    tree = Tree(*data(cells, gap=0.35))
+    size = 40_000
+    drawn = tree.draw(1, np.random.default_rng(0), size)
+    mean, square = (moment[1] for moment in tree.moments)
+    sd = drawn.std(axis=0)
+    assert np.all(np.abs(drawn.mean(axis=0) - mean) < 5 * sd / sqrt(size) + 1e-9)
+    second = drawn**2
+    assert np.all(np.abs(second.mean(axis=0) - square) < 5 * second.std(axis=0) / sqrt(size) + 1e-9)
+    for side, part in zip(tree.sides, (np.maximum(-drawn, 0), np.maximum(drawn, 0)), strict=True):
+        total = part.sum(axis=1)
+        assert total.mean() == pytest.approx(side[1], abs=5 * total.std() / sqrt(size) + 1e-6)
+
+
+def test_sides_are_the_mean_and_its_absolute_value():
+    tree = Tree(*data(gap=0.4))
+    over, under = tree.sides
+    np.testing.assert_allclose(under - over, tree.moments[0].sum(axis=-1), rtol=1e-9)
+    assert np.all(under > 3 * over)
+    other = Tree(-tree.x, tree.pull)
+    np.testing.assert_allclose(other.sides, (under, over), rtol=1e-9)
+    mirrored = Tree(tree.x[:, ::-1], tree.pull[:, ::-1])
+    np.testing.assert_allclose(mirrored.sides, (over, under), rtol=1e-9)
+
+
+def test_a_gap_is_found_where_it_is_and_nowhere_else():
+    tree = Tree(*data(gap=0.5))
+    mean = tree.moments[0] / tree.pull
+    assert np.abs(mean[:, 16:32] - 0.5).max() < 0.15
+    assert np.abs(np.delete(mean, np.s_[16:32], axis=1)).max() < 0.1
+    assert tree.evidence.min() > 20
+    assert Tree(*data(problems=50)).evidence.mean() < 0
+
+
+def test_cells_without_rows_have_no_gap():
+    x, pull = data(8, gap=0.4)
+    x[:, 3], pull[:, 3] = 0.0, 0.0
+    tree = Tree(x, pull)
+    assert np.isfinite(tree.evidence).all()
+    assert np.all(tree.moments[0][:, 3] == 0)
+    assert np.all(tree.draw(0, np.random.default_rng(0), 50)[:, 3] == 0)
+    empty = Tree(np.zeros((1, 8)), np.zeros((1, 8)))
+    assert empty.evidence[0] == pytest.approx(0, abs=1e-12)
+    assert np.all(np.array(empty.sides) == 0)
+
+
+def test_one_pull_for_all_problems_is_that_of_each():
+    x, pull = data(problems=3, gap=0.3)
+    one, each = Tree(x, pull[:1]), Tree(x, np.repeat(pull[:1], 3, axis=0))
+    np.testing.assert_allclose(one.evidence, each.evidence, rtol=1e-9)
+    np.testing.assert_allclose(one.sides, each.sides, rtol=1e-9)
+    np.testing.assert_allclose(one.moments, each.moments, rtol=1e-9, atol=1e-12)
+    a, b = (tree.draw(2, np.random.default_rng(0), 5) for tree in (one, each))
+    np.testing.assert_allclose(a, b)
+
+
+def test_sizes_are_in_units_of_probability(monkeypatch):
+    x, pull = data(gap=0.3)
+    tree = Tree(x, pull)
+    evidence, moments = tree.evidence, tree.moments
+    for name in ("LEVELS", "WAVES"):
+        monkeypatch.setattr(module, name, tuple(size / 10 for size in getattr(module, name)))
+    found = Tree(x, 10 * pull)
+    np.testing.assert_allclose(found.evidence, evidence, rtol=1e-9)
+    np.testing.assert_allclose(found.moments, moments, rtol=1e-7, atol=1e-12)
+
+
+def test_single_precision_is_close():
+    x, pull = data(gap=0.3)
+    half, full = Tree(x.astype(np.float32), pull.astype(np.float32)), Tree(x, pull)
+    assert half.evidence.dtype == np.float32
+    np.testing.assert_allclose(half.evidence, full.evidence, atol=1e-3)
+    np.testing.assert_allclose(half.sides, full.sides, rtol=1e-3)
+
+
+def test_the_positive_part_is_known_to_seven_digits():
+    mean, sd = np.meshgrid(np.linspace(-8, 8, 321), [1e-12, 0.1, 1.0, 3.0])
+    q = mean / sd
+    expected = np.where(np.abs(q) < 1e6, sd * norm.pdf(q) + mean * norm.cdf(q), np.maximum(mean, 0))
+    np.testing.assert_allclose(positive(mean, sd), expected, atol=1e-6)
