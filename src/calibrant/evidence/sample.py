@@ -75,7 +75,7 @@ class Sample:
         return tally.is_count(self.weight)
 
     def sorted(self) -> Sample:
-        """Return the rows of a single problem in the order of their scores, tied ones in that of their weights."""
+        """Return the rows of a single problem by score, and tied ones by weight."""
         keys = (self.score,) if self.weight is None else (self.weight, self.score)
         order = np.lexsort(keys)
         weight = None if self.weight is None else self.weight[order]

@@ -30,7 +30,8 @@ CALMER = 0.7
 # Estimates below this quantile of calibrated data are taken for small by luck.
 SMALL = 0.03
 # Levels for which ends are computed, so that those of any level are nested; how far, in normal quantiles,
-# true errors matter for a tail; how softly estimates are counted; and the share below the value at the last error.
+# true errors matter for a tail; how softly estimates are counted; and the share below the value at the
+# last error.
 LEVELS = (0.2, 0.5, 0.7, 0.8, 0.85, 0.9, 0.925, 0.95, 0.965, 0.98, 0.99, 0.995, 0.999, 0.9999, 0.999999)
 NEARBY, SOFT, LAST = 0.8, 0.12, 0.015
 # Of the sets, each kind of gap has at least the share FAIR, unless its chance is below RARE; a kind that
@@ -201,7 +202,7 @@ def moved_by_luck(
 
 
 def _of_size(true: float, gaps: list[Array], worlds: list[World], norm: Norm) -> list[Array]:
-    """Return gaps with this combined error, as scores allow; those that cannot have it go as far as they can."""
+    """Return gaps with this combined error; those that cannot have it go as far as scores allow."""
     factor: Array = np.full(len(gaps[0]), true)
     for _ in range(FITTED):
         possible = [

@@ -23,8 +23,8 @@ NORMAL = 30.0
 # The test for rough gaps: cells along the score hold at least so many rows, and are at most so many;
 # and how close to 0 or 1 a score is taken to be at most.
 ROWS, FINEST, STEEPEST = 8, 1024, 1e-6
-# Shares of the level that the Bayes factors of smooth and of other gaps, the range, a shift and a slope of the
-# log odds, and the test for rough gaps have. Where scores are few, gaps are likely to be those of single scores.
+# Shares of the level that the Bayes factors of smooth and of other gaps, the range, a shift and a slope of
+# the log odds, and the test for rough gaps have. Few scores are likely to have gaps of their own.
 SHARES, FEW_SHARES = (0.3, 0.15, 0.2, 0.15, 0.1, 0.1), (0.1, 0.5, 0.15, 0.1, 0.1, 0.05)
 # Simulated sets whose error is read.
 READ = 250
@@ -53,7 +53,7 @@ def together(terms: Terms, cells: int) -> Array:
 
 
 def by_class(posterior: Posterior, z: Array, norm: Norm) -> Terms:
-    """Return the terms, (sets, classes, ...), of other coefficients, (sets, classes, cells), on the same scores."""
+    """Return the terms (sets, classes, ...) of other coefficients (sets, classes, cells) on the same scores."""
     each = [posterior[k : k + 1].again(z[:, k]).terms(norm) for k in range(z.shape[1])]
     return Terms(*(np.stack(terms, axis=1) for terms in zip(*each, strict=True)))
 

@@ -117,7 +117,7 @@ class EachValue:
 
     @cached_property
     def _sizes(self) -> tuple[Array, Array, Array]:
-        """Return log likelihoods (problems, sizes); slope and variance (problems, values, sizes) of the gaps."""
+        """Return log likelihoods of the sizes, and for each slope and variance of the gaps."""
         size, pull = np.square(SIZES), self.few.pull[..., None]
         variance = size / (1 + pull**2 * size)
         slope = variance * pull
