@@ -17,16 +17,17 @@ import numpy as np
 from calibrant.estimators.base import Estimator, Norm
 from calibrant.evidence import Array, Cells, Evidence, Sample
 from calibrant.inference.null import error
-from calibrant.posterior.clock import CELLS
 from calibrant.posterior.gap import Posterior, Terms
 from calibrant.questions.notions import combined
 
 # True errors tried, as distances from the estimate in standard errors of a mean, and sets simulated in all.
 TRIED, DRAWN = (-3.5, -2.0, -0.8, 0.8, 2.0, 3.0, 4.0, 5.5), 1000
 # The shape of the gap was learnt from the data that the interval is for: each tail is this much smaller.
-THINNER = 0.8
+THINNER = 0.75
 # Shapes keep this much of the process's own spread: with all of it they are rougher than gaps are.
 CALMER = 0.7
+# Share of what noise adds to an estimate that the lower end allows for.
+ALLOWED = 0.6
 # Estimates below this quantile of calibrated data are taken for small by luck.
 SMALL = 0.03
 # Levels for which ends are computed, so that those of any level are nested; how far, in normal quantiles,
@@ -109,8 +110,7 @@ def interval(
             runs.append((true, groups) if groups else (float(whole.mean()), [estimate]))
         return runs
 
-    allowed = allowance(whole, value, norm) if classes > 2 or cells > CELLS else 0.0
-    return invert(simulate, value, posterior, level, allowed=allowed)
+    return invert(simulate, value, posterior, level, allowed=allowance(whole, value, norm))
 
 
 @dataclass(frozen=True, eq=False)
@@ -263,7 +263,7 @@ def _noise(
 
 
 def allowance(posterior: Posterior, value: float, norm: Norm) -> float:
-    """Return half of what noise adds to the error, which the lower end of an interval allows for.
+    """Return the share of what noise adds to the error that the lower end of an interval allows for.
 
     The mean over classes, and an estimate from many rows, has little noise left but all of its bias.
     """
@@ -271,7 +271,7 @@ def allowance(posterior: Posterior, value: float, norm: Norm) -> float:
     firm = true_error(posterior.gap / np.maximum(mass, 1e-300), mass, norm)
     over, under = posterior.own_sides
     whole = combined(over + under, norm) if norm == "l1" else value
-    return max(0.0, float(whole - combined(firm, norm)) / 2)
+    return max(0.0, ALLOWED * float(whole - combined(firm, norm)))
 
 
 def shapes(posterior: Posterior, each_rng: list[np.random.Generator], size: int) -> tuple[Array, list[Array]]:
@@ -291,7 +291,10 @@ def shapes(posterior: Posterior, each_rng: list[np.random.Generator], size: int)
             by_value = rng.binomial(count, others[1]) if others.size > 1 else 0
             drawn.append(posterior.shapes(k, 2, rng, count - by_value))
             if by_value:
-                drawn.append(posterior.shapes(k, 3, rng, by_value))
+                alone = posterior.shapes(k, 3, rng, by_value)
+                # Gaps of one size at all scores are the hardest to tell from noise.
+                alone[::2] = np.sign(alone[::2])
+                drawn.append(alone)
         gaps.append(np.concatenate(drawn))
     return np.repeat([0, 1], [size - count, count]), gaps
 

@@ -53,7 +53,7 @@ def together(terms: Terms, cells: int) -> Array:
 
 
 def by_class(posterior: Posterior, z: Array, norm: Norm) -> Terms:
-    """Return the terms (sets, classes, ...) of other coefficients (sets, classes, cells) on the same scores."""
+    """Return terms (sets, classes, ...) of other coefficients (sets, classes, cells) on the same scores."""
     each = [posterior[k : k + 1].again(z[:, k]).terms(norm) for k in range(z.shape[1])]
     return Terms(*(np.stack(terms, axis=1) for terms in zip(*each, strict=True)))
 
