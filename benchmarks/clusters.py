@@ -30,7 +30,7 @@ from scipy.special import ndtr
 import calibrant
 from calibrant.experiment.distributions import rng_of
 from calibrant.experiment.families import EXACT
-from calibrant.inference.clusters import Flips
+from calibrant.inference.clusters import ClusteredNull
 from calibrant.inputs import in_clusters, predictions
 from calibrant.questions import Question, named
 
@@ -44,7 +44,7 @@ CLUSTERS, CORRELATIONS, SCORES, GAPS = (
 FAMILIES = ("square", "flat")
 # What happens without clusters is looked at in one of so many repetitions.
 FEWER = 4
-# Sets of turned signs where the size alone is measured.
+# Simulated sets where the size alone is measured.
 SETS = 199
 
 
@@ -104,8 +104,8 @@ def size_cell(task):
     for _ in range(repetitions):
         score, outcome, cluster = draw(rng, FAMILIES[0], 0, clusters, correlation, scores)
         data = in_clusters(predictions(outcome, score), cluster, outcome, None)
-        flips = Flips.of(Question.of(data, named("class")), "l1", rng, SETS)
-        found.append(flips.whole.p_value <= 0.05)
+        null = ClusteredNull.of(Question.of(data, named("class")), "l1", rng, SETS)
+        found.append(null.whole.p_value <= 0.05)
     return np.mean(found)
 
 

@@ -61,7 +61,7 @@ def test_groups_have_clusters_of_their_own(both):
 def test_words_and_page_say_so(both):
     found, plain = both
     assert "in 60 clusters" in found.methods
-    assert "turning the signs of whole clusters" in found.methods
+    assert "simulated in the same clusters" in found.methods
     assert "480 rows in 60 clusters" in found.html()
     assert "clusters" not in plain.methods
     assert not any("clusters" in text for text in (*found.warnings, *plain.warnings))

@@ -217,7 +217,7 @@ def methods(assessment: Assessment) -> str:
         tested = "simulated"
     else:
         weighted = f"{weighted} in {count(e.clusters)} clusters, which interval and test allow for,"
-        tested = "by turning the signs of whole clusters"
+        tested = "simulated in the same clusters"
     p = "p ≤ 0.001" if e.p_value <= LEAST_P else f"p = {e.p_value:.2g}"
     many = max(len(assessment.by_class), len(assessment.by_group))
     adjusted = (

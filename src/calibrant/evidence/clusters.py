@@ -76,7 +76,7 @@ def are_alone(cluster: Array, weight: Array | None) -> bool:
     return not counted and int(cluster.max()) + 1 == cluster.size
 
 
-def correlation(sample: Sample, cluster: Array) -> float:
+def correlation(sample: Sample, cluster: Array, *, fitted: bool = True) -> float:
     """Return the correlation of two rows of one cluster, as a share of the largest that there can be.
 
     Two outcomes covary most if the less likely one never happens alone: min(p, q) - p q.
@@ -85,7 +85,8 @@ def correlation(sample: Sample, cluster: Array) -> float:
     >>> correlation(Sample(np.full(12, 0.5), np.array([True, False, False, True])[cluster]), cluster)
     1.0
     """
-    return _Sums.of(sample, cluster).correlation()
+    sums = _Sums.of(sample, cluster)
+    return sums.correlation(sums.residual - sums.fitted if fitted else sums.residual)
 
 
 def thinned(sample: Sample, times: float) -> Cells:
@@ -214,9 +215,8 @@ class _Sums:
         together = float((self._by_cluster(residual, wave, sign) ** 2).sum())
         return together / alone if alone > 0 else 1.0
 
-    def correlation(self) -> float:
+    def correlation(self, residual: Array) -> float:
         """Return the covariance of two residuals of one cluster, all pairs together, over the largest."""
-        residual = self.residual - self.fitted
         order = np.lexsort((self.score, self.cluster))
         score, weight = self.score[order], self.weight[order]
         whole = np.bincount(self.cluster, self.weight)

@@ -1,8 +1,10 @@
 """Interval and test for rows that belong together.
 
-Calibrated data are simulated by turning the sign of all residuals of a cluster at once, so whatever
-holds a cluster together stays. Few clusters say little about how much they differ, which is why the
-tails of an interval are those of Student's distribution.
+Calibrated data are drawn from the scores, as alike within clusters as the data are. For a handful of
+clusters, and for very many rows, the residuals of whole clusters change their sign instead: that needs
+no estimate, but takes the few outcomes at extreme scores for all that could have been. Few clusters say
+little about how much they differ, which is why the tails of an interval are those of Student's
+distribution.
 """
 
 from __future__ import annotations
@@ -34,6 +36,9 @@ from calibrant.questions import Question
 
 # Signs drawn at once, and rows up to which correlated outcomes are drawn for each of them.
 SIGNS, MOST_ROWS = 1 << 22, 1 << 17
+# Calibrated data are drawn for this many clusters at least, and this many outcomes at most; otherwise
+# signs are turned, which needs no estimate of how alike rows are.
+FEWEST, MOST_DRAWN = 10, 1 << 27
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,23 +109,23 @@ class View:
 
 
 @dataclass(frozen=True, eq=False)
-class Flips:
-    """Evidence and error of data whose clusters had their signs turned.
+class ClusteredNull:
+    """Evidence and error of calibrated data in the same clusters.
 
     Attributes
     ----------
     alone : list of Simulated
         Of each problem.
     whole : Simulated
-        Of all of them together, in which a cluster has one sign.
+        Of all of them together, drawn as whole rows.
     """
 
     alone: list[Simulated]
     whole: Simulated
 
     @classmethod
-    def of(cls, question: Question, norm: Norm, rng: np.random.Generator, size: int) -> Flips:
-        """Turn signs in `size` data sets, the same for all problems."""
+    def of(cls, question: Question, norm: Norm, rng: np.random.Generator, size: int) -> ClusteredNull:
+        """Simulate `size` data sets, the same for all problems."""
         problems, cluster, designs = question.problems, question.cluster, question.designs
         assert cluster is not None
         assert designs is not None
@@ -130,8 +135,12 @@ class Flips:
         same = np.concatenate([np.abs(part.sum(axis=0)) == clusters for part in signs()])
 
         def tied(null: Simulated) -> Simulated:
+            if draws is not None:
+                return null
             return replace(null, evidence=np.where(same, null.observed, null.evidence))
 
+        draws = Draws.of(question, rng, size)
+        below: Array = np.zeros(1)
         # Problems that are judged together are seen in as many cells.
         usual = float(np.mean([design.symmetric for design in designs]))
         alone, seen, drawn = [], [], []
@@ -139,7 +148,12 @@ class Flips:
             plain = Residuals.of(problem)
             steps = plain.thinned(usual, design.symmetric / usual).coarser(STEPS)
             cells = min(int(n_cells(steps.flat.n)[0]), STEPS // 2)
-            residual = turned(problem, cluster, plain, steps, signs)
+            if draws is None:
+                residual = turned(problem, cluster, plain, steps, signs)
+            else:
+                low = np.broadcast_to(below, draws.order.shape)
+                residual = draws.residuals(problem, plain, steps, low)
+                below = low + next(problem.rows())[0][draws.order]
             simulated, observed, null = ranked(steps, residual, norm, cells)
             alone.append(tied(simulated))
             seen.append(observed)
@@ -152,6 +166,88 @@ class Flips:
         own = Terms(*(term[None] for term in observed.terms(norm)))
         found = float(together(own, cells)[0])
         return cls(alone, tied(Simulated(together(terms, cells), error(terms, norm, cells), found)))
+
+
+@dataclass(frozen=True, eq=False)
+class Draws:
+    """Labels of calibrated data, as alike within clusters as those seen.
+
+    A row takes the number of its cluster, or else one of its own; the problem in whose part of [0, 1]
+    it falls, each as wide as its score, has the outcome.
+
+    Attributes
+    ----------
+    order : array
+        The rows, cluster after cluster, whatever order they came in; counted ones several times.
+    cluster : array
+        The cluster of each of these.
+    counted : bool
+        Whether weights are counts.
+    correlation : float
+        Of two rows of a cluster, as a share of the largest that their probabilities allow.
+    seed, size : int
+        Of the sets that are drawn, the same for every problem.
+    """
+
+    order: Array
+    cluster: Array
+    counted: bool
+    correlation: float
+    seed: int
+    size: int
+
+    @classmethod
+    def of(cls, question: Question, rng: np.random.Generator, size: int) -> Draws | None:
+        """Return how to draw for a question; None for too few clusters or too many rows."""
+        cluster, weight, problems = question.cluster, question.weight, question.problems
+        assert cluster is not None
+        if cluster.max() + 1 < FEWEST or max(question.n, cluster.size) * size > MOST_DRAWN:
+            return None
+        score, outcome, heavy = np.broadcast_arrays(*next(problems[0].rows()))
+        order = np.lexsort((heavy, outcome, score, cluster))
+        counted = weight is not None and weight.dtype.kind != "f"
+        if weight is not None and counted:
+            order = np.repeat(order, weight[order])
+        # Under calibration there is no gap to take off.
+        alike = [correlation(problem, cluster, fitted=False) for problem in problems]  # type: ignore[arg-type]
+        return cls(order, cluster[order], counted, float(np.mean(alike)), int(rng.integers(2**63)), size)
+
+    def residuals(self, problem: Evidence, plain: Residuals, steps: Residuals, below: Array) -> Array:
+        """Return residuals (sets, steps) of a problem; see `turned`.
+
+        Parameters
+        ----------
+        below : array
+            Where the part of the problem begins for each row of `order`.
+        """
+        from scipy.sparse import csr_array
+
+        score, _, weight = (part[self.order] for part in np.broadcast_arrays(*next(problem.rows())))
+        weight = np.ones(weight.size) if self.counted else weight
+        scaled = weight * (steps.mass.sum() / weight.sum())
+        place = steps_of(score, plain, steps), np.arange(score.size)
+        each = csr_array((scaled, place), shape=(steps.mass.size, score.size))
+        low, high = below[:, None], (below + score)[:, None]
+        drawn = (((number >= low) & (number < high)) - score[:, None] for number in self._numbers())
+        return np.concatenate([(each @ part).T for part in drawn])
+
+    def _numbers(self) -> Iterator[Array]:
+        """Yield a number for each row (rows, sets), in parts."""
+        again, few = np.random.default_rng(self.seed), max(1, SIGNS // self.order.size)
+        for a in range(0, self.size, few):
+            shape = (self.order.size, min(few, self.size - a))
+            own = again.random(shape) >= np.sqrt(self.correlation)
+            shared = again.random((int(self.cluster.max()) + 1, shape[1]))[self.cluster]
+            yield np.where(own, again.random(shape), shared)
+
+
+def steps_of(score: Array, plain: Residuals, steps: Residuals) -> Array:
+    """Return the step of each score."""
+    # Steps are cells of scores, or neighbouring ones joined: the middle of a cell's mass tells which.
+    mass = plain.mass[plain.mass > 0]
+    ends = np.cumsum(steps.mass) * (mass.sum() / steps.mass.sum())
+    step = np.minimum(np.searchsorted(ends, np.cumsum(mass) - mass / 2), ends.size - 1)
+    return np.asarray(step[cells_of(score)])
 
 
 def turned(
@@ -177,11 +273,7 @@ def turned(
     from scipy.sparse import csr_array
 
     score, outcome, weight = next(problem.rows())
-    # Steps are cells of scores, or neighbouring ones joined: the middle of a cell's mass tells which.
-    cell = cells_of(score)
-    mass = plain.mass[plain.mass > 0]
-    ends = np.cumsum(steps.mass) * (mass.sum() / steps.mass.sum())
-    step = np.minimum(np.searchsorted(ends, np.cumsum(mass) - mass / 2), ends.size - 1)[cell]
+    step = steps_of(score, plain, steps)
     scale = float(steps.mass.sum() / weight.sum())
     shape = (steps.mass.size, int(cluster.max()) + 1)
     each = csr_array((scale * weight * (outcome - score), (step, cluster)), shape=shape)

@@ -16,7 +16,7 @@ from calibrant.evidence import Array, Evidence
 from calibrant.inference import interval as intervals
 from calibrant.inference import many_classes
 from calibrant.inference import null as nulls
-from calibrant.inference.clusters import Correlated, Flips, View, by_cluster
+from calibrant.inference.clusters import ClusteredNull, Correlated, View, by_cluster
 from calibrant.inference.joint_labels import Labels
 from calibrant.inference.result import Estimate, Null
 from calibrant.inference.streams import in_own_order, key_of, stream
@@ -119,7 +119,7 @@ def _few_classes(question: Question, plan: _Plan) -> Estimate:
         p_value = nulls.any_of([null.p_value for null in alone])
         spread = float(np.sqrt(len(alone)))
     elif question.designs is not None:
-        null = _flipped(question, plan).whole
+        null = _clustered(question, plan).whole
         p_value, spread = null.p_value, together(posterior, rows, question.cluster)
     else:
         null = question.once(("together", norm, plan.seed), lambda: _drawn_jointly(question, rows, plan))
@@ -180,7 +180,7 @@ def _errors(question: Question, plan: _Plan, posterior: Posterior) -> Array:
 def _drawn_alone(question: Question, plan: _Plan) -> list[nulls.Simulated]:
     """Simulate calibrated data for each problem by itself; they are the same for every estimator."""
     if question.designs is not None:
-        return _flipped(question, plan).alone
+        return _clustered(question, plan).alone
     labels = question.labels if question.notion.several else ("alone",)
     return question.once(
         ("alone", plan.norm, plan.seed),
@@ -199,11 +199,11 @@ def _drawn_jointly(question: Question, rows: Rows, plan: _Plan) -> nulls.Simulat
     return nulls.joint(residuals, lambda some: own.take(some)[::2], own.n, plan.norm, rng, SIMULATED)
 
 
-def _flipped(question: Question, plan: _Plan) -> Flips:
-    """Turn the signs of whole clusters; the data sets are the same for every estimator."""
-    rng = stream(plan.seed, "flips")
+def _clustered(question: Question, plan: _Plan) -> ClusteredNull:
+    """Simulate calibrated data in the same clusters; they are the same for every estimator."""
+    rng = stream(plan.seed, "clustered")
     return question.once(
-        ("flips", plan.norm, plan.seed), lambda: Flips.of(question, plan.norm, rng, SIMULATED)
+        ("clustered", plan.norm, plan.seed), lambda: ClusteredNull.of(question, plan.norm, rng, SIMULATED)
     )
 
 
