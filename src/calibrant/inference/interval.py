@@ -40,8 +40,8 @@ NEARBY, SOFT, LAST = 0.8, 0.12, 0.015
 FAIR, RARE, REACHING, FITTED = 0.35, 0.002, 20, 4
 # Cells simulated at most, and numbers simulated for each true error; many classes get fewer sets, but enough.
 FINEST, TOGETHER, ENOUGH = 256, 1 << 16, 80
-# Beyond this many rows other estimators are simulated on cells.
-CELLS_FROM = 4096
+# Other estimators: gaps simulated, sets along each, and the rows beyond which they are simulated on cells.
+CURVES, ALONG, CELLS_FROM = 10, 10, 4096
 # What is drawn for an interval depends on the data and the classes alone.
 SEED = 20210401
 
@@ -436,34 +436,35 @@ def of_other(
 ) -> tuple[tuple[float, float], Array]:
     """Return the interval of the true error by any estimator, and its values for calibrated data.
 
-    The estimator is applied to data simulated along the curve that the posterior fits.
+    The estimator is applied to data simulated along gaps of the same shapes as for the default.
     """
-    size = 100
-    mass = np.maximum(posterior.mass, 1e-300)
-    curve = posterior.gap / mass
-    whole = float(combined(true_error(curve, posterior.mass, norm), norm))
-    curve = np.ones_like(curve) if whole < 1e-9 else curve / whole
+    posterior = posterior.coarser(FINEST)
+    worlds = [World.of(posterior, k) for k in range(len(posterior.z))]
+    gaps = _alike(shapes(posterior, streams(keys)[1], CURVES)[1], worlds, norm)
     evidence = [_simulable(problem) for problem in problems]
-    orders = [np.argsort(score, kind="stable") for score in posterior.score]
-    seen: dict[float, Array] = {}
+    calibrated: list[Array] = []
 
     def simulate(true: float) -> Simulation:
-        errors, truth = [], []
-        for k, (problem, order, again) in enumerate(zip(evidence, orders, streams(keys)[1], strict=True)):
-            knots, gap = posterior.score[k][order], true * curve[k][order]
+        possible = _of_size(true, gaps, worlds, norm)
+        each_rng, estimates = streams(keys)[1], []
+        for i in range(CURVES):
+            errors = []
+            for problem, world, gap, rng in zip(evidence, worlds, possible, each_rng, strict=True):
 
-            def probability(score: Array, knots: Array = knots, gap: Array = gap) -> Array:
-                return np.clip(score + np.interp(score, knots, gap), 0.0, 1.0)
+                def probability(score: Array, knots: Array = world.score, gap: Array = gap[i]) -> Array:
+                    return np.clip(score + np.interp(score, knots, gap), 0.0, 1.0)
 
-            errors.append(estimator.fit(problem.redraw(probability, again, size)).error(norm))
-            clipped = np.clip(true * curve[k], -posterior.score[k], 1 - posterior.score[k])
-            truth.append(true_error(clipped, posterior.mass[k], norm))
-        estimate = combined(np.stack(errors, axis=-1), norm)
-        seen[true] = estimate
+                errors.append(estimator.fit(problem.redraw(probability, rng, ALONG)).error(norm))
+            estimates.append(combined(np.stack(errors, axis=-1), norm))
+        estimate = np.concatenate(estimates)
+        if true == 0:
+            calibrated.append(estimate)
+        each = [true_error(gap, world.mass, norm) for gap, world in zip(possible, worlds, strict=True)]
         middle = estimate.mean()
-        return float(combined(np.stack(truth), norm)), [middle + spread * (estimate - middle)]
+        return float(combined(np.stack(each, axis=-1), norm).mean()), [middle + spread * (estimate - middle)]
 
-    return invert(lambda errors: [simulate(true) for true in errors], value, posterior, level), seen[0.0]
+    ends = invert(lambda errors: [simulate(true) for true in errors], value, posterior, level)
+    return ends, calibrated[0]
 
 
 def _simulable(problem: Evidence) -> Evidence:

@@ -53,7 +53,7 @@ def together(terms: Terms, cells: int) -> Array:
 
 
 def by_class(posterior: Posterior, z: Array, norm: Norm) -> Terms:
-    """Return terms (sets, classes, ...) of other coefficients (sets, classes, cells) on the same scores."""
+    """Return the terms of other coefficients (sets, classes, cells) on the same scores."""
     each = [posterior[k : k + 1].again(z[:, k]).terms(norm) for k in range(z.shape[1])]
     return Terms(*(np.stack(terms, axis=1) for terms in zip(*each, strict=True)))
 
@@ -194,9 +194,10 @@ def _rough(steps: Residuals, residual: Array, finest: int) -> Array | None:
 def rank(statistic: Array) -> Array:
     """Return the share of all values that are at least as large as each; ties share the larger rank.
 
-    Values that differ by rounding alone are tied: sets with the same outcomes have the same statistic.
+    Values that differ by rounding alone, in single precision, are tied: sets with the same outcomes have the
+    same statistic.
     """
-    step = 1e-7 * max(1.0, float(np.median(np.abs(statistic))))
+    step = 1e-5 * max(1.0, float(np.median(np.abs(statistic))))
     statistic = np.round(statistic / step)
     order = np.sort(statistic)
     return (statistic.size - np.searchsorted(order, statistic, side="left")) / statistic.size
