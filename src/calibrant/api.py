@@ -184,7 +184,7 @@ def estimate(
     level : float
         Level of the interval for the true error.
     rng : int or numpy.random.Generator, optional
-        Seed of the simulations; the estimate records the one it used.
+        Seed of null and test, which the estimate records; the interval does not depend on it.
 
     Returns
     -------
