@@ -64,7 +64,7 @@ def test_data_without_a_gap_are_noise_of_about_one_unit(kind):
 def test_gaps_are_brought_to_the_error_that_is_tried(kind, norm):
     own = posterior(kind)
     world = World.of(own, 0)
-    which, gaps = interval.shapes(own, np.random.default_rng(0), 60)
+    which, gaps = interval.shapes(own, [np.random.default_rng(0)], 60)
     assert [len(each) for each in gaps] == [60]
     gaps = interval._alike(gaps, [world], norm)
     np.testing.assert_allclose(true_error(gaps[0], world.mass, norm), 1)
@@ -82,7 +82,7 @@ def test_gaps_are_brought_to_the_error_that_is_tried(kind, norm):
 
 
 def test_each_kind_of_gap_that_data_allow_has_a_fair_number_of_sets():
-    kinds = [interval.shapes(posterior(kind), np.random.default_rng(0), 100)[0] for kind in KINDS]
+    kinds = [interval.shapes(posterior(kind), [np.random.default_rng(0)], 100)[0] for kind in KINDS]
     for kind in kinds:
         share = kind.mean()
         assert share in (0.0, 1.0) or interval.FAIR <= share <= 1 - interval.FAIR
@@ -92,9 +92,10 @@ def test_noise_is_standard_normal_and_even_along_the_gap():
     own = posterior()
     world = World.of(own, 0)
     size = 2000
-    kind, gaps = interval.shapes(own, np.random.default_rng(0), size)
+    kind, gaps = interval.shapes(own, [np.random.default_rng(0)], size)
     gaps = interval._of_size(0.05, interval._alike(gaps, [world], "l1"), [world], "l1")
-    (noise,), luck = interval._noise([world], gaps, 600, "l1", np.random.default_rng(1), kind)
+    common, each = interval.streams([5])
+    (noise,), luck = interval._noise([world], gaps, 600, "l1", common, each, kind)
     assert np.abs(noise.mean(axis=0)).max() < 5 / np.sqrt(size)
     np.testing.assert_allclose(noise.std(axis=0), 1, atol=0.1)
     assert luck.std() == pytest.approx(1, abs=0.1)
