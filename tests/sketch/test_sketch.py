@@ -486,7 +486,7 @@ def test_the_test_of_a_named_estimator_knows_heavy_rows_of_a_sketch(spec):
     rows = calibrant.estimate(y, score, sample_weight=weight, estimator=spec, rng=0)
     sums = in_pieces("class", y, score, sample_weight=weight).estimate(estimator=spec, rng=0)
     assert sums.value == pytest.approx(rows.value, abs=2e-3)
-    assert sums.null.mean == pytest.approx(rows.null.mean, rel=0.06)
+    assert sums.null.mean == pytest.approx(rows.null.mean, rel=0.12)  # a hundred sets each
     assert sums.p_value == pytest.approx(rows.p_value, abs=0.05)
 
 

@@ -85,7 +85,7 @@ def interval(
     common, each_rng = streams(keys)
     kind, gaps = shapes(posterior, each_rng, size)
     gaps = _alike(gaps, worlds, norm)
-    most = combined(np.stack([w.most(gap, norm) for w, gap in zip(worlds, gaps, strict=True)], axis=-1), norm)
+    most = furthest(worlds, gaps, norm)
 
     def simulate(errors: list[float]) -> list[Simulation]:
         possible = [_of_size(true, gaps, worlds, norm) for true in errors]
@@ -199,6 +199,11 @@ def moved_by_luck(
     if norm == "l1":
         return lucky.mean(axis=-1), whole
     return (each * lucky).mean(axis=-1) / np.maximum(whole, 1e-12), whole
+
+
+def furthest(worlds: list[World], gaps: list[Array], norm: Norm) -> Array:
+    """Return the largest combined error that gaps of these signs can have."""
+    return combined(np.stack([w.most(gap, norm) for w, gap in zip(worlds, gaps, strict=True)], axis=-1), norm)
 
 
 def _of_size(true: float, gaps: list[Array], worlds: list[World], norm: Norm) -> list[Array]:
@@ -441,13 +446,15 @@ def of_other(
     posterior = posterior.coarser(FINEST)
     worlds = [World.of(posterior, k) for k in range(len(posterior.z))]
     gaps = _alike(shapes(posterior, streams(keys)[1], CURVES)[1], worlds, norm)
+    most = furthest(worlds, gaps, norm)
     evidence = [_simulable(problem) for problem in problems]
     calibrated: list[Array] = []
 
     def simulate(true: float) -> Simulation:
         possible = _of_size(true, gaps, worlds, norm)
         each_rng, estimates = streams(keys)[1], []
-        for i in range(CURVES):
+        reached = most >= true
+        for i in np.flatnonzero(reached) if reached.any() else range(CURVES):
             errors = []
             for problem, world, gap, rng in zip(evidence, worlds, possible, each_rng, strict=True):
 
@@ -459,9 +466,9 @@ def of_other(
         estimate = np.concatenate(estimates)
         if true == 0:
             calibrated.append(estimate)
-        each = [true_error(gap, world.mass, norm) for gap, world in zip(possible, worlds, strict=True)]
         middle = estimate.mean()
-        return float(combined(np.stack(each, axis=-1), norm).mean()), [middle + spread * (estimate - middle)]
+        estimate = middle + spread * (estimate - middle)
+        return (true, [estimate]) if reached.any() else (float(most.max()), [estimate])
 
     ends = invert(lambda errors: [simulate(true) for true in errors], value, posterior, level)
     return ends, calibrated[0]
