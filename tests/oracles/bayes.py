@@ -3,7 +3,9 @@
 The constants are the library's; how they are used is written down anew. Two simplifications of the library
 are part of what is defined here, for they change the number: where a gap is the same in a whole stretch,
 the mixture over its sizes becomes one normal variable with the same mean and variance; and a wave of a
-stretch, like the process over all scores, has one shrinkage matrix, the average over sizes.
+stretch, like the process over all scores, has one shrinkage matrix, the average over sizes. Members return
+their likelihood against no gap, the expected negative and positive part of the gap, and the expected square
+of its sum in each cell, all as shares of the rows.
 """
 
 import math
@@ -69,6 +71,7 @@ class Problem:
     x: np.ndarray
     mass: np.ndarray
     unit: float
+    cuts: np.ndarray
 
 
 def problem(score, outcome):
@@ -90,11 +93,11 @@ def problem(score, outcome):
     cuts = time[-1] * np.linspace(0, 1, g + 1)
     unit = math.sqrt(time[-1] / g)
     sums, rows = (spread_evenly(time, term, cuts) for term in (r, count))
-    return Problem(n, s, count, r, v, sums / unit, rows / n, unit / n)
+    return Problem(n, s, count, r, v, sums / unit, rows / n, unit / n, cuts)
 
 
 def by_process(p):
-    """Likelihood against no gap, and expected negative and positive part, of one process over all scores."""
+    """One process over all scores."""
     g = len(p.x)
     basis = cosines(g)
     z = basis @ p.x
@@ -133,7 +136,8 @@ def by_process(p):
     for a, b in zip(mean, sd, strict=True):
         sure, unsure = np.array(parts(a, 0.0)), np.array(parts(a, b))
         sides += p.unit * (sure + gap.UNCERTAIN * (unsure - sure))
-    return by_mean.sum() * by_shape.sum(), sides
+    square = mean**2 + gap.UNCERTAIN * sd**2
+    return by_mean.sum() * by_shape.sum(), sides, p.unit**2 * square
 
 
 def flat(x, pull):
@@ -176,49 +180,52 @@ def wave(x, size_of_one):
 
 
 def stretch(x, pull, level, number):
-    """Likelihood against no gap, and expected negative and positive part, of one stretch and all within."""
+    """One stretch and all within, in units of the noise."""
     g = len(x)
     first, last = (int(np.round((number + i) * (g / 2**level))) for i in (0, 1))
     own, its_pull = x[first:last], pull[first:last]
     likelihood, mean, variance = flat(own, its_pull)
-    kinds = [(likelihood, its_pull.sum() * np.array(parts(mean, math.sqrt(variance))))]
+    sides = its_pull.sum() * np.array(parts(mean, math.sqrt(variance)))
+    kinds = [(1.0, likelihood, sides, its_pull**2 * (mean**2 + variance))]
     length = last - first
     if level > 0 and math.log2(g).is_integer() and length >= tree.SHORTEST:
         likelihood, means, sds = wave(own, length * pull.mean() ** 2)
         sides = np.sum([parts(a, b) for a, b in zip(means, sds, strict=True)], axis=0)
-        kinds = [((1 - tree.WAVING) * kinds[0][0], kinds[0][1]), (tree.WAVING * likelihood, sides)]
+        kinds = [(1 - tree.WAVING, *kinds[0][1:]), (tree.WAVING, likelihood, sides, means**2 + sds**2)]
     some = 1.0 if level == 0 else 1 - tree.EMPTY
     whole = 0.0 if level == 0 else tree.EMPTY
-    sides = np.zeros(2)
-    for likelihood, each in kinds:
-        whole += some * likelihood
-        sides += some * likelihood * each
+    sides, square = np.zeros(2), np.zeros(length)
+    for share, likelihood, each, own_square in kinds:
+        chance = some * share * likelihood
+        whole, sides, square = whole + chance, sides + chance * each, square + chance * own_square
     if level < int(math.log2(g)):
         low, high = (stretch(x, pull, level + 1, 2 * number + i) for i in (0, 1))
         stop, halved = tree.STOP * whole, (1 - tree.STOP) * low[0] * high[0]
         sides = tree.STOP * sides + halved * (low[1] + high[1])
+        square = tree.STOP * square + halved * np.concatenate([low[2], high[2]])
         whole = stop + halved
-    return whole, sides / whole
+    return whole, sides / whole, square / whole
 
 
 def by_tree(p):
-    """Likelihood against no gap, and expected negative and positive part, of a gap in stretches."""
-    likelihood, sides = stretch(p.x, p.mass / p.unit, 0, 0)
-    return likelihood, p.unit * sides
+    """A gap that lives in stretches."""
+    likelihood, sides, square = stretch(p.x, p.mass / p.unit, 0, 0)
+    return likelihood, p.unit * sides, p.unit**2 * square
 
 
 def by_value(p):
-    """Priors, likelihood and expected parts of a gap of its own at each score; None if scores are many.
+    """A gap of its own at each score, and its priors before; None if scores are many.
 
-    The first prior is that of no gap at all, the second the share of this kind among all gaps.
+    The first prior is that of no gap at all, the second the share of this kind among all gaps. Where a cell
+    reaches over several scores, its square is that of gaps which agree in sign.
     """
     few = len(p.score) <= values.FEW and len(p.score) * values.ROWS <= p.n
     which = [i for i, m in enumerate(p.count) if few or m >= values.HEAVY * p.n]
     if not which:
         return None
-    total, sides = 0.0, np.zeros(2)
+    total, sides, squares = 0.0, np.zeros(2), np.zeros(len(p.score))
     for size in values.SIZES:
-        likelihood, own = 1.0 / len(values.SIZES), np.zeros(2)
+        likelihood, own, own_squares = 1.0 / len(values.SIZES), np.zeros(2), np.zeros(len(p.score))
         for i in which:
             # The mean residual at a score is the gap plus noise.
             seen, noise = p.residual[i] / p.count[i], p.variance[i] / p.count[i]
@@ -226,14 +233,18 @@ def by_value(p):
             likelihood *= math.sqrt(noise / spread) * math.exp(seen**2 / 2 * (1 / noise - 1 / spread))
             mean, variance = seen * size**2 / spread, noise * size**2 / spread
             own += p.count[i] / p.n * np.array(parts(mean, math.sqrt(variance)))
+            own_squares[i] = mean**2 + variance
         total += likelihood
         sides += likelihood * own
+        squares += likelihood * own_squares
     priors = (gap.FEW_CALIBRATED, gap.BY_VALUE) if few else (gap.CALIBRATED, gap.STANDING_OUT)
-    return priors, total, sides / total
+    root = p.count / p.n * np.sqrt(squares / total)
+    square = spread_evenly(np.cumsum(p.count * p.variance), root, p.cuts) ** 2
+    return priors, total, sides / total, square
 
 
-def sides(score, outcome):
-    """Expected error of scores too high, and of scores too low."""
+def told(score, outcome):
+    """Expected error of scores too high and of scores too low, and the expected square in each cell."""
     p = problem(score, outcome)
     value = by_value(p)
     none, special = value[0] if value else (gap.CALIBRATED, 0.0)
@@ -244,10 +255,15 @@ def sides(score, outcome):
     ]
     if value:
         members.append((some * special, *value[1:]))
-    whole = none + sum(prior * likelihood for prior, likelihood, _ in members)
-    return sum(prior * likelihood * each for prior, likelihood, each in members) / whole
+    whole = none + sum(prior * likelihood for prior, likelihood, *_ in members)
+    sides, square = (sum(member[0] * member[1] * member[at] for member in members) / whole for at in (2, 3))
+    return p, sides, square
 
 
-def ece(score, outcome):
-    """Error of one problem."""
-    return min(float(sides(score, outcome).sum()), 1.0)
+def errors(score, outcome):
+    """Error of one problem by norm, and its two sides."""
+    p, sides, square = told(score, outcome)
+    held = p.mass > 0
+    each = square[held] / p.mass[held]  # of the gap, times the mass of the cell
+    found = {"l1": sides.sum(), "l2": math.sqrt(each.sum()), "max": math.sqrt((each / p.mass[held]).max())}
+    return {norm: min(float(error), 1.0) for norm, error in found.items()}, tuple(sides)
