@@ -282,11 +282,11 @@ def test_redrawn_residuals_have_the_chance_asked_for():
     for count in (None, rng.integers(1, 5, 30)):
         one = Residuals.of(Sample(np.arange(1, 31) / 31, np.arange(30) % 2 > 0, count))
         drawn = one.redraw(np.full(30, 0.25), rng, 4000)
-        assert drawn.batch == (4000,)
+        assert drawn.shape == (4000, 30)
         variance = one.spread * 0.25 * 0.75
-        off = drawn.residual.mean(axis=0) - one.mass * (0.25 - one.score)
+        off = drawn.mean(axis=0) - one.mass * (0.25 - one.score)
         assert np.all(np.abs(off) < 5 * np.sqrt(variance / 4000))
-        np.testing.assert_allclose(drawn.residual.var(axis=0), variance, rtol=0.2)
+        np.testing.assert_allclose(drawn.var(axis=0), variance, rtol=0.2)
 
 
 # --- over whole rows -------------------------------------------------------------------------------

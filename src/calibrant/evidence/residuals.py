@@ -130,16 +130,21 @@ class Residuals:
         """
         return self._joined(group)[np.flatnonzero(np.diff(group, prepend=group[0] - 1))]
 
-    def redraw(self, chance: Array, rng: np.random.Generator, size: int) -> Residuals:
-        """Return `size` copies of a single problem, outcomes drawn with the given chance at each step."""
+    def redraw(self, chance: Array, rng: np.random.Generator, size: int) -> Array:
+        """Return residuals of `size` copies of a single problem, outcomes drawn with this chance at each step.
+
+        Single precision is plenty for what is simulated.
+        """
         rows = np.maximum(np.rint(self.mass**2 / self.spread), 1).astype(np.int64)
+        mass, score = self.mass.astype(np.float32), self.score.astype(np.float32)
         if rows.max() == 1:
-            drawn = (rng.random((size, rows.size), dtype=np.float32) < chance).astype(np.float64)
+            residual: Array = (rng.random((size, rows.size), dtype=np.float32) < chance).astype(np.float32)
         else:
-            drawn = binomial(rng, rows, np.broadcast_to(chance, rows.shape), size) / rows
-        residual = self.mass * (drawn - self.score)
-        mass, score, spread = (np.broadcast_to(p, drawn.shape) for p in (self.mass, self.score, self.spread))
-        return Residuals(mass, score, residual, spread)
+            drawn = binomial(rng, rows, np.broadcast_to(chance, rows.shape), size)
+            residual = drawn.astype(np.float32) / rows.astype(np.float32)
+        residual -= score
+        residual *= mass
+        return residual
 
     def _joined(self, run: Array) -> Residuals:
         """Join neighbours that are equal in `run`: the first of them has their mass, the others have none."""

@@ -27,7 +27,7 @@ ROWS, FINEST, STEEPEST = 8, 1024, 1e-6
 # the log odds, and the test for rough gaps have. Few scores are likely to have gaps of their own.
 SHARES, FEW_SHARES = (0.3, 0.15, 0.2, 0.15, 0.1, 0.1), (0.1, 0.5, 0.15, 0.1, 0.1, 0.05)
 # Simulated sets whose error is read.
-READ = 250
+READ = 200
 # Numbers in the largest table of simulated outcomes.
 TABLE = 1 << 22
 
@@ -132,12 +132,13 @@ def drawn(steps: Residuals, rng: np.random.Generator, size: int) -> Array:
     variance = steps.spread * steps.score * (1 - steps.score)
     large = variance >= NORMAL
     if not large.any():
-        return steps.redraw(steps.score, rng, size).residual
-    residual = np.empty((size, variance.size))
-    residual[:, large] = np.sqrt(variance[large]) * rng.standard_normal((size, np.count_nonzero(large)))
+        return steps.redraw(steps.score, rng, size)
+    residual = np.empty((size, variance.size), dtype=np.float32)
+    normal = rng.standard_normal((size, np.count_nonzero(large)), dtype=np.float32)
+    residual[:, large] = np.sqrt(variance[large]).astype(np.float32) * normal
     if not large.all():
         rest = steps[~large]
-        residual[:, ~large] = rest.redraw(rest.score, rng, size).residual
+        residual[:, ~large] = rest.redraw(rest.score, rng, size)
     return residual
 
 
