@@ -131,7 +131,7 @@ class Residuals:
         return self._joined(group)[np.flatnonzero(np.diff(group, prepend=group[0] - 1))]
 
     def redraw(self, chance: Array, rng: np.random.Generator, size: int) -> Array:
-        """Return residuals of `size` copies of a single problem, outcomes drawn with this chance at each step.
+        """Return residuals of `size` copies of a single problem, outcomes drawn with this chance.
 
         Single precision is plenty for what is simulated.
         """

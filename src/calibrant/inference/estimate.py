@@ -318,10 +318,13 @@ def influence(posterior: Posterior, rows: Rows, some: Array) -> Array:
 
 
 def signs(posterior: Posterior, k: int, score: Array) -> Array:
-    """Return the sign of the gap of a problem at these scores; 1 where there is none."""
-    order = np.argsort(posterior.score[k], kind="stable")
-    gap = np.interp(score, posterior.score[k][order], posterior.gap[k][order])
-    return np.where(gap < 0, -1.0, 1.0)
+    """Return the expected sign of the gap of a problem at these scores: near 0 where there may be none."""
+    from scipy.special import erf
+
+    at = posterior.points(k)
+    sign = erf(at.gap / (np.sqrt(2) * np.maximum(at.sd, 1e-300)))
+    # A sign that is nowhere certain still says which way a residual moves the error.
+    return np.asarray(np.interp(score, at.score, sign / max(np.abs(sign).max(), 1e-12)))
 
 
 def together(posterior: Posterior, rows: Rows, cluster: Array | None = None) -> float:
