@@ -78,9 +78,6 @@ def test_rows_cells_and_merged_cells_give_the_same(n, kind):
         assert Bayes().fit(Cells.of(sample, COARSE)).error() == pytest.approx(expected, abs=2e-3)
 
 
-@pytest.mark.xfail(
-    strict=True, reason="of thirty rows, two that share a cell are taken for a score that stands out"
-)
 @pytest.mark.parametrize("n", [30, 40])
 def test_coarse_cells_of_few_rows_give_about_the_same(n):
     sample = Sample(*draw(n, 3))
@@ -145,9 +142,6 @@ def test_classes_of_one_model_are_judged_together():
     np.testing.assert_allclose(BayesFit.joined(blocks)[0].error(), fit.error())
 
 
-@pytest.mark.xfail(
-    strict=True, reason="classes that are judged together have another prior than one by itself"
-)
 def test_two_classes_are_one_problem_seen_twice():
     score, outcome = draw(200, 4)
     two = np.stack([1 - score, score], axis=1)
@@ -155,9 +149,6 @@ def test_two_classes_are_one_problem_seen_twice():
     assert twice == pytest.approx(calibrant.ece(outcome, score), rel=1e-6)
 
 
-@pytest.mark.xfail(
-    strict=True, reason="an odd number of cells has no middle at which the tree could halve it"
-)
 @pytest.mark.parametrize("n", [3, 33])
 def test_mirrored_scores_of_an_odd_number_of_rows_have_the_same_error(n):
     score, outcome = draw(n, 5)
@@ -165,15 +156,7 @@ def test_mirrored_scores_of_an_odd_number_of_rows_have_the_same_error(n):
     assert mirrored == pytest.approx(Bayes().fit(Sample(score, outcome)).error(), rel=1e-6)
 
 
-@pytest.mark.parametrize(
-    "digits",
-    [
-        None,
-        pytest.param(
-            1, marks=pytest.mark.xfail(strict=True, reason="few scores have another prior of no gap")
-        ),
-    ],
-)
+@pytest.mark.parametrize("digits", [None, 1])
 def test_the_chance_of_a_gap_is_that_of_the_posterior(digits):
     score, outcome = draw(300, 1, power=1.0)
     score = score if digits is None else score.round(digits)

@@ -66,11 +66,11 @@ def test_gaps_are_brought_to_the_error_that_is_tried(kind, norm):
     world = World.of(own, 0)
     which, gaps = interval.shapes(own, [np.random.default_rng(0)], 60)
     assert [len(each) for each in gaps] == [60]
-    gaps = interval._alike(gaps, [world], norm)
+    gaps = interval.alike(gaps, [world], norm)
     np.testing.assert_allclose(true_error(gaps[0], world.mass, norm), 1)
     most = world.most(gaps[0], norm)
     for true in (0.0, 0.02, 0.1):
-        (possible,) = interval._of_size(true, gaps, [world], norm)
+        (possible,) = interval.of_size(true, gaps, [world], norm)
         found = true_error(possible, world.mass, norm)
         assert np.all(possible >= -world.score)
         assert np.all(possible <= 1 - world.score)
@@ -93,7 +93,7 @@ def test_noise_is_standard_normal_and_even_along_the_gap():
     world = World.of(own, 0)
     size = 2000
     kind, gaps = interval.shapes(own, [np.random.default_rng(0)], size)
-    gaps = interval._of_size(0.05, interval._alike(gaps, [world], "l1"), [world], "l1")
+    gaps = interval.of_size(0.05, interval.alike(gaps, [world], "l1"), [world], "l1")
     common, each = interval.streams([5])
     (noise,), luck = interval._noise([world], gaps, 600, "l1", common, each, kind)
     assert np.abs(noise.mean(axis=0)).max() < 5 / np.sqrt(size)

@@ -89,7 +89,7 @@ def problem(score, outcome):
     p = np.clip(s + np.interp(at, np.arange(points), smooth), 0, 1)
     v = (p * (1 - p) + s * (1 - s)) / 2 + clock.LEAST / math.sqrt(n)
     time = np.cumsum(count * v)
-    g = min(n, clock.CELLS)
+    g = max(1, min(n, clock.CELLS) // 2 * 2)
     cuts = time[-1] * np.linspace(0, 1, g + 1)
     unit = math.sqrt(time[-1] / g)
     sums, rows = (spread_evenly(time, term, cuts) for term in (r, count))
@@ -220,7 +220,7 @@ def by_value(p):
     reaches over several scores, its square is that of gaps which agree in sign.
     """
     few = len(p.score) <= values.FEW and len(p.score) * values.ROWS <= p.n
-    which = [i for i, m in enumerate(p.count) if few or m >= values.HEAVY * p.n]
+    which = [i for i, m in enumerate(p.count) if few or m >= max(values.HEAVY * p.n, values.HEAVY_ROWS)]
     if not which:
         return None
     total, sides, squares = 0.0, np.zeros(2), np.zeros(len(p.score))

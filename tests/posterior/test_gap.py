@@ -10,6 +10,7 @@ from calibrant.evidence import Residuals, Sample
 from calibrant.posterior import gap as module
 from calibrant.posterior.clock import n_cells
 from calibrant.posterior.gap import Posterior, chance, judged
+from calibrant.posterior.process import evidence_of
 
 ARRAYS = ("z", "scale", "mass", "score", "n")
 KINDS = ("smooth", "tenths", "heavy")
@@ -194,15 +195,25 @@ def test_mirrored_scores_swap_the_sides(kind, n):
     np.testing.assert_allclose(one.weight, other.weight, rtol=1e-6)
 
 
-def test_one_problem_judged_alone_has_its_own_evidence():
+def test_three_classes_are_judged_together_or_each_by_itself():
     p = posterior()
     terms = p.terms("l1")
-    found = judged(type(terms)(*(term[0] for term in terms)), p.z.shape[-1], 1)
+    sums = type(terms)(*(3 * term[0] for term in terms))
+    found = judged(sums, p.z.shape[-1], 3)
     alone = module.CALIBRATED + (1 - module.CALIBRATED) * np.exp(p.some[0])
-    expected = (1 - module.APART) * np.exp(p.process.evidence[0]) + module.APART * alone
+    shared = evidence_of(2 * terms.shape[:1], 2 * terms.offset[:1], p.z.shape[-1])[0]
+    expected = (1 - module.APART) * np.exp(shared) + module.APART * alone**2
     assert found.evidence == pytest.approx(np.log(expected))
     assert 0 < found.apart < 1
     assert found.mixed(0.1, 0.1) == pytest.approx(0.1 * found.chance)
+
+
+def test_two_classes_are_one_problem_seen_twice():
+    p = posterior()
+    terms = p.terms("l1")
+    found = judged(type(terms)(*(2 * term[0] for term in terms)), p.z.shape[-1], 2)
+    assert found.evidence == pytest.approx(terms.alone[0])
+    assert found.mixed(0.3, 0.1) == pytest.approx(0.1)
 
 
 def test_the_kind_of_gap_that_is_there_gets_the_weight():

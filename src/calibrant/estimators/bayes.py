@@ -14,7 +14,7 @@ from calibrant.estimators.curve import Curve
 from calibrant.evidence import Array, Evidence, Residuals
 from calibrant.inputs import check_choice
 from calibrant.posterior.clock import n_cells, n_points
-from calibrant.posterior.gap import Judged, Posterior, Terms, chance, judged
+from calibrant.posterior.gap import Judged, Posterior, Terms, judged
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,8 +64,9 @@ class BayesFit(Fit):
     @property
     def miscalibrated(self) -> Array:
         """Posterior probability that there is any gap at all, for each problem."""
-        probability = chance(self.evidence)
-        return np.broadcast_to(probability[..., None], self.batch) if self.shared else probability
+        if not self.shared:
+            return (1 - self.posterior.weight[:, 0]).reshape(self.batch)
+        return np.broadcast_to(self._judged.chance.reshape(self.batch[:-1])[..., None], self.batch)
 
     def _mixed(self, smooth: Array, own: Array) -> Array:
         """Return what is expected of each problem, judged with the others or by itself."""

@@ -37,7 +37,7 @@ LEVELS = (0.2, 0.5, 0.7, 0.8, 0.85, 0.9, 0.925, 0.95, 0.965, 0.98, 0.99, 0.995, 
 NEARBY, SOFT, LAST = 0.8, 0.12, 0.015
 # Of the sets, each kind of gap has at least the share FAIR, unless its chance is below RARE; a kind that
 # reaches a true error in too few sets is left out there; and steps to bring a clipped gap to its error.
-FAIR, RARE, REACHING, FITTED = 0.35, 0.002, 20, 4
+FAIR, RARE, REACHING, FITTED = 0.35, 0.002, 15, 4
 # Cells simulated at most, and numbers simulated for each true error; many classes get fewer sets, but enough.
 FINEST, TOGETHER, ENOUGH = 256, 1 << 16, 80
 # Other estimators: gaps simulated, sets along each, and the rows beyond which they are simulated on cells.
@@ -84,11 +84,11 @@ def interval(
     worlds = [World.of(posterior, k) for k in range(classes)]
     common, each_rng = streams(keys)
     kind, gaps = shapes(posterior, each_rng, size)
-    gaps = _alike(gaps, worlds, norm)
+    gaps = alike(gaps, worlds, norm)
     most = furthest(worlds, gaps, norm)
 
     def simulate(errors: list[float]) -> list[Simulation]:
-        possible = [_of_size(true, gaps, worlds, norm) for true in errors]
+        possible = [of_size(true, gaps, worlds, norm) for true in errors]
         drawn = [_noise(worlds, each, n, norm, common, each_rng, kind) for each in possible]
         terms = []
         for k, world in enumerate(worlds):
@@ -106,8 +106,8 @@ def interval(
             estimate = middle + spread * (estimate + moved - middle)
             reached = most >= true
             groups = [estimate[reached & (kind == member)] for member in np.unique(kind)]
-            groups = [group for group in groups if group.size >= REACHING]
-            runs.append((true, groups) if groups else (float(whole.mean()), [estimate]))
+            enough = any(group.size >= REACHING for group in groups)
+            runs.append((true, groups) if enough else (float(whole.mean()), [estimate]))
         return runs
 
     return invert(simulate, value, posterior, level, allowed=allowance(whole, value, norm))
@@ -174,7 +174,7 @@ class World:
         return dct(cells, norm="ortho"), at_values
 
 
-def _alike(drawn: list[Array], worlds: list[World], norm: Norm) -> list[Array]:
+def alike(drawn: list[Array], worlds: list[World], norm: Norm) -> list[Array]:
     """Return gaps per row brought to a combined error of one."""
 
     def whole() -> Array:
@@ -206,7 +206,7 @@ def furthest(worlds: list[World], gaps: list[Array], norm: Norm) -> Array:
     return combined(np.stack([w.most(gap, norm) for w, gap in zip(worlds, gaps, strict=True)], axis=-1), norm)
 
 
-def _of_size(true: float, gaps: list[Array], worlds: list[World], norm: Norm) -> list[Array]:
+def of_size(true: float, gaps: list[Array], worlds: list[World], norm: Norm) -> list[Array]:
     """Return gaps with this combined error; those that cannot have it go as far as scores allow."""
     factor: Array = np.full(len(gaps[0]), true)
     for _ in range(FITTED):
@@ -374,8 +374,11 @@ def _ends(runs: list[Simulation], value: float, ladder: Array, *, above: bool) -
     kinds = max(len(groups) for _, groups in runs)
     ends = []
     for kind in range(kinds):
-        true = np.array([true for true, groups in runs if len(groups) > kind])
-        estimates = [groups[kind] for _, groups in runs if len(groups) > kind]
+        some = [(true, groups[kind]) for true, groups in runs if len(groups) > kind]
+        some = [(true, estimates) for true, estimates in some if estimates.size >= REACHING]
+        if not some:
+            continue
+        true, estimates = np.array([true for true, _ in some]), [each for _, each in some]
         far = np.array([_distance(each, value, above) for each in estimates])
         # In the lower end the tail grows with the true error, in the upper one it shrinks.
         rising = far if above else -far
@@ -420,7 +423,7 @@ def _distance(estimates: Array, value: float, above: bool) -> float:
 
 def _share_below(value: float, groups: list[Array]) -> float:
     """Return the largest share, over the kinds of gap, of estimates below a value."""
-    return max(float(np.mean(group < value)) for group in groups)
+    return max(float(np.mean(group < value)) for group in groups if group.size >= REACHING)
 
 
 def _small(estimates: Array) -> float:
@@ -445,13 +448,13 @@ def of_other(
     """
     posterior = posterior.coarser(FINEST)
     worlds = [World.of(posterior, k) for k in range(len(posterior.z))]
-    gaps = _alike(shapes(posterior, streams(keys)[1], CURVES)[1], worlds, norm)
+    gaps = alike(shapes(posterior, streams(keys)[1], CURVES)[1], worlds, norm)
     most = furthest(worlds, gaps, norm)
     evidence = [_simulable(problem) for problem in problems]
     calibrated: list[Array] = []
 
     def simulate(true: float) -> Simulation:
-        possible = _of_size(true, gaps, worlds, norm)
+        possible = of_size(true, gaps, worlds, norm)
         each_rng, estimates = streams(keys)[1], []
         reached = most >= true
         for i in np.flatnonzero(reached) if reached.any() else range(CURVES):

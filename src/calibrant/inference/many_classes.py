@@ -21,10 +21,14 @@ import numpy as np
 from calibrant.estimators.base import Norm
 from calibrant.evidence import Array, Residuals
 from calibrant.inference.interval import (
+    REACHING,
     Simulation,
     World,
+    alike,
     allowance,
+    furthest,
     invert,
+    of_size,
     sampling,
     shapes,
     streams,
@@ -241,27 +245,26 @@ def interval(
     worlds = [World.of(posterior, k) for k in range(classes)]
     common, each_rng = streams(keys)
     kind, drawn_gaps = shapes(posterior, each_rng, DRAWN)
-    gap = [each.astype(np.float32) for each in drawn_gaps]
-    size = combined(_true_errors(gap, worlds, norm), norm)
-    for each_gap in gap:
-        each_gap[size < 1e-9] = 1.0
-    size = combined(_true_errors(gap, worlds, norm), norm)[:, None]
+    gap = [each.astype(np.float32) for each in alike(drawn_gaps, worlds, norm)]
+    most = furthest(worlds, gap, norm)
     noise = [r.standard_normal(each.shape, dtype=np.float32) for r, each in zip(each_rng, gap, strict=True)]
     luck = common.standard_normal(DRAWN)
 
     def simulate(true: float) -> Simulation:
         sums, each, chances = _Sums(DRAWN), np.empty((DRAWN, classes)), np.empty((DRAWN, classes))
+        sized = of_size(true, gap, worlds, norm)
         for k, world in enumerate(worlds):
-            possible = np.clip(true / size * gap[k], -world.score, 1 - world.score)
-            sums.add(world.posterior.again(*world.data(possible, noise[k])), norm)
-            each[:, k] = true_error(possible, world.mass, norm)
-            chances[:, k] = sampling(possible, world.mass, each[:, k], norm, n)
+            sums.add(world.posterior.again(*world.data(sized[k], noise[k])), norm)
+            each[:, k] = true_error(sized[k], world.mass, norm)
+            chances[:, k] = sampling(sized[k], world.mass, each[:, k], norm, n)
         truth = combined(each, norm)
         estimate = sums.error(cells, classes, norm)
         middle = estimate.mean()
         moved = luck * _row_luck(each, chances, truth, norm, n)
         estimate = middle + spread * (estimate - middle) + moved
-        return float(truth.mean()), [estimate[kind == member] for member in np.unique(kind)]
+        groups = [estimate[(most >= true) & (kind == member)] for member in np.unique(kind)]
+        enough = any(group.size >= REACHING for group in groups)
+        return (true, groups) if enough else (float(truth.mean()), [estimate])
 
     observed = _Sums(1)
     for k in range(classes):
@@ -269,14 +272,6 @@ def interval(
     value = float(observed.error(cells, classes, norm)[0])
     allowed = allowance(posterior, value, norm)
     return invert(lambda errors: [simulate(true) for true in errors], value, posterior, level, allowed)
-
-
-def _true_errors(gap: list[Array], worlds: list[World], norm: Norm) -> Array:
-    """Return the true error of each set and class."""
-    errors = [
-        true_error(each.astype(float), world.mass, norm) for each, world in zip(gap, worlds, strict=True)
-    ]
-    return np.stack(errors, axis=-1)
 
 
 def _row_luck(each: Array, chances: Array, truth: Array, norm: Norm, n: float) -> Array:

@@ -27,7 +27,7 @@ ROWS, FINEST, STEEPEST = 8, 1024, 1e-6
 # the log odds, and the test for rough gaps have. Few scores are likely to have gaps of their own.
 SHARES, FEW_SHARES = (0.3, 0.15, 0.2, 0.15, 0.1, 0.1), (0.1, 0.5, 0.15, 0.1, 0.1, 0.05)
 # Simulated sets whose error is read.
-READ = 200
+READ = 300
 # Numbers in the largest table of simulated outcomes.
 TABLE = 1 << 22
 

@@ -25,15 +25,16 @@ LEAST = 0.01
 
 
 def n_cells(n: Array) -> Array:
-    """Return the number of cells of equal variance for n rows.
+    """Return the number of cells of equal variance for n rows; an even one, which can be halved and mirrored.
 
-    >>> n_cells(np.array([30.0, 1000.0, 1e6]))
-    array([  30,   64, 1024])
+    >>> n_cells(np.array([1.0, 31.0, 1000.0, 1e6]))
+    array([   1,   30,   64, 1024])
     """
     grown = 2 ** np.ceil(np.log2(np.maximum(n, 1)) / 2 - 1e-9)
     least = np.where(n > 16 * CELLS, 2 * CELLS, CELLS)
     # Effective sizes may fall short of a whole number by rounding.
-    return np.clip(np.minimum(n + 1e-6, np.maximum(least, grown)), 1, MOST).astype(np.intp)
+    cells = np.clip(np.minimum(n + 1e-6, np.maximum(least, grown)), 1, MOST).astype(np.intp)
+    return np.where(cells > 1, cells - cells % 2, 1)
 
 
 def n_points(n: Array) -> Array:

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from math import log, log1p
 from typing import NamedTuple
 
 import numpy as np
@@ -31,6 +30,8 @@ STRETCHES, BY_VALUE, STANDING_OUT, APART = 0.16, 0.85, 0.2, 0.2
 # A smooth gap counts this much of what its uncertainty adds to the gap of the posterior mean: a process
 # that must follow one jump is uncertain everywhere.
 UNCERTAIN = 0.75
+# Numbers in the largest table of distinct scores, cells and problems.
+TOGETHER = 1 << 22
 
 
 class Points(NamedTuple):
@@ -282,7 +283,7 @@ class Posterior:
 
     def terms(self, norm: str) -> Terms:
         """Return what adds up over the classes of a model, of each problem."""
-        p, alone = self.process, log_add(self.some + log1p(-CALIBRATED), log(CALIBRATED))
+        p, alone = self.process, log_add(self.some + np.log1p(-np.exp(self._none)), self._none)
         if norm == "l1":
             smooth, own = (over + under for over, under in (self.smooth_sides, self.own_sides))
         else:
@@ -368,15 +369,11 @@ def posterior_of(question: Question) -> Posterior:
 
 
 class Judged(NamedTuple):
-    """Evidence for some gap, and how much of it belongs to classes that go their own ways."""
+    """Evidence for some gap, its probability, and the share of classes that go their own ways."""
 
     evidence: Array
+    chance: Array
     apart: Array
-
-    @property
-    def chance(self) -> Array:
-        """Posterior probability that there is any gap at all."""
-        return chance(self.evidence)
 
     def mixed(self, smooth: Array, own: Array) -> Array:
         """Return the expectation from those under the shared process and of each class by itself."""
@@ -386,14 +383,18 @@ class Judged(NamedTuple):
 def judged(terms: Terms, cells: int, classes: int) -> Judged:
     """Judge the classes of a model together, from sums over them.
 
-    Either all classes have a process of one size and roughness, or each goes its own way.
+    Either all classes have a process of one size and roughness, or each goes its own way. Two classes are
+    one problem seen twice.
     """
     # Residuals of the classes of a row add up to zero: one class of them all is redundant.
     share = (classes - 1) / classes if classes > 1 else 1.0
+    if classes <= 2:
+        certain = np.ones(terms.alone.shape)
+        return Judged(share * terms.alone, certain, certain)
     together = evidence_of(share * terms.shape, share * terms.offset, cells) + np.log1p(-APART)
     apart = share * terms.alone + np.log(APART)
     evidence = np.logaddexp(together, apart)
-    return Judged(evidence, np.exp(apart - evidence))
+    return Judged(evidence, chance(evidence), np.exp(apart - evidence))
 
 
 def chance(evidence: Array) -> Array:
@@ -405,7 +406,8 @@ def chance(evidence: Array) -> Array:
 def _joined_few(batches: Sequence[Posterior]) -> tuple[Few | None, Array | None]:
     """Join the distinct scores of batches; those with many get shares of zero."""
     width = max((0 if batch.few is None else batch.few.share.shape[-1]) for batch in batches)
-    if width == 0:
+    # Of many classes no score is taken by itself: that would hold a table for each.
+    if width == 0 or width * sum(batch.z.size for batch in batches) > TOGETHER:
         return None, None
     parts: dict[str, list[Array]] = {f.name: [] for f in fields(Few)}
     data = []

@@ -18,8 +18,8 @@ from calibrant.posterior.process import softmax
 from calibrant.posterior.tree import positive
 
 # Distinct scores that are few, and the rows that each has on average at least; and the share of the rows
-# at a score that stands out.
-FEW, ROWS, HEAVY = 32, 3, 0.05
+# at a score that stands out, and their number at least.
+FEW, ROWS, HEAVY, HEAVY_ROWS = 32, 3, 0.05, 20
 # Sizes of the gaps, in units of probability.
 SIZES = tuple(np.geomspace(0.04, 0.3, 4))
 
@@ -70,7 +70,7 @@ class Few:
         held = flat.mass > 0
         count = np.count_nonzero(held, axis=-1)
         whole = (count <= FEW) & (count * ROWS <= flat.n + 1e-6)
-        held[~whole] &= (flat.mass >= HEAVY * flat.n[:, None])[~whole]
+        held[~whole] &= (flat.mass >= np.maximum(HEAVY * flat.n, HEAVY_ROWS)[:, None])[~whole]
         count = np.count_nonzero(held, axis=-1)
         if not count.any():
             return None
