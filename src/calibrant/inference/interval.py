@@ -37,7 +37,7 @@ LEVELS = (0.2, 0.5, 0.7, 0.8, 0.85, 0.9, 0.925, 0.95, 0.965, 0.98, 0.99, 0.995, 
 NEARBY, SOFT, LAST = 0.8, 0.12, 0.015
 # Of the sets, each kind of gap has at least the share FAIR, unless its chance is below RARE; a kind that
 # reaches a true error in too few sets is left out there; and steps to bring a clipped gap to its error.
-FAIR, RARE, REACHING, FITTED = 0.35, 0.002, 15, 4
+FAIR, RARE, REACHING, FITTED = 0.35, 0.002, 10, 4
 # Cells simulated at most, and numbers simulated for each true error; many classes get fewer sets, but enough.
 FINEST, TOGETHER, ENOUGH = 256, 1 << 16, 80
 # Other estimators: gaps simulated, sets along each, and the rows beyond which they are simulated on cells.
