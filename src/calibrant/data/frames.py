@@ -502,6 +502,8 @@ def _predictions(rows: Any, request: Request) -> inputs.Predictions | None:
     """Return checked rows; None if they have no weight."""
     scores = [rows[name].to_numpy() for name in request.scores]
     weight = rows["w"].to_numpy() if "w" in request.roles else None
+    if weight is not None and request.counts and weight.dtype.kind == "f" and np.isfinite(weight).all():
+        weight = weight.astype(np.int64)  # booleans come as numbers
     weightless = weight is not None and not weight.any()
     if are_positions(request.codes) and rows.schema["y"].is_integer():
         code = rows["y"].to_numpy()
