@@ -497,4 +497,4 @@ def test_a_handful_of_distinct_scores_has_an_interval_that_covers(scores, gap):
         p = np.array(scores)[rng.integers(0, len(scores), 400)]
         found = calibrant.estimate(rng.random(400) < p - gap, p, rng=seed)
         missed += not found.low <= gap <= found.high
-    assert missed <= 5
+    assert missed <= 4

@@ -72,25 +72,6 @@ def test_a_comparison_computes_the_posterior_of_each_model_once(computed):
     assert computed == [1, 1]
 
 
-def test_what_is_drawn_once_leaves_the_generator_as_drawing_did():
-    question, calls, ends = Question.of(inputs.predictions([0, 1], [0.2, 0.7]), named("class")), [], []
-    for _ in range(2):
-        rng = np.random.default_rng(0)
-        value = question.drawn_once("null", rng, lambda rng=rng: calls.append(1) or rng.random())
-        assert value == pytest.approx(0.6369617)
-        ends.append(rng.random())
-    assert (len(calls), ends[0]) == (1, ends[1])
-
-
-def test_what_another_seed_draws_is_drawn_anew():
-    question = Question.of(inputs.predictions([0, 1], [0.2, 0.7]), named("class"))
-    first, second = (
-        question.drawn_once(("null", seed), rng, rng.random)
-        for seed, rng in enumerate(map(np.random.default_rng, (0, 1)))
-    )
-    assert first != second
-
-
 @pytest.mark.parametrize("notion", ["class", "classwise", "confidence"])
 def test_rows_and_sums_make_the_same_question(notion):
     y, score = binary()

@@ -27,8 +27,27 @@ ROUGHNESS, ROUGHER, STEEPNESS = (1.25, 5.0, 16.0), 0.6, 3
 TOGETHER = 1 << 22
 
 
+class Shrunk:
+    """Cosine coefficients of which a share belongs to the gap: its mean and spread in each cell."""
+
+    z: Array
+    shrink: Array
+
+    @cached_property
+    def mean(self) -> Array:
+        """Posterior mean in each cell."""
+        from scipy.fft import idct
+
+        return np.asarray(idct(self.shrink * self.z, norm="ortho"))
+
+    @cached_property
+    def sd(self) -> Array:
+        """Posterior standard deviation in each cell."""
+        return spread_of(self.shrink)
+
+
 @dataclass(frozen=True, eq=False)
-class Process:
+class Process(Shrunk):
     """The process of each problem, in units of the noise.
 
     Attributes
@@ -62,18 +81,6 @@ class Process:
     def evidence(self) -> Array:
         """Log of the Bayes factor against no gap."""
         return evidence_of(self.shape, self.offset, self.z.shape[-1])
-
-    @cached_property
-    def mean(self) -> Array:
-        """Posterior mean in each cell."""
-        from scipy.fft import idct
-
-        return np.asarray(idct(self.shrink * self.z, norm="ortho"))
-
-    @cached_property
-    def sd(self) -> Array:
-        """Posterior standard deviation in each cell."""
-        return spread_of(self.shrink)
 
     def draw(self, k: int, rng: np.random.Generator, size: int, calmer: float = 1.0) -> Array:
         """Draw from problem k, (size, cells); with `calmer` below one closer to the posterior mean."""

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from calibrant.evidence import Array
-from calibrant.posterior.process import spread_of
+from calibrant.posterior.process import Shrunk
 
 # The prior: chance that a stretch stops, and that one that stops has no gap. The whole of the scores has
 # one for sure, for no gap anywhere is a model of its own.
@@ -72,7 +72,7 @@ class _Flat(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class _Wave:
+class _Wave(Shrunk):
     """A process of its own in each stretch of a level, in units of the noise.
 
     Attributes
@@ -94,25 +94,13 @@ class _Wave:
     spectra: list[Array]
 
     @cached_property
-    def shrink(self) -> Array:
+    def shrink(self) -> Array:  # type: ignore[override]
         """Share of each coefficient that belongs to the gap."""
         shrink = np.empty_like(self.z)
         shrink[..., 0] = sum(w * share for w, share in zip(self.means[1:], self.shares, strict=True))
         pairs = zip(self.shapes[1:], self.spectra, strict=True)
         shrink[..., 1:] = sum(w[..., None] * share for w, share in pairs)
         return shrink
-
-    @cached_property
-    def mean(self) -> Array:
-        """Posterior mean in each cell."""
-        from scipy.fft import idct
-
-        return np.asarray(idct(self.shrink * self.z, norm="ortho"))
-
-    @cached_property
-    def sd(self) -> Array:
-        """Posterior standard deviation in each cell."""
-        return spread_of(self.shrink)
 
 
 @dataclass(frozen=True, eq=False)

@@ -174,11 +174,3 @@ class Question:
             self._known[key] = make()
         value: Value = self._known[key]
         return value
-
-    def drawn_once(self, key: Hashable, rng: np.random.Generator, draw: Callable[[], Value]) -> Value:
-        """Return what was drawn under this key, or draw it now; the generator goes on from there.
-
-        The key names the seed too: another one draws something else.
-        """
-        value, rng.bit_generator.state = self.once(key, lambda: (draw(), rng.bit_generator.state))
-        return value
