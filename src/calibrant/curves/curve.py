@@ -21,6 +21,7 @@ from calibrant.estimators.smoothing import NARROWEST
 from calibrant.evidence import Array, Cells, Evidence, Residuals, Sample
 from calibrant.inputs import InputError
 from calibrant.posterior import posterior_of
+from calibrant.posterior.odds import average
 from calibrant.questions import Question
 from calibrant.questions.notions import Notion
 
@@ -243,12 +244,14 @@ def _by_posterior(
     def fit(evidence: Evidence, *, label: Any, **_: Any) -> ReliabilityCurve:
         k = next(numbers)
         residuals = question.residuals[k] if held else Residuals.of(evidence)
-        points, discrete = posterior.points(k), posterior.discrete(k)
+        mixture, discrete = average(residuals), posterior.discrete(k)
         simultaneous = band == "simultaneous"
         if discrete:
-            line = at_each_score(points, residuals, level, simultaneous=simultaneous)
+            line = at_each_score(mixture, residuals, level, simultaneous=simultaneous)
         else:
-            line = through_all_scores(points, residuals, _support(evidence), level, simultaneous=simultaneous)
+            line = through_all_scores(
+                mixture, residuals, _support(evidence), level, simultaneous=simultaneous
+            )
         density = Density().fit_alike(evidence)
         return ReliabilityCurve(
             score=line.score,

@@ -1,12 +1,11 @@
-"""The curve of the posterior: what the fit behind the error says at each score, with a band.
+"""The curve: what each score means by the average over maps, with a band.
 
-The posterior knows the gap in cells. Where rows are few a cell spans many scores, and what it knows is
-their mean; where the gap is local it may be smoothed too much. The band of a score therefore joins two
-intervals: the posterior's, and that of the rows nearby alone. The latter is a local line through the gap
+The average knows what it was built to know. Where a gap is of another kind, or so local that it is taken for
+noise, it is too sure. The band of a score therefore joins two intervals: that of the average, and one of the
+rows nearby alone, half as wide as it would have to be by itself. The latter is a local line through the gap
 between outcome and score, over a window that narrows faster than the best one would, so that bias stays
 behind noise: a share of the rows that shrinks like n^(-1/3), none of them further away in log-odds than a
-distance that shrinks like n^(-1/7), which is what ends the window in thin tails. Where the line is surer
-than the posterior, as with gaps so large that the posterior must follow every cell, the curve leans on it.
+distance that shrinks like n^(-1/7), which is what ends the window in thin tails.
 """
 
 from __future__ import annotations
@@ -19,7 +18,9 @@ import numpy as np
 
 from calibrant.curves.band import RIDGE, clopper_pearson
 from calibrant.evidence import Array, Residuals
-from calibrant.posterior import Points
+from calibrant.posterior.odds import Mixture
+from calibrant.posterior.odds.cells import log_odds
+from calibrant.posterior.odds.members import expit
 
 # Half the window: WINDOW n^(-1/3) of the rows, and no further than FAR n^(-1/7) in log-odds, which count
 # WALL as the distance to a wall that can be told.
@@ -30,6 +31,9 @@ NEAR = 0.06
 NODES, GROUPS, FINENESS = 200, 800, 0.05
 # Scores that differ by less are one.
 BITS = 1e-12
+# How far the rows nearby have their say in the band of a single score, in parts of the deviate; and how few
+# have it all.
+SAY, FEW = 0.5, 10.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,21 +47,19 @@ class Line:
     rows: Array
 
 
-def at_each_score(points: Points, residuals: Residuals, level: float, *, simultaneous: bool) -> Line:
-    """Return what each score means that occurs, by the posterior, with an interval for each."""
+def at_each_score(mixture: Mixture, residuals: Residuals, level: float, *, simultaneous: bool) -> Line:
+    """Return what each score means that occurs, with an interval for each."""
     held = residuals[residuals.mass > 0]
     if simultaneous:
         level = level ** (1 / held.mass.size)
     rows = held.mass**2 / held.spread
-    gap, sd = _between(points, held.score)
-    line = Line(held.score, held.score + gap, *clopper_pearson(held.frequency, rows, level), rows)
-    return _banded(line, gap, sd, level)
+    return _banded(mixture, held.score, clopper_pearson(held.frequency, rows, level), rows, level)
 
 
 def through_all_scores(
-    points: Points, residuals: Residuals, support: tuple[float, float], level: float, *, simultaneous: bool
+    mixture: Mixture, residuals: Residuals, support: tuple[float, float], level: float, *, simultaneous: bool
 ) -> Line:
-    """Return what scores mean, by the posterior, wherever a row is near."""
+    """Return what scores mean wherever a row is near."""
     held = residuals[residuals.mass > 0]
     n = float(held.n)
     starts, stops = _reach(held.score, FAR * n ** (-1 / 7), support)
@@ -69,9 +71,13 @@ def through_all_scores(
     near = _Nearby.of(groups, score)
     if simultaneous:
         level = near.for_all_scores(level)
-    gap, sd = _between(points, score)
-    line = Line(score, score + gap + near.lead(sd) * (near.gap - gap), *near.intervals(level), near.rows)
-    known = _banded(line, gap, sd, level)
+    low, high = near.intervals(level)
+    if not simultaneous:
+        normal = NormalDist()
+        less = near.intervals(2 * normal.cdf(SAY * normal.inv_cdf((1 + level) / 2)) - 1)
+        few = near.rows < FEW
+        low, high = np.where(few, low, less[0]), np.where(few, high, less[1])
+    known = _banded(mixture, score, (low, high), near.rows, level)
     # A curve ends between two nodes: the last that is known, and one without a value.
     outside = np.concatenate([np.nextafter(starts, 0.0)[starts > 0], np.nextafter(stops, 1.0)[stops < 1]])
     order = np.argsort(np.append(known.score, outside), kind="stable")
@@ -94,26 +100,20 @@ def odds(score: Array, wall: float = WALL) -> Array:
     return np.asarray(np.log((inside + wall) / (1 - inside + wall)))
 
 
-def _between(points: Points, score: Array) -> tuple[Array, Array]:
-    """Return the posterior's gap and its standard deviation, interpolated along the log-odds."""
-    # Cells that divide the rows of one score are one point.
-    cell = np.cumsum(np.diff(points.score, prepend=points.score[0]) > BITS)
-    mass = np.bincount(cell, points.mass)
-    known, gap, sd = (
-        np.bincount(cell, points.mass * part) / mass for part in (points.score, points.gap, points.sd)
-    )
-    at, known = odds(score, BITS), odds(known, BITS)
-    return np.clip(np.interp(at, known, gap), -score, 1 - score), np.interp(at, known, sd)
+def _banded(
+    mixture: Mixture, score: Array, nearby: tuple[Array, Array], rows: Array, level: float
+) -> Line:
+    """Return the average at some scores, with a band that joins its interval and that of the rows nearby."""
+    place = log_odds(score, mixture.cells.least)
+    deviate = NormalDist().inv_cdf((1 + level) / 2)
 
+    def read(values: Array) -> Array:
+        return expit(np.interp(place, mixture.at, values))
 
-def _banded(line: Line, gap: Array, sd: Array, level: float) -> Line:
-    """Return the line with a band that holds it and the posterior's interval, within [0, 1]."""
-    middle = line.score + gap
-    half = NormalDist().inv_cdf((1 + level) / 2) * sd
-    probability = np.clip(line.probability, 0.0, 1.0)
-    low = np.clip(np.minimum.reduce([line.low, middle - half, probability]), 0.0, 1.0)
-    high = np.clip(np.maximum.reduce([line.high, middle + half, probability]), 0.0, 1.0)
-    return Line(line.score, probability, low, high, line.rows)
+    probability = read(mixture.odds)
+    low = np.minimum.reduce([nearby[0], read(mixture.quantile(-deviate)), probability])
+    high = np.maximum.reduce([nearby[1], read(mixture.quantile(deviate)), probability])
+    return Line(score, probability, np.clip(low, 0.0, 1.0), np.clip(high, 0.0, 1.0), rows)
 
 
 def _reach(score: Array, far: float, support: tuple[float, float]) -> tuple[Array, Array]:
@@ -220,25 +220,14 @@ class _Nearby:
         """Return the ends of an interval of the frequency at each score.
 
         They are Clopper and Pearson's for the effective number of rows; or those of the line's variance,
-        where that reaches further.
+        where that reaches further. Without rows there is none: its low end is 1 and its high end 0.
         """
         centre = np.clip(self.score + self.gap, 0.0, 1.0)
         # Next to a steep part the rows in the window vary more than rows at the score itself would.
         half = NormalDist().inv_cdf((1 + level) / 2) * np.sqrt(self._squares @ self._spread)
         low, high = clopper_pearson(centre, self.rows, level)
         low, high = np.fmin(low, centre - half), np.fmax(high, centre + half)
-        return np.where(self.rows > 0, low, 0.0), np.where(self.rows > 0, high, 1.0)
-
-    def lead(self, sd: Array) -> Array:
-        """Return how far to lean on the lines, beside an estimate with this standard deviation.
-
-        By squared variances: wholly where the other is much less sure, hardly where it is a little surer.
-        """
-        # Rows that all agree are not sure for that.
-        least = np.divide(1.0, self.rows, out=np.full(self.rows.shape, np.inf), where=self.rows > 0) ** 2
-        own, other = self._squares @ self._spread + least, sd**2
-        ratio = np.divide(own, other, out=np.full(own.shape, np.inf), where=other > 0)
-        return np.asarray(1 / (1 + ratio**2))
+        return np.where(self.rows > 0, low, 1.0), np.where(self.rows > 0, high, 0.0)
 
     def for_all_scores(self, level: float) -> float:
         """Return the level that each score needs for a band that holds the whole curve at a level.

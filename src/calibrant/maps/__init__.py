@@ -1,0 +1,1 @@
+"""Calibration maps: from scores to probabilities."""

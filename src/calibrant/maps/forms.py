@@ -1,0 +1,337 @@
+"""What a fitted map of one score is: a formula in log-odds, a table, or a pair of tables.
+
+All of them need numpy alone to predict, are saved as a few numbers, and can be written as an expression of SQL
+or as a plain Python function.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, Protocol
+
+import numpy as np
+
+from calibrant.evidence import Array
+from calibrant.inputs import InputError
+from calibrant.posterior.odds.cells import log_odds
+from calibrant.posterior.odds.members import expit, features
+
+# Log-odds beyond this are as good as certain.
+CERTAIN = 700.0
+
+
+class Form(Protocol):
+    """What a map of one score can do, whatever it is made of."""
+
+    kind: ClassVar[str]
+
+    def probability(self, score: Array) -> Array:
+        """Return the probability that each score stands for."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what is saved."""
+
+    def sql(self, column: str) -> str:
+        """Return an expression of SQL."""
+
+    def python(self) -> list[str]:
+        """Return the lines of a Python function of `score`."""
+
+
+@dataclass(frozen=True)
+class Formula:
+    """Log-odds that are a sum: shift + slope x + curvature ln 4p(1 - p) + square x^2, with x the log-odds of p.
+
+    >>> halved = Formula(slope=0.5)
+    >>> halved.probability(np.array([0.1, 0.5, 0.9])).round(3)
+    array([0.25, 0.5 , 0.75])
+    """
+
+    kind: ClassVar[str] = "formula"
+    shift: float = 0.0
+    slope: float = 1.0
+    curvature: float = 0.0
+    square: float = 0.0
+    least: float = 1e-15
+
+    @property
+    def is_identity(self) -> bool:
+        """Whether scores stay as they are."""
+        return (self.shift, self.slope, self.curvature, self.square) == (0.0, 1.0, 0.0, 0.0)
+
+    def probability(self, score: Array) -> Array:
+        """Return the probability that each score stands for."""
+        if self.is_identity:
+            return np.array(score, dtype=np.float64)
+        x = log_odds(score, self.least)
+        odds = self.shift + self.slope * x
+        if self.curvature:
+            odds = odds + self.curvature * features(x)[..., 2]
+        if self.square:
+            odds = odds + self.square * x * x
+        return expit(odds)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what is saved."""
+        return {name: getattr(self, name) for name in ("shift", "slope", "curvature", "square", "least")}
+
+    @classmethod
+    def from_dict(cls, saved: dict[str, Any]) -> Formula:
+        """Read what was saved."""
+        return cls(**{name: _number(saved, name) for name in ("shift", "slope", "curvature", "square", "least")})
+
+    def sql(self, column: str) -> str:
+        """Return an expression of SQL."""
+        if self.is_identity:
+            return column
+        x = _sql_odds(column, self.least)
+        terms = [repr(self.shift), f"{self.slope!r} * {x}"]
+        if self.curvature:
+            p = _sql_inside(column, self.least)
+            terms.append(f"{self.curvature!r} * LN(4.0 * {p} * (1.0 - {p}))")
+        if self.square:
+            terms.append(f"{self.square!r} * {x} * {x}")
+        return _sql_expit(" + ".join(terms))
+
+    def python(self) -> list[str]:
+        """Return the lines of a Python function of `score`."""
+        if self.is_identity:
+            return ["return score"]
+        lines = _python_odds(self.least)
+        odds = f"{self.shift!r} + {self.slope!r} * x"
+        if self.curvature:
+            odds += f" + {self.curvature!r} * math.log(4.0 * p * (1.0 - p))"
+        if self.square:
+            odds += f" + {self.square!r} * x * x"
+        return [*lines, f"odds = {odds}", *_PYTHON_EXPIT]
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Values at increasing places, and lines or steps between them.
+
+    Attributes
+    ----------
+    at, value : array
+        In log-odds or as scores and probabilities.
+    scale : "odds" or "score"
+    between : "line", "from" or "upto"
+        What holds between two places: a line; the value of the left one; the value of the right one.
+    least : float
+        The distance from 0 and 1 that scores are kept at in log-odds.
+
+    Examples
+    --------
+    >>> Table(np.array([0.0, 0.5]), np.array([0.2, 0.7]), "score", "from").probability(np.array([0.3, 0.5]))
+    array([0.2, 0.7])
+    """
+
+    kind: ClassVar[str] = "table"
+    at: Array
+    value: Array
+    scale: Literal["odds", "score"] = "odds"
+    between: Literal["line", "from", "upto"] = "line"
+    least: float = 1e-15
+
+    def probability(self, score: Array) -> Array:
+        """Return the probability that each score stands for."""
+        place = log_odds(score, self.least) if self.scale == "odds" else score
+        if self.between == "line":
+            known = np.interp(place, self.at, self.value)
+        else:
+            right = self.between == "from"
+            entry = np.searchsorted(self.at, place, side="right" if right else "left") - right
+            known = self.value[np.clip(entry, 0, self.value.size - 1)]
+        return expit(known) if self.scale == "odds" else known
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what is saved."""
+        arrays = {"at": self.at.tolist(), "value": self.value.tolist()}
+        return {**arrays, "scale": self.scale, "between": self.between, "least": self.least}
+
+    @classmethod
+    def from_dict(cls, saved: dict[str, Any]) -> Table:
+        """Read what was saved."""
+        at, value = _numbers(saved, "at"), _numbers(saved, "value")
+        if at.size != value.size or not at.size or (np.diff(at) < 0).any():
+            raise InputError("at", "be increasing numbers, as many as values", at.size)
+        scale, between = saved.get("scale"), saved.get("between")
+        if scale not in ("odds", "score"):
+            raise InputError("scale", "be 'odds' or 'score'", scale)
+        if between not in ("line", "from", "upto"):
+            raise InputError("between", "be 'line', 'from' or 'upto'", between)
+        if scale == "score" and ((value < 0) | (value > 1)).any():
+            raise InputError("value", "lie in [0, 1]", float(value[(value < 0) | (value > 1)][0]))
+        return cls(at, value, scale, between, _number(saved, "least"))
+
+    def sql(self, column: str) -> str:
+        """Return an expression of SQL: comparisons that halve what is left, and a line or a value at the end."""
+        odds = self.scale == "odds"
+        x = _sql_odds(column, self.least) if odds else column
+        # Comparing scores is cheap; log-odds are computed once, at the end.
+        edges = expit(self.at) if odds else self.at
+        compared = _sql_inside(column, self.least) if odds else column
+
+        def piece(k: int) -> str:
+            if self.between != "line" or self.at.size == 1:
+                return repr(float(self.value[k]))
+            left, right = self.at[k], self.at[k + 1]
+            if right == left:
+                return repr(float(self.value[k + 1]))
+            slope = (self.value[k + 1] - self.value[k]) / (right - left)
+            return f"({float(self.value[k])!r} + {float(slope)!r} * ({x} - {float(left)!r}))"
+
+        last = self.at.size - (1 if self.between != "line" or self.at.size == 1 else 2)
+        sign = "<=" if self.between == "upto" else "<"
+        shift = 0 if self.between == "upto" else 1
+
+        def choose(first: int, stop: int) -> str:
+            if first == stop:
+                return piece(first)
+            middle = (first + stop) // 2
+            edge = float(edges[middle + shift])
+            return (
+                f"CASE WHEN {compared} {sign} {edge!r} THEN {choose(first, middle)}"
+                f" ELSE {choose(middle + 1, stop)} END"
+            )
+
+        inside = choose(0, last)
+        if self.between == "line" and self.at.size > 1:
+            ends = sorted((float(self.at[0]), float(self.at[-1])))
+            low, high = (float(v) for v in (self.value[0], self.value[-1]))
+            inside = (
+                f"CASE WHEN {x} <= {ends[0]!r} THEN {low!r} WHEN {x} >= {ends[1]!r} THEN {high!r}"
+                f" ELSE {inside} END"
+            )
+        return _sql_expit(inside) if odds else f"({inside})"
+
+    def python(self) -> list[str]:
+        """Return the lines of a Python function of `score`."""
+        odds = self.scale == "odds"
+        lines = [f"at = {self.at.tolist()!r}", f"value = {self.value.tolist()!r}"]
+        lines += [*_python_odds(self.least)] if odds else ["x = score"]
+        if self.between == "line":
+            lines += [
+                "k = min(max(bisect.bisect_right(at, x), 1), len(at) - 1)",
+                "width = at[k] - at[k - 1]",
+                "share = min(max((x - at[k - 1]) / width, 0.0), 1.0) if width > 0 else 1.0",
+                "odds = value[k - 1] + share * (value[k] - value[k - 1])",
+            ]
+            if self.at.size == 1:
+                lines[-4:] = ["odds = value[0]"]
+        elif self.between == "from":
+            lines.append("odds = value[max(bisect.bisect_right(at, x) - 1, 0)]")
+        else:
+            lines.append("odds = value[min(bisect.bisect_left(at, x), len(at) - 1)]")
+        return [*lines, *(_PYTHON_EXPIT if odds else ["return odds"])]
+
+
+@dataclass(frozen=True, eq=False)
+class Pair:
+    """Two tables, of which one holds if the outcome is 0 and the other if it is 1 (Venn and Abers).
+
+    >>> low = Table(np.array([0.0]), np.array([0.2]), "score", "from")
+    >>> high = Table(np.array([0.0]), np.array([0.4]), "score", "upto")
+    >>> Pair(low, high).probability(np.array([0.5])).round(3)
+    array([0.333])
+    """
+
+    kind: ClassVar[str] = "pair"
+    low: Table
+    high: Table
+
+    def pair(self, score: Array) -> tuple[Array, Array]:
+        """Return the probability of a 1 if the outcome were 0, and if it were 1."""
+        return self.low.probability(score), self.high.probability(score)
+
+    def probability(self, score: Array) -> Array:
+        """Return the probability that loses least against either of the two."""
+        low, high = self.pair(score)
+        return np.asarray(high / (1 - low + high))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what is saved."""
+        return {"low": self.low.to_dict(), "high": self.high.to_dict()}
+
+    @classmethod
+    def from_dict(cls, saved: dict[str, Any]) -> Pair:
+        """Read what was saved."""
+        low, high = (saved.get(name) for name in ("low", "high"))
+        if not isinstance(low, dict) or not isinstance(high, dict):
+            raise InputError("low, high", "be two tables", type(low).__name__)
+        return cls(Table.from_dict(low), Table.from_dict(high))
+
+    def sql(self, column: str) -> str:
+        """Return an expression of SQL."""
+        low, high = self.low.sql(column), self.high.sql(column)
+        return f"({high} / (1.0 - {low} + {high}))"
+
+    def python(self) -> list[str]:
+        """Return the lines of a Python function of `score`."""
+        lines = []
+        for name, table in (("low", self.low), ("high", self.high)):
+            *body, last = table.python()
+            lines += [*body, last.replace("return odds", f"{name} = odds")]
+        return [*lines, "return high / (1.0 - low + high)"]
+
+
+FORMS: dict[str, Callable[[dict[str, Any]], Form]] = {
+    form.kind: form.from_dict for form in (Formula, Table, Pair)  # type: ignore[attr-defined]
+}
+
+
+def saved_form(form: Form) -> dict[str, Any]:
+    """Return what is saved of a form, with its kind."""
+    return {"kind": form.kind, **form.to_dict()}
+
+
+def loaded_form(saved: Any) -> Form:
+    """Read a form that was saved.
+
+    >>> loaded_form(saved_form(Formula(shift=1.0))).shift
+    1.0
+    """
+    if not isinstance(saved, dict) or saved.get("kind") not in FORMS:
+        kind = saved.get("kind") if isinstance(saved, dict) else saved
+        raise InputError("kind", f"be one of {', '.join(FORMS)}", kind)
+    return FORMS[saved["kind"]](saved)
+
+
+def _number(saved: dict[str, Any], name: str) -> float:
+    value = saved.get(name)
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not np.isfinite(value):
+        raise InputError(name, "be a finite number", value)
+    return float(value)
+
+
+def _numbers(saved: dict[str, Any], name: str) -> Array:
+    values = saved.get(name)
+    if not isinstance(values, Sequence) or isinstance(values, str):
+        raise InputError(name, "be a list of numbers", type(values).__name__)
+    return np.array([_number({name: value}, name) for value in values])
+
+
+def _sql_inside(column: str, least: float) -> str:
+    return f"LEAST(GREATEST({column}, {least!r}), {1 - least!r})"
+
+
+def _sql_odds(column: str, least: float) -> str:
+    p = _sql_inside(column, least)
+    return f"(LN({p}) - LN(1.0 - {p}))"
+
+
+def _sql_expit(odds: str) -> str:
+    return f"(1.0 / (1.0 + EXP(-LEAST(GREATEST({odds}, {-CERTAIN!r}), {CERTAIN!r}))))"
+
+
+def _python_odds(least: float) -> list[str]:
+    return [f"p = min(max(score, {least!r}), {1 - least!r})", "x = math.log(p) - math.log1p(-p)"]
+
+
+_PYTHON_EXPIT = [
+    "if odds >= 0.0:",
+    "    return 1.0 / (1.0 + math.exp(-odds))",
+    "small = math.exp(odds)",
+    "return small / (1.0 + small)",
+]

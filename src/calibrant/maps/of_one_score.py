@@ -1,0 +1,151 @@
+"""Maps of one score, by name: each is fitted to trials and successes at the scores that occur."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from calibrant.evidence import Array, Residuals
+from calibrant.maps.forms import Form, Formula, Pair, Table
+from calibrant.maps.venn_abers import venn_abers
+from calibrant.posterior.odds import Mixture, OddsCells
+from calibrant.posterior.odds.average import EDGE
+from calibrant.posterior.odds.members import features, modes
+
+# A prior so wide that it matters only where data are separable and the best slope would be infinite.
+WIDE = 20.0
+# Bins of equal mass.
+BINS = 15
+# What the monotone projection of a table may cost, in units of log likelihood.
+BEND = 2.0
+
+
+def identity(residuals: Residuals) -> Form:
+    """Leave the scores as they are."""
+    return Formula()
+
+
+def temperature(residuals: Residuals) -> Form:
+    """Divide the log-odds by the likeliest temperature."""
+    cells = _fine(residuals)
+    (slope,) = _likeliest(cells, cells.x[:, None], np.zeros(cells.x.size))
+    return Formula(slope=float(slope), least=cells.least)
+
+
+def affine(residuals: Residuals) -> Form:
+    """Shift and stretch the log-odds."""
+    cells = _fine(residuals)
+    shift, slope = _likeliest(cells, features(cells.x)[:, :2], np.zeros(cells.x.size))
+    return Formula(float(shift), float(slope), least=cells.least)
+
+
+def platt(residuals: Residuals) -> Form:
+    """Shift and stretch the log-odds, with outcomes a little less sure than 0 and 1, as Platt (1999) does."""
+    cells = _fine(residuals)
+    positive, n = float(cells.successes.sum()), cells.n
+    yes, no = (positive + 1) / (positive + 2), 1 / (n - positive + 2)
+    softened = cells.successes * yes + (cells.trials - cells.successes) * no
+    soft = OddsCells(cells.x, cells.trials, softened, cells.least)
+    shift, slope = _likeliest(soft, features(cells.x)[:, :2], np.zeros(cells.x.size))
+    return Formula(float(shift), float(slope), least=cells.least)
+
+
+def beta(residuals: Residuals) -> Form:
+    """Take logit q = a ln p - b ln(1 - p) + c with a and b not below 0 (Kull, Silva Filho and Flach 2017)."""
+    cells = _fine(residuals)
+    p = np.clip(1 / (1 + np.exp(-cells.x)), EDGE, 1 - EDGE)
+    up, down, one = np.log(p), -np.log1p(-p), np.ones(p.size)
+    a, b, c = _likeliest(cells, np.stack([up, down, one], axis=1), np.zeros(p.size))
+    if a < 0:
+        a, (b, c) = 0.0, _likeliest(cells, np.stack([down, one], axis=1), np.zeros(p.size))
+    if b < 0:
+        b, (a, c) = 0.0, _likeliest(cells, np.stack([up, one], axis=1), np.zeros(p.size))
+        a = max(float(a), 0.0)
+    # ln p and ln(1 - p) are half of ln p(1 - p), plus and minus half of the log-odds.
+    curvature = (a - b) / 2
+    return Formula(float(c - curvature * np.log(4)), float(a + b) / 2, float(curvature), least=cells.least)
+
+
+def quadratic(residuals: Residuals) -> Form:
+    """Take a parabola in the log-odds."""
+    cells = _fine(residuals)
+    basis = np.stack([np.ones(cells.x.size), cells.x, cells.x**2], axis=1)
+    shift, slope, square = _likeliest(cells, basis, np.zeros(cells.x.size))
+    return Formula(float(shift), float(slope), square=float(square), least=cells.least)
+
+
+def isotonic(residuals: Residuals) -> Form:
+    """Take the nearest increasing frequencies, with lines between them as scikit-learn draws them."""
+    held = residuals[residuals.mass > 0]
+    return _lines(held.score, _increasing(held.frequency, held.mass))
+
+
+def isotonic_safe(residuals: Residuals) -> Form:
+    """Take increasing frequencies that are never 0 or 1: each level counts half a row more of either outcome."""
+    held = residuals[residuals.mass > 0]
+    level = _increasing(held.frequency, held.mass)
+    step = np.cumsum(np.diff(level, prepend=level[0]) > 0)
+    mass = np.bincount(step, held.mass)
+    yes = np.bincount(step, held.mass * held.frequency)
+    safe = ((yes + 0.5) / (mass + 1))[step]
+    return _lines(held.score, _increasing(safe, held.mass))
+
+
+def by_venn_abers(residuals: Residuals) -> Form:
+    """Take the two increasing frequencies that a new row of outcome 0 and one of outcome 1 would leave."""
+    held = residuals[residuals.mass > 0]
+    low, high = venn_abers(held.mass, held.mass * held.frequency)
+    return Pair(Table(held.score, low, "score", "from"), Table(held.score, high, "score", "upto"))
+
+
+def histogram(residuals: Residuals) -> Form:
+    """Take the frequency of bins of equal mass."""
+    held = residuals[residuals.mass > 0]
+    running = np.cumsum(held.mass)
+    bins = np.minimum(((running - held.mass / 2) / running[-1] * BINS).astype(np.intp), BINS - 1)
+    some, first = np.unique(bins, return_index=True)
+    yes, mass = (np.bincount(bins, part)[some] for part in (held.mass * held.frequency, held.mass))
+    edge = np.append(0.0, (held.score[first[1:]] + held.score[first[1:] - 1]) / 2)
+    return Table(edge, yes / mass, "score", "from")
+
+
+def tabulated(mixture: Mixture, monotone: bool | None) -> Form:
+    """Read an average off as a table; increasing if that is asked for or if the data do not object."""
+    probability = np.clip(mixture.probability, EDGE, 1 - EDGE)
+    if monotone is not False:
+        cells = mixture.cells
+        beyond = (mixture.at.size - cells.x.size) // 2
+        mass = np.pad(cells.trials, beyond, constant_values=1e-6)
+        flat = np.clip(_increasing(probability, mass), EDGE, 1 - EDGE)
+        inner = slice(beyond, beyond + cells.x.size)
+        odds = [np.log(q[inner]) - np.log1p(-q[inner]) for q in (probability, flat)]
+        bent, straight = (float(cells.likelihood(each)) for each in odds)
+        if monotone or straight > bent - BEND:
+            probability = flat
+    return Table(mixture.at, np.log(probability) - np.log1p(-probability), least=mixture.cells.least)
+
+
+def _fine(residuals: Residuals) -> OddsCells:
+    """Return every score that occurs, in log-odds."""
+    return OddsCells.of(residuals, most=1 << 20)
+
+
+def _likeliest(cells: OddsCells, basis: Array, offset: Array) -> Array:
+    """Return the coefficients of the likeliest member with this basis."""
+    scale = WIDE / np.maximum(np.sqrt((basis**2 * cells.trials[:, None]).sum(axis=0) / cells.n), 1e-9)
+    mode, *_ = modes(cells, offset[None], (basis * scale)[None], np.zeros((1, basis.shape[1])))
+    return mode[0] * scale
+
+
+def _increasing(values: Array, mass: Array) -> Array:
+    from scipy.optimize import isotonic_regression
+
+    return np.asarray(isotonic_regression(values, weights=mass).x)
+
+
+def _lines(score: Array, level: Array) -> Table:
+    """Return lines through the corners of steps."""
+    changed = np.diff(level) != 0
+    corner = np.append(True, changed) | np.append(changed, True)
+    return Table(score[corner], level[corner], "score", "line")

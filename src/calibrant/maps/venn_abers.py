@@ -1,0 +1,66 @@
+"""Venn-Abers predictors: increasing frequencies with a new row of either outcome, for all scores at once.
+
+The algorithms are those of Vovk, Petej and Fedorova (2015): the greatest convex minorant of the cumulated
+outcomes is kept as a stack, which changes a little from score to score. Fitting takes a pass over the scores, a
+prediction a search among them.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from calibrant.evidence import Array
+
+
+def venn_abers(mass: Array, positive: Array) -> tuple[Array, Array]:
+    """Return the frequency at each score that a new row of outcome 0 there would leave, and one of outcome 1.
+
+    Parameters
+    ----------
+    mass, positive : array
+        Rows and positive outcomes at each score, in increasing order.
+
+    Examples
+    --------
+    >>> low, high = venn_abers(np.array([1.0, 1.0]), np.array([0.0, 1.0]))
+    >>> low.round(2), high.round(2)
+    (array([0. , 0.5]), array([0.5, 1. ]))
+    """
+    high = _with_a_positive(mass.tolist(), positive.tolist())
+    # Outcomes and the order of scores turned round: a new 0 becomes a new 1.
+    low = _with_a_positive(mass[::-1].tolist(), (mass - positive)[::-1].tolist())
+    return 1 - np.array(low[::-1]), np.array(high)
+
+
+def _with_a_positive(mass: list[float], positive: list[float]) -> list[float]:
+    """Return the frequency at each score if one more row there were positive."""
+    k = len(mass)
+    # The cumulated rows and positives, and before them one positive row. Entry i + 1 is the point P_i.
+    x, y = [-1.0, 0.0], [-1.0, 0.0]
+    for m, p in zip(mass, positive, strict=True):
+        x.append(x[-1] + m)
+        y.append(y[-1] + p)
+
+    def turns_left(a: int, b: int, c: int) -> bool:
+        return (x[b] - x[a]) * (y[c] - y[a]) - (y[b] - y[a]) * (x[c] - x[a]) > 0
+
+    # Corners of the convex minorant of all points, the first one on top.
+    stack: list[int] = []
+    for i in range(k + 1, -1, -1):
+        while len(stack) > 1 and not turns_left(i, stack[-1], stack[-2]):
+            stack.pop()
+        stack.append(i)
+    frequency = []
+    for i in range(2, k + 2):
+        top, after = stack[-1], stack[-2]
+        frequency.append((y[after] - y[top]) / (x[after] - x[top]))
+        # The new row moves behind score i: the point between them is where that score alone leads.
+        x[i - 1], y[i - 1] = x[i - 2] + x[i] - x[i - 1], y[i - 2] + y[i] - y[i - 1]
+        if not turns_left(top, i - 1, after):
+            continue
+        stack.pop()
+        while len(stack) > 1 and not turns_left(i - 1, stack[-1], stack[-2]):
+            stack.pop()
+        stack.append(i - 1)
+    return frequency
+

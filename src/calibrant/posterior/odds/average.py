@@ -1,0 +1,155 @@
+"""The average over maps: what a score means, by the evidence for each way in which scores go wrong."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from statistics import NormalDist
+
+import numpy as np
+
+from calibrant.evidence import Array, Residuals
+from calibrant.posterior.odds.cells import OddsCells
+from calibrant.posterior.odds.members import (
+    KEPT,
+    Block,
+    Clock,
+    expit,
+    features,
+    less_sure,
+    parametric,
+    smooth,
+    weighed,
+)
+from calibrant.posterior.odds.stretches import Local, each_score, tree
+
+# Prior weight of gaps that live in one place, and of a gap of its own for each of few scores.
+PLACES, EACH = 0.15, 0.3
+# Beyond the outermost cells the members are known at these distances, in log-odds.
+TAIL = np.array([0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0])
+# Points at which the probability of a normal member is averaged.
+POINTS, SHARES = np.polynomial.hermite_e.hermegauss(12)
+# A probability is kept so far from 0 and 1 where it is turned into log-odds.
+EDGE = 1e-15
+# Halvings of the interval that holds a quantile.
+HALVINGS = 40
+
+
+@dataclass(frozen=True, eq=False)
+class Mixture:
+    """Normal members of the true log-odds at some scores.
+
+    Attributes
+    ----------
+    cells : OddsCells
+        What it was fitted to.
+    at : array (places,)
+        Log-odds of scores: those of the cells, and of the tails beyond them.
+    weight, mean, sd : arrays (members, places)
+    """
+
+    cells: OddsCells
+    at: Array
+    weight: Array
+    mean: Array
+    sd: Array
+
+    @cached_property
+    def probability(self) -> Array:
+        """Mean probability at each place."""
+        total = np.zeros(self.at.shape)
+        for point, share in zip(POINTS, SHARES / SHARES.sum(), strict=True):
+            total += share * (self.weight * expit(self.mean + self.sd * point)).sum(axis=0)
+        return total
+
+    @cached_property
+    def odds(self) -> Array:
+        """Log-odds of the mean probability."""
+        inside = np.clip(self.probability, EDGE, 1 - EDGE)
+        return np.log(inside) - np.log1p(-inside)
+
+    def quantile(self, deviate: float) -> Array:
+        """Return the log-odds at each place that a normal deviate stands for.
+
+        >>> from calibrant.evidence import Sample
+        >>> rng = np.random.default_rng(0)
+        >>> score = rng.random(500)
+        >>> mixture = average(Residuals.of(Sample(score, rng.random(500) < score)))
+        >>> low, high = mixture.quantile(-1.96), mixture.quantile(1.96)
+        >>> bool((low < high).all())
+        True
+        """
+        from scipy.special import ndtr
+
+        share = NormalDist().cdf(deviate)
+        low, high = (self.mean - 9 * self.sd).min(axis=0), (self.mean + 9 * self.sd).max(axis=0)
+        inverse = 1 / np.maximum(self.sd, 1e-9)
+        for _ in range(HALVINGS):
+            middle = (low + high) / 2
+            less = (self.weight * ndtr((middle - self.mean) * inverse)).sum(axis=0) < share
+            low, high = np.where(less, middle, low), np.where(less, high, middle)
+        return (low + high) / 2
+
+
+def average(residuals: Residuals) -> Mixture:
+    """Average over all members, for a single problem."""
+    cells = OddsCells.of(residuals)
+    blocks = parametric(cells)
+    times: dict[str, Clock] = {}
+    if cells.x.size > 2:
+        waved, times = smooth(cells, blocks)
+        blocks += waved
+    distinct = int(np.count_nonzero(residuals.mass > 0))
+    everywhere = np.logaddexp.reduce(np.concatenate([block.log for block in blocks]))
+    local = [(PLACES, tree(cells))]
+    own = each_score(cells, distinct)
+    if own is not None:
+        local.append((EACH, own))
+    rest = 1 - sum(share for share, _ in local)
+    logs = np.array(
+        [everywhere - cells.likelihood(cells.x) + np.log(rest)]
+        + [member.evidence + np.log(share) for share, member in local]
+    )
+    weight = np.exp(logs - np.logaddexp.reduce(logs))
+    at = np.concatenate([cells.x[0] - TAIL[::-1], cells.x, cells.x[-1] + TAIL])
+    parts = [_everywhere(blocks, times, at, float(weight[0]))] if weight[0] > KEPT else []
+    parts += [
+        _in_places(member, cells, at, float(share))
+        for share, (_, member) in zip(weight[1:], local, strict=True)
+        if share > KEPT
+    ]
+    weights, mean, sd = (np.concatenate(part) for part in zip(*parts, strict=True))
+    return Mixture(cells, at, weights / weights.sum(axis=0), mean, sd)
+
+
+def _everywhere(
+    blocks: list[Block], times: dict[str, Clock], at: Array, total: float
+) -> tuple[Array, Array, Array]:
+    """Return weight, mean and spread of the members that say the same kind of thing of all scores."""
+    weights, means, sds = [], [], []
+    for block, share in zip(blocks, weighed(blocks), strict=True):
+        some = np.flatnonzero(share > KEPT)
+        if not some.size:
+            continue
+        offset = less_sure(at, block.noise)
+        phi = features(offset)
+        if block.clock is not None:
+            phi = np.hstack([phi, times[block.clock].waves(at, block.features.shape[1] - phi.shape[1])])
+        basis = phi * block.sizes[some][:, None]
+        spread = np.linalg.solve(block.root[some], np.swapaxes(basis, -1, -2))
+        weights.append(share[some])
+        means.append(offset + np.matmul(basis, block.mode[some][:, :, None])[:, :, 0])
+        sds.append(np.sqrt((spread * spread).sum(axis=1)))
+    weight = np.concatenate(weights)
+    weight *= total / weight.sum()
+    return np.broadcast_to(weight[:, None], (len(weight), at.size)), np.concatenate(means), np.concatenate(sds)
+
+
+def _in_places(member: Local, cells: OddsCells, at: Array, total: float) -> tuple[Array, Array, Array]:
+    """Return those of local members; beyond the outermost cells they go on as there."""
+    some = member.weight.max(axis=1) * total > KEPT
+
+    def on(values: Array) -> Array:
+        return np.pad(values[some], ((0, 0), (len(TAIL), len(TAIL))), mode="edge")
+
+    return total * on(member.weight), at + on(member.mean - cells.x), on(member.sd)

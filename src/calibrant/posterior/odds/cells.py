@@ -1,0 +1,100 @@
+"""Trials and successes over cells of log-odds: all that a map of two classes is fitted to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from calibrant.evidence import Array, Residuals
+
+# Cells at most. They are equal parts of what counts: rows, their information, and the range of log-odds.
+MOST = 256
+# A score of 0 or 1 is taken for half the distance of the nearest other score from a wall, within these ends.
+NEAREST, FURTHEST, NO_OTHER = 1e-15, 0.25, 1e-3
+
+
+@dataclass(frozen=True, eq=False)
+class OddsCells:
+    """Log-odds of the scores, trials and successes, in increasing order.
+
+    Attributes
+    ----------
+    x : array
+        Mean log-odds of the scores in each cell.
+    trials, successes : array
+    least : float
+        The distance from 0 and from 1 that scores are kept at.
+    """
+
+    x: Array
+    trials: Array
+    successes: Array
+    least: float
+
+    @classmethod
+    def of(cls, residuals: Residuals, most: int = MOST) -> OddsCells:
+        """Make the cells of a single problem.
+
+        >>> from calibrant.evidence import Sample
+        >>> sample = Sample(np.array([0.2, 0.2, 0.9]), np.array([False, True, True]))
+        >>> cells = OddsCells.of(Residuals.of(sample))
+        >>> cells.x.round(3), cells.trials, cells.successes.round(9)
+        (array([-1.386,  2.197]), array([2., 1.]), array([1., 1.]))
+        """
+        held = residuals[residuals.mass > 0]
+        least = nearest(held.score)
+        x, trials = log_odds(held.score, least), held.mass
+        successes = trials * held.frequency
+        if x.size > most:
+            cell = _equal_parts(x, trials, most)
+            total = np.bincount(cell, trials)
+            some = total > 0
+            x = np.bincount(cell, trials * x)[some] / total[some]
+            trials, successes = total[some], np.bincount(cell, successes)[some]
+        return cls(x, trials, successes, least)
+
+    @property
+    def n(self) -> float:
+        """Effective number of rows."""
+        return float(self.trials.sum())
+
+    def likelihood(self, odds: Array) -> Array:
+        """Return the log likelihood of log-odds in the cells, along the last axis."""
+        return odds @ self.successes - softplus(odds) @ self.trials
+
+
+def nearest(score: Array) -> float:
+    """Return how far from 0 and 1 scores are kept: half the least distance that is not zero.
+
+    >>> nearest(np.array([0.0, 0.02, 1.0]))
+    0.01
+    """
+    away = np.minimum(score, 1 - score)
+    away = away[away > 0]
+    return float(np.clip(away.min() / 2 if away.size else NO_OTHER, NEAREST, FURTHEST))
+
+
+def log_odds(score: Array, least: float) -> Array:
+    """Return the log-odds of scores that are kept away from 0 and 1.
+
+    >>> log_odds(np.array([0.5, 1.0]), 0.01).round(3)
+    array([0.   , 4.595])
+    """
+    inside = np.clip(score, least, 1 - least)
+    return np.asarray(np.log(inside) - np.log1p(-inside))
+
+
+def softplus(odds: Array) -> Array:
+    """Return log(1 + exp(odds)), without overflow."""
+    return np.maximum(odds, 0.0) + np.log1p(np.exp(-np.abs(odds)))
+
+
+def _equal_parts(x: Array, trials: Array, most: int) -> Array:
+    """Return the cell of each score: equal parts by rank, by information and by log-odds."""
+    information = trials / (2 * np.cosh(np.clip(x, -300, 300) / 2))
+    share = 0.0
+    for part in (trials, information, np.gradient(x)):
+        running = np.cumsum(part)
+        share = share + (running - part / 2) / running[-1] / 3
+    return np.minimum((share * most).astype(np.intp), most - 1)

@@ -1,0 +1,308 @@
+"""Members of the average over maps: log-odds that are linear in a few features, or smooth, and how well each fits.
+
+A member says logit q = offset + basis u, with u standard normal: a feature times its size in the prior is a
+column of the basis. Laplace's approximation gives the posterior of u and the evidence of the member.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from calibrant.evidence import Array
+from calibrant.posterior.odds.cells import OddsCells
+
+# Sizes in the prior (shift, slope, curvature), its weight, and whether a smooth part may join.
+SHAPES = (
+    (0.0, 0.0, 0.0, 0.15, True),  # identity
+    (0.3, 0.0, 0.0, 0.05, False),  # shift
+    (1.0, 0.0, 0.0, 0.05, False),
+    (0.0, 0.3, 0.0, 0.10, False),  # temperature
+    (0.0, 1.5, 0.0, 0.10, False),
+    (0.2, 0.2, 0.0, 0.10, False),  # affine
+    (0.6, 0.6, 0.0, 0.12, True),
+    (2.0, 2.0, 0.0, 0.13, True),
+    (0.5, 0.5, 0.4, 0.10, False),  # beta
+    (1.5, 1.5, 1.0, 0.10, True),
+)
+# Labels that are wrong, or scores that are too sure: q is between d and 1 - d before anything else is done.
+NOISE = {0.0: 0.7, 0.005: 0.1, 0.03: 0.1, 0.1: 0.1}
+# The smooth part: its sizes, and how far its spectrum reaches and how steeply it falls.
+SIZES = (0.15, 0.5, 1.5)
+SPECTRA = ((1.0, 2.0), (4.0, 2.0), (16.0, 2.0), (2.0, 1.0))
+SMOOTH = 0.2
+LEAST_WAVES, MOST_WAVES = 8, 64
+# Members that weigh less than these are not fitted by themselves, are left out, are not even looked at again.
+REFINED, KEPT, LOOKED_AT = 0.01, 1e-3, 1e-12
+# Steps of the search for a mode: so many that always climb, then Newton's, until nothing is gained.
+SURE, STEPS, HALVINGS, ENOUGH = 2, 25, 12, 1e-3
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """Members that share features and an offset.
+
+    Attributes
+    ----------
+    noise : float
+    clock : str or None
+        Of the smooth part; None where there is none.
+    features : array (cells, features)
+    sizes : array (members, features)
+    prior : array (members,)
+        Log weights.
+    mode : array (members, features)
+    root : array (members, features, features)
+        Cholesky root of the precision of u.
+    odds : array (members, cells)
+        At the mode.
+    evidence : array (members,)
+    """
+
+    noise: float
+    clock: str | None
+    features: Array
+    sizes: Array
+    prior: Array
+    mode: Array
+    root: Array
+    odds: Array
+    evidence: Array
+
+    @property
+    def log(self) -> Array:
+        """Log of prior times evidence."""
+        return self.prior + self.evidence
+
+    def put(self, some: Array, fits: tuple[Array, Array, Array, Array]) -> None:
+        """Replace mode, root, log-odds and evidence of some members."""
+        for own, better in zip((self.mode, self.root, self.odds, self.evidence), fits, strict=True):
+            own[some] = better
+
+
+def features(x: Array) -> Array:
+    """Return intercept, slope and the curvature ln 4p(1 - p), which is about -|x|.
+
+    >>> features(np.array([0.0])).round(3) + 0.0
+    array([[1., 0., 0.]])
+    """
+    far = np.abs(x)
+    return np.stack([np.ones_like(x), x, np.log(4.0) - far - 2 * np.log1p(np.exp(-far))], axis=-1)
+
+
+def less_sure(x: Array, noise: float) -> Array:
+    """Return the log-odds of d + (1 - 2d) p, which are bounded where the noise d is not 0.
+
+    >>> less_sure(np.array([-50.0, 0.0]), 0.1).round(3)
+    array([-2.197,  0.   ])
+    """
+    if noise == 0:
+        return x
+    p = expit(x)
+    return np.asarray(np.log(noise + (1 - 2 * noise) * p) - np.log(noise + (1 - 2 * noise) * (1 - p)))
+
+
+def expit(odds: Array) -> Array:
+    """Return 1 / (1 + exp(-odds)), without overflow."""
+    small = np.exp(-np.abs(odds))
+    return np.where(odds >= 0, 1.0, small) / (1.0 + small)
+
+
+def parametric(cells: OddsCells) -> list[Block]:
+    """Fit the members without a smooth part: one block for each noise."""
+    shapes = np.array(SHAPES)
+    sizes, weight = shapes[:, :3], shapes[:, 3] / shapes[:, 3].sum()
+    offset = np.stack([less_sure(cells.x, noise) for noise in NOISE])
+    phi = features(offset)
+    members = len(sizes)
+    basis = (phi[:, None] * sizes[:, None]).reshape(-1, cells.x.size, 3)
+    start = np.zeros((len(basis), 3))
+    mode, root, odds, evidence = modes(cells, np.repeat(offset, members, axis=0), basis, start)
+    prior = np.log(weight * (1 - SMOOTH))
+    blocks = []
+    for k, (noise, share) in enumerate(NOISE.items()):
+        own = slice(k * members, (k + 1) * members)
+        parts = mode[own], root[own], odds[own], evidence[own]
+        blocks.append(Block(noise, None, phi[k], sizes, prior + np.log(share), *parts))
+    return blocks
+
+
+def modes(cells: OddsCells, offset: Array, basis: Array, start: Array) -> tuple[Array, Array, Array, Array]:
+    """Return mode, root of the precision, log-odds at the mode and log evidence of each member.
+
+    Two steps that always climb (of Polya and Gamma's bound), then Newton's, shortened where they fall.
+
+    Parameters
+    ----------
+    offset : array (members, cells)
+    basis : array (members, cells, features)
+    start : array (members, features)
+    """
+    trials, successes = cells.trials, cells.successes
+    eye = np.eye(basis.shape[-1])
+    turned = np.swapaxes(basis, -1, -2)
+
+    def reached(u: Array, members: Array) -> tuple[Array, Array]:
+        odds = offset[members] + np.matmul(basis[members], u[:, :, None])[:, :, 0]
+        return odds, cells.likelihood(odds) - 0.5 * (u * u).sum(axis=-1)
+
+    u = start.copy()
+    odds, best = reached(u, np.arange(len(u)))
+    left = np.arange(len(u))
+    for step in range(STEPS):
+        here, at = basis[left], odds[left]
+        if step < SURE:
+            far = np.maximum(np.abs(at), 1e-4)
+            curvature = trials * np.tanh(far / 2) / (2 * far)
+            slope = successes - 0.5 * trials - curvature * at
+        else:
+            q = expit(at)
+            curvature, slope = trials * q * (1 - q), successes - trials * q
+        turn = turned[left]
+        precision = np.matmul(turn * curvature[:, None], here) + eye
+        gradient = np.matmul(turn, slope[:, :, None])[:, :, 0] - u[left]
+        way = np.linalg.solve(precision, gradient[:, :, None])[:, :, 0]
+        length = np.ones(len(left))
+        trying = np.arange(len(left))
+        gain = np.zeros(len(left))
+        for _ in range(HALVINGS):
+            member = left[trying]
+            new = u[member] + length[trying, None] * way[trying]
+            f, value = reached(new, member)
+            better = value >= best[member] - 1e-9
+            won = member[better]
+            gain[trying[better]] = value[better] - best[won]
+            u[won], odds[won], best[won] = new[better], f[better], value[better]
+            trying = trying[~better]
+            if not trying.size:
+                break
+            length[trying] *= 0.4
+        if step >= SURE:
+            left = left[gain >= ENOUGH]
+            if not left.size:
+                break
+    root, log_det = _roots(cells, basis, odds)
+    return u, root, odds, best - log_det
+
+
+def _roots(cells: OddsCells, basis: Array, odds: Array) -> tuple[Array, Array]:
+    """Return the Cholesky root of the precision at given log-odds, and half its log determinant."""
+    q = expit(odds)
+    weight = cells.trials * q * (1 - q)
+    precision = np.matmul(np.swapaxes(basis, -1, -2) * weight[:, None], basis) + np.eye(basis.shape[-1])
+    root = np.linalg.cholesky(precision)
+    return root, np.log(np.diagonal(root, axis1=-2, axis2=-1)).sum(axis=-1)
+
+
+@dataclass(frozen=True, eq=False)
+class Clock:
+    """Where on the way from 0 to 1 log-odds are: by the rank of the rows, or evenly in the log-odds."""
+
+    x: Array
+    time: Array
+
+    def waves(self, x: Array, count: int) -> Array:
+        """Return cosines of the time."""
+        time = np.interp(x, self.x, self.time)
+        return np.asarray(np.sqrt(2.0) * np.cos(np.pi * time[:, None] * np.arange(1, count + 1)))
+
+
+def clocks(cells: OddsCells, odds: Array) -> dict[str, Clock]:
+    """Return the clocks of the smooth part; log-odds q bound the one that is even in them."""
+    running = np.cumsum(cells.trials)
+    rank = Clock(cells.x, (running - cells.trials / 2) / running[-1])
+    q = expit(odds)
+    information = np.cumsum(cells.trials * q * (1 - q))
+    low, high = np.interp(np.array([0.005, 0.995]) * information[-1], information, cells.x)
+    even = Clock(cells.x, np.clip((cells.x - low) / max(high - low, 1e-9), 0, 1))
+    return {"rank": rank, "odds": even}
+
+
+def smooth(cells: OddsCells, plain: list[Block]) -> tuple[list[Block], dict[str, Clock]]:
+    """Fit the members with a smooth part, on the scores as they are and on the likeliest noise.
+
+    The members of a block share one expansion of the likelihood, at the mean of all members; those that
+    turn out to weigh something are fitted each by itself.
+    """
+    logs = [np.logaddexp.reduce(block.log) for block in plain]
+    likeliest = 1 + int(np.argmax(logs[1:]))
+    shares = {0: NOISE[0.0], likeliest: 1 - NOISE[0.0]}
+    centre = _mean_odds(plain)
+    times = clocks(cells, centre)
+    count = int(np.clip(2 ** np.round(np.log2(np.sqrt(cells.n))), LEAST_WAVES, MOST_WAVES))
+    count = min(count, max(cells.x.size - 1, 2))
+    shapes = np.array([shape for shape in SHAPES if shape[4]])
+    spectra = _spectra(count)
+    sizes = np.array(
+        [[*shape[:3], *(size * spectrum)] for shape in shapes for size in SIZES for spectrum in spectra]
+    )
+    joined = shapes[:, 3] / shapes[:, 3].sum()
+    each = len(SIZES) * len(spectra)
+    prior = np.log(np.repeat(joined, each) * (SMOOTH / (each * len(times))))
+    blocks = []
+    for name, clock in times.items():
+        waves = clock.waves(cells.x, count)
+        for k, share in shares.items():
+            offset = less_sure(cells.x, plain[k].noise)
+            phi = np.hstack([plain[k].features, waves])
+            parts = _expanded(cells, phi, sizes, offset, centre)
+            blocks.append(Block(plain[k].noise, name, phi, sizes, prior + np.log(share), *parts))
+    weights = weighed([*plain, *blocks])[len(plain) :]
+    if sum(float(weight.sum()) for weight in weights) < REFINED:
+        return blocks, times
+    # Once more around the better mean, for those that count, and then each by itself.
+    centre = _mean_odds([*plain, *blocks])
+    for block, weight in zip(blocks, weights, strict=True):
+        some = np.flatnonzero(weight > LOOKED_AT)
+        if some.size:
+            offset = less_sure(cells.x, block.noise)
+            block.put(some, _expanded(cells, block.features, sizes[some], offset, centre))
+    for block, weight in zip(blocks, weighed([*plain, *blocks])[len(plain) :], strict=True):
+        some = np.flatnonzero(weight > REFINED)
+        if some.size:
+            offset = np.broadcast_to(less_sure(cells.x, block.noise), (some.size, cells.x.size))
+            basis = block.features * sizes[some][:, None]
+            block.put(some, modes(cells, offset, basis, block.mode[some]))
+    return blocks, times
+
+
+def weighed(blocks: list[Block]) -> list[Array]:
+    """Return the posterior weights of the members of each block."""
+    top = max(block.log.max() for block in blocks)
+    raw = [np.exp(block.log - top) for block in blocks]
+    total = sum(each.sum() for each in raw)
+    return [each / total for each in raw]
+
+
+def _mean_odds(blocks: list[Block]) -> Array:
+    return sum(weight @ block.odds for weight, block in zip(weighed(blocks), blocks, strict=True))
+
+
+def _spectra(count: int) -> list[Array]:
+    """Return the spectra, of unit size, that so many waves can show."""
+    wave = np.arange(1, count + 1)
+    spectra = []
+    for reach, steep in SPECTRA:
+        if reach <= max(count / 2, 4):
+            power = (1 + (wave / reach) ** 2) ** -steep
+            spectra.append(np.sqrt(power / power.sum()))
+    return spectra
+
+
+def _expanded(
+    cells: OddsCells, phi: Array, sizes: Array, offset: Array, centre: Array
+) -> tuple[Array, Array, Array, Array]:
+    """Return mode, root, log-odds and evidence of all members by one expansion of the likelihood."""
+    q = expit(centre)
+    weight = cells.trials * q * (1 - q)
+    square = (phi.T * weight) @ phi
+    target = phi.T @ (weight * (centre - offset) + cells.successes - cells.trials * q)
+    precision = square * (sizes[:, :, None] * sizes[:, None, :])
+    at = np.arange(sizes.shape[1])
+    precision[:, at, at] += 1.0
+    root = np.linalg.cholesky(precision)
+    mode = np.linalg.solve(precision, (sizes * target)[:, :, None])[:, :, 0]
+    odds = offset + (mode * sizes) @ phi.T
+    log_det = np.log(np.diagonal(root, axis1=-2, axis2=-1)).sum(axis=-1)
+    return mode, root, odds, cells.likelihood(odds) - 0.5 * (mode * mode).sum(axis=-1) - log_det
