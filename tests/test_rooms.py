@@ -12,8 +12,20 @@ from calibrant.questions.names import NOTIONS
 ROOT = Path(calibrant.__file__).parent
 MODULES = {path: ast.parse(path.read_text(encoding="utf-8")) for path in sorted(ROOT.rglob("*.py"))}
 ROOMS = (
-    *("atomic", "inputs", "evidence", "questions", "posterior", "estimators", "curves", "inference"),
-    *("sketch", "assessment", "api", "data", "plot", "report", "sklearn", "published", "experiment", "cli"),
+    *("atomic", "inputs", "evidence", "questions", "posterior", "estimators", "curves", "maps"),
+    *(
+        "inference",
+        "sketch",
+        "assessment",
+        "api",
+        "data",
+        "plot",
+        "report",
+        "sklearn",
+        "published",
+        "experiment",
+        "cli",
+    ),
 )
 # Methods that lead to the right import inside the function: .plot, .to_html and what a sketch can be made of
 # and asked.

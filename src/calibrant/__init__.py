@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from calibrant.inference import Comparison, Estimate
     from calibrant.inference.ranking import Recommendation
     from calibrant.inputs import InputError
+    from calibrant.maps import Calibrator, calibrator_names
     from calibrant.sketch import Sketch
 
     __version__: str
@@ -59,6 +60,7 @@ _ROOMS = {
     "calibrant.inference": ("Comparison", "Estimate"),
     "calibrant.inference.ranking": ("Recommendation",),
     "calibrant.inputs": ("InputError",),
+    "calibrant.maps": ("Calibrator", "calibrator_names"),
     "calibrant.sketch": ("Sketch",),
 }
 # Where each name lives. It is imported when first asked for, so that the command line starts at once.
@@ -71,6 +73,7 @@ __all__ = [
     "Beta",
     "BetaKernel",
     "Binned",
+    "Calibrator",
     "Comparison",
     "Cumulative",
     "Debiased",
@@ -88,6 +91,7 @@ __all__ = [
     "Sweep",
     "Variational",
     "assess",
+    "calibrator_names",
     "compare",
     "ece",
     "estimate",

@@ -21,6 +21,7 @@ from calibrant.evidence import Array, Residuals
 from calibrant.posterior.odds import Mixture
 from calibrant.posterior.odds.cells import log_odds
 from calibrant.posterior.odds.members import expit
+from calibrant.posterior.values import is_few
 
 # Half the window: WINDOW n^(-1/3) of the rows, and no further than FAR n^(-1/7) in log-odds, which count
 # WALL as the distance to a wall that can be told.
@@ -89,6 +90,30 @@ def through_all_scores(
     return Line(score, ended(known.probability), ended(known.low), ended(known.high), ended(known.rows, 0.0))
 
 
+def beyond_all_scores(
+    mixture: Mixture, residuals: Residuals, support: tuple[float, float], level: float
+) -> Line:
+    """Return what every score in [0, 1] means: as in the curve, or by the average alone if no row is near."""
+    held = residuals[residuals.mass > 0]
+    more = np.unique(np.concatenate([np.linspace(0, 1, NODES + 1), expit(mixture.at)]))
+    if is_few(held):
+        known = at_each_score(mixture, held, level, simultaneous=False)
+        more = more[(more < known.score[0]) | (more > known.score[-1])]
+    else:
+        known = through_all_scores(mixture, held, support, level, simultaneous=False)
+        more = more[np.isnan(np.interp(more, known.score, known.low))]
+    alone = np.ones(more.shape), np.zeros(more.shape)
+    rest = _banded(mixture, more, alone, np.zeros(more.shape), level)
+    held_nodes = np.isfinite(known.low)
+    parts = zip(
+        *((line.score, line.probability, line.low, line.high, line.rows) for line in (known, rest)),
+        strict=True,
+    )
+    joined = [np.append(mine[held_nodes], theirs) for mine, theirs in parts]
+    order = np.argsort(joined[0], kind="stable")
+    return Line(*(part[order] for part in joined))
+
+
 def odds(score: Array, wall: float = WALL) -> Array:
     """Return log-odds that stay finite: less than `wall` from 0 or 1 cannot be told from it.
 
@@ -100,9 +125,7 @@ def odds(score: Array, wall: float = WALL) -> Array:
     return np.asarray(np.log((inside + wall) / (1 - inside + wall)))
 
 
-def _banded(
-    mixture: Mixture, score: Array, nearby: tuple[Array, Array], rows: Array, level: float
-) -> Line:
+def _banded(mixture: Mixture, score: Array, nearby: tuple[Array, Array], rows: Array, level: float) -> Line:
     """Return the average at some scores, with a band that joins its interval and that of the rows nearby."""
     place = log_odds(score, mixture.cells.least)
     deviate = NormalDist().inv_cdf((1 + level) / 2)

@@ -1,7 +1,7 @@
 """What a fitted map of one score is: a formula in log-odds, a table, or a pair of tables.
 
-All of them need numpy alone to predict, are saved as a few numbers, and can be written as an expression of SQL
-or as a plain Python function.
+All of them need numpy alone to predict, are saved as a few numbers, and can be written as an expression of
+SQL or as a plain Python function.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Form(Protocol):
 
 @dataclass(frozen=True)
 class Formula:
-    """Log-odds that are a sum: shift + slope x + curvature ln 4p(1 - p) + square x^2, with x the log-odds of p.
+    """Log-odds that are a sum: shift + slope x + curvature ln 4p(1 - p) + square x^2, x the log-odds of p.
 
     >>> halved = Formula(slope=0.5)
     >>> halved.probability(np.array([0.1, 0.5, 0.9])).round(3)
@@ -79,7 +79,9 @@ class Formula:
     @classmethod
     def from_dict(cls, saved: dict[str, Any]) -> Formula:
         """Read what was saved."""
-        return cls(**{name: _number(saved, name) for name in ("shift", "slope", "curvature", "square", "least")})
+        return cls(
+            **{name: _number(saved, name) for name in ("shift", "slope", "curvature", "square", "least")}
+        )
 
     def sql(self, column: str) -> str:
         """Return an expression of SQL."""
@@ -166,7 +168,7 @@ class Table:
         return cls(at, value, scale, between, _number(saved, "least"))
 
     def sql(self, column: str) -> str:
-        """Return an expression of SQL: comparisons that halve what is left, and a line or a value at the end."""
+        """Return an expression of SQL: comparisons that halve what is left, and then a line or a value."""
         odds = self.scale == "odds"
         x = _sql_odds(column, self.least) if odds else column
         # Comparing scores is cheap; log-odds are computed once, at the end.
@@ -277,7 +279,7 @@ class Pair:
 
 
 FORMS: dict[str, Callable[[dict[str, Any]], Form]] = {
-    form.kind: form.from_dict for form in (Formula, Table, Pair)  # type: ignore[attr-defined]
+    form.kind: form.from_dict for form in (Formula, Table, Pair)
 }
 
 

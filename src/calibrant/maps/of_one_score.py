@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
-from calibrant.evidence import Array, Residuals
+from calibrant.estimators import Density
+from calibrant.evidence import Array, Evidence, Residuals
 from calibrant.maps.forms import Form, Formula, Pair, Table
 from calibrant.maps.venn_abers import venn_abers
-from calibrant.posterior.odds import Mixture, OddsCells
+from calibrant.posterior.odds import Mixture, OddsCells, average, smooth_average
 from calibrant.posterior.odds.average import EDGE
 from calibrant.posterior.odds.members import features, modes
 
@@ -21,28 +23,51 @@ BINS = 15
 BEND = 2.0
 
 
-def identity(residuals: Residuals) -> Form:
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """One score and its outcomes; what several maps need is computed once."""
+
+    evidence: Evidence
+
+    @cached_property
+    def held(self) -> Residuals:
+        """Rows and outcomes at each score that occurs."""
+        residuals = Residuals.of(self.evidence)
+        return residuals[residuals.mass > 0]
+
+    @cached_property
+    def cells(self) -> OddsCells:
+        """The same in log-odds."""
+        return OddsCells.of(self.held, most=self.held.mass.size)
+
+    @cached_property
+    def average(self) -> Mixture:
+        """The average over maps."""
+        return average(self.held)
+
+
+def identity(problem: Problem) -> Form:
     """Leave the scores as they are."""
     return Formula()
 
 
-def temperature(residuals: Residuals) -> Form:
+def temperature(problem: Problem) -> Form:
     """Divide the log-odds by the likeliest temperature."""
-    cells = _fine(residuals)
+    cells = problem.cells
     (slope,) = _likeliest(cells, cells.x[:, None], np.zeros(cells.x.size))
     return Formula(slope=float(slope), least=cells.least)
 
 
-def affine(residuals: Residuals) -> Form:
+def affine(problem: Problem) -> Form:
     """Shift and stretch the log-odds."""
-    cells = _fine(residuals)
+    cells = problem.cells
     shift, slope = _likeliest(cells, features(cells.x)[:, :2], np.zeros(cells.x.size))
     return Formula(float(shift), float(slope), least=cells.least)
 
 
-def platt(residuals: Residuals) -> Form:
+def platt(problem: Problem) -> Form:
     """Shift and stretch the log-odds, with outcomes a little less sure than 0 and 1, as Platt (1999) does."""
-    cells = _fine(residuals)
+    cells = problem.cells
     positive, n = float(cells.successes.sum()), cells.n
     yes, no = (positive + 1) / (positive + 2), 1 / (n - positive + 2)
     softened = cells.successes * yes + (cells.trials - cells.successes) * no
@@ -51,9 +76,9 @@ def platt(residuals: Residuals) -> Form:
     return Formula(float(shift), float(slope), least=cells.least)
 
 
-def beta(residuals: Residuals) -> Form:
+def beta(problem: Problem) -> Form:
     """Take logit q = a ln p - b ln(1 - p) + c with a and b not below 0 (Kull, Silva Filho and Flach 2017)."""
-    cells = _fine(residuals)
+    cells = problem.cells
     p = np.clip(1 / (1 + np.exp(-cells.x)), EDGE, 1 - EDGE)
     up, down, one = np.log(p), -np.log1p(-p), np.ones(p.size)
     a, b, c = _likeliest(cells, np.stack([up, down, one], axis=1), np.zeros(p.size))
@@ -67,23 +92,23 @@ def beta(residuals: Residuals) -> Form:
     return Formula(float(c - curvature * np.log(4)), float(a + b) / 2, float(curvature), least=cells.least)
 
 
-def quadratic(residuals: Residuals) -> Form:
+def quadratic(problem: Problem) -> Form:
     """Take a parabola in the log-odds."""
-    cells = _fine(residuals)
+    cells = problem.cells
     basis = np.stack([np.ones(cells.x.size), cells.x, cells.x**2], axis=1)
     shift, slope, square = _likeliest(cells, basis, np.zeros(cells.x.size))
     return Formula(float(shift), float(slope), square=float(square), least=cells.least)
 
 
-def isotonic(residuals: Residuals) -> Form:
+def isotonic(problem: Problem) -> Form:
     """Take the nearest increasing frequencies, with lines between them as scikit-learn draws them."""
-    held = residuals[residuals.mass > 0]
+    held = problem.held
     return _lines(held.score, _increasing(held.frequency, held.mass))
 
 
-def isotonic_safe(residuals: Residuals) -> Form:
-    """Take increasing frequencies that are never 0 or 1: each level counts half a row more of either outcome."""
-    held = residuals[residuals.mass > 0]
+def isotonic_safe(problem: Problem) -> Form:
+    """Take increasing frequencies that are never 0 or 1: a level counts half a row more of either outcome."""
+    held = problem.held
     level = _increasing(held.frequency, held.mass)
     step = np.cumsum(np.diff(level, prepend=level[0]) > 0)
     mass = np.bincount(step, held.mass)
@@ -92,16 +117,19 @@ def isotonic_safe(residuals: Residuals) -> Form:
     return _lines(held.score, _increasing(safe, held.mass))
 
 
-def by_venn_abers(residuals: Residuals) -> Form:
+def by_venn_abers(problem: Problem) -> Form:
     """Take the two increasing frequencies that a new row of outcome 0 and one of outcome 1 would leave."""
-    held = residuals[residuals.mass > 0]
+    held = problem.held
     low, high = venn_abers(held.mass, held.mass * held.frequency)
-    return Pair(Table(held.score, low, "score", "from"), Table(held.score, high, "score", "upto"))
+    # Where a level stays the same, the first score of it is enough, or the last.
+    first, last = np.append(True, np.diff(low) != 0), np.append(np.diff(high) != 0, True)
+    below = Table(held.score[first], low[first], "score", "from")
+    return Pair(below, Table(held.score[last], high[last], "score", "upto"))
 
 
-def histogram(residuals: Residuals) -> Form:
+def histogram(problem: Problem) -> Form:
     """Take the frequency of bins of equal mass."""
-    held = residuals[residuals.mass > 0]
+    held = problem.held
     running = np.cumsum(held.mass)
     bins = np.minimum(((running - held.mass / 2) / running[-1] * BINS).astype(np.intp), BINS - 1)
     some, first = np.unique(bins, return_index=True)
@@ -110,7 +138,24 @@ def histogram(residuals: Residuals) -> Form:
     return Table(edge, yes / mass, "score", "from")
 
 
-def tabulated(mixture: Mixture, monotone: bool | None) -> Form:
+def auto(problem: Problem) -> Form:
+    """Take the average over maps, increasing unless the data object."""
+    return tabulated(problem.average)
+
+
+def spline(problem: Problem) -> Form:
+    """Take what is smooth in the log-odds."""
+    return tabulated(smooth_average(problem.held), monotone=False)
+
+
+def density(problem: Problem) -> Form:
+    """Take the reliability curve of kernel densities; beyond its ends it goes on as there."""
+    fit = Density().fit_alike(problem.evidence)
+    known = np.isfinite(fit.frequency)
+    return Table(fit.score[known], np.clip(fit.frequency[known], 0.0, 1.0), "score", "line")
+
+
+def tabulated(mixture: Mixture, monotone: bool | None = None) -> Form:
     """Read an average off as a table; increasing if that is asked for or if the data do not object."""
     probability = np.clip(mixture.probability, EDGE, 1 - EDGE)
     if monotone is not False:
@@ -124,11 +169,6 @@ def tabulated(mixture: Mixture, monotone: bool | None) -> Form:
         if monotone or straight > bent - BEND:
             probability = flat
     return Table(mixture.at, np.log(probability) - np.log1p(-probability), least=mixture.cells.least)
-
-
-def _fine(residuals: Residuals) -> OddsCells:
-    """Return every score that occurs, in log-odds."""
-    return OddsCells.of(residuals, most=1 << 20)
 
 
 def _likeliest(cells: OddsCells, basis: Array, offset: Array) -> Array:

@@ -1,8 +1,8 @@
 """Venn-Abers predictors: increasing frequencies with a new row of either outcome, for all scores at once.
 
 The algorithms are those of Vovk, Petej and Fedorova (2015): the greatest convex minorant of the cumulated
-outcomes is kept as a stack, which changes a little from score to score. Fitting takes a pass over the scores, a
-prediction a search among them.
+outcomes is kept as a stack, which changes a little from score to score. Fitting takes a pass over the scores,
+a prediction a search among them.
 """
 
 from __future__ import annotations
@@ -63,4 +63,3 @@ def _with_a_positive(mass: list[float], positive: list[float]) -> list[float]:
             stack.pop()
         stack.append(i - 1)
     return frequency
-

@@ -24,6 +24,11 @@ FEW, ROWS, HEAVY, HEAVY_ROWS = 32, 3, 0.05, 20
 SIZES = tuple(np.geomspace(0.04, 0.3, 4))
 
 
+def is_few(held: Residuals) -> bool:
+    """Return whether the scores of a single problem are few, and repeat."""
+    return bool(held.mass.size <= FEW and held.mass.size * ROWS <= held.n + 1e-6)
+
+
 @dataclass(frozen=True, eq=False)
 class Few:
     """The distinct scores of problems that have few, or those that stand out; else the shares are zero.

@@ -22,6 +22,7 @@ from calibrant.posterior.odds.members import (
     weighed,
 )
 from calibrant.posterior.odds.stretches import Local, each_score, tree
+from calibrant.posterior.values import is_few
 
 # Prior weight of gaps that live in one place, and of a gap of its own for each of few scores.
 PLACES, EACH = 0.15, 0.3
@@ -91,6 +92,17 @@ class Mixture:
         return (low + high) / 2
 
 
+def smooth_average(residuals: Residuals) -> Mixture:
+    """Average over the smooth members alone."""
+    cells = OddsCells.of(residuals)
+    blocks = parametric(cells)
+    times: dict[str, Clock] = {}
+    if cells.x.size > 2:
+        blocks, times = smooth(cells, blocks)
+    at = _places(cells)
+    return Mixture(cells, at, *_everywhere(blocks, times, at, 1.0))
+
+
 def average(residuals: Residuals) -> Mixture:
     """Average over all members, for a single problem."""
     cells = OddsCells.of(residuals)
@@ -99,19 +111,17 @@ def average(residuals: Residuals) -> Mixture:
     if cells.x.size > 2:
         waved, times = smooth(cells, blocks)
         blocks += waved
-    distinct = int(np.count_nonzero(residuals.mass > 0))
     everywhere = np.logaddexp.reduce(np.concatenate([block.log for block in blocks]))
     local = [(PLACES, tree(cells))]
-    own = each_score(cells, distinct)
-    if own is not None:
-        local.append((EACH, own))
+    if is_few(residuals[residuals.mass > 0]):
+        local.append((EACH, each_score(cells)))
     rest = 1 - sum(share for share, _ in local)
     logs = np.array(
         [everywhere - cells.likelihood(cells.x) + np.log(rest)]
         + [member.evidence + np.log(share) for share, member in local]
     )
     weight = np.exp(logs - np.logaddexp.reduce(logs))
-    at = np.concatenate([cells.x[0] - TAIL[::-1], cells.x, cells.x[-1] + TAIL])
+    at = _places(cells)
     parts = [_everywhere(blocks, times, at, float(weight[0]))] if weight[0] > KEPT else []
     parts += [
         _in_places(member, cells, at, float(share))
@@ -120,6 +130,11 @@ def average(residuals: Residuals) -> Mixture:
     ]
     weights, mean, sd = (np.concatenate(part) for part in zip(*parts, strict=True))
     return Mixture(cells, at, weights / weights.sum(axis=0), mean, sd)
+
+
+def _places(cells: OddsCells) -> Array:
+    """Return the log-odds of the cells, and of the tails beyond them."""
+    return np.concatenate([cells.x[0] - TAIL[::-1], cells.x, cells.x[-1] + TAIL])
 
 
 def _everywhere(
@@ -142,7 +157,11 @@ def _everywhere(
         sds.append(np.sqrt((spread * spread).sum(axis=1)))
     weight = np.concatenate(weights)
     weight *= total / weight.sum()
-    return np.broadcast_to(weight[:, None], (len(weight), at.size)), np.concatenate(means), np.concatenate(sds)
+    return (
+        np.broadcast_to(weight[:, None], (len(weight), at.size)),
+        np.concatenate(means),
+        np.concatenate(sds),
+    )
 
 
 def _in_places(member: Local, cells: OddsCells, at: Array, total: float) -> tuple[Array, Array, Array]:

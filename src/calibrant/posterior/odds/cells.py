@@ -65,12 +65,14 @@ class OddsCells:
 
 
 def nearest(score: Array) -> float:
-    """Return how far from 0 and 1 scores are kept: half the least distance that is not zero.
+    """Return how far from 0 and 1 scores are kept: half the least distance of others, where some are 0 or 1.
 
-    >>> nearest(np.array([0.0, 0.02, 1.0]))
-    0.01
+    >>> nearest(np.array([0.0, 0.02, 1.0])), nearest(np.array([0.02, 0.9]))
+    (0.01, 1e-15)
     """
     away = np.minimum(score, 1 - score)
+    if away.min() > 0:
+        return NEAREST
     away = away[away > 0]
     return float(np.clip(away.min() / 2 if away.size else NO_OTHER, NEAREST, FURTHEST))
 
@@ -93,7 +95,7 @@ def softplus(odds: Array) -> Array:
 def _equal_parts(x: Array, trials: Array, most: int) -> Array:
     """Return the cell of each score: equal parts by rank, by information and by log-odds."""
     information = trials / (2 * np.cosh(np.clip(x, -300, 300) / 2))
-    share = 0.0
+    share = np.zeros(x.shape)
     for part in (trials, information, np.gradient(x)):
         running = np.cumsum(part)
         share = share + (running - part / 2) / running[-1] / 3

@@ -1,4 +1,4 @@
-"""Members of the average over maps: log-odds that are linear in a few features, or smooth, and how well each fits.
+"""Members of the average over maps: log-odds linear in a few features, or smooth, and how well each fits.
 
 A member says logit q = offset + basis u, with u standard normal: a feature times its size in the prior is a
 column of the basis. Laplace's approximation gives the posterior of u and the evidence of the member.
@@ -276,7 +276,8 @@ def weighed(blocks: list[Block]) -> list[Array]:
 
 
 def _mean_odds(blocks: list[Block]) -> Array:
-    return sum(weight @ block.odds for weight, block in zip(weighed(blocks), blocks, strict=True))
+    weights = weighed(blocks)
+    return np.sum([weight @ block.odds for weight, block in zip(weights, blocks, strict=True)], axis=0)
 
 
 def _spectra(count: int) -> list[Array]:

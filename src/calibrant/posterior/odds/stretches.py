@@ -1,4 +1,4 @@
-"""Members of the average over maps whose gap lives in one place: stretches of scores that go wrong by themselves.
+"""Members of the average over maps whose gap lives in one place: stretches that go wrong by themselves.
 
 A dyadic tree divides the rows again and again into halves. Where the division ends, the scores of the
 stretch stand as they are or are shifted in the log-odds, with or without a slope. Where scores are few,
@@ -19,9 +19,8 @@ from calibrant.posterior.odds.members import expit
 KINDS = np.array([(0.3, 0.0), (1.0, 0.0), (0.5, 0.3), (2.0, 0.8)])
 # Prior weight of a stretch that stands as it is, and of a stretch that is not divided further.
 UNTOUCHED, WHOLE, DEEPEST = 0.9, 0.5, 8
-# Sizes in the prior of the shift of each score, where scores are few: at most so many, with rows on average.
+# Sizes in the prior of the shift of each score, where scores are few.
 OWN = np.array([(0.15, 0.0), (0.5, 0.0), (1.5, 0.0)])
-FEW, ROWS = 32, 3
 STEPS, HALVINGS, ENOUGH = 12, 6, 1e-3
 
 
@@ -89,10 +88,8 @@ def tree(cells: OddsCells) -> Local:
     )
 
 
-def each_score(cells: OddsCells, distinct: int) -> Local | None:
-    """Give each score a shift of its own, all of one unknown size; None where scores are many."""
-    if distinct > FEW or distinct * ROWS > cells.n + 1e-6:
-        return None
+def each_score(cells: OddsCells) -> Local:
+    """Give each score a shift of its own, all of one unknown size."""
     every = np.arange(cells.x.size)
     shifted = _Shifted.of(cells, every, every, OWN)
     log = shifted.evidence.sum(axis=0) - np.log(len(OWN))
@@ -132,7 +129,10 @@ class _Shifted:
         spread = np.sqrt(add(information * away**2) / mass) + 0.3
         away = np.clip(away / spread[stretch], -4.0, 4.0)[:, None]
         sloped = kinds[:, 1] > 0
-        tight, tight_slope = kinds[:, 0] ** -2.0, np.where(sloped, np.where(sloped, kinds[:, 1], 1.0) ** -2.0, 1.0)
+        tight, tight_slope = (
+            kinds[:, 0] ** -2.0,
+            np.where(sloped, np.where(sloped, kinds[:, 1], 1.0) ** -2.0, 1.0),
+        )
         base = successes * x - trials * softplus(x)
         x, trials, successes = x[:, None], trials[:, None], successes[:, None]
         shift, slope = np.zeros((2, len(starts), len(kinds)))
@@ -178,5 +178,7 @@ class _Shifted:
         aa, ab, bb = precision(trials * q * (1 - q))
         det = aa * bb - ab * ab
         evidence = best - 0.5 * np.log(det) + 0.5 * np.log(tight * tight_slope)
-        var = (bb[stretch] - 2 * ab[stretch] * away + np.where(sloped, aa[stretch] * away**2, 0.0)) / det[stretch]
+        var = (bb[stretch] - 2 * ab[stretch] * away + np.where(sloped, aa[stretch] * away**2, 0.0)) / det[
+            stretch
+        ]
         return cls(evidence, odds, np.sqrt(np.maximum(var, 1e-12)))

@@ -1,0 +1,473 @@
+"""`Calibrator`: learns from scores and outcomes what scores mean, and says it of new ones."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Hashable, Sequence
+from pathlib import Path
+from statistics import NormalDist
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from calibrant import inputs
+from calibrant.atomic import write_whole
+from calibrant.curves.posterior_curve import Line, beyond_all_scores
+from calibrant.evidence import Array, Evidence
+from calibrant.inputs import InputError, InputTypeError, Predictions
+from calibrant.maps.forms import Form, Pair, loaded_form, saved_form
+from calibrant.maps.methods import METHODS
+from calibrant.maps.of_all_scores import Softmax, row_weights, softmax
+from calibrant.maps.of_one_score import Problem, tabulated
+from calibrant.posterior.odds.members import expit
+from calibrant.questions import Question, named
+
+Monotone = Literal["auto"] | bool
+# The version of what is saved, and the levels of the bands that are saved with it.
+FORMAT, LEVELS = 1, (0.5, 0.8, 0.9, 0.95, 0.99)
+# Methods that can be told to be increasing, or not to be.
+BENDING = ("auto", "spline")
+
+
+class Calibrator:
+    """Map scores to probabilities.
+
+    Parameters
+    ----------
+    method : str
+        "auto" averages, by the evidence for each, over leaving the scores as they are and over shifting,
+        stretching and bending them in the log-odds, smoothly or in one place; with little evidence it
+        leaves them alone. Others by name: see `calibrator_names`.
+    monotone : {"auto", True, False}
+        Whether larger scores must mean larger probabilities. "auto": they do unless the data object.
+    from_logits : bool
+        Whether scores are log-odds (a vector) or logits (a matrix) instead of probabilities.
+    labels, pos_label : optional
+        The class of each column, and the class that a vector of scores is of, as in `calibrant.ece`.
+
+    Attributes
+    ----------
+    classes_ : tuple
+        The class of each column; of a vector of scores the negative and the positive one.
+    n_ : float
+        Effective number of rows it has learned from.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> score = rng.random(2000)
+    >>> outcome = rng.random(2000) < score**2
+    >>> calibrator = Calibrator().fit(score, outcome)
+    >>> calibrator.predict_proba([0.3, 0.7]).round(2)
+    array([0.09, 0.47])
+    >>> low, high = calibrator.predict_interval([0.3, 0.7])
+    >>> bool((low < [0.09, 0.49]).all() and ([0.09, 0.49] < high).all())
+    True
+    """
+
+    def __init__(
+        self,
+        method: str = "auto",
+        *,
+        monotone: Monotone = "auto",
+        from_logits: bool = False,
+        labels: Sequence[Hashable] | None = None,
+        pos_label: Hashable = None,
+    ) -> None:
+        self.method = method
+        self.monotone = monotone
+        self.from_logits = from_logits
+        self.labels = labels
+        self.pos_label = pos_label
+        self._problems: list[Problem] = []
+        self._forms: list[Form] = []
+        self._bands: list[dict[float, Line]] = []
+        self._whole: Softmax | None = None
+
+    def fit(self, y_prob: ArrayLike, y_true: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Learn from scores and labels, in scikit-learn's order.
+
+        Parameters
+        ----------
+        y_prob : array of shape (N,) or (N, C)
+            Scores of the positive class, or of every class.
+        y_true : array of shape (N,)
+            Labels.
+        sample_weight : array of shape (N,), optional
+            Integers are counts and mean repetition; floats are importance weights.
+        """
+        self._check_choices()
+        _refuse_swapped(y_prob, y_true)
+        data = inputs.predictions(
+            y_true,
+            _probabilities(y_prob) if self.from_logits else y_prob,
+            sample_weight=sample_weight,
+            labels=self.labels,
+            pos_label=self.pos_label,
+        )
+        return self._fit(data)
+
+    def fit_question(self, question: Question) -> Self:
+        """Learn from a question, of rows or of sums: one map, or one for each class."""
+        self._check_choices()
+        if METHODS[self.method].one is None:
+            raise InputError("method", "be a map of one score", self.method, hint="it needs whole rows")
+        self.classes_, self.n_ = question.labels, float(question.n)
+        self.notion_ = question.notion.name
+        self._vector = not question.notion.several
+        self._positive = question.positive
+        return self._fit_each(question.problems)
+
+    def _fit(self, data: Predictions) -> Self:
+        self.classes_ = data.labels
+        self._vector = data.score.ndim == 1
+        self._positive = data.positive
+        two = self._vector or len(data.labels) == 2
+        self.notion_ = "class" if two else "classwise"
+        method = METHODS[self.method]
+        if two and method.one is None:
+            raise InputError(
+                "method", "be a map of one score", self.method, got=f"{self.method!r} for two classes"
+            )
+        if two or method.many is None:
+            question = Question.of(data, named(self.notion_))
+            self.n_ = float(question.n)
+            return self._fit_each(question.problems)
+        score = data.score.astype(np.float64, copy=False)
+        weight = row_weights(data.weight, len(score))
+        self.n_ = float(weight.sum())
+        self._problems, self._forms, self._bands = [], [], []
+        self._whole = method.many(score, data.code, weight)
+        return self
+
+    def _fit_each(self, problems: list[Evidence]) -> Self:
+        self._whole = None
+        self._problems = [Problem(evidence) for evidence in problems]
+        self._forms = [self._form(problem) for problem in self._problems]
+        self._bands = [{} for _ in problems]
+        return self
+
+    def _form(self, problem: Problem) -> Form:
+        monotone = None if self.monotone == "auto" else bool(self.monotone)
+        if self.method == "auto":
+            return tabulated(problem.average, monotone)
+        fit = METHODS[self.method].one
+        assert fit is not None
+        return fit(problem)
+
+    def predict_proba(self, y_prob: ArrayLike) -> Array:
+        """Return probabilities: of a vector of scores a vector, of a matrix a matrix.
+
+        Parameters
+        ----------
+        y_prob : array of shape (N,) or (N, C)
+            Scores like those it has learned from.
+        """
+        score = self._scores(y_prob)
+        if self._whole is not None:
+            return self._whole.probability(score)
+        if self._vector:
+            return self._forms[0].probability(score)
+        if len(self._forms) == 1:
+            return self._both(self._forms[0].probability(score[:, self._column]))
+        each = np.stack([form.probability(score[:, k]) for k, form in enumerate(self._forms)], axis=1)
+        total = each.sum(axis=1, keepdims=True)
+        return np.where(total > 0, each / np.where(total > 0, total, 1.0), 1 / each.shape[1])
+
+    def predict_interval(self, y_prob: ArrayLike, level: float = 0.95) -> tuple[Array, Array]:
+        """Return the ends of an interval for each probability (of the outcome's chance, not of the outcome).
+
+        It is the band of the reliability curve, widened where needed to hold the prediction.
+
+        Parameters
+        ----------
+        y_prob : array of shape (N,) or (N, C)
+        level : float
+        """
+        level = inputs.level(level)
+        middle, score = self.predict_proba(y_prob), self._scores(y_prob)
+        if self._whole is not None:
+            low, high = self._whole.interval(score, NormalDist().inv_cdf((1 + level) / 2))
+        elif self._vector:
+            low, high = self._ends(0, score, level)
+        elif len(self._forms) == 1:
+            low, high = self._ends(0, score[:, self._column], level)
+            low, high = self._both(low), self._both(high)
+            low, high = np.minimum(low, high), np.maximum(low, high)
+        else:
+            ends = [self._ends(k, score[:, k], level) for k in range(len(self._forms))]
+            low, high = (np.stack(part, axis=1) for part in zip(*ends, strict=True))
+        return np.minimum(low, middle), np.maximum(high, middle)
+
+    def predict_pair(self, y_prob: ArrayLike) -> tuple[Array, Array]:
+        """Return the two probabilities of Venn and Abers: if the outcome were 0, and if it were 1.
+
+        >>> calibrator = Calibrator("venn-abers").fit([0.1, 0.4, 0.6, 0.9], [0, 1, 0, 1])
+        >>> calibrator.predict_pair([0.5])
+        (array([0.33333333]), array([0.66666667]))
+        """
+        if self.method != "venn-abers":
+            raise InputError("method", "be 'venn-abers'", self.method, hint="others have no pair")
+        score = self._scores(y_prob)
+        if not self._vector and len(self._forms) > 1:
+            raise InputError("y_prob", "be scores of one class", score.shape)
+        form = self._forms[0]
+        assert isinstance(form, Pair)
+        return form.pair(score if self._vector else score[:, self._column])
+
+    def to_json(self) -> str:
+        """Return what has been learned as JSON; `from_json` reads it."""
+        self._check_fitted()
+        content: dict[str, Any] = {
+            "calibrant": "map",
+            "format": FORMAT,
+            "method": self.method,
+            "notion": self.notion_,
+            "from_logits": self.from_logits,
+            "vector": self._vector,
+            "positive": self._positive,
+            "classes": list(self.classes_),
+            "n": self.n_,
+        }
+        if self._whole is not None:
+            content["whole"] = self._whole.to_dict()
+        else:
+            content["maps"] = [saved_form(form) for form in self._forms]
+            content["bands"] = [
+                {str(level): _saved_line(self._band(k, level)) for level in LEVELS}
+                for k in range(len(self._forms))
+            ]
+        return json.dumps(content, allow_nan=False)
+
+    @classmethod
+    def from_json(cls, text: str) -> Calibrator:
+        """Read what `to_json` has written.
+
+        >>> calibrator = Calibrator("temperature").fit([0.1, 0.4, 0.6, 0.9], [0, 1, 0, 1])
+        >>> again = Calibrator.from_json(calibrator.to_json())
+        >>> bool((again.predict_proba([0.2]) == calibrator.predict_proba([0.2])).all())
+        True
+        """
+        content = _content(text)
+        method = content.get("method")
+        inputs.check_choice("method", method, METHODS)
+        made = cls(str(method), from_logits=content.get("from_logits") is True)
+        classes = content.get("classes")
+        if not isinstance(classes, list) or len(classes) < 2:
+            raise InputError("classes", "be a list of at least two classes", classes)
+        made.classes_ = tuple(tuple(each) if isinstance(each, list) else each for each in classes)
+        made.n_ = _as_number("n", content.get("n"))
+        made.notion_ = named(str(content.get("notion"))).name
+        made._vector = content.get("vector") is True
+        positive = content.get("positive")
+        made._positive = positive if isinstance(positive, int) else None
+        made._problems, made._whole = [], None
+        made._forms, made._bands = [], []
+        if "whole" in content:
+            made._whole = Softmax.from_dict(content["whole"])
+        else:
+            maps, bands = content.get("maps"), content.get("bands")
+            if (
+                not isinstance(maps, list)
+                or not maps
+                or not isinstance(bands, list)
+                or len(bands) != len(maps)
+            ):
+                raise InputError("maps", "be a list of maps, with a band for each", type(maps).__name__)
+            made._forms = [loaded_form(form) for form in maps]
+            made._bands = [_loaded_bands(each) for each in bands]
+        return made
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the JSON of `to_json` to a file, whole or not at all."""
+        write_whole(path, [self.to_json().encode()])
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Calibrator:
+        """Read a file that `save` has written."""
+        return cls.from_json(Path(path).read_text(encoding="utf-8"))
+
+    def sql(self, column: str) -> str:
+        """Return an expression of SQL that maps a column of scores.
+
+        Parameters
+        ----------
+        column : str
+            The column, quoted as the engine wants it.
+
+        Examples
+        --------
+        >>> Calibrator("identity").fit([0.1, 0.9], [0, 1]).sql("score")
+        'score'
+        """
+        return self._single().sql(column)
+
+    def python(self, name: str = "calibrated") -> str:
+        """Return the source of a Python function that maps one score and needs no library.
+
+        >>> print(Calibrator("identity").fit([0.1, 0.9], [0, 1]).python())
+        import bisect
+        import math
+        <BLANKLINE>
+        <BLANKLINE>
+        def calibrated(score):
+            return score
+        <BLANKLINE>
+        """
+        if not name.isidentifier():
+            raise InputError("name", "be a name that Python takes", name)
+        body = "\n".join(f"    {line}" for line in self._single().python())
+        return f"import bisect\nimport math\n\n\ndef {name}(score):\n{body}\n"
+
+    def __repr__(self) -> str:
+        learned = f", n={self.n_:g}" if hasattr(self, "n_") else ""
+        return f"Calibrator({self.method!r}{learned})"
+
+    # --- inside ---
+
+    @property
+    def _column(self) -> int:
+        return 1 if self._positive is None else self._positive
+
+    def _both(self, probability: Array) -> Array:
+        """Return the columns of both classes from the probability of the positive one."""
+        columns = [1 - probability, probability]
+        return np.stack(columns if self._column == 1 else columns[::-1], axis=1)
+
+    def _single(self) -> Form:
+        self._check_fitted()
+        if self._whole is not None or len(self._forms) != 1 or self.from_logits:
+            what = "logits" if self.from_logits else f"{len(self.classes_)} classes"
+            raise InputError(
+                "calibrator", "be a map of one score, as a probability", what, got=f"one of {what}"
+            )
+        return self._forms[0]
+
+    def _ends(self, k: int, score: Array, level: float) -> tuple[Array, Array]:
+        line = self._band(k, level)
+        return np.interp(score, line.score, line.low), np.interp(score, line.score, line.high)
+
+    def _band(self, k: int, level: float) -> Line:
+        """Return the band of a map at a level, computed when it is first asked for."""
+        bands = self._bands[k]
+        if level not in bands:
+            if not self._problems:
+                known = ", ".join(f"{each:g}" for each in sorted(bands))
+                raise InputError("level", f"be one that was saved with the map: {known}", level)
+            problem = self._problems[k]
+            bands[level] = beyond_all_scores(problem.average, problem.held, problem.evidence.support, level)
+        return bands[level]
+
+    def _scores(self, y_prob: Any) -> Array:
+        """Check new scores, and put the columns of a frame in the order of the classes."""
+        self._check_fitted()
+        if self.from_logits:
+            y_prob = _probabilities(y_prob)
+        data = inputs.unlabelled(y_prob, labels=None if self._vector else self.classes_)
+        if (data.score.ndim == 1) != self._vector:
+            want = (
+                "be a vector, like the scores it has learned from"
+                if self._vector
+                else (f"have {len(self.classes_)} columns, like the scores it has learned from")
+            )
+            raise InputError("y_prob", want, data.score.shape, got=f"shape {data.score.shape}")
+        return data.score.astype(np.float64, copy=False)
+
+    def _check_choices(self) -> None:
+        inputs.check_choice("method", self.method, METHODS)
+        if self.monotone not in ("auto", True, False):
+            raise InputError("monotone", "be 'auto', True or False", self.monotone)
+        if self.monotone != "auto" and self.method not in BENDING:
+            rule = f"be 'auto' with method={self.method!r}"
+            raise InputError("monotone", rule, self.monotone, hint=f"it goes with {' and '.join(BENDING)}")
+
+    def _check_fitted(self) -> None:
+        if not hasattr(self, "classes_"):
+            raise InputError(
+                "calibrator",
+                "have learned something",
+                self,
+                got="one that was not fitted",
+                hint="call fit() first",
+            )
+
+
+def calibrator_names() -> dict[str, str]:
+    """Return the names of the maps, and what each does.
+
+    >>> calibrator_names()["temperature"]
+    'log-odds over one number'
+    """
+    return {name: method.summary for name, method in METHODS.items()}
+
+
+def _probabilities(logits: Any) -> Array:
+    """Return the probabilities of logits: of a vector by the sigmoid, of a matrix by the softmax."""
+    array, _ = inputs.read("y_prob", logits)
+    if array.dtype.kind not in "biuf":
+        raise InputTypeError("y_prob", "hold real numbers", array.dtype, got=f"dtype {array.dtype}")
+    array = array.astype(np.float64)
+    if not np.isfinite(array).all():
+        row = int(np.argmax(~np.isfinite(array).reshape(len(array), -1).all(axis=1)))
+        raise InputError("y_prob", "be finite", array[row], row=row)
+    return expit(array) if array.ndim == 1 else softmax(array)
+
+
+def _refuse_swapped(y_prob: Any, y_true: Any) -> None:
+    """Refuse labels in the place of scores, and scores in the place of labels."""
+    first, second = (np.asarray(each) for each in (y_prob, y_true))
+    labels_first = first.ndim == 1 and (first.dtype.kind in "bUSO" or bool(np.isin(first, (0, 1)).all()))
+    scores_second = second.ndim == 2 or (second.dtype.kind == "f" and not np.isin(second, (-1, 0, 1)).all())
+    if labels_first and scores_second:
+        raise InputError(
+            "y_prob",
+            "be scores",
+            first,
+            got="labels",
+            hint="fit takes scores first and labels second: swap them",
+        )
+
+
+def _saved_line(line: Line) -> dict[str, list[float]]:
+    # Six digits are more than a band can tell.
+    parts = {"score": line.score, "low": line.low, "high": line.high}
+    return {name: [float(f"{value:.9g}") for value in part.tolist()] for name, part in parts.items()}
+
+
+def _loaded_bands(saved: Any) -> dict[float, Line]:
+    if not isinstance(saved, dict):
+        raise InputError("bands", "be bands by level", type(saved).__name__)
+    bands = {}
+    for level, parts in saved.items():
+        try:
+            score, low, high = (np.array(parts[name], dtype=np.float64) for name in ("score", "low", "high"))
+            number = float(level)
+        except (KeyError, TypeError, ValueError) as error:
+            raise InputError("bands", "hold scores and ends", None, got=f"an error: {error}") from error
+        good = score.shape == low.shape == high.shape and score.ndim == 1 and score.size > 0
+        if not good or not ((low >= 0) & (low <= high) & (high <= 1)).all() or (np.diff(score) < 0).any():
+            raise InputError("bands", "hold 0 <= low <= high <= 1 at increasing scores", number)
+        bands[number] = Line(score, (low + high) / 2, low, high, np.zeros(score.shape))
+    return bands
+
+
+def _content(text: str) -> dict[str, Any]:
+    try:
+        content = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise InputError("text", "be JSON", text, got=f"an error: {error}") from error
+    if not isinstance(content, dict) or content.get("calibrant") != "map":
+        raise InputError("text", "be a calibration map that calibrant has saved", text)
+    if content.get("format") != FORMAT:
+        raise InputError(
+            "format", f"be {FORMAT}", content.get("format"), hint="it was saved by another version"
+        )
+    return content
+
+
+def _as_number(name: str, value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not np.isfinite(value):
+        raise InputError(name, "be a finite number", value)
+    return float(value)

@@ -1,0 +1,49 @@
+"""The maps by name: how each is fitted to one score, and to the scores of many classes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from calibrant.evidence import Array
+from calibrant.maps import of_one_score as one
+from calibrant.maps.forms import Form
+from calibrant.maps.of_all_scores import Softmax, fit_matrix, fit_softmax, fit_temperature, fit_vector
+from calibrant.maps.of_one_score import Problem
+
+
+@dataclass(frozen=True)
+class Method:
+    """A map by name.
+
+    Attributes
+    ----------
+    summary : str
+    one : callable or None
+        Fits it to one score; None where it takes many classes.
+    many : callable or None
+        Fits it to rows of scores (scores, classes, weights); without it, each class has a map of its own.
+    """
+
+    summary: str
+    one: Callable[[Problem], Form] | None = None
+    many: Callable[[Array, Array, Array], Softmax] | None = None
+
+
+METHODS: dict[str, Method] = {
+    "auto": Method("average by evidence over all ways in which scores go wrong", one.auto, fit_softmax),
+    "identity": Method("the scores as they are", one.identity),
+    "temperature": Method("log-odds over one number", one.temperature, fit_temperature),
+    "platt": Method("log-odds shifted and stretched, outcomes softened", one.platt),
+    "affine": Method("log-odds shifted and stretched", one.affine),
+    "beta": Method("beta calibration", one.beta),
+    "quadratic": Method("a parabola in the log-odds", one.quadratic),
+    "spline": Method("smooth in the log-odds", one.spline),
+    "isotonic": Method("increasing frequencies", one.isotonic),
+    "isotonic-safe": Method("increasing frequencies, never 0 or 1", one.isotonic_safe),
+    "venn-abers": Method("increasing frequencies with a new row of either outcome", one.by_venn_abers),
+    "histogram": Method("frequencies of 15 bins of equal mass", one.histogram),
+    "density": Method("the reliability curve of kernel densities", one.density),
+    "vector": Method("a shift and a stretch for each class", None, fit_vector),
+    "matrix": Method("log probabilities times a structured matrix", None, fit_matrix),
+}
