@@ -26,6 +26,8 @@ SHAPES = (
     (0.5, 0.5, 0.4, 0.10, False),  # beta
     (1.5, 1.5, 1.0, 0.10, True),
 )
+# With few rows the scores as they are weigh more, by this over the number of rows, in nats.
+HELD = 25.0
 # Labels that are wrong, or scores that are too sure: q is between d and 1 - d before anything else is done.
 NOISE = {0.0: 0.7, 0.005: 0.1, 0.03: 0.1, 0.1: 0.1}
 # The smooth part: its sizes, and how far its spectrum reaches and how steeply it falls.
@@ -120,11 +122,12 @@ def parametric(cells: OddsCells) -> list[Block]:
     start = np.zeros((len(basis), 3))
     mode, root, odds, evidence = modes(cells, np.repeat(offset, members, axis=0), basis, start)
     prior = np.log(weight * (1 - SMOOTH))
+    held = np.where(sizes.any(axis=1), 0.0, HELD / max(cells.n, 1.0))
     blocks = []
     for k, (noise, share) in enumerate(NOISE.items()):
         own = slice(k * members, (k + 1) * members)
         parts = mode[own], root[own], odds[own], evidence[own]
-        blocks.append(Block(noise, None, phi[k], sizes, prior + np.log(share), *parts))
+        blocks.append(Block(noise, None, phi[k], sizes, prior + np.log(share) + (held if noise == 0 else 0.0), *parts))
     return blocks
 
 
