@@ -194,7 +194,7 @@ def test_a_few_rows_are_enough(n):
     assert np.all((point.low <= point.probability) & (point.probability <= point.high))
     assert np.all(point.high - point.low > 0.3)
     assert "bayes" in repr(curve)
-    assert "by the posterior of the error" in str(curve)
+    assert "by an average over maps" in str(curve)
 
 
 @pytest.mark.parametrize("outcome", [False, True])

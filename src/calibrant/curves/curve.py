@@ -83,8 +83,8 @@ class ReliabilityCurve:
     lce : array
         Local calibration error, `probability - score`.
     method : str
-        "bayes": the mean of the posterior whose error is `error` (see
-        `calibrant.curves.posterior_curve`). "density": a ratio of kernel densities.
+        "bayes": an average over maps (see `calibrant.curves.posterior_curve`). "density": a ratio of kernel
+        densities.
     discrete : bool
         Whether scores are few and repeat: then `score` are those that occur, each by itself, and there
         is nothing between them.
@@ -92,7 +92,7 @@ class ReliabilityCurve:
         Of the density of the scores: its kernel, the bandwidth used, and whether the rule asked for
         less than the narrowest one (.0003).
     error : float
-        The expected calibration error of the same fit.
+        The expected calibration error, as `ece` gives it.
     """
 
     score: Array
@@ -167,7 +167,7 @@ class ReliabilityCurve:
 
     def __str__(self) -> str:
         by_density = f"{self.kernel} bandwidth {self.bandwidth:.3g}"
-        how = ["by the posterior of the error" if self.method == "bayes" else by_density]
+        how = ["by an average over maps" if self.method == "bayes" else by_density]
         how += [f"{self.level:.0%} {self.band} band"] if self.band else []
         how += [f"{self.n_boot} resamples"] if self.n_boot else []
         printed = self.score if self.discrete else PRINTED
@@ -205,7 +205,7 @@ def curve_of(
     ReliabilityCurve(class 1, n=1000, ECE 0.1..., bayes)
     >>> print("\\n".join(str(curve).splitlines()[:3]))
     Reliability curve of class 1, n=1000, ECE 0.1...
-    by the posterior of the error, 95% pointwise band
+    by an average over maps, 95% pointwise band
     score  frequency    low   high  rows
     """
     inputs.check_choice("method", method, METHODS)
@@ -233,7 +233,7 @@ def curve_of(
 def _by_posterior(
     question: Question, level: float, band: str | None
 ) -> ReliabilityCurve | ByClass[ReliabilityCurve]:
-    """Read the posterior of the error, at every score."""
+    """Read the average over maps, at every score."""
     posterior, several = posterior_of(question), question.notion.several
     batch = (len(posterior.z),) if several else ()
     errors = np.ravel(Bayes(shared=several).fit_posterior(batch, posterior).error("l1"))
