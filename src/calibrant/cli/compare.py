@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from calibrant.cli.options import DATA, EXITS, options
-from calibrant.cli.output import Refused, tell, tell_json
+from calibrant.cli.output import Refused, check_outputs, tell, tell_json
 from calibrant.cli.progress import Meter
 from calibrant.cli.source import name_of, read, refusing, settled
 
@@ -73,6 +73,7 @@ def compare(
         raise click.UsageError("--scores goes with several files; --model names the columns of each model")
     if files.count("-") > 1:
         raise click.UsageError("standard input can be read only once")
+    check_outputs(files, format=given["format"])
     if models:
         data = read(files[0], given, models=models)
     else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
@@ -199,9 +200,10 @@ def figure1(out: Path, seed: int) -> None:
     with one_line():
         from calibrant.experiment import figures
 
-        drawn = figures.figure1(seed)
+        drawn, picture = figures.figure1(seed), io.BytesIO()
     with writing(out):
-        drawn.savefig(out, dpi=150)
+        drawn.savefig(picture, format=out.suffix[1:] or None, dpi=150)
+    write(out, picture.getvalue())
     click.echo(f"picture: {out.resolve()}")
 
 
@@ -230,7 +232,9 @@ def table(folder: Path, out: Path | None, reading: str) -> None:
             raise ValueError(f"{folder} has no reading {reading!r}, only {', '.join(summary.values)}")
         for text in _lines(summary, reading):
             click.echo(text)
-        click.echo(f"table: {summary.write(out).resolve()}")
+        with writing(out):
+            summary.write(out)
+        click.echo(f"table: {out.resolve()}")
 
 
 @group.command()

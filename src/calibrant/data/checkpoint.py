@@ -70,7 +70,9 @@ class Checkpoint:
         self.folder = Path(folder)
         # As JSON gives it back.
         self.options = json.loads(json.dumps(dict(options), default=str))
-        self.files = [[os.path.realpath(file.path), file.size, file.changed] for file in sources]
+        self.files: list[list[Any]] = [
+            [os.path.realpath(file.path), file.size, file.changed] for file in sources
+        ]
 
     @contextmanager
     def held(self) -> Iterator[None]:
