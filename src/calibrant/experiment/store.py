@@ -90,7 +90,11 @@ class Store:
             store._check_empty()
         store.folder.mkdir(parents=True, exist_ok=True)
         with Hold(store.folder, f"the run in {folder}") as hold:
-            yield cls.create(folder, settings), hold
+            store = cls.create(folder, settings)
+            for path in (*store.folder.glob(".*"), *store.tasks_path.glob(".*")):
+                if is_beginning(path):
+                    path.unlink()
+            yield store, hold
 
     def _check_empty(self) -> None:
         """Refuse a folder of other things; a run that was killed at once has left beginnings."""
