@@ -23,6 +23,7 @@ from pyarrow import csv, feather, parquet
 
 import calibrant
 from calibrant import Sketch, inputs
+from calibrant.atomic import LOCK
 from calibrant.cli import main
 from calibrant.cli import progress as shared
 from calibrant.data import Asked, checkpoint, load, pipeline, stream
@@ -861,6 +862,44 @@ def test_a_state_that_was_changed_is_refused(tmp_path, change):
     # The layout of the JSON is no part of it.
     (kept / checkpoint.STATE).write_text(json.dumps(state, indent=3))
     Sketch.from_files(folder, checkpoint=kept)
+
+
+def test_a_checkpoint_has_one_process_at_a_time(tmp_path):
+    folder, kept = spread(tmp_path, ONE), tmp_path / "kept"
+    words = f"checkpoint {kept} is in use by process {os.getpid()} on "
+
+    def second(reading):
+        with pytest.raises(BlockingIOError, match=re.escape(words)):
+            Sketch.from_files(folder, checkpoint=kept)
+        result = call("ece", folder, "--checkpoint", kept)
+        assert result.exit_code == 2
+        assert words in result.stderr
+
+    found = Sketch.from_files(folder, checkpoint=kept, progress=second)
+    assert Sketch.from_files(folder, checkpoint=kept).digest == found.digest
+    assert {path.suffix for path in kept.iterdir()} == {".json", ".sketch"}
+
+
+def test_a_reading_whose_checkpoint_was_taken_over_stops(tmp_path, often):
+    folder, kept = spread(tmp_path, ONE), tmp_path / "kept"
+    expected = Sketch.from_files(folder, batch_rows=16)
+
+    def stolen(reading):
+        (kept / LOCK).unlink(missing_ok=True)
+
+    with pytest.raises(BlockingIOError, match="has been taken over"):
+        Sketch.from_files(folder, checkpoint=kept, batch_rows=16, progress=stolen)
+    assert Sketch.from_files(folder, checkpoint=kept, batch_rows=16).digest == expected.digest
+
+
+def test_what_a_kill_left_behind_is_cleared(tmp_path):
+    folder, kept = spread(tmp_path, ONE), tmp_path / "kept"
+    kept.mkdir()
+    for name in (".state.json.0123456789ab", ".sums-0123456789ab-0.sketch.0123456789ab", LOCK):
+        (kept / name).write_text("")
+    (kept / "sums-0123456789ab-0.sketch").write_text("")
+    Sketch.from_files(folder, checkpoint=kept)
+    assert sorted(path.suffix for path in kept.iterdir()) == [".json", ".sketch"]
 
 
 def test_sums_of_another_sketch_are_refused(tmp_path):
