@@ -250,6 +250,18 @@ def test_a_full_disk_leaves_no_lock_behind_that_holds(tmp_path, monkeypatch):
         pass
 
 
+def test_an_interrupt_at_the_start_gives_the_folder_back(tmp_path, monkeypatch):
+    def interrupted(self):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            Hold(tmp_path, "it").__enter__()
+    with Hold(tmp_path, "it"):
+        pass
+
+
 def test_what_was_begun_is_told_from_files(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "unlink", full)
     monkeypatch.setattr(os, "replace", full)

@@ -120,6 +120,13 @@ def test_a_device_that_is_full_is_refused_and_stays_a_device(rows, monkeypatch):
         assert "No space left on device" in refused(*command, "/dev/full")
 
 
+@pytest.mark.skipif(os.name != "posix", reason="needs /dev/stdout")
+def test_a_report_that_nobody_reads_ends_quietly(rows):
+    done = run_here("report in.csv -o /dev/stdout | head -c 20")
+    assert done.stdout.startswith("<!doctype html>")
+    assert done.stderr == ""
+
+
 def test_a_report_that_is_a_link_stays_one(rows):
     real, link = rows.with_name("real.xml"), rows.with_name("link.xml")
     real.write_text("old")

@@ -75,27 +75,33 @@ class Hold:
                     raise
                 return self  # nobody can write here, and what was written may be read
             try:
-                if self._free(file):
-                    self._sign(file)
-                    self.file = file
-            finally:
-                if self.file is None:
+                if not self._free(file):
                     os.close(file)
-        _OPEN.add(self.file)
-        self.thread.start()
+                    continue
+                self._sign(file)
+                _OPEN.add(file)
+                self.file = file
+                self.thread.start()
+            except BaseException:  # an interrupt too: this process may go on without the folder
+                self._close(file)
+                raise
         return self
 
     def __exit__(self, *_: object) -> None:
         if self.file is None or self.process != os.getpid():
             return
-        self.over.set()
-        self.thread.join()  # it must not write to a file that is closed
         with suppress(OSError):
             if self._own():
                 os.ftruncate(self.file, 0)
                 os.unlink(self.path)
-        _OPEN.discard(self.file)
-        os.close(self.file)
+        self._close(self.file)
+
+    def _close(self, file: int) -> None:
+        self.over.set()
+        if self.thread.is_alive():
+            self.thread.join()  # it must not write to a file that is closed
+        _OPEN.discard(file)
+        os.close(file)
 
     def check(self) -> None:
         """Refuse to go on if another process has taken the folder over, as after a long sleep."""

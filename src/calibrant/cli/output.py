@@ -134,6 +134,8 @@ def writing(path: Path) -> Iterator[None]:
     """Say in one line why a file cannot be written."""
     try:
         yield
+    except BrokenPipeError:  # nobody reads on
+        raise
     except (OSError, ValueError, ImportError) as error:
         reason = getattr(error, "strerror", None) or error
         raise Refused(f"cannot write {path}: {reason}") from None
