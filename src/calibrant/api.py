@@ -62,7 +62,9 @@ def _predictions(
     labels: Any,
     pos_label: Any,
     cluster: Any = None,
+    groups: Any = None,
 ) -> inputs.Predictions:
+    inputs.same_rows(y_true=y_true, y_prob=y_prob, sample_weight=sample_weight, cluster=cluster, groups=groups)
     # What was right is no class, whatever the confidences are called.
     by_name = notion is None or not named(notion).of_pairs
     options = {"sample_weight": sample_weight, "labels": labels, "pos_label": pos_label}
@@ -256,6 +258,7 @@ def compare(
         inputs.check_choice("baseline", baseline, tuple(names))
     first = names[0] if baseline is None else baseline
     seed, questions = inputs.seeded(rng), {}
+    inputs.same_rows(**{f"model {name!r}": scores for name, scores in models.items()})
     for name, scores in zip(names, models.values(), strict=True):
         with inputs.within(f"model {name!r}"):
             asked = y_true, scores, notion, sample_weight, labels, pos_label, cluster
@@ -529,7 +532,7 @@ def assess(
     >>> print(result.verdict)
     Scores of class 1 too high by ... points (95 %: ...); a calibrated model of this size typically reads ...
     """
-    data = _predictions(y_true, y_prob, notion, sample_weight, labels, pos_label, cluster)
+    data = _predictions(y_true, y_prob, notion, sample_weight, labels, pos_label, cluster, groups)
     return assess_predictions(
         data,
         usual(notion, vector=data.score.ndim == 1),

@@ -16,12 +16,16 @@ from calibrant.inputs.columns import class_of_name, classes_of_columns, column_n
 from calibrant.inputs.errors import PYTHON, InputError, InputTypeError, Words, show, show_near, within
 from calibrant.inputs.groups import MOST_GROUPS, check_group_count, groups_of_rows
 from calibrant.inputs.predictions import (
+    PREDICTED,
     TOLERANCE,
     USUAL,
     Array,
     Predictions,
     binary_classes,
     class_labels,
+    exact,
+    hint_about_range,
+    hint_about_sum,
     objects,
     positive_column,
     predictions,
@@ -29,9 +33,11 @@ from calibrant.inputs.predictions import (
     scores,
     unlabelled,
 )
+from calibrant.inputs.rows import same_rows
 
 __all__ = [
     "MOST_GROUPS",
+    "PREDICTED",
     "PYTHON",
     "TOLERANCE",
     "USUAL",
@@ -48,9 +54,12 @@ __all__ = [
     "class_of_name",
     "classes_of_columns",
     "column_names",
+    "exact",
     "generator",
     "groups_of_rows",
     "helpful",
+    "hint_about_range",
+    "hint_about_sum",
     "in_clusters",
     "in_order",
     "is_number",
@@ -62,6 +71,7 @@ __all__ = [
     "predictions",
     "read",
     "refuse_clusters",
+    "same_rows",
     "scores",
     "seeded",
     "show",
