@@ -64,7 +64,9 @@ def _predictions(
     cluster: Any = None,
     groups: Any = None,
 ) -> inputs.Predictions:
-    inputs.same_rows(y_true=y_true, y_prob=y_prob, sample_weight=sample_weight, cluster=cluster, groups=groups)
+    inputs.same_rows(
+        y_true=y_true, y_prob=y_prob, sample_weight=sample_weight, cluster=cluster, groups=groups
+    )
     # What was right is no class, whatever the confidences are called.
     by_name = notion is None or not named(notion).of_pairs
     options = {"sample_weight": sample_weight, "labels": labels, "pos_label": pos_label}

@@ -41,7 +41,9 @@ def shuffled(values):
 @pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
 def test_the_same_labels_in_another_order_are_refused_by_every_function(call):
     for score in (SCORE, TABLE):
-        with pytest.raises(calibrant.InputError, match=f"y_true and y_prob must have the same index.*{OTHER}"):
+        with pytest.raises(
+            calibrant.InputError, match=f"y_true and y_prob must have the same index.*{OTHER}"
+        ):
             call(shuffled(TRUE), score)
     with pytest.raises(calibrant.InputError, match=f"y_prob and sample_weight .*{OTHER}.*to_numpy"):
         call(TRUE.to_numpy(), SCORE, sample_weight=shuffled(WEIGHT))
