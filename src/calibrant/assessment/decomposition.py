@@ -21,7 +21,7 @@ import numpy as np
 from calibrant.estimators.curve import positions
 from calibrant.estimators.isotonic import isotonic
 from calibrant.evidence import Array, Evidence
-from calibrant.inputs import Predictions
+from calibrant.inputs import Predictions, Record
 
 # Numbers that the recalibration of many classes is fitted to; it is judged on all of them.
 FITTED = 1 << 21
@@ -62,9 +62,18 @@ class Score:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Score:
-        """Return what `to_dict` wrote."""
-        arguments: dict[str, Any] = {k: np.inf if v is None else v for k, v in values.items()}
-        return cls(**arguments)
+        """Return what `to_dict` wrote; numbers that no score can have are refused."""
+        return cls.of_record(Record(values, "score"))
+
+    @classmethod
+    def of_record(cls, record: Record) -> Score:
+        """Return the score that a stored record holds."""
+        record.only(cls.__dataclass_fields__)
+        numbers: dict[str, Any] = {key: record.number(key, 0) for key in ("resolution", "uncertainty")}
+        for key in ("value", "calibration"):
+            number = record.maybe(key, lambda key: record.number(key, 0))
+            numbers[key] = np.inf if number is None else number
+        return cls(record.text("name"), record.text("about"), **numbers)
 
 
 def of_event(evidence: Evidence, about: str, log_loss: float | None = None) -> tuple[Score, Score]:

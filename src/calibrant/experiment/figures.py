@@ -94,7 +94,7 @@ def _panel(ax: Any, summary: Summary, reading: str, notion: str) -> None:
     ax.set(xscale="log", yscale="log")
     ends, others = [], 0
     medians = summary.median(reading, notion)[:, order]
-    failed = summary.failed(reading, notion).any(axis=1)
+    failed: Array = np.any(summary.failed(reading, notion), axis=1)
     for name, curve, broken in zip(summary.settings.estimators, medians, failed, strict=True):
         if broken or not np.isfinite(curve).any():
             continue

@@ -35,8 +35,8 @@ USUAL |= {"bayes": "auto", "debiased": "debiased:15"}
 class Row:
     """One estimator under one notion. Arrays go by size and are NaN where its run has no such size.
 
-    One that had no estimate for some sample has no figure at that size, and no overall ratio: its figures would
-    be those of the samples that it found easy.
+    One that had no estimate for some sample has no figure at that size, and no overall ratio: its figures
+    would be those of the samples that it found easy.
 
     Attributes
     ----------

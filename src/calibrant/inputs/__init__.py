@@ -34,17 +34,20 @@ from calibrant.inputs.predictions import (
     unlabelled,
 )
 from calibrant.inputs.rows import same_rows
+from calibrant.inputs.stored import ROUNDING, Record, from_text
 
 __all__ = [
     "MOST_GROUPS",
     "PREDICTED",
     "PYTHON",
+    "ROUNDING",
     "TOLERANCE",
     "USUAL",
     "Array",
     "InputError",
     "InputTypeError",
     "Predictions",
+    "Record",
     "Seed",
     "Words",
     "binary_classes",
@@ -55,6 +58,7 @@ __all__ = [
     "classes_of_columns",
     "column_names",
     "exact",
+    "from_text",
     "generator",
     "groups_of_rows",
     "helpful",
