@@ -5,6 +5,7 @@ Each checks its input once, makes a question of it, and hands that to the room t
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Literal
@@ -40,6 +41,9 @@ from calibrant.inference.recommendation import rank_estimators
 from calibrant.inputs import Array, Seed
 from calibrant.questions import Question, named, usual
 
+# Rows from which on scores that are all 0 or 1 are hardly chance.
+ENOUGH = 20
+
 
 def _question(
     y_true: Any,
@@ -51,6 +55,9 @@ def _question(
     cluster: Any = None,
 ) -> Question:
     data = _predictions(y_true, y_prob, notion, sample_weight, labels, pos_label, cluster)
+    if len(data.score) >= ENOUGH and inputs.decided(data):
+        # Four steps up: this function, the public one, what checks its keywords, and who called that.
+        warnings.warn(f"all scores are 0 or 1: {inputs.PREDICTED}", inputs.InputWarning, stacklevel=4)
     return Question.of(data, usual(notion, vector=data.score.ndim == 1))
 
 

@@ -10,7 +10,7 @@ import click
 from calibrant.cli.options import DATA, EXITS, options
 from calibrant.cli.output import Refused, check_outputs, tell, tell_json
 from calibrant.cli.progress import Meter
-from calibrant.cli.source import name_of, read, refusing, settled
+from calibrant.cli.source import name_of, noting, read, refusing, settled
 
 if TYPE_CHECKING:
     from calibrant.data import Data
@@ -86,7 +86,11 @@ def compare(
     first = next(iter(data.values()))
     scores, labels, positive = _aligned(data)
     assert first.y_true is not None
-    with refusing(columns=[str(label) for label in labels or ()]), Meter("estimating", given["quiet"]):
+    with (
+        refusing(columns=[str(label) for label in labels or ()]),
+        Meter("estimating", given["quiet"]),
+        noting(),
+    ):
         import calibrant
 
         comparison = calibrant.compare(

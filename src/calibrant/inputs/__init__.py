@@ -13,7 +13,16 @@ from calibrant.inputs.arguments import (
 )
 from calibrant.inputs.clusters import in_clusters, some_rows
 from calibrant.inputs.columns import class_of_name, classes_of_columns, column_names, in_order, like
-from calibrant.inputs.errors import PYTHON, InputError, InputTypeError, Words, show, show_near, within
+from calibrant.inputs.errors import (
+    PYTHON,
+    InputError,
+    InputTypeError,
+    InputWarning,
+    Words,
+    show,
+    show_near,
+    within,
+)
 from calibrant.inputs.groups import MOST_GROUPS, check_group_count, groups_of_rows
 from calibrant.inputs.predictions import (
     PREDICTED,
@@ -21,8 +30,10 @@ from calibrant.inputs.predictions import (
     USUAL,
     Array,
     Predictions,
+    are_usual,
     binary_classes,
     class_labels,
+    decided,
     exact,
     hint_about_range,
     hint_about_sum,
@@ -46,10 +57,12 @@ __all__ = [
     "Array",
     "InputError",
     "InputTypeError",
+    "InputWarning",
     "Predictions",
     "Record",
     "Seed",
     "Words",
+    "are_usual",
     "binary_classes",
     "check_choice",
     "check_group_count",
@@ -57,6 +70,7 @@ __all__ = [
     "class_of_name",
     "classes_of_columns",
     "column_names",
+    "decided",
     "exact",
     "from_text",
     "generator",

@@ -323,12 +323,23 @@ def _are_labels(score: Array, truth: Array) -> bool:
         if said <= seen:
             return True
         whole = said | seen == {int(v) for v in said | seen}
-        return whole and (_are_usual(said) or not _are_usual(seen))
+        return whole and (are_usual(said) or not are_usual(seen))
     except (TypeError, ValueError, OverflowError):
         return False
 
 
-def _are_usual(seen: Collection[Any]) -> bool:
+def decided(data: Predictions) -> bool:
+    """Tell whether every score is 0 or 1, which is what `predict()` says and no probability.
+
+    >>> decided(predictions([0, 1, 1], [0, 1, 0])), decided(predictions([0, 1, 1], [0.0, 1.0, 0.5]))
+    (True, False)
+    """
+    score, step = data.score, 1 << 16
+    parts = (score[a : a + step] for a in range(0, len(score), step))  # most are told by the first rows
+    return all(((part == 0) | (part == 1)).all() for part in parts)
+
+
+def are_usual(seen: Collection[Any]) -> bool:
     """Tell whether labels need no word on which of them is the positive class."""
     return any(set(seen) <= set(pair) for pair in USUAL)
 
