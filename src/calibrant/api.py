@@ -55,7 +55,7 @@ def _question(
     cluster: Any = None,
 ) -> Question:
     data = _predictions(y_true, y_prob, notion, sample_weight, labels, pos_label, cluster)
-    if len(data.score) >= ENOUGH and inputs.decided(data):
+    if data.score.ndim == 1 and len(data.score) >= ENOUGH and inputs.decided(data):
         # Four steps up: this function, the public one, what checks its keywords, and who called that.
         warnings.warn(f"all scores are 0 or 1: {inputs.PREDICTED}", inputs.InputWarning, stacklevel=4)
     return Question.of(data, usual(notion, vector=data.score.ndim == 1))

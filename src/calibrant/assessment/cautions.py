@@ -174,9 +174,16 @@ def seen_in_sums(sums: Sketch, names: Sequence[str], left_out: Sequence[str] = (
         impossible=impossible,
         absent=_absent(sums, problems, names),
         left_out=left_out,
-        decided=all(np.isin(positions(each.sums)[each.sums.w > 0], (0, 1)).all() for each in problems),
+        decided=_decided(problems),
         mirrored=None if _may_be_pairs(sums.question.notion, sums) else 0,
     )
+
+
+def _decided(problems: Sequence[Cells]) -> bool:
+    """Tell whether every score is 0 or 1; of the largest scores, whether each is 1."""
+    held = [np.unique(positions(each.sums)[each.sums.w > 0]) for each in problems]
+    ends = np.unique(np.concatenate(held))
+    return bool(np.isin(ends, (0, 1)).all()) and (ends.size == 2 or problems[0].support[0] > 0)
 
 
 def _may_be_pairs(notion: Notion, data: Predictions | Sketch) -> bool:

@@ -329,14 +329,14 @@ def _are_labels(score: Array, truth: Array) -> bool:
 
 
 def decided(data: Predictions) -> bool:
-    """Tell whether every score is 0 or 1, which is what `predict()` says and no probability.
+    """Tell whether every score is 0 or 1, and both occur: that is what `predict()` says.
 
     >>> decided(predictions([0, 1, 1], [0, 1, 0])), decided(predictions([0, 1, 1], [0.0, 1.0, 0.5]))
     (True, False)
     """
     score, step = data.score, 1 << 16
     parts = (score[a : a + step] for a in range(0, len(score), step))  # most are told by the first rows
-    return all(((part == 0) | (part == 1)).all() for part in parts)
+    return all(((part == 0) | (part == 1)).all() for part in parts) and float(np.ptp(score)) == 1
 
 
 def are_usual(seen: Collection[Any]) -> bool:
