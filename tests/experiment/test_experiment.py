@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from calibrant.cli import experiment as experiment_cli
 from calibrant.estimators import FIFTEEN, Density, parse
 from calibrant.evidence import Sample
 from calibrant.experiment import PRESETS, SIZES, Mixture, Settings, Store, Summary, compute, exact_error, run
@@ -763,3 +764,11 @@ def test_a_part_of_a_run_can_be_read(reference, tmp_path):
 def test_settings_name_their_tasks_once():
     assert SMALL.tasks()[0] == Task("mixture-c2-d2-s0", 0, "logistic")
     assert SMALL.tasks()[0].name == "mixture-c2-d2-s0-t0-logistic"
+
+
+def test_a_table_marks_what_failed_on_some_samples(tmp_path):
+    summary = Summary.of(Made(tmp_path / "run").build())
+    lines = list(experiment_cli._lines(summary, "corrected"))
+    (first, *_) = (line for line in lines if line.startswith("ac:sqrt"))
+    assert first.split()[1:] == ["0.2000", "failed"]
+    assert sum("had no estimate for some samples" in line for line in lines) == 2
