@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     )
     from calibrant.inference import Comparison, Estimate
     from calibrant.inference.ranking import Recommendation
-    from calibrant.inputs import InputError
+    from calibrant.inputs import InputError, InputWarning
     from calibrant.maps import Calibrator, calibrator_names
     from calibrant.sketch import Sketch
 
@@ -59,7 +59,7 @@ _ROOMS = {
     ),
     "calibrant.inference": ("Comparison", "Estimate"),
     "calibrant.inference.ranking": ("Recommendation",),
-    "calibrant.inputs": ("InputError",),
+    "calibrant.inputs": ("InputError", "InputWarning"),
     "calibrant.maps": ("Calibrator", "calibrator_names"),
     "calibrant.sketch": ("Sketch",),
 }
@@ -80,6 +80,7 @@ __all__ = [
     "Density",
     "Estimate",
     "InputError",
+    "InputWarning",
     "Isotonic",
     "Point",
     "Recommendation",

@@ -527,7 +527,8 @@ class Sketch:
         format : {"parquet", "arrow", "csv", "tsv", "jsonl", "json", "npz"}, optional
             By default what the suffix says, or else the first bytes.
         checkpoint : path, optional
-            Folder in which to keep what has been read, so that the same call goes on after a stop.
+            Folder in which to keep what has been read, so that the same call goes on after a stop. One
+            process at a time may use it; another one is refused by a `BlockingIOError`.
         progress : callable, optional
             Called now and then with how far it is, which prints as a line: `progress=print`.
         batch_rows : int, optional
