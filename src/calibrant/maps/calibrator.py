@@ -20,7 +20,7 @@ from calibrant.inputs import InputError, InputTypeError, Predictions
 from calibrant.maps.forms import Form, Pair, loaded_form, saved_form
 from calibrant.maps.methods import METHODS
 from calibrant.maps.of_all_scores import Softmax, row_weights, softmax
-from calibrant.maps.of_one_score import Problem, tabulated
+from calibrant.maps.of_one_score import Problem, improved
 from calibrant.posterior.odds.members import expit
 from calibrant.questions import Question, named
 
@@ -152,7 +152,7 @@ class Calibrator:
     def _form(self, problem: Problem) -> Form:
         monotone = None if self.monotone == "auto" else bool(self.monotone)
         if self.method == "auto":
-            return tabulated(problem.average, monotone)
+            return improved(problem.average, monotone)
         fit = METHODS[self.method].one
         assert fit is not None
         return fit(problem)

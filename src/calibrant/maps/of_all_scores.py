@@ -12,7 +12,7 @@ draws, and leaves the scores alone as far as the evidence does.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any, ClassVar
 
@@ -33,6 +33,8 @@ WAVES, REACH = 6, 2.0
 # With more classes there are no curves of their own and nothing goes across.
 FEW_CLASSES = 12
 TURNS, CHUNK, DRAWS = 3, 1 << 22, 32
+# Rows at most that are asked whether the map helps.
+LOOKED_AT = 2000
 # Knots of the clocks of the waves, and the least probability.
 KNOTS, LEAST = 256, 1e-30
 
@@ -168,6 +170,17 @@ class Softmax:
         found = self._read(log_probabilities(score, self.least), lambda p: p.mean(axis=-1))
         return self.untouched * score + (1 - self.untouched) * found
 
+    def worse(self, score: Array, weight: Array) -> float:
+        """Return the posterior probability that the scores as they are predict better, by log loss."""
+        gain = np.log(np.maximum(self.probability(score), LEAST)) - log_probabilities(score, self.least)
+        share, total = weight / weight.sum(), np.zeros(len(self.draws))
+        step = max(1, CHUNK // (self.n_classes * len(self.draws)))
+        for start in range(0, len(score), step):
+            part = slice(start, start + step)
+            truth = self._drawn_at(log_probabilities(score[part], self.least))
+            total += np.einsum("ic,icd->d", share[part, None] * gain[part], truth)
+        return self.untouched + (1 - self.untouched) * float(np.mean(total < 0))
+
     def interval(self, score: Array, deviate: float) -> tuple[Array, Array]:
         """Return the ends of an interval of each class's probability, normal in its log-odds."""
 
@@ -183,22 +196,23 @@ class Softmax:
 
     def _read(self, raw: Array, reduce: Any) -> Array:
         out = np.empty(raw.shape)
-        c, shared = self.n_classes, 1 + 2 * WAVES
-        step = max(1, CHUNK // (c * max(len(self.draws), self.draws.shape[1] // c)))
-        own = self.draws[:, shared:].reshape(len(self.draws), c, -1)
+        width = max(len(self.draws), self.draws.shape[1] // self.n_classes)
+        step = max(1, CHUNK // (self.n_classes * width))
         for start in range(0, len(raw), step):
-            z = self.features.tempered(raw[start : start + step])
-            u, v = self.features.of(z)
-            odds = (
-                z[:, :, None]
-                + u @ self.draws[:, :shared].T
-                + np.einsum("icr,dcr->icd", v, own, optimize=True)
-            )
-            odds -= odds.max(axis=1, keepdims=True)
-            np.exp(odds, out=odds)
-            odds /= odds.sum(axis=1, keepdims=True)
-            out[start : start + step] = reduce(odds)
+            out[start : start + step] = reduce(self._drawn_at(raw[start : start + step]))
         return out
+
+    def _drawn_at(self, raw: Array) -> Array:
+        """Return the probabilities of some rows by each draw (rows, classes, draws)."""
+        shared = 1 + 2 * WAVES
+        own = self.draws[:, shared:].reshape(len(self.draws), self.n_classes, -1)
+        z = self.features.tempered(raw)
+        u, v = self.features.of(z)
+        odds = z[:, :, None] + u @ self.draws[:, :shared].T + np.einsum("icr,dcr->icd", v, own, optimize=True)
+        odds -= odds.max(axis=1, keepdims=True)
+        np.exp(odds, out=odds)
+        odds /= odds.sum(axis=1, keepdims=True)
+        return np.asarray(odds)
 
     def to_dict(self) -> dict[str, Any]:
         """Return what is saved."""
@@ -277,7 +291,9 @@ def fit_softmax(score: Array, code: Array, weight: Array, blocks: str = "auto") 
     chosen = np.log(SLOPE / TEMPERATURES) - 0.5 * (np.log(slope) / TEMPERATURES) ** 2
     changed = float(np.logaddexp.reduce(log + prior) + chosen) + np.log1p(-UNTOUCHED)
     same = float(weight @ log_softmax(raw)[np.arange(n), code]) + np.log(UNTOUCHED)
-    return Softmax(features, least, c, draws, float(np.exp(same - np.logaddexp(same, changed))))
+    fitted = Softmax(features, least, c, draws, float(np.exp(same - np.logaddexp(same, changed))))
+    some = np.linspace(0, n - 1, min(n, LOOKED_AT)).astype(np.intp)
+    return replace(fitted, untouched=1.0) if fitted.worse(score[some], weight[some]) > 0.5 else fitted
 
 
 def fit_vector(score: Array, code: Array, weight: Array) -> Softmax:

@@ -139,8 +139,8 @@ def histogram(problem: Problem) -> Form:
 
 
 def auto(problem: Problem) -> Form:
-    """Take the average over maps, increasing unless the data object."""
-    return tabulated(problem.average)
+    """Take the average over maps, or leave the scores alone where it is likelier to harm."""
+    return improved(problem.average)
 
 
 def spline(problem: Problem) -> Form:
@@ -153,6 +153,11 @@ def density(problem: Problem) -> Form:
     fit = Density().fit_alike(problem.evidence)
     known = np.isfinite(fit.frequency)
     return Table(fit.score[known], np.clip(fit.frequency[known], 0.0, 1.0), "score", "line")
+
+
+def improved(mixture: Mixture, monotone: bool | None = None) -> Form:
+    """Read an average off, or leave the scores as they are where it is likelier to harm than to help."""
+    return Formula() if mixture.worse > 0.5 else tabulated(mixture, monotone)
 
 
 def tabulated(mixture: Mixture, monotone: bool | None = None) -> Form:

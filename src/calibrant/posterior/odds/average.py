@@ -9,7 +9,7 @@ from statistics import NormalDist
 import numpy as np
 
 from calibrant.evidence import Array, Residuals
-from calibrant.posterior.odds.cells import OddsCells
+from calibrant.posterior.odds.cells import OddsCells, softplus
 from calibrant.posterior.odds.members import (
     KEPT,
     Block,
@@ -32,6 +32,9 @@ TAIL = np.array([0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0])
 POINTS, SHARES = np.polynomial.hermite_e.hermegauss(12)
 # A probability is kept so far from 0 and 1 where it is turned into log-odds.
 EDGE = 1e-15
+# Normal deviates at which members are asked whether the mean is worse than the scores.
+DEVIATES = np.array([-1.5, -0.75, 0.0, 0.75, 1.5])
+DENSITY = np.exp(-(DEVIATES**2) / 2)
 # Halvings of the interval that holds a quantile.
 HALVINGS = 40
 
@@ -47,6 +50,8 @@ class Mixture:
     at : array (places,)
         Log-odds of scores: those of the cells, and of the tails beyond them.
     weight, mean, sd : arrays (members, places)
+    wide : int
+        How many of the members speak of all scores at once; the others are local.
     """
 
     cells: OddsCells
@@ -54,6 +59,7 @@ class Mixture:
     weight: Array
     mean: Array
     sd: Array
+    wide: int
 
     @cached_property
     def probability(self) -> Array:
@@ -68,6 +74,30 @@ class Mixture:
         """Log-odds of the mean probability."""
         inside = np.clip(self.probability, EDGE, 1 - EDGE)
         return np.log(inside) - np.log1p(-inside)
+
+    @cached_property
+    def worse(self) -> float:
+        """Posterior probability that the scores as they are predict better than the mean, by log loss."""
+        beyond = (self.at.size - self.cells.x.size) // 2
+        inner = slice(beyond, beyond + self.cells.x.size)
+        share = self.cells.trials / self.cells.n
+        weight, mean, sd = (part[:, inner] for part in (self.weight, self.mean, self.sd))
+        # What a 1 and what a 0 gain.
+        yes = -softplus(-self.odds[inner]) + softplus(-self.cells.x)
+        no = -softplus(self.odds[inner]) + softplus(self.cells.x)
+        local = slice(self.wide, None)
+        rest = weight[local].sum(axis=0)
+        chance = 0.0
+        for deviate, of_deviate in zip(DEVIATES, DENSITY / DENSITY.sum(), strict=True):
+            truth = expit(mean + deviate * sd)
+            if len(truth) > self.wide:
+                # Local members together say one thing.
+                together = (weight[local] * truth[local]).sum(axis=0) / np.maximum(rest, 1e-300)
+                truth = np.vstack([truth[: self.wide], together[None]])
+            gain = (truth * yes + (1 - truth) * no) @ share
+            each = np.append(weight[: self.wide] @ share, rest @ share if len(gain) > self.wide else [])
+            chance += of_deviate * float(each[gain < 0].sum())
+        return chance
 
     def quantile(self, deviate: float) -> Array:
         """Return the log-odds at each place that a normal deviate stands for.
@@ -100,7 +130,8 @@ def smooth_average(residuals: Residuals) -> Mixture:
     if cells.x.size > 2:
         blocks, times = smooth(cells, blocks)
     at = _places(cells)
-    return Mixture(cells, at, *_everywhere(blocks, times, at, 1.0))
+    weight, mean, sd = _everywhere(blocks, times, at, 1.0)
+    return Mixture(cells, at, weight, mean, sd, len(weight))
 
 
 def average(residuals: Residuals) -> Mixture:
@@ -129,7 +160,8 @@ def average(residuals: Residuals) -> Mixture:
         if share > KEPT
     ]
     weights, mean, sd = (np.concatenate(part) for part in zip(*parts, strict=True))
-    return Mixture(cells, at, weights / weights.sum(axis=0), mean, sd)
+    wide = len(parts[0][0]) if weight[0] > KEPT else 0
+    return Mixture(cells, at, weights / weights.sum(axis=0), mean, sd, wide)
 
 
 def _places(cells: OddsCells) -> Array:

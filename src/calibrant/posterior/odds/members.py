@@ -127,7 +127,9 @@ def parametric(cells: OddsCells) -> list[Block]:
     for k, (noise, share) in enumerate(NOISE.items()):
         own = slice(k * members, (k + 1) * members)
         parts = mode[own], root[own], odds[own], evidence[own]
-        blocks.append(Block(noise, None, phi[k], sizes, prior + np.log(share) + (held if noise == 0 else 0.0), *parts))
+        blocks.append(
+            Block(noise, None, phi[k], sizes, prior + np.log(share) + (held if noise == 0 else 0.0), *parts)
+        )
     return blocks
 
 
