@@ -16,6 +16,7 @@ FULL_FILES = (
     *("test_experiment_claims", "test_experiment_leaderboard", "test_peer_faults", "test_sklearn"),
     *("test_oracles", "test_plot", "test_plot_more", "test_many_classes", "test_later", "test_band"),
     *("test_assess", "test_stream", "test_contributing", "test_pages", "test_recommendation", "test_report"),
+    "test_streams",
 )
 FULL_WORDS = (
     *(

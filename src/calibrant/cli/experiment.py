@@ -12,7 +12,7 @@ import click
 
 from calibrant.cli.leaderboard import leaderboard
 from calibrant.cli.options import output, quiet, seed
-from calibrant.cli.output import Refused, check_outputs, line, write, writing
+from calibrant.cli.output import Refused, check_outputs, line, note, write, writing
 from calibrant.cli.progress import TaskProgress
 from calibrant.cli.support import check_runs, cluster, importable, need, one_line, resumable
 
@@ -251,7 +251,7 @@ def claims(folder: Path, out: Path | None, smoke: bool) -> None:
         click.echo(text)
         if out is not None:
             write(out, f"{_about(summary)}\n\n{text.rstrip()}\n")
-            click.echo(f"claims: {out.resolve()}", err=True)
+            note(f"claims: {out.resolve()}")
 
 
 def _about(summary: Summary) -> str:
@@ -309,7 +309,7 @@ def _tell_failures(settings: Settings, store: Store, problems: dict[str, str]) -
     count = Counter(text for result in store.results() for text in result.failures)
     texts += [f"failed: {text} ({models} models)" for text, models in sorted(count.items())]
     for text in texts[:SHOWN]:
-        click.echo(line(text), err=True)
+        note(line(text))
     if len(texts) > SHOWN:
-        click.echo(f"failed: and {len(texts) - SHOWN} more", err=True)
+        note(f"failed: and {len(texts) - SHOWN} more")
     return len(missing)

@@ -6,13 +6,39 @@ import json
 import os
 import sys
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import IO, Any
 
 import click
 
 # Characters of a line of output.
 WIDEST = 2000
+
+
+def open_closed_streams() -> None:
+    """Open what the caller closed (`>&-`), to nothing: a file written later must not become the output."""
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # the lowest number that is free: this one
+        if number and getattr(sys, name) is None:  # who reads standard input says that it is closed
+            setattr(sys, name, open(number, "w", encoding="utf-8", closefd=False))
+
+
+def discard(stream: IO[Any]) -> None:
+    """Send to nothing what a stream still holds: it would be written at exit, and fail again."""
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
+def note(text: str = "", *, nl: bool = True) -> None:
+    """Print to standard error, if anybody reads it; what it says never decides how a command ends."""
+    try:
+        click.echo(text, nl=nl, err=True)
+    except OSError:
+        discard(sys.stderr)
 
 
 class Refused(click.ClickException):

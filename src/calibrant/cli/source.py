@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from calibrant.cli.output import Refused
+from calibrant.cli.output import Refused, note
 from calibrant.cli.progress import Meter, ReadingProgress
 
 if TYPE_CHECKING:
@@ -251,7 +251,7 @@ def read_source(
         with refusing():
             ask(_few_rows(notion))
         if large and not given["quiet"]:
-            click.echo(f"{size}: read as sums, not rows; memory does not grow with them", err=True)
+            note(f"{size}: read as sums, not rows; memory does not grow with them")
         source = _of_files(file, given)
     else:
         source = _of_rows(file, given)
