@@ -2,6 +2,7 @@
 
 import json
 import pickle
+import re
 
 import numpy as np
 import pytest
@@ -89,8 +90,9 @@ def test_it_prints_as_one_line_and_survives_json_and_pickle():
     assert "\n" not in text
     for part in (
         "ECE (classwise)",
-        "at 95%",
+        "at 95 %",
         "of it by scores too",
+        "p <= 0.001 for calibration",
         "a calibrated model typically reads",
         "for calibration",
         "n = 300",
@@ -100,6 +102,19 @@ def test_it_prints_as_one_line_and_survives_json_and_pickle():
     assert values["value"] == found.value
     assert calibrant.Estimate.from_json(found.to_json()) == found
     assert pickle.loads(pickle.dumps(found)) == found
+
+
+def test_both_directions_of_the_error_are_named_and_add_up():
+    for notion, ways in (("class", ("by scores too high", "by scores too low")),
+                         ("confidence", ("overconfident", "underconfident"))):  # fmt: skip
+        p = np.random.default_rng(0).beta(0.8, 0.8, 600)
+        y = np.random.default_rng(1).random(600) < np.clip(p + 0.15 * np.sin(9 * p), 0, 1)
+        found = calibrant.estimate(y, p, notion=notion, rng=0, level=0.995)
+        text = str(found)
+        parts = {way: float(re.search(rf"([0-9.]+)(?: of it)? {way}", text)[1]) for way in ways}
+        assert list(parts.values()) == pytest.approx([found.over, found.under], abs=6e-5)
+        assert sum(parts.values()) == pytest.approx(found.value, abs=2e-4)
+        assert "at 99.5 %" in text
 
 
 def test_one_row_and_equal_scores_have_an_estimate():

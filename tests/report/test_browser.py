@@ -235,11 +235,30 @@ def test_it_prints_light_and_without_controls(visit):
     assert page.pdf(format="A4").startswith(b"%PDF")
 
 
+# What reaches beyond the screen, unless it lies in a box that scrolls.
+CUT = """() => [...document.querySelectorAll("header, section, body *")].filter((element) => {
+  const { left, right, width } = element.getBoundingClientRect();
+  if (width < 2 || element.closest(".away")) return false;
+  const box = element.parentElement.closest(".wide");
+  if (box) return getComputedStyle(box).overflowX !== "auto";
+  return left < -0.5 || right > innerWidth + 0.5;
+}).map((element) => `${element.tagName} ${element.textContent.slice(0, 40)}`)"""
+SECTIONS = """() => [...document.querySelectorAll("header, section")].filter(
+  (section) => section.scrollWidth > innerWidth).map((section) => section.textContent.slice(0, 40))"""
+
+
 def test_it_fits_a_phone(browser, files):
     context = browser.new_context(viewport={"width": 390, "height": 800})
     page = context.new_page()
     for name in REPORTS:
         page.goto((files / f"{name}.html").as_uri())
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), name
+        assert page.evaluate(SECTIONS) == []
+        for details in page.locator("details").all():
+            details.evaluate("element => { element.open = true }")
+        assert page.evaluate(CUT) == []
+        # What a score means is read without scrolling.
+        assert page.evaluate("(table => table.scrollWidth <= table.parentElement.clientWidth)"
+                             "(document.querySelector('.lookup'))"), name  # fmt: skip
         keep(page, f"{name}-phone")
     context.close()

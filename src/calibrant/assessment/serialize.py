@@ -118,7 +118,7 @@ def _from(kind: type[Result], values: Any) -> Result | ByClass[Result]:
 
 def _single(kind: type[Result], values: Mapping[str, Any]) -> Result:
     """Return the curve or diagram that `to_plain` wrote."""
-    arguments = {f.name: _array(values[f.name]) for f in fields(kind)}
+    arguments = {f.name: _array(values[f.name]) for f in fields(kind) if f.name in values}
     edges, counts = values["histogram"]
     arguments |= {"support": tuple(values["support"]), "histogram": (_array(edges), _array(counts))}
     return kind(**arguments)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from calibrant.cli.options import DATA, options, output
-from calibrant.cli.output import check_outputs, coloured, discard, printable, tell_json, write, writing
+from calibrant.cli.output import check_outputs, coloured, discard, printable, tell_classes, tell_json, write, writing
 from calibrant.cli.progress import Meter
 from calibrant.cli.source import Source, read_source
 
@@ -201,6 +201,7 @@ def check(
             word = verdict.status.upper()
             word = click.style(word, fg=COLOURS[verdict.status], bold=True) if coloured() else word
             click.echo(f"{word}: {printable(verdict.sentence)}")
+            tell_classes(verdict.estimate)
     except BrokenPipeError:  # nobody reads the words; the exit code still tells
         discard(sys.stdout)
     raise SystemExit(verdict.exit_code)

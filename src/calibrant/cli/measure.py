@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from calibrant.cli.options import DATA, EXITS, options, output
-from calibrant.cli.output import Refused, check_outputs, tell, tell_json, write, writing
+from calibrant.cli.output import Refused, check_outputs, tell, tell_classes, tell_json, write, writing
 from calibrant.cli.progress import Meter
 from calibrant.cli.source import Source, arguments, origin, read, read_source, refusing_rows, settled
 
 if TYPE_CHECKING:
+    from calibrant import Estimate
     from calibrant.curves.curve import ReliabilityCurve
 
 PICTURES, TABLES = (".png", ".svg", ".pdf"), (".csv",)
@@ -46,7 +47,7 @@ def ece(file: str, estimator: str, norm: Any, as_json: bool, **given: Any) -> No
       cat scores.csv | calibrant ece - --label y --scores score --pos-label spam --json
     """
 
-    def measured(source: Source) -> tuple[dict[str, Any], str]:
+    def measured(source: Source) -> tuple[dict[str, Any], str, Estimate | None]:
         from calibrant.estimators import resolve
 
         notion = source.notion
@@ -54,18 +55,20 @@ def ece(file: str, estimator: str, norm: Any, as_json: bool, **given: Any) -> No
         if norm == "max" or not chosen.measures_ece:
             value = source.ask("ece", estimator=estimator, norm=norm)
             about = {"value": value, "notion": notion.name, "estimator": str(chosen), "norm": norm}
-            return about, f"{value:.4f}"
+            return about, f"{value:.4f}", None
         options = {"level": given["level"], "rng": given["seed"]}
         estimate = source.ask("estimate", estimator=estimator, norm=norm, **options)
-        return estimate.to_dict(), str(estimate)
+        return estimate.to_dict(), str(estimate), estimate
 
     source = read_source(file, given, measured)
     with source.refusing(), Meter("estimating", given["quiet"]):
-        values, text = measured(source)
+        values, text, estimate = measured(source)
     if as_json:
         tell_json(values | source.about)
     else:
         tell(text)
+        if estimate is not None:
+            tell_classes(estimate)
 
 
 def _scores(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -> tuple[float, ...]:

@@ -8,9 +8,12 @@ import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import click
+
+if TYPE_CHECKING:
+    from calibrant import Estimate
 
 # Characters of a line of output.
 WIDEST = 2000
@@ -67,6 +70,21 @@ def tell(text: object) -> None:
     """Print text that may quote a file."""
     for row in str(text).split("\n"):
         click.echo(printable(row))
+
+
+def tell_classes(estimate: Estimate, most: int = 12) -> None:
+    """Print a line for each class of a class-wise estimate, the worst first, as far as a screen holds them."""
+    from calibrant.assessment.text import short
+    from calibrant.inference.result import p_text
+
+    classes = sorted((estimate.by_class or {}).values(), key=lambda each: -each.value)
+    names = [short(str(each.label)) for each in classes[:most]]
+    width = max(map(len, names), default=0)
+    for name, each in zip(names, classes, strict=False):
+        interval = f"{each.value:.4f} [{each.low:.4f}, {each.high:.4f}]"
+        tell(f"  class {name:<{width}}  {interval}; {p_text(each.p_value)}")
+    if len(classes) > most:
+        tell(f"  ... and {len(classes) - most} classes with smaller errors; --json has all")
 
 
 def tell_json(values: object) -> None:
