@@ -524,7 +524,9 @@ def test_the_example_is_the_level_with_the_largest_gap_that_rows_support():
 def test_the_example_occurs_where_many_rows_share_a_score_and_others_lie_between():
     rng = np.random.default_rng(2)
     near = 0.9 + 0.02 * rng.random(1500)
-    score, found = example_of(np.where(rng.random(1500) < 0.25, 1.0, near), lambda s: 0.8, notion="correctness")
+    score, found = example_of(
+        np.where(rng.random(1500) < 0.25, 1.0, near), lambda s: 0.8, notion="correctness"
+    )
     assert found.curve.levels.tolist() == [1.0]
     assert not found.curve.discrete
     assert score == 1.0
@@ -535,7 +537,7 @@ def test_the_example_occurs_where_many_rows_share_a_score_and_others_lie_between
 def test_the_example_of_continuous_scores_is_where_the_gap_is_largest():
     score = np.random.default_rng(3).random(4000)
     local = np.abs(score - 0.33) < 0.06
-    said, found = example_of(score, lambda s: np.where(np.abs(s - 0.33) < 0.06, s + 0.5, s))
+    said, _ = example_of(score, lambda s: np.where(np.abs(s - 0.33) < 0.06, s + 0.5, s))
     assert local.any()
     assert abs(said - 0.33) < 0.06
     assert said == round(said, 2)
@@ -544,14 +546,20 @@ def test_the_example_of_continuous_scores_is_where_the_gap_is_largest():
 @pytest.mark.parametrize("seed", range(4))
 def test_no_example_is_a_score_that_no_row_is_near(seed):
     rng = np.random.default_rng(seed)
-    score = rng.choice([0.9, 1.0], 800) if seed % 2 else np.where(rng.random(800) < 0.5, 1.0, 0.3 * rng.random(800))
+    score = (
+        rng.choice([0.9, 1.0], 800)
+        if seed % 2
+        else np.where(rng.random(800) < 0.5, 1.0, 0.3 * rng.random(800))
+    )
     said, _ = example_of(score, lambda s: 0.8 * s)
     assert np.abs(score - said).min() < 0.01
 
 
 def test_both_names_and_units_are_said_each_time(many):
     text = many.verdict
-    assert re.search(r"by [\d.]+ points \(95 %: [\d.]+ to [\d.]+ points\); .* reads [\d.]+ points\.$", text), text
+    assert re.search(
+        r"by [\d.]+ points \(95 %: [\d.]+ to [\d.]+ points\); .* reads [\d.]+ points\.$", text
+    ), text
 
 
 def test_the_picture_shows_the_error_of_the_page_and_no_other(one):

@@ -1001,7 +1001,9 @@ def test_a_class_wise_answer_shows_the_classes_the_worst_first(tmp_path, command
         file.write_text("\n".join(map(",".join, [["label", *(f"p_{name}" for name in names)], *rows])))
         done = CliRunner().invoke(main, [command[0], str(file), *command[1:], "--notion", "classwise"])
         lines = done.stdout.splitlines()
-        shown = [re.fullmatch(r"  class (k\d+) +([\d.]+) \[([\d.]+), ([\d.]+)\]; p .*", line) for line in lines[1:]]
+        shown = [
+            re.fullmatch(r"  class (k\d+) +([\d.]+) \[([\d.]+), ([\d.]+)\]; p .*", line) for line in lines[1:]
+        ]
         errors = [float(line[2]) for line in shown if line]
         assert errors == sorted(errors, reverse=True)
         assert len(errors) == min(classes, 12)

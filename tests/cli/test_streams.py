@@ -1,4 +1,4 @@
-"""Streams that are closed, full or unread: exit codes mean the same, and nothing is said that nobody asked."""
+"""Streams that are closed, full or unread: exit codes mean the same, and nothing more is said."""
 
 import subprocess
 import sys
@@ -36,7 +36,9 @@ def test_the_exit_code_of_a_check_is_its_verdict_whatever_its_streams_lead_to(fo
     assert not said or code == 2
 
 
-@pytest.mark.parametrize("command", ["--help", "experiment run -h", "ece data.csv", "report data.csv -o r.html"])
+@pytest.mark.parametrize(
+    "command", ["--help", "experiment run -h", "ece data.csv", "report data.csv -o r.html"]
+)
 def test_a_reader_that_goes_away_ends_a_command_quietly(folder, command):
     assert shell(folder, command, "| true") == (141, "")
     code, said = shell(folder, command, "| head -1")

@@ -236,6 +236,6 @@ def test_the_table_has_the_scores_that_many_rows_share():
 def test_a_p_value_at_its_floor_is_a_bound_everywhere():
     found = binary()
     assert found.estimate.p_value == 0.001
-    for text in (found.html(), found._repr_html_(), str(found), found.methods):
-        assert re.search("p (≤|<=) 0.001", text)
-        assert not re.search("p = 0.001|p 0.001|<td>0.001</td>", text)
+    for words in (found.html(), found._repr_html_(), str(found), found.methods):
+        assert re.search("p (≤|<=) 0.001", words)
+        assert not re.search("p = 0.001|p 0.001|<td>0.001</td>", words)

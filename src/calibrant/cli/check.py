@@ -12,7 +12,16 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from calibrant.cli.options import DATA, options, output
-from calibrant.cli.output import check_outputs, coloured, discard, printable, tell_classes, tell_json, write, writing
+from calibrant.cli.output import (
+    check_outputs,
+    coloured,
+    discard,
+    printable,
+    tell_classes,
+    tell_json,
+    write,
+    writing,
+)
 from calibrant.cli.progress import Meter
 from calibrant.cli.source import Source, read_source
 

@@ -152,7 +152,7 @@ def run(
         progress = TaskProgress(quiet)
         with cluster(scheduler), progress:
             name = "dask" if scheduler else backend
-            store = experiment.run(settings, out, jobs=jobs, backend=name, report=progress)
+            store = experiment.run(settings, out, jobs=jobs, backend=name, progress=progress)
         failed = _tell_failures(settings, store, progress.problems)
         table = store.folder / "results.csv.gz"
     if not quiet:

@@ -27,7 +27,7 @@ def open_closed_streams() -> None:
         except OSError:
             os.open(os.devnull, os.O_RDWR)  # the lowest number that is free: this one
         if number and getattr(sys, name) is None:  # who reads standard input says that it is closed
-            setattr(sys, name, open(number, "w", encoding="utf-8", closefd=False))
+            setattr(sys, name, os.fdopen(number, "w", encoding="utf-8", closefd=False))
 
 
 def discard(stream: IO[Any]) -> None:
@@ -73,7 +73,7 @@ def tell(text: object) -> None:
 
 
 def tell_classes(estimate: Estimate, most: int = 12) -> None:
-    """Print a line for each class of a class-wise estimate, the worst first, as far as a screen holds them."""
+    """Print a line for each class of a class-wise estimate, the worst first; of many, the first."""
     from calibrant.assessment.text import short
     from calibrant.inference.result import p_text
 

@@ -90,8 +90,8 @@ class ReliabilityCurve:
         Whether scores are few and repeat: then `score` are those that occur, each by itself, and there
         is nothing between them.
     levels : array
-        Round scores that many rows share, a fiftieth of them at least: 1.0 for instance, where a quarter of the
-        rows say it.
+        Round scores that many rows share, a fiftieth of them at least: 1.0 for instance, where a quarter
+        of the rows say it.
     kernel, bandwidth, floored : str, float, bool
         Of the density of the scores: its kernel, the bandwidth used, and whether the rule asked for
         less than the narrowest one (.0003).

@@ -77,6 +77,12 @@ def estimate(
     return _many_classes(question, plan) if len(question.labels) > MANY else _few_classes(question, plan)
 
 
+def count_steps(question: Question) -> int:
+    """Return how often an estimate reports: twice for each of many classes, and at its end."""
+    size = question.notion.size(len(question.labels))
+    return 1 + (2 * size if size > MANY else 0)
+
+
 @dataclass(frozen=True, eq=False)
 class _Plan:
     """How a question is answered: the arguments of `estimate`, checked."""

@@ -29,6 +29,7 @@ from calibrant.inputs.predictions import (
     scores,
     unlabelled,
 )
+from calibrant.inputs.progress import progress
 
 __all__ = [
     "MOST_GROUPS",
@@ -60,6 +61,7 @@ __all__ = [
     "positive_column",
     "positive_int",
     "predictions",
+    "progress",
     "read",
     "refuse_clusters",
     "scores",

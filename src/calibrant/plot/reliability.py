@@ -156,7 +156,7 @@ def local_error(result: ReliabilityCurve, ax: Axes | None = None) -> Axes:
 def draw(
     result: Any, ax: Axes | None, histogram: bool, key: bool, color: str, label: Any, entry: str = ""
 ) -> Axes:
-    """Draw a diagram or a curve on the unit square; `entry` in the legend takes the place of name and error."""
+    """Draw a diagram or a curve on the unit square; an `entry` is all that the legend says of it."""
     fresh, ax = ax is None, new(1.12)[0, 0] if ax is None else ax
     score, (usual, facts) = _square(ax, result), words(result, label)
     entry = entry or usual

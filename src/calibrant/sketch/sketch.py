@@ -346,7 +346,7 @@ class Sketch:
         level: float = 0.95,
         rng: Seed = None,
         command: str | None = None,
-        progress: Progress | None = None,
+        progress: Progress | bool | None = None,
     ) -> Assessment:
         """Assess the scores by the notion of the sketch, as `calibrant.assess` does by all of them.
 
@@ -380,7 +380,7 @@ class Sketch:
             level=level,
             rng=rng,
             command=command,
-            progress=progress,
+            progress=inputs.progress(progress),
         )
 
     @inputs.helpful
@@ -394,7 +394,7 @@ class Sketch:
         level: float = 0.95,
         band: Band | None = "pointwise",
         rng: Seed = None,
-        progress: Progress | None = None,
+        progress: Progress | bool | None = None,
     ) -> ReliabilityCurve | ByClass[ReliabilityCurve]:
         """Fit the reliability curve, as `calibrant.reliability_curve` would from the rows."""
         return curve_of(
@@ -406,7 +406,7 @@ class Sketch:
             level=level,
             band=band,
             rng=rng,
-            progress=progress,
+            progress=inputs.progress(progress),
         )
 
     @inputs.helpful
@@ -508,7 +508,7 @@ class Sketch:
         pos_label: Any = None,
         format: str | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
-        progress: Callable[[Any], object] | None = None,
+        progress: Callable[[Any], object] | bool | None = None,
         batch_rows: int | None = None,
     ) -> Sketch:
         """Sum up files of any size.
@@ -528,8 +528,9 @@ class Sketch:
             By default what the suffix says, or else the first bytes.
         checkpoint : path, optional
             Folder in which to keep what has been read, so that the same call goes on after a stop.
-        progress : callable, optional
-            Called now and then with how far it is, which prints as a line: `progress=print`.
+        progress : bool or callable, optional
+            True shows how far it is on standard error; a callable is called now and then with a `Reading`,
+            which prints as a line: `progress=print`.
         batch_rows : int, optional
             Rows taken together.
 
@@ -554,7 +555,7 @@ class Sketch:
             pos_label=pos_label,
             format=format,
             checkpoint=checkpoint,
-            progress=progress,
+            progress=inputs.progress(progress),
             batch_rows=batch_rows,
         )
 
@@ -573,7 +574,7 @@ class Sketch:
         pos_label: Any = None,
         format: str | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
-        progress: Callable[[Any], object] | None = None,
+        progress: Callable[[Any], object] | bool | None = None,
         batch_rows: int | None = None,
     ) -> dict[Any, Sketch]:
         """Sum up files of any size for each value of the column `groups`; see `from_files` for the rest."""
@@ -590,7 +591,7 @@ class Sketch:
             pos_label=pos_label,
             format=format,
             checkpoint=checkpoint,
-            progress=progress,
+            progress=inputs.progress(progress),
             batch_rows=batch_rows,
         )
 
