@@ -48,14 +48,16 @@ def _one_line(ctx: click.Context) -> Iterator[None]:
 class Main(click.Group):
     """Commands whose exit code means the same wherever their words go."""
 
-    def main(self, args: Any = None, *more: Any, standalone_mode: bool = True, **extra: Any) -> Any:  # type: ignore[override]
+    def main(  # type: ignore[override]
+        self, args: Any = None, prog_name: str | None = None, *, standalone_mode: bool = True, **extra: Any
+    ) -> Any:
         """Run the program; streams that are closed, full or unread change no exit code."""
         if not standalone_mode:
-            return super().main(args, *more, standalone_mode=False, **extra)
+            return super().main(args, prog_name, standalone_mode=False, **extra)
         open_closed_streams()
         try:
             # The code of what ended early, such as --help, or None.
-            code = super().main(args, *more, standalone_mode=False, **extra)
+            code = super().main(args, prog_name, standalone_mode=False, **extra)
         except click.ClickException as error:
             code = error.exit_code
             with suppress(OSError):

@@ -74,8 +74,7 @@ class ReliabilityDisplay:
         if not isinstance(self.curve, ReliabilityCurve):
             raise inputs.InputError(
                 "curve",
-                "be a ReliabilityCurve: bins (prob_true, prob_pred), which scikit-learn's display takes, do not "
-                "tell it",
+                "be a ReliabilityCurve, which the bins of scikit-learn (prob_true, prob_pred) do not tell it",
                 got=type(self.curve).__name__,
                 hint="ReliabilityDisplay.from_predictions(y_true, y_prob) makes both",
             )
