@@ -13,7 +13,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 FORMATS = ("csv", "tsv", "jsonl", "json", "parquet", "arrow", "npz")
 EXITS = "Exit codes: 0 done, 2 bad input or usage."
 #: The columns of a file that are asked about.
-DATA = ("label", "scores", "pair", "pos_label", "sample_weight", "format")
+DATA = ("label", "scores", "pair", "percent", "pos_label", "sample_weight", "format")
 
 
 def output(*names: str, what: str, folder: bool = False, **settings: Any) -> Callable[[F], F]:
@@ -60,6 +60,7 @@ _OPTIONS: dict[str, Callable[[Any], Any]] = {
         "the star stands for the class. May be repeated.  [default: p_*, prob_*, score, ...]",
     ),
     "pair": _pair,
+    "percent": click.option("--percent", is_flag=True, help="Scores are percentages, from 0 to 100."),
     "pos_label": click.option(
         "--pos-label",
         metavar="LABEL",

@@ -99,6 +99,9 @@ def _command(ctx: click.Context) -> str:
             continue
         value = ctx.params[name]
         flag = [] if isinstance(param, click.Argument) else [max(param.opts, key=len)]
+        if getattr(param, "is_flag", False):
+            words += flag
+            continue
         for entry in value if isinstance(value, tuple) else (value,):
             text = str(entry)
             is_path = not flag or isinstance(entry, Path) or Path(text).is_absolute()

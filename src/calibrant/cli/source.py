@@ -39,7 +39,18 @@ def words() -> Words:
     options = (
         *("label", "scores", "pos_label", "sample_weight", "groups", "cluster", "format", "notion"),
         "estimator",
-        *("norm", "level", "baseline", "method", "bandwidth", "class_names", "n", "at", "checkpoint"),
+        *(
+            "norm",
+            "level",
+            "baseline",
+            "method",
+            "bandwidth",
+            "class_names",
+            "n",
+            "at",
+            "checkpoint",
+            "percent",
+        ),
     )
     return Words(
         names={name: f"--{name.replace('_', '-')}" for name in options}
@@ -51,6 +62,7 @@ def words() -> Words:
             "notion": "ask for --notion classwise or confidence",
             "names": "name each once",
             "ece": "calibrant ece prints it",
+            "percent": "or give --percent",
             "rows": "leave out --checkpoint, or --cluster",
         },
         first_row=1,
@@ -126,7 +138,7 @@ def _asked(given: dict[str, Any], *, labelled: bool = True) -> Asked:
 
     options = ("label", "scores", "sample_weight", "groups", "cluster", "notion")
     roles: dict[str, Any] = {role: given.get(role) for role in options}
-    return Asked(**roles, positive=given["pos_label"], labelled=labelled)
+    return Asked(**roles, positive=given["pos_label"], labelled=labelled, percent=given["percent"])
 
 
 def arguments(data: Data) -> dict[str, Any]:

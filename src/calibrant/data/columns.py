@@ -55,6 +55,8 @@ class Asked:
         The same as a text, which is read as the labels are.
     labelled : bool
         Whether labels are needed.
+    percent : bool
+        Whether scores are percentages, from 0 to 100.
     """
 
     label: str | None = None
@@ -67,6 +69,7 @@ class Asked:
     pos_label: Any = None
     positive: str | None = None
     labelled: bool = True
+    percent: bool = False
 
 
 @dataclass(frozen=True)
@@ -139,6 +142,7 @@ class Roles:
     sample_weight: str | None
     groups: str | None
     cluster: str | None = None
+    percent: bool = False
 
     @property
     def numbers(self) -> tuple[str, ...]:
@@ -178,7 +182,7 @@ def roles_of(header: Header, asked: Asked) -> Roles:
     cluster = _named(header, "cluster", asked.cluster)
     taken = {name for name in (label, sample_weight, groups, cluster) if name is not None}
     scores = _scores(header, asked.scores, taken, in_order=asked.labels is None)
-    return Roles(label, scores, sample_weight, groups, cluster)
+    return Roles(label, scores, sample_weight, groups, cluster, asked.percent)
 
 
 def member(name: str) -> tuple[str, str] | None:

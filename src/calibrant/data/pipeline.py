@@ -20,6 +20,7 @@ from calibrant.data.batch import (
     Batch,
     Meaning,
     Piece,
+    check_percent,
     check_types,
     checked,
     kinds_of,
@@ -36,7 +37,11 @@ from calibrant.questions import notions
 from calibrant.sketch import Sketch
 
 #: The words of the functions of the library that read files.
-FILES = Words({"y_true": "label", "y_prob": "scores"}, PYTHON.advice, first_row=1)
+FILES = Words(
+    {"y_true": "label", "y_prob": "scores"},
+    {**PYTHON.advice, "percent": "or pass percent=True"},
+    first_row=1,
+)
 # Rows of a batch, fewer of text, and scores of a matrix.
 ROWS, TEXT_ROWS, SCORES = 1 << 20, 1 << 18, 1 << 23
 # Batches summed at the same time, those of many columns, and how many columns are many.
@@ -139,11 +144,12 @@ def from_files(
     labels: Any = None,
     pos_label: Any = None,
     notion: str | None = None,
+    percent: bool = False,
     **options: Any,
 ) -> Sketch:
     """Return the sums of files; the options are those of `stream`."""
     named = {"label": label, "sample_weight": sample_weight}
-    asked = _asked(scores, labels, pos_label=pos_label, notion=notion, **named)
+    asked = _asked(scores, labels, pos_label=pos_label, notion=notion, percent=percent, **named)
     return stream(paths, asked, **options).sketches[None]
 
 
@@ -158,11 +164,12 @@ def from_files_by_group(
     labels: Any = None,
     pos_label: Any = None,
     notion: str | None = None,
+    percent: bool = False,
     **options: Any,
 ) -> dict[Any, Sketch]:
     """Return the sums of files for each value of a column, in order; the options are those of `stream`."""
     named = {"label": label, "sample_weight": sample_weight, "groups": groups}
-    asked = _asked(scores, labels, pos_label=pos_label, notion=notion, **named)
+    asked = _asked(scores, labels, pos_label=pos_label, notion=notion, percent=percent, **named)
     sketches = stream(paths, asked, **options).sketches
     return {key: sketches[key] for key in inputs.in_order(tuple(sketches))}
 
@@ -204,6 +211,10 @@ def stream(
     state = Run(sources, meaning, rows, kept, progress)()
     if not any(sketch.totals.rows for sketch in state.sketches.values()):
         raise ValueError(f"{name}: has no rows with a weight above 0")
+    if roles.percent:
+        with naming(name):
+            cells = [sketch.evidence for sketch in state.sketches.values()]
+            check_percent(max(float(own.score[own.sums.w > 0].max(initial=0.0)) for own in cells))
     if meaning.classes is None:
         with naming(name):
             pair = meaning.pair(set(state.seen))

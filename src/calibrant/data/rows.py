@@ -11,7 +11,7 @@ from typing import Any, BinaryIO, TypeAlias
 
 import numpy as np
 
-from calibrant.data.batch import Meaning, Rows, checked_rows, matrix_of, settled, typed
+from calibrant.data.batch import Meaning, Rows, check_percent, checked_rows, matrix_of, settled, typed
 from calibrant.data.columns import Asked, Roles, Scores
 from calibrant.data.files import SUFFIXES, called, check_bytes, expanded, naming
 from calibrant.data.pipeline import (
@@ -195,10 +195,13 @@ def _read(
 def _data(path: str, meaning: Meaning, parts: Sequence[_Part]) -> Data:
     """Return the rows of all parts with the scores of one model."""
     roles = meaning.roles
+    score = np.concatenate([matrix_of(part.rows, roles) for part in parts])
+    if roles.percent:
+        check_percent(float(score.max()))
     weight, rows = roles.sample_weight, [part.rows for part in parts]
     return Data(
         y_true=None if roles.label is None else _joined(own.label for own in rows),
-        y_prob=np.concatenate([matrix_of(own, roles) for own in rows]),
+        y_prob=score,
         labels=meaning.classes,
         pos_label=meaning.pos_label,
         sample_weight=None if weight is None else np.concatenate([own.numbers[weight] for own in rows]),

@@ -235,14 +235,14 @@ def _check_unit(name: str, score: Array, whole: Array | None = None) -> None:
     bits = np.maximum.reduce(score.view(f"u{score.itemsize}"), axis=None, initial=0)
     if bits <= _BITS_OF_ONE[score.itemsize] or (score.min() >= 0 and score.max() <= 1):
         return
-    score, hint = score if whole is None else whole, ""
+    score, hint, advice = score if whole is None else whole, "", ""
     if not (finite := np.isfinite(score)).all():
         _refuse(name, "be finite and have no missing values", score, ~finite)
     if score.min() >= 0 and 2 < score.max() <= 100:
-        hint = "these look like percentages: divide by 100 first"
+        hint, advice = "these look like percentages: divide by 100 first", "percent"
     elif score.min() < -1e-3 or score.max() > 100:
         hint = f"these look like logits: apply {'softmax' if score.ndim == 2 else 'sigmoid'} first"
-    _refuse(name, "lie in [0, 1]", score, (score < 0) | (score > 1), hint)
+    _refuse(name, "lie in [0, 1]", score, (score < 0) | (score > 1), hint, advice)
 
 
 def _check_scores(score: Array, tolerance: float) -> None:

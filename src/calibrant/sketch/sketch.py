@@ -510,6 +510,7 @@ class Sketch:
         checkpoint: str | os.PathLike[str] | None = None,
         progress: Callable[[Any], object] | bool | None = None,
         batch_rows: int | None = None,
+        percent: bool = False,
     ) -> Sketch:
         """Sum up files of any size.
 
@@ -533,6 +534,8 @@ class Sketch:
             which prints as a line: `progress=print`.
         batch_rows : int, optional
             Rows taken together.
+        percent : bool
+            Whether scores are percentages, from 0 to 100.
 
         Examples
         --------
@@ -557,6 +560,7 @@ class Sketch:
             checkpoint=checkpoint,
             progress=inputs.progress(progress),
             batch_rows=batch_rows,
+            percent=percent,
         )
 
     @classmethod
@@ -576,6 +580,7 @@ class Sketch:
         checkpoint: str | os.PathLike[str] | None = None,
         progress: Callable[[Any], object] | bool | None = None,
         batch_rows: int | None = None,
+        percent: bool = False,
     ) -> dict[Any, Sketch]:
         """Sum up files of any size for each value of the column `groups`; see `from_files` for the rest."""
         from calibrant.data.pipeline import from_files_by_group
@@ -593,6 +598,7 @@ class Sketch:
             checkpoint=checkpoint,
             progress=inputs.progress(progress),
             batch_rows=batch_rows,
+            percent=percent,
         )
 
     @classmethod
