@@ -278,7 +278,7 @@ def test_a_curve_of_few_scores_and_of_few_rows_says_so(here):
     Path("few.csv").write_text("\n".join(["score,label", *rows]))
     occurs, between = told("curve", "few.csv", "--at", "0.2,0.4").splitlines()
     assert occurs.startswith("a score of 0.2 means 0.2")
-    assert "n nearby 50 (class 1)" in occurs
+    assert "n = 50 (class 1)" in occurs
     assert between == "a score of 0.4 does not occur (class 1)"
     scores = [0.1 + 0.3 * k / 200 for k in range(200)]
     rows = [f"{score},{int(k % 3 == 0)}" for k, score in enumerate([*scores, 0.9])]

@@ -30,6 +30,7 @@ RUN = {
     "docs/experiment.md": "test_experiment_cli",
     "docs/figures.md": "test_plot_more",
     "docs/findings.md": "here",
+    "docs/language-models.md": "test_docs",
     "docs/report.md": "test_docs",
     "docs/scikit-learn.md": "test_docs",
 }

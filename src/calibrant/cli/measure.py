@@ -188,9 +188,10 @@ def _sentence(point: dict[str, Any], level: float) -> str:
         why = "does not occur" if point["discrete"] else "has no rows nearby"
         return f"a score of {point['score']:g} {why} ({asked})"
     few = ", too few to tell" if point["n_eff"] < FEW else ""
+    rows = f"n = {point['n_eff']:.15g}" if point["discrete"] else f"n nearby {point['n_eff']:.3g}"
     return (
         f"a score of {point['score']:g} means {point['value']:.4f} [{point['low']:.4f}, {point['high']:.4f}] "
-        f"at {100 * level:g} %, n nearby {point['n_eff']:.3g}{few} ({asked})"
+        f"at {100 * level:g} %, {rows}{few} ({asked})"
     )
 
 
