@@ -24,7 +24,7 @@ def key_of(name: Any) -> int:
     >>> key_of("cat") == key_of(np.array(["cat"])[0])
     True
     """
-    return crc32(str(name).encode())
+    return crc32(str(name).encode(errors="surrogatepass"))
 
 
 def stream(seed: int, *names: Any) -> np.random.Generator:
