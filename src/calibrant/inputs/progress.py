@@ -28,7 +28,7 @@ class ProgressLine:
     def __call__(self, *state: Any) -> None:
         """Show what is reported: how many of how many, or something that prints as a line."""
         counted = len(state) > 1
-        ended = state[0] == state[1] if counted else state[0].share >= 1
+        ended = state[0] == state[1] if counted else state[0].files == state[0].all_files
         now = time.monotonic()
         if not ended and now - self.shown < REDRAW:
             return
