@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     )
     from calibrant.inference import Comparison, Estimate
     from calibrant.inference.ranking import Recommendation
-    from calibrant.inputs import InputError
+    from calibrant.inputs import InputError, InputWarning
     from calibrant.sketch import Sketch
 
     __version__: str
@@ -58,7 +58,7 @@ _ROOMS = {
     ),
     "calibrant.inference": ("Comparison", "Estimate"),
     "calibrant.inference.ranking": ("Recommendation",),
-    "calibrant.inputs": ("InputError",),
+    "calibrant.inputs": ("InputError", "InputWarning"),
     "calibrant.sketch": ("Sketch",),
 }
 # Where each name lives. It is imported when first asked for, so that the command line starts at once.
@@ -77,6 +77,7 @@ __all__ = [
     "Density",
     "Estimate",
     "InputError",
+    "InputWarning",
     "Isotonic",
     "Point",
     "Recommendation",

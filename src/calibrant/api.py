@@ -5,6 +5,7 @@ Each checks its input once, makes a question of it, and hands that to the room t
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Literal
@@ -40,6 +41,9 @@ from calibrant.inference.recommendation import rank_estimators
 from calibrant.inputs import Array, Seed
 from calibrant.questions import Question, named, usual
 
+# Rows from which on scores that are all 0 or 1 are hardly chance.
+ENOUGH = 20
+
 
 def _question(
     y_true: Any,
@@ -51,6 +55,9 @@ def _question(
     cluster: Any = None,
 ) -> Question:
     data = _predictions(y_true, y_prob, notion, sample_weight, labels, pos_label, cluster)
+    if data.score.ndim == 1 and len(data.score) >= ENOUGH and inputs.decided(data):
+        # Four steps up: this function, the public one, what checks its keywords, and who called that.
+        warnings.warn(f"all scores are 0 or 1: {inputs.PREDICTED}", inputs.InputWarning, stacklevel=4)
     return Question.of(data, usual(notion, vector=data.score.ndim == 1))
 
 
@@ -62,7 +69,11 @@ def _predictions(
     labels: Any,
     pos_label: Any,
     cluster: Any = None,
+    groups: Any = None,
 ) -> inputs.Predictions:
+    inputs.same_rows(
+        y_true=y_true, y_prob=y_prob, sample_weight=sample_weight, cluster=cluster, groups=groups
+    )
     # What was right is no class, whatever the confidences are called.
     by_name = notion is None or not named(notion).of_pairs
     options = {"sample_weight": sample_weight, "labels": labels, "pos_label": pos_label}
@@ -264,6 +275,7 @@ def compare(
         inputs.check_choice("baseline", baseline, tuple(names))
     first = names[0] if baseline is None else baseline
     seed, questions = inputs.seeded(rng), {}
+    inputs.same_rows(**{f"model {name!r}": scores for name, scores in models.items()})
     for name, scores in zip(names, models.values(), strict=True):
         with inputs.within(f"model {name!r}"):
             asked = y_true, scores, notion, sample_weight, labels, pos_label, cluster
@@ -540,7 +552,7 @@ def assess(
     >>> print(result.verdict)
     Scores of class 1 too high by ... points (95 %: ...); a calibrated model of this size typically reads ...
     """
-    data = _predictions(y_true, y_prob, notion, sample_weight, labels, pos_label, cluster)
+    data = _predictions(y_true, y_prob, notion, sample_weight, labels, pos_label, cluster, groups)
     return assess_predictions(
         data,
         usual(notion, vector=data.score.ndim == 1),

@@ -568,3 +568,91 @@ def test_the_picture_shows_the_error_of_the_page_and_no_other(one):
     assert [float(error) for error in shown] == [pytest.approx(one.estimate.value, abs=5e-4)]
     assert not any("ECE" in entry.get_text() for entry in ax.get_legend().get_texts())
     plt.close("all")
+
+
+TINY_CHANCE = 1e-20
+
+
+@pytest.mark.parametrize("notion", ["class", "confidence", "classwise"])
+def test_the_log_loss_of_a_tiny_score_is_finite(notion):
+    y, p = [1, 0, 1, 0, 1], [TINY_CHANCE, 0.3, 0.8, 0.2, 0.9]
+    expected = -np.mean(np.log([TINY_CHANCE, 0.7, 0.8, 0.8, 0.9]))
+    two = np.column_stack([np.subtract(1, p), p])
+    assert two[0, 0] == 1
+    for scores in (p, two):
+        found = calibrant.assess(y, scores, notion=notion, rng=0)
+        loss = {score.about: score.value for score in found.scores if score.name == "log loss"}
+        assert loss == pytest.approx({"1": expected, "prediction is right": expected})
+        assert not any("infinite" in text or "rules out" in text for text in found.warnings)
+        if notion != "classwise":  # whose sums are of classes
+            sums = calibrant.Sketch(notion, n_classes=2).update(y, scores).assess(rng=0)
+            assert sums.scores[1].value == pytest.approx(expected)
+
+
+def test_the_log_loss_of_the_other_side_counts_every_digit():
+    sample = Sample(np.array([1e-20, 1e-20, 0.5]), np.array([False, False, False]))
+    assert of_event(sample, "")[1].value == pytest.approx((2e-20 - np.log(0.5)) / 3, rel=1e-15)
+    alone = Sample(np.array([1e-20, 1e-18]), np.array([False, False]))
+    assert of_event(alone, "")[1].value == pytest.approx(5.05e-19, rel=1e-12)
+
+
+def test_what_the_other_classes_have_is_in_their_own_scores():
+    scores = np.array([[1.0, TINY_CHANCE, 0.0], [0.3, 0.3, 0.4], [0.0, 1.0, 0.0]])
+    found = calibrant.assess([1, 2, 1], scores, rng=0)
+    (right,) = (s.value for s in found.scores if (s.name, s.about) == ("log loss", "prediction is right"))
+    assert right == pytest.approx(-np.log([TINY_CHANCE, 0.4]).sum() / 3)
+    assert not any("infinite" in text or "rules out" in text for text in found.warnings)
+    found = calibrant.assess([1, 2, 1], scores, notion="top:2", rng=0)
+    (top,) = (s.value for s in found.scores if (s.name, s.about) == ("log loss", "label is among the top 2"))
+    assert top == pytest.approx(-np.log(0.7) / 3)
+    ruled_out = calibrant.assess([2, 2, 1], scores, rng=0)
+    assert any("1 row has a score of exactly 0 or 1" in text for text in ruled_out.warnings)
+    # A sketch of more than two classes keeps the largest score alone, and says so.
+    sums = calibrant.Sketch("confidence", n_classes=3).update([1, 2, 1], scores).assess(rng=0)
+    assert sums.scores[1].value == np.inf
+    assert any("as far as a sketch knows" in text for text in sums.warnings)
+
+
+def test_predicted_classes_of_two_get_a_caution_in_rows_and_in_sums():
+    y, p = binary(200)
+    told = "All scores are 0 or 1: did you pass predict()? pass predict_proba(), the scores of the classes."
+    predicted = p > 0.5
+    for score in (predicted, predicted.astype(int), np.column_stack([~predicted, predicted])):
+        assert told in calibrant.assess(y, score, rng=0).warnings
+    for notion in ("class", "confidence"):
+        assert told in calibrant.Sketch(notion).update(y, predicted).assess(rng=0).warnings
+    nearly = predicted.astype(float)
+    nearly[7] = 0.75
+    assert not any("predict()" in text for text in calibrant.assess(y, nearly, rng=0).warnings)
+    assert not any("predict()" in t for t in calibrant.Sketch().update(y, nearly).assess(rng=0).warnings)
+
+
+@pytest.mark.parametrize(
+    "call", [calibrant.ece, calibrant.mce, calibrant.estimate, calibrant.reliability_diagram]
+)
+def test_predicted_classes_of_two_are_warned_of_where_there_is_no_room_for_a_caution(call):
+    y, p = binary(200)
+    with pytest.warns(
+        calibrant.InputWarning, match=r"all scores are 0 or 1: did you pass predict\(\)"
+    ) as told:
+        call(y, p > 0.5)
+    assert told[0].filename == __file__
+    call(y[:19], (p > 0.5)[:19])  # few rows may be chance
+
+
+def test_single_scores_below_a_half_under_confidence_get_a_caution_that_names_correctness():
+    correct, sure = binary(200)
+    below = int((sure < 0.5).sum())
+    told = f"{below} scores below 0.5 count as 1 - score, the confidence in the other class."
+    found = calibrant.assess(correct, sure, notion="confidence", rng=0).warnings
+    assert any(text.startswith(told) and "the notion correctness" in text for text in found)
+    sums = calibrant.Sketch("confidence").update(correct, sure).assess(rng=0).warnings
+    assert any(text.startswith("Scores below 0.5 count as 1 - score") for text in sums)
+    quiet = [
+        calibrant.assess(correct, sure, rng=0),
+        calibrant.assess(correct, sure, notion="correctness", rng=0),
+        calibrant.assess(correct, np.column_stack([1 - sure, sure]), notion="confidence", rng=0),
+        calibrant.assess(correct, np.maximum(sure, 0.5), notion="confidence", rng=0),
+        calibrant.assess(np.where(correct, "yes", "no"), sure, notion="confidence", pos_label="yes", rng=0),
+    ]
+    assert not any("correctness" in text for result in quiet for text in result.warnings)

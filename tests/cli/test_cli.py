@@ -82,3 +82,19 @@ def test_the_version_is_that_of_the_installed_package():
     result = CliRunner().invoke(cli.main, ["--version"])
     assert result.output == f"calibrant, version {calibrant.__version__}\n"
     assert calibrant.__version__ == importlib.metadata.version("calibrant")
+
+
+def test_predicted_classes_in_place_of_scores_are_noted_beside_the_number(tmp_path):
+    rows = [(k % 3 == 0, (k * 7) % 5 < 2) for k in range(60)]
+    text = "".join(f"{int(y)},{int(p)},{(2 * p + 1) / 4}\n" for y, p in rows)
+    path = tmp_path / "rows.csv"
+    path.write_text("y,p,q\n" + text)
+    told = (
+        "note: all scores are 0 or 1: did you pass predict()? pass predict_proba(), the scores of the classes"
+    )
+    result = CliRunner().invoke(cli.main, ["ece", str(path), "--label", "y", "--scores", "p", "-q"])
+    assert result.exit_code == 0
+    assert told in result.stderr.splitlines()
+    assert result.stdout.startswith("ECE")
+    result = CliRunner().invoke(cli.main, ["ece", str(path), "--label", "y", "--scores", "q", "-q"])
+    assert (result.exit_code, result.stderr) == (0, "")

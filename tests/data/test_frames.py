@@ -437,7 +437,7 @@ REFUSED = {
         {"p_a": {1: 0.875}, "p_b": {2: 0.299}},
         WIDE,
         "scores must sum to 1 within 1e-06 in every row, got 1.575; 2 of 5 rows are like that; "
-        "if these are logits or one sigmoid per class, apply softmax first",
+        "if a row can be of several classes at once (multi-label), ask about each column by itself",
     ),
     "rounded rows": (
         {"p_a": {1: 0.301}},
@@ -575,7 +575,7 @@ REFUSED_LONG = {
         {"s": {1: 0.5}},
         {},
         "scores must sum to 1 within 1e-06 in every row, got 0.75; 1 of 3 rows is like that; "
-        "if these are logits or one sigmoid per class, apply softmax first",
+        "if a row can be of several classes at once (multi-label), ask about each column by itself",
     ),
     "unknown class": (
         {},

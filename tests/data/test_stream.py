@@ -23,6 +23,7 @@ from pyarrow import csv, feather, parquet
 
 import calibrant
 from calibrant import Sketch, inputs
+from calibrant.atomic import LOCK
 from calibrant.cli import main
 from calibrant.cli import progress as shared
 from calibrant.data import Asked, checkpoint, load, pipeline, stream
@@ -818,19 +819,116 @@ def test_a_checkpoint_of_anything_else_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(checkpoint, "__version__", "99.0")
     assert refused().endswith(f"was made by calibrant {calibrant.__version__}, and this is 99.0")
     monkeypatch.undo()
+    known = np.__version__
+    with monkeypatch.context() as patch:
+        patch.setattr(checkpoint.np, "__version__", "99.0")
+        assert refused().endswith(f"was made by numpy {known}, and this is 99.0")
     state = (kept / checkpoint.STATE).read_text()
     (kept / checkpoint.STATE).write_text(state[:-30])
     assert "is damaged" in refused()
     (kept / checkpoint.STATE).write_text(state)
     for path in kept.glob("*.sketch"):
         path.write_bytes(path.read_bytes()[:-1])
-    assert "cut short" in refusal(folder, checkpoint=kept, batch_rows=20)
+    assert re.search(r"damaged or changed \(sums-\w+-0\.sketch is not what was written\)", refused())
     for path in kept.glob("*.sketch"):
         path.unlink()
     assert "is damaged" in refused()
     assert "holds other files and no checkpoint" in refusal(folder, checkpoint=folder)
     assert f"cannot write checkpoint {one}/kept: Not a directory" in refusal(folder, checkpoint=one / "kept")
     assert "is a file, and a checkpoint is a folder" in refusal(folder, checkpoint=one)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"row": 16},
+        {"files_read": -1},
+        {"files_read": 0},
+        {"rows": 10},
+        {"sums": []},
+        {"seen": ["x"]},
+        {"format": 3},
+    ],
+    ids=str,
+)
+def test_a_state_that_was_changed_is_refused(tmp_path, change):
+    folder, kept = spread(tmp_path, ONE), tmp_path / "kept"
+    Sketch.from_files(folder, checkpoint=kept)
+    state = json.loads((kept / checkpoint.STATE).read_text())
+    (kept / checkpoint.STATE).write_text(json.dumps(state | change))
+    message = refusal(folder, checkpoint=kept)
+    assert ("has format 3" if "format" in change else "state.json is not what was written") in message
+    assert message.endswith("; delete it to start anew, or give another folder")
+    # The layout of the JSON is no part of it.
+    (kept / checkpoint.STATE).write_text(json.dumps(state, indent=3))
+    Sketch.from_files(folder, checkpoint=kept)
+
+
+def test_a_checkpoint_has_one_process_at_a_time(tmp_path):
+    folder, kept = spread(tmp_path, ONE), tmp_path / "kept"
+    words = f"checkpoint {kept} is in use by process {os.getpid()} on "
+
+    def second(reading):
+        with pytest.raises(BlockingIOError, match=re.escape(words)):
+            Sketch.from_files(folder, checkpoint=kept)
+        result = call("ece", folder, "--checkpoint", kept)
+        assert result.exit_code == 2
+        assert words in result.stderr
+
+    found = Sketch.from_files(folder, checkpoint=kept, progress=second)
+    assert Sketch.from_files(folder, checkpoint=kept).digest == found.digest
+    assert {path.suffix for path in kept.iterdir()} == {".json", ".sketch"}
+
+
+def test_a_reading_whose_checkpoint_was_taken_over_stops(tmp_path, often):
+    folder, kept = spread(tmp_path, ONE), tmp_path / "kept"
+    expected = Sketch.from_files(folder, batch_rows=16)
+
+    def stolen(reading):
+        (kept / LOCK).unlink(missing_ok=True)
+
+    with pytest.raises(BlockingIOError, match="has been taken over"):
+        Sketch.from_files(folder, checkpoint=kept, batch_rows=16, progress=stolen)
+    assert Sketch.from_files(folder, checkpoint=kept, batch_rows=16).digest == expected.digest
+
+
+def test_what_a_kill_left_behind_is_cleared(tmp_path):
+    folder, kept = spread(tmp_path, ONE), tmp_path / "kept"
+    kept.mkdir()
+    for name in (".state.json.0123456789ab", ".sums-0123456789ab-0.sketch.0123456789ab", LOCK):
+        (kept / name).write_text("")
+    (kept / "sums-0123456789ab-0.sketch").write_text("")
+    Sketch.from_files(folder, checkpoint=kept)
+    assert sorted(path.suffix for path in kept.iterdir()) == [".json", ".sketch"]
+
+
+def test_sums_of_another_sketch_are_refused(tmp_path):
+    folder, kept, other = spread(tmp_path, ONE), tmp_path / "kept", tmp_path / "other"
+    Sketch.from_files(folder, checkpoint=kept)
+    Sketch.from_files(folder / "part-1.parquet", checkpoint=other)
+    (own,), (foreign,) = kept.glob("*.sketch"), other.glob("*.sketch")
+    own.write_bytes(foreign.read_bytes())
+    assert f"({own.name} is not what was written)" in refusal(folder, checkpoint=kept)
+
+
+def test_a_sketch_of_the_users_survives_in_the_folder_of_a_checkpoint(tmp_path):
+    folder, kept = spread(tmp_path, ONE), tmp_path / "kept"
+    Sketch.from_files(folder, checkpoint=kept).save(kept / "sums-may.sketch")
+    before = (kept / "sums-may.sketch").read_bytes()
+    (kept / checkpoint.STATE).unlink()
+    assert "holds other files and no checkpoint" in refusal(folder, checkpoint=kept)
+    assert (kept / "sums-may.sketch").read_bytes() == before
+
+
+def test_a_checkpoint_that_holds_an_input_is_refused(tmp_path):
+    folder, kept = spread(tmp_path, ONE), tmp_path / "kept"
+    Sketch.from_files(folder, checkpoint=kept)
+    inside = write(kept / "more.csv", ONE)
+    link = tmp_path / "linked"
+    link.symlink_to(kept)
+    for paths, where in ((inside, kept), (link / "more.csv", kept), (inside, link)):
+        assert "holds an input" in refusal(paths, checkpoint=where)
+    assert inside.exists()
 
 
 def test_checkpoints_cost_little(tmp_path, monkeypatch):

@@ -294,3 +294,49 @@ def test_a_kernel_wider_than_the_domain_is_flat():
     flat = calibrant.ece(labels, score, estimator="d:50")
     assert calibrant.ece(labels, score, estimator="d:1e150") == pytest.approx(flat)
     assert flat == pytest.approx(quad(lambda s: abs(2 / 3 - s), 0, 1)[0], abs=1e-4)
+
+
+def between(error, low, high):
+    """Return the two neighbouring numbers between which a function of one number jumps most."""
+    ends, values = [low, high], [error(low), error(high)]
+    while low < (middle := (ends[0] + ends[1]) / 2) < high and middle not in ends:
+        value = error(middle)
+        side = int(abs(value - values[0]) > abs(values[1] - value))
+        ends[side], values[side] = middle, value
+    return ends, values
+
+
+def complement(rows):
+    return Sample(1 - rows.score, ~rows.outcome)
+
+
+def test_isj_jumps_where_its_root_vanishes_which_rounding_decides():
+    rng = np.random.default_rng(0)
+    p, y = rng.random(5), rng.random(5) < 0.5
+    ends, values = between(lambda t: float(Density("isj").fit(Sample(p * t, y)).error()), 0.5625, 0.56875)
+    assert ends[1] - ends[0] < 1e-15
+    assert abs(values[1] - values[0]) > 0.05
+    # On one side there is no root, and Silverman's rule takes its place.
+    widths = [(float(isj(rows)), float(silverman(rows))) for rows in (Sample(p * t, y) for t in ends)]
+    assert sorted(own == other for own, other in widths) == [False, True]
+    for t in (0.5, 1.0):  # away from the jump the complement has the same error
+        rows = Sample(p * t, y)
+        errors = [float(Density("isj").fit(each).error()) for each in (rows, complement(rows))]
+        assert errors[0] == pytest.approx(errors[1], abs=1e-9)
+
+
+def test_the_largest_gap_jumps_where_a_point_of_the_grid_is_no_longer_defined():
+    rng = np.random.default_rng(31)
+    p, y = rng.random(20), rng.random(20) < 0.5
+    ends, values = between(lambda t: float(Density().fit(Sample(p * t, y)).error("max")), 0.64375, 0.65)
+    assert ends[1] - ends[0] < 1e-15
+    assert 1e-4 < abs(values[1] - values[0]) < 1e-3  # about a step of the grid
+    fits = [Density().fit(Sample(p * t, y)) for t in ends]
+    assert len({int(np.isfinite(fit.frequency).sum()) for fit in fits}) == 2
+    assert float(fits[0].error()) == pytest.approx(
+        float(fits[1].error()), abs=1e-12
+    )  # the mean does not jump
+    for t in (0.5, 1.0):
+        rows = Sample(p * t, y)
+        errors = [float(Density().fit(each).error("max")) for each in (rows, complement(rows))]
+        assert errors[0] == pytest.approx(errors[1], abs=1e-9)

@@ -357,3 +357,11 @@ def test_import_does_not_bring_in_the_heavy_packages():
     code = f"import json, sys, calibrant; print(json.dumps([m for m in {heavy} if m in sys.modules]))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert json.loads(done.stdout) == []
+
+
+def test_rows_at_the_walls_count_as_much_as_others_for_smooth():
+    # relplot 1.0.3 drops a copy of the node on the wall as it reflects, and reads 0.3334.
+    assert calibrant.ece([1, 1, 1, 0], [0, 0, 0.5, 0.5], estimator="smooth") == pytest.approx(0.5, abs=1e-12)
+    assert calibrant.ece([0, 0, 0, 1], [1, 1, 0.5, 0.5], estimator="smooth") == pytest.approx(0.5, abs=1e-12)
+    inside = calibrant.ece([1, 1, 1, 0], [0.001, 0.001, 0.5, 0.5], estimator="smooth")
+    assert inside == pytest.approx(0.4995, abs=1e-6)  # and a step from the wall is near to it

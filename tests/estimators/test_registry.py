@@ -4,7 +4,7 @@ import importlib.util
 import re
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 import calibrant
 from calibrant import Binned, Density, Sketch
 from calibrant.estimators import FIFTEEN, Curve, describe, estimator_names, parse, register, registry, resolve
+from calibrant.estimators.base import Estimator, ValueFit
 from calibrant.estimators.bins import Adaptive
 from calibrant.evidence import COARSE, FINE, Cells, Sample
 
@@ -546,9 +547,84 @@ def test_a_value_with_fit_is_an_estimator_that_says_what_it_defines():
             return 0.25
 
     assert calibrant.ece(labels, score, estimator=Own()) == 0.25
-    assert resolve(Own()).fit(None).curve() is None
+    assert resolve(Own()).fit(Sample(np.array(score), np.array(labels, bool))).curve() is None
     with pytest.raises(ValueError, match="a measure of its own"):
         calibrant.estimate(labels, score, estimator=Own())
+
+
+class Fitted:
+    """An estimator of a caller's own, which returns what it was told to."""
+
+    def __init__(self, value, measures_ece=True):
+        self.value, self.measures_ece = value, measures_ece
+
+    def fit(self, evidence):
+        return self
+
+    def error(self, norm):
+        return self.value
+
+
+@pytest.mark.parametrize("value", [np.nan, -3, np.inf, -np.inf, 1.5, -1e-6])
+@pytest.mark.parametrize("call", [calibrant.ece, calibrant.estimate])
+def test_what_cannot_be_an_error_is_refused_with_the_name_of_the_estimator(call, value):
+    def mine(scores, outcomes, weights):
+        return value
+
+    words = f"must return a finite error of at least 0 and at most 1, got {float(value)}"
+    with pytest.raises(calibrant.InputError, match=re.escape(f"the estimator mine {words}")):
+        call([0, 1, 1], [0.2, 0.7, 0.9], estimator=mine)
+    with pytest.raises(calibrant.InputError, match=re.escape(f"the estimator Fitted {words}")):
+        call([0, 1, 1], [0.2, 0.7, 0.9], estimator=Fitted(float(value)))
+
+
+@pytest.mark.parametrize("value", ["0.1", None, 1j, [0.1, 0.2], True])
+def test_what_is_no_number_is_refused_with_the_name_of_the_estimator(value):
+    with pytest.raises(calibrant.InputError, match=r"the function mine must return a number"):
+        calibrant.ece([0, 1, 1], [0.2, 0.7, 0.9], estimator=Named("mine", value))
+    with pytest.raises(calibrant.InputError, match=r"the estimator Fitted must return"):
+        calibrant.ece([0, 1, 1], [0.2, 0.7, 0.9], estimator=Fitted(value))
+
+
+class Named:
+    """A function with a name."""
+
+    def __init__(self, name, value):
+        self.__name__, self.value = name, value
+
+    def __call__(self, scores, outcomes, weights):
+        return self.value
+
+
+def test_errors_of_another_shape_than_the_classes_are_refused():
+    y, p = [0, 1, 2], np.full((3, 3), 1 / 3)
+    with pytest.raises(
+        calibrant.InputError, match=r"estimator Fitted must return errors of the shape \(3,\)"
+    ):
+        calibrant.ece(y, p, notion="classwise", estimator=Fitted(0.1))
+    assert calibrant.ece(y, p, notion="classwise", estimator=Fitted(np.array([0.25, 0.5, 0.75]))) == 0.5
+
+
+def test_one_error_for_three_classes_is_refused_of_any_estimator():
+    @dataclass(frozen=True)
+    class Mine(Estimator):
+        name = "mine"
+
+        def fit(self, evidence):
+            return ValueFit(self, np.array(0.1))
+
+    with pytest.raises(calibrant.InputError, match="the estimator mine must return 3 errors, got 1"):
+        calibrant.ece([0, 1, 2], np.full((3, 3), 1 / 3), notion="classwise", estimator=Mine())
+
+
+def test_a_measure_of_its_own_may_be_larger_than_1():
+    assert calibrant.ece([0, 1, 1], [0.2, 0.7, 0.9], estimator=Fitted(1.5, measures_ece=False)) == 1.5
+    with pytest.raises(calibrant.InputError, match=r"at least 0, got inf"):
+        calibrant.ece([0, 1, 1], [0.2, 0.7, 0.9], estimator=Fitted(np.inf, measures_ece=False))
+
+
+def test_rounding_takes_no_error_out_of_bounds():
+    assert calibrant.ece([0, 1, 1], [0.2, 0.7, 0.9], estimator=Fitted(1 + 1e-15)) == 1 + 1e-15
 
 
 # --- curves ----------------------------------------------------------------------------------------

@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from calibrant.cli import experiment as experiment_cli
 from calibrant.estimators import FIFTEEN, Density, parse
 from calibrant.evidence import Sample
 from calibrant.experiment import PRESETS, SIZES, Mixture, Settings, Store, Summary, compute, exact_error, run
@@ -367,6 +368,9 @@ def raises(scores, outcomes, weights):
 def not_a_number(scores, outcomes, weights):
     return np.nan
 
+def negative(scores, outcomes, weights):
+    return -3
+
 def now_and_then(scores, outcomes, weights):
     if outcomes[0]:
         raise RuntimeError("a bad day")
@@ -392,7 +396,8 @@ class Vandal:
     ("attribute", "failed", "reason"),
     [
         ("raises", 10, "RuntimeError: out of ideas"),
-        ("not_a_number", 10, "not a finite number"),
+        ("not_a_number", 10, "not_a_number must return a finite error of at least 0 and at most 1, got nan"),
+        ("negative", 10, "negative must return a finite error of at least 0 and at most 1, got -3.0"),
         ("now_and_then", None, "RuntimeError: a bad day"),
         ("Scalar", 10, "shape"),
         ("Vandal", 10, "read-only"),
@@ -693,9 +698,10 @@ class Made:
         for k, task in enumerate(settings.tasks()):
             statistics = np.full((2, 2, 3, 2, len(STATISTICS)), 0.1 * (k + 1))
             statistics[..., 1, :] *= 2  # at the second size
+            statistics[..., -1] = 0
             statistics[0, :, 2] = np.nan  # no published reading
             if k == 0:
-                statistics[1, :, 1, :, :-1] = np.nan
+                statistics[1, :, 1, 1, -1] = 4  # of some samples at the second size
             exact = (0.1, 0.2, 0.4)[k]
             true = dict.fromkeys(settings.notions, Truth(0.5, exact, 0.01))
             store.save(Result(task, true, statistics, ["ac:sqrt: no"] if k == 0 else []))
@@ -709,10 +715,12 @@ def test_medians_by_hand(tmp_path):
     for notion in SMALL.notions:
         np.testing.assert_allclose(summary.median("published", notion)[:2], [[0.2, 0.4]] * 2)
         assert np.isnan(summary.median("published", notion)[2]).all()
-        # The second estimator has two models left: .2 and .3.
-        np.testing.assert_allclose(summary.median("corrected", notion), [[0.2, 0.4], [0.25, 0.5], [0.2, 0.4]])
+        # The second estimator failed on samples of one model: its other samples say little.
+        nan = np.nan
+        np.testing.assert_allclose(summary.median("corrected", notion), [[0.2, 0.4], [0.2, nan], [0.2, 0.4]])
         # Divided by the truths .1, .2, .4: 1, 1, .75.
-        np.testing.assert_allclose(summary.median("normalised", notion), [[1, 2], [0.875, 1.75], [1, 2]])
+        np.testing.assert_allclose(summary.median("normalised", notion), [[1, 2], [1, nan], [1, 2]])
+        np.testing.assert_array_equal(summary.failed("corrected", notion), [[0, 0], [0, 4], [0, 0]])
         np.testing.assert_allclose(summary.truth[notion][:, 1], [0.1, 0.2, 0.4])
 
 
@@ -728,7 +736,8 @@ def test_the_summary_is_written(tmp_path):
         if (row["reading"], row["notion"], row["estimator"], row["n"])
         == ("corrected", "confidence", "ac:sqrt", "60")
     )
-    assert float(row["p95"]) == pytest.approx(0.5)
+    assert (row["p95"], row["failed"]) == ("", "4")
+    assert {row["failed"] for row in found if row["estimator"] != "ac:sqrt"} == {"0"}
 
 
 def test_a_summary_without_a_single_number_can_be_written(tmp_path):
@@ -757,3 +766,11 @@ def test_a_part_of_a_run_can_be_read(reference, tmp_path):
 def test_settings_name_their_tasks_once():
     assert SMALL.tasks()[0] == Task("mixture-c2-d2-s0", 0, "logistic")
     assert SMALL.tasks()[0].name == "mixture-c2-d2-s0-t0-logistic"
+
+
+def test_a_table_marks_what_failed_on_some_samples(tmp_path):
+    summary = Summary.of(Made(tmp_path / "run").build())
+    lines = list(experiment_cli._lines(summary, "corrected"))
+    (first, *_) = (line for line in lines if line.startswith("ac:sqrt"))
+    assert first.split()[1:] == ["0.2000", "failed"]
+    assert sum("had no estimate for some samples" in line for line in lines) == 2

@@ -14,7 +14,7 @@ from click.testing import CliRunner
 from calibrant.cli import main
 from calibrant.estimators import FIFTEEN, Bayes, Binned, Debiased, estimator_names
 from calibrant.evidence import Sample
-from calibrant.experiment import PRESETS, Store, Summary, leaderboard, page, run
+from calibrant.experiment import PRESETS, Store, Summary, figures, leaderboard, page, run
 from calibrant.experiment.distributions import rng_of
 from calibrant.experiment.families import EXACT, LOCAL, Family
 
@@ -177,6 +177,40 @@ def test_an_estimator_that_always_fails_comes_last(stores):
     assert board.rows["confidence"][-1].estimator == "auto"
     assert board.rows["confidence"][-1].failed == 10 * 12 * 3
     assert "| `auto` (360 samples failed) | 10 |  |" in page.to_markdown(board, ["run"])
+
+
+def test_an_estimator_that_fails_for_three_of_four_models_leads_neither_table_nor_figure(stores):
+    one = Summary.of(stores["run"])
+    values = {key: part.copy() for key, part in one.values["corrected"].items()}
+    k, lucky = SETTINGS.estimators.index("auto"), np.arange(len(one.models)) % 4 == 0
+    for key, part in values.items():
+        part[:, :, k] = 0.0 if key == "failed" else 1e-6  # better than any other where it has an estimate
+        part[~lucky, :, k] = 10.0 if key == "failed" else nan
+    summary = replace(one, values={"corrected": values})
+    board = leaderboard.board([summary])
+    for notion in ("confidence", "classwise"):
+        last = board.rows[notion][-1]
+        assert (last.estimator, np.isnan([last.overall, last.low, last.mean_overall]).all()) == ("auto", True)
+        assert np.isnan(last.ratio).all()
+        assert np.isnan(last.median["p95"]).all()
+    text = page.to_markdown(board, ["run"])
+    assert text.count(f"|  | `auto` ({last.failed} samples failed) | 10 |  |  |  |  |") == 2
+    assert "is not ranked" in text
+    drawn = figures.figure2(summary, "corrected")
+    for ax in drawn.axes[:2]:
+        assert "auto" not in {line.get_label() for line in ax.get_lines()}
+        assert "not drawn, as it failed on some samples: auto" in {text.get_text() for text in ax.texts}
+
+
+def test_a_failure_at_a_size_that_does_not_rank_is_a_failure(stores):
+    one = Summary.of(stores["run"])
+    values = {key: part.copy() for key, part in one.values["corrected"].items()}
+    values["failed"][0, :, SETTINGS.estimators.index("auto"), -1] = 1
+    board = leaderboard.board([replace(one, values={"corrected": values})])
+    row = board.rows["confidence"][-1]
+    assert (row.estimator, row.failed, np.isnan(row.overall)) == ("auto", 1, True)
+    assert np.isfinite(row.ratio[:-1]).all()
+    assert np.isnan(row.ratio[-1])
 
 
 # Families with a bound

@@ -418,7 +418,9 @@ def test_what_is_wrong_is_said_and_labels_are_not_spoken_of(y_prob, kw, message)
 
 
 def test_an_estimator_that_returns_nothing_is_named():
-    with pytest.raises(ValueError, match="estimator 'mine' returned nan for a calibrated data set"):
+    with pytest.raises(
+        ValueError, match=r"^estimator 'mine' on a calibrated data set: .* at least 0 and at most 1, got nan$"
+    ):
         calibrant.recommend(scores(), estimators={"mine": lambda s, y, w: float("nan")}, rng=0)
 
 

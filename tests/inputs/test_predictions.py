@@ -444,9 +444,109 @@ def test_rounded_rows_are_told_to_be_divided_by_their_sum():
         predictions([0, 1], [[0.33, 0.33, 0.33], [0.5, 0.25, 0.25]])
 
 
-def test_rows_of_sigmoids_are_told_to_use_softmax():
-    with refuses("got 1.5 at row 1", "softmax"):
-        predictions([0, 1], [[0.5, 0.5], [0.75, 0.75]])
+@pytest.mark.parametrize("row", [(0.9, 0.2, 0.4), (0.1, 0.1, 0.1), (1.0, 1.0, 0.0)])
+def test_rows_of_sigmoids_are_called_multi_label_and_never_sent_to_softmax(row):
+    with refuses(f"got {sum(row):.9g} at row 1", "(multi-label), ask about each column") as caught:
+        predictions([0, 1], [[0.5, 0.5, 0.0], row])
+    assert "softmax" not in str(caught.value)
+
+
+def test_several_labels_a_row_are_called_multi_label():
+    with refuses("y_true must be one-dimensional", "(multi-label), ask about each column"):
+        predictions([[1, 0, 1], [0, 1, 0]], [[0.9, 0.2, 0.4], [0.1, 0.8, 0.1]])
+
+
+@pytest.mark.parametrize(
+    ("y_true", "predicted"),
+    [
+        ([0, 1, 2, 1], [0, 2, 2, 1]),
+        ([0, 1, 2, 1], [0.0, 2.0, 2.0, 1.0]),
+        ([10, 20, 30, 20], [10, 30, 30, 20]),
+        ([0, 1, 2, 1], [0, 3, 2, 1]),  # a class that no label is of
+        ([-1, 1, 1, -1], [-1, -1, 1, 1]),
+        ([0, 1, 1, 0], [-1, -1, 1, 1]),
+        (["cat", "dog", "dog", "cat"], ["dog", "dog", "cat", "cat"]),
+        (np.array(["cat", "dog", "dog", "cat"]), np.array(["dog", "dog", "cat", "cat"])),
+    ],
+)
+def test_predicted_classes_in_place_of_scores_are_told_so(y_true, predicted):
+    with refuses("y_prob must", "did you pass predict()? pass predict_proba()"):
+        predictions(y_true, predicted)
+
+
+@pytest.mark.parametrize(("score", "words"), [([0, 100, 50, 20], "percentages"), ([-2, 3, 1, 0], "logits")])
+def test_whole_numbers_that_are_no_labels_are_not_called_predictions(score, words):
+    with refuses("lie in [0, 1]", words) as caught:
+        predictions([0, 1, 1, 0], score)
+    assert "predict()" not in str(caught.value)
+
+
+BARELY = {
+    "long double above": np.nextafter(np.longdouble(1), np.longdouble(2)),
+    "long double below": -np.nextafter(np.longdouble(0), np.longdouble(1)),
+    "decimal above": Decimal("1.00000000000000000001"),
+    "decimal below": Decimal("-1e-400"),
+    "fraction above": Fraction(10**20 + 1, 10**20),
+    "fraction below": Fraction(-1, 10**400),
+}
+
+
+@pytest.mark.parametrize("barely", BARELY.values(), ids=BARELY)
+def test_scores_that_rounding_would_take_into_the_range_are_refused(barely):
+    kind = type(barely)
+    vector = [kind(0), kind(1), barely, kind(0)]
+    table = [[kind(0), kind(1)], [1 - barely, barely]]
+    as_objects = np.array(vector, dtype=object)
+    for score in (vector, tuple(vector), np.array(vector), as_objects, pd.Series(as_objects)):
+        with refuses("y_prob must lie in [0, 1]", "at row 2"):
+            predictions(Y, score)
+    for score in (table, np.array(table), pd.DataFrame(np.array(table, dtype=object))):
+        with refuses("y_prob must lie in [0, 1]", "at row 1, column"):
+            predictions([0, 1], score)
+    with refuses("at must lie in [0, 1]"):
+        inputs.scores("at", [barely])
+    assert predictions(Y, [kind(0), kind(1), kind(1) / kind(2), kind(0)]).score.tolist() == [0, 1, 0.5, 0]
+
+
+@pytest.mark.parametrize("barely", [v for name, v in BARELY.items() if "below" in name])
+def test_a_negative_weight_that_rounding_would_take_to_0_is_refused(barely):
+    with refuses("sample_weight must be at least 0", "at row 1"):
+        predictions(Y, [0.5] * 4, sample_weight=[type(barely)(1), barely, type(barely)(1), type(barely)(1)])
+
+
+def test_integers_beyond_2_53_stay_apart():
+    two = [2**53, 2**53 + 1, 2**53, 2**53 + 1]
+    for pos_label in (2**53, float(2**53), np.float64(2**53)):
+        assert predictions(two, [0.1] * 4, pos_label=pos_label).code.tolist() == [True, False, True, False]
+    for y_true in (two, np.array(two, dtype=np.uint64), np.array(two, dtype=object)):
+        found = predictions(y_true, [0.1] * 4, pos_label=2**53 + 1)
+        assert found.code.tolist() == [False, True, False, True]
+
+
+@pytest.mark.parametrize(
+    ("y_true", "words"),
+    [
+        ([2**53, 2**53 + 1, 0.5, 1], "2^53"),
+        (np.array([2**53, 2**53 + 1, 0.5, 1], dtype=object), "2^53"),
+        ([2**63, 2**63 + 1, -1, 1], "2^53"),  # too much for either kind of integer
+        (np.array([2**53, 1.0, 0.0, 1.0]), "2^53"),
+        (np.array([2**24, 2**24 + 1, 0, 1], dtype=np.float32), "2^24"),
+    ],
+)
+def test_labels_that_stand_for_two_integers_in_floating_point_are_refused(y_true, words):
+    with refuses(f"y_true must be below {words}", "at row 0", "pass integers or text"):
+        predictions(y_true, [0.1] * 4, pos_label=1)
+
+
+def test_clusters_and_groups_that_stand_for_two_integers_are_refused():
+    ids = [2**53, 2**53 + 1, 0.5, 1]
+    with refuses("cluster must be below 2^53", "at row 0"):
+        inputs.in_clusters(predictions(Y, P), ids, Y, None)
+    with refuses("groups must be below 2^53", "at position 0"):
+        inputs.groups_of_rows(ids, Y, None)
+    whole = [2**53, 2**53 + 1, 2**53, 1]
+    assert len(inputs.groups_of_rows(whole, Y, None)[0]) == 3
+    assert inputs.in_clusters(predictions(Y, P), whole, Y, None).cluster.max() == 2
 
 
 def test_integer_rows_have_the_tolerance_of_doubles():

@@ -3,6 +3,7 @@
 import copy
 import itertools
 import math
+import os
 import pickle
 import re
 import runpy
@@ -21,7 +22,6 @@ from test_registry import ALL, NOTIONS, VALUES, defined, random_matrix
 import calibrant
 import calibrant.sketch.sketch as sketching
 from calibrant import Sketch, estimators
-from calibrant import atomic as _files
 from calibrant.curves import ByClass
 from calibrant.estimators import parse
 from calibrant.evidence import COARSE, tally
@@ -787,7 +787,7 @@ def test_a_day_survives_a_crash_and_says_where_to_go_on(daily, tmp_path, monkeyp
         while (done := daily["rows"](tmp_path, "churn", "2026-05-04")) < 120:
             with monkeypatch.context() as patch:
                 if done == crash:
-                    patch.setattr(_files.os, "replace", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+                    patch.setattr(os, "replace", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
                 daily["add"](tmp_path, "churn", "2026-05-04", y[done : done + 30], p[done : done + 30])
 
     for crash in (0, 60):

@@ -25,7 +25,6 @@ from test_registry import NOTIONS
 from test_sketch import binary, made, matrix, same
 
 from calibrant import Sketch
-from calibrant import atomic as _files
 from calibrant.evidence import FINE
 from calibrant.sketch import file as sketch_file
 
@@ -206,7 +205,7 @@ def test_a_file_is_replaced_whole_or_not_at_all(tmp_path, monkeypatch):
     before = path.read_bytes()
     for name in ("replace", "fsync", "chmod"):
         with monkeypatch.context() as patch:
-            patch.setattr(_files.os, name, lambda *_: (_ for _ in ()).throw(OSError("the disk is full")))
+            patch.setattr(os, name, lambda *_: (_ for _ in ()).throw(OSError("the disk is full")))
             with pytest.raises(OSError, match="the disk is full"):
                 copy.copy(sketch).update(y, p).save(path)
         assert [one.name for one in tmp_path.iterdir()] == ["day.sketch"]

@@ -114,7 +114,7 @@ def assess_predictions(
         name=name,
         command=command,
     )
-    return _assemble(material, seen_in_rows(data, names), level, rng, progress)
+    return _assemble(material, seen_in_rows(data, names, headline), level, rng, progress)
 
 
 def assess_sketch(
@@ -322,7 +322,9 @@ def _scores(
     scores: list[decomposition.Score] = []
     for question in sorted(questions, key=lambda q: (not q.notion.one_class, not q.notion.several)):
         if not question.notion.several:
-            scores += decomposition.of_event(question.problems[0], _event(question, names))
+            top = question.notion.top
+            exact = decomposition.log_loss_of_largest(data, question.notion) if top else None
+            scores += decomposition.of_event(question.problems[0], _event(question, names), exact)
         elif len(names) > 2:
             scores += decomposition.of_classes(data, question.blocks)
     return tuple(scores)
@@ -335,7 +337,7 @@ def _scores_of_sums(sketch: Sketch, names: tuple[str, ...]) -> tuple[decompositi
         # The log loss over all classes is recalibrated by rows, of which none are left.
         return (decomposition.brier_of_classes(question.blocks),)
     exact = None
-    if sketch.is_vector:
+    if len(names) == 2:  # what happened has the chance of the label
         exact = np.inf if totals.impossible else totals.log_loss / totals.weight
     return decomposition.of_event(question.problems[0], _event(question, names), exact)
 

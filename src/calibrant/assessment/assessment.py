@@ -13,6 +13,7 @@ from calibrant.assessment.decomposition import Score
 from calibrant.curves import ByClass, ReliabilityCurve, ReliabilityDiagram
 from calibrant.evidence import Array
 from calibrant.inference.result import LEAST_P, Estimate
+from calibrant.inputs import Record, from_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -39,6 +40,14 @@ class Balance:
     def gap(self) -> float:
         """Mean score minus frequency: what is too high on average."""
         return self.score - self.frequency
+
+    @classmethod
+    def of_record(cls, record: Record) -> Balance:
+        """Return the balance that a stored record holds."""
+        record.only(cls.__dataclass_fields__)
+        ends = {key: record.number(key) for key in ("low", "high")}
+        record.ordered("low", "high")
+        return cls(record.share("score"), record.share("frequency"), **ends)
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,8 +107,16 @@ class Row:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Row:
-        """Return what `to_dict` wrote."""
-        return cls(**{**values, "estimate": Estimate.from_dict(values["estimate"])})
+        """Return what `to_dict` wrote; numbers that no row can have are refused."""
+        return cls.of_record(Record(values, "row"))
+
+    @classmethod
+    def of_record(cls, record: Record) -> Row:
+        """Return the row that a stored record holds."""
+        record.only(cls.__dataclass_fields__)
+        shares = {key: record.share(key) for key in ("score", "frequency", "p_adjusted")}
+        estimate = Estimate.of_record(record.record("estimate"))
+        return cls(name=record.text("name"), rows=record.number("rows", 0), estimate=estimate, **shares)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -239,7 +256,7 @@ class Assessment:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Assessment:
-        """Return the assessment that `to_dict` wrote."""
+        """Return the assessment that `to_dict` wrote; numbers that no assessment can have are refused."""
         from calibrant.assessment.serialize import from_dict
 
         return from_dict(values)
@@ -251,7 +268,7 @@ class Assessment:
     @classmethod
     def from_json(cls, text: str) -> Assessment:
         """Return the assessment that `to_json` wrote."""
-        return cls.from_dict(json.loads(text))
+        return cls.from_dict(from_text(text, "assessment"))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Assessment.from_dict, (self.to_dict(),)

@@ -11,8 +11,10 @@ import numpy as np
 from calibrant.assessment.assessment import Assessment, Row
 from calibrant.assessment.text import count, short
 from calibrant.curves import ByClass
+from calibrant.estimators.curve import positions
 from calibrant.evidence import Array, Cells
-from calibrant.inputs import Predictions
+from calibrant.inputs import PREDICTED, Predictions, are_usual, decided
+from calibrant.questions import Notion
 
 if TYPE_CHECKING:
     from calibrant.sketch import Sketch
@@ -47,6 +49,11 @@ class Seen:
         Classes known not to occur.
     left_out : sequence of str
         Estimators that could not be asked.
+    decided : bool
+        Whether every score is 0 or 1.
+    mirrored : int or None
+        Rows whose single score was read as 1 - score of the other class, where the notion asks for the
+        larger; None where that is not known.
     """
 
     rows: int
@@ -56,6 +63,8 @@ class Seen:
     impossible: str
     absent: Sequence[str]
     left_out: Sequence[str] = ()
+    decided: bool = False
+    mirrored: int | None = 0
 
 
 def cautions(assessment: Assessment, seen: Seen) -> Iterator[str]:
@@ -67,13 +76,21 @@ def cautions(assessment: Assessment, seen: Seen) -> Iterator[str]:
             f"Scores are discrete: {count(seen.distinct)} distinct ones in {count(seen.rows)} rows."
             f"{'' if _each_by_itself(assessment) else ' Between them the curve is interpolated.'}"
         )
-    if seen.saturated > MOSTLY:
+    if seen.decided:
+        yield f"All scores are 0 or 1: {PREDICTED}."
+    elif seen.saturated > MOSTLY:
         yield (
             f"Scores are saturated: {100 * seen.saturated:.0f} % lie within {NEAR:g} of 0 or 1. "
             "The log-odds axis shows them apart."
         )
     if seen.impossible:
         yield seen.impossible
+    if seen.mirrored != 0:
+        many = "Scores" if seen.mirrored is None else f"{count(seen.mirrored)} scores"
+        yield (
+            f"{many} below 0.5 count as 1 - score, the confidence in the other class. If these are pairs, "
+            "was it right and how sure was it, ask for the notion correctness."
+        )
     if assessment.n < 0.5 * assessment.rows:
         yield f"Weights are uneven: {count(assessment.rows)} rows count as {count(round(assessment.n))}."
     clusters = assessment.estimate.clusters
@@ -91,7 +108,12 @@ def cautions(assessment: Assessment, seen: Seen) -> Iterator[str]:
     if seen.left_out:
         yield f"A sketch has fewer cells than these would have bins: {', '.join(seen.left_out)}."
     if any(score.value == np.inf for score in assessment.scores):
-        yield "The log loss is infinite: something happened that had probability 0."
+        yield (
+            "The log loss is infinite: something happened that had probability 0."
+            if seen.impossible
+            else "The log loss is infinite as far as a sketch knows: a score that rounds to 1 was wrong, and "
+            "what was left to the other classes is not kept."
+        )
 
 
 def _each_by_itself(assessment: Assessment) -> bool:
@@ -108,10 +130,14 @@ def small_groups(groups: Sequence[Row]) -> Iterator[str]:
         yield f"Fewer than {FEW_HERE} rows: {'group' if len(small) == 1 else 'groups'} {_listed(small)}."
 
 
-def seen_in_rows(data: Predictions, names: Sequence[str]) -> Seen:
+def seen_in_rows(data: Predictions, names: Sequence[str], headline: Notion) -> Seen:
     """Return what rows show."""
     score, right = _headline(data)
-    impossible = int(np.count_nonzero((right & (score == 0)) | (~right & (score == 1))))
+    if data.score.ndim == 1:
+        ruled_out = (right & (score == 0)) | (~right & (score == 1))
+    else:
+        ruled_out = np.take_along_axis(data.score, data.code[:, None], axis=1)[:, 0] == 0
+    impossible = int(np.count_nonzero(ruled_out))
     present = np.bincount(data.code.astype(np.intp), minlength=len(names)) > 0
     return Seen(
         rows=len(score),
@@ -120,6 +146,8 @@ def seen_in_rows(data: Predictions, names: Sequence[str]) -> Seen:
         saturated=float(np.mean((score > 1 - NEAR) | (score < NEAR))),
         impossible=_ruled_out(impossible, "a score of exactly 0 or 1 and the outcome it rules out"),
         absent=[name for name, seen in zip(names, present, strict=True) if not seen],
+        decided=decided(data),
+        mirrored=int(np.count_nonzero(data.score < 0.5)) if _may_be_pairs(headline, data) else 0,
     )
 
 
@@ -146,7 +174,22 @@ def seen_in_sums(sums: Sketch, names: Sequence[str], left_out: Sequence[str] = (
         impossible=impossible,
         absent=_absent(sums, problems, names),
         left_out=left_out,
+        decided=_decided(problems),
+        mirrored=None if _may_be_pairs(sums.question.notion, sums) else 0,
     )
+
+
+def _decided(problems: Sequence[Cells]) -> bool:
+    """Tell whether every score is 0 or 1; of the largest scores, whether each is 1."""
+    held = [np.unique(positions(each.sums)[each.sums.w > 0]) for each in problems]
+    ends = np.unique(np.concatenate(held))
+    return bool(np.isin(ends, (0, 1)).all()) and (ends.size == 2 or problems[0].support[0] > 0)
+
+
+def _may_be_pairs(notion: Notion, data: Predictions | Sketch) -> bool:
+    """Tell whether labels and single scores may be meant as "was it right" and "how sure was it"."""
+    vector = data.score.ndim == 1 if isinstance(data, Predictions) else data.is_vector
+    return vector and notion.top > 0 and are_usual(data.labels)
 
 
 def _saturated(problems: Sequence[Cells], weight: float) -> float:

@@ -21,7 +21,8 @@ import numpy as np
 from calibrant.estimators.curve import positions
 from calibrant.estimators.isotonic import isotonic
 from calibrant.evidence import Array, Evidence
-from calibrant.inputs import Predictions
+from calibrant.inputs import Predictions, Record
+from calibrant.questions import Notion
 
 # Numbers that the recalibration of many classes is fitted to; it is judged on all of them.
 FITTED = 1 << 21
@@ -62,9 +63,18 @@ class Score:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Score:
-        """Return what `to_dict` wrote."""
-        arguments: dict[str, Any] = {k: np.inf if v is None else v for k, v in values.items()}
-        return cls(**arguments)
+        """Return what `to_dict` wrote; numbers that no score can have are refused."""
+        return cls.of_record(Record(values, "score"))
+
+    @classmethod
+    def of_record(cls, record: Record) -> Score:
+        """Return the score that a stored record holds."""
+        record.only(cls.__dataclass_fields__)
+        numbers: dict[str, Any] = {key: record.number(key, 0) for key in ("resolution", "uncertainty")}
+        for key in ("value", "calibration"):
+            number = record.maybe(key, lambda key: record.number(key, 0))
+            numbers[key] = np.inf if number is None else number
+        return cls(record.text("name"), record.text("about"), **numbers)
 
 
 def of_event(evidence: Evidence, about: str, log_loss: float | None = None) -> tuple[Score, Score]:
@@ -119,10 +129,37 @@ def _brier(w: Array, p: Array, y: Array) -> float:
 
 
 def _log_loss(w: Array, p: Array, y: Array) -> float:
-    """Return the log loss of the same."""
-    from scipy.special import xlogy
+    """Return the log loss of the same; that of 1 - p is taken from p, for 1 - p may be rounded to 1."""
+    from scipy.special import xlog1py, xlogy
 
-    return float(-(w * (xlogy(y, p) + xlogy(1 - y, 1 - p))).sum() / w.sum())
+    return float(-(w * (xlogy(y, p) + xlog1py(1 - y, -p))).sum() / w.sum())
+
+
+def log_loss_of_largest(data: Predictions, notion: Notion) -> float:
+    """Return the log loss of "the label is among the largest scores", from the smaller side.
+
+    A largest score that rounds to 1 leaves 1 - 1 = 0 to the others, whose own scores say what they have.
+
+    >>> from calibrant.inputs import predictions
+    >>> from calibrant.questions import named
+    >>> log_loss_of_largest(predictions([1, 0], [1e-20, 0.5]), named("confidence")) * 2
+    46.7448490...
+    """
+    weight = np.ones(len(data.code)) if data.weight is None else data.weight.astype(np.float64)
+    with np.errstate(divide="ignore"):
+        if data.score.ndim == 1:  # the chance of what happened is that of the label
+            score = data.score.astype(np.float64)
+            each = np.where(data.code, np.log(score), np.log1p(-score))
+        else:
+            problem = next(iter(notion.problems(data)))
+            score = problem.score.astype(np.float64)
+            chance = np.where(problem.outcome, score, 1 - score)
+            small = ~problem.outcome & (score > 0.5)
+            others = data.score.shape[1] - notion.top
+            least = np.partition(data.score[small].astype(np.float64), others - 1, axis=1)[:, :others]
+            chance[small] = least.sum(axis=1)
+            each = np.log(chance)
+    return float(-(weight @ each) / weight.sum())
 
 
 def _taken_apart(name: str, about: str, value: float, best: float, base: float) -> Score:

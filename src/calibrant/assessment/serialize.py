@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, fields, replace
-from functools import partial
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
 from calibrant.assessment.assessment import Assessment, Balance, Odds, Row
 from calibrant.assessment.decomposition import Score
 from calibrant.curves import ByClass, ReliabilityCurve, ReliabilityDiagram
+from calibrant.evidence import Array
 from calibrant.inference.result import Estimate, plain
+from calibrant.inputs import InputError, Record, check_choice
 
 FORMAT = 1
 _PLAIN = (
@@ -33,9 +34,9 @@ _PLAIN = (
 )
 # Nodes of a stored curve, evenly along the score and along its log odds.
 NODES, ENDS = 200, 20.0
+_BALANCES = ("balance", "accuracy")
+_BINS = ("score", "frequency", "low", "high")
 _CURVE = ("score", "probability", "point", "low", "high", "density", "n_eff")
-
-Result = TypeVar("Result", ReliabilityCurve, ReliabilityDiagram)
 
 
 def to_dict(assessment: Assessment) -> dict[str, Any]:
@@ -51,31 +52,165 @@ def to_dict(assessment: Assessment) -> dict[str, Any]:
     for key in ("by_class", "by_group", "scores"):
         values[key] = [row.to_dict() for row in getattr(assessment, key)]
     values["odds"] = {key: to_plain(getattr(assessment.odds, key)) for key in ("edges", "counts", "diagram")}
-    for key in ("balance", "accuracy"):
+    for key in _BALANCES:
         balance = getattr(assessment, key)
         values[key] = None if balance is None else asdict(balance)
     return values
 
 
 def from_dict(values: Mapping[str, Any]) -> Assessment:
-    """Return the assessment that `to_dict` wrote."""
+    """Return the assessment that `to_dict` wrote; numbers that no assessment can have are refused."""
+    record = Record(values, "assessment")
     if values.get("format") != FORMAT:
         raise ValueError(f"not an assessment of format {FORMAT}, got {values.get('format')!r}")
-    fields_of: dict[str, Any] = {key: values[key] for key in _PLAIN}
-    fields_of |= {key: tuple(values[key]) for key in ("classes", "warnings")}
-    readers: dict[str, Any] = {"estimates": Estimate.from_dict, "rulers": Estimate.from_dict}
-    readers |= {"curves": partial(_from, ReliabilityCurve), "diagrams": partial(_from, ReliabilityDiagram)}
-    for key, read in readers.items():
-        fields_of[key] = MappingProxyType({name: read(result) for name, result in values[key].items()})
-    rows: dict[str, Any] = {"by_class": Row, "by_group": Row, "scores": Score}
-    for key, kind in rows.items():
-        fields_of[key] = tuple(kind.from_dict(row) for row in values[key])
-    odds = values["odds"]
-    diagram = _single(ReliabilityDiagram, odds["diagram"])
-    fields_of["odds"] = Odds(_array(odds["edges"]), _array(odds["counts"]), diagram)
-    for key in ("balance", "accuracy"):
-        fields_of[key] = None if values[key] is None else Balance(**values[key])
-    return Assessment(**fields_of)
+    record.only(("format", "value", "verdict", *_PLAIN, *_RESULTS, *_ROWS, "odds", "balance", "accuracy"))
+    record.text("verdict")
+    results = {
+        key: MappingProxyType({name: read(record.record(key), name) for name in record.record(key).values})
+        for key, read in _RESULTS.items()
+    }
+    notion, estimates = record.text("notion"), results["estimates"]
+    for key in ("estimates", "curves", "diagrams"):
+        if notion not in results[key] or {*results[key]} != {*estimates}:
+            raise InputError(
+                record.called(key), f"hold {notion!r} and what the others hold", tuple(results[key])
+            )
+    if record.share("value") != estimates[notion].value:
+        rule = f"be that of the estimate, {estimates[notion].value:g}"
+        raise InputError(record.called("value"), rule, values["value"])
+    classes, asked = record.texts("classes"), record.maybe("asked", record.text)
+    if asked is not None and asked not in classes:
+        raise InputError(record.called("asked"), f"be one of {list(classes)}", asked)
+    parts: dict[str, Any] = dict(results)
+    parts |= {key: tuple(read(one) for one in record.records(key)) for key, read in _ROWS.items()}
+    parts |= {key: record.maybe(key, lambda key: Balance.of_record(record.record(key))) for key in _BALANCES}
+    parts |= {key: record.text(key) for key in ("created", "digest", "version")}
+    parts |= {key: record.maybe(key, record.text) for key in ("name", "command")}
+    return Assessment(
+        notion=notion,
+        odds=_odds(record.record("odds")),
+        warnings=record.texts("warnings"),
+        rows=record.whole("rows", 1),
+        n=record.size("n"),
+        classes=classes,
+        asked=asked,
+        level=record.level(),
+        seed=record.whole("seed"),
+        **parts,
+    )
+
+
+def _estimate(record: Record, notion: str) -> Estimate:
+    """Return a stored estimate, whose notion is what it is called by."""
+    found = _ruler(record, notion)
+    if found.notion != notion:
+        raise InputError(f"{record.called(notion)}.notion", f"be {notion!r}", found.notion)
+    return found
+
+
+def _ruler(record: Record, estimator: str) -> Estimate:
+    """Return a stored estimate by any estimator."""
+    return Estimate.of_record(record.record(estimator))
+
+
+def _curves(record: Record, notion: str) -> ReliabilityCurve | ByClass[ReliabilityCurve]:
+    """Return a stored curve, or that of each class."""
+    if isinstance(record.values[notion], list):
+        return ByClass({one.label(): _curve(one) for one in record.records(notion)})
+    return _curve(record.record(notion))
+
+
+def _diagrams(record: Record, notion: str) -> ReliabilityDiagram | ByClass[ReliabilityDiagram]:
+    """Return a stored diagram, or that of each class."""
+    if isinstance(record.values[notion], list):
+        return ByClass({one.label(): _diagram(one) for one in record.records(notion)})
+    return _diagram(record.record(notion))
+
+
+def _curve(record: Record) -> ReliabilityCurve:
+    """Return a stored curve."""
+    record.only(f.name for f in fields(ReliabilityCurve))
+    score = record.array("score", 0, 1)
+    record.ascending("score")
+    record.lengths(score.size, *_CURVE)
+    arrays: dict[str, Any] = {"score": score}
+    for key in ("probability", "point", "low", "high"):
+        arrays[key] = record.maybe(key, lambda key: record.array(key, 0, 1, gaps=True))
+    for key in ("density", "n_eff"):
+        arrays[key] = record.array(key, 0, gaps=True)
+    if (arrays["low"] is None) != (arrays["high"] is None):
+        raise InputError(record.called("low"), "come with high")
+    if arrays["low"] is not None:
+        record.ordered("low", "high")
+    return ReliabilityCurve(
+        **arrays,
+        **_common(record),
+        bandwidth=record.number("bandwidth", 0),
+        floored=record.flag("floored"),
+        kernel=record.text("kernel"),
+        n_boot=record.whole("n_boot"),
+        band=record.maybe("band", record.text),
+        method=_one_of(record, "method", ("bayes", "density")),
+        discrete=record.flag("discrete"),
+        levels=record.array("levels", 0, 1),
+    )
+
+
+def _diagram(record: Record) -> ReliabilityDiagram:
+    """Return a stored diagram."""
+    record.only(f.name for f in fields(ReliabilityDiagram))
+    edges = record.array("edges", 0, 1)
+    record.ascending("edges")
+    record.lengths(edges.size - 1, *_BINS, "count")
+    arrays: dict[str, Any] = {key: record.array(key, 0, 1, gaps=True) for key in _BINS}
+    record.ordered("low", "high")
+    return ReliabilityDiagram(
+        edges=edges,
+        **arrays,
+        **_common(record),
+        count=record.array("count", 0),
+        estimator=record.text("estimator"),
+        interval=record.text("interval"),
+    )
+
+
+def _common(record: Record) -> dict[str, Any]:
+    """Return the fields that curves and diagrams share."""
+    low, high = Record({"support": record.pair("support")}, record.name).array("support", 0, 1).tolist()
+    if not low < high:
+        raise InputError(record.called("support"), "ascend", [low, high])
+    edges, counts = record.pair("histogram")
+    histogram = Record({"edges": edges, "counts": counts}, record.called("histogram"))
+    return {
+        "support": (low, high),
+        "histogram": _histogram(histogram),
+        "error": record.share("error"),
+        "n": record.size("n"),
+        "level": record.level(),
+        "notion": record.text("notion"),
+        "label": record.label(),
+    }
+
+
+def _histogram(record: Record) -> tuple[Array, Array]:
+    """Return edges and counts."""
+    edges, counts = record.array("edges", 0, 1), record.array("counts", 0)
+    record.ascending("edges")
+    record.lengths(edges.size - 1, "counts")
+    return edges, counts
+
+
+def _odds(record: Record) -> Odds:
+    """Return what is shown on an axis of log odds."""
+    record.only(("edges", "counts", "diagram"))
+    return Odds(*_histogram(record), _diagram(record.record("diagram")))
+
+
+def _one_of(record: Record, key: str, choices: Sequence[str]) -> Any:
+    """Return one of several words."""
+    with record.naming(key):
+        check_choice(key, record.text(key), choices)
+    return record.text(key)
 
 
 def thinned(curve: ReliabilityCurve) -> ReliabilityCurve:
@@ -109,23 +244,14 @@ def to_plain(value: Any) -> Any:
     return value
 
 
-def _from(kind: type[Result], values: Any) -> Result | ByClass[Result]:
-    """Return the curve or diagram, or that of each class, that `to_plain` wrote."""
-    if isinstance(values, list):
-        return ByClass({result["label"]: _single(kind, result) for result in values})
-    return _single(kind, values)
-
-
-def _single(kind: type[Result], values: Mapping[str, Any]) -> Result:
-    """Return the curve or diagram that `to_plain` wrote."""
-    arguments = {f.name: _array(values[f.name]) for f in fields(kind) if f.name in values}
-    edges, counts = values["histogram"]
-    arguments |= {"support": tuple(values["support"]), "histogram": (_array(edges), _array(counts))}
-    return kind(**arguments)
-
-
-def _array(value: Any) -> Any:
-    """Return a list of numbers as an array, with NaN for None; anything else as it is."""
-    if not isinstance(value, list) or (value and isinstance(value[0], list)):
-        return value
-    return np.array([np.nan if v is None else v for v in value], dtype=np.float64)
+_RESULTS: dict[str, Callable[[Record, str], Any]] = {
+    "estimates": _estimate,
+    "rulers": _ruler,
+    "curves": _curves,
+    "diagrams": _diagrams,
+}
+_ROWS: dict[str, Callable[[Record], Any]] = {
+    "by_class": Row.of_record,
+    "by_group": Row.of_record,
+    "scores": Score.of_record,
+}

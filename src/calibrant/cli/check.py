@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import re
 import sys
 from dataclasses import dataclass
@@ -187,11 +188,11 @@ def check(
       calibrant check predictions.csv --max-ece 0.05 --notion classwise --inconclusive pass
       calibrant check predictions.parquet --max-ece 0.02 --junit calibration.xml
     """
-    check_outputs([file], junit)
-    if junit is not None:
+    check_outputs([file], junit, format=given["format"], checkpoint=given["checkpoint"])
+    if junit is not None and junit.is_file():
         # What an earlier run found must not be taken for this one's, whatever happens.
         with writing(junit):
-            junit.unlink(missing_ok=True)
+            os.unlink(os.path.realpath(junit))
 
     def estimated(source: Source) -> Estimate:
         options = {"estimator": estimator, "level": given["level"], "rng": given["seed"]}

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from calibrant.cli.options import DATA, EXITS, options
-from calibrant.cli.output import Refused, tell, tell_json
+from calibrant.cli.output import Refused, check_outputs, tell, tell_json
 from calibrant.cli.progress import Meter
-from calibrant.cli.source import name_of, read, refusing, settled
+from calibrant.cli.source import name_of, noting, read, refusing, settled
 
 if TYPE_CHECKING:
     from calibrant.data import Data
@@ -73,6 +73,7 @@ def compare(
         raise click.UsageError("--scores goes with several files; --model names the columns of each model")
     if files.count("-") > 1:
         raise click.UsageError("standard input can be read only once")
+    check_outputs(files, format=given["format"])
     if models:
         data = read(files[0], given, models=models)
     else:
@@ -85,7 +86,11 @@ def compare(
     first = next(iter(data.values()))
     scores, labels, positive = _aligned(data)
     assert first.y_true is not None
-    with refusing(columns=[str(label) for label in labels or ()]), Meter("estimating", given["quiet"]):
+    with (
+        refusing(columns=[str(label) for label in labels or ()]),
+        Meter("estimating", given["quiet"]),
+        noting(),
+    ):
         import calibrant
 
         comparison = calibrant.compare(

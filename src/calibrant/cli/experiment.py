@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
@@ -199,9 +200,10 @@ def figure1(out: Path, seed: int) -> None:
     with one_line():
         from calibrant.experiment import figures
 
-        drawn = figures.figure1(seed)
+        drawn, picture = figures.figure1(seed), io.BytesIO()
     with writing(out):
-        drawn.savefig(out, dpi=150)
+        drawn.savefig(picture, format=out.suffix[1:] or None, dpi=150)
+    write(out, picture.getvalue())
     click.echo(f"picture: {out.resolve()}")
 
 
@@ -230,7 +232,9 @@ def table(folder: Path, out: Path | None, reading: str) -> None:
             raise ValueError(f"{folder} has no reading {reading!r}, only {', '.join(summary.values)}")
         for text in _lines(summary, reading):
             click.echo(text)
-        click.echo(f"table: {summary.write(out).resolve()}")
+        with writing(out):
+            summary.write(out)
+        click.echo(f"table: {out.resolve()}")
 
 
 @group.command()
@@ -296,10 +300,21 @@ def _lines(summary: Summary, reading: str) -> Iterator[str]:
     for notion in settings.notions:
         yield f"{notion}, {reading}: median over {len(summary.models)} models of the 95th percentile error"
         yield " ".join(["estimator".ljust(wide), *(f"{n:>7}" for n in settings.sizes)])
-        for name, row in zip(settings.estimators, summary.median(reading, notion), strict=True):
-            cells = (f"{v:7.4f}" if v < 10 else f"{v:7.3g}" if v == v else f"{'-':>7}" for v in row)
+        failed = summary.failed(reading, notion)
+        for name, row, bad in zip(settings.estimators, summary.median(reading, notion), failed, strict=True):
+            cells = (_cell(value, count) for value, count in zip(row, bad, strict=True))
             yield " ".join([name.ljust(wide), *cells])
         yield ""
+        if failed.any():
+            yield "failed: the estimator had no estimate for some samples, and the others say little"
+            yield ""
+
+
+def _cell(value: float, failed: int) -> str:
+    """Return a number of the table in seven characters."""
+    if failed:
+        return f"{'failed':>7}"
+    return f"{value:7.4f}" if value < 10 else f"{value:7.3g}" if value == value else f"{'-':>7}"
 
 
 def _tell_failures(settings: Settings, store: Store, problems: dict[str, str]) -> int:

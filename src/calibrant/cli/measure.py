@@ -60,6 +60,7 @@ def ece(file: str, estimator: str, norm: Any, as_json: bool, **given: Any) -> No
         estimate = source.ask("estimate", estimator=estimator, norm=norm, **options)
         return estimate.to_dict(), str(estimate), estimate
 
+    check_outputs([file], format=given["format"])
     source = read_source(file, given, measured)
     with source.refusing(), Meter("estimating", given["quiet"]):
         values, text, estimate = measured(source)
@@ -143,7 +144,7 @@ def curve(
     by_density = method == "density" or bandwidth is not None
     if by_density and simultaneous:
         raise click.UsageError("--simultaneous goes with --method bayes")
-    check_outputs([file], out)
+    check_outputs([file], out, format=given["format"], checkpoint=given["checkpoint"])
     options: dict[str, Any] = {"level": given["level"], "rng": given["seed"]}
     if by_density:
         options |= {"method": "density", "bandwidth": bandwidth}
@@ -256,6 +257,7 @@ def recommend(
       calibrant recommend predictions.csv --estimator auto --estimator uniform:15 --json
     """
     given = settled(given)
+    check_outputs([file], format=given["format"])
     data = read(file, given, labelled=False)[""]
     with refusing_rows(data), Meter("simulating", given["quiet"]) as meter:
         import calibrant

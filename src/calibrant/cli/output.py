@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -97,38 +98,78 @@ def coloured() -> bool:
     return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
-def check_folders(*outputs: Path | None) -> None:
-    """Refuse before any work an output in a folder that is not there."""
-    for path in outputs:
-        if path is not None and not path.parent.is_dir():
-            raise Refused(f"cannot write {path}: {path.parent} is no folder")
+def check_outputs(
+    inputs: Iterable[str | Path | None],
+    *outputs: Path | None,
+    format: str | None = None,
+    checkpoint: Path | None = None,
+) -> None:
+    """Refuse before anything is read or written what would write over a file that is needed.
 
+    An output must lie in a folder that is there, and be no input, whatever the two are called, no other
+    output and no file of the checkpoint.
 
-def check_outputs(inputs: Iterable[str | Path | None], *outputs: Path | None) -> None:
-    """Refuse before anything is written an output that is an input, whatever the two are called.
-
-    Inputs are files, folders and patterns; links, hard links and files within a folder count.
+    Parameters
+    ----------
+    inputs : iterable of str or path
+        Files, folders and patterns; "-" is standard input.
+    *outputs : path
+        Where the command will write; standard output is held against the inputs too.
+    format : str, optional
+        Format of the inputs, which says what files of a folder are read.
+    checkpoint : path, optional
+        Folder of the checkpoint.
     """
+    from calibrant.atomic import identity
+
+    written: dict[Hashable, Path] = {}
+    for path in filter(None, outputs):
+        if not path.parent.is_dir():
+            raise Refused(f"cannot write {path}: {path.parent} is no folder")
+        if path.exists() and not path.is_file():
+            continue  # a device or a pipe holds nothing; a folder is refused when it is written
+        own = identity(path)
+        if own in written:
+            raise Refused(f"outputs must be two files, got {written[own]} and {path}")
+        if checkpoint is not None and Path(os.path.realpath(path)).is_relative_to(
+            os.path.realpath(checkpoint)
+        ):
+            raise Refused(
+                f"cannot write {path}: it belongs to the checkpoint, {checkpoint}; give another name"
+            )
+        written[own] = path
+    if (own := _redirected(sys.stdout)) is not None:
+        written.setdefault(own, Path("standard output"))
+    for source in inputs:
+        if source is None:
+            continue
+        read = (
+            [_redirected(sys.stdin)] if source == "-" else [identity(file) for file in _files(source, format)]
+        )
+        for own in read:
+            if own in written:
+                raise Refused(f"cannot write {written[own]}: it is an input, {source}; give another name")
+
+
+def _files(source: str | Path, format: str | None) -> list[str]:
+    """Return the files that an input means."""
     from calibrant.data.files import expanded
 
-    check_folders(*outputs)
-    for source in inputs:
-        if source is None or source == "-":
-            continue
-        try:
-            files = [str(source)] if os.path.isfile(source) else expanded(source)
-        except (ValueError, OSError):
-            continue  # what is wrong with it is said when it is read
-        for path in outputs:
-            if path is not None and any(_same(path, file) for file in files):
-                raise Refused(f"cannot write {path}: it is an input, {source}; give another name")
-
-
-def _same(output: Path, file: str) -> bool:
+    if os.path.isfile(source):
+        return [str(source)]
     try:
-        return os.path.samefile(output, file)
-    except OSError:  # the output is not there yet
-        return os.path.realpath(output) == os.path.realpath(file)
+        return expanded(source, format)
+    except (ValueError, OSError) as error:
+        raise Refused(error) from None
+
+
+def _redirected(stream: Any) -> Hashable:
+    """Return what tells the file behind a standard stream from others, None if that is no file."""
+    try:
+        about = os.fstat(stream.fileno())
+    except (AttributeError, OSError, ValueError):  # closed, or none of the system's
+        return None
+    return (about.st_dev, about.st_ino) if stat.S_ISREG(about.st_mode) else None
 
 
 @contextmanager
@@ -136,18 +177,16 @@ def writing(path: Path) -> Iterator[None]:
     """Say in one line why a file cannot be written."""
     try:
         yield
+    except BrokenPipeError:  # nobody reads on
+        raise
     except (OSError, ValueError, ImportError) as error:
         reason = getattr(error, "strerror", None) or error
         raise Refused(f"cannot write {path}: {reason}") from None
 
 
 def write(path: Path, content: str | bytes) -> None:
-    """Write a file whole or not at all; a device or a pipe as it is."""
+    """Write a file whole or not at all."""
     from calibrant.atomic import write_whole
 
-    data = content.encode() if isinstance(content, str) else content
     with writing(path):
-        if path.exists() and not path.is_file():
-            path.write_bytes(data)
-        else:
-            write_whole(path, [data])
+        write_whole(path, [content.encode() if isinstance(content, str) else content])

@@ -53,9 +53,8 @@ def report(
     A report that exists is overwritten.
     """
     where = out or Path(f"{stem_of(file)}-report.html")
-    check_outputs([file, class_names], where, as_json)
-    if as_json is not None and as_json.resolve() == where.resolve():
-        raise Refused(f"-o and --json must be two files, got {where} for both")
+    listed = class_names if class_names is not None and Path(class_names).is_file() else None
+    check_outputs([file, listed], where, as_json, format=given["format"], checkpoint=given["checkpoint"])
     names = None if class_names is None else _class_names(class_names)
     options = {"level": given["level"], "rng": given["seed"]}
     source = read_source(file, given, lambda few: few.ask("estimate", **options))

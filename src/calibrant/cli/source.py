@@ -6,6 +6,7 @@ All that the commands ask of `calibrant.data` is asked here.
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
@@ -93,6 +94,21 @@ def refusing(about: str = "", columns: Sequence[str] = ()) -> Iterator[None]:
         raise Refused(error.message(replace(words(), columns=columns))) from None
     except (ValueError, TypeError, OSError, ImportError) as error:
         raise Refused(f"{about}: {error}" if about else error) from None
+
+
+@contextmanager
+def noting() -> Iterator[None]:
+    """Tell what the library warns of in one line each, and no longer."""
+    from calibrant.inputs import InputWarning
+
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always", InputWarning)
+        yield
+    for one in told:
+        if issubclass(one.category, InputWarning):
+            click.echo(f"note: {one.message}", err=True)
+        else:
+            warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
 
 
 def settled(given: dict[str, Any]) -> dict[str, Any]:
@@ -210,7 +226,8 @@ def _of_rows(file: str, given: dict[str, Any]) -> Source:
             options["groups"] = data.groups
         if data.cluster is not None:
             options["cluster"] = data.cluster
-        return function(data.y_true, data.y_prob, notion=notion, **arguments(data), **options)
+        with noting():
+            return function(data.y_true, data.y_prob, notion=notion, **arguments(data), **options)
 
     about = origin(file, len(data.y_prob)) | {"read": "rows"}
     return Source(ask, partial(refusing_rows, data), named(notion), vector, about)

@@ -1,26 +1,32 @@
 """How far a reading of files is, on disk, so that it can go on after it was stopped, however that came.
 
 A checkpoint is a folder: `state.json` says what is read and which of the files beside it hold the sums. It
-is replaced last and in one step, so that state and sums belong together whenever the machine stops.
+is replaced last and in one step, so that state and sums belong together whenever the machine stops. Its
+checksum covers the digests of the sums: what anything else has changed since is refused.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
 
+import numpy as np
+
 from calibrant import __version__
-from calibrant.atomic import write_whole
+from calibrant.atomic import LOCK, Hold, is_beginning, write_whole
 from calibrant.data.files import called
 from calibrant.data.readers import Source
 from calibrant.sketch import Sketch
 
-FORMAT, STATE = 3, "state.json"
+FORMAT, STATE = 4, "state.json"
+_SUMS = re.compile(r"sums-([0-9a-f]{12})-\d+\.sketch")
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +70,33 @@ class Checkpoint:
         self.folder = Path(folder)
         # As JSON gives it back.
         self.options = json.loads(json.dumps(dict(options), default=str))
-        self.files = [[os.path.realpath(file.path), file.size, file.changed] for file in sources]
+        self.files: list[list[Any]] = [
+            [os.path.realpath(file.path), file.size, file.changed] for file in sources
+        ]
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Make the folder if need be, and keep other processes from it.
+
+        Raises
+        ------
+        ValueError
+            If it is something else.
+        BlockingIOError
+            If another process holds it.
+        """
+        if self.folder.is_file():
+            raise ValueError(f"{self._name} is a file, and a checkpoint is a folder; give another one")
+        if not (self.folder / STATE).exists():
+            self._check_empty()
+        real = Path(os.path.realpath(self.folder))
+        for name, _, _ in self.files:
+            if Path(name).is_relative_to(real):
+                raise ValueError(f"{self._name} holds an input, {called(name)}; give another folder")
+        with self._writing():
+            self.folder.mkdir(parents=True, exist_ok=True)
+        with Hold(self.folder, self._name) as self._hold:
+            yield
 
     def load(self) -> State | None:
         """What an earlier run has read; None if there was none.
@@ -72,27 +104,30 @@ class Checkpoint:
         Raises
         ------
         ValueError
-            If it was a run over other files, with other options or by another version.
+            If it was a run over other files, with other options or by another version, or if anything was
+            changed since.
         """
-        if self.folder.is_file():
-            raise ValueError(f"{self._name} is a file, and a checkpoint is a folder; give another one")
         path = self.folder / STATE
         if not path.exists():
-            self._check_empty()
-            with self._writing():
-                self.folder.mkdir(parents=True, exist_ok=True)
             return None
         try:
             values = json.loads(path.read_text(encoding="utf-8"))
             self._check(values)
-            sums = {key: Sketch.load(self.folder / Path(name).name) for key, name in values["sums"]}
+            sums = {key: self._sums(name, digest) for key, name, digest in values["sums"]}
             done, row, rows = (int(values[key]) for key in ("files_read", "row", "rows"))
             return State(done, row, rows, tuple(values["seen"]), sums)
         except (json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError, IndexError, OSError) as error:
             self._refuse(f"is damaged ({' '.join(str(error).split())})")
 
+    def _sums(self, name: str, digest: str) -> Sketch:
+        path = self.folder / Path(name).name
+        if _digest(path) != digest:
+            self._refuse(f"has been damaged or changed ({path.name} is not what was written)")
+        return Sketch.load(path)
+
     def save(self, state: State) -> None:
         """Keep what has been read."""
+        self._hold.check()
         with self._writing():
             self._save(state)
 
@@ -100,12 +135,12 @@ class Checkpoint:
         # Names that no other state knows: whatever is written beside it cannot change what it means.
         sums, own = [], os.urandom(6).hex()
         for k, (key, sketch) in enumerate(state.sketches.items()):
-            name = f"sums-{own}-{k}.sketch"
-            sketch.save(self.folder / name)
-            sums.append((key, name))
+            path = self.folder / f"sums-{own}-{k}.sketch"
+            sketch.save(path)
+            sums.append((key, path.name, _digest(path)))
         values = {
             "format": FORMAT,
-            "calibrant": __version__,
+            **_versions(),
             "options": self.options,
             "files": self.files,
             "files_read": state.files,
@@ -114,9 +149,11 @@ class Checkpoint:
             "seen": state.seen,
             "sums": sums,
         }
+        values["checksum"] = _checksum(values)
         write_whole(self.folder / STATE, [json.dumps(values, indent=1).encode()])
-        for old in self.folder.glob("sums-*.sketch"):
-            if not old.name.startswith(f"sums-{own}-"):
+        for old in self.folder.iterdir():
+            match = _SUMS.fullmatch(old.name)
+            if is_beginning(old) or (match and match[1] != own):
                 with suppress(OSError):
                     old.unlink()
 
@@ -138,13 +175,17 @@ class Checkpoint:
         """A folder of other things is none of ours; one that was killed at once holds beginnings."""
         if self.folder.is_dir():
             for path in self.folder.iterdir():
-                if not path.name.startswith(("sums-", ".sums-", f".{STATE}")):
+                if not (path.name == LOCK or is_beginning(path) or _SUMS.fullmatch(path.name)):
                     raise ValueError(f"{self._name} holds other files and no checkpoint; give another folder")
 
     def _check(self, values: Any) -> None:
-        made = values["calibrant"]
-        if values["format"] != FORMAT or made != __version__:
-            self._refuse(f"was made by calibrant {made}, and this is {__version__}")
+        if values["format"] != FORMAT:
+            self._refuse(f"has format {values['format']}, and this calibrant goes on with format {FORMAT}")
+        for name, version in _versions().items():
+            if values[name] != version:
+                self._refuse(f"was made by {name} {values[name]}, and this is {version}")
+        if values.pop("checksum") != _checksum(values):
+            self._refuse(f"has been damaged or changed ({STATE} is not what was written)")
         for key, value in values["options"].items():
             if value != self.options.get(key):
                 now = self.options.get(key)
@@ -158,3 +199,18 @@ class Checkpoint:
         for then, file in zip(values["files"][:read], self.files, strict=False):
             if then != file:
                 self._refuse(f"does not fit: {called(str(file[0]))} has changed since it was read")
+
+
+def _versions() -> dict[str, str]:
+    """Return what the last bits of the sums depend on."""
+    return {"calibrant": __version__, "numpy": np.__version__}
+
+
+def _digest(path: Path) -> str:
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _checksum(values: Mapping[str, Any]) -> str:
+    """Return the digest of a state, however its JSON is laid out."""
+    return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()

@@ -8,7 +8,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import asdict, dataclass, replace
 from itertools import accumulate
 from typing import Any
@@ -208,7 +208,8 @@ def stream(
             "batch_rows": rows,
         }
         kept = Checkpoint(checkpoint, options, sources)
-    state = Run(sources, meaning, rows, kept, progress)()
+    with nullcontext() if kept is None else kept.held():
+        state = Run(sources, meaning, rows, kept, progress)()
     if not any(sketch.totals.rows for sketch in state.sketches.values()):
         raise ValueError(f"{name}: has no rows with a weight above 0")
     if roles.percent:

@@ -27,7 +27,7 @@ from calibrant.data.pushdown import (
     weight_is_fine,
 )
 from calibrant.data.pushdown_cells import col, number
-from calibrant.inputs import InputError
+from calibrant.inputs import InputError, hint_about_range, hint_about_sum
 from calibrant.sketch.sums import HEAVIEST
 
 
@@ -118,14 +118,11 @@ def _check_scores(rows: Any, request: Request) -> None:
             continue
         _check_missing(rows, name, request)
         broken = _broken(rows, partial(_outside, name=name))
-        least, most, hint = broken.least, broken.most, ""
+        least, most = broken.least, broken.most
         value = most if most > 1 else least
         if math.isinf(value):
             _refuse(request.called(name), "be finite", value, broken)
-        if least >= 0 and 2 < most <= 100:
-            hint = "these look like percentages: divide by 100 first"
-        elif least < -1e-3 or most > 100:
-            hint = f"these look like logits: apply {'sigmoid' if request.vector else 'softmax'} first"
+        hint = hint_about_range(least, most, vector=request.vector)
         _refuse(request.called(name), "lie in [0, 1]", float(value), broken, hint)
 
 
@@ -159,11 +156,8 @@ def _check_sums(frame: Any, request: Request) -> None:
     if not broken.rows:
         return
     worst = max(broken.least, broken.most, key=lambda value: abs(value - 1))
-    hint = "if these are logits or one sigmoid per class, apply softmax first"
-    if abs(worst - 1) <= 0.05:
-        hint = "if these are rounded, divide each row by its sum"
     rule = f"sum to 1 within {request.tolerance:g} in every row"
-    _refuse("scores", rule, worst, broken, hint, got=f"{worst:.9g}")
+    _refuse("scores", rule, worst, broken, hint_about_sum(worst), got=f"{worst:.9g}")
 
 
 def _far(frame: Any, tolerance: float) -> Any:

@@ -11,11 +11,13 @@ import numpy as np
 
 from calibrant.estimators.curve import Curve
 from calibrant.evidence import Array, Evidence
-from calibrant.inputs import InputError, check_choice
+from calibrant.inputs import InputError, InputTypeError, check_choice
 from calibrant.posterior import Posterior
 
 Norm = Literal["l1", "l2", "max"]
 NORMS: tuple[Norm, ...] = ("l1", "l2", "max")
+# How far rounding may take an error beyond its bounds.
+ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
@@ -144,7 +146,7 @@ class Fit(ABC):
     def error(self, norm: Norm = "l1") -> Array:
         """Return the calibration error of each batch entry."""
         check_norm(norm, self.estimator)
-        return self._error(norm)
+        return _checked(self._error(norm), self.estimator)
 
     @abstractmethod
     def _error(self, norm: Norm) -> Array:
@@ -202,6 +204,18 @@ class SeveralFits(Fit):
         before = np.count_nonzero(mask.ravel()[: np.ravel_multi_index(entry, self.batch)])
         curve: Curve | None = fit.curve(tuple(map(int, np.unravel_index(before, fit.batch))))
         return curve
+
+
+def _checked(error: Array, estimator: Estimator) -> Array:
+    """Return errors that can be errors: finite, at least 0, and an expected calibration error at most 1."""
+    values = np.asarray(error)
+    if values.dtype.kind not in "iuf":
+        raise InputTypeError(f"the estimator {estimator}", "return real numbers", error)
+    most = 1 + ROUNDING if estimator.measures_ece else np.finfo(float).max
+    if (fine := (values >= -ROUNDING) & (values <= most)).all():
+        return error
+    rule = f"return a finite error of at least 0{' and at most 1' * estimator.measures_ece}"
+    raise InputError(f"the estimator {estimator}", rule, values[~fine][0])
 
 
 def check_norm(norm: str, estimator: Estimator | None = None) -> None:

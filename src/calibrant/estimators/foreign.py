@@ -11,7 +11,7 @@ import numpy as np
 from calibrant.estimators.base import NORMS, Estimator, Fit, Norm, SupportsFit, ValueFit
 from calibrant.estimators.curve import Curve
 from calibrant.evidence import Array, Evidence
-from calibrant.inputs import InputTypeError, is_number
+from calibrant.inputs import InputError, InputTypeError, is_number
 
 
 @dataclass(frozen=True)
@@ -42,12 +42,17 @@ class Function(Estimator):
 
 @dataclass(frozen=True, eq=False)
 class ForeignFit(Fit):
-    """What the method `fit` of a value returned."""
+    """What the method `fit` of a value returned for a batch."""
 
     fitted: Any
+    batch: tuple[int, ...]
 
     def _error(self, norm: Norm) -> Array:
-        return np.asarray(self.fitted.error(norm))
+        error = np.asarray(self.fitted.error(norm))
+        if error.shape != self.batch:
+            rule = f"return errors of the shape {self.batch} of the batch"
+            raise InputError(f"the estimator {self.estimator}", rule, error, got=str(error.shape))
+        return error
 
     def curve(self, entry: tuple[int, ...] = ()) -> Curve | None:
         """Return the curve of one problem, where the fit has one."""
@@ -59,13 +64,16 @@ class ForeignFit(Fit):
 class Foreign(Estimator):
     """A value with a method `fit` that is no `Estimator`; what it says of itself is believed.
 
+    >>> from calibrant.evidence import Sample
     >>> class Half:
     ...     def fit(self, evidence):
     ...         return Half()
     ...     def error(self, norm):
     ...         return 0.5
-    >>> Foreign(Half()).fit(None).error()
+    >>> Foreign(Half()).fit(Sample(np.array([0.5]), np.array([True]))).error()
     array(0.5)
+    >>> str(Foreign(Half()))
+    'Half'
     """
 
     value: SupportsFit
@@ -81,8 +89,9 @@ class Foreign(Estimator):
         return getattr(self.value, "measures_ece", True)
 
     def __str__(self) -> str:
-        return str(self.value)
+        plain = type(self.value).__str__ is object.__str__ and type(self.value).__repr__ is object.__repr__
+        return type(self.value).__name__ if plain else str(self.value)
 
     def fit(self, evidence: Evidence) -> ForeignFit:
         """Let the value look at the evidence."""
-        return ForeignFit(self, self.value.fit(evidence))
+        return ForeignFit(self, self.value.fit(evidence), evidence.batch)

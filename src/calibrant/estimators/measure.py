@@ -6,6 +6,7 @@ import numpy as np
 
 from calibrant.estimators import Estimator, EstimatorLike, Fit, Norm, check_norm, resolve
 from calibrant.evidence import Array
+from calibrant.inputs import InputError
 from calibrant.posterior import posterior_of
 from calibrant.questions import Question
 
@@ -23,7 +24,10 @@ def errors_of(question: Question, estimator: Estimator, norm: Norm) -> Array:
         posterior = posterior_of(question)
         batch = (len(posterior.z),) if question.notion.several else ()
         return np.ravel(estimator.fit_posterior(batch, posterior).error(norm))
-    return np.concatenate([np.ravel(fit.error(norm)) for fit in _fits(question, estimator)])
+    errors = np.concatenate([np.ravel(fit.error(norm)) for fit in _fits(question, estimator)])
+    if errors.size != (size := question.notion.size(len(question.labels))):
+        raise InputError(f"the estimator {estimator}", f"return {size} errors", got=f"{errors.size}")
+    return errors
 
 
 def _fits(question: Question, estimator: Estimator) -> list[Fit]:

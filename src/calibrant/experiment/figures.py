@@ -94,8 +94,9 @@ def _panel(ax: Any, summary: Summary, reading: str, notion: str) -> None:
     ax.set(xscale="log", yscale="log")
     ends, others = [], 0
     medians = summary.median(reading, notion)[:, order]
-    for name, curve in zip(summary.settings.estimators, medians, strict=True):
-        if not np.isfinite(curve).any():
+    failed: Array = np.any(summary.failed(reading, notion), axis=1)
+    for name, curve, broken in zip(summary.settings.estimators, medians, failed, strict=True):
+        if broken or not np.isfinite(curve).any():
             continue
         style = _style(name, others)
         others += name not in FIFTEEN
@@ -121,6 +122,12 @@ def _panel(ax: Any, summary: Summary, reading: str, notion: str) -> None:
     ax.tick_params(labelsize=FONT)
     ax.set_ylabel("95th percentile of |estimate − truth|" + (" / truth" if relative else ""), size=FONT + 1)
     ax.text(0.985, 0.97, title(notion), transform=ax.transAxes, size=FONT + 2.5, ha="right", va="top")
+    if failed.any():
+        names = [
+            _short(name) for name, broken in zip(summary.settings.estimators, failed, strict=True) if broken
+        ]
+        told = f"not drawn, as it failed on some samples: {', '.join(names)}"
+        ax.text(0.985, 0.9, told, transform=ax.transAxes, size=FONT, ha="right", va="top")
     _label(ax, ends)
 
 

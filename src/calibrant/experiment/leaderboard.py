@@ -35,6 +35,9 @@ USUAL |= {"bayes": "auto", "debiased": "debiased:15"}
 class Row:
     """One estimator under one notion. Arrays go by size and are NaN where its run has no such size.
 
+    One that had no estimate for some sample has no figure at that size, and no overall ratio: its figures
+    would be those of the samples that it found easy.
+
     Attributes
     ----------
     estimator : str
@@ -273,16 +276,18 @@ def _row(
     held: Sequence[Array],
     ranked: Array,
 ) -> Row:
-    ratio, mean_ratio = held
-    overall, low, high = _overall(ratio, ranked)
-    mean_overall, mean_low, mean_high = _overall(mean_ratio, ranked)
+    failed = np.nansum(table["failed"][:, i], axis=0)
+    ratio, mean_ratio = (np.where(failed, np.nan, ratio) for ratio in held)
+    nothing = (np.nan, np.nan, np.nan)
+    overall, low, high = nothing if failed.any() else _overall(ratio, ranked)
+    mean_overall, mean_low, mean_high = nothing if failed.any() else _overall(mean_ratio, ranked)
     return Row(
         estimator=name,
         own=own_measure(name),
         run=run,
         repetitions=settings.repetitions,
-        failed=int(np.nansum(table["failed"][:, i])),
-        median={statistic: _medians(table[statistic][:, i]) for statistic in STATISTICS},
+        failed=int(failed.sum()),
+        median={name: np.where(failed, np.nan, _medians(table[name][:, i])) for name in STATISTICS},
         ratio=ratio[0],
         overall=overall,
         low=low,

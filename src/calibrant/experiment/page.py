@@ -149,6 +149,9 @@ def _paper(board: Board, names: Sequence[str]) -> Iterator[str]:
         f"N = {', '.join(map(str, board.ranked))}; its {100 * LEVEL:g} % interval comes from {RESAMPLES} "
         "resamples of the distributions, each with all its models. Rows are sorted by that of p95."
     )
+    if any(row.failed for rows in board.rows.values() for row in rows):
+        yield ""
+        yield "An estimator that had no estimate for some sample is not ranked, and has no figure at that N."
     if len(board.settings) > 1:
         yield ""
         yield (
@@ -167,13 +170,13 @@ def _paper(board: Board, names: Sequence[str]) -> Iterator[str]:
             ("", "estimator", "samples", "p95, overall ratio", "interval", "MAE, overall ratio", "interval"),
             (
                 (
-                    str(k + 1),
+                    "" if row.failed else str(k + 1),
                     _name(row),
                     str(row.repetitions),
                     _number(row.overall, 2),
-                    f"{_number(row.low, 2)} to {_number(row.high, 2)}",
+                    _range(row.low, row.high),
                     _number(row.mean_overall, 2),
-                    f"{_number(row.mean_low, 2)} to {_number(row.mean_high, 2)}",
+                    _range(row.mean_low, row.mean_high),
                 )
                 for k, row in enumerate(rows)
             ),
@@ -266,6 +269,10 @@ def _name(row: Row) -> str:
 
 def _number(value: float, digits: int) -> str:
     return f"{value:.{digits}f}" if np.isfinite(value) else ""
+
+
+def _range(low: float, high: float) -> str:
+    return f"{low:.2f} to {high:.2f}" if np.isfinite(low) else ""
 
 
 def _pair(p95: float, mean: float) -> str:

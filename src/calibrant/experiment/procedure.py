@@ -315,8 +315,6 @@ def _errors(estimator: Estimator, sample: Sample, reasons: dict[str, str], name:
     """Return errors of a batch; where an estimator fails, of each resample by itself, NaN if it fails."""
     try:
         value = np.asarray(estimator.fit(sample).error("l1"), dtype=float)
-        if value.shape != sample.batch:
-            raise ValueError(f"error must have the shape {sample.batch} of the batch, got {value.shape}")
     except Exception as error:
         if len(sample.score) > 1:
             alone = (sample[k : k + 1] for k in range(len(sample.score)))

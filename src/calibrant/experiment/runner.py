@@ -28,7 +28,8 @@ def run(
     ----------
     settings : Settings
     folder : path
-        Where results go; an interrupted run is resumed, and no finished task is computed again.
+        Where results go; an interrupted run is resumed, and no finished task is computed again. One
+        process writes to it at a time.
     jobs : int
         Number of tasks at a time.
     backend : str, optional
@@ -41,28 +42,36 @@ def run(
     Returns
     -------
     Store
+
+    Raises
+    ------
+    ValueError
+        If the folder holds something else, or a run with other settings or by other versions.
+    BlockingIOError
+        If another process writes to it.
     """
     from joblib import Parallel, delayed
 
     report = inputs.progress(progress)
-    store = Store.create(Path(folder), settings)
-    tasks = settings.tasks()
-    open_tasks = [task for task in tasks if not store.finished(task)]
-    done = len(tasks) - len(open_tasks)
-    if report is not None:
-        report(done, len(tasks), "")
-    with _configured(backend, jobs):
-        results = Parallel(return_as="generator_unordered", batch_size=1, pre_dispatch="2*n_jobs")(
-            delayed(_attempt)(task, settings) for task in open_tasks
-        )
-        for task, result, problem in results:
-            done += 1
-            if result is not None:
-                store.save(result)
-                problem = "; ".join(result.failures)
-            if report is not None:
-                report(done, len(tasks), f"{task.name}: {problem}" if problem else "")
-    store.write_table()
+    with Store.held(Path(folder), settings) as (store, hold):
+        tasks = settings.tasks()
+        open_tasks = [task for task in tasks if not store.finished(task)]
+        done = len(tasks) - len(open_tasks)
+        if report is not None:
+            report(done, len(tasks), "")
+        with _configured(backend, jobs):
+            results = Parallel(return_as="generator_unordered", batch_size=1, pre_dispatch="2*n_jobs")(
+                delayed(_attempt)(task, settings) for task in open_tasks
+            )
+            for task, result, problem in results:
+                done += 1
+                if result is not None:
+                    hold.check()
+                    store.save(result)
+                    problem = "; ".join(result.failures)
+                if report is not None:
+                    report(done, len(tasks), f"{task.name}: {problem}" if problem else "")
+        store.write_table()
     return store
 
 

@@ -1,6 +1,7 @@
 """A run on disk: a manifest, one file for each finished task, and the tables made of them.
 
-Files appear whole or not at all, so a run can be killed at any moment and resumed.
+Files appear whole or not at all, so a run can be killed at any moment and resumed. One process at a time
+writes to it.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import io
 import json
 import platform
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
@@ -19,7 +21,7 @@ from typing import Any
 import numpy as np
 
 import calibrant
-from calibrant.atomic import write_whole
+from calibrant.atomic import LOCK, Hold, is_beginning, write_whole
 from calibrant.experiment.procedure import STATISTICS, Result, Settings, Task
 from calibrant.experiment.truth import Truth
 
@@ -35,6 +37,8 @@ COLUMNS = (
     "bracket",
     *STATISTICS,
 )
+# Packages that the numbers come from.
+NUMBERS = ("numpy", "scipy", "scikit-learn")
 
 
 class DamagedResult(ValueError):
@@ -49,9 +53,10 @@ class Store:
 
     @classmethod
     def create(cls, folder: Path, settings: Settings) -> Store:
-        """Open the folder for these settings; one that holds a run with others is refused."""
+        """Open the folder for these settings; one with others, or by other versions, is refused."""
         store = cls(Path(folder))
         if store.manifest_path.exists():
+            store._check_versions()
             known = store.settings()
             wanted = settings.to_dict()
             differ = [key for key, value in known.to_dict().items() if value != wanted[key]]
@@ -60,19 +65,55 @@ class Store:
                     f"{folder} holds a run with other settings ({', '.join(differ)}); choose another folder"
                 )
             return store
-        # A run that was killed before it had a manifest has left at most the manifest's first lines.
-        if store.folder.exists() and not all(
-            path.name.startswith(f".{store.manifest_path.name}.") for path in store.folder.iterdir()
-        ):
-            raise ValueError(f"{folder} is not empty and holds no run; choose another folder")
+        store._check_empty()
         manifest = {
             "calibrant": calibrant.__version__,
             "python": platform.python_version(),
-            "versions": _versions(),
+            "versions": _versions(*NUMBERS, "joblib"),
             "settings": settings.to_dict(),
         }
         write_whole(store.manifest_path, [json.dumps(manifest, indent=1).encode()], parents=True)
         return store
+
+    @classmethod
+    @contextmanager
+    def held(cls, folder: Path, settings: Settings) -> Iterator[tuple[Store, Hold]]:
+        """Open the folder for these settings, and keep other processes from it.
+
+        Raises
+        ------
+        BlockingIOError
+            If another process holds it.
+        """
+        store = cls(Path(folder))
+        if not store.manifest_path.exists():
+            store._check_empty()
+        store.folder.mkdir(parents=True, exist_ok=True)
+        with Hold(store.folder, f"the run in {folder}") as hold:
+            store = cls.create(folder, settings)
+            for path in (*store.folder.glob(".*"), *store.tasks_path.glob(".*")):
+                if is_beginning(path):
+                    path.unlink()
+            yield store, hold
+
+    def _check_empty(self) -> None:
+        """Refuse a folder of other things; a run that was killed at once has left beginnings."""
+        if self.folder.is_dir():
+            for path in self.folder.iterdir():
+                if path.name != LOCK and not is_beginning(path):
+                    raise ValueError(f"{self.folder} is not empty and holds no run; choose another folder")
+
+    def _check_versions(self) -> None:
+        """Refuse to go on with results that other versions might not give."""
+        with self._manifest() as manifest:
+            then = {"calibrant": manifest["calibrant"], **manifest["versions"]}
+        now = {"calibrant": calibrant.__version__, **_versions(*NUMBERS)}
+        for name, version in now.items():
+            if then.get(name) != version:
+                raise ValueError(
+                    f"{self.folder} holds a run by {name} {then.get(name)}, and this is {version}; "
+                    "choose another folder, or go on with that version"
+                )
 
     @property
     def manifest_path(self) -> Path:
@@ -86,9 +127,14 @@ class Store:
 
     def settings(self) -> Settings:
         """Return the settings of the run."""
-        try:
-            manifest = json.loads(self.manifest_path.read_text())
+        with self._manifest() as manifest:
             return Settings.from_dict(manifest["settings"])
+
+    @contextmanager
+    def _manifest(self) -> Iterator[dict[str, Any]]:
+        """Give the manifest to a reader of its values; what it stumbles over is called damage."""
+        try:
+            yield json.loads(self.manifest_path.read_text())
         except FileNotFoundError:
             raise ValueError(f"{self.folder} holds no run: there is no {self.manifest_path.name}") from None
         except (json.JSONDecodeError, KeyError, TypeError, AttributeError, UnicodeDecodeError) as error:
@@ -169,11 +215,11 @@ class Store:
         return path
 
 
-def _versions() -> dict[str, str]:
+def _versions(*names: str) -> dict[str, str]:
     from importlib.metadata import PackageNotFoundError, version
 
     versions = {}
-    for name in ("numpy", "scipy", "scikit-learn", "joblib"):
+    for name in names:
         try:
             versions[name] = version(name)
         except PackageNotFoundError:

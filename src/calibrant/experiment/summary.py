@@ -21,7 +21,7 @@ from calibrant.experiment.procedure import STATISTICS, Settings
 from calibrant.experiment.store import Store
 
 READINGS = ("published", "corrected", "normalised")
-COLUMNS = ("reading", "notion", "estimator", "n", *STATISTICS[:5], "models")
+COLUMNS = ("reading", "notion", "estimator", "n", *STATISTICS[:5], "models", "failed")
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,12 +72,15 @@ class Summary:
         return cls(settings, models, truth, values, failures)
 
     def median(self, reading: str, notion: str, statistic: str = "p95") -> Array:
-        """Return the median over the models: (estimator, size)."""
+        """Return the median over the models: (estimator, size); NaN where any sample had no estimate."""
         values = self.values[reading][statistic][:, self.settings.notions.index(notion)]
-        medians = np.full(values.shape[1:], np.nan)
-        some = np.isfinite(values).any(axis=0)
-        medians[some] = np.nanmedian(values[:, some], axis=0)
-        return medians
+        whole = np.isfinite(values).all(axis=0) & (self.failed(reading, notion) == 0)
+        return np.where(whole, np.median(values, axis=0), np.nan)
+
+    def failed(self, reading: str, notion: str) -> Array:
+        """Return how many samples of all models had no estimate: (estimator, size)."""
+        failed = self.values[reading]["failed"][:, self.settings.notions.index(notion)]
+        return np.asarray(np.nansum(failed, axis=0).astype(int))
 
     def rows(self) -> list[dict[str, Any]]:
         """Return one row for each reading, notion, estimator and size."""
@@ -85,9 +88,10 @@ class Summary:
         for reading, notion in product(self.values, self.settings.notions):
             medians = np.stack([self.median(reading, notion, name) for name in STATISTICS[:5]], axis=-1)
             cells = product(self.settings.estimators, self.settings.sizes)
-            for cell, numbers in zip(cells, medians.reshape(-1, 5).tolist(), strict=True):
-                if np.isfinite(numbers[0]):
-                    values = (reading, notion, *cell, *numbers, len(self.models))
+            failed = self.failed(reading, notion).ravel().tolist()
+            for cell, numbers, bad in zip(cells, medians.reshape(-1, 5).tolist(), failed, strict=True):
+                if np.isfinite(numbers[0]) or bad:
+                    values = (reading, notion, *cell, *numbers, len(self.models), bad)
                     rows.append(dict(zip(COLUMNS, values, strict=True)))
         return rows
 
@@ -98,6 +102,13 @@ class Summary:
         writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
         writer.writeheader()
         for row in rows:
-            writer.writerow({key: f"{v:.5g}" if isinstance(v, float) else v for key, v in row.items()})
+            writer.writerow({key: _written(value) for key, value in row.items()})
         write_whole(path, [text.getvalue().encode()], parents=True)
         return path
+
+
+def _written(value: Any) -> Any:
+    """Return a number in five digits; nothing for one that there is not."""
+    if not isinstance(value, float):
+        return value
+    return f"{value:.5g}" if np.isfinite(value) else ""

@@ -15,6 +15,7 @@ import numpy as np
 from calibrant.evidence import Array
 from calibrant.inference.estimate import influence, signs
 from calibrant.inference.result import Estimate
+from calibrant.inputs import InputError, Record, from_text
 from calibrant.posterior import posterior_of
 from calibrant.questions import Question
 
@@ -63,6 +64,15 @@ class Difference:
         """Return plain numbers and text."""
         return {name: getattr(self, name) for name in self.__dataclass_fields__}
 
+    @classmethod
+    def of_record(cls, record: Record) -> Difference:
+        """Return the difference that a stored record holds."""
+        record.only(cls.__dataclass_fields__)
+        values = {key: record.number(key, -1, 1) for key in ("value", "low", "high", "correlation")}
+        record.ordered("low", "value", "high")
+        models = record.text("model"), record.text("baseline")
+        return cls(*models, level=record.level(), p_value=record.share("p_value"), **values)
+
 
 @dataclass(frozen=True)
 class Comparison:
@@ -103,12 +113,15 @@ class Comparison:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Comparison:
-        """Return the comparison that `to_dict` wrote."""
-        return cls(
-            MappingProxyType({k: Estimate.from_dict(v) for k, v in values["estimates"].items()}),
-            MappingProxyType({k: Difference(**v) for k, v in values["differences"].items()}),
-            values["baseline"],
-        )
+        """Return the comparison that `to_dict` wrote; numbers that no comparison can have are refused."""
+        record = Record(values, "comparison").only(("baseline", "estimates", "differences"))
+        estimates = {name: Estimate.of_record(one) for name, one in record.by_name("estimates").items()}
+        differences = {name: Difference.of_record(one) for name, one in record.by_name("differences").items()}
+        baseline = record.text("baseline")
+        if baseline not in estimates or {*differences, baseline} != {*estimates}:
+            rule = f"hold a difference from {baseline!r} for every other model"
+            raise InputError(record.called("differences"), rule, tuple(differences))
+        return cls(MappingProxyType(estimates), MappingProxyType(differences), baseline)
 
     def to_json(self) -> str:
         """Return JSON that `from_json` reads."""
@@ -117,7 +130,7 @@ class Comparison:
     @classmethod
     def from_json(cls, text: str) -> Comparison:
         """Return the comparison that `to_json` wrote."""
-        return cls.from_dict(json.loads(text))
+        return cls.from_dict(from_text(text, "comparison"))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Comparison.from_dict, (self.to_dict(),)

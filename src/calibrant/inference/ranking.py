@@ -12,6 +12,8 @@ import numpy as np
 from calibrant.evidence import Array
 from calibrant.inference.population import Curve
 from calibrant.inference.result import plain
+from calibrant.inputs import InputError, Record, from_text
+from calibrant.questions import named
 
 # Resamples for the noise of the ranking, and how many standard errors a difference must exceed.
 RESAMPLES, NOISE = 100, 2.0
@@ -147,12 +149,23 @@ class Recommendation:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Recommendation:
-        """Return the recommendation that `to_dict` wrote."""
-        arguments = {field.name: values[field.name] for field in fields(cls)}
-        arguments["ranking"] = tuple(Ranked(**ranked) for ranked in values["ranking"])
-        arguments["table"] = tuple(Measured(**row) for row in values["table"])
-        arguments["notes"] = tuple(values["notes"])
-        return cls(**arguments)
+        """Return the recommendation that `to_dict` wrote; numbers that none can have are refused."""
+        record = Record(values, "recommendation").only((*(field.name for field in fields(cls)), "best"))
+        ranking = tuple(_ranked_of(one) for one in record.records("ranking"))
+        if not ranking or record.text("best") != ranking[0].estimator:
+            raise InputError(record.called("best"), "come first in the ranking", values["best"])
+        with record.naming("notion"):
+            named(record.text("notion"))
+        return cls(
+            ranking=ranking,
+            table=tuple(_measured_of(one) for one in record.records("table")),
+            n=record.whole("n", 1),
+            notion=record.text("notion"),
+            label=record.label(),
+            repetitions=record.whole("repetitions", 1),
+            seed=record.whole("seed"),
+            notes=record.texts("notes"),
+        )
 
     def to_json(self) -> str:
         """Return JSON that `from_json` reads."""
@@ -161,7 +174,22 @@ class Recommendation:
     @classmethod
     def from_json(cls, text: str) -> Recommendation:
         """Return the recommendation that `to_json` wrote."""
-        return cls.from_dict(json.loads(text))
+        return cls.from_dict(from_text(text, "recommendation"))
+
+
+def _ranked_of(record: Record) -> Ranked:
+    """Return the place of an estimator that a stored record holds."""
+    record.only(field.name for field in fields(Ranked))
+    names = record.text("estimator"), record.text("resolved")
+    return Ranked(*names, record.number("loss", 0), record.number("se", 0), record.flag("tied"))
+
+
+def _measured_of(record: Record) -> Measured:
+    """Return the row of the table that a stored record holds."""
+    record.only(field.name for field in fields(Measured))
+    names = record.text("estimator"), record.text("curve"), record.text("shape")
+    shares = {key: record.share(key) for key in ("true", "sd", "p95", "mae")}
+    return Measured(*names, **shares, bias=record.number("bias", -1, 1))
 
 
 def measured(error: Array, curves: Sequence[Curve], names: Sequence[str]) -> Iterator[Measured]:

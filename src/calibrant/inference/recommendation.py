@@ -143,16 +143,18 @@ def _data_sets(
 
 def _errors(estimator: Estimator, sample: Sample, name: str, curve: str) -> Array:
     """Return the estimate for each data set, over the classes where there are several."""
+    with inputs.within(f"estimator {name!r} on a {curve} data set"):
+        errors = _each(estimator, sample)
+    return errors.mean(axis=-1) if errors.ndim > 1 else errors
+
+
+def _each(estimator: Estimator, sample: Sample) -> Array:
+    """Return the estimate for each data set and class."""
     if isinstance(estimator, Function) and sample.weight is not None and sample.counts:
         # A function may leave its weights alone, and as many rows as there are is what it will see.
         each = [estimator.fit(_repeated(sample[entry])).error() for entry in np.ndindex(sample.batch)]
-        errors = np.reshape(each, sample.batch)
-    else:
-        errors = np.asarray(estimator.fit(sample).error("l1"))
-    wrong = errors[~np.isfinite(errors)]
-    if wrong.size:
-        raise ValueError(f"estimator {name!r} returned {wrong[0]} for a {curve} data set")
-    return errors.mean(axis=-1) if errors.ndim > 1 else errors
+        return np.reshape(each, sample.batch)
+    return np.asarray(estimator.fit(sample).error("l1"))
 
 
 def _repeated(sample: Sample) -> Sample:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
+from calibrant.inputs import ROUNDING, InputError, Record, check_choice, from_text
 from calibrant.questions import named
 
 # The least p-value that the simulations can show.
@@ -28,7 +29,14 @@ class Null:
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Null:
         """Return what `to_dict` wrote."""
-        return cls(values["mean"], MappingProxyType({float(k): v for k, v in values["quantiles"].items()}))
+        return cls._of(Record(values, "null"))
+
+    @classmethod
+    def _of(cls, record: Record) -> Null:
+        mean = record.only(("mean", "quantiles")).share("mean")
+        quantiles = record.record("quantiles")
+        values = {_level(quantiles, key): quantiles.share(key) for key in quantiles.values}
+        return cls(mean, MappingProxyType(values))
 
 
 @dataclass(frozen=True)
@@ -119,17 +127,41 @@ class Estimate:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Estimate:
-        """Return the estimate that `to_dict` wrote."""
-        by_class = None
-        if values.get("by_class") is not None:
-            estimates = map(cls.from_dict, values["by_class"])
-            by_class = MappingProxyType({estimate.label: estimate for estimate in estimates})
+        """Return the estimate that `to_dict` wrote; numbers that no estimate can have are refused."""
+        return cls.of_record(Record(values, "estimate"))
+
+    @classmethod
+    def of_record(cls, record: Record) -> Estimate:
+        """Return the estimate that a stored record holds."""
+        record.only((*_NEEDED, "null"), ("clusters", "label", "by_class"))
+        shares = {key: record.share(key) for key in ("value", "low", "high", "p_value", "over", "under")}
+        record.ordered("low", "value", "high")
+        if abs(shares["over"] + shares["under"] - shares["value"]) > ROUNDING:
+            got = f"{shares['over']:g} and {shares['under']:g}"
+            raise InputError(record.called("over"), f"add up to {shares['value']:g} with under", got=got)
+        with record.naming("notion"):
+            notion = named(record.text("notion"))
+        with record.naming("norm"):
+            check_choice("norm", record.text("norm"), ("l1", "l2"))
+        by_class = record.maybe("by_class", record.records)
+        if by_class is not None and not notion.several:
+            raise InputError(record.called("by_class"), f"be missing where the notion is {notion}")
+        estimates = {} if by_class is None else {one.label(): cls.of_record(one) for one in by_class}
+        if by_class is not None and not len(estimates) == len(by_class) > 0:
+            raise InputError(record.called("by_class"), "hold different classes")
         return cls(
-            **{key: values[key] for key in _PLAIN if key != "clusters"},
-            clusters=values.get("clusters"),
-            null=Null.from_dict(values["null"]),
-            label=values.get("label"),
-            by_class=by_class,
+            **shares,
+            level=record.level(),
+            n=record.size("n"),
+            notion=record.text("notion"),
+            estimator=record.text("estimator"),
+            norm=record.text("norm"),
+            conservative=record.flag("conservative"),
+            seed=record.maybe("seed", record.whole),
+            clusters=record.maybe("clusters", lambda key: record.whole(key, 1)),
+            null=Null._of(record.record("null")),
+            label=record.label(),
+            by_class=None if by_class is None else MappingProxyType(estimates),
         )
 
     def to_json(self) -> str:
@@ -145,7 +177,7 @@ class Estimate:
     @classmethod
     def from_json(cls, text: str) -> Estimate:
         """Return the estimate that `to_json` wrote."""
-        return cls.from_dict(json.loads(text))
+        return cls.from_dict(from_text(text, "estimate"))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Estimate.from_dict, (self.to_dict(),)
@@ -167,6 +199,18 @@ _PLAIN = (
     "seed",
     "clusters",
 )
+_NEEDED = tuple(key for key in _PLAIN if key != "clusters")
+
+
+def _level(quantiles: Record, key: str) -> float:
+    """Return the level that a stored quantile is of."""
+    try:
+        level = float(key)
+    except ValueError:
+        level = 0.0
+    if not 0 < level < 1:
+        raise InputError(quantiles.name, "go by levels strictly between 0 and 1", key)
+    return level
 
 
 def p_text(p_value: float, at_most: str = "<=") -> str:

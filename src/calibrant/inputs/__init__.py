@@ -13,15 +13,30 @@ from calibrant.inputs.arguments import (
 )
 from calibrant.inputs.clusters import in_clusters, some_rows
 from calibrant.inputs.columns import class_of_name, classes_of_columns, column_names, in_order, like
-from calibrant.inputs.errors import PYTHON, InputError, InputTypeError, Words, show, show_near, within
+from calibrant.inputs.errors import (
+    PYTHON,
+    InputError,
+    InputTypeError,
+    InputWarning,
+    Words,
+    show,
+    show_near,
+    within,
+)
 from calibrant.inputs.groups import MOST_GROUPS, check_group_count, groups_of_rows
 from calibrant.inputs.predictions import (
+    PREDICTED,
     TOLERANCE,
     USUAL,
     Array,
     Predictions,
+    are_usual,
     binary_classes,
     class_labels,
+    decided,
+    exact,
+    hint_about_range,
+    hint_about_sum,
     objects,
     positive_column,
     predictions,
@@ -30,18 +45,25 @@ from calibrant.inputs.predictions import (
     unlabelled,
 )
 from calibrant.inputs.progress import progress
+from calibrant.inputs.rows import same_rows
+from calibrant.inputs.stored import ROUNDING, Record, from_text
 
 __all__ = [
     "MOST_GROUPS",
+    "PREDICTED",
     "PYTHON",
+    "ROUNDING",
     "TOLERANCE",
     "USUAL",
     "Array",
     "InputError",
     "InputTypeError",
+    "InputWarning",
     "Predictions",
+    "Record",
     "Seed",
     "Words",
+    "are_usual",
     "binary_classes",
     "check_choice",
     "check_group_count",
@@ -49,9 +71,14 @@ __all__ = [
     "class_of_name",
     "classes_of_columns",
     "column_names",
+    "decided",
+    "exact",
+    "from_text",
     "generator",
     "groups_of_rows",
     "helpful",
+    "hint_about_range",
+    "hint_about_sum",
     "in_clusters",
     "in_order",
     "is_number",
@@ -64,6 +91,7 @@ __all__ = [
     "progress",
     "read",
     "refuse_clusters",
+    "same_rows",
     "scores",
     "seeded",
     "show",

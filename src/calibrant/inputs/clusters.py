@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from calibrant.inputs.errors import InputError, show
-from calibrant.inputs.predictions import Array, Predictions, objects, read
+from calibrant.inputs.predictions import Array, Predictions, exact, objects, read
 
 
 def in_clusters(data: Predictions, cluster: Any, y_true: Any, sample_weight: Any) -> Predictions:
@@ -19,7 +19,7 @@ def in_clusters(data: Predictions, cluster: Any, y_true: Any, sample_weight: Any
         got = f"{len(values)} clusters for {n} labels"
         raise InputError("cluster", "be as long as y_true", len(values), got=got)
     if values.dtype.kind not in "biu":
-        values = objects("cluster", values, Hashable, "hold one cluster per row")
+        values = objects("cluster", exact("cluster", values), Hashable, "hold one cluster per row")
     if sample_weight is not None:
         values = values[read("sample_weight", sample_weight)[0] != 0]
     code = _numbered(values)

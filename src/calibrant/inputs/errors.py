@@ -142,6 +142,10 @@ class InputError(ValueError):
         return _rebuilt, (type(self), dict(self.__dict__))
 
 
+class InputWarning(UserWarning):
+    """An argument breaks no rule, and is hardly what was meant."""
+
+
 class InputTypeError(InputError, TypeError):
     """An argument is of a type that it cannot have."""
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from calibrant.inputs.errors import InputError
-from calibrant.inputs.predictions import Array, objects, read
+from calibrant.inputs.predictions import Array, exact, objects, read
 
 #: Groups at most: more are probably identifiers.
 MOST_GROUPS = 200
@@ -20,7 +20,7 @@ def groups_of_rows(groups: Any, y_true: Any, sample_weight: Any) -> tuple[list[A
     if values.ndim != 1 or len(values) != n:
         got = f"shape {values.shape}"
         raise InputError("groups", f"hold one value for each of {n} rows", values.shape, got=got)
-    values = objects("groups", values, Hashable, "hold one group per row")
+    values = objects("groups", exact("groups", values), Hashable, "hold one group per row")
     if sample_weight is not None:
         values = values[read("sample_weight", sample_weight)[0] != 0]
     distinct = list(dict.fromkeys(values.tolist()))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence, Set
+from collections.abc import Collection, Hashable, Iterable, Sequence, Set
 from dataclasses import dataclass
 from decimal import Decimal
 from numbers import Integral, Real
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from calibrant.inputs.columns import class_of_name, classes_of_columns, column_names
 from calibrant.inputs.errors import InputError, InputTypeError, show
+from calibrant.inputs.rows import same_rows
 
 FloatArray: TypeAlias = NDArray[np.floating[Any]]
 Array: TypeAlias = NDArray[Any]
@@ -22,6 +23,10 @@ _BLOCK = 1 << 20  # bytes of a matrix looked at together: they stay in cache fro
 _BITS_OF_ONE = {2: 0x3C00, 4: 0x3F800000, 8: 0x3FF0000000000000}
 #: Labels of a vector of scores that need no word: the second is the positive class.
 USUAL: tuple[tuple[Any, ...], ...] = ((0, 1), (-1, 1))
+#: What to do about classes that do not exclude each other.
+MULTI_LABEL = "if a row can be of several classes at once (multi-label), ask about each column by itself"
+#: What to do about labels in place of scores.
+PREDICTED = "did you pass predict()? pass predict_proba(), the scores of the classes"
 _NUMBER, _DATA = (Real, np.bool_, Decimal), ("y_true", "y_prob", "sample_weight", "cluster")
 
 
@@ -53,13 +58,18 @@ def predictions(
     `by_name`, a series of scores may be named after its class.
     """
     truth, (score, tolerance) = read("y_true", y_true)[0], read("y_prob", y_prob)
+    same_rows(y_true=y_true, y_prob=y_prob, sample_weight=sample_weight)
     n, rows = len(truth), len(score)
     if n != rows:
         got = f"{n} labels and {rows} rows of scores"
         raise InputError("y_true and y_prob", "be equally long", (n, rows), got=got)
     if n == 0:
         raise InputError("y_true and y_prob", "not be empty", 0, got="0 rows")
-    score = _checked_scores(score, tolerance)
+    try:
+        score = _checked_scores(score, tolerance)
+    except InputError as error:
+        error.hint = PREDICTED if _are_labels(score, truth) else error.hint
+        raise
     truth, given = _truth(truth), None if labels is None else class_labels(labels)
     _check_label(pos_label)
     if score.ndim == 1:
@@ -81,6 +91,7 @@ def unlabelled(
     Names of columns are the classes, unless `pos_label` is the number of a column.
     """
     score, tolerance = read("y_prob", y_prob)
+    same_rows(y_prob=y_prob, sample_weight=sample_weight)
     if len(score) == 0:
         raise InputError("y_prob", "not be empty", 0, got="0 rows")
     score, names = _checked_scores(score, tolerance), column_names(y_prob)
@@ -120,7 +131,7 @@ def positive_column(classes: tuple[Any, ...], pos_label: Any) -> int | None:
 
 
 def _checked_scores(score: Array, tolerance: float | None) -> FloatArray:
-    score = _numbers("y_prob", score)
+    score = _numbers("y_prob", score, unit=True)
     score = score if score.dtype.kind == "f" else score.astype(np.float64)
     _check_scores(score, tolerance or TOLERANCE[score.itemsize])
     return score
@@ -149,7 +160,7 @@ def _weighted(
 
 def scores(name: str, values: Any) -> NDArray[np.float64]:
     """Return scores of any shape as float64, each in [0, 1]."""
-    array = _numbers(name, read(name, values)[0]).astype(np.float64, copy=False)
+    array = _numbers(name, read(name, values)[0], unit=True).astype(np.float64, copy=False)
     _check_unit(name, array)
     return array
 
@@ -181,23 +192,52 @@ def read(name: str, values: Any) -> tuple[Array, float | None]:
         if array.ndim and array.size == max(array.shape):
             hint = f"pass {name}.ravel()" if hasattr(values, "ravel") else f"pass np.ravel({name})"
         elif array.ndim == 2 and name == "y_true":
-            one_hot = array.dtype.kind in "biuf" and np.isin(array[:100], (0, 1)).all()
-            hint = (
-                "one-hot labels? pass np.argmax(y_true, axis=1)"
-                if one_hot
-                else "are labels and scores swapped?"
-            )
+            hint = "are labels and scores swapped?"
+            if array.dtype.kind in "biuf" and np.isin(array[:100], (0, 1)).all():
+                one_hot = (array[:100].sum(axis=1) == 1).all()
+                hint = "one-hot labels? pass np.argmax(y_true, axis=1)" if one_hot else MULTI_LABEL
         raise InputError(name, rule, values, got=got, hint=hint)
     return (array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))), tolerance
 
 
-def _numbers(name: str, array: Array) -> Array:
+def _numbers(name: str, array: Array, *, unit: bool = False) -> Array:
+    """Return real numbers in at most double precision; none becomes 0, or 1 where that is a bound, by it."""
     if array.dtype.kind in "biuf":
-        return array if array.itemsize <= 8 else array.astype(np.float64)
-    array = objects(name, array, _NUMBER, "hold real numbers")
-    if any(large := [abs(v) >= 2**63 for v in array.flat]):
-        _refuse(name, "hold numbers below 2^63", array, large)
-    return array.astype(np.int64 if all(isinstance(v, Integral) for v in array.flat) else np.float64)
+        if array.itemsize <= 8:
+            return array
+        with np.errstate(over="ignore"):
+            rounded = array.astype(np.float64)
+    else:
+        array = objects(name, array, _NUMBER, "hold real numbers")
+        if any(large := [abs(v) >= 2**63 for v in array.flat]):
+            _refuse(name, "hold numbers below 2^63", array, large)
+        if all(isinstance(v, Integral) for v in array.flat):
+            return array.astype(np.int64)
+        rounded = array.astype(np.float64)
+    outside = (array < 0) & (rounded == 0)
+    if unit:
+        outside |= (array > 1) & (rounded == 1)
+    if outside.any():
+        _refuse(name, "lie in [0, 1]" if unit else "be at least 0", array, outside)
+    return rounded
+
+
+def exact(name: str, array: Array) -> Array:
+    """Return an array of labels or names; refuse floats so large that they stand for several integers.
+
+    >>> exact("y_true", np.array([2.0**53, 1.0]))
+    Traceback (most recent call last):
+        ...
+    calibrant.inputs.errors.InputError: y_true must be below 2^53 where it is in floating point, got
+    9007199254740992.0 at row 0; integers above share one number there: pass integers or text
+    """
+    if array.dtype.kind == "f":
+        bits = np.finfo(array.dtype).nmant + 1
+        if (large := np.isfinite(array) & (abs(array) >= 2.0**bits)).any():
+            rule = f"be below 2^{bits} where it is in floating point"
+            hint = "integers above share one number there: pass integers or text"
+            _refuse(name, rule, array, large, hint)
+    return array
 
 
 def _truth(array: Array) -> Array:
@@ -207,11 +247,11 @@ def _truth(array: Array) -> Array:
         if not all(isinstance(v, _NUMBER) for v in array):
             return array
         array = np.array(array.tolist())
-    if array.dtype.kind != "f":
+    if exact("y_true", array).dtype.kind != "f":
         return array
     if not (finite := np.isfinite(array)).all():
         _refuse("y_true", "be finite and have no missing values", array, ~finite)
-    whole = np.array_equal(array, np.rint(array)) and float(abs(array).max()) < 2**53
+    whole = np.array_equal(array, np.rint(array)) and float(abs(array).max()) < 2**63
     return array.astype(np.int64) if whole else array
 
 
@@ -235,13 +275,11 @@ def _check_unit(name: str, score: Array, whole: Array | None = None) -> None:
     bits = np.maximum.reduce(score.view(f"u{score.itemsize}"), axis=None, initial=0)
     if bits <= _BITS_OF_ONE[score.itemsize] or (score.min() >= 0 and score.max() <= 1):
         return
-    score, hint, advice = score if whole is None else whole, "", ""
+    score = score if whole is None else whole
     if not (finite := np.isfinite(score)).all():
         _refuse(name, "be finite and have no missing values", score, ~finite)
-    if score.min() >= 0 and 2 < score.max() <= 100:
-        hint, advice = "these look like percentages: divide by 100 first", "percent"
-    elif score.min() < -1e-3 or score.max() > 100:
-        hint = f"these look like logits: apply {'softmax' if score.ndim == 2 else 'sigmoid'} first"
+    hint = hint_about_range(float(score.min()), float(score.max()), vector=score.ndim == 1)
+    advice = "percent" if "percentages" in hint else ""
     _refuse(name, "lie in [0, 1]", score, (score < 0) | (score > 1), hint, advice)
 
 
@@ -254,13 +292,57 @@ def _check_scores(score: Array, tolerance: float) -> None:
         _check_unit("y_prob", block, score)
         np.einsum("ij->i", block, out=total[start : start + step], dtype=np.float64)
     row = int(np.argmax(np.abs(total - 1)))
-    worst, hint = float(total[row]), "if these are logits or one sigmoid per class, apply softmax first"
+    worst = float(total[row])
     if abs(worst - 1) <= tolerance + 1e-12:
         return None
-    if abs(worst - 1) <= 0.05:
-        hint = "if these are rounded, divide each row by its sum"
     rule = f"sum to 1 within {tolerance:g} in every row"
-    raise InputError("y_prob", rule, worst, got=f"{worst:.9g}", row=row, hint=hint)
+    raise InputError("y_prob", rule, worst, got=f"{worst:.9g}", row=row, hint=hint_about_sum(worst))
+
+
+def hint_about_sum(total: float) -> str:
+    """Return what to do about a row of scores in [0, 1] whose sum is not 1."""
+    if abs(total - 1) <= 0.05:
+        return "if these are rounded, divide each row by its sum"
+    return MULTI_LABEL
+
+
+def hint_about_range(least: float, most: float, *, vector: bool) -> str:
+    """Return what scores outside of [0, 1] look like."""
+    if least >= 0 and 2 < most <= 100:
+        return "these look like percentages: divide by 100 first"
+    if least < -1e-3 or most > 100:
+        return f"these look like logits: apply {'sigmoid' if vector else 'softmax'} first"
+    return ""
+
+
+def _are_labels(score: Array, truth: Array) -> bool:
+    """Tell whether what is no score is the prediction of a class."""
+    if score.ndim != 1:
+        return False
+    try:
+        said, seen = set(score.tolist()), set(truth.tolist())
+        if said <= seen:
+            return True
+        whole = said | seen == {int(v) for v in said | seen}
+        return whole and (are_usual(said) or not are_usual(seen))
+    except (TypeError, ValueError, OverflowError):
+        return False
+
+
+def decided(data: Predictions) -> bool:
+    """Tell whether every score is 0 or 1, and both occur: that is what `predict()` says.
+
+    >>> decided(predictions([0, 1, 1], [0, 1, 0])), decided(predictions([0, 1, 1], [0.0, 1.0, 0.5]))
+    (True, False)
+    """
+    score, step = data.score, 1 << 16
+    parts = (score[a : a + step] for a in range(0, len(score), step))  # most are told by the first rows
+    return all(((part == 0) | (part == 1)).all() for part in parts) and float(np.ptp(score)) == 1
+
+
+def are_usual(seen: Collection[Any]) -> bool:
+    """Tell whether labels need no word on which of them is the positive class."""
+    return any(set(seen) <= set(pair) for pair in USUAL)
 
 
 def _weights(values: Any, n: int, beside: str) -> Array:
@@ -354,8 +436,10 @@ def _binary(
         return plain, (0, 1)
     if given is not None:
         _codes(truth, given, "")
-    classes = binary_classes(_distinct(truth) if given is None else given, pos_label, more=more)
-    positive = classes[1]
+    seen = _distinct(truth) if given is None else given
+    classes = binary_classes(seen, pos_label, more=more)
+    # As it occurs: among integers a float of the same value is equal to its neighbours too, from 2^53 on.
+    positive = next((label for label in seen if label == classes[1]), classes[1])
     code = np.array([v == positive for v in truth.tolist()]) if truth.dtype.kind == "O" else truth == positive
     return code, classes
 

@@ -528,7 +528,8 @@ class Sketch:
         format : {"parquet", "arrow", "csv", "tsv", "jsonl", "json", "npz"}, optional
             By default what the suffix says, or else the first bytes.
         checkpoint : path, optional
-            Folder in which to keep what has been read, so that the same call goes on after a stop.
+            Folder in which to keep what has been read, so that the same call goes on after a stop. One
+            process at a time may use it; another one is refused by a `BlockingIOError`.
         progress : bool or callable, optional
             True shows how far it is on standard error; a callable is called now and then with a `Reading`,
             which prints as a line: `progress=print`.

@@ -186,6 +186,7 @@ class ReliabilityDisplay:
             By default `class` for two classes, the second or `pos_label`, and `confidence` for more, unless
             `pos_label` names one of them.
         """
+        inputs.same_rows(X=X, y=y, sample_weight=sample_weight)
         score, classes = probabilities(estimator, X)
         vector = pos_label is not None or np.shape(score)[-1] == 2
         try:

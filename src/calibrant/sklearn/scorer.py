@@ -10,6 +10,7 @@ from sklearn.utils.metadata_routing import MetadataRequest
 
 from calibrant.api import ece
 from calibrant.estimators import Norm, check_norm, resolve
+from calibrant.inputs import same_rows
 from calibrant.questions import notions
 from calibrant.sklearn.model import explain, probabilities
 from sklearn import get_config
@@ -77,6 +78,7 @@ class NegECE:
 
     def __call__(self, estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return minus the calibration error of a fitted model."""
+        same_rows(X=X, y=y, sample_weight=sample_weight)
         score, classes = probabilities(estimator, X)
         try:
             return -ece(

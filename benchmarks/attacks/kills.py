@@ -1,0 +1,65 @@
+"""Kill readings of files and experiments at random moments; going on must end with the same bits."""
+
+import random
+import signal
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from attacks.children import DONE, STOPPED, Children, kill
+
+SIGNALS = (signal.SIGKILL, signal.SIGINT, signal.SIGTERM)
+# Kills of one reading or experiment, at most, before it may end.
+MOST = 4
+
+
+def write_files(folder: Path, seed: int) -> Path:
+    """Write rows to read: three files of CSV."""
+    folder.mkdir()
+    rng = np.random.default_rng(seed)
+    for k in range(3):
+        scores = rng.random(160)
+        rows = zip((rng.random(160) < scores).astype(int).tolist(), scores.tolist(), strict=True)
+        (folder / f"{k}.csv").write_text("y,p\n" + "".join(f"{y},{p!r}\n" for y, p in rows))
+    return folder
+
+
+def run(cases: int, seed: int) -> list[str]:
+    """Stop as many processes as there are cases while they work; returns what went wrong."""
+    rng, failures = random.Random(seed), []
+    with Children() as children:
+        data = write_files(children.folder / "data", seed)
+        targets: dict[str, dict[str, Any]] = {"files": {"data": data}, "experiment": {}}
+        place = {"files": "kept", "experiment": "folder"}
+        expected, took = {}, {}
+        for again in range(2):  # the server is ready when the first has ended
+            for what, arguments in targets.items():
+                whole = arguments | {place[what]: children.folder / f"whole-{what}-{again}"}
+                start = time.monotonic()
+                expected[what] = children.done(what, **whole)
+                took[what] = time.monotonic() - start
+        tries = met = 0
+        while met < cases and tries < 20 * cases:
+            what = rng.choice([*targets])
+            arguments = targets[what] | {place[what]: children.folder / f"case-{tries}"}
+            told = []
+            for _ in range(rng.randint(1, MOST)):
+                how, after = SIGNALS[met % 3], rng.uniform(0, took[what])
+                told.append(f"{how.name} after {after:.3f} s")
+                (pid,) = children.start(what, **arguments)
+                kill(pid, how, after)
+                ((status, text),) = children.ended()
+                tries, met = tries + 1, met + (status != DONE)
+                if status not in (DONE, -how, STOPPED if how == signal.SIGINT else -how):
+                    failures.append(f"{what}, {', '.join(told)}: ended with {status}, {text.strip()[-300:]}")
+                if status == DONE or met == cases:
+                    break
+            children.start(what, **arguments)
+            ((status, text),) = children.ended()
+            if (status, text) != (DONE, expected[what]):
+                wrong = text.strip()[-300:] if status != DONE else "another result"
+                failures.append(f"{what}, {', '.join(told)}: does not go on, {wrong}")
+    if met < cases:
+        failures.append(f"only {met} of {cases} signals met a process at work")
+    return failures

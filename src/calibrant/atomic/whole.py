@@ -1,0 +1,73 @@
+"""Files that are there whole or not at all."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import stat
+from collections.abc import Hashable, Iterable
+from contextlib import suppress
+from pathlib import Path
+
+
+def write_whole(path: str | os.PathLike[str], parts: Iterable[bytes], *, parents: bool = False) -> None:
+    """Write a file so that a reader sees the old one or the new one, even if the machine stops.
+
+    What a link leads to is written, and the link stays. With `parents` its folder is made too. What is no
+    file, a device or a pipe, is written as it is.
+    """
+    with suppress(FileNotFoundError, NotADirectoryError):
+        mode = os.stat(path).st_mode
+        if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+            with open(path, "wb") as stream:
+                stream.writelines(parts)
+            return
+    goal = Path(os.path.realpath(path))
+    if parents:
+        goal.parent.mkdir(parents=True, exist_ok=True)
+    if goal.is_dir():
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), os.fspath(path))
+    # Short enough for a name of 50 characters of four bytes each.
+    name = goal.parent / f".{goal.name[:50]}.{os.urandom(6).hex()}"
+    try:
+        file = open(name, "xb")  # noqa: SIM115 - closed below; the system applies the user's mask
+    except OSError as error:  # which names the file that was to come first
+        raise type(error)(error.errno, error.strerror, os.fspath(path)) from None
+    try:
+        with file:
+            file.writelines(parts)
+            file.flush()
+            os.fsync(file.fileno())
+        with suppress(FileNotFoundError):  # what only its owner could read stays so
+            os.chmod(name, stat.S_IMODE(os.stat(goal).st_mode))
+        os.replace(name, goal)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(name)
+        raise
+    # The new name itself is safe only when its folder is; not every system can say so.
+    with suppress(OSError):
+        folder = os.open(goal.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+
+def is_beginning(path: Path) -> bool:
+    """Return whether a file is what a process that was killed had begun to write.
+
+    >>> is_beginning(Path("run/.manifest.json.0123456789ab"))
+    True
+    """
+    return re.fullmatch(r"\..+\.[0-9a-f]{12}", path.name) is not None
+
+
+def identity(path: str | os.PathLike[str]) -> Hashable:
+    """Return what is the same for two names of one file: by links, hard links or other folders."""
+    try:
+        about = os.stat(path)
+    except OSError:  # it is not there yet
+        return os.path.realpath(path)
+    return about.st_dev, about.st_ino
