@@ -106,7 +106,7 @@ def noting() -> Iterator[None]:
         yield
     for one in told:
         if issubclass(one.category, InputWarning):
-            click.echo(f"note: {one.message}", err=True)
+            note(f"note: {one.message}")
         else:
             warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
 
