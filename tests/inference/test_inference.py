@@ -498,3 +498,12 @@ def test_a_handful_of_distinct_scores_has_an_interval_that_covers(scores, gap):
         found = calibrant.estimate(rng.random(400) < p - gap, p, rng=seed)
         missed += not found.low <= gap <= found.high
     assert missed <= 4
+
+
+@pytest.mark.parametrize("n", [3, 30, 1000])
+@pytest.mark.parametrize("far", [1e-3, 1e-6, 1e-9, 1e-12])
+def test_a_model_that_is_certain_and_right_is_not_rejected(n, far):
+    rare = calibrant.estimate(np.zeros(n, int), np.full(n, far), rng=0)
+    sure = calibrant.estimate(np.ones(n, int), np.full(n, 1 - far), rng=0)
+    assert min(rare.p_value, sure.p_value) > 0.5
+    assert sure.value == pytest.approx(rare.value, abs=1e-9)
