@@ -507,3 +507,15 @@ def test_a_model_that_is_certain_and_right_is_not_rejected(n, far):
     sure = calibrant.estimate(np.ones(n, int), np.full(n, 1 - far), rng=0)
     assert min(rare.p_value, sure.p_value) > 0.5
     assert sure.value == pytest.approx(rare.value, abs=1e-9)
+
+
+@pytest.mark.parametrize("estimator", ["auto", "uniform:10"])
+def test_a_count_of_one_for_each_row_changes_nothing(estimator):
+    rng = np.random.default_rng(2)
+    score = rng.random(40)
+    outcome = rng.random(40) < score
+    plain, counted = (
+        calibrant.estimate(outcome, score, estimator=estimator, sample_weight=weight, rng=0)
+        for weight in (None, np.ones(40, int))
+    )
+    assert counted == plain
