@@ -339,6 +339,12 @@ def test_neither_names_of_clusters_nor_the_order_of_rows_move_the_interval_of_a_
     assert other.null.mean == pytest.approx(one.null.mean, abs=1e-9)
 
 
+def test_gaps_whose_square_is_nothing_are_no_gaps():
+    scores = np.array([[1e-222, 1.0, 1e-205], [1.0, 1e-246, 1e-69]])
+    found = calibrant.ece([0, 0], scores, notion="classwise", sample_weight=[1066, 193], cluster=[0, 1])
+    assert 0 < found < 1
+
+
 # Comparisons
 
 

@@ -519,3 +519,15 @@ def test_a_count_of_one_for_each_row_changes_nothing(estimator):
         for weight in (None, np.ones(40, int))
     )
     assert counted == plain
+
+
+def test_the_scale_of_importance_weights_changes_no_draw_of_whole_rows():
+    rng = np.random.default_rng(4)
+    scores, labels = Dirichlet(3, 0.4).draw(rng, 60)
+    weight = 10 ** rng.uniform(-3, 3, 60)
+    one, other = (
+        calibrant.estimate(labels, scores, notion="classwise", sample_weight=scale * weight, rng=0)
+        for scale in (1.0, 777.0)
+    )
+    assert other.p_value == one.p_value
+    assert other.null.mean == pytest.approx(one.null.mean, abs=1e-7)

@@ -41,18 +41,20 @@ def stream(seed: int, *names: Any) -> np.random.Generator:
 def in_own_order(rows: Rows, labels: Sequence[Any]) -> tuple[Rows, Array, Array]:
     """Return the same rows in an order that depends on what they hold, that order, and that of their columns.
 
-    Columns are sorted by the names of their labels, rows by a sum of their scores with weights that no
-    two rows share by chance.
+    Columns are sorted by the names of their labels, rows by a sum of their scores, and of their weight as a
+    share of the largest, with factors that no two rows share by chance.
     """
     columns = np.array(sorted(range(len(labels)), key=lambda k: str(labels[k])), dtype=np.intp)
     ways = np.random.default_rng(0).random(len(columns) + 1)
-    keys, step = np.empty(rows.n), max(1, READ // len(columns))
+    keys, weights, step = np.empty(rows.n), np.ones(rows.n), max(1, READ // len(columns))
     for first in range(0, rows.n, step):
         some = np.arange(first, min(first + step, rows.n))
         score, _, weight = rows.take(some)
         keys[some] = np.einsum("ij,j->i", score[:, columns], ways[1:])
         if weight is not None:
-            keys[some] += ways[0] * weight
+            weights[some] = weight
+    # Weights have no scale, and what rounding does to their shares must not decide.
+    keys += ways[0] * np.round(np.log(weights / weights.max()), 9)
     order = np.argsort(keys, kind="stable")
     place = np.argsort(columns)
 
