@@ -531,3 +531,18 @@ def test_the_scale_of_importance_weights_changes_no_draw_of_whole_rows():
     )
     assert other.p_value == one.p_value
     assert other.null.mean == pytest.approx(one.null.mean, abs=1e-7)
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_a_row_that_counts_several_times_has_as_many_labels_under_the_null(classes):
+    rng = np.random.default_rng(5)
+    scores, labels = Dirichlet(classes, 0.4).draw(rng, 20)
+    counts = rng.integers(1, 6, 20)
+    counted = calibrant.estimate(labels, scores, notion="classwise", sample_weight=counts, rng=0)
+    again = np.repeat(np.arange(20), counts)
+    repeated = calibrant.estimate(labels[again], scores[again], notion="classwise", rng=0)
+    assert counted.p_value == repeated.p_value
+    assert counted.null.mean == pytest.approx(repeated.null.mean, abs=1e-9)
+    # A single row five times is five labels, not one.
+    one = calibrant.estimate([1], [0.9], notion="classwise", sample_weight=[5], rng=0)
+    assert one.p_value > 0.5
