@@ -26,6 +26,7 @@ RUN = {
     "README.md": "test_docs",
     "CONTRIBUTING.md": "test_registry, test_contributing",
     "docs/command-line.md": "test_cli_data, here",
+    "docs/equalities.md": "test_equalities",
     "docs/data.md": "test_sketch, test_stream, here",
     "docs/experiment.md": "test_experiment_cli",
     "docs/figures.md": "test_plot_more",
