@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from calibrant.cli.options import output, quiet, seed
-from calibrant.cli.output import check_outputs, tell, writing
+from calibrant.cli.output import check_outputs, printable, tell, writing
 from calibrant.cli.progress import Meter
 
 if TYPE_CHECKING:
@@ -57,4 +57,4 @@ def demo(out: Path, seed: int, quiet: bool) -> None:
         assessment.to_html(out)
     if not quiet:
         tell(str(assessment))
-    click.echo(f"report: {out.resolve()}")
+    click.echo(printable(f"report: {out.resolve()}"))

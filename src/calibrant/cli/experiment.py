@@ -13,7 +13,7 @@ import click
 
 from calibrant.cli.leaderboard import leaderboard
 from calibrant.cli.options import output, quiet, seed
-from calibrant.cli.output import Refused, check_outputs, line, note, write, writing
+from calibrant.cli.output import Refused, check_outputs, line, note, printable, write, writing
 from calibrant.cli.progress import TaskProgress
 from calibrant.cli.support import check_runs, cluster, importable, need, one_line, resumable
 
@@ -158,7 +158,7 @@ def run(
         table = store.folder / "results.csv.gz"
     if not quiet:
         click.echo(f"{len(settings.tasks()) - failed} of {len(settings.tasks())} models done")
-    click.echo(f"table: {table.resolve()}")
+    click.echo(printable(f"table: {table.resolve()}"))
     if failed:
         raise SystemExit(1)
 
@@ -182,7 +182,7 @@ def figure(folder: Path, out: Path | None) -> None:
         out.mkdir(parents=True, exist_ok=True)
         check_runs([folder], *figures.paths(summary, out))
         for path in figures.save_all(summary, out):
-            click.echo(f"picture: {path.resolve()}")
+            click.echo(printable(f"picture: {path.resolve()}"))
 
 
 @group.command()
@@ -204,7 +204,7 @@ def figure1(out: Path, seed: int) -> None:
     with writing(out):
         drawn.savefig(picture, format=out.suffix[1:] or None, dpi=150)
     write(out, picture.getvalue())
-    click.echo(f"picture: {out.resolve()}")
+    click.echo(printable(f"picture: {out.resolve()}"))
 
 
 @group.command()
@@ -234,7 +234,7 @@ def table(folder: Path, out: Path | None, reading: str) -> None:
             click.echo(text)
         with writing(out):
             summary.write(out)
-        click.echo(f"table: {out.resolve()}")
+        click.echo(printable(f"table: {out.resolve()}"))
 
 
 @group.command()
@@ -255,7 +255,7 @@ def claims(folder: Path, out: Path | None, smoke: bool) -> None:
         click.echo(text)
         if out is not None:
             write(out, f"{_about(summary)}\n\n{text.rstrip()}\n")
-            note(f"claims: {out.resolve()}")
+            note(printable(f"claims: {out.resolve()}"))
 
 
 def _about(summary: Summary) -> str:

@@ -12,7 +12,16 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from calibrant.cli.options import DATA, EXITS, options, output
-from calibrant.cli.output import Refused, check_outputs, tell, tell_classes, tell_json, write, writing
+from calibrant.cli.output import (
+    Refused,
+    check_outputs,
+    printable,
+    tell,
+    tell_classes,
+    tell_json,
+    write,
+    writing,
+)
 from calibrant.cli.progress import Meter
 from calibrant.cli.source import Source, arguments, origin, read, read_source, refusing_rows, settled
 
@@ -168,7 +177,7 @@ def curve(
     if out is not None:
         kind = out.suffix.lower()
         write(out, _table(curves) if kind in TABLES else _picture(out, result))
-        click.echo(f"{'table' if kind in TABLES else 'picture'}: {out.resolve()}", err=as_json)
+        click.echo(printable(f"{'table' if kind in TABLES else 'picture'}: {out.resolve()}"), err=as_json)
 
 
 def _points(curve: ReliabilityCurve, label: Any, at: tuple[float, ...]) -> Iterator[dict[str, Any]]:

@@ -10,7 +10,7 @@ import click
 from click.core import ParameterSource
 
 from calibrant.cli.options import DATA, EXITS, options, output, quiet
-from calibrant.cli.output import Refused, check_outputs, tell, write, writing
+from calibrant.cli.output import Refused, check_outputs, printable, tell, write, writing
 from calibrant.cli.progress import Meter
 from calibrant.cli.source import name_of, read_source, stem_of
 
@@ -73,9 +73,9 @@ def report(
         write(as_json, assessment.to_json())
     if not given["quiet"]:
         tell(assessment.summary)
-    click.echo(f"report: {where.resolve()}")
+    click.echo(printable(f"report: {where.resolve()}"))
     if as_json is not None:
-        click.echo(f"numbers: {as_json.resolve()}")
+        click.echo(printable(f"numbers: {as_json.resolve()}"))
 
 
 def _class_names(text: str) -> list[str]:

@@ -173,15 +173,21 @@ def origin(file: str, rows: int) -> dict[str, Any]:
 
 
 def name_of(file: str) -> str:
-    """Return what JSON calls a file: its name, without folders."""
-    return file if file == "-" else Path(file).name or Path(file).resolve().name
+    """Return what JSON and reports call a file: its name, without folders, as messages show it."""
+    from calibrant.data.files import tidy
+
+    return file if file == "-" else tidy(_name(file))
+
+
+def _name(file: str) -> str:
+    return Path(file).name or Path(file).resolve().name
 
 
 def stem_of(file: str) -> str:
     """Return what a report of a path is called."""
     if file == "-":
         return "stdin"
-    name = name_of(file)
+    name = _name(file)
     name = name if Path(file).is_dir() else Path(name.removesuffix(".gz")).stem
     # A pattern is no good name of a file.
     return re.sub(r"[*?\[\]]", "", name).strip("-_. ") or "files"

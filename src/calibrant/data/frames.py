@@ -147,8 +147,11 @@ def _without_categories(frame: Any, label: Any) -> Any:
 def _sketches(frame: Any, columns: Columns, **asked: Any) -> dict[Any, Sketch]:
     """Return the sketch of each group; without groups that of None."""
     frame = _without_categories(open_frame(frame), columns.label)
-    request = _request(frame, columns, **asked)
-    groups = _groups(frame, request, columns)
+    try:
+        request = _request(frame, columns, **asked)
+        groups = _groups(frame, request, columns)
+    except UnicodeEncodeError as error:  # by pandas, whose objects may be what its engine cannot hold
+        raise InputError("text in the frame", "have no halves of characters", error.object) from None
     check_group_count(len(groups))
     for value, group in groups.items():
         if group.sketch.n == 0:
@@ -282,7 +285,9 @@ def _check_types(schema: dict[str, Any], roles: dict[str, str]) -> None:
 
 def _check_name(schema: dict[str, Any], role: str, name: Any) -> None:
     if not isinstance(name, str):
-        raise InputTypeError(role, "be the name of a column", name)
+        several = role == "groups" and isinstance(name, Sequence)
+        hint = "join several columns into one of the frame, and name that" * several
+        raise InputTypeError(role, "be the name of a column", name, hint=hint)
     if name not in schema:
         got, hint = inputs.show_near(name, schema), f"columns: {show(*schema)}"
         raise InputError(role, "be a column of the frame", name, got=got, hint=hint)

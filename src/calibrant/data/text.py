@@ -16,6 +16,7 @@ import numpy as np
 
 from calibrant.data.columns import Header
 from calibrant.data.files import MOST_COLUMNS, check_width, pyarrow_of, recognised, tidy
+from calibrant.inputs import NamedTwiceError, parsed_json, show
 
 if TYPE_CHECKING:
     from calibrant.data.readers import Source
@@ -25,6 +26,8 @@ DELIMITERS = (",", ";", "\t", "|")
 BLOCK, LONGEST, LIST = 1 << 22, 1 << 25, 1 << 28
 # Levels of lists and objects within a JSON record: a parser of many more overflows its stack.
 DEEPEST = 200
+# What the parser of JSON lines says of a record with a name twice.
+_TWICE = re.compile(r"Column\(/(.*)\) was specified twice in row ([0-9]+)")
 _QUOTED = re.compile(rb'"(?:[^"\\]|\\.)*"')
 
 
@@ -208,9 +211,11 @@ def _listed(text: _Text) -> list[dict[str, Any]] | None:
     if len(content) > LIST:
         raise ValueError(f"holds a JSON list of more than {LIST >> 20} MiB; write a record a line (jsonl)")
     try:
-        records = json.loads(content.decode("utf-8-sig"))
+        records = parsed_json(content.decode("utf-8-sig"))
     except RecursionError:
         raise ValueError("is nested too deeply") from None
+    except NamedTwiceError as error:
+        raise ValueError(f"cannot be read: {error}") from None
     except json.JSONDecodeError as error:
         raise ValueError(f"is no JSON: {error.msg} at line {error.lineno}, character {error.colno}") from None
     if not records:
@@ -229,7 +234,11 @@ def _columns_of(records: list[dict[str, Any]], names: Sequence[str]) -> dict[str
         values = [record.get(name) for record in records]
         # Lists and objects are of no use, and may be nested deeper than Arrow can bear.
         nested = any(isinstance(value, list | dict) for value in values)
-        columns[name] = pa.array([[]] * len(values) if nested else values)
+        try:
+            columns[name] = pa.array([[]] * len(values) if nested else values)
+            name.encode()
+        except UnicodeEncodeError:
+            raise ValueError(f"column {show(name)} holds half of a character, which is no text") from None
     return columns
 
 
@@ -250,6 +259,10 @@ def _parsed_lines(text: _Text, wanted: Sequence[str]) -> Iterator[tuple[Any, flo
                     io.BytesIO(block), options, arrow_json.ParseOptions(explicit_schema=texts)
                 )
         except pa.ArrowInvalid as error:
+            if twice := _TWICE.search(str(error)):
+                name, row = twice[1], rows + int(twice[2]) + 1
+                message = f"the name {show(name)} stands twice in one object at row {row}"
+                raise ValueError(f"cannot be read: {message}") from None
             after = f" after row {rows}" if rows else ""
             raise ValueError(f"cannot be read{after}: {tidy(error)}") from None
         for name in wanted:

@@ -24,6 +24,7 @@ from calibrant.inputs.errors import (
     within,
 )
 from calibrant.inputs.groups import MOST_GROUPS, check_group_count, groups_of_rows
+from calibrant.inputs.parsing import NamedTwiceError, parsed_json
 from calibrant.inputs.predictions import (
     PREDICTED,
     TOLERANCE,
@@ -59,6 +60,7 @@ __all__ = [
     "InputError",
     "InputTypeError",
     "InputWarning",
+    "NamedTwiceError",
     "Predictions",
     "Record",
     "Seed",
@@ -85,6 +87,7 @@ __all__ = [
     "level",
     "like",
     "objects",
+    "parsed_json",
     "positive_column",
     "positive_int",
     "predictions",
