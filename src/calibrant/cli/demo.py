@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from calibrant.cli.options import output, quiet, seed
+from calibrant.cli.options import PAGES, output, quiet, seed
 from calibrant.cli.output import check_outputs, printable, tell, writing
 from calibrant.cli.progress import Meter
 
@@ -29,7 +29,14 @@ def digits() -> tuple[Array, Array]:
 
 
 @click.command()
-@output("-o", "--out", default="calibrant-demo.html", show_default=True, what="Where to write the report.")
+@output(
+    "-o",
+    "--out",
+    suffixes=PAGES,
+    default="calibrant-demo.html",
+    show_default=True,
+    what="Where to write the report.",
+)
 @seed()
 @quiet("Print only where the report is.")
 def demo(out: Path, seed: int, quiet: bool) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from calibrant.cli.leaderboard import leaderboard
-from calibrant.cli.options import output, quiet, seed
+from calibrant.cli.options import PICTURES, output, quiet, seed
 from calibrant.cli.output import Refused, check_outputs, line, note, printable, write, writing
 from calibrant.cli.progress import TaskProgress
 from calibrant.cli.support import check_runs, cluster, importable, need, one_line, resumable
@@ -189,6 +189,7 @@ def figure(folder: Path, out: Path | None) -> None:
 @output(
     "-o",
     "--out",
+    suffixes=PICTURES,
     default="figure1.png",
     show_default=True,
     what="Where to write the picture (png, pdf or svg).",
@@ -209,7 +210,12 @@ def figure1(out: Path, seed: int) -> None:
 
 @group.command()
 @_run
-@output("-o", "--out", what="Where the CSV of every reading goes.  [default: DIR/summary.csv]")
+@output(
+    "-o",
+    "--out",
+    suffixes=(".csv", ""),
+    what="Where the CSV of every reading goes.  [default: DIR/summary.csv]",
+)
 @click.option(
     "--reading",
     type=click.Choice(READINGS),

@@ -9,7 +9,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from calibrant.cli.options import DATA, EXITS, options, output, quiet
+from calibrant.cli.options import DATA, EXITS, PAGES, options, output, quiet
 from calibrant.cli.output import Refused, check_outputs, printable, tell, write, writing
 from calibrant.cli.progress import Meter
 from calibrant.cli.source import name_of, read_source, stem_of
@@ -26,6 +26,7 @@ from calibrant.cli.source import name_of, read_source, stem_of
 @output(
     "-o",
     "--out",
+    suffixes=PAGES,
     what="Where to write the report.  [default: PATH's name with -report.html, in the current directory]",
 )
 @output("--json", "as_json", what="Write the numbers as JSON too.")

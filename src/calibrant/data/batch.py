@@ -185,8 +185,10 @@ def settled(asked: Asked, roles: Roles, kinds: Mapping[str, Kind], seen: Iterabl
     if asked.positive is not None:
         pos_label = inputs.like(asked.positive, classes or ())
     positive = None if classes is None else inputs.positive_column(classes, pos_label)
-    if seen is not None:
-        notion.check(vector=False, labels=classes or (), positive=positive)
+    if seen is not None or classes is not None:
+        told = pos_label is not None or given is not None
+        own = inputs.told_column(classes or (), positive, told=told)
+        notion.check(vector=False, labels=classes or (), positive=own)
     return Meaning(roles, kinds, notion, classes, positive, pos_label, given)
 
 

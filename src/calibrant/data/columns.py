@@ -14,7 +14,7 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import Any, NoReturn
 
-from calibrant.inputs import InputError, show, show_near
+from calibrant.inputs import InputError, InputTypeError, show, show_near
 
 LABELS = (
     *("label", "labels", "y", "y_true", "true", "truth", "ground_truth", "target", "targets", "class"),
@@ -204,6 +204,12 @@ def whole(text: str) -> int | None:
     return int(text)
 
 
+def one_column(role: str, name: Any) -> str:
+    """Return what to do where several columns are named as groups, or an empty text."""
+    several = role == "groups" and ("," in name if isinstance(name, str) else isinstance(name, Sequence))
+    return "groups of several columns need one column that joins them, such as day-country" * several
+
+
 def ordered(pairs: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
     """Sort columns and the texts of their classes where these are whole numbers; others stay as they are."""
     pairs = list(pairs)
@@ -228,10 +234,13 @@ def _named(header: Header, role: str, name: str | None) -> str | None:
     """Return the name of a column that is there, once."""
     if name is None:
         return None
+    if not isinstance(name, str):
+        raise InputTypeError(role, "be the name of a column", name, hint=one_column(role, name))
     times = header.times[name]
     if not times:
         got = show_near(name, header.names[:1000])
-        raise InputError(role, "be a column of the file", name, got=got, hint=_columns(header))
+        hint = "; ".join(filter(None, (_columns(header), one_column(role, name))))
+        raise InputError(role, "be a column of the file", name, got=got, hint=hint)
     if times > 1:
         rule = "be a column with a name of its own"
         raise InputError(role, rule, name, got=f"{times} columns {show(name)}")

@@ -23,6 +23,7 @@ import numpy as np
 from narwhals.exceptions import DuplicateError
 
 from calibrant import inputs
+from calibrant.data.columns import one_column
 from calibrant.data.pushdown import (
     Group,
     Request,
@@ -228,7 +229,8 @@ def _request(
         raise InputError("n_classes", f"be the number of classes, {len(classes)}", n_classes)
     positive = inputs.positive_column(classes, pos_label)
     asked = notions.usual(notion, vector=vector)
-    asked.check(vector=vector, labels=classes, positive=positive)
+    told = vector or pos_label is not None or explicit is not None
+    asked.check(vector=vector, labels=classes, positive=inputs.told_column(classes, positive, told=told))
     weight = columns.sample_weight
     counts = None if weight is None else schema[weight].is_integer() or schema[weight] == nw.Boolean
     tolerance, rows = _tolerance([schema[name] for name in names]), sum(seen.values())
@@ -285,9 +287,7 @@ def _check_types(schema: dict[str, Any], roles: dict[str, str]) -> None:
 
 def _check_name(schema: dict[str, Any], role: str, name: Any) -> None:
     if not isinstance(name, str):
-        several = role == "groups" and isinstance(name, Sequence)
-        hint = "join several columns into one of the frame, and name that" * several
-        raise InputTypeError(role, "be the name of a column", name, hint=hint)
+        raise InputTypeError(role, "be the name of a column", name, hint=one_column(role, name))
     if name not in schema:
         got, hint = inputs.show_near(name, schema), f"columns: {show(*schema)}"
         raise InputError(role, "be a column of the frame", name, got=got, hint=hint)

@@ -43,6 +43,7 @@ from calibrant.inputs.predictions import (
     predictions,
     read,
     scores,
+    told_column,
     unlabelled,
 )
 from calibrant.inputs.progress import progress
@@ -100,6 +101,7 @@ __all__ = [
     "show",
     "show_near",
     "some_rows",
+    "told_column",
     "unlabelled",
     "within",
 ]

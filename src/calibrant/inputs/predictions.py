@@ -130,6 +130,18 @@ def positive_column(classes: tuple[Any, ...], pos_label: Any) -> int | None:
     return classes.index(pos_label)
 
 
+def told_column(classes: tuple[Any, ...], positive: int | None, *, told: bool) -> int | None:
+    """Return the column of the class asked about; None if nothing but the order of two columns says which.
+
+    Columns of files and frames have names, and their order means little: the second of two is taken only if
+    it is of the class 1. `told` is whether the caller named the class or the order of the columns.
+
+    >>> told_column((0, 1), 1, told=False), told_column(("yes", "no"), 1, told=False)
+    (1, None)
+    """
+    return positive if told or positive is None or classes[positive] == 1 else None
+
+
 def _checked_scores(score: Array, tolerance: float | None) -> FloatArray:
     score = _numbers("y_prob", score, unit=True)
     score = score if score.dtype.kind == "f" else score.astype(np.float64)
