@@ -32,11 +32,17 @@ def output(
 def _written(
     suffixes: tuple[str, ...], ctx: click.Context, param: click.Parameter, value: Path | None
 ) -> Path | None:
-    """Refuse before any work a file in a format that is not written."""
-    if value is not None and value.suffix.lower() not in suffixes:
-        kinds = ", ".join(filter(None, suffixes))
-        raise click.BadParameter(f"{value.name} ends in none of {kinds}, which are written")
+    """Check the suffix of an output."""
+    if value is not None:
+        check_suffix(value, suffixes)
     return value
+
+
+def check_suffix(path: Path, suffixes: tuple[str, ...]) -> None:
+    """Refuse before any work a file in a format that is not written."""
+    if path.suffix.lower() not in suffixes:
+        kinds = ", ".join(filter(None, suffixes))
+        raise click.BadParameter(f"{path.name} ends in none of {kinds}, which are written", param_hint="'-o'")
 
 
 def seed(what: str = "Seed of the simulations.") -> Callable[[F], F]:

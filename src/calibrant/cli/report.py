@@ -9,7 +9,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from calibrant.cli.options import DATA, EXITS, PAGES, options, output, quiet
+from calibrant.cli.options import DATA, EXITS, PAGES, check_suffix, options, output, quiet
 from calibrant.cli.output import Refused, check_outputs, printable, tell, write, writing
 from calibrant.cli.progress import Meter
 from calibrant.cli.source import name_of, read_source, stem_of
@@ -26,7 +26,6 @@ from calibrant.cli.source import name_of, read_source, stem_of
 @output(
     "-o",
     "--out",
-    suffixes=PAGES,
     what="Where to write the report.  [default: PATH's name with -report.html, in the current directory]",
 )
 @output("--json", "as_json", what="Write the numbers as JSON too.")
@@ -56,6 +55,7 @@ def report(
     where = out or Path(f"{stem_of(file)}-report.html")
     listed = class_names if class_names is not None and Path(class_names).is_file() else None
     check_outputs([file, listed], where, as_json, format=given["format"], checkpoint=given["checkpoint"])
+    check_suffix(where, PAGES)
     names = None if class_names is None else _class_names(class_names)
     options = {"level": given["level"], "rng": given["seed"]}
     source = read_source(file, given, lambda few: few.ask("estimate", **options))

@@ -64,6 +64,7 @@ def words() -> Words:
             "names": "name each once",
             "ece": "calibrant ece prints it",
             "percent": "or give --percent",
+            "scores": "these may be predicted labels: name the scores by --scores",
             "sketch": "calibrant ece, curve, check and report take the file itself",
             "rows": "leave out --checkpoint, or --cluster",
         },

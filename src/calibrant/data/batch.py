@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Any, TypeAlias
+from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
 
@@ -255,6 +255,23 @@ def check_percent(largest: float) -> None:
     """Refuse shares that are called percentages, by the largest after they were divided."""
     if largest <= 0.01:
         raise InputError("percent", "go with scores up to 100", got=f"none above {100 * largest:g}")
+
+
+@contextmanager
+def doubting(roles: Roles) -> Iterator[None]:
+    """Say of scores that are refused that they may be predicted labels, where their name leaves that open."""
+    try:
+        yield
+    except InputError as error:
+        if roles.scores.doubtful and error.argument in ("y_prob", f"column {show(*roles.scores.names)}"):
+            error.advice = error.advice or "scores"
+        raise
+
+
+def refuse_labels(roles: Roles) -> NoReturn:
+    """Refuse a column that holds nothing but 0 and 1 and by its name may hold predicted labels."""
+    name = show(*roles.scores.names)
+    raise InputError(f"column {name}", "hold scores", got="0 and 1 alone", advice="scores")
 
 
 def check_types(types: Mapping[str, Any], roles: Roles, kinds: Mapping[str, Kind], first: str) -> None:

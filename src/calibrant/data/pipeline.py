@@ -23,7 +23,9 @@ from calibrant.data.batch import (
     check_percent,
     check_types,
     checked,
+    doubting,
     kinds_of,
+    refuse_labels,
     settled,
     typed,
 )
@@ -198,7 +200,8 @@ def stream(
     sources = [described(file, format) for file in expanded(paths, format)]
     roles = roles_in_all(sources, asked)
     rows = batch_rows or rows_of_batch(sources, len(roles.scores.names))
-    meaning = _settled(sources, asked, roles, rows)
+    with doubting(roles):
+        meaning = _settled(sources, asked, roles, rows)
     name = called_together(sources)
     kept = None
     if checkpoint is not None:
@@ -208,7 +211,7 @@ def stream(
             "batch_rows": rows,
         }
         kept = Checkpoint(checkpoint, options, sources)
-    with nullcontext() if kept is None else kept.held():
+    with doubting(roles), nullcontext() if kept is None else kept.held():
         state = Run(sources, meaning, rows, kept, progress)()
     if not any(sketch.totals.rows for sketch in state.sketches.values()):
         raise ValueError(f"{name}: has no rows with a weight above 0")
@@ -216,6 +219,9 @@ def stream(
         with naming(name):
             cells = [sketch.evidence for sketch in state.sketches.values()]
             check_percent(max(float(own.score[own.sums.w > 0].max(initial=0.0)) for own in cells))
+    if roles.scores.doubtful and all(sketch.holds_ends_alone for sketch in state.sketches.values()):
+        with naming(name):
+            refuse_labels(roles)
     if meaning.classes is None:
         with naming(name):
             pair = meaning.pair(set(state.seen))

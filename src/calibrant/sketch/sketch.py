@@ -144,6 +144,11 @@ class Sketch:
         return self._vector
 
     @property
+    def holds_ends_alone(self) -> bool:
+        """Whether no score lies between the outermost cells: all are 0 or 1, to fifteen digits."""
+        return not np.any(self._held.sums.w[..., 1:-1])
+
+    @property
     def _held(self) -> Cells:
         if self._torn:
             raise ValueError("an update was interrupted, and the sketch holds a part of its rows: start anew")
