@@ -18,7 +18,7 @@ import numpy as np
 
 from calibrant.data.pushdown_cells import choose, col, is_spark, lit, located, logarithm, number, unpacked
 from calibrant.evidence import Array, Cells, Layout, Moments
-from calibrant.inputs import InputError, show
+from calibrant.inputs import InputError, check_counts, show
 from calibrant.questions.notions import Notion
 from calibrant.sketch.sketch import Sketch
 from calibrant.sketch.sums import HEAVIEST, layout_of
@@ -498,6 +498,8 @@ def _group(request: Request, rows: Sums, classes: Sums | None) -> Group:
     weight = rows["n"].astype(np.float64) if request.counts is None else rows["w"]
     if not weight.sum() > 0:
         return Group(n, Sketch(request.notion.name))
+    if request.counts:
+        check_counts(float(weight.sum()), request.called("w"))
     kind = _unkeyed(rows["key"])[2]
     totals = Totals(
         n if request.counts is None else int(rows["held"].sum()),
