@@ -22,6 +22,7 @@ from calibrant.data.values import (
     Coded,
     Kind,
     all_whole,
+    check_texts,
     is_text,
     kind_of,
     kind_of_values,
@@ -107,12 +108,15 @@ class Piece:
         Labels that occur, where these have to be known.
     groups : Coded, optional
         The group of each row with a weight.
+    label : array or Coded, optional
+        The labels as they were read.
     """
 
     data: inputs.Predictions | None
     rows: int
     seen: tuple[Any, ...]
     groups: Coded | None
+    label: Array | Coded | None = None
 
     def by_group(self) -> Iterator[tuple[Any, inputs.Predictions]]:
         """Yield the rows of each group; without groups there is one, None."""
@@ -203,7 +207,8 @@ def typed(batch: Batch, roles: Roles, kinds: Mapping[str, Kind], first_row: int 
         numbers = {name: numbers_of(name, batch[name], kinds.get(name)) for name in roles.numbers}
         label = groups = cluster = None
         if roles.label is not None:
-            label = values_of(roles.label, batch[roles.label], kinds[roles.label])
+            apart = kinds[roles.label] == "numbers"
+            label = values_of(roles.label, batch[roles.label], kinds[roles.label], apart=apart)
         if roles.groups is not None:
             column = values_of(roles.groups, batch[roles.groups], kinds[roles.groups])
             groups = Coded.of(column) if isinstance(column, np.ndarray) else column
@@ -235,7 +240,13 @@ def checked_rows(rows: Rows, meaning: Meaning, first_row: int = 0) -> Piece:
     data = replace(data, labels=meaning.classes or classes, positive=meaning.positive)
     if groups is not None and weight is not None:
         groups = Coded(groups.code[weight != 0], groups.values)
-    return Piece(None if weightless else data, len(truth), seen, groups)
+    return Piece(None if weightless else data, len(truth), seen, groups, rows.label)
+
+
+def check_label(name: str | None, known: dict[Any, str], label: Array | Coded | None) -> None:
+    """Refuse a label that batches write in several ways; `known` is what they wrote so far."""
+    if name is not None and isinstance(label, Coded) and label.texts:
+        check_texts(name, known, label.values, label.texts)
 
 
 def matrix_of(rows: Rows, roles: Roles, *, by_class: bool = False) -> Array:

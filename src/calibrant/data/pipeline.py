@@ -20,6 +20,7 @@ from calibrant.data.batch import (
     Batch,
     Meaning,
     Piece,
+    check_label,
     check_percent,
     check_types,
     checked,
@@ -308,6 +309,7 @@ class Run:
         self.sources, self.meaning, self.rows = sources, meaning, rows
         self.kept, self.progress = kept, progress
         self.state = State()
+        self.texts: dict[Any, str] = {}
         sizes = [source.rows for source in sources]
         self.total = None if None in sizes else sum(size or 0 for size in sizes)
         # Bytes before each file.
@@ -372,6 +374,7 @@ class Run:
                 sketches[key] = sketches[key] + sketch if key in sketches else sketch
             seen = tuple(dict.fromkeys((*state.seen, *piece.seen)))
             with naming(self.sources[k].path):
+                check_label(self.meaning.roles.label, self.texts, piece.label)
                 self._check(seen, sketches)
             self.state = State(k, first + piece.rows, state.rows + piece.rows, seen, sketches)
         self.share = self._share(share if job is not None else 0.0)

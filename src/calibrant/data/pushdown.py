@@ -245,6 +245,9 @@ def coded(frame: Any, name: str, codes: dict[Any, int]) -> Any:
     known = {
         value: float(code) for value, code in codes.items() if isinstance(value, str) == (dtype == nw.String)
     }
+    if dtype.is_integer():  # some engines cannot compare them with what their type cannot hold
+        ends = np.iinfo(str(dtype).lower())
+        known = {value: code for value, code in known.items() if ends.min <= value <= ends.max}
     if not known:
         return column.is_null().cast(nw.Float64) * 0.0 - 1.0
     if dtype.is_integer() and are_positions(codes):

@@ -14,6 +14,7 @@ import numpy as np
 from calibrant.data.batch import (
     Meaning,
     Rows,
+    check_label,
     check_percent,
     checked_rows,
     doubting,
@@ -148,6 +149,10 @@ def load_models(
     roles = {name: roles_in_all(sources, own) for name, own in asked_of.items()}
     with doubting(next(iter(roles.values()))):
         kinds, parts = _read(sources, list(roles.values()), progress)
+    texts: dict[Any, str] = {}
+    for part in parts:
+        with naming(part.source.path):
+            check_label(next(iter(roles.values())).label, texts, part.rows.label)
     seen = {label for part in parts for label in part.rows.seen}
     data: dict[str, Data] = {}
     for name, own in roles.items():

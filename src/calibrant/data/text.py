@@ -266,6 +266,9 @@ def _parsed_lines(text: _Text, wanted: Sequence[str]) -> Iterator[tuple[Any, flo
 
     rows = 0
     for block in _line_blocks(text):
+        # A null before any record is one that the parser does not survive.
+        if block.removeprefix(codecs.BOM_UTF8).lstrip().startswith(b"null"):
+            raise ValueError(f"row {rows + 1} must be an object of names and values, got null")
         options = arrow_json.ReadOptions(use_threads=False, block_size=len(block) + 1)
         try:
             table = arrow_json.read_json(io.BytesIO(block), options)
