@@ -355,7 +355,8 @@ def _rows_by_value(frame: Any, column: str) -> dict[Any, int]:
         refuse_missing(f"column {show(column)}", int(rows[gone].sum()), int(rows.sum()))
     counts: dict[Any, int] = {}
     for value, count in zip(table["y"].tolist(), rows.tolist(), strict=True):
-        value = int(value) if isinstance(value, float) and value.is_integer() else value
+        whole = isinstance(value, float) and value.is_integer() and abs(value) < 2**63
+        value = int(value) if whole else value
         counts[value] = counts.get(value, 0) + count
     if len(counts) > MOST_CLASSES:
         got = f"more than {MOST_CLASSES} of them"
