@@ -191,8 +191,8 @@ def settled(asked: Asked, roles: Roles, kinds: Mapping[str, Kind], seen: Iterabl
     positive = None if classes is None else inputs.positive_column(classes, pos_label)
     if seen is not None or classes is not None:
         told = pos_label is not None or given is not None
-        own = inputs.told_column(classes or (), positive, told=told)
-        notion.check(vector=False, labels=classes or (), positive=own)
+        column = inputs.told_column(classes or (), positive, told=told)
+        notion.check(vector=False, labels=classes or (), positive=column)
     return Meaning(roles, kinds, notion, classes, positive, pos_label, given)
 
 

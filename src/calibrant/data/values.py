@@ -253,7 +253,7 @@ def all_whole(name: str, column: Any) -> bool:
         return all(whole(text.strip()) is not None for text in _texts(column))
     import pyarrow as pa
 
-    matches = pa.compute.match_substring_regex(column.cast(pa.string()), r"^\s*[+-]?[0-9]{1,18}\s*$")
+    matches = pa.compute.match_substring_regex(column.cast(pa.string()), r"^\s*[+-]?[0-9]{1,19}\s*$")
     return bool(pa.compute.all(matches, skip_nulls=True).as_py())
 
 
@@ -281,6 +281,9 @@ def _parsed(name: str, texts: Sequence[str], kind: Kind | None) -> Array:
     if kind != "whole numbers":
         return array
     _refuse_fraction(name, array)
+    if (large := abs(array) >= 2.0**63).any():
+        row = int(np.argmax(large))
+        raise InputError(_column(name), "hold numbers below 2^63", texts[row].strip(), row=row)
     return array.astype(np.int64)
 
 
