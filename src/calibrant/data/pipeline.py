@@ -220,7 +220,7 @@ def stream(
         with naming(name):
             cells = [sketch.evidence for sketch in state.sketches.values()]
             check_percent(max(float(own.score[own.sums.w > 0].max(initial=0.0)) for own in cells))
-    if roles.scores.doubtful and all(sketch.holds_ends_alone for sketch in state.sketches.values()):
+    if roles.scores.doubtful and all(sketch._holds_ends_alone for sketch in state.sketches.values()):
         with naming(name):
             refuse_labels(roles)
     if meaning.classes is None:

@@ -144,7 +144,7 @@ class Sketch:
         return self._vector
 
     @property
-    def holds_ends_alone(self) -> bool:
+    def _holds_ends_alone(self) -> bool:
         """Whether no score lies between the outermost cells: all are 0 or 1, to fifteen digits."""
         return not np.any(self._held.sums.w[..., 1:-1])
 
