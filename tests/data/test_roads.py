@@ -196,6 +196,12 @@ def test_labels_of_a_type_that_cannot_hold_all_classes_are_read():
         assert Sketch.from_frame(frame, label="y", scores="p", labels=[-1, 1], pos_label=1).n == 4
 
 
+def test_labels_that_are_whole_and_others_are_read_by_every_engine():
+    for frame in engines({"y": [0.0, 0.5, 0.5, 0.0], "p": P[:4]}):
+        assert Sketch.from_frame(frame, label="y", scores="p", labels=[0, 0.5], pos_label=0).n == 4
+        assert Sketch.from_frame(frame, label="y", scores="p", pos_label=0.5).n == 4
+
+
 # CSV
 
 

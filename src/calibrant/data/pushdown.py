@@ -248,6 +248,8 @@ def coded(frame: Any, name: str, codes: dict[Any, int]) -> Any:
     if dtype.is_integer():  # some engines cannot compare them with what their type cannot hold
         ends = np.iinfo(str(dtype).lower())
         known = {value: code for value, code in known.items() if ends.min <= value <= ends.max}
+    if dtype.is_float():  # of which some engines take no list with integers among them
+        known = {float(value): code for value, code in known.items()}
     if not known:
         return column.is_null().cast(nw.Float64) * 0.0 - 1.0
     if dtype.is_integer() and are_positions(codes):
