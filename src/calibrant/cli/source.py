@@ -256,7 +256,10 @@ def _of_sketch(file: str, given: dict[str, Any]) -> Source:
     from calibrant import Sketch
     from calibrant.questions.notions import named
 
-    roles = ("label", "scores", "pos_label", "sample_weight", "groups", "cluster", "format", "checkpoint")
+    roles = (
+        *("label", "scores", "pos_label", "sample_weight", "groups", "cluster", "format", "checkpoint"),
+        "percent",
+    )
     if told := [words().called(role) for role in roles if given.get(role)]:
         raise Refused(f"{file}: is a sketch, which has no columns; leave out {', '.join(told)}")
     with refusing():
