@@ -36,7 +36,8 @@ def points(share: float) -> str:
 
 
 def short(name: str, longest: int = 40) -> str:
-    """Return a name on one line and not too long."""
+    """Return a name on one line and not too long; halves of characters are shown by their numbers."""
+    name = name.encode("utf-8", "backslashreplace").decode()
     text = " ".join("".join(c if c.isprintable() else " " for c in name).split())
     return text if len(text) <= longest else text[: longest - 1] + "…"
 

@@ -11,8 +11,17 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from calibrant.cli.options import DATA, EXITS, options, output
-from calibrant.cli.output import Refused, check_outputs, tell, tell_classes, tell_json, write, writing
+from calibrant.cli.options import DATA, EXITS, PICTURES, options, output
+from calibrant.cli.output import (
+    Refused,
+    check_outputs,
+    printable,
+    tell,
+    tell_classes,
+    tell_json,
+    write,
+    writing,
+)
 from calibrant.cli.progress import Meter
 from calibrant.cli.source import Source, arguments, origin, read, read_source, refusing_rows, settled
 
@@ -20,7 +29,7 @@ if TYPE_CHECKING:
     from calibrant import Estimate
     from calibrant.curves.curve import ReliabilityCurve
 
-PICTURES, TABLES = (".png", ".svg", ".pdf"), (".csv",)
+TABLES = (".csv",)
 
 
 @click.command(epilog=EXITS)
@@ -95,7 +104,12 @@ def _bandwidth(ctx: click.Context, param: click.Parameter, value: str | None) ->
 @options("path")
 @click.option("--at", callback=_scores, multiple=True, metavar="SCORE", help="Score, or several; 0.5,0.83.")
 @options(*DATA, "notion", "level", "seed", "json")
-@output("-o", "--out", what="Draw the curve (png, svg or pdf), or write it as a table (csv).")
+@output(
+    "-o",
+    "--out",
+    suffixes=PICTURES + TABLES,
+    what="Draw the curve (png, svg or pdf), or write it as a table (csv).",
+)
 @click.option(
     "--method",
     type=click.Choice(("bayes", "density")),
@@ -136,9 +150,6 @@ def curve(
     """
     if not at and out is None:
         raise click.UsageError("give a score, --at 0.83 for instance, or -o for the whole curve")
-    if out is not None and out.suffix.lower() not in PICTURES + TABLES:
-        kinds = ", ".join(PICTURES + TABLES)
-        raise click.BadParameter(f"{out.name} ends in none of {kinds}", param_hint="'-o'")
     if method == "bayes" and bandwidth is not None:
         raise click.UsageError("--bandwidth goes with --method density")
     by_density = method == "density" or bandwidth is not None
@@ -168,7 +179,7 @@ def curve(
     if out is not None:
         kind = out.suffix.lower()
         write(out, _table(curves) if kind in TABLES else _picture(out, result))
-        click.echo(f"{'table' if kind in TABLES else 'picture'}: {out.resolve()}", err=as_json)
+        click.echo(printable(f"{'table' if kind in TABLES else 'picture'}: {out.resolve()}"), err=as_json)
 
 
 def _points(curve: ReliabilityCurve, label: Any, at: tuple[float, ...]) -> Iterator[dict[str, Any]]:

@@ -64,6 +64,8 @@ def words() -> Words:
             "names": "name each once",
             "ece": "calibrant ece prints it",
             "percent": "or give --percent",
+            "scores": "these may be predicted labels: name the scores by --scores",
+            "sketch": "calibrant ece, curve, check and report take the file itself",
             "rows": "leave out --checkpoint, or --cluster",
         },
         first_row=1,
@@ -173,15 +175,21 @@ def origin(file: str, rows: int) -> dict[str, Any]:
 
 
 def name_of(file: str) -> str:
-    """Return what JSON calls a file: its name, without folders."""
-    return file if file == "-" else Path(file).name or Path(file).resolve().name
+    """Return what JSON and reports call a file: its name, without folders, as messages show it."""
+    from calibrant.data.files import tidy
+
+    return file if file == "-" else tidy(_name(file))
+
+
+def _name(file: str) -> str:
+    return Path(file).name or Path(file).resolve().name
 
 
 def stem_of(file: str) -> str:
     """Return what a report of a path is called."""
     if file == "-":
         return "stdin"
-    name = name_of(file)
+    name = _name(file)
     name = name if Path(file).is_dir() else Path(name.removesuffix(".gz")).stem
     # A pattern is no good name of a file.
     return re.sub(r"[*?\[\]]", "", name).strip("-_. ") or "files"
@@ -243,6 +251,26 @@ def _of_files(file: str, given: dict[str, Any]) -> Source:
     return _of_sums(streamed.sketches, streamed.source, about)
 
 
+def _of_sketch(file: str, given: dict[str, Any]) -> Source:
+    """Return the sums of a file that holds a sketch, which has settled what is asked."""
+    from calibrant import Sketch
+    from calibrant.questions.notions import named
+
+    roles = (
+        *("label", "scores", "pos_label", "sample_weight", "groups", "cluster", "format", "checkpoint"),
+        "percent",
+    )
+    if told := [words().called(role) for role in roles if given.get(role)]:
+        raise Refused(f"{file}: is a sketch, which has no columns; leave out {', '.join(told)}")
+    with refusing():
+        sketch = Sketch.load(file)
+    if given["notion"] is not None and named(given["notion"]) != named(sketch.notion):
+        raise Refused(f"{file}: is a sketch of --notion {sketch.notion}, and cannot be asked for another")
+    if not sketch.totals.rows:
+        raise Refused(f"{file}: is a sketch of no rows")
+    return _of_sums({None: sketch}, name_of(file), origin(file, sketch.totals.rows) | {"read": "sums"})
+
+
 def _of_sums(sketches: Mapping[Any, Sketch], name: str, about: dict[str, Any]) -> Source:
     from calibrant.questions.notions import named
 
@@ -266,7 +294,11 @@ def read_source(
 
     `ask` is asked of a handful of rows before a long reading: what is wrong with an option is said at once.
     """
+    from calibrant.data.files import is_sketch
+
     given = settled(given)
+    if is_sketch(file):
+        return _of_sketch(file, given)
     checkpoint, notion = given["checkpoint"], given["notion"]
     if file == "-" and checkpoint is not None:
         raise Refused("--checkpoint needs a file or a folder, and standard input can be read only once")

@@ -20,10 +20,13 @@ from calibrant.data.batch import (
     Batch,
     Meaning,
     Piece,
+    check_label,
     check_percent,
     check_types,
     checked,
+    doubting,
     kinds_of,
+    refuse_labels,
     settled,
     typed,
 )
@@ -198,7 +201,8 @@ def stream(
     sources = [described(file, format) for file in expanded(paths, format)]
     roles = roles_in_all(sources, asked)
     rows = batch_rows or rows_of_batch(sources, len(roles.scores.names))
-    meaning = _settled(sources, asked, roles, rows)
+    with doubting(roles):
+        meaning = _settled(sources, asked, roles, rows)
     name = called_together(sources)
     kept = None
     if checkpoint is not None:
@@ -208,7 +212,7 @@ def stream(
             "batch_rows": rows,
         }
         kept = Checkpoint(checkpoint, options, sources)
-    with nullcontext() if kept is None else kept.held():
+    with doubting(roles), nullcontext() if kept is None else kept.held():
         state = Run(sources, meaning, rows, kept, progress)()
     if not any(sketch.totals.rows for sketch in state.sketches.values()):
         raise ValueError(f"{name}: has no rows with a weight above 0")
@@ -216,6 +220,9 @@ def stream(
         with naming(name):
             cells = [sketch.evidence for sketch in state.sketches.values()]
             check_percent(max(float(own.score[own.sums.w > 0].max(initial=0.0)) for own in cells))
+    if roles.scores.doubtful and all(sketch._holds_ends_alone for sketch in state.sketches.values()):
+        with naming(name):
+            refuse_labels(roles)
     if meaning.classes is None:
         with naming(name):
             pair = meaning.pair(set(state.seen))
@@ -302,6 +309,7 @@ class Run:
         self.sources, self.meaning, self.rows = sources, meaning, rows
         self.kept, self.progress = kept, progress
         self.state = State()
+        self.texts: dict[Any, str] = {}
         sizes = [source.rows for source in sources]
         self.total = None if None in sizes else sum(size or 0 for size in sizes)
         # Bytes before each file.
@@ -366,6 +374,7 @@ class Run:
                 sketches[key] = sketches[key] + sketch if key in sketches else sketch
             seen = tuple(dict.fromkeys((*state.seen, *piece.seen)))
             with naming(self.sources[k].path):
+                check_label(self.meaning.roles.label, self.texts, piece.label)
                 self._check(seen, sketches)
             self.state = State(k, first + piece.rows, state.rows + piece.rows, seen, sketches)
         self.share = self._share(share if job is not None else 0.0)

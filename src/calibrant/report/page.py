@@ -98,7 +98,9 @@ def _rendered(template: str, **values: Any) -> str:
         "title_of": lambda notion: named(notion).reading.title,
         "ruler": lambda name: RULERS.get(name, name),
     }
-    return environment.get_template(template).render(**values)
+    text = environment.get_template(template).render(**values)
+    # Halves of characters, as names of files that are not UTF-8 hold, are shown by their numbers.
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 def write(path: Path, text: str) -> None:

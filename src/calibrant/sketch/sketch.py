@@ -144,6 +144,11 @@ class Sketch:
         return self._vector
 
     @property
+    def _holds_ends_alone(self) -> bool:
+        """Whether no score lies between the outermost cells: all are 0 or 1, to fifteen digits."""
+        return not np.any(self._held.sums.w[..., 1:-1])
+
+    @property
     def _held(self) -> Cells:
         if self._torn:
             raise ValueError("an update was interrupted, and the sketch holds a part of its rows: start anew")
@@ -198,6 +203,8 @@ class Sketch:
         if new._vector and self._cells is not None:
             new.labels = (_negative_of(data), data.labels[1])
         joined, totals = self._joined(new, holding=True), self.totals + Totals.of(data)
+        if not weighted and (self._cells is None or self._cells.spread is None):
+            inputs.check_counts(totals.weight)
         whole = None if self._cells is None else copied(self._held) if self._lent else self._held
         in_place = whole is not None and not self._lent
         if whole is not None and weighted and whole.spread is None:
@@ -252,6 +259,8 @@ class Sketch:
         if mine is not None and theirs is not None:
             total = self._joined(other, holding=True)
             cells = mine + theirs
+            if cells.spread is None:
+                inputs.check_counts(self.totals.weight + other.totals.weight)
             total._cells = replace(cells, squares=np.asarray(cells.squares))
         else:
             total = self._joined(other, holding=False)
