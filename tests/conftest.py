@@ -17,6 +17,8 @@ FULL_FILES = (
     *("test_experiment_folder", "test_attack_writes"),
     *("test_oracles", "test_plot", "test_plot_more", "test_many_classes", "test_later", "test_band"),
     *("test_assess", "test_stream", "test_contributing", "test_pages", "test_recommendation", "test_report"),
+    "test_streams",
+    *("test_attack", "test_equalities"),
 )
 FULL_WORDS = (
     *(

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from calibrant import inputs
-from calibrant.assessment.assess import assess_predictions
+from calibrant.assessment.assess import Steps, assess_predictions
 from calibrant.assessment.assessment import Assessment
 from calibrant.curves import (
     Band,
@@ -179,6 +179,7 @@ def estimate(
     cluster: ArrayLike | None = None,
     labels: Sequence[Hashable] | None = None,
     pos_label: Hashable = None,
+    progress: Progress | bool | None = None,
 ) -> Estimate:
     """Estimate the calibration error with interval, null and test; for a matrix, that of confidence.
 
@@ -196,6 +197,9 @@ def estimate(
         Level of the interval for the true error.
     rng : int or numpy.random.Generator, optional
         Seed of null and test, which the estimate records; the interval does not depend on it.
+    progress : bool or callable, optional
+        Many classes take a while: True shows how far it is on standard error; a callable is called as
+        progress(done, total).
 
     Returns
     -------
@@ -213,7 +217,10 @@ def estimate(
     (True, 0.001, True)
     """
     question = _question(y_true, y_prob, notion, sample_weight, labels, pos_label, cluster)
-    return inference.estimate(question, estimator=estimator, norm=norm, level=level, rng=rng)
+    steps = Steps(inputs.progress(progress), inference.count_steps(question))
+    result = inference.estimate(question, estimator=estimator, norm=norm, level=level, rng=rng, step=steps)
+    steps.end()
+    return result
 
 
 @inputs.helpful
@@ -231,6 +238,7 @@ def compare(
     cluster: ArrayLike | None = None,
     labels: Sequence[Hashable] | None = None,
     pos_label: Hashable = None,
+    progress: Progress | bool | None = None,
 ) -> Comparison:
     """Compare the calibration errors of several models on the same labels, row by row.
 
@@ -242,7 +250,7 @@ def compare(
         Scores of each model, as `y_prob` of `ece`.
     baseline : str, optional
         The model that the others are compared with; the first by default.
-    notion, estimator, norm, level, rng, sample_weight, cluster, labels, pos_label
+    notion, estimator, norm, level, rng, sample_weight, cluster, labels, pos_label, progress
         As for `estimate`.
 
     Returns
@@ -277,10 +285,12 @@ def compare(
         hint = "vectors and matrices differ: name the notion"
         raise inputs.InputError("models", "all use the same notion", notions, hint=hint)
     estimates = {}
+    steps = Steps(inputs.progress(progress), sum(map(inference.count_steps, questions.values())))
     for name, question in questions.items():
         with inputs.within(f"model {name!r}"):
             options: dict[str, Any] = {"estimator": estimator, "norm": norm, "level": level, "rng": seed}
-            estimates[name] = inference.estimate(question, **options)
+            estimates[name] = inference.estimate(question, step=steps, **options)
+        steps()
     added = {name: contributions(question) for name, question in questions.items()}
     weight, code = questions[first].weight, questions[first].cluster
     weight = None if weight is None else weight.astype(np.float64)
@@ -312,7 +322,7 @@ def reliability_curve(
     sample_weight: ArrayLike | None = None,
     labels: Sequence[Hashable] | None = None,
     pos_label: Hashable = None,
-    progress: Progress | None = None,
+    progress: Progress | bool | None = None,
 ) -> ReliabilityCurve | ByClass[ReliabilityCurve]:
     """Fit the frequency of the outcome at every score, with a band; for a matrix, accuracy by confidence.
 
@@ -340,8 +350,9 @@ def reliability_curve(
         needs `n_boot`. None for no band.
     rng : int or numpy.random.Generator, optional
         Seed of the bootstrap; the posterior needs none.
-    progress : callable, optional
-        Called as progress(done, n_boot) while the bootstrap runs.
+    progress : bool or callable, optional
+        While the bootstrap runs, True shows how far it is on standard error; a callable is called as
+        progress(done, n_boot).
 
     Returns
     -------
@@ -368,7 +379,7 @@ def reliability_curve(
         level=level,
         band=band,
         rng=rng,
-        progress=progress,
+        progress=inputs.progress(progress),
     )
 
 
@@ -503,7 +514,7 @@ def assess(
     labels: Sequence[Hashable] | None = None,
     pos_label: Hashable = None,
     command: str | None = None,
-    progress: Progress | None = None,
+    progress: Progress | bool | None = None,
 ) -> Assessment:
     """Assess a model's scores by every notion that applies; for a matrix, confidence is the headline.
 
@@ -529,8 +540,8 @@ def assess(
         Level of all intervals; those of classes and groups hold together at it.
     rng : int or numpy.random.Generator, optional
         Seed of the simulations; the assessment records it.
-    progress : callable, optional
-        Called as progress(done, total).
+    progress : bool or callable, optional
+        True shows how far it is on standard error; a callable is called as progress(done, total).
 
     Examples
     --------
@@ -552,7 +563,7 @@ def assess(
         level=level,
         rng=rng,
         command=command,
-        progress=progress,
+        progress=inputs.progress(progress),
     )
 
 
@@ -568,7 +579,7 @@ def recommend(
     pos_label: Hashable = None,
     repetitions: int | None = None,
     rng: Seed = None,
-    progress: Progress | None = None,
+    progress: Progress | bool | None = None,
 ) -> Recommendation:
     """Rank estimators on your own scores, no labels needed; for a matrix, on its confidence.
 
@@ -600,8 +611,8 @@ def recommend(
         Data sets simulated for each curve; by default 200, and fewer, down to 30, for many rows.
     rng : int or numpy.random.Generator, optional
         Seed; the recommendation records the one it used.
-    progress : callable, optional
-        Called as progress(done, total).
+    progress : bool or callable, optional
+        True shows how far it is on standard error; a callable is called as progress(done, total).
 
     Returns
     -------
@@ -626,5 +637,5 @@ def recommend(
         estimators=estimators,
         repetitions=repetitions,
         rng=rng,
-        progress=progress,
+        progress=inputs.progress(progress),
     )

@@ -7,6 +7,7 @@ from dataclasses import replace
 from itertools import product
 
 import matplotlib
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
@@ -293,7 +294,8 @@ def said(found, balance=None, **parts):
 def test_the_verdict_names_a_direction_only_where_the_mean_is_off_too(many):
     sure = {"value": 0.041, "low": 0.032, "high": 0.05, "p": 0.001}
     expected = (
-        "Overconfident by 4.1 points (95 %: 3.2–5.0); a calibrated model of this size typically reads 0.9."
+        "Overconfident by 4.1 points (95 %: 3.2 to 5.0 points); "
+        "a calibrated model of this size typically reads 0.9 points."
     )
     assert said(many, **sure) == expected
     assert said(many, **sure, balance=Balance(0.86, 0.9, -0.05, -0.03), over=0.0).startswith(
@@ -307,9 +309,12 @@ def test_the_verdict_names_a_direction_only_where_the_mean_is_off_too(many):
 
 def test_the_verdict_does_not_claim_what_the_test_does_not(many):
     calm = said(many, value=0.006, low=0.0, high=0.021, p=0.4)
-    assert calm.startswith("No miscalibration found: the error reads 0.6 points and may be up to 2.1 (95 %)")
+    reads = "the error reads 0.6 points and may be up to 2.1 points (95 %)"
+    assert calm.startswith(f"No miscalibration found: {reads}")
     unsure = said(many, value=0.01, low=0.0, high=0.04, p=0.004)
     assert unsure.startswith("Not calibrated (p = 0.004), but how far off is uncertain")
+    least = said(many, value=0.01, low=0.0, high=0.04, p=0.001)
+    assert least.startswith("Not calibrated (p ≤ 0.001), but how far off is uncertain")
     assert said(many, value=0.3, low=0.0, high=1.0, p=0.5).startswith("Too few rows to tell")
 
 
@@ -488,6 +493,81 @@ def test_both_ways_needs_a_band_on_either_side_of_the_diagonal():
     score = rng.random(2000)
     found = calibrant.assess(rng.random(2000) < 0.25 + 0.5 * score, score, rng=0)
     assert "too high at some scores and too low at others" in found.verdict
+
+
+# The example of the verdict
+
+
+def example_of(score, chance, **options):
+    """Return the score that the summary speaks of, and the assessment."""
+    rng = np.random.default_rng(0)
+    found = calibrant.assess(rng.random(score.size) < chance(score), score, rng=0, **options)
+    said = re.search(r"A score of (\S+) .*? (\d+) % of the time \((\d+) % to (\d+) %\)", found.summary)
+    return float(said[1]), found
+
+
+def test_the_example_is_the_level_with_the_largest_gap_that_rows_support():
+    rng = np.random.default_rng(1)
+    levels = np.array([0.5, 0.9, 1.0])
+
+    def chance(score):
+        return np.select([score == 1, score == 0.9], [0.7, 0.75], 0.5)
+
+    score, found = example_of(levels[rng.choice(3, 1200, p=[0.3, 0.45, 0.25])], chance, notion="correctness")
+    assert score == 1.0
+    assert found.curve.discrete
+    # Few rows are further off by chance alone, and say nothing.
+    rare = np.append(levels[rng.choice(3, 1200, p=[0.3, 0.45, 0.25])], np.full(12, 0.2))
+    assert example_of(rare, lambda s: np.where(s == 0.2, 1.0, chance(s)), notion="correctness")[0] == 1.0
+
+
+def test_the_example_occurs_where_many_rows_share_a_score_and_others_lie_between():
+    rng = np.random.default_rng(2)
+    near = 0.9 + 0.02 * rng.random(1500)
+    score, found = example_of(
+        np.where(rng.random(1500) < 0.25, 1.0, near), lambda s: 0.8, notion="correctness"
+    )
+    assert found.curve.levels.tolist() == [1.0]
+    assert not found.curve.discrete
+    assert score == 1.0
+    again = calibrant.Assessment.from_json(found.to_json())
+    assert again.summary == found.summary
+
+
+def test_the_example_of_continuous_scores_is_where_the_gap_is_largest():
+    score = np.random.default_rng(3).random(4000)
+    local = np.abs(score - 0.33) < 0.06
+    said, _ = example_of(score, lambda s: np.where(np.abs(s - 0.33) < 0.06, s + 0.5, s))
+    assert local.any()
+    assert abs(said - 0.33) < 0.06
+    assert said == round(said, 2)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_no_example_is_a_score_that_no_row_is_near(seed):
+    rng = np.random.default_rng(seed)
+    score = (
+        rng.choice([0.9, 1.0], 800)
+        if seed % 2
+        else np.where(rng.random(800) < 0.5, 1.0, 0.3 * rng.random(800))
+    )
+    said, _ = example_of(score, lambda s: 0.8 * s)
+    assert np.abs(score - said).min() < 0.01
+
+
+def test_both_names_and_units_are_said_each_time(many):
+    text = many.verdict
+    assert re.search(
+        r"by [\d.]+ points \(95 %: [\d.]+ to [\d.]+ points\); .* reads [\d.]+ points\.$", text
+    ), text
+
+
+def test_the_picture_shows_the_error_of_the_page_and_no_other(one):
+    ax = one.plot()
+    shown = re.findall(r"ECE (?:< )?([\d.]+)", ax.get_legend().get_title().get_text())
+    assert [float(error) for error in shown] == [pytest.approx(one.estimate.value, abs=5e-4)]
+    assert not any("ECE" in entry.get_text() for entry in ax.get_legend().get_texts())
+    plt.close("all")
 
 
 TINY_CHANCE = 1e-20

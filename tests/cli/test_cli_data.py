@@ -278,7 +278,7 @@ def test_a_curve_of_few_scores_and_of_few_rows_says_so(here):
     Path("few.csv").write_text("\n".join(["score,label", *rows]))
     occurs, between = told("curve", "few.csv", "--at", "0.2,0.4").splitlines()
     assert occurs.startswith("a score of 0.2 means 0.2")
-    assert "n nearby 50 (class 1)" in occurs
+    assert "n = 50 (class 1)" in occurs
     assert between == "a score of 0.4 does not occur (class 1)"
     scores = [0.1 + 0.3 * k / 200 for k in range(200)]
     rows = [f"{score},{int(k % 3 == 0)}" for k, score in enumerate([*scores, 0.9])]
@@ -987,3 +987,27 @@ def test_a_report_refuses_one_file_for_two_outputs_and_the_file_of_class_names(t
     assert "two files" in refused("report", source, "-o", tmp_path / "a", "--json", tmp_path / "a")
     assert "is an input" in refused("report", source, "--class-names", names, "--json", names)
     assert names.read_text() == "no\nyes\n"
+
+
+@pytest.mark.parametrize("command", [["ece"], ["check", "--max-ece", "0.9"]])
+def test_a_class_wise_answer_shows_the_classes_the_worst_first(tmp_path, command):
+    rng = np.random.default_rng(0)
+    for classes in (3, 30):
+        names = [f"k{k}" for k in range(classes)]
+        scores = rng.dirichlet(np.ones(classes), 300)
+        label = rng.integers(0, classes, 300)
+        file = tmp_path / f"{classes}.csv"
+        rows = [[names[k], *map(repr, map(float, row))] for k, row in zip(label, scores, strict=True)]
+        file.write_text("\n".join(map(",".join, [["label", *(f"p_{name}" for name in names)], *rows])))
+        done = CliRunner().invoke(main, [command[0], str(file), *command[1:], "--notion", "classwise"])
+        lines = done.stdout.splitlines()
+        shown = [
+            re.fullmatch(r"  class (k\d+) +([\d.]+) \[([\d.]+), ([\d.]+)\]; p .*", line) for line in lines[1:]
+        ]
+        errors = [float(line[2]) for line in shown if line]
+        assert errors == sorted(errors, reverse=True)
+        assert len(errors) == min(classes, 12)
+        assert (lines[-1] == "  ... and 18 classes with smaller errors; --json has all") == (classes == 30)
+        expected = calibrant.estimate(label, scores, notion="classwise", rng=0)
+        worst = max(expected.by_class.items(), key=lambda item: item[1].value)
+        assert (shown[0][1], errors[0]) == (f"k{worst[0]}", pytest.approx(worst[1].value, abs=6e-5))

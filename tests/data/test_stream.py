@@ -1140,7 +1140,7 @@ def test_the_page_shows_what_runs(tmp_path, monkeypatch, capsys):
     exec(compile(code, "docs/data.md", "exec"), space)
     assert space["sketch"].n == N
     assert list(space["groups"]) == ["dk", "no", "se"]
-    assert "300 of 300 rows" in capsys.readouterr().out
+    assert "300 of 300 rows" in capsys.readouterr().err
     assert (tmp_path / "may.checkpoint" / checkpoint.STATE).exists()
 
 

@@ -4,13 +4,17 @@ import contextlib
 import doctest
 import io
 import re
+import shlex
 from pathlib import Path
 
 import matplotlib.pyplot
 import numpy as np
 import pandas as pd
+import pytest
+from click.testing import CliRunner
 
 import calibrant
+from calibrant.cli import main
 from calibrant.estimators import describe
 
 matplotlib.use("Agg")
@@ -90,22 +94,37 @@ def test_the_guide_shows_what_is_printed():
     assert not runner.failures, report.getvalue()
 
 
-def test_the_page_on_scikit_learn_prints_what_it_shows():
-    # A number may move in its last digit from one version of scikit-learn to the next.
-    text, number = (ROOT / "docs/scikit-learn.md").read_text(), r"\d+\.\d+"
+NUMBER = r"\d+\.\d+"
+
+
+def same(found, shown):
+    """Check a text; a number may move in its last digit from one version of what computes it to the next."""
+    assert re.sub(NUMBER, "#", found) == re.sub(NUMBER, "#", shown)
+    found, shown = ([float(number) for number in re.findall(NUMBER, text)] for text in (found, shown))
+    np.testing.assert_allclose(found, shown, rtol=0.02, atol=0.02)
+
+
+@pytest.mark.parametrize("page", ["docs/scikit-learn.md", "docs/language-models.md"])
+def test_a_page_prints_what_it_shows(page, tmp_path, monkeypatch):
+    text = (ROOT / page).read_text()
+    monkeypatch.chdir(tmp_path)
     pairs = re.findall(r"^```python\n(.*?)^```$(?:\n\n```text\n(.*?)^```$)?", text, flags=re.M | re.S)
-    assert len(pairs) == len(blocks("docs/scikit-learn.md", "python"))
-    assert sum(bool(shown) for _, shown in pairs) == len(blocks("docs/scikit-learn.md", "text"))
+    assert len(pairs) == len(blocks(page, "python"))
+    assert sum(bool(shown) for _, shown in pairs) == len(blocks(page, "text"))
     space = {}
     for code, shown in pairs:
         printed = io.StringIO()
         with contextlib.redirect_stdout(printed):
-            exec(compile(code, "docs/scikit-learn.md", "exec"), space)
-        found = printed.getvalue()
-        assert re.sub(number, "#", found) == re.sub(number, "#", shown)
-        np.testing.assert_allclose(
-            *([float(one) for one in re.findall(number, some)] for some in (found, shown)),
-            rtol=0.02,
-            atol=0.02,
-        )
+            exec(compile(code, page, "exec"), space)
+        same(printed.getvalue(), shown)
+    for block in blocks(page, "console"):
+        for command, shown in re.findall(r"^\$ calibrant (.*)\n((?:(?!\$ ).*\n)*)", block, flags=re.M):
+            same(CliRunner().invoke(main, shlex.split(command)).output, shown)
     plt.close("all")
+
+
+def test_levels_are_shown_as_levels_with_the_highest_among_them():
+    text = (ROOT / "docs/language-models.md").read_text()
+    shown = re.search(r"^score .*\n((?: +\S+ .*\n)+)", text, flags=re.M)[1]
+    assert [line.split()[0] for line in shown.splitlines()] == ["0.6", "0.7", "0.8", "0.9", "1"]
+    assert "A score of 1 turns out right" in text

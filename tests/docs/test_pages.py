@@ -26,10 +26,12 @@ RUN = {
     "README.md": "test_docs",
     "CONTRIBUTING.md": "test_registry, test_contributing",
     "docs/command-line.md": "test_cli_data, here",
+    "docs/equalities.md": "test_equalities",
     "docs/data.md": "test_sketch, test_stream, here",
     "docs/experiment.md": "test_experiment_cli",
     "docs/figures.md": "test_plot_more",
     "docs/findings.md": "here",
+    "docs/language-models.md": "test_docs",
     "docs/report.md": "test_docs",
     "docs/scikit-learn.md": "test_docs",
 }

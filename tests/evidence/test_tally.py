@@ -347,3 +347,13 @@ def test_order_statistics_of_a_long_array_are_those_of_the_sorted_scores(kind):
 def test_rows_are_summed_in_the_tally_alone(module):
     names = {getattr(node, "attr", "") for node in ast.walk(ast.parse(inspect.getsource(module)))}
     assert not names & {"bincount", "reduceat", "add", "einsum", "histogram"}
+
+
+@pytest.mark.parametrize("rows", [1, 40])
+@pytest.mark.parametrize("far", [1e-3, 1e-6, 1e-9, 1e-12])
+def test_redrawn_residuals_are_as_precise_next_to_one_as_next_to_zero(rows, far):
+    for wall, score in ((0.0, far), (1.0, 1 - far)):
+        one = Residuals(*(np.array([part]) for part in (float(rows), score, 0.0, float(rows))))
+        drawn = one.redraw(one.score, np.random.default_rng(0), 500)
+        usual = drawn[np.argmin(np.abs(drawn))]
+        np.testing.assert_allclose(usual, rows * (wall - score), rtol=1e-6)

@@ -504,7 +504,9 @@ def test_a_model_that_cannot_be_trained_stops_no_other(module, tmp_path):
     module(FAMILY)
     settings = replace(SMALL, families=("plugged.stubborn", "logistic"))
     told = []
-    store = run(settings, tmp_path / "run", report=lambda done, total, text: told.append((done, total, text)))
+    store = run(
+        settings, tmp_path / "run", progress=lambda done, total, text: told.append((done, total, text))
+    )
     assert [result.task.family for result in store.results()] == ["logistic"] * 2
     assert [done for done, _, _ in told] == [0, 1, 2, 3, 4]
     problems = [text for _, _, text in told if text]
@@ -575,7 +577,7 @@ run(Settings.from_dict({replace(SMALL, seeds=tuple(range(8))).to_dict()!r}), Pat
     before = files(store)
     assert 2 <= len(before) < len(settings.tasks()), "the run ended before it could be killed"
     told = []
-    run(settings, store.folder, report=lambda done, total, text: told.append(done))
+    run(settings, store.folder, progress=lambda done, total, text: told.append(done))
     assert told == list(range(len(before), len(settings.tasks()) + 1))
     after = files(store)
     assert {name: after[name] for name in before} == before

@@ -281,6 +281,8 @@ def test_outcomes_are_drawn_as_alike_as_they_were_seen():
     assert view.problem.correlation == pytest.approx(0.4, abs=0.06)
     new = view.problem.redraw(lambda s: s, rng, 200)
     assert new.outcome.mean(axis=1).mean() == pytest.approx(p.mean(), abs=0.01)
+    p = new.score  # cluster after cluster
+    np.testing.assert_array_equal(p.reshape(500, 4), p.reshape(500, 4)[:, :1].repeat(4, axis=1))
     rest = (new.outcome - p).reshape(200, 500, 4) / np.sqrt(p * (1 - p)).reshape(500, 4)
     pairs = (rest.sum(axis=-1) ** 2 - (rest**2).sum(axis=-1)).mean() / 12
     assert pairs == pytest.approx(view.problem.correlation, abs=0.02)
@@ -311,6 +313,36 @@ def test_counted_rows_are_drawn_one_by_one():
     (view,) = View.of(asked(y, p, cluster, weight=counts))
     assert isinstance(view.problem, Correlated)
     assert view.problem.redraw(lambda s: s, np.random.default_rng(0), 2).shape == (2, counts.sum())
+
+
+@pytest.mark.parametrize("weighted", ["no weights", "counts", "importance weights"])
+@pytest.mark.parametrize("estimator", ["uniform:10", "isotonic"])
+def test_neither_names_of_clusters_nor_the_order_of_rows_move_the_interval_of_a_named_estimator(
+    estimator, weighted
+):
+    rng = np.random.default_rng(3)
+    y, p, cluster = (part[:60] for part in drawn())
+    weight = {"no weights": None, "counts": rng.integers(1, 4, 60)}.get(weighted, rng.random(60) + 0.5)
+    order, names = rng.permutation(60), rng.permutation(1000)
+    one, other = (
+        calibrant.estimate(
+            y[some],
+            p[some],
+            estimator=estimator,
+            cluster=own[some],
+            sample_weight=None if weight is None else weight[some],
+            rng=0,
+        )
+        for some, own in ((np.arange(60), cluster), (order, names[cluster]))
+    )
+    assert (other.low, other.high, other.p_value) == pytest.approx((one.low, one.high, one.p_value), abs=1e-9)
+    assert other.null.mean == pytest.approx(one.null.mean, abs=1e-9)
+
+
+def test_gaps_whose_square_is_nothing_are_no_gaps():
+    scores = np.array([[1e-222, 1.0, 1e-205], [1.0, 1e-246, 1e-69]])
+    found = calibrant.ece([0, 0], scores, notion="classwise", sample_weight=[1066, 193], cluster=[0, 1])
+    assert 0 < found < 1
 
 
 # Comparisons

@@ -2,6 +2,7 @@
 
 import json
 import pickle
+import re
 
 import numpy as np
 import pytest
@@ -89,8 +90,9 @@ def test_it_prints_as_one_line_and_survives_json_and_pickle():
     assert "\n" not in text
     for part in (
         "ECE (classwise)",
-        "at 95%",
+        "at 95 %",
         "of it by scores too",
+        "p <= 0.001 for calibration",
         "a calibrated model typically reads",
         "for calibration",
         "n = 300",
@@ -100,6 +102,19 @@ def test_it_prints_as_one_line_and_survives_json_and_pickle():
     assert values["value"] == found.value
     assert calibrant.Estimate.from_json(found.to_json()) == found
     assert pickle.loads(pickle.dumps(found)) == found
+
+
+def test_both_directions_of_the_error_are_named_and_add_up():
+    for notion, ways in (("class", ("by scores too high", "by scores too low")),
+                         ("confidence", ("overconfident", "underconfident"))):  # fmt: skip
+        p = np.random.default_rng(0).beta(0.8, 0.8, 600)
+        y = np.random.default_rng(1).random(600) < np.clip(p + 0.15 * np.sin(9 * p), 0, 1)
+        found = calibrant.estimate(y, p, notion=notion, rng=0, level=0.995)
+        text = str(found)
+        parts = {way: float(re.search(rf"([0-9.]+)(?: of it)? {way}", text)[1]) for way in ways}
+        assert list(parts.values()) == pytest.approx([found.over, found.under], abs=6e-5)
+        assert sum(parts.values()) == pytest.approx(found.value, abs=2e-4)
+        assert "at 99.5 %" in text
 
 
 def test_one_row_and_equal_scores_have_an_estimate():
@@ -498,3 +513,51 @@ def test_a_handful_of_distinct_scores_has_an_interval_that_covers(scores, gap):
         found = calibrant.estimate(rng.random(400) < p - gap, p, rng=seed)
         missed += not found.low <= gap <= found.high
     assert missed <= 4
+
+
+@pytest.mark.parametrize("n", [3, 30, 1000])
+@pytest.mark.parametrize("far", [1e-3, 1e-6, 1e-9, 1e-12])
+def test_a_model_that_is_certain_and_right_is_not_rejected(n, far):
+    rare = calibrant.estimate(np.zeros(n, int), np.full(n, far), rng=0)
+    sure = calibrant.estimate(np.ones(n, int), np.full(n, 1 - far), rng=0)
+    assert min(rare.p_value, sure.p_value) > 0.5
+    assert sure.value == pytest.approx(rare.value, abs=1e-9)
+
+
+@pytest.mark.parametrize("estimator", ["auto", "uniform:10"])
+def test_a_count_of_one_for_each_row_changes_nothing(estimator):
+    rng = np.random.default_rng(2)
+    score = rng.random(40)
+    outcome = rng.random(40) < score
+    plain, counted = (
+        calibrant.estimate(outcome, score, estimator=estimator, sample_weight=weight, rng=0)
+        for weight in (None, np.ones(40, int))
+    )
+    assert counted == plain
+
+
+def test_the_scale_of_importance_weights_changes_no_draw_of_whole_rows():
+    rng = np.random.default_rng(4)
+    scores, labels = Dirichlet(3, 0.4).draw(rng, 60)
+    weight = 10 ** rng.uniform(-3, 3, 60)
+    one, other = (
+        calibrant.estimate(labels, scores, notion="classwise", sample_weight=scale * weight, rng=0)
+        for scale in (1.0, 777.0)
+    )
+    assert other.p_value == one.p_value
+    assert other.null.mean == pytest.approx(one.null.mean, abs=1e-7)
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_a_row_that_counts_several_times_has_as_many_labels_under_the_null(classes):
+    rng = np.random.default_rng(5)
+    scores, labels = Dirichlet(classes, 0.4).draw(rng, 20)
+    counts = rng.integers(1, 6, 20)
+    counted = calibrant.estimate(labels, scores, notion="classwise", sample_weight=counts, rng=0)
+    again = np.repeat(np.arange(20), counts)
+    repeated = calibrant.estimate(labels[again], scores[again], notion="classwise", rng=0)
+    assert counted.p_value == repeated.p_value
+    assert counted.null.mean == pytest.approx(repeated.null.mean, abs=1e-9)
+    # A single row five times is five labels, not one.
+    one = calibrant.estimate([1], [0.9], notion="classwise", sample_weight=[5], rng=0)
+    assert one.p_value > 0.5

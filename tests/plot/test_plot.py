@@ -312,8 +312,8 @@ def test_two_results_share_one_histogram_panel():
     plot.diagram(a_diagram(error=0.01), ax, label="after", color="black")
     assert len(ax.figure.axes) == 2
     assert [text.get_text() for text in ax.get_legend().get_texts()][1:] == [
-        "before, ECE 0.043",
-        "after, ECE 0.010",
+        "before, binned ECE 0.043",
+        "after, binned ECE 0.010",
     ]
 
 
@@ -397,10 +397,10 @@ def test_only_confidences_below_equal_chances_are_shaded():
 
 def test_error_size_and_level_are_written():
     legend = plot.diagram(a_diagram(n=12345.0, level=0.9), axes()).get_legend()
-    assert legend.get_title().get_text() == "ECE 0.043\nn = 12,345"
+    assert legend.get_title().get_text() == "binned ECE 0.043\nn = 12,345"
     assert [text.get_text() for text in legend.get_texts()] == ["calibrated", "90 % interval"]
     legend = plot.diagram(a_diagram(error=2e-5), axes()).get_legend()
-    assert legend.get_title().get_text().startswith("ECE < 0.001")
+    assert legend.get_title().get_text().startswith("binned ECE < 0.001")
 
 
 @pytest.mark.parametrize("name", ["$5$", AWKWARD, "two\nlines", r"a\$b", "", "été", 7, None])

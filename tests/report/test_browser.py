@@ -7,6 +7,8 @@ folder that CALIBRANT_SCREENSHOTS names.
 import os
 import re
 import shutil
+import sys
+from importlib import util
 from pathlib import Path
 
 import pytest
@@ -31,6 +33,7 @@ ARGUMENTS = [
     "--disable-component-update",
     "--disable-sync",
 ]
+ROOT = Path(__file__).parents[2]
 REPORTS = {"binary": binary, "ten-classes": ten_classes, "hostile": hostile, "saturated": saturated}
 
 
@@ -235,11 +238,69 @@ def test_it_prints_light_and_without_controls(visit):
     assert page.pdf(format="A4").startswith(b"%PDF")
 
 
+# What reaches beyond the screen, unless it lies in a box that scrolls.
+CUT = """() => [...document.querySelectorAll("header, section, body *")].filter((element) => {
+  const { left, right, width } = element.getBoundingClientRect();
+  if (width < 2 || element.closest(".away")) return false;
+  const box = element.parentElement.closest(".wide");
+  if (box) return getComputedStyle(box).overflowX !== "auto";
+  return left < -0.5 || right > innerWidth + 0.5;
+}).map((element) => `${element.tagName} ${element.textContent.slice(0, 40)}`)"""
+SECTIONS = """() => [...document.querySelectorAll("header, section")].filter(
+  (section) => section.scrollWidth > innerWidth).map((section) => section.textContent.slice(0, 40))"""
+
+
 def test_it_fits_a_phone(browser, files):
     context = browser.new_context(viewport={"width": 390, "height": 800})
     page = context.new_page()
     for name in REPORTS:
         page.goto((files / f"{name}.html").as_uri())
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), name
+        assert page.evaluate(SECTIONS) == []
+        for details in page.locator("details").all():
+            details.evaluate("element => { element.open = true }")
+        assert page.evaluate(CUT) == []
+        # What a score means is read without scrolling.
+        assert page.evaluate("(table => table.scrollWidth <= table.parentElement.clientWidth)"
+                             "(document.querySelector('.lookup'))"), name  # fmt: skip
         keep(page, f"{name}-phone")
     context.close()
+
+
+@pytest.fixture
+def pages():
+    """Return the attack of which this is a small version."""
+    spec = util.spec_from_file_location("attack_on_pages", ROOT / "benchmarks" / "attacks" / "pages.py")
+    module = util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_pages_hold_whatever_the_names_are(pages, browser, tmp_path):
+    for number in range(3):
+        case = pages.case(1, number)
+        assert case.names
+        assert pages.faults(browser, case, tmp_path) == []
+
+
+def test_the_attack_on_pages_runs_and_finds_what_it_looks_for(pages, browser, tmp_path):
+    class Broken:
+        def to_html(self, path):
+            path.write_text(
+                "<title>49</title><h1 style='display: none'>x</h1><p style='width: 900px'>wide</p>"
+                "<script>window.ran = 1; console.log(1)</script><img src=data:,x>"
+            )
+
+    wrong = " ".join(pages.faults(browser, pages.Case("broken", Broken(), ("a name",)), tmp_path))
+    for fault in (
+        "console",
+        "ran",
+        "added a script",
+        "foreign",
+        "wider",
+        "cut",
+        "not shown: 'a name'",
+        "title",
+    ):
+        assert fault in wrong

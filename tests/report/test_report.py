@@ -219,3 +219,23 @@ def test_a_score_for_which_one_row_speaks_is_not_called_in_line():
     assert words[0.9] == "too few rows"
     assert words[0.3] == "in line"
     assert words[0.75 if 0.75 in words else 0.8] in (None, "too few rows")
+
+
+def test_the_table_has_the_scores_that_many_rows_share():
+    rng = np.random.default_rng(0)
+    score = np.where(rng.random(800) < 0.25, 1.0, np.where(rng.random(800) < 0.2, 0.37, rng.random(800)))
+    found = calibrant.assess(rng.random(800) < 0.8 * score, score, notion="correctness", rng=0)
+    page = found.html()
+    for level in ("0.37", "1.00"):
+        assert f'<th scope="row">{level}</th>' in page
+    levels = rng.choice([0.9, 1.0], 400)
+    page = calibrant.assess(rng.random(400) < 0.8 * levels, levels, notion="correctness", rng=0).html()
+    assert re.findall(r'<tr><th scope="row">(\d\.\d+)</th>', page) == ["0.90", "1.00"]
+
+
+def test_a_p_value_at_its_floor_is_a_bound_everywhere():
+    found = binary()
+    assert found.estimate.p_value == 0.001
+    for words in (found.html(), found._repr_html_(), str(found), found.methods):
+        assert re.search("p (≤|<=) 0.001", words)
+        assert not re.search("p = 0.001|p 0.001|<td>0.001</td>", words)

@@ -624,3 +624,12 @@ def test_the_missing_extra_is_named():
     assert done.stderr.strip().endswith(
         "calibrant.sklearn needs scikit-learn: pip install 'calibrant[sklearn]'"
     )
+
+
+def test_a_display_made_of_bins_as_that_of_scikit_learn_says_what_to_call():
+    y, p = np.array([0, 1, 1, 0]), np.array([0.2, 0.7, 0.9, 0.4])
+    prob_true, prob_pred = calibration_curve(y, p, n_bins=2)
+    CalibrationDisplay(prob_true, prob_pred, p)
+    with pytest.raises(calibrant.InputError, match="from_predictions") as refused:
+        ReliabilityDisplay(prob_true, prob_pred, p)
+    assert "curve" in str(refused.value)

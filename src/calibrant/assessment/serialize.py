@@ -152,6 +152,7 @@ def _curve(record: Record) -> ReliabilityCurve:
         band=record.maybe("band", record.text),
         method=_one_of(record, "method", ("bayes", "density")),
         discrete=record.flag("discrete"),
+        levels=record.array("levels", 0, 1),
     )
 
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from calibrant.curves import ByClass, Point, ReliabilityCurve
-from calibrant.inference.result import LEAST_P, Estimate, rejects, usual
+from calibrant.evidence import Array
+from calibrant.inference.result import LEAST_P, Estimate, p_text, rejects, usual
 from calibrant.questions import named
 
 if TYPE_CHECKING:
@@ -16,8 +17,8 @@ if TYPE_CHECKING:
 
 # Share of the error that lies on one side before it is called one of that side.
 ONE_SIDED = 0.8
-# Scores that are read off for an example, and the rows that must be near.
-EXAMPLES, NEARBY = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99), 30
+# Scores that may be an example where rows have them, and the rows that must be near.
+ROUND, NEARBY = np.arange(1, 100) / 100, 30
 # Rows below which no error is ruled out in words.
 FEWEST = 5
 # Names listed before the rest is counted.
@@ -35,7 +36,8 @@ def points(share: float) -> str:
 
 
 def short(name: str, longest: int = 40) -> str:
-    """Return a name on one line and not too long."""
+    """Return a name on one line and not too long; halves of characters are shown by their numbers."""
+    name = name.encode("utf-8", "backslashreplace").decode()
     text = " ".join("".join(c if c.isprintable() else " " for c in name).split())
     return text if len(text) <= longest else text[: longest - 1] + "…"
 
@@ -49,6 +51,16 @@ def called(name: str | None, what: str = "class") -> str:
     if not name:
         return f"the {what}"
     return f"{what} {name}" if name.lstrip("-").replace(".", "", 1).isdigit() else short(name)
+
+
+def score_text(score: float) -> str:
+    """Return a score with as many digits as tell it from its neighbours, and from 0 and 1.
+
+    >>> [score_text(s) for s in (0.9, 1 / 3, 0.99998, 1.0)]
+    ['0.9', '0.333', '0.99998', '1']
+    """
+    texts = (f"{score:.{digits}g}" for digits in range(1, 17))
+    return next((t for t in texts if abs(float(t) - score) <= 0.005 * min(score, 1 - score)), f"{score:.17g}")
 
 
 def count(number: float) -> str:
@@ -82,19 +94,19 @@ def verdict(assessment: Assessment) -> str:
     Whether it is off at all is for the p-value to say, and for nothing else.
     """
     e = assessment.estimate
-    typical = usual(e, points, " of this size")
-    span = f"{100 * e.level:.3g} %: {points(e.low)}–{points(e.high)}"
+    typical = usual(e, points, " of this size", " points")
+    span = f"{100 * e.level:.3g} %: {points(e.low)} to {points(e.high)} points"
     value = f"{points(e.value)} points ({span})"
     if not sure(e, assessment.level):
         if e.high < 1 and assessment.rows >= FEWEST:
             return (
                 f"No miscalibration found: the error reads {points(e.value)} points and may be up to "
-                f"{points(e.high)} ({100 * e.level:.3g} %); {typical}."
+                f"{points(e.high)} points ({100 * e.level:.3g} %); {typical}."
             )
         return f"Too few rows to tell: the error reads {points(e.value)} points and may be almost anything."
     if e.low == 0:
         return (
-            f"Not calibrated (p = {e.p_value:.2g}), but how far off is uncertain: "
+            f"Not calibrated ({p_text(e.p_value, '≤')}), but how far off is uncertain: "
             f"the error reads {value}; {typical}."
         )
     direction = side(e, assessment.balance)
@@ -125,7 +137,7 @@ def summary(assessment: Assessment) -> list[str]:
 
 
 def example(assessment: Assessment) -> str:
-    """Return a sentence about what a common score really means."""
+    """Return a sentence about what a score really means: the one that is furthest off beyond doubt."""
     curve = assessment.curve
     if isinstance(curve, ByClass):
         return ""
@@ -134,23 +146,44 @@ def example(assessment: Assessment) -> str:
     if score is None:
         return ""
     at: Point = curve.at(score)
-    low, high, middle = (f"{100 * v:.0f}" for v in (at.low, at.high, at.probability))
+    low, high, middle = (f"{100 * v:.0f} %" for v in (at.low, at.high, at.probability))
     happens = named(assessment.notion).reading.happens
-    text = f"A score of {score:g} {happens} {middle} % of the time ({low}–{high} %)"
+    text = f"A score of {score_text(score)} {happens} {middle} of the time ({low} to {high})"
     if at.low <= score <= at.high:
         return f"{text}, which is in line with it."
     return f"{text}." if sure(assessment.estimate, assessment.level) else ""
 
 
 def telling(curve: ReliabilityCurve, *, worst: bool) -> float | None:
-    """Return the score, of a few round ones, that is most clearly off; or the one with most rows nearby."""
-    points = {s: curve.at(s) for s in EXAMPLES}
-    points = {s: p for s, p in points.items() if p.n_eff >= NEARBY and np.isfinite(p.low)}
-    if not points:
+    """Return the score that is furthest off, by the end of its band; or the one with most rows nearby."""
+    scores = occurring(curve)
+    at: Point = curve.at(scores)
+    known = (at.n_eff >= NEARBY) & np.isfinite(at.low)
+    if not known.any():
         return None
-    off = {s: max(p.low - s, s - p.high) for s, p in points.items()}
-    most = max(off, key=off.__getitem__)
-    return most if worst and off[most] > 0 else max(points, key=lambda s: float(points[s].n_eff))
+    off = np.where(known, np.maximum(at.low - scores, scores - at.high), -np.inf)
+    most = int(off.argmax())
+    if not worst or off[most] <= 0:
+        most = int(np.where(known, at.n_eff, 0.0).argmax())
+    return float(scores[most])
+
+
+def occurring(curve: ReliabilityCurve) -> Array:
+    """Return the scores that rows have: all of them where they are few, otherwise round ones and levels.
+
+    Beside a level only the level itself is sure to occur.
+    """
+    if curve.discrete:
+        return curve.score
+    edges, counts = curve.histogram
+    free = counts > 0
+    free[_cell(edges, curve.levels)] = False
+    return np.union1d(ROUND[free[_cell(edges, ROUND)]], curve.levels)
+
+
+def _cell(edges: Array, scores: Array) -> Array:
+    """Return the cell of a histogram that holds each score."""
+    return np.minimum(np.searchsorted(edges, scores, side="right") - 1, edges.size - 2)
 
 
 def balance(assessment: Assessment) -> str:
@@ -218,7 +251,7 @@ def methods(assessment: Assessment) -> str:
     else:
         weighted = f"{weighted} in {count(e.clusters)} clusters, which interval and test allow for,"
         tested = "simulated in the same clusters"
-    p = "p ≤ 0.001" if e.p_value <= LEAST_P else f"p = {e.p_value:.2g}"
+    p = p_text(e.p_value, "≤")
     many = max(len(assessment.by_class), len(assessment.by_group))
     adjusted = (
         " Intervals of classes and groups are Bonferroni-adjusted, their p-values by Benjamini and Hochberg."

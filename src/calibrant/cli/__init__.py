@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -15,7 +14,7 @@ from calibrant.cli.compare import compare
 from calibrant.cli.demo import demo
 from calibrant.cli.experiment import group
 from calibrant.cli.measure import curve, ece, recommend
-from calibrant.cli.output import Refused
+from calibrant.cli.output import Refused, discard, open_closed_streams
 from calibrant.cli.report import report
 
 # Raised to show the help of a group, by versions of click that have it.
@@ -30,7 +29,7 @@ class Stopped(click.ClickException):
 
 @contextmanager
 def _one_line(ctx: click.Context) -> Iterator[None]:
-    """Say what is wrong with arguments in one line."""
+    """Say what is wrong in one line, and nothing when nobody reads on."""
     try:
         yield
     except click.UsageError as error:
@@ -38,10 +37,38 @@ def _one_line(ctx: click.Context) -> Iterator[None]:
             raise
         where = (error.ctx or ctx).command_path
         raise Refused(f"{error.format_message()} (see {where} -h)") from None
+    except BrokenPipeError:  # as a shell reports a program that this ended
+        raise SystemExit(141) from None
+    except OSError as error:
+        raise Refused(error) from None
+    except KeyboardInterrupt:
+        raise Stopped("stopped") from None
 
 
 class Main(click.Group):
-    """Commands that say what is wrong in one line, and nothing when nobody reads on."""
+    """Commands whose exit code means the same wherever their words go."""
+
+    def main(  # type: ignore[override]
+        self, args: Any = None, prog_name: str | None = None, *, standalone_mode: bool = True, **extra: Any
+    ) -> Any:
+        """Run the program; streams that are closed, full or unread change no exit code."""
+        if not standalone_mode:
+            return super().main(args, prog_name, standalone_mode=False, **extra)
+        open_closed_streams()
+        try:
+            # The code of what ended early, such as --help, or None.
+            code = super().main(args, prog_name, standalone_mode=False, **extra)
+        except click.ClickException as error:
+            code = error.exit_code
+            with suppress(OSError):
+                error.show()
+        finally:
+            for stream in (sys.stdout, sys.stderr):
+                try:
+                    stream.flush()
+                except OSError:
+                    discard(stream)
+        sys.exit(code)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Read the options before the command."""
@@ -50,18 +77,8 @@ class Main(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command."""
-        try:
-            with _one_line(ctx):
-                return super().invoke(ctx)
-        except OSError as error:
-            # What is left in the buffer would be written at exit, and fail again.
-            with suppress(OSError, ValueError):
-                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            if isinstance(error, BrokenPipeError):  # as a shell reports a program that this ended
-                raise SystemExit(141) from None
-            raise Refused(error) from None
-        except KeyboardInterrupt:
-            raise Stopped("stopped") from None
+        with _one_line(ctx):
+            return super().invoke(ctx)
 
 
 @click.group(

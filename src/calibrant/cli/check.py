@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import re
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,7 +13,16 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from calibrant.cli.options import DATA, options, output
-from calibrant.cli.output import check_outputs, coloured, printable, tell_json, write, writing
+from calibrant.cli.output import (
+    check_outputs,
+    coloured,
+    discard,
+    printable,
+    tell_classes,
+    tell_json,
+    write,
+    writing,
+)
 from calibrant.cli.progress import Meter
 from calibrant.cli.source import Source, read_source
 
@@ -194,10 +204,14 @@ def check(
         verdict = Verdict(estimated(source), limit, inconclusive)
     if junit is not None:
         write(junit, verdict.to_junit(source.about["source"]))
-    if as_json:
-        tell_json(verdict.to_dict() | source.about)
-    else:
-        word = verdict.status.upper()
-        word = click.style(word, fg=COLOURS[verdict.status], bold=True) if coloured() else word
-        click.echo(f"{word}: {printable(verdict.sentence)}")
+    try:
+        if as_json:
+            tell_json(verdict.to_dict() | source.about)
+        else:
+            word = verdict.status.upper()
+            word = click.style(word, fg=COLOURS[verdict.status], bold=True) if coloured() else word
+            click.echo(f"{word}: {printable(verdict.sentence)}")
+            tell_classes(verdict.estimate)
+    except BrokenPipeError:  # nobody reads the words; the exit code still tells
+        discard(sys.stdout)
     raise SystemExit(verdict.exit_code)

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from calibrant.cli.options import output, quiet, seed
-from calibrant.cli.output import check_outputs, tell, writing
+from calibrant.cli.options import PAGES, output, quiet, seed
+from calibrant.cli.output import check_outputs, printable, tell, writing
 from calibrant.cli.progress import Meter
 
 if TYPE_CHECKING:
@@ -29,7 +29,14 @@ def digits() -> tuple[Array, Array]:
 
 
 @click.command()
-@output("-o", "--out", default="calibrant-demo.html", show_default=True, what="Where to write the report.")
+@output(
+    "-o",
+    "--out",
+    suffixes=PAGES,
+    default="calibrant-demo.html",
+    show_default=True,
+    what="Where to write the report.",
+)
 @seed()
 @quiet("Print only where the report is.")
 def demo(out: Path, seed: int, quiet: bool) -> None:
@@ -57,4 +64,4 @@ def demo(out: Path, seed: int, quiet: bool) -> None:
         assessment.to_html(out)
     if not quiet:
         tell(str(assessment))
-    click.echo(f"report: {out.resolve()}")
+    click.echo(printable(f"report: {out.resolve()}"))

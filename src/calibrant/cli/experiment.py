@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from calibrant.cli.leaderboard import leaderboard
-from calibrant.cli.options import output, quiet, seed
-from calibrant.cli.output import Refused, check_outputs, line, write, writing
+from calibrant.cli.options import PICTURES, output, quiet, seed
+from calibrant.cli.output import Refused, check_outputs, line, note, printable, write, writing
 from calibrant.cli.progress import TaskProgress
 from calibrant.cli.support import check_runs, cluster, importable, need, one_line, resumable
 
@@ -153,12 +153,12 @@ def run(
         progress = TaskProgress(quiet)
         with cluster(scheduler), progress:
             name = "dask" if scheduler else backend
-            store = experiment.run(settings, out, jobs=jobs, backend=name, report=progress)
+            store = experiment.run(settings, out, jobs=jobs, backend=name, progress=progress)
         failed = _tell_failures(settings, store, progress.problems)
         table = store.folder / "results.csv.gz"
     if not quiet:
         click.echo(f"{len(settings.tasks()) - failed} of {len(settings.tasks())} models done")
-    click.echo(f"table: {table.resolve()}")
+    click.echo(printable(f"table: {table.resolve()}"))
     if failed:
         raise SystemExit(1)
 
@@ -182,13 +182,14 @@ def figure(folder: Path, out: Path | None) -> None:
         out.mkdir(parents=True, exist_ok=True)
         check_runs([folder], *figures.paths(summary, out))
         for path in figures.save_all(summary, out):
-            click.echo(f"picture: {path.resolve()}")
+            click.echo(printable(f"picture: {path.resolve()}"))
 
 
 @group.command()
 @output(
     "-o",
     "--out",
+    suffixes=PICTURES,
     default="figure1.png",
     show_default=True,
     what="Where to write the picture (png, pdf or svg).",
@@ -204,12 +205,17 @@ def figure1(out: Path, seed: int) -> None:
     with writing(out):
         drawn.savefig(picture, format=out.suffix[1:] or None, dpi=150)
     write(out, picture.getvalue())
-    click.echo(f"picture: {out.resolve()}")
+    click.echo(printable(f"picture: {out.resolve()}"))
 
 
 @group.command()
 @_run
-@output("-o", "--out", what="Where the CSV of every reading goes.  [default: DIR/summary.csv]")
+@output(
+    "-o",
+    "--out",
+    suffixes=(".csv", ""),
+    what="Where the CSV of every reading goes.  [default: DIR/summary.csv]",
+)
 @click.option(
     "--reading",
     type=click.Choice(READINGS),
@@ -234,7 +240,7 @@ def table(folder: Path, out: Path | None, reading: str) -> None:
             click.echo(text)
         with writing(out):
             summary.write(out)
-        click.echo(f"table: {out.resolve()}")
+        click.echo(printable(f"table: {out.resolve()}"))
 
 
 @group.command()
@@ -255,7 +261,7 @@ def claims(folder: Path, out: Path | None, smoke: bool) -> None:
         click.echo(text)
         if out is not None:
             write(out, f"{_about(summary)}\n\n{text.rstrip()}\n")
-            click.echo(f"claims: {out.resolve()}", err=True)
+            note(printable(f"claims: {out.resolve()}"))
 
 
 def _about(summary: Summary) -> str:
@@ -324,7 +330,7 @@ def _tell_failures(settings: Settings, store: Store, problems: dict[str, str]) -
     count = Counter(text for result in store.results() for text in result.failures)
     texts += [f"failed: {text} ({models} models)" for text, models in sorted(count.items())]
     for text in texts[:SHOWN]:
-        click.echo(line(text), err=True)
+        note(line(text))
     if len(texts) > SHOWN:
-        click.echo(f"failed: and {len(texts) - SHOWN} more", err=True)
+        note(f"failed: and {len(texts) - SHOWN} more")
     return len(missing)

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from calibrant.cli.options import output, quiet, seed
-from calibrant.cli.output import write
+from calibrant.cli.output import printable, write
 from calibrant.cli.progress import TaskProgress
 from calibrant.cli.support import check_runs, importable, one_line
 
@@ -90,4 +90,4 @@ def leaderboard(
             click.echo(text, nl=False)
         else:
             write(out, text)
-            click.echo(f"leaderboard: {out.resolve()}")
+            click.echo(printable(f"leaderboard: {out.resolve()}"))

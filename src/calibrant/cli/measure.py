@@ -11,15 +11,25 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from calibrant.cli.options import DATA, EXITS, options, output
-from calibrant.cli.output import Refused, check_outputs, tell, tell_json, write, writing
+from calibrant.cli.options import DATA, EXITS, PICTURES, options, output
+from calibrant.cli.output import (
+    Refused,
+    check_outputs,
+    printable,
+    tell,
+    tell_classes,
+    tell_json,
+    write,
+    writing,
+)
 from calibrant.cli.progress import Meter
 from calibrant.cli.source import Source, arguments, origin, read, read_source, refusing_rows, settled
 
 if TYPE_CHECKING:
+    from calibrant import Estimate
     from calibrant.curves.curve import ReliabilityCurve
 
-PICTURES, TABLES = (".png", ".svg", ".pdf"), (".csv",)
+TABLES = (".csv",)
 
 
 @click.command(epilog=EXITS)
@@ -46,7 +56,7 @@ def ece(file: str, estimator: str, norm: Any, as_json: bool, **given: Any) -> No
       cat scores.csv | calibrant ece - --label y --scores score --pos-label spam --json
     """
 
-    def measured(source: Source) -> tuple[dict[str, Any], str]:
+    def measured(source: Source) -> tuple[dict[str, Any], str, Estimate | None]:
         from calibrant.estimators import resolve
 
         notion = source.notion
@@ -54,19 +64,21 @@ def ece(file: str, estimator: str, norm: Any, as_json: bool, **given: Any) -> No
         if norm == "max" or not chosen.measures_ece:
             value = source.ask("ece", estimator=estimator, norm=norm)
             about = {"value": value, "notion": notion.name, "estimator": str(chosen), "norm": norm}
-            return about, f"{value:.4f}"
+            return about, f"{value:.4f}", None
         options = {"level": given["level"], "rng": given["seed"]}
         estimate = source.ask("estimate", estimator=estimator, norm=norm, **options)
-        return estimate.to_dict(), str(estimate)
+        return estimate.to_dict(), str(estimate), estimate
 
     check_outputs([file], format=given["format"])
     source = read_source(file, given, measured)
     with source.refusing(), Meter("estimating", given["quiet"]):
-        values, text = measured(source)
+        values, text, estimate = measured(source)
     if as_json:
         tell_json(values | source.about)
     else:
         tell(text)
+        if estimate is not None:
+            tell_classes(estimate)
 
 
 def _scores(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -> tuple[float, ...]:
@@ -92,7 +104,12 @@ def _bandwidth(ctx: click.Context, param: click.Parameter, value: str | None) ->
 @options("path")
 @click.option("--at", callback=_scores, multiple=True, metavar="SCORE", help="Score, or several; 0.5,0.83.")
 @options(*DATA, "notion", "level", "seed", "json")
-@output("-o", "--out", what="Draw the curve (png, svg or pdf), or write it as a table (csv).")
+@output(
+    "-o",
+    "--out",
+    suffixes=PICTURES + TABLES,
+    what="Draw the curve (png, svg or pdf), or write it as a table (csv).",
+)
 @click.option(
     "--method",
     type=click.Choice(("bayes", "density")),
@@ -133,9 +150,6 @@ def curve(
     """
     if not at and out is None:
         raise click.UsageError("give a score, --at 0.83 for instance, or -o for the whole curve")
-    if out is not None and out.suffix.lower() not in PICTURES + TABLES:
-        kinds = ", ".join(PICTURES + TABLES)
-        raise click.BadParameter(f"{out.name} ends in none of {kinds}", param_hint="'-o'")
     if method == "bayes" and bandwidth is not None:
         raise click.UsageError("--bandwidth goes with --method density")
     by_density = method == "density" or bandwidth is not None
@@ -165,7 +179,7 @@ def curve(
     if out is not None:
         kind = out.suffix.lower()
         write(out, _table(curves) if kind in TABLES else _picture(out, result))
-        click.echo(f"{'table' if kind in TABLES else 'picture'}: {out.resolve()}", err=as_json)
+        click.echo(printable(f"{'table' if kind in TABLES else 'picture'}: {out.resolve()}"), err=as_json)
 
 
 def _points(curve: ReliabilityCurve, label: Any, at: tuple[float, ...]) -> Iterator[dict[str, Any]]:
@@ -186,9 +200,10 @@ def _sentence(point: dict[str, Any], level: float) -> str:
         why = "does not occur" if point["discrete"] else "has no rows nearby"
         return f"a score of {point['score']:g} {why} ({asked})"
     few = ", too few to tell" if point["n_eff"] < FEW else ""
+    rows = f"n = {point['n_eff']:.15g}" if point["discrete"] else f"n nearby {point['n_eff']:.3g}"
     return (
         f"a score of {point['score']:g} means {point['value']:.4f} [{point['low']:.4f}, {point['high']:.4f}] "
-        f"at {100 * level:g} %, n nearby {point['n_eff']:.3g}{few} ({asked})"
+        f"at {100 * level:g} %, {rows}{few} ({asked})"
     )
 
 
@@ -223,7 +238,7 @@ def _table(curves: Mapping[Any, ReliabilityCurve]) -> str:
 
 
 @click.command(epilog=EXITS)
-@options("file", "scores", "label", "pos_label", "sample_weight", "format", "notion")
+@options("file", "scores", "percent", "label", "pos_label", "sample_weight", "format", "notion")
 @click.option(
     "--estimator",
     "estimators",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -12,14 +13,36 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 FORMATS = ("csv", "tsv", "jsonl", "json", "parquet", "arrow", "npz")
 EXITS = "Exit codes: 0 done, 2 bad input or usage."
+#: Formats of pictures, and of pages, which may go to a device without any suffix too.
+PICTURES, PAGES = (".png", ".svg", ".pdf"), (".html", ".htm", "")
 #: The columns of a file that are asked about.
-DATA = ("label", "scores", "pair", "pos_label", "sample_weight", "format")
+DATA = ("label", "scores", "pair", "percent", "pos_label", "sample_weight", "format")
 
 
-def output(*names: str, what: str, folder: bool = False, **settings: Any) -> Callable[[F], F]:
-    """Make an option for a file, or a folder, that a command writes."""
+def output(
+    *names: str, what: str, folder: bool = False, suffixes: tuple[str, ...] = (), **settings: Any
+) -> Callable[[F], F]:
+    """Make an option for a file, or a folder, that a command writes; of a file, in which formats."""
     kind = click.Path(file_okay=not folder, dir_okay=folder, path_type=Path)
+    if suffixes:
+        settings["callback"] = partial(_written, suffixes)
     return click.option(*names, type=kind, metavar="FOLDER" if folder else "PATH", help=what, **settings)
+
+
+def _written(
+    suffixes: tuple[str, ...], ctx: click.Context, param: click.Parameter, value: Path | None
+) -> Path | None:
+    """Check the suffix of an output."""
+    if value is not None:
+        check_suffix(value, suffixes)
+    return value
+
+
+def check_suffix(path: Path, suffixes: tuple[str, ...]) -> None:
+    """Refuse before any work a file in a format that is not written."""
+    if path.suffix.lower() not in suffixes:
+        kinds = ", ".join(filter(None, suffixes))
+        raise click.BadParameter(f"{path.name} ends in none of {kinds}, which are written", param_hint="'-o'")
 
 
 def seed(what: str = "Seed of the simulations.") -> Callable[[F], F]:
@@ -34,7 +57,15 @@ def quiet(what: str = "No progress.") -> Callable[[F], F]:
 
 def column(role: str, what: str) -> Callable[[F], F]:
     """Make an option that names a column."""
-    return click.option(f"--{role}", metavar="COLUMN", help=what)
+    return click.option(f"--{role}", metavar="COLUMN", multiple=True, callback=_one, help=what)
+
+
+def _one(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -> str | None:
+    """Refuse an option that is given several times, of which the last would hold in silence."""
+    if len(value) > 1:
+        hint = "; for groups of several columns join them into one" * (param.name == "groups")
+        raise click.BadParameter(f"it names one column, got {', '.join(value)}{hint}")
+    return value[0] if value else None
 
 
 def _pair(function: F) -> F:
@@ -60,6 +91,7 @@ _OPTIONS: dict[str, Callable[[Any], Any]] = {
         "the star stands for the class. May be repeated.  [default: p_*, prob_*, score, ...]",
     ),
     "pair": _pair,
+    "percent": click.option("--percent", is_flag=True, help="Scores are percentages, from 0 to 100."),
     "pos_label": click.option(
         "--pos-label",
         metavar="LABEL",

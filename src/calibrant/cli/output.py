@@ -7,14 +7,42 @@ import os
 import stat
 import sys
 from collections.abc import Hashable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import IO, TYPE_CHECKING, Any
 
 import click
 
+if TYPE_CHECKING:
+    from calibrant import Estimate
+
 # Characters of a line of output.
 WIDEST = 2000
+
+
+def open_closed_streams() -> None:
+    """Open what the caller closed (`>&-`), to nothing: a file written later must not become the output."""
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # the lowest number that is free: this one
+        if number and getattr(sys, name) is None:  # who reads standard input says that it is closed
+            setattr(sys, name, os.fdopen(number, "w", encoding="utf-8", closefd=False))
+
+
+def discard(stream: IO[Any]) -> None:
+    """Send to nothing what a stream still holds: it would be written at exit, and fail again."""
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
+def note(text: str = "", *, nl: bool = True) -> None:
+    """Print to standard error, if anybody reads it; what it says never decides how a command ends."""
+    try:
+        click.echo(text, nl=nl, err=True)
+    except OSError:
+        discard(sys.stderr)
 
 
 class Refused(click.ClickException):
@@ -43,6 +71,21 @@ def tell(text: object) -> None:
     """Print text that may quote a file."""
     for row in str(text).split("\n"):
         click.echo(printable(row))
+
+
+def tell_classes(estimate: Estimate, most: int = 12) -> None:
+    """Print a line for each class of a class-wise estimate, the worst first; of many, the first."""
+    from calibrant.assessment.text import short
+    from calibrant.inference.result import p_text
+
+    classes = sorted((estimate.by_class or {}).values(), key=lambda each: -each.value)
+    names = [short(str(each.label)) for each in classes[:most]]
+    width = max(map(len, names), default=0)
+    for name, each in zip(names, classes, strict=False):
+        interval = f"{each.value:.4f} [{each.low:.4f}, {each.high:.4f}]"
+        tell(f"  class {name:<{width}}  {interval}; {p_text(each.p_value)}")
+    if len(classes) > most:
+        tell(f"  ... and {len(classes) - most} classes with smaller errors; --json has all")
 
 
 def tell_json(values: object) -> None:

@@ -7,9 +7,7 @@ import threading
 import time
 from typing import TYPE_CHECKING, Self
 
-import click
-
-from calibrant.cli.output import line, printable
+from calibrant.cli.output import line, note, printable
 
 if TYPE_CHECKING:
     from calibrant.data import Reading
@@ -30,18 +28,18 @@ class Line:
     def show(self, text: str, share: float | None = None) -> None:
         """Write the line, on a terminal behind a bar of the share that is done."""
         if not self.terminal:
-            click.echo(text, err=True)
+            note(text)
             return
         if share is not None:
             full = int(BAR * min(share, 1.0) + 1e-9)
             text = f"[{'#' * full}{'-' * (BAR - full)}] {text}"
-        click.echo("\r" + text.ljust(self.width), nl=False, err=True)
+        note("\r" + text.ljust(self.width), nl=False)
         self.width = len(text)
 
     def wipe(self) -> None:
         """Leave nothing of the line."""
         if self.width:
-            click.echo("\r" + " " * self.width + "\r", nl=False, err=True)
+            note("\r" + " " * self.width + "\r", nl=False)
 
     def __enter__(self) -> Self:
         return self
@@ -97,7 +95,7 @@ class ReadingProgress(Line):
         if self.quiet:
             return
         if reading.note:
-            click.echo(printable(line(reading.note)), err=True)
+            note(printable(line(reading.note)))
         elif now - self.shown >= (REDRAW if self.terminal else EVERY):
             self.shown = now
             self.show(str(reading), reading.share)
@@ -128,7 +126,7 @@ class TaskProgress(Line):
 
     def __exit__(self, *_: object) -> None:
         if self.width:
-            click.echo(err=True)
+            note()
 
     def _left(self, done: int, total: int, elapsed: float) -> str:
         if done == self.before:

@@ -9,8 +9,8 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from calibrant.cli.options import DATA, EXITS, options, output, quiet
-from calibrant.cli.output import Refused, check_outputs, tell, write, writing
+from calibrant.cli.options import DATA, EXITS, PAGES, check_suffix, options, output, quiet
+from calibrant.cli.output import Refused, check_outputs, printable, tell, write, writing
 from calibrant.cli.progress import Meter
 from calibrant.cli.source import name_of, read_source, stem_of
 
@@ -55,6 +55,7 @@ def report(
     where = out or Path(f"{stem_of(file)}-report.html")
     listed = class_names if class_names is not None and Path(class_names).is_file() else None
     check_outputs([file, listed], where, as_json, format=given["format"], checkpoint=given["checkpoint"])
+    check_suffix(where, PAGES)
     names = None if class_names is None else _class_names(class_names)
     options = {"level": given["level"], "rng": given["seed"]}
     source = read_source(file, given, lambda few: few.ask("estimate", **options))
@@ -73,9 +74,9 @@ def report(
         write(as_json, assessment.to_json())
     if not given["quiet"]:
         tell(assessment.summary)
-    click.echo(f"report: {where.resolve()}")
+    click.echo(printable(f"report: {where.resolve()}"))
     if as_json is not None:
-        click.echo(f"numbers: {as_json.resolve()}")
+        click.echo(printable(f"numbers: {as_json.resolve()}"))
 
 
 def _class_names(text: str) -> list[str]:
@@ -98,6 +99,9 @@ def _command(ctx: click.Context) -> str:
             continue
         value = ctx.params[name]
         flag = [] if isinstance(param, click.Argument) else [max(param.opts, key=len)]
+        if getattr(param, "is_flag", False):
+            words += flag
+            continue
         for entry in value if isinstance(value, tuple) else (value,):
             text = str(entry)
             is_path = not flag or isinstance(entry, Path) or Path(text).is_absolute()

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from calibrant.cli.output import Refused
+from calibrant.cli.output import Refused, note
 from calibrant.cli.progress import Meter, ReadingProgress
 
 if TYPE_CHECKING:
@@ -40,7 +40,18 @@ def words() -> Words:
     options = (
         *("label", "scores", "pos_label", "sample_weight", "groups", "cluster", "format", "notion"),
         "estimator",
-        *("norm", "level", "baseline", "method", "bandwidth", "class_names", "n", "at", "checkpoint"),
+        *(
+            "norm",
+            "level",
+            "baseline",
+            "method",
+            "bandwidth",
+            "class_names",
+            "n",
+            "at",
+            "checkpoint",
+            "percent",
+        ),
     )
     return Words(
         names={name: f"--{name.replace('_', '-')}" for name in options}
@@ -52,6 +63,9 @@ def words() -> Words:
             "notion": "ask for --notion classwise or confidence",
             "names": "name each once",
             "ece": "calibrant ece prints it",
+            "percent": "or give --percent",
+            "scores": "these may be predicted labels: name the scores by --scores",
+            "sketch": "calibrant ece, curve, check and report take the file itself",
             "rows": "leave out --checkpoint, or --cluster",
         },
         first_row=1,
@@ -94,7 +108,7 @@ def noting() -> Iterator[None]:
         yield
     for one in told:
         if issubclass(one.category, InputWarning):
-            click.echo(f"note: {one.message}", err=True)
+            note(f"note: {one.message}")
         else:
             warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
 
@@ -142,7 +156,7 @@ def _asked(given: dict[str, Any], *, labelled: bool = True) -> Asked:
 
     options = ("label", "scores", "sample_weight", "groups", "cluster", "notion")
     roles: dict[str, Any] = {role: given.get(role) for role in options}
-    return Asked(**roles, positive=given["pos_label"], labelled=labelled)
+    return Asked(**roles, positive=given["pos_label"], labelled=labelled, percent=given["percent"])
 
 
 def arguments(data: Data) -> dict[str, Any]:
@@ -161,15 +175,21 @@ def origin(file: str, rows: int) -> dict[str, Any]:
 
 
 def name_of(file: str) -> str:
-    """Return what JSON calls a file: its name, without folders."""
-    return file if file == "-" else Path(file).name or Path(file).resolve().name
+    """Return what JSON and reports call a file: its name, without folders, as messages show it."""
+    from calibrant.data.files import tidy
+
+    return file if file == "-" else tidy(_name(file))
+
+
+def _name(file: str) -> str:
+    return Path(file).name or Path(file).resolve().name
 
 
 def stem_of(file: str) -> str:
     """Return what a report of a path is called."""
     if file == "-":
         return "stdin"
-    name = name_of(file)
+    name = _name(file)
     name = name if Path(file).is_dir() else Path(name.removesuffix(".gz")).stem
     # A pattern is no good name of a file.
     return re.sub(r"[*?\[\]]", "", name).strip("-_. ") or "files"
@@ -231,6 +251,26 @@ def _of_files(file: str, given: dict[str, Any]) -> Source:
     return _of_sums(streamed.sketches, streamed.source, about)
 
 
+def _of_sketch(file: str, given: dict[str, Any]) -> Source:
+    """Return the sums of a file that holds a sketch, which has settled what is asked."""
+    from calibrant import Sketch
+    from calibrant.questions.notions import named
+
+    roles = (
+        *("label", "scores", "pos_label", "sample_weight", "groups", "cluster", "format", "checkpoint"),
+        "percent",
+    )
+    if told := [words().called(role) for role in roles if given.get(role)]:
+        raise Refused(f"{file}: is a sketch, which has no columns; leave out {', '.join(told)}")
+    with refusing():
+        sketch = Sketch.load(file)
+    if given["notion"] is not None and named(given["notion"]) != named(sketch.notion):
+        raise Refused(f"{file}: is a sketch of --notion {sketch.notion}, and cannot be asked for another")
+    if not sketch.totals.rows:
+        raise Refused(f"{file}: is a sketch of no rows")
+    return _of_sums({None: sketch}, name_of(file), origin(file, sketch.totals.rows) | {"read": "sums"})
+
+
 def _of_sums(sketches: Mapping[Any, Sketch], name: str, about: dict[str, Any]) -> Source:
     from calibrant.questions.notions import named
 
@@ -254,7 +294,11 @@ def read_source(
 
     `ask` is asked of a handful of rows before a long reading: what is wrong with an option is said at once.
     """
+    from calibrant.data.files import is_sketch
+
     given = settled(given)
+    if is_sketch(file):
+        return _of_sketch(file, given)
     checkpoint, notion = given["checkpoint"], given["notion"]
     if file == "-" and checkpoint is not None:
         raise Refused("--checkpoint needs a file or a folder, and standard input can be read only once")
@@ -268,7 +312,7 @@ def read_source(
         with refusing():
             ask(_few_rows(notion))
         if large and not given["quiet"]:
-            click.echo(f"{size}: read as sums, not rows; memory does not grow with them", err=True)
+            note(f"{size}: read as sums, not rows; memory does not grow with them")
         source = _of_files(file, given)
     else:
         source = _of_rows(file, given)

@@ -30,6 +30,8 @@ def one_line() -> Iterator[None]:
         yield
     except ImportError as error:
         raise click.ClickException(f"{line(error)}; {EXTRA}") from None
+    except BrokenPipeError:
+        raise
     except (ValueError, OSError) as error:
         raise click.ClickException(line(error)) from None
 

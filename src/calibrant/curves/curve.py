@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -41,6 +41,8 @@ SAME = 1e-3
 CELLS_FROM = 1 << 16
 # A score for which fewer rows speak is not judged.
 FEW = 10.0
+# A round score that this share of the rows has is a level, however the others lie.
+LEVEL, DIGITS = 0.02, 4
 # Scores that a curve prints.
 PRINTED = np.arange(1, 10) / 10
 
@@ -88,6 +90,9 @@ class ReliabilityCurve:
     discrete : bool
         Whether scores are few and repeat: then `score` are those that occur, each by itself, and there
         is nothing between them.
+    levels : array
+        Round scores that many rows share, a fiftieth of them at least: 1.0 for instance, where a quarter
+        of the rows say it.
     kernel, bandwidth, floored : str, float, bool
         Of the density of the scores: its kernel, the bandwidth used, and whether the rule asked for
         less than the narrowest one (.0003).
@@ -116,6 +121,7 @@ class ReliabilityCurve:
     band: str | None = None
     method: Method = "bayes"
     discrete: bool = False
+    levels: Array = field(default_factory=lambda: np.empty(0))
 
     @property
     def lce(self) -> Array:
@@ -168,7 +174,7 @@ class ReliabilityCurve:
     def __str__(self) -> str:
         by_density = f"{self.kernel} bandwidth {self.bandwidth:.3g}"
         how = ["by an average over maps" if self.method == "bayes" else by_density]
-        how += [f"{self.level:.0%} {self.band} band"] if self.band else []
+        how += [f"{100 * self.level:g} % {self.band} band"] if self.band else []
         how += [f"{self.n_boot} resamples"] if self.n_boot else []
         printed = self.score if self.discrete else PRINTED
         at = self.at(printed)
@@ -205,7 +211,7 @@ def curve_of(
     ReliabilityCurve(class 1, n=1000, ECE 0.1..., bayes)
     >>> print("\\n".join(str(curve).splitlines()[:3]))
     Reliability curve of class 1, n=1000, ECE 0.1...
-    by an average over maps, 95% pointwise band
+    by an average over maps, 95 % pointwise band
     score  frequency    low   high  rows
     """
     inputs.check_choice("method", method, METHODS)
@@ -273,6 +279,7 @@ def _by_posterior(
             band=band,
             method="bayes",
             discrete=discrete,
+            levels=_levels(residuals),
             notion=question.notion.name,
             label=label,
         )
@@ -332,6 +339,18 @@ def _by_density(
         notion=notion.name,
         label=label,
     )
+
+
+def _levels(residuals: Residuals) -> Array:
+    """Return the round scores that many rows share.
+
+    >>> score = np.append(np.linspace(0.1, 0.9, 90), np.ones(30))
+    >>> _levels(Residuals.of(Sample(score, score > 0.5)))
+    array([1.])
+    """
+    score = np.round(residuals.score, DIGITS)
+    shared = residuals.mass >= LEVEL * residuals.n
+    return np.unique(score[shared & (np.abs(residuals.score - score) < SAME * 10.0**-DIGITS)])
 
 
 def _support(evidence: Evidence) -> tuple[float, float]:

@@ -65,7 +65,7 @@ class ReliabilityDiagram:
         return f"ReliabilityDiagram({headline(self)}, {self.estimator})"
 
     def __str__(self) -> str:
-        how = f"{self.estimator} bins, {self.level:.0%} {self.interval} bars"
+        how = f"{self.estimator} bins, {100 * self.level:g} % {self.interval} bars"
         formats = dict.fromkeys(("from", "to", "score", "frequency", "low", "high"), ".3f") | {"rows": ".6g"}
         values = (self.score, self.frequency, self.low, self.high, self.count)
         rows = (row for row in zip(self.edges[:-1], self.edges[1:], *values, strict=True) if row[-1] > 0)
@@ -107,7 +107,7 @@ def diagram_of(
     ReliabilityDiagram(class 1, n=4, ECE 0.2250, uniform:2)
     >>> print(diagram)
     Reliability diagram of class 1, n=4, ECE 0.2250
-    uniform:2 bins, 95% wilson bars
+    uniform:2 bins, 95 % wilson bars
      from     to  score  frequency    low   high  rows
     0.000  0.500  0.200      0.500  0.095  0.905     2
     0.500  1.000  0.850      1.000  0.342  1.000     2

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Any, TypeAlias
+from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from calibrant.data.values import (
     Coded,
     Kind,
     all_whole,
+    check_texts,
     is_text,
     kind_of,
     kind_of_values,
@@ -107,12 +108,15 @@ class Piece:
         Labels that occur, where these have to be known.
     groups : Coded, optional
         The group of each row with a weight.
+    label : array or Coded, optional
+        The labels as they were read.
     """
 
     data: inputs.Predictions | None
     rows: int
     seen: tuple[Any, ...]
     groups: Coded | None
+    label: Array | Coded | None = None
 
     def by_group(self) -> Iterator[tuple[Any, inputs.Predictions]]:
         """Yield the rows of each group; without groups there is one, None."""
@@ -185,8 +189,10 @@ def settled(asked: Asked, roles: Roles, kinds: Mapping[str, Kind], seen: Iterabl
     if asked.positive is not None:
         pos_label = inputs.like(asked.positive, classes or ())
     positive = None if classes is None else inputs.positive_column(classes, pos_label)
-    if seen is not None:
-        notion.check(vector=False, labels=classes or (), positive=positive)
+    if seen is not None or classes is not None:
+        told = pos_label is not None or given is not None
+        column = inputs.told_column(classes or (), positive, told=told)
+        notion.check(vector=False, labels=classes or (), positive=column)
     return Meaning(roles, kinds, notion, classes, positive, pos_label, given)
 
 
@@ -201,7 +207,8 @@ def typed(batch: Batch, roles: Roles, kinds: Mapping[str, Kind], first_row: int 
         numbers = {name: numbers_of(name, batch[name], kinds.get(name)) for name in roles.numbers}
         label = groups = cluster = None
         if roles.label is not None:
-            label = values_of(roles.label, batch[roles.label], kinds[roles.label])
+            apart = kinds[roles.label] == "numbers"
+            label = values_of(roles.label, batch[roles.label], kinds[roles.label], apart=apart)
         if roles.groups is not None:
             column = values_of(roles.groups, batch[roles.groups], kinds[roles.groups])
             groups = Coded.of(column) if isinstance(column, np.ndarray) else column
@@ -233,18 +240,49 @@ def checked_rows(rows: Rows, meaning: Meaning, first_row: int = 0) -> Piece:
     data = replace(data, labels=meaning.classes or classes, positive=meaning.positive)
     if groups is not None and weight is not None:
         groups = Coded(groups.code[weight != 0], groups.values)
-    return Piece(None if weightless else data, len(truth), seen, groups)
+    return Piece(None if weightless else data, len(truth), seen, groups, rows.label)
+
+
+def check_label(name: str | None, known: dict[Any, str], label: Array | Coded | None) -> None:
+    """Refuse a label that batches write in several ways; `known` is what they wrote so far."""
+    if name is not None and isinstance(label, Coded) and label.texts:
+        check_texts(name, known, label.values, label.texts)
 
 
 def matrix_of(rows: Rows, roles: Roles, *, by_class: bool = False) -> Array:
     """Return the scores as a vector, or as a matrix that lies in memory by row or by class."""
     columns = [rows.numbers[name] for name in roles.scores.names]
+    if roles.percent:  # divided by 100 they are the very numbers that the text of a share would be
+        columns = [column.astype(np.float64) / 100 for column in columns]
     if len(columns) == 1:
         return columns[0]
     if not by_class:
         return np.column_stack(columns)
     matrix = np.empty((len(columns), len(columns[0])), dtype=np.result_type(*columns))
     return np.stack(columns, out=matrix).T
+
+
+def check_percent(largest: float) -> None:
+    """Refuse shares that are called percentages, by the largest after they were divided."""
+    if largest <= 0.01:
+        raise InputError("percent", "go with scores up to 100", got=f"none above {100 * largest:g}")
+
+
+@contextmanager
+def doubting(roles: Roles) -> Iterator[None]:
+    """Say of scores that are refused that they may be predicted labels, where their name leaves that open."""
+    try:
+        yield
+    except InputError as error:
+        if roles.scores.doubtful and error.argument in ("y_prob", f"column {show(*roles.scores.names)}"):
+            error.advice = error.advice or "scores"
+        raise
+
+
+def refuse_labels(roles: Roles) -> NoReturn:
+    """Refuse a column that holds nothing but 0 and 1 and by its name may hold predicted labels."""
+    name = show(*roles.scores.names)
+    raise InputError(f"column {name}", "hold scores", got="0 and 1 alone", advice="scores")
 
 
 def check_types(types: Mapping[str, Any], roles: Roles, kinds: Mapping[str, Kind], first: str) -> None:

@@ -23,6 +23,7 @@ from calibrant import __version__
 from calibrant.atomic import LOCK, Hold, is_beginning, write_whole
 from calibrant.data.files import called
 from calibrant.data.readers import Source
+from calibrant.inputs import parsed_json
 from calibrant.sketch import Sketch
 
 FORMAT, STATE = 4, "state.json"
@@ -111,7 +112,7 @@ class Checkpoint:
         if not path.exists():
             return None
         try:
-            values = json.loads(path.read_text(encoding="utf-8"))
+            values = parsed_json(path.read_text(encoding="utf-8"))
             self._check(values)
             sums = {key: self._sums(name, digest) for key, name, digest in values["sums"]}
             done, row, rows = (int(values[key]) for key in ("files_read", "row", "rows"))

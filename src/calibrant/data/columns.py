@@ -14,7 +14,7 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import Any, NoReturn
 
-from calibrant.inputs import InputError, show, show_near
+from calibrant.inputs import InputError, InputTypeError, show, show_near
 
 LABELS = (
     *("label", "labels", "y", "y_true", "true", "truth", "ground_truth", "target", "targets", "class"),
@@ -22,8 +22,11 @@ LABELS = (
 )
 SCORES = (
     *("p", "prob", "probs", "proba", "probability", "probabilities", "score", "scores"),
-    *("y_prob", "y_proba", "y_score", "y_scores"),
+    *("y_prob", "y_proba", "y_score", "y_scores", "pred_prob", "pred_proba", "predict_proba"),
+    *("y_pred_prob", "y_pred_proba", "predicted_prob", "predicted_probability"),
 )
+# Scores, or predicted labels: taken where no other column may be the scores, and not if all are 0 or 1.
+PREDICTIONS = ("y_pred",)
 # Whether a prediction was right, and how sure it was: columns that go together.
 CORRECT, CONFIDENCE = ("correct", "is_correct"), ("confidence", "conf")
 # A column for each class: p_cat, prob_0, y_prob_1, or p0, p1.
@@ -55,6 +58,8 @@ class Asked:
         The same as a text, which is read as the labels are.
     labelled : bool
         Whether labels are needed.
+    percent : bool
+        Whether scores are percentages, from 0 to 100.
     """
 
     label: str | None = None
@@ -67,6 +72,7 @@ class Asked:
     pos_label: Any = None
     positive: str | None = None
     labelled: bool = True
+    percent: bool = False
 
 
 @dataclass(frozen=True)
@@ -112,10 +118,13 @@ class Scores:
     names : tuple of str
     array : bool
         Whether the columns are those of an array, which have no names.
+    doubtful : bool
+        Whether, by its name, the column may hold predicted labels.
     """
 
     names: tuple[str, ...]
     array: bool = False
+    doubtful: bool = False
 
     @property
     def classes(self) -> tuple[Any, ...] | None:
@@ -139,6 +148,7 @@ class Roles:
     sample_weight: str | None
     groups: str | None
     cluster: str | None = None
+    percent: bool = False
 
     @property
     def numbers(self) -> tuple[str, ...]:
@@ -178,7 +188,7 @@ def roles_of(header: Header, asked: Asked) -> Roles:
     cluster = _named(header, "cluster", asked.cluster)
     taken = {name for name in (label, sample_weight, groups, cluster) if name is not None}
     scores = _scores(header, asked.scores, taken, in_order=asked.labels is None)
-    return Roles(label, scores, sample_weight, groups, cluster)
+    return Roles(label, scores, sample_weight, groups, cluster, asked.percent)
 
 
 def member(name: str) -> tuple[str, str] | None:
@@ -200,6 +210,12 @@ def whole(text: str) -> int | None:
     return int(text)
 
 
+def one_column(role: str, name: Any) -> str:
+    """Return what to do where several columns are named as groups, or an empty text."""
+    several = role == "groups" and ("," in name if isinstance(name, str) else isinstance(name, Sequence))
+    return "groups of several columns need one column that joins them, such as day-country" * several
+
+
 def ordered(pairs: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
     """Sort columns and the texts of their classes where these are whole numbers; others stay as they are."""
     pairs = list(pairs)
@@ -212,7 +228,9 @@ def _label(header: Header, asked: Asked) -> str | None:
     if asked.label is not None or not asked.labelled:
         return _named(header, "label", asked.label)
     candidates = [name for name in header.own if _plain(name) in LABELS]
-    candidates = candidates or [name for name in header.own if _plain(name) in CORRECT]
+    right = [name for name in header.own if _plain(name) in CORRECT]
+    if not candidates or (not asked.scores and _are_pairs(header, right)):
+        candidates = right
     if not candidates and header.pair is not None and not asked.scores:
         return header.pair[0]
     if len(candidates) == 1:
@@ -224,10 +242,13 @@ def _named(header: Header, role: str, name: str | None) -> str | None:
     """Return the name of a column that is there, once."""
     if name is None:
         return None
+    if not isinstance(name, str):
+        raise InputTypeError(role, "be the name of a column", name, hint=one_column(role, name))
     times = header.times[name]
     if not times:
         got = show_near(name, header.names[:1000])
-        raise InputError(role, "be a column of the file", name, got=got, hint=_columns(header))
+        hint = "; ".join(filter(None, (_columns(header), one_column(role, name))))
+        raise InputError(role, "be a column of the file", name, got=got, hint=hint)
     if times > 1:
         rule = "be a column with a name of its own"
         raise InputError(role, rule, name, got=f"{times} columns {show(name)}")
@@ -238,7 +259,9 @@ def _ask_for(header: Header, role: str, candidates: Iterable[str]) -> NoReturn:
     """Refuse to guess."""
     if candidates := list(candidates):
         raise InputError(role, "name the column: several may be it", got=show(*candidates))
-    raise InputError(role, "name the column: none is obvious", got=_columns(header))
+    sure = [name for name in header.own if _plain(name) in CONFIDENCE]
+    hint = f"{show(*sure)} goes with a column that says whether a prediction was right" if sure else ""
+    raise InputError(role, "name the column: none is obvious", got=_columns(header), hint=hint)
 
 
 def _columns(header: Header) -> str:
@@ -299,6 +322,10 @@ def _obvious(header: Header, taken: set[str], *, in_order: bool) -> Scores:
     candidates |= {f"{stem}*": _family(own, in_order=in_order) for stem, own in families.items()}
     if not candidates and any(_plain(name) in CORRECT for name in taken):
         candidates = {name: Scores((name,)) for name in free if _plain(name) in CONFIDENCE}
+    if not candidates:
+        blocks = {name: Scores(own, array=True) for name, own in header.blocks.items()}
+        both = {name: Scores((name,), doubtful=True) for name in free} | blocks
+        candidates = {name: own for name, own in both.items() if _plain(name) in PREDICTIONS}
     if not candidates and header.pair is not None and header.pair[1] not in taken:
         name = header.pair[1]
         return Scores(header.blocks[name], array=True) if name in header.blocks else Scores((name,))
@@ -308,6 +335,13 @@ def _obvious(header: Header, taken: set[str], *, in_order: bool) -> Scores:
     for name in scores.names:
         _named(header, "scores", name)
     return scores
+
+
+def _are_pairs(header: Header, right: Sequence[str]) -> bool:
+    """Return whether the columns say how sure and how right predictions were, and hold no other scores."""
+    names = [_plain(name) for name in header.own]
+    others = any(name in SCORES for name in names) or any(map(member, header.own))
+    return len(right) == 1 and sum(name in CONFIDENCE for name in names) == 1 and not others
 
 
 def _family(pairs: list[tuple[str, str]], *, in_order: bool) -> Scores:

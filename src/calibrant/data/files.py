@@ -17,6 +17,7 @@ from typing import Any, BinaryIO
 from urllib.parse import unquote
 
 from calibrant.inputs import InputError, InputTypeError, check_choice
+from calibrant.sketch.file import MAGIC
 
 EXTRA = "pip install 'calibrant[files]'"
 FORMATS = ("csv", "tsv", "jsonl", "json", "parquet", "arrow", "npz")
@@ -152,6 +153,8 @@ def recognised(file: Any, path: str, format: str | None) -> tuple[str, Any]:
     head = _head(data)
     if not head:
         raise ValueError("is empty")
+    if head.startswith(MAGIC):
+        raise InputError("data", "be rows", got="a sketch, which holds sums", advice="sketch")
     by_bytes, own = sniffed(head), format or SUFFIXES.get(suffixes[-1] if suffixes else "")
     own = own or by_bytes
     if own not in BINARY and by_bytes in BINARY:
@@ -172,6 +175,17 @@ def sniffed(head: bytes) -> str:
             return format
     start = head.removeprefix(_BOM).lstrip()[:1]
     return {b"{": "jsonl", b"[": "json"}.get(start, "csv")
+
+
+def is_sketch(path: str) -> bool:
+    """Return whether a path is a file that `Sketch.save` wrote, by its first bytes."""
+    try:
+        if not os.path.isfile(path):
+            return False
+        with open(path, "rb") as file:
+            return file.read(len(MAGIC)) == MAGIC
+    except OSError:
+        return False  # what is wrong with it is said when it is read
 
 
 def _head(file: Any) -> bytes:

@@ -23,6 +23,7 @@ import numpy as np
 from narwhals.exceptions import DuplicateError
 
 from calibrant import inputs
+from calibrant.data.columns import one_column
 from calibrant.data.pushdown import (
     Group,
     Request,
@@ -147,8 +148,11 @@ def _without_categories(frame: Any, label: Any) -> Any:
 def _sketches(frame: Any, columns: Columns, **asked: Any) -> dict[Any, Sketch]:
     """Return the sketch of each group; without groups that of None."""
     frame = _without_categories(open_frame(frame), columns.label)
-    request = _request(frame, columns, **asked)
-    groups = _groups(frame, request, columns)
+    try:
+        request = _request(frame, columns, **asked)
+        groups = _groups(frame, request, columns)
+    except UnicodeEncodeError as error:  # by pandas, whose objects may be what its engine cannot hold
+        raise InputError("text in the frame", "have no halves of characters", error.object) from None
     check_group_count(len(groups))
     for value, group in groups.items():
         if group.sketch.n == 0:
@@ -225,7 +229,8 @@ def _request(
         raise InputError("n_classes", f"be the number of classes, {len(classes)}", n_classes)
     positive = inputs.positive_column(classes, pos_label)
     asked = notions.usual(notion, vector=vector)
-    asked.check(vector=vector, labels=classes, positive=positive)
+    told = vector or pos_label is not None or explicit is not None
+    asked.check(vector=vector, labels=classes, positive=inputs.told_column(classes, positive, told=told))
     weight = columns.sample_weight
     counts = None if weight is None else schema[weight].is_integer() or schema[weight] == nw.Boolean
     tolerance, rows = _tolerance([schema[name] for name in names]), sum(seen.values())
@@ -282,7 +287,7 @@ def _check_types(schema: dict[str, Any], roles: dict[str, str]) -> None:
 
 def _check_name(schema: dict[str, Any], role: str, name: Any) -> None:
     if not isinstance(name, str):
-        raise InputTypeError(role, "be the name of a column", name)
+        raise InputTypeError(role, "be the name of a column", name, hint=one_column(role, name))
     if name not in schema:
         got, hint = inputs.show_near(name, schema), f"columns: {show(*schema)}"
         raise InputError(role, "be a column of the frame", name, got=got, hint=hint)
@@ -350,7 +355,8 @@ def _rows_by_value(frame: Any, column: str) -> dict[Any, int]:
         refuse_missing(f"column {show(column)}", int(rows[gone].sum()), int(rows.sum()))
     counts: dict[Any, int] = {}
     for value, count in zip(table["y"].tolist(), rows.tolist(), strict=True):
-        value = int(value) if isinstance(value, float) and value.is_integer() else value
+        whole = isinstance(value, float) and value.is_integer() and abs(value) < 2**63
+        value = int(value) if whole else value
         counts[value] = counts.get(value, 0) + count
     if len(counts) > MOST_CLASSES:
         got = f"more than {MOST_CLASSES} of them"

@@ -20,9 +20,13 @@ from calibrant.data.batch import (
     Batch,
     Meaning,
     Piece,
+    check_label,
+    check_percent,
     check_types,
     checked,
+    doubting,
     kinds_of,
+    refuse_labels,
     settled,
     typed,
 )
@@ -36,7 +40,11 @@ from calibrant.questions import notions
 from calibrant.sketch import Sketch
 
 #: The words of the functions of the library that read files.
-FILES = Words({"y_true": "label", "y_prob": "scores"}, PYTHON.advice, first_row=1)
+FILES = Words(
+    {"y_true": "label", "y_prob": "scores"},
+    {**PYTHON.advice, "percent": "or pass percent=True"},
+    first_row=1,
+)
 # Rows of a batch, fewer of text, and scores of a matrix.
 ROWS, TEXT_ROWS, SCORES = 1 << 20, 1 << 18, 1 << 23
 # Batches summed at the same time, those of many columns, and how many columns are many.
@@ -139,11 +147,12 @@ def from_files(
     labels: Any = None,
     pos_label: Any = None,
     notion: str | None = None,
+    percent: bool = False,
     **options: Any,
 ) -> Sketch:
     """Return the sums of files; the options are those of `stream`."""
     named = {"label": label, "sample_weight": sample_weight}
-    asked = _asked(scores, labels, pos_label=pos_label, notion=notion, **named)
+    asked = _asked(scores, labels, pos_label=pos_label, notion=notion, percent=percent, **named)
     return stream(paths, asked, **options).sketches[None]
 
 
@@ -158,11 +167,12 @@ def from_files_by_group(
     labels: Any = None,
     pos_label: Any = None,
     notion: str | None = None,
+    percent: bool = False,
     **options: Any,
 ) -> dict[Any, Sketch]:
     """Return the sums of files for each value of a column, in order; the options are those of `stream`."""
     named = {"label": label, "sample_weight": sample_weight, "groups": groups}
-    asked = _asked(scores, labels, pos_label=pos_label, notion=notion, **named)
+    asked = _asked(scores, labels, pos_label=pos_label, notion=notion, percent=percent, **named)
     sketches = stream(paths, asked, **options).sketches
     return {key: sketches[key] for key in inputs.in_order(tuple(sketches))}
 
@@ -191,7 +201,8 @@ def stream(
     sources = [described(file, format) for file in expanded(paths, format)]
     roles = roles_in_all(sources, asked)
     rows = batch_rows or rows_of_batch(sources, len(roles.scores.names))
-    meaning = _settled(sources, asked, roles, rows)
+    with doubting(roles):
+        meaning = _settled(sources, asked, roles, rows)
     name = called_together(sources)
     kept = None
     if checkpoint is not None:
@@ -201,10 +212,17 @@ def stream(
             "batch_rows": rows,
         }
         kept = Checkpoint(checkpoint, options, sources)
-    with nullcontext() if kept is None else kept.held():
+    with doubting(roles), nullcontext() if kept is None else kept.held():
         state = Run(sources, meaning, rows, kept, progress)()
     if not any(sketch.totals.rows for sketch in state.sketches.values()):
         raise ValueError(f"{name}: has no rows with a weight above 0")
+    if roles.percent:
+        with naming(name):
+            cells = [sketch.evidence for sketch in state.sketches.values()]
+            check_percent(max(float(own.score[own.sums.w > 0].max(initial=0.0)) for own in cells))
+    if roles.scores.doubtful and all(sketch._holds_ends_alone for sketch in state.sketches.values()):
+        with naming(name):
+            refuse_labels(roles)
     if meaning.classes is None:
         with naming(name):
             pair = meaning.pair(set(state.seen))
@@ -291,6 +309,7 @@ class Run:
         self.sources, self.meaning, self.rows = sources, meaning, rows
         self.kept, self.progress = kept, progress
         self.state = State()
+        self.texts: dict[Any, str] = {}
         sizes = [source.rows for source in sources]
         self.total = None if None in sizes else sum(size or 0 for size in sizes)
         # Bytes before each file.
@@ -355,6 +374,7 @@ class Run:
                 sketches[key] = sketches[key] + sketch if key in sketches else sketch
             seen = tuple(dict.fromkeys((*state.seen, *piece.seen)))
             with naming(self.sources[k].path):
+                check_label(self.meaning.roles.label, self.texts, piece.label)
                 self._check(seen, sketches)
             self.state = State(k, first + piece.rows, state.rows + piece.rows, seen, sketches)
         self.share = self._share(share if job is not None else 0.0)

@@ -18,7 +18,7 @@ import numpy as np
 
 from calibrant.data.pushdown_cells import choose, col, is_spark, lit, located, logarithm, number, unpacked
 from calibrant.evidence import Array, Cells, Layout, Moments
-from calibrant.inputs import InputError, show
+from calibrant.inputs import InputError, check_counts, show
 from calibrant.questions.notions import Notion
 from calibrant.sketch.sketch import Sketch
 from calibrant.sketch.sums import HEAVIEST, layout_of
@@ -245,6 +245,11 @@ def coded(frame: Any, name: str, codes: dict[Any, int]) -> Any:
     known = {
         value: float(code) for value, code in codes.items() if isinstance(value, str) == (dtype == nw.String)
     }
+    if dtype.is_integer():  # some engines cannot compare them with what their type cannot hold
+        ends = np.iinfo(str(dtype).lower())
+        known = {value: code for value, code in known.items() if ends.min <= value <= ends.max}
+    if dtype.is_float():  # of which some engines take no list with integers among them
+        known = {float(value): code for value, code in known.items()}
     if not known:
         return column.is_null().cast(nw.Float64) * 0.0 - 1.0
     if dtype.is_integer() and are_positions(codes):
@@ -498,6 +503,8 @@ def _group(request: Request, rows: Sums, classes: Sums | None) -> Group:
     weight = rows["n"].astype(np.float64) if request.counts is None else rows["w"]
     if not weight.sum() > 0:
         return Group(n, Sketch(request.notion.name))
+    if request.counts:
+        check_counts(float(weight.sum()), request.called("w"))
     kind = _unkeyed(rows["key"])[2]
     totals = Totals(
         n if request.counts is None else int(rows["held"].sum()),

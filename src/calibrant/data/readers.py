@@ -240,7 +240,8 @@ def _parquet(
 
     texts = [name for name in values if pa.types.is_string(source.types[name])]
     # A path is opened by pyarrow itself, which reads without asking Python.
-    groups = RowGroups(source.open if source.content is not None else lambda: source.path, wanted, texts)
+    opened = source.open if source.content is not None else partial(pa.OSFile, os.fsencode(source.path))
+    groups = RowGroups(opened, wanted, texts)
     return groups.apart(rows, skip) or _regrouped(groups.in_order(rows, skip), rows, skip)
 
 
@@ -261,8 +262,8 @@ def _arrow(source: Source, wanted: list[str], skip: int) -> Iterator[tuple[Any, 
 
     def read() -> Iterator[tuple[Any, float]]:
         # Mapped, so that a batch of any size is looked at piece by piece.
-        opened = pa.memory_map(source.path) if source.content is None else pa.BufferReader(source.content)
-        with opened as file:
+        content, path = source.content, os.fsencode(source.path)
+        with pa.memory_map(path) if content is None else pa.BufferReader(content) as file:
             if file.read(6) == b"ARROW1":
                 reader = pa.ipc.open_file(file, options=options)
                 for k in range(reader.num_record_batches):

@@ -11,7 +11,18 @@ from typing import Any, BinaryIO, TypeAlias
 
 import numpy as np
 
-from calibrant.data.batch import Meaning, Rows, checked_rows, matrix_of, settled, typed
+from calibrant.data.batch import (
+    Meaning,
+    Rows,
+    check_label,
+    check_percent,
+    checked_rows,
+    doubting,
+    matrix_of,
+    refuse_labels,
+    settled,
+    typed,
+)
 from calibrant.data.columns import Asked, Roles, Scores
 from calibrant.data.files import SUFFIXES, called, check_bytes, expanded, naming
 from calibrant.data.pipeline import (
@@ -136,7 +147,12 @@ def load_models(
     sources = [described(file, format, stdin) for file in expanded(path, format)]
     asked_of = {name: replace(asked, scores=specs) for name, specs in models.items()}
     roles = {name: roles_in_all(sources, own) for name, own in asked_of.items()}
-    kinds, parts = _read(sources, list(roles.values()), progress)
+    with doubting(next(iter(roles.values()))):
+        kinds, parts = _read(sources, list(roles.values()), progress)
+    texts: dict[Any, str] = {}
+    for part in parts:
+        with naming(part.source.path):
+            check_label(next(iter(roles.values())).label, texts, part.rows.label)
     seen = {label for part in parts for label in part.rows.seen}
     data: dict[str, Data] = {}
     for name, own in roles.items():
@@ -145,9 +161,12 @@ def load_models(
             if own.label is not None and meaning.classes is None:
                 meaning.pair(seen)
         for part in parts:
-            with naming(part.source.path):
+            with naming(part.source.path), doubting(own):
                 checked_rows(part.rows, meaning, part.first)
         data[name] = _data(path, meaning, parts)
+        if own.scores.doubtful and np.isin(data[name].y_prob, (0, 1)).all():
+            with naming(sources[0].path):
+                refuse_labels(own)
     return data
 
 
@@ -195,10 +214,13 @@ def _read(
 def _data(path: str, meaning: Meaning, parts: Sequence[_Part]) -> Data:
     """Return the rows of all parts with the scores of one model."""
     roles = meaning.roles
+    score = np.concatenate([matrix_of(part.rows, roles) for part in parts])
+    if roles.percent:
+        check_percent(float(score.max()))
     weight, rows = roles.sample_weight, [part.rows for part in parts]
     return Data(
         y_true=None if roles.label is None else _joined(own.label for own in rows),
-        y_prob=np.concatenate([matrix_of(own, roles) for own in rows]),
+        y_prob=score,
         labels=meaning.classes,
         pos_label=meaning.pos_label,
         sample_weight=None if weight is None else np.concatenate([own.numbers[weight] for own in rows]),

@@ -10,12 +10,14 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from calibrant.data.columns import Header
 from calibrant.data.files import MOST_COLUMNS, check_width, pyarrow_of, recognised, tidy
+from calibrant.inputs import NamedTwiceError, parsed_json, show
 
 if TYPE_CHECKING:
     from calibrant.data.readers import Source
@@ -23,8 +25,12 @@ if TYPE_CHECKING:
 DELIMITERS = (",", ";", "\t", "|")
 # Bytes of text parsed together, and of the longest header and of a JSON list, which is read whole.
 BLOCK, LONGEST, LIST = 1 << 22, 1 << 25, 1 << 28
+# What stands in a row after the last one.
+LAST = "\x1e"
 # Levels of lists and objects within a JSON record: a parser of many more overflows its stack.
 DEEPEST = 200
+# What the parser of JSON lines says of a record with a name twice.
+_TWICE = re.compile(r"Column\(/(.*)\) was specified twice in row ([0-9]+)")
 _QUOTED = re.compile(rb'"(?:[^"\\]|\\.)*"')
 
 
@@ -36,12 +42,12 @@ def without_first(tables: Iterable[tuple[Any, float]], skip: int) -> Iterator[tu
 
 
 class _Text:
-    """Bytes of a text file, held to be UTF-8 while they are read; it counts the quotes among them."""
+    """Bytes of a text file, held to be UTF-8 while they are read, and what is put after the last of them."""
 
     def __init__(self, source: Source, data: Any, file: Any) -> None:
         self.source, self.data, self.file = source, data, file
         self.decoder = codecs.getincrementaldecoder("utf-8")()
-        self.quotes = 0
+        self.after = b""
         self.closed = False
 
     @property
@@ -61,7 +67,8 @@ class _Text:
             raise ValueError(f"is not UTF-8 text: it has the byte {byte}{hint}") from None
         if b"\0" in part:
             raise ValueError("holds NUL bytes, so it is no text")
-        self.quotes += part.count(b'"')
+        if not part:
+            part, self.after = self.after, b""
         return part
 
     def restart(self) -> None:
@@ -122,12 +129,22 @@ def csv_tables(source: Source, wanted: list[str], skip: int) -> Iterator[tuple[A
     written = dict(zip(source.header.names, source.raw, strict=False))
     raw = [written[name] for name in wanted]
     ragged: list[Any] = []
+    ended = False
 
     def refuse(row: Any) -> str:
         ragged.append(row)
         return "error"
 
+    def rows(reader: Any) -> Iterator[tuple[Any, float]]:
+        nonlocal ended
+        for batch in reader:
+            table = pa.Table.from_batches([batch])
+            ended = all(column[-1].as_py() == LAST for column in table.columns)
+            yield table.slice(0, table.num_rows - 1) if ended else table, text.share
+
     with _opened(source) as text:
+        # A last row of ours: where a quote is left open, Arrow takes the rest of the file for one value.
+        text.after = f"\n{source.delimiter.join([LAST] * len(source.raw))}\n".encode()
         try:
             reader = arrow_csv.open_csv(
                 pa.PythonFile(text, mode="r"),
@@ -143,33 +160,36 @@ def csv_tables(source: Source, wanted: list[str], skip: int) -> Iterator[tuple[A
                     strings_can_be_null=True,
                 ),
             )
-            tables = ((pa.Table.from_batches([batch]), text.share) for batch in reader)
-            for table, share in without_first(tables, skip):
+            for table, share in without_first(rows(reader), skip):
                 yield table.rename_columns(wanted), share
         except pa.ArrowInvalid as error:
-            if text.quotes % 2:
-                _check_quotes(source)
+            _check_quotes(source)
             if ragged:
                 row, got, due = ragged[0].number, ragged[0].actual_columns, ragged[0].expected_columns
                 fields = "field" if got == 1 else "fields"
                 raise ValueError(f"row {row - 1} has {got} {fields} where the header has {due}") from None
-            if "Empty CSV" not in str(error):
-                raise
-    if text.quotes % 2:  # Arrow takes the rest of the file for one value
+            if "Empty CSV" in str(error):  # a header and nothing else, not even the end of its line
+                return
+            raise
+    if not ended:
         _check_quotes(source)
+        raise ValueError("is no CSV: a quote is left open")
 
 
 def _check_quotes(source: Source) -> None:
-    """Refuse a CSV file that leaves a quote open, in memory that does not grow; a single one may be text."""
+    """Refuse a CSV file that leaves a quote open, with the line, in memory that does not grow."""
+    last, first, line = list[str](), 1, 0
     with _opened(source) as text:
         lines = io.TextIOWrapper(text.data, "utf-8-sig", newline="")
-        reader = csv.reader(lines, delimiter=source.delimiter, strict=True)
+        # As Arrow reads it: what follows a closing quote is text.
+        reader = csv.reader(chain(lines, [LAST]), delimiter=source.delimiter)
         try:
-            for _ in reader:
-                pass
-        except csv.Error as error:
-            hint = "is a quote left open?"
-            raise ValueError(f"is no CSV up to line {reader.line_num}: {tidy(error)}; {hint}") from None
+            for record in reader:
+                last, first, line = record, line + 1, reader.line_num
+        except csv.Error:  # a value that never ends
+            last, first = [], line + 1
+    if last != [LAST]:
+        raise ValueError(f"is no CSV from line {first} on: is a quote left open?")
 
 
 def about_json(source: Source, data: Any) -> Source:
@@ -208,9 +228,11 @@ def _listed(text: _Text) -> list[dict[str, Any]] | None:
     if len(content) > LIST:
         raise ValueError(f"holds a JSON list of more than {LIST >> 20} MiB; write a record a line (jsonl)")
     try:
-        records = json.loads(content.decode("utf-8-sig"))
+        records = parsed_json(content.decode("utf-8-sig"))
     except RecursionError:
         raise ValueError("is nested too deeply") from None
+    except NamedTwiceError as error:
+        raise ValueError(f"cannot be read: {error}") from None
     except json.JSONDecodeError as error:
         raise ValueError(f"is no JSON: {error.msg} at line {error.lineno}, character {error.colno}") from None
     if not records:
@@ -229,7 +251,11 @@ def _columns_of(records: list[dict[str, Any]], names: Sequence[str]) -> dict[str
         values = [record.get(name) for record in records]
         # Lists and objects are of no use, and may be nested deeper than Arrow can bear.
         nested = any(isinstance(value, list | dict) for value in values)
-        columns[name] = pa.array([[]] * len(values) if nested else values)
+        try:
+            columns[name] = pa.array([[]] * len(values) if nested else values)
+            name.encode()
+        except UnicodeEncodeError:
+            raise ValueError(f"column {show(name)} holds half of a character, which is no text") from None
     return columns
 
 
@@ -240,6 +266,9 @@ def _parsed_lines(text: _Text, wanted: Sequence[str]) -> Iterator[tuple[Any, flo
 
     rows = 0
     for block in _line_blocks(text):
+        # A null before any record is one that the parser does not survive.
+        if block.removeprefix(codecs.BOM_UTF8).lstrip().startswith(b"null"):
+            raise ValueError(f"row {rows + 1} must be an object of names and values, got null")
         options = arrow_json.ReadOptions(use_threads=False, block_size=len(block) + 1)
         try:
             table = arrow_json.read_json(io.BytesIO(block), options)
@@ -250,6 +279,10 @@ def _parsed_lines(text: _Text, wanted: Sequence[str]) -> Iterator[tuple[Any, flo
                     io.BytesIO(block), options, arrow_json.ParseOptions(explicit_schema=texts)
                 )
         except pa.ArrowInvalid as error:
+            if twice := _TWICE.search(str(error)):
+                name, row = twice[1], rows + int(twice[2]) + 1
+                message = f"the name {show(name)} stands twice in one object at row {row}"
+                raise ValueError(f"cannot be read: {message}") from None
             after = f" after row {rows}" if rows else ""
             raise ValueError(f"cannot be read{after}: {tidy(error)}") from None
         for name in wanted:

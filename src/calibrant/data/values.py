@@ -32,11 +32,13 @@ class Coded:
 
     code: Array
     values: tuple[Any, ...]
+    texts: tuple[str, ...] = ()  # which the values were read from, where that matters
 
     @classmethod
     def of(cls, values: Array) -> Coded:
         """Return the distinct numbers or booleans of an array; whole numbers are integers."""
-        if pa := sys.modules.get("pyarrow"):  # which does not sort them
+        plain = values.dtype.isnative and 4 <= max(4, values.itemsize) <= 8 and values.dtype != np.float16
+        if plain and (pa := sys.modules.get("pyarrow")):  # which does not sort them
             encoded = pa.array(values).dictionary_encode()
             code, numbers = encoded.indices.to_numpy(), encoded.dictionary.to_pylist()
         else:
@@ -58,9 +60,11 @@ class Coded:
         types = {type(value) for value in self.values}
         if types == {bool}:
             return np.array(self.values)[self.code]
-        if types <= {int, float} and types:
-            small = types == {int} and all(-(2**63) <= value < 2**63 for value in self.values)
-            return np.array(self.values, dtype=np.int64 if small else np.float64)[self.code]
+        if types == {int} and all(-(2**63) <= value < 2**63 for value in self.values):
+            return np.array(self.values, dtype=np.int64)[self.code]
+        # A float would make one value of two large integers.
+        if types and types <= {int, float} and all(float(value) == value for value in self.values):
+            return np.array(self.values, dtype=np.float64)[self.code]
         values = np.empty(len(self.values), dtype=object)
         values[:] = self.values
         return values[self.code]
@@ -164,7 +168,18 @@ def values_of(name: str, column: Any, kind: Kind | None = None, *, apart: bool =
     values = _as_kind(name, words, coded, kind)
     # Several texts may be one value, as 1 and 1.0 are.
     place = {value: k for k, value in enumerate(dict.fromkeys(values))}
-    return Coded(coded.take([place[value] for value in values]), tuple(place))
+    texts: dict[Any, str] = {}
+    if apart:
+        check_texts(name, texts, values, words)
+    return Coded(coded.take([place[value] for value in values]), tuple(place), tuple(texts.values()))
+
+
+def check_texts(name: str, known: dict[Any, str], values: Sequence[Any], texts: Sequence[str]) -> None:
+    """Refuse two texts that would be one value, as 1 and 01 are, and add the new ones to those known."""
+    for value, text in zip(values, texts, strict=True):
+        if known.setdefault(value, text) != text:
+            rule = "write each label in one way, as in the first rows"
+            raise InputError(_column(name), rule, got=f"{show(known[value])} and {show(text)}")
 
 
 def _as_kind(name: str, words: Sequence[str], coded: Coded, kind: Kind) -> list[Any]:
@@ -238,7 +253,7 @@ def all_whole(name: str, column: Any) -> bool:
         return all(whole(text.strip()) is not None for text in _texts(column))
     import pyarrow as pa
 
-    matches = pa.compute.match_substring_regex(column.cast(pa.string()), r"^\s*[+-]?[0-9]{1,18}\s*$")
+    matches = pa.compute.match_substring_regex(column.cast(pa.string()), r"^\s*[+-]?[0-9]{1,19}\s*$")
     return bool(pa.compute.all(matches, skip_nulls=True).as_py())
 
 
@@ -266,6 +281,9 @@ def _parsed(name: str, texts: Sequence[str], kind: Kind | None) -> Array:
     if kind != "whole numbers":
         return array
     _refuse_fraction(name, array)
+    if (large := abs(array) >= 2.0**63).any():
+        row = int(np.argmax(large))
+        raise InputError(_column(name), "hold numbers below 2^63", texts[row].strip(), row=row)
     return array.astype(np.int64)
 
 

@@ -173,7 +173,9 @@ class _Sums:
         """A gap at each row, of the waves that stand out of their own noise."""
         sums = np.stack([self._by_cluster(self.residual, wave) for wave in self.waves])
         gap, noise = sums.sum(axis=1), (sums**2).sum(axis=1)
-        kept = np.maximum(0.0, 1 - np.divide(noise, gap**2, out=np.ones(gap.shape), where=gap != 0))
+        # The square of a tiny gap may be nothing.
+        square = gap**2
+        kept = np.maximum(0.0, 1 - np.divide(noise, square, out=np.ones(gap.shape), where=square > 0))
         return np.asarray(((kept * gap) @ self.waves)[self.cell])
 
     def design(self) -> Design:

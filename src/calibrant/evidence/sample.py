@@ -173,7 +173,7 @@ class Sample:
         """
         single(self.batch)
         chance = np.broadcast_to(probability(self.score), self.shape)
-        if self.weight is None or not self.counts:
+        if self.weight is None or not self.counts or np.all(self.weight == 1):
             return replace(self, outcome=rng.random((size, *self.shape)) < chance)
         positive = rng.binomial(self.weight, chance, (size, *self.shape))
         outcome = np.repeat([False, True], self.shape[-1])

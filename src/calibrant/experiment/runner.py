@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
+from calibrant import inputs
 from calibrant.experiment.procedure import Result, Settings, Task, compute
 from calibrant.experiment.store import Store
 
@@ -19,7 +20,7 @@ def run(
     *,
     jobs: int = 1,
     backend: str | None = None,
-    report: Report | None = None,
+    progress: Report | bool | None = None,
 ) -> Store:
     """Compute every task that has no result yet, and write the table.
 
@@ -34,8 +35,9 @@ def run(
     backend : str, optional
         A joblib backend: "loky" (the default), "threading", "dask" for a cluster whose client is
         active, or any other that is registered. Numbers do not depend on it.
-    report : callable, optional
-        Called as report(done, total, text) after every task.
+    progress : bool or callable, optional
+        True shows how far it is on standard error; a callable is called as progress(done, total, text) after
+        every task, the text being a problem that it had.
 
     Returns
     -------
@@ -50,6 +52,7 @@ def run(
     """
     from joblib import Parallel, delayed
 
+    report = inputs.progress(progress)
     with Store.held(Path(folder), settings) as (store, hold):
         tasks = settings.tasks()
         open_tasks = [task for task in tasks if not store.finished(task)]

@@ -24,6 +24,7 @@ import calibrant
 from calibrant.atomic import LOCK, Hold, is_beginning, write_whole
 from calibrant.experiment.procedure import STATISTICS, Result, Settings, Task
 from calibrant.experiment.truth import Truth
+from calibrant.inputs import parsed_json
 
 COLUMNS = (
     "distribution",
@@ -134,7 +135,7 @@ class Store:
     def _manifest(self) -> Iterator[dict[str, Any]]:
         """Give the manifest to a reader of its values; what it stumbles over is called damage."""
         try:
-            yield json.loads(self.manifest_path.read_text())
+            yield parsed_json(self.manifest_path.read_text())
         except FileNotFoundError:
             raise ValueError(f"{self.folder} holds no run: there is no {self.manifest_path.name}") from None
         except (json.JSONDecodeError, KeyError, TypeError, AttributeError, UnicodeDecodeError) as error:

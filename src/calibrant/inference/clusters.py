@@ -322,14 +322,18 @@ class Correlated:
 
     @classmethod
     def of(cls, problem: Any, cluster: Array) -> Any:
-        """Return the rows of a problem, counted rows one by one."""
+        """Return the rows of a problem, counted rows one by one, whatever order they came in."""
         if max(problem.shape[-1], float(problem.n)) > MOST_ROWS:
             return cls(Cells.of(problem), None)
         if problem.weight is not None and problem.counts:
             at = np.repeat(np.arange(problem.shape[-1]), problem.weight)
             problem = Sample(problem.score[at], problem.outcome[at], None, problem.support)
             cluster = cluster[at]
-        return cls(problem, cluster)
+        # Numbers are drawn row by row: rows get an order of their own.
+        score, outcome, weight = np.broadcast_arrays(*next(problem.rows()))
+        order = np.lexsort((weight, outcome, score, cluster))
+        own = None if problem.weight is None else problem.weight[order]
+        return cls(Sample(problem.score[order], problem.outcome[order], own, problem.support), cluster[order])
 
     @cached_property
     def correlation(self) -> float:

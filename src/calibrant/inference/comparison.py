@@ -53,7 +53,7 @@ class Difference:
         p = "p < 0.001" if self.p_value < 0.001 else f"p = {self.p_value:.2g}"
         return (
             f"{self.model} - {self.baseline}: {self.value:+.4f} [{self.low:+.4f}, {self.high:+.4f}] "
-            f"at {self.level:.0%}; {p} for equal errors"
+            f"at {100 * self.level:g} %; {p} for equal errors"
         )
 
     def __repr__(self) -> str:

@@ -77,6 +77,12 @@ def estimate(
     return _many_classes(question, plan) if len(question.labels) > MANY else _few_classes(question, plan)
 
 
+def count_steps(question: Question) -> int:
+    """Return how often an estimate reports: twice for each of many classes, and at its end."""
+    size = question.notion.size(len(question.labels))
+    return 1 + (2 * size if size > MANY else 0)
+
+
 @dataclass(frozen=True, eq=False)
 class _Plan:
     """How a question is answered: the arguments of `estimate`, checked."""
@@ -193,10 +199,16 @@ def _drawn_alone(question: Question, plan: _Plan) -> list[nulls.Simulated]:
 
 def _drawn_jointly(question: Question, rows: Rows, plan: _Plan) -> nulls.Simulated:
     """Simulate calibrated data for all classes, one label for each row."""
-    own, _, columns = in_own_order(rows, question.labels)
+    own, _, columns = in_own_order(rows, question.labels, _counts(question))
     residuals = [question.residuals[k] for k in columns]
     rng = stream(plan.seed, "together")
     return nulls.joint(residuals, lambda some: own.take(some)[::2], own.n, plan.norm, rng, SIMULATED)
+
+
+def _counts(question: Question) -> Array | None:
+    """Return how often each row counts, where weights are counts."""
+    weight = question.weight
+    return weight if weight is not None and weight.dtype.kind != "f" else None
 
 
 def _clustered(question: Question, plan: _Plan) -> ClusteredNull:
@@ -237,11 +249,11 @@ def _drawn_together(
 ) -> Callable[[int], Array]:
     """Draw sets of labels for whole rows, and return how to get the coefficients of a class in them."""
     count, cells = classes.coarse.z.shape
-    own, order, columns = in_own_order(rows, question.labels)
+    own, row, columns = in_own_order(rows, question.labels, _counts(question))
     rng, place = stream(seed, "together"), np.argsort(columns)
     labels = Labels.draw(lambda some: own.take(some)[::2], own.n, count, rng, many_classes.SETS)
     scores = [block.score[k] for block in question.blocks for k in range(block.batch[0])]  # type: ignore[attr-defined]
-    return lambda k: labels.coefficients(lambda some: scores[k][order[some]], int(place[k]), cells)
+    return lambda k: labels.coefficients(lambda some: scores[k][row(some)], int(place[k]), cells)
 
 
 def _interval(

@@ -105,14 +105,14 @@ class Estimate:
     def __str__(self) -> str:
         name = {"l1": "ECE", "l2": "root mean square calibration error"}[self.norm]
         reading = named(self.notion).reading
-        side = reading.too_high if self.over >= self.under else reading.too_low
-        p = "p < 0.001" if self.p_value < 0.001 else f"p = {self.p_value:.2g}"
+        sides = sorted([(self.over, reading.too_high), (self.under, reading.too_low)], key=lambda s: -s[0])
+        (most, way), (rest, other) = sides
         kept = ", conservative" if self.conservative else ""
         within = "" if self.clusters is None else f" in {self.clusters} clusters"
         return (
             f"{name} ({self.about}) {self.value:.4f} [{self.low:.4f}, {self.high:.4f}] "
-            f"at {self.level:.0%}{kept}; {max(self.over, self.under):.4f} of it {side}; "
-            f"{usual(self, '{:.4f}'.format)}; {p} for calibration; "
+            f"at {100 * self.level:g} %{kept}; {most:.4f} of it {way} and {rest:.4f} {other}; "
+            f"{usual(self, '{:.4f}'.format)}; {p_text(self.p_value)} for calibration; "
             f"n = {self.n:.15g}{within}, {self.estimator}"
         )
 
@@ -213,7 +213,17 @@ def _level(quantiles: Record, key: str) -> float:
     return level
 
 
-def usual(estimate: Estimate, written: Callable[[float], str], of: str = "") -> str:
+def p_text(p_value: float, at_most: str = "<=") -> str:
+    """Return a p-value as a person writes it; the least that simulations can show is a bound.
+
+    >>> p_text(0.0312), p_text(0.001)
+    ('p = 0.031', 'p <= 0.001')
+    """
+    least = p_value <= LEAST_P + 1e-12
+    return f"p {at_most} {LEAST_P:g}" if least else f"p = {p_value:.2g}"
+
+
+def usual(estimate: Estimate, written: Callable[[float], str], of: str = "", unit: str = "") -> str:
     """Return what a calibrated model typically reads, in words that cannot contradict the test.
 
     The test joins several statistics, and may reject where the value alone looks usual: then it is the value
@@ -227,7 +237,7 @@ def usual(estimate: Estimate, written: Callable[[float], str], of: str = "") -> 
     value, null = written(estimate.value), written(estimate.null.mean)
     if rejects(estimate.p_value, estimate.level) and float(value) <= float(null):
         return "the test sees more than this number"
-    return f"a calibrated model{of} typically reads {null}"
+    return f"a calibrated model{of} typically reads {null}{unit}"
 
 
 def rejects(p_value: float, level: float) -> bool:

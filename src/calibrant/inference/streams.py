@@ -5,7 +5,7 @@ Neither the order of the classes nor that of the rows changes what is drawn for 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 from zlib import crc32
 
@@ -24,7 +24,7 @@ def key_of(name: Any) -> int:
     >>> key_of("cat") == key_of(np.array(["cat"])[0])
     True
     """
-    return crc32(str(name).encode())
+    return crc32(str(name).encode(errors="surrogatepass"))
 
 
 def stream(seed: int, *names: Any) -> np.random.Generator:
@@ -38,26 +38,35 @@ def stream(seed: int, *names: Any) -> np.random.Generator:
     return np.random.default_rng([seed, *map(key_of, names)])
 
 
-def in_own_order(rows: Rows, labels: Sequence[Any]) -> tuple[Rows, Array, Array]:
-    """Return the same rows in an order that depends on what they hold, that order, and that of their columns.
+def in_own_order(
+    rows: Rows, labels: Sequence[Any], counts: Array | None = None
+) -> tuple[Rows, Callable[[Array], Array], Array]:
+    """Return the same rows in an order that depends on what they hold, where each came from, and its columns.
 
-    Columns are sorted by the names of their labels, rows by a sum of their scores with weights that no
-    two rows share by chance.
+    Columns are sorted by the names of their labels, rows by a sum of their scores, and of their weight as a
+    share of the largest, with factors that no two rows share by chance. Rows that count several times
+    become as many, each of which has a label of its own.
     """
     columns = np.array(sorted(range(len(labels)), key=lambda k: str(labels[k])), dtype=np.intp)
     ways = np.random.default_rng(0).random(len(columns) + 1)
-    keys, step = np.empty(rows.n), max(1, READ // len(columns))
+    keys, weights, step = np.empty(rows.n), np.ones(rows.n), max(1, READ // len(columns))
     for first in range(0, rows.n, step):
         some = np.arange(first, min(first + step, rows.n))
         score, _, weight = rows.take(some)
         keys[some] = np.einsum("ij,j->i", score[:, columns], ways[1:])
-        if weight is not None:
-            keys[some] += ways[0] * weight
+        if weight is not None and counts is None:
+            weights[some] = weight
+    # Weights have no scale, and what rounding does to their shares must not decide.
+    keys += ways[0] * np.round(np.log(weights / weights.max()), 9)
     order = np.argsort(keys, kind="stable")
     place = np.argsort(columns)
+    ends = None if counts is None else np.cumsum(counts[order])
+
+    def row(some: Array) -> Array:
+        return np.asarray(order[some if ends is None else np.searchsorted(ends, some, side="right")])
 
     def take(some: Array) -> tuple[Array, Array, Array | None]:
-        score, label, weight = rows.take(order[some])
-        return score[:, columns], place[label], weight
+        score, label, weight = rows.take(row(some))
+        return score[:, columns], place[label], weight if ends is None else None
 
-    return Rows(rows.n, take), order, columns
+    return Rows(rows.n if ends is None else int(ends[-1]), take), row, columns

@@ -24,6 +24,7 @@ from calibrant.inputs.errors import (
     within,
 )
 from calibrant.inputs.groups import MOST_GROUPS, check_group_count, groups_of_rows
+from calibrant.inputs.parsing import NamedTwiceError, parsed_json
 from calibrant.inputs.predictions import (
     PREDICTED,
     TOLERANCE,
@@ -32,6 +33,7 @@ from calibrant.inputs.predictions import (
     Predictions,
     are_usual,
     binary_classes,
+    check_counts,
     class_labels,
     decided,
     exact,
@@ -42,8 +44,10 @@ from calibrant.inputs.predictions import (
     predictions,
     read,
     scores,
+    told_column,
     unlabelled,
 )
+from calibrant.inputs.progress import progress
 from calibrant.inputs.rows import same_rows
 from calibrant.inputs.stored import ROUNDING, Record, from_text
 
@@ -58,6 +62,7 @@ __all__ = [
     "InputError",
     "InputTypeError",
     "InputWarning",
+    "NamedTwiceError",
     "Predictions",
     "Record",
     "Seed",
@@ -65,6 +70,7 @@ __all__ = [
     "are_usual",
     "binary_classes",
     "check_choice",
+    "check_counts",
     "check_group_count",
     "class_labels",
     "class_of_name",
@@ -84,9 +90,11 @@ __all__ = [
     "level",
     "like",
     "objects",
+    "parsed_json",
     "positive_column",
     "positive_int",
     "predictions",
+    "progress",
     "read",
     "refuse_clusters",
     "same_rows",
@@ -95,6 +103,7 @@ __all__ = [
     "show",
     "show_near",
     "some_rows",
+    "told_column",
     "unlabelled",
     "within",
 ]

@@ -56,6 +56,8 @@ def _refuse_keywords(function: str, known: list[str], options: dict[str, Any]) -
     for name in unexpected:
         if name in ("n_bins", "num_bins", "bins") and option in known:
             raise TypeError(f'{function}() has no argument {name}; write {option}="{family}:{options[name]}"')
+    if function in ("from_files", "from_frame") and unexpected[0] in ("group", "groups"):
+        raise TypeError(f"{function}() makes one sketch; {function}_by_group(groups=...) one for each group")
     near = show_near(unexpected[0], known)
     raise TypeError(f"{function}() got an unexpected keyword argument {near}")
 

@@ -66,6 +66,8 @@ PYTHON = Words(
         "notion": 'ask for notion="classwise" or "confidence"',
         "names": "pass a mapping from names to estimators",
         "ece": "ask ece() for it",
+        "scores": "these may be predicted labels: name the scores by scores=",
+        "sketch": "calibrant.Sketch.load reads it",
         "rows": "ask estimate(), compare() or assess() about rows in memory",
     }
 )

@@ -19,7 +19,8 @@ def groups_of_rows(groups: Any, y_true: Any, sample_weight: Any) -> tuple[list[A
     values, n = read("groups", groups)[0], len(read("y_true", y_true)[0])
     if values.ndim != 1 or len(values) != n:
         got = f"shape {values.shape}"
-        raise InputError("groups", f"hold one value for each of {n} rows", values.shape, got=got)
+        hint = "join several columns into one" * (values.ndim == 2)
+        raise InputError("groups", f"hold one value for each of {n} rows", values.shape, got=got, hint=hint)
     values = objects("groups", exact("groups", values), Hashable, "hold one group per row")
     if sample_weight is not None:
         values = values[read("sample_weight", sample_weight)[0] != 0]

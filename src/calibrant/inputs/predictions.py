@@ -130,6 +130,18 @@ def positive_column(classes: tuple[Any, ...], pos_label: Any) -> int | None:
     return classes.index(pos_label)
 
 
+def told_column(classes: tuple[Any, ...], positive: int | None, *, told: bool) -> int | None:
+    """Return the column of the class asked about; None if nothing but the order of two columns says which.
+
+    Columns of files and frames have names, and their order means little: the second of two is taken only if
+    it is of the class 1. `told` is whether the caller named the class or the order of the columns.
+
+    >>> told_column((0, 1), 1, told=False), told_column(("yes", "no"), 1, told=False)
+    (1, None)
+    """
+    return positive if told or positive is None or classes[positive] == 1 else None
+
+
 def _checked_scores(score: Array, tolerance: float | None) -> FloatArray:
     score = _numbers("y_prob", score, unit=True)
     score = score if score.dtype.kind == "f" else score.astype(np.float64)
@@ -279,7 +291,8 @@ def _check_unit(name: str, score: Array, whole: Array | None = None) -> None:
     if not (finite := np.isfinite(score)).all():
         _refuse(name, "be finite and have no missing values", score, ~finite)
     hint = hint_about_range(float(score.min()), float(score.max()), vector=score.ndim == 1)
-    _refuse(name, "lie in [0, 1]", score, (score < 0) | (score > 1), hint)
+    advice = "percent" if "percentages" in hint else ""
+    _refuse(name, "lie in [0, 1]", score, (score < 0) | (score > 1), hint, advice)
 
 
 def _check_scores(score: Array, tolerance: float) -> None:
@@ -351,12 +364,20 @@ def _weights(values: Any, n: int, beside: str) -> Array:
         got = f"{len(array)} weights for {n} {'labels' if beside == 'y_true' else 'rows'}"
         raise InputError(name, f"be as long as {beside}", len(array), got=got)
     whole = array.dtype.kind != "f"
-    most = np.float64(2.0**63 if whole else 1e308) / n  # so that no sum of them overflows
+    most = np.float64(2.0**63 if whole else 1e308 / n)  # so that no sum of them overflows
     if not (array.min() >= 0 and array.max() < most):
         _refuse(name, f"be finite, at least 0 and below {most:.3g}", array, ~((array >= 0) & (array < most)))
+    if whole:
+        check_counts(float(array.sum(dtype=np.float64)))
     if not array.any():
         raise InputError(name, "have a positive sum", 0, got=f"{n} weights of 0")
     return array.astype(np.int64 if whole else np.float64, copy=False)
+
+
+def check_counts(total: float, name: str = "sample_weight") -> None:
+    """Refuse counts of rows that no sum of integers holds; in pieces or as a whole they are as many."""
+    if total >= 2.0**63:
+        raise InputError(name, "sum to less than 2^63 where they are counts", total, got=f"{total:.3g}")
 
 
 def _distinct(truth: Array) -> tuple[Any, ...]:

@@ -169,8 +169,11 @@ def rounded(error: float) -> str:
 
 
 def words(result: Any, label: str | None = None) -> tuple[str, list[str]]:
-    """Return the entry in the legend, and the lines above it; a named result has its error in the entry."""
-    error = f"ECE {rounded(result.error)}"
+    """Return the entry in the legend, and the lines above it; a named result has its error in the entry.
+
+    The error of bins is called so: it is not the one that estimates and reports give.
+    """
+    error = f"{'binned ' if hasattr(result, 'edges') else ''}ECE {rounded(result.error)}"
     size, percent = f"n = {result.n:,.0f}", plain(f"{100 * result.level:g} %")
     if label is not None:
         return f"{plain(label)}, {error}", [size, f"{percent} intervals"]

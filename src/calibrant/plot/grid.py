@@ -73,8 +73,8 @@ def small_multiples(
     for panel in panels[count:]:
         panel.set_axis_off()
     if axes is None:
-        size = f"n = {result.n:,.0f}"
-        key = {"title": size if scores else f"in the corners: ECE; {size}", "ncols": 2, **KEY}
+        size, named = f"n = {result.n:,.0f}", "binned ECE" if hasattr(result, "edges") else "ECE"
+        key = {"title": size if scores else f"in the corners: {named}; {size}", "ncols": 2, **KEY}
         marks, labels = handles(ax)
         labels = ["of the class", "of another"] if scores else labels
         ax.figure.legend(marks, labels, loc="outside lower center", **key)
@@ -88,7 +88,8 @@ def _square(ax: Any, result: Any, peers: list[Any], histogram: bool) -> Any:
     draw(result, ax, False, False, BINS if hasattr(result, "edges") else CURVE, None)
     lowest = strip(ax, result, GREY, peers, bare=True) if histogram else ax
     ax.set(xlabel="", ylabel=ax.get_ylabel().split()[0])
-    error = words(result)[1][0].removeprefix("ECE " if inches(ax) < 1 else "")
+    error = words(result)[1][0].removeprefix("binned ")
+    error = error.removeprefix("ECE ") if inches(ax) < 1 else error
     note = ax.text(0.05, 0.95, error, transform=ax.transAxes, va="top", size="small")
     # Where bars reach into both corners, a rim keeps the number legible.
     note.set_path_effects([withStroke(linewidth=2, foreground=ax.get_facecolor())])

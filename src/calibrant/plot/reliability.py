@@ -91,10 +91,13 @@ def curve(result: ReliabilityCurve, ax: Axes | None = None, *, histogram: bool =
 def overlay(
     curve_result: ReliabilityCurve, diagram_result: ReliabilityDiagram, ax: Axes | None = None
 ) -> Axes:
-    """Draw a curve with its band and, over it, the bins of a diagram of the same sample with their bars."""
-    fresh, ax = ax is None, curve(curve_result, ax, legend=False, label="curve")
-    diagram(diagram_result, ax, histogram=False, legend=False, label="bins")
-    legend(ax, words(diagram_result, "")[1], CORNERS, fresh)
+    """Draw a curve with its band and, over it, the bins of a diagram of the same sample with their bars.
+
+    The one error in the legend is that of the curve, which is the headline of estimates and reports.
+    """
+    fresh, ax = ax is None, draw(curve_result, ax, True, False, CURVE, None, "curve")
+    draw(diagram_result, ax, False, False, BINS, None, "bins")
+    legend(ax, [words(curve_result)[1][0], *words(diagram_result, "")[1]], CORNERS, fresh)
     return ax
 
 
@@ -150,10 +153,13 @@ def local_error(result: ReliabilityCurve, ax: Axes | None = None) -> Axes:
     return ax
 
 
-def draw(result: Any, ax: Axes | None, histogram: bool, key: bool, color: str, label: Any) -> Axes:
-    """Draw a diagram or a curve on the unit square."""
+def draw(
+    result: Any, ax: Axes | None, histogram: bool, key: bool, color: str, label: Any, entry: str = ""
+) -> Axes:
+    """Draw a diagram or a curve on the unit square; an `entry` is all that the legend says of it."""
     fresh, ax = ax is None, new(1.12)[0, 0] if ax is None else ax
-    score, (entry, facts) = _square(ax, result), words(result, label)
+    score, (usual, facts) = _square(ax, result), words(result, label)
+    entry = entry or usual
     if hasattr(result, "edges"):
         _bins(ax, result, color, entry)
     else:

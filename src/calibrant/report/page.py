@@ -20,7 +20,7 @@ from calibrant.assessment.serialize import thinned, to_plain
 from calibrant.assessment.text import count, points, short
 from calibrant.atomic import write_whole
 from calibrant.curves import FEW, ByClass, ReliabilityCurve, ReliabilityDiagram
-from calibrant.inference.result import usual
+from calibrant.inference.result import p_text, usual
 from calibrant.questions import named
 from calibrant.report import chart
 
@@ -91,13 +91,16 @@ def _rendered(template: str, **values: Any) -> str:
         "points": points,
         "count": count,
         "short": short,
-        "p": p_value,
+        "p": lambda p: p_text(p, "≤"),
         "adjusted": wording.adjusted_p,
         "share": share,
+        "score": lambda s: f"{s:.2f}" if abs(s - round(s, 2)) < 1e-9 else wording.score_text(s),
         "title_of": lambda notion: named(notion).reading.title,
         "ruler": lambda name: RULERS.get(name, name),
     }
-    return environment.get_template(template).render(**values)
+    text = environment.get_template(template).render(**values)
+    # Halves of characters, as names of files that are not UTF-8 hold, are shown by their numbers.
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 def write(path: Path, text: str) -> None:
@@ -131,14 +134,13 @@ def picture_of(assessment: Assessment) -> chart.Picture:
 
 
 def looked_up(picture: chart.Picture, sure: bool) -> list[dict[str, Any]]:
-    """Return what round scores mean, where there are data."""
+    """Return what the scores mean that are few, or else round ones and those that many rows share."""
     curve, bounded = picture.curve, picture.curve.support[0] > 0
     scores: Sequence[float] = FROM_HALF if bounded else FROM_0
-    if curve.discrete:
-        scores = curve.score.tolist()
-    elif picture.crowded:
+    if picture.crowded:
         near_0 = () if bounded else tuple(round(1 - s, 4) for s in reversed(NEAR_1))
         scores = (*near_0, *scores, *NEAR_1)
+    scores = curve.score.tolist() if curve.discrete else sorted({*scores, *curve.levels.tolist()})
     rows: list[dict[str, Any]] = []
     for score in scores:
         at = curve.at(score)
@@ -188,11 +190,6 @@ def _embedded(picture: chart.Picture) -> Markup:
 
 def _hash(text: str) -> str:
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
-
-
-def p_value(p: float) -> str:
-    """Return a p-value in words."""
-    return "≤ 0.001" if p <= 0.001 else f"{p:.2g}"
 
 
 def share(value: float, digits: int = 3) -> str:

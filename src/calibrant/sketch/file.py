@@ -74,7 +74,8 @@ def load(kind: type[Kind], path: str | os.PathLike[str]) -> Kind:
         try:
             return _read(kind, file)
         except Unfit as error:
-            raise ValueError(f"{os.fspath(path)} cannot be read as a sketch: {error}") from None
+            name = os.fsdecode(path).encode("utf-8", "backslashreplace").decode()
+            raise ValueError(f"{name} cannot be read as a sketch: {error}") from None
 
 
 def digest(sketch: Sketch) -> str:

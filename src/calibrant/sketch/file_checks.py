@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import astuple, dataclass, fields
 from typing import Any
 
 import numpy as np
 
 from calibrant.evidence import Array
+from calibrant.inputs import parsed_json
 from calibrant.questions import Notion, named
 from calibrant.sketch.sums import layout_of
 from calibrant.sketch.totals import Totals
@@ -80,7 +80,7 @@ class Header:
     def read(cls, text: bytes, version: int) -> Header:
         """Read the header of a file of some format from JSON, and check every value of it."""
         try:
-            values = json.loads(text.decode("ascii"))
+            values = parsed_json(text.decode("ascii"))
         except (ValueError, RecursionError):
             raise Unfit("its header is no JSON") from None
         keys = [field.name for field in fields(cls) if version > 1 or field.name != "sums"]

@@ -144,6 +144,11 @@ class Sketch:
         return self._vector
 
     @property
+    def _holds_ends_alone(self) -> bool:
+        """Whether no score lies between the outermost cells: all are 0 or 1, to fifteen digits."""
+        return not np.any(self._held.sums.w[..., 1:-1])
+
+    @property
     def _held(self) -> Cells:
         if self._torn:
             raise ValueError("an update was interrupted, and the sketch holds a part of its rows: start anew")
@@ -198,6 +203,8 @@ class Sketch:
         if new._vector and self._cells is not None:
             new.labels = (_negative_of(data), data.labels[1])
         joined, totals = self._joined(new, holding=True), self.totals + Totals.of(data)
+        if not weighted and (self._cells is None or self._cells.spread is None):
+            inputs.check_counts(totals.weight)
         whole = None if self._cells is None else copied(self._held) if self._lent else self._held
         in_place = whole is not None and not self._lent
         if whole is not None and weighted and whole.spread is None:
@@ -252,6 +259,8 @@ class Sketch:
         if mine is not None and theirs is not None:
             total = self._joined(other, holding=True)
             cells = mine + theirs
+            if cells.spread is None:
+                inputs.check_counts(self.totals.weight + other.totals.weight)
             total._cells = replace(cells, squares=np.asarray(cells.squares))
         else:
             total = self._joined(other, holding=False)
@@ -346,7 +355,7 @@ class Sketch:
         level: float = 0.95,
         rng: Seed = None,
         command: str | None = None,
-        progress: Progress | None = None,
+        progress: Progress | bool | None = None,
     ) -> Assessment:
         """Assess the scores by the notion of the sketch, as `calibrant.assess` does by all of them.
 
@@ -380,7 +389,7 @@ class Sketch:
             level=level,
             rng=rng,
             command=command,
-            progress=progress,
+            progress=inputs.progress(progress),
         )
 
     @inputs.helpful
@@ -394,7 +403,7 @@ class Sketch:
         level: float = 0.95,
         band: Band | None = "pointwise",
         rng: Seed = None,
-        progress: Progress | None = None,
+        progress: Progress | bool | None = None,
     ) -> ReliabilityCurve | ByClass[ReliabilityCurve]:
         """Fit the reliability curve, as `calibrant.reliability_curve` would from the rows."""
         return curve_of(
@@ -406,7 +415,7 @@ class Sketch:
             level=level,
             band=band,
             rng=rng,
-            progress=progress,
+            progress=inputs.progress(progress),
         )
 
     @inputs.helpful
@@ -508,8 +517,9 @@ class Sketch:
         pos_label: Any = None,
         format: str | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
-        progress: Callable[[Any], object] | None = None,
+        progress: Callable[[Any], object] | bool | None = None,
         batch_rows: int | None = None,
+        percent: bool = False,
     ) -> Sketch:
         """Sum up files of any size.
 
@@ -529,10 +539,13 @@ class Sketch:
         checkpoint : path, optional
             Folder in which to keep what has been read, so that the same call goes on after a stop. One
             process at a time may use it; another one is refused by a `BlockingIOError`.
-        progress : callable, optional
-            Called now and then with how far it is, which prints as a line: `progress=print`.
+        progress : bool or callable, optional
+            True shows how far it is on standard error; a callable is called now and then with a `Reading`,
+            which prints as a line: `progress=print`.
         batch_rows : int, optional
             Rows taken together.
+        percent : bool
+            Whether scores are percentages, from 0 to 100.
 
         Examples
         --------
@@ -555,8 +568,9 @@ class Sketch:
             pos_label=pos_label,
             format=format,
             checkpoint=checkpoint,
-            progress=progress,
+            progress=inputs.progress(progress),
             batch_rows=batch_rows,
+            percent=percent,
         )
 
     @classmethod
@@ -574,8 +588,9 @@ class Sketch:
         pos_label: Any = None,
         format: str | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
-        progress: Callable[[Any], object] | None = None,
+        progress: Callable[[Any], object] | bool | None = None,
         batch_rows: int | None = None,
+        percent: bool = False,
     ) -> dict[Any, Sketch]:
         """Sum up files of any size for each value of the column `groups`; see `from_files` for the rest."""
         from calibrant.data.pipeline import from_files_by_group
@@ -591,8 +606,9 @@ class Sketch:
             pos_label=pos_label,
             format=format,
             checkpoint=checkpoint,
-            progress=progress,
+            progress=inputs.progress(progress),
             batch_rows=batch_rows,
+            percent=percent,
         )
 
     @classmethod

@@ -70,6 +70,15 @@ class ReliabilityDisplay:
     figure_: Figure | SubFigure | None = None
     line_: Line2D | None = None
 
+    def __post_init__(self) -> None:
+        if not isinstance(self.curve, ReliabilityCurve):
+            raise inputs.InputError(
+                "curve",
+                "be a ReliabilityCurve, which the bins of scikit-learn (prob_true, prob_pred) do not tell it",
+                got=type(self.curve).__name__,
+                hint="ReliabilityDisplay.from_predictions(y_true, y_prob) makes both",
+            )
+
     @property
     def prob_true(self) -> Array:
         """Frequency in each bin that holds rows."""

@@ -1,0 +1,505 @@
+"""Say the same thing in another way: every estimator must give the number that it gave before.
+
+A case draws hostile predictions (ties, walls, one row, one class, thin tails, tiny scores, few values, and
+weights of different orders of magnitude), a notion, an estimator, a norm and a relation, and asks `ece`,
+`estimate` or a `Sketch` both ways. Each case has a generator of its own: `case(seed, number)` runs it again.
+
+What is promised, and so what is allowed to differ, is in docs/reliability.md.
+"""
+
+import warnings
+from dataclasses import dataclass, replace
+from math import isfinite
+
+import numpy as np
+
+import calibrant
+from calibrant import Sketch
+from calibrant.estimators import describe, resolve
+
+#: Estimators asked, by family; `run` fails where the registry has a family that is not here.
+SPECS = {
+    "uniform": ("l:1", "l:10", "l:15", "l:sqrt"),
+    "adaptive": ("a:10", "a:sqrt"),
+    "uniform-convex": ("c:10", "c:sqrt"),
+    "adaptive-convex": ("ac:10", "ac:sqrt"),
+    "density": ("d:0.033", "d:0.1", "d:silverman", "d:scott", "d:isj", "d:0.05:epanechnikov"),
+    "bayes": ("auto", "b", "b:shared"),
+    "debiased": ("db:15", "db:sqrt"),
+    "sweep": ("sw", "sw:debiased"),
+    "isotonic": ("iso",),
+    "beta": ("bc",),
+    "beta-kernel": ("bk", "bk:0.02"),
+    "variational": ("v", "v:3"),
+    "smooth": ("sm",),
+    "ks": ("ks",),
+    "kuiper": ("ku",),
+}
+ALL = tuple(spec for specs in SPECS.values() for spec in specs)
+FAMILY = {spec: family for family, specs in SPECS.items() for spec in specs}
+VECTOR = ("class", "confidence", "classwise", "correctness")
+MATRIX = ("class", "confidence", "classwise", "top:2")
+
+
+@dataclass(frozen=True, eq=False)
+class Data:
+    """Predictions and what is said about their rows."""
+
+    kind: str
+    label: np.ndarray
+    score: np.ndarray
+    weight: np.ndarray | None = None
+    cluster: np.ndarray | None = None
+    positive: int = 1
+    labels: list | None = None
+
+    @property
+    def n(self):
+        return len(self.label)
+
+    @property
+    def vector(self):
+        return self.score.ndim == 1
+
+    def take(self, rows):
+        parts = {name: getattr(self, name) for name in ("label", "score", "weight", "cluster")}
+        return replace(self, **{name: None if part is None else part[rows] for name, part in parts.items()})
+
+    def options(self, notion):
+        """Arguments of `ece` beside labels and scores."""
+        asked = {} if self.labels is None else {"labels": self.labels}
+        if notion == "class" and not self.vector:
+            asked["pos_label"] = self.positive
+        return asked | {"notion": notion, "sample_weight": self.weight}
+
+
+# --- hostile predictions -------------------------------------------------------------------------------
+
+
+def tiny(rng, n):
+    return 10.0 ** rng.uniform(-320, -4, n)
+
+
+def tails(rng, n):
+    near = 10.0 ** rng.uniform(-16, -1, n)
+    return np.where(rng.random(n) < 0.5, near, 1 - near)
+
+
+def thin_tail(rng, n):
+    score = rng.beta(1, 30, n)
+    score[: 1 + n // 20] = rng.uniform(0.9, 1, 1 + n // 20)
+    return score
+
+
+def neighbours(rng, n):
+    score = rng.choice(rng.random(3), n)
+    return np.where(rng.random(n) < 0.5, score, np.nextafter(score, rng.integers(0, 2, n)))
+
+
+def walls(rng, n):
+    return np.where(rng.random(n) < 0.6, rng.integers(0, 2, n), rng.random(n))
+
+
+VECTORS = {
+    "smooth": lambda rng, n: rng.beta(0.7, 0.9, n),
+    "decimals": lambda rng, n: rng.integers(0, 101, n) / 100,
+    "tenths": lambda rng, n: rng.integers(0, 11, n) / 10,
+    "few values": lambda rng, n: rng.choice(rng.random(rng.integers(2, 5)), n),
+    "one value": lambda rng, n: np.full(n, rng.choice([0.0, 1.0, 0.5, 0.3, rng.random()])),
+    "walls": walls,
+    "only walls": lambda rng, n: rng.integers(0, 2, n).astype(float),
+    "tails": tails,
+    "thin tail": thin_tail,
+    "tiny": tiny,
+    "neighbours": neighbours,
+}
+
+
+def dirichlet(concentration):
+    def draw(rng, n, classes):
+        score = rng.dirichlet(np.full(classes, concentration), n)
+        return score / score.sum(axis=1, keepdims=True)
+
+    return draw
+
+
+def tiny_columns(rng, n, classes):
+    score = 10.0 ** rng.uniform(-300, -8, (n, classes))
+    score[np.arange(n), rng.integers(0, classes, n)] = 1.0
+    return score
+
+
+def saturated(rng, n, classes):
+    score = np.eye(classes)[rng.integers(0, classes, n)]
+    return np.where(rng.random((n, 1)) < 0.7, score, dirichlet(0.5)(rng, n, classes))
+
+
+MATRICES = {
+    "smooth": dirichlet(0.6),
+    "sharp": dirichlet(0.05),
+    "counts": lambda rng, n, classes: rng.multinomial(20, np.full(classes, 1 / classes), n) / 20,
+    "few rows": lambda rng, n, classes: dirichlet(1)(rng, 3, classes)[rng.integers(0, 3, n)],
+    "flat": lambda rng, n, classes: np.full((n, classes), 1 / classes),
+    "saturated": saturated,
+    "tiny": tiny_columns,
+}
+SIZES = (1, 2, 3, 5, 8, 13, 30, 60, 120)
+
+
+def weights(rng, n):
+    """Draw no weights, counts, or importance weights, mild and strong."""
+    kind = rng.choice(["none", "none", "counts", "large counts", "floats", "spread"])
+    if kind == "none":
+        return None
+    if kind == "counts":
+        weight = rng.integers(0, 4, n)
+    elif kind == "large counts":
+        weight = np.rint(10 ** rng.uniform(0, 5, n)).astype(np.int64)
+    elif kind == "floats":
+        weight = rng.uniform(0.1, 2, n)
+    else:
+        weight = 10 ** rng.uniform(-6, 6, n)
+    if not weight.any():
+        weight[0] = 1
+    return weight
+
+
+def draw(rng, *, vector, sizes=SIZES):
+    """Draw predictions."""
+    n = int(rng.choice(sizes))
+    if vector:
+        kind = rng.choice(list(VECTORS))
+        score = VECTORS[kind](rng, n)
+        label = (rng.random(n) < score ** rng.choice([0.5, 1, 2])).astype(int)
+        classes = 2
+    else:
+        classes = int(rng.integers(2, 6))
+        kind = rng.choice(list(MATRICES))
+        score = MATRICES[kind](rng, n, classes)
+        label = (rng.random((n, 1)) > np.cumsum(score, axis=1)).sum(axis=1).clip(0, classes - 1)
+    if rng.random() < 0.15:
+        label = np.full(n, rng.integers(0, classes))
+        kind = f"{kind}, one class"
+    return Data(str(kind), label, score, weights(rng, n), positive=int(rng.integers(0, classes)))
+
+
+# --- relations: the same thing said in two ways --------------------------------------------------------
+
+
+def in_another_order(data, rng, notion):
+    return data, data.take(rng.permutation(data.n))
+
+
+def with_classes_in_another_order(data, rng, notion):
+    """Exchange columns and say so; rows with ties for the k-th largest score go, which the order decides."""
+    classes = data.score.shape[1]
+    top = {"confidence": 1, "top:2": 2}.get(notion)
+    if top is not None and top < classes:
+        ordered = np.sort(data.score, axis=1)
+        data = data.take(ordered[:, -top] > ordered[:, -top - 1])
+    order = rng.permutation(classes)
+    return data, replace(data, score=data.score[:, order], labels=order.tolist())
+
+
+def repeated(data, rng, notion):
+    """Write counts out as rows."""
+    count = rng.integers(0, 5, data.n)
+    count[rng.integers(data.n)] += 1
+    plain = replace(data, weight=None)
+    return replace(plain, weight=count), plain.take(rng.permutation(np.repeat(np.arange(data.n), count)))
+
+
+def with_rows_of_no_weight(data, rng, notion):
+    """Add rows that weigh nothing."""
+    rows = np.arange(data.n)
+    more = rng.integers(0, data.n, 1 + data.n // 2)
+    weight = np.ones(data.n, dtype=int) if data.weight is None else data.weight
+    if not data.vector:
+        label = rng.integers(0, data.score.shape[1], more.size)
+    else:
+        label = rng.integers(0, 2, more.size)
+    longer = replace(data, weight=weight).take(np.concatenate([rows, more]))
+    longer.weight[data.n :] = 0
+    longer.label[data.n :] = label
+    if data.vector:
+        longer.score[data.n :] = rng.random(more.size)
+    if longer.cluster is not None:
+        # Some in clusters of their own.
+        longer.cluster[data.n :] += np.where(rng.random(more.size) < 0.5, 10_000, 0)
+    return data, longer.take(rng.permutation(longer.n))
+
+
+def with_heavier_weights(data, rng, notion):
+    """Scale importance weights."""
+    weight = rng.uniform(0.1, 2, data.n) if data.weight is None else data.weight.astype(float)
+    return replace(data, weight=weight), replace(data, weight=weight * 10.0 ** rng.uniform(-6, 6))
+
+
+def in_single_precision(data, rng, notion):
+    """Give scores in single precision, and the same numbers in double."""
+    low = data.score.astype(np.float32)
+    return replace(data, score=low.astype(np.float64)), replace(data, score=low)
+
+
+def complemented(data, rng, notion):
+    """Ask about the other class: 1 - p, with p moved to where that is exact."""
+    score = np.rint(data.score * 2**40) / 2**40
+    if notion == "confidence":  # one half is for the first class
+        score = np.where(score == 0.5, 0.5 + 2.0**-10, score)
+    return replace(data, score=score), replace(data, score=1 - score, label=1 - data.label)
+
+
+def with_clusters_renamed(data, rng, notion):
+    """Call clusters something else, in another order of rows."""
+    names = rng.permutation(10 * data.n)
+    other = replace(data, cluster=np.array([f"c{names[k]}" for k in data.cluster]))
+    return data, other.take(rng.permutation(data.n))
+
+
+def in_clusters_of_one(data, rng, notion):
+    return replace(data, cluster=None), replace(data, cluster=rng.permutation(data.n))
+
+
+def unchanged(data, rng, notion):
+    return data, data
+
+
+RELATIONS = {
+    "order of rows": in_another_order,
+    "order of classes": with_classes_in_another_order,
+    "counts": repeated,
+    "no weight": with_rows_of_no_weight,
+    "scale of weights": with_heavier_weights,
+    "single precision": in_single_precision,
+    "complement": complemented,
+    "merge": unchanged,
+    "names of clusters": with_clusters_renamed,
+    "clusters of one": in_clusters_of_one,
+}
+
+
+# --- what may differ -----------------------------------------------------------------------------------
+
+
+def lopsided(spec, norm, data):
+    """Say why an estimator may tell a class from its complement; an empty text where it may not."""
+    estimator, family = resolve(spec), FAMILY[spec]
+    if family in ("sweep", "variational", "ks"):
+        return {
+            "sweep": "the first bins hold one row more where they cannot be equal",
+            "variational": "folds are dealt out from the lowest score",
+            "ks": "residuals are summed from the lowest score, and the largest sum depends on the end",
+        }[family]
+    if spec == "d:silverman" and data.weight is not None and data.weight.dtype.kind == "f":
+        return "quartiles are read at whole ranks, counted from the lowest score"
+    if spec == "d:isj":
+        return "the rule takes the smallest root, which rounding may move to another"
+    if family == "density" and norm == "max":
+        return "the curve ends where too few rows are near, which a point of the grid decides"
+    if family in ("adaptive", "adaptive-convex", "debiased"):
+        distinct = data.weight is None and np.unique(data.score).size == data.n
+        if not distinct or data.n % estimator.n_bins_at(np.array(float(data.n))):
+            return "cuts are after floor(i n / B) rows, and a run of ties goes to their right"
+    if family == "uniform":
+        bins = estimator.n_bins_at(np.array(effective(data)))
+        edges = np.arange(1, bins) / bins
+        if np.isin(data.score, edges).any() or np.isin(1 - data.score, edges).any():
+            return "a score on an edge belongs to the bin on its right"
+    return ""
+
+
+def effective(data):
+    """Number of rows: their count, or (sum w)^2 / sum w^2 of importance weights."""
+    if data.weight is None:
+        return float(data.n)
+    weight = data.weight.astype(float)
+    return weight.sum() if data.weight.dtype.kind in "iu" else weight.sum() ** 2 / (weight**2).sum()
+
+
+def allowed(relation, spec, norm):
+    """How far a value may move: rounding, and more where the curve is a ratio of two nearly empty sums."""
+    if FAMILY[spec] == "density" and norm == "max":
+        return 1e-6
+    return 1e-7 if relation in ("merge", "scale of weights") else 1e-9
+
+
+def within_noise(name, one, other):
+    """Whether what is simulated agrees as well as between two seeds: 999 sets, and ends of the interval."""
+    a, b = one[name], other[name]
+    if name == "p_value":
+        middle = (a + b) / 2
+        return abs(a - b) <= 0.005 + 6 * np.sqrt(2 * middle * (1 - middle) / 999)
+    if name == "null":
+        return abs(a - b) <= 0.01 + 0.25 * max(a, b)
+    if one["value"] > 0.3:  # an error nearly as large as scores allow may have an interval up to [0, 1]
+        return True
+    width = max(each["high"] - each["low"] for each in (one, other))
+    return abs(a - b) <= 0.02 + 0.5 * width
+
+
+# --- asking --------------------------------------------------------------------------------------------
+
+
+def measured(data, notion, spec, norm):
+    options = data.options(notion) | {"estimator": spec, "norm": norm, "cluster": data.cluster}
+    return {"value": calibrant.ece(data.label, data.score, **options)}
+
+
+def estimated(data, notion, spec, norm):
+    options = data.options(notion) | {"estimator": spec, "norm": norm, "cluster": data.cluster}
+    return flat(calibrant.estimate(data.label, data.score, rng=0, **options))
+
+
+def flat(estimate, about=""):
+    """Return every number of an estimate."""
+    names = ("value", "low", "high", "p_value", "over", "under", "n")
+    numbers = {f"{about}{name}": getattr(estimate, name) for name in names}
+    numbers[f"{about}null"] = estimate.null.mean
+    numbers |= {f"{about}null {level}": value for level, value in estimate.null.quantiles.items()}
+    for label, each in (estimate.by_class or {}).items():
+        numbers |= flat(each, f"{label} ")
+    return numbers
+
+
+def sketched(data, notion, spec, norm, pieces=None):
+    """Answer from a sketch of all rows, or from sketches of pieces merged in their order."""
+    asked = data.options(notion)
+    weight = asked.pop("sample_weight")
+    if not data.vector:
+        asked["labels"] = list(range(data.score.shape[1]))
+
+    def of(rows):
+        own = None if weight is None else weight[rows]
+        return Sketch(**asked).update(data.label[rows], data.score[rows], sample_weight=own)
+
+    whole = of(np.arange(data.n)) if pieces is None else sum(of(rows) for rows in pieces)
+    return {"value": whole.ece(estimator=spec, norm=norm)}
+
+
+# --- cases ---------------------------------------------------------------------------------------------
+
+#: One case in so many asks for an estimate: a thousand times the work.
+ESTIMATES = 20
+#: Estimators left out there, since the interval of a single one takes them seconds to minutes.
+SLOW = ("d:isj", "bk", "bk:0.02")
+#: Relations under which what is simulated is drawn anew, and so agrees within the noise of a seed.
+DRAWN_ANEW = ("complement", "counts")
+
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    """A question in two wordings."""
+
+    relation: str
+    way: str
+    notion: str
+    spec: str
+    norm: str
+    one: Data
+    other: Data
+    pieces: list | None = None
+
+    def __str__(self):
+        data = self.one
+        weight = "no weights" if data.weight is None else f"weights {data.weight.dtype}"
+        clusters = "" if data.cluster is None else ", clusters"
+        about = f"{self.notion} {self.spec} {self.norm}"
+        return f"{self.relation}: {self.way} {about} of {data.kind}, n = {data.n}, {weight}{clusters}"
+
+    def answers(self):
+        """Both answers: numbers by name."""
+        if self.way == "sketch":
+            asked = self.notion, self.spec, self.norm
+            return sketched(self.one, *asked), sketched(self.other, *asked, self.pieces)
+        ask = estimated if self.way == "estimate" else measured
+        return tuple(ask(data, self.notion, self.spec, self.norm) for data in (self.one, self.other))
+
+    def differences(self):
+        """Names of the numbers that differ by more than they may, with both of them."""
+        one, other = self.answers()
+        anew = self.relation in DRAWN_ANEW
+        if self.relation == "complement" and self.notion in ("class", "correctness") and "over" in one:
+            other["over"], other["under"] = other["under"], other["over"]
+        broken = []
+        for name, number in one.items():
+            if anew and " " in name:
+                continue  # classes by themselves, and quantiles of few different values
+            if anew and name in ("low", "high", "p_value", "null"):
+                fine = within_noise(name, one, other)
+            elif name.endswith(("low", "high")) and (self.spec != "auto" or self.one.cluster is not None):
+                # Simulated values that tie with the value are counted as rounding has it.
+                fine = abs(number - other[name]) <= 0.05
+            else:
+                exact = name.endswith(("value", "over", "under", " n")) or name == "n"
+                most = allowed(self.relation, self.spec, self.norm)
+                # What is simulated has single precision.
+                fine = abs(number - other[name]) <= (most if exact else max(most, 1e-6))
+            if not (fine and isfinite(number)):
+                broken.append(f"{name} {number!r} and {other[name]!r}")
+        return broken
+
+
+def drawn_case(seed, number):
+    """Draw a case."""
+    rng = np.random.default_rng([seed, number])
+    way = "estimate" if number % ESTIMATES == ESTIMATES - 1 else "ece"
+    choice = [s for s in ALL if resolve(s).measures_ece and s not in SLOW] if way == "estimate" else ALL
+    spec = choice[(number // ESTIMATES if way == "estimate" else number) % len(choice)]
+    if way == "estimate" and rng.random() < 0.5:
+        spec = "auto"
+    norms = [norm for norm in resolve(spec).norms if way == "ece" or norm != "max"]
+    norm = str(rng.choice(norms))
+    while True:
+        relation = str(rng.choice([name for name in RELATIONS if way == "ece" or name != "merge"]))
+        own = "sketch" if relation == "merge" else way
+        vector = relation == "complement" or (relation != "order of classes" and rng.random() < 0.5)
+        notion = str(rng.choice(VECTOR if vector else MATRIX))
+        data = draw(rng, vector=vector, sizes=SIZES if way == "ece" or spec == "auto" else SIZES[:6])
+        classes = 2 if vector else data.score.shape[1]
+        if (notion == "top:2" and classes == 2) or (own == "estimate" and spec != "auto" and classes > 3):
+            continue
+        if "clusters" in relation or (
+            relation not in ("counts", "merge", "complement") and rng.random() < 0.2
+        ):
+            data = replace(data, cluster=rng.integers(0, 1 + data.n // 2, data.n))
+        if relation == "clusters of one" and data.weight is not None:
+            data = replace(data, weight=data.weight.astype(float))  # a counted row is a cluster
+        one, other = RELATIONS[relation](data, rng, notion)
+        if relation == "complement" and notion in ("class", "correctness") and lopsided(spec, norm, one):
+            continue
+        held = one.weight != 0 if one.weight is not None else np.ones(one.n, dtype=bool)
+        if not held.any() or any(too_few_clusters(each) for each in (one, other)):
+            continue
+        pieces = [piece for piece in pieces_of(one.n, rng) if held[piece].any()] if own == "sketch" else None
+        return Case(relation, own, notion, spec, norm, one, other, pieces)
+
+
+def too_few_clusters(data):
+    """Whether all rows that weigh anything are in one cluster, which is refused."""
+    if data.cluster is None:
+        return False
+    return len(set(data.cluster if data.weight is None else data.cluster[data.weight != 0])) < 2
+
+
+def pieces_of(n, rng):
+    return np.array_split(rng.permutation(n), int(rng.integers(1, min(n, 5) + 1)))
+
+
+def case(seed, number):
+    """Run a case; return a line for what is broken, nothing otherwise."""
+    asked = drawn_case(seed, number)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # cautions about what was asked are no faults
+            warnings.simplefilter("error", RuntimeWarning)
+            broken = asked.differences()
+    except Exception as error:  # every one is a finding
+        broken = [f"{type(error).__name__}: {error}"]
+    return f"case({seed}, {number}), {asked}: {'; '.join(broken)}" if broken else ""
+
+
+def run(cases: int, seed: int) -> list[str]:
+    """Run so many cases; return what is broken."""
+    unknown = {entry.name for entry in describe()} - set(SPECS)
+    missing = [f"the estimator {name} is in no case" for name in sorted(unknown)]
+    return missing + [line for number in range(cases) if (line := case(seed, number))]

@@ -1,0 +1,114 @@
+"""A small version of the attack, and what its one command does with what it finds."""
+
+import sys
+from importlib import util
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import calibrant
+
+FOLDER = Path(__file__).parents[2] / "benchmarks"
+
+
+@pytest.fixture
+def attack(monkeypatch):
+    spec = util.spec_from_file_location("attack_of_all", FOLDER / "attack.py")
+    module = util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    monkeypatch.setattr(sys, "path", [str(FOLDER), *sys.path])
+    return module
+
+
+def test_the_same_thing_said_in_another_way_has_the_same_answer(attack):
+    assert attack.attack("metamorphic", 60, 1) == []
+
+
+@pytest.fixture
+def metamorphic(attack):
+    from attacks import metamorphic
+
+    return metamorphic
+
+
+def test_every_estimator_notion_norm_and_relation_is_attacked(metamorphic):
+    cases = [metamorphic.drawn_case(0, number) for number in range(1500)]
+    assert {case.spec for case in cases} == set(metamorphic.ALL)
+    assert {case.relation for case in cases} == set(metamorphic.RELATIONS)
+    assert {case.notion for case in cases} == {*metamorphic.VECTOR, *metamorphic.MATRIX}
+    assert {case.norm for case in cases} == {"l1", "l2", "max"}
+    assert {case.way for case in cases} == {"ece", "estimate", "sketch"}
+    of_estimates = {case.relation for case in cases if case.way == "estimate"}
+    assert of_estimates == set(metamorphic.RELATIONS) - {"merge"}
+
+
+@pytest.mark.parametrize("relation", ["order of rows", "counts", "no weight", "complement"])
+def test_the_attack_sees_an_estimator_that_keeps_no_promise(metamorphic, monkeypatch, relation):
+    true = calibrant.ece
+
+    def careless(y_true, y_prob, **options):
+        return true(y_true, y_prob, **options) + 1e-6 * float(np.ravel(y_prob)[0]) + 1e-6 * len(y_true)
+
+    monkeypatch.setattr(calibrant, "ece", careless)
+    numbers = (k for k in range(600) if metamorphic.drawn_case(0, k).way == "ece")
+    found = [k for k in numbers if metamorphic.drawn_case(0, k).relation == relation][:20]
+    assert any(metamorphic.case(0, k).startswith(f"case(0, {k}), {relation}") for k in found)
+
+
+def test_an_error_is_a_failure_of_its_case(metamorphic, monkeypatch):
+    def broken(*_, **__):
+        raise ZeroDivisionError("no rows")
+
+    monkeypatch.setattr(calibrant, "ece", broken)
+    assert "ZeroDivisionError: no rows" in metamorphic.case(0, 0)
+
+
+def test_a_family_that_nothing_attacks_is_a_failure(metamorphic, monkeypatch):
+    monkeypatch.delitem(metamorphic.SPECS, "smooth")
+    assert metamorphic.run(0, 0) == ["the estimator smooth is in no case"]
+
+
+def test_one_command_runs_a_share_of_the_attacks_and_writes_the_table(attack, monkeypatch, tmp_path, capsys):
+    asked = []
+    monkeypatch.setattr(attack, "attack", lambda *case: asked.append(case) or [])
+    page = tmp_path / "page.md"
+    page.write_text("before\n<!-- attack:begin -->\nold\n<!-- attack:end -->\nafter\n")
+    assert attack.main(["--share", "0.01", "--seed", "7", "--write", str(page)]) == 0
+    assert asked == [
+        ("metamorphic", 50, 7),
+        ("files", 20, 7),
+        ("kills", 2, 7),
+        ("writers", 1, 7),
+        ("pages", 1, 7),
+    ]
+    text = page.read_text()
+    assert text.startswith("before\n")
+    assert text.endswith("after\n")
+    assert "old" not in text
+    assert "| kills | 2 | processes killed at work | 0 | 0 |" in text
+    assert "| kills | 2 |" in capsys.readouterr().out
+
+
+def test_what_breaks_is_printed_and_fails_the_command(attack, monkeypatch, capsys):
+    monkeypatch.setattr(attack, "attack", lambda name, cases, seed: ["case 3: 1 and 2"])
+    assert attack.main(["--only", "files"]) == 1
+    printed = capsys.readouterr()
+    assert "files: case 3: 1 and 2" in printed.err
+    assert "| files | 2000 | fuzzed files of each format | 1 |" in printed.out
+
+
+def test_a_page_without_marks_is_refused(attack, monkeypatch, tmp_path):
+    monkeypatch.setattr(attack, "attack", lambda *_: [])
+    page = tmp_path / "page.md"
+    page.write_text("no marks")
+    with pytest.raises(SystemExit, match="has no <!-- attack:begin -->"):
+        attack.main(["--only", "pages", "--write", str(page)])
+    assert page.read_text() == "no marks"
+
+
+def test_the_page_on_reliability_has_the_marks_and_every_attack(attack):
+    text = (FOLDER.parent / "docs" / "reliability.md").read_text()
+    table = text[text.index("<!-- attack:begin -->") : text.index("<!-- attack:end -->")]
+    for name in attack.ATTACKS:
+        assert f"| {name} | " in table

@@ -1,0 +1,348 @@
+"""Every road reads the same, or all refuse: names, quotes, weights and labels that one road alone knew."""
+
+import json
+import os
+
+import duckdb
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from pyarrow import feather, parquet
+
+import calibrant
+from calibrant import InputError, Sketch
+from calibrant.data import Asked, load
+from calibrant.data.values import Coded
+
+RNG = np.random.default_rng(0)
+P = RNG.random(40)
+Y = (RNG.random(40) < P).astype(int)
+
+
+def engines(columns):
+    ibis = pytest.importorskip("ibis")
+    dd = pytest.importorskip("dask.dataframe")
+    table = pa.table(columns)
+    yield table
+    yield table.to_pandas()
+    yield table.to_pandas(types_mapper=pd.ArrowDtype)
+    yield pl.from_arrow(table)
+    yield pl.from_arrow(table).lazy()
+    yield duckdb.from_arrow(table)
+    yield dd.from_pandas(table.to_pandas(types_mapper=pd.ArrowDtype), npartitions=2)
+    yield ibis.memtable(table)
+
+
+def refusal(road):
+    with pytest.raises(ValueError) as raised:
+        road()
+    return str(raised.value)
+
+
+def roads_of(path, **asked):
+    """What whole rows, one piece and many pieces say of a file."""
+    names = {"label", "scores", "sample_weight", "pos_label", "notion"}
+    data = load(str(path), Asked(**{k: v for k, v in asked.items() if k in names}))
+    sketch = Sketch(data.notion, labels=data.labels, pos_label=data.pos_label)
+    yield sketch.update(data.y_true, data.y_prob, sample_weight=data.sample_weight)
+    for rows in (None, 2):
+        yield Sketch.from_files(path, batch_rows=rows, **asked)
+
+
+def refusals_of(path, **asked):
+    """The refusals of all roads."""
+    texts = [refusal(lambda: load(str(path), Asked(**asked)))]
+    return texts + [refusal(lambda rows=rows: Sketch.from_files(path, batch_rows=rows)) for rows in (None, 2)]
+
+
+# Names that stand twice in JSON
+
+
+@pytest.mark.parametrize("suffix", ["json", "jsonl"])
+@pytest.mark.parametrize("row", [0, 3])
+def test_a_name_twice_in_a_record_is_refused_by_every_road(tmp_path, suffix, row):
+    rows = [f'{{"y": {y}, "p": {p}}}' for y, p in zip(Y[:5], P[:5].tolist(), strict=True)]
+    rows[row] = '{"y": 1, "p": 0.1, "p": 0.9}'
+    path = tmp_path / f"data.{suffix}"
+    path.write_text("[" + ",".join(rows) + "]" if suffix == "json" else "\n".join(rows))
+    for text in refusals_of(path):
+        assert "the name 'p' stands twice in one object" in text
+        assert suffix == "json" or text.endswith(f"at row {row + 1}")
+
+
+def test_a_name_twice_in_a_result_is_refused():
+    estimate = calibrant.estimate(Y, P, rng=0)
+    text = estimate.to_json()
+    assert calibrant.Estimate.from_json(text) == estimate
+    with pytest.raises(ValueError, match="twice"):
+        calibrant.Estimate.from_json(text[:-1] + ', "value": 0.5}')
+
+
+def test_a_name_twice_in_a_checkpoint_is_refused(tmp_path):
+    (tmp_path / "a.csv").write_text("y,p\n" + "".join(f"{y},{p}\n" for y, p in zip(Y, P, strict=True)))
+    folder = tmp_path / "kept"
+    Sketch.from_files(tmp_path / "a.csv", checkpoint=folder)
+    state = folder / "state.json"
+    text = state.read_text()
+    state.write_text(text.replace("{", '{"rows": 1, ', 1))
+    with pytest.raises(ValueError, match="damaged"):
+        Sketch.from_files(tmp_path / "a.csv", checkpoint=folder)
+
+
+def test_a_null_before_all_records_is_refused(tmp_path):
+    """The parser of JSON lines does not survive it."""
+    path = tmp_path / "data.jsonl"
+    path.write_text('null\n{"y": 1, "p": 0.5}\n')
+    for text in refusals_of(path):
+        assert "row 1 must be an object of names and values, got null" in text
+
+
+# Names that are not UTF-8, and halves of characters
+
+
+@pytest.mark.skipif(os.name == "nt" or os.uname().sysname == "Darwin", reason="names are Unicode there")
+@pytest.mark.parametrize("suffix", ["csv", "jsonl", "parquet", "arrow", "npz"])
+def test_files_with_names_that_are_not_utf8_are_read(tmp_path, suffix):
+    folder = tmp_path / "day=\udcfe"
+    folder.mkdir()
+    path = folder / f"a\udcff.{suffix}"
+    table = pa.table({"y": Y, "p": P})
+    with open(path, "wb") as file:
+        if suffix == "parquet":
+            parquet.write_table(table, file)
+        elif suffix == "arrow":
+            feather.write_feather(table, file)
+        elif suffix == "npz":
+            np.savez(file, y=Y, p=P)
+        else:
+            frame = table.to_pandas()
+            text = (
+                frame.to_csv(index=False) if suffix == "csv" else frame.to_json(orient="records", lines=True)
+            )
+            file.write(text.encode())
+    for sketch in roads_of(path):
+        assert sketch.n == 40
+    assert list(Sketch.from_files_by_group(path, groups="day")) == ["\udcfe"]
+    path.write_bytes(b"nothing of use")
+    assert "a\\udcff" in refusal(lambda: Sketch.from_files(path))
+    refusal(lambda: Sketch.from_files(path)).encode()
+
+
+def test_halves_of_characters_are_refused_where_text_is_due(tmp_path):
+    for suffix, form in {"json": "[{}]", "jsonl": "{}"}.items():
+        path = tmp_path / f"a.{suffix}"
+        path.write_text(form.format('{"y": "\\ud800", "p": 0.5}'))
+        for text in refusals_of(path, pos_label="a"):
+            text.encode()
+    frame = pd.DataFrame({"y": Y, "p": P})
+    frame["g"] = pd.Series(["\udcff", "b"] * 20, dtype=object)
+    with pytest.raises(InputError, match="no halves of characters"):
+        Sketch.from_frame_by_group(frame, label="y", scores="p", groups="g")
+
+
+def test_pages_show_halves_of_characters_by_number():
+    groups = np.array(["x\udcff", "b"], dtype=object)[np.arange(40) % 2]
+    assessed = calibrant.assess(Y, P, groups=groups, name="m\udcff", command="calibrant \udcff", rng=0)
+    for page in (assessed.html(), assessed._repr_html_()):
+        assert b"\\udcff" in page.encode()
+    assert json.loads(assessed.to_json())["name"] == "m\udcff"
+
+
+# Labels and weights of engines
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [["a", None, "b", "a"], [1, None, 0, 1], [1.0, None, 0.0, 1.0], [None, None, None, 1]],
+    ids=str,
+)
+def test_null_labels_are_refused_alike_by_every_engine(labels):
+    count = labels.count(None)
+    for frame in engines({"y": labels, "p": P[:4]}):
+        text = refusal(lambda frame=frame: Sketch.from_frame(frame, label="y", scores="p", pos_label=1))
+        assert text == f"column 'y' must have no missing values, got {count} in 4 rows"
+
+
+def test_counts_above_2_to_the_53_are_the_same_in_every_engine():
+    weights = [2**53 + 1, 3, 2**60, 0]
+    due = Sketch("class").update([1, 1, 0, 1], [0.1, 0.2, 0.3, 0.4], sample_weight=weights)
+    for frame in engines({"y": [1, 1, 0, 1], "p": [0.1, 0.2, 0.3, 0.4], "w": weights}):
+        found = Sketch.from_frame(frame, label="y", scores="p", sample_weight="w")
+        assert found.totals.weight == due.totals.weight
+        assert found.ece(estimator="uniform:10") == pytest.approx(due.ece(estimator="uniform:10"), rel=1e-12)
+
+
+@pytest.mark.parametrize("weights", [[2**62, 2**62, 1, 1], [1, 2**62, 1, 2**62]])
+def test_counts_that_sum_to_2_to_the_63_are_refused_by_every_road(tmp_path, weights):
+    columns = {"y": [1, 1, 0, 1], "p": [0.1, 0.2, 0.3, 0.4], "w": weights}
+    rule = "must sum to less than 2^63 where they are counts"
+    with pytest.raises(InputError, match=r"2\^63"):
+        calibrant.ece(columns["y"], columns["p"], sample_weight=weights)
+    for frame in engines(columns):
+        text = refusal(lambda frame=frame: Sketch.from_frame(frame, label="y", scores="p", sample_weight="w"))
+        assert f"column 'w' {rule}" in text
+    path = tmp_path / "a.csv"
+    pd.DataFrame(columns).to_csv(path, index=False)
+    for rows in (None, 1):
+        asked = {"sample_weight": "w", "batch_rows": rows}
+        assert rule in refusal(lambda asked=asked: Sketch.from_files(path, **asked))
+
+
+def test_labels_of_a_type_that_cannot_hold_all_classes_are_read():
+    """An unsigned column has no -1."""
+    for frame in engines({"y": pa.array([1, 1, 1, 1], pa.uint8()), "p": P[:4]}):
+        assert Sketch.from_frame(frame, label="y", scores="p", labels=[-1, 1], pos_label=1).n == 4
+
+
+def test_labels_that_are_whole_and_others_are_read_by_every_engine():
+    for frame in engines({"y": [0.0, 0.5, 0.5, 0.0], "p": P[:4]}):
+        assert Sketch.from_frame(frame, label="y", scores="p", labels=[0, 0.5], pos_label=0).n == 4
+        assert Sketch.from_frame(frame, label="y", scores="p", pos_label=0.5).n == 4
+
+
+# CSV
+
+
+def test_blanks_after_a_closing_quote_are_read_by_every_road(tmp_path):
+    path, plain = tmp_path / "a.csv", tmp_path / "b.csv"
+    rows = [(y, f"{p:.3f}") for y, p in zip(Y[:6], P[:6], strict=True)]
+    plain.write_text("y,p,note\n" + "".join(f"{y},{p},x\n" for y, p in rows))
+    due = Sketch.from_files(plain)
+    # A quote within a value is text, and leaves an odd number of them.
+    path.write_text('"y" ,"p" ,note\n' + "".join(f'"{y}" ,"{p}" ,5" x\n' for y, p in rows[:5]))
+    with open(path, "a") as file:
+        file.write(f'"{rows[5][0]}","{rows[5][1]}" ,"x" \n')
+    for sketch in roads_of(path):
+        assert sketch.digest == due.digest or sketch.n == due.n
+        assert sketch.ece() == pytest.approx(due.ece(), rel=1e-12)
+
+
+def test_a_quote_left_open_is_refused_whatever_other_quotes_there_are(tmp_path):
+    """An even number of them is no proof."""
+    path = tmp_path / "a.csv"
+    path.write_text('y,p,note\n1,0.3,5" x\n0,0.2,a\n1,0.5,"never\n0,0.4,b\n')
+    for text in refusals_of(path):
+        assert "is no CSV from line 4 on: is a quote left open?" in text
+
+
+def test_a_file_of_a_header_alone_has_no_rows(tmp_path):
+    for text in ("y,p", "y,p\n", '"y","p"\r\n'):
+        path = tmp_path / "a.csv"
+        path.write_text(text)
+        for said in refusals_of(path):
+            assert "has no rows" in said
+
+
+def test_labels_that_are_written_in_two_ways_are_never_one_class(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("y,p\n1,0.3\n0,0.2\n01,0.5\n0,0.4\n")
+    assert "'01', '1'" in refusal(lambda: load(str(path)))
+    text = refusal(lambda: Sketch.from_files(path, batch_rows=2))
+    assert "column 'y' must write each label in one way, as in the first rows, got '1' and '01'" in text
+
+
+def test_large_integers_are_labels_of_their_own(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text(f"y,p\n{2**63},0.3\n{2**63 + 1},0.2\n")
+    assert len(set(load(str(path), Asked(positive=str(2**63))).y_true.tolist())) == 2
+    assert len(set(Coded(np.arange(2), (2**63, 2**63 + 1)).array().tolist())) == 2
+
+
+def test_counts_beyond_2_to_the_63_are_refused_in_text(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text(f"y,p,w\n1,0.3,{2**63}\n0,0.2,1\n")
+    for rows in (None, 1):
+        text = refusal(lambda rows=rows: Sketch.from_files(path, sample_weight="w", batch_rows=rows))
+        assert f"column 'w' must hold numbers below 2^63, got '{2**63}' at row 1" in text
+
+
+# Groups, and a class that nobody has named
+
+
+def test_several_columns_of_groups_are_refused_with_what_to_do(tmp_path):
+    frame = pd.DataFrame({"y": Y, "p": P, "day": Y, "country": "no"})
+    frame.to_csv(tmp_path / "a.csv", index=False)
+    groups = ["day", "country"]
+    roads = [
+        lambda: Sketch.from_files_by_group(tmp_path / "a.csv", groups=groups),
+        lambda: Sketch.from_frame_by_group(frame, label="y", scores="p", groups=groups),
+    ]
+    for road in roads:
+        text = refusal(road)
+        assert "groups must be the name of a column, got ['day', 'country']" in text
+        assert "need one column that joins them" in text
+    with pytest.raises(TypeError, match="from_files_by_group"):
+        Sketch.from_files(tmp_path / "a.csv", group=groups)
+    with pytest.raises(InputError, match="join several columns into one"):
+        calibrant.assess(Y, P, groups=np.stack([Y, Y], axis=1))
+
+
+def test_the_class_of_two_named_columns_is_asked_for(tmp_path):
+    frame = pd.DataFrame({"y": np.where(Y, "yes", "no"), "p_yes": P, "p_no": 1 - P})
+    path = tmp_path / "a.csv"
+    frame.to_csv(path, index=False)
+    roads = [
+        lambda **more: Sketch.from_files(path, notion="class", **more),
+        lambda **more: Sketch.from_frame(frame, label="y", scores="p_*", notion="class", **more),
+    ]
+    for road in roads:
+        text = refusal(road)
+        assert "pos_label must name one of ['yes', 'no']" in text
+        assert road(pos_label="yes").labels[road(pos_label="yes").positive] == "yes"
+        assert road(labels=["no", "yes"]).positive == 1
+    usual = frame.assign(y=Y).rename(columns={"p_yes": "p_1", "p_no": "p_0"})
+    assert Sketch.from_frame(usual, label="y", scores="p_*", notion="class").labels == (0, 1)
+
+
+# Names that are found
+
+
+@pytest.mark.parametrize("name", ["y_pred", "pred_proba", "y_score", "prob", "predict_proba", "y_pred_proba"])
+@pytest.mark.parametrize("label", ["label", "target", "y_true"])
+def test_usual_names_of_scores_are_found(tmp_path, name, label):
+    path = tmp_path / "a.csv"
+    pd.DataFrame({"id": np.arange(40), label: Y, name: P}).to_csv(path, index=False)
+    for sketch in roads_of(path):
+        assert sketch.n == 40
+        assert sketch.notion == "class"
+
+
+def test_pairs_are_found_beside_labels(tmp_path):
+    path = tmp_path / "a.csv"
+    columns = {"label": Y + 5, "y_pred": Y + 6, "correct": Y, "confidence": P}
+    pd.DataFrame(columns).to_csv(path, index=False)
+    for sketch in roads_of(path):
+        assert sketch.notion == "correctness"
+    pd.DataFrame({"label": Y, "confidence": P}).to_csv(path, index=False)
+    for text in refusals_of(path):
+        assert "'confidence' goes with a column that says whether a prediction was right" in text
+
+
+def test_predicted_labels_are_no_scores(tmp_path):
+    path = tmp_path / "a.csv"
+    hint = "these may be predicted labels: name the scores by scores="
+    for values, why in (
+        (Y, "column 'y_pred' must hold scores, got 0 and 1 alone"),
+        (Y + 1, "scores must lie in [0, 1], got 2.0"),
+        (np.where(Y, "a", "b"), "column 'y_pred' must hold finite numbers"),
+    ):
+        pd.DataFrame({"y_true": Y, "y_pred": values}).to_csv(path, index=False)
+        for text in refusals_of(path):
+            assert why in text
+            assert hint in text
+    pd.DataFrame({"y_true": Y, "y_pred": Y}).to_csv(path, index=False)
+    assert Sketch.from_files(path, scores="y_pred").n == 40
+    pd.DataFrame({"y_true": Y, "y_pred": Y, "y_score": P}).to_csv(path, index=False)
+    assert load(str(path)).columns["scores"] == ("y_score",)
+
+
+# Sketches
+
+
+def test_a_sketch_is_no_file_of_rows(tmp_path):
+    path = tmp_path / "a.csv"
+    Sketch("class").update(Y, P).save(path)
+    for text in refusals_of(path):
+        assert "data must be rows, got a sketch, which holds sums; calibrant.Sketch.load reads it" in text
