@@ -1,4 +1,4 @@
-"""The number and the curve read two posteriors: on the scale of probabilities, and in log-odds. They agree."""
+"""The number reads a posterior on the scale of probabilities, the curve one in log-odds: they agree."""
 
 import numpy as np
 import pytest
