@@ -3,9 +3,9 @@
 The average knows what it was built to know. Where a gap is of another kind, or so local that it is taken for
 noise, it is too sure. The band of a score therefore joins two intervals: that of the average, and one of the
 rows nearby alone, at three fifths of the width that it would need by itself. The latter is a local line
-through the gap between outcome and score, over a window that narrows faster than the best one would, so that bias stays
-behind noise: a share of the rows that shrinks like n^(-1/3), none of them further away in log-odds than a
-distance that shrinks like n^(-1/7), which is what ends the window in thin tails.
+through the gap between outcome and score, over a window that narrows faster than the best one would, so that
+bias stays behind noise: a share of the rows that shrinks like n^(-1/3), none of them further away in log-odds
+than a distance that shrinks like n^(-1/7), which is what ends the window in thin tails.
 """
 
 from __future__ import annotations

@@ -33,8 +33,8 @@ WAVES, REACH = 6, 2.0
 # With more classes there are no curves of their own and nothing goes across.
 FEW_CLASSES = 12
 TURNS, CHUNK, DRAWS = 3, 1 << 22, 32
-# Rows at most that are asked whether the map helps.
-LOOKED_AT = 2000
+# Rows at most that are asked whether the map helps, and entries that set the clocks.
+LOOKED_AT, ENTRIES = 2000, 1 << 21
 # Knots of the clocks of the waves, and the least probability.
 KNOTS, LEAST = 256, 1e-30
 
@@ -100,10 +100,19 @@ class Features:
     across: bool
     curved: bool
 
+    @classmethod
+    def of_rows(cls, raw: Array, slope: float, *, across: bool, curved: bool) -> Features:
+        """Set the clocks by some rows of log probabilities."""
+        start = cls(slope, np.zeros((2, 1)), np.zeros((2, 1)), across, curved)
+        z = start.tempered(raw)
+        x = class_odds(z)
+        top = x[np.arange(len(z)), z.argmax(axis=1)]
+        return replace(start, margin=_clock(top), curve=_clock(x))
+
     def tempered(self, raw: Array) -> Array:
         """Return centred log probabilities at the common temperature."""
-        z = log_softmax(self.slope * raw)
-        return np.maximum(z, np.log(LEAST)) - np.maximum(z, np.log(LEAST)).mean(axis=-1, keepdims=True)
+        z = np.maximum(log_softmax(self.slope * raw), np.log(LEAST))
+        return np.asarray(z - z.mean(axis=-1, keepdims=True))
 
     def of(self, z: Array) -> tuple[Array, Array]:
         """Return features that all classes share (rows, classes, J) and those of each (rows, classes, R)."""
@@ -255,30 +264,27 @@ def fit_softmax(score: Array, code: Array, weight: Array, blocks: str = "auto") 
     least = least_of(score)
     raw = log_probabilities(score, least)
     slope = likeliest_slope(raw, code, weight)
+    same = _likelihood(raw, code, weight, 1.0)
+    # Some rows, evenly by how sure they are, stand for all where that is enough.
+    some = np.argsort(raw.max(axis=1), kind="stable")[_evenly(n, max(LOOKED_AT, ENTRIES // c))]
     few = c <= FEW_CLASSES and blocks != "vector"
-    start = Features(slope, np.zeros((2, 1)), np.zeros((2, 1)), few, few and blocks == "auto")
-    z = start.tempered(raw)
-    x = class_odds(z)
-    top = x[np.arange(n), z.argmax(axis=1)]
-    features = Features(slope, _clock(top), _clock(x), few, few and blocks == "auto")
+    features = Features.of_rows(raw[some], slope, across=few, curved=few and blocks == "auto")
+    for start in range(0, n, max(1, CHUNK // c)):
+        part = slice(start, start + max(1, CHUNK // c))
+        raw[part] = features.tempered(raw[part])
     sizes, prior = _grid(c, features, blocks)
-    mean = np.zeros(sizes.shape[1])
-    log, modes = np.empty(len(sizes)), np.zeros(sizes.shape)
-    roots: list[tuple[Array, Array]] = []
+    mean, log, modes = np.zeros(sizes.shape[1]), np.empty(len(sizes)), np.zeros(sizes.shape)
     for _ in range(TURNS):
-        square, slope_of, value = _expand(z, code, weight, features, mean)
+        square, slope_of, value = _expand(raw, code, weight, features, mean)
         target = slope_of + square @ mean
-        roots = []
         for k, size in enumerate(sizes):
-            on = np.flatnonzero(size > 0)
-            root = np.linalg.cholesky(square[np.ix_(on, on)] * np.outer(size[on], size[on]) + np.eye(on.size))
+            on, root = _root(square, size)
             u = _solved(root, size[on] * target[on])
             modes[k] = 0.0
             modes[k, on] = size[on] * u
             step = modes[k] - mean
             fit = value + slope_of @ step - 0.5 * step @ (square @ step)
             log[k] = fit - 0.5 * u @ u - np.log(np.diagonal(root)).sum()
-            roots.append((on, root))
         share = softmax(log + prior)
         new = share @ modes
         moved, mean = float(np.abs(new - mean).max()), new
@@ -286,14 +292,37 @@ def fit_softmax(score: Array, code: Array, weight: Array, blocks: str = "auto") 
             break
     if blocks != "auto":
         return Softmax(features, least, c, mean[None])
-    draws = _drawn(share, modes, sizes, roots)
+    draws = _drawn(share, modes, sizes, square)
     # The temperature was chosen by the data: what its prior says of the neighbourhood counts against it.
     chosen = np.log(SLOPE / TEMPERATURES) - 0.5 * (np.log(slope) / TEMPERATURES) ** 2
     changed = float(np.logaddexp.reduce(log + prior) + chosen) + np.log1p(-UNTOUCHED)
-    same = float(weight @ log_softmax(raw)[np.arange(n), code]) + np.log(UNTOUCHED)
+    same += np.log(UNTOUCHED)
     fitted = Softmax(features, least, c, draws, float(np.exp(same - np.logaddexp(same, changed))))
-    some = np.linspace(0, n - 1, min(n, LOOKED_AT)).astype(np.intp)
+    some = some[_evenly(some.size, LOOKED_AT)]
     return replace(fitted, untouched=1.0) if fitted.worse(score[some], weight[some]) > 0.5 else fitted
+
+
+def _evenly(n: int, most: int) -> Array:
+    return np.linspace(0, n - 1, min(n, most)).astype(np.intp)
+
+
+def _root(square: Array, size: Array) -> tuple[Array, Array]:
+    """Return which coefficients a member has, and the root of their precision."""
+    on = np.flatnonzero(size > 0)
+    precision = square[np.ix_(on, on)] * size[on]
+    precision *= size[on][:, None]
+    precision[np.arange(on.size), np.arange(on.size)] += 1.0
+    return on, np.linalg.cholesky(precision)
+
+
+def _likelihood(raw: Array, code: Array, weight: Array, slope: float) -> float:
+    """Return the log likelihood of log probabilities times a number."""
+    total, step = 0.0, max(1, CHUNK // raw.shape[1])
+    for start in range(0, len(raw), step):
+        part = slice(start, start + step)
+        log = log_softmax(slope * raw[part])
+        total += float(weight[part] @ log[np.arange(len(log)), code[part]])
+    return total
 
 
 def fit_vector(score: Array, code: Array, weight: Array) -> Softmax:
@@ -318,13 +347,11 @@ def likeliest_slope(raw: Array, code: Array, weight: Array) -> float:
     """Return the inverse of the likeliest temperature, its logarithm normal around 0 with a spread of 2."""
     from scipy.optimize import minimize_scalar
 
-    rows = np.arange(len(code))
-
     def cost(log: float) -> float:
-        likelihood = weight @ log_softmax(np.exp(log) * raw)[rows, code]
-        return float(0.5 * (log / TEMPERATURES) ** 2 - likelihood)
+        return float(0.5 * (log / TEMPERATURES) ** 2) - _likelihood(raw, code, weight, float(np.exp(log)))
 
-    return float(np.exp(minimize_scalar(cost, bounds=(-6.0, 4.0), method="bounded").x))
+    found = minimize_scalar(cost, bounds=(-6.0, 4.0), method="bounded", options={"xatol": 1e-4})
+    return float(np.exp(found.x))
 
 
 def _solved(root: Array, right: Array) -> Array:
@@ -404,15 +431,17 @@ def _expand(
     return square, gradient, value
 
 
-def _drawn(share: Array, modes: Array, sizes: Array, roots: list[tuple[Array, Array]]) -> Array:
+def _drawn(share: Array, modes: Array, sizes: Array, square: Array) -> Array:
     """Return antithetic draws of the coefficients, from members picked evenly by weight."""
     from scipy.linalg import solve_triangular
 
     rng = np.random.default_rng(0)
     pick = np.searchsorted(np.cumsum(share), (np.arange(DRAWS // 2) + 0.5) / (DRAWS // 2))
-    draws = []
+    draws, last = [], -1
     for k in np.minimum(pick, len(share) - 1):
-        on, root = roots[k]
+        if k != last:
+            on, root = _root(square, sizes[k])
+            last = int(k)
         away = np.zeros(modes.shape[1])
         away[on] = sizes[k, on] * solve_triangular(root, rng.standard_normal(on.size), lower=True, trans="T")
         draws += [modes[k] + away, modes[k] - away]
