@@ -288,7 +288,9 @@ def test_other_errors_keep_their_reason():
 def test_a_model_without_probabilities_is_told_to_calibrate():
     X, y = data()
     model = LinearSVC(dual=True, random_state=0).fit(X, y)
-    with pytest.raises(AttributeError, match=r"got LinearSVC.*calibrate it first.*CalibratedClassifierCV"):
+    with pytest.raises(
+        AttributeError, match=r"got LinearSVC.*calibrate it first: calibrant.*CalibratedModel"
+    ):
         neg_ece_scorer()(model, X, y)
     with pytest.raises(AttributeError, match="calibrate it first"):
         ReliabilityDisplay.from_estimator(

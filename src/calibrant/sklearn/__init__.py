@@ -1,4 +1,4 @@
-"""calibrant where scikit-learn looks for it: a scorer for model selection, a display for models.
+"""calibrant where scikit-learn looks for it: a scorer for model selection, a display, a calibrated model.
 
 Import it by name, `import calibrant.sklearn`; it needs scikit-learn 1.4 or later. scikit-learn keeps the
 names of its scorers to itself, so there is no `scoring="neg_ece"`: pass `scoring=neg_ece_scorer()`.
@@ -9,7 +9,8 @@ try:
 except ImportError as error:
     raise ImportError("calibrant.sklearn needs scikit-learn: pip install 'calibrant[sklearn]'") from error
 
+from calibrant.sklearn.calibrated import CalibratedModel
 from calibrant.sklearn.display import ReliabilityDisplay
 from calibrant.sklearn.scorer import neg_ece_scorer
 
-__all__ = ["ReliabilityDisplay", "neg_ece_scorer"]
+__all__ = ["CalibratedModel", "ReliabilityDisplay", "neg_ece_scorer"]

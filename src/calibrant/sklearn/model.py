@@ -15,7 +15,7 @@ def probabilities(estimator: Any, X: Any) -> tuple[Any, tuple[Any, ...] | None]:
         # As scikit-learn's own scorers: a model that lacks a method lacks an attribute.
         raise AttributeError(
             f"estimator must have predict_proba, got {estimator!r}, whose scores are no probabilities; "
-            "calibrate it first: sklearn.calibration.CalibratedClassifierCV"
+            "calibrate it first: calibrant.sklearn.CalibratedModel"
         ) from error
     score, classes = predict(X), getattr(estimator, "classes_", None)
     if isinstance(score, list) or isinstance(classes, list):

@@ -1,0 +1,404 @@
+"""A classifier whose scores are mapped to probabilities, fitted out of fold."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, Literal, Self, TypeAlias
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.model_selection import check_cv
+from sklearn.utils import check_consistent_length, indexable
+from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
+from sklearn.utils.metaestimators import _safe_split
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.parallel import Parallel, delayed
+from sklearn.utils.validation import _check_method_params, check_is_fitted, column_or_1d, has_fit_parameter
+
+from calibrant import inputs
+from calibrant.evidence import Array
+from calibrant.inputs import InputError, InputTypeError
+from calibrant.maps import Calibrator, calibrator_names
+from calibrant.sklearn.model import explain, probabilities
+from sklearn import get_config
+
+try:
+    from sklearn.frozen import FrozenEstimator
+except ImportError:  # scikit-learn before 1.6
+    FrozenEstimator = ()
+
+Params: TypeAlias = dict[str, Any]
+# Mistakes that a model of fitted rows must expect of itself before making none of them looks odd: by chance
+# that happens once in e^10 times.
+ODD = 10.0
+# The root mean square of decision values once they are scaled: that of the log-odds of a fair model.
+USUAL_ODDS = 2.0
+
+
+class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
+    """Classifier whose probabilities are those of another one, calibrated.
+
+    It asks the estimator for `predict_proba`, or, where there is none, for `decision_function`, and learns
+    by `calibrant.Calibrator` what these scores mean, from rows that the model which scores them has not seen.
+
+    Parameters
+    ----------
+    estimator : classifier
+        It is cloned and fitted. One that is fitted already comes as scikit-learn's `FrozenEstimator`: the
+        rows passed to `fit` are then for the calibrator alone, and must not be those it was fitted on.
+    method : str
+        As for `Calibrator`.
+    cv : int, splitter, iterable of (train, test) or "prefit"
+        How rows are held out; an integer is a number of stratified folds. No row may be held out twice,
+        unless with `ensemble=True`. It does not matter for a frozen estimator. "prefit" means the same as a
+        frozen estimator, for scikit-learn before 1.6; a search or any other copy forgets what it has learned.
+    ensemble : bool
+        False: one calibrator learns from all held-out scores, and the estimator is fitted to all rows once
+        more. True: every fold keeps its model and its calibrator, and predictions are means over folds.
+    monotone : {"auto", True, False}
+        As for `Calibrator`.
+    n_jobs : int, optional
+        Folds that are fitted at once.
+
+    Attributes
+    ----------
+    classes_ : array
+        The class of each column of `predict_proba`.
+    estimators_ : list
+        The fitted model, or that of each fold.
+    calibrators_ : list of Calibrator
+        The calibrator of each: of two classes it maps the scores of the second. What it maps are
+        probabilities, or decision values over `scale_`.
+    scale_ : float
+        What decision values are divided by, as they have no unit; 1 for probabilities.
+    n_features_in_, feature_names_in_
+        Where the estimator has them.
+
+    Warns
+    -----
+    UserWarning
+        If rows seem to be scored by a model that was fitted on them: a split whose parts overlap, or a fitted
+        model that makes no mistake where it expects many. Other such scores look like any others. So far as
+        they are better than those of new rows, predictions will be too sure.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> model = CalibratedModel(GaussianNB()).fit(X[::2], y[::2])
+    >>> model.estimators_[0].predict_proba(X[541:542]).round(2)
+    array([[0.18, 0.82]])
+    >>> model.predict_proba(X[541:542]).round(2)
+    array([[0.65, 0.35]])
+    >>> low, high = model.predict_interval(X[541:542])
+    >>> bool((low < [0.65, 0.35]).all() and ([0.65, 0.35] < high).all())
+    True
+    """
+
+    def __init__(
+        self,
+        estimator: Any,
+        method: str = "auto",
+        cv: Any = 5,
+        ensemble: bool = False,
+        *,
+        monotone: Literal["auto"] | bool = "auto",
+        n_jobs: int | None = None,
+    ) -> None:
+        self.estimator = estimator
+        self.method = method
+        self.cv = cv
+        self.ensemble = ensemble
+        self.monotone = monotone
+        self.n_jobs = n_jobs
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, **fit_params: Any) -> Self:
+        """Fit the estimator and the calibrator.
+
+        Parameters
+        ----------
+        X : array of shape (N, features), frame or sparse matrix
+            What the estimator takes.
+        y : array of shape (N,)
+            Labels.
+        sample_weight : array of shape (N,), optional
+            For the calibrator, as there (integers are counts, floats importance weights), and for the
+            estimator if it takes them. Where metadata routing is enabled, each gets what it asks for.
+        **fit_params
+            For `fit` of the estimator; where metadata routing is enabled, for the splitter too.
+        """
+        self._check_choices()
+        X, y = indexable(X, y)
+        y = _labels(y)
+        check_consistent_length(X, y, sample_weight)
+        to_fit, to_split = self._routed(sample_weight, fit_params)
+        weight = None if sample_weight is None else np.asarray(sample_weight)
+        if self._is_fitted_already():
+            check_is_fitted(self.estimator)
+            self.classes_ = np.asarray(getattr(self.estimator, "classes_", np.unique(y)))
+            self.estimators_, rows = [self.estimator], [np.arange(len(y))]
+            scores = [_scores(self.estimator, X, self.classes_)]
+            if hasattr(self.estimator, "predict_proba"):
+                _caution_if_seen(scores[0], y, self.classes_)
+        else:
+            self.classes_ = np.unique(y)
+            if len(self.classes_) < 2:
+                raise InputError("y", "hold two classes or more", y[0], got=f"1 class, {y[0]!s}")
+            splits = self._splits(X, y, to_split)
+            parts = Parallel(n_jobs=self.n_jobs)(
+                delayed(_fold)(clone(self.estimator), X, y, train, test, to_fit, self.classes_)
+                for train, test in splits
+            )
+            self.estimators_, rows = [model for model, _ in parts], [test for _, test in splits]
+            scores = [score for _, score in parts]
+            if not self.ensemble:
+                self.estimators_ = [clone(self.estimator).fit(X, y, **to_fit)]
+                held_out = np.concatenate(rows)
+                order = np.argsort(held_out, kind="stable")
+                rows, scores = [held_out[order]], [np.concatenate(scores)[order]]
+        self._learn(scores, rows, y, weight)
+        for name in ("n_features_in_", "feature_names_in_"):
+            if hasattr(self.estimators_[0], name):
+                setattr(self, name, getattr(self.estimators_[0], name))
+        return self
+
+    def predict_proba(self, X: Any) -> Array:
+        """Return the calibrated probability of each class.
+
+        Parameters
+        ----------
+        X : array of shape (N, features), frame or sparse matrix
+        """
+        check_is_fitted(self)
+        each = [_both(map_.predict_proba(score)) for map_, score in self._scored(X)]
+        return np.mean(each, axis=0)
+
+    def predict_interval(self, X: Any, level: float = 0.95) -> tuple[Array, Array]:
+        """Return the ends of an interval for each probability: of the outcome's chance, not of the outcome.
+
+        With `ensemble=True` they are the means of the folds' ends.
+
+        Parameters
+        ----------
+        X : array of shape (N, features), frame or sparse matrix
+        level : float
+        """
+        check_is_fitted(self)
+        ends = []
+        for map_, score in self._scored(X):
+            low, high = map_.predict_interval(score, level)
+            ends.append((_both(low, high), _both(high, low)))
+        low, high = np.mean(ends, axis=0)
+        return low, high
+
+    def predict(self, X: Any) -> Array:
+        """Return the likeliest class by the calibrated probabilities.
+
+        Parameters
+        ----------
+        X : array of shape (N, features), frame or sparse matrix
+        """
+        probability = self.predict_proba(X)
+        return self.classes_[np.argmax(probability, axis=1)]
+
+    def get_metadata_routing(self) -> MetadataRouter:
+        """Return what goes where, in scikit-learn's terms: to itself, to the estimator, to the splitter."""
+        return (
+            MetadataRouter(owner=type(self).__name__)
+            .add_self_request(self)
+            .add(estimator=self.estimator, method_mapping=MethodMapping().add(caller="fit", callee="fit"))
+            .add(splitter=self.cv, method_mapping=MethodMapping().add(caller="fit", callee="split"))
+        )
+
+    def __sklearn_tags__(self) -> Any:
+        from sklearn.utils import get_tags  # scikit-learn 1.6, and earlier ones do not ask
+
+        tags = super().__sklearn_tags__()
+        tags.input_tags = get_tags(self.estimator).input_tags
+        return tags
+
+    # --- inside ---
+
+    def _check_choices(self) -> None:
+        inputs.check_choice("method", self.method, calibrator_names())
+        if not isinstance(self.ensemble, bool | np.bool_):
+            raise InputTypeError("ensemble", "be True or False", self.ensemble)
+        if not any(hasattr(self.estimator, name) for name in ("predict_proba", "decision_function")):
+            raise InputTypeError("estimator", "have predict_proba or decision_function", self.estimator)
+
+    def _is_fitted_already(self) -> bool:
+        return isinstance(self.estimator, FrozenEstimator) or (
+            isinstance(self.cv, str) and self.cv == "prefit"
+        )
+
+    def _routed(self, sample_weight: Any, fit_params: Params) -> tuple[Params, Params]:
+        """Return what goes to `fit` of the estimator, and what to `split` of the splitter."""
+        if get_config()["enable_metadata_routing"]:
+            routed = process_routing(self, "fit", sample_weight=sample_weight, **fit_params)
+            return dict(routed.estimator.fit), dict(routed.splitter.split)
+        to_fit = dict(fit_params)
+        if sample_weight is not None and not self._is_fitted_already():
+            if has_fit_parameter(self.estimator, "sample_weight"):
+                to_fit["sample_weight"] = sample_weight
+            else:
+                warnings.warn(
+                    f"{type(self.estimator).__name__} takes no sample_weight: it is fitted without, and only "
+                    "the calibrator with; to reach a model within a pipeline, enable metadata routing",
+                    stacklevel=3,
+                )
+        return to_fit, {}
+
+    def _splits(self, X: Any, y: Array, to_split: Params) -> list[tuple[Array, Array]]:
+        """Return the parts of each fold, checked before anything is fitted."""
+        splits = [
+            (np.arange(len(y))[train], np.arange(len(y))[test])
+            for train, test in check_cv(self.cv, y, classifier=True).split(X, y, **to_split)
+        ]
+        for train, _ in splits:
+            missing = np.setdiff1d(self.classes_, y[train])
+            if missing.size:
+                raise InputError(
+                    "y",
+                    "hold every class in the training part of each fold",
+                    missing[0],
+                    got=f"none of {missing[0]!s}",
+                    hint="use fewer folds or a stratified split",
+                )
+        if not self.ensemble and np.bincount(np.concatenate([test for _, test in splits])).max() > 1:
+            rule = "hold out no row twice with ensemble=False"
+            raise InputError("cv", rule, self.cv, hint="pass ensemble=True")
+        seen = sum(np.intersect1d(train, test).size for train, test in splits)
+        if seen:
+            warnings.warn(
+                f"cv holds out {seen} rows that it also trains on: scores of rows that a model was fitted on "
+                "are too good, and the calibrated probabilities will be too sure",
+                stacklevel=3,
+            )
+        return splits
+
+    def _learn(self, scores: list[Array], rows: list[Array], y: Array, weight: Array | None) -> None:
+        """Fit a calibrator to the scores of each model."""
+        logits = not hasattr(self.estimators_[0], "predict_proba")
+        held_out = np.concatenate(rows)
+        self.scale_ = (
+            _scale(np.concatenate(scores), None if weight is None else weight[held_out]) if logits else 1.0
+        )
+        classes = tuple(self.classes_.tolist())
+        label = y.astype(object) if y.dtype.kind == "f" else y  # as labels, never to be taken for scores
+        self.calibrators_ = []
+        for score, some in zip(scores, rows, strict=True):
+            calibrator = Calibrator(
+                self.method,
+                monotone=self.monotone,
+                from_logits=logits,
+                labels=classes,
+                pos_label=classes[1] if score.ndim == 1 else None,
+            )
+            part = None if weight is None else weight[some]
+            try:
+                calibrator.fit(score / self.scale_, label[some], sample_weight=part)
+            except ValueError as error:
+                explain(y, classes, error)
+                raise
+            self.calibrators_.append(calibrator)
+
+    def _scored(self, X: Any) -> list[tuple[Calibrator, Array]]:
+        """Return each calibrator with the scores that it maps."""
+        return [
+            (calibrator, _scores(model, X, self.classes_) / self.scale_)
+            for model, calibrator in zip(self.estimators_, self.calibrators_, strict=True)
+        ]
+
+
+def _labels(y: Any) -> Array:
+    """Return labels as a vector of at least one class, none of them missing."""
+    y = column_or_1d(y, warn=True)
+    if not len(y):
+        raise InputError("y", "not be empty", got="0 rows")
+    if y.dtype.kind == "f" and not np.isfinite(y).all():
+        row = int(np.argmin(np.isfinite(y)))
+        raise InputError("y", "be finite and have no missing values", y[row], row=row)
+    check_classification_targets(y)
+    return np.asarray(y)
+
+
+def _fold(
+    estimator: Any,
+    X: Any,
+    y: Array,
+    train: Array,
+    test: Array,
+    to_fit: Params,
+    classes: Array,
+) -> tuple[Any, Array]:
+    """Fit a model to the training part, and return it with the scores of the held-out part."""
+    X_train, y_train = _safe_split(estimator, X, y, train)
+    X_test, _ = _safe_split(estimator, X, y, test, train)
+    model = estimator.fit(X_train, y_train, **_check_method_params(X, to_fit, train))
+    return model, _scores(model, X_test, classes)
+
+
+def _scores(model: Any, X: Any, classes: Array) -> Array:
+    """Return the scores of a fitted model: of the second of two classes, or a column for each of many."""
+    if hasattr(model, "predict_proba"):
+        score, known = probabilities(model, X)
+    else:
+        score, known = _decision_values(model, X), getattr(model, "classes_", None)
+    score = np.asarray(score)
+    columns = np.asarray(classes if known is None else known).tolist()
+    unknown = [label for label in classes.tolist() if label not in columns]
+    if unknown:
+        raise InputError(
+            "estimator", "know every class that y holds", unknown[0], got=f"none of {unknown[0]}"
+        )
+    order = [columns.index(label) for label in classes.tolist()]
+    if score.ndim == 1:  # the decision value of the model's second class
+        return score if order[1] == 1 else -score
+    if score.shape[1] != len(order):
+        rule = "have a column of scores for each class"
+        raise InputError("estimator", rule, score.shape, got=f"{score.shape[1]} for {len(order)} classes")
+    return score[:, order[1]] if len(order) == 2 else score[:, order]
+
+
+def _decision_values(model: Any, X: Any) -> Array:
+    """Return decision values of classes, and refuse those of pairs of classes."""
+    decision = np.asarray(model.decision_function(X))
+    inner = model.estimator if isinstance(model, FrozenEstimator) else model
+    choices = inner.get_params() if hasattr(inner, "get_params") else {}
+    by_pairs = any(name.endswith("decision_function_shape") and choices[name] == "ovo" for name in choices)
+    if decision.ndim == 2 and by_pairs:
+        rule, hint = "have decision values of classes, not of pairs", "set decision_function_shape='ovr'"
+        raise InputError("estimator", rule, got="decision_function_shape='ovo'", hint=hint)
+    return decision
+
+
+def _scale(decision: Array, weight: Array | None) -> float:
+    """Return what makes the spread of decision values that of usual log-odds."""
+    centred = decision - decision.mean(axis=1, keepdims=True) if decision.ndim == 2 else decision
+    largest = float(np.abs(centred).max())
+    if largest == 0:
+        return 1.0
+    square = (centred / largest) ** 2  # of large values it would overflow
+    mean = np.average(square.mean(axis=1) if square.ndim == 2 else square, weights=weight)
+    return largest * float(np.sqrt(mean)) / USUAL_ODDS
+
+
+def _both(probability: Array, other: Array | None = None) -> Array:
+    """Return a column for each class: of two, 1 minus `other` (the probability itself) comes first."""
+    if probability.ndim == 2:
+        return probability
+    return np.stack([1 - (probability if other is None else other), probability], axis=1)
+
+
+def _caution_if_seen(score: Array, y: Array, classes: Array) -> None:
+    """Warn if a fitted model makes no mistake on many rows although it expects to."""
+    score = _both(score)
+    expected = float((1 - score.max(axis=1)).sum())
+    if expected > ODD and (classes[score.argmax(axis=1)] == y).all():
+        warnings.warn(
+            f"the model is right on each of {len(y)} rows, although by its own probabilities it expects "
+            f"about {expected:.0f} mistakes: if it was fitted on these rows, the calibrated probabilities "
+            "will be too sure; pass rows it has not seen, or an estimator that is not fitted",
+            stacklevel=3,
+        )
