@@ -101,13 +101,13 @@ class Features:
     curved: bool
 
     @classmethod
-    def of_rows(cls, raw: Array, slope: float, *, across: bool, curved: bool) -> Features:
+    def of_rows(cls, raw: Array, weight: Array, slope: float, *, across: bool, curved: bool) -> Features:
         """Set the clocks by some rows of log probabilities."""
         start = cls(slope, np.zeros((2, 1)), np.zeros((2, 1)), across, curved)
         z = start.tempered(raw)
         x = class_odds(z)
         top = x[np.arange(len(z)), z.argmax(axis=1)]
-        return replace(start, margin=_clock(top), curve=_clock(x))
+        return replace(start, margin=_clock(top, weight), curve=_clock(x, weight[:, None]))
 
     def tempered(self, raw: Array) -> Array:
         """Return centred log probabilities at the common temperature."""
@@ -143,12 +143,23 @@ def _waves(time: Array) -> Array:
     return np.asarray(np.sqrt(2) * np.cos(np.pi * time[..., None] * np.arange(1, WAVES + 1)))
 
 
-def _clock(x: Array) -> Array:
-    """Return log-odds and the time that they take, by information, at some knots."""
-    x = np.sort(x, axis=None)
+def _clock(x: Array, weight: Array) -> Array:
+    """Return log-odds and the time that they take, by information, at some knots.
+
+    A row of weight two takes the time of two rows, and rows that are alike end at one time.
+    """
+    alike = weight.min() == weight.max()
+    order = None if alike else np.argsort(x, axis=None)
+    each = weight.flat[0] if order is None else np.broadcast_to(weight, x.shape).ravel()[order]
+    x = np.sort(x, axis=None) if order is None else x.ravel()[order]
     q = 1 / (1 + np.exp(-np.clip(x, -300, 300)))
-    running = np.cumsum(q * (1 - q) + 1e-6)
-    some = np.unique(np.linspace(0, x.size - 1, min(x.size, KNOTS)).astype(np.intp))
+    running = np.cumsum(each * (q * (1 - q) + 1e-6))
+    if order is None:
+        some = np.linspace(0, x.size - 1 / each, KNOTS).astype(np.intp)
+    else:
+        ends = np.cumsum(each)
+        some = np.searchsorted(ends, np.linspace(0, ends[-1] - 1, KNOTS), side="right")
+    some = np.unique(np.searchsorted(x, x[some], side="right") - 1)
     return np.stack([x[some], running[some] / running[-1]])
 
 
@@ -268,7 +279,7 @@ def fit_softmax(score: Array, code: Array, weight: Array, blocks: str = "auto") 
     # Some rows, evenly by how sure they are, stand for all where that is enough.
     some = np.argsort(raw.max(axis=1), kind="stable")[_evenly(n, max(LOOKED_AT, ENTRIES // c))]
     few = c <= FEW_CLASSES and blocks != "vector"
-    features = Features.of_rows(raw[some], slope, across=few, curved=few and blocks == "auto")
+    features = Features.of_rows(raw[some], weight[some], slope, across=few, curved=few and blocks == "auto")
     for start in range(0, n, max(1, CHUNK // c)):
         part = slice(start, start + max(1, CHUNK // c))
         raw[part] = features.tempered(raw[part])
