@@ -437,12 +437,16 @@ def test_frames_and_series_do():
     assert numbers.classes_.tolist() == [0, 1]
 
 
-def test_the_index_of_a_frame_does_not_matter():
+def test_rows_are_taken_by_position_unless_their_index_contradicts():
     X, y = data()
     frame = pd.DataFrame(X).rename(columns=str)
-    labels = pd.Series(y, index=np.arange(len(y))[::-1])
-    found = CalibratedModel(GaussianNB()).fit(frame, labels).predict_proba(frame)
-    np.testing.assert_array_equal(found, CalibratedModel(GaussianNB()).fit(X, y).predict_proba(X))
+    expected = CalibratedModel(GaussianNB()).fit(X, y).predict_proba(X)
+    elsewhere = pd.Series(y, index=np.arange(len(y)) + 1000)
+    np.testing.assert_array_equal(
+        CalibratedModel(GaussianNB()).fit(frame, elsewhere).predict_proba(frame), expected
+    )
+    with pytest.raises(calibrant.InputError, match="X and y must have the same index"):
+        CalibratedModel(GaussianNB()).fit(frame, pd.Series(y, index=frame.index[::-1]))
 
 
 def test_sparse_matrices_do():
@@ -674,20 +678,14 @@ def test_real_data_with_few_rows():
 
 # What scikit-learn asks of every estimator
 
-SPLITS = "folds are of rows, and a row of weight 2 lies in one fold where two rows may lie in two"
-REASONS = {
-    "check_sample_weight_equivalence_on_dense_data": SPLITS,
-    "check_sample_weight_equivalence_on_sparse_data": SPLITS,
-}
 
-
+@pytest.mark.full
 @parametrize_with_checks(
     [
         CalibratedModel(LogisticRegression(C=1), cv=3),
         CalibratedModel(LogisticRegression(C=1), cv=3, ensemble=True),
-        CalibratedModel(LinearSVC(random_state=0), cv=3),
-    ],
-    expected_failed_checks=lambda _: REASONS,
+        CalibratedModel(RidgeClassifier(), cv=3),
+    ]
 )
 def test_it_passes_the_checks_of_scikit_learn(estimator, check):
     check(estimator)

@@ -129,6 +129,7 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
             For `fit` of the estimator; where metadata routing is enabled, for the splitter too.
         """
         self._check_choices()
+        inputs.same_rows(X=X, y=y, sample_weight=sample_weight)
         X, y = indexable(X, y)
         y = _labels(y)
         check_consistent_length(X, y, sample_weight)
@@ -147,7 +148,7 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
                 raise InputError("y", "hold two classes or more", y[0], got=f"1 class, {y[0]!s}")
             splits = self._splits(X, y, to_split)
             parts = Parallel(n_jobs=self.n_jobs)(
-                delayed(_fold)(clone(self.estimator), X, y, train, test, to_fit, self.classes_)
+                delayed(_fold)(clone(self.estimator), X, y, train, test, to_fit, self.classes_, self.ensemble)
                 for train, test in splits
             )
             self.estimators_, rows = [model for model, _ in parts], [test for _, test in splits]
@@ -331,12 +332,13 @@ def _fold(
     test: Array,
     to_fit: Params,
     classes: Array,
+    keep: bool,
 ) -> tuple[Any, Array]:
-    """Fit a model to the training part, and return it with the scores of the held-out part."""
+    """Fit a model to the training part, and return it, if it is kept, and its scores of the held-out part."""
     X_train, y_train = _safe_split(estimator, X, y, train)
     X_test, _ = _safe_split(estimator, X, y, test, train)
     model = estimator.fit(X_train, y_train, **_check_method_params(X, to_fit, train))
-    return model, _scores(model, X_test, classes)
+    return model if keep else None, _scores(model, X_test, classes)
 
 
 def _scores(model: Any, X: Any, classes: Array) -> Array:
