@@ -191,7 +191,7 @@ def test_a_fitted_model_that_never_errs_where_it_expects_to_gets_a_caution():
     X, y = data(n=400)
     forest = RandomForestClassifier(random_state=0).fit(X[::2], y[::2])
     model = CalibratedModel(FrozenEstimator(forest))
-    with pytest.warns(UserWarning, match=r"right on each of 200 rows.*expects about \d+ mistakes"):
+    with pytest.warns(calibrant.InputWarning, match=r"right on each of 200 rows.*expects about \d+ mistakes"):
         model.fit(X[::2], y[::2])
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -201,7 +201,7 @@ def test_a_fitted_model_that_never_errs_where_it_expects_to_gets_a_caution():
 def test_a_split_that_trains_on_what_it_holds_out_gets_a_caution():
     X, y = data()
     every = np.arange(len(y))
-    with pytest.warns(UserWarning, match="holds out 240 rows that it also trains on"):
+    with pytest.warns(calibrant.InputWarning, match="holds out 240 rows that it also trains on"):
         CalibratedModel(GaussianNB(), cv=[(every, every)]).fit(X, y)
 
 
@@ -235,10 +235,6 @@ def test_a_class_absent_from_a_training_part_is_named_before_any_fit():
     X, y = data(3)
     y = np.where(y == "spam", "ham", y)
     y[7] = "tea"
-
-    class Unfit(GaussianNB):
-        def fit(self, X, y):
-            raise AssertionError
 
     with (
         pytest.warns(UserWarning, match="least populated class"),
@@ -529,8 +525,34 @@ def test_integer_weights_repeat_rows(estimator, classes):
 def test_a_model_that_takes_no_weights_gets_a_word():
     X, y = data()
     weight = np.random.default_rng(0).random(len(y))
-    with pytest.warns(UserWarning, match="Pipeline takes no sample_weight.*metadata routing"):
+    with pytest.warns(calibrant.InputWarning, match="Pipeline takes no sample_weight.*metadata routing"):
         CalibratedModel(make_pipeline(GaussianNB())).fit(X, y, sample_weight=weight)
+
+
+class Unfit(LinearSVC):
+    """A model that must not be fitted."""
+
+    def fit(self, X, y, sample_weight=None):
+        raise AssertionError
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"sample_weight": np.full(240, -1.0)}, "sample_weight must be finite, at least 0"),
+        ({"sample_weight": np.zeros(240)}, "sample_weight must have a positive sum"),
+        ({"sample_weight": np.full(240, np.nan)}, "sample_weight must be finite"),
+        ({"y": np.array(["a", None] * 120, dtype=object)}, "y must have no missing values, got None"),
+        ({"y": np.array([0, np.nan] * 120)}, "y must be finite and have no missing values, got nan at row 1"),
+        ({"y": []}, "y must not be empty"),
+        ({"cv": []}, "cv must make at least one split"),
+    ],
+)
+def test_wrong_rows_are_refused_before_any_fit(wrong, message):
+    X, y = data()
+    model = CalibratedModel(Unfit(), cv=wrong.pop("cv", 5))
+    with pytest.raises(calibrant.InputError, match=message):
+        model.fit(X[: len(wrong.get("y", X))], **{"y": y, **wrong})
 
 
 def test_weights_of_another_length_are_refused():
@@ -555,7 +577,7 @@ def test_routing_brings_each_what_it_asks_for(of_model, ensemble):
         scaled = CalibratedModel(Scaled(), ensemble=ensemble).fit(X, y, sample_weight=weight)
         np.testing.assert_allclose(found, scaled.predict_proba(X), atol=1e-12)
     else:
-        with pytest.warns(UserWarning, match="takes no sample_weight"):
+        with pytest.warns(calibrant.InputWarning, match="takes no sample_weight"):
             other = clone(model).fit(X, y, sample_weight=weight)
         np.testing.assert_allclose(found, other.predict_proba(X), atol=1e-12)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Hashable
 from typing import Any, Literal, Self, TypeAlias
 
 import numpy as np
@@ -17,7 +18,7 @@ from sklearn.utils.validation import _check_method_params, check_is_fitted, colu
 
 from calibrant import inputs
 from calibrant.evidence import Array
-from calibrant.inputs import InputError, InputTypeError
+from calibrant.inputs import InputError, InputTypeError, InputWarning
 from calibrant.maps import Calibrator, calibrator_names
 from calibrant.sklearn.model import explain, probabilities
 from sklearn import get_config
@@ -76,7 +77,7 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
 
     Warns
     -----
-    UserWarning
+    InputWarning
         If rows seem to be scored by a model that was fitted on them: a split whose parts overlap, or a fitted
         model that makes no mistake where it expects many. Other such scores look like any others. So far as
         they are better than those of new rows, predictions will be too sure.
@@ -134,7 +135,7 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
         y = _labels(y)
         check_consistent_length(X, y, sample_weight)
         to_fit, to_split = self._routed(sample_weight, fit_params)
-        weight = None if sample_weight is None else np.asarray(sample_weight)
+        weight = None if sample_weight is None else _weights(sample_weight)
         if self._is_fitted_already():
             check_is_fitted(self.estimator)
             self.classes_ = np.asarray(getattr(self.estimator, "classes_", np.unique(y)))
@@ -246,6 +247,7 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
                 warnings.warn(
                     f"{type(self.estimator).__name__} takes no sample_weight: it is fitted without, and only "
                     "the calibrator with; to reach a model within a pipeline, enable metadata routing",
+                    InputWarning,
                     stacklevel=3,
                 )
         return to_fit, {}
@@ -256,6 +258,8 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
             (np.arange(len(y))[train], np.arange(len(y))[test])
             for train, test in check_cv(self.cv, y, classifier=True).split(X, y, **to_split)
         ]
+        if not splits:
+            raise InputError("cv", "make at least one split", self.cv)
         for train, _ in splits:
             missing = np.setdiff1d(self.classes_, y[train])
             if missing.size:
@@ -274,6 +278,7 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
             warnings.warn(
                 f"cv holds out {seen} rows that it also trains on: scores of rows that a model was fitted on "
                 "are too good, and the calibrated probabilities will be too sure",
+                InputWarning,
                 stacklevel=3,
             )
         return splits
@@ -320,8 +325,19 @@ def _labels(y: Any) -> Array:
     if y.dtype.kind == "f" and not np.isfinite(y).all():
         row = int(np.argmin(np.isfinite(y)))
         raise InputError("y", "be finite and have no missing values", y[row], row=row)
+    if y.dtype.kind == "O":
+        inputs.objects("y", y, Hashable, "hold one label per row")
     check_classification_targets(y)
     return np.asarray(y)
+
+
+def _weights(sample_weight: Any) -> Array:
+    """Return weights as an array, and refuse those that no calibrator takes before a model is fitted."""
+    weight = np.asarray(sample_weight)
+    if not weight.any():  # scikit-learn's checks look for the word
+        raise InputError("sample_weight", "have a positive sum", 0, got="zero for every row")
+    inputs.unlabelled(np.zeros(len(weight)), sample_weight=weight)
+    return weight
 
 
 def _fold(
@@ -402,5 +418,6 @@ def _caution_if_seen(score: Array, y: Array, classes: Array) -> None:
             f"the model is right on each of {len(y)} rows, although by its own probabilities it expects "
             f"about {expected:.0f} mistakes: if it was fitted on these rows, the calibrated probabilities "
             "will be too sure; pass rows it has not seen, or an estimator that is not fitted",
+            InputWarning,
             stacklevel=3,
         )
