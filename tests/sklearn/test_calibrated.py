@@ -134,6 +134,17 @@ def test_it_mends_the_log_loss(classes, estimator):
     np.testing.assert_allclose(after.sum(axis=1), 1)
 
 
+@pytest.mark.parametrize("classes", [2, 4])
+@pytest.mark.parametrize("n", [60, 200])
+def test_nothing_that_has_happened_is_impossible(classes, n):
+    # Few trees say 0 of what is not rare; leaving such scores as they are would cost an infinite log loss.
+    forest = FrozenEstimator(RandomForestClassifier(5, random_state=0).fit(*data(classes, n=100, seed=1)))
+    for seed in range(2, 8):
+        X, y = data(classes, n=n, seed=seed)
+        p = CalibratedModel(forest).fit(X, y).predict_proba(X)
+        assert (p[np.arange(n), np.searchsorted(NAMES, y)] > 0).all()
+
+
 # Fitted models
 
 

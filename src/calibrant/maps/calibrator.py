@@ -152,7 +152,7 @@ class Calibrator:
     def _form(self, problem: Problem) -> Form:
         monotone = None if self.monotone == "auto" else bool(self.monotone)
         if self.method == "auto":
-            return improved(problem.average, monotone)
+            return improved(problem, monotone)
         fit = METHODS[self.method].one
         assert fit is not None
         return fit(problem)

@@ -310,7 +310,10 @@ def fit_softmax(score: Array, code: Array, weight: Array, blocks: str = "auto") 
     same += np.log(UNTOUCHED)
     fitted = Softmax(features, least, c, draws, float(np.exp(same - np.logaddexp(same, changed))))
     some = some[_evenly(some.size, LOOKED_AT)]
-    return replace(fitted, untouched=1.0) if fitted.worse(score[some], weight[some]) > 0.5 else fitted
+    # A score of 0 was taken for a small one above: left as it is, it would call impossible what has happened.
+    possible = bool((score[np.arange(n), code] > 0).all())
+    alone = possible and fitted.worse(score[some], weight[some]) > 0.5
+    return replace(fitted, untouched=1.0) if alone else fitted
 
 
 def _evenly(n: int, most: int) -> Array:
