@@ -3,6 +3,7 @@
 import os
 
 import pytest
+from engines import needs_spark
 from hypothesis import settings
 
 # A run that gates a change must not depend on the day's examples; the fast set has few of them.
@@ -44,6 +45,28 @@ FULL_WORDS = (
         "reference",
     ),
 )
+
+
+@pytest.fixture(scope="session")
+def spark():
+    """A session of Spark in this process, started once."""
+    needs_spark()
+    from pyspark.sql import SparkSession
+
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    options = {
+        "spark.sql.shuffle.partitions": "2",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.driver.memory": "1g",
+    }
+    builder = SparkSession.builder.master("local[2]").appName("calibrant")
+    for name, value in options.items():
+        builder = builder.config(name, value)
+    session = builder.getOrCreate()
+    session.sparkContext.setLogLevel("ERROR")
+    yield session
+    session.stop()
 
 
 def pytest_configure(config):

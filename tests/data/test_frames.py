@@ -1,9 +1,7 @@
 """The same call gives the same answer from an array and from a frame of every engine."""
 
-import importlib
 import os
 import pickle
-import shutil
 import signal
 import subprocess
 import sys
@@ -29,41 +27,9 @@ from calibrant.data import frames, pushdown
 from calibrant.data.pushdown_cells import located, unpacked
 from calibrant.evidence import COARSE, FINE
 from calibrant.questions import notions
+from engines import needed, needs_spark
 
-MUST_RUN = os.environ.get("CI", "").lower() in ("1", "true")
 ROOT = Path(__file__).parents[2]
-
-
-def needed(name):
-    """A module whose tests are skipped without it, except where everything has to run."""
-    return importlib.import_module(name) if MUST_RUN else pytest.importorskip(name)
-
-
-def needs_spark():
-    needed("pyspark")
-    if not MUST_RUN and shutil.which("java") is None and "JAVA_HOME" not in os.environ:
-        pytest.skip("needs Java")
-
-
-@pytest.fixture(scope="session")
-def spark():
-    needs_spark()
-    from pyspark.sql import SparkSession
-
-    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    options = {
-        "spark.sql.shuffle.partitions": "2",
-        "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
-        "spark.driver.memory": "1g",
-    }
-    builder = SparkSession.builder.master("local[2]").appName("calibrant")
-    for name, value in options.items():
-        builder = builder.config(name, value)
-    session = builder.getOrCreate()
-    session.sparkContext.setLogLevel("ERROR")
-    yield session
-    session.stop()
 
 
 def in_dask(table, folder):

@@ -88,12 +88,12 @@ class Formula:
         if self.is_identity:
             return column
         x = _sql_odds(column, self.least)
-        terms = [repr(self.shift), f"{self.slope!r} * {x}"]
+        terms = [_sql_number(self.shift), f"{_sql_number(self.slope)} * {x}"]
         if self.curvature:
             p = _sql_inside(column, self.least)
-            terms.append(f"{self.curvature!r} * LN(4.0 * {p} * (1.0 - {p}))")
+            terms.append(f"{_sql_number(self.curvature)} * LN(4E0 * {p} * (1E0 - {p}))")
         if self.square:
-            terms.append(f"{self.square!r} * {x} * {x}")
+            terms.append(f"{_sql_number(self.square)} * {x} * {x}")
         return _sql_expit(" + ".join(terms))
 
     def python(self) -> list[str]:
@@ -169,43 +169,27 @@ class Table:
 
     def sql(self, column: str) -> str:
         """Return an expression of SQL: comparisons that halve what is left, and then a line or a value."""
-        odds = self.scale == "odds"
-        x = _sql_odds(column, self.least) if odds else column
-        # Comparing scores is cheap; log-odds are computed once, at the end.
-        edges = expit(self.at) if odds else self.at
-        compared = _sql_inside(column, self.least) if odds else column
-
-        def piece(k: int) -> str:
-            if self.between != "line" or self.at.size == 1:
-                return repr(float(self.value[k]))
-            left, right = self.at[k], self.at[k + 1]
-            if right == left:
-                return repr(float(self.value[k + 1]))
-            slope = (self.value[k + 1] - self.value[k]) / (right - left)
-            return f"({float(self.value[k])!r} + {float(slope)!r} * ({x} - {float(left)!r}))"
-
-        last = self.at.size - (1 if self.between != "line" or self.at.size == 1 else 2)
-        sign = "<=" if self.between == "upto" else "<"
-        shift = 0 if self.between == "upto" else 1
-
-        def choose(first: int, stop: int) -> str:
-            if first == stop:
-                return piece(first)
-            middle = (first + stop) // 2
-            edge = float(edges[middle + shift])
-            return (
-                f"CASE WHEN {compared} {sign} {edge!r} THEN {choose(first, middle)}"
-                f" ELSE {choose(middle + 1, stop)} END"
-            )
-
-        inside = choose(0, last)
-        if self.between == "line" and self.at.size > 1:
-            ends = sorted((float(self.at[0]), float(self.at[-1])))
-            low, high = (float(v) for v in (self.value[0], self.value[-1]))
-            inside = (
-                f"CASE WHEN {x} <= {ends[0]!r} THEN {low!r} WHEN {x} >= {ends[1]!r} THEN {high!r}"
-                f" ELSE {inside} END"
-            )
+        odds, edges, values = self.scale == "odds", self.at, _sql_numbers(self.value)
+        if odds:
+            # A score below the least counts as that: no edge lies below it; and none above the largest.
+            edges = expit(self.at)
+            edges = np.where(edges <= self.least, -1.0, np.where(edges > 1 - self.least, 2.0, edges))
+        if self.between == "upto":
+            inside = _sql_step(column, edges[:-1], values, "<=")
+        elif self.between == "from" or self.at.size == 1:
+            inside = _sql_step(column, edges[1:], values, "<")
+        else:
+            # Lines a + b x; beyond the ends b is 0.
+            width, left = np.diff(self.at), [0, *range(self.at.size)]
+            rise = np.divide(np.diff(self.value), width, out=np.zeros(width.size), where=width > 0)
+            b = np.concatenate([[0.0], rise, [0.0]])
+            starts, slopes = _sql_numbers(self.value[left] - b * self.at[left]), _sql_numbers(b)
+            if odds:  # two searches, so that the log-odds stand there once
+                start, slope = (_sql_step(column, edges, each, "<") for each in (starts, slopes))
+                inside = f"{start} + {slope} * {_sql_odds(column, self.least)}"
+            else:
+                lines = [f"{start} + {slope} * {column}" for start, slope in zip(starts, slopes, strict=True)]
+                inside = _sql_step(column, edges, lines, "<")
         return _sql_expit(inside) if odds else f"({inside})"
 
     def python(self) -> list[str]:
@@ -267,7 +251,7 @@ class Pair:
     def sql(self, column: str) -> str:
         """Return an expression of SQL."""
         low, high = self.low.sql(column), self.high.sql(column)
-        return f"({high} / (1.0 - {low} + {high}))"
+        return f"({high} / (1E0 - {low} + {high}))"
 
     def python(self) -> list[str]:
         """Return the lines of a Python function of `score`."""
@@ -314,17 +298,46 @@ def _numbers(saved: dict[str, Any], name: str) -> Array:
     return np.array([_number({name: value}, name) for value in values])
 
 
+def _sql_number(value: float) -> str:
+    """Return a number as SQL writes one in double precision: without an exponent it would be a decimal.
+
+    >>> _sql_number(0.5), _sql_number(1e-15)
+    ('0.5E0', '1e-15')
+    """
+    text = repr(float(value))
+    return text if "e" in text else f"{text}E0"
+
+
 def _sql_inside(column: str, least: float) -> str:
-    return f"LEAST(GREATEST({column}, {least!r}), {1 - least!r})"
+    return f"LEAST(GREATEST({column}, {_sql_number(least)}), {_sql_number(1 - least)})"
+
+
+def _sql_numbers(values: Array) -> list[str]:
+    return [_sql_number(value) for value in values.tolist()]
+
+
+def _sql_step(column: str, edges: Array, values: list[str], sign: str) -> str:
+    """Return a search among values: that of the first edge that a column is below.
+
+    >>> _sql_step("p", np.array([0.5]), ["0E0", "1E0"], "<")
+    'CASE WHEN p < 0.5E0 THEN 0E0 ELSE 1E0 END'
+    """
+    if not edges.size:
+        return values[0]
+    middle = edges.size // 2
+    below = _sql_step(column, edges[:middle], values[: middle + 1], sign)
+    above = _sql_step(column, edges[middle + 1 :], values[middle + 1 :], sign)
+    return f"CASE WHEN {column} {sign} {_sql_number(edges[middle])} THEN {below} ELSE {above} END"
 
 
 def _sql_odds(column: str, least: float) -> str:
     p = _sql_inside(column, least)
-    return f"(LN({p}) - LN(1.0 - {p}))"
+    return f"(LN({p}) - LN(1E0 - {p}))"
 
 
 def _sql_expit(odds: str) -> str:
-    return f"(1.0 / (1.0 + EXP(-LEAST(GREATEST({odds}, {-CERTAIN!r}), {CERTAIN!r}))))"
+    within = f"LEAST(GREATEST({odds}, {_sql_number(-CERTAIN)}), {_sql_number(CERTAIN)})"
+    return f"(1E0 / (1E0 + EXP(-{within})))"
 
 
 def _python_odds(least: float) -> list[str]:

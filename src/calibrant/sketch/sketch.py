@@ -32,6 +32,8 @@ from calibrant.evidence import Array, Cells, Layout, Sample
 from calibrant.inference import Estimate
 from calibrant.inference import estimate as inference
 from calibrant.inputs import Predictions, Seed
+from calibrant.maps import Calibrator
+from calibrant.maps.calibrator import Monotone
 from calibrant.questions import Question, named
 from calibrant.sketch.sums import check_scale, copied, empty_cells, gather, layout_of
 from calibrant.sketch.totals import Totals
@@ -391,6 +393,28 @@ class Sketch:
             command=command,
             progress=inputs.progress(progress),
         )
+
+    @inputs.helpful
+    def calibrator(self, method: str = "auto", *, monotone: Monotone = "auto") -> Calibrator:
+        """Fit a map from scores to probabilities, as `Calibrator` would from the rows.
+
+        Of the notion `class` it maps the scores of the class, of `confidence` the largest score of a row;
+        class-wise there is a map for each class.
+
+        Parameters
+        ----------
+        method, monotone
+            As for `Calibrator`; maps that need whole rows are refused.
+
+        Examples
+        --------
+        >>> rng = np.random.default_rng(0)
+        >>> score = rng.random(2000)
+        >>> sketch = Sketch("class").update(rng.random(2000) < score**2, score)
+        >>> sketch.calibrator().predict_proba([0.3, 0.7]).round(2)
+        array([0.09, 0.47])
+        """
+        return Calibrator(method, monotone=monotone).fit_question(self.question)
 
     @inputs.helpful
     def curve(
