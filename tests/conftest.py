@@ -3,8 +3,9 @@
 import os
 
 import pytest
-from engines import needs_spark
 from hypothesis import settings
+
+from engines import needs_spark
 
 # A run that gates a change must not depend on the day's examples; the fast set has few of them.
 settings.register_profile("gate", derandomize=True, deadline=None)

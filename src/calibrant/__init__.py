@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from calibrant.api import (
         assess,
         compare,
+        compare_calibrators,
         ece,
         estimate,
         lce,
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
         estimator_names,
     )
     from calibrant.inference import Comparison, Estimate
+    from calibrant.inference.map_comparison import MapComparison
     from calibrant.inference.ranking import Recommendation
     from calibrant.inputs import InputError, InputWarning
     from calibrant.maps import Calibrator, calibrator_names
@@ -48,7 +50,7 @@ if TYPE_CHECKING:
 
 _ROOMS = {
     "calibrant.api": (
-        *("assess", "compare", "ece", "estimate", "lce", "mce", "recommend"),
+        *("assess", "compare", "compare_calibrators", "ece", "estimate", "lce", "mce", "recommend"),
         *("reliability_curve", "reliability_diagram", "score_histogram"),
     ),
     "calibrant.assessment": ("Assessment",),
@@ -58,6 +60,7 @@ _ROOMS = {
         *("Smooth", "Sweep", "Variational", "estimator_names"),
     ),
     "calibrant.inference": ("Comparison", "Estimate"),
+    "calibrant.inference.map_comparison": ("MapComparison",),
     "calibrant.inference.ranking": ("Recommendation",),
     "calibrant.inputs": ("InputError", "InputWarning"),
     "calibrant.maps": ("Calibrator", "calibrator_names"),
@@ -82,6 +85,7 @@ __all__ = [
     "InputError",
     "InputWarning",
     "Isotonic",
+    "MapComparison",
     "Point",
     "Recommendation",
     "ReliabilityCurve",
@@ -94,6 +98,7 @@ __all__ = [
     "assess",
     "calibrator_names",
     "compare",
+    "compare_calibrators",
     "ece",
     "estimate",
     "estimator_names",

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from types import MappingProxyType
 from typing import Any, Literal
 
-import numpy as np
+import numpy as np  # noqa: F401 - the examples use it
 from numpy.typing import ArrayLike
 
 from calibrant import inputs
@@ -34,8 +33,8 @@ from calibrant.estimators import Binned, EstimatorLike, Norm
 from calibrant.estimators.measure import measure
 from calibrant.inference import Comparison, Estimate
 from calibrant.inference import estimate as inference
-from calibrant.inference.clusters import by_cluster
-from calibrant.inference.comparison import contributions, difference
+from calibrant.inference.comparison import compare_questions
+from calibrant.inference.map_comparison import MapComparison, compare_maps
 from calibrant.inference.ranking import Recommendation
 from calibrant.inference.recommendation import rank_estimators
 from calibrant.inputs import Array, Seed
@@ -284,26 +283,62 @@ def compare(
     if len(set(notions.values())) > 1:
         hint = "vectors and matrices differ: name the notion"
         raise inputs.InputError("models", "all use the same notion", notions, hint=hint)
-    estimates = {}
+    options: dict[str, Any] = {"estimator": estimator, "norm": norm, "level": level, "rng": seed}
     steps = Steps(inputs.progress(progress), sum(map(inference.count_steps, questions.values())))
-    for name, question in questions.items():
-        with inputs.within(f"model {name!r}"):
-            options: dict[str, Any] = {"estimator": estimator, "norm": norm, "level": level, "rng": seed}
-            estimates[name] = inference.estimate(question, step=steps, **options)
-        steps()
-    added = {name: contributions(question) for name, question in questions.items()}
-    weight, code = questions[first].weight, questions[first].cluster
-    weight = None if weight is None else weight.astype(np.float64)
-    if code is not None and questions[first].designs is not None:
-        # The clusters of one model are numbered by its own rows.
-        added = {name: by_cluster(rows, code, weight) for name, rows in added.items()}
-        weight = None
-    differences = {
-        name: difference((name, first), (result, estimates[first]), (added[name], added[first]), weight)
-        for name, result in estimates.items()
-        if name != first
-    }
-    return Comparison(MappingProxyType(estimates), MappingProxyType(differences), first)
+    return compare_questions(questions, first, step=steps, **options)
+
+
+@inputs.helpful
+def compare_calibrators(
+    y_true: ArrayLike,
+    y_prob: ArrayLike,
+    *,
+    methods: Sequence[str] | None = None,
+    cv: int = 5,
+    notion: str | None = None,
+    level: float = 0.95,
+    rng: Seed = None,
+    sample_weight: ArrayLike | None = None,
+    cluster: ArrayLike | None = None,
+    labels: Sequence[Hashable] | None = None,
+    pos_label: Hashable = None,
+    progress: Progress | None = None,
+) -> MapComparison:
+    """Compare calibration maps on rows that they have not seen, each with leaving the scores alone.
+
+    The rows fall into folds, and those of each fold are mapped by what the other folds taught. Intervals
+    are over rows (or clusters), and those of differences are paired, row by row.
+
+    Parameters
+    ----------
+    y_true, y_prob, sample_weight, cluster, labels, pos_label
+        As for `estimate`. The rows of a cluster stay in one fold.
+    methods : sequence of str, optional
+        Maps by name, see `calibrator_names`; by default all that apply.
+    cv : int
+        Number of folds.
+    notion : {"class", "classwise", "confidence"}, optional
+        What the calibration error is about; as for `ece` by default.
+    level : float
+        Level of all intervals.
+    rng : int or numpy.random.Generator, optional
+        Seed of the folds and of the simulations; the comparison records it.
+    progress : callable, optional
+        Called as progress(done, total).
+
+    Examples
+    --------
+    >>> import calibrant
+    >>> rng = np.random.default_rng(0)
+    >>> score = rng.random(1000)
+    >>> outcome = rng.random(1000) < score**2
+    >>> result = calibrant.compare_calibrators(outcome, score, methods=["beta", "temperature"], rng=0)
+    >>> result.best, result["beta"].log_loss.difference.high < 0
+    ('beta', True)
+    """
+    data = _predictions(y_true, y_prob, notion, sample_weight, labels, pos_label, cluster)
+    asked = usual(notion, vector=data.score.ndim == 1)
+    return compare_maps(data, asked, methods=methods, cv=cv, level=level, rng=rng, progress=inputs.progress(progress))
 
 
 @inputs.helpful

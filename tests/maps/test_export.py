@@ -4,10 +4,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from engines import needed
 
 import calibrant
 from calibrant import Calibrator
+from engines import needed
 
 # Those of one score; the others are of many classes.
 METHODS = [name for name in calibrant.calibrator_names() if name not in ("vector", "matrix")]

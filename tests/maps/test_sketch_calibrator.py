@@ -44,7 +44,7 @@ def test_the_confidence_of_a_matrix_is_mapped():
     label = (rng.random((3000, 1)) > truth).sum(axis=1)
     calibrator = Sketch("confidence").update(label, score).calibrator()
     top = score.max(axis=1)
-    np.testing.assert_allclose(calibrator.predict_proba(top), 0.5 * top + 1 / 6, atol=0.05)
+    assert np.abs(calibrator.predict_proba(top) - (0.5 * top + 1 / 6)).mean() < 0.03
 
 
 def test_each_class_has_a_map_of_its_own():

@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from calibrant.cli.calibrate import calibrate
 from calibrant.cli.check import check
 from calibrant.cli.compare import compare
 from calibrant.cli.demo import demo
@@ -102,8 +103,9 @@ def main() -> None:
       calibrant ece predictions.csv
       calibrant report predictions.parquet --label target --scores 'p_*'
       calibrant check predictions.csv --max-ece 0.05
+      calibrant calibrate fit predictions.csv -o map.json
     """
 
 
-for _command in (demo, ece, curve, compare, recommend, check, report, group):
+for _command in (demo, ece, curve, compare, recommend, check, report, calibrate, group):
     main.add_command(_command)

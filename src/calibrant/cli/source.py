@@ -20,7 +20,7 @@ from calibrant.cli.output import Refused, note
 from calibrant.cli.progress import Meter, ReadingProgress
 
 if TYPE_CHECKING:
-    from calibrant import Sketch
+    from calibrant import Calibrator, Sketch
     from calibrant.data import Asked, Data
     from calibrant.inputs import Words
     from calibrant.questions.notions import Notion
@@ -40,7 +40,7 @@ def words() -> Words:
     options = (
         *("label", "scores", "pos_label", "sample_weight", "groups", "cluster", "format", "notion"),
         "estimator",
-        *(
+*(
             "norm",
             "level",
             "baseline",
@@ -51,11 +51,13 @@ def words() -> Words:
             "at",
             "checkpoint",
             "percent",
+            "name",
         ),
     )
     return Words(
         names={name: f"--{name.replace('_', '-')}" for name in options}
         | {"y_true": "labels", "y_prob": "scores", "rng": "--seed", "estimators": "--estimator"}
+        | {"methods": "--method", "cv": "--folds", "out": "-o"}
         | (pairs if given.get("correct") is not None else {}),
         advice={
             "labels": "name the columns after their classes, as in p_cat",
@@ -202,7 +204,7 @@ class Source:
     Attributes
     ----------
     ask : callable
-        Answers "ece", "estimate", "curve" or "assess", with the options of the library.
+        Answers "ece", "estimate", "curve", "assess" or "calibrator", with the options of the library.
     refusing : callable
         Makes the context in which errors of the library are told.
     notion : Notion
@@ -229,6 +231,8 @@ def _of_rows(file: str, given: dict[str, Any]) -> Source:
     def ask(what: str, **options: Any) -> Any:
         import calibrant
 
+        if what == "calibrator":
+            return _calibrator(data, given["notion"], **options)
         function = getattr(calibrant, {"curve": "reliability_curve"}.get(what, what))
         if what == "assess":
             options["groups"] = data.groups
@@ -239,6 +243,30 @@ def _of_rows(file: str, given: dict[str, Any]) -> Source:
 
     about = origin(file, len(data.y_prob)) | {"read": "rows"}
     return Source(ask, partial(refusing_rows, data), named(notion), vector, about)
+
+
+def _calibrator(data: Data, notion: str | None, method: str) -> Calibrator:
+    """Fit a map to rows: of the scores as they are, or of what a notion looks at."""
+    from calibrant import Calibrator, inputs
+    from calibrant.questions import Question, named
+
+    calibrator = Calibrator(method, labels=data.labels, pos_label=data.pos_label)
+    if notion is None:
+        return calibrator.fit(data.y_prob, data.y_true, data.sample_weight)
+    asked = named(notion)
+    rows = inputs.predictions(data.y_true, data.y_prob, by_name=not asked.of_pairs, **arguments(data))
+    return calibrator.fit_question(Question.of(rows, asked))
+
+
+def has_matrix(file: str, given: dict[str, Any]) -> bool:
+    """Return whether a path has several columns of scores; of standard input nobody knows yet."""
+    from calibrant.data import n_scores
+    from calibrant.data.files import is_sketch
+
+    if file == "-" or is_sketch(file):
+        return False
+    with refusing():
+        return n_scores(file, _asked(given), given["format"]) > 1
 
 
 def _of_files(file: str, given: dict[str, Any]) -> Source:
@@ -286,11 +314,15 @@ def _of_sums(sketches: Mapping[Any, Sketch], name: str, about: dict[str, Any]) -
 
 
 def read_source(
-    file: str, given: dict[str, Any], ask: Callable[[Source], object] = lambda source: None
+    file: str,
+    given: dict[str, Any],
+    ask: Callable[[Source], object] = lambda source: None,
+    *,
+    as_rows: bool = False,
 ) -> Source:
     """Return what a path holds: rows, or sums if there are too many rows or a checkpoint is to be kept.
 
-    Rows in clusters stay rows, however many they are.
+    Rows in clusters, and those that are wanted as rows, stay rows, however many they are.
 
     `ask` is asked of a handful of rows before a long reading: what is wrong with an option is said at once.
     """
@@ -307,7 +339,7 @@ def read_source(
         from calibrant.data import is_large
 
         large, size = is_large(file, given["format"])
-        large = large and given.get("cluster") is None
+        large = large and given.get("cluster") is None and not as_rows
     if large or checkpoint is not None:
         with refusing():
             ask(_few_rows(notion))

@@ -5,8 +5,9 @@ Nothing of a file is executed, and everything it says about its size is held aga
 
 from calibrant.data.columns import Asked
 from calibrant.data.files import FORMATS
+from calibrant.data.mapped import map_files
 from calibrant.data.pipeline import Reading, Streamed, from_files, from_files_by_group, stream
-from calibrant.data.rows import Data, is_large, load, load_models
+from calibrant.data.rows import Data, is_large, load, load_models, n_scores
 
 __all__ = [
     "FORMATS",
@@ -19,5 +20,7 @@ __all__ = [
     "is_large",
     "load",
     "load_models",
+    "map_files",
+    "n_scores",
     "stream",
 ]

@@ -101,6 +101,13 @@ def is_large(path: str, format: str | None = None) -> tuple[bool, str]:
     return rows > MANY_ROWS or size > MANY_BYTES, f"{rows:,} rows"
 
 
+@in_words(FILES)
+def n_scores(path: str, asked: Asked, format: str | None = None) -> int:
+    """Return how many columns of scores a path has; only headers are read."""
+    sources = [described(file, format) for file in expanded(path, format)]
+    return len(roles_in_all(sources, asked).scores.names)
+
+
 def load(
     path: str,
     asked: Asked = Asked(),  # noqa: B008 - frozen

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import erfc, sqrt
 from statistics import NormalDist
@@ -12,8 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from calibrant import inputs
+from calibrant.estimators import EstimatorLike, Norm
 from calibrant.evidence import Array
-from calibrant.inference.estimate import influence, signs
+from calibrant.inference.clusters import by_cluster
+from calibrant.inference.estimate import estimate, influence, signs
 from calibrant.inference.result import Estimate
 from calibrant.inputs import InputError, Record, from_text
 from calibrant.posterior import posterior_of
@@ -134,6 +137,40 @@ class Comparison:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Comparison.from_dict, (self.to_dict(),)
+
+
+def compare_questions(
+    questions: Mapping[str, Question],
+    baseline: str,
+    *,
+    estimator: EstimatorLike = "auto",
+    norm: Norm = "l1",
+    level: float = 0.95,
+    rng: Any = None,
+    step: Callable[[], object] = lambda: None,
+) -> Comparison:
+    """Compare models by the same question about each, of the same rows; `step` is called as they are estimated."""
+    estimates = {}
+    for name, question in questions.items():
+        with inputs.within(f"model {name!r}"):
+            options: dict[str, Any] = {"estimator": estimator, "norm": norm, "level": level, "rng": rng}
+            estimates[name] = estimate(question, step=step, **options)
+        step()
+    added = {name: contributions(question) for name, question in questions.items()}
+    weight, code = questions[baseline].weight, questions[baseline].cluster
+    weight = None if weight is None else weight.astype(np.float64)
+    if code is not None and questions[baseline].designs is not None:
+        # The clusters of one model are numbered by its own rows.
+        added = {name: by_cluster(rows, code, weight) for name, rows in added.items()}
+        weight = None
+    differences = {
+        name: difference(
+            (name, baseline), (result, estimates[baseline]), (added[name], added[baseline]), weight
+        )
+        for name, result in estimates.items()
+        if name != baseline
+    }
+    return Comparison(MappingProxyType(estimates), MappingProxyType(differences), baseline)
 
 
 def contributions(question: Question) -> Array:

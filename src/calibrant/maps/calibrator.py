@@ -98,7 +98,6 @@ class Calibrator:
         sample_weight : array of shape (N,), optional
             Integers are counts and mean repetition; floats are importance weights.
         """
-        self._check_choices()
         _refuse_swapped(y_prob, y_true)
         data = inputs.predictions(
             y_true,
@@ -107,7 +106,7 @@ class Calibrator:
             labels=self.labels,
             pos_label=self.pos_label,
         )
-        return self._fit(data)
+        return self.fit_predictions(data)
 
     def fit_question(self, question: Question) -> Self:
         """Learn from a question, of rows or of sums: one map, or one for each class."""
@@ -120,7 +119,9 @@ class Calibrator:
         self._positive = question.positive
         return self._fit_each(question.problems)
 
-    def _fit(self, data: Predictions) -> Self:
+    def fit_predictions(self, data: Predictions) -> Self:
+        """Learn from predictions that are checked."""
+        self._check_choices()
         self.classes_ = data.labels
         self._vector = data.score.ndim == 1
         self._positive = data.positive
@@ -320,6 +321,22 @@ class Calibrator:
             raise InputError("name", "be a name that Python takes", name)
         body = "\n".join(f"    {line}" for line in self._single().python())
         return f"import bisect\nimport math\n\n\ndef {name}(score):\n{body}\n"
+
+    @property
+    def is_vector(self) -> bool:
+        """Whether it maps a vector of scores, of one class; a matrix of those of all classes otherwise."""
+        self._check_fitted()
+        return self._vector
+
+    @property
+    def temperature_(self) -> float | None:
+        """What log-odds are divided by, where that is all that the map does; None otherwise."""
+        self._check_fitted()
+        if self.method != "temperature" or len(self._forms) > 1:
+            return None
+        form = self._forms[0] if self._forms else None
+        slope = self._whole.features.slope if self._whole is not None else getattr(form, "slope", 0.0)
+        return 1 / slope if slope > 0 else None
 
     def __repr__(self) -> str:
         learned = f", n={self.n_:g}" if hasattr(self, "n_") else ""

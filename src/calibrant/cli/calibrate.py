@@ -1,0 +1,205 @@
+"""Commands that recalibrate: fit a map, apply it to new files, and compare maps."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from calibrant.cli.options import DATA, EXITS, options, output
+from calibrant.cli.output import Refused, check_outputs, tell, tell_json, write
+from calibrant.cli.progress import Meter
+from calibrant.cli.source import (
+    Source,
+    arguments,
+    has_matrix,
+    name_of,
+    origin,
+    read,
+    read_source,
+    refusing,
+    refusing_rows,
+    settled,
+)
+
+if TYPE_CHECKING:
+    from calibrant import Calibrator
+
+METHOD = "auto averages over maps by the evidence for each, and with little of it leaves the scores alone"
+
+
+@click.group()
+def calibrate() -> None:
+    """Turn scores into probabilities: fit a map, apply it, compare maps.
+
+    \b
+    Examples:
+      calibrant calibrate compare predictions.csv
+      calibrant calibrate fit predictions.csv -o map.json
+      calibrant calibrate apply map.json new.parquet -o calibrated.parquet
+    """
+
+
+@calibrate.command(epilog=EXITS)
+@options("path", *DATA)
+@click.option(
+    "--notion",
+    metavar="NAME",
+    help="What is mapped: one column of scores (class), each class by itself (classwise), the largest score "
+    "(confidence).  [default: class for one column, otherwise all classes together]",
+)
+@click.option(
+    "--method", default="auto", show_default=True, metavar="NAME", help=f"The map: {METHOD}; or one by name."
+)
+@output("-o", "--out", what="Where to write the map, as JSON.", required=True)
+@options("checkpoint", "quiet")
+def fit(file: str, method: str, out: Path, **given: Any) -> None:
+    """Fit a map to the labels and scores in PATH, which the model must not have been trained on.
+
+    Files too large for memory are read as sums, one column of scores or --notion classwise or
+    confidence; --checkpoint lets the same command go on after a stop. A map of all classes together
+    needs the rows.
+
+    \b
+    Examples:
+      calibrant calibrate fit predictions.csv -o map.json
+      calibrant calibrate fit 'may/*.parquet' --label target --scores 'p_*' -o map.json
+      calibrant calibrate fit predictions.csv --method temperature -o map.json
+    """
+    check_outputs([file], out)
+    given = settled(given)
+
+    def fitted(source: Source) -> Calibrator:
+        calibrator: Calibrator = source.ask("calibrator", method=method)
+        return calibrator
+
+    together = given["notion"] is None and has_matrix(file, given)
+    if together and given["checkpoint"] is not None:
+        raise Refused("--checkpoint keeps sums, and a map of all classes needs rows: add --notion classwise")
+    source = read_source(file, given, fitted, as_rows=together)
+    with source.refusing(), Meter("fitting", given["quiet"]):
+        calibrator = fitted(source)
+        content = calibrator.to_json()
+    write(out, content)
+    if not given["quiet"]:
+        tell(f"{method} map of {_about(calibrator)}, from {source.about['rows']} rows")
+    click.echo(f"map: {out.resolve()}")
+
+
+def _about(calibrator: Calibrator) -> str:
+    """Return what is mapped."""
+    from calibrant.questions import named
+
+    if not calibrator.is_vector:
+        return f"{len(calibrator.classes_)} classes"
+    notion = named(calibrator.notion_)
+    label = notion.label(calibrator.classes_, 1)
+    return f"the {notion.reading.score}" if label is None else f"the score of class {label}"
+
+
+@calibrate.command(epilog=EXITS)
+@click.argument("map_file", metavar="MAP")
+@click.argument("file", metavar="PATH")
+@options("scores", "format")
+@click.option("--name", default="calibrated", show_default=True, help="Name of the new column or columns.")
+@click.option("--interval", is_flag=True, help="Add an interval for each probability: _low and _high.")
+@click.option(
+    "--level", type=float, default=0.95, show_default=True, help="Its level: 0.5, 0.8, 0.9, 0.95 or 0.99."
+)
+@output("-o", "--out", what="Where to write the rows: CSV, Parquet or Arrow by its suffix.", required=True)
+@options("quiet")
+def apply(
+    map_file: str,
+    file: str,
+    scores: tuple[str, ...],
+    name: str,
+    interval: bool,
+    level: float,
+    out: Path,
+    **given: Any,
+) -> None:
+    """Write the rows of PATH with calibrated probabilities beside their scores.
+
+    All columns stay as they are. The new one is called calibrated; with several classes there is one
+    for each, such as calibrated_cat. Rows are read and written in pieces, so files may be of any
+    size. The output is there whole or not at all: after a stop, the command starts from the first
+    row again.
+
+    \b
+    Examples:
+      calibrant calibrate apply map.json new.csv -o calibrated.csv
+      calibrant calibrate apply map.json 'new/*.parquet' --scores p_spam --interval -o out.parquet
+    """
+    check_outputs([file, map_file], out)
+    with refusing():
+        from calibrant import Calibrator
+        from calibrant.data import map_files
+
+        calibrator = _loaded(Calibrator, map_file)
+        with Meter("mapping", given["quiet"]) as meter:
+            rows = map_files(
+                calibrator,
+                file,
+                out,
+                scores=scores,
+                name=name,
+                level=level if interval else None,
+                format=given["format"],
+                progress=meter,
+            )
+    if not given["quiet"]:
+        tell(f"{rows} rows of {name_of(file)} mapped by {name_of(map_file)}")
+    click.echo(f"rows: {out.resolve()}")
+
+
+def _loaded(kind: type[Calibrator], path: str) -> Calibrator:
+    from calibrant.inputs import within
+
+    with within(name_of(path)):
+        return kind.load(path)
+
+
+@calibrate.command(epilog=EXITS)
+@options("file", *DATA, "cluster", "notion")
+@click.option(
+    "--method",
+    "methods",
+    multiple=True,
+    metavar="NAME",
+    help="A map to compare; may be repeated.  [default: all that apply]",
+)
+@click.option("--folds", type=click.IntRange(2), default=5, show_default=True, help="Parts of the rows.")
+@options("level", "seed", "json", "quiet")
+def compare(file: str, methods: tuple[str, ...], folds: int, as_json: bool, **given: Any) -> None:
+    """Compare maps on rows of FILE that they have not seen, each with leaving the scores alone.
+
+    The rows fall into folds; those of each fold are mapped by what the others taught. Printed are log
+    loss, Brier score and calibration error with intervals, and paired differences.
+
+    \b
+    Examples:
+      calibrant calibrate compare predictions.csv
+      calibrant calibrate compare predictions.csv --method auto --method temperature --json
+    """
+    given = settled(given)
+    data = read(file, given)[""]
+    with refusing_rows(data), Meter("comparing", given["quiet"]) as meter:
+        import calibrant
+
+        comparison = calibrant.compare_calibrators(
+            data.y_true,
+            data.y_prob,
+            methods=methods or None,
+            cv=folds,
+            notion=data.notion,
+            level=given["level"],
+            rng=given["seed"],
+            cluster=data.cluster,
+            progress=meter,
+            **arguments(data),
+        )
+    if as_json:
+        tell_json({"value": comparison.best} | comparison.to_dict() | origin(file, len(data.y_prob)))
+    else:
+        tell(comparison)

@@ -1,0 +1,224 @@
+"""Files of any size through a calibration map: all columns stay, and the probabilities come beside them."""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import PurePath
+from typing import Any
+
+import numpy as np
+
+from calibrant import inputs
+from calibrant.atomic import write_whole
+from calibrant.data.batch import _placed, matrix_of, typed
+from calibrant.data.columns import Asked, Roles
+from calibrant.data.files import SUFFIXES, expanded, naming, pyarrow_of
+from calibrant.data.pipeline import FILES, in_words, roles_in_all, rows_of_batch
+from calibrant.data.readers import Source, batches, described
+from calibrant.inputs import Array, InputError
+from calibrant.maps import Calibrator
+
+#: Formats that are written, by the suffix of the output.
+WRITTEN = ("csv", "tsv", "parquet", "arrow")
+
+
+@in_words(FILES)
+def map_files(
+    calibrator: Calibrator,
+    paths: Any,
+    out: str | os.PathLike[str],
+    *,
+    scores: Sequence[str] = (),
+    name: str = "calibrated",
+    level: float | None = None,
+    format: str | None = None,
+    progress: Callable[[int, int], None] | None = None,
+    batch_rows: int | None = None,
+) -> int:
+    """Write the rows of files with calibrated probabilities beside them; returns how many there are.
+
+    Parameters
+    ----------
+    calibrator : Calibrator
+    paths : path, pattern or several of these
+        Files, which must have the same columns; their rows are written in one file.
+    out : path
+        CSV, TSV, Parquet or Arrow by its suffix; there whole or not at all.
+    scores : sequence of str
+        Columns of scores, by name or pattern; by default those with usual names.
+    name : str
+        Name of the new column; of several classes `name` and the class.
+    level : float, optional
+        Level of an interval for each probability, in columns that end in `_low` and `_high`.
+    format : str, optional
+        Format of the files.
+    progress : callable, optional
+        Called as progress(done, total), in bytes.
+    batch_rows : int, optional
+        Rows taken together.
+    """
+    kind = format_of(out)
+    sources = [described(file, format) for file in expanded(paths, format)]
+    roles = roles_in_all(sources, Asked(scores=tuple(scores), labelled=False))
+    with naming(sources[0].path):
+        order = order_of(calibrator, roles)
+        new = names_of(calibrator, name, level)
+        _check_names(sources, new)
+    count = 0
+
+    def tables() -> Iterator[Any]:
+        nonlocal count
+        done, total = 0, sum(source.size for source in sources)
+        every = sources[0].header.names
+        rows = batch_rows or rows_of_batch(sources, len(every) + len(new))
+        for source in sources:
+            for first, read, share in batches(source, every, (), rows):
+                with naming(source.path):
+                    batch = read()
+                    score = matrix_of(typed(batch, roles, {}, first), roles)
+                    with _placed(first, roles.scores.names):
+                        found = mapped(calibrator, score if order is None else score[:, order], level)
+                    table = _with(batch, every, dict(zip(new, found, strict=True)))
+                count += table.num_rows
+                yield table
+                if progress is not None:
+                    progress(done + int(share * source.size), total)
+            done += source.size
+
+    write_whole(out, written(tables(), kind, sources[0].delimiter or ","))
+    return count
+
+
+def format_of(out: str | os.PathLike[str]) -> str:
+    """Return the format that a file is written in, by its suffix."""
+    kind = SUFFIXES.get(PurePath(out).suffix.lower(), "")
+    if kind not in WRITTEN:
+        raise InputError("out", "end in .csv, .tsv, .parquet or .arrow", PurePath(out).name)
+    return kind
+
+
+def order_of(calibrator: Calibrator, roles: Roles) -> list[int] | None:
+    """Return the columns in the order of the classes; None for a single column."""
+    names, classes = roles.scores.names, calibrator.classes_
+    if calibrator.is_vector:
+        if len(names) != 1:
+            raise InputError("scores", "name the one column that the map is of", got=inputs.show(*names))
+        others = classes[0] if isinstance(classes[0], tuple) else classes[:1]
+        told = inputs.class_of_name(names[0], [each for each in (*others, classes[1]) if each is not None])
+        if told is not None and told != classes[1]:
+            raise InputError("scores", f"be of the class {classes[1]!r}, as the map is", names[0])
+        return None
+    if len(names) != len(classes):
+        rule = f"name the {len(classes)} columns that the map is of, those of {inputs.show(*classes)}"
+        raise InputError("scores", rule, got=inputs.show(*names))
+    known = inputs.classes_of_columns(
+        None if roles.scores.array else names, classes, len(names), None, "scores"
+    )
+    return [known.index(each) for each in classes]
+
+
+def names_of(calibrator: Calibrator, name: str, level: float | None) -> list[str]:
+    """Return the names of the new columns: probabilities, then lower and upper ends."""
+    plain = [name] if calibrator.is_vector else [f"{name}_{each}" for each in calibrator.classes_]
+    ends = ("",) if level is None else ("", "_low", "_high")
+    return [f"{each}{end}" for end in ends for each in plain]
+
+
+def mapped(calibrator: Calibrator, score: Array, level: float | None) -> list[Array]:
+    """Return the new columns: probabilities, then lower and upper ends."""
+    parts = [calibrator.predict_proba(score)]
+    if level is not None:
+        parts += calibrator.predict_interval(score, level)
+    return [column for part in parts for column in (part.T if part.ndim == 2 else [part])]
+
+
+def _check_names(sources: Sequence[Source], new: Sequence[str]) -> None:
+    """Refuse columns that are there already, have no name of their own, or differ between files."""
+    first = sources[0].header
+    twice = [name for name, times in first.times.items() if times > 1]
+    if twice:
+        raise InputError("columns", "have names of their own", twice[0], got=f"{twice[0]!r} twice")
+    there = [name for name in new if name in first.times]
+    if there:
+        raise InputError("name", "be new", there[0], got=f"the column {there[0]!r}, which is there already")
+    for source in sources[1:]:
+        if set(source.header.names) != set(first.names):
+            with naming(source.path):
+                apart = sorted(set(source.header.names) ^ set(first.names))
+                raise InputError("columns", "be the same in all files", got=inputs.show(*apart))
+
+
+def _with(batch: Any, names: Sequence[str], new: dict[str, Array]) -> Any:
+    """Return a batch as a table, with new columns."""
+    pa = pyarrow_of()
+    table = batch.select(list(names)) if hasattr(batch, "select") else pa.table({n: batch[n] for n in names})
+    for name, column in new.items():
+        table = table.append_column(name, pa.array(np.ascontiguousarray(column)))
+    return table
+
+
+class _Sink(io.RawIOBase):
+    """Bytes that a writer has written and nobody has taken yet."""
+
+    def __init__(self) -> None:
+        self.parts: list[bytes] = []
+        self.size = 0
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        self.parts.append(bytes(data))
+        self.size += len(self.parts[-1])
+        return len(self.parts[-1])
+
+    def tell(self) -> int:
+        return self.size
+
+    def taken(self) -> bytes:
+        taken, self.parts = b"".join(self.parts), []
+        return taken
+
+
+def written(tables: Iterator[Any], kind: str, delimiter: str) -> Iterator[bytes]:
+    """Yield the bytes of a file of these tables, some after each of them."""
+    if kind in ("csv", "tsv"):
+        yield from _csv(tables, "\t" if kind == "tsv" else delimiter)
+        return
+    pa = pyarrow_of()
+    from pyarrow import parquet
+
+    sink, writer = _Sink(), None
+    for table in tables:
+        if writer is None:
+            schema = table.schema
+            file = pa.PythonFile(sink, mode="w")
+            writer = (
+                parquet.ParquetWriter(file, schema)
+                if kind == "parquet"
+                else pa.ipc.RecordBatchFileWriter(file, schema)
+            )
+        writer.write_table(table.select(schema.names).cast(schema))
+        yield sink.taken()
+    if writer is None:
+        raise ValueError("there are no rows")
+    writer.close()
+    yield sink.taken()
+
+
+def _csv(tables: Iterator[Any], delimiter: str) -> Iterator[bytes]:
+    """Yield lines; text stays as it was, and a number is written so that it is read as the same number."""
+    header = True
+    for table in tables:
+        text = io.StringIO(newline="")
+        rows = csv.writer(text, delimiter=delimiter, lineterminator="\n")
+        if header:
+            rows.writerow(table.column_names)
+            header = False
+        rows.writerows(zip(*(column.to_pylist() for column in table.columns), strict=True))
+        yield text.getvalue().encode()
+    if header:
+        raise ValueError("there are no rows")

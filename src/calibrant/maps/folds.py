@@ -1,0 +1,64 @@
+"""Maps judged on rows that they have not seen: each part of the rows is mapped by what the others taught."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+import numpy as np
+
+from calibrant.evidence import Array
+from calibrant.inputs import InputError, Predictions, some_rows
+from calibrant.maps.calibrator import Calibrator
+from calibrant.maps.methods import METHODS
+
+
+def methods_for(data: Predictions) -> list[str]:
+    """Return the names of the maps that can be fitted: those of many classes need more than two."""
+    two = data.score.ndim == 1 or len(data.labels) == 2
+    return [name for name, method in METHODS.items() if not two or method.one is not None]
+
+
+def folds_of(data: Predictions, cv: int, rng: np.random.Generator) -> Array:
+    """Return the number of the fold of each row: classes are spread evenly, and clusters stay together.
+
+    Parameters
+    ----------
+    data : Predictions
+    cv : int
+        How many folds; fewer where there are fewer rows or clusters.
+    rng : Generator
+    """
+    unit = np.arange(len(data.code)) if data.cluster is None else data.cluster
+    size = int(unit.max()) + 1
+    if size < 2:
+        what = "rows" if data.cluster is None else "clusters"
+        raise InputError("y_prob", f"be of at least two {what}, to learn from one and judge on another", size)
+    order = rng.permutation(size)
+    if data.cluster is None:
+        order = order[np.argsort(data.code[order], kind="stable")]
+    fold = np.empty(size, dtype=np.intp)
+    fold[order] = np.arange(size) % min(cv, size)
+    return np.asarray(fold[unit])
+
+
+def cross_fitted(data: Predictions, method: str, fold: Array) -> Predictions:
+    """Return the rows with scores that were mapped by what the rows of other folds taught.
+
+    Examples
+    --------
+    >>> from calibrant.inputs import predictions
+    >>> data = predictions([0, 1, 0, 1, 1], [0.2, 0.6, 0.4, 0.9, 0.7])
+    >>> cross_fitted(data, "identity", np.array([0, 1, 0, 1, 0])).score
+    array([0.2, 0.6, 0.4, 0.9, 0.7])
+    """
+    score = np.empty(data.score.shape)
+    for k in _numbers(fold):
+        own = fold == k
+        calibrator = Calibrator(method).fit_predictions(some_rows(data, ~own))
+        score[own] = calibrator.predict_proba(data.score[own])
+    return replace(data, score=score)
+
+
+def _numbers(fold: Array) -> Iterable[int]:
+    return range(int(fold.max()) + 1)
