@@ -18,6 +18,7 @@ from calibrant import inputs
 from calibrant.assessment import decomposition
 from calibrant.assessment.assessment import Assessment, Balance, Odds, Row
 from calibrant.assessment.cautions import Seen, cautions, seen_in_rows, seen_in_sums
+from calibrant.assessment.cure import cure_of
 from calibrant.curves import Progress, curve_of, diagram_of, each_problem
 from calibrant.estimators import Binned
 from calibrant.evidence import Array, Evidence
@@ -69,6 +70,8 @@ class Material:
     rows, digest : int, str
         Number of rows, and what identifies them.
     name, command : str, optional
+    data : Predictions or None
+        Whole rows, where they are at hand.
     """
 
     questions: Sequence[Question]
@@ -81,6 +84,7 @@ class Material:
     digest: str
     name: str | None
     command: str | None
+    data: Predictions | None = None
 
 
 def assess_predictions(
@@ -113,6 +117,7 @@ def assess_predictions(
         digest=_digest(data),
         name=name,
         command=command,
+        data=data,
     )
     return _assemble(material, seen_in_rows(data, names, headline), level, rng, progress)
 
@@ -174,6 +179,11 @@ def _assemble(
     by_class = next((q for q in material.questions if q.notion.several), None)
     asked = next((q for q in material.questions if q.label is not None), None)
     worst = _worst(estimates[headline.notion.name])
+    cure = None
+    if material.data is not None:
+        before = estimates[headline.notion.name].value
+        about: dict[str, Any] = {"before": before, "worst": worst, "level": level, "seed": seed}
+        cure = cure_of(material.data, headline.notion, material.scores, **about)
     balance = material.accuracy if headline.notion.several else balance_of(headline, level)
     assessment = Assessment(
         notion=headline.notion.name,
@@ -199,6 +209,7 @@ def _assemble(
         version=version("calibrant"),
         name=None if material.name is None else str(material.name),
         command=None if material.command is None else str(material.command),
+        cure=cure,
     )
     steps.end()
     return replace(assessment, warnings=tuple(cautions(assessment, seen)))

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from calibrant.assessment import text
+from calibrant.assessment.cure import Cure
 from calibrant.assessment.decomposition import Score
 from calibrant.curves import ByClass, ReliabilityCurve, ReliabilityDiagram
 from calibrant.evidence import Array
@@ -153,6 +154,8 @@ class Assessment:
     level, seed, created, digest, name, command, version
         Level of all intervals, seed of the simulations, date, SHA-256 of the data, name of the data,
         the command that wrote it, version of calibrant.
+    cure : Cure or None
+        What recalibrating would do; None without rows, as of a sketch.
     """
 
     notion: str
@@ -178,6 +181,7 @@ class Assessment:
     version: str
     name: str | None = None
     command: str | None = None
+    cure: Cure | None = None
 
     @property
     def estimate(self) -> Estimate:
@@ -205,12 +209,17 @@ class Assessment:
         return " ".join(text.summary(self))
 
     @property
+    def advice(self) -> str:
+        """One sentence on what recalibrating would do; empty where that is not known."""
+        return text.advice(self)
+
+    @property
     def methods(self) -> str:
         """What to write about all this in a paper."""
         return text.methods(self)
 
     def __str__(self) -> str:
-        lines = [self.summary, "", *map(str, self.estimates.values())]
+        lines = [self.summary, *filter(None, [self.advice]), "", *map(str, self.estimates.values())]
         lines += ["", *(_score_line(score) for score in self.scores)] if self.scores else []
         for title, rows in (("class", self.by_class), ("group", self.by_group)):
             lines += ["", *_table(title, rows)] if rows else []

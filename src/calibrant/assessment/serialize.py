@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from calibrant.assessment.assessment import Assessment, Balance, Odds, Row
+from calibrant.assessment.cure import Cure
 from calibrant.assessment.decomposition import Score
 from calibrant.curves import ByClass, ReliabilityCurve, ReliabilityDiagram
 from calibrant.evidence import Array
@@ -55,6 +56,9 @@ def to_dict(assessment: Assessment) -> dict[str, Any]:
     for key in _BALANCES:
         balance = getattr(assessment, key)
         values[key] = None if balance is None else asdict(balance)
+    cure = assessment.cure
+    values["cure"] = None if cure is None else cure.to_dict() | {"curve": to_plain(cure.curve)}
+    values["advice"] = assessment.advice
     return values
 
 
@@ -63,8 +67,10 @@ def from_dict(values: Mapping[str, Any]) -> Assessment:
     record = Record(values, "assessment")
     if values.get("format") != FORMAT:
         raise ValueError(f"not an assessment of format {FORMAT}, got {values.get('format')!r}")
-    record.only(("format", "value", "verdict", *_PLAIN, *_RESULTS, *_ROWS, "odds", "balance", "accuracy"))
+    known = ("format", "value", "verdict", *_PLAIN, *_RESULTS, *_ROWS, "odds", "balance", "accuracy")
+    record.only(known, ("cure", "advice"))
     record.text("verdict")
+    record.maybe("advice", record.text)
     results = {
         key: MappingProxyType({name: read(record.record(key), name) for name in record.record(key).values})
         for key, read in _RESULTS.items()
@@ -86,6 +92,7 @@ def from_dict(values: Mapping[str, Any]) -> Assessment:
     parts |= {key: record.maybe(key, lambda key: Balance.of_record(record.record(key))) for key in _BALANCES}
     parts |= {key: record.text(key) for key in ("created", "digest", "version")}
     parts |= {key: record.maybe(key, record.text) for key in ("name", "command")}
+    parts["cure"] = record.maybe("cure", lambda key: _cure(record.record(key)))
     return Assessment(
         notion=notion,
         odds=_odds(record.record("odds")),
@@ -125,6 +132,11 @@ def _diagrams(record: Record, notion: str) -> ReliabilityDiagram | ByClass[Relia
     if isinstance(record.values[notion], list):
         return ByClass({one.label(): _diagram(one) for one in record.records(notion)})
     return _diagram(record.record(notion))
+
+
+def _cure(record: Record) -> Cure:
+    """Return a stored cure."""
+    return Cure.of_record(record, record.maybe("curve", lambda key: _curve(record.record(key))))
 
 
 def _curve(record: Record) -> ReliabilityCurve:

@@ -23,6 +23,8 @@ ROUND, NEARBY = np.arange(1, 100) / 100, 30
 FEWEST = 5
 # Names listed before the rest is counted.
 LISTED = 3
+# Tenths of a gain in words, from that on which a simpler map is worth naming.
+TENTHS = {5: "half", 6: "six tenths", 7: "seven tenths", 8: "eight tenths", 9: "nine tenths"}
 
 
 def points(share: float) -> str:
@@ -222,6 +224,48 @@ def standing_out(assessment: Assessment) -> str:
             f"{'most of all ' if len(bad) > LISTED else ''}{listed(bad, what)}."
         )
     return ""
+
+
+def recommended(assessment: Assessment) -> bool:
+    """Tell whether to recalibrate: where calibration is rejected, and a map is better beyond doubt."""
+    cure = assessment.cure
+    return cure is not None and cure.helps and sure(assessment.estimate, assessment.level)
+
+
+def advice(assessment: Assessment) -> str:
+    """Return one sentence on what recalibrating would do; empty where that is not known."""
+    cure = assessment.cure
+    if cure is None:
+        return ""
+    if not recommended(assessment):
+        how = "" if cure.gain.value <= 0 else "surely "
+        return f"No map is {how}better than leaving the scores alone."
+    parts, removed = [], cure.before - cure.after
+    if removed > 0:
+        parts.append(f"remove {points(removed)} of {points(cure.before)} points")
+    if not np.isfinite(cure.gain.value):
+        parts.append("make the log loss finite")
+    elif cure.excess is not None and cure.excess > 0:
+        share = f"{100 * min(cure.gain.value / cure.excess, 1):.0f} % of the excess log loss"
+        parts.append(share if parts else f"remove {share}")
+    what = " and ".join(parts) or "lower the log loss"
+    simple = cure.by_temperature / cure.gain.value if np.isfinite(cure.gain.value) else 0.0
+    tenths = TENTHS.get(round(10 * simple), "all" if simple > 0.95 else "")
+    named = f"; a temperature of {cure.temperature:.2g} does {tenths} of it" if tenths else ""
+    return f"Recalibrating would {what}{named if cure.temperature else ''}."
+
+
+def gained(assessment: Assessment) -> str:
+    """Return a sentence on the cross-validated gain with its interval; empty where there is none."""
+    cure = assessment.cure
+    if cure is None or not np.isfinite(cure.gain.value):
+        return ""
+    low, high = (f"{end:+.4f}" for end in (-cure.gain.high, -cure.gain.low))
+    return (
+        f"Cross-validated in {cure.folds} folds of {count(cure.rows)} rows, a map changes the log loss of a "
+        f"row by {-cure.gain.value:+.4f} ({100 * assessment.level:.3g} %: {low} to {high}), and "
+        f"the error reads {points(cure.after)} points after it."
+    )
 
 
 def listed(rows: Iterable[Row], what: str) -> str:

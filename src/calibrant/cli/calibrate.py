@@ -68,13 +68,13 @@ def fit(file: str, method: str, out: Path, **given: Any) -> None:
       calibrant calibrate fit predictions.csv --method temperature -o map.json
     """
     check_outputs([file], out)
-    given = settled(given)
 
     def fitted(source: Source) -> Calibrator:
         calibrator: Calibrator = source.ask("calibrator", method=method)
         return calibrator
 
-    together = given["notion"] is None and has_matrix(file, given)
+    known = settled(given)
+    together = known["notion"] is None and has_matrix(file, known)
     if together and given["checkpoint"] is not None:
         raise Refused("--checkpoint keeps sums, and a map of all classes needs rows: add --notion classwise")
     source = read_source(file, given, fitted, as_rows=together)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from dataclasses import replace
 from pathlib import Path, PurePath
 from typing import Any
 
@@ -13,6 +14,9 @@ from calibrant.cli.options import DATA, EXITS, PAGES, check_suffix, options, out
 from calibrant.cli.output import Refused, check_outputs, printable, tell, write, writing
 from calibrant.cli.progress import Meter
 from calibrant.cli.source import name_of, read_source, stem_of
+
+#: The options of a report that say where labels and scores are.
+COLUMNS = ("file", "label", "scores", "correct", "confidence", "sample_weight", "format")
 
 
 @click.command(epilog=EXITS)
@@ -68,12 +72,19 @@ def report(
             progress=meter,
             **options,
         )
+    if assessment.cure is not None:
+        # Of a matrix all classes are mapped, not the one that was asked about.
+        named = (*COLUMNS, "pos_label") if source.vector else COLUMNS
+        fit = _command(ctx, ("calibrate", "fit"), only=named)
+        assessment = replace(assessment, cure=replace(assessment.cure, command=f"{fit} -o map.json"))
     with writing(where):
         assessment.to_html(where)
     if as_json is not None:
         write(as_json, assessment.to_json())
     if not given["quiet"]:
         tell(assessment.summary)
+        if assessment.advice:
+            tell(assessment.advice)
     click.echo(printable(f"report: {where.resolve()}"))
     if as_json is not None:
         click.echo(printable(f"numbers: {as_json.resolve()}"))
@@ -90,11 +101,18 @@ def _class_names(text: str) -> list[str]:
     return [name.strip() for name in lines if name.strip()]
 
 
-def _command(ctx: click.Context) -> str:
-    """Return the command as someone else would type it: the options given, files without their folders."""
-    words = ["calibrant", "report"]
+def _command(
+    ctx: click.Context, command: tuple[str, ...] = ("report",), only: tuple[str, ...] | None = None
+) -> str:
+    """Return the command as someone else would type it: the options given, files without their folders.
+
+    Another command is given those of its options that are named.
+    """
+    words = ["calibrant", *command]
     for param in ctx.command.params:
         name = param.name or ""
+        if only is not None and name not in only:
+            continue
         if ctx.get_parameter_source(name) is not ParameterSource.COMMANDLINE or name == "quiet":
             continue
         value = ctx.params[name]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from math import inf
 from typing import Any
 
@@ -15,9 +15,9 @@ from calibrant.curves import Progress
 from calibrant.evidence import Array
 from calibrant.inference.comparison import compare_questions
 from calibrant.inference.estimate import count_steps
-from calibrant.inputs import InputError, Predictions, Seed
+from calibrant.inputs import InputError, Predictions, Record, Seed, from_text
 from calibrant.maps.folds import cross_fitted, folds_of, methods_for
-from calibrant.questions import Notion, Question
+from calibrant.questions import Notion, Question, named
 
 # What all maps are held against.
 ALONE = "identity"
@@ -37,6 +37,16 @@ class Measured:
     low: float
     high: float
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain numbers; infinities as text, which JSON has no numbers for."""
+        return {key: written(getattr(self, key)) for key in ("value", "low", "high")}
+
+    @classmethod
+    def of_record(cls, record: Record) -> Measured:
+        """Return what a stored record holds."""
+        record.only(("value", "low", "high"))
+        return cls(*(read(record, key) for key in ("value", "low", "high")))
+
 
 @dataclass(frozen=True)
 class Figure(Measured):
@@ -50,6 +60,17 @@ class Figure(Measured):
     """
 
     difference: Measured
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain numbers; infinities as text."""
+        return super().to_dict() | {"difference": self.difference.to_dict()}
+
+    @classmethod
+    def of_record(cls, record: Record) -> Figure:
+        """Return what a stored record holds."""
+        record.only(("value", "low", "high", "difference"))
+        numbers = {key: read(record, key) for key in ("value", "low", "high")}
+        return cls(**numbers, difference=Measured.of_record(record.record("difference")))
 
 
 @dataclass(frozen=True)
@@ -66,6 +87,18 @@ class MapFigures:
     log_loss: Figure
     brier: Figure
     ece: Figure
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain numbers and text."""
+        figures = {key: getattr(self, key).to_dict() for key in ("log_loss", "brier", "ece")}
+        return {"method": self.method, **figures}
+
+    @classmethod
+    def of_record(cls, record: Record) -> MapFigures:
+        """Return what a stored record holds."""
+        record.only(cls.__dataclass_fields__)
+        figures = {key: Figure.of_record(record.record(key)) for key in ("log_loss", "brier", "ece")}
+        return cls(record.text("method"), **figures)
 
 
 @dataclass(frozen=True)
@@ -130,22 +163,25 @@ class MapComparison:
         return f"MapComparison(best {self.best} of {len(self.table)}, {self.rows} rows)"
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain numbers and text; None stands for infinity."""
-        return _finite(asdict(self) | {"best": self.best, "table": [asdict(row) for row in self.table]})
+        """Return plain numbers and text; infinities as text."""
+        plain = {key: getattr(self, key) for key in self.__dataclass_fields__}
+        return plain | {"best": self.best, "table": [row.to_dict() for row in self.table]}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> MapComparison:
-        """Return the comparison that `to_dict` wrote."""
-        table = []
-        for row in values["table"]:
-            figures = {}
-            for name in ("log_loss", "brier", "ece"):
-                numbers = {k: inf if v is None else v for k, v in row[name].items() if k != "difference"}
-                apart = {k: inf if v is None else v for k, v in row[name]["difference"].items()}
-                figures[name] = Figure(**numbers, difference=Measured(**apart))
-            table.append(MapFigures(row["method"], **figures))
-        plain = {name: values[name] for name in ("notion", "rows", "folds", "level", "seed")}
-        return cls(tuple(table), **plain)
+        """Return the comparison that `to_dict` wrote; numbers that no comparison can have are refused."""
+        record = Record(values, "comparison").only((*cls.__dataclass_fields__, "best"))
+        table = tuple(MapFigures.of_record(row) for row in record.records("table"))
+        if not table or record.text("best") != table[0].method:
+            raise InputError(record.called("best"), "be the first of the table", values["best"])
+        return cls(
+            table,
+            named(record.text("notion")).name,
+            rows=record.whole("rows", 2),
+            folds=record.whole("folds", 2),
+            level=record.level(),
+            seed=record.whole("seed"),
+        )
 
     def to_json(self) -> str:
         """Return JSON that `from_json` reads."""
@@ -154,7 +190,7 @@ class MapComparison:
     @classmethod
     def from_json(cls, text: str) -> MapComparison:
         """Return the comparison that `to_json` wrote."""
-        return cls.from_dict(json.loads(text))
+        return cls.from_dict(from_text(text, "comparison"))
 
 
 def compare_maps(
@@ -187,13 +223,13 @@ def compare_maps(
     errors = compare_questions(questions, ALONE, level=level, rng=seed, step=step)
     table = []
     for name, own in mapped.items():
-        figures = [
+        log_loss, brier = (
             _figure(data, loss(own), loss(data), level) for loss in (log_loss_of_rows, brier_score_of_rows)
-        ]
+        )
         estimate, apart = errors.estimates[name], errors.differences.get(name)
         change = Measured(0.0, 0.0, 0.0) if apart is None else Measured(apart.value, apart.low, apart.high)
         error = Figure(estimate.value, estimate.low, estimate.high, change)
-        table.append(MapFigures(name, *figures, error))
+        table.append(MapFigures(name, log_loss, brier, error))
     table.sort(key=lambda row: row.log_loss.value)
     return MapComparison(tuple(table), notion.name, len(data.code), int(fold.max()) + 1, level, seed)
 
@@ -282,10 +318,12 @@ def _span(number: Measured, sign: str = "") -> str:
     return f"{value} [{low}, {high}]" if np.isfinite(number.value) else value
 
 
-def _finite(value: Any) -> Any:
-    """Return numbers with None for those that JSON does not have."""
-    if isinstance(value, dict):
-        return {key: _finite(entry) for key, entry in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(entry) for entry in value]
-    return None if isinstance(value, float) and not np.isfinite(value) else value
+def written(number: float | None) -> float | str | None:
+    """Return a number as JSON takes it: infinities as text."""
+    return number if number is None or np.isfinite(number) else str(float(number))
+
+
+def read(record: Record, key: str) -> float:
+    """Return a number that `written` wrote."""
+    value = record.values[key]
+    return float(value) if value in ("inf", "-inf") else float(record.number(key))

@@ -61,6 +61,8 @@ def page(assessment: Assessment) -> str:
         script=Markup(script),
         policy=policy,
         sentences=wording.summary(assessment)[1:],
+        gained=wording.gained(assessment),
+        recommended=wording.recommended(assessment),
         picture=picture,
         data=_embedded(picture),
         looked_up=looked_up(picture, wording.sure(assessment.estimate, assessment.level)),

@@ -1,0 +1,167 @@
+"""What to do about it: how much a calibration map takes away on rows that it has not learned from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from calibrant.assessment.decomposition import Score
+from calibrant.curves import ReliabilityCurve, curve_of
+from calibrant.estimators.measure import measure
+from calibrant.inference.map_comparison import Measured, log_loss_of_rows, mean_of_rows, read, written
+from calibrant.inputs import Array, Predictions, Record, some_rows
+from calibrant.maps import Calibrator
+from calibrant.maps.folds import cross_fitted, folds_of
+from calibrant.questions import Notion, Question, named
+
+FOLDS = 5
+# Rows that are looked at: of one score, and of many classes so many numbers in all.
+MOST_ROWS, MOST_NUMBERS = 200_000, 100_000
+# Classes beyond which fitting takes longer than the rest of an assessment.
+MOST_CLASSES = 100
+
+
+@dataclass(frozen=True, eq=False)
+class Cure:
+    """What recalibrating would do, cross-validated.
+
+    Attributes
+    ----------
+    gain : Measured
+        What the map "auto" takes away from the log loss of a row, with its interval; infinite where it
+        makes an infinite one finite.
+    excess : float or None
+        What the best recalibration in hindsight would take away, if that is known.
+    before, after : float
+        The calibration error of the headline as it is, and of the mapped scores.
+    temperature : float or None
+        The number that log-odds are best divided by.
+    by_temperature : float
+        What that alone takes away from the log loss of a row.
+    curve : ReliabilityCurve or None
+        That of the mapped scores, where they are better; class-wise, of the class that was furthest off.
+    rows, folds : int
+        How many rows were looked at, in how many folds.
+    command : str or None
+        What to type on the command line.
+    """
+
+    gain: Measured
+    excess: float | None
+    before: float
+    after: float
+    temperature: float | None
+    by_temperature: float
+    curve: ReliabilityCurve | None
+    rows: int
+    folds: int
+    command: str | None = None
+
+    @property
+    def helps(self) -> bool:
+        """Whether recalibrating makes scores better beyond doubt."""
+        return self.gain.low > 0
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain numbers and text, but for the curve; infinities as text."""
+        plain = {key: getattr(self, key) for key in self.__dataclass_fields__ if key != "curve"}
+        plain |= {key: written(plain[key]) for key in ("excess", "by_temperature")}
+        return plain | {"gain": self.gain.to_dict()}
+
+    @classmethod
+    def of_record(cls, record: Record, curve: ReliabilityCurve | None) -> Cure:
+        """Return the cure that a stored record holds, with its curve."""
+        record.only(cls.__dataclass_fields__)
+        return cls(
+            gain=Measured.of_record(record.record("gain")),
+            excess=record.maybe("excess", partial(read, record)),
+            before=record.share("before"),
+            after=record.share("after"),
+            temperature=record.maybe("temperature", record.size),
+            by_temperature=read(record, "by_temperature"),
+            curve=curve,
+            rows=record.whole("rows", 1),
+            folds=record.whole("folds", 2),
+            command=record.maybe("command", record.text),
+        )
+
+
+def cure_of(
+    data: Predictions,
+    headline: Notion,
+    scores: Sequence[Score],
+    *,
+    before: float,
+    worst: int,
+    level: float,
+    seed: int,
+) -> Cure | None:
+    """Return what recalibrating would do; None of too few rows to learn and to judge, or too many classes.
+
+    Parameters
+    ----------
+    data : Predictions
+    headline : Notion
+    scores : sequence of Score
+        Those of the assessment, for what could be gained.
+    before : float
+        The headline's error.
+    worst : int
+        The class that is furthest off, for the picture of a notion of several.
+    level, seed
+    """
+    if len(data.labels) > MOST_CLASSES:
+        return None
+    data = _fewer(data)
+    units = len(data.code) if data.cluster is None else int(data.cluster.max()) + 1
+    if units < 2 * FOLDS or data.code.min() == data.code.max():
+        return None
+    fold = folds_of(data, FOLDS, np.random.default_rng(seed))
+    alone = log_loss_of_rows(data)
+    mapped, tempered = (cross_fitted(data, method, fold) for method in ("auto", "temperature"))
+    gain, by_temperature = (
+        mean_of_rows(data, _less(alone, log_loss_of_rows(own)), level) for own in (mapped, tempered)
+    )
+    logs = [score for score in scores if score.name == "log loss"]
+    excess = next((s.calibration for s in logs if s.about == "all classes"), None)
+    if excess is None and logs:
+        excess = logs[0].calibration
+    return Cure(
+        gain=gain,
+        excess=excess,
+        before=before,
+        after=measure(Question.of(mapped, headline), "auto", "l1"),
+        temperature=Calibrator("temperature").fit_predictions(data).temperature_,
+        by_temperature=by_temperature.value,
+        curve=_curve(mapped, headline, worst, level) if gain.low > 0 else None,
+        rows=len(data.code),
+        folds=FOLDS,
+    )
+
+
+def _fewer(data: Predictions) -> Predictions:
+    """Return the rows, or of very many some of them, evenly spread; clusters stay whole."""
+    n, classes = len(data.code), len(data.labels)
+    every = -(-n // (MOST_ROWS if classes == 2 else MOST_NUMBERS // classes))
+    if every == 1:
+        return data
+    unit: Array = np.arange(n) if data.cluster is None else data.cluster
+    return some_rows(data, unit % every == 0)
+
+
+def _less(alone: Array, own: Array) -> Array:
+    """Return what each row gains; where both losses are infinite, nothing."""
+    return np.subtract(alone, own, out=np.zeros(len(own)), where=own != alone)
+
+
+def _curve(data: Predictions, notion: Notion, worst: int, level: float) -> ReliabilityCurve:
+    if notion.several:
+        notion = named("class")
+        data = data if data.score.ndim == 1 else replace(data, positive=worst)
+    curve = curve_of(Question.of(data, notion).independent, level=level)
+    assert isinstance(curve, ReliabilityCurve)
+    return curve

@@ -1,0 +1,250 @@
+"""Maps from the command line: fitted, applied to new files, compared."""
+
+import csv
+import json
+import shlex
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from click.testing import CliRunner
+
+import calibrant
+from calibrant import Calibrator, cli, data
+from calibrant.data import map_files
+
+RNG = np.random.default_rng(11)
+N = 600
+SCORE = RNG.random(N)
+OUTCOME = (RNG.random(N) < SCORE**2).astype(int)
+NAMES = ("cat", "dog", "eel")
+MATRIX = RNG.dirichlet([1, 1, 1], N)
+LABEL = [NAMES[k] for k in (RNG.random((N, 1)) > (0.5 * MATRIX + 1 / 6).cumsum(axis=1)).sum(axis=1)]
+
+
+def write_csv(path, columns):
+    with open(path, "w", newline="") as file:
+        rows = csv.writer(file)
+        rows.writerow(columns)
+        rows.writerows(zip(*columns.values(), strict=True))
+
+
+def read_csv(path):
+    with open(path, newline="") as file:
+        return list(csv.DictReader(file))
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write_csv("one.csv", {"y": OUTCOME, "score": SCORE, "note": ['a "b", c'] * N, "empty": [""] * N})
+    write_csv("many.csv", {"label": LABEL} | {f"p_{n}": MATRIX[:, k] for k, n in enumerate(NAMES)})
+    table = {"y": OUTCOME, "p": SCORE, "when": np.arange(N).astype("M8[D]"), "tags": [["a", "b"]] * N}
+    pq.write_table(pa.table(table), "one.parquet", row_group_size=100)
+    return tmp_path
+
+
+def run(*words, code=0):
+    result = CliRunner().invoke(cli.main, ["calibrate", *words])
+    assert result.exit_code == code, result.output
+    if code:
+        assert len(result.output.splitlines()) == 1, result.output
+    return result.output
+
+
+def test_a_map_is_fitted_and_applied_to_csv(here):
+    output = run("fit", "one.csv", "-o", "map.json")
+    assert output.splitlines() == [
+        "auto map of the score of class 1, from 600 rows",
+        f"map: {here / 'map.json'}",
+    ]
+    fitted = Calibrator.load("map.json")
+    expected = Calibrator().fit(SCORE, OUTCOME)
+    np.testing.assert_allclose(fitted.predict_proba(SCORE), expected.predict_proba(SCORE), atol=1e-12)
+    assert run("apply", "map.json", "one.csv", "-o", "out.csv").splitlines()[0] == (
+        "600 rows of one.csv mapped by map.json"
+    )
+    before, after = read_csv("one.csv"), read_csv("out.csv")
+    assert list(after[0]) == ["y", "score", "note", "empty", "calibrated"]
+    assert [{k: v for k, v in row.items() if k != "calibrated"} for row in after] == before
+    mapped = [float(row["calibrated"]) for row in after]
+    np.testing.assert_array_equal(mapped, fitted.predict_proba(SCORE))
+
+
+def test_parquet_keeps_its_types_and_has_an_interval(here):
+    run("fit", "one.parquet", "-q", "-o", "map.json")
+    run("apply", "map.json", "one.parquet", "--interval", "--level", "0.8", "-o", "out.parquet")
+    before, after = pq.read_table("one.parquet"), pq.read_table("out.parquet")
+    assert after.column_names == [*before.column_names, "calibrated", "calibrated_low", "calibrated_high"]
+    assert after.select(before.column_names).equals(before)
+    low, middle, high = (after[f"calibrated{end}"].to_numpy() for end in ("_low", "", "_high"))
+    assert ((low <= middle) & (middle <= high)).all()
+    fitted = Calibrator.load("map.json")
+    np.testing.assert_array_equal(np.stack(fitted.predict_interval(SCORE, 0.8)), np.stack([low, high]))
+
+
+def test_one_format_is_written_as_another(here):
+    run("fit", "one.csv", "-o", "map.json")
+    run("apply", "map.json", "one.csv", "-o", "out.parquet")
+    run("apply", "map.json", "out.parquet", "--name", "again", "-o", "out.csv", "--scores", "score")
+    run("apply", "map.json", "out.parquet", "--name", "again", "-o", "out.arrow", "--scores", "score")
+    rows = read_csv("out.csv")
+    assert [row["again"] for row in rows] == [row["calibrated"] for row in rows]
+    assert pa.ipc.open_file("out.arrow").read_all()["again"].to_pylist() == [float(r["again"]) for r in rows]
+
+
+def test_all_classes_are_mapped_whatever_the_order_of_the_columns(here):
+    run("fit", "many.csv", "-o", "map.json")
+    turned = {f"p_{n}": MATRIX[:, k] for k, n in reversed(list(enumerate(NAMES)))}
+    write_csv("turned.csv", turned)
+    run("apply", "map.json", "many.csv", "-o", "out.csv")
+    run("apply", "map.json", "turned.csv", "-o", "turned-out.csv")
+    names = [f"calibrated_{name}" for name in NAMES]
+    mapped, again = (
+        [[float(row[n]) for n in names] for row in read_csv(f)] for f in ("out.csv", "turned-out.csv")
+    )
+    np.testing.assert_array_equal(mapped, again)
+    expected = Calibrator(labels=NAMES).fit(MATRIX, LABEL).predict_proba(MATRIX)
+    np.testing.assert_allclose(mapped, expected, atol=1e-7)
+
+
+def test_pieces_are_mapped_as_the_whole(here):
+    calibrator = Calibrator("isotonic").fit(SCORE, OUTCOME)
+    seen = []
+    progress = lambda done, total: seen.append(done / total)  # noqa: E731
+    options = {"batch_rows": 70, "progress": progress}
+    for file in ("one.csv", "one.parquet"):
+        assert map_files(calibrator, file, "out.parquet", **options) == N
+        mapped = pq.read_table("out.parquet")["calibrated"].to_numpy()
+        np.testing.assert_array_equal(mapped, calibrator.predict_proba(SCORE))
+        assert seen[-1] == 1
+        assert len(seen) > 5
+        seen.clear()
+
+
+def test_a_folder_is_written_as_one_file(here):
+    (here / "new").mkdir()
+    for k in range(2):
+        write_csv(here / "new" / f"{k}.csv", {"score": SCORE[k::2]})
+    run("fit", "one.csv", "-o", "map.json")
+    run("apply", "map.json", "new", "-o", "out.csv")
+    scores = [float(row["score"]) for row in read_csv("out.csv")]
+    assert scores == [*SCORE[::2], *SCORE[1::2]]
+
+
+def test_sums_fit_what_rows_fit(here, monkeypatch):
+    run("fit", "one.csv", "-o", "rows.json")
+    monkeypatch.setattr(data, "is_large", lambda *_: (True, "600 rows"))
+    assert "read as sums" in run("fit", "one.csv", "-o", "sums.json")
+    rows, sums = (Calibrator.load(f"{how}.json") for how in ("rows", "sums"))
+    np.testing.assert_allclose(rows.predict_proba(SCORE), sums.predict_proba(SCORE), atol=1e-9)
+    # All classes together need rows; each by itself, or the largest score, do not.
+    assert "read as sums" not in run("fit", "many.csv", "-o", "many.json")
+    assert "read as sums" in run("fit", "many.csv", "--notion", "classwise", "-o", "each.json")
+    assert not Calibrator.load("each.json").is_vector
+    assert "of the confidence" in run("fit", "many.csv", "--notion", "confidence", "-o", "top.json")
+
+
+def test_what_was_read_is_kept(here):
+    run("fit", "one.csv", "--checkpoint", "kept", "-o", "map.json")
+    assert "not read again" in run("fit", "one.csv", "--checkpoint", "kept", "-o", "map.json")
+    run("fit", "many.csv", "--checkpoint", "kept2", "-o", "map.json", code=2)
+
+
+def test_pairs_have_a_map(here):
+    write_csv("pairs.csv", {"is_right": OUTCOME, "conf": SCORE})
+    columns = ("--correct", "is_right", "--confidence", "conf")
+    assert "map of the confidence" in run("fit", "pairs.csv", *columns, "-o", "map.json")
+    run("apply", "map.json", "pairs.csv", "--scores", "conf", "-o", "out.csv")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("fit", "one.csv", "-o", "one.csv"), "cannot write one.csv: it is an input"),
+        (("apply", "map.json", "one.csv", "-o", "one.csv"), "cannot write one.csv: it is an input"),
+        (("apply", "map.json", "one.csv", "-o", "map.json"), "cannot write map.json: it is an input"),
+        (("fit", "one.csv", "--method", "temperatur", "-o", "m.json"), "did you mean 'temperature'?"),
+        (("fit", "one.csv", "--method", "vector", "-o", "m.json"), "--method must be a map of one score"),
+        (("apply", "one.csv", "one.csv", "-o", "out.csv"), "one.csv: text must be JSON"),
+        (("apply", "none.json", "one.csv", "-o", "out.csv"), "none.json"),
+        (("apply", "map.json", "many.csv", "-o", "out.csv"), "--scores must name the one column"),
+        (("apply", "map.json", "one.csv", "-o", "out.xlsx"), "-o must end in .csv, .tsv, .parquet or .arrow"),
+        (("apply", "map.json", "one.csv", "--name", "note", "-o", "out.csv"), "--name must be new"),
+        (
+            ("apply", "map.json", "bad.csv", "-o", "out.csv"),
+            "bad.csv: scores must lie in [0, 1], got 1.5 at row 3",
+        ),
+        (("apply", "map.json", "other.csv", "-o", "out.csv"), "--scores must be of the class 1"),
+        (
+            ("apply", "map.json", "one.csv", "--interval", "--level", "0.7", "-o", "out.csv"),
+            "--level must be one that was saved with the map",
+        ),
+        (("compare", "one.csv", "--method", "x"), "--method must be one of"),
+    ],
+)
+def test_what_cannot_be_done_is_one_line(here, words, message):
+    Calibrator("temperature").fit(SCORE, OUTCOME).save("map.json")
+    write_csv("bad.csv", {"score": [0.1, 0.2, 1.5]})
+    write_csv("other.csv", {"p_0": [0.1, 0.2, 0.5]})
+    assert message in run(*words, code=2)
+    assert not (here / "out.csv").exists()
+
+
+def test_an_output_that_fails_leaves_the_old_one(here):
+    Calibrator("temperature").fit(SCORE, OUTCOME).save("map.json")
+    write_csv("bad.csv", {"score": [*SCORE, 1.5]})
+    (here / "out.csv").write_text("old")
+    run("apply", "map.json", "bad.csv", "-o", "out.csv", code=2)
+    assert (here / "out.csv").read_text() == "old"
+    assert {path.name for path in here.iterdir()} == {
+        *("one.csv", "many.csv", "one.parquet", "map.json", "bad.csv", "out.csv")
+    }
+
+
+def test_maps_are_compared(here):
+    words = ("compare", "one.csv", "--method", "temperature", "--method", "affine", "--folds", "4")
+    output = run(*words)
+    assert output.startswith("best: affine, better than leaving the scores alone")
+    for title in ("log loss", "Brier score", "ECE"):
+        assert f"  {title}" in output
+    assert "4 folds of 600 rows, ECE by class" in output
+    values = json.loads(run(*words, "--json"))
+    assert values["value"] == "affine"
+    losses = {row["method"]: row["log_loss"]["value"] for row in values["table"]}
+    assert set(losses) == {"affine", "temperature", "identity"}
+    assert list(losses.values()) == sorted(losses.values())
+    assert values["source"] == "one.csv"
+
+
+def test_the_report_says_what_to_do_and_the_command_does_it(here):
+    result = CliRunner().invoke(
+        cli.main, ["report", "one.csv", "--label", "y", "-o", "r.html", "--json", "r.json"]
+    )
+    assert "Recalibrating would remove" in result.output
+    assessment = calibrant.Assessment.from_json((here / "r.json").read_text())
+    assert assessment.cure.command == "calibrant calibrate fit one.csv --label y -o map.json"
+    assert assessment.cure.command in (here / "r.html").read_text()
+    _, *words = shlex.split(assessment.cure.command)
+    assert CliRunner().invoke(cli.main, words).exit_code == 0
+    assert Calibrator.load("map.json").n_ == N
+
+
+def test_the_report_of_one_class_of_many_names_a_command_that_runs(here):
+    words = [
+        "report",
+        "many.csv",
+        "--notion",
+        "class",
+        "--pos-label",
+        "dog",
+        "-o",
+        "r.html",
+        "--json",
+        "r.json",
+    ]
+    assert CliRunner().invoke(cli.main, words).exit_code == 0
+    assessment = calibrant.Assessment.from_json((here / "r.json").read_text())
+    _, *words = shlex.split(assessment.cure.command)
+    assert CliRunner().invoke(cli.main, words).exit_code == 0
