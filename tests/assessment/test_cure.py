@@ -1,0 +1,137 @@
+"""What an assessment says to do."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import calibrant
+from calibrant import Sketch
+from calibrant.assessment import text
+
+
+def assessed(n, slope, seed=0, **options):
+    rng = np.random.default_rng(seed)
+    odds = rng.normal(0, 1.2, n)
+    outcome = rng.random(n) < 1 / (1 + np.exp(-odds))
+    return calibrant.assess(outcome, 1 / (1 + np.exp(-slope * odds)), rng=0, **options)
+
+
+@pytest.fixture(scope="module")
+def sharp():
+    return assessed(2000, 2.4)
+
+
+@pytest.fixture(scope="module")
+def fine():
+    return assessed(1000, 1.0, seed=3)
+
+
+def test_what_recalibrating_would_remove_is_said(sharp):
+    cure, advice = sharp.cure, sharp.advice
+    assert cure.helps
+    removed = f"remove {text.points(cure.before - cure.after)} of {text.points(sharp.estimate.value)} points"
+    share = f"{100 * cure.gain.value / cure.excess:.0f} % of the excess log loss"
+    assert advice.startswith(f"Recalibrating would {removed} and {share}; a temperature of 2.")
+    assert advice.endswith(" of it.")
+    assert advice in str(sharp)
+    assert cure.after < 0.02 < cure.before
+    assert cure.temperature == pytest.approx(2.4, abs=0.2)
+    assert cure.by_temperature == pytest.approx(cure.gain.value, abs=0.003)
+
+
+def test_the_gain_is_the_one_that_a_comparison_finds(sharp):
+    rng = np.random.default_rng(0)
+    odds = rng.normal(0, 1.2, 2000)
+    outcome, score = rng.random(2000) < 1 / (1 + np.exp(-odds)), 1 / (1 + np.exp(-2.4 * odds))
+    compared = calibrant.compare_calibrators(outcome, score, methods=["auto", "temperature"], rng=0)
+    own = compared["auto"].log_loss.difference
+    assert (sharp.cure.gain.value, sharp.cure.gain.low) == pytest.approx((-own.value, -own.high))
+    assert sharp.cure.by_temperature == pytest.approx(-compared["temperature"].log_loss.difference.value)
+
+
+def test_scores_that_are_fine_are_left_alone(fine):
+    assert not fine.cure.helps
+    assert fine.advice in (
+        "No map is better than leaving the scores alone.",
+        "No map is surely better than leaving the scores alone.",
+    )
+    assert fine.cure.curve is None
+
+
+def test_no_map_is_praised_where_calibration_is_not_rejected(sharp, fine):
+    lucky = replace(fine, cure=sharp.cure)
+    assert lucky.advice == "No map is surely better than leaving the scores alone."
+
+
+def test_many_classes_are_cured_together():
+    rng = np.random.default_rng(5)
+    score = rng.dirichlet([1, 1, 1], 1500)
+    label = (rng.random((1500, 1)) > (0.5 * score + 1 / 6).cumsum(axis=1)).sum(axis=1)
+    whole = calibrant.assess(label, score, rng=0)
+    assert whole.advice.startswith("Recalibrating would remove ")
+    each = calibrant.assess(label, score, notion="classwise", rng=0)
+    assert each.cure.gain == whole.cure.gain
+    assert each.cure.after != whole.cure.after
+    assert each.cure.curve.notion == "class"
+
+
+def test_a_loss_that_was_infinite_becomes_finite():
+    rng = np.random.default_rng(6)
+    score = np.round(rng.random(800), 1)
+    outcome = rng.random(800) < 0.5 + 0.3 * (score - 0.5)
+    result = calibrant.assess(outcome, score, rng=0)
+    assert "make the log loss finite" in result.advice
+    assert result.cure.gain.value == np.inf
+    assert text.gained(result) == ""
+    again = calibrant.Assessment.from_json(result.to_json())
+    assert again.advice == result.advice
+    assert again.cure.gain == result.cure.gain
+
+
+@pytest.mark.parametrize("case", ["few rows", "one outcome", "sums"])
+def test_where_nothing_is_known_nothing_is_said(case):
+    if case == "few rows":
+        result = calibrant.assess([0, 1, 1, 0], [0.2, 0.7, 0.6, 0.3], rng=0)
+    elif case == "one outcome":
+        result = calibrant.assess(np.ones(30, int), np.linspace(0.5, 0.9, 30), rng=0)
+    else:
+        result = Sketch("class").update([0, 1, 1, 0], [0.2, 0.7, 0.6, 0.3]).assess(rng=0)
+    assert result.cure is None
+    assert result.advice == text.gained(result) == ""
+    assert "h-cure" not in result.html()
+
+
+def test_it_is_written_and_read(sharp, fine):
+    for result in (sharp, fine):
+        again = calibrant.Assessment.from_json(result.to_json())
+        assert again.advice == result.advice
+        assert again.to_json() == result.to_json()
+        assert again.html() == result.html()
+    values = json.loads(sharp.to_json())
+    assert values["advice"] == sharp.advice
+    # What an earlier version has written has none.
+    del values["cure"]
+    assert calibrant.Assessment.from_dict(values).cure is None
+
+
+def test_the_page_shows_before_and_after(sharp, fine):
+    page = sharp.html()
+    assert sharp.advice in page
+    assert 'id="cure-before"' in page
+    assert 'id="cure-after"' in page
+    assert "Cross-validated in 5 folds of 2 000 rows, a map changes the log loss of a row by -0." in page
+    assert "calibrant.Calibrator().fit(y_prob, y_true)" in page
+    assert 'id="cure-after"' not in fine.html()
+    assert fine.advice in fine.html()
+    assert sharp.advice in sharp._repr_html_()
+
+
+def test_clusters_widen_the_gain():
+    rng = np.random.default_rng(7)
+    odds = np.repeat(rng.normal(0, 1.2, 300), 5)
+    outcome = np.repeat(rng.random(300), 5) < 1 / (1 + np.exp(-odds))
+    score, cluster = 1 / (1 + np.exp(-2.4 * odds)), np.repeat(np.arange(300), 5)
+    apart, together = (calibrant.assess(outcome, score, rng=0, cluster=c).cure.gain for c in (None, cluster))
+    assert together.high - together.low > 1.8 * (apart.high - apart.low)

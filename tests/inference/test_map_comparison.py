@@ -1,0 +1,179 @@
+"""Maps compared on rows that they have not seen."""
+
+import numpy as np
+import pytest
+from sklearn.metrics import log_loss
+
+import calibrant
+from calibrant import Calibrator, InputError, MapComparison, inputs
+from calibrant.inference.map_comparison import mean_of_rows
+from calibrant.maps.folds import cross_fitted, folds_of
+
+
+def sharpened(n, seed=0):
+    """Scores that are too sure, and their outcomes."""
+    rng = np.random.default_rng(seed)
+    odds = rng.normal(0, 1, n)
+    outcome = rng.random(n) < 1 / (1 + np.exp(-odds))
+    return outcome, 1 / (1 + np.exp(-2.5 * odds))
+
+
+@pytest.fixture(scope="module")
+def compared():
+    outcome, score = sharpened(1000)
+    methods = ["auto", "temperature", "isotonic"]
+    return calibrant.compare_calibrators(outcome, score, methods=methods, rng=1)
+
+
+def test_the_scores_as_they_are_stand_beside_the_maps(compared):
+    assert {row.method for row in compared} == {"identity", "auto", "temperature", "isotonic"}
+    alone = compared["identity"]
+    outcome, score = sharpened(1000)
+    assert alone.log_loss.value == pytest.approx(log_loss(outcome, score))
+    assert alone.brier.value == pytest.approx(np.mean((score - outcome) ** 2))
+    assert alone.ece.value == pytest.approx(calibrant.estimate(outcome, score, rng=1).value)
+    assert (alone.log_loss.difference.value, alone.ece.difference.value) == (0, 0)
+
+
+def test_what_helps_is_found(compared):
+    assert compared.best in ("auto", "temperature")
+    assert compared.table[0].log_loss.value == min(row.log_loss.value for row in compared)
+    for name in ("auto", "temperature"):
+        row = compared[name]
+        for figure in (row.log_loss, row.brier, row.ece):
+            assert figure.low <= figure.value <= figure.high
+            assert figure.difference.low <= figure.difference.value <= figure.difference.high < 0
+
+
+def test_nothing_helps_scores_that_are_calibrated():
+    rng = np.random.default_rng(2)
+    score = rng.random(800)
+    result = calibrant.compare_calibrators(
+        rng.random(800) < score, score, methods=["auto", "histogram"], rng=0
+    )
+    assert not result["auto"].log_loss.difference.high < 0
+    assert result["histogram"].log_loss.difference.value > 0
+    assert not str(result).startswith(("best: auto, better", "best: histogram, better"))
+
+
+def test_rows_are_mapped_by_what_others_taught():
+    outcome, score = sharpened(60)
+    data = inputs.predictions(outcome, score)
+    fold = folds_of(data, 3, np.random.default_rng(0))
+    mapped = cross_fitted(data, "affine", fold).score
+    for k in range(3):
+        own = Calibrator("affine").fit(score[fold != k], outcome[fold != k])
+        np.testing.assert_array_equal(mapped[fold == k], own.predict_proba(score[fold == k]))
+
+
+def test_folds_are_even_and_hold_each_class():
+    outcome, score = sharpened(103)
+    fold = folds_of(inputs.predictions(outcome, score), 5, np.random.default_rng(0))
+    assert np.ptp(np.bincount(fold)) <= 1
+    assert np.ptp(np.bincount(fold[outcome])) <= 1
+    assert folds_of(inputs.predictions([0, 1, 1], [0.1, 0.4, 0.9]), 5, np.random.default_rng(0)).max() == 2
+
+
+def test_clusters_stay_together_and_widen_the_interval():
+    outcome, score = sharpened(300)
+    cluster = np.repeat(np.arange(300), 4)
+    rows = [np.repeat(each, 4) for each in (outcome, score)]
+    data = inputs.in_clusters(inputs.predictions(*rows), cluster, rows[0], None)
+    fold = folds_of(data, 5, np.random.default_rng(0))
+    assert all(len(set(fold[cluster == k])) == 1 for k in range(300))
+    options = {"methods": ["temperature"], "rng": 0}
+    once = calibrant.compare_calibrators(outcome, score, **options)["temperature"].log_loss
+    copied = calibrant.compare_calibrators(*rows, cluster=cluster, **options)["temperature"].log_loss
+    blind = calibrant.compare_calibrators(*rows, **options)["temperature"].log_loss
+    reach = [each.difference.high - each.difference.low for each in (once, copied, blind)]
+    assert reach[1] == pytest.approx(reach[0], rel=0.1)
+    assert reach[2] < 0.6 * reach[0]
+
+
+def test_the_interval_of_a_mean_is_that_of_the_text_book():
+    values = np.random.default_rng(3).normal(2, 1, 40)
+    data = inputs.predictions(np.arange(40) % 2, np.full(40, 0.5))
+    reach = 2.0226909 * values.std(ddof=1) / np.sqrt(40)
+    plain = mean_of_rows(data, values, 0.95)
+    assert (plain.low, plain.high) == pytest.approx((values.mean() - reach, values.mean() + reach))
+    # Counts are repetition; importance weights have no scale.
+    counts = np.arange(40) % 3 + 1
+    weighed = inputs.predictions(np.arange(40) % 2, np.full(40, 0.5), sample_weight=counts)
+    repeated = inputs.predictions(np.repeat(np.arange(40) % 2, counts), np.full(counts.sum(), 0.5))
+    again = mean_of_rows(repeated, np.repeat(values, counts), 0.9)
+    assert vars(mean_of_rows(weighed, values, 0.9)) == pytest.approx(vars(again))
+    even = inputs.predictions(np.arange(40) % 2, np.full(40, 0.5), sample_weight=np.full(40, 7.5))
+    assert vars(mean_of_rows(even, values, 0.95)) == pytest.approx(vars(plain))
+
+
+def test_the_interval_of_the_gain_covers():
+    inside = []
+    for seed in range(60):
+        outcome, score = sharpened(400, seed)
+        data = inputs.predictions(outcome, score)
+        fold = folds_of(data, 5, np.random.default_rng(0))
+        mapped = cross_fitted(data, "temperature", fold).score
+        losses = [-np.log(np.where(outcome, p, 1 - p)) for p in (mapped, score)]
+        gain = mean_of_rows(data, losses[0] - losses[1], 0.9)
+        # The truth by the chances that the outcomes were drawn with.
+        odds = np.log(score / (1 - score)) / 2.5
+        chance = 1 / (1 + np.exp(-odds))
+        true = np.mean(chance * np.log(score / mapped) + (1 - chance) * np.log((1 - score) / (1 - mapped)))
+        inside.append(gain.low <= true <= gain.high)
+    assert np.mean(inside) > 0.8
+
+
+def test_a_loss_without_bound_is_told():
+    # The last 1 lies below all others: what others taught gives it no chance.
+    score = np.concatenate([[0.001], np.linspace(0.01, 0.4, 60), np.linspace(0.6, 0.99, 60)])
+    outcome = np.concatenate([[1], np.zeros(60), np.ones(60)]).astype(int)
+    result = calibrant.compare_calibrators(outcome, score, methods=["isotonic"], rng=0)
+    assert result["isotonic"].log_loss.value == np.inf
+    assert result.best == "identity"
+    assert str(result).startswith("no map is better than leaving the scores alone")
+    assert '"value": null' in result.to_json()
+    assert MapComparison.from_json(result.to_json()) == result
+
+
+def test_all_maps_of_many_classes_are_compared():
+    rng = np.random.default_rng(4)
+    score = rng.dirichlet([1, 1, 1], 200)
+    label = np.array(["a", "b", "c"])[(rng.random((200, 1)) > score.cumsum(axis=1)).sum(axis=1)]
+    result = calibrant.compare_calibrators(label, score, methods=["vector", "auto", "beta"], cv=3, rng=0)
+    assert result.folds == 3
+    assert result.notion == "confidence"
+    own = np.searchsorted(["a", "b", "c"], label)
+    assert result["identity"].log_loss.value == pytest.approx(-np.mean(np.log(score[np.arange(200), own])))
+    assert result["identity"].brier.value == pytest.approx(
+        np.mean(((score - np.eye(3)[own]) ** 2).sum(axis=1))
+    )
+
+
+def test_a_comparison_is_written_and_read(compared):
+    assert MapComparison.from_json(compared.to_json()) == compared
+    assert repr(compared).startswith("MapComparison(best ")
+    lines = str(compared).splitlines()
+    assert lines[0].endswith("better than leaving the scores alone")
+    assert max(map(len, lines[:-1])) < 80
+    again = calibrant.compare_calibrators(*sharpened(1000), methods=["temperature"], rng=compared.seed)
+    assert again["temperature"] == compared["temperature"]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"methods": ["vector"]}, "methods must be one of"),
+        ({"methods": "auto"}, "methods must be names of maps"),
+        ({"methods": []}, "methods must be names of maps"),
+        ({"cv": 1}, "cv must be"),
+        ({"level": 95}, "level must be"),
+    ],
+)
+def test_what_cannot_be_compared_is_refused(options, message):
+    with pytest.raises(InputError, match=message):
+        calibrant.compare_calibrators(*sharpened(50), **options)
+
+
+def test_a_single_row_cannot_be_judged():
+    with pytest.raises(InputError, match="at least two rows"):
+        calibrant.compare_calibrators([1], [0.5])
