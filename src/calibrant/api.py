@@ -338,7 +338,8 @@ def compare_calibrators(
     """
     data = _predictions(y_true, y_prob, notion, sample_weight, labels, pos_label, cluster)
     asked = usual(notion, vector=data.score.ndim == 1)
-    return compare_maps(data, asked, methods=methods, cv=cv, level=level, rng=rng, progress=inputs.progress(progress))
+    options: dict[str, Any] = {"level": level, "rng": rng, "progress": inputs.progress(progress)}
+    return compare_maps(data, asked, methods=methods, cv=cv, **options)
 
 
 @inputs.helpful

@@ -152,7 +152,7 @@ def test_the_commands_of_the_page_on_the_command_line_run(here, table):
     (here / "predictions").mkdir()
     table.to_parquet("predictions/may.parquet")
     asked = list(commands(*blocks("docs/command-line.md", "sh")))
-    assert [args[0] for args in asked] == ["compare", "report", "ece"]
+    assert [args[0] for args in asked] == ["compare", "report", "calibrate", "calibrate", "ece"]
     for args in asked:
         run(args)
 

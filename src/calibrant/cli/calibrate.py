@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from calibrant.cli.options import DATA, EXITS, options, output
-from calibrant.cli.output import Refused, check_outputs, tell, tell_json, write
+from calibrant.cli.output import Refused, check_outputs, printable, tell, tell_json, write
 from calibrant.cli.progress import Meter
 from calibrant.cli.source import (
     Source,
@@ -67,7 +67,7 @@ def fit(file: str, method: str, out: Path, **given: Any) -> None:
       calibrant calibrate fit 'may/*.parquet' --label target --scores 'p_*' -o map.json
       calibrant calibrate fit predictions.csv --method temperature -o map.json
     """
-    check_outputs([file], out)
+    check_outputs([file], out, format=given["format"], checkpoint=given["checkpoint"])
 
     def fitted(source: Source) -> Calibrator:
         calibrator: Calibrator = source.ask("calibrator", method=method)
@@ -84,7 +84,7 @@ def fit(file: str, method: str, out: Path, **given: Any) -> None:
     write(out, content)
     if not given["quiet"]:
         tell(f"{method} map of {_about(calibrator)}, from {source.about['rows']} rows")
-    click.echo(f"map: {out.resolve()}")
+    click.echo(printable(f"map: {out.resolve()}"))
 
 
 def _about(calibrator: Calibrator) -> str:
@@ -101,7 +101,7 @@ def _about(calibrator: Calibrator) -> str:
 @calibrate.command(epilog=EXITS)
 @click.argument("map_file", metavar="MAP")
 @click.argument("file", metavar="PATH")
-@options("scores", "format")
+@options("scores", "percent", "format")
 @click.option("--name", default="calibrated", show_default=True, help="Name of the new column or columns.")
 @click.option("--interval", is_flag=True, help="Add an interval for each probability: _low and _high.")
 @click.option(
@@ -131,7 +131,7 @@ def apply(
       calibrant calibrate apply map.json new.csv -o calibrated.csv
       calibrant calibrate apply map.json 'new/*.parquet' --scores p_spam --interval -o out.parquet
     """
-    check_outputs([file, map_file], out)
+    check_outputs([file, map_file], out, format=given["format"])
     with refusing():
         from calibrant import Calibrator
         from calibrant.data import map_files
@@ -145,12 +145,13 @@ def apply(
                 scores=scores,
                 name=name,
                 level=level if interval else None,
+                percent=given["percent"],
                 format=given["format"],
                 progress=meter,
             )
     if not given["quiet"]:
         tell(f"{rows} rows of {name_of(file)} mapped by {name_of(map_file)}")
-    click.echo(f"rows: {out.resolve()}")
+    click.echo(printable(f"rows: {out.resolve()}"))
 
 
 def _loaded(kind: type[Calibrator], path: str) -> Calibrator:

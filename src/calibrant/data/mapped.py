@@ -32,6 +32,7 @@ def map_files(
     out: str | os.PathLike[str],
     *,
     scores: Sequence[str] = (),
+    percent: bool = False,
     name: str = "calibrated",
     level: float | None = None,
     format: str | None = None,
@@ -49,6 +50,8 @@ def map_files(
         CSV, TSV, Parquet or Arrow by its suffix; there whole or not at all.
     scores : sequence of str
         Columns of scores, by name or pattern; by default those with usual names.
+    percent : bool
+        Whether scores are percentages, from 0 to 100.
     name : str
         Name of the new column; of several classes `name` and the class.
     level : float, optional
@@ -62,7 +65,7 @@ def map_files(
     """
     kind = format_of(out)
     sources = [described(file, format) for file in expanded(paths, format)]
-    roles = roles_in_all(sources, Asked(scores=tuple(scores), labelled=False))
+    roles = roles_in_all(sources, Asked(scores=tuple(scores), labelled=False, percent=percent))
     with naming(sources[0].path):
         order = order_of(calibrator, roles)
         new = names_of(calibrator, name, level)

@@ -149,7 +149,7 @@ def compare_questions(
     rng: Any = None,
     step: Callable[[], object] = lambda: None,
 ) -> Comparison:
-    """Compare models by the same question about each, of the same rows; `step` is called as they are estimated."""
+    """Compare models by the same question about each, of the same rows; `step` counts what is done."""
     estimates = {}
     for name, question in questions.items():
         with inputs.within(f"model {name!r}"):
