@@ -183,6 +183,7 @@ def compare(file: str, methods: tuple[str, ...], folds: int, as_json: bool, **gi
       calibrant calibrate compare predictions.csv
       calibrant calibrate compare predictions.csv --method auto --method temperature --json
     """
+    check_outputs([file], format=given["format"])
     given = settled(given)
     data = read(file, given)[""]
     with refusing_rows(data), Meter("comparing", given["quiet"]) as meter:

@@ -40,7 +40,7 @@ def words() -> Words:
     options = (
         *("label", "scores", "pos_label", "sample_weight", "groups", "cluster", "format", "notion"),
         "estimator",
-*(
+        *(
             "norm",
             "level",
             "baseline",
