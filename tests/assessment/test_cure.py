@@ -111,9 +111,6 @@ def test_it_is_written_and_read(sharp, fine):
         assert again.html() == result.html()
     values = json.loads(sharp.to_json())
     assert values["advice"] == sharp.advice
-    # What an earlier version has written has none.
-    del values["cure"]
-    assert calibrant.Assessment.from_dict(values).cure is None
 
 
 def test_the_page_shows_before_and_after(sharp, fine):
@@ -135,3 +132,20 @@ def test_clusters_widen_the_gain():
     score, cluster = 1 / (1 + np.exp(-2.4 * odds)), np.repeat(np.arange(300), 5)
     apart, together = (calibrant.assess(outcome, score, rng=0, cluster=c).cure.gain for c in (None, cluster))
     assert together.high - together.low > 1.8 * (apart.high - apart.low)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"before": 2}, "assessment.cure.before must lie in"),
+        ({"temperature": -1}, "assessment.cure.temperature must be above 0"),
+        ({"rows": 0}, "assessment.cure.rows must be at least 1"),
+        ({"gain": {"value": 1, "low": "x", "high": 2}}, "assessment.cure.gain.low must be a number"),
+        ({"more": 1}, "assessment.cure must have no fields that are not known"),
+    ],
+)
+def test_a_stored_cure_is_checked(sharp, change, message):
+    values = sharp.to_dict()
+    values["cure"] |= change
+    with pytest.raises(calibrant.InputError, match=message):
+        calibrant.Assessment.from_dict(values)

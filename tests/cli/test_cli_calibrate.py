@@ -248,3 +248,19 @@ def test_the_report_of_one_class_of_many_names_a_command_that_runs(here):
     assessment = calibrant.Assessment.from_json((here / "r.json").read_text())
     _, *words = shlex.split(assessment.cure.command)
     assert CliRunner().invoke(cli.main, words).exit_code == 0
+
+
+def test_a_sketch_is_enough(here):
+    calibrant.Sketch("class").update(OUTCOME, SCORE).save("day.sketch")
+    assert "from 600 rows" in run("fit", "day.sketch", "-o", "map.json")
+    mapped = Calibrator.load("map.json").predict_proba(SCORE)
+    np.testing.assert_allclose(mapped, Calibrator().fit(SCORE, OUTCOME).predict_proba(SCORE), atol=1e-9)
+
+
+def test_percentages_are_mapped_as_shares(here):
+    write_csv("percent.csv", {"y": OUTCOME, "score": 100 * SCORE})
+    run("fit", "one.csv", "-o", "shares.json")
+    run("fit", "percent.csv", "--percent", "-o", "map.json")
+    run("apply", "map.json", "percent.csv", "--percent", "-o", "out.csv")
+    mapped = [float(row["calibrated"]) for row in read_csv("out.csv")]
+    np.testing.assert_allclose(mapped, Calibrator.load("shares.json").predict_proba(SCORE), atol=1e-9)

@@ -131,7 +131,7 @@ def test_a_loss_without_bound_is_told():
     assert result["isotonic"].log_loss.value == np.inf
     assert result.best == "identity"
     assert str(result).startswith("no map is better than leaving the scores alone")
-    assert '"value": null' in result.to_json()
+    assert '"log_loss": {"value": "inf", "low": "inf", "high": "inf", ' in result.to_json()
     assert MapComparison.from_json(result.to_json()) == result
 
 
@@ -172,6 +172,21 @@ def test_a_comparison_is_written_and_read(compared):
 def test_what_cannot_be_compared_is_refused(options, message):
     with pytest.raises(InputError, match=message):
         calibrant.compare_calibrators(*sharpened(50), **options)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"level": 2}, "comparison.level must"),
+        ({"best": "platt"}, "comparison.best must be the first of the table"),
+        ({"table": []}, "comparison.best must be the first of the table"),
+        ({"more": 1}, "comparison must have no fields that are not known"),
+        ({"rows": -3}, "comparison.rows must be at least 2"),
+    ],
+)
+def test_a_stored_comparison_is_checked(compared, change, message):
+    with pytest.raises(InputError, match=message):
+        MapComparison.from_dict(compared.to_dict() | change)
 
 
 def test_a_single_row_cannot_be_judged():

@@ -67,10 +67,10 @@ def from_dict(values: Mapping[str, Any]) -> Assessment:
     record = Record(values, "assessment")
     if values.get("format") != FORMAT:
         raise ValueError(f"not an assessment of format {FORMAT}, got {values.get('format')!r}")
-    known = ("format", "value", "verdict", *_PLAIN, *_RESULTS, *_ROWS, "odds", "balance", "accuracy")
-    record.only(known, ("cure", "advice"))
-    record.text("verdict")
-    record.maybe("advice", record.text)
+    about = ("format", "value", "verdict", "advice", *_PLAIN)
+    record.only((*about, *_RESULTS, *_ROWS, "odds", *_BALANCES, "cure"))
+    for key in ("verdict", "advice"):
+        record.text(key)
     results = {
         key: MappingProxyType({name: read(record.record(key), name) for name in record.record(key).values})
         for key, read in _RESULTS.items()
