@@ -258,7 +258,7 @@ def mean_of_rows(data: Predictions, values: Array, level: float) -> Measured:
 
     >>> data = inputs.predictions([0, 1, 1, 0], [0.2, 0.7, 0.8, 0.1])
     >>> mean_of_rows(data, np.array([1.0, 2.0, 3.0, 2.0]), 0.95)
-    Measured(value=2.0, low=0.7008..., high=3.2991...)
+    Measured(value=2.0, low=0.7007..., high=3.2992...)
     """
     from scipy.special import stdtrit
 
