@@ -24,18 +24,22 @@ from typing import NamedTuple
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import numpy as np
+from scipy.optimize import isotonic_regression
 from scipy.special import betaincinv, expit, ndtri, softmax, xlogy
 
 from calibrant import Calibrator
 from calibrant.evidence import Array
 from calibrant.experiment import PRESETS, models, procedure
 from calibrant.experiment.distributions import rng_of
+from calibrant.maps.calibrator import BENDING
 from calibrant.maps.methods import METHODS
 
 ONE = [name for name, method in METHODS.items() if method.one]
 MANY = ["auto", "identity", "temperature", "vector", "matrix", "isotonic-safe", "beta"]
 REPETITIONS = {50: 200, 200: 100, 1000: 40, 5000: 16, 50_000: 4}
-PARTS = ("one", "interval", "many", "speed")
+PARTS = ("one", "interval", "monotone", "many", "speed")
+# What a map may be told about rising, as it is written after its name.
+RISING = {"": "auto", "increasing": True, "free": False}
 # A map's answer is kept so far from 0 and 1; scores at which it is judged.
 LEAST, POINTS = 1e-9, 2000
 
@@ -135,6 +139,17 @@ def excess(truth: Array, found: Array) -> tuple[float, float]:
     return float(entropy.mean()), float(np.mean((q - truth) ** 2))
 
 
+def answer(key: str, score: Array, label: Array, new: Array) -> Array:
+    """Return what a map says of new scores: of a method, or of one that is "increasing" or "free"."""
+    name, _, how = key.partition(", ")
+    if how and name not in BENDING:
+        # The nearest increasing answers at the scores that it has learned from.
+        at = np.sort(score)
+        known = isotonic_regression(Calibrator(name).fit(score, label).predict_proba(at)).x
+        return np.interp(new, at, known)
+    return Calibrator(name, monotone=RISING[how]).fit(score, label).predict_proba(new)
+
+
 def times(repetitions: int, share: float) -> int:
     return max(1, round(repetitions * share))
 
@@ -197,6 +212,31 @@ def show_interval(cells: dict[tuple[str, int], dict], sizes: Sequence[int]) -> N
         names = [name for name in FAMILIES if FAMILIES[name].kind == kind]
         row = (f"{np.mean([cells[name, n]['cover'][0] for name in names]):.3f}" for n in sizes)
         print(f"| mean | {kind} | " + " | ".join(row) + " |")
+
+
+def monotone(sizes: Sequence[int], share: float) -> dict[tuple[str, int, str], float]:
+    """Print what forcing a map to rise costs and gains, where the truth rises and where it does not."""
+    maps = ("auto", "auto, increasing", "auto, free")
+    falls = {name: bool((np.diff(family.truth()[1]) < -1e-12).any()) for name, family in FAMILIES.items()}
+    cells = {}
+    for n in sizes:
+        for name, family in FAMILIES.items():
+            rng, (score, truth) = rng_of("maps", name, n), family.truth()
+            for _ in range(repetitions := times(REPETITIONS[n], share)):
+                rows = family.draw(n, rng)
+                for key in maps:
+                    loss = excess(truth, answer(key, *rows, score))[0] / repetitions
+                    cells[name, n, key] = cells.get((name, n, key), 0.0) + loss
+    print(
+        "\nMean excess log loss x 10^4 of maps that rise unless the data object, that must, that need not\n"
+    )
+    print("| truth | n | " + " | ".join(maps) + " |\n" + "|---" * (len(maps) + 2) + "|")
+    for words, kind in (("rises", False), ("falls somewhere", True)):
+        names = [name for name in FAMILIES if falls[name] == kind]
+        for n in sizes:
+            row = (1e4 * np.mean([cells[name, n, key] for name in names]) for key in maps)
+            print(f"| {words} | {n} | " + " | ".join(f"{value:.1f}" for value in row) + " |")
+    return cells
 
 
 # --- many classes ---
@@ -448,7 +488,17 @@ def real(folder: str, share: float) -> dict[str, Array]:
 
 # --- the paper's models ---
 
-PAPER_MAPS = ("identity", "density", "isotonic", "isotonic-safe", "temperature", "auto")
+PAPER_MAPS = (
+    "identity",
+    "density",
+    "density, increasing",
+    "isotonic",
+    "isotonic-safe",
+    "temperature",
+    "auto",
+    "auto, increasing",
+    "auto, free",
+)
 PAPER_SIZES = (100, 500, 2000)
 
 
@@ -474,9 +524,7 @@ def paper(share: float, preset: str = "paper", n_new: int = 20_000) -> dict[int,
             top, right = score[:n].max(axis=1), (score[:n].argmax(axis=1) == label[:n]).astype(int)
             losses = []
             for key in PAPER_MAPS:
-                q = np.clip(
-                    Calibrator(key).fit(top, right).predict_proba(new_score.max(axis=1)), LEAST, 1 - LEAST
-                )
+                q = np.clip(answer(key, top, right, new_score.max(axis=1)), LEAST, 1 - LEAST)
                 loss = -(chance * np.log(q) + (1 - chance) * np.log1p(-q))
                 losses.append((float(loss.mean()), float(np.mean((q - chance) ** 2))))
             found[n].append(losses)
@@ -556,6 +604,8 @@ def main() -> None:
             show_one(cells, asked.sizes, maps)
         if "interval" in parts:
             show_interval(cells, asked.sizes)
+    if "monotone" in parts:
+        monotone(asked.sizes, asked.share)
     if "many" in parts:
         many(asked.share)
     if asked.real:
