@@ -229,10 +229,17 @@ def test_bad_input_is_refused_by_name(call, named):
     assert refused.value.argument == named
 
 
-def test_a_matrix_needs_the_columns_that_it_has_learned_from():
+@pytest.mark.parametrize("from_logits", [False, True])
+def test_columns_of_a_frame_are_read_by_name(from_logits):
     pandas = pytest.importorskip("pandas")
     score, label = matrix()
-    frame = pandas.DataFrame(score, columns=["p_0", "p_1", "p_2"])
-    made = Calibrator().fit(frame, label)
+    frame = pandas.DataFrame(np.log(score) if from_logits else score, columns=["p_0", "p_1", "p_2"])
+    made = Calibrator("vector", from_logits=from_logits).fit(frame, label)
     found = made.predict_proba(frame)
-    np.testing.assert_allclose(made.predict_proba(frame[["p_2", "p_0", "p_1"]]), found, atol=1e-12)
+    other = frame[["p_2", "p_0", "p_1"]]
+    np.testing.assert_allclose(made.predict_proba(other), found, atol=1e-12)
+    turned = Calibrator("vector", from_logits=from_logits).fit(other, label)
+    assert turned.classes_ == (2, 0, 1)
+    np.testing.assert_allclose(turned.predict_proba(frame), found[:, [2, 0, 1]], atol=1e-6)
+    again = Calibrator.from_json(made.to_json())
+    np.testing.assert_allclose(again.predict_proba(other), found, atol=1e-7)

@@ -360,7 +360,7 @@ class Calibrator:
     def _scores(self, y_prob: Any) -> Array:
         """Check new scores, and put the columns of a frame in the order of the classes."""
         self._check_fitted()
-        names = None if self.from_logits else inputs.column_names(y_prob)
+        names = inputs.column_names(y_prob)
         score = inputs.unlabelled(_probabilities(y_prob) if self.from_logits else y_prob).score
         size = len(self.classes_)
         if (score.ndim == 1) != self._vector or (not self._vector and score.shape[1] != size):
@@ -409,7 +409,17 @@ def _probabilities(logits: Any) -> Array:
     if not np.isfinite(array).all():
         row = int(np.argmax(~np.isfinite(array).reshape(len(array), -1).all(axis=1)))
         raise InputError("y_prob", "be finite", array[row], row=row)
-    return expit(array) if array.ndim == 1 else softmax(array)
+    if array.ndim == 1:
+        return expit(array)
+    named = softmax(array).view(_Columns)
+    named.columns = inputs.column_names(logits)
+    return named
+
+
+class _Columns(np.ndarray):
+    """Scores that keep the names of the columns in which they came."""
+
+    columns: tuple[Any, ...] | None = None
 
 
 def _refuse_swapped(y_prob: Any, y_true: Any) -> None:
