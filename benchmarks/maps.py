@@ -508,7 +508,10 @@ def paper(share: float, preset: str = "paper", n_new: int = 20_000) -> dict[int,
     The loss of a row is its mean over the labels, by the exact posterior of the class that was predicted.
     """
     asked = PRESETS[preset]
-    tasks = asked.tasks()[:: max(1, round(1 / share))]
+    tasks = asked.tasks()
+    # At random: every other one would be of the same kinds of model.
+    some = rng_of("maps", preset).permutation(len(tasks))[: times(len(tasks), share)]
+    tasks = [tasks[k] for k in np.sort(some)]
     found: dict[int, list[list[tuple[float, float]]]] = {n: [] for n in PAPER_SIZES}
     for task in tasks:
         where = procedure.distribution(task.distribution)

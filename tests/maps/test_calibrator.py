@@ -123,7 +123,7 @@ def changed(content, path, value):
     ],
 )
 def test_damaged_maps_are_refused_with_the_name_of_the_field(path, value, named):
-    content = json.loads(Calibrator().fit(*rows(30)).to_json())
+    content = json.loads(Calibrator("spline").fit(*rows(30)).to_json())
     with pytest.raises(InputError) as refused:
         Calibrator.from_json(changed(content, path, value))
     assert refused.value.argument == named
