@@ -206,3 +206,94 @@ def test_the_study_of_clusters_compares_models():
 
 def test_the_study_of_clusters_measures_the_size_of_the_test():
     assert study("clusters").size_cell((20, 0.5, "shared", 20)) <= 0.3
+
+
+def test_the_study_of_maps_has_enough_families():
+    maps = study("maps")
+    assert len(maps.FAMILIES) >= 16 + 8
+    assert {family.kind for family in maps.FAMILIES.values()} == {"smooth", "local", "rough"}
+    for family in maps.FAMILIES.values():
+        score, truth = family.truth()
+        assert score.size == truth.size == maps.POINTS
+        assert ((score >= 0) & (score <= 1) & (truth >= 0) & (truth <= 1)).all()
+        drawn, outcome = family.draw(20_000, np.random.default_rng(0))
+        assert drawn.mean() == pytest.approx(score.mean(), abs=0.02)
+        assert outcome.mean() == pytest.approx(truth.mean(), abs=0.02)
+    for scores, chance in maps.CLASSES.values():
+        truth = chance(scores(500, 5, np.random.default_rng(0)))
+        assert truth.min() >= -1e-12
+        assert truth.sum(axis=1) == pytest.approx(np.ones(500))
+
+
+def test_the_study_of_maps_counts_what_is_lost_against_the_truth(capsys):
+    maps = study("maps")
+    assert maps.excess(np.array([0.5]), np.array([0.25])) == pytest.approx(
+        (0.5 * np.log(2) + 0.5 * np.log(2 / 3), 1 / 16)
+    )
+    chosen = ["auto", "identity", "temperature"]
+    cells = {(name, 50): maps.one_cell(name, 50, 1, chosen, True) for name in maps.FAMILIES}
+    assert cells["right", 50]["identity"] == pytest.approx([0, 0], abs=1e-12)
+    assert cells["anti-ordered", 50]["identity"][0] > cells["anti-ordered", 50]["temperature"][0]
+    covered = [cells[name, 50]["cover"][0] for name in maps.FAMILIES]
+    assert np.mean(covered) > 0.8
+    maps.show_one(cells, [50], chosen)
+    maps.show_interval(cells, [50])
+    printed = capsys.readouterr().out
+    best = sum(min(cells[name, 50][key][0] for key in chosen[1:]) for name in maps.FAMILIES)
+    ratio = sum(cells[name, 50]["auto"][0] for name in maps.FAMILIES) / best
+    assert f" | {ratio:.2f} | " in printed
+    assert "| stairs | rough |" in printed
+
+
+def test_the_study_of_maps_of_many_classes(monkeypatch):
+    maps = study("maps")
+    monkeypatch.setattr(maps, "GROUPS", {"few": (50,)})
+    monkeypatch.setattr(maps, "CLASSES", {name: maps.CLASSES[name] for name in ("right", "too sure")})
+    means = maps.many(0.01, classes=(3,))
+    assert set(means["few"]) == set(maps.MANY)
+    assert all(value >= 0 for value in means["few"].values())
+
+
+def test_the_study_of_maps_on_real_scores(tmp_path, monkeypatch, capsys):
+    maps = study("maps")
+    rng = np.random.default_rng(0)
+    z = rng.standard_normal((300, 3))
+    np.savez(tmp_path / "net.npz", cal_logit=z, cal_y=z.argmax(axis=1), test_logit=z, test_y=z.argmax(axis=1))
+    score = rng.random(400)
+    np.savez(tmp_path / "one.npz", prob=score, y=(rng.random(400) < score**2).astype(int))
+    monkeypatch.setattr(maps, "from_scikit_learn", lambda: iter(()))
+    names = [setting.name for setting in maps.settings(str(tmp_path))]
+    assert names == ["net, 50", "net, 200", "net, 300", "one, 50", "one, 200"]
+    tables = maps.real(str(tmp_path), 0.5)
+    assert tables["two classes"].shape == (1, len(maps.ONE))
+    assert tables["many classes"].shape == (2, len(maps.MANY))
+    assert "auto harms by more than two standard errors in" in capsys.readouterr().out
+
+
+def test_the_study_of_maps_has_models_of_scikit_learn():
+    maps = study("maps")
+    found = dict(maps.from_scikit_learn())
+    assert len(found) == 25  # and as many sizes of each as it has rows for
+    for score, label, new_score, new_label in found.values():
+        assert len(score) == len(label) > 50
+        assert len(new_score) == len(new_label)
+
+
+def test_the_study_of_maps_on_the_models_of_the_paper(monkeypatch):
+    maps = study("maps")
+    monkeypatch.setattr(maps, "PAPER_SIZES", (100,))
+    tables = maps.paper(0.5, "smoke", n_new=500)
+    (table,) = tables.values()
+    assert table.shape[1:] == (len(maps.PAPER_MAPS), 2)
+    assert np.isfinite(table).all()
+
+
+def test_the_study_of_maps_that_must_rise(monkeypatch, capsys):
+    maps = study("maps")
+    monkeypatch.setattr(maps, "FAMILIES", {name: maps.FAMILIES[name] for name in ("square", "u-turn")})
+    cells = maps.monotone([1000], 0.02)
+    assert cells["u-turn", 1000, "auto, increasing"] > 5 * cells["u-turn", 1000, "auto, free"]
+    assert "| falls somewhere | 1000 |" in capsys.readouterr().out
+    score, outcome = maps.FAMILIES["square"].draw(200, np.random.default_rng(0))
+    found = maps.answer("density, increasing", score, outcome, np.linspace(0, 1, 50))
+    assert (np.diff(found) >= 0).all()

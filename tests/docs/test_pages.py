@@ -25,6 +25,7 @@ FENCE = re.compile(r"^ *```(\w*)\n(.*?)^ *```$", flags=re.M | re.S)
 RUN = {
     "README.md": "test_docs",
     "CONTRIBUTING.md": "test_registry, test_contributing",
+    "docs/calibration.md": "test_docs",
     "docs/command-line.md": "test_cli_data, here",
     "docs/equalities.md": "test_equalities",
     "docs/data.md": "test_sketch, test_stream, here",

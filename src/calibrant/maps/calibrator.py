@@ -20,7 +20,7 @@ from calibrant.inputs import InputError, InputTypeError, Predictions
 from calibrant.maps.forms import Form, Pair, loaded_form, saved_form
 from calibrant.maps.methods import METHODS
 from calibrant.maps.of_all_scores import Softmax, row_weights, softmax
-from calibrant.maps.of_one_score import Problem, improved
+from calibrant.maps.of_one_score import Problem
 from calibrant.posterior.odds.members import expit
 from calibrant.questions import Question, named
 
@@ -151,12 +151,9 @@ class Calibrator:
         return self
 
     def _form(self, problem: Problem) -> Form:
-        monotone = None if self.monotone == "auto" else bool(self.monotone)
-        if self.method == "auto":
-            return improved(problem, monotone)
         fit = METHODS[self.method].one
         assert fit is not None
-        return fit(problem)
+        return fit(problem) if self.monotone == "auto" else fit(problem, monotone=bool(self.monotone))
 
     def predict_proba(self, y_prob: ArrayLike) -> Array:
         """Return probabilities: of a vector of scores a vector, of a matrix a matrix.
@@ -380,17 +377,17 @@ class Calibrator:
     def _scores(self, y_prob: Any) -> Array:
         """Check new scores, and put the columns of a frame in the order of the classes."""
         self._check_fitted()
-        if self.from_logits:
-            y_prob = _probabilities(y_prob)
-        data = inputs.unlabelled(y_prob, labels=None if self._vector else self.classes_)
-        if (data.score.ndim == 1) != self._vector:
-            want = (
-                "be a vector, like the scores it has learned from"
-                if self._vector
-                else (f"have {len(self.classes_)} columns, like the scores it has learned from")
-            )
-            raise InputError("y_prob", want, data.score.shape, got=f"shape {data.score.shape}")
-        return data.score.astype(np.float64, copy=False)
+        names = inputs.column_names(y_prob)
+        score = inputs.unlabelled(_probabilities(y_prob) if self.from_logits else y_prob).score
+        size = len(self.classes_)
+        if (score.ndim == 1) != self._vector or (not self._vector and score.shape[1] != size):
+            shape = "be a vector" if self._vector else f"have {size} columns"
+            rule = f"{shape}, like the scores it has learned from"
+            raise InputError("y_prob", rule, score.shape, got=f"shape {score.shape}")
+        if names is not None and not self._vector:
+            told = inputs.classes_of_columns(names, self.classes_, size, self.labels)
+            score = score[:, [told.index(label) for label in self.classes_]]
+        return score.astype(np.float64, copy=False)
 
     def _check_choices(self) -> None:
         inputs.check_choice("method", self.method, METHODS)
@@ -429,7 +426,17 @@ def _probabilities(logits: Any) -> Array:
     if not np.isfinite(array).all():
         row = int(np.argmax(~np.isfinite(array).reshape(len(array), -1).all(axis=1)))
         raise InputError("y_prob", "be finite", array[row], row=row)
-    return expit(array) if array.ndim == 1 else softmax(array)
+    if array.ndim == 1:
+        return expit(array)
+    named = softmax(array).view(_Columns)
+    named.columns = inputs.column_names(logits)
+    return named
+
+
+class _Columns(np.ndarray):
+    """Scores that keep the names of the columns in which they came."""
+
+    columns: tuple[Any, ...] | None = None
 
 
 def _refuse_swapped(y_prob: Any, y_true: Any) -> None:

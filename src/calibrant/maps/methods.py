@@ -9,7 +9,6 @@ from calibrant.evidence import Array
 from calibrant.maps import of_one_score as one
 from calibrant.maps.forms import Form
 from calibrant.maps.of_all_scores import Softmax, fit_matrix, fit_softmax, fit_temperature, fit_vector
-from calibrant.maps.of_one_score import Problem
 
 
 @dataclass(frozen=True)
@@ -20,13 +19,13 @@ class Method:
     ----------
     summary : str
     one : callable or None
-        Fits it to one score; None where it takes many classes.
+        Fits it to one score; None where it takes many classes. Those that may bend also take `monotone`.
     many : callable or None
         Fits it to rows of scores (scores, classes, weights); without it, each class has a map of its own.
     """
 
     summary: str
-    one: Callable[[Problem], Form] | None = None
+    one: Callable[..., Form] | None = None
     many: Callable[[Array, Array, Array], Softmax] | None = None
 
 

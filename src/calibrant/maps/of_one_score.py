@@ -19,6 +19,8 @@ from calibrant.posterior.odds.members import features, modes
 WIDE = 20.0
 # Bins of equal mass.
 BINS = 15
+# Scores that differ by less are one, and so are frequencies.
+BITS = 1e-12
 # What the monotone projection of a table may cost, in units of log likelihood.
 BEND = 2.0
 
@@ -80,13 +82,15 @@ def beta(problem: Problem) -> Form:
     """Take logit q = a ln p - b ln(1 - p) + c with a and b not below 0 (Kull, Silva Filho and Flach 2017)."""
     cells = problem.cells
     p = np.clip(1 / (1 + np.exp(-cells.x)), EDGE, 1 - EDGE)
-    up, down, one = np.log(p), -np.log1p(-p), np.ones(p.size)
-    a, b, c = _likeliest(cells, np.stack([up, down, one], axis=1), np.zeros(p.size))
-    if a < 0:
-        a, (b, c) = 0.0, _likeliest(cells, np.stack([down, one], axis=1), np.zeros(p.size))
-    if b < 0:
-        b, (a, c) = 0.0, _likeliest(cells, np.stack([up, one], axis=1), np.zeros(p.size))
-        a = max(float(a), 0.0)
+    # The likeliest with each set of slopes that are not 0: the best of those that fall nowhere.
+    basis = np.stack([np.log(p), -np.log1p(-p), np.ones(p.size)], axis=1)
+    best, (a, b, c) = -np.inf, np.zeros(3)
+    for free in ([0, 1, 2], [0, 2], [1, 2], [2]):
+        found = np.zeros(3)
+        found[free] = _likeliest(cells, basis[:, free], np.zeros(p.size))
+        value = float(cells.likelihood(basis @ found))
+        if (found[:2] >= 0).all() and value > best:
+            best, (a, b, c) = value, found
     # ln p and ln(1 - p) are half of ln p(1 - p), plus and minus half of the log-odds.
     curvature = (a - b) / 2
     return Formula(float(c - curvature * np.log(4)), float(a + b) / 2, float(curvature), least=cells.least)
@@ -110,7 +114,7 @@ def isotonic_safe(problem: Problem) -> Form:
     """Take increasing frequencies that are never 0 or 1: a level counts half a row more of either outcome."""
     held = problem.held
     level = _increasing(held.frequency, held.mass)
-    step = np.cumsum(np.diff(level, prepend=level[0]) > 0)
+    step = np.cumsum(np.diff(level, prepend=level[0]) > BITS)
     mass = np.bincount(step, held.mass)
     yes = np.bincount(step, held.mass * held.frequency)
     safe = ((yes + 0.5) / (mass + 1))[step]
@@ -123,8 +127,11 @@ def by_venn_abers(problem: Problem) -> Form:
     low, high = venn_abers(held.mass, held.mass * held.frequency)
     # Where a level stays the same, the first score of it is enough, or the last.
     first, last = np.append(True, np.diff(low) != 0), np.append(np.diff(high) != 0, True)
-    below = Table(held.score[first], low[first], "score", "from")
-    return Pair(below, Table(held.score[last], high[last], "score", "upto"))
+    # Beyond all scores the new row is by itself. A mean of equal scores may be off by its last bits.
+    at, level = np.append(-1.0, held.score[first] - BITS), np.append(0.0, low[first])
+    below = Table(at, level, "score", "from")
+    at, level = np.append(held.score[last] + BITS, 2.0), np.append(high[last], 1.0)
+    return Pair(below, Table(at, level, "score", "upto"))
 
 
 def histogram(problem: Problem) -> Form:
@@ -138,14 +145,14 @@ def histogram(problem: Problem) -> Form:
     return Table(edge, yes / mass, "score", "from")
 
 
-def auto(problem: Problem) -> Form:
+def auto(problem: Problem, monotone: bool | None = None) -> Form:
     """Take the average over maps, or leave the scores alone where it is likelier to harm."""
-    return improved(problem)
+    return improved(problem, monotone)
 
 
-def spline(problem: Problem) -> Form:
+def spline(problem: Problem, monotone: bool | None = False) -> Form:
     """Take what is smooth in the log-odds."""
-    return tabulated(smooth_average(problem.held), monotone=False)
+    return tabulated(smooth_average(problem.held), monotone)
 
 
 def density(problem: Problem) -> Form:

@@ -11,6 +11,9 @@ import numpy as np
 
 from calibrant.evidence import Array
 
+# Slopes that differ by less are one: sums of rows carry rounding.
+ROUNDING = 1e-9
+
 
 def venn_abers(mass: Array, positive: Array) -> tuple[Array, Array]:
     """Return the frequency at each score that a new row of outcome 0 there would leave, and one of outcome 1.
@@ -42,7 +45,8 @@ def _with_a_positive(mass: list[float], positive: list[float]) -> list[float]:
         y.append(y[-1] + p)
 
     def turns_left(a: int, b: int, c: int) -> bool:
-        return (x[b] - x[a]) * (y[c] - y[a]) - (y[b] - y[a]) * (x[c] - x[a]) > 0
+        one, both = x[b] - x[a], x[c] - x[a]
+        return one * (y[c] - y[a]) - (y[b] - y[a]) * both > ROUNDING * one * both
 
     # Corners of the convex minorant of all points, the first one on top.
     stack: list[int] = []

@@ -1,0 +1,124 @@
+"""Maps by name, held against slow and obvious ones."""
+
+import numpy as np
+import pytest
+from sklearn.isotonic import IsotonicRegression
+
+from calibrant import Calibrator, calibrator_names
+from calibrant.maps.methods import METHODS
+from calibrant.maps.venn_abers import venn_abers
+from oracles import maps as oracle
+
+GRID = np.array([0.0, 0.003, 0.05, 0.1, 0.25, 0.4, 0.5, 0.61, 0.75, 0.9, 0.97, 0.999, 1.0])
+
+
+def rows(n=300, seed=0, power=2.0):
+    rng = np.random.default_rng(seed)
+    score = rng.random(n)
+    return score, (rng.random(n) < score**power).astype(int)
+
+
+@pytest.mark.parametrize("method", sorted(oracle.FEATURES))
+@pytest.mark.parametrize("power", [0.5, 2.0])
+def test_formulas_have_the_likeliest_coefficients(method, power):
+    score, outcome = rows(power=power)
+    expected = oracle.likeliest(method, score, outcome)
+    inside = GRID[1:-1]
+    found = Calibrator(method).fit(score, outcome).predict_proba(inside)
+    np.testing.assert_allclose(found, [expected(p) for p in inside], atol=2e-3)
+
+
+@pytest.mark.parametrize("turned", ["up", "down", "both"])
+def test_beta_stays_increasing_and_is_the_best_of_those(turned):
+    score, outcome = rows()
+    if turned == "both":
+        outcome = 1 - outcome
+    else:
+        low = np.random.default_rng(1).random(300)
+        peak = 1 - score if turned == "up" else score
+        outcome = (low < 0.1 + 0.8 * (2 * peak - 1) ** 2 * (peak > 0.3)).astype(int)
+    expected = oracle.likeliest("beta", score, outcome)
+    found = Calibrator("beta").fit(score, outcome).predict_proba(GRID[1:-1])
+    assert (np.diff(found) >= -1e-12).all()
+    np.testing.assert_allclose(found, [expected(p) for p in GRID[1:-1]], atol=3e-3)
+
+
+def test_isotonic_is_that_of_scikit_learn():
+    score, outcome = rows()
+    score = np.round(score, 2)
+    peer = IsotonicRegression(out_of_bounds="clip").fit(score, outcome)
+    found = Calibrator("isotonic").fit(score, outcome)
+    np.testing.assert_allclose(found.predict_proba(GRID), peer.predict(GRID), atol=1e-12)
+
+
+def test_isotonic_is_the_largest_least_mean():
+    score, outcome = rows(40)
+    order = np.argsort(score)
+    expected = oracle.increasing(outcome[order], np.ones(40))
+    found = Calibrator("isotonic").fit(score, outcome).predict_proba(score[order])
+    np.testing.assert_allclose(found, expected, atol=1e-12)
+
+
+def test_safe_isotonic_counts_half_a_row_of_either_outcome_more_in_each_level():
+    score, outcome = rows(40)
+    order = np.argsort(score)
+    level = np.round(oracle.increasing(outcome[order], np.ones(40)), 12)
+    expected = []
+    for value in level:
+        held = outcome[order][level == value]
+        expected.append((held.sum() + 0.5) / (held.size + 1))
+    assert (np.diff(expected) >= 0).all()  # or else they would be made increasing once more
+    found = Calibrator("isotonic-safe").fit(score, outcome).predict_proba(score[order])
+    np.testing.assert_allclose(found, expected, atol=1e-12)
+    assert ((found > 0) & (found < 1)).all()
+
+
+@pytest.mark.parametrize("decimals", [1, 2, 16])
+@pytest.mark.parametrize("seed", range(4))
+def test_venn_abers_is_isotonic_with_the_row_inserted(seed, decimals):
+    score, outcome = rows(25, seed)
+    score = np.round(score, decimals)
+    calibrator = Calibrator("venn-abers").fit(score, outcome)
+    new = np.unique(np.concatenate([GRID, score, [score[0] + 1e-9]]))
+    new = new[new <= 1]
+    low, high = calibrator.predict_pair(new)
+    expected = [oracle.venn_abers(score, outcome, p) for p in new]
+    np.testing.assert_allclose(np.stack([low, high], axis=1), expected, atol=1e-12)
+    np.testing.assert_allclose(calibrator.predict_proba(new), high / (1 - low + high), atol=1e-12)
+
+
+def test_venn_abers_of_counts_is_that_of_their_rows():
+    mass, positive = np.array([3.0, 1.0, 2.0]), np.array([1.0, 1.0, 1.0])
+    low, high = venn_abers(mass, positive)
+    score, outcome = [0.1] * 3 + [0.5] + [0.7] * 2, [1, 0, 0, 1, 0, 1]
+    expected = [oracle.venn_abers(score, outcome, p) for p in (0.1, 0.5, 0.7)]
+    np.testing.assert_allclose(np.stack([low, high], axis=1), expected, atol=1e-12)
+
+
+def test_a_histogram_gives_the_frequency_of_equal_parts_of_the_rows():
+    score = (np.arange(150) + 0.5) / 150
+    outcome = np.random.default_rng(0).random(150) < score
+    found = Calibrator("histogram").fit(score, outcome).predict_proba(score)
+    np.testing.assert_allclose(found, np.repeat(outcome.reshape(15, 10).mean(axis=1), 10), atol=1e-12)
+
+
+def test_density_is_the_curve_by_density():
+    import calibrant
+
+    score, outcome = rows()
+    curve = calibrant.reliability_curve(outcome, score, method="density", band=None)
+    known = np.isfinite(curve.probability)
+    at = curve.score[known][5:-5:50]
+    found = Calibrator("density").fit(score, outcome).predict_proba(at)
+    np.testing.assert_allclose(found, np.interp(at, curve.score, curve.point), atol=1e-9)
+
+
+def test_identity_leaves_scores_as_they_are():
+    score, outcome = rows(20)
+    assert (Calibrator("identity").fit(score, outcome).predict_proba(GRID) == GRID).all()
+
+
+def test_every_method_says_in_a_few_words_what_it_does():
+    names = calibrator_names()
+    assert list(names) == list(METHODS)
+    assert all(0 < len(words) < 60 for words in names.values())

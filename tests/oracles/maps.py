@@ -1,0 +1,179 @@
+"""Calibration maps, slow and obvious: by loops over rows, general optimisers and numerical integrals."""
+
+from itertools import product
+from math import exp, log, log1p, sqrt
+
+import numpy as np
+from scipy.optimize import minimize
+from scipy.stats import norm
+
+
+def log_odds(p):
+    return log(p) - log1p(-p)
+
+
+def sigmoid(odds):
+    return 1 / (1 + exp(-odds)) if odds >= 0 else exp(odds) / (1 + exp(odds))
+
+
+def log_likelihood(odds, outcomes):
+    """Sum over rows of the logarithm of what the log-odds give their outcome."""
+    return float(-np.logaddexp(0.0, np.where(np.asarray(outcomes) > 0, -1.0, 1.0) * np.asarray(odds)).sum())
+
+
+# --- increasing frequencies ---
+
+
+def increasing(values, weights):
+    """The nearest increasing values: each is the largest least mean of a stretch around it."""
+    values, weights = np.asarray(values, dtype=float), np.asarray(weights, dtype=float)
+
+    def mean(a, b):
+        return float(values[a : b + 1] @ weights[a : b + 1] / weights[a : b + 1].sum())
+
+    last = range(len(values))
+    return [max(min(mean(a, b) for b in last if b >= k) for a in last if a <= k) for k in last]
+
+
+def venn_abers(scores, outcomes, new):
+    """The increasing frequency at a new score with a row of outcome 0 put there, and with a row of 1."""
+    pair = []
+    for outcome in (0, 1):
+        rows = [*zip(scores, outcomes, strict=True), (new, outcome)]
+        places = sorted({score for score, _ in rows})
+        held = [[y for score, y in rows if score == place] for place in places]
+        level = increasing([np.mean(each) for each in held], [len(each) for each in held])
+        pair.append(level[places.index(new)])
+    return tuple(pair)
+
+
+# --- formulas ---
+
+FEATURES = {
+    "temperature": lambda p: [log_odds(p)],
+    "affine": lambda p: [1.0, log_odds(p)],
+    "platt": lambda p: [1.0, log_odds(p)],
+    "quadratic": lambda p: [1.0, log_odds(p), log_odds(p) ** 2],
+    "beta": lambda p: [1.0, log(p), -log1p(-p)],
+}
+
+
+def likeliest(method, scores, outcomes):
+    """The formula of a method with the likeliest coefficients, as a function of a score."""
+    features = FEATURES[method]
+    rows = np.array([features(p) for p in scores])
+    aim = np.asarray(outcomes, dtype=float)
+    if method == "platt":
+        positive = aim.sum()
+        aim = np.where(aim > 0, (positive + 1) / (positive + 2), 1 / (len(aim) - positive + 2))
+    bounds = [(None, None), (0, None), (0, None)] if method == "beta" else None
+
+    def cost(coefficients):
+        odds = rows @ coefficients
+        return float((np.logaddexp(0.0, odds) - aim * odds).sum())
+
+    def slope(coefficients):
+        return rows.T @ (1 / (1 + np.exp(-(rows @ coefficients))) - aim)
+
+    best = minimize(
+        cost,
+        np.zeros(rows.shape[1]),
+        jac=slope,
+        bounds=bounds,
+        method="L-BFGS-B",
+        options={"ftol": 1e-15, "gtol": 1e-9},
+    )
+    return lambda p: sigmoid(float(np.dot(features(p), best.x)))
+
+
+# --- evidence ---
+
+
+def evidence(odds, outcomes, columns, sizes):
+    """Log of the likelihood of rows, averaged over normal coefficients of one or two columns."""
+    sign = np.where(np.asarray(outcomes) > 0, -1.0, 1.0)
+
+    def value(*u):
+        moved = odds + sum(np.multiply.outer(each, column) for each, column in zip(u, columns, strict=True))
+        return -np.logaddexp(0.0, sign * moved).sum(axis=-1)
+
+    return _averaged(value, sizes)
+
+
+def _averaged(value, sizes):
+    """Log of the average of exp(value) over independent normal coefficients, by grids that close in."""
+    ends = [(-8 * size, 8 * size) for size in sizes]
+    for _ in range(3):
+        grids = [np.linspace(*end, 201) for end in ends]
+        u = np.meshgrid(*grids, indexing="ij")
+        log_prior = sum(norm.logpdf(each, scale=size) for each, size in zip(u, sizes, strict=True))
+        logs = log_prior + value(*u)
+        some = np.argwhere(logs > logs.max() - 30)
+        ends = [
+            (grid[max(some[:, k].min() - 1, 0)], grid[min(some[:, k].max() + 1, 200)])
+            for k, grid in enumerate(grids)
+        ]
+    return logs.max() + log(np.exp(logs - logs.max()).sum() * np.prod([grid[1] - grid[0] for grid in grids]))
+
+
+# --- divisions of scores into stretches ---
+
+
+def divisions(first, stop, levels, whole):
+    """Every division of cells into dyadic stretches, with its prior; the cells are a power of two."""
+    if levels == 1:
+        yield [(first, stop)], 1.0
+        return
+    yield [(first, stop)], whole
+    middle = (first + stop) // 2
+    halves = product(divisions(first, middle, levels - 1, whole), divisions(middle, stop, levels - 1, whole))
+    for (left, a), (right, b) in halves:
+        yield left + right, (1 - whole) * a * b
+
+
+def stretch_columns(x, trials, kind):
+    """What a shift and a slope add to the log-odds of a stretch: ones, and the distance in spreads."""
+    weight = np.array([m * sigmoid(v) * sigmoid(-v) for m, v in zip(trials, x, strict=True)])
+    away = x - (weight @ x) / weight.sum()
+    spread = sqrt(weight @ away**2 / weight.sum()) + 0.3
+    columns = [np.ones(len(x)), np.clip(away / spread, -4, 4)]
+    sizes = [size for size in kind if size > 0]
+    return columns[: len(sizes)], sizes
+
+
+def cells_evidence(x, trials, successes, columns, sizes):
+    """Log of the average likelihood of cells over that of the scores as they are, and the mean log-odds."""
+    grids = np.meshgrid(*(np.linspace(-7 * size, 7 * size, 401) for size in sizes), indexing="ij")
+    odds = x + sum(np.multiply.outer(each, column) for each, column in zip(grids, columns, strict=True))
+    base = successes @ x - trials @ np.logaddexp(0.0, x)
+    prior = np.prod([norm.pdf(each, scale=size) for each, size in zip(grids, sizes, strict=True)], axis=0)
+    weight = prior * np.exp(odds @ successes - np.logaddexp(0.0, odds) @ trials - base)
+    area = np.prod([14 * size / 400 for size in sizes])
+    over = tuple(range(len(sizes)))
+    return log(weight.sum() * area), (weight[..., None] * odds).sum(axis=over) / weight.sum()
+
+
+# --- many classes ---
+
+
+def softmax_log_likelihood(z, labels, weights, waves, coefficients):
+    """Log likelihood of the map of many classes, row by row and class by class.
+
+    `waves(k)` returns the waves of the margin of a row, and for each class those of its log-odds;
+    `coefficients` are a, h, g, and for each class b, v, g_c and its row of W.
+    """
+    c = z.shape[1]
+    total = 0.0
+    for k, (row, label, weight) in enumerate(zip(z, labels, weights, strict=True)):
+        by_margin, by_class = waves(k)
+        width = len(by_margin)
+        a, h, g = coefficients[0], coefficients[1 : 1 + width], coefficients[1 + width : 1 + 2 * width]
+        own = np.reshape(coefficients[1 + 2 * width :], (c, -1))
+        odds = []
+        for j in range(c):
+            b, v, g_own, across = own[j, 0], own[j, 1], own[j, 2 : 2 + width], own[j, 2 + width :]
+            others = sum(across[i] * row[i] for i in range(c) if i != j)
+            odds.append(row[j] * (1 + a + h @ by_margin + v) + (g + g_own) @ by_class[j] + b + others)
+        top = max(odds)
+        total += weight * (odds[label] - top - log(sum(exp(value - top) for value in odds)))
+    return total

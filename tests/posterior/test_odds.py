@@ -1,0 +1,209 @@
+"""The average over maps: its members' evidence by numerical integrals, its divisions by enumeration."""
+
+from statistics import NormalDist
+
+import numpy as np
+import pytest
+
+from calibrant.evidence import Residuals, Sample
+from calibrant.posterior.odds import OddsCells, average, members, smooth_average, stretches
+from calibrant.posterior.odds.average import TAIL
+from oracles import maps as oracle
+
+
+def rows(n=200, seed=0, shape=lambda p: p**1.5):
+    rng = np.random.default_rng(seed)
+    score = rng.beta(0.8, 0.8, n)
+    return score, (rng.random(n) < shape(score)).astype(int)
+
+
+def residuals(score, outcome, weight=None):
+    return Residuals.of(Sample(score, outcome > 0, weight))
+
+
+# --- cells ---
+
+
+def test_few_scores_are_cells_as_they_are():
+    score, outcome = (np.arange(100) + 0.5) / 100, rows(100)[1]
+    shuffled = np.random.default_rng(0).permutation(100)
+    cells = OddsCells.of(residuals(score[shuffled], outcome[shuffled]))
+    np.testing.assert_allclose(cells.x, [oracle.log_odds(p) for p in score], atol=1e-9)
+    np.testing.assert_allclose(cells.successes, outcome, atol=1e-9)
+
+
+def test_many_scores_are_pooled_and_nothing_is_lost():
+    score, outcome = rows(5000)
+    cells = OddsCells.of(residuals(score, outcome))
+    assert cells.x.size <= 256
+    assert (np.diff(cells.x) > 0).all()
+    assert cells.trials.sum() == pytest.approx(5000)
+    assert cells.successes.sum() == pytest.approx(outcome.sum())
+    assert cells.x @ cells.trials == pytest.approx(np.log(score / (1 - score)).sum(), abs=0.1)
+    odds = np.log(score / (1 - score))
+    exact = oracle.log_likelihood(1.3 * odds + 0.2, outcome)
+    assert cells.likelihood(1.3 * cells.x + 0.2) == pytest.approx(exact, abs=1)
+
+
+# --- members ---
+
+
+@pytest.mark.parametrize("noise", members.NOISE)
+def test_scores_that_are_less_sure_are_mixed_with_their_complement(noise):
+    score = np.array([1e-6, 0.2, 0.5, 0.99])
+    found = members.expit(members.less_sure(np.log(score / (1 - score)), noise))
+    np.testing.assert_allclose(found, noise + (1 - 2 * noise) * score, rtol=1e-9)
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.03])
+@pytest.mark.parametrize("shape", range(1, 8))
+def test_the_evidence_of_formulas_is_an_integral(shape, noise):
+    score, outcome = rows()
+    sizes = members.SHAPES[shape][:3]
+    (block,) = (b for b in members.parametric(OddsCells.of(residuals(score, outcome))) if b.noise == noise)
+    offset = np.array([oracle.log_odds(noise + (1 - 2 * noise) * p) for p in score])
+    columns = [column for column, size in zip((np.ones(200), offset), sizes, strict=False) if size > 0]
+    expected = oracle.evidence(offset, outcome, columns, [size for size in sizes if size > 0])
+    assert np.exp(block.evidence[shape] - expected) == pytest.approx(1, abs=0.05)
+
+
+def test_the_evidence_of_the_scores_as_they_are_is_their_likelihood():
+    score, outcome = rows()
+    block = members.parametric(OddsCells.of(residuals(score, outcome)))[0]
+    odds = np.log(score / (1 - score))
+    assert block.evidence[0] == pytest.approx(oracle.log_likelihood(odds, outcome), abs=1e-3)
+
+
+def test_prior_weights_add_up():
+    assert sum(shape[3] for shape in members.SHAPES) == pytest.approx(1)
+    assert sum(members.NOISE.values()) == pytest.approx(1)
+
+
+def test_with_few_rows_the_scores_as_they_are_weigh_more():
+    logs = {}
+    for n in (10, 10_000):
+        cells = OddsCells(np.array([-1.0, 1.0]), np.full(2, n / 2), np.full(2, n / 4), 1e-15)
+        prior = members.parametric(cells)[0].prior
+        logs[n] = prior[0] - prior[1]
+    assert logs[10] - logs[10_000] == pytest.approx(members.HELD / 10 - members.HELD / 10_000)
+
+
+def test_newton_ends_at_the_top():
+    score, outcome = rows(120, 3)
+    cells = OddsCells.of(residuals(score, outcome))
+    basis = (members.features(cells.x) * [1.5, 1.5, 1.0])[None]
+    u, *_ = members.modes(cells, cells.x[None], basis, np.zeros((1, 3)))
+
+    def value(u):
+        return cells.likelihood(cells.x + basis[0] @ u) - 0.5 * u @ u
+
+    for step in np.vstack([np.eye(3), -np.eye(3)]) * 0.03:
+        assert value(u[0] + step) < value(u[0]) + 1e-4
+
+
+# --- stretches ---
+
+
+@pytest.fixture(scope="module")
+def four():
+    """Four cells, the third of which goes wrong."""
+    x = np.array([-1.5, -0.4, 0.6, 1.8])
+    trials = np.array([40.0, 40.0, 40.0, 40.0])
+    return OddsCells(x, trials, np.round(trials * np.array([0.18, 0.42, 0.4, 0.86])), 1e-15)
+
+
+@pytest.fixture(scope="module")
+def by_enumeration(four):
+    """Log evidence over that of the scores as they are, and mean log-odds, over all divisions and kinds."""
+    x, trials, successes = four.x, four.trials, four.successes
+    known = {}
+
+    def of_stretch(first, stop):
+        if (first, stop) not in known:
+            part = slice(first, stop)
+            logs, means = [np.log(stretches.UNTOUCHED)], [x[part]]
+            for kind in stretches.KINDS:
+                columns, sizes = oracle.stretch_columns(x[part], trials[part], kind)
+                log, mean = oracle.cells_evidence(x[part], trials[part], successes[part], columns, sizes)
+                logs.append(log + np.log((1 - stretches.UNTOUCHED) / len(stretches.KINDS)))
+                means.append(mean)
+            total = np.logaddexp.reduce(logs)
+            known[first, stop] = total, np.exp(np.array(logs) - total) @ np.array(means)
+        return known[first, stop]
+
+    total, mean = 0.0, np.zeros(4)
+    for leaves, prior in oracle.divisions(0, 4, 3, stretches.WHOLE):
+        weight = prior * np.exp(sum(of_stretch(*leaf)[0] for leaf in leaves))
+        total += weight
+        mean += weight * np.concatenate([of_stretch(*leaf)[1] for leaf in leaves])
+    return np.log(total), mean / total
+
+
+def test_there_are_five_divisions_of_four_cells():
+    found = list(oracle.divisions(0, 4, 3, 0.5))
+    assert len(found) == 5
+    assert sum(prior for _, prior in found) == pytest.approx(1)
+
+
+def test_the_tree_averages_over_all_divisions(four, by_enumeration):
+    evidence, mean = by_enumeration
+    found = stretches.tree(four)
+    assert np.exp(found.evidence - evidence) == pytest.approx(1, abs=0.05)
+    np.testing.assert_allclose(found.weight.sum(axis=0), 1)
+    np.testing.assert_allclose((found.weight * found.mean).sum(axis=0), mean, atol=0.03)
+    assert np.argmax(np.abs(mean - four.x)) == 2  # where it goes wrong
+
+
+def test_each_score_has_a_shift_of_its_own(four):
+    logs = []
+    for size, _ in stretches.OWN:
+        parts = [
+            oracle.cells_evidence(*(np.array([v]) for v in cell), [np.ones(1)], [size])[0]
+            for cell in zip(four.x, four.trials, four.successes, strict=True)
+        ]
+        logs.append(sum(parts) - np.log(len(stretches.OWN)))
+    found = stretches.each_score(four)
+    assert np.exp(found.evidence - np.logaddexp.reduce(logs)) == pytest.approx(1, abs=0.05)
+    np.testing.assert_allclose(found.weight[:, 0], np.exp(logs - np.logaddexp.reduce(logs)), atol=0.02)
+
+
+# --- the average ---
+
+
+@pytest.mark.parametrize("make", [average, smooth_average])
+def test_quantiles_are_those_of_draws(make):
+    score, outcome = rows(150, 1)
+    mixture = make(residuals(score, outcome))
+    rng = np.random.default_rng(0)
+    for place in (0, len(TAIL), mixture.at.size // 2, mixture.at.size - 1):
+        weight = mixture.weight[:, place]
+        member = rng.choice(len(weight), 100_000, p=weight / weight.sum())
+        odds = mixture.mean[member, place] + mixture.sd[member, place] * rng.standard_normal(100_000)
+        for deviate in (-1.96, -0.5, 1.0):
+            below = np.mean(odds <= mixture.quantile(deviate)[place] + 1e-9)
+            # The scores as they are are a member without spread: a share of the draws may be equal.
+            under = np.mean(odds < mixture.quantile(deviate)[place] - 1e-9)
+            assert under - 0.006 <= NormalDist().cdf(deviate) <= below + 0.006
+        chance = 1 / (1 + np.exp(-odds))
+        assert mixture.probability[place] == pytest.approx(chance.mean(), abs=5 * chance.std() / 300 + 2e-3)
+
+
+def test_weights_add_up_everywhere():
+    mixture = average(residuals(*rows(300, 2, lambda p: np.where(p > 0.8, 0.5, p))))
+    np.testing.assert_allclose(mixture.weight.sum(axis=0), 1)
+
+
+def test_a_gap_in_one_place_stays_there():
+    score, outcome = rows(4000, 0, lambda p: np.where((p > 0.7) & (p < 0.8), 0.25, p))
+    mixture = average(residuals(score, outcome))
+    read = np.interp(np.log([1.0, 3.0, 19.0]), mixture.at, mixture.probability)
+    np.testing.assert_allclose(read, [0.5, 0.25, 0.95], atol=0.05)
+
+
+def test_few_scores_go_wrong_each_in_its_own_way():
+    score = np.repeat([0.1, 0.3, 0.5, 0.7, 0.9], 400)
+    truth = {0.1: 0.3, 0.3: 0.1, 0.5: 0.7, 0.7: 0.5, 0.9: 0.9}
+    outcome = np.concatenate([np.arange(400) < 400 * truth[p] for p in truth]).astype(int)
+    mixture = average(residuals(score, outcome))
+    inside = slice(len(TAIL), -len(TAIL))
+    np.testing.assert_allclose(mixture.probability[inside], list(truth.values()), atol=0.02)
