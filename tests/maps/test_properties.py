@@ -101,8 +101,8 @@ def test_turning_scores_and_outcomes_round_turns_the_answer_round(method):
     at = np.linspace(0.01, 0.99, 30)
     straight = predicted(method, score, outcome, at=at)
     turned = 1 - predicted(method, 1 - score, 1 - outcome, at=1 - at)
-    # The waves of the smooth members run over log-odds whose ends are found from the left.
-    np.testing.assert_allclose(turned, straight, atol={"auto": 2e-3, "spline": 1e-2}.get(method, 1e-6))
+    # Halves of the rows may be divided in the middle of a score.
+    np.testing.assert_allclose(turned, straight, atol=5e-5 if method == "auto" else 1e-6)
 
 
 @pytest.mark.parametrize("case", hard_cases())
@@ -185,6 +185,15 @@ def test_the_interval_is_the_band_of_the_curve():
         np.testing.assert_allclose(low, curve.low[known], atol=1e-9)
         np.testing.assert_allclose(high, curve.high[known], atol=1e-9)
         np.testing.assert_allclose(calibrator.predict_proba(at), curve.probability[known], atol=1e-9)
+
+
+def test_the_interval_is_the_band_of_the_curve_where_scores_are_few():
+    score = np.repeat([0.1, 0.4, 0.8], 100)
+    outcome = np.concatenate([np.arange(100) < k for k in (20, 40, 60)])
+    curve = calibrant.reliability_curve(outcome, score)
+    low, high = Calibrator(monotone=False).fit(score, outcome).predict_interval([0.1, 0.4, 0.8])
+    point = curve.at([0.1, 0.4, 0.8])
+    np.testing.assert_allclose([low, high], [point.low, point.high], atol=1e-9)
 
 
 @pytest.mark.parametrize("method", ["auto", "isotonic"])

@@ -218,8 +218,10 @@ def clocks(cells: OddsCells, odds: Array) -> dict[str, Clock]:
     running = np.cumsum(cells.trials)
     rank = Clock(cells.x, (running - cells.trials / 2) / running[-1])
     q = expit(odds)
-    information = np.cumsum(cells.trials * q * (1 - q))
-    low, high = np.interp(np.array([0.005, 0.995]) * information[-1], information, cells.x)
+    information = cells.trials * q * (1 - q)
+    # The middle of each cell: the same from either end.
+    upto = np.cumsum(information) - information / 2
+    low, high = np.interp(np.array([0.005, 0.995]) * information.sum(), upto, cells.x)
     even = Clock(cells.x, np.clip((cells.x - low) / max(high - low, 1e-9), 0, 1))
     return {"rank": rank, "odds": even}
 
