@@ -279,12 +279,14 @@ def test_scores_of_exactly_zero_and_one_are_fine_for_the_density(estimator):
     assert 0 <= calibrant.ece(np.arange(300) % 2, p, estimator=estimator) <= 1
 
 
+@pytest.mark.filterwarnings("ignore:all scores are 0 or 1:calibrant.InputWarning")
 def test_the_density_tells_perfect_from_opposite_certainty():
     y = np.arange(400) % 2
     assert calibrant.ece(y, y.astype(float), estimator="density:0.033") < 0.05
     assert calibrant.ece(1 - y, y.astype(float), estimator="density:0.033") > 0.95
 
 
+@pytest.mark.filterwarnings("ignore:all scores are 0 or 1:calibrant.InputWarning")
 def test_the_curve_is_defined_at_scores_of_zero_and_one():
     p = np.repeat([0.0, 1.0], 200)
     curve = calibrant.reliability_curve(

@@ -440,7 +440,8 @@ def test_no_output_is_a_file_of_the_run(here, finished, name):
             continue
         else:
             out = path
-        one_line(call(name, "run", "-o", str(out)), 2, "is an input")
+        unknown = name == "table" and out.suffix != ".csv"
+        one_line(call(name, "run", "-o", str(out)), 2, "which are written" if unknown else "is an input")
     assert all(path.read_bytes() == content for path, content in before.items())
 
 

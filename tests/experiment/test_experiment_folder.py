@@ -23,7 +23,7 @@ from calibrant.experiment import Settings, run
 def slowly(done, total, text):
     print(done, flush=True)
     time.sleep(60)
-run(Settings.from_dict({settings!r}), Path(sys.argv[1]), report=slowly)
+run(Settings.from_dict({settings!r}), Path(sys.argv[1]), progress=slowly)
 """
 
 
@@ -60,7 +60,7 @@ def test_a_run_that_lost_its_folder_stops(tmp_path):
         (tmp_path / "run" / LOCK).unlink(missing_ok=True)
 
     with pytest.raises(BlockingIOError, match="has been taken over"):
-        run(TINY, tmp_path / "run", report=lost)
+        run(TINY, tmp_path / "run", progress=lost)
     assert files(Store(tmp_path / "run")) == {}
 
 
@@ -100,7 +100,7 @@ def test_a_full_disk_ends_a_run_that_can_be_resumed(reference, tmp_path, monkeyp
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     with pytest.raises(OSError, match="No space left"):
-        run(SMALL, folder, report=filling)
+        run(SMALL, folder, progress=filling)
     monkeypatch.undo()
     assert len(files(Store(folder))) == 1
     assert table(run(SMALL, folder)) == table(reference)
@@ -110,7 +110,7 @@ def test_a_full_disk_ends_a_run_that_can_be_resumed(reference, tmp_path, monkeyp
     "command", [("figure1", "-o"), ("table", "RUN", "-o"), ("claims", "RUN", "--smoke", "-o")]
 )
 def test_a_full_disk_leaves_the_old_file(tmp_path, reference, monkeypatch, command):
-    out = tmp_path / "out.png"
+    out = tmp_path / ("out.csv" if command[0] == "table" else "out.png")
     out.write_text("old")
 
     def full(*_):
@@ -121,7 +121,7 @@ def test_a_full_disk_leaves_the_old_file(tmp_path, reference, monkeypatch, comma
     assert result.exit_code == 2, result.output
     assert f"cannot write {out}: No space left on device" in result.stderr
     assert out.read_text() == "old"
-    assert os.listdir(tmp_path) == ["out.png"]
+    assert os.listdir(tmp_path) == [out.name]
 
 
 def test_settings_of_a_race_are_not_mixed(tmp_path):

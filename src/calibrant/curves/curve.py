@@ -265,7 +265,8 @@ def _by_posterior(
             point=line.probability,
             low=None if band is None else line.low,
             high=None if band is None else line.high,
-            density=np.interp(line.score, density.score, density.density),
+            # A transform leaves rounding below zero.
+            density=np.maximum(np.interp(line.score, density.score, density.density), 0.0),
             n_eff=line.rows,
             bandwidth=float(density.bandwidth),
             floored=bool(density.floored),
@@ -323,7 +324,7 @@ def _by_density(
         point=point,
         low=low,
         high=high,
-        density=fit.density,
+        density=np.maximum(fit.density, 0.0),
         n_eff=nearby,
         bandwidth=float(fit.bandwidth),
         floored=bool(fit.floored),

@@ -79,6 +79,8 @@ class Summary:
 
     def failed(self, reading: str, notion: str) -> Array:
         """Return how many samples of all models had no estimate: (estimator, size)."""
+        if "failed" not in self.values[reading]:  # as of numbers that were not made by a run
+            return np.zeros((len(self.settings.estimators), len(self.settings.sizes)), dtype=int)
         failed = self.values[reading]["failed"][:, self.settings.notions.index(notion)]
         return np.asarray(np.nansum(failed, axis=0).astype(int))
 

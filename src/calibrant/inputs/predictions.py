@@ -258,6 +258,8 @@ def _truth(array: Array) -> Array:
         array = objects("y_true", array, Hashable, "hold one label per row")
         if not all(isinstance(v, _NUMBER) for v in array):
             return array
+        if all(isinstance(v, Integral) for v in array) and np.array(array.tolist()).dtype.kind not in "biu":
+            return array  # integers that no one type of numpy holds together
         array = np.array(array.tolist())
     if exact("y_true", array).dtype.kind != "f":
         return array
