@@ -145,7 +145,8 @@ class Table:
             right = self.between == "from"
             entry = np.searchsorted(self.at, place, side="right" if right else "left") - right
             known = self.value[np.clip(entry, 0, self.value.size - 1)]
-        return expit(known) if self.scale == "odds" else known
+        # Values of a table are far from where this would overflow.
+        return np.asarray(1 / (1 + np.exp(-known))) if self.scale == "odds" else known
 
     def to_dict(self) -> dict[str, Any]:
         """Return what is saved."""
@@ -163,6 +164,8 @@ class Table:
             raise InputError("scale", "be 'odds' or 'score'", scale)
         if between not in ("line", "from", "upto"):
             raise InputError("between", "be 'line', 'from' or 'upto'", between)
+        if scale == "odds" and (np.abs(value) > CERTAIN).any():
+            raise InputError("value", f"lie within {CERTAIN:g} of 0", float(np.abs(value).max()))
         if scale == "score" and ((value < 0) | (value > 1)).any():
             raise InputError("value", "lie in [0, 1]", float(value[(value < 0) | (value > 1)][0]))
         return cls(at, value, scale, between, _number(saved, "least"))

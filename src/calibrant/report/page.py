@@ -30,6 +30,8 @@ FIRST, PICTURES = 20, 8
 FROM_0 = (0.01, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
 FROM_HALF = (0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 0.98, 0.99)
 NEAR_1 = (0.999, 0.9999)
+# Levels at most that the table of scores adds to these.
+MOST_LEVELS = 6
 RULERS = {
     "auto": "default (Bayes)",
     "uniform": "equal-width bins",
@@ -142,7 +144,9 @@ def looked_up(picture: chart.Picture, sure: bool) -> list[dict[str, Any]]:
     if picture.crowded:
         near_0 = () if bounded else tuple(round(1 - s, 4) for s in reversed(NEAR_1))
         scores = (*near_0, *scores, *NEAR_1)
-    scores = curve.score.tolist() if curve.discrete else sorted({*scores, *curve.levels.tolist()})
+    # Of many levels, as a forest has, the table needs only the ends.
+    shared = curve.levels if curve.levels.size <= MOST_LEVELS else curve.levels[np.isin(curve.levels, (0, 1))]
+    scores = curve.score.tolist() if curve.discrete else sorted({*scores, *shared.tolist()})
     rows: list[dict[str, Any]] = []
     for score in scores:
         at = curve.at(score)

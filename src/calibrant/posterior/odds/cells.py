@@ -8,8 +8,9 @@ import numpy as np
 
 from calibrant.evidence import Array, Residuals
 
-# Cells at most. They are equal parts of what counts: rows, their information, and the range of log-odds.
-MOST = 256
+# Cells at most, and up to so many rows. They are equal parts of what counts: rows, their information, and the
+# range of log-odds.
+MOST, FEWER, MANY_ROWS = 256, 128, 4096
 # A score of 0 or 1 is taken for half the distance of the nearest other score from a wall, within these ends.
 NEAREST, FURTHEST, NO_OTHER = 1e-15, 0.25, 1e-3
 
@@ -33,7 +34,7 @@ class OddsCells:
     least: float
 
     @classmethod
-    def of(cls, residuals: Residuals, most: int = MOST) -> OddsCells:
+    def of(cls, residuals: Residuals, most: int | None = None) -> OddsCells:
         """Make the cells of a single problem.
 
         >>> from calibrant.evidence import Sample
@@ -46,6 +47,8 @@ class OddsCells:
         least = nearest(held.score)
         x, trials = log_odds(held.score, least), held.mass
         successes = trials * held.frequency
+        if most is None:
+            most = FEWER if MOST < trials.sum() <= MANY_ROWS else MOST
         if x.size > most:
             cell = _equal_parts(x, trials, most)
             total = np.bincount(cell, trials)
@@ -84,7 +87,7 @@ def log_odds(score: Array, least: float) -> Array:
     array([0.   , 4.595])
     """
     inside = np.clip(score, least, 1 - least)
-    return np.asarray(np.log(inside) - np.log1p(-inside))
+    return np.asarray(np.log(inside / (1 - inside)))
 
 
 def softplus(odds: Array) -> Array:
