@@ -488,6 +488,8 @@ def assessed(monkeypatch):
             to_html=lambda path: Path(path).write_text("<html>"),
             to_json=lambda: '{"value": 1}',
             summary="Fine \x1b[31mthroughout.\nNothing to add.",
+            cure=None,
+            advice=None,
         )
 
     monkeypatch.setattr(calibrant, "assess", assess, raising=False)
@@ -575,7 +577,8 @@ def test_a_report_that_cannot_be_written_is_one_clear_line(here, assessed, monke
     def full(path):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(calibrant, "assess", lambda *args, **options: types.SimpleNamespace(to_html=full))
+    page = types.SimpleNamespace(to_html=full, cure=None, advice=None)
+    monkeypatch.setattr(calibrant, "assess", lambda *args, **options: page)
     line = refused("report", here / "data.csv", "-o", "x.html")
     assert line == "Error: cannot write x.html: No space left on device"
     for command in (

@@ -55,10 +55,10 @@ def test_an_estimate_of_many_classes_computes_the_posterior_of_each_once(compute
 
 def test_an_assessment_computes_the_posterior_once_for_each_notion(computed):
     calibrant.assess(*binary(), rng=0)
-    assert computed == [1, 1]  # class, confidence
+    assert computed == [1, 1, 1]  # class, confidence, and class of recalibrated scores
     computed.clear()
     calibrant.assess(*classes(), rng=0)
-    assert computed == [1] * 5  # confidence, four classes
+    assert computed == [1] * 6  # confidence, four classes, and confidence of recalibrated scores
 
 
 def test_an_assessment_of_a_sketch_computes_the_posterior_once(computed):

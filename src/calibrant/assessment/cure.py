@@ -130,14 +130,18 @@ def cure_of(
     excess = next((s.calibration for s in logs if s.about == "all classes"), None)
     if excess is None and logs:
         excess = logs[0].calibration
+    mended = Question.of(mapped, headline).independent
+    curve = _curve(mended, mapped, worst, level) if gain.low > 0 else None
+    # The curve knows the error of what it was drawn of.
+    after = measure(mended, "auto", "l1") if curve is None or headline.several else curve.error
     return Cure(
         gain=gain,
         excess=excess,
         before=before,
-        after=measure(Question.of(mapped, headline), "auto", "l1"),
+        after=after,
         temperature=Calibrator("temperature").fit_predictions(data).temperature_,
         by_temperature=by_temperature.value,
-        curve=_curve(mapped, headline, worst, level) if gain.low > 0 else None,
+        curve=curve,
         rows=len(data.code),
         folds=FOLDS,
     )
@@ -158,10 +162,11 @@ def _less(alone: Array, own: Array) -> Array:
     return np.subtract(alone, own, out=np.zeros(len(own)), where=own != alone)
 
 
-def _curve(data: Predictions, notion: Notion, worst: int, level: float) -> ReliabilityCurve:
-    if notion.several:
-        notion = named("class")
+def _curve(question: Question, data: Predictions, worst: int, level: float) -> ReliabilityCurve:
+    """Return the curve of a question, or of the class that is furthest off where it has several."""
+    if question.notion.several:
         data = data if data.score.ndim == 1 else replace(data, positive=worst)
-    curve = curve_of(Question.of(data, notion).independent, level=level)
+        question = Question.of(data, named("class")).independent
+    curve = curve_of(question, level=level)
     assert isinstance(curve, ReliabilityCurve)
     return curve
