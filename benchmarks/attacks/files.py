@@ -159,7 +159,7 @@ class Table:
             value = pool[rng.integers(len(pool))]
             column = list(self.columns[name])
             where = rng.integers(self.rows, size=int(rng.choice((1, 1, 2, self.rows))))
-            for row in where:
+            for row in where[where < len(column)]:  # an earlier change may have cut the column short
                 column[row] = value
             self.columns[name] = column
         elif kind < 7 and self.rows:  # all values of a column as something else
