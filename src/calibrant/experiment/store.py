@@ -99,10 +99,12 @@ class Store:
 
     def _check_empty(self) -> None:
         """Refuse a folder of other things; a run that was killed at once has left beginnings."""
-        if self.folder.is_dir():
-            for path in self.folder.iterdir():
-                if path.name != LOCK and not is_beginning(path):
-                    raise ValueError(f"{self.folder} is not empty and holds no run; choose another folder")
+        if not self.folder.is_dir():
+            return
+        others = [path for path in self.folder.iterdir() if path.name != LOCK and not is_beginning(path)]
+        # Another process may have begun a run in the meantime.
+        if others and not self.manifest_path.exists():
+            raise ValueError(f"{self.folder} is not empty and holds no run; choose another folder")
 
     def _check_versions(self) -> None:
         """Refuse to go on with results that other versions might not give."""
