@@ -41,6 +41,12 @@ def test_what_recalibrating_would_remove_is_said(sharp):
     assert cure.by_temperature == pytest.approx(cure.gain.value, abs=0.003)
 
 
+def test_without_a_temperature_none_is_named(sharp):
+    advice = text.advice(replace(sharp, cure=replace(sharp.cure, temperature=None)))
+    assert advice.startswith("Recalibrating would remove ")
+    assert "temperature" not in advice
+
+
 def test_the_gain_is_the_one_that_a_comparison_finds(sharp):
     rng = np.random.default_rng(0)
     odds = rng.normal(0, 1.2, 2000)

@@ -251,8 +251,9 @@ def advice(assessment: Assessment) -> str:
     what = " and ".join(parts) or "lower the log loss"
     simple = cure.by_temperature / cure.gain.value if np.isfinite(cure.gain.value) else 0.0
     tenths = TENTHS.get(round(10 * simple), "all" if simple > 0.95 else "")
-    named = f"; a temperature of {cure.temperature:.2g} does {tenths} of it" if tenths else ""
-    return f"Recalibrating would {what}{named if cure.temperature else ''}."
+    known = cure.temperature is not None and tenths
+    named = f"; a temperature of {cure.temperature:.2g} does {tenths} of it" if known else ""
+    return f"Recalibrating would {what}{named}."
 
 
 def gained(assessment: Assessment) -> str:
