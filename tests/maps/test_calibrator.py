@@ -243,3 +243,11 @@ def test_columns_of_a_frame_are_read_by_name(from_logits):
     np.testing.assert_allclose(turned.predict_proba(frame), found[:, [2, 0, 1]], atol=1e-6)
     again = Calibrator.from_json(made.to_json())
     np.testing.assert_allclose(again.predict_proba(other), found, atol=1e-7)
+
+
+def test_a_saved_map_holds_each_key_once_and_finite_numbers():
+    text = Calibrator("temperature").fit([0.1, 0.4, 0.6, 0.9], [0, 1, 0, 1]).to_json()
+    with pytest.raises(InputError, match="text must have each key once, got 'method' twice"):
+        Calibrator.from_json(text.replace('"method":', '"method": "identity", "method":', 1))
+    with pytest.raises(InputError, match="text must hold finite numbers, got NaN"):
+        Calibrator.from_json(text.replace('"n": 4.0', '"n": NaN', 1))

@@ -17,11 +17,12 @@ from calibrant.atomic import write_whole
 from calibrant.curves.posterior_curve import Line, beyond_all_scores
 from calibrant.evidence import Array, Evidence
 from calibrant.inputs import InputError, InputTypeError, Predictions
+from calibrant.inputs.stored import from_text
 from calibrant.maps.forms import Form, Pair, loaded_form, saved_form
 from calibrant.maps.methods import METHODS
 from calibrant.maps.of_all_scores import Softmax, row_weights, softmax
 from calibrant.maps.of_one_score import Problem
-from calibrant.posterior.odds.members import expit
+from calibrant.posterior.odds.cells import expit
 from calibrant.questions import Question, named
 
 Monotone = Literal["auto"] | bool
@@ -478,10 +479,7 @@ def _loaded_bands(saved: Any) -> dict[float, Line]:
 
 
 def _content(text: str) -> dict[str, Any]:
-    try:
-        content = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise InputError("text", "be JSON", text, got=f"an error: {error}") from error
+    content = from_text(text, "text")
     if not isinstance(content, dict) or content.get("calibrant") != "map":
         raise InputError("text", "be a calibration map that calibrant has saved", text)
     if content.get("format") != FORMAT:

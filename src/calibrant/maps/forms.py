@@ -14,8 +14,8 @@ import numpy as np
 
 from calibrant.evidence import Array
 from calibrant.inputs import InputError
-from calibrant.posterior.odds.cells import log_odds
-from calibrant.posterior.odds.members import expit, features
+from calibrant.posterior.odds.cells import expit, log_odds
+from calibrant.posterior.odds.members import features
 
 # Log-odds beyond this are as good as certain.
 CERTAIN = 700.0

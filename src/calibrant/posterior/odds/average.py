@@ -9,12 +9,11 @@ from statistics import NormalDist
 import numpy as np
 
 from calibrant.evidence import Array, Residuals
-from calibrant.posterior.odds.cells import OddsCells, softplus
+from calibrant.posterior.odds.cells import OddsCells, expit, softplus
 from calibrant.posterior.odds.members import (
     KEPT,
     Block,
     Clock,
-    expit,
     features,
     less_sure,
     parametric,

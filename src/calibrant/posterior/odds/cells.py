@@ -67,6 +67,25 @@ class OddsCells:
         return odds @ self.successes - softplus(odds) @ self.trials
 
 
+def step_weights(trials: Array, successes: Array, odds: Array, *, sure: bool) -> tuple[Array, Array]:
+    """Return curvature and slope of the log likelihood at log-odds, for a step towards the mode.
+
+    A sure step always climbs, by the bound of Polya and Gamma; Newton's is faster near the mode.
+    """
+    if sure:
+        far = np.maximum(np.abs(odds), 1e-4)
+        curvature = trials * np.tanh(far / 2) / (2 * far)
+        return curvature, successes - 0.5 * trials - curvature * odds
+    q = expit(odds)
+    return trials * q * (1 - q), successes - trials * q
+
+
+def expit(odds: Array) -> Array:
+    """Return 1 / (1 + exp(-odds)), without overflow."""
+    small = np.exp(-np.abs(odds))
+    return np.where(odds >= 0, 1.0, small) / (1.0 + small)
+
+
 def nearest(score: Array) -> float:
     """Return how far from 0 and 1 scores are kept: half the least distance of others, where some are 0 or 1.
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from calibrant.evidence import Array
-from calibrant.posterior.odds.cells import OddsCells
+from calibrant.posterior.odds.cells import OddsCells, expit, step_weights
 
 # Sizes in the prior (shift, slope, curvature), its weight, and whether a smooth part may join.
 SHAPES = (
@@ -105,12 +105,6 @@ def less_sure(x: Array, noise: float) -> Array:
     return np.asarray(np.log(noise + (1 - 2 * noise) * p) - np.log(noise + (1 - 2 * noise) * (1 - p)))
 
 
-def expit(odds: Array) -> Array:
-    """Return 1 / (1 + exp(-odds)), without overflow."""
-    small = np.exp(-np.abs(odds))
-    return np.where(odds >= 0, 1.0, small) / (1.0 + small)
-
-
 def parametric(cells: OddsCells) -> list[Block]:
     """Fit the members without a smooth part: one block for each noise."""
     shapes = np.array(SHAPES)
@@ -157,13 +151,7 @@ def modes(cells: OddsCells, offset: Array, basis: Array, start: Array) -> tuple[
     left = np.arange(len(u))
     for step in range(STEPS):
         here, at = basis[left], odds[left]
-        if step < SURE:
-            far = np.maximum(np.abs(at), 1e-4)
-            curvature = trials * np.tanh(far / 2) / (2 * far)
-            slope = successes - 0.5 * trials - curvature * at
-        else:
-            q = expit(at)
-            curvature, slope = trials * q * (1 - q), successes - trials * q
+        curvature, slope = step_weights(trials, successes, at, sure=step < SURE)
         turn = turned[left]
         precision = np.matmul(turn * curvature[:, None], here) + eye
         gradient = np.matmul(turn, slope[:, :, None])[:, :, 0] - u[left]

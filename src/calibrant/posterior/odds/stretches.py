@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from calibrant.evidence import Array
-from calibrant.posterior.odds.cells import OddsCells, softplus
-from calibrant.posterior.odds.members import expit
+from calibrant.posterior.odds.cells import OddsCells, expit, softplus, step_weights
+from calibrant.posterior.odds.members import SURE
 
 # Sizes in the prior of a stretch's shift and of its slope, which is counted in spreads of its log-odds.
 KINDS = np.array([(0.3, 0.0), (1.0, 0.0), (0.5, 0.3), (2.0, 0.8)])
@@ -148,13 +148,7 @@ class _Shifted:
 
         odds, best = reached(shift, slope)
         for step in range(STEPS):
-            if step < 2:  # steps that always climb
-                far = np.maximum(np.abs(odds), 1e-4)
-                weight = trials * np.tanh(far / 2) / (2 * far)
-                residual = successes - 0.5 * trials - weight * odds
-            else:
-                q = expit(odds)
-                weight, residual = trials * q * (1 - q), successes - trials * q
+            weight, residual = step_weights(trials, successes, odds, sure=step < SURE)
             aa, ab, bb = precision(weight)
             to_a = add(residual) - shift * tight
             to_b = np.where(sloped, add(residual * away) - slope * tight_slope, 0.0)
@@ -172,7 +166,7 @@ class _Shifted:
             gain = np.where(better, value - best, 0.0)
             best = best + gain
             odds = np.where(better[stretch], new, odds)
-            if step >= 2 and gain.max() < ENOUGH:
+            if step >= SURE and gain.max() < ENOUGH:
                 break
         q = expit(odds)
         aa, ab, bb = precision(trials * q * (1 - q))
