@@ -1,0 +1,120 @@
+"""Rows of scores of all classes, as evidence on the simplex: in an order of their own, equal ones merged.
+
+Neither the order of the rows nor whether a row is repeated or counted changes what is held here, and so
+nothing that is computed from it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from calibrant.evidence.moments import Array
+
+# Scores read at once.
+READ = 1 << 21
+
+
+@dataclass(frozen=True, eq=False)
+class Simplex:
+    """Scores of every class and the class that each row turned out to be.
+
+    Attributes
+    ----------
+    score : array (rows, classes)
+    code : array (rows,)
+        Column of the true class.
+    weight : array (rows,)
+        How much each row counts; they sum to the effective number of rows.
+    square : array (rows,)
+        What each adds to the variance of a sum, by its own variance: the weight itself where it counts
+        repetitions, its square where it says how much a row matters.
+    group : array (rows,)
+        Number of the score vector of each row; equal vectors stand next to each other.
+
+    Examples
+    --------
+    >>> rows = Simplex.of(np.array([[0.5, 0.5], [0.2, 0.8], [0.5, 0.5]]), np.array([0, 1, 0]))
+    >>> len(rows.code), rows.n, sorted(rows.weight.tolist())
+    (2, 3.0, [1.0, 2.0])
+    """
+
+    score: Array
+    code: Array
+    weight: Array
+    square: Array
+    group: Array
+
+    @classmethod
+    def of(cls, score: Array, code: Array, weight: Array | None = None) -> Simplex:
+        """Put rows into an order that depends on what they hold alone; integer weights are counts."""
+        n, classes = score.shape
+        if weight is None:
+            weight = np.ones(n)
+            square = weight
+        elif weight.dtype.kind == "f":
+            share = weight / weight.max()
+            weight = share * (share.sum() / (share @ share))
+            square = weight * weight
+        else:
+            weight = square = weight.astype(np.float64)
+        keys, ways = np.empty(n), np.random.default_rng(0).random(classes)
+        for first in range(0, n, max(1, READ // classes)):
+            part = slice(first, first + max(1, READ // classes))
+            keys[part] = np.einsum("ij,j->i", score[part].astype(np.float64), ways)
+        mixed = _mixed(keys)
+        order = np.lexsort((code, mixed))
+        order = order[weight[order] > 0]
+        mixed, score, code = mixed[order], score[order].astype(np.float64), np.asarray(code[order], np.intp)
+        near = np.flatnonzero(mixed[1:] == mixed[:-1])
+        same = np.zeros(len(order), dtype=bool)
+        same[near + 1] = (score[near + 1] == score[near]).all(axis=1)
+        group = np.cumsum(~same) - 1
+        merged = same.copy()
+        merged[1:] &= code[1:] == code[:-1]
+        start = np.flatnonzero(~merged)
+        if start.size < len(order):
+            score, code, group = score[start], code[start], group[start]
+            weight, square = (np.add.reduceat(each[order], start) for each in (weight, square))
+        else:
+            weight, square = weight[order], square[order]
+        return cls(score, code, weight, square, group)
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes."""
+        return self.score.shape[1]
+
+    @cached_property
+    def n(self) -> float:
+        """Effective number of rows."""
+        return float(self.weight.sum())
+
+    def mean(self, each: Array) -> tuple[float, float]:
+        """Return the mean of something over the rows, and its standard error."""
+        middle = float(self.weight @ each) / self.n
+        away = each - middle
+        return middle, float(np.sqrt(self.square @ (away * away))) / self.n
+
+    def folds(self, count: int) -> list[slice]:
+        """Cut the rows into about equal parts, none of them through a score vector."""
+        ends = np.cumsum(self.weight)
+        at = np.searchsorted(ends, self.n * np.arange(1, count) / count)
+        # The order is that of mixed bits, so that a part of it is a random sample.
+        starts = np.searchsorted(self.group, self.group[np.minimum(at, len(self.group) - 1)])
+        cuts = np.unique(np.concatenate([[0], starts, [len(self.group)]]))
+        return [slice(int(a), int(b)) for a, b in zip(cuts[:-1], cuts[1:], strict=True)]
+
+    def __getitem__(self, rows: slice | Array) -> Simplex:
+        held = (self.score, self.code, self.weight, self.square, self.group)
+        return Simplex(*(each[rows] for each in held))
+
+
+def _mixed(keys: Array) -> Array:
+    """Return integers that depend on every bit of floats, in no order (the finaliser of splitmix64)."""
+    bits = (keys + 0.0).view(np.uint64)
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        bits = (bits ^ (bits >> np.uint64(shift))) * np.uint64(factor)
+    return np.asarray(bits ^ (bits >> np.uint64(31)))

@@ -1,0 +1,311 @@
+"""What the blocks of the softmax posterior multiply.
+
+The log probabilities of a row become
+
+    log p_k + (a + curve)(p_k) + [k first] t(p_max) + [k second] u(p_max)     shared by all classes
+            + b_k + v_k x_k + sum_j W_kj x_j + curve_k(p_k) + sum_r C_kr phi_r(p)    of each class,
+
+x standardised logarithms, curves of cosines over a clock that runs with the information p (1 - p), and
+phi a few bumps on the simplex. Every block has a prior size of its own, which may be 0.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from calibrant.evidence import Array
+from calibrant.evidence.simplex import Simplex
+
+# Cosines of the curve that all classes share, of the shifts of the two largest, and of a class's own curve.
+CURVE, SHIFT, OWN = 12, 9, (2, 5)
+# Bumps on the simplex, and the rows and turns that place them.
+BUMPS, PLACED_BY, TURNS = 30, 2000, 8
+# With more classes there are no bumps, no curves of single classes, and of the matrix some principal axes;
+# with more than MANY of them no matrix.
+FEW, MANY, AXES = 12, 200, 8
+# The least probability, where a score is 0, is half of the least other one, within these.
+LEAST = (1e-12, 1e-3)
+KNOTS = 512
+
+
+class Block(NamedTuple):
+    """Coefficients that share a prior size.
+
+    Attributes
+    ----------
+    name : str
+    index : array
+        Their places.
+    frequency : array or None
+        How often each of them waves, where the prior falls off with it.
+    """
+
+    name: str
+    index: Array
+    frequency: Array | None = None
+
+
+class Columns(NamedTuple):
+    """Features of some rows.
+
+    Attributes
+    ----------
+    log : array (rows, classes)
+        Log probabilities.
+    own : array (rows, classes, J)
+        Of each class's own score.
+    best : array (rows, 2)
+        The two most probable classes.
+    top : array (rows, SHIFT)
+        Of the largest score.
+    common : array (rows, M)
+        Of the whole row.
+    """
+
+    log: Array
+    own: Array
+    best: Array
+    top: Array
+    common: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Blocks:
+    """The blocks, set by scores alone.
+
+    Attributes
+    ----------
+    least : float
+        What a score of 0 is taken for.
+    centre, scale : arrays (classes,)
+        Of log probabilities, weighed by p (1 - p).
+    middle, width : float
+        The same over all classes.
+    clock, top_clock : arrays (2, knots)
+        Scores and the time they take, of any class and of the largest.
+    axes : array (classes, AXES) or None
+        Principal axes of the standardised logarithms, with their spread taken out.
+    origin : array or None
+        Where the axes meet.
+    bumps : array (B, classes) or None
+        Centres on the roots of the scores.
+    reach : float
+        Squared reach of the bumps.
+    """
+
+    n_classes: int
+    least: float
+    centre: Array
+    scale: Array
+    middle: float
+    width: float
+    clock: Array
+    top_clock: Array
+    axes: Array | None
+    origin: Array | None
+    bumps: Array | None
+    reach: float
+
+    @classmethod
+    def of(cls, rows: Simplex) -> Blocks:
+        """Set clocks, scales and bumps by the scores."""
+        p, weight = rows.score, rows.weight
+        n, classes = p.shape
+        least = least_of(p)
+        some = slice(0, max(PLACED_BY, (1 << 22) // classes))
+        p, weight = p[some], weight[some]
+        log = np.log(np.maximum(p, least))
+        info = p * (1 - p) * weight[:, None]
+        each = np.maximum(info.sum(axis=0), 1e-300)
+        centre = (info * log).sum(axis=0) / each
+        scale = np.maximum(np.sqrt((info * (log - centre) ** 2).sum(axis=0) / each), 0.1)
+        middle = float((info * log).sum() / each.sum())
+        width = max(float(np.sqrt((info * (log - middle) ** 2).sum() / each.sum())), 0.1)
+        axes = origin = bumps = None
+        reach = 1.0
+        if FEW < classes <= MANY:
+            x = np.clip((log[:4000] - centre) / scale, -4, 4)
+            origin = x.mean(axis=0)
+            _, _, v = np.linalg.svd(x - origin, full_matrices=False)
+            axes = v[:AXES].T
+            axes = axes / np.maximum(((x - origin) @ axes).std(axis=0), 1e-9)
+        if classes <= FEW:
+            bumps, reach = _placed(np.sqrt(p[:PLACED_BY]), weight[:PLACED_BY], min(BUMPS, max(2, int(rows.n) // 20)))
+        return cls(
+            classes, least, centre, scale, middle, width,
+            _clock(p, weight[:, None]), _clock(p.max(axis=1), weight), axes, origin, bumps, reach,
+        )  # fmt: skip
+
+    @property
+    def few(self) -> bool:
+        """Whether classes are few enough for a matrix, curves of their own and bumps."""
+        return self.n_classes <= FEW
+
+    @property
+    def shared(self) -> int:
+        """Number of coefficients that all classes share."""
+        return 1 + CURVE + 2 * SHIFT
+
+    @property
+    def width_common(self) -> int:
+        """Number of features of the whole row."""
+        across = self.n_classes if self.few else 0 if self.axes is None else self.axes.shape[1]
+        return 1 + across + (0 if self.bumps is None else len(self.bumps))
+
+    @property
+    def width_own(self) -> int:
+        """Number of coefficients of each class that go by its own score."""
+        return OWN[1] - OWN[0] + 1 if self.few else 1
+
+    @property
+    def size(self) -> int:
+        """Number of coefficients."""
+        return self.shared + self.n_classes * (self.width_common + self.width_own)
+
+    @cached_property
+    def common(self) -> Array:
+        """Places of the coefficients of features of the whole row (classes, M)."""
+        shape = self.n_classes, self.width_common
+        return self.shared + np.arange(shape[0] * shape[1]).reshape(shape)
+
+    @cached_property
+    def own(self) -> Array:
+        """Places of the coefficients of each class's own features (classes, J)."""
+        shape = self.n_classes, self.width_own
+        return self.shared + self.common.size + np.arange(shape[0] * shape[1]).reshape(shape)
+
+    @cached_property
+    def blocks(self) -> list[Block]:
+        """All blocks."""
+        k = self.n_classes
+        shift = np.maximum(np.arange(SHIFT), 0.5)
+        found = [
+            Block("temperature", np.arange(1)),
+            Block("curve", 1 + np.arange(CURVE), np.arange(1.0, CURVE + 1)),
+            Block("first", 1 + CURVE + np.arange(SHIFT), shift),
+            Block("second", 1 + CURVE + SHIFT + np.arange(SHIFT), shift),
+            Block("bias", self.common[:, 0]),
+        ]
+        if self.few:
+            across = self.common[:, 1 : 1 + k]
+            found.append(Block("slope", np.diagonal(across).copy()))
+            found.append(Block("matrix", across[~np.eye(k, dtype=bool)]))
+            waves = np.tile(np.arange(OWN[0], OWN[1] + 1.0), k)
+            found.append(Block("own curve", self.own.ravel(), waves))
+            found.append(Block("bumps", self.common[:, 1 + k :].ravel()))
+        else:
+            found.append(Block("slope", self.own[:, 0]))
+            if self.axes is not None:
+                found.append(Block("matrix", self.common[:, 1:].ravel()))
+        return found
+
+    def columns(self, p: Array) -> Columns:
+        """Return the features of some rows."""
+        n = len(p)
+        log = np.log(np.maximum(p, self.least))
+        x = np.clip((log - self.centre) / self.scale, -4, 4)
+        tempered = np.clip((log - self.middle) / self.width, -6, 6)
+        own = [tempered[..., None], _cosines(np.interp(p, *self.clock), CURVE)]
+        if not self.few:
+            own.append(x[..., None])
+        best = np.argpartition(-p, 1, axis=1)[:, :2] if p.shape[1] > 2 else np.tile([0, 1], (n, 1))
+        two = np.take_along_axis(p, best, axis=1)
+        turned = (two[:, 0] < two[:, 1]) | ((two[:, 0] == two[:, 1]) & (best[:, 0] > best[:, 1]))
+        best = np.where(turned[:, None], best[:, ::-1], best)
+        top = np.ones((n, SHIFT))
+        top[:, 1:] = _cosines(np.interp(two.max(axis=1), *self.top_clock), SHIFT - 1)
+        common = [np.ones((n, 1))]
+        if self.few:
+            common.append(x)
+        elif self.axes is not None:
+            common.append((x - self.origin) @ self.axes)
+        if self.bumps is not None:
+            common.append(_bumps(np.sqrt(p), self.bumps, self.reach))
+        return Columns(log, np.concatenate(own, axis=2), best, top, np.concatenate(common, axis=1))
+
+    def own_slice(self) -> slice:
+        """Which features of the own score have coefficients of each class too."""
+        return slice(OWN[0], OWN[1] + 1) if self.few else slice(1 + CURVE, 2 + CURVE)
+
+    def logits(self, at: Columns, theta: Array) -> Array:
+        """Return the log probabilities of rows, up to a constant, at some coefficients."""
+        by_own = np.zeros((self.n_classes, at.own.shape[2]))
+        by_own[:, : 1 + CURVE] = theta[: 1 + CURVE]
+        by_own[:, self.own_slice()] += theta[self.own]
+        z = at.log + np.einsum("nkj,kj->nk", at.own, by_own) + at.common @ theta[self.common].T
+        first = 1 + CURVE
+        for r in range(2):
+            shift = at.top @ theta[first + r * SHIFT : first + (r + 1) * SHIFT]
+            z[np.arange(len(z)), at.best[:, r]] += shift
+        return np.asarray(z)
+
+
+def least_of(p: Array) -> float:
+    """Return what a score of 0 is taken for."""
+    return float(np.clip(0.5 * np.min(p, where=p > 0, initial=1.0), *LEAST))
+
+
+def _cosines(time: Array, count: int) -> Array:
+    """Return cosines of frequencies 1 to `count`, by recurrence, on a new last axis."""
+    out = np.empty((*time.shape, count))
+    first = np.cos(np.pi * time)
+    before, now = np.sqrt(2.0) * np.ones(time.shape), np.sqrt(2.0) * first
+    for j in range(count):
+        out[..., j] = now
+        before, now = now, 2 * first * now - before
+    return out
+
+
+def _clock(p: Array, weight: Array) -> Array:
+    """Return scores and the time they take from 0 to 1, by information p (1 - p)."""
+    each = np.broadcast_to(weight, p.shape).ravel()
+    flat = p.ravel()
+    order = np.argsort(flat, kind="stable")
+    x = flat[order]
+    running = np.cumsum(each[order] * (x * (1 - x) + 1e-9))
+    running /= running[-1]
+    some = np.unique(np.searchsorted(running, np.linspace(0, 1, KNOTS)).clip(0, x.size - 1))
+    # Equal scores have one time, that of their last.
+    some = np.unique(np.searchsorted(x, x[some], side="right") - 1)
+    return np.stack([x[some], running[some]])
+
+
+def _placed(root: Array, weight: Array, count: int) -> tuple[Array, float]:
+    """Place the centres of bumps among roots of scores, by weighted k-means."""
+    rng = np.random.default_rng(0)
+    centres = np.empty((count, root.shape[1]))
+    far = np.full(len(root), np.inf)
+    chance = weight
+    for j in range(count):
+        total = np.cumsum(chance)
+        if not total[-1] > 0:
+            centres = centres[:j]
+            break
+        centres[j] = root[min(int(np.searchsorted(total, rng.random() * total[-1], side="right")), len(root) - 1)]
+        far = np.minimum(far, ((root - centres[j]) ** 2).sum(axis=1))
+        chance = weight * far
+    for _ in range(TURNS):
+        near = _squares(root, centres).argmin(axis=1)
+        mass = np.bincount(near, weight, minlength=len(centres))
+        for k in range(root.shape[1]):
+            total = np.bincount(near, weight * root[:, k], minlength=len(centres))
+            centres[:, k] = np.where(mass > 0, total / np.where(mass > 0, mass, 1), centres[:, k])
+    apart = _squares(centres, centres)
+    apart[np.diag_indices_from(apart)] = np.inf
+    nearest = apart.min(axis=1)
+    reach = 1.5 * float(np.median(nearest[np.isfinite(nearest)])) if len(centres) > 1 else 1.0
+    return centres, max(reach, 1e-6)
+
+
+def _squares(a: Array, b: Array) -> Array:
+    """Return squared distances between the rows of two arrays."""
+    far = (a * a).sum(axis=1)[:, None] + (b * b).sum(axis=1) - 2 * (a @ b.T)
+    return np.asarray(np.maximum(far, 0.0))
+
+
+def _bumps(root: Array, centres: Array, reach: float) -> Array:
+    return np.asarray(np.exp(-0.5 * _squares(root, centres) / reach))

@@ -1,0 +1,227 @@
+"""The posterior of the blocks: sizes by their evidence, coefficients by Laplace's approximation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from calibrant.evidence import Array
+from calibrant.evidence.simplex import Simplex
+from calibrant.posterior.softmax.blocks import Block, Blocks
+from calibrant.posterior.softmax.likelihood import Likelihood
+
+# Prior sizes of a block, how rough its waves may be, and the prior probability that it is absent.
+SIZES, ROUGH, ABSENT = np.geomspace(0.03, 1.5, 7), (1.25, 5.0), 0.5
+# Prior probability that there is no gap at all.
+CALIBRATED = 0.235
+# Turns of choosing sizes and finding the mode, sweeps over the blocks in each, steps to the mode.
+TURNS, SWEEPS, STEPS = 2, 2, 12
+# Rows that the information is taken from.
+LOOKED_AT = 100_000
+
+
+@dataclass(frozen=True, eq=False)
+class SoftmaxPosterior:
+    """The posterior of the probabilities that rows of scores stand for.
+
+    Attributes
+    ----------
+    likelihood : Likelihood
+    theta : array
+        The mode.
+    precision : array
+        Prior precision of each coefficient; infinite where its block is absent.
+    information : array
+        Of all coefficients, at the mode.
+    target : array
+        Gradient at the mode plus information times mode: what sizes are weighed by.
+    sizes : list of (precisions, weights)
+        For each block its candidates, the first of which is absence, and their posterior weights.
+    chance : float
+        Posterior probability that there is a gap.
+    """
+
+    likelihood: Likelihood
+    theta: Array
+    precision: Array
+    information: Array
+    target: Array
+    sizes: list[tuple[list[Array], Array]]
+    log_odds: float
+
+    @classmethod
+    def of(cls, rows: Simplex, blocks: Blocks | None = None) -> SoftmaxPosterior:
+        """Fit the blocks to rows."""
+        blocks = Blocks.of(rows) if blocks is None else blocks
+        likelihood = Likelihood(rows, blocks, LOOKED_AT)
+        theta, precision = np.zeros(blocks.size), np.full(blocks.size, np.inf)
+        square = likelihood.expand(theta)
+        start, target = likelihood.slope(theta)
+        value = start
+        for _ in range(TURNS):
+            for _ in range(SWEEPS):
+                for block in blocks.blocks:
+                    choices, weight = candidates(square, target, precision, block)
+                    precision[block.index] = choices[int(np.argmax(weight))]
+            theta, value, gradient, square = _mode(likelihood, theta, precision, square)
+            target = gradient + square @ theta
+        # The evidence against no gap at all: each block's sizes summed, given those of the others.
+        log, sizes = 0.0, []
+        for block in blocks.blocks:
+            choices, weight = candidates(square, target, precision, block)
+            now = next(j for j, each in enumerate(choices) if np.array_equal(each, precision[block.index]))
+            share = np.exp(weight - weight.max())
+            log += weight.max() + np.log(share.sum()) - weight[now] + _prior(len(choices))[now]
+            sizes.append((choices, share / share.sum()))
+        on = np.flatnonzero(np.isfinite(precision))
+        if on.size:
+            root = np.linalg.cholesky(square[np.ix_(on, on)] + np.diag(precision[on]))
+            t = theta[on]
+            log += value - start - 0.5 * t @ (precision[on] * t)
+            log += 0.5 * np.log(precision[on]).sum() - np.log(np.diagonal(root)).sum()
+        return cls(likelihood, theta, precision, square, target, sizes, float(log))
+
+    @property
+    def chance(self) -> float:
+        """Posterior probability that there is a gap."""
+        odds = np.log1p(-CALIBRATED) - np.log(CALIBRATED) + self.log_odds
+        return float(1 / (1 + np.exp(-np.clip(odds, -500, 500))))
+
+    @property
+    def blocks(self) -> Blocks:
+        """The blocks."""
+        return self.likelihood.blocks
+
+    def draws(self, rng: np.random.Generator, of_sizes: int, of_each: int) -> Array:
+        """Draw coefficients: sizes first, then coefficients given them."""
+        from scipy.linalg import solve_triangular
+
+        out = np.zeros((of_sizes, of_each, self.theta.size))
+        for theta in out:
+            precision = np.full(self.theta.size, np.inf)
+            for block, (choices, weight) in zip(self.blocks.blocks, self.sizes, strict=True):
+                precision[block.index] = choices[rng.choice(len(weight), p=weight)]
+            on = np.flatnonzero(np.isfinite(precision))
+            noise = rng.standard_normal((on.size, (of_each + 1) // 2))
+            noise = np.concatenate([noise, -noise], axis=1)[:, :of_each]
+            if on.size:
+                root = np.linalg.cholesky(self.information[np.ix_(on, on)] + np.diag(precision[on]))
+                mean = solve_triangular(root, self.target[on], lower=True)
+                theta[:, on] = solve_triangular(root, mean[:, None] + noise, lower=True, trans="T").T
+        return out.reshape(-1, self.theta.size)
+
+    def held_out(self, folds: list[slice]) -> Array:
+        """Return the probabilities of each row by what the rows of other folds taught.
+
+        Sizes are kept, and one step of Newton takes the rows of a fold out.
+        """
+        on = np.flatnonzero(np.isfinite(self.precision))
+        if not on.size:
+            return self.likelihood.rows.score
+        out = np.empty(self.likelihood.rows.score.shape)
+        whole = self.information[np.ix_(on, on)] + np.diag(self.precision[on])
+        share = self.likelihood.rows
+        sampled = len(share.code) > self.likelihood.looked_at
+        for part in folds:
+            _, gradient = self.likelihood.slope(self.theta, part)
+            if sampled:
+                own = self.information[np.ix_(on, on)] * (float(share.weight[part].sum()) / share.n)
+            else:
+                own = self.likelihood.expand(self.theta, on, part)
+            theta = self.theta.copy()
+            theta[on] -= np.linalg.solve(whole - own, gradient[on])
+            out[part] = self.likelihood.predict(theta, part)
+        return out
+
+
+def _prior(count: int) -> Array:
+    return np.log(np.concatenate([[ABSENT], np.full(count - 1, (1 - ABSENT) / (count - 1))]))
+
+
+def shapes(block: Block) -> list[Array]:
+    """Return prior standard deviations of a block of size 1, for each roughness."""
+    if block.frequency is None:
+        return [np.ones(block.index.size)]
+    out = []
+    for rough in ROUGH:
+        spread = (1 + (block.frequency / rough) ** 2) ** -1.5
+        # The variances of a curve add up to 1.
+        curves = block.index.size / np.unique(block.frequency).size
+        out.append(spread * np.sqrt(curves / (spread @ spread)))
+    return out
+
+
+def candidates(square: Array, target: Array, precision: Array, block: Block) -> tuple[list[Array], Array]:
+    """Return precisions of a block, absence first, and their log posterior weights, the others' held."""
+    from scipy.linalg import cho_factor, cho_solve
+
+    at = block.index
+    rest = np.isfinite(precision)
+    rest[at] = False
+    own, slope = square[np.ix_(at, at)], target[at]
+    if rest.any():
+        other = np.flatnonzero(rest)
+        across = square[np.ix_(other, at)]
+        root = cho_factor(square[np.ix_(other, other)] + np.diag(precision[other]))
+        solved = cho_solve(root, np.column_stack([across, target[other]]))
+        own = own - across.T @ solved[:, :-1]
+        slope = slope - across.T @ solved[:, -1]
+    choices, log = [np.full(at.size, np.inf)], [0.0]
+    for shape in shapes(block):
+        scaled, pull = own * shape * shape[:, None], slope * shape
+        for size in SIZES:
+            each = scaled * size**2
+            each[np.diag_indices_from(each)] += 1.0
+            root = np.linalg.cholesky(each)
+            u = np.linalg.solve(root, size * pull) if at.size == 1 else _forward(root, size * pull)
+            choices.append((size * shape) ** -2.0)
+            log.append(0.5 * float(u @ u) - float(np.log(np.diagonal(root)).sum()))
+    return choices, np.array(log) + _prior(len(log))
+
+
+def _forward(root: Array, right: Array) -> Array:
+    from scipy.linalg import solve_triangular
+
+    return np.asarray(solve_triangular(root, right, lower=True))
+
+
+def _mode(
+    likelihood: Likelihood, theta: Array, precision: Array, square: Array
+) -> tuple[Array, float, Array, Array]:
+    """Return the mode, value and gradient there, and the information, starting from a known one.
+
+    Steps use the information at hand; it is renewed where they do not shrink quickly.
+    """
+    from scipy.linalg import cho_factor, cho_solve
+
+    on = np.flatnonzero(np.isfinite(precision))
+    now = np.zeros(theta.size)
+    now[on] = theta[on]
+    value, gradient = likelihood.slope(now)
+    if not on.size:
+        return now, value, gradient, square if not theta.any() else likelihood.expand(now)
+    lam = precision[on]
+    root = cho_factor(square[np.ix_(on, on)] + np.diag(lam))
+    goal, last = value - 0.5 * now[on] @ (lam * now[on]), np.inf
+    for _ in range(STEPS):
+        pull = gradient[on] - lam * now[on]
+        step = cho_solve(root, pull)
+        left = float(step @ pull)
+        if left < 1e-3:
+            break
+        if left > 0.2 * last:
+            root = cho_factor(likelihood.expand(now, on) + np.diag(lam))
+            step = cho_solve(root, pull)
+            left = float(step @ pull)
+        last, length = left, 1.0
+        while length > 1e-3:
+            new = now.copy()
+            new[on] += length * step
+            new_value, new_gradient = likelihood.slope(new)
+            new_goal = new_value - 0.5 * new[on] @ (lam * new[on])
+            if new_goal > goal - 1e-9:
+                break
+            length /= 2
+        now, value, gradient, goal = new, new_value, new_gradient, new_goal
+    return now, value, gradient, likelihood.expand(now)

@@ -1,0 +1,143 @@
+"""The likelihood of the blocks, a chunk of rows at a time: value, gradient and information."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from calibrant.evidence import Array
+from calibrant.evidence.simplex import Simplex
+from calibrant.posterior.softmax.blocks import CURVE, SHIFT, Blocks, Columns
+
+# Numbers held at once by the features of a chunk, and of all rows where they are kept.
+CHUNK, KEPT = 1 << 21, 1 << 24
+
+
+def softmax(z: Array) -> Array:
+    """Return the softmax of rows."""
+    z = z - z.max(axis=1, keepdims=True)
+    np.exp(z, out=z)
+    z /= z.sum(axis=1, keepdims=True)
+    return z
+
+
+@dataclass(frozen=True, eq=False)
+class Likelihood:
+    """Rows and the blocks that are to explain them.
+
+    Attributes
+    ----------
+    rows : Simplex
+    blocks : Blocks
+    looked_at : int
+        Rows, from the first on, that the information is taken from; it is scaled to all of them.
+    """
+
+    rows: Simplex
+    blocks: Blocks
+    looked_at: int = 1 << 62
+    _kept: list[tuple[slice, Columns]] = field(default_factory=list, repr=False)
+
+    @property
+    def _width(self) -> int:
+        """Numbers that the features of a row take."""
+        b = self.blocks
+        return b.n_classes * (1 + 1 + CURVE + b.width_own) + SHIFT + b.width_common
+
+    def chunks(self, part: slice | None = None) -> Iterator[tuple[slice, Columns]]:
+        """Make the features of some rows, a chunk at a time; those of few rows are kept."""
+        start, stop = (0, len(self.rows.code)) if part is None else (part.start, part.stop)
+        n, step = len(self.rows.code), max(64, CHUNK // self._width)
+        if n * self._width <= KEPT:
+            if not self._kept:
+                self._kept.append((slice(0, n), self.blocks.columns(self.rows.score)))
+            yield slice(start, stop), Columns(*(each[start:stop] for each in self._kept[0][1]))
+            return
+        for a in range(start, stop, step):
+            some = slice(a, min(a + step, stop))
+            yield some, self.blocks.columns(self.rows.score[some])
+
+    def predict(self, theta: Array, part: slice | None = None) -> Array:
+        """Return the probabilities of some rows at some coefficients."""
+        if not theta.any():
+            return self.rows.score[slice(None) if part is None else part]
+        return np.concatenate([softmax(self.blocks.logits(at, theta)) for _, at in self.chunks(part)])
+
+    def slope(self, theta: Array, part: slice | None = None) -> tuple[float, Array]:
+        """Return the log likelihood of some rows and its gradient."""
+        value, gradient = 0.0, np.zeros(self.blocks.size)
+        for some, at in self.chunks(part):
+            q = softmax(self.blocks.logits(at, theta) if theta.any() else at.log)
+            value += self._add_slope(at, q, some, gradient)
+        return value, gradient
+
+    def _add_slope(self, at: Columns, q: Array, some: slice, gradient: Array) -> float:
+        """Add the gradient of a chunk, and return its log likelihood."""
+        b, code, weight = self.blocks, self.rows.code[some], self.rows.weight[some]
+        i = np.arange(len(code))
+        value = float(weight @ np.log(np.maximum(q[i, code], 1e-300)))
+        rest = -q
+        rest[i, code] += 1
+        rest *= weight[:, None]
+        own = np.einsum("nk,nkj->kj", rest, at.own)
+        gradient[: 1 + CURVE] += own[:, : 1 + CURVE].sum(axis=0)
+        for r in range(2):
+            where = slice(1 + CURVE + r * SHIFT, 1 + CURVE + (r + 1) * SHIFT)
+            gradient[where] += rest[i, at.best[:, r]] @ at.top
+        gradient[b.common] += rest.T @ at.common
+        gradient[b.own] += own[:, b.own_slice()]
+        return value
+
+    def expand(self, theta: Array, active: Array | None = None, part: slice | None = None) -> Array:
+        """Return the information of some coefficients (all by default) at some coefficients."""
+        b = self.blocks
+        active = np.arange(b.size) if active is None else active
+        place = np.full(b.size, -1)
+        place[active] = np.arange(active.size)
+        per_class = []
+        for k in range(b.n_classes):
+            whole = np.concatenate([np.arange(b.shared), b.common[k], b.own[k]])
+            use = np.flatnonzero(place[whole] >= 0)
+            per_class.append((use, place[whole[use]]))
+        square = np.zeros((active.size, active.size))
+        begin, end = (0, len(self.rows.code)) if part is None else (part.start, part.stop)
+        stop = min(end, begin + self.looked_at) if part is None else end
+        step = max(64, CHUNK // max(b.size, 1))
+        seen = 0.0
+        for whole_slice, all_columns in self.chunks(slice(begin, stop)):
+            for a in range(0, whole_slice.stop - whole_slice.start, step):
+                at = Columns(*(each[a : a + step] for each in all_columns))
+                weight = self.rows.weight[whole_slice.start + a : whole_slice.start + a + len(at.log)]
+                seen += float(weight.sum())
+                self._add_square(at, weight, theta, active, per_class, square)
+        total = float(self.rows.weight[begin:end].sum())
+        return square if stop == end else square * (total / seen)
+
+    def _add_square(
+        self, at: Columns, weight: Array, theta: Array, active: Array, per_class: list[tuple[Array, Array]], square: Array
+    ) -> None:
+        b, n = self.blocks, len(at.log)
+        q = softmax(b.logits(at, theta) if theta.any() else at.log)
+        i, root = np.arange(n), np.sqrt(weight)[:, None]
+        first = 1 + CURVE
+        drawn = np.empty((n, b.size), np.float32)
+        drawn[:, :first] = np.einsum("nk,nkj->nj", q, at.own[:, :, :first])
+        for r in range(2):
+            drawn[:, first + r * SHIFT : first + (r + 1) * SHIFT] = q[i, at.best[:, r], None] * at.top
+        drawn[:, b.common] = q[:, :, None] * at.common[:, None]
+        drawn[:, b.own] = q[:, :, None] * at.own[:, :, b.own_slice()]
+        if active.size < b.size:
+            drawn = drawn[:, active]
+        drawn *= root.astype(np.float32)
+        square -= drawn.T @ drawn
+        for k, (use, where) in enumerate(per_class):
+            if not use.size:
+                continue
+            shifts = [(at.best[:, r] == k)[:, None] * at.top for r in range(2)]
+            own = at.own[:, k]
+            full = np.concatenate([own[:, :first], *shifts, at.common, own[:, b.own_slice()]], axis=1)
+            full = full[:, use] * (np.sqrt(q[:, k : k + 1]) * root)
+            full = full.astype(np.float32)
+            square[np.ix_(where, where)] += full.T @ full
