@@ -30,7 +30,7 @@ from calibrant.curves import (
     local_error,
 )
 from calibrant.estimators import Binned, EstimatorLike, Norm
-from calibrant.estimators.measure import measure
+from calibrant.inference.measure import measure
 from calibrant.inference import Comparison, Estimate
 from calibrant.inference import estimate as inference
 from calibrant.inference.comparison import compare_questions

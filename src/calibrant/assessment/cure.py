@@ -11,7 +11,7 @@ import numpy as np
 
 from calibrant.assessment.decomposition import Score
 from calibrant.curves import ReliabilityCurve, curve_of
-from calibrant.estimators.measure import measure
+from calibrant.inference.measure import measure
 from calibrant.inference.map_comparison import Measured, log_loss_of_rows, mean_of_rows, read, written
 from calibrant.inputs import Array, Predictions, Record, some_rows
 from calibrant.maps import Calibrator

@@ -11,7 +11,7 @@ import numpy as np
 
 from calibrant import inputs
 from calibrant.estimators import Estimator, Norm, resolve
-from calibrant.estimators.measure import errors_of
+from calibrant.inference.measure import errors_of
 from calibrant.evidence import Array, Evidence
 from calibrant.inference import interval as intervals
 from calibrant.inference import many_classes

@@ -32,10 +32,10 @@ class Null:
         return cls._of(Record(values, "null"))
 
     @classmethod
-    def _of(cls, record: Record) -> Null:
-        mean = record.only(("mean", "quantiles")).share("mean")
+    def _of(cls, record: Record, most: float = 1.0) -> Null:
+        mean = record.only(("mean", "quantiles")).number("mean", 0, most)
         quantiles = record.record("quantiles")
-        values = {_level(quantiles, key): quantiles.share(key) for key in quantiles.values}
+        values = {_level(quantiles, key): quantiles.number(key, 0, most) for key in quantiles.values}
         return cls(mean, MappingProxyType(values))
 
 
@@ -55,8 +55,8 @@ class Estimate:
         What a perfectly calibrated model typically reads at this size.
     p_value : float
         Of the hypothesis that the model is calibrated.
-    over, under : float
-        Shares of the value: scores above the frequency, and below.
+    over, under : float or None
+        Shares of the value: scores above the frequency, and below; None where whole rows are compared.
     n : float
         Effective number of rows.
     notion, estimator, norm : str
@@ -64,13 +64,19 @@ class Estimate:
     label : object
         The class asked about, if one was.
     by_class : mapping, optional
-        For the class-wise notion, the estimate of each class.
+        For the notions about all classes, the estimate of each class.
     conservative : bool
         Whether interval and p-value allow for any dependence between the classes, for want of rows.
     seed : int or None
         Seed of the simulations: the same call with `rng=seed` gives the same estimate.
     clusters : int or None
         How many clusters the rows fall into, where that was said: all of it allows for them.
+    at_least : float or None
+        Where whole rows are compared: a bound that the true error exceeds with probability `level`,
+        whatever the gap looks like.
+    lower_bound : bool
+        Whether there are too many classes to see how they take probability from each other, so that value
+        and interval tell only the part of the error that can be seen.
     """
 
     value: float
@@ -79,8 +85,8 @@ class Estimate:
     level: float
     null: Null
     p_value: float
-    over: float
-    under: float
+    over: float | None
+    under: float | None
     n: float
     notion: str
     estimator: str
@@ -90,6 +96,8 @@ class Estimate:
     conservative: bool = False
     seed: int | None = None
     clusters: int | None = None
+    at_least: float | None = None
+    lower_bound: bool = False
 
     def __float__(self) -> float:
         return self.value
@@ -103,18 +111,26 @@ class Estimate:
         return f"Estimate({self.value:.4f} [{self.low:.4f}, {self.high:.4f}], {self.about}, n={self.n:.6g})"
 
     def __str__(self) -> str:
-        name = {"l1": "ECE", "l2": "root mean square calibration error"}[self.norm]
-        reading = named(self.notion).reading
-        sides = sorted([(self.over, reading.too_high), (self.under, reading.too_low)], key=lambda s: -s[0])
-        (most, way), (rest, other) = sides
+        name = _NAMES[self.norm]
         kept = ", conservative" if self.conservative else ""
         within = "" if self.clusters is None else f" in {self.clusters} clusters"
         return (
             f"{name} ({self.about}) {self.value:.4f} [{self.low:.4f}, {self.high:.4f}] "
-            f"at {100 * self.level:g} %{kept}; {most:.4f} of it {way} and {rest:.4f} {other}; "
+            f"at {100 * self.level:g} %{kept}{self._parts}; "
             f"{usual(self, '{:.4f}'.format)}; {p_text(self.p_value)} for calibration; "
             f"n = {self.n:.15g}{within}, {self.estimator}"
         )
+
+    @property
+    def _parts(self) -> str:
+        """What the value consists of, or how much of it is certain, as the rest of a sentence."""
+        if self.over is None or self.under is None:
+            seen = " of what so many classes let one see" if self.lower_bound else ""
+            return seen if self.at_least is None else f"{seen}; at least {self.at_least:.4f}"
+        reading = named(self.notion).reading
+        sides = sorted([(self.over, reading.too_high), (self.under, reading.too_low)], key=lambda s: -s[0])
+        (most, way), (rest, other) = sides
+        return f"; {most:.4f} of it {way} and {rest:.4f} {other}"
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain numbers and text; classes are a list, since labels may be of any kind."""
@@ -133,33 +149,43 @@ class Estimate:
     @classmethod
     def of_record(cls, record: Record) -> Estimate:
         """Return the estimate that a stored record holds."""
-        record.only((*_NEEDED, "null"), ("clusters", "label", "by_class"))
-        shares = {key: record.share(key) for key in ("value", "low", "high", "p_value", "over", "under")}
-        record.ordered("low", "value", "high")
-        if abs(shares["over"] + shares["under"] - shares["value"]) > ROUNDING:
-            got = f"{shares['over']:g} and {shares['under']:g}"
-            raise InputError(record.called("over"), f"add up to {shares['value']:g} with under", got=got)
+        record.only((*_NEEDED, "null"), ("clusters", "label", "by_class", "at_least", "lower_bound"))
         with record.naming("notion"):
             notion = named(record.text("notion"))
         with record.naming("norm"):
-            check_choice("norm", record.text("norm"), ("l1", "l2"))
+            check_choice("norm", norm := record.text("norm"), notion.norms)
+        most = notion.most(norm)
+        sizes = {key: record.number(key, 0, most) for key in ("value", "low", "high")}
+        record.ordered("low", "value", "high")
+        sides = {key: record.maybe(key, record.share) for key in ("over", "under")}
+        over, under = sides["over"], sides["under"]
+        if over is None or under is None:
+            if not notion.whole or over is not under:
+                raise InputError(record.called("over"), "be a number as under is", over)
+        elif abs(over + under - sizes["value"]) > ROUNDING:
+            got = f"{over:g} and {under:g}"
+            raise InputError(record.called("over"), f"add up to {sizes['value']:g} with under", got=got)
         by_class = record.maybe("by_class", record.records)
-        if by_class is not None and not notion.several:
+        if by_class is not None and not (notion.several or notion.whole):
             raise InputError(record.called("by_class"), f"be missing where the notion is {notion}")
         estimates = {} if by_class is None else {one.label(): cls.of_record(one) for one in by_class}
         if by_class is not None and not len(estimates) == len(by_class) > 0:
             raise InputError(record.called("by_class"), "hold different classes")
         return cls(
-            **shares,
+            **sizes,
+            **sides,
+            p_value=record.share("p_value"),
+            at_least=record.maybe("at_least", lambda key: record.number(key, 0, most)),
+            lower_bound=record.values.get("lower_bound") is not None and record.flag("lower_bound"),
             level=record.level(),
             n=record.size("n"),
             notion=record.text("notion"),
             estimator=record.text("estimator"),
-            norm=record.text("norm"),
+            norm=norm,
             conservative=record.flag("conservative"),
             seed=record.maybe("seed", record.whole),
             clusters=record.maybe("clusters", lambda key: record.whole(key, 1)),
-            null=Null._of(record.record("null")),
+            null=Null._of(record.record("null"), most),
             label=record.label(),
             by_class=None if by_class is None else MappingProxyType(estimates),
         )
@@ -198,8 +224,11 @@ _PLAIN = (
     "conservative",
     "seed",
     "clusters",
+    "at_least",
+    "lower_bound",
 )
-_NEEDED = tuple(key for key in _PLAIN if key != "clusters")
+_NEEDED = tuple(key for key in _PLAIN if key not in ("clusters", "at_least", "lower_bound"))
+_NAMES = {"l1": "ECE", "l2": "root mean square calibration error", "mul": "label-weighted ECE"}
 
 
 def _level(quantiles: Record, key: str) -> float:

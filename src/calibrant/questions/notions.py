@@ -97,6 +97,8 @@ class Notion(ABC):
         Whether it compares mean confidence with accuracy.
     of_pairs : bool
         Whether it is about pairs (was it right, how sure was it), which no other notion can be asked of.
+    whole : bool
+        Whether it compares whole rows of scores, and makes no one-dimensional problems.
     """
 
     name: str
@@ -104,6 +106,7 @@ class Notion(ABC):
     one_class: ClassVar[bool] = False
     tells_accuracy: ClassVar[bool] = False
     of_pairs: ClassVar[bool] = False
+    whole: ClassVar[bool] = False
 
     @property
     @abstractmethod
@@ -129,6 +132,15 @@ class Notion(ABC):
     def size(self, n_classes: int) -> int:
         """Return the number of problems."""
         return n_classes if self.several else 1
+
+    @property
+    def norms(self) -> tuple[str, ...]:
+        """Norms that an estimate can have."""
+        return ("l1", "l2")
+
+    def most(self, norm: str) -> float:
+        """Return the largest error that there can be."""
+        return 1.0
 
     def label(self, labels: Sequence[Any], positive: int | None) -> Any:
         """Return the class that is asked about, if it is one."""
@@ -325,8 +337,44 @@ class TopScores(Notion):
         yield Problem(np.minimum(total, 1.0), held, self.support(size))
 
 
+@dataclass(frozen=True)
+class WholeRows(Notion):
+    """The scores of all classes at once against the frequencies of all classes where these scores stand.
+
+    >>> named("multiclass").most("l1")
+    2.0
+    """
+
+    name: str = "multiclass"
+    whole = True
+
+    @property
+    def reading(self) -> Reading:
+        """Rows of scores against the frequencies of the classes."""
+        return Reading("multiclass", score="scores", frequency="frequencies")
+
+    @property
+    def norms(self) -> tuple[str, ...]:
+        """Sum of absolute gaps, root of the sum of squares, and the paper's sum weighed by the label."""
+        return ("l1", "l2", "mul")
+
+    def most(self, norm: str) -> float:
+        """Return the largest distance on the simplex; the paper's error weighs classes by their frequency."""
+        return {"l1": 2.0, "l2": float(np.sqrt(2))}.get(norm, 1.0)
+
+    def problems(self, data: Predictions) -> Iterator[Problem]:
+        """Refuse: no single score says it."""
+        raise one_score_at_a_time(self)
+
+
+def one_score_at_a_time(notion: Notion) -> InputError:
+    """Return what is said where whole rows cannot be compared."""
+    hint = 'curves, sketches and queries look at one score at a time: "confidence", "classwise" or "class"'
+    return InputError("notion", "compare one score at a time here", notion.name, hint=hint)
+
+
 #: Every notion that has a fixed name; the others are made from one.
-_FIXED = {notion.name: notion for notion in (OneClass(), EachClass(), Confidence(), Correctness())}
+_FIXED = {notion.name: notion for notion in (OneClass(), EachClass(), Confidence(), Correctness(), WholeRows())}
 
 
 def named(notion: Any) -> Notion:
@@ -337,13 +385,6 @@ def named(notion: Any) -> Notion:
     """
     if isinstance(notion, Notion):
         return notion
-    if notion == "multiclass":
-        raise InputError(
-            "notion",
-            "compare one score at a time",
-            notion,
-            hint='whole vectors are not compared yet; ask for "confidence", "classwise" or "class"',
-        )
     if isinstance(notion, str) and (match := re.fullmatch(r"top:0*([1-9][0-9]{0,5})", notion)):
         return TopScores(f"top:{match[1]}")
     if isinstance(notion, str) and notion.startswith("top"):

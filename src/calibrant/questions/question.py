@@ -14,8 +14,9 @@ from typing import Any, TypeVar
 import numpy as np
 
 from calibrant.evidence import Array, Design, Evidence, Residuals, Sample, are_alone, thinned
-from calibrant.inputs import Predictions
-from calibrant.questions.notions import Notion
+from calibrant.evidence.simplex import Simplex
+from calibrant.inputs import InputError, Predictions
+from calibrant.questions.notions import Notion, named
 
 Value = TypeVar("Value")
 
@@ -89,10 +90,10 @@ class Question:
     @classmethod
     def of(cls, data: Predictions, notion: Notion) -> Question:
         """Ask a notion of checked predictions."""
-        weight = data.weight
-        if weight is not None and weight.dtype.kind == "f":
-            # Importance weights have no scale; a power of two is taken out exactly, so squares stay finite.
-            weight = np.ldexp(weight, -int(np.frexp(weight.max())[1]))
+        if notion.whole and data.cluster is not None:
+            hint = "the confidence, or each class, can be asked about"
+            raise InputError("cluster", "go with one score at a time", notion.name, hint=hint)
+        weight = _scaled(data.weight)
 
         def make() -> Iterator[Sample]:
             for problem in notion.problems(data):
@@ -119,6 +120,26 @@ class Question:
         """Make the problems one by one, anew each time; many need not be held."""
         for block in self.blocks:
             yield from (block[k] for k in range(block.batch[0])) if block.batch else (block,)
+
+    @cached_property
+    def simplex(self) -> Simplex:
+        """Whole rows as evidence, with the classes in the order of their names."""
+        assert self.rows is not None
+        score, code, _ = self.rows.take(np.arange(self.rows.n))
+        return Simplex.of(score[:, self.columns], np.argsort(self.columns)[code], self.weight)
+
+    def about_class(self, column: int) -> Question:
+        """Ask the same rows about one class."""
+        assert self.rows is not None
+        score, code, _ = self.rows.take(np.arange(self.rows.n))
+        sample = Sample(score[:, column], code == column, _scaled(self.weight), (0.0, 1.0))
+        own: Question = replace(self, notion=named("class"), positive=column, make=lambda: [sample], _known={})
+        return own
+
+    @property
+    def columns(self) -> Array:
+        """The classes in the order of their names, in which whole rows are compared."""
+        return np.array(sorted(range(len(self.labels)), key=lambda k: str(self.labels[k])), dtype=np.intp)
 
     @cached_property
     def residuals(self) -> list[Residuals]:
@@ -156,7 +177,7 @@ class Question:
     @property
     def n(self) -> float:
         """Effective number of rows."""
-        return float(np.max(self.blocks[0].n))
+        return self.simplex.n if self.notion.whole else float(np.max(self.blocks[0].n))
 
     @property
     def clusters(self) -> int | None:
@@ -174,3 +195,13 @@ class Question:
             self._known[key] = make()
         value: Value = self._known[key]
         return value
+
+
+def _scaled(weight: Array | None) -> Array | None:
+    """Return weights of a size at which squares stay finite: importance weights have no scale.
+
+    A power of two is taken out exactly.
+    """
+    if weight is None or weight.dtype.kind != "f":
+        return weight
+    return np.asarray(np.ldexp(weight, -int(np.frexp(weight.max())[1])))

@@ -27,7 +27,7 @@ from calibrant.curves import (
     local_error,
 )
 from calibrant.estimators import Binned, Estimator, EstimatorLike, Norm, resolve
-from calibrant.estimators.measure import measure
+from calibrant.inference.measure import measure
 from calibrant.evidence import Array, Cells, Layout, Sample
 from calibrant.inference import Estimate
 from calibrant.inference import estimate as inference

@@ -1,69 +1,218 @@
-"""The error on the simplex that a posterior and held-out rows give together."""
+"""The error on the simplex: what the posterior expects, set right by rows that were held out.
+
+With eta(s) the frequencies of the classes where the scores are s, the errors are l1 = E sum_k |eta_k - s_k|,
+l2 = the root of E sum_k (eta_k - s_k)^2, and the paper's mul = E sum_k eta_k |eta_k - s_k|.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
+from statistics import NormalDist
+from typing import NamedTuple
 
 import numpy as np
 
 from calibrant.evidence import Array
+from calibrant.evidence.simplex import Simplex
 from calibrant.posterior.softmax.fit import SoftmaxPosterior
 from calibrant.posterior.softmax.likelihood import softmax
 
 NORMS = ("l1", "l2", "mul")
-OF_SIZES, OF_EACH, FOLDS = 8, 12, 10
-ENTRIES = 200_000
+# Draws of sizes and of coefficients given each, scores that they are looked at, and folds.
+OF_SIZES, OF_EACH, ENTRIES, FOLDS = 8, 12, 50_000, 10
+# Scores compared at once.
+CHUNK = 1 << 20
+# A gap below this is rounding.
+NONE = 1e-9
 
 
-def terms(x: Array, p: Array) -> tuple[Array, Array]:
-    """Return what each row adds to l1, squared l2 and mul (3, rows), and their derivatives (3, rows, classes)."""
-    d = x - p
-    size = np.abs(d)
-    s = np.sign(d) * (size > 1e-9)
-    plug = np.stack([size.sum(axis=1), (d * d).sum(axis=1), (x * size).sum(axis=1)])
-    return plug, np.stack([s, 2 * d, size + x * s])
+class Part(NamedTuple):
+    """One of the errors (the square, for l2) in its two forms.
+
+    Attributes
+    ----------
+    expected, spread : float
+        Mean and standard deviation over posterior draws.
+    left, left_error : float
+        What held-out rows say beyond their own prediction, and its standard error.
+    held_out, held_out_error : float
+        Error of held-out predictions, set right by their rows, and its standard error.
+    """
+
+    expected: float
+    spread: float
+    left: float
+    left_error: float
+    held_out: float
+    held_out_error: float
+
+    @property
+    def kept(self) -> float:
+        """As much of `left` as is not noise."""
+        return max(0.0, 1 - self.left_error**2 / max(self.left**2, 1e-300)) * self.left
+
+    @property
+    def corrected(self) -> float:
+        """The expectation, set right by the rows held out."""
+        return self.expected + self.kept
 
 
-def drawn_errors(posterior: SoftmaxPosterior, theta: Array, most: int) -> Array:
-    """Return the three errors of each draw of coefficients (draws, 3), over some rows."""
-    rows, total, seen = posterior.likelihood.rows, np.zeros((len(theta), 3)), 0.0
-    some = slice(0, min(most, len(rows.code)))
-    for part, at in posterior.likelihood.chunks(some):
-        p, w = rows.score[part], rows.weight[part]
-        seen += float(w.sum())
-        for j, each in enumerate(theta):
-            if not each.any():
-                continue
-            q = softmax(posterior.blocks.logits(at, each))
-            d = np.abs(q - p)
-            total[j] += w @ d.sum(axis=1), w @ (d * d).sum(axis=1), w @ (q * d).sum(axis=1)
-    return total / seen
+@dataclass(frozen=True, eq=False)
+class CanonicalError:
+    """The errors on the simplex of some rows.
+
+    Attributes
+    ----------
+    posterior : SoftmaxPosterior
+    held_out : array (rows, classes)
+        Probabilities of each row by what the others taught.
+    parts : dict from norm to Part
+    by_class : list of Part
+        E |eta_k - s_k| of each class, in its two forms.
+    over : array (classes,)
+        Share of each class's error by scores that are too high.
+    added : dict from norm to array (rows,)
+        What each row adds to the error of held-out predictions.
+    """
+
+    posterior: SoftmaxPosterior
+    held_out: Array
+    parts: dict[str, Part]
+    by_class: list[Part]
+    over: Array
+    added: dict[str, Array]
+
+    @classmethod
+    def of(cls, posterior: SoftmaxPosterior) -> CanonicalError:
+        """Read the errors off a posterior."""
+        rows = posterior.likelihood.rows
+        n, classes = rows.score.shape
+        looked_at = min(n, max(1000, ENTRIES // classes))
+        theta = posterior.draws(np.random.default_rng(0), OF_SIZES, OF_EACH)
+        drawn, drawn_by_class = _drawn(posterior, theta, looked_at)
+        x = posterior.held_out(rows.folds(FOLDS))
+        compared = _compared(rows, x)
+        parts, added = {}, {}
+        for j, norm in enumerate(NORMS):
+            plug, left = compared.plug[j], compared.left[j]
+            # The rows looked at may differ from all rows; held-out predictions tell by how much.
+            shift = rows.mean(plug)[0] - rows[:looked_at].mean(plug[:looked_at])[0]
+            added[norm] = plug + left
+            expected, spread = float(drawn[:, j].mean()), float(drawn[:, j].std())
+            parts[norm] = Part(max(expected + shift, 0.0), spread, *rows.mean(left), *rows.mean(added[norm]))
+        by_class = [
+            Part(float(own.mean()), float(own.std()), left, error, plug + left, error)
+            for own, plug, left, error in zip(drawn_by_class.T, *compared.by_class, strict=True)
+        ]
+        return cls(posterior, x, parts, by_class, compared.over, added)
+
+    @property
+    def chance(self) -> float:
+        """Posterior probability that there is a gap."""
+        return self.posterior.chance
+
+    def value(self, norm: str) -> float:
+        """Return the error."""
+        found = self._middle(self.parts[norm])
+        return float(np.sqrt(found)) if norm == "l2" else found
+
+    def _middle(self, part: Part) -> float:
+        return self.chance * max((part.corrected + part.held_out) / 2, 0.0)
+
+    @cached_property
+    def class_values(self) -> Array:
+        """E |eta_k - s_k| of each class; they add up to l1."""
+        each = np.array([self._middle(part) for part in self.by_class])
+        total = each.sum()
+        return each * (self.value("l1") / total) if total > 0 else each
+
+    def class_interval(self, k: int, level: float) -> tuple[float, float]:
+        """Return the ends of an interval of the error of one class."""
+        low, high = self._ends(self.by_class[k], level)
+        value = float(self.class_values[k])
+        return min(low, value), max(high, value)
+
+    def interval(self, norm: str, level: float) -> tuple[float, float]:
+        """Return the ends of an interval of the error."""
+        low, high = self._ends(self.parts[norm], level)
+        if norm == "l2":
+            low, high = float(np.sqrt(low)), float(np.sqrt(high))
+        value = self.value(norm)
+        return min(low, value), max(high, value)
+
+    def _ends(self, part: Part, level: float) -> tuple[float, float]:
+        """Return the ends of an interval of an error that is not negative."""
+        z = NormalDist().inv_cdf((1 + level) / 2)
+        seen = self.chance > 0.5
+        # Without a gap that is sure, what one may have missed is as large as the posterior of one allows.
+        low, high = 0.0, part.expected + z * part.spread
+        if seen:
+            forms = part.corrected, part.held_out
+            low = min(*forms) - z * part.held_out_error
+            low = max(0.0, min(low, part.expected - z * part.spread))
+            high = max(high + part.kept, max(*forms) + z * part.held_out_error)
+        return max(low, 0.0), max(high, 0.0)
 
 
-def canonical(posterior: SoftmaxPosterior, rng: np.random.Generator) -> dict:
+def _drawn(posterior: SoftmaxPosterior, theta: Array, looked_at: int) -> tuple[Array, Array]:
+    """Return the errors of each draw of coefficients over some rows (draws, 3), and by class (draws, classes)."""
     rows = posterior.likelihood.rows
-    n, k = rows.score.shape
-    theta = posterior.draws(rng, OF_SIZES, OF_EACH)
-    e = drawn_errors(posterior, theta, max(1000, ENTRIES // k))
-    chance = posterior.chance
-    keep = rng.random(len(e)) < chance
-    q = np.quantile(np.where(keep[:, None], e, 0), [0.025, 0.975], axis=0)
-    some = e[e[:, 0] > 1e-9]
-    if len(some):
-        q[1] = np.maximum(q[1], np.quantile(some, 0.975, axis=0))
-    x = posterior.held_out(rows.folds(FOLDS))
-    plug, slope = terms(x, rows.score)
-    i, out = np.arange(n), {}
-    for j, name in enumerate(NORMS):
-        c = slope[j][i, rows.code] - (slope[j] * x).sum(axis=1)
-        C, se = rows.mean(c)
-        lam = max(0.0, 1 - se * se / max(C * C, 1e-300))
-        B, seB = rows.mean(plug[j] + c)
-        A = float(e[:, j].mean()) + lam * C
-        value = chance * max((A + B) / 2, 0.0)
-        big = chance > 0.5
-        low = max(0.0, min(q[0, j], min(A, B) - 1.96 * seB)) if big else 0.0
-        high = max(q[1, j] + lam * C * big, (max(A, B) + 1.96 * seB) * big, value)
-        out[name] = dict(value=value, low=low, high=high, A=A, B=B, seB=seB, C=C, seC=se, lam=lam, q=q[:, j])
-    out["chance"] = chance
-    return out
+    total, by_class, seen = np.zeros((len(theta), 3)), np.zeros((len(theta), rows.n_classes)), 0.0
+    for part, at in posterior.likelihood.chunks(slice(0, looked_at)):
+        p, weight = rows.score[part], rows.weight[part]
+        seen += float(weight.sum())
+        for j, each in enumerate(theta):
+            if each.any():
+                q = softmax(posterior.blocks.logits(at, each))
+                d = np.abs(q - p)
+                own = weight @ d
+                by_class[j] += own
+                square, mul = (weight @ np.einsum("ik,ik->i", d, other) for other in (d, q))
+                total[j] += own.sum(), square, mul
+    return total / seen, by_class / seen
+
+
+class Compared(NamedTuple):
+    """Scores, held-out predictions and labels, compared.
+
+    Attributes
+    ----------
+    plug, left : arrays (3, rows)
+        The errors of predictions, and what the labels say beyond them: the slopes of the errors at the
+        predictions, times what was observed less what was predicted.
+    by_class : tuple of arrays (classes,)
+        For l1 their means by class, and the standard error of their sum.
+    over : array (classes,)
+        Share of each class's error where the scores are above the predictions.
+    """
+
+    plug: Array
+    left: Array
+    by_class: tuple[Array, Array, Array]
+    over: Array
+
+
+def _compared(rows: Simplex, x: Array) -> Compared:
+    n, classes = x.shape
+    plug, left = np.empty((3, n)), np.empty((3, n))
+    sums = np.zeros((4, classes))
+    step = max(1, CHUNK // classes)
+    for a in range(0, n, step):
+        part = slice(a, min(a + step, n))
+        q, code, weight = x[part], rows.code[part], rows.weight[part]
+        i = np.arange(len(q))
+        d = q - rows.score[part]
+        size = np.abs(d)
+        sign = np.sign(d) * (size > NONE)
+        plug[:, part] = size.sum(axis=1), np.einsum("ik,ik->i", d, d), np.einsum("ik,ik->i", q, size)
+        for j, slope in enumerate((sign, 2 * d, size + q * sign)):
+            left[j, part] = slope[i, code] - np.einsum("ik,ik->i", slope, q)
+        beyond = -sign * q
+        beyond[i, code] += sign[i, code]
+        whole = size + beyond
+        sums += weight @ size, weight @ beyond, rows.square[part] @ (whole * whole), weight @ np.maximum(-d, 0)
+    mean, beyond, square, over = sums / rows.n
+    variance = np.maximum(square - (mean + beyond) ** 2 * rows.square.sum() / rows.n, 0.0) / rows.n
+    share = np.divide(over, mean, out=np.full(classes, 0.5), where=mean > 0)
+    return Compared(plug, left, (mean, beyond, np.sqrt(variance)), share)

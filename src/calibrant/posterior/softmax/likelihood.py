@@ -116,28 +116,37 @@ class Likelihood:
         return square if stop == end else square * (total / seen)
 
     def _add_square(
-        self, at: Columns, weight: Array, theta: Array, active: Array, per_class: list[tuple[Array, Array]], square: Array
+        self,
+        at: Columns,
+        weight: Array,
+        theta: Array,
+        active: Array,
+        per_class: list[tuple[Array, Array]],
+        square: Array,
     ) -> None:
-        b, n = self.blocks, len(at.log)
-        q = softmax(b.logits(at, theta) if theta.any() else at.log)
-        i, root = np.arange(n), np.sqrt(weight)[:, None]
-        first = 1 + CURVE
-        drawn = np.empty((n, b.size), np.float32)
-        drawn[:, :first] = np.einsum("nk,nkj->nj", q, at.own[:, :, :first])
+        """Add the information of a chunk, in single precision."""
+        b, n, first = self.blocks, len(at.log), 1 + CURVE
+        q = softmax(b.logits(at, theta) if theta.any() else at.log).astype(np.float32)
+        root = np.sqrt(weight).astype(np.float32)[:, None]
+        own, top, common = (each.astype(np.float32) for each in (at.own, at.top, at.common))
+        # What the mean over classes takes away.
+        taken, at_own = np.empty((n, b.size), np.float32), b.shared + b.common.size
+        np.einsum("nk,nkj->nj", q, own[:, :, :first], out=taken[:, :first])
         for r in range(2):
-            drawn[:, first + r * SHIFT : first + (r + 1) * SHIFT] = q[i, at.best[:, r], None] * at.top
-        drawn[:, b.common] = q[:, :, None] * at.common[:, None]
-        drawn[:, b.own] = q[:, :, None] * at.own[:, :, b.own_slice()]
+            chance = np.take_along_axis(q, at.best[:, r : r + 1], axis=1)
+            np.multiply(chance, top, out=taken[:, first + r * SHIFT : first + (r + 1) * SHIFT])
+        taken[:, b.shared : at_own] = (q[:, :, None] * common[:, None]).reshape(n, -1)
+        taken[:, at_own:] = (q[:, :, None] * own[:, :, b.own_slice()]).reshape(n, -1)
         if active.size < b.size:
-            drawn = drawn[:, active]
-        drawn *= root.astype(np.float32)
-        square -= drawn.T @ drawn
+            taken = taken[:, active]
+        taken *= root
+        square -= taken.T @ taken
         for k, (use, where) in enumerate(per_class):
-            if not use.size:
-                continue
-            shifts = [(at.best[:, r] == k)[:, None] * at.top for r in range(2)]
-            own = at.own[:, k]
-            full = np.concatenate([own[:, :first], *shifts, at.common, own[:, b.own_slice()]], axis=1)
-            full = full[:, use] * (np.sqrt(q[:, k : k + 1]) * root)
-            full = full.astype(np.float32)
-            square[np.ix_(where, where)] += full.T @ full
+            if use.size:
+                shifts = [top * (at.best[:, r : r + 1] == k) for r in range(2)]
+                mine = own[:, k]
+                full = np.concatenate([mine[:, :first], *shifts, common, mine[:, b.own_slice()]], axis=1)
+                if use.size < full.shape[1]:
+                    full = full[:, use]
+                full *= np.sqrt(q[:, k : k + 1]) * root
+                square[np.ix_(where, where)] += full.T @ full
