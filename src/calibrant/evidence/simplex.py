@@ -33,6 +33,8 @@ class Simplex:
         repetitions, its square where it says how much a row matters.
     group : array (rows,)
         Number of the score vector of each row; equal vectors stand next to each other.
+    place : array
+        Which of these rows each row of the data went to; of a row without weight any.
 
     Examples
     --------
@@ -46,6 +48,7 @@ class Simplex:
     weight: Array
     square: Array
     group: Array
+    place: Array
 
     @classmethod
     def of(cls, score: Array, code: Array, weight: Array | None = None) -> Simplex:
@@ -66,7 +69,7 @@ class Simplex:
             keys[part] = np.einsum("ij,j->i", score[part].astype(np.float64), ways)
         mixed = _mixed(keys)
         order = np.lexsort((code, mixed))
-        order = order[weight[order] > 0]
+        n, order = len(order), order[weight[order] > 0]
         mixed, score, code = mixed[order], score[order].astype(np.float64), np.asarray(code[order], np.intp)
         near = np.flatnonzero(mixed[1:] == mixed[:-1])
         same = np.zeros(len(order), dtype=bool)
@@ -75,12 +78,14 @@ class Simplex:
         merged = same.copy()
         merged[1:] &= code[1:] == code[:-1]
         start = np.flatnonzero(~merged)
+        place = np.zeros(n, dtype=np.intp)
+        place[order] = np.cumsum(~merged) - 1
         if start.size < len(order):
             score, code, group = score[start], code[start], group[start]
             weight, square = (np.add.reduceat(each[order], start) for each in (weight, square))
         else:
             weight, square = weight[order], square[order]
-        return cls(score, code, weight, square, group)
+        return cls(score, code, weight, square, group, place)
 
     @property
     def n_classes(self) -> int:
@@ -109,7 +114,8 @@ class Simplex:
 
     def __getitem__(self, rows: slice | Array) -> Simplex:
         held = (self.score, self.code, self.weight, self.square, self.group)
-        return Simplex(*(each[rows] for each in held))
+        some = [each[rows] for each in held]
+        return Simplex(*some, np.arange(len(some[1])))
 
 
 def _mixed(keys: Array) -> Array:

@@ -18,9 +18,10 @@ from calibrant.evidence import Array
 from calibrant.inference.clusters import by_cluster
 from calibrant.inference.estimate import estimate, influence, signs
 from calibrant.inference.result import Estimate
+from calibrant.inference.whole_rows import added
 from calibrant.inputs import InputError, Record, from_text
 from calibrant.posterior import posterior_of
-from calibrant.questions import Question
+from calibrant.questions import Question, named
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -71,7 +72,8 @@ class Difference:
     def of_record(cls, record: Record) -> Difference:
         """Return the difference that a stored record holds."""
         record.only(cls.__dataclass_fields__)
-        values = {key: record.number(key, -1, 1) for key in ("value", "low", "high", "correlation")}
+        values = {key: record.number(key, -2, 2) for key in ("value", "low", "high")}
+        values["correlation"] = record.number("correlation", -1, 1)
         record.ordered("low", "value", "high")
         models = record.text("model"), record.text("baseline")
         return cls(*models, level=record.level(), p_value=record.share("p_value"), **values)
@@ -175,6 +177,8 @@ def compare_questions(
 
 def contributions(question: Question) -> Array:
     """Return what each row adds to the error of a model: its residuals, signed by the gap at their scores."""
+    if question.notion.whole:
+        return added(question) if len(question.labels) > 2 else contributions(question.about_class(1))
     posterior, rows = posterior_of(question), question.rows
     if question.notion.several and rows is not None:
         return np.asarray(influence(posterior, rows, np.arange(rows.n)).mean(axis=1))
@@ -194,6 +198,7 @@ def difference(
     matters (Zou and Donner's method), so the joined interval leans as they do.
     """
     model, baseline = estimates
+    most = named(model.notion).most(model.norm)
     rho = _correlation(*added, weight)
     value = model.value - baseline.value
     down = _joined(model.value - model.low, baseline.high - baseline.value, rho)
@@ -204,8 +209,8 @@ def difference(
         model=names[0],
         baseline=names[1],
         value=value,
-        low=max(-1.0, value - down),
-        high=min(1.0, value + up),
+        low=max(-most, value - down),
+        high=min(most, value + up),
         level=model.level,
         p_value=float(erfc(z / sqrt(2))),
         correlation=rho,

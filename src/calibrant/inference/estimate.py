@@ -20,6 +20,7 @@ from calibrant.inference.clusters import ClusteredNull, Correlated, View, by_clu
 from calibrant.inference.joint_labels import Labels
 from calibrant.inference.result import Estimate, Null
 from calibrant.inference.streams import in_own_order, key_of, stream
+from calibrant.inference.whole_rows import check_default, estimate_rows, of_two_classes
 from calibrant.posterior import Posterior, posterior_of
 from calibrant.questions import Question, Rows
 from calibrant.questions.notions import combined
@@ -58,9 +59,17 @@ def estimate(
     step : callable
         Called after each of more than `MANY` classes.
     """
-    inputs.check_choice("norm", norm, ("l1", "l2"))
+    inputs.check_choice("norm", norm, question.notion.norms)
     level, seed = inputs.level(level), inputs.seeded(rng)
     each_level = level if each_level is None else inputs.level(each_level)
+    if question.notion.whole:
+        options: dict[str, Any] = {"level": level, "each_level": each_level}
+        if len(question.labels) > 2:
+            return estimate_rows(question, estimator=estimator, norm=norm, seed=seed, **options)
+        check_default(estimator)
+        return of_two_classes(
+            question, norm, lambda one, norm: estimate(one, norm=norm, rng=seed, step=step, **options)
+        )
     chosen = resolve(estimator, shared=question.notion.several)
     if not chosen.measures_ece:
         rule = "estimate the ECE, which the interval is for"

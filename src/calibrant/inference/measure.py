@@ -6,6 +6,7 @@ import numpy as np
 
 from calibrant.estimators import Estimator, EstimatorLike, Fit, Norm, check_norm, resolve
 from calibrant.evidence import Array
+from calibrant.inference.whole_rows import measure_rows
 from calibrant.inputs import InputError
 from calibrant.posterior import posterior_of
 from calibrant.questions import Question
@@ -13,6 +14,8 @@ from calibrant.questions import Question
 
 def measure(question: Question, estimator: EstimatorLike, norm: Norm) -> float:
     """Return the calibration error that a question asks for."""
+    if question.notion.whole:
+        return measure_rows(question, estimator, norm)
     chosen = resolve(estimator, shared=question.notion.several)
     check_norm(norm, chosen)
     return question.notion.combine(errors_of(question, chosen, norm), norm)

@@ -13,25 +13,24 @@ from calibrant.evidence import Array
 from calibrant.inference.result import Estimate, Null
 from calibrant.inference.streams import stream
 from calibrant.inputs import InputError
-from calibrant.posterior.softmax import FEW, CanonicalError
+from calibrant.evidence.simplex import Simplex
+from calibrant.posterior.softmax import FEW, NORMS, CanonicalError, SoftmaxPosterior
+from calibrant.posterior.softmax.fit import chance_of
 from calibrant.questions import Question
 from calibrant.simplex import lower_bound, resolve_rows
 from calibrant.simplex.score_test import ScoreTest, p_value
-from calibrant.simplex.softmax import Softmax, canonical_error, refitted
+from calibrant.simplex.softmax import Softmax, canonical_error, refitted, scale_of
 
 # Simulated label sets of the test, and the quantiles of calibrated readings that are kept.
 SIMULATED, KEPT = 999, (0.5, 0.95)
+# Rows, and sets of labels, that tell how large a gap calibrated data would seem to have.
+SEEN, TIMES = 2000, 3
 
 
 def measure_rows(question: Question, estimator: Any, norm: Any) -> float:
     """Return the error on the simplex; of two classes by default from the posterior of one of them."""
     chosen = resolve_rows(estimator)
     return chosen.fit(question.simplex).error(norm)
-
-
-def scale_of(norm: str) -> float:
-    """Return how much larger an error of two classes is than that of one of them."""
-    return {"l1": 2.0, "l2": float(np.sqrt(2)), "mul": 1.0}[norm]
 
 
 def of_two_classes(question: Question, norm: str, ask: Callable[[Question, Any], Estimate]) -> Estimate:
@@ -63,6 +62,15 @@ def of_two_classes(question: Question, norm: str, ask: Callable[[Question, Any],
     )
 
 
+def check_default(estimator: Any) -> Softmax:
+    """Return the default estimator of whole rows, and refuse the others, whose intervals are not known."""
+    chosen = resolve_rows(estimator)
+    if not isinstance(chosen, Softmax):
+        rule = "be the default, which the interval is for"
+        raise InputError("estimator", rule, str(chosen), advice="ece")
+    return chosen
+
+
 def estimate_rows(
     question: Question,
     *,
@@ -73,13 +81,10 @@ def estimate_rows(
     seed: int,
 ) -> Estimate:
     """Estimate the error on the simplex of more than two classes."""
-    chosen = resolve_rows(estimator)
-    if not isinstance(chosen, Softmax):
-        rule = "be the default, which the interval is for"
-        raise InputError("estimator", rule, str(chosen), advice="ece")
+    chosen = check_default(estimator)
     rows, error = question.simplex, canonical_error(question)
     test = question.once(("score test", seed), lambda: _tested(question, seed))
-    null = _null(error, test, norm)
+    null = _null(question, test, norm, seed)
     bound = question.once("held out", lambda: refitted(rows))
     low, high = error.interval(norm, level)
     about: dict[str, Any] = {
@@ -115,17 +120,32 @@ def _tested(question: Question, seed: int) -> ScoreTest:
     return p_value(question.simplex, error.posterior.blocks, stream(seed, "score test"), SIMULATED)
 
 
-def _null(error: CanonicalError, test: ScoreTest, norm: str) -> Null:
+def _null(question: Question, test: ScoreTest, norm: str, seed: int) -> Null:
     """Return what calibrated data of this size read: the chance of a gap, times the size it would have."""
-    size = error.size_without(norm)
-    chance = 1 / (1 + np.exp(-np.clip(test.log_odds, -500, 500)))
-    values: Array = chance * size
+    size = question.once(("size", seed), lambda: _size_without(question.simplex, stream(seed, "size")))[norm]
+    values: Array = size * chance_of(test.log_odds) / 2
     if norm == "l2":
         values = np.sqrt(values)
     quantiles = dict(zip(KEPT, np.quantile(values, KEPT).tolist(), strict=True))
     return Null(float(values.mean()), MappingProxyType(quantiles))
 
 
+def _size_without(rows: Simplex, rng: np.random.Generator) -> dict[str, float]:
+    """Return the errors (the square, for l2) that the posterior expects of calibrated rows if it sees a gap.
+
+    A few thousand rows tell it: it shrinks with the root of their number.
+    """
+    some = rows[: min(SEEN, len(rows.code))]
+    total = dict.fromkeys(NORMS, 0.0)
+    for _ in range(TIMES):
+        p = some.score / some.score.sum(axis=1, keepdims=True)
+        code = (rng.random((len(p), 1)) > p.cumsum(axis=1)[:, :-1]).sum(axis=1)
+        error = CanonicalError.of(SoftmaxPosterior.of(replace(some, code=code)))
+        for norm, part in error.parts.items():
+            total[norm] += part.expected * (some.n / rows.n) ** (1.0 if norm == "l2" else 0.5) / TIMES
+    return total
+
+
 def added(question: Question) -> Array:
-    """Return what each row of data adds to the error, in the order of the rows."""
-    raise NotImplementedError
+    """Return what each row of the data adds to the l1 error."""
+    return np.asarray(canonical_error(question).added["l1"][question.simplex.place])

@@ -374,7 +374,9 @@ def one_score_at_a_time(notion: Notion) -> InputError:
 
 
 #: Every notion that has a fixed name; the others are made from one.
-_FIXED = {notion.name: notion for notion in (OneClass(), EachClass(), Confidence(), Correctness(), WholeRows())}
+_FIXED = {
+    notion.name: notion for notion in (OneClass(), EachClass(), Confidence(), Correctness(), WholeRows())
+}
 
 
 def named(notion: Any) -> Notion:

@@ -133,7 +133,9 @@ class Question:
         assert self.rows is not None
         score, code, _ = self.rows.take(np.arange(self.rows.n))
         sample = Sample(score[:, column], code == column, _scaled(self.weight), (0.0, 1.0))
-        own: Question = replace(self, notion=named("class"), positive=column, make=lambda: [sample], _known={})
+        own: Question = replace(
+            self, notion=named("class"), positive=column, make=lambda: [sample], _known={}
+        )
         return own
 
     @property

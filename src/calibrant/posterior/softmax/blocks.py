@@ -134,7 +134,9 @@ class Blocks:
             axes = v[:AXES].T
             axes = axes / np.maximum(((x - origin) @ axes).std(axis=0), 1e-9)
         if classes <= FEW:
-            bumps, reach = _placed(np.sqrt(p[:PLACED_BY]), weight[:PLACED_BY], min(BUMPS, max(2, int(rows.n) // 20)))
+            bumps, reach = _placed(
+                np.sqrt(p[:PLACED_BY]), weight[:PLACED_BY], min(BUMPS, max(2, int(rows.n) // 20))
+            )
         return cls(
             classes, least, centre, scale, middle, width,
             _clock(p, weight[:, None]), _clock(p.max(axis=1), weight), axes, origin, bumps, reach,
@@ -285,7 +287,9 @@ def _placed(root: Array, weight: Array, count: int) -> tuple[Array, float]:
         if not total[-1] > 0:
             centres = centres[:j]
             break
-        centres[j] = root[min(int(np.searchsorted(total, rng.random() * total[-1], side="right")), len(root) - 1)]
+        centres[j] = root[
+            min(int(np.searchsorted(total, rng.random() * total[-1], side="right")), len(root) - 1)
+        ]
         far = np.minimum(far, ((root - centres[j]) ** 2).sum(axis=1))
         chance = weight * far
     for _ in range(TURNS):

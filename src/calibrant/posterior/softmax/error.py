@@ -211,7 +211,12 @@ def _compared(rows: Simplex, x: Array) -> Compared:
         beyond = -sign * q
         beyond[i, code] += sign[i, code]
         whole = size + beyond
-        sums += weight @ size, weight @ beyond, rows.square[part] @ (whole * whole), weight @ np.maximum(-d, 0)
+        sums += (
+            weight @ size,
+            weight @ beyond,
+            rows.square[part] @ (whole * whole),
+            weight @ np.maximum(-d, 0),
+        )
     mean, beyond, square, over = sums / rows.n
     variance = np.maximum(square - (mean + beyond) ** 2 * rows.square.sum() / rows.n, 0.0) / rows.n
     share = np.divide(over, mean, out=np.full(classes, 0.5), where=mean > 0)

@@ -9,7 +9,7 @@ import numpy as np
 from calibrant.evidence import Array
 from calibrant.evidence.simplex import Simplex
 from calibrant.posterior.softmax.blocks import Block, Blocks
-from calibrant.posterior.softmax.likelihood import Likelihood
+from calibrant.posterior.softmax.likelihood import CHUNK, Likelihood, softmax
 
 # Prior sizes of a block, how rough its waves may be, and the prior probability that it is absent.
 SIZES, ROUGH, ABSENT = np.geomspace(0.03, 1.5, 7), (1.25, 5.0), 0.5
@@ -85,8 +85,7 @@ class SoftmaxPosterior:
     @property
     def chance(self) -> float:
         """Posterior probability that there is a gap."""
-        odds = np.log1p(-CALIBRATED) - np.log(CALIBRATED) + self.log_odds
-        return float(1 / (1 + np.exp(-np.clip(odds, -500, 500))))
+        return float(chance_of(self.log_odds))
 
     @property
     def blocks(self) -> Blocks:
@@ -111,6 +110,16 @@ class SoftmaxPosterior:
                 theta[:, on] = solve_triangular(root, mean[:, None] + noise, lower=True, trans="T").T
         return out.reshape(-1, self.theta.size)
 
+    def predict(self, score: Array) -> Array:
+        """Return the probabilities of new rows at the mode."""
+        if not self.theta.any():
+            return score
+        step = max(1, CHUNK // self.blocks.size)
+        parts = (score[a : a + step] for a in range(0, len(score), step))
+        return np.concatenate(
+            [softmax(self.blocks.logits(self.blocks.columns(p), self.theta)) for p in parts]
+        )
+
     def held_out(self, folds: list[slice]) -> Array:
         """Return the probabilities of each row by what the rows of other folds taught.
 
@@ -133,6 +142,12 @@ class SoftmaxPosterior:
             theta[on] -= np.linalg.solve(whole - own, gradient[on])
             out[part] = self.likelihood.predict(theta, part)
         return out
+
+
+def chance_of(log_odds: Array | float) -> Array:
+    """Return the probability of a gap from the logarithm of the evidence for one over that for none."""
+    odds = np.log1p(-CALIBRATED) - np.log(CALIBRATED) + log_odds
+    return np.asarray(1 / (1 + np.exp(-np.clip(odds, -500, 500))))
 
 
 def _prior(count: int) -> Array:

@@ -1,0 +1,89 @@
+"""The default for whole rows: the posterior of a softmax, set right by rows held out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from calibrant.estimators.bayes import Bayes
+from calibrant.evidence import Array, Sample
+from calibrant.evidence.simplex import Simplex
+from calibrant.posterior.softmax import CanonicalError, SoftmaxPosterior
+from calibrant.questions import Question
+from calibrant.simplex.base import RowsEstimator, RowsFit, RowsNorm
+
+# Parts that are each predicted by a posterior of the others alone.
+PARTS = 3
+
+
+@dataclass(frozen=True, eq=False)
+class SoftmaxFit(RowsFit):
+    """The errors on the simplex; of two classes, the posterior of one of them, whose gap the other mirrors."""
+
+    found: CanonicalError | None
+    one: RowsFit | object = None
+
+    def _error(self, norm: RowsNorm) -> float:
+        if self.found is not None:
+            return self.found.value(norm)
+        return scale_of(norm) * float(self.one.error("l2" if norm == "l2" else "l1"))  # type: ignore[union-attr]
+
+
+@dataclass(frozen=True)
+class Softmax(RowsEstimator):
+    """Posterior mean over softmax maps of the scores, averaged with cross-fitted rows.
+
+    Temperature, curves, shifts of the first two choices, biases, slopes, a matrix and bumps on the simplex
+    join as far as their evidence goes. Beyond 12 classes what classes take from each other cannot be seen,
+    and the value is of what can.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.dirichlet([1, 1, 1], 1000)
+    >>> label = (rng.random((1000, 1)) > (0.7 * p + 0.1).cumsum(axis=1)).sum(axis=1)
+    >>> truth = 0.3 * float(np.abs(p - 1 / 3).sum(axis=1).mean())
+    >>> abs(Softmax().fit(Simplex.of(p, label)).error() / truth - 1) < 0.1
+    True
+    """
+
+    name = "softmax"
+    summary = "posterior of a softmax of all scores, cross-fitted"
+
+    def fit(self, rows: Simplex) -> SoftmaxFit:
+        """Fit the posterior."""
+        if rows.n_classes == 2:
+            counts = np.array_equal(rows.weight, rows.square)
+            weight = rows.weight.astype(np.int64) if counts else rows.weight
+            sample = Sample(rows.score[:, 1], rows.code == 1, weight, (0.0, 1.0))
+            return SoftmaxFit(self, None, Bayes().fit(sample))
+        return SoftmaxFit(self, CanonicalError.of(SoftmaxPosterior.of(rows)))
+
+
+def scale_of(norm: str) -> float:
+    """Return how much larger an error of two classes is than that of one of them.
+
+    >>> scale_of("l1"), scale_of("mul")
+    (2.0, 1.0)
+    """
+    return {"l1": 2.0, "l2": float(np.sqrt(2)), "mul": 1.0}[norm]
+
+
+def canonical_error(question: Question) -> CanonicalError:
+    """Return the errors on the simplex of a question about more than two classes, computed once."""
+    return question.once("canonical", lambda: CanonicalError.of(SoftmaxPosterior.of(question.simplex)))
+
+
+def refitted(rows: Simplex) -> Array:
+    """Return probabilities of each row by a posterior that has seen nothing of its part, its sizes included.
+
+    Where such a posterior does not rather see a gap than none, the scores are left as they are.
+    """
+    out = rows.score.copy()
+    parts = rows.folds(PARTS)
+    for part in parts if len(parts) > 1 else []:
+        posterior = SoftmaxPosterior.of(rows[np.r_[0 : part.start, part.stop : len(rows.code)]])
+        if posterior.chance > 0.5:
+            out[part] = posterior.predict(rows.score[part])
+    return out
