@@ -30,11 +30,11 @@ from calibrant.curves import (
     local_error,
 )
 from calibrant.estimators import Binned, EstimatorLike, Norm
-from calibrant.inference.measure import measure
 from calibrant.inference import Comparison, Estimate
 from calibrant.inference import estimate as inference
 from calibrant.inference.comparison import compare_questions
 from calibrant.inference.map_comparison import MapComparison, compare_maps
+from calibrant.inference.measure import measure
 from calibrant.inference.ranking import Recommendation
 from calibrant.inference.recommendation import rank_estimators
 from calibrant.inputs import Array, Seed

@@ -11,8 +11,8 @@ import numpy as np
 
 from calibrant.assessment.decomposition import Score
 from calibrant.curves import ReliabilityCurve, curve_of
-from calibrant.inference.measure import measure
 from calibrant.inference.map_comparison import Measured, log_loss_of_rows, mean_of_rows, read, written
+from calibrant.inference.measure import measure
 from calibrant.inputs import Array, Predictions, Record, some_rows
 from calibrant.maps import Calibrator
 from calibrant.maps.folds import cross_fitted, folds_of

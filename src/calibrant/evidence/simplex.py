@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 
@@ -110,12 +111,12 @@ class Simplex:
         # The order is that of mixed bits, so that a part of it is a random sample.
         starts = np.searchsorted(self.group, self.group[np.minimum(at, len(self.group) - 1)])
         cuts = np.unique(np.concatenate([[0], starts, [len(self.group)]]))
-        return [slice(int(a), int(b)) for a, b in zip(cuts[:-1], cuts[1:], strict=True)]
+        return [slice(int(a), int(b)) for a, b in pairwise(cuts)]
 
     def __getitem__(self, rows: slice | Array) -> Simplex:
         held = (self.score, self.code, self.weight, self.square, self.group)
-        some = [each[rows] for each in held]
-        return Simplex(*some, np.arange(len(some[1])))
+        score, code, weight, square, group = (each[rows] for each in held)
+        return Simplex(score, code, weight, square, group, np.arange(len(code)))
 
 
 def _mixed(keys: Array) -> Array:

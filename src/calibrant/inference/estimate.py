@@ -11,13 +11,13 @@ import numpy as np
 
 from calibrant import inputs
 from calibrant.estimators import Estimator, Norm, resolve
-from calibrant.inference.measure import errors_of
 from calibrant.evidence import Array, Evidence
 from calibrant.inference import interval as intervals
 from calibrant.inference import many_classes
 from calibrant.inference import null as nulls
 from calibrant.inference.clusters import ClusteredNull, Correlated, View, by_cluster
 from calibrant.inference.joint_labels import Labels
+from calibrant.inference.measure import errors_of
 from calibrant.inference.result import Estimate, Null
 from calibrant.inference.streams import in_own_order, key_of, stream
 from calibrant.inference.whole_rows import check_default, estimate_rows, of_two_classes

@@ -157,8 +157,7 @@ class Estimate:
         most = notion.most(norm)
         sizes = {key: record.number(key, 0, most) for key in ("value", "low", "high")}
         record.ordered("low", "value", "high")
-        sides = {key: record.maybe(key, record.share) for key in ("over", "under")}
-        over, under = sides["over"], sides["under"]
+        over, under = (record.maybe(key, record.share) for key in ("over", "under"))
         if over is None or under is None:
             if not notion.whole or over is not under:
                 raise InputError(record.called("over"), "be a number as under is", over)
@@ -173,7 +172,8 @@ class Estimate:
             raise InputError(record.called("by_class"), "hold different classes")
         return cls(
             **sizes,
-            **sides,
+            over=over,
+            under=under,
             p_value=record.share("p_value"),
             at_least=record.maybe("at_least", lambda key: record.number(key, 0, most)),
             lower_bound=record.values.get("lower_bound") is not None and record.flag("lower_bound"),

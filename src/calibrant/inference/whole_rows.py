@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from calibrant.evidence import Array
+from calibrant.evidence.simplex import Simplex
 from calibrant.inference.result import Estimate, Null
 from calibrant.inference.streams import stream
 from calibrant.inputs import InputError
-from calibrant.evidence.simplex import Simplex
 from calibrant.posterior.softmax import FEW, NORMS, CanonicalError, SoftmaxPosterior
 from calibrant.posterior.softmax.fit import chance_of
 from calibrant.questions import Question

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from calibrant.estimators.base import Fit
 from calibrant.estimators.bayes import Bayes
 from calibrant.evidence import Array, Sample
 from calibrant.evidence.simplex import Simplex
@@ -19,15 +20,22 @@ PARTS = 3
 
 @dataclass(frozen=True, eq=False)
 class SoftmaxFit(RowsFit):
-    """The errors on the simplex; of two classes, the posterior of one of them, whose gap the other mirrors."""
+    """The errors on the simplex."""
 
-    found: CanonicalError | None
-    one: RowsFit | object = None
+    found: CanonicalError
 
     def _error(self, norm: RowsNorm) -> float:
-        if self.found is not None:
-            return self.found.value(norm)
-        return scale_of(norm) * float(self.one.error("l2" if norm == "l2" else "l1"))  # type: ignore[union-attr]
+        return self.found.value(norm)
+
+
+@dataclass(frozen=True, eq=False)
+class TwoClassesFit(RowsFit):
+    """The posterior of one of two classes, whose gap the other mirrors."""
+
+    one: Fit
+
+    def _error(self, norm: RowsNorm) -> float:
+        return scale_of(norm) * float(self.one.error("l2" if norm == "l2" else "l1"))
 
 
 @dataclass(frozen=True)
@@ -51,13 +59,13 @@ class Softmax(RowsEstimator):
     name = "softmax"
     summary = "posterior of a softmax of all scores, cross-fitted"
 
-    def fit(self, rows: Simplex) -> SoftmaxFit:
+    def fit(self, rows: Simplex) -> RowsFit:
         """Fit the posterior."""
         if rows.n_classes == 2:
             counts = np.array_equal(rows.weight, rows.square)
             weight = rows.weight.astype(np.int64) if counts else rows.weight
             sample = Sample(rows.score[:, 1], rows.code == 1, weight, (0.0, 1.0))
-            return SoftmaxFit(self, None, Bayes().fit(sample))
+            return TwoClassesFit(self, Bayes().fit(sample))
         return SoftmaxFit(self, CanonicalError.of(SoftmaxPosterior.of(rows)))
 
 

@@ -27,10 +27,10 @@ from calibrant.curves import (
     local_error,
 )
 from calibrant.estimators import Binned, Estimator, EstimatorLike, Norm, resolve
-from calibrant.inference.measure import measure
 from calibrant.evidence import Array, Cells, Layout, Sample
 from calibrant.inference import Estimate
 from calibrant.inference import estimate as inference
+from calibrant.inference.measure import measure
 from calibrant.inputs import Predictions, Seed
 from calibrant.maps import Calibrator
 from calibrant.maps.calibrator import Monotone

@@ -38,14 +38,14 @@ class Block(NamedTuple):
     Attributes
     ----------
     name : str
-    index : array
-        Their places.
+    places : array
+        Where they stand among all coefficients.
     frequency : array or None
         How often each of them waves, where the prior falls off with it.
     """
 
     name: str
-    index: Array
+    places: Array
     frequency: Array | None = None
 
 
@@ -114,7 +114,7 @@ class Blocks:
     def of(cls, rows: Simplex) -> Blocks:
         """Set clocks, scales and bumps by the scores."""
         p, weight = rows.score, rows.weight
-        n, classes = p.shape
+        classes = p.shape[1]
         least = least_of(p)
         some = slice(0, max(PLACED_BY, (1 << 22) // classes))
         p, weight = p[some], weight[some]
@@ -224,7 +224,7 @@ class Blocks:
         if self.few:
             common.append(x)
         elif self.axes is not None:
-            common.append((x - self.origin) @ self.axes)
+            common.append((x - np.asarray(self.origin)) @ self.axes)
         if self.bumps is not None:
             common.append(_bumps(np.sqrt(p), self.bumps, self.reach))
         return Columns(log, np.concatenate(own, axis=2), best, top, np.concatenate(common, axis=1))

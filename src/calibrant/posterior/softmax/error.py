@@ -156,7 +156,7 @@ class CanonicalError:
 
 
 def _drawn(posterior: SoftmaxPosterior, theta: Array, looked_at: int) -> tuple[Array, Array]:
-    """Return the errors of each draw of coefficients over some rows (draws, 3), and by class (draws, classes)."""
+    """Return the errors of each draw over some rows (draws, 3), and those of the classes (draws, classes)."""
     rows = posterior.likelihood.rows
     total, by_class, seen = np.zeros((len(theta), 3)), np.zeros((len(theta), rows.n_classes)), 0.0
     for part, at in posterior.likelihood.chunks(slice(0, looked_at)):

@@ -63,24 +63,24 @@ class SoftmaxPosterior:
             for _ in range(SWEEPS):
                 for block in blocks.blocks:
                     choices, weight = candidates(square, target, precision, block)
-                    precision[block.index] = choices[int(np.argmax(weight))]
+                    precision[block.places] = choices[int(np.argmax(weight))]
             theta, value, gradient, square = _mode(likelihood, theta, precision, square)
             target = gradient + square @ theta
         # The evidence against no gap at all: each block's sizes summed, given those of the others.
         log, sizes = 0.0, []
         for block in blocks.blocks:
             choices, weight = candidates(square, target, precision, block)
-            now = next(j for j, each in enumerate(choices) if np.array_equal(each, precision[block.index]))
+            now = next(j for j, each in enumerate(choices) if np.array_equal(each, precision[block.places]))
             share = np.exp(weight - weight.max())
-            log += weight.max() + np.log(share.sum()) - weight[now] + _prior(len(choices))[now]
+            log += float(weight.max() + np.log(share.sum()) - weight[now] + _prior(len(choices))[now])
             sizes.append((choices, share / share.sum()))
         on = np.flatnonzero(np.isfinite(precision))
         if on.size:
             root = np.linalg.cholesky(square[np.ix_(on, on)] + np.diag(precision[on]))
             t = theta[on]
-            log += value - start - 0.5 * t @ (precision[on] * t)
-            log += 0.5 * np.log(precision[on]).sum() - np.log(np.diagonal(root)).sum()
-        return cls(likelihood, theta, precision, square, target, sizes, float(log))
+            log += value - start - 0.5 * float(t @ (precision[on] * t))
+            log += float(0.5 * np.log(precision[on]).sum() - np.log(np.diagonal(root)).sum())
+        return cls(likelihood, theta, precision, square, target, sizes, log)
 
     @property
     def chance(self) -> float:
@@ -100,7 +100,7 @@ class SoftmaxPosterior:
         for theta in out:
             precision = np.full(self.theta.size, np.inf)
             for block, (choices, weight) in zip(self.blocks.blocks, self.sizes, strict=True):
-                precision[block.index] = choices[rng.choice(len(weight), p=weight)]
+                precision[block.places] = choices[rng.choice(len(weight), p=weight)]
             on = np.flatnonzero(np.isfinite(precision))
             noise = rng.standard_normal((on.size, (of_each + 1) // 2))
             noise = np.concatenate([noise, -noise], axis=1)[:, :of_each]
@@ -157,12 +157,12 @@ def _prior(count: int) -> Array:
 def shapes(block: Block) -> list[Array]:
     """Return prior standard deviations of a block of size 1, for each roughness."""
     if block.frequency is None:
-        return [np.ones(block.index.size)]
+        return [np.ones(block.places.size)]
     out = []
     for rough in ROUGH:
         spread = (1 + (block.frequency / rough) ** 2) ** -1.5
         # The variances of a curve add up to 1.
-        curves = block.index.size / np.unique(block.frequency).size
+        curves = block.places.size / np.unique(block.frequency).size
         out.append(spread * np.sqrt(curves / (spread @ spread)))
     return out
 
@@ -171,7 +171,7 @@ def candidates(square: Array, target: Array, precision: Array, block: Block) -> 
     """Return precisions of a block, absence first, and their log posterior weights, the others' held."""
     from scipy.linalg import cho_factor, cho_solve
 
-    at = block.index
+    at = block.places
     rest = np.isfinite(precision)
     rest[at] = False
     own, slope = square[np.ix_(at, at)], target[at]
