@@ -15,7 +15,7 @@ import numpy as np
 from calibrant.evidence import Array
 from calibrant.evidence.simplex import Simplex
 from calibrant.posterior.softmax.blocks import CURVE, SHIFT, Block, Blocks
-from calibrant.posterior.softmax.fit import SIZES, shapes
+from calibrant.posterior.softmax.fit import ABSENT, SIZES, shapes
 from calibrant.posterior.softmax.likelihood import Likelihood
 from calibrant.simplex.skce import kernel, reach_of
 
@@ -48,6 +48,8 @@ class ScoreTest:
         p-value of each class: whether its own score, given all of them, is its frequency.
     skce_p : float
         p-value of the squared kernel calibration error, in blocks of 128 vectors.
+    log_odds : array
+        Of simulated labels: the log evidence for a gap in any of the blocks, several of them or none.
     """
 
     p_value: float
@@ -55,6 +57,7 @@ class ScoreTest:
     null: Array
     by_class: Array
     skce_p: float
+    log_odds: Array
 
 
 def p_value(
@@ -95,9 +98,12 @@ def p_value(
         looked_at = max(INFORMED_ROWS, INFORMED // rows.n_classes)
         information = Likelihood(rows, blocks, looked_at).expand(np.zeros(blocks.size))
     slopes, errors = _slopes(rows, blocks, rng, sims)
-    whole = _evidence(slopes, information, [(b.index[None], b) for b in blocks.blocks])[:, 0]
-    by_class = _evidence(slopes, information, _of_classes(blocks))
-    return ScoreTest(float(_tail(whole)), float(whole[-1]), whole[:-1], _tail(by_class), float(_tail(errors)))
+    each = _evidence(slopes, information, [(b.index[None], b) for b in blocks.blocks])[:, :, 0]
+    whole, by_class = _log_mean(each), _log_mean(_evidence(slopes, information, _of_classes(blocks)))
+    any_of = np.logaddexp(np.log(ABSENT), np.log1p(-ABSENT) + each).sum(axis=0)
+    return ScoreTest(
+        float(_tail(whole)), float(whole[-1]), whole[:-1], _tail(by_class), float(_tail(errors)), any_of[:-1]
+    )
 
 
 def _tail(value: Array) -> Array:
@@ -122,7 +128,7 @@ def _of_classes(blocks: Blocks) -> list[tuple[Array, Block]]:
 
 
 def _evidence(slopes: Array, information: Array, parts: list[tuple[Array, Block]]) -> Array:
-    """Return the log evidence for a gap in one of some blocks (sets, problems), by the slopes of each set.
+    """Return the log evidence for each of some blocks (blocks, sets, problems), by the slopes of each set.
 
     Each block has its places in every problem (problems, coefficients).
     """
@@ -139,7 +145,7 @@ def _evidence(slopes: Array, information: Array, parts: list[tuple[Array, Block]
                 gain = np.einsum("qse,qe->sq", turned, more, optimize=True)
                 each.append(0.5 * (gain - np.log1p(size * size * value).sum(axis=1)))
         log.append(_log_mean(np.stack(each)))
-    return _log_mean(np.stack(log))
+    return np.stack(log)
 
 
 def _log_mean(log: Array) -> Array:
