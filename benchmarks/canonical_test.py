@@ -166,8 +166,8 @@ def main() -> None:
         for task, (ours, blocks, pairs, error) in zip(tasks, pool.map(power_cell, tasks), strict=True):
             off = np.sqrt(max(ours * (1 - ours), 0.25 / powered) / powered)
             print(
-                f"power  {task[0]:8} K {task[1]:3} n {task[2]:5}  l1 {error:.3f}  ours {ours:.3f} ({off:.3f})  "
-                f"SKCE in blocks {blocks:.3f}  of all pairs {pairs:.3f}"
+                f"power  {task[0]:8} K {task[1]:3} n {task[2]:5}  l1 {error:.3f}  "
+                f"ours {ours:.3f} ({off:.3f})  SKCE in blocks {blocks:.3f}  of all pairs {pairs:.3f}"
                 f"{'  BEHIND' if ours < pairs else ''}",
                 flush=True,
             )

@@ -26,6 +26,7 @@ from oracles import simplex as oracle
 # Every estimator appears here; a new one fails the first test until it does.
 SPECS = {
     "dirichlet": ("dirichlet", "dirichlet:0.05"),
+    "softmax": ("auto",),
     "variational": ("variational:temperature", "variational:isotonic:3"),
     "skce": ("skce", "skce:8"),
 }
@@ -58,8 +59,7 @@ def errors(spec, rows):
 
 
 def test_every_estimator_is_tested_here():
-    assert set(rows_estimator_names()) <= {*SPECS, "softmax"}
-    assert set(SPECS) <= set(rows_estimator_names())
+    assert set(rows_estimator_names()) == set(SPECS)
 
 
 @pytest.mark.parametrize("zeros", [False, True])
@@ -151,7 +151,7 @@ def test_the_bound_is_below_the_truth_on_average_and_the_truth_by_the_right_map(
     def expected(held):
         total = np.zeros(50)
         for k in range(4):
-            rows = Simplex(p, np.full(50, k), np.ones(50), np.ones(50), np.arange(50))
+            rows = Simplex(p, np.full(50, k), *[np.ones(50)] * 2, *[np.arange(50)] * 2)
             total += eta[:, k] * gains(rows, held, norm)
         return total
 
@@ -164,7 +164,7 @@ def test_the_bound_is_below_the_truth_on_average_and_the_truth_by_the_right_map(
         assert right.mean() > 0.4 * truth.mean()
     else:
         assert right == pytest.approx(truth)
-    rows = Simplex(p, np.zeros(50, int), np.ones(50), np.ones(50), np.arange(50))
+    rows = Simplex(p, np.zeros(50, int), *[np.ones(50)] * 2, *[np.arange(50)] * 2)
     assert gains(rows, x, norm) == pytest.approx(oracle.gains(as_rows(rows), x.tolist(), norm))
 
 
@@ -178,7 +178,7 @@ def test_few_rows_that_say_anything_do_not_make_a_bound(count, top):
     x[:count] += [0.5 * (1 - top), -0.5 * (1 - top)]
     above = 0
     for _ in range(300):
-        rows = Simplex(p, (rng.random(200) > p[:, 0]).astype(int), np.ones(200), np.ones(200), np.arange(200))
+        rows = Simplex(p, (rng.random(200) > p[:, 0]).astype(int), *[np.ones(200)] * 2, *[np.arange(200)] * 2)
         above += lower_bound(rows, x, "l1", 0.95) > 0
     assert above <= 25
 
@@ -229,7 +229,7 @@ def test_little_to_look_at_gives_a_number(spec, case):
         p, y = drawn(10, 40, 2)
     found = errors(spec, Simplex.of(p, y))
     assert np.isfinite(found).all()
-    if case == "certain":
+    if case == "certain" and spec != "auto":  # a posterior allows for a gap that 40 rows do not show
         assert found == pytest.approx(0, abs=1e-4)
     if case == "one vector" and spec.startswith("variational"):
         gap = np.bincount(y, minlength=3) / 40 - p[0]

@@ -51,8 +51,8 @@ class Dirichlet(RowsEstimator):
 
     The frequencies at a vector p are those of the other rows, row j weighing the density at p of a
     Dirichlet(p_j/h + 1) variable; with two classes this is `beta-kernel`. A score of 0 counts as half of the
-    least other one, at most .001. Time grows with the square of the number of distinct vectors, memory does not. Only few
-    classes are worth it: with ten the kernels of ten thousand rows reach next to no neighbour.
+    least other one, at most .001. Time grows with the square of the number of distinct vectors, memory does
+    not. Only few classes are worth it: with ten the kernels of ten thousand rows reach next to no neighbour.
 
     Parameters
     ----------
@@ -64,10 +64,10 @@ class Dirichlet(RowsEstimator):
     >>> rng = np.random.default_rng(0)
     >>> p = rng.dirichlet([1, 1, 1], 1000)
     >>> label = (rng.random((1000, 1)) > (0.7 * p + 0.1).cumsum(axis=1)).sum(axis=1)
-    >>> fit = Dirichlet().fit(Simplex.of(p, label))
+    >>> fit = Dirichlet(0.05).fit(Simplex.of(p, label))
     >>> truth = 0.3 * float(np.abs(p - 1 / 3).sum(axis=1).mean())
-    >>> abs(fit.error() - truth) < 0.05
-    True
+    >>> round(fit.error(), 2), round(truth, 2)
+    (0.22, 0.18)
     """
 
     bandwidth: float | str = "likelihood"

@@ -14,10 +14,12 @@ from calibrant.inputs import InputError, InputTypeError, check_choice, show
 from calibrant.simplex.base import RowsEstimator
 from calibrant.simplex.dirichlet import Dirichlet
 from calibrant.simplex.skce import Skce
+from calibrant.simplex.softmax import Softmax
 from calibrant.simplex.variational import VariationalRows
 
 # The first is what "auto" stands for.
 CLASSES: tuple[type[RowsEstimator], ...] = (
+    Softmax,
     Dirichlet,
     VariationalRows,
     Skce,
