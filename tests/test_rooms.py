@@ -12,7 +12,7 @@ from calibrant.questions.names import NOTIONS
 ROOT = Path(calibrant.__file__).parent
 MODULES = {path: ast.parse(path.read_text(encoding="utf-8")) for path in sorted(ROOT.rglob("*.py"))}
 ROOMS = (
-    *("atomic", "inputs", "evidence", "questions", "posterior", "estimators", "curves", "maps"),
+    *("atomic", "inputs", "evidence", "questions", "posterior", "estimators", "curves", "maps", "simplex"),
     *(
         "inference",
         "sketch",

@@ -1,0 +1,199 @@
+"""A lower bound by cross-fitting a map: it says in which direction to look, other rows how far it goes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import Self
+
+import numpy as np
+
+from calibrant.evidence import Array
+from calibrant.evidence.simplex import Simplex
+from calibrant.inputs import InputError, Predictions, check_choice, positive_int
+from calibrant.inputs import level as checked_level
+from calibrant.maps import Calibrator, calibrator_names
+from calibrant.maps.folds import methods_for
+from calibrant.simplex.base import RowsEstimator, RowsFit, RowsNorm, check_rows_norm
+
+FOLDS = 5
+# A map this close to the score has no direction.
+LEVEL = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class VariationalRowsFit(RowsFit):
+    """Rows and what a map says of them that has not seen them.
+
+    Attributes
+    ----------
+    rows : Simplex
+    held_out : array (rows, classes)
+    folds : int
+        Number of folds; with 1 there was nothing to cross-fit.
+    """
+
+    rows: Simplex
+    held_out: Array
+    folds: int
+
+    def _error(self, norm: RowsNorm) -> float:
+        mean = max(self.rows.mean(gains(self.rows, self.held_out, norm))[0], 0.0)
+        return float(np.sqrt(mean)) if norm == "l2" else mean
+
+    def bound(self, norm: RowsNorm = "l1", level: float = 0.95) -> float:
+        """Return what the error is at least, with some confidence."""
+        return lower_bound(self.rows, self.held_out, norm, level) if self.folds > 1 else 0.0
+
+
+@dataclass(frozen=True)
+class VariationalRows(RowsEstimator):
+    """Cross-fitted variational error (Berta et al. 2026) with any map.
+
+    For a row with scores p and class y, with q the probabilities by a map that was fitted without the row's
+    fold and s the signs of q - p: the mean of s_y - sum_k s_k p_k. Its expectation is at most the l1 error,
+    and reaches it if the signs are right. For l2 it is the root of the mean of 2 (d_y - sum_k d_k p_k) -
+    sum_k d_k^2, d = q - p. Equal vectors share a fold; if all are equal there is nothing to cross-fit, and
+    the error is that of the frequencies of the classes.
+
+    Parameters
+    ----------
+    map : str
+        See `calibrant.calibrator_names`.
+    n_folds : int
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.dirichlet([1, 1, 1], 4000)
+    >>> label = (rng.random((4000, 1)) > (0.7 * p + 0.1).cumsum(axis=1)).sum(axis=1)
+    >>> fit = VariationalRows("temperature").fit(Simplex.of(p, label))
+    >>> truth = 0.3 * float(np.abs(p - 1 / 3).sum(axis=1).mean())
+    >>> fit.bound() < fit.error() < 1.1 * truth
+    True
+    """
+
+    map: str = "auto"
+    n_folds: int = FOLDS
+
+    name = "variational"
+    parameter = "map[:folds]"
+    summary = "cross-fitted lower bound"
+    norms = ("l1", "l2")
+    lower_bound = True
+
+    def __post_init__(self) -> None:
+        check_choice("map", self.map, calibrator_names())
+        positive_int("n_folds", self.n_folds, 2)
+
+    @classmethod
+    def parse(cls, parameter: str | None) -> Self:
+        """Read the map and the number of folds, or one of them."""
+        name, _, folds = (parameter or "").partition(":")
+        if name.isdecimal() and not folds:
+            name, folds = "", name
+        if folds and not folds.isdecimal():
+            raise InputError("the number of folds", "be an integer", folds)
+        return cls(name or "auto", int(folds) if folds else FOLDS)
+
+    def __str__(self) -> str:
+        return f"{self.name}:{self.map}" + (f":{self.n_folds}" if self.n_folds != FOLDS else "")
+
+    def fit(self, rows: Simplex) -> VariationalRowsFit:
+        """Fit the map for each fold, without it."""
+        parts = rows.folds(self.n_folds)
+        return VariationalRowsFit(self, rows, held_out(rows, self.map, parts), len(parts))
+
+
+def held_out(rows: Simplex, method: str, parts: list[slice]) -> Array:
+    """Return the probabilities of each row by a map that was fitted to the rows of other folds.
+
+    Parameters
+    ----------
+    rows : Simplex
+    method : str
+        The map.
+    parts : list of slice
+        The folds; with one of them alone, the frequencies of the classes are returned.
+    """
+    data = _predictions(rows, slice(0, 0))
+    check_choice("map", method, methods_for(data))
+    if len(parts) == 1:
+        count = np.bincount(rows.code, rows.weight, minlength=rows.n_classes)
+        return np.broadcast_to(count / count.sum(), rows.score.shape)
+    out = np.empty(rows.score.shape)
+    for part in parts:
+        rest = np.r_[0 : part.start, part.stop : len(rows.code)]
+        out[part] = (
+            Calibrator(method).fit_predictions(_predictions(rows, rest)).predict_proba(rows.score[part])
+        )
+    return out
+
+
+def _predictions(rows: Simplex, some: slice | Array) -> Predictions:
+    weight, counts = rows.weight[some], np.array_equal(rows.weight, rows.square)
+    labels = tuple(range(rows.n_classes))
+    positive = 1 if len(labels) == 2 else None
+    return Predictions(
+        rows.score[some], rows.code[some], weight.astype(np.int64) if counts else weight, labels, positive
+    )
+
+
+def gains(rows: Simplex, held_out: Array, norm: RowsNorm) -> Array:
+    """Return what each row adds to a mean that is, on average, at most l1, l2 squared or mul.
+
+    It is linear in the class: a constant of the row plus the coefficient of its class.
+    """
+    constant, slope = _linear(rows.score, held_out, norm)
+    return np.asarray(constant + slope[np.arange(len(slope)), rows.code])
+
+
+def lower_bound(rows: Simplex, held_out: Array, norm: RowsNorm = "l1", level: float = 0.95) -> float:
+    """Return what the error is at least, with some confidence.
+
+    Normal, with the larger of two standard errors: that of the rows, and that which labels by the scores
+    would have. And as if one more row had been seen, of the kind that speaks most against a gap: where few
+    rows say anything, those that would object may just not have come.
+
+    Parameters
+    ----------
+    rows : Simplex
+    held_out : array (rows, classes)
+        Probabilities by anything that has not seen the row's class; equal vectors in one fold.
+    norm : {"l1", "l2", "mul"}
+        For mul only classes with too small scores count: the bound holds, and reaches about half.
+    level : float
+
+    Examples
+    --------
+    >>> rows = Simplex.of(np.full((200, 2), 0.5), np.zeros(200, int))
+    >>> round(lower_bound(rows, np.array([[0.9, 0.1]])), 2)  # true error 1; equal rows are held as one
+    0.88
+    """
+    check_rows_norm(norm)
+    z = NormalDist().inv_cdf(checked_level(level))
+    p = rows.score
+    constant, slope = _linear(p, held_out, norm)
+    i, each = np.arange(len(p)), np.asarray(constant + 0.0)
+    mean, error = rows.mean(each + slope[i, rows.code])
+    middle = (slope * p).sum(axis=1)
+    spread = (slope * slope * p).sum(axis=1) - middle * middle
+    by_scores = float(np.sqrt(rows.square @ np.maximum(spread, 0.0))) / rows.n
+    objection = float(np.max(rows.square / rows.weight)) * min(
+        float((constant + slope.min(axis=1)).min()), 0.0
+    )
+    least = max(mean - z * max(error, by_scores) + objection / rows.n, 0.0)
+    return float(np.sqrt(least)) if norm == "l2" else least
+
+
+def _linear(p: Array, x: Array, norm: RowsNorm) -> tuple[Array, Array]:
+    """Return constants (rows,) and coefficients of the classes (rows, classes) of the gains."""
+    d = x - p
+    if norm == "l1":
+        s = np.sign(d) * (np.abs(d) > LEVEL)
+        return -(s * p).sum(axis=1), s
+    if norm == "l2":
+        return -2 * (d * p).sum(axis=1) - (d * d).sum(axis=1), 2 * d
+    # A tangent of eta (eta - p) at x, where x is larger; the others add at least 0.
+    up = d > LEVEL
+    return -(up * x * x).sum(axis=1), up * (2 * x - p)
