@@ -97,9 +97,9 @@ def evidence(rows, blocks, sizes, shapes):
     each_block = []
     for block in blocks.blocks:
         each = []
-        slope, information = np.zeros(len(block.index)), np.zeros((len(block.index),) * 2)
+        slope, information = np.zeros(len(block.places)), np.zeros((len(block.places),) * 2)
         for p, label, weight in rows:
-            phi = known[tuple(p)][:, block.index]
+            phi = known[tuple(p)][:, block.places]
             slope += weight * residual(p, label) @ phi
             information += weight * phi.T @ (np.diag(p) - np.outer(p, p)) @ phi
         for shape in shapes(block):

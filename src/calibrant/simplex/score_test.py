@@ -98,7 +98,7 @@ def p_value(
         looked_at = max(INFORMED_ROWS, INFORMED // rows.n_classes)
         information = Likelihood(rows, blocks, looked_at).expand(np.zeros(blocks.size))
     slopes, errors = _slopes(rows, blocks, rng, sims)
-    each = _evidence(slopes, information, [(b.index[None], b) for b in blocks.blocks])[:, :, 0]
+    each = _evidence(slopes, information, [(b.places[None], b) for b in blocks.blocks])[:, :, 0]
     whole, by_class = _log_mean(each), _log_mean(_evidence(slopes, information, _of_classes(blocks)))
     any_of = np.logaddexp(np.log(ABSENT), np.log1p(-ABSENT) + each).sum(axis=0)
     return ScoreTest(
@@ -119,11 +119,11 @@ def _of_classes(blocks: Blocks) -> list[tuple[Array, Block]]:
         owner[places] = np.arange(blocks.n_classes)[:, None]
     found = []
     for block in blocks.blocks:
-        if (owner[block.index] >= 0).all():
-            each = [owner[block.index] == k for k in range(blocks.n_classes)]
+        if (owner[block.places] >= 0).all():
+            each = [owner[block.places] == k for k in range(blocks.n_classes)]
             frequency = None if block.frequency is None else block.frequency[each[0]]
-            first = Block(block.name, block.index[each[0]], frequency)
-            found.append((np.stack([block.index[own] for own in each]), first))
+            first = Block(block.name, block.places[each[0]], frequency)
+            found.append((np.stack([block.places[own] for own in each]), first))
     return found
 
 
