@@ -96,7 +96,8 @@ def p_value(
     """
     if information is None:
         looked_at = max(INFORMED_ROWS, INFORMED // rows.n_classes)
-        information = Likelihood(rows, blocks, looked_at).expand(np.zeros(blocks.size))
+        some = rows[:looked_at]
+        information = Likelihood(some, blocks).expand(np.zeros(blocks.size)) * (rows.n / some.n)
     slopes, errors = _slopes(rows, blocks, rng, sims)
     each = _evidence(slopes, information, [(b.places[None], b) for b in blocks.blocks])[:, :, 0]
     whole, by_class = _log_mean(each), _log_mean(_evidence(slopes, information, _of_classes(blocks)))

@@ -23,6 +23,9 @@ NORMS = ("l1", "l2", "mul")
 OF_SIZES, OF_EACH, ENTRIES, FOLDS = 8, 12, 50_000, 10
 # Scores compared at once.
 CHUNK = 1 << 20
+# How much wider an interval is than the larger of its two standard errors says: neither knows what the
+# blocks cannot fit, and held-out predictions miss some of a square.
+WIDER, WIDER_ABOVE = 1.25, 1.5
 # A gap below this is rounding.
 NONE = 1e-9
 
@@ -135,23 +138,22 @@ class CanonicalError:
 
     def interval(self, norm: str, level: float) -> tuple[float, float]:
         """Return the ends of an interval of the error."""
-        low, high = self._ends(self.parts[norm], level)
-        if norm == "l2":
+        squared = norm == "l2"
+        low, high = self._ends(self.parts[norm], level, WIDER_ABOVE if squared else WIDER)
+        if squared:
             low, high = float(np.sqrt(low)), float(np.sqrt(high))
         value = self.value(norm)
         return min(low, value), max(high, value)
 
-    def _ends(self, part: Part, level: float) -> tuple[float, float]:
+    def _ends(self, part: Part, level: float, above: float = WIDER) -> tuple[float, float]:
         """Return the ends of an interval of an error that is not negative."""
         z = NormalDist().inv_cdf((1 + level) / 2)
-        seen = self.chance > 0.5
-        # Without a gap that is sure, what one may have missed is as large as the posterior of one allows.
-        low, high = 0.0, part.expected + z * part.spread
-        if seen:
-            forms = part.corrected, part.held_out
-            low = min(*forms) - z * part.held_out_error
-            low = max(0.0, min(low, part.expected - z * part.spread))
-            high = max(high + part.kept, max(*forms) + z * part.held_out_error)
+        if self.chance <= 0.5:
+            # What one may have missed is as large as the posterior of a gap allows.
+            return 0.0, part.expected + z * part.spread
+        forms = part.expected, part.corrected, part.held_out
+        reach = z * max(part.held_out_error, part.spread)
+        low, high = min(forms) - WIDER * reach, max(forms) + above * reach
         return max(low, 0.0), max(high, 0.0)
 
 

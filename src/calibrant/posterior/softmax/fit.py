@@ -9,7 +9,7 @@ import numpy as np
 from calibrant.evidence import Array
 from calibrant.evidence.simplex import Simplex
 from calibrant.posterior.softmax.blocks import Block, Blocks
-from calibrant.posterior.softmax.likelihood import CHUNK, Likelihood, softmax
+from calibrant.posterior.softmax.likelihood import CHUNK, Likelihood, Nearby, softmax
 
 # Prior sizes of a block, how rough its waves may be, and the prior probability that it is absent.
 SIZES, ROUGH, ABSENT = np.geomspace(0.03, 1.5, 7), (1.25, 5.0), 0.5
@@ -17,8 +17,8 @@ SIZES, ROUGH, ABSENT = np.geomspace(0.03, 1.5, 7), (1.25, 5.0), 0.5
 CALIBRATED = 0.235
 # Turns of choosing sizes and finding the mode, sweeps over the blocks in each, steps to the mode.
 TURNS, SWEEPS, STEPS = 2, 2, 12
-# Rows that the information is taken from.
-LOOKED_AT = 100_000
+# Rows that stand for all in the neighbourhood of some coefficients.
+LOOKED_AT = 50_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,17 +54,19 @@ class SoftmaxPosterior:
     def of(cls, rows: Simplex, blocks: Blocks | None = None) -> SoftmaxPosterior:
         """Fit the blocks to rows."""
         blocks = Blocks.of(rows) if blocks is None else blocks
-        likelihood = Likelihood(rows, blocks, LOOKED_AT)
+        likelihood = Likelihood(rows, blocks)
         theta, precision = np.zeros(blocks.size), np.full(blocks.size, np.inf)
-        square = likelihood.expand(theta)
-        start, target = likelihood.slope(theta)
-        value = start
+        near = likelihood.near(theta, LOOKED_AT)
+        square = near.expand(theta)
+        start, target = near.slope(theta)
         for _ in range(TURNS):
             for _ in range(SWEEPS):
                 for block in blocks.blocks:
                     choices, weight = candidates(square, target, precision, block)
                     precision[block.places] = choices[int(np.argmax(weight))]
-            theta, value, gradient, square = _mode(likelihood, theta, precision, square)
+            theta, square = _mode(near, theta, precision, square)
+            near = likelihood.near(theta, LOOKED_AT)
+            value, gradient = near.slope(theta)
             target = gradient + square @ theta
         # The evidence against no gap at all: each block's sizes summed, given those of the others.
         log, sizes = 0.0, []
@@ -131,7 +133,7 @@ class SoftmaxPosterior:
         out = np.empty(self.likelihood.rows.score.shape)
         whole = self.information[np.ix_(on, on)] + np.diag(self.precision[on])
         share = self.likelihood.rows
-        sampled = len(share.code) > self.likelihood.looked_at
+        sampled = len(share.code) > LOOKED_AT
         for part in folds:
             _, gradient = self.likelihood.slope(self.theta, part)
             if sampled:
@@ -202,9 +204,9 @@ def _forward(root: Array, right: Array) -> Array:
 
 
 def _mode(
-    likelihood: Likelihood, theta: Array, precision: Array, square: Array
-) -> tuple[Array, float, Array, Array]:
-    """Return the mode, value and gradient there, and the information, starting from a known one.
+    likelihood: Likelihood | Nearby, theta: Array, precision: Array, square: Array
+) -> tuple[Array, Array]:
+    """Return the mode and the information there, starting from a known one.
 
     Steps use the information at hand; it is renewed where they do not shrink quickly.
     """
@@ -213,11 +215,11 @@ def _mode(
     on = np.flatnonzero(np.isfinite(precision))
     now = np.zeros(theta.size)
     now[on] = theta[on]
-    value, gradient = likelihood.slope(now)
     if not on.size:
-        return now, value, gradient, square if not theta.any() else likelihood.expand(now)
+        return now, square if not theta.any() else likelihood.expand(now)
     lam = precision[on]
     root = cho_factor(square[np.ix_(on, on)] + np.diag(lam))
+    value, gradient = likelihood.slope(now)
     goal, last = value - 0.5 * now[on] @ (lam * now[on]), np.inf
     for _ in range(STEPS):
         pull = gradient[on] - lam * now[on]
@@ -233,10 +235,10 @@ def _mode(
         while length > 1e-3:
             new = now.copy()
             new[on] += length * step
-            new_value, new_gradient = likelihood.slope(new)
-            new_goal = new_value - 0.5 * new[on] @ (lam * new[on])
+            value, new_gradient = likelihood.slope(new)
+            new_goal = value - 0.5 * new[on] @ (lam * new[on])
             if new_goal > goal - 1e-9:
                 break
             length /= 2
-        now, value, gradient, goal = new, new_value, new_gradient, new_goal
-    return now, value, gradient, likelihood.expand(now)
+        now, gradient, goal = new, new_gradient, new_goal
+    return now, likelihood.expand(now)

@@ -31,13 +31,10 @@ class Likelihood:
     ----------
     rows : Simplex
     blocks : Blocks
-    looked_at : int
-        Rows, from the first on, that the information is taken from; it is scaled to all of them.
     """
 
     rows: Simplex
     blocks: Blocks
-    looked_at: int = 1 << 62
     _kept: list[tuple[slice, Columns]] = field(default_factory=list, repr=False)
 
     @property
@@ -102,18 +99,13 @@ class Likelihood:
             use = np.flatnonzero(place[whole] >= 0)
             per_class.append((use, place[whole[use]]))
         square = np.zeros((active.size, active.size))
-        begin, end = (0, len(self.rows.code)) if part is None else (part.start, part.stop)
-        stop = min(end, begin + self.looked_at) if part is None else end
         step = max(64, CHUNK // max(b.size, 1))
-        seen = 0.0
-        for whole_slice, all_columns in self.chunks(slice(begin, stop)):
-            for a in range(0, whole_slice.stop - whole_slice.start, step):
-                at = Columns(*(each[a : a + step] for each in all_columns))
-                weight = self.rows.weight[whole_slice.start + a : whole_slice.start + a + len(at.log)]
-                seen += float(weight.sum())
+        for some, columns in self.chunks(part):
+            for a in range(0, some.stop - some.start, step):
+                at = Columns(*(each[a : a + step] for each in columns))
+                weight = self.rows.weight[some.start + a : some.start + a + len(at.log)]
                 self._add_square(at, weight, theta, active, per_class, square)
-        total = float(self.rows.weight[begin:end].sum())
-        return square if stop == end else square * (total / seen)
+        return square
 
     def _add_square(
         self,
@@ -150,3 +142,44 @@ class Likelihood:
                     full = full[:, use]
                 full *= np.sqrt(q[:, k : k + 1]) * root
                 square[np.ix_(where, where)] += full.T @ full
+
+    def near(self, theta: Array, looked_at: int) -> Likelihood | Nearby:
+        """Return the likelihood for the neighbourhood of some coefficients, which few rows may stand for."""
+        if len(self.rows.code) <= looked_at:
+            return self
+        some = Likelihood(self.rows[:looked_at], self.blocks)
+        scale = self.rows.n / some.rows.n
+        (value, gradient), (own_value, own) = self.slope(theta), some.slope(theta)
+        return Nearby(some, scale, theta, value - scale * own_value, gradient - scale * own)
+
+
+@dataclass(frozen=True, eq=False)
+class Nearby:
+    """The likelihood of some rows, with value and slope of all rows at some coefficients.
+
+    Attributes
+    ----------
+    some : Likelihood
+    scale : float
+        By how much all rows outweigh these.
+    theta : array
+        The coefficients at which value and slope are right.
+    shift, tilt : float, array
+        What has to be added to value and slope.
+    """
+
+    some: Likelihood
+    scale: float
+    theta: Array
+    shift: float
+    tilt: Array
+
+    def slope(self, theta: Array) -> tuple[float, Array]:
+        """Return the log likelihood and its gradient."""
+        value, gradient = self.some.slope(theta)
+        away = float(self.tilt @ (theta - self.theta))
+        return self.scale * value + self.shift + away, self.scale * gradient + self.tilt
+
+    def expand(self, theta: Array, active: Array | None = None) -> Array:
+        """Return the information of some coefficients (all by default) at some coefficients."""
+        return self.scale * self.some.expand(theta, active)
