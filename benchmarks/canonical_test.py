@@ -5,9 +5,9 @@
 
 Size: calibrated models, flat scores and those of a network, few and many classes, counts, weights and few
 distinct vectors, and sets that are put together of simulated parts. Power: labels that follow some of the
-way (the strength) from the scores to another map of them. Beside ours two tests by kernel errors
-(Widmann et al. 2019): of all pairs of rows, whose time grows with the square of the rows, and of pairs in
-blocks, as `ScoreTest.skce_p` has it. All have the same 199 simulated sets of labels or as many.
+way (the strength, times `--strength`) from the scores to another map of them. Beside ours two tests by
+kernel errors (Widmann et al. 2019): of all pairs of rows, whose time grows with the square of the rows, and
+of pairs in blocks, as `ScoreTest.skce_p` has it, all with 199 simulated sets of labels.
 """
 
 from __future__ import annotations
@@ -131,8 +131,9 @@ def size_cell(task):
 
 def power_cell(task):
     """Return the power of ours, of the kernel error in blocks and of all pairs, and the l1 error."""
-    name, k, n, repetitions = task
+    name, k, n, times, repetitions = task
     kind, strength = STRENGTHS[name]
+    strength *= times
     rng = rng_of("canonical power", *task)
     found, error = [], []
     for _ in range(repetitions):
@@ -150,11 +151,13 @@ def main() -> None:
     )
     parser.add_argument("--share", type=float, default=1.0, help="of the repetitions")
     parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--strength", type=float, default=0.65, help="of the gaps, as a factor")
+    parser.add_argument("--no-size", action="store_true", help="power only")
     arguments = parser.parse_args()
     sized, powered = (max(10, round(count * arguments.share)) for count in (4000, 400))
     started = time.perf_counter()
     with ProcessPoolExecutor(arguments.workers) as pool:
-        tasks = [(*cell, sized) for cell in SIZES]
+        tasks = [] if arguments.no_size else [(*cell, sized) for cell in SIZES]
         for task, (ours, blocks, first) in zip(tasks, pool.map(size_cell, tasks), strict=True):
             off = np.sqrt(ours * (1 - ours) / sized)
             print(
@@ -162,7 +165,7 @@ def main() -> None:
                 f"SKCE in blocks {blocks:.4f}  first class {first:.4f}",
                 flush=True,
             )
-        tasks = [(*cell, powered) for cell in POWERS]
+        tasks = [(*cell, arguments.strength, powered) for cell in POWERS]
         for task, (ours, blocks, pairs, error) in zip(tasks, pool.map(power_cell, tasks), strict=True):
             off = np.sqrt(max(ours * (1 - ours), 0.25 / powered) / powered)
             print(

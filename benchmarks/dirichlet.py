@@ -32,6 +32,8 @@ families = util.module_from_spec(_spec)
 _spec.loader.exec_module(families)
 
 CLASSES, SIZES, REPETITIONS = (3, 5, 7), (1000, 5000), 40
+# Rows that the truth is taken from.
+LARGE = 200_000
 MAPS = ("none", "pull", "temp", "vector", "pairs")
 FIXED = (0.01, 0.03, 0.1, 0.3, 1.0)
 BINNED = {
@@ -83,7 +85,7 @@ def one_cell(task):
     for kind in ("flat", "net"):
         for name in MAPS:
             rng = rng_of("dirichlet", kind, name, *task)
-            large = families.scores(kind, k, 200_000, rng)
+            large = families.scores(kind, k, LARGE, rng)
             truth = 0.0 if name == "none" else np.abs(families.mapped(name, large) - large).sum(axis=1).mean()
             for _ in range(repetitions):
                 p = families.scores(kind, k, n, rng)

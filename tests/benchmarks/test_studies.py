@@ -122,6 +122,40 @@ def test_the_study_of_the_test():
     assert np.sqrt(np.mean((power.bumps(score, 71) - score) ** 2)) == pytest.approx(0.054, abs=0.001)
 
 
+def test_the_study_of_the_test_of_whole_vectors(monkeypatch):
+    canonical = study("canonical_test")
+    monkeypatch.setattr(canonical, "SIMS", 39)
+    usual = canonical.score_test.SIMULATED
+    for kind in ("net", "counts", "weights", "few", "zeros", "parts"):
+        assert (canonical.size_cell((kind, 3, 60, 6)) <= 0.7).all()
+    assert usual == canonical.score_test.SIMULATED
+    ours, _, pairs, error = canonical.power_cell(("pairs", 4, 300, 3.0, 3))
+    assert ours == 1
+    assert 0 <= pairs <= 1
+    assert error > 0.2
+    assert {name for name, *_ in canonical.POWERS} == set(canonical.STRENGTHS)
+    p = canonical.scores("flat", 5, 50, np.random.default_rng(0))
+    for name in canonical.STRENGTHS:
+        eta = canonical.mapped(name, p)
+        assert (eta >= 0).all()
+        assert eta.sum(axis=1) == pytest.approx(1)
+
+
+def test_the_study_of_kernels_on_the_simplex(monkeypatch):
+    dirichlet = study("dirichlet")
+    monkeypatch.setattr(dirichlet, "LARGE", 2000)
+    monkeypatch.setattr(dirichlet, "MAPS", ("none", "pull"))
+    p = dirichlet.families.scores("flat", 3, 64, np.random.default_rng(0))
+    assert np.bincount(dirichlet.halves(p, 4)).tolist() == [4] * 16
+    assert dirichlet.grid(np.array([[0.1, 0.9], [0.19, 0.81], [0.3, 0.7]]), 5).tolist() == [0, 0, 1]
+    y = np.zeros(64, int)
+    assert dirichlet.binned(p, y, np.zeros(64, int)) == pytest.approx(2 * (1 - p[:, 0].mean()))
+    found = dirichlet.one_cell((3, 260, 1))
+    assert found.shape == (4, len(dirichlet.BINNED) + len(dirichlet.FIXED) + 2)
+    # Of a calibrated model; the default comes last.
+    assert 0 <= found[0, -1] < found[0, :-1].min()
+
+
 PAIRS = ["opposite", "alike", "calibrated", "apart", "spread, step", "spread, top", "spread, certain"]
 
 

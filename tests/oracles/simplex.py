@@ -91,10 +91,10 @@ def features(blocks, p):
     return np.stack([(blocks.logits(at, theta) - at.log)[0] for theta in np.eye(blocks.size)], axis=1)
 
 
-def evidence(rows, blocks, sizes, shapes):
-    """Log mean of the evidences of single blocks at no gap, by determinants and inverses."""
+def evidence(rows, blocks, sizes, shapes, absent):
+    """Log product of the evidences of single blocks at no gap, by determinants and inverses."""
     known = {tuple(p): features(blocks, p) for p, _, _ in rows}
-    each_block = []
+    total = 0.0
     for block in blocks.blocks:
         each = []
         slope, information = np.zeros(len(block.places)), np.zeros((len(block.places),) * 2)
@@ -108,5 +108,5 @@ def evidence(rows, blocks, sizes, shapes):
                 inside = np.eye(len(slope)) + spread @ information
                 gain = slope @ np.linalg.solve(inside, spread @ slope)
                 each.append(exp(0.5 * (gain - log(np.linalg.det(inside)))))
-        each_block.append(np.mean(each))
-    return log(np.mean(each_block))
+        total += log(absent + (1 - absent) * float(np.mean(each)))
+    return total

@@ -183,6 +183,19 @@ def test_few_rows_that_say_anything_do_not_make_a_bound(count, top):
     assert above <= 25
 
 
+def test_folds_that_learn_noise_from_each_other_do_not_make_a_bound():
+    rng = np.random.default_rng(8)
+    above = np.zeros(2)
+    for _ in range(300):
+        p = rng.dirichlet(np.ones(4), 600)
+        y = (rng.random((600, 1)) >= p.cumsum(axis=1)[:, :-1]).sum(axis=1)
+        rows = Simplex(p, y, *[np.ones(600)] * 2, *[np.arange(600)] * 2)
+        rest = (np.eye(4)[y] - p).reshape(5, 120, 4).sum(axis=1)
+        x = p + np.repeat(rest.sum(axis=0) - rest, 120, axis=0) / 480
+        above += [lower_bound(rows, x) > 0, lower_bound(rows, x, together=1.0) > 0]
+    assert above[0] <= 15 < 20 <= above[1]
+
+
 def test_a_bound_falls_with_the_level_and_follows_the_error():
     rows = Simplex.of(*drawn(8, 2000, 3))
     fit = VariationalRows("vector").fit(rows)

@@ -29,7 +29,8 @@ def test_the_statistic_is_that_of_a_loop(counted):
     rows = Simplex.of(p, y, np.arange(12) % 3 + 1 if counted else None)
     blocks = Blocks.of(rows)
     found = p_value(rows, blocks, np.random.default_rng(0), 9)
-    wanted = oracle.evidence(as_rows(rows), blocks, softmax_fit.SIZES, softmax_fit.shapes)
+    prior = softmax_fit.SIZES, softmax_fit.shapes, softmax_fit.ABSENT
+    wanted = oracle.evidence(as_rows(rows), blocks, *prior)
     assert found.statistic == pytest.approx(wanted, rel=1e-3)
     assert found.null.shape == (9,)
     assert found.p_value == (1 + (found.null >= found.statistic).sum()) / 10

@@ -1,8 +1,9 @@
 """The test of calibration of whole vectors: do the labels follow the scores, or do the blocks know better?
 
-The statistic is the evidence for one block of the softmax posterior against none, averaged over blocks and
-over their sizes; it needs the slope of the likelihood at no gap. Its null is that of labels drawn by the
-scores. What one class's coefficients say is a test of that class.
+The statistic is the evidence of the softmax posterior for a gap over that for none: of each block by itself,
+averaged over its sizes and its absence, multiplied over the blocks. It needs the slope of the likelihood at
+no gap alone. Its null is that of labels drawn by the scores. What one class's coefficients say is a test of
+that class.
 """
 
 from __future__ import annotations
@@ -41,15 +42,13 @@ class ScoreTest:
     p_value : float
         Probability of a statistic at least as large for a calibrated model.
     statistic : float
-        Logarithm of the evidence for a gap over that for none, averaged over the blocks.
+        Logarithm of the evidence for a gap in any of the blocks over that for none.
     null : array
-        Statistics of simulated labels.
+        The same of simulated labels.
     by_class : array (classes,)
         p-value of each class: whether its own score, given all of them, is its frequency.
     skce_p : float
         p-value of the squared kernel calibration error, in blocks of 128 vectors.
-    log_odds : array
-        Of simulated labels: the log evidence for a gap in any of the blocks, several of them or none.
     """
 
     p_value: float
@@ -57,7 +56,11 @@ class ScoreTest:
     null: Array
     by_class: Array
     skce_p: float
-    log_odds: Array
+
+    @property
+    def log_odds(self) -> Array:
+        """Log odds of a gap for simulated labels, before its prior: the null."""
+        return self.null
 
 
 def p_value(
@@ -99,12 +102,18 @@ def p_value(
         some = rows[:looked_at]
         information = Likelihood(some, blocks).expand(np.zeros(blocks.size)) * (rows.n / some.n)
     slopes, errors = _slopes(rows, blocks, rng, sims)
+<<<<<<< HEAD
     each = _evidence(slopes, information, [(b.places[None], b) for b in blocks.blocks])[:, :, 0]
     whole, by_class = _log_mean(each), _log_mean(_evidence(slopes, information, _of_classes(blocks)))
     any_of = np.logaddexp(np.log(ABSENT), np.log1p(-ABSENT) + each).sum(axis=0)
     return ScoreTest(
         float(_tail(whole)), float(whole[-1]), whole[:-1], _tail(by_class), float(_tail(errors)), any_of[:-1]
     )
+=======
+    whole = _evidence(slopes, information, [(b.index[None], b) for b in blocks.blocks])[:, 0]
+    by_class = _evidence(slopes, information, _of_classes(blocks))
+    return ScoreTest(float(_tail(whole)), float(whole[-1]), whole[:-1], _tail(by_class), float(_tail(errors)))
+>>>>>>> simplex
 
 
 def _tail(value: Array) -> Array:
@@ -129,11 +138,11 @@ def _of_classes(blocks: Blocks) -> list[tuple[Array, Block]]:
 
 
 def _evidence(slopes: Array, information: Array, parts: list[tuple[Array, Block]]) -> Array:
-    """Return the log evidence for each of some blocks (blocks, sets, problems), by the slopes of each set.
+    """Return the log evidence for any of some blocks (sets, problems), by the slopes of each set.
 
     Each block has its places in every problem (problems, coefficients).
     """
-    log = []
+    total = np.zeros((len(slopes), len(parts[0][0])))
     for places, block in parts:
         each = []
         for shape in shapes(block):
@@ -145,13 +154,11 @@ def _evidence(slopes: Array, information: Array, parts: list[tuple[Array, Block]
                 more = size * size / (1 + size * size * value)
                 gain = np.einsum("qse,qe->sq", turned, more, optimize=True)
                 each.append(0.5 * (gain - np.log1p(size * size * value).sum(axis=1)))
-        log.append(_log_mean(np.stack(each)))
-    return np.stack(log)
-
-
-def _log_mean(log: Array) -> Array:
-    top = log.max(axis=0)
-    return np.asarray(top + np.log(np.exp(log - top).mean(axis=0)))
+        log = np.stack(each)
+        top = log.max(axis=0)
+        present = top + np.log(np.exp(log - top).mean(axis=0))
+        total += np.logaddexp(np.log(ABSENT), np.log1p(-ABSENT) + present)
+    return total
 
 
 class _Part(NamedTuple):

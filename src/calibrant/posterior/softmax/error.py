@@ -23,11 +23,23 @@ NORMS = ("l1", "l2", "mul")
 OF_SIZES, OF_EACH, ENTRIES, FOLDS = 8, 12, 50_000, 10
 # Scores compared at once.
 CHUNK = 1 << 20
-# How much wider an interval is than the larger of its two standard errors says: neither knows what the
-# blocks cannot fit, and held-out predictions miss some of a square.
-WIDER, WIDER_ABOVE = 1.25, 1.5
+# How much wider an interval is than the larger of its two standard errors says.
+WIDER = 1.25
 # A gap below this is rounding.
 NONE = 1e-9
+
+
+class Beyond(NamedTuple):
+    """How far above both forms of an error it may lie: by multiples of their reach, and of how they differ.
+
+    What the blocks cannot fit is missing from both, and the more they differ the less the blocks fit.
+    """
+
+    wider: float
+    apart: float
+
+
+OF_GAPS, OF_SQUARES = Beyond(WIDER, 1.0), Beyond(1.5, 1.5)
 
 
 class Part(NamedTuple):
@@ -139,21 +151,22 @@ class CanonicalError:
     def interval(self, norm: str, level: float) -> tuple[float, float]:
         """Return the ends of an interval of the error."""
         squared = norm == "l2"
-        low, high = self._ends(self.parts[norm], level, WIDER_ABOVE if squared else WIDER)
+        low, high = self._ends(self.parts[norm], level, OF_SQUARES if squared else OF_GAPS)
         if squared:
             low, high = float(np.sqrt(low)), float(np.sqrt(high))
         value = self.value(norm)
         return min(low, value), max(high, value)
 
-    def _ends(self, part: Part, level: float, above: float = WIDER) -> tuple[float, float]:
+    def _ends(self, part: Part, level: float, beyond: Beyond = OF_GAPS) -> tuple[float, float]:
         """Return the ends of an interval of an error that is not negative."""
         z = NormalDist().inv_cdf((1 + level) / 2)
         if self.chance <= 0.5:
             # What one may have missed is as large as the posterior of a gap allows.
-            return 0.0, part.expected + z * part.spread
-        forms = part.expected, part.corrected, part.held_out
-        reach = z * max(part.held_out_error, part.spread)
-        low, high = min(forms) - WIDER * reach, max(forms) + above * reach
+            return 0.0, part.expected + WIDER * z * part.spread
+        forms = part.corrected, part.held_out
+        reach, apart = z * max(part.held_out_error, part.spread), abs(forms[0] - forms[1])
+        low = min(forms) - WIDER * reach
+        high = max(forms) + beyond.wider * reach + beyond.apart * apart
         return max(low, 0.0), max(high, 0.0)
 
 
