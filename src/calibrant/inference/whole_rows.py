@@ -123,7 +123,7 @@ def _tested(question: Question, seed: int) -> ScoreTest:
 def _null(question: Question, test: ScoreTest, norm: str, seed: int) -> Null:
     """Return what calibrated data of this size read: the chance of a gap, times the size it would have."""
     size = question.once(("size", seed), lambda: _size_without(question.simplex, stream(seed, "size")))[norm]
-    values: Array = size * chance_of(test.log_odds) / 2
+    values: Array = size * chance_of(test.null) / 2
     if norm == "l2":
         values = np.sqrt(values)
     quantiles = dict(zip(KEPT, np.quantile(values, KEPT).tolist(), strict=True))

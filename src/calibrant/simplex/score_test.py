@@ -102,18 +102,9 @@ def p_value(
         some = rows[:looked_at]
         information = Likelihood(some, blocks).expand(np.zeros(blocks.size)) * (rows.n / some.n)
     slopes, errors = _slopes(rows, blocks, rng, sims)
-<<<<<<< HEAD
-    each = _evidence(slopes, information, [(b.places[None], b) for b in blocks.blocks])[:, :, 0]
-    whole, by_class = _log_mean(each), _log_mean(_evidence(slopes, information, _of_classes(blocks)))
-    any_of = np.logaddexp(np.log(ABSENT), np.log1p(-ABSENT) + each).sum(axis=0)
-    return ScoreTest(
-        float(_tail(whole)), float(whole[-1]), whole[:-1], _tail(by_class), float(_tail(errors)), any_of[:-1]
-    )
-=======
-    whole = _evidence(slopes, information, [(b.index[None], b) for b in blocks.blocks])[:, 0]
+    whole = _evidence(slopes, information, [(b.places[None], b) for b in blocks.blocks])[:, 0]
     by_class = _evidence(slopes, information, _of_classes(blocks))
     return ScoreTest(float(_tail(whole)), float(whole[-1]), whole[:-1], _tail(by_class), float(_tail(errors)))
->>>>>>> simplex
 
 
 def _tail(value: Array) -> Array:
