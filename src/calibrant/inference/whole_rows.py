@@ -24,7 +24,7 @@ from calibrant.simplex.softmax import Softmax, canonical_error, refitted, scale_
 # Simulated label sets of the test, and the quantiles of calibrated readings that are kept.
 SIMULATED, KEPT = 999, (0.5, 0.95)
 # Rows, and sets of labels, that tell how large a gap calibrated data would seem to have.
-SEEN, TIMES = 2000, 3
+SEEN, TIMES = 1000, 3
 
 
 def measure_rows(question: Question, estimator: Any, norm: Any) -> float:
@@ -121,28 +121,34 @@ def _tested(question: Question, seed: int) -> ScoreTest:
 
 
 def _null(question: Question, test: ScoreTest, norm: str, seed: int) -> Null:
-    """Return what calibrated data of this size read: the chance of a gap, times the size it would have."""
-    size = question.once(("size", seed), lambda: _size_without(question.simplex, stream(seed, "size")))[norm]
-    values: Array = size * chance_of(test.null) / 2
+    """Return what calibrated data of this size read: the chance of a gap, times the size that it would have.
+
+    The less likely no gap looks, the larger the gap seems: as the root of its chance.
+    """
+    scale = question.once(("scale", seed), lambda: _seeming(question.simplex, stream(seed, "size")))[norm]
+    chance = chance_of(test.null)
+    # Held-out rows do not confirm what is no gap, and the value is the mean of both.
+    values: Array = chance * scale * (chance if norm == "l2" else np.sqrt(chance)) / 2
     if norm == "l2":
         values = np.sqrt(values)
     quantiles = dict(zip(KEPT, np.quantile(values, KEPT).tolist(), strict=True))
     return Null(float(values.mean()), MappingProxyType(quantiles))
 
 
-def _size_without(rows: Simplex, rng: np.random.Generator) -> dict[str, float]:
-    """Return the errors (the square, for l2) that the posterior expects of calibrated rows if it sees a gap.
+def _seeming(rows: Simplex, rng: np.random.Generator) -> dict[str, float]:
+    """Return how large a gap of calibrated rows seems, over the root of its chance (over itself, for l2).
 
-    A few thousand rows tell it: it shrinks with the root of their number.
+    Some rows tell it: it shrinks with the root of their number.
     """
     some = rows[: min(SEEN, len(rows.code))]
+    p, fewer = some.score / some.score.sum(axis=1, keepdims=True), some.n / rows.n
     total = dict.fromkeys(NORMS, 0.0)
     for _ in range(TIMES):
-        p = some.score / some.score.sum(axis=1, keepdims=True)
         code = (rng.random((len(p), 1)) > p.cumsum(axis=1)[:, :-1]).sum(axis=1)
         error = CanonicalError.of(SoftmaxPosterior.of(replace(some, code=code)))
         for norm, part in error.parts.items():
-            total[norm] += part.expected * (some.n / rows.n) ** (1.0 if norm == "l2" else 0.5) / TIMES
+            power = 1.0 if norm == "l2" else 0.5
+            total[norm] += part.expected * (fewer / max(error.chance, 1e-300)) ** power / TIMES
     return total
 
 
