@@ -331,3 +331,19 @@ def test_the_study_of_maps_that_must_rise(monkeypatch, capsys):
     score, outcome = maps.FAMILIES["square"].draw(200, np.random.default_rng(0))
     found = maps.answer("density, increasing", score, outcome, np.linspace(0, 1, 50))
     assert (np.diff(found) >= 0).all()
+
+
+def test_the_study_of_whole_rows(monkeypatch):
+    canonical = study("canonical")
+    monkeypatch.setattr(canonical, "LARGE", 2000)
+    for family in ("right", "first two", "forest", "to the next"):
+        found, truth, bound = canonical.one_cell((*canonical.FAMILIES[family], 3, 60, 1, "smoke"))
+        assert found.shape == (3, 1, 3)
+        assert (bound > 0).all() == (family != "right")
+        assert (found[:, 0, 1] <= found[:, 0, 0]).all()
+        assert truth.shape == (3,)
+    for kind, name in canonical.PUBLISHED.values():
+        p = canonical.scores(kind, 3, 20, np.random.default_rng(0))
+        np.testing.assert_allclose(canonical.mapped(name, p).sum(axis=1), 1)
+    lower, truth = canonical.many_cell((*canonical.FAMILIES["pull"], 14, 60, 1))
+    assert 0 <= lower[0] <= truth + 0.2
