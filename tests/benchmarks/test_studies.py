@@ -347,3 +347,8 @@ def test_the_study_of_whole_rows(monkeypatch):
         np.testing.assert_allclose(canonical.mapped(name, p).sum(axis=1), 1)
     lower, truth = canonical.many_cell((*canonical.FAMILIES["pull"], 14, 60, 1))
     assert 0 <= lower[0] <= truth + 0.2
+    monkeypatch.setattr(canonical, "MEASURED_ON", {60: 1})
+    monkeypatch.setattr(canonical, "RULERS", ("softmax", "variational:temperature"))
+    truth, off = canonical.paper_cell((3, 0, "logistic", 1.0))
+    assert 0 < truth < 1
+    assert off.shape == (1, 2)
