@@ -57,8 +57,11 @@ class SoftmaxPosterior:
         likelihood = Likelihood(rows, blocks)
         theta, precision = np.zeros(blocks.size), np.full(blocks.size, np.inf)
         near = likelihood.near(theta, LOOKED_AT)
-        square = near.expand(theta)
-        start, target = near.slope(theta)
+        start = near.slope(theta)[0]
+        # Far from the truth curvatures mislead; a temperature takes most of the way, for what is known of it.
+        precision[blocks.blocks[0].places] = SIZES[-1] ** -2.0
+        theta, square = _mode(near, theta, precision)
+        target = near.slope(theta)[1] + square @ theta
         for _ in range(TURNS):
             for _ in range(SWEEPS):
                 for block in blocks.blocks:
@@ -206,9 +209,9 @@ def _forward(root: Array, right: Array) -> Array:
 
 
 def _mode(
-    likelihood: Likelihood | Nearby, theta: Array, precision: Array, square: Array
+    likelihood: Likelihood | Nearby, theta: Array, precision: Array, square: Array | None = None
 ) -> tuple[Array, Array]:
-    """Return the mode and the information there, starting from a known one.
+    """Return the mode and the information there, starting from coefficients where it may be known.
 
     Steps use the information at hand; it is renewed where they do not shrink quickly.
     """
@@ -218,9 +221,10 @@ def _mode(
     now = np.zeros(theta.size)
     now[on] = theta[on]
     if not on.size:
-        return now, square if not theta.any() else likelihood.expand(now)
+        return now, likelihood.expand(now)
     lam = precision[on]
-    root = cho_factor(square[np.ix_(on, on)] + np.diag(lam))
+    known = likelihood.expand(now, on) if square is None else square[np.ix_(on, on)]
+    root = cho_factor(known + np.diag(lam))
     value, gradient = likelihood.slope(now)
     goal, last = value - 0.5 * now[on] @ (lam * now[on]), np.inf
     for _ in range(STEPS):
