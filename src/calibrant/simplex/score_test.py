@@ -57,11 +57,6 @@ class ScoreTest:
     by_class: Array
     skce_p: float
 
-    @property
-    def log_odds(self) -> Array:
-        """Log odds of a gap for simulated labels, before its prior: the null."""
-        return self.null
-
 
 def p_value(
     rows: Simplex,
