@@ -292,6 +292,7 @@ def test_names_are_read_and_printed():
         ("dirichlet:-1", "bandwidth must be a number of at least 1e-05, got '-1' in 'dirichlet:-1'"),
         ("dirichlet:wide", "bandwidth must be one of 'likelihood'"),
         ("auto:3", '"auto" without a parameter'),
+        ("softmax:3", '"softmax" without a parameter'),
         ("skce:x", "the size of blocks must be an integer"),
         ("skce:1", "block must be an integer of at least 2"),
         ("variational:nothing", "map must be one of 'auto'"),

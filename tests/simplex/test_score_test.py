@@ -36,6 +36,15 @@ def test_the_statistic_is_that_of_a_loop(counted):
     assert found.p_value == (1 + (found.null >= found.statistic).sum()) / 10
 
 
+def test_information_that_is_known_is_not_computed_again():
+    rows = Simplex.of(*drawn(0, 60, 3))
+    blocks = Blocks.of(rows)
+    information = Likelihood(rows, blocks).expand(np.zeros(blocks.size))
+    found = [p_value(rows, blocks, np.random.default_rng(0), 9, known) for known in (None, information)]
+    assert found[0].statistic == found[1].statistic
+    assert p_value(rows, blocks, np.random.default_rng(0), 9, 2 * information).statistic != found[0].statistic
+
+
 @pytest.mark.parametrize("classes", [2, 3, 15])
 @pytest.mark.parametrize("weight", [None, "counts", "importance"])
 def test_slopes_are_those_of_the_likelihood(classes, weight):

@@ -18,7 +18,7 @@ from calibrant.evidence.simplex import Simplex
 from calibrant.posterior.softmax.blocks import CURVE, SHIFT, Block, Blocks
 from calibrant.posterior.softmax.fit import ABSENT, SIZES, shapes
 from calibrant.posterior.softmax.likelihood import Likelihood
-from calibrant.simplex.skce import kernel, reach_of
+from calibrant.simplex.skce import SET_BY, kernel, reach_of
 
 # Scores that the information is taken from, and rows at least.
 INFORMED, INFORMED_ROWS = 1 << 15, 1000
@@ -56,11 +56,6 @@ class ScoreTest:
     null: Array
     by_class: Array
     skce_p: float
-
-    @property
-    def log_odds(self) -> Array:
-        """Log odds of a gap for simulated labels, before its prior: the null."""
-        return self.null
 
 
 def p_value(
@@ -160,33 +155,30 @@ class _Part(NamedTuple):
     members: Array  # how many rows there are
     unit: Array  # what one of them weighs
 
-    def some(self, part: slice) -> _Part:
-        return _Part(*(each[part] for each in self))
-
-
-def _vectors(rows: Simplex) -> _Part:
-    """Gather the rows of equal vectors."""
-    group = rows.group - rows.group[0]
-    start = np.flatnonzero(np.diff(group, prepend=-1))
-    weight, square = (np.add.reduceat(each, start) for each in (rows.weight, rows.square))
-    members = np.maximum(np.rint(weight * weight / square), 1.0)
-    unit = weight / members
-    score = rows.score[start]
-    seen = np.zeros(score.shape)
-    np.add.at(seen, (group, rows.code), rows.weight)
-    return _Part(score / score.sum(axis=1, keepdims=True), seen / unit[:, None], members, unit)
+    @classmethod
+    def of(cls, rows: Simplex) -> _Part:
+        """Gather the rows of equal vectors."""
+        start = np.flatnonzero(np.diff(rows.group, prepend=-1))
+        weight, square = (np.add.reduceat(each, start) for each in (rows.weight, rows.square))
+        members = np.maximum(np.rint(weight * weight / square), 1.0)
+        unit = weight / members
+        score = rows.score[start]
+        seen = np.zeros(score.shape)
+        np.add.at(seen, (rows.group - rows.group[0], rows.code), rows.weight)
+        return cls(score / score.sum(axis=1, keepdims=True), seen / unit[:, None], members, unit)
 
 
 def _slopes(rows: Simplex, blocks: Blocks, rng: np.random.Generator, sims: int) -> tuple[Array, Array]:
     """Return slopes of the likelihood (sets, coefficients) and kernel errors; the last set is as seen."""
-    whole, k = _vectors(rows), rows.n_classes
-    count = len(whole.score)
+    start = np.flatnonzero(np.diff(rows.group, prepend=-1))
+    count, k = len(start), rows.n_classes
     times = min(sims, max(FEWEST, SIMULATED // (count * k)))
     step = max(1, min(max(PART, count // PARTS), HELD // (times * k)))
-    reach = reach_of(whole.score)
+    reach = reach_of(rows.score[start[:SET_BY]])
     total = np.zeros((sims + 1, blocks.size + 1))
     for a in range(0, count, step):
-        part = whole.some(slice(a, a + step))
+        end = start[a + step] if a + step < count else len(rows.code)
+        part = _Part.of(rows[start[a] : end])
         rest = _residuals(part, rng, times)
         values = np.empty((times + 1, blocks.size + 1))
         values[:, :-1] = _slope(blocks, part, rest)
