@@ -5,6 +5,7 @@ import pytest
 
 from calibrant.evidence.simplex import Simplex
 from calibrant.posterior.softmax import Blocks, CanonicalError, SoftmaxPosterior
+from calibrant.posterior.softmax import blocks as blocks_of_rows
 from calibrant.posterior.softmax import likelihood as rows_of_numbers
 from calibrant.posterior.softmax.error import NORMS, _compared
 from calibrant.posterior.softmax.fit import candidates, shapes
@@ -47,8 +48,9 @@ def test_principal_axes_carry_as_much_as_their_number():
     assert common.shape[1] == 8
 
 
-@pytest.mark.parametrize("classes", [3, 13])
-def test_slope_and_information_are_derivatives_of_the_likelihood(classes):
+@pytest.mark.parametrize("classes", [3, 13, 16])
+def test_slope_and_information_are_derivatives_of_the_likelihood(classes, monkeypatch):
+    monkeypatch.setattr(blocks_of_rows, "MANY", 15)
     rows, _, _ = drawn(50, classes, weight=np.random.default_rng(3).integers(1, 4, 50))
     blocks = Blocks.of(rows)
     model = Likelihood(rows, blocks)

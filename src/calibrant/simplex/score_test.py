@@ -15,7 +15,7 @@ import numpy as np
 
 from calibrant.evidence import Array
 from calibrant.evidence.simplex import Simplex
-from calibrant.posterior.softmax.blocks import CURVE, SHIFT, Block, Blocks
+from calibrant.posterior.softmax.blocks import SHIFT, Block, Blocks
 from calibrant.posterior.softmax.fit import ABSENT, SIZES, shapes
 from calibrant.posterior.softmax.likelihood import Likelihood
 from calibrant.simplex.skce import SET_BY, kernel, reach_of
@@ -217,7 +217,7 @@ def _residuals(part: _Part, rng: np.random.Generator, times: int) -> Array:
 def _slope(blocks: Blocks, part: _Part, rest: Array) -> Array:
     """Return the slope of the likelihood at no gap for sets of residuals."""
     sets, k, n = rest.shape
-    at, i, first = blocks.columns(part.score), np.arange(n), 1 + CURVE
+    at, i, first = blocks.columns(part.score), np.arange(n), blocks.alike
     out = np.empty((sets, blocks.size))
     own = (at.own * part.unit[:, None, None]).transpose(1, 0, 2).astype(np.float32)
     shared = np.zeros((k, n, blocks.shared), np.float32)

@@ -25,7 +25,7 @@ CURVE, SHIFT, OWN = 12, 9, (2, 5)
 # Bumps on the simplex, and the rows and turns that place them.
 BUMPS, PLACED_BY, TURNS = 30, 2000, 8
 # With more classes there are no bumps, no curves of single classes, and of the matrix some principal axes;
-# with more than MANY of them no matrix.
+# with more than MANY of them no matrix and no curve.
 FEW, MANY, AXES = 12, 200, 8
 # The least probability, where a score is 0, is half of the least other one, within these.
 LEAST = (1e-12, 1e-3)
@@ -150,7 +150,12 @@ class Blocks:
     @property
     def shared(self) -> int:
         """Number of coefficients that all classes share."""
-        return 1 + CURVE + 2 * SHIFT
+        return self.alike + 2 * SHIFT
+
+    @property
+    def alike(self) -> int:
+        """How many of them go by the own score of each class: the temperature and its curve."""
+        return 1 + (CURVE if self.n_classes <= MANY else 0)
 
     @property
     def width_common(self) -> int:
@@ -187,11 +192,12 @@ class Blocks:
         shift = np.maximum(np.arange(SHIFT), 0.5)
         found = [
             Block("temperature", np.arange(1)),
-            Block("curve", 1 + np.arange(CURVE), np.arange(1.0, CURVE + 1)),
-            Block("first", 1 + CURVE + np.arange(SHIFT), shift),
-            Block("second", 1 + CURVE + SHIFT + np.arange(SHIFT), shift),
+            Block("first", self.alike + np.arange(SHIFT), shift),
+            Block("second", self.alike + SHIFT + np.arange(SHIFT), shift),
             Block("bias", self.common[:, 0]),
         ]
+        if self.alike > 1:
+            found.insert(1, Block("curve", 1 + np.arange(CURVE), np.arange(1.0, CURVE + 1)))
         if self.few:
             across = self.common[:, 1 : 1 + k]
             found.append(Block("slope", np.diagonal(across).copy()))
@@ -211,7 +217,9 @@ class Blocks:
         log = np.log(np.maximum(p, self.least))
         x = np.clip((log - self.centre) / self.scale, -4, 4)
         tempered = np.clip((log - self.middle) / self.width, -6, 6)
-        own = [tempered[..., None], _cosines(np.interp(p, *self.clock), CURVE)]
+        own = [tempered[..., None]]
+        if self.alike > 1:
+            own.append(_cosines(np.interp(p, *self.clock), CURVE))
         if not self.few:
             own.append(x[..., None])
         best = np.argpartition(-p, 1, axis=1)[:, :2] if p.shape[1] > 2 else np.tile([0, 1], (n, 1))
@@ -231,15 +239,15 @@ class Blocks:
 
     def own_slice(self) -> slice:
         """Which features of the own score have coefficients of each class too."""
-        return slice(OWN[0], OWN[1] + 1) if self.few else slice(1 + CURVE, 2 + CURVE)
+        return slice(OWN[0], OWN[1] + 1) if self.few else slice(self.alike, self.alike + 1)
 
     def logits(self, at: Columns, theta: Array) -> Array:
         """Return the log probabilities of rows, up to a constant, at some coefficients."""
         by_own = np.zeros((self.n_classes, at.own.shape[2]))
-        by_own[:, : 1 + CURVE] = theta[: 1 + CURVE]
+        by_own[:, : self.alike] = theta[: self.alike]
         by_own[:, self.own_slice()] += theta[self.own]
         z = at.log + np.einsum("nkj,kj->nk", at.own, by_own) + at.common @ theta[self.common].T
-        first = 1 + CURVE
+        first = self.alike
         for r in range(2):
             shift = at.top @ theta[first + r * SHIFT : first + (r + 1) * SHIFT]
             z[np.arange(len(z)), at.best[:, r]] += shift

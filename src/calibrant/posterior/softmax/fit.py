@@ -17,8 +17,8 @@ SIZES, ROUGH, ABSENT = np.geomspace(0.03, 1.5, 7), (1.25, 5.0), 0.5
 CALIBRATED = 0.235
 # Turns of choosing sizes and finding the mode, sweeps over the blocks in each, steps to the mode.
 TURNS, SWEEPS, STEPS = 2, 2, 12
-# Rows that stand for all in the neighbourhood of some coefficients.
-LOOKED_AT = 50_000
+# Rows that stand for all in the neighbourhood of some coefficients, fewer with many classes: scores of them.
+LOOKED_AT, SCORES = 50_000, 10_000_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +56,8 @@ class SoftmaxPosterior:
         blocks = Blocks.of(rows) if blocks is None else blocks
         likelihood = Likelihood(rows, blocks)
         theta, precision = np.zeros(blocks.size), np.full(blocks.size, np.inf)
-        near = likelihood.near(theta, LOOKED_AT)
+        looked_at = min(LOOKED_AT, SCORES // blocks.n_classes)
+        near = likelihood.near(theta, looked_at)
         start = near.slope(theta)[0]
         # Far from the truth curvatures mislead; a temperature takes most of the way, for what is known of it.
         precision[blocks.blocks[0].places] = SIZES[-1] ** -2.0
@@ -68,7 +69,7 @@ class SoftmaxPosterior:
                     choices, weight = candidates(square, target, precision, block)
                     precision[block.places] = choices[int(np.argmax(weight))]
             theta, square = _mode(near, theta, precision, square)
-            near = likelihood.near(theta, LOOKED_AT)
+            near = likelihood.near(theta, looked_at)
             value, gradient = near.slope(theta)
             target = gradient + square @ theta
         # The evidence against no gap at all: each block's sizes summed, given those of the others.
@@ -138,7 +139,7 @@ class SoftmaxPosterior:
         # The mode was found up to a small slope, which every fold has left.
         slope = self.target[on] - whole @ self.theta[on]
         share = self.likelihood.rows
-        sampled = len(share.code) > LOOKED_AT
+        sampled = len(share.code) > min(LOOKED_AT, SCORES // self.blocks.n_classes)
         for part in folds:
             _, gradient = self.likelihood.slope(self.theta, part)
             if sampled:

@@ -9,7 +9,7 @@ import numpy as np
 
 from calibrant.evidence import Array
 from calibrant.evidence.simplex import Simplex
-from calibrant.posterior.softmax.blocks import CURVE, SHIFT, Blocks, Columns
+from calibrant.posterior.softmax.blocks import SHIFT, Blocks, Columns
 
 # Numbers held at once by the features of a chunk, and of all rows where they are kept.
 CHUNK, KEPT = 1 << 21, 1 << 24
@@ -41,7 +41,7 @@ class Likelihood:
     def _width(self) -> int:
         """Numbers that the features of a row take."""
         b = self.blocks
-        return b.n_classes * (1 + 1 + CURVE + b.width_own) + SHIFT + b.width_common
+        return b.n_classes * (1 + b.alike + b.width_own) + SHIFT + b.width_common
 
     def chunks(self, part: slice | None = None) -> Iterator[tuple[slice, Columns]]:
         """Make the features of some rows, a chunk at a time; those of few rows are kept."""
@@ -79,9 +79,9 @@ class Likelihood:
         rest[i, code] += 1
         rest *= weight[:, None]
         own = np.einsum("nk,nkj->kj", rest, at.own)
-        gradient[: 1 + CURVE] += own[:, : 1 + CURVE].sum(axis=0)
+        gradient[: b.alike] += own[:, : b.alike].sum(axis=0)
         for r in range(2):
-            where = slice(1 + CURVE + r * SHIFT, 1 + CURVE + (r + 1) * SHIFT)
+            where = slice(b.alike + r * SHIFT, b.alike + (r + 1) * SHIFT)
             gradient[where] += rest[i, at.best[:, r]] @ at.top
         gradient[b.common] += rest.T @ at.common
         gradient[b.own] += own[:, b.own_slice()]
@@ -117,7 +117,7 @@ class Likelihood:
         square: Array,
     ) -> None:
         """Add the information of a chunk, in single precision."""
-        b, n, first = self.blocks, len(at.log), 1 + CURVE
+        b, n, first = self.blocks, len(at.log), self.blocks.alike
         q = softmax(b.logits(at, theta) if theta.any() else at.log).astype(np.float32)
         root = np.sqrt(weight).astype(np.float32)[:, None]
         own, top, common = (each.astype(np.float32) for each in (at.own, at.top, at.common))
@@ -133,6 +133,9 @@ class Likelihood:
             taken = taken[:, active]
         taken *= root
         square -= taken.T @ taken
+        if not b.few and b.axes is None and active.size == b.size:
+            self._add_many(own, top, at.best, q * (root * root), square)
+            return
         for k, (use, where) in enumerate(per_class):
             if use.size:
                 shifts = [top * (at.best[:, r : r + 1] == k) for r in range(2)]
@@ -142,6 +145,29 @@ class Likelihood:
                     full = full[:, use]
                 full *= np.sqrt(q[:, k : k + 1]) * root
                 square[np.ix_(where, where)] += full.T @ full
+
+    def _add_many(self, own: Array, top: Array, best: Array, mass: Array, square: Array) -> None:
+        """Add what the classes add of themselves, all at once: each has a bias and a slope of its own."""
+        b, (n, k) = self.blocks, mass.shape
+        shared = np.zeros((n, k, b.shared), np.float32)
+        shared[:, :, : b.alike] = own[:, :, : b.alike]
+        for r in range(2):
+            where = slice(b.alike + r * SHIFT, b.alike + (r + 1) * SHIFT)
+            shared[np.arange(n), best[:, r], where] = top
+        pulled = shared * mass[:, :, None]
+        square[: b.shared, : b.shared] += np.tensordot(shared, pulled, ((0, 1), (0, 1)))
+        slope = own[:, :, b.alike]
+        bias_at, slope_at = b.common[:, 0], b.own[:, 0]
+        for place, feature in ((bias_at, None), (slope_at, slope)):
+            by = pulled if feature is None else pulled * feature[:, :, None]
+            across = by.sum(axis=0)
+            square[place, : b.shared] += across
+            square[: b.shared, place] += across.T
+        with_slope = mass * slope
+        square[bias_at, bias_at] += mass.sum(axis=0)
+        square[bias_at, slope_at] += with_slope.sum(axis=0)
+        square[slope_at, bias_at] += with_slope.sum(axis=0)
+        square[slope_at, slope_at] += (with_slope * slope).sum(axis=0)
 
     def near(self, theta: Array, looked_at: int) -> Likelihood | Nearby:
         """Return the likelihood for the neighbourhood of some coefficients, which few rows may stand for."""
