@@ -132,6 +132,20 @@ def test_normal_estimates_have_the_interval_of_a_normal_variable(level):
     assert high == pytest.approx(max(value, value - unit + far * unit / 2), abs=0.1 * unit)
 
 
+def test_estimates_that_tie_with_the_value_are_counted_alike_whatever_rounding_says():
+    """Up to the last error of the first grid most of them tie, so further errors are to be tried."""
+    own, value = posterior(), 0.01
+    last = interval.errors_tried(own, value)[-1]
+
+    def high(rounding):
+        near = np.repeat([value + rounding, 0.2], [60, 40])
+        return interval.invert(
+            lambda errors: [(true, [near + 0.2 * (true > last)]) for true in errors], value, own, 0.95
+        )[1]
+
+    assert high(1e-16) == high(-1e-16) > last
+
+
 def test_the_interval_holds_what_any_kind_of_gap_allows():
     own = posterior()
     unit = interval._unit(own)

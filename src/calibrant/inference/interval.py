@@ -42,6 +42,8 @@ FAIR, RARE, REACHING, FITTED = 0.35, 0.002, 10, 4
 FINEST, TOGETHER, ENOUGH = 256, 1 << 16, 80
 # Other estimators: gaps simulated, sets along each, and the rows beyond which they are simulated on cells.
 CURVES, ALONG, CELLS_FROM = 10, 10, 4096
+# Estimates this close are the same: only rounding tells them apart.
+TIED = 1e-9
 # What is drawn for an interval depends on the data and the classes alone.
 SEED = 20210401
 
@@ -423,7 +425,8 @@ def _distance(estimates: Array, value: float, above: bool) -> float:
 
 def _share_below(value: float, groups: list[Array]) -> float:
     """Return the largest share, over the kinds of gap, of estimates below a value."""
-    return max(float(np.mean(group < value)) for group in groups if group.size >= REACHING)
+    # An estimate that ties with the value lies below it, whatever rounding says.
+    return max(float(np.mean(group < value + TIED)) for group in groups if group.size >= REACHING)
 
 
 def _small(estimates: Array) -> float:
