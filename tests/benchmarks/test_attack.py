@@ -32,9 +32,9 @@ def metamorphic(attack):
     return metamorphic
 
 
-@pytest.mark.parametrize("number", [779, 2189, 2359, 3779])
+@pytest.mark.parametrize("number", [779, 1819, 2189, 2359, 3279, 3399, 3779])
 def test_what_an_attack_once_broke_stays_whole(metamorphic, number):
-    """Names of clusters, rows of no weight and the scale of weights."""
+    """Names of clusters, a complement, rows of no weight and the scale of weights."""
     assert metamorphic.case(12, number) == ""
 
 
