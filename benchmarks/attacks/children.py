@@ -11,6 +11,10 @@ import traceback
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+#: What is done, and the argument that names the place it writes to.
+PLACES = {"files": "kept", "experiment": "folder"}
 SETTINGS = {
     "classes": (2, 3),
     "features": (2,),
@@ -27,11 +31,15 @@ DONE, REFUSED, STOPPED, FAILED = 0, 3, 130, 1
 
 
 class Children:
-    """Children of a server; what they print on the way out lies in its folder."""
+    """Children of a server; its folder holds files to read, and what they print on the way out."""
+
+    def __init__(self, seed: int) -> None:
+        self.seed = seed
 
     def __enter__(self) -> "Children":
         self._folder = tempfile.TemporaryDirectory()
         self.folder = Path(self._folder.name)
+        write_files(self.folder / "data", self.seed)
         command = [sys.executable, __file__]
         paths = [str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
         settings = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, paths)), "OMP_NUM_THREADS": "1"}
@@ -46,6 +54,11 @@ class Children:
         assert self.server.stdout
         self.server.stdout.close()
         self._folder.cleanup()
+
+    def arguments(self, what: str, place: str) -> dict[str, Any]:
+        """Return the arguments of what reads the files, or runs an experiment, and writes to a place."""
+        read = {"data": self.folder / "data"} if what == "files" else {}
+        return read | {PLACES[what]: self.folder / place}
 
     def start(self, what: str, n: int = 1, **arguments: Any) -> list[int]:
         """Start n children that do the same; returns their process ids."""
@@ -64,13 +77,23 @@ class Children:
             for pid, status in json.loads(self.server.stdout.readline())
         ]
 
-    def done(self, what: str, **arguments: Any) -> str:
+    def done(self, what: str, place: str) -> str:
         """Return the result of a child that nobody disturbs."""
-        self.start(what, **arguments)
+        self.start(what, **self.arguments(what, place))
         ((status, text),) = self.ended()
         if status != DONE:
             raise RuntimeError(f"{what} ended with {status}: {text}")
         return text
+
+
+def write_files(folder: Path, seed: int) -> None:
+    """Write rows to read: three files of CSV."""
+    folder.mkdir()
+    rng = np.random.default_rng(seed)
+    for k in range(3):
+        scores = rng.random(160)
+        rows = zip((rng.random(160) < scores).astype(int).tolist(), scores.tolist(), strict=True)
+        (folder / f"{k}.csv").write_text("y,p\n" + "".join(f"{y},{p!r}\n" for y, p in rows))
 
 
 def read_files(k: int, data: str, kept: str | None) -> str:
@@ -95,8 +118,6 @@ def run_experiment(k: int, folder: str) -> str:
 
 def save_sketch(k: int, path: str, times: int) -> str:
     """Save a sketch of one's own, again and again."""
-    import numpy as np
-
     from calibrant import Sketch
 
     rng = np.random.default_rng(k)

@@ -3,46 +3,28 @@
 import random
 import signal
 import time
-from pathlib import Path
-from typing import Any
 
-import numpy as np
-from attacks.children import DONE, STOPPED, Children, kill
+from attacks.children import DONE, PLACES, STOPPED, Children, kill
 
 SIGNALS = (signal.SIGKILL, signal.SIGINT, signal.SIGTERM)
 # Kills of one reading or experiment, at most, before it may end.
 MOST = 4
 
 
-def write_files(folder: Path, seed: int) -> Path:
-    """Write rows to read: three files of CSV."""
-    folder.mkdir()
-    rng = np.random.default_rng(seed)
-    for k in range(3):
-        scores = rng.random(160)
-        rows = zip((rng.random(160) < scores).astype(int).tolist(), scores.tolist(), strict=True)
-        (folder / f"{k}.csv").write_text("y,p\n" + "".join(f"{y},{p!r}\n" for y, p in rows))
-    return folder
-
-
 def run(cases: int, seed: int) -> list[str]:
     """Stop as many processes as there are cases while they work; returns what went wrong."""
     rng, failures = random.Random(seed), []
-    with Children() as children:
-        data = write_files(children.folder / "data", seed)
-        targets: dict[str, dict[str, Any]] = {"files": {"data": data}, "experiment": {}}
-        place = {"files": "kept", "experiment": "folder"}
+    with Children(seed) as children:
         expected, took = {}, {}
         for again in range(2):  # the server is ready when the first has ended
-            for what, arguments in targets.items():
-                whole = arguments | {place[what]: children.folder / f"whole-{what}-{again}"}
+            for what in PLACES:
                 start = time.monotonic()
-                expected[what] = children.done(what, **whole)
+                expected[what] = children.done(what, f"whole-{what}-{again}")
                 took[what] = time.monotonic() - start
         tries = met = 0
         while met < cases and tries < 20 * cases:
-            what = rng.choice([*targets])
-            arguments = targets[what] | {place[what]: children.folder / f"case-{tries}"}
+            what = rng.choice([*PLACES])
+            arguments = children.arguments(what, f"case-{tries}")
             told = []
             for _ in range(rng.randint(1, MOST)):
                 how, after = SIGNALS[met % 3], rng.uniform(0, took[what])

@@ -10,12 +10,14 @@ What is promised, and so what is allowed to differ, is in docs/reliability.md.
 import warnings
 from dataclasses import dataclass, replace
 from math import isfinite
+from unittest.mock import patch
 
 import numpy as np
 
 import calibrant
 from calibrant import Sketch
 from calibrant.estimators import describe, resolve
+from calibrant.inference import interval
 
 #: Estimators asked, by family; `run` fails where the registry has a family that is not here.
 SPECS = {
@@ -316,10 +318,14 @@ def effective(data):
     return weight.sum() if data.weight.dtype.kind in "iu" else weight.sum() ** 2 / (weight**2).sum()
 
 
-def allowed(relation, spec, norm):
+def allowed(relation, spec, norm, n):
     """How far a value may move: rounding, and more where the curve is a ratio of two nearly empty sums."""
     if FAMILY[spec] == "density" and norm == "max":
-        return 1e-6
+        # The curve ends where a thousandth of a row is left of n, in sums that are rounded to 1e-13.
+        return max(1e-6, 1e-10 * n)
+    if FAMILY[spec] == "beta-kernel":
+        # Other rows are what is left of a sum without a row's own share, down to 1e-9 of it.
+        return 1e-7
     return 1e-7 if relation in ("merge", "scale of weights") else 1e-9
 
 
@@ -345,9 +351,11 @@ def measured(data, notion, spec, norm):
     return {"value": calibrant.ece(data.label, data.score, **options)}
 
 
-def estimated(data, notion, spec, norm):
+def estimated(data, notion, spec, norm, seed=0):
+    """Return every number of an estimate; another seed draws another interval too."""
     options = data.options(notion) | {"estimator": spec, "norm": norm, "cluster": data.cluster}
-    return flat(calibrant.estimate(data.label, data.score, rng=0, **options))
+    with patch.object(interval, "SEED", interval.SEED + seed):
+        return flat(calibrant.estimate(data.label, data.score, rng=seed, **options))
 
 
 def flat(estimate, about=""):
@@ -384,6 +392,8 @@ ESTIMATES = 20
 SLOW = ("d:isj", "bk", "bk:0.02")
 #: Relations under which what is simulated is drawn anew, and so agrees within the noise of a seed.
 DRAWN_ANEW = ("complement", "counts")
+#: Seeds over which numbers are averaged where a single one leaves it open whether they agree.
+SEEDS = 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -414,6 +424,21 @@ class Case:
         ask = estimated if self.way == "estimate" else measured
         return tuple(ask(data, self.notion, self.spec, self.norm) for data in (self.one, self.other))
 
+    def alike_over_seeds(self, name):
+        """Whether what is simulated agrees on average over seeds.
+
+        Where weights leave a handful of different outcomes, a seed can exchange two of them in the ranks,
+        and the p-value jumps by the chance of one. The interval of a named estimator rests on ten gaps, of
+        which few can have a large error.
+        """
+        asked = self.notion, self.spec, self.norm
+        means, variances = [], []
+        for data in (self.one, self.other):
+            found = [estimated(data, *asked, seed)[name] for seed in range(SEEDS)]
+            means.append(np.mean(found))
+            variances.append(np.var(found, ddof=1) / SEEDS)
+        return abs(means[0] - means[1]) <= 0.005 + 4 * np.sqrt(sum(variances))
+
     def differences(self):
         """Names of the numbers that differ by more than they may, with both of them."""
         one, other = self.answers()
@@ -425,13 +450,13 @@ class Case:
             if anew and " " in name:
                 continue  # classes by themselves, and quantiles of few different values
             if anew and name in ("low", "high", "p_value", "null"):
-                fine = within_noise(name, one, other)
+                fine = within_noise(name, one, other) or self.alike_over_seeds(name)
             elif name.endswith(("low", "high")) and (self.spec != "auto" or self.one.cluster is not None):
-                # Simulated values that tie with the value are counted as rounding has it.
-                fine = abs(number - other[name]) <= 0.05
+                # An end may move by more than rounding moves the simulated values.
+                fine = abs(number - other[name]) <= 1e-3
             else:
                 exact = name.endswith(("value", "over", "under", " n")) or name == "n"
-                most = allowed(self.relation, self.spec, self.norm)
+                most = allowed(self.relation, self.spec, self.norm, effective(self.one))
                 # What is simulated has single precision.
                 fine = abs(number - other[name]) <= (most if exact else max(most, 1e-6))
             if not (fine and isfinite(number)):

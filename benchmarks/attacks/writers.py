@@ -3,10 +3,8 @@
 import random
 import signal
 from pathlib import Path
-from typing import Any
 
-from attacks.children import DONE, REFUSED, Children, kill
-from attacks.kills import write_files
+from attacks.children import DONE, PLACES, REFUSED, Children, kill
 
 MOST = 8
 SAVES = 20
@@ -15,21 +13,14 @@ SAVES = 20
 def run(cases: int, seed: int) -> list[str]:
     """Run as many races as there are cases; returns what went wrong."""
     rng, failures = random.Random(seed), []
-    with Children() as children:
-        data = write_files(children.folder / "data", seed)
-        targets: dict[str, dict[str, Any]] = {"files": {"data": data}, "experiment": {}}
-        place = {"files": "kept", "experiment": "folder"}
-        expected = {
-            what: children.done(what, **arguments, **{place[what]: children.folder / f"whole-{what}"})
-            for what, arguments in targets.items()
-        }
+    with Children(seed) as children:
+        expected = {what: children.done(what, f"whole-{what}") for what in PLACES}
         for case in range(cases):
             what, n = ("files", "experiment", "save")[case % 3], rng.randint(2, MOST)
-            path = children.folder / f"case-{case}"
             if what == "save":
-                failures += _saved(children, path, n)
+                failures += _saved(children, children.folder / f"case-{case}", n)
                 continue
-            arguments = targets[what] | {place[what]: path}
+            arguments = children.arguments(what, f"case-{case}")
             # One of some races is killed, whether it has won or not.
             victim = rng.randrange(n) if rng.random() < 0.3 else None
             pids = children.start(what, n, **arguments)

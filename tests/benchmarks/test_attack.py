@@ -32,6 +32,27 @@ def metamorphic(attack):
     return metamorphic
 
 
+@pytest.mark.parametrize("number", [779, 1819, 2189, 2359, 3279, 3399, 3779])
+def test_what_an_attack_once_broke_stays_whole(metamorphic, number):
+    """Names of clusters, a complement, rows of no weight and the scale of weights."""
+    assert metamorphic.case(12, number) == ""
+
+
+def test_p_values_that_differ_over_all_seeds_are_no_noise(metamorphic, monkeypatch):
+    """The p-value of one wording is larger by less than twice its own noise, always."""
+    case = metamorphic.drawn_case(12, 3379)
+    noise = np.random.default_rng(0)
+
+    def asked(data, notion, spec, norm, seed=0):
+        return {"p_value": noise.normal(0.5, 0.05) + lean * (data is case.one)}
+
+    monkeypatch.setattr(metamorphic, "estimated", asked)
+    lean = 0.0
+    assert case.alike_over_seeds("p_value")
+    lean = 0.09
+    assert not case.alike_over_seeds("p_value")
+
+
 def test_every_estimator_notion_norm_and_relation_is_attacked(metamorphic):
     cases = [metamorphic.drawn_case(0, number) for number in range(1500)]
     assert {case.spec for case in cases} == set(metamorphic.ALL)

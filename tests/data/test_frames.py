@@ -72,6 +72,48 @@ def engine(request, tmp_path):
     return partial(made, folder=tmp_path)
 
 
+# Percentages
+
+
+SAID = pd.DataFrame({"y": [0, 1, 0, 1, 1, 1, 0], "p": [29, 57, 58, 80, 95, 100, 0]})
+
+
+@pytest.mark.parametrize("name", [name for name in ENGINES if name != "pyspark"])  # Ibis takes its road
+def test_percentages_are_shares(name):
+    both = (pa.Table.from_pandas(rows) for rows in (SAID, SAID.assign(p=SAID["p"] / 100)))
+    percent, share = (ENGINES[name](table, None) for table in both)
+    wanted = Sketch.from_frame(share, **SINGLE)
+    assert Sketch.from_frame(percent, percent=True, **SINGLE).digest == wanted.digest
+
+
+@pytest.mark.parametrize("name", ["pandas", "polars lazy", "duckdb"])
+def test_what_is_no_percentage_is_refused(name):
+    def asked(p):
+        table = pa.table({"y": [0, 1], "p": p})
+        Sketch.from_frame(ENGINES[name](table, None), percent=True, **SINGLE)
+
+    with pytest.raises(calibrant.InputError, match="percent must go with scores up to 100, got none above 1"):
+        asked([0.2, 1.0])
+    with pytest.raises(calibrant.InputError, match=r"'p' must lie in \[0, 1\], got 1.5; 1 of 2 rows"):
+        asked([20.0, 150.0])
+    with pytest.raises(calibrant.InputError, match="'p' must be finite, got inf; 1 of 2 rows"):
+        asked([20.0, INF])
+
+
+def test_percentages_of_several_classes_are_shares_in_any_form():
+    wide = pd.DataFrame({"y": ["a", "b", "b"], "p_a": [29, 57, 8], "p_b": [71, 43, 92], "g": [1, 1, 2]})
+    share = wide.assign(p_a=wide["p_a"] / 100, p_b=wide["p_b"] / 100)
+    roles = {"label": "y", "scores": "p_*", "groups": "g"}
+    found = Sketch.from_frame_by_group(wide, percent=True, **roles)
+    wanted = Sketch.from_frame_by_group(share, **roles)
+    assert {g: one.digest for g, one in found.items()} == {g: one.digest for g, one in wanted.items()}
+    long = wide.reset_index().melt(["index", "y"], ["p_a", "p_b"], "class", "p")
+    long["class"] = long["class"].str[2:]
+    roles = {"label": "y", "scores": "p", "row": "index", "classes": "class"}
+    again = Sketch.from_frame(long, percent=True, **roles)
+    assert again.digest == Sketch.from_frame(long.assign(p=long["p"] / 100), **roles).digest
+
+
 # Which cell
 
 
@@ -385,7 +427,7 @@ REFUSED = {
         {"p": {1: 50.0, 2: 12.0}},
         SINGLE,
         "column 'p' must lie in [0, 1], got 50.0; 2 of 5 rows are like that; "
-        "these look like percentages: divide by 100 first",
+        "these look like percentages: divide by 100 first, or pass percent=True",
     ),
     "logits": (
         {"p_b": {1: -0.25}, "p_c": {2: 1.5}},

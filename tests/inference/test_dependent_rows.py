@@ -112,6 +112,23 @@ def test_neither_the_order_of_rows_nor_the_names_of_clusters_matter(estimator, n
         assert (moved.value, moved.low, moved.high) == pytest.approx((one.value, one.low, one.high), rel=1e-6)
 
 
+def test_clusters_that_differ_in_another_class_alone_are_told_apart():
+    """Neither names, nor the order of rows or of columns, decide among rows with tied scores."""
+    rng = np.random.default_rng(0)
+    cluster, n = np.repeat(np.arange(24), 2), 48
+    y, p = rng.integers(0, 3, n), np.array([[2, 1, 1], [1, 2, 1], [1, 1, 2]])[rng.integers(0, 3, n)] / 4
+    options = {"notion": "classwise", "rng": 0}
+    one = calibrant.estimate(y, p, cluster=cluster, **options)
+    order, names = rng.permutation(n), rng.permutation(24)
+    other = calibrant.estimate(y[order], p[order], cluster=names[cluster[order]], **options)
+    turned = calibrant.estimate(y, p[:, [2, 0, 1]], labels=[2, 0, 1], cluster=names[cluster], **options)
+    for found in (other, turned):
+        for a, b in [(found, one), *((found.by_class[k], one.by_class[k]) for k in range(3))]:
+            assert a.p_value == b.p_value
+            assert a.null.mean == pytest.approx(b.null.mean, rel=1e-6)
+            assert (a.value, a.low, a.high) == pytest.approx((b.value, b.low, b.high), rel=1e-6)
+
+
 def test_counts_are_repetition():
     y, p, cluster = drawn()
     counts = np.random.default_rng(0).integers(0, 4, len(y))

@@ -7,6 +7,7 @@ import pytest
 from scipy.fft import idct
 from scipy.special import ndtri
 
+import calibrant
 from calibrant.evidence import Residuals, Sample
 from calibrant.inference import interval
 from calibrant.inference.interval import World, true_error
@@ -130,6 +131,48 @@ def test_normal_estimates_have_the_interval_of_a_normal_variable(level):
     low, high = interval.invert(normal(unit / 2, ((unit, 1.0),)), value, own, level)
     assert low == pytest.approx(value - unit - far * unit / 2, abs=0.1 * unit)
     assert high == pytest.approx(max(value, value - unit + far * unit / 2), abs=0.1 * unit)
+
+
+def test_estimates_that_tie_with_the_value_are_counted_alike_whatever_rounding_says():
+    """Up to the last error of the first grid most of them tie, so further errors are to be tried."""
+    own, value = posterior(), 0.01
+    last = interval.errors_tried(own, value)[-1]
+
+    def high(rounding):
+        near = np.repeat([value + rounding, 0.2], [60, 40])
+        return interval.invert(
+            lambda errors: [(true, [near + 0.2 * (true > last)]) for true in errors], value, own, 0.95
+        )[1]
+
+    assert high(1e-16) == high(-1e-16) > last
+
+
+def test_a_row_that_reaches_over_several_cells_has_the_mean_of_their_gaps():
+    near = np.linspace(0.001, 0.02, 15)
+    flat = Residuals.of(Sample(np.concatenate([near, [0.5], 1 - near]), np.arange(31) > 15)).flat
+    cells = World.of(Posterior.of_residuals(flat, 30), 0)
+    inside = np.abs(cells.score - 0.5) < 1e-9
+    assert inside.sum() > 2
+    gap = np.random.default_rng(0).normal(size=(5, inside.size))
+    world, mean = cells.by_score(gap)
+    (at,) = np.flatnonzero(np.abs(world.score - 0.5) < 1e-9)
+    assert np.diff(world.score).min() > 1e-9
+    np.testing.assert_allclose(mean[:, at], np.average(gap[:, inside], axis=1, weights=cells.mass[inside]))
+    assert world.mass[at] == pytest.approx(cells.mass[inside].sum())
+    np.testing.assert_allclose(mean @ world.mass, gap @ cells.mass)
+
+
+@pytest.mark.parametrize("estimator", ["uniform:10", "density"])
+def test_the_scale_of_weights_does_not_move_the_interval_of_a_named_estimator(estimator):
+    rng = np.random.default_rng(6)
+    p, weight = rng.beta(0.3, 0.3, 20), rng.uniform(0.1, 2, 20)
+    y = rng.random(20) < p
+    ends = []
+    for times in (1.0, 1.37, 0.0731):
+        found = calibrant.estimate(y, p, estimator=estimator, sample_weight=times * weight)
+        ends.append((found.low, found.high))
+    assert ends[1] == pytest.approx(ends[0], abs=1e-9)
+    assert ends[2] == pytest.approx(ends[0], abs=1e-9)
 
 
 def test_the_interval_holds_what_any_kind_of_gap_allows():

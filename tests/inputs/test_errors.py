@@ -6,7 +6,16 @@ import pickle
 import pytest
 
 import calibrant
-from calibrant.inputs import InputError, InputTypeError, Words, helpful, within
+from calibrant.inputs import (
+    InputError,
+    InputTypeError,
+    NamedTwiceError,
+    Words,
+    from_text,
+    helpful,
+    parsed_json,
+    within,
+)
 
 WORDS = Words(
     {"y_prob": "scores", "y_true": "labels", "pos_label": "--pos-label"},
@@ -142,3 +151,15 @@ def test_a_sketch_that_cannot_be_saved_names_where_it_was_to_go(tmp_path):
             sketch.save(path)
         assert refused.value.filename == str(path)
     assert not list(tmp_path.iterdir())
+
+
+def test_a_name_that_stands_twice_is_refused_alike_in_files_and_in_stored_results():
+    text = '{"a": {"p": 1, "q": 2, "p": 3}}'
+    with pytest.raises(NamedTwiceError, match="the name 'p' stands twice in one object") as caught:
+        parsed_json(text)
+    again = pickle.loads(pickle.dumps(caught.value))
+    assert (again.name, str(again)) == ("p", str(caught.value))
+    with pytest.raises(InputError, match="estimate must have each key once, got 'p' twice"):
+        from_text(text, "estimate")
+    with pytest.raises(InputError, match="estimate must hold finite numbers, got NaN"):
+        from_text('{"a": NaN}', "estimate")

@@ -23,6 +23,7 @@ import numpy as np
 from narwhals.exceptions import DuplicateError
 
 from calibrant import inputs
+from calibrant.data.batch import check_percent
 from calibrant.data.columns import one_column
 from calibrant.data.pushdown import (
     Group,
@@ -30,6 +31,7 @@ from calibrant.data.pushdown import (
     are_positions,
     check_notion,
     coded,
+    fetched,
     in_memory,
     is_text,
     missing,
@@ -68,6 +70,8 @@ class Columns:
         The weights, whole ones are counts; and the groups.
     row, classes : str, optional
         Which row and which class an entry is of; frames in long form only.
+    percent : bool
+        Whether scores are percentages, from 0 to 100.
     """
 
     label: str
@@ -76,6 +80,7 @@ class Columns:
     groups: str | None = None
     row: str | None = None
     classes: str | None = None
+    percent: bool = False
 
 
 def from_frame(
@@ -153,6 +158,10 @@ def _sketches(frame: Any, columns: Columns, **asked: Any) -> dict[Any, Sketch]:
         groups = _groups(frame, request, columns)
     except UnicodeEncodeError as error:  # by pandas, whose objects may be what its engine cannot hold
         raise InputError("text in the frame", "have no halves of characters", error.object) from None
+    if request.percent:
+        rows = plain(frame, request.roles, percent=True)
+        most = fetched(rows.select(*(nw.col(name).max() for name in request.scores)))
+        check_percent(max(float(each[0]) for each in most.values()))
     check_group_count(len(groups))
     for value, group in groups.items():
         if group.sketch.n == 0:
@@ -177,7 +186,7 @@ def _groups(frame: Any, request: Request, columns: Columns) -> dict[Any, Group]:
             return groups
         got = f"{request.rows} rows and then {rows}"
         raise InputError("frame", "hold the same rows in every pass", rows, got=got)
-    explain(plain(frame, request.roles), request)
+    explain(plain(frame, request.roles, percent=request.percent), request)
     raise _in_words(failure, columns) if isinstance(failure, InputError) else failure
 
 
@@ -234,7 +243,8 @@ def _request(
     weight = columns.sample_weight
     counts = None if weight is None else schema[weight].is_integer() or schema[weight] == nw.Boolean
     tolerance, rows = _tolerance([schema[name] for name in names]), sum(seen.values())
-    return Request(asked, roles, classes, codes, entries, positive, tolerance, counts, rows)
+    about = asked, roles, classes, codes, entries, positive, tolerance, counts, rows
+    return Request(*about, percent=columns.percent)
 
 
 def _score_columns(schema: dict[str, Any], columns: Columns) -> tuple[str, ...]:
@@ -484,7 +494,7 @@ def _arrow_pieces(relation: Any, step: int) -> Iterator[Any]:
 
 def _take(piece: Any, request: Request, groups: dict[Any, Group]) -> dict[Any, Group]:
     """Add the rows of a piece to the sums of their groups."""
-    piece = plain(piece, request.roles, floats=False)
+    piece = plain(piece, request.roles, floats=False, percent=request.percent)
     if "g" not in request.roles:
         _take_group(None, piece, request, groups)
         return groups

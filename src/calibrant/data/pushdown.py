@@ -62,6 +62,8 @@ class Request:
         Whether weights are counts; None without weights.
     rows : int
         Number of rows, or of entries in long form.
+    percent : bool
+        Whether scores are percentages, from 0 to 100.
     """
 
     notion: Notion
@@ -73,11 +75,12 @@ class Request:
     tolerance: float
     counts: bool | None
     rows: int
+    percent: bool = False
 
     @property
     def scores(self) -> list[str]:
         """Plain names of the columns of scores."""
-        return [name for name in self.roles if name == "s" or name.isdecimal()]
+        return [name for name in self.roles if is_score(name)]
 
     @property
     def vector(self) -> bool:
@@ -118,7 +121,7 @@ class Group(NamedTuple):
 
 def of_engine(frame: Any, request: Request) -> dict[Any, Group]:
     """Return the sums of each group, added up by the engine; without groups that of None."""
-    rows = plain(frame, request.roles)
+    rows = plain(frame, request.roles, percent=request.percent)
     of_rows = _of_rows(rows, request)
     if (_unkeyed(of_rows["key"])[2] & BAD).any():
         raise InputError("frame", "hold the same rows in every pass", got="others")
@@ -140,6 +143,11 @@ def check_notion(notion: Notion) -> None:
 
 
 # How an engine runs a query
+
+
+def is_score(name: str) -> bool:
+    """Whether a plain name is that of a column of scores."""
+    return name == "s" or name.isdecimal()
 
 
 def mapped(frame: Any, function: Query) -> Any:
@@ -202,22 +210,31 @@ def fetched(frame: Any) -> Sums:
 # Columns under plain names and of plain types
 
 
-def plain(frame: Any, roles: dict[str, str], *, floats: bool = True) -> Any:
+def plain(frame: Any, roles: dict[str, str], *, floats: bool = True, percent: bool = False) -> Any:
     """Return the columns that are used, under plain names and of types that numpy has too.
 
-    With `floats`, scores and weights are of double precision, whatever they were.
+    With `floats`, scores and weights are of double precision, whatever they were; with `percent`, scores are
+    shares of 100.
     """
-    return mapped(frame, partial(_plain, roles=roles, floats=floats))
+    return mapped(frame, partial(_plain, roles=roles, floats=floats, percent=percent))
 
 
-def _plain(frame: Any, roles: dict[str, str], floats: bool) -> Any:
+def _plain(frame: Any, roles: dict[str, str], floats: bool, percent: bool) -> Any:
     if is_spark(frame):  # where a dot in a name is one of a field, unless it is quoted
         quoted = {key: "`" + name.replace("`", "``") + "`" for key, name in roles.items()}
         names = [f"{name} as `{key}`" for key, name in quoted.items()]
         frame = nw.from_native(frame.to_native().selectExpr(*names))
     else:
         frame = frame.select(**{key: col(name) for key, name in roles.items()})
-    return frame.select(*(_typed(key, dtype, floats) for key, dtype in frame.collect_schema().items()))
+    frame = frame.select(*(_typed(key, dtype, floats) for key, dtype in frame.collect_schema().items()))
+    if not percent:
+        return frame
+    return frame.with_columns(*(_share(col(key).cast(nw.Float64)) for key in roles if is_score(key)))
+
+
+def _share(column: Any) -> Any:
+    """Return a hundredth of a column; by a number polars does not divide, but multiplies by its inverse."""
+    return column / (column.clip(0, 1) * 0 + 100)
 
 
 def _typed(name: str, dtype: Any, floats: bool) -> Any:

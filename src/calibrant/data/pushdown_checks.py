@@ -123,6 +123,7 @@ def _check_scores(rows: Any, request: Request) -> None:
         if math.isinf(value):
             _refuse(request.called(name), "be finite", value, broken)
         hint = hint_about_range(least, most, vector=request.vector)
+        hint += ", or pass percent=True" * ("percentages" in hint)
         _refuse(request.called(name), "lie in [0, 1]", float(value), broken, hint)
 
 

@@ -29,6 +29,7 @@ from calibrant.evidence import (
     effective_clusters,
 )
 from calibrant.inference.null import STEPS, Simulated, by_class, error, ranked, together
+from calibrant.inputs import by_name
 from calibrant.posterior import Posterior
 from calibrant.posterior.clock import n_cells
 from calibrant.posterior.gap import Terms
@@ -126,9 +127,11 @@ class ClusteredNull:
     @classmethod
     def of(cls, question: Question, norm: Norm, rng: np.random.Generator, size: int) -> ClusteredNull:
         """Simulate `size` data sets, the same for all problems."""
-        problems, cluster, designs = question.problems, question.cluster, question.designs
+        cluster, each = question.cluster, question.designs
         assert cluster is not None
-        assert designs is not None
+        assert each is not None
+        columns = _columns(question)
+        problems, designs = [question.problems[k] for k in columns], [each[k] for k in columns]
         clusters = int(cluster.max()) + 1
         signs = _signs(clusters, rng, size)
         # Where all signs are the same the data are those seen: rounding must not tell them apart.
@@ -165,6 +168,7 @@ class ClusteredNull:
         terms = by_class(observed, np.stack(drawn, axis=1), norm)
         own = Terms(*(term[None] for term in observed.terms(norm)))
         found = float(together(own, cells)[0])
+        alone = [alone[k] for k in np.argsort(columns)]
         return cls(alone, tied(Simulated(together(terms, cells), error(terms, norm, cells), found)))
 
 
@@ -203,8 +207,11 @@ class Draws:
         assert cluster is not None
         if cluster.max() + 1 < FEWEST or max(question.n, cluster.size) * size > MOST_DRAWN:
             return None
-        score, outcome, heavy = np.broadcast_arrays(*next(problems[0].rows()))
-        order = np.lexsort((heavy, outcome, score, cluster))
+        keys = []
+        for k in reversed(_columns(question)):
+            score, outcome, heavy = np.broadcast_arrays(*next(problems[k].rows()))
+            keys += [outcome, score]
+        order = np.lexsort((heavy, *keys, cluster))
         counted = weight is not None and weight.dtype.kind != "f"
         if weight is not None and counted:
             order = np.repeat(order, weight[order])
@@ -239,6 +246,11 @@ class Draws:
             own = again.random(shape) >= np.sqrt(self.correlation)
             shared = again.random((int(self.cluster.max()) + 1, shape[1]))[self.cluster]
             yield np.where(own, again.random(shape), shared)
+
+
+def _columns(question: Question) -> list[int]:
+    """Return the problems of a question in an order of their own, whatever order the columns came in."""
+    return by_name(question.labels) if question.notion.several else [0]
 
 
 def steps_of(score: Array, plain: Residuals, steps: Residuals) -> Array:

@@ -9,7 +9,7 @@ where a bootstrap or a normal approximation fails.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import NormalDist
 
 import numpy as np
@@ -42,6 +42,8 @@ FAIR, RARE, REACHING, FITTED = 0.35, 0.002, 10, 4
 FINEST, TOGETHER, ENOUGH = 256, 1 << 16, 80
 # Other estimators: gaps simulated, sets along each, and the rows beyond which they are simulated on cells.
 CURVES, ALONG, CELLS_FROM = 10, 10, 4096
+# Scores, and estimates, this close are the same: only rounding tells them apart.
+TIED = 1e-9
 # What is drawn for an interval depends on the data and the classes alone.
 SEED = 20210401
 
@@ -139,6 +141,17 @@ class World:
         at = own.points(0)
         return cls(own, at.mass, at.score, at.mass**2 / np.maximum(at.rows, 1e-300))
 
+    def by_score(self, gap: Array) -> tuple[World, Array]:
+        """Return the world with one point for each score, and the mean of gaps (sets, points) there.
+
+        A row of much variance reaches over several cells, and has the gap of all of them.
+        """
+        first = np.flatnonzero(np.diff(self.score, prepend=-1.0) > TIED)
+        mass, noise = (np.add.reduceat(part, first) for part in (self.mass, self.noise))
+        score = np.add.reduceat(self.mass * self.score, first) / mass
+        mean = np.add.reduceat(self.mass * gap, first, axis=1) / mass
+        return replace(self, mass=mass, score=score, noise=noise), mean
+
     def most(self, gap: Array, norm: Norm) -> Array:
         """Return the largest error that gaps of these signs can have."""
         furthest = np.where(gap > 0, 1 - self.score, np.where(gap < 0, -self.score, 0.0))
@@ -174,7 +187,7 @@ class World:
         return dct(cells, norm="ortho"), at_values
 
 
-def alike(drawn: list[Array], worlds: list[World], norm: Norm) -> list[Array]:
+def alike(drawn: Sequence[Array], worlds: Sequence[World], norm: Norm) -> list[Array]:
     """Return gaps per row brought to a combined error of one."""
 
     def whole() -> Array:
@@ -201,12 +214,12 @@ def moved_by_luck(
     return (each * lucky).mean(axis=-1) / np.maximum(whole, 1e-12), whole
 
 
-def furthest(worlds: list[World], gaps: list[Array], norm: Norm) -> Array:
+def furthest(worlds: Sequence[World], gaps: Sequence[Array], norm: Norm) -> Array:
     """Return the largest combined error that gaps of these signs can have."""
     return combined(np.stack([w.most(gap, norm) for w, gap in zip(worlds, gaps, strict=True)], axis=-1), norm)
 
 
-def of_size(true: float, gaps: list[Array], worlds: list[World], norm: Norm) -> list[Array]:
+def of_size(true: float, gaps: Sequence[Array], worlds: Sequence[World], norm: Norm) -> list[Array]:
     """Return gaps with this combined error; those that cannot have it go as far as scores allow."""
     factor: Array = np.full(len(gaps[0]), true)
     for _ in range(FITTED):
@@ -423,7 +436,8 @@ def _distance(estimates: Array, value: float, above: bool) -> float:
 
 def _share_below(value: float, groups: list[Array]) -> float:
     """Return the largest share, over the kinds of gap, of estimates below a value."""
-    return max(float(np.mean(group < value)) for group in groups if group.size >= REACHING)
+    # An estimate that ties with the value lies below it, whatever rounding says.
+    return max(float(np.mean(group < value + TIED)) for group in groups if group.size >= REACHING)
 
 
 def _small(estimates: Array) -> float:
@@ -447,8 +461,11 @@ def of_other(
     The estimator is applied to data simulated along gaps of the same shapes as for the default.
     """
     posterior = posterior.coarser(FINEST)
-    worlds = [World.of(posterior, k) for k in range(len(posterior.z))]
-    gaps = alike(shapes(posterior, streams(keys)[1], CURVES)[1], worlds, norm)
+    cells = [World.of(posterior, k) for k in range(len(posterior.z))]
+    shaped = shapes(posterior, streams(keys)[1], CURVES)[1]
+    # Gaps are read at the scores of rows, where rounding must not choose among cells.
+    worlds, means = zip(*(one.by_score(gap) for one, gap in zip(cells, shaped, strict=True)), strict=True)
+    gaps = alike(means, worlds, norm)
     most = furthest(worlds, gaps, norm)
     evidence = [_simulable(problem) for problem in problems]
     calibrated: list[Array] = []

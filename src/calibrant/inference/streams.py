@@ -12,6 +12,7 @@ from zlib import crc32
 import numpy as np
 
 from calibrant.evidence import Array
+from calibrant.inputs import by_name
 from calibrant.questions import Rows
 
 # Scores read at once.
@@ -47,7 +48,7 @@ def in_own_order(
     share of the largest, with factors that no two rows share by chance. Rows that count several times
     become as many, each of which has a label of its own.
     """
-    columns = np.array(sorted(range(len(labels)), key=lambda k: str(labels[k])), dtype=np.intp)
+    columns = np.array(by_name(labels), dtype=np.intp)
     ways = np.random.default_rng(0).random(len(columns) + 1)
     keys, weights, step = np.empty(rows.n), np.ones(rows.n), max(1, READ // len(columns))
     for first in range(0, rows.n, step):

@@ -12,7 +12,7 @@ from calibrant.inputs.arguments import (
     seeded,
 )
 from calibrant.inputs.clusters import in_clusters, some_rows
-from calibrant.inputs.columns import class_of_name, classes_of_columns, column_names, in_order, like
+from calibrant.inputs.columns import by_name, class_of_name, classes_of_columns, column_names, in_order, like
 from calibrant.inputs.errors import (
     PYTHON,
     InputError,
@@ -69,6 +69,7 @@ __all__ = [
     "Words",
     "are_usual",
     "binary_classes",
+    "by_name",
     "check_choice",
     "check_counts",
     "check_group_count",

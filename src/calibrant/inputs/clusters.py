@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from calibrant.inputs.columns import by_name
 from calibrant.inputs.errors import InputError, show
 from calibrant.inputs.predictions import Array, Predictions, exact, objects, read
 
@@ -25,7 +26,7 @@ def in_clusters(data: Predictions, cluster: Any, y_true: Any, sample_weight: Any
     code = _numbered(values)
     if code.max() == 0:
         raise InputError("cluster", "hold at least two clusters", 1, got=f"{show(values[0])} in every row")
-    return replace(data, cluster=_in_own_order(code, data.score, data.code, data.weight))
+    return replace(data, cluster=_in_own_order(code, data))
 
 
 def some_rows(data: Predictions, which: Array) -> Predictions:
@@ -44,16 +45,16 @@ def _numbered(values: Array) -> Array:
     return np.fromiter(numbers, np.intp, len(values))
 
 
-def _in_own_order(code: Array, score: Array, true: Array, weight: Array | None) -> Array:
+def _in_own_order(code: Array, data: Predictions) -> Array:
     """Number clusters by the rows that they hold, so that neither names nor the order of rows matter.
 
     Parameters
     ----------
     code : array
         A number for the cluster of each row.
-    score, true, weight : arrays
-        Of `Predictions`.
+    data : Predictions
     """
+    score, true, weight = data.score, data.code, data.weight
     if score.ndim == 2:
         score, true = np.take_along_axis(score, true[:, None], axis=1)[:, 0], np.zeros(len(true))
     keys = (true, score) if weight is None else (weight, true, score)
@@ -66,9 +67,29 @@ def _in_own_order(code: Array, score: Array, true: Array, weight: Array | None) 
     count = int(code.max()) + 1
     # Whole numbers that wrap around: their sums are exact in any order.
     parts = [np.ones_like(rank), rank, rank * rank, rank * rank * rank]
+    if data.score.ndim == 2:
+        # Rows that agree about their own class may differ in what they say about the others.
+        parts.insert(0, _scrambled(rank + _whole_rows(data)))
     sums = [np.zeros(count, dtype=np.uint64) for _ in parts]
     for total, part in zip(sums, parts, strict=True):
         np.add.at(total, code, part)
     place = np.empty(count, dtype=np.intp)
     place[np.lexsort(sums)] = np.arange(count)
     return place[code]
+
+
+def _whole_rows(data: Predictions) -> Array:
+    """Return a number for the scores and the class of each row, whatever the order of the columns."""
+    total = np.zeros(len(data.score), dtype=np.uint64)
+    for place, column in enumerate(by_name(data.labels)):
+        # Zero may have a sign.
+        bits = np.abs(data.score[:, column]).astype(np.float64).view(np.uint64)
+        total += _scrambled(bits + (2 * place + (data.code == column)).astype(np.uint64))
+    return total
+
+
+def _scrambled(number: Array) -> Array:
+    """Return whole numbers that look random, always the same for the same ones (Steele et al. 2014)."""
+    number = (number ^ (number >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    number = (number ^ (number >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return np.asarray(number ^ (number >> np.uint64(31)))

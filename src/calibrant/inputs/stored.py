@@ -14,6 +14,7 @@ import numpy as np
 
 from calibrant.inputs.arguments import is_number
 from calibrant.inputs.errors import InputError, InputTypeError, show_near
+from calibrant.inputs.parsing import NamedTwiceError, parsed_json
 from calibrant.inputs.predictions import Array
 
 Value = TypeVar("Value")
@@ -30,19 +31,14 @@ def from_text(text: str | bytes, name: str) -> Any:
     calibrant.inputs.errors.InputError: estimate must have each key once, got 'value' twice
     """
 
-    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        values = dict(pairs)
-        if len(values) < len(pairs):
-            keys = [key for key, _ in pairs]
-            twice = next(key for key in keys if keys.count(key) > 1)
-            raise InputError(name, "have each key once", twice, got=f"{twice!r} twice")
-        return values
-
     def refuse(constant: str) -> None:
         raise InputError(name, "hold finite numbers", constant, got=constant)
 
     try:
-        return json.loads(text, object_pairs_hook=once, parse_constant=refuse)
+        return parsed_json(text, refuse)
+    except NamedTwiceError as error:
+        rule = "have each key once"
+        raise InputError(name, rule, error.name, got=f"{error.name!r} twice") from None
     except json.JSONDecodeError as error:
         raise InputError(name, "be JSON", text, got=f"an error: {error}") from None
 

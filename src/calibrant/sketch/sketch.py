@@ -650,6 +650,7 @@ class Sketch:
         n_classes: int | None = None,
         row: str | None = None,
         classes: str | None = None,
+        percent: bool = False,
     ) -> Sketch:
         """Sum up a frame where it lies.
 
@@ -670,6 +671,8 @@ class Sketch:
         row, classes : str, optional
             Columns of a frame in long form, with an entry for each row and class: which row and which
             class it is. `scores` is then one column.
+        percent : bool
+            Whether scores are percentages, from 0 to 100.
 
         Examples
         --------
@@ -681,7 +684,7 @@ class Sketch:
         """
         from calibrant.data.frames import Columns, from_frame
 
-        columns = Columns(label, scores, sample_weight, None, row, classes)
+        columns = Columns(label, scores, sample_weight, None, row, classes, percent)
         return from_frame(
             frame, columns, notion=notion, labels=labels, pos_label=pos_label, n_classes=n_classes
         )
@@ -702,12 +705,13 @@ class Sketch:
         n_classes: int | None = None,
         row: str | None = None,
         classes: str | None = None,
+        percent: bool = False,
     ) -> dict[Any, Sketch]:
         """Sum up each group of a frame where it lies; see `from_frame`.
 
         Parameters
         ----------
-        frame, label, scores, notion, sample_weight, labels, pos_label, n_classes, row, classes
+        frame, label, scores, notion, sample_weight, labels, pos_label, n_classes, row, classes, percent
             As for `from_frame`.
         groups : str
             The column of the groups.
@@ -721,7 +725,7 @@ class Sketch:
         """
         from calibrant.data.frames import Columns, from_frame_by_group
 
-        columns = Columns(label, scores, sample_weight, groups, row, classes)
+        columns = Columns(label, scores, sample_weight, groups, row, classes, percent)
         return from_frame_by_group(
             frame, columns, notion=notion, labels=labels, pos_label=pos_label, n_classes=n_classes
         )
