@@ -20,6 +20,7 @@ import numpy as np
 
 from calibrant.evidence import Array
 from calibrant.inputs import InputError
+from calibrant.posterior.softmax.likelihood import softmax
 
 # Sizes in the prior of each block; those of W are over the number of classes. (g, g_c) come in pairs.
 SHIFT, OWN, ACROSS, MARGIN = (0.0, 0.15, 0.6), (0.0, 0.1, 0.3), (0.0, 0.3, 1.0), (0.0, 0.2)
@@ -43,12 +44,6 @@ def log_softmax(z: Array) -> Array:
     """Return the logarithm of the softmax along the last axis."""
     top = z - z.max(axis=-1, keepdims=True)
     return top - np.log(np.exp(top).sum(axis=-1, keepdims=True))
-
-
-def softmax(z: Array) -> Array:
-    """Return the softmax along the last axis."""
-    exp = np.exp(z - z.max(axis=-1, keepdims=True))
-    return exp / exp.sum(axis=-1, keepdims=True)
 
 
 def log_probabilities(score: Array, least: float) -> Array:

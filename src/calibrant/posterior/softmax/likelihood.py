@@ -16,10 +16,10 @@ CHUNK, KEPT = 1 << 21, 1 << 24
 
 
 def softmax(z: Array) -> Array:
-    """Return the softmax of rows."""
-    z = z - z.max(axis=1, keepdims=True)
+    """Return the softmax along the last axis."""
+    z = z - z.max(axis=-1, keepdims=True)
     np.exp(z, out=z)
-    z /= z.sum(axis=1, keepdims=True)
+    z /= z.sum(axis=-1, keepdims=True)
     return z
 
 
