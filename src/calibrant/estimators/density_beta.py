@@ -18,9 +18,9 @@ from calibrant.estimators.curve import Curve
 from calibrant.estimators.density import LEAST, Density
 from calibrant.estimators.smoothing import RULES
 from calibrant.evidence import Array, Evidence
-from calibrant.evidence.beta import Kind, shapes, spread, sums
+from calibrant.evidence.beta import Kind, bits_for, shapes, spread, sums
 from calibrant.evidence.kernels import KERNELS
-from calibrant.evidence.nodes import BITS, Nodes, nodes
+from calibrant.evidence.nodes import Nodes, nodes
 from calibrant.inputs import InputError, check_choice, is_number
 
 BetaName = Literal["beta", "beta2"]
@@ -36,8 +36,6 @@ PLACES = 24.0
 SHARE = 0.5
 # Problems held at a time.
 TOGETHER = 64
-# Bandwidth from which on the usual cells are narrow enough for sums to 1e-6.
-COMMON = 2e-4
 
 
 @dataclass(frozen=True, eq=False)
@@ -223,16 +221,19 @@ class DensityBeta(Estimator):
         """Which of Chen's kernels."""
         return BETA_KERNELS[self.kernel]
 
+    def asked(self, evidence: Evidence) -> Array:
+        """Return the bandwidth of each problem, as given or by the rule."""
+        if not isinstance(self.bandwidth, str):
+            return np.full(evidence.batch, float(self.bandwidth))
+        return matched(evidence, np.asarray(RULES[self.bandwidth](evidence), dtype=float))
+
     def fit(self, evidence: Evidence) -> DensityBetaFit | SeveralFits:
         """Choose the bandwidth of each problem and smooth on a grid that suits it.
 
         Problems that need different grids get them: no problem's error depends on which others are in
         its batch.
         """
-        if isinstance(self.bandwidth, str):
-            asked = matched(evidence, np.asarray(RULES[self.bandwidth](evidence), dtype=float))
-        else:
-            asked = np.full(evidence.batch, float(self.bandwidth))
+        asked = self.asked(evidence)
         size = _sizes(self.places / np.sqrt(np.clip(asked, NARROWEST, FLAT)))
         if np.all(size == size.flat[0]):
             return self._fit(evidence, asked, int(size.flat[0]))
@@ -284,12 +285,10 @@ class DensityBeta(Estimator):
             mass.
         """
         at, width = _grid(size)[0], bandwidth.ravel()
-        bits = BITS + np.ceil(np.log2(np.maximum(COMMON / width, 1.0)) / 2).astype(int)
+        pairs = zip(nodes(evidence, bits_for(width).tolist()), width, strict=True)
         parts = []
         # Problems of equal length are summed together.
-        for _, alike in groupby(
-            zip(nodes(evidence, bits.tolist()), width, strict=True), lambda each: each[0].size
-        ):
+        for _, alike in groupby(pairs, lambda pair: pair[0].size):
             while some := tuple(islice(alike, TOGETHER)):
                 problems, own = zip(*some, strict=True)
                 joined = Nodes.stacked(problems)

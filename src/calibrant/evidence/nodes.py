@@ -79,7 +79,7 @@ class Nodes:
         >>> every, few = Nodes.of_rows(*rows), Nodes.of_cells(*rows, bits=2)
         >>> sums = [nodes.weights.T @ np.exp(-nodes.below) for nodes in (every, few)]
         >>> few.size, bool(np.allclose(*sums, rtol=1e-9))
-        (348, True)
+        (528, True)
         """
         left, width = _cells(bits)
         size = left.size
