@@ -8,7 +8,7 @@ Without options: the worst relative error of kernel sums over cells against dire
 distributions and where the density is above 1e-6 of its peak, and the time of an error from a million rows
 over the limit of .15 s and over that of the triweight in the same run.
 
-`--rule` measures shares of the variance of Silverman's and of Scott's bandwidth on models of distributions that
+`--rule` measures shares of the variance of Silverman's and of Scott's bandwidth on distributions that
 serve for nothing else. `--paper` measures the estimators on 72 of the paper's models, in a run in DIR that is
 resumed; `--write` puts its table between the two markers of a page.
 """
@@ -60,7 +60,7 @@ def worst(bandwidth: float, kind: int, n: int = 20_000) -> float:
         score = np.random.default_rng(number).beta(*shape, n)
         bits = int(bits_for(np.array(bandwidth)))
         nodes = Nodes.of_cells(score, np.zeros(n), np.ones(n), (0.0, 1.0), bits)
-        found = sums(Nodes.stacked([nodes]), PLACES, np.array([bandwidth]), kind)[0, :, 0]
+        found = sums(nodes.alone(), PLACES, np.array([bandwidth]), kind)[0, :, 0]
         known = direct(score, PLACES, bandwidth, kind)
         seen = known > 1e-6 * known.max()
         errors.append(np.max(np.abs(found - known)[seen] / known[seen]))
@@ -85,8 +85,8 @@ def accuracy_and_time(n: int = 1_000_000, rounds: int = 7) -> None:
     print("| kernel | b | worst relative error | seconds | over the limit | over the triweight |")
     print("|---" * 6 + "|")
     for name, kind in BETA_KERNELS.items():
-        for b in (*BANDWIDTHS, "silverman"):
-            error = f"{worst(b, kind):.0e}" if b != "silverman" else "-"
+        for b in (*BANDWIDTHS, "scott"):
+            error = f"{worst(b, kind):.0e}" if b != "scott" else "-"
             spent = taken(lambda e=f"density-{name}:{b}": calibrant.ece(outcome, score, estimator=e), rounds)
             ratios = f"{spent / (LIMIT * n / 1e6):.2f} | {spent / peer:.1f}"
             print(f"| {name} | {b} | {error} | {spent:.3f} | {ratios} |", flush=True)

@@ -42,7 +42,7 @@ def test_sums_over_cells_equal_direct_evaluation(kind, shape, bandwidth):
     score = rng.beta(*shape, 2000)
     outcome = rng.random(2000) < score
     nodes = Nodes.of_cells(score, outcome, np.ones(2000), (0.0, 1.0))
-    found = sums(Nodes.stacked([nodes]), PLACES, np.array([bandwidth]), kind)[0]
+    found = sums(nodes.alone(), PLACES, np.array([bandwidth]), kind)[0]
     for column, weight in zip(found.T, (np.ones(2000), outcome), strict=True):
         direct = oracle.sums(score, weight, bandwidth=bandwidth, kind=kind, at=PLACES)
         seen = direct > 1e-6 * direct.max()
@@ -63,9 +63,9 @@ def test_narrower_kernels_have_narrower_cells(kind):
 @pytest.mark.parametrize("kernel", KINDS)
 def test_rows_and_their_cells_have_the_same_error(kernel, monkeypatch):
     rows = sample(600)
-    direct = DensityBeta("silverman", kernel).fit(rows)
+    direct = DensityBeta("scott", kernel).fit(rows)
     monkeypatch.setattr("calibrant.evidence.nodes.ROWS", 0)
-    summed = DensityBeta("silverman", kernel).fit(rows)
+    summed = DensityBeta("scott", kernel).fit(rows)
     for norm in ("l1", "l2", "max"):
         assert summed.error(norm) == pytest.approx(float(direct.error(norm)), abs=1e-9)
 
@@ -153,7 +153,7 @@ def test_a_class_and_its_complement_have_the_same_error(kernel, norm):
     rng = np.random.default_rng(0)
     score = np.rint(rng.beta(0.3, 0.6, 300) * 2**40) / 2**40
     outcome = rng.random(300) < score
-    for bandwidth in ("silverman", 0.003):
+    for bandwidth in ("scott", 0.003):
         one, other = (
             float(DensityBeta(bandwidth, kernel).fit(rows).error(norm))
             for rows in (Sample(score, outcome), Sample(1 - score, ~outcome))

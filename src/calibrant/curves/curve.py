@@ -224,8 +224,7 @@ def curve_of(
         rule = f"be {', '.join(repr(name) for name in ('pointwise', *own))} or None with method={method!r}"
         raise InputError("band", rule, band)
     if by_density:
-        width = "silverman" if bandwidth is None else bandwidth
-        estimator = density_by("triweight" if kernel is None else kernel, width)
+        estimator = density_by("triweight" if kernel is None else kernel, bandwidth)
         n_boot = inputs.positive_int("n_boot", RESAMPLES if n_boot is None else n_boot, minimum=0)
         band = "corrected" if band == "pointwise" else band
         options: dict[str, Any] = {"n_boot": n_boot, "level": level, "band": band, "rng": generator}

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
-from itertools import groupby, islice
 from typing import Literal, Self
 
 import numpy as np
@@ -20,7 +19,7 @@ from calibrant.estimators.smoothing import RULES
 from calibrant.evidence import Array, Evidence
 from calibrant.evidence.beta import Kind, bits_for, shapes, spread, sums
 from calibrant.evidence.kernels import KERNELS
-from calibrant.evidence.nodes import Nodes, nodes
+from calibrant.evidence.nodes import nodes
 from calibrant.inputs import InputError, check_choice, is_number
 
 BetaName = Literal["beta", "beta2"]
@@ -34,8 +33,6 @@ PLACES = 24.0
 # Share of the squared bandwidth of a rule that the variance of the kernel has: chosen on development
 # distributions (`python benchmarks/beta_kernels.py --rule`).
 SHARE = 0.5
-# Problems held at a time.
-TOGETHER = 64
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,7 +156,7 @@ class DensityBeta(Estimator):
 
     Parameters
     ----------
-    bandwidth : {"silverman", "scott", "isj"} or float
+    bandwidth : {"scott", "silverman", "isj"} or float
         Chen's b: the variance of the kernel at a score s is about b s (1 - s). By a rule that is half the
         square of the rule's bandwidth, on average over the scores.
     kernel : {"beta", "beta2"}
@@ -178,7 +175,7 @@ class DensityBeta(Estimator):
     True
     """
 
-    bandwidth: Literal["silverman", "scott", "isj"] | float = "silverman"
+    bandwidth: Literal["scott", "silverman", "isj"] | float = "scott"
     kernel: BetaName = "beta"
     places: float = PLACES
 
@@ -203,7 +200,7 @@ class DensityBeta(Estimator):
                 f"d{kernel}",
                 "bandwidth",
                 f"beta kernel density estimate, {words} kind",
-                lambda parameter: cls(number_or_text(parameter or "silverman"), kernel),  # type: ignore[arg-type]
+                lambda parameter: cls(number_or_text(parameter or "scott"), kernel),  # type: ignore[arg-type]
             )
 
         return parser("beta"), parser("beta2")
@@ -211,7 +208,7 @@ class DensityBeta(Estimator):
     @classmethod
     def parse(cls, parameter: str | None) -> Self:
         """Read the bandwidth or its rule; the kernel is the first kind."""
-        return cls(number_or_text(parameter or "silverman"))  # type: ignore[arg-type]
+        return cls(number_or_text(parameter or "scott"))  # type: ignore[arg-type]
 
     def __str__(self) -> str:
         return f"density-{self.kernel}:{self.bandwidth}"
@@ -285,16 +282,10 @@ class DensityBeta(Estimator):
             mass.
         """
         at, width = _grid(size)[0], bandwidth.ravel()
-        pairs = zip(nodes(evidence, bits_for(width).tolist()), width, strict=True)
-        parts = []
-        # Problems of equal length are summed together.
-        for _, alike in groupby(pairs, lambda pair: pair[0].size):
-            while some := tuple(islice(alike, TOGETHER)):
-                problems, own = zip(*some, strict=True)
-                joined = Nodes.stacked(problems)
-                parts.append(
-                    (sums(joined, at, np.array(own), self.kind, power=power), joined.on_walls, joined.total)
-                )
+        parts, first = [], 0
+        for some in nodes(evidence, bits_for(width).tolist()):
+            own = width[first : (first := first + len(some.below))]
+            parts.append((sums(some, at, own, self.kind, power=power), some.on_walls, some.total))
         found, walls, total = (
             np.concatenate(part).reshape(*bandwidth.shape, *part[0].shape[1:])
             for part in zip(*parts, strict=True)
@@ -302,15 +293,16 @@ class DensityBeta(Estimator):
         return found, walls, total
 
 
-def density_by(kernel: str, bandwidth: str | float) -> Density | DensityBeta:
-    """Return the density estimator with a kernel of any kind.
+def density_by(kernel: str, bandwidth: str | float | None) -> Density | DensityBeta:
+    """Return the density estimator with a kernel of any kind, by its own rule where no bandwidth is given.
 
-    >>> str(density_by("beta2", 0.01)), str(density_by("cosine", "scott"))
-    ('density-beta2:0.01', 'density:scott:cosine')
+    >>> str(density_by("beta2", 0.01)), str(density_by("cosine", None))
+    ('density-beta2:0.01', 'density:silverman:cosine')
     """
     check_choice("kernel", kernel, (*KERNELS, *BETA_KERNELS))
-    chosen = DensityBeta if kernel in BETA_KERNELS else Density
-    return chosen(bandwidth, kernel)  # type: ignore[arg-type]
+    if kernel in BETA_KERNELS:
+        return DensityBeta("scott" if bandwidth is None else bandwidth, kernel)  # type: ignore[arg-type]
+    return Density("silverman" if bandwidth is None else bandwidth, kernel)  # type: ignore[arg-type]
 
 
 def matched(evidence: Evidence, width: Array) -> Array:

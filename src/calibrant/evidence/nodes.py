@@ -8,13 +8,13 @@ polynomial of lower degree has the sum that it has over the rows.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 
-from calibrant.evidence import Array, Cells, Evidence
+from calibrant.evidence import Array, Cells, Evidence, Sample
 from calibrant.evidence.layout import NEAREST
 
 # Up to this many rows are nodes themselves.
@@ -48,20 +48,15 @@ class Nodes:
     weights: Array
 
     @property
-    def size(self) -> int:
-        """Number of nodes of a problem."""
-        return int(self.below.shape[-1])
-
-    @property
     def total(self) -> Array:
         """Mass and positive mass of each problem."""
-        return np.asarray(self.weights.sum(axis=-2))
+        return np.ones(self.below.shape[-1]) @ self.weights
 
     @property
     def on_walls(self) -> Array:
         """Mass and positive mass on the lower and on the upper wall: shape (..., 2, 2)."""
         on = np.stack([self.below == 0, self.above == 0], axis=-2)
-        return np.asarray(np.where(on[..., None], self.weights[..., None, :, :], 0.0).sum(axis=-2))
+        return on.astype(np.float64) @ self.weights
 
     @classmethod
     def of_rows(cls, score: Array, outcome: Array, weight: Array, support: tuple[float, float]) -> Nodes:
@@ -78,7 +73,7 @@ class Nodes:
         >>> rows = rng.random(9999), rng.random(9999) < 0.5, np.ones(9999), (0.0, 1.0)
         >>> every, few = Nodes.of_rows(*rows), Nodes.of_cells(*rows, bits=2)
         >>> sums = [nodes.weights.T @ np.exp(-nodes.below) for nodes in (every, few)]
-        >>> few.size, bool(np.allclose(*sums, rtol=1e-9))
+        >>> few.below.size, bool(np.allclose(*sums, rtol=1e-9))
         (528, True)
         """
         left, width = _cells(bits)
@@ -112,28 +107,33 @@ class Nodes:
         other = 1 - distance
         return cls(np.where(upper, other, distance), np.where(upper, distance, other), weights)
 
-    @classmethod
-    def stacked(cls, problems: Sequence[Nodes]) -> Nodes:
-        """Join problems of equal length to a batch."""
-        below, above, weights = zip(
-            *((each.below, each.above, each.weights) for each in problems), strict=True
-        )
-        return cls(np.stack(below), np.stack(above), np.stack(weights))
+    def alone(self) -> Nodes:
+        """Return one problem as a batch."""
+        return Nodes(self.below[None], self.above[None], self.weights[None])
 
 
 def nodes(evidence: Evidence, bits: Iterable[int]) -> Iterator[Nodes]:
-    """Yield the nodes of each problem of a batch, in its order; many rows by cells of so many bits.
+    """Yield the nodes of all problems in batches along a first axis; many rows by cells of so many bits.
 
     Those of a sketch are at the mean scores of the positive and of the negative rows of each of its cells.
     Its outermost cells, which are 2^-50 wide, are the walls.
     """
+    if isinstance(evidence, Sample) and evidence.shape[-1] <= ROWS:
+        weight = np.ones(1) if evidence.weight is None else evidence.weight
+        shape = (-1, evidence.shape[-1])
+        parts = (np.broadcast_to(part, evidence.shape) for part in (evidence.score, evidence.outcome, weight))
+        score, outcome, weight = (part.reshape(shape).astype(np.float64) for part in parts)
+        step = max(1, CHUNK // shape[1])
+        for part in (slice(a, a + step) for a in range(0, len(score), step)):
+            yield Nodes.of_rows(score[part], outcome[part], weight[part], evidence.support)
+        return
     for (score, outcome, weight), own in zip(evidence.rows(), bits, strict=True):
         if isinstance(evidence, Cells):
             score = np.where(score < NEAREST, 0.0, np.where(1 - score < NEAREST, 1.0, score))
         if score.size > ROWS:
-            yield Nodes.of_cells(score, outcome, weight, evidence.support, own)
+            yield Nodes.of_cells(score, outcome, weight, evidence.support, own).alone()
         else:
-            yield Nodes.of_rows(score, outcome, weight, evidence.support)
+            yield Nodes.of_rows(score, outcome, weight, evidence.support).alone()
 
 
 def _distances(score: Array, support: tuple[float, float]) -> tuple[Array, Array]:
