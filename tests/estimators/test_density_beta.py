@@ -96,6 +96,35 @@ def test_the_error_equals_the_exact_integral(kernel, norm, weighing):
 
 
 @pytest.mark.parametrize("kernel", KINDS)
+@pytest.mark.parametrize("weighing", ["none", "importance"])
+def test_each_row_may_have_mass_one(kernel, weighing, monkeypatch):
+    weight = weights(weighing, 30)
+    rows = sample(30, weight=weight, support=(0.25, 1.0))
+    options = {"kind": BETA_KERNELS[kernel], "weights": weight, "support": (0.25, 1)}
+    expected = oracle.ece(rows.score, rows.outcome, bandwidth=0.04, each=True, **options)
+    estimator = DensityBeta(0.04, kernel, "each")
+    fit = estimator.fit(rows)
+    assert fit.error() == pytest.approx(expected, abs=2e-5)
+    assert abs(expected - oracle.ece(rows.score, rows.outcome, bandwidth=0.04, **options)) > 1e-3
+    monkeypatch.setattr("calibrant.evidence.nodes.ROWS", 0)
+    monkeypatch.setattr("calibrant.evidence.beta.BANDED", 0)
+    summed = estimator.fit(rows)
+    assert summed.error() == pytest.approx(float(fit.error()), abs=1e-9)
+    np.testing.assert_allclose(summed.nearby[1:-1], fit.nearby[1:-1], rtol=1e-6)
+
+
+@pytest.mark.parametrize("kernel", KINDS)
+def test_rows_near_a_wall_count_where_each_has_mass_one(kernel):
+    score = np.concatenate([np.full(900, 1 - 1e-12), np.linspace(0.05, 0.95, 100)])
+    outcome = np.concatenate([np.arange(900) % 2 == 0, np.random.default_rng(0).random(100) < score[900:]])
+    each, whole = (
+        calibrant.ece(outcome, score, estimator=f"density-{kernel}:0.01{m}") for m in (":each", "")
+    )
+    assert each == pytest.approx(0.45, abs=0.02)
+    assert whole < 0.35
+
+
+@pytest.mark.parametrize("kernel", KINDS)
 def test_confidences_are_rescaled_first(kernel):
     rows = sample(40, support=(1 / 3, 1.0))
     kind = BETA_KERNELS[kernel]
@@ -210,6 +239,7 @@ def test_a_bandwidth_that_is_no_positive_number_is_refused(wrong):
     [
         ({"bandwidth": "silvermann"}, "bandwidth must be one of"),
         ({"kernel": "triweight"}, "kernel must be one of .*beta2"),
+        ({"mass": "both"}, "mass must be one of 'whole', 'each'"),
         ({"places": 1}, "places must be a number from 4 to 1000"),
     ],
 )

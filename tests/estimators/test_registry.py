@@ -31,7 +31,7 @@ SPECS = {
     "uniform-convex": ("c:10", "c:30", "c:sqrt"),
     "adaptive-convex": ("ac:10", "ac:30", "ac:sqrt"),
     "density": ("d:0.033", "d:0.1", "d:silverman", "d:scott", "d:isj"),
-    "density-beta": ("dbeta", "dbeta:0.002"),
+    "density-beta": ("dbeta", "dbeta:0.002", "dbeta:scott:each"),
     "density-beta2": ("dbeta2", "dbeta2:0.002"),
     "bayes": ("b", "b:shared"),
     "debiased": ("db:15", "db:5", "db:sqrt"),

@@ -7,6 +7,7 @@ bent near the walls. Rows on a wall are held apart: no kernel off the wall reach
 from math import sqrt
 
 import numpy as np
+from scipy.integrate import quad
 from scipy.stats import beta
 
 from .density import NODES, WEIGHTS, split_at_sign_changes
@@ -31,12 +32,22 @@ def sums(scores, weights, *, bandwidth, kind, at, support=(0, 1), power=1):
     return np.array([beta.pdf(scores, *shape(x, bandwidth, kind)) ** power @ weights for x in places])
 
 
-def ece(scores, outcomes, *, bandwidth, kind, support=(0, 1), weights=None, norm="l1"):
-    """Integral of |pi1 f1 - s f|, f of mass one, or the root of the integral of its square over f."""
+def ece(scores, outcomes, *, bandwidth, kind, support=(0, 1), weights=None, norm="l1", each=False):
+    """Integral of |pi1 f1 - s f|, f of mass one, or the root of the integral of its square over f.
+
+    With `each` every row has mass one.
+    """
     scores, outcomes = np.asarray(scores, dtype=float), np.asarray(outcomes, dtype=float)
     weights = np.ones(len(scores)) if weights is None else np.asarray(weights, dtype=float)
-    low, high = support
+    given, (low, high) = weights, support
     on_wall = (scores == low) | (scores == high)
+
+    if each:
+        weights = weights.copy()
+        for i in np.flatnonzero(~on_wall):
+            z = (scores[i] - low) / (high - low)
+            options = {"points": [0.001, 0.01, z], "limit": 400, "epsabs": 1e-10}
+            weights[i] /= quad(lambda x, z=z: beta.pdf(z, *shape(x, bandwidth, kind)), 0, 1, **options)[0]
 
     def parts(at):
         pair = (weights[~on_wall], (weights * outcomes)[~on_wall])
@@ -56,14 +67,14 @@ def ece(scores, outcomes, *, bandwidth, kind, support=(0, 1), weights=None, norm
     at = (middle[:, None] + half[:, None] * NODES).ravel()
     share = (half[:, None] * WEIGHTS).ravel()
     whole, positive = parts(at)
-    inner = weights[~on_wall].sum() / weights.sum() / (whole @ share)
+    inner = given[~on_wall].sum() / given.sum() / (whole @ share)
     gap = positive - at * whole
     total = 0.0
     for wall in (low, high):
         here = scores == wall
         if here.any():
-            mass, off = weights[here].sum(), weights[here] @ (outcomes[here] - wall)
-            total += (abs(off) if norm == "l1" else off**2 / mass) / weights.sum()
+            mass, off = given[here].sum(), given[here] @ (outcomes[here] - wall)
+            total += (abs(off) if norm == "l1" else off**2 / mass) / given.sum()
     if norm == "l1":
         return inner * (np.abs(gap) @ share) + total
     square = np.divide(gap**2, whole, out=np.zeros(len(at)), where=whole > 0)

@@ -17,13 +17,15 @@ from calibrant.estimators.curve import Curve
 from calibrant.estimators.density import LEAST, Density
 from calibrant.estimators.smoothing import RULES
 from calibrant.evidence import Array, Evidence
-from calibrant.evidence.beta import Kind, bits_for, shapes, spread, sums
+from calibrant.evidence.beta import Kind, bits_for, masses, shapes, spread, sums
 from calibrant.evidence.kernels import KERNELS
 from calibrant.evidence.nodes import nodes
 from calibrant.inputs import InputError, check_choice, is_number
 
 BetaName = Literal["beta", "beta2"]
 BETA_KERNELS: dict[str, Kind] = {"beta": 1, "beta2": 2}
+Mass = Literal["whole", "each"]
+MASSES: tuple[Mass, ...] = ("whole", "each")
 # Narrower kernels are not told apart, and wider ones are flat.
 NARROWEST, WIDEST = 1e-5, 100.0
 # Wider kernels need no fewer places.
@@ -161,6 +163,11 @@ class DensityBeta(Estimator):
         square of the rule's bandwidth, on average over the scores.
     kernel : {"beta", "beta2"}
         Chen's first or second kind. The second has its mean where it is asked for, save near the walls.
+    mass : {"whole", "each"}
+        What is divided by its integral, since neither is one: the density, as Chen's estimate is commonly
+        used, or what each row contributes to it. A row near a wall contributes little to the first, which
+        is therefore not consistent where most rows are there; the second counts all rows alike
+        (the macro and the micro estimator of Gouriéroux and Monfort 2006).
     places : float
         Points of the grid over 1 / sqrt(b). The default serves every purpose; fewer are faster where a
         simulation needs many small fits.
@@ -177,10 +184,12 @@ class DensityBeta(Estimator):
 
     bandwidth: Literal["scott", "silverman", "isj"] | float = "scott"
     kernel: BetaName = "beta"
+    mass: Mass = "whole"
     places: float = PLACES
 
     def __post_init__(self) -> None:
         check_choice("kernel", self.kernel, tuple(BETA_KERNELS))
+        check_choice("mass", self.mass, MASSES)
         if isinstance(self.bandwidth, str):
             check_choice("bandwidth", self.bandwidth, tuple(RULES))
         elif not (is_number(self.bandwidth) and np.isfinite(self.bandwidth) and self.bandwidth > 0):
@@ -200,18 +209,19 @@ class DensityBeta(Estimator):
                 f"d{kernel}",
                 "bandwidth",
                 f"beta kernel density estimate, {words} kind",
-                lambda parameter: cls(number_or_text(parameter or "scott"), kernel),  # type: ignore[arg-type]
+                lambda parameter: replace(cls.parse(parameter), kernel=kernel),
             )
 
         return parser("beta"), parser("beta2")
 
     @classmethod
     def parse(cls, parameter: str | None) -> Self:
-        """Read the bandwidth or its rule; the kernel is the first kind."""
-        return cls(number_or_text(parameter or "scott"))  # type: ignore[arg-type]
+        """Read the bandwidth or its rule and, after another colon, what has mass one."""
+        bandwidth, _, mass = (parameter or "scott").partition(":")
+        return cls(number_or_text(bandwidth), mass=mass or "whole")  # type: ignore[arg-type]
 
     def __str__(self) -> str:
-        return f"density-{self.kernel}:{self.bandwidth}"
+        return f"density-{self.kernel}:{self.bandwidth}" + ("" if self.mass == "whole" else f":{self.mass}")
 
     @property
     def kind(self) -> Kind:
@@ -281,11 +291,14 @@ class DensityBeta(Estimator):
             Shapes (*batch, size + 2, 2), (*batch, 2, 2) and (*batch, 2); the last axis has mass and positive
             mass.
         """
-        at, width = _grid(size)[0], bandwidth.ravel()
+        (at, share), width = _grid(size), bandwidth.ravel()
         parts, first = [], 0
         for some in nodes(evidence, bits_for(width).tolist()):
             own = width[first : (first := first + len(some.below))]
-            parts.append((sums(some, at, own, self.kind, power=power), some.on_walls, some.total))
+            rows = some
+            if self.mass == "each":
+                rows = some.over(masses(some, at, share, own, self.kind) ** power)
+            parts.append((sums(rows, at, own, self.kind, power=power), some.on_walls, some.total))
         found, walls, total = (
             np.concatenate(part).reshape(*bandwidth.shape, *part[0].shape[1:])
             for part in zip(*parts, strict=True)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Iterator
+from typing import Any, Literal
 
 import numpy as np
 
@@ -101,29 +102,49 @@ def sums(nodes: Nodes, at: Array, bandwidth: Array, kind: Kind = 1, *, power: in
     >>> sums(node, np.array([0.2, 0.5]), np.array([0.1]))[..., 0].round(3)  # Beta(3, 9) and Beta(6, 6)
     array([[3.322, 0.291]])
     """
+    found = np.empty((len(bandwidth), at.size, 2))
+    for some, places, near, height in _heights(nodes, at, bandwidth, kind, power):
+        found[some, places] = height @ nodes.weights[some, near]
+    return found
+
+
+def masses(nodes: Nodes, at: Array, share: Array, bandwidth: Array, kind: Kind = 1) -> Array:
+    """Integrate over the places, each of which has a share, what every node contributes to the density there.
+
+    >>> node = Nodes(np.array([[0.2, 1e-9]]), np.array([[0.8, 1 - 1e-9]]), np.ones((1, 2, 2)))
+    >>> masses(node, (np.arange(9999) + 0.5) / 9999, np.full(9999, 1 / 9999), np.array([0.01])).round(2)
+    array([[1.01, 0.06]])
+    """
+    whole = np.zeros(nodes.below.shape)
+    for some, places, near, height in _heights(nodes, at, bandwidth, kind):
+        whole[some, near] += share[places] @ height
+    return whole
+
+
+def _heights(
+    nodes: Nodes, at: Array, bandwidth: Array, kind: Kind, power: int = 1
+) -> Iterator[tuple[slice, slice, Any, Array]]:
+    """Yield kernels, or their powers, over some problems, places and nodes at a time."""
     a, b = shapes(at, bandwidth[:, None], kind)
     kernel = power * np.stack([a - 1, b - 1, log_constant(a, b)], axis=-1)
     known = logs(nodes.below, nodes.above)
-    known = np.concatenate([known, np.ones((*known.shape[:-1], 1))], axis=-1)
-    found = np.empty((*kernel.shape[:2], 2))
-    problems, places, size = *kernel.shape[:2], known.shape[1]
+    known = np.concatenate([known, np.ones((*known.shape[:-1], 1))], axis=-1).swapaxes(1, 2)
+    problems, places, size = *kernel.shape[:2], known.shape[2]
     if size <= BANDED:
-        step = max(1, TOGETHER // (places * size))
-        for k in range(0, problems, step):
-            some = slice(k, k + step)
-            height = kernel[some] @ known[some].swapaxes(1, 2)
-            found[some] = np.exp(height, out=height) @ nodes.weights[some]
-        return found
+        step, every = max(1, TOGETHER // (places * size)), slice(None)
+        for some in (slice(k, k + step) for k in range(0, problems, step)):
+            height = kernel[some] @ known[some]
+            yield some, every, every, np.exp(height, out=height)
+        return
     # On the scale of the arcsine a kernel is nowhere wider than 3/4 of the root of b.
     place, reach = np.arcsin(np.sqrt(at)), 0.75 * np.sqrt(2 * NEGLIGIBLE * bandwidth)
     for k in range(problems):
         order = np.argsort(nodes.below[k], kind="stable")
-        spots, own, weights = nodes.below[k, order], known[k, order].T, nodes.weights[k, order]
+        spots, own = nodes.below[k, order], known[k][:, order]
         left, right = (np.sin(np.clip(place + far, 0.0, np.pi / 2)) ** 2 for far in (-reach[k], reach[k]))
         first, last = np.searchsorted(spots, left), np.searchsorted(spots, right, "right")
         step = max(8, int(places * reach[k] / np.pi))
         for j in range(0, places, step):
             some, near = slice(j, j + step), slice(first[j], last[min(j + step, places) - 1])
             height = kernel[k, some] @ own[:, near]
-            found[k, some] = np.exp(height, out=height) @ weights[near]
-    return found
+            yield slice(k, k + 1), some, order[near], np.exp(height, out=height)[None]

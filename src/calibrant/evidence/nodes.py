@@ -107,6 +107,11 @@ class Nodes:
         other = 1 - distance
         return cls(np.where(upper, other, distance), np.where(upper, distance, other), weights)
 
+    def over(self, divisor: Array) -> Nodes:
+        """Return the same places with weights over a divisor; those whose divisor is 0 keep them."""
+        divisor = np.where(divisor > 0, divisor, 1.0)[..., None]
+        return Nodes(self.below, self.above, self.weights / divisor)
+
     def alone(self) -> Nodes:
         """Return one problem as a batch."""
         return Nodes(self.below[None], self.above[None], self.weights[None])
