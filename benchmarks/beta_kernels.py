@@ -171,7 +171,7 @@ def rule(share: float, settings: Settings = DEVELOPMENT) -> dict[tuple[str, ...]
 # --- the paper's models ---
 
 PEER = "d:silverman"
-OURS = ("density-beta", "density-beta2", "density-beta:scott:each", "density-beta2:scott:each")
+OURS = ("density-beta", "density-beta2")
 PAPER = replace(
     PRESETS["paper"],
     seeds=(0, 1),
