@@ -26,6 +26,8 @@ SPECS = {
     "uniform-convex": ("c:10", "c:sqrt"),
     "adaptive-convex": ("ac:10", "ac:sqrt"),
     "density": ("d:0.033", "d:0.1", "d:silverman", "d:scott", "d:isj", "d:0.05:epanechnikov"),
+    "density-beta": ("dbeta", "dbeta:0.01"),
+    "density-beta2": ("dbeta2", "dbeta2:0.01"),
     "bayes": ("auto", "b", "b:shared"),
     "debiased": ("db:15", "db:sqrt"),
     "sweep": ("sw", "sw:debiased"),
@@ -38,6 +40,7 @@ SPECS = {
     "kuiper": ("ku",),
 }
 ALL = tuple(spec for specs in SPECS.values() for spec in specs)
+DENSITIES = ("density", "density-beta", "density-beta2")
 FAMILY = {spec: family for family, specs in SPECS.items() for spec in specs}
 VECTOR = ("class", "confidence", "classwise", "correctness")
 MATRIX = ("class", "confidence", "classwise", "top:2")
@@ -292,11 +295,15 @@ def lopsided(spec, norm, data):
             "variational": "folds are dealt out from the lowest score",
             "ks": "residuals are summed from the lowest score, and the largest sum depends on the end",
         }[family]
-    if spec == "d:silverman" and data.weight is not None and data.weight.dtype.kind == "f":
+    if (
+        spec in ("d:silverman", "dbeta", "dbeta2")
+        and data.weight is not None
+        and data.weight.dtype.kind == "f"
+    ):
         return "quartiles are read at whole ranks, counted from the lowest score"
     if spec == "d:isj":
         return "the rule takes the smallest root, which rounding may move to another"
-    if family == "density" and norm == "max":
+    if family in DENSITIES and norm == "max":
         return "the curve ends where too few rows are near, which a point of the grid decides"
     if family in ("adaptive", "adaptive-convex", "debiased"):
         distinct = data.weight is None and np.unique(data.score).size == data.n
@@ -320,7 +327,7 @@ def effective(data):
 
 def allowed(relation, spec, norm, n):
     """How far a value may move: rounding, and more where the curve is a ratio of two nearly empty sums."""
-    if FAMILY[spec] == "density" and norm == "max":
+    if FAMILY[spec] in DENSITIES and norm == "max":
         # The curve ends where a thousandth of a row is left of n, in sums that are rounded to 1e-13.
         return max(1e-6, 1e-10 * n)
     if FAMILY[spec] == "beta-kernel":

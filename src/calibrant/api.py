@@ -369,11 +369,11 @@ def reliability_curve(
     method : {"bayes", "density"}
         The posterior behind `ece` and `estimate`, so that the picture and the number come from one
         fit; or the paper's curve, a ratio of kernel densities.
-    kernel : {"triweight", "gaussian", "epanechnikov", "cosine"}, optional
-        With `method="density"`: the kernel, triweight by default.
+    kernel : {"triweight", "gaussian", "epanechnikov", "cosine", "beta", "beta2"}, optional
+        With `method="density"`: the kernel, triweight by default; beta kernels are Chen's.
     bandwidth : {"silverman", "scott", "isj"} or float, optional
-        With `method="density"`: standard deviation of the kernel, or the rule that finds it, Silverman's
-        by default.
+        With `method="density"`: standard deviation of the kernel (of beta kernels Chen's b), or the rule that
+        finds it, Silverman's by default (for beta kernels Scott's).
     n_boot : int, optional
         With `method="density"`: number of bootstrap resamples, whose median is the curve; 0 for the
         curve of the sample, 200 by default.

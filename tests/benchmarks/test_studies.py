@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import calibrant
+from calibrant import experiment
 from calibrant.experiment.distributions import rng_of
 from calibrant.experiment.families import EXACT, FAMILIES, FEW, LOCAL
 from calibrant.inference import estimate as inference
@@ -352,3 +353,36 @@ def test_the_study_of_whole_rows(monkeypatch):
     truth, off = canonical.paper_cell((3, 0, "logistic", 1.0))
     assert 0 < truth < 1
     assert off.shape == (1, 2)
+
+
+def few_models(settings):
+    small = {"classes": (2,), "features": (2,), "seeds": (0,), "families": ("logistic",), "train_sets": 1}
+    return replace(settings, **small, n_holdout=5000, sizes=(30,), repetitions=5)
+
+
+def test_the_study_of_beta_kernels_holds_sums_against_direct_evaluation(capsys, monkeypatch):
+    beta = study("beta_kernels")
+    monkeypatch.setattr(beta, "BANDWIDTHS", (0.001,))
+    assert beta.worst(0.001, 1, n=1000) <= 1e-6
+    beta.accuracy_and_time(n=5000, rounds=1, rows=100)
+    assert capsys.readouterr().out.count("| beta2 |") == 2
+
+
+def test_the_study_of_beta_kernels_compares_rules(capsys, monkeypatch):
+    beta = study("beta_kernels")
+    monkeypatch.setattr(beta, "SHARES", (0.5, 1.0))
+    means = beta.rule(1.0, few_models(beta.DEVELOPMENT))
+    assert len(means) == 2 * 2 * len(beta.SHARES)
+    assert len(set(means.values())) > 1
+    assert "| beta2 | scott | 0.5 |" in capsys.readouterr().out
+
+
+def test_the_study_of_beta_kernels_on_the_models_of_the_paper(tmp_path):
+    beta = study("beta_kernels")
+    assert {task.name for task in beta.PAPER.tasks()} < {
+        task.name for task in experiment.PRESETS["paper"].tasks()
+    }
+    lines = beta.paper(tmp_path / "run", 1, few_models(beta.PAPER))
+    assert len(lines) == 2 + 2 * 2  # notions and errors
+    assert lines[2].startswith("| confidence | 95 % | 30 | ")
+    assert len({line.count("|") for line in lines}) == 1

@@ -31,6 +31,8 @@ SPECS = {
     "uniform-convex": ("c:10", "c:30", "c:sqrt"),
     "adaptive-convex": ("ac:10", "ac:30", "ac:sqrt"),
     "density": ("d:0.033", "d:0.1", "d:silverman", "d:scott", "d:isj"),
+    "density-beta": ("dbeta", "dbeta:0.002", "dbeta:scott:each"),
+    "density-beta2": ("dbeta2", "dbeta2:0.002"),
     "bayes": ("b", "b:shared"),
     "debiased": ("db:15", "db:5", "db:sqrt"),
     "sweep": ("sw", "sw:debiased"),
@@ -184,7 +186,10 @@ def test_one_sample_has_an_answer(spec, score):
             assert 0 <= value <= max(expected, 0.2)
             continue
         assert value == pytest.approx(
-            expected, abs=0.2 if str(spec).startswith("d:") or isinstance(spec, Density) else 1e-9
+            expected,
+            abs=0.2
+            if str(spec).startswith(("d:", "dbeta:", "dbeta2:")) or isinstance(spec, Density)
+            else 1e-9,
         )
 
 
@@ -632,7 +637,16 @@ def test_rounding_takes_no_error_out_of_bounds():
 WITHOUT_CURVE = {"variational", "smooth", "ks", "kuiper"}
 CURVED = [spec for spec in ALL if str(resolve(spec)).partition(":")[0] not in WITHOUT_CURVE]
 # Mean distance of curve and score, less the error: by construction nothing, smoothing or shrinkage.
-NEAR = {"isotonic": 1e-12, "beta": 1e-12, "uniform": 0.02, "adaptive": 0.02, "sweep": 0.02, "density": 0.02}
+NEAR = {
+    "isotonic": 1e-12,
+    "beta": 1e-12,
+    "uniform": 0.02,
+    "adaptive": 0.02,
+    "sweep": 0.02,
+    "density": 0.02,
+    "density-beta": 0.02,
+    "density-beta2": 0.02,
+}
 
 
 @pytest.mark.parametrize("name", estimator_names())

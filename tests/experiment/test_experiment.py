@@ -259,6 +259,17 @@ def test_presets():
     assert len(PRESETS["smoke"].tasks()) == 4
 
 
+def test_beta_kernels_beside_the_others_change_none_of_them():
+    more = replace(TINY, estimators=(*TINY.estimators, "density-beta", "density-beta2"))
+    (task,) = TINY.tasks()
+    alone, beside = (compute(task, settings).statistics for settings in (TINY, more))
+    np.testing.assert_array_equal(beside[:, :, :3], alone)
+    p95 = beside[..., STATISTICS.index("p95")]
+    assert np.isfinite(p95).all()
+    assert (p95[:, :, 3:] != p95[:, :, 2:3]).all()
+    np.testing.assert_array_equal(proc.estimator("density-beta2:0.1").places, proc.PLACES)
+
+
 def test_settings_survive_the_manifest():
     for settings in (*PRESETS.values(), SMALL):
         assert Settings.from_dict(json.loads(json.dumps(settings.to_dict()))) == settings

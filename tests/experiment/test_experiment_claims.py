@@ -254,7 +254,7 @@ def test_what_a_run_lacks_stays_open(change):
 def test_studies_join_the_claims_and_the_table_holds_every_one():
     found = claims.claims(made_up(), scale="smoke")
     text = claims.to_markdown(found)
-    assert sum("study" in claim.verdicts for claim in found) == 8
+    assert sum("study" in claim.verdicts for claim in found) == 10
     assert all(f"| {claim.text} |" in text for claim in found)
     width = [line.count("|") for line in text.splitlines() if line]
     assert set(width) == {7, 5}
@@ -311,6 +311,12 @@ def test_the_curve_beats_an_interpolated_diagram_on_few_rows():
 
 def test_bandwidth_rules_are_relative_to_silvermans():
     assert all(one["silverman"] == 1 and 0.3 < one["scott"] < 3 for one in smoke("rules").values())
+
+
+def test_beta_kernels_are_relative_to_silvermans_rule():
+    for one in smoke("kernels").values():
+        assert one["silverman"] == 1
+        assert 0.3 < one["first"] != one["second"] < 3
 
 
 def test_ace_is_the_adaptive_ece_only_with_equal_counts():

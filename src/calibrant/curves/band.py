@@ -42,7 +42,7 @@ def corrected(
     bandwidth : float
         Of the curve; the band looks no further than the curve does.
     score, nearby : arrays
-        Nodes, equally spaced, and the effective number of rows that speak for the curve there, which
+        Nodes in order, and the effective number of rows that speak for the curve there, which
         is the most that may speak for the band.
     level : float
 
@@ -63,8 +63,7 @@ def corrected(
     windows = WINDOW * float(evidence.n) ** (-1 / 3), REACH * bandwidth
     low, high = intervals(groups, squares, knots, np.interp(knots, score, nearby), level, *windows)
     at = np.interp(score, knots, low), np.interp(score, knots, high)
-    step = (score[-1] - score[0]) / (score.size - 1)
-    node = np.clip(np.rint((knots - score[0]) / step), 0, score.size - 1).astype(np.intp)
+    node = np.rint(np.interp(knots, score, np.arange(score.size))).astype(np.intp)
     np.minimum.at(at[0], node, low)
     np.maximum.at(at[1], node, high)
     return at

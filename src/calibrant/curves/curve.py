@@ -17,7 +17,7 @@ from calibrant.curves.posterior_curve import at_each_score, through_all_scores
 from calibrant.curves.text import headline, table
 from calibrant.estimators import Bayes, Density
 from calibrant.estimators.density import DensityFit
-from calibrant.estimators.smoothing import NARROWEST
+from calibrant.estimators.density_beta import DensityBeta, DensityBetaFit, density_by
 from calibrant.evidence import Array, Cells, Evidence, Residuals, Sample
 from calibrant.inputs import InputError
 from calibrant.posterior import posterior_of
@@ -224,8 +224,7 @@ def curve_of(
         rule = f"be {', '.join(repr(name) for name in ('pointwise', *own))} or None with method={method!r}"
         raise InputError("band", rule, band)
     if by_density:
-        width = "silverman" if bandwidth is None else bandwidth
-        estimator = Density(width, "triweight" if kernel is None else kernel)  # type: ignore[arg-type]
+        estimator = density_by("triweight" if kernel is None else kernel, bandwidth)
         n_boot = inputs.positive_int("n_boot", RESAMPLES if n_boot is None else n_boot, minimum=0)
         band = "corrected" if band == "pointwise" else band
         options: dict[str, Any] = {"n_boot": n_boot, "level": level, "band": band, "rng": generator}
@@ -291,7 +290,7 @@ def _by_posterior(
 def _by_density(
     evidence: Evidence,
     *,
-    estimator: Density,
+    estimator: Density | DensityBeta,
     n_boot: int,
     level: float,
     band: str | None,
@@ -307,7 +306,7 @@ def _by_density(
     point, nearby = fit.frequency, fit.nearby
     probability, low, high = point, None, None
     if n_boot:
-        drawn = _resampled(evidence, estimator, fit, n_boot, rng, progress)
+        drawn = _resampled(evidence, fit, n_boot, rng, progress)
         low, probability, high = _quantiles(drawn, [(1 - level) / 2, 0.5, (1 + level) / 2])
         low, probability, high = (
             np.where(np.isnan(point), np.nan, part) for part in (low, probability, high)
@@ -315,8 +314,7 @@ def _by_density(
     if band is None:
         low = high = None
     elif band == "corrected":
-        width = max(float(fit.bandwidth), NARROWEST)
-        low, high = corrected(evidence, width, fit.score, nearby, level)
+        low, high = corrected(evidence, float(fit.width), fit.score, nearby, level)
         low, high = np.minimum(low, probability), np.maximum(high, probability)
     return ReliabilityCurve(
         score=fit.score,
@@ -361,15 +359,14 @@ def _support(evidence: Evidence) -> tuple[float, float]:
 
 def _resampled(
     evidence: Evidence,
-    estimator: Density,
-    fit: DensityFit,
+    fit: DensityFit | DensityBetaFit,
     n_boot: int,
     rng: np.random.Generator,
     progress: Progress | None,
 ) -> Array:
     """Draw the curves of bootstrap resamples, one in each row."""
     # Every resample is smoothed alike: its spread is that of the data, not of the bandwidth.
-    again = Density(max(float(fit.bandwidth), NARROWEST), estimator.kernel, estimator.step)
+    again = fit.as_used()
     drawn = np.empty((n_boot, fit.score.size))
     step = max(1, (1 << 19) // fit.score.size)
     for first in range(0, n_boot, step):

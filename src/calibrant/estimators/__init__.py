@@ -9,6 +9,7 @@ from calibrant.estimators.cumulative import Cumulative
 from calibrant.estimators.curve import Curve
 from calibrant.estimators.debiased import Debiased
 from calibrant.estimators.density import Density
+from calibrant.estimators.density_beta import DensityBeta
 from calibrant.estimators.foreign import Function
 from calibrant.estimators.isotonic import Isotonic
 from calibrant.estimators.registry import (
@@ -36,6 +37,7 @@ __all__ = [
     "Curve",
     "Debiased",
     "Density",
+    "DensityBeta",
     "Entry",
     "Estimator",
     "EstimatorLike",

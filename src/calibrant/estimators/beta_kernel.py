@@ -12,6 +12,7 @@ import numpy as np
 from calibrant.estimators.base import Estimator, Fit, Norm, average, number_or_text
 from calibrant.estimators.curve import Curve, positions
 from calibrant.evidence import Array, Evidence
+from calibrant.evidence.beta import log_constant, logs, shapes
 from calibrant.inputs import InputError, check_choice, is_number
 
 NARROWEST = 1e-5
@@ -98,27 +99,17 @@ def _shares(score: Array, place: Array) -> tuple[Array, Array]:
     return index, share
 
 
-def _logs(score: Array) -> Array:
-    """Stack ln p and ln(1 - p); far below any exponent that matters, but finite, for the logarithm of 0."""
-    with np.errstate(divide="ignore"):
-        return np.maximum(np.stack([np.log(score), np.log1p(-score)], axis=-1), -1e290)
-
-
-def _peak(centre: Array, bandwidth: float) -> Array:
-    """Return the logarithm of the constant of each centre's Beta density."""
-    from scipy.special import gammaln
-
-    return (
-        gammaln(1 / bandwidth + 2) - gammaln(centre / bandwidth + 1) - gammaln((1 - centre) / bandwidth + 1)
-    )
-
-
 def _sums(at: Array, centre: Array, weights: Array, bandwidth: float) -> Array:
     """Sum several columns of weights under the kernel, a block of places at a time."""
-    sides = np.stack([centre, 1 - centre]) / bandwidth
-    constant = _peak(centre, bandwidth)
+    known, exponent, constant = _kernels(at, centre, bandwidth)
     blocks = (slice(a, a + BLOCK) for a in range(0, at.size, BLOCK))
-    return np.concatenate([np.exp(_logs(at[part]) @ sides + constant) @ weights for part in blocks])
+    return np.concatenate([np.exp(known[part] @ exponent + constant) @ weights for part in blocks])
+
+
+def _kernels(at: Array, centre: Array, bandwidth: float) -> tuple[Array, Array, Array]:
+    """Return logarithms of scores, and of kernels around centres the exponents and log of the constant."""
+    a, b = shapes(centre, np.asarray(bandwidth))
+    return logs(at, 1 - at), np.stack([a - 1, b - 1]), log_constant(a, b)
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,8 +124,8 @@ class Neighbours:
 
     def own(self, bandwidth: float) -> Array:
         """Return the kernel of each score at itself."""
-        log = (_logs(self.score) * np.stack([self.score, 1 - self.score], axis=-1)).sum(axis=-1)
-        return np.exp(log / bandwidth + _peak(self.score, bandwidth))
+        known, exponent, constant = _kernels(self.score, self.score, bandwidth)
+        return np.exp((known * exponent.T).sum(axis=-1) + constant)
 
     def around(self, bandwidth: float, pairs: int = NODES) -> tuple[Array, Array]:
         """Sum mass and positive mass under the kernel at each score, its own rows included.

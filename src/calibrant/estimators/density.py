@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal, Self
 
@@ -64,25 +64,30 @@ class DensityFit(Fit):
     def nearby(self) -> Array:
         """Effective number of rows that speak at each score: (sum of weights)^2 / sum of squares."""
         points, step = self.score.size, self.grid.step
-        own = overlap(self.kernel, self._width, points, points * step)
-        square, _ = Grid.of(self.evidence.squared(), step).smooth(self.kernel, self._width)
+        own = overlap(self.kernel, self.width, points, points * step)
+        square, _ = Grid.of(self.evidence.squared(), step).smooth(self.kernel, self.width)
         ratio = np.divide(self.density**2, square, out=np.zeros(own.shape), where=self._seen)
         return self.evidence.n[..., None] * ratio / own
 
     @property
-    def _width(self) -> Array:
+    def width(self) -> Array:
+        """Standard deviation of the kernel."""
         return np.maximum(self.bandwidth, NARROWEST)
+
+    def as_used(self) -> Density:
+        """Return the estimator with the bandwidth of this one problem."""
+        return replace(self.estimator, bandwidth=float(self.width))
 
     @cached_property
     def _seen(self) -> Array:
         """Where the curve is defined: rows enough under the kernel, and more than the transform's ripple."""
         kernel = KERNELS[self.kernel]
-        width = self._width[..., None]
+        width = self.width[..., None]
         enough = self.evidence.n[..., None] * width * self.density >= LEAST
         ripple = np.abs(kernel.transform(np.pi * width / self.grid.step * np.linspace(0.9, 1, 50)))
         peak = self.density.max(axis=-1, keepdims=True)
         enough &= self.density > 10 * ripple.max(axis=-1, keepdims=True) * peak
-        return enough & self.grid.reached(kernel.reach * self._width)
+        return enough & self.grid.reached(kernel.reach * self.width)
 
     @property
     def frequency(self) -> Array:

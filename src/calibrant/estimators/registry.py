@@ -19,6 +19,7 @@ from calibrant.estimators.binned import Binned
 from calibrant.estimators.cumulative import Cumulative
 from calibrant.estimators.debiased import Debiased
 from calibrant.estimators.density import Density
+from calibrant.estimators.density_beta import DensityBeta
 from calibrant.estimators.foreign import Foreign, Function
 from calibrant.estimators.isotonic import Isotonic
 from calibrant.estimators.smooth import Smooth
@@ -33,6 +34,7 @@ EstimatorLike = str | SupportsFit | Callable[[Array, Array, Array], float]
 CLASSES: tuple[type[Estimator], ...] = (
     Binned,
     Density,
+    DensityBeta,
     Bayes,
     Debiased,
     Sweep,

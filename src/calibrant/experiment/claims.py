@@ -22,6 +22,8 @@ from calibrant.experiment.procedure import NOTIONS, title
 from calibrant.experiment.summary import Summary
 
 TIE, SUPPORT, RESAMPLES = 0.03, 0.75, 200
+# So many times the usual time would be prohibitive.
+PROHIBITIVE = 20.0
 HOLDS, FAILS, OPEN = "holds", "does not hold", "not decided by this run"
 TIED, BETTER, WORSE = (
     partial(np.greater_equal, 1 + TIE),
@@ -263,11 +265,18 @@ def _studied(summary: Summary, sizes: dict[str, dict[str, Any]]) -> Iterator[Cla
     said = {n: entry["curve"] < (1 - TIE) * entry["diagram"] for n, entry in result.items()}
     yield claim("Interpolating a 15-bin diagram is less precise than the curve", "4.4", said, text)
     result = run("cost")
-    points = [(np.log(list(times)), np.log(list(times.values()))) for times in result.values()]
+    points = [(np.log(list(result[key])), np.log(list(result[key].values()))) for key in ("rows", "points")]
     power = [float(np.polyfit(sizes, seconds, 1)[0]) for sizes, seconds in points]
     text = ", ".join(f"N={n} {1e9 * t / n:.0f} ns a row" for n, t in result["rows"].items())
     text += "; time grows as N^{:.2f} and, of 1000 rows, as n^{:.2f}".format(*power)
     yield claim("The density costs O(N + n log n)", "4.4", HOLDS if max(power) < 1.2 else OPEN, text)
+    times = {n: (seconds, seconds / result["rows"][n]) for n, seconds in result["beta"].items()}
+    text = ", ".join(
+        f"N={n} {1e9 * t / n:.0f} ns a row, {ratio:.1f} times the triweight"
+        for n, (t, ratio) in times.items()
+    )
+    slow = max(ratio for _, ratio in times.values()) > PROHIBITIVE
+    yield claim("The second beta kernel is computationally prohibitive", "6", slow, text)
     result = run("mass")
     text = "; ".join(f"{k} " + ", ".join(f"{v:.4f}" for v in entry.values()) for k, entry in result.items())
     said = any(abs(result[k][0.1] - 1) > 1e-6 for k in ("calibrant", "once"))
@@ -277,6 +286,11 @@ def _studied(summary: Summary, sizes: dict[str, dict[str, Any]]) -> Iterator[Cla
     text = "errors with Scott's rule and ISJ over Silverman's: " + listed("{scott:.2f} and {isj:.2f}", result)
     said = {n: min(entry["scott"], entry["isj"]) > 1 + TIE for n, entry in result.items()}
     yield claim("Only Silverman's rule gives satisfying results on small data", "4.5", said, text)
+    result = run("kernels")
+    form = "{first:.2f} and {second:.2f} ({first, each:.2f} and {second, each:.2f})"
+    text = "errors with the first and the second beta kernel (each row of mass one) over Silverman's: "
+    said = {n: entry["second"] < 1 - TIE for n, entry in result.items()}
+    yield claim("The second beta kernel is promising", "6", said, text + listed(form, result))
 
 
 def _sharp(summary: Summary, run: Callable[..., Any]) -> Claim:

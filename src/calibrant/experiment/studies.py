@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.estimators import FIFTEEN, Binned, Density
+from calibrant.estimators import FIFTEEN, Binned, Density, DensityBeta, Estimator
 from calibrant.evidence import Array, Sample
 from calibrant.experiment import models
 from calibrant.experiment.distributions import rng_of
@@ -30,6 +30,7 @@ SMOKE: dict[str, dict[str, Any]] = {
     "growth": {"sizes": (100, 3000), "repetitions": 40},
     "interpolation": {"sizes": (100, 1000), "repetitions": 10},
     "rules": {"sizes": (30, 200), "repetitions": 4},
+    "kernels": {"sizes": (30, 200), "repetitions": 4},
     "ace": {"n": 300},
     "cost": {"sizes": (10_000, 100_000), "points": (1024, 16_384), "repetitions": 4},
     "mass": {"n": 500},
@@ -122,15 +123,30 @@ def rules(
     seed: int = 0, sizes: Sequence[int] = (30, 50, 100, 200, 500), repetitions: int = 100
 ) -> dict[int, dict[str, float]]:
     """Divide the density's error with each bandwidth rule by that with Silverman's, mean of shapes."""
-    ratios, names = {}, ("silverman", "scott", "isj")
-    for n in sizes:
-        mean = np.zeros(len(names))
-        for shape in shapes():
-            sample = draw(shape, rng_of("rules", seed, shape.name, n), repetitions, n)
-            fits = (estimator(f"d:{rule}").fit(sample) for rule in names)
-            mean += np.log([_p95(fit.error(), shape) for fit in fits]) / len(shapes())
-        ratios[n] = dict(zip(names, np.exp(mean - mean[0]).tolist(), strict=True))
-    return ratios
+    names = {rule: f"d:{rule}" for rule in ("silverman", "scott", "isj")}
+    return {n: _ratios(names, ("rules", seed), n, repetitions) for n in sizes}
+
+
+def kernels(
+    seed: int = 0, sizes: Sequence[int] = (30, 100, 300, 1000, 3000), repetitions: int = 100
+) -> dict[int, dict[str, float]]:
+    """Divide the density's error with beta kernels by that with Silverman's rule, mean of shapes.
+
+    With "each" every row has mass one.
+    """
+    names = {"silverman": "d:silverman", "first": "density-beta", "second": "density-beta2"}
+    names |= {f"{kind}, each": f"{name}:scott:each" for kind, name in list(names.items())[1:]}
+    return {n: _ratios(names, ("kernels", seed), n, repetitions) for n in sizes}
+
+
+def _ratios(names: dict[str, str], seed: Sequence[Any], n: int, repetitions: int) -> dict[str, float]:
+    """Divide errors of estimators by that of the first, mean of shapes."""
+    mean = np.zeros(len(names))
+    for shape in shapes():
+        sample = draw(shape, rng_of(*seed, shape.name, n), repetitions, n)
+        fits = (estimator(name).fit(sample) for name in names.values())
+        mean += np.log([_p95(fit.error(), shape) for fit in fits]) / len(shapes())
+    return dict(zip(names, np.exp(mean - mean[0]).tolist(), strict=True))
 
 
 def ace(seed: int = 0, n: int = 3000, classes: int = 4, bins: int = 10) -> dict[str, float]:
@@ -149,18 +165,25 @@ def ace(seed: int = 0, n: int = 3000, classes: int = 4, bins: int = 10) -> dict[
 def cost(
     seed: int = 0, sizes: Sequence[int] = DECADES[2:], points: Sequence[int] = GRIDS, repetitions: int = 5
 ) -> dict[str, dict[int, float]]:
-    """Time the density estimator by number of rows, and on 1000 rows by number of grid points."""
+    """Time the density estimator by number of rows, and on 1000 rows by number of grid points.
 
-    def seconds(n: int, grid: int) -> float:
+    Under "beta" is the time of the second beta kernel by number of rows.
+    """
+
+    def seconds(n: int, estimator: Estimator) -> float:
         rng, times = rng_of("cost", seed, n), []
         for _ in range(repetitions + 1):
             sample = draw(shapes()[0], rng, n)
             start = perf_counter()
-            Density(0.05, step=1 / grid).fit(sample).error()
+            estimator.fit(sample).error()
             times.append(perf_counter() - start)
         return min(times[1:])
 
-    return {"rows": {n: seconds(n, 3600) for n in sizes}, "points": {g: seconds(1000, g) for g in points}}
+    return {
+        "rows": {n: seconds(n, Density(0.05)) for n in sizes},
+        "points": {g: seconds(1000, Density(0.05, step=1 / g)) for g in points},
+        "beta": {n: seconds(n, DensityBeta(0.01, "beta2")) for n in sizes},
+    }
 
 
 def mass(seed: int = 0, n: int = 2000) -> dict[str, dict[float, float]]:

@@ -1,0 +1,368 @@
+"""The paper's density estimator with Chen's beta kernels, which never leave the range of the scores.
+
+A kernel is centred where the density is asked for, and has another shape at each place. The estimate does not
+integrate to one; f and pi1 f1 are divided by the same constant.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
+from typing import Literal, Self
+
+import numpy as np
+
+from calibrant.estimators.base import Entry, Estimator, Fit, Norm, SeveralFits, number_or_text
+from calibrant.estimators.curve import Curve
+from calibrant.estimators.density import LEAST, Density
+from calibrant.estimators.smoothing import RULES
+from calibrant.evidence import Array, Evidence
+from calibrant.evidence.beta import Kind, bits_for, masses, shapes, spread, sums
+from calibrant.evidence.kernels import KERNELS
+from calibrant.evidence.nodes import nodes
+from calibrant.inputs import InputError, check_choice, is_number
+
+BetaName = Literal["beta", "beta2"]
+BETA_KERNELS: dict[str, Kind] = {"beta": 1, "beta2": 2}
+Mass = Literal["whole", "each"]
+MASSES: tuple[Mass, ...] = ("whole", "each")
+# Narrower kernels are not told apart, and wider ones are flat.
+NARROWEST, WIDEST = 1e-5, 100.0
+# Wider kernels need no fewer places.
+FLAT = 1 / 64
+# Places of the grid for each root of b in the range of the scores.
+PLACES = 24.0
+# Share of the squared bandwidth of a rule that the variance of the kernel has: chosen on development
+# distributions (`python benchmarks/beta_kernels.py --rule`).
+SHARE = 0.5
+
+
+@dataclass(frozen=True, eq=False)
+class DensityBetaFit(Fit):
+    """Densities by beta kernels on a grid that is denser at both ends, and the errors they give.
+
+    Rows exactly on a wall have no density: kernels hold them on the wall alone. They are counted as what they
+    are, a share of all rows with one score.
+
+    Attributes
+    ----------
+    score : array
+        The grid, shared by the batch, walls included.
+    share : array
+        What each point of the grid stands for in an integral over the scores; nothing on the walls.
+    density, positive : arrays
+        Density of the scores, and share of positive rows times the density of their scores.
+    walls : array
+        Share of all rows, and of the positive ones among them, on the lower and on the upper wall.
+    bandwidth : array
+        Chen's b of each batch entry as used; 0 where all scores are (nearly) the same.
+    floored : array
+        Whether the rule asked for less than the narrowest one, .00001.
+    frequency : array
+        Frequency of the outcome at each score of the grid; NaN where there is no data.
+    """
+
+    estimator: DensityBeta
+    score: Array
+    share: Array
+    density: Array
+    positive: Array
+    walls: Array
+    residual: Array
+    bandwidth: Array
+    floored: Array
+    evidence: Evidence
+
+    @property
+    def batch(self) -> tuple[int, ...]:
+        """Shape of the batch."""
+        return self.evidence.batch
+
+    @property
+    def kernel(self) -> str:
+        """Name of the kernel."""
+        return self.estimator.kernel
+
+    @property
+    def width(self) -> Array:
+        """Standard deviation of the kernel, on average over the density."""
+        mass = self.density * self.share
+        whole = mass.sum(axis=-1)
+        return np.divide(
+            (mass * self._widths).sum(axis=-1), whole, out=np.zeros(whole.shape), where=whole > 0
+        )
+
+    def as_used(self) -> DensityBeta:
+        """Return the estimator with the bandwidth of this one problem."""
+        return replace(self.estimator, bandwidth=float(self._bandwidth))
+
+    @property
+    def _bandwidth(self) -> Array:
+        return np.maximum(self.bandwidth, NARROWEST)
+
+    @property
+    def _widths(self) -> Array:
+        low, high = self.evidence.support
+        z, _ = _grid(self.score.size - 2)
+        return (high - low) * spread(*shapes(z, self._bandwidth[..., None], self.estimator.kind))
+
+    @property
+    def nearby(self) -> Array:
+        """Effective number of rows that speak at each score: (sum of weights)^2 / sum of squares."""
+        first, second = (
+            self.estimator.smooth(some, self.score.size - 2, self._bandwidth, power)[0][..., 0]
+            for some, power in ((self.evidence, 1), (self.evidence.squared(), 2))
+        )
+        return np.divide(first**2, second, out=np.zeros(first.shape), where=self._seen & (second > 0))
+
+    @cached_property
+    def _seen(self) -> Array:
+        """Where the curve is defined: rows enough under the kernel."""
+        return self.evidence.n[..., None] * self._widths * self.density >= LEAST
+
+    @property
+    def frequency(self) -> Array:
+        """Frequency of the positive outcome at each score; NaN where there is no data."""
+        empty = np.full(self.density.shape, np.nan)
+        return np.clip(np.divide(self.positive, self.density, out=empty, where=self._seen), 0.0, 1.0)
+
+    def curve(self, entry: tuple[int, ...] = ()) -> Curve:
+        """Return the frequency on the grid for one problem."""
+        weight = self.density[entry] * self.share
+        weight[[0, -1]] = self.walls[entry][:, 0]
+        return Curve(self.score, self.frequency[entry], weight)
+
+    def _error(self, norm: Norm) -> Array:
+        """Return the mean gap over the rows (l1), its root mean square (l2) or the largest gap (max)."""
+        gap = self.positive - self.score * self.density
+        on_wall = self.walls[..., 1] - self.score[[0, -1]] * self.walls[..., 0]
+        if norm == "l1":
+            value = (np.abs(gap) * self.share).sum(axis=-1) + np.abs(on_wall).sum(axis=-1)
+        elif norm == "l2":
+            square = _over(gap**2, self.density) * self.share
+            value = np.sqrt(square.sum(axis=-1) + _over(on_wall**2, self.walls[..., 0]).sum(axis=-1))
+        else:
+            on_wall = np.abs(on_wall)
+            gaps = [np.abs(self.frequency - self.score), _over(on_wall, self.walls[..., 0])]
+            value = np.nanmax(np.concatenate(gaps, axis=-1), axis=-1)
+        return np.where(self.bandwidth > 0, value, np.abs(self.residual))
+
+
+@dataclass(frozen=True)
+class DensityBeta(Estimator):
+    """Beta kernel estimate (Chen 1999) of the density of scores and of positive scores.
+
+    Scores are rescaled to [0, 1] first where they cannot lie everywhere there, as confidences cannot.
+    Cost: O(N + places) for N rows (see `calibrant.evidence.nodes`); sums are right to 1e-6 where the density
+    is above a millionth of its peak.
+
+    Parameters
+    ----------
+    bandwidth : {"scott", "silverman", "isj"} or float
+        Chen's b: the variance of the kernel at a score s is about b s (1 - s). By a rule that is half the
+        square of the rule's bandwidth, on average over the scores.
+    kernel : {"beta", "beta2"}
+        Chen's first or second kind. The second has its mean where it is asked for, save near the walls.
+    mass : {"whole", "each"}
+        What is divided by its integral, since neither is one: the density, as Chen's estimate is commonly
+        used, or what each row contributes to it. A row near a wall contributes little to the first, which
+        is therefore not consistent where most rows are there; the second counts all rows alike
+        (the macro and the micro estimator of Gouriéroux and Monfort 2006).
+    places : float
+        Points of the grid over 1 / sqrt(b). The default serves every purpose; fewer are faster where a
+        simulation needs many small fits.
+
+    Examples
+    --------
+    >>> from calibrant.evidence import Sample
+    >>> rng = np.random.default_rng(0)
+    >>> score = rng.random(2000)
+    >>> calibrated = Sample(score, rng.random(2000) < score)
+    >>> bool(DensityBeta().fit(calibrated).error() < 0.02)
+    True
+    """
+
+    bandwidth: Literal["scott", "silverman", "isj"] | float = "scott"
+    kernel: BetaName = "beta"
+    mass: Mass = "whole"
+    places: float = PLACES
+
+    def __post_init__(self) -> None:
+        check_choice("kernel", self.kernel, tuple(BETA_KERNELS))
+        check_choice("mass", self.mass, MASSES)
+        if isinstance(self.bandwidth, str):
+            check_choice("bandwidth", self.bandwidth, tuple(RULES))
+        elif not (is_number(self.bandwidth) and np.isfinite(self.bandwidth) and self.bandwidth > 0):
+            rule = f"be a positive number or one of {', '.join(RULES)}"
+            raise InputError("bandwidth", rule, self.bandwidth)
+        if not (is_number(self.places) and 4 <= self.places <= 1000):
+            raise InputError("places", "be a number from 4 to 1000", self.places)
+
+    @classmethod
+    def entries(cls) -> tuple[Entry, ...]:
+        """Return an entry for each kind."""
+
+        def parser(kernel: BetaName) -> Entry:
+            words = {"beta": "first", "beta2": "second"}[kernel]
+            return Entry(
+                f"density-{kernel}",
+                f"d{kernel}",
+                "bandwidth",
+                f"beta kernel density estimate, {words} kind",
+                lambda parameter: replace(cls.parse(parameter), kernel=kernel),
+            )
+
+        return parser("beta"), parser("beta2")
+
+    @classmethod
+    def parse(cls, parameter: str | None) -> Self:
+        """Read the bandwidth or its rule and, after another colon, what has mass one."""
+        bandwidth, _, mass = (parameter or "scott").partition(":")
+        return cls(number_or_text(bandwidth), mass=mass or "whole")  # type: ignore[arg-type]
+
+    def __str__(self) -> str:
+        return f"density-{self.kernel}:{self.bandwidth}" + ("" if self.mass == "whole" else f":{self.mass}")
+
+    @property
+    def kind(self) -> Kind:
+        """Which of Chen's kernels."""
+        return BETA_KERNELS[self.kernel]
+
+    def asked(self, evidence: Evidence) -> Array:
+        """Return the bandwidth of each problem, as given or by the rule."""
+        if not isinstance(self.bandwidth, str):
+            return np.full(evidence.batch, float(self.bandwidth))
+        return matched(evidence, np.asarray(RULES[self.bandwidth](evidence), dtype=float))
+
+    def fit(self, evidence: Evidence) -> DensityBetaFit | SeveralFits:
+        """Choose the bandwidth of each problem and smooth on a grid that suits it.
+
+        Problems that need different grids get them: no problem's error depends on which others are in
+        its batch.
+        """
+        asked = self.asked(evidence)
+        size = _sizes(self.places / np.sqrt(np.clip(asked, NARROWEST, FLAT)))
+        if np.all(size == size.flat[0]):
+            return self._fit(evidence, asked, int(size.flat[0]))
+        masks = [size == one for one in np.unique(size)]
+        parts = [(mask, self._fit(evidence[mask], asked[mask], int(size[mask][0]))) for mask in masks]
+        return SeveralFits(self, evidence.batch, parts)
+
+    def fit_alike(self, evidence: Evidence) -> DensityBetaFit:
+        """Fit problems that share one bandwidth, and so one grid."""
+        fit = self.fit(evidence)
+        assert isinstance(fit, DensityBetaFit)
+        return fit
+
+    def _fit(self, evidence: Evidence, asked: Array, size: int) -> DensityBetaFit:
+        width = np.clip(asked, NARROWEST, WIDEST)
+        found, walls, total = self.smooth(evidence, size, width)
+        z, share = _grid(size)
+        low, high = evidence.support
+        score, share = low + (high - low) * z, (high - low) * share
+        mass, positive = np.moveaxis(found, -1, 0)
+        inner = total[..., 0] - walls[..., 0].sum(axis=-1)
+        whole = (mass * share).sum(axis=-1)
+        # One constant for both: what is left of the rows, over the integral of all kernels.
+        factor = np.divide(inner, whole, out=np.ones(inner.shape), where=whole > 0)[..., None]
+        factor = factor / total[..., :1]
+        residual = evidence.bins(np.array([])).gap[..., 0]
+        return DensityBetaFit(
+            estimator=self,
+            score=score,
+            share=share,
+            density=factor * mass,
+            positive=factor * positive,
+            walls=walls / total[..., None, :1],
+            residual=residual,
+            bandwidth=np.where(asked > 0, width, 0.0),
+            floored=asked < NARROWEST,
+            evidence=evidence,
+        )
+
+    def smooth(
+        self, evidence: Evidence, size: int, bandwidth: Array, power: int = 1
+    ) -> tuple[Array, Array, Array]:
+        """Sum mass and positive mass under the kernels, or their squares, at the points of a grid.
+
+        Returns
+        -------
+        sums, walls, total : arrays
+            Shapes (*batch, size + 2, 2), (*batch, 2, 2) and (*batch, 2); the last axis has mass and positive
+            mass.
+        """
+        (at, share), width = _grid(size), bandwidth.ravel()
+        parts, first = [], 0
+        for some in nodes(evidence, bits_for(width).tolist()):
+            own = width[first : (first := first + len(some.below))]
+            rows = some
+            if self.mass == "each":
+                rows = some.over(masses(some, at, share, own, self.kind) ** power)
+            parts.append((sums(rows, at, own, self.kind, power=power), some.on_walls, some.total))
+        found, walls, total = (
+            np.concatenate(part).reshape(*bandwidth.shape, *part[0].shape[1:])
+            for part in zip(*parts, strict=True)
+        )
+        return found, walls, total
+
+
+def density_by(kernel: str, bandwidth: str | float | None) -> Density | DensityBeta:
+    """Return the density estimator with a kernel of any kind, by its own rule where no bandwidth is given.
+
+    >>> str(density_by("beta2", 0.01)), str(density_by("cosine", None))
+    ('density-beta2:0.01', 'density:silverman:cosine')
+    """
+    check_choice("kernel", kernel, (*KERNELS, *BETA_KERNELS))
+    if kernel in BETA_KERNELS:
+        return DensityBeta("scott" if bandwidth is None else bandwidth, kernel)  # type: ignore[arg-type]
+    return Density("silverman" if bandwidth is None else bandwidth, kernel)  # type: ignore[arg-type]
+
+
+def matched(evidence: Evidence, width: Array) -> Array:
+    """Return the b whose kernels have a share of squared bandwidths for variance, on average over the rows.
+
+    >>> from calibrant.evidence import Sample
+    >>> scores = Sample(np.array([0.5, 0.5]), np.array([False, True]))
+    >>> matched(scores, np.array(0.1)).round(6)  # .1^2 / 2 over 1/4
+    np.float64(0.02)
+    """
+    low, high = evidence.support
+    mean, n = evidence.bins(np.array([])).score[..., 0], evidence.n
+    variance = evidence.variance() * np.maximum(n - 1, 0.0) / n
+    room = np.maximum((mean - low) * (high - mean) - variance, 1e-12)
+    return np.asarray(np.minimum(SHARE * width**2 / room, WIDEST))
+
+
+def _over(square: Array, mass: Array) -> Array:
+    """Divide squares by masses; nothing where there is hardly any."""
+    some = mass > 1e-12 * mass.max(axis=-1, keepdims=True)
+    return np.divide(square, mass, out=np.zeros(square.shape), where=some)
+
+
+def _sizes(asked: Array) -> Array:
+    """Return numbers of points that are powers of two, or one and a half times that: few different ones.
+
+    >>> _sizes(np.array([40.0, 70.0, 100.0])).tolist()
+    [48, 96, 128]
+    """
+    power = 2.0 ** np.floor(np.log2(asked) - 1e-9)
+    return np.where(asked <= 1.5 * power, 1.5 * power, 2 * power).astype(np.intp)
+
+
+@lru_cache(maxsize=32)
+def _grid(size: int) -> tuple[Array, Array]:
+    """Return the points of Fejér's first rule on [0, 1] and both walls, and their shares in an integral.
+
+    >>> at, share = _grid(8)
+    >>> bool(abs(share @ at**7 - 1 / 8) < 1e-15), at[[0, -1]], share[[0, -1]]
+    (True, array([0., 1.]), array([0., 0.]))
+    """
+    from scipy.fft import dct
+
+    angle = (np.arange(size) + 0.5) * np.pi / size
+    series = np.zeros(size)
+    series[::2] = 1 / (1 - np.arange(0.0, size, 2) ** 2)
+    at = np.concatenate([[0.0], np.sin(angle / 2) ** 2, [1.0]])
+    share = np.concatenate([[0.0], dct(series, type=3) / size, [0.0]])
+    at.flags.writeable = share.flags.writeable = False
+    return at, share
