@@ -254,7 +254,7 @@ def test_what_a_run_lacks_stays_open(change):
 def test_studies_join_the_claims_and_the_table_holds_every_one():
     found = claims.claims(made_up(), scale="smoke")
     text = claims.to_markdown(found)
-    assert sum("study" in claim.verdicts for claim in found) == 10
+    assert sum("study" in claim.verdicts for claim in found) == 11
     assert all(f"| {claim.text} |" in text for claim in found)
     width = [line.count("|") for line in text.splitlines() if line]
     assert set(width) == {7, 5}
@@ -311,6 +311,13 @@ def test_the_curve_beats_an_interpolated_diagram_on_few_rows():
 
 def test_bandwidth_rules_are_relative_to_silvermans():
     assert all(one["silverman"] == 1 and 0.3 < one["scott"] < 3 for one in smoke("rules").values())
+
+
+def test_kernels_and_bins_suffer_from_dimension_and_the_default_does_not():
+    few, many = smoke("dimension").values()
+    assert many["kernels"] > few["kernels"]
+    assert many["bins"] > few["bins"]
+    assert max(few["default"], many["default"]) < 0.1
 
 
 def test_beta_kernels_are_relative_to_silvermans_rule():

@@ -291,6 +291,15 @@ def _studied(summary: Summary, sizes: dict[str, dict[str, Any]]) -> Iterator[Cla
     text = "errors with the first and the second beta kernel (each row of mass one) over Silverman's: "
     said = {n: entry["second"] < 1 - TIE for n, entry in result.items()}
     yield claim("The second beta kernel is promising", "6", said, text + listed(form, result))
+    result = run("dimension")
+    text = ", ".join(
+        "C={} {kernels:.2f} and {bins:.2f} (default {default:.2f})".format(k, **each)
+        for k, each in result.items()
+    )
+    first, *_, last = result.values()
+    said = last["kernels"] / first["kernels"] < (1 - TIE) * last["bins"] / first["bins"]
+    text = f"multiclass errors of Dirichlet kernels and of 5 bins a class: {text}"
+    yield claim("Kernels suffer less from dimension than bins (multiclass)", "6", said, text)
 
 
 def _sharp(summary: Summary, run: Callable[..., Any]) -> Claim:

@@ -15,11 +15,13 @@ import numpy as np
 
 from calibrant.estimators import FIFTEEN, Binned, Density, DensityBeta, Estimator
 from calibrant.evidence import Array, Sample
+from calibrant.evidence.simplex import Simplex
 from calibrant.experiment import models
 from calibrant.experiment.distributions import rng_of
 from calibrant.experiment.families import EXACT, Family, affine
 from calibrant.experiment.procedure import Settings, Task, distribution, estimator, family, true_errors
 from calibrant.experiment.summary import Summary
+from calibrant.simplex import resolve_rows
 
 BINS, CHEAP = (10, 30, "sqrt"), ("logistic", "naive-bayes")  # models quick to train again
 LADDER = (2, 3, 4, 5, 7, 10, 14, 20, 28, 40, 56, 80, 113)
@@ -31,6 +33,7 @@ SMOKE: dict[str, dict[str, Any]] = {
     "interpolation": {"sizes": (100, 1000), "repetitions": 10},
     "rules": {"sizes": (30, 200), "repetitions": 4},
     "kernels": {"sizes": (30, 200), "repetitions": 4},
+    "dimension": {"classes": (3, 5), "n": 300, "repetitions": 1},
     "ace": {"n": 300},
     "cost": {"sizes": (10_000, 100_000), "points": (1024, 16_384), "repetitions": 4},
     "mass": {"n": 500},
@@ -147,6 +150,40 @@ def _ratios(names: dict[str, str], seed: Sequence[Any], n: int, repetitions: int
         fits = (estimator(name).fit(sample) for name in names.values())
         mean += np.log([_p95(fit.error(), shape) for fit in fits]) / len(shapes())
     return dict(zip(names, np.exp(mean - mean[0]).tolist(), strict=True))
+
+
+def dimension(
+    seed: int = 0, classes: Sequence[int] = (3, 5, 7), n: int = 1000, repetitions: int = 5
+) -> dict[int, dict[str, float]]:
+    """Return mean absolute errors of the multiclass l1 error by number of classes, true ones known.
+
+    By Dirichlet kernels, by the product of five bins for each class, and by the default. Scores are even on
+    the simplex, and frequencies are as they say or pulled towards equal chances.
+    """
+    found = {}
+    for k in classes:
+        rng, off = rng_of("dimension", seed, k), np.zeros(3)
+        for pull in (0.0, 0.4):
+            for _ in range(repetitions):
+                p = rng.dirichlet(np.ones(k), n)
+                eta = (1 - pull) * p + pull / k
+                rows = Simplex.of(p, (rng.random((n, 1)) > eta.cumsum(axis=1)[:, :-1]).sum(axis=1))
+                read = [resolve_rows(name).fit(rows).error("l1") for name in ("dirichlet", "softmax")]
+                truth = float(np.abs(eta - p).sum(axis=1).mean())
+                off += np.abs(np.array([read[0], _in_cells(rows, 5), read[1]]) - truth)
+        found[k] = dict(zip(("kernels", "bins", "default"), off / (2 * repetitions), strict=True))
+    return found
+
+
+def _in_cells(rows: Simplex, bins: int) -> float:
+    """Return the l1 error of mean scores and frequencies in a product of bins."""
+    place = np.minimum((rows.score * bins).astype(np.intp), bins - 1)
+    _, cell = np.unique(place, axis=0, return_inverse=True)
+    total = 0.0
+    for k in range(rows.n_classes):
+        gap = np.bincount(np.ravel(cell), rows.weight * ((rows.code == k) - rows.score[:, k]))
+        total += float(np.abs(gap).sum())
+    return total / rows.n
 
 
 def ace(seed: int = 0, n: int = 3000, classes: int = 4, bins: int = 10) -> dict[str, float]:
