@@ -39,6 +39,8 @@ from calibrant.inference.ranking import Recommendation
 from calibrant.inference.recommendation import rank_estimators
 from calibrant.inputs import Array, Seed
 from calibrant.questions import Question, named, usual
+from calibrant.questions.notions import check_whole, refuse_whole
+from calibrant.simplex import RowsEstimator, RowsNorm
 
 # Rows from which on scores that are all 0 or 1 are hardly chance.
 ENOUGH = 20
@@ -86,8 +88,8 @@ def ece(
     y_prob: ArrayLike,
     *,
     notion: str | None = None,
-    estimator: EstimatorLike = "auto",
-    norm: Norm = "l1",
+    estimator: EstimatorLike | RowsEstimator = "auto",
+    norm: Norm | RowsNorm = "l1",
     sample_weight: ArrayLike | None = None,
     cluster: ArrayLike | None = None,
     labels: Sequence[Hashable] | None = None,
@@ -102,15 +104,21 @@ def ece(
     y_prob : array of shape (N,) or (N, C)
         Scores of the positive class, or of every class. The columns of a frame are matched to the
         classes by their names where these tell them; names that contradict the labels are refused.
-    notion : {"class", "classwise", "confidence"}, optional
-        What is compared: the score of one class with its frequency, that of every class in turn,
-        or the largest score with the accuracy. Without it, `class` for 1-D scores and
-        `confidence` for a matrix.
+    notion : {"class", "classwise", "confidence", "top:k", "correctness", "multiclass"}, optional
+        What is compared: the score of one class with its frequency, that of every class in turn, the
+        largest score with the accuracy, the sum of the k largest with how often the label is among them,
+        how sure with whether it was right, or the scores of all classes at once with the frequencies of
+        all classes. Without it, `class` for 1-D scores and `confidence` for a matrix.
     estimator : str, estimator or function
         A name such as "uniform:15", "adaptive", "c:sqrt" or "d:0.033" (see `estimator_names`), a
         value such as `Binned("adaptive", 10)`, a function f(scores, outcomes, weights), or "auto".
-    norm : {"l1", "l2", "max"}
-        Mean, root mean square or maximum of the gap.
+        The multiclass notion has estimators of its own: "softmax", which is "auto", "dirichlet",
+        "variational:<map>" and "skce".
+    norm : {"l1", "l2", "max", "mul"}
+        Mean, root mean square or maximum of the gap. The multiclass notion, with eta the frequencies of
+        the classes where the scores are s, has "l1", the mean of sum_k |eta_k - s_k|; "l2", the root of
+        the mean of sum_k (eta_k - s_k)^2; and the paper's "mul", the mean of sum_k eta_k |eta_k - s_k|.
+        None is divided: "l1" can be 2.
     sample_weight : array of shape (N,), optional
         Integers are counts and mean repetition; floats are importance weights.
     cluster : array of shape (N,), optional
@@ -134,6 +142,7 @@ def ece(
     >>> round(calibrant.ece(y_true, y_prob, estimator="uniform:2"), 4)
     0.1
     """
+    check_whole(notion, clustered=cluster is not None, norm=norm)
     question = _question(y_true, y_prob, notion, sample_weight, labels, pos_label, cluster)
     return measure(question, estimator, norm)
 
@@ -144,7 +153,7 @@ def mce(
     y_prob: ArrayLike,
     *,
     notion: str | None = None,
-    estimator: EstimatorLike = "auto",
+    estimator: EstimatorLike | RowsEstimator = "auto",
     sample_weight: ArrayLike | None = None,
     cluster: ArrayLike | None = None,
     labels: Sequence[Hashable] | None = None,
@@ -160,6 +169,7 @@ def mce(
     >>> round(calibrant.mce(y_true, y_prob, estimator="uniform:2"), 4)
     0.15
     """
+    check_whole(notion, norm="max")
     question = _question(y_true, y_prob, notion, sample_weight, labels, pos_label, cluster)
     return measure(question, estimator, "max")
 
@@ -170,8 +180,8 @@ def estimate(
     y_prob: ArrayLike,
     *,
     notion: str | None = None,
-    estimator: EstimatorLike = "auto",
-    norm: Norm = "l1",
+    estimator: EstimatorLike | RowsEstimator = "auto",
+    norm: Norm | RowsNorm = "l1",
     level: float = 0.95,
     rng: Seed = None,
     sample_weight: ArrayLike | None = None,
@@ -190,8 +200,8 @@ def estimate(
         Who or what each row is of. Rows of one cluster may depend on each other in any way, and value,
         interval, null and test allow for that; different clusters are independent. With the
         class-wise notion there may be up to 20 classes.
-    norm : {"l1", "l2"}
-        Mean or root mean square of the gap.
+    norm : {"l1", "l2", "mul"}
+        Mean or root mean square of the gap; of the multiclass notion, as for `ece`.
     level : float
         Level of the interval for the true error.
     rng : int or numpy.random.Generator, optional
@@ -205,6 +215,9 @@ def estimate(
     Estimate
         The value, its interval, what a calibrated model typically reads at this size, the p-value of
         calibration, the parts of over- and underconfidence, and `by_class` for the class-wise notion.
+        The multiclass notion has no such parts; it has a bound that holds whatever the gap looks like
+        (`at_least`), and says where so many classes let one see a part of the error alone
+        (`lower_bound`).
 
     Examples
     --------
@@ -215,6 +228,7 @@ def estimate(
     >>> result.low < 1 / 6 < result.high, result.p_value, result.over > result.under
     (True, 0.001, True)
     """
+    check_whole(notion, clustered=cluster is not None, norm=norm)
     question = _question(y_true, y_prob, notion, sample_weight, labels, pos_label, cluster)
     steps = Steps(inputs.progress(progress), inference.count_steps(question))
     result = inference.estimate(question, estimator=estimator, norm=norm, level=level, rng=rng, step=steps)
@@ -229,8 +243,8 @@ def compare(
     *,
     baseline: str | None = None,
     notion: str | None = None,
-    estimator: EstimatorLike = "auto",
-    norm: Norm = "l1",
+    estimator: EstimatorLike | RowsEstimator = "auto",
+    norm: Norm | RowsNorm = "l1",
     level: float = 0.95,
     rng: Seed = None,
     sample_weight: ArrayLike | None = None,
@@ -266,6 +280,7 @@ def compare(
     >>> result.differences["sharp"].low > 0
     True
     """
+    check_whole(notion, clustered=cluster is not None, norm=norm)
     if not isinstance(models, Mapping) or len(models) < 2:
         got = f"{len(models)} of them" if isinstance(models, Mapping) else type(models).__name__
         raise inputs.InputError("models", "map at least two names to scores", models, got=got)
@@ -336,6 +351,7 @@ def compare_calibrators(
     >>> result.best, result["beta"].log_loss.difference.high < 0
     ('beta', True)
     """
+    check_whole(notion, clustered=cluster is not None)
     data = _predictions(y_true, y_prob, notion, sample_weight, labels, pos_label, cluster)
     asked = usual(notion, vector=data.score.ndim == 1)
     options: dict[str, Any] = {"level": level, "rng": rng, "progress": inputs.progress(progress)}
@@ -365,7 +381,8 @@ def reliability_curve(
     Parameters
     ----------
     y_true, y_prob, notion, sample_weight, labels, pos_label
-        As for `ece`. With `notion="classwise"` the answer is a mapping from class to curve.
+        As for `ece`. With `notion="classwise"` the answer is a mapping from class to curve;
+        `"multiclass"` has no curve, and is refused.
     method : {"bayes", "density"}
         The posterior behind `ece` and `estimate`, so that the picture and the number come from one
         fit; or the paper's curve, a ratio of kernel densities.
@@ -406,6 +423,7 @@ def reliability_curve(
     >>> bool(point.low < 0.25 < point.high)
     True
     """
+    refuse_whole(notion)
     return curve_of(
         _question(y_true, y_prob, notion, sample_weight, labels, pos_label),
         method=method,
@@ -455,6 +473,7 @@ def reliability_diagram(
     >>> diagram.frequency
     array([0.5, 1. ])
     """
+    refuse_whole(notion)
     question = _question(y_true, y_prob, notion, sample_weight, labels, pos_label)
     options: dict[str, Any] = {"binning": binning, "mapping": mapping, "interval": interval, "level": level}
     return each_problem(question, diagram_of, **options)
@@ -487,6 +506,7 @@ def score_histogram(
     >>> counts.positive, counts.negative
     (array([1., 2.]), array([1., 0.]))
     """
+    refuse_whole(notion)
     question = _question(y_true, y_prob, notion, sample_weight, labels, pos_label)
     return each_problem(question, histogram_of, bins=bins)
 
@@ -528,6 +548,7 @@ def lce(
     >>> bool(abs(error + 0.25) < 0.05)
     True
     """
+    refuse_whole(notion)
     scores = inputs.scores("at", at)
     question = _question(y_true, y_prob, notion, sample_weight, labels, pos_label)
     options: dict[str, Any] = {"method": method, "kernel": kernel, "bandwidth": bandwidth}
@@ -564,8 +585,10 @@ def assess(
         As for `ece`.
     cluster : array of shape (N,), optional
         Who or what each row is of; as for `estimate`. Estimates, balances, curves and bins allow for it.
-    notion : {"class", "classwise", "confidence"}, optional
-        The notion of the headline; as for `ece` by default.
+    notion : {"class", "classwise", "confidence", "multiclass"}, optional
+        The notion of the headline; as for `ece` by default. The multiclass notion has no curve: the
+        pictures are then of confidence (of two classes, of the second), and `where` says which classes
+        take probability from which.
     groups : array of shape (N,), optional
         A subgroup for each row; each is assessed by itself.
     class_names : sequence or mapping, optional
@@ -588,6 +611,7 @@ def assess(
     >>> print(result.verdict)
     Scores of class 1 too high by ... points (95 %: ...); a calibrated model of this size typically reads ...
     """
+    check_whole(notion, clustered=cluster is not None)
     data = _predictions(y_true, y_prob, notion, sample_weight, labels, pos_label, cluster, groups)
     return assess_predictions(
         data,
@@ -665,6 +689,7 @@ def recommend(
     >>> bool(biased[0].bias > 0.03)
     True
     """
+    refuse_whole(notion)
     data = inputs.unlabelled(y_prob, sample_weight=sample_weight, labels=labels, pos_label=pos_label)
     return rank_estimators(
         data,

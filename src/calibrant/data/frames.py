@@ -152,6 +152,7 @@ def _without_categories(frame: Any, label: Any) -> Any:
 
 def _sketches(frame: Any, columns: Columns, **asked: Any) -> dict[Any, Sketch]:
     """Return the sketch of each group; without groups that of None."""
+    notions.refuse_whole(asked["notion"])
     frame = _without_categories(open_frame(frame), columns.label)
     try:
         request = _request(frame, columns, **asked)

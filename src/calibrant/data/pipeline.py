@@ -194,8 +194,7 @@ def stream(
     """Return the sums of files, by group."""
     if asked.cluster is not None:
         inputs.refuse_clusters()
-    if asked.notion is not None:
-        notions.named(asked.notion)
+    notions.refuse_whole(asked.notion)
     if batch_rows is not None:
         inputs.positive_int("batch_rows", batch_rows)
     sources = [described(file, format) for file in expanded(paths, format)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from calibrant.inference.whole_rows import check_default, estimate_rows, of_two_
 from calibrant.posterior import Posterior, posterior_of
 from calibrant.questions import Question, Rows
 from calibrant.questions.notions import combined
+from calibrant.simplex import RowsNorm
 
 # Simulated calibrated data sets, and the quantiles of their errors that are kept.
 SIMULATED, KEPT = 999, (0.5, 0.95)
@@ -38,7 +39,7 @@ def estimate(
     question: Question,
     *,
     estimator: Any = "auto",
-    norm: Norm = "l1",
+    norm: Norm | RowsNorm = "l1",
     level: float = 0.95,
     rng: Any = None,
     each_level: float | None = None,
@@ -76,7 +77,7 @@ def estimate(
         raise inputs.InputError(
             "estimator", rule, chosen, got=f"{chosen}, a measure of its own", advice="ece"
         )
-    plan = _Plan(chosen, norm, level, each_level, seed, step)
+    plan = _Plan(chosen, cast("Norm", norm), level, each_level, seed, step)
     if not question.notion.several:
         return _one_problem(question, plan)
     if question.designs is not None and len(question.labels) > MANY:

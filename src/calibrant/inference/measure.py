@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any, cast
+
 import numpy as np
 
 from calibrant.estimators import Estimator, EstimatorLike, Fit, Norm, check_norm, resolve
@@ -9,16 +11,28 @@ from calibrant.evidence import Array
 from calibrant.inference.whole_rows import measure_rows
 from calibrant.inputs import InputError
 from calibrant.posterior import posterior_of
-from calibrant.questions import Question
+from calibrant.questions import Notion, Question
+from calibrant.simplex import RowsEstimator, RowsNorm, check_rows_norm, resolve_rows
 
 
-def measure(question: Question, estimator: EstimatorLike, norm: Norm) -> float:
+def chosen_for(notion: Notion, estimator: Any, norm: str) -> Estimator | RowsEstimator:
+    """Return the estimator that is meant where a notion is asked; refuse a norm that it does not define."""
+    if notion.whole:
+        rows = resolve_rows(estimator)
+        check_rows_norm(norm, rows)
+        return rows
+    chosen = resolve(estimator, shared=notion.several)
+    check_norm(norm, chosen)
+    return chosen
+
+
+def measure(question: Question, estimator: EstimatorLike | RowsEstimator, norm: Norm | RowsNorm) -> float:
     """Return the calibration error that a question asks for."""
     if question.notion.whole:
         return measure_rows(question, estimator, norm)
     chosen = resolve(estimator, shared=question.notion.several)
     check_norm(norm, chosen)
-    return question.notion.combine(errors_of(question, chosen, norm), norm)
+    return question.notion.combine(errors_of(question, chosen, cast("Norm", norm)), norm)
 
 
 def errors_of(question: Question, estimator: Estimator, norm: Norm) -> Array:

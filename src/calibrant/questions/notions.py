@@ -369,8 +369,28 @@ class WholeRows(Notion):
 
 def one_score_at_a_time(notion: Notion) -> InputError:
     """Return what is said where whole rows cannot be compared."""
-    hint = 'curves, sketches and queries look at one score at a time: "confidence", "classwise" or "class"'
+    hint = (
+        "ece, estimate, compare and assess compare whole rows in memory; "
+        'ask here for "confidence", "classwise" or "class"'
+    )
     return InputError("notion", "compare one score at a time here", notion.name, hint=hint)
+
+
+def refuse_whole(notion: Any) -> None:
+    """Refuse a notion that compares whole rows, before anything is read; None stands for the usual one."""
+    if notion is not None and (asked := named(notion)).whole:
+        raise one_score_at_a_time(asked)
+
+
+def check_whole(notion: Any, *, clustered: bool = False, norm: str | None = None) -> None:
+    """Refuse what does not go with a notion that compares whole rows, before anything is read."""
+    if notion is None or not (asked := named(notion)).whole:
+        return
+    if clustered:
+        hint = "the confidence, or each class, can be asked about"
+        raise InputError("cluster", "go with one score at a time", asked.name, hint=hint)
+    if norm is not None:
+        check_choice("norm", norm, asked.norms)
 
 
 #: Every notion that has a fixed name; the others are made from one.
@@ -406,6 +426,17 @@ def usual(notion: Any, *, vector: bool, pairs: bool = False) -> Notion:
     if notion is None:
         return _FIXED["class" if vector else "confidence"]
     return named(notion)
+
+
+def pictured(headline: Notion, *, n_classes: int) -> Notion:
+    """Return the notion whose curve stands for a headline: its own, unless whole rows have none.
+
+    >>> str(pictured(named("multiclass"), n_classes=3))
+    'confidence'
+    """
+    if not headline.whole:
+        return headline
+    return _FIXED["class" if n_classes == 2 else "confidence"]
 
 
 def applicable(headline: Notion, *, n_classes: int, one_asked: bool) -> list[Notion]:

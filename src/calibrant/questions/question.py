@@ -15,8 +15,8 @@ import numpy as np
 
 from calibrant.evidence import Array, Design, Evidence, Residuals, Sample, are_alone, thinned
 from calibrant.evidence.simplex import Simplex
-from calibrant.inputs import InputError, Predictions
-from calibrant.questions.notions import Notion, named
+from calibrant.inputs import Predictions
+from calibrant.questions.notions import Notion, check_whole, named
 
 Value = TypeVar("Value")
 
@@ -90,9 +90,7 @@ class Question:
     @classmethod
     def of(cls, data: Predictions, notion: Notion) -> Question:
         """Ask a notion of checked predictions."""
-        if notion.whole and data.cluster is not None:
-            hint = "the confidence, or each class, can be asked about"
-            raise InputError("cluster", "go with one score at a time", notion.name, hint=hint)
+        check_whole(notion, clustered=data.cluster is not None)
         weight = _scaled(data.weight)
 
         def make() -> Iterator[Sample]:

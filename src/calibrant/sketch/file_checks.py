@@ -10,6 +10,7 @@ import numpy as np
 from calibrant.evidence import Array
 from calibrant.inputs import parsed_json
 from calibrant.questions import Notion, named
+from calibrant.questions.notions import refuse_whole
 from calibrant.sketch.sums import layout_of
 from calibrant.sketch.totals import Totals
 
@@ -121,8 +122,9 @@ class Header:
         _check_totals(self.totals)
 
     def _notion(self) -> Notion:
-        """Return the notion; refuse a name that none has."""
+        """Return the notion; refuse a name that none has, and what no sums tell."""
         try:
+            refuse_whole(self.notion)
             return named(self.notion)
         except ValueError as error:
             raise Unfit(f"its {error}") from None

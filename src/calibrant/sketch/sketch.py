@@ -35,6 +35,7 @@ from calibrant.inputs import Predictions, Seed
 from calibrant.maps import Calibrator
 from calibrant.maps.calibrator import Monotone
 from calibrant.questions import Question, named
+from calibrant.questions.notions import refuse_whole
 from calibrant.sketch.sums import check_scale, copied, empty_cells, gather, layout_of
 from calibrant.sketch.totals import Totals
 
@@ -86,6 +87,7 @@ class Sketch:
         labels: Sequence[Hashable] | None = None,
         pos_label: Hashable = None,
     ) -> None:
+        refuse_whole(notion)
         self._notion = named(notion)
         self._n_classes = None if n_classes is None else inputs.positive_int("n_classes", n_classes, 2)
         # Kept for every later update, so what can be read only once is read now.

@@ -263,6 +263,7 @@ class ReliabilityDisplay:
             Seed of the bootstrap behind the curve.
         """
         inputs.check_choice("strategy", strategy, STRATEGIES)
+        notions.refuse_whole(notion)
         if notion is not None and notions.named(notion).several:
             raise inputs.InputError(
                 "notion",

@@ -9,15 +9,21 @@ from typing import Any
 from sklearn.utils.metadata_routing import MetadataRequest
 
 from calibrant.api import ece
-from calibrant.estimators import Norm, check_norm, resolve
+from calibrant.estimators import Norm
+from calibrant.inference.measure import chosen_for
 from calibrant.inputs import same_rows
 from calibrant.questions import notions
+from calibrant.simplex import RowsNorm
 from calibrant.sklearn.model import explain, probabilities
 from sklearn import get_config
 
 
 def neg_ece_scorer(
-    notion: str | None = None, *, estimator: Any = "auto", norm: Norm = "l1", pos_label: Any = None
+    notion: str | None = None,
+    *,
+    estimator: Any = "auto",
+    norm: Norm | RowsNorm = "l1",
+    pos_label: Any = None,
 ) -> Any:
     """Make a scorer for model selection: minus the calibration error, by confidence for every model.
 
@@ -29,7 +35,7 @@ def neg_ece_scorer(
 
     Parameters
     ----------
-    notion : {"confidence", "class", "classwise"}, optional
+    notion : {"confidence", "class", "classwise", "multiclass"}, optional
         What is compared, as in `ece`; `confidence` by default, for binary models too.
     estimator, norm
         As for `ece`.
@@ -56,7 +62,7 @@ def neg_ece_scorer(
     """
     # A search turns errors of a scorer into NaN with a warning; a wrong choice is told before it starts.
     asked = notions.named("confidence" if notion is None else notion)
-    check_norm(norm, resolve(estimator))
+    chosen_for(asked, estimator, norm)
     if pos_label is not None and not asked.one_class:
         raise ValueError(
             f'pos_label names one class and needs notion="class", got {pos_label!r} for notion={asked.name!r}'
@@ -70,7 +76,7 @@ class NegECE:
 
     notion: str
     estimator: Any
-    norm: Norm
+    norm: Norm | RowsNorm
     pos_label: Any
     requested: bool | str | None = None  # whether routing brings weights, or their name there; None: not said
 
