@@ -19,6 +19,7 @@ from calibrant.assessment import decomposition
 from calibrant.assessment.assessment import Assessment, Balance, Odds, Row
 from calibrant.assessment.cautions import Seen, cautions, seen_in_rows, seen_in_sums
 from calibrant.assessment.cure import cure_of
+from calibrant.assessment.where import where_of
 from calibrant.curves import Progress, curve_of, diagram_of, each_problem
 from calibrant.estimators import Binned
 from calibrant.evidence import Array, Evidence
@@ -28,7 +29,7 @@ from calibrant.inference.estimate import MANY, estimate
 from calibrant.inference.multiplicity import each_level, false_discovery
 from calibrant.inputs import Predictions
 from calibrant.questions import Notion, Question, named
-from calibrant.questions.notions import applicable
+from calibrant.questions.notions import applicable, pictured
 
 if TYPE_CHECKING:
     from calibrant.sketch import Sketch
@@ -43,11 +44,12 @@ LOG_ODDS = np.arange(-20.0, 20.25, 0.25)
 
 @dataclass(frozen=True, eq=False)
 class Group:
-    """A group of rows: its name, how many rows it has, and the headline's question about it."""
+    """A group of rows: its name, how many it has, the headline's question about it and the pictured one."""
 
     name: str
     rows: int
     question: Question
+    pictured: Question
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,7 +111,7 @@ def assess_predictions(
     material = Material(
         questions=questions,
         names=names,
-        rulers=rulers_for(headline, len(names)),
+        rulers=rulers_for(pictured(headline, n_classes=len(names)), len(names)),
         groups=() if groups is None else _groups_of(data, headline, *groups),
         accuracy=_accuracy(questions, level),
         scores=_scores(questions, names, data),
@@ -142,7 +144,10 @@ def assess_sketch(
         questions=[question],
         names=names,
         rulers=rulers,
-        groups=[Group(str(key), own.totals.rows, own.question) for key, own in (groups or {}).items()],
+        groups=[
+            Group(str(key), own.totals.rows, own.question, own.question)
+            for key, own in (groups or {}).items()
+        ],
         accuracy=_accuracy_of_sums(sketch, level) or _accuracy([question], level),
         scores=_scores_of_sums(sketch, names),
         rows=sketch.totals.rows,
@@ -162,35 +167,39 @@ def _assemble(
     options: dict[str, Any] = {"level": level, "rng": seed}
     steps = Steps(progress, _count_steps(material))
     headline = material.questions[0]
+    # Whole rows have no curve: another notion's stands for it, with all that goes with a curve.
+    by_curve = pictured(headline.notion, n_classes=len(names)).name
+    shown = next(question for question in material.questions if question.notion.name == by_curve)
     estimates, curves, diagrams = {}, {}, {}
     for question in material.questions:
         notion = question.notion.name
         each = each_level(level, len(names))
         estimates[notion] = estimate(question, each_level=each, step=steps, **options)
         steps()
-        shown = question.independent
-        curves[notion] = curve_of(shown, level=level)
-        diagrams[notion] = each_problem(shown, diagram_of, binning=BINS, level=level)
+        if not question.notion.whole:
+            alone = question.independent
+            curves[notion] = curve_of(alone, level=level)
+            diagrams[notion] = each_problem(alone, diagram_of, binning=BINS, level=level)
         steps()
-    rulers = {"auto": estimates[headline.notion.name]}
+    rulers = {"auto": estimates[by_curve]}
     for ruler in material.rulers:
-        rulers[ruler] = estimate(headline, estimator=ruler, **options)
+        rulers[ruler] = estimate(shown, estimator=ruler, **options)
         steps()
     by_class = next((q for q in material.questions if q.notion.several), None)
     asked = next((q for q in material.questions if q.label is not None), None)
-    worst = _worst(estimates[headline.notion.name])
+    worst = _worst(estimates[by_curve])
     cure = None
     if material.data is not None:
-        before = estimates[headline.notion.name].value
+        before = estimates[by_curve].value
         about: dict[str, Any] = {"before": before, "worst": worst, "level": level, "seed": seed}
-        cure = cure_of(material.data, headline.notion, material.scores, **about)
-    balance = material.accuracy if headline.notion.several else balance_of(headline, level)
+        cure = cure_of(material.data, shown.notion, material.scores, **about)
+    balance = material.accuracy if shown.notion.several else balance_of(shown, level)
     assessment = Assessment(
         notion=headline.notion.name,
         estimates=MappingProxyType(estimates),
         curves=MappingProxyType(curves),
         diagrams=MappingProxyType(diagrams),
-        odds=_odds(headline, worst, level),
+        odds=_odds(shown, worst, level),
         rulers=MappingProxyType(rulers),
         by_class=() if by_class is None else _rows_of_classes(estimates, by_class, names),
         by_group=_rows_of_groups(material.groups, level, seed, steps),
@@ -210,6 +219,7 @@ def _assemble(
         name=None if material.name is None else str(material.name),
         command=None if material.command is None else str(material.command),
         cure=cure,
+        where=where_of(headline),
     )
     steps.end()
     return replace(assessment, warnings=tuple(cautions(assessment, seen)))
@@ -228,12 +238,14 @@ def _count_steps(material: Material) -> int:
 
 
 def _groups_of(data: Predictions, headline: Notion, values: list[Any], codes: Array) -> list[Group]:
-    """Return the groups of rows, with the headline's question about each."""
+    """Return the groups of rows, with the questions about each."""
     groups = []
     for k, value in enumerate(values):
         own = codes == k
         rows = inputs.some_rows(data, own)
-        groups.append(Group(str(value), int(own.sum()), Question.of(rows, headline)))
+        shown = pictured(headline, n_classes=len(data.labels))
+        asked = (Question.of(rows, notion) for notion in (headline, shown))
+        groups.append(Group(str(value), int(own.sum()), *asked))
     return groups
 
 
@@ -245,7 +257,7 @@ def _rows_of_groups(groups: Sequence[Group], level: float, seed: int, steps: Ste
         steps()
     adjusted = false_discovery([result.p_value for result in estimates])
     rows = [
-        Row(group.name, group.rows, *_means(group.question.each()), result, p)
+        Row(group.name, group.rows, *_means(group.pictured.each()), result, p)
         for group, result, p in zip(groups, estimates, adjusted, strict=True)
     ]
     return tuple(sorted(rows, key=lambda row: -row.estimate.value))
@@ -331,7 +343,8 @@ def _scores(
 ) -> tuple[decomposition.Score, ...]:
     """Return proper scores: of the class asked about, of all classes, of the prediction."""
     scores: list[decomposition.Score] = []
-    for question in sorted(questions, key=lambda q: (not q.notion.one_class, not q.notion.several)):
+    single = [question for question in questions if not question.notion.whole]
+    for question in sorted(single, key=lambda q: (not q.notion.one_class, not q.notion.several)):
         if not question.notion.several:
             top = question.notion.top
             exact = decomposition.log_loss_of_largest(data, question.notion) if top else None

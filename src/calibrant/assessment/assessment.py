@@ -11,10 +11,14 @@ from typing import TYPE_CHECKING, Any
 from calibrant.assessment import text
 from calibrant.assessment.cure import Cure
 from calibrant.assessment.decomposition import Score
+from calibrant.assessment.where import pairs, predicted
 from calibrant.curves import ByClass, ReliabilityCurve, ReliabilityDiagram
 from calibrant.evidence import Array
+from calibrant.inference.multiplicity import each_level
 from calibrant.inference.result import LEAST_P, Estimate
 from calibrant.inputs import Record, from_text
+from calibrant.posterior.softmax.where import Where
+from calibrant.questions.notions import named, pictured
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -127,13 +131,13 @@ class Assessment:
     Attributes
     ----------
     notion : str
-        The notion of the headline; `estimate`, `curve` and `diagram` are its.
+        The notion of the headline; `estimate` is its.
     estimates, curves, diagrams : mappings
-        By notion.
+        By notion; the multiclass notion has no curve and no diagram.
     odds : Odds
-        The headline's scores (class-wise, those of the worst class) for an axis of log odds.
+        The scores of `curve` (class-wise, those of the worst class) for an axis of log odds.
     rulers : mapping
-        The headline's error by `auto` and by the paper's five estimators.
+        The error of the notion `shown` by `auto` and by the paper's five estimators.
     by_class, by_group : tuples of Row
         The worst first; intervals and p-values allow for looking at many.
     balance : Balance or None
@@ -155,7 +159,10 @@ class Assessment:
         Level of all intervals, seed of the simulations, date, SHA-256 of the data, name of the data,
         the command that wrote it, version of calibrant.
     cure : Cure or None
-        What recalibrating would do; None without rows, as of a sketch.
+        What recalibrating would do, to the error of the notion `shown`; None without rows, as of a sketch.
+    where : Where or None
+        For the multiclass notion of 3 to 12 classes, which of them take probability from which, and at
+        which predictions; in the order of `classes`.
     """
 
     notion: str
@@ -182,6 +189,7 @@ class Assessment:
     name: str | None = None
     command: str | None = None
     cure: Cure | None = None
+    where: Where | None = None
 
     @property
     def estimate(self) -> Estimate:
@@ -189,14 +197,22 @@ class Assessment:
         return self.estimates[self.notion]
 
     @property
+    def shown(self) -> str:
+        """The notion that `curve`, `diagram` and all that goes with them are of: the headline's, if it has any.
+
+        For the multiclass notion it is confidence, and of two classes `class`.
+        """
+        return pictured(named(self.notion), n_classes=len(self.classes)).name
+
+    @property
     def curve(self) -> ReliabilityCurve | ByClass[ReliabilityCurve]:
-        """The headline's reliability curve; of the class-wise notion, one for each class."""
-        return self.curves[self.notion]
+        """The reliability curve of the notion `shown`; of the class-wise notion, one for each class."""
+        return self.curves[self.shown]
 
     @property
     def diagram(self) -> ReliabilityDiagram | ByClass[ReliabilityDiagram]:
-        """The headline's reliability diagram; of the class-wise notion, one for each class."""
-        return self.diagrams[self.notion]
+        """The reliability diagram of the notion `shown`; of the class-wise notion, one for each class."""
+        return self.diagrams[self.shown]
 
     @property
     def verdict(self) -> str:
@@ -221,13 +237,15 @@ class Assessment:
     def __str__(self) -> str:
         lines = [self.summary, *filter(None, [self.advice]), "", *map(str, self.estimates.values())]
         lines += ["", *(_score_line(score) for score in self.scores)] if self.scores else []
+        lines += [] if self.where is None else ["", *_where(self)]
         for title, rows in (("class", self.by_class), ("group", self.by_group)):
             lines += ["", *_table(title, rows)] if rows else []
         lines += ["", *(f"Note: {text}" for text in self.warnings)] if self.warnings else []
         return "\n".join(lines)
 
     def __repr__(self) -> str:
-        asked = self.notion if self.asked is None else f"{self.notion} {self.asked}"
+        alone = self.asked is None or named(self.notion).whole
+        asked = self.notion if alone else f"{self.notion} {self.asked}"
         e = self.estimate
         return f"Assessment({asked}, ECE {e.value:.4f} [{e.low:.4f}, {e.high:.4f}], {self.rows} rows)"
 
@@ -289,6 +307,31 @@ def _score_line(score: Score) -> str:
         f"{score.name} ({score.about}) {score.value:.4f} = calibration {score.calibration:.4f} "
         f"- resolution {score.resolution:.4f} + uncertainty {score.uncertainty:.4f}"
     )
+
+
+def _where(assessment: Assessment, most: int = 12) -> list[str]:
+    """Return lines about pairs of classes and about predicted classes."""
+    where, level = assessment.where, assessment.level
+    assert where is not None
+    names = [text.short(name, 24) for name in assessment.classes]
+    width = max(len("predicted"), *map(len, names)) + 2
+    every, classes = pairs(where, level), len(names)
+    each = _percent(level, classes * (classes - 1) // 2)
+    lines = [f"{'class':<{width}}{'takes from':<{width + 1}}  probability  {each} interval"]
+    for pair in every[:most]:
+        who = f"{names[pair.taker]:<{width}}{names[pair.giver]:<{width + 1}}"
+        lines.append(f"{who}{pair.value:>13.4f}  [{pair.low:.4f}, {pair.high:.4f}]")
+    lines += [f"... and {len(every) - most} more"] if len(every) > most else []
+    lines += ["", f"{'predicted':<{width}}share of rows          gap  {_percent(level, classes)} interval"]
+    for row in predicted(where, level):
+        numbers = f"{row.share:>13.4f}{row.gap:>13.4f}"
+        lines.append(f"{names[row.column]:<{width}}{numbers}  [{row.low:.4f}, {row.high:.4f}]")
+    return lines
+
+
+def _percent(level: float, count: int) -> str:
+    """Return the level of each of several intervals that hold together."""
+    return f"{100 * each_level(level, count):.5g} %"
 
 
 def _table(title: str, rows: tuple[Row, ...], most: int = 12) -> list[str]:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from calibrant.assessment import where as places
 from calibrant.assessment.assessment import Assessment, Balance, Odds, Row
 from calibrant.assessment.cure import Cure
 from calibrant.assessment.decomposition import Score
@@ -16,6 +17,7 @@ from calibrant.curves import ByClass, ReliabilityCurve, ReliabilityDiagram
 from calibrant.evidence import Array
 from calibrant.inference.result import Estimate, plain
 from calibrant.inputs import InputError, Record, check_choice
+from calibrant.questions.notions import named, pictured
 
 FORMAT = 1
 _PLAIN = (
@@ -58,6 +60,7 @@ def to_dict(assessment: Assessment) -> dict[str, Any]:
         values[key] = None if balance is None else asdict(balance)
     cure = assessment.cure
     values["cure"] = None if cure is None else cure.to_dict() | {"curve": to_plain(cure.curve)}
+    values["where"] = None if assessment.where is None else places.to_dict(assessment.where)
     values["advice"] = assessment.advice
     return values
 
@@ -68,7 +71,7 @@ def from_dict(values: Mapping[str, Any]) -> Assessment:
     if values.get("format") != FORMAT:
         raise ValueError(f"not an assessment of format {FORMAT}, got {values.get('format')!r}")
     about = ("format", "value", "verdict", "advice", *_PLAIN)
-    record.only((*about, *_RESULTS, *_ROWS, "odds", *_BALANCES, "cure"))
+    record.only((*about, *_RESULTS, *_ROWS, "odds", *_BALANCES, "cure"), ("where",))
     for key in ("verdict", "advice"):
         record.text(key)
     results = {
@@ -76,15 +79,19 @@ def from_dict(values: Mapping[str, Any]) -> Assessment:
         for key, read in _RESULTS.items()
     }
     notion, estimates = record.text("notion"), results["estimates"]
-    for key in ("estimates", "curves", "diagrams"):
-        if notion not in results[key] or {*results[key]} != {*estimates}:
+    classes, asked = record.texts("classes"), record.maybe("asked", record.text)
+    if notion not in estimates:
+        raise InputError(record.called("estimates"), f"hold {notion!r}", tuple(estimates))
+    curved = {name for name in estimates if not named(name).whole}
+    shown = pictured(named(notion), n_classes=len(classes)).name
+    for key in ("curves", "diagrams"):
+        if shown not in results[key] or {*results[key]} != curved:
             raise InputError(
-                record.called(key), f"hold {notion!r} and what the others hold", tuple(results[key])
+                record.called(key), f"hold {shown!r} and what the estimates hold", tuple(results[key])
             )
-    if record.share("value") != estimates[notion].value:
+    if record.number("value", 0, named(notion).most("l1")) != estimates[notion].value:
         rule = f"be that of the estimate, {estimates[notion].value:g}"
         raise InputError(record.called("value"), rule, values["value"])
-    classes, asked = record.texts("classes"), record.maybe("asked", record.text)
     if asked is not None and asked not in classes:
         raise InputError(record.called("asked"), f"be one of {list(classes)}", asked)
     parts: dict[str, Any] = dict(results)
@@ -93,6 +100,9 @@ def from_dict(values: Mapping[str, Any]) -> Assessment:
     parts |= {key: record.text(key) for key in ("created", "digest", "version")}
     parts |= {key: record.maybe(key, record.text) for key in ("name", "command")}
     parts["cure"] = record.maybe("cure", lambda key: _cure(record.record(key)))
+    parts["where"] = record.maybe("where", lambda key: places.of_record(record.record(key), len(classes)))
+    if parts["where"] is not None and not named(notion).whole:
+        raise InputError(record.called("where"), f"be missing where the notion is {notion}")
     return Assessment(
         notion=notion,
         odds=_odds(record.record("odds")),

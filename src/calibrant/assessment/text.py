@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from calibrant.assessment.where import pairs
 from calibrant.curves import ByClass, Point, ReliabilityCurve
 from calibrant.evidence import Array
 from calibrant.inference.result import LEAST_P, Estimate, p_text, rejects, usual
@@ -82,7 +83,7 @@ def sure(estimate: Estimate, level: float) -> bool:
 
 def side(estimate: Estimate, balance: Balance | None) -> int:
     """Return 1 where scores are too high nearly everywhere, -1 too low, 0 where neither can be said."""
-    if balance is None:
+    if balance is None or estimate.over is None:
         return 0
     share = estimate.over / estimate.value if estimate.value > 0 else 0.5
     if share >= ONE_SIDED and balance.low > 0:
@@ -95,12 +96,14 @@ def verdict(assessment: Assessment) -> str:
 
     Whether it is off at all is for the p-value to say, and for nothing else.
     """
-    e = assessment.estimate
+    e, notion = assessment.estimate, named(assessment.notion)
     typical = usual(e, points, " of this size", " points")
+    if e.lower_bound:
+        return _of_many_classes(assessment, typical)
     span = f"{100 * e.level:.3g} %: {points(e.low)} to {points(e.high)} points"
-    value = f"{points(e.value)} points ({span})"
+    value = f"{points(e.value)} points{' in sum' if notion.whole else ''} ({span})"
     if not sure(e, assessment.level):
-        if e.high < 1 and assessment.rows >= FEWEST:
+        if e.high < notion.most(e.norm) and assessment.rows >= FEWEST:
             return (
                 f"No miscalibration found: the error reads {points(e.value)} points and may be up to "
                 f"{points(e.high)} points ({100 * e.level:.3g} %); {typical}."
@@ -112,15 +115,54 @@ def verdict(assessment: Assessment) -> str:
             f"the error reads {value}; {typical}."
         )
     direction = side(e, assessment.balance)
-    notion = named(assessment.notion)
     if notion.reading.sure and direction:
         return f"{'Overconfident' if direction > 0 else 'Underconfident'} by {value}; {typical}."
     if notion.one_class and direction:
         way = "high" if direction > 0 else "low"
         return f"Scores of {called(assessment.asked)} too {way} by {value}; {typical}."
+    if notion.whole:
+        return f"Class probabilities off by {value}; {typical}."
     what = "Class probabilities off" if notion.several else "Off"
     mixed = ", too high at some scores and too low at others" if both_ways(assessment.curve) else ""
     return f"{what} by {value}{mixed}; {typical}."
+
+
+def _of_many_classes(assessment: Assessment, typical: str) -> str:
+    """Return the verdict where so many classes let one see a part of the error alone.
+
+    The interval is of that part: only the bound that always holds is claimed of the whole.
+    """
+    e = assessment.estimate
+    unseen = f"among {len(assessment.classes)} classes who takes from whom cannot be seen"
+    seen = f"what can be seen reads {points(e.value)} points, and {typical}"
+    if not sure(e, assessment.level):
+        return f"No miscalibration found, but {unseen}: {seen}."
+    if not e.at_least:
+        return (
+            f"Not calibrated ({p_text(e.p_value, '≤')}), but how far off is uncertain, "
+            f"since {unseen}: {seen}."
+        )
+    least = f"at least {points(e.at_least)} points in sum ({100 * e.level:.3g} %)"
+    return f"Class probabilities off by {least}, since {unseen}; {seen}."
+
+
+def taking(assessment: Assessment) -> str:
+    """Return a sentence on the classes that take probability from each other beyond doubt."""
+    where = assessment.where
+    if where is None or not sure(assessment.estimate, assessment.level):
+        return ""
+    names = [short(called(name), 24) for name in assessment.classes]
+    certain = [pair for pair in pairs(where, assessment.level) if pair.low > 0]
+    if not certain:
+        return "Which classes take probability from which cannot be told."
+    told = [
+        f"{names[pair.taker]} takes {points(pair.value)} {'points of probability ' * (k == 0)}"
+        f"from {names[pair.giver]} ({points(pair.low)} to {points(pair.high)})"
+        for k, pair in enumerate(certain[:LISTED])
+    ]
+    listed = told[0] if len(told) == 1 else f"{', '.join(told[:-1])} and {told[-1]}"
+    more = f"; {len(certain) - LISTED} more pairs differ" if len(certain) > LISTED else ""
+    return f"Per row on average, {listed}{more}."
 
 
 def both_ways(curve: ReliabilityCurve | ByClass[ReliabilityCurve]) -> bool:
@@ -133,9 +175,9 @@ def both_ways(curve: ReliabilityCurve | ByClass[ReliabilityCurve]) -> bool:
 
 
 def summary(assessment: Assessment) -> list[str]:
-    """Return three or four sentences: the verdict, an example, the balance, and what stands out."""
-    lines = [verdict(assessment), example(assessment), balance(assessment), standing_out(assessment)]
-    return [line for line in lines if line]
+    """Return a few sentences: the verdict, who takes from whom, an example, the balance, what stands out."""
+    writers = (verdict, taking, example, balance, standing_out)
+    return [line for line in (write(assessment) for write in writers) if line]
 
 
 def example(assessment: Assessment) -> str:
@@ -144,16 +186,18 @@ def example(assessment: Assessment) -> str:
     if isinstance(curve, ByClass):
         return ""
     # Without a verdict the worst of many scores is chance's choice: the most common one speaks.
-    score = telling(curve, worst=sure(assessment.estimate, assessment.level))
+    rejected = sure(assessment.estimates[assessment.shown], assessment.level)
+    score = telling(curve, worst=rejected)
     if score is None:
         return ""
     at: Point = curve.at(score)
     low, high, middle = (f"{100 * v:.0f} %" for v in (at.low, at.high, at.probability))
-    happens = named(assessment.notion).reading.happens
-    text = f"A score of {score_text(score)} {happens} {middle} of the time ({low} to {high})"
+    reading = named(assessment.shown).reading
+    happens, what = reading.happens, "score" if assessment.shown == assessment.notion else reading.score
+    text = f"A {what} of {score_text(score)} {happens} {middle} of the time ({low} to {high})"
     if at.low <= score <= at.high:
         return f"{text}, which is in line with it."
-    return f"{text}." if sure(assessment.estimate, assessment.level) else ""
+    return f"{text}." if rejected else ""
 
 
 def telling(curve: ReliabilityCurve, *, worst: bool) -> float | None:
@@ -190,7 +234,7 @@ def _cell(edges: Array, scores: Array) -> Array:
 
 def balance(assessment: Assessment) -> str:
     """Return a sentence on mean confidence against accuracy, or on mean score against frequency."""
-    notion = named(assessment.notion)
+    notion = named(assessment.shown)
     by_class = notion.one_class and not notion.reading.sure
     b = assessment.balance if by_class or assessment.accuracy is None else assessment.accuracy
     if b is None:
@@ -242,7 +286,7 @@ def advice(assessment: Assessment) -> str:
         return f"No map is {how}better than leaving the scores alone."
     parts, removed = [], cure.before - cure.after
     if removed > 0:
-        parts.append(f"remove {points(removed)} of {points(cure.before)} points")
+        parts.append(f"remove {points(removed)} of {points(cure.before)} points{_by_shown(assessment)}")
     if not np.isfinite(cure.gain.value):
         parts.append("make the log loss finite")
     elif cure.excess is not None and cure.excess > 0:
@@ -265,8 +309,14 @@ def gained(assessment: Assessment) -> str:
     return (
         f"Cross-validated in {cure.folds} folds of {count(cure.rows)} rows, a map changes the log loss of a "
         f"row by {-cure.gain.value:+.4f} ({100 * assessment.level:.3g} %: {low} to {high}), and "
-        f"the error reads {points(cure.after)} points after it."
+        f"the error{_by_shown(assessment)} reads {points(cure.after)} points after it."
     )
+
+
+def _by_shown(assessment: Assessment) -> str:
+    """Return by which notion recalibrating is judged, where that is not the headline's."""
+    shown = named(assessment.shown).reading.title
+    return "" if assessment.shown == assessment.notion else f" by the {shown} notion"
 
 
 def listed(rows: Iterable[Row], what: str) -> str:
@@ -282,7 +332,8 @@ def adjusted_p(row: Row) -> str:
 
 def methods(assessment: Assessment) -> str:
     """Return what to write in a paper."""
-    e, title = assessment.estimate, named(assessment.notion).reading.title
+    e, notion = assessment.estimate, named(assessment.notion)
+    title = notion.reading.title
     weighted = (
         "" if assessment.n == assessment.rows else f" (effective size {count(assessment.n)} under weights)"
     )
@@ -297,6 +348,20 @@ def methods(assessment: Assessment) -> str:
         weighted = f"{weighted} in {count(e.clusters)} clusters, which interval and test allow for,"
         tested = "simulated in the same clusters"
     p = p_text(e.p_value, "≤")
+    name = f"{title} notion, L1"
+    interval = "from inverting its simulated sampling distribution"
+    if notion.whole:
+        name += ": the mean of the sum over the classes of |frequency - score|"
+    if e.at_least is not None:
+        how = "the posterior mean over softmax maps of the scores, averaged with cross-fitted rows,"
+        interval = "from posterior draws and the spread of rows held out"
+        if e.lower_bound:
+            interval += f", of the part of it that {len(assessment.classes)} classes let one see"
+    if e.at_least:
+        interval += (
+            f"; it is at least {e.at_least:.4f} (one-sided, {100 * e.level:.3g} %) by rows held out from all "
+            "that was fitted"
+        )
     many = max(len(assessment.by_class), len(assessment.by_group))
     adjusted = (
         " Intervals of classes and groups are Bonferroni-adjusted, their p-values by Benjamini and Hochberg."
@@ -305,9 +370,9 @@ def methods(assessment: Assessment) -> str:
     )
     return (
         f"Calibration was assessed on {count(assessment.rows)} predictions{weighted} with calibrant "
-        f"{assessment.version}. The expected calibration error ({title} notion, L1) was estimated "
+        f"{assessment.version}. The expected calibration error ({name}) was estimated "
         f"by {how} as {e.value:.4f}, with a {100 * e.level:.3g} % interval of {e.low:.4f} to {e.high:.4f} "
-        f"from inverting its simulated sampling distribution; a calibrated model of this size typically "
+        f"{interval}; a calibrated model of this size typically "
         f"reads {e.null.mean:.4f}, and the hypothesis of calibration has {p}, by a test that sees more than "
         f"the size of the error ({tested}, seed {assessment.seed})."
         f"{adjusted}"

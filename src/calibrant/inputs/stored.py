@@ -180,6 +180,16 @@ class Record:
             raise InputError(f"{self.called(key)}[{k}]", _within(low, high), entries[k])
         return values
 
+    def matrix(self, key: str, columns: int, low: float = -np.inf, high: float = np.inf) -> Array:
+        """Return a list of equally long lists of numbers within bounds as a matrix."""
+        rows = [np.empty((0, columns))]
+        for k, (_, row) in enumerate(self._each(key)):
+            inner = Record({(name := f"{key}[{k}]"): row}, self.name)
+            values = inner.array(name, low, high)
+            inner.lengths(columns, name)
+            rows.append(values[None, :])
+        return np.concatenate(rows)
+
     def pair(self, key: str) -> tuple[Any, Any]:
         """Return the two entries of a list."""
         entries = [value for _, value in self._each(key)]

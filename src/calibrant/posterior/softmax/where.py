@@ -77,6 +77,14 @@ class Where:
             chance * gap.mean(axis=0), _spread(gap, chance), *cells,
         )  # fmt: skip
 
+    def ordered(self, columns: Array) -> Where:
+        """Return the same with the classes in another order: that of these columns."""
+        both = np.ix_(columns, columns)
+        return Where(
+            self.taken[both], self.spread[both], self.share[columns], self.gap[columns], self.gap_spread[columns],
+            self.start[:, columns], self.end[:, columns], self.weight,
+        )  # fmt: skip
+
 
 def _spread(drawn: Array, chance: float) -> Array:
     """Return the standard deviation of something that is 0 unless there is a gap."""

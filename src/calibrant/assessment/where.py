@@ -1,0 +1,128 @@
+"""Where whole rows of scores go wrong: which classes take probability from which, and at which predictions."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from statistics import NormalDist
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from calibrant.evidence import Array
+from calibrant.inference.multiplicity import each_level
+from calibrant.inputs import ROUNDING, InputError, Record
+from calibrant.posterior.softmax.where import Where
+from calibrant.questions import Question
+from calibrant.simplex.softmax import canonical_error
+
+
+class Pair(NamedTuple):
+    """What one class takes from another, in probability per row, with its interval.
+
+    Attributes
+    ----------
+    taker, giver : int
+        The columns of the two classes.
+    value, low, high : float
+        Net: the scores of the first are too high where those of the second are too low.
+    """
+
+    taker: int
+    giver: int
+    value: float
+    low: float
+    high: float
+
+
+class Predicted(NamedTuple):
+    """The rows that one class is predicted for.
+
+    Attributes
+    ----------
+    column : int
+        The class.
+    share : float
+        Share of the rows.
+    gap, low, high : float
+        Mean of sum_k |frequency_k - score_k| in them, and its interval.
+    """
+
+    column: int
+    share: float
+    gap: float
+    low: float
+    high: float
+
+
+def where_of(question: Question) -> Where | None:
+    """Return where a question about whole rows sees a gap; None of two classes, and of too many.
+
+    The gaps at predictions of each class are those of the posterior, which rows held out have set right in
+    sum: they are scaled so that they add up to the estimate.
+    """
+    if not question.notion.whole or len(question.labels) == 2:
+        return None
+    error = canonical_error(question)
+    if (found := Where.of(error)) is None:
+        return None
+    total = float(found.share @ found.gap)
+    scale = error.value("l1") / total if total > 0 else 0.0
+    gap, spread = np.minimum(scale * found.gap, 2.0), np.minimum(scale * found.gap_spread, 2.0)
+    return replace(found, gap=gap, gap_spread=spread).ordered(np.argsort(question.columns))
+
+
+def pairs(where: Where, level: float) -> list[Pair]:
+    """Return all pairs of classes, who takes first, by how much; their intervals hold together."""
+    first, second = np.triu_indices(len(where.share), 1)
+    reach = _reach(each_level(level, len(first)))
+    every = []
+    for i, j in zip(first, second, strict=True):
+        a, b = (int(i), int(j)) if where.taken[i, j] >= 0 else (int(j), int(i))
+        value, far = float(where.taken[a, b]), reach * float(where.spread[a, b])
+        every.append(Pair(a, b, value, value - far, value + far))
+    return sorted(every, key=lambda pair: -pair.value)
+
+
+def predicted(where: Where, level: float) -> list[Predicted]:
+    """Return the rows of each predicted class, the largest gap first; their intervals hold together."""
+    reach = _reach(each_level(level, len(where.share)))
+    every = []
+    for k in np.flatnonzero(where.share > 0).tolist():
+        gap, far = float(where.gap[k]), reach * float(where.gap_spread[k])
+        every.append(Predicted(k, float(where.share[k]), gap, max(gap - far, 0.0), min(gap + far, 2.0)))
+    return sorted(every, key=lambda row: -row.gap)
+
+
+def _reach(level: float) -> float:
+    return NormalDist().inv_cdf((1 + level) / 2)
+
+
+def to_dict(where: Where) -> dict[str, Any]:
+    """Return plain lists of numbers."""
+    return {field.name: getattr(where, field.name).tolist() for field in fields(where)}
+
+
+def of_record(record: Record, classes: int) -> Where:
+    """Return what a stored record holds; numbers that no gap can have are refused."""
+    record.only(field.name for field in fields(Where))
+    taken = record.matrix("taken", classes, -1, 1)
+    spread = record.matrix("spread", classes, 0, 1)
+    record.lengths(classes, "taken", "spread", "share", "gap", "gap_spread")
+    if np.any(np.abs(taken + taken.T) > ROUNDING):
+        raise InputError(record.called("taken"), "say of each pair of classes what one takes and one gives")
+    share = record.array("share", 0, 1)
+    _adds_up(record, "share", share[None, :])
+    start, end = (record.matrix(key, classes, 0, 1) for key in ("start", "end"))
+    for key, rows in (("start", start), ("end", end)):
+        _adds_up(record, key, rows)
+    record.lengths(len(start), "end", "weight")
+    return Where(
+        taken, spread, share, record.array("gap", 0, 2), record.array("gap_spread", 0, 2),
+        start, end, record.array("weight", 0, 1),
+    )  # fmt: skip
+
+
+def _adds_up(record: Record, key: str, rows: Array) -> None:
+    """Refuse rows of shares that do not add up to 1, but for the rounding of scores."""
+    if np.any(off := np.abs(rows.sum(axis=1) - 1) > 0.05):
+        raise InputError(record.called(key), "add up to 1", float(rows.sum(axis=1)[off][0]))
