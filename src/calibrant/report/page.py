@@ -18,14 +18,17 @@ from calibrant.assessment import Assessment
 from calibrant.assessment import text as wording
 from calibrant.assessment.serialize import thinned, to_plain
 from calibrant.assessment.text import count, points, short
+from calibrant.assessment.where import pairs, predicted
 from calibrant.atomic import write_whole
 from calibrant.curves import FEW, ByClass, ReliabilityCurve, ReliabilityDiagram
 from calibrant.inference.result import p_text, usual
 from calibrant.questions import named
-from calibrant.report import chart
+from calibrant.report import chart, simplex
 
 # Rows of a table that are shown at once, and classes that have a small picture.
 FIRST, PICTURES = 20, 8
+# Pairs of classes that are shown at once.
+PAIRS = 10
 # Scores that are looked up: from 0 on, and where the lowest cannot occur; and more where scores crowd at 1.
 FROM_0 = (0.01, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
 FROM_HALF = (0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 0.98, 0.99)
@@ -58,20 +61,25 @@ def page(assessment: Assessment) -> str:
         e=assessment.estimate,
         notion=notion,
         reading=notion.reading,
+        shown=named(assessment.shown).reading,
+        pairs=[] if assessment.where is None else pairs(assessment.where, assessment.level),
+        predicted=[] if assessment.where is None else predicted(assessment.where, assessment.level),
+        taking=wording.taking(assessment),
         happens=named(picture.curve.notion).reading.happens,
         style=Markup(style),
         script=Markup(script),
         policy=policy,
-        sentences=wording.summary(assessment)[1:],
+        sentences=[line for line in wording.summary(assessment)[1:] if line != wording.taking(assessment)],
         gained=wording.gained(assessment),
         recommended=wording.recommended(assessment),
         picture=picture,
         data=_embedded(picture),
-        looked_up=looked_up(picture, wording.sure(assessment.estimate, assessment.level)),
-        top=max([assessment.estimate.high, *(ruler.high for ruler in assessment.rulers.values())]),
+        looked_up=looked_up(picture, wording.sure(assessment.estimates[assessment.shown], assessment.level)),
+        top=max(ruler.high for ruler in assessment.rulers.values()),
         curves=next(by_class, None),
         first=FIRST,
         pictured=PICTURES,
+        pairs_first=PAIRS,
     )
 
 
@@ -90,7 +98,7 @@ def _rendered(template: str, **values: Any) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.globals |= {"chart": chart, "points": points, "usual": usual}
+    environment.globals |= {"chart": chart, "simplex": simplex, "points": points, "usual": usual}
     environment.filters |= {
         "points": points,
         "count": count,
@@ -98,6 +106,7 @@ def _rendered(template: str, **values: Any) -> str:
         "p": lambda p: p_text(p, "≤"),
         "adjusted": wording.adjusted_p,
         "share": share,
+        "signed": simplex.signed,
         "score": lambda s: f"{s:.2f}" if abs(s - round(s, 2)) < 1e-9 else wording.score_text(s),
         "title_of": lambda notion: named(notion).reading.title,
         "ruler": lambda name: RULERS.get(name, name),
