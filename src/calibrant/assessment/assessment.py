@@ -198,7 +198,7 @@ class Assessment:
 
     @property
     def shown(self) -> str:
-        """The notion that `curve`, `diagram` and all that goes with them are of: the headline's, if it has any.
+        """The notion that `curve`, `diagram` and what goes with them are of: the headline's, if it has any.
 
         For the multiclass notion it is confidence, and of two classes `class`.
         """

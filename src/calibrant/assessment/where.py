@@ -1,4 +1,4 @@
-"""Where whole rows of scores go wrong: which classes take probability from which, and at which predictions."""
+"""Where whole rows go wrong: which classes take probability from which, and at which predictions."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ def fit(file: str, method: str, out: Path, **given: Any) -> None:
         calibrator: Calibrator = source.ask("calibrator", method=method)
         return calibrator
 
-    known = settled(given)
+    known = settled(given, one_score=True)
     together = known["notion"] is None and has_matrix(file, known)
     if together and given["checkpoint"] is not None:
         raise Refused("--checkpoint keeps sums, and a map of all classes needs rows: add --notion classwise")

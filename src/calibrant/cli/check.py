@@ -24,7 +24,7 @@ from calibrant.cli.output import (
     writing,
 )
 from calibrant.cli.progress import Meter
-from calibrant.cli.source import Source, read_source
+from calibrant.cli.source import Source, read_source, settled
 
 if TYPE_CHECKING:
     from calibrant import Estimate
@@ -37,11 +37,18 @@ MOST_ROWS = 1e9
 _ILLEGAL = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
-def _limit(ctx: click.Context, param: click.Parameter, value: float) -> float:
-    if 0 < value <= 1:
-        return value
-    hint = f"; write {value / 100:g}" if 1 < value <= 100 else ""
-    raise click.BadParameter(f"{value:g} does not lie in (0, 1]{hint}")
+def _check_limit(limit: float, notion: str | None, norm: str) -> None:
+    """Refuse a limit that no error can reach."""
+    from calibrant.questions import named
+
+    most = 1.0 if notion is None else named(notion).most(norm)
+    if not 0 < limit <= most:
+        hint = f"; write {limit / 100:g}" if most < limit <= 100 else ""
+        raise click.BadParameter(
+            f"{limit:g} does not lie in (0, {most:.4g}]{hint}",
+            ctx=click.get_current_context(),
+            param_hint="'--max-ece'",
+        )
 
 
 @dataclass(frozen=True)
@@ -62,10 +69,17 @@ class Verdict:
 
     @property
     def status(self) -> str:
-        """Say where the interval lies: "pass" within the limit, "fail" above it, else "inconclusive"."""
-        if self.estimate.high <= self.limit:
+        """Say where the interval lies: "pass" within the limit, "fail" above it, else "inconclusive".
+
+        Where so many classes let one see a part of the error alone, only a bound from below is known.
+        """
+        estimate = self.estimate
+        low, high = estimate.low, estimate.high
+        if estimate.lower_bound:
+            low, high = estimate.at_least or 0.0, math.inf
+        if high <= self.limit:
             return "pass"
-        return "fail" if self.estimate.low > self.limit else "inconclusive"
+        return "fail" if low > self.limit else "inconclusive"
 
     @property
     def exit_code(self) -> int:
@@ -86,23 +100,31 @@ class Verdict:
     @property
     def sentence(self) -> str:
         """Return the verdict without its first word."""
+        from calibrant.inference.result import NAMES
+
         estimate = self.estimate
         asked = estimate.notion if estimate.label is None else f"{estimate.notion} {estimate.label}"
-        name = "ECE" if estimate.norm == "l1" else "root mean square calibration error"
+        seen = "" if not estimate.lower_bound else " of what so many classes let one see"
+        seen += "" if estimate.at_least is None else f", at least {estimate.at_least:.4f},"
         where = {
             "pass": f"is within {self.limit:g}",
             "fail": f"is above {self.limit:g}",
             "inconclusive": f"lies on both sides of {self.limit:g}",
         }[self.status]
+        if estimate.lower_bound and self.status == "inconclusive":
+            where = f"may be above {self.limit:g}"
         within = "" if estimate.clusters is None else f" in {estimate.clusters} clusters"
         text = (
-            f"{name} ({asked}) {estimate.value:.4f} [{estimate.low:.4f}, {estimate.high:.4f}] "
-            f"at {100 * estimate.level:g} % {where}; n = {estimate.n:.15g}{within}"
+            f"{NAMES[estimate.norm]} ({asked}) "
+            f"{estimate.value:.4f} [{estimate.low:.4f}, {estimate.high:.4f}] "
+            f"at {100 * estimate.level:g} %{seen} {where}; n = {estimate.n:.15g}{within}"
         )
         return text if self.status != "inconclusive" else f"{text}; {self._advice()}"
 
     def _advice(self) -> str:
         counted = "" if self.inconclusive is None else f", counted as {self.inconclusive}"
+        if self.estimate.lower_bound:
+            return f"no rows show that so many classes are within it, --notion classwise may{counted}"
         if not self.rows <= MOST_ROWS:
             return f"the estimate is so close to the limit that more rows would hardly decide{counted}"
         scale = 10 ** math.floor(math.log10(self.rows))
@@ -155,12 +177,11 @@ def _attribute(text: str) -> str:
     "--max-ece",
     "limit",
     type=float,
-    callback=_limit,
     required=True,
     metavar="LIMIT",
     help="The error that is allowed, such as 0.05.",
 )
-@options(*DATA, "cluster", "notion", "estimator", "level", "seed")
+@options(*DATA, "cluster", "notion", "estimator", "norm", "level", "seed")
 @click.option(
     "--inconclusive",
     type=click.Choice(("pass", "fail")),
@@ -188,6 +209,7 @@ def check(
       calibrant check predictions.csv --max-ece 0.05 --notion classwise --inconclusive pass
       calibrant check predictions.parquet --max-ece 0.02 --junit calibration.xml
     """
+    _check_limit(limit, settled(given)["notion"], given["norm"])
     check_outputs([file], junit, format=given["format"], checkpoint=given["checkpoint"])
     if junit is not None and junit.is_file():
         # What an earlier run found must not be taken for this one's, whatever happens.
@@ -195,7 +217,8 @@ def check(
             os.unlink(os.path.realpath(junit))
 
     def estimated(source: Source) -> Estimate:
-        options = {"estimator": estimator, "level": given["level"], "rng": given["seed"]}
+        options = {"estimator": estimator, "norm": given["norm"]}
+        options |= {"level": given["level"], "rng": given["seed"]}
         estimate: Estimate = source.ask("estimate", **options)
         return estimate
 

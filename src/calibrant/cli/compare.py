@@ -42,7 +42,7 @@ def _models(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) 
 @click.option(
     "--baseline", metavar="NAME", help="Model that the others are held against.  [default: the first]"
 )
-@options(*DATA, "cluster", "notion", "estimator", "level", "seed", "json", "quiet")
+@options(*DATA, "cluster", "notion", "estimator", "norm", "level", "seed", "json", "quiet")
 def compare(
     files: tuple[str, ...],
     models: dict[str, tuple[str, ...]],
@@ -99,6 +99,7 @@ def compare(
             baseline=baseline,
             notion=given["notion"],
             estimator=estimator,
+            norm=given["norm"],
             level=given["level"],
             rng=given["seed"],
             sample_weight=first.sample_weight,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from calibrant.cli.options import DATA, EXITS, PICTURES, options, output
+from calibrant.cli.options import DATA, EXITS, PICTURES, norm, options, output
 from calibrant.cli.output import (
     Refused,
     check_outputs,
@@ -34,15 +34,9 @@ TABLES = (".csv",)
 
 @click.command(epilog=EXITS)
 @options("path", *DATA, "cluster", "notion", "estimator")
-@click.option(
-    "--norm",
-    type=click.Choice(("l1", "l2", "max")),
-    default="l1",
-    show_default=True,
-    help="Mean, root mean square or maximum of the gap; the maximum has no interval.",
-)
+@norm(largest=True)
 @options("level", "seed", "checkpoint", "json", "quiet")
-def ece(file: str, estimator: str, norm: Any, as_json: bool, **given: Any) -> None:
+def ece(file: str, estimator: str, as_json: bool, **given: Any) -> None:
     """Print the calibration error of the scores in PATH, with its interval.
 
     PATH is CSV, JSON lines, Parquet, Arrow or NPZ, a folder or a pattern of such files, or - for
@@ -53,15 +47,16 @@ def ece(file: str, estimator: str, norm: Any, as_json: bool, **given: Any) -> No
     Examples:
       calibrant ece predictions.csv
       calibrant ece predictions.parquet --label target --scores 'p_*' --notion classwise
+      calibrant ece predictions.csv --notion multiclass --norm mul
       cat scores.csv | calibrant ece - --label y --scores score --pos-label spam --json
     """
 
     def measured(source: Source) -> tuple[dict[str, Any], str, Estimate | None]:
-        from calibrant.estimators import resolve
+        from calibrant.inference.measure import chosen_for, has_interval
 
-        notion = source.notion
-        chosen = resolve(estimator, shared=notion.several)
-        if norm == "max" or not chosen.measures_ece:
+        notion, norm = source.notion, given["norm"]
+        chosen = chosen_for(notion, estimator, norm)
+        if norm == "max" or not has_interval(chosen):
             value = source.ask("ece", estimator=estimator, norm=norm)
             about = {"value": value, "notion": notion.name, "estimator": str(chosen), "norm": norm}
             return about, f"{value:.4f}", None
@@ -156,6 +151,7 @@ def curve(
     if by_density and simultaneous:
         raise click.UsageError("--simultaneous goes with --method bayes")
     check_outputs([file], out, format=given["format"], checkpoint=given["checkpoint"])
+    settled(given, one_score=True)
     options: dict[str, Any] = {"level": given["level"], "rng": given["seed"]}
     if by_density:
         options |= {"method": "density", "bandwidth": bandwidth}
@@ -267,7 +263,7 @@ def recommend(
       calibrant recommend predictions.csv --n 200 --notion classwise
       calibrant recommend predictions.csv --estimator auto --estimator uniform:15 --json
     """
-    given = settled(given)
+    given = settled(given, one_score=True)
     check_outputs([file], format=given["format"])
     data = read(file, given, labelled=False)[""]
     with refusing_rows(data), Meter("simulating", given["quiet"]) as meter:

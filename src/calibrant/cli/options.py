@@ -50,6 +50,18 @@ def seed(what: str = "Seed of the simulations.") -> Callable[[F], F]:
     return click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help=what)
 
 
+def norm(*, largest: bool = False) -> Callable[[F], F]:
+    """Make the option for the norm of the gap; the largest gap has no interval."""
+    what = "Mean (l1), root mean square (l2)" + ", maximum (max), which has no interval," * largest
+    return click.option(
+        "--norm",
+        type=click.Choice(("l1", "l2", *(("max",) if largest else ()), "mul")),
+        default="l1",
+        show_default=True,
+        help=f"{what} or, of --notion multiclass, label-weighted mean (mul) of the gap.",
+    )
+
+
 def quiet(what: str = "No progress.") -> Callable[[F], F]:
     """Make the option that keeps a command from saying more than it must."""
     return click.option("-q", "--quiet", is_flag=True, help=what)
@@ -108,7 +120,8 @@ _OPTIONS: dict[str, Callable[[Any], Any]] = {
         metavar="NAME",
         help="What is compared: the score of one class with its frequency (class), that of every class "
         "(classwise), the largest score with the accuracy (confidence), the sum of the k largest with how "
-        "often the label is among them (top:k), or how sure with whether it was right (correctness).  "
+        "often the label is among them (top:k), how sure with whether it was right (correctness), or all "
+        "scores at once with the frequencies of all classes (multiclass).  "
         "[default: class for one column, otherwise confidence]",
     ),
     "estimator": click.option(
@@ -116,8 +129,10 @@ _OPTIONS: dict[str, Callable[[Any], Any]] = {
         default="auto",
         show_default=True,
         metavar="NAME",
-        help="Estimator, such as uniform:15, adaptive or density.",
+        help="Estimator, such as uniform:15, adaptive or density; of --notion multiclass softmax, dirichlet, "
+        "variational:<map> or skce.",
     ),
+    "norm": norm(),
     "level": click.option(
         "--level", type=float, default=0.95, show_default=True, help="Level of the interval."
     ),

@@ -69,6 +69,7 @@ def words() -> Words:
             "scores": "these may be predicted labels: name the scores by --scores",
             "sketch": "calibrant ece, curve, check and report take the file itself",
             "rows": "leave out --checkpoint, or --cluster",
+            "whole": "calibrant ece, compare, check and report compare whole rows",
         },
         first_row=1,
     )
@@ -115,12 +116,13 @@ def noting() -> Iterator[None]:
             warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
 
 
-def settled(given: dict[str, Any]) -> dict[str, Any]:
+def settled(given: dict[str, Any], *, one_score: bool = False) -> dict[str, Any]:
     """Return the options of a command with a pair of columns as label, scores and notion.
 
-    A notion that the library does not know is refused before anything is read.
+    A notion that the library does not know is refused before anything is read, and so is one that compares
+    whole rows, where `one_score` at a time is looked at or the other options do.
     """
-    from calibrant.questions.notions import named
+    from calibrant.questions.notions import check_whole, named, refuse_whole
 
     correct, confidence = given.get("correct"), given.get("confidence")
     if (correct is None) != (confidence is None):
@@ -134,6 +136,9 @@ def settled(given: dict[str, Any]) -> dict[str, Any]:
             notion = named(given["notion"])
             if correct is not None and not notion.of_pairs:
                 raise click.UsageError(f"--correct and --confidence are no columns of --notion {notion}")
+        if one_score:
+            refuse_whole(given["notion"])
+        check_whole(given["notion"], clustered=given.get("cluster") is not None, norm=given.get("norm"))
     return given
 
 
@@ -322,16 +327,21 @@ def read_source(
 ) -> Source:
     """Return what a path holds: rows, or sums if there are too many rows or a checkpoint is to be kept.
 
-    Rows in clusters, and those that are wanted as rows, stay rows, however many they are.
+    Rows in clusters, those that are compared as a whole, and those that are wanted as rows, stay rows,
+    however many they are.
 
     `ask` is asked of a handful of rows before a long reading: what is wrong with an option is said at once.
     """
     from calibrant.data.files import is_sketch
+    from calibrant.questions.notions import named
 
     given = settled(given)
     if is_sketch(file):
         return _of_sketch(file, given)
     checkpoint, notion = given["checkpoint"], given["notion"]
+    whole = notion is not None and named(notion).whole
+    if whole and checkpoint is not None:
+        raise Refused(f"--checkpoint keeps sums, and --notion {notion} compares whole rows: leave it out")
     if file == "-" and checkpoint is not None:
         raise Refused("--checkpoint needs a file or a folder, and standard input can be read only once")
     large, size = False, ""
@@ -339,7 +349,7 @@ def read_source(
         from calibrant.data import is_large
 
         large, size = is_large(file, given["format"])
-        large = large and given.get("cluster") is None and not as_rows
+        large = large and given.get("cluster") is None and not as_rows and not whole
     if large or checkpoint is not None:
         with refusing():
             ask(_few_rows(notion))

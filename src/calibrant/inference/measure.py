@@ -13,6 +13,7 @@ from calibrant.inputs import InputError
 from calibrant.posterior import posterior_of
 from calibrant.questions import Notion, Question
 from calibrant.simplex import RowsEstimator, RowsNorm, check_rows_norm, resolve_rows
+from calibrant.simplex.softmax import Softmax
 
 
 def chosen_for(notion: Notion, estimator: Any, norm: str) -> Estimator | RowsEstimator:
@@ -24,6 +25,13 @@ def chosen_for(notion: Notion, estimator: Any, norm: str) -> Estimator | RowsEst
     chosen = resolve(estimator, shared=notion.several)
     check_norm(norm, chosen)
     return chosen
+
+
+def has_interval(estimator: Estimator | RowsEstimator) -> bool:
+    """Tell whether `estimate` has an interval for an estimator; of whole rows, for the default alone."""
+    if isinstance(estimator, RowsEstimator):
+        return isinstance(estimator, Softmax)
+    return estimator.measures_ece
 
 
 def measure(question: Question, estimator: EstimatorLike | RowsEstimator, norm: Norm | RowsNorm) -> float:

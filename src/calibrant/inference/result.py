@@ -111,7 +111,7 @@ class Estimate:
         return f"Estimate({self.value:.4f} [{self.low:.4f}, {self.high:.4f}], {self.about}, n={self.n:.6g})"
 
     def __str__(self) -> str:
-        name = _NAMES[self.norm]
+        name = NAMES[self.norm]
         kept = ", conservative" if self.conservative else ""
         within = "" if self.clusters is None else f" in {self.clusters} clusters"
         return (
@@ -228,7 +228,7 @@ _PLAIN = (
     "lower_bound",
 )
 _NEEDED = tuple(key for key in _PLAIN if key not in ("clusters", "at_least", "lower_bound"))
-_NAMES = {"l1": "ECE", "l2": "root mean square calibration error", "mul": "label-weighted ECE"}
+NAMES = {"l1": "ECE", "l2": "root mean square calibration error", "mul": "label-weighted ECE"}
 
 
 def _level(quantiles: Record, key: str) -> float:

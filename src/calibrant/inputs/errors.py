@@ -68,6 +68,7 @@ PYTHON = Words(
         "ece": "ask ece() for it",
         "scores": "these may be predicted labels: name the scores by scores=",
         "sketch": "calibrant.Sketch.load reads it",
+        "whole": "ece(), estimate(), compare() and assess() compare whole rows in memory",
         "rows": "ask estimate(), compare() or assess() about rows in memory",
     }
 )

@@ -369,11 +369,8 @@ class WholeRows(Notion):
 
 def one_score_at_a_time(notion: Notion) -> InputError:
     """Return what is said where whole rows cannot be compared."""
-    hint = (
-        "ece, estimate, compare and assess compare whole rows in memory; "
-        'ask here for "confidence", "classwise" or "class"'
-    )
-    return InputError("notion", "compare one score at a time here", notion.name, hint=hint)
+    hint = "ask here for confidence, classwise or class"
+    return InputError("notion", "compare one score at a time here", notion.name, hint=hint, advice="whole")
 
 
 def refuse_whole(notion: Any) -> None:

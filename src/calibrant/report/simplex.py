@@ -1,8 +1,9 @@
-"""Pictures of whole rows: who takes from whom as a heat map, and for three classes the simplex with arrows."""
+"""Pictures of whole rows: who takes from whom, and for three classes the simplex with arrows."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from markupsafe import Markup
@@ -43,12 +44,14 @@ def heat(where: Where, names: Sequence[str], pairs: Sequence[Pair]) -> Markup:
             cell = [tag("rect", **place, **takes, fill_opacity=shade)]
             cell.append(tag("rect", **place, fill="none", stroke=FAINT, class_="grid"))
             if k != j and classes <= NUMBERED:
-                look = {"fill": INK, "class_": "known", "font_weight": "bold"} if known else {"fill": GREY}
+                look: dict[str, Any] = {"fill": GREY}
+                if known:
+                    look = {"fill": INK, "class_": "known", "font_weight": "bold"}
                 centre = place["x"] + size / 2, place["y"] + size / 2 + 5
                 cell.append(text(signed(value), *centre, 13, text_anchor="middle", **look))
             parts.append(tag("g", *([] if k == j else [tag("title", words)]), *cell))
     described = (
-        "A square for each pair of classes: orange where the class of the row takes probability from the class "
+        "A square for each pair of classes: orange where the class of the row takes probability from that "
         "of the column, blue where it gives, paler the less; bold where the interval excludes 0."
     )
     width, height = NAMES + CELLS + 52, ABOVE + CELLS + 8
@@ -104,8 +107,8 @@ def triangle(where: Where, names: Sequence[str]) -> Markup:
         "A triangle whose corners are the three classes. Each arrow leads from the mean scores of rows near "
         "each other to the frequencies of the classes among them."
     )
-    size = SIDE + 2 * MARGIN, top + height + 34
-    return drawing(*size, "From scores to frequencies on the simplex", described, "simplex", parts)
+    width, height = SIDE + 2 * MARGIN, top + height + 34
+    return drawing(width, height, "From scores to frequencies on the simplex", described, "simplex", parts)
 
 
 def _arrow(start: Array, end: Array) -> list[Markup]:

@@ -81,7 +81,8 @@ class Where:
         """Return the same with the classes in another order: that of these columns."""
         both = np.ix_(columns, columns)
         return Where(
-            self.taken[both], self.spread[both], self.share[columns], self.gap[columns], self.gap_spread[columns],
+            self.taken[both], self.spread[both],
+            self.share[columns], self.gap[columns], self.gap_spread[columns],
             self.start[:, columns], self.end[:, columns], self.weight,
         )  # fmt: skip
 
