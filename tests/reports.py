@@ -1,5 +1,6 @@
 """Assessments that several tests look at."""
 
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -48,3 +49,26 @@ def saturated():
     logit = rng.normal(8, 8, 3000)
     score = 1 / (1 + np.exp(-logit))
     return calibrant.assess(rng.random(3000) < 1 / (1 + np.exp(-logit / 2)), score, rng=0)
+
+
+@cache
+def whole_rows():
+    """Three classes whose columns are not in the order of their names; `wolf` takes from `cat`."""
+    rng = np.random.default_rng(4)
+    p = rng.dirichlet([1.0, 1.0, 1.0], 500)
+    true = p.copy()
+    true[:, 1] += 0.5 * p[:, 0]
+    true[:, 0] *= 0.5
+    label = (rng.random((500, 1)) >= true.cumsum(axis=1)[:, :-1]).sum(axis=1)
+    names = np.array(["wolf", "cat", "dog"])
+    groups = np.array(["day", "night"])[np.arange(500) % 2]
+    given = {"labels": names.tolist(), "groups": groups, "name": "animals"}
+    return calibrant.assess(names[label], p, notion="multiclass", rng=0, **given)
+
+
+@cache
+def too_many_classes():
+    """The same as if there were too many classes to see who takes from whom."""
+    found = whole_rows()
+    seen = replace(found.estimate, lower_bound=True, at_least=0.05)
+    return replace(found, estimates=found.estimates | {"multiclass": seen}, where=None)

@@ -12,7 +12,7 @@ from importlib import util
 from pathlib import Path
 
 import pytest
-from tests.reports import binary, hostile, saturated, ten_classes
+from tests.reports import binary, hostile, saturated, ten_classes, whole_rows
 
 BROWSER = os.environ.get("CALIBRANT_CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
 CI = os.environ.get("CI", "").lower() in ("1", "true")
@@ -34,7 +34,13 @@ ARGUMENTS = [
     "--disable-sync",
 ]
 ROOT = Path(__file__).parents[2]
-REPORTS = {"binary": binary, "ten-classes": ten_classes, "hostile": hostile, "saturated": saturated}
+REPORTS = {
+    "binary": binary,
+    "ten-classes": ten_classes,
+    "hostile": hostile,
+    "saturated": saturated,
+    "whole-rows": whole_rows,
+}
 
 
 @pytest.fixture(scope="module")

@@ -6,14 +6,17 @@ import html.parser
 import json
 import re
 import stat
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from tests.reports import binary, hostile, saturated, ten_classes
+from tests.reports import HOSTILE, binary, hostile, saturated, ten_classes, too_many_classes, whole_rows
 
 import calibrant
-from calibrant.report import chart
+from calibrant.assessment import text as wording
+from calibrant.assessment.text import points
+from calibrant.report import chart, simplex
 from calibrant.report.page import looked_up, picture_of
 from calibrant.report.svg import Axis, area, path, runs, tag, text
 
@@ -48,7 +51,10 @@ def outline(page):
     return found
 
 
-@pytest.fixture(scope="module", params=[binary, ten_classes, hostile, saturated], ids=lambda f: f.__name__)
+ALL = [binary, ten_classes, hostile, saturated, whole_rows, too_many_classes]
+
+
+@pytest.fixture(scope="module", params=ALL, ids=lambda f: f.__name__)
 def found(request):
     return request.param()
 
@@ -239,3 +245,57 @@ def test_a_p_value_at_its_floor_is_a_bound_everywhere():
     for words in (found.html(), found._repr_html_(), str(found), found.methods):
         assert re.search("p (≤|<=) 0.001", words)
         assert not re.search("p = 0.001|p 0.001|<td>0.001</td>", words)
+
+
+def test_whole_rows_are_shown_by_pairs_predictions_and_the_simplex():
+    found = whole_rows()
+    page = found.html()
+    tree = outline(page)
+    assert {"heat", "simplex", "h-where"} <= set(tree.ids)
+    assert page.index("h-where") < page.index("h-curve")
+    assert wording.taking(found) in page
+    assert page.count(wording.taking(found)) == 1
+    assert "is by the confidence notion." in page
+    assert "What a confidence really means" in page
+    assert "The error is at least" in page
+    assert "of the error by direction" not in page
+    words = re.findall(r"<title>(\w+) (takes|gives) ([\d.]+) points (from|to) (\w+)</title>", page)
+    assert len(words) == 6
+    assert ("wolf", "takes", points(found.where.taken[0, 1]), "from", "cat") in words
+    assert ("cat", "gives", points(found.where.taken[0, 1]), "to", "wolf") in words
+    # Groups of whole rows have no direction; classes have one.
+    groups = page[page.index('id="h-groups"') :]
+    assert "too high, points" not in groups
+    assert "too high, points" in page[page.index('id="h-classes"') : page.index('id="h-groups"')]
+
+
+def test_an_arrow_leads_from_scores_to_frequencies():
+    where = replace(
+        whole_rows().where,
+        start=np.array([[1.0, 0.0, 0.0], [0.2, 0.2, 0.6]]),
+        end=np.array([[0.0, 1.0, 0.0], [0.2, 0.2, 0.6]]),
+        weight=np.array([0.7, 0.3]),
+    )
+    drawn = str(simplex.triangle(where, ("a", "b", "c")))
+    # The second is where it belongs: a dot alone.
+    assert drawn.count("<circle") == 2
+    (line,) = re.findall(r"<line ([^>]*)>", drawn)
+    ends = {key: float(value) for key, value in re.findall(r'([xy][12])="([\d.]+)"', line)}
+    assert ends["y1"] == pytest.approx(ends["y2"])
+    assert ends["x1"] == simplex.MARGIN
+    assert ends["x2"] == pytest.approx(simplex.MARGIN + simplex.SIDE - simplex.ARROW)
+    assert "1.00, 0.00, 0.00 → 0.00, 1.00, 0.00; 70.0 % of the rows" in drawn
+
+
+def test_of_many_classes_the_page_says_what_cannot_be_seen():
+    page = too_many_classes().html()
+    assert "h-where" not in outline(page).ids
+    assert "what can be seen of it" in page
+    assert "among 3 classes who takes from whom cannot be seen" in page
+
+
+def test_hostile_classes_of_whole_rows_are_escaped():
+    page = replace(whole_rows(), classes=HOSTILE[:3]).html()
+    outline(page)
+    assert "<script>alert(1)" not in page
+    assert "<img" not in page

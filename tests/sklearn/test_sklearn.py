@@ -97,6 +97,16 @@ def test_the_score_is_minus_the_error_of_the_matrix(notion, classes, options):
     assert type(found) is float
 
 
+def test_whole_rows_have_a_score():
+    model, X, y = fitted(3)
+    X, y = X[:90], y[:90]
+    choices = {"notion": "multiclass", "norm": "mul"}
+    expected = calibrant.ece(y, model.predict_proba(X), labels=model.classes_, **choices)
+    assert neg_ece_scorer(**choices)(model, X, y) == -expected
+    with pytest.raises(ValueError, match="notion must compare one score at a time here"):
+        ReliabilityDisplay.from_estimator(model, X, y, notion="multiclass")
+
+
 def test_binary_models_are_asked_about_confidence_like_all_others():
     model, X, y = fitted(2)
     p = model.predict_proba(X)
@@ -313,7 +323,9 @@ def test_several_outputs_are_refused():
     ("choices", "message"),
     [
         ({"notion": "confidense"}, "did you mean 'confidence'"),
-        ({"notion": "multiclass"}, "not compared yet"),
+        ({"notion": "multiclass", "norm": "max"}, "norm must be one of 'l1', 'l2', 'mul', got 'max'"),
+        ({"notion": "multiclass", "estimator": "uniform:10"}, "compare whole vectors of scores"),
+        ({"norm": "mul"}, "norm must be one of"),
         ({"estimator": "unifrom:10"}, "did you mean 'uniform'"),
         ({"norm": "L1"}, "norm must be one of"),
         ({"estimator": "smooth", "norm": "l2"}, "smooth defines norm 'l1', got 'l2'"),

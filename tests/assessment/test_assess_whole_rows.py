@@ -1,0 +1,179 @@
+"""Assessments of whole rows: the headline, who takes from whom, what is said, what is stored."""
+
+import json
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from tests.reports import too_many_classes, whole_rows
+
+import calibrant
+from calibrant import Assessment
+from calibrant.assessment import text
+from calibrant.assessment.where import pairs, predicted, where_of
+from calibrant.inputs import InputError, predictions
+from calibrant.questions import Question, named
+
+
+def changed(assessment, **estimate):
+    """Return an assessment whose headline reads otherwise."""
+    estimates = dict(assessment.estimates)
+    estimates[assessment.notion] = replace(assessment.estimate, **estimate)
+    return replace(assessment, estimates=estimates)
+
+
+def test_the_headline_is_of_whole_rows_and_its_picture_of_confidence():
+    found = whole_rows()
+    assert (found.notion, found.shown) == ("multiclass", "confidence")
+    assert list(found.estimates) == ["multiclass", "confidence", "classwise"]
+    assert list(found.curves) == list(found.diagrams) == ["confidence", "classwise"]
+    assert found.curve is found.curves["confidence"]
+    assert found.rulers["auto"] == found.estimates["confidence"]
+    assert found.cure.before == found.estimates["confidence"].value
+    assert found.estimate.over is None
+    assert repr(found).startswith("Assessment(multiclass, ECE ")
+
+
+def test_two_classes_are_pictured_by_the_class_asked_about():
+    p = np.linspace(0.05, 0.95, 40)
+    found = calibrant.assess(np.arange(40) % 3 == 0, p, notion="multiclass", rng=0)
+    assert (found.shown, found.where) == ("class", None)
+    assert found.estimate.value == pytest.approx(2 * found.estimates["class"].value, abs=1e-12)
+    assert found.balance.score == pytest.approx(0.5)
+    assert Assessment.from_json(found.to_json()).to_json() == found.to_json()
+    assert "of <bdi>1</bdi>" in found.html()
+
+
+def test_pairs_and_predictions_are_those_of_the_columns():
+    found = whole_rows()
+    first, *others = pairs(found.where, found.level)
+    assert (found.classes[first.taker], found.classes[first.giver]) == ("wolf", "cat")
+    # Half of the score of wolf, a third on average, belongs to cat.
+    assert first.low > 0
+    assert first.low < 1 / 6 < first.high
+    assert len(others) == 2
+    assert first.value > others[0].value >= others[1].value >= 0
+    np.testing.assert_allclose(found.where.taken, -found.where.taken.T)
+    rows = predicted(found.where, found.level)
+    assert found.classes[rows[0].column] == "wolf"
+    assert sum(row.share for row in rows) == pytest.approx(1)
+    assert sum(row.share * row.gap for row in rows) == pytest.approx(found.estimate.value)
+
+
+def test_where_follows_the_columns_whatever_their_order():
+    rng = np.random.default_rng(0)
+    p = rng.dirichlet([1, 1, 1], 150)
+    label = np.array(["b", "a", "c"])[(p[:, 0] < 0.3).astype(int)]
+    turned = [2, 0, 1]
+    names = ("b", "a", "c")
+    here = where_of(Question.of(predictions(label, p, labels=names), named("multiclass")))
+    other = [names[k] for k in turned]
+    there = where_of(Question.of(predictions(label, p[:, turned], labels=other), named("multiclass")))
+    np.testing.assert_allclose(there.taken, here.taken[np.ix_(turned, turned)], atol=1e-12)
+    np.testing.assert_allclose(there.gap, here.gap[turned], atol=1e-12)
+    np.testing.assert_allclose(there.start[:, 0].sum(), here.start[:, 2].sum())
+
+
+def test_more_than_twelve_classes_have_no_places():
+    rng = np.random.default_rng(0)
+    data = predictions(rng.integers(0, 13, 60), rng.dirichlet(np.ones(13), 60))
+    assert where_of(Question.of(data, named("multiclass"))) is None
+    assert where_of(Question.of(data, named("confidence"))) is None
+
+
+def test_it_says_what_interval_and_test_allow():
+    found = whole_rows()
+    assert re.match(r"Class probabilities off by [\d.]+ points in sum \(95 %: [\d.]+ to", found.verdict)
+    assert re.search(r"Per row on average, wolf takes [\d.]+ points of probability from cat", found.summary)
+    assert "dog takes" not in found.summary
+    assert "A confidence of" in found.summary
+    assert "by the confidence notion" in found.advice
+    assert "by the confidence notion" in text.gained(found)
+    assert "sum over the classes" in found.methods
+    assert "softmax" in found.methods
+    assert f"it is at least {found.estimate.at_least:.4f}" in found.methods
+
+
+def test_without_rejection_no_pair_is_named():
+    found = changed(whole_rows(), p_value=0.4)
+    assert found.verdict.startswith("No miscalibration found")
+    assert text.taking(found) == ""
+    wide = replace(whole_rows().where, spread=whole_rows().where.spread + 1)
+    assert "cannot be told" in text.taking(replace(whole_rows(), where=wide))
+
+
+def test_of_many_classes_only_the_bound_is_claimed():
+    found = too_many_classes()
+    assert found.verdict.startswith(
+        "Class probabilities off by at least 5.0 points in sum (95 %), since among 3 classes who takes from "
+        "whom cannot be seen; what can be seen reads "
+    )
+    assert "let one see" in found.methods
+    unsure = changed(found, at_least=0.0)
+    assert "how far off is uncertain, since among 3 classes" in unsure.verdict
+    assert "at least" not in unsure.methods
+    none = changed(found, p_value=0.4).verdict
+    assert none.startswith("No miscalibration found, but among 3 classes who takes from whom cannot be seen")
+    assert "up to" not in none
+
+
+def test_the_largest_sum_is_almost_anything():
+    assert "almost anything" in changed(whole_rows(), p_value=0.5, high=2.0).verdict
+    assert "may be up to 150.0 points" in changed(whole_rows(), p_value=0.5, high=1.5).verdict
+
+
+def test_tables_of_pairs_and_predictions_are_printed():
+    lines = str(whole_rows()).splitlines()
+    head = next(k for k, line in enumerate(lines) if line.startswith("class ") and "takes from" in line)
+    assert "98.333 % interval" in lines[head]
+    assert re.match(r"wolf +cat +0\.1\d{3}  \[", lines[head + 1])
+    assert any(re.match(r"predicted +share of rows +gap", line) for line in lines)
+
+
+def test_groups_are_asked_the_same():
+    found = whole_rows()
+    assert {row.name for row in found.by_group} == {"day", "night"}
+    assert {row.estimate.notion for row in found.by_group} == {"multiclass"}
+    accuracy = sum(row.rows * row.frequency for row in found.by_group) / found.rows
+    assert accuracy == pytest.approx(found.accuracy.frequency)
+
+
+STORED = json.loads(whole_rows().to_json())
+WRONG = {
+    "one way": (("where", "taken", 0, 1), 0.5, "where.taken must say of each pair of classes"),
+    "too much": (("where", "taken", 0, 1), 1.5, r"where.taken\[0\]\[1\] must lie in \[-1, 1\], got 1.5"),
+    "too few": (("where", "taken", 0), [0.1], r"where.taken\[0\] must have 3 entries, got 1"),
+    "too few rows": (("where", "spread"), [[0.0] * 3], "where.spread must have 3 entries"),
+    "no list": (("where", "taken", 0), 0.1, r"where.taken\[0\] must be a list"),
+    "text": (("where", "gap", 0), "much", r"where.gap\[0\] must be a number"),
+    "a share": (("where", "share", 0), 0.9, "where.share must add up to 1"),
+    "no simplex": (("where", "start", 0), [0.9, 0.9, 0.9], "where.start must add up to 1"),
+    "an arrow alone": (("where", "weight"), [1.0], "where.weight must have .* entries"),
+    "unknown": (("where", "more"), 1, "not known, got 'more'"),
+    "of another notion": (("notion",), "confidence", "be that of the estimate|be missing where the notion"),
+    "a curve": (("curves", "multiclass"), STORED["curves"]["confidence"], "curves must hold 'confidence'"),
+}
+
+
+@pytest.mark.parametrize(("path", "value", "message"), WRONG.values(), ids=WRONG)
+def test_stored_places_are_checked(path, value, message):
+    values = json.loads(json.dumps(STORED))
+    inner = values
+    for key in path[:-1]:
+        inner = inner[key]
+    inner[path[-1]] = value
+    if path == ("notion",):
+        values["value"] = values["estimates"][value]["value"]
+    with pytest.raises(InputError, match=message):
+        Assessment.from_dict(values)
+
+
+def test_it_survives_storing():
+    found = whole_rows()
+    again = Assessment.from_json(found.to_json())
+    assert again.to_json() == found.to_json()
+    assert str(again) == str(found)
+    assert again.html() == found.html()
+    old = {key: value for key, value in STORED.items() if key != "where"}
+    assert Assessment.from_dict(old).where is None

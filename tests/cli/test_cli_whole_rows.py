@@ -1,0 +1,147 @@
+"""The multiclass notion on the command line."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from tests.reports import too_many_classes, whole_rows
+
+import calibrant
+from calibrant import cli
+from calibrant.cli import source
+from calibrant.cli.check import Verdict
+
+LABELS = np.array(["wolf", "cat", "dog"])
+
+
+@pytest.fixture(scope="module")
+def rows():
+    rng = np.random.default_rng(0)
+    p = rng.dirichlet([1, 1, 1], 90).round(4)
+    p[:, 2] = (1 - p[:, 0] - p[:, 1]).round(4).clip(0)
+    return LABELS[rng.integers(0, 3, 90)], p
+
+
+@pytest.fixture(scope="module")
+def path(rows, tmp_path_factory):
+    at = tmp_path_factory.mktemp("rows") / "rows.csv"
+    lines = [",".join([label, *map(str, row)]) for label, row in zip(*rows, strict=True)]
+    at.write_text("\n".join(["label,p_wolf,p_cat,p_dog", *lines]) + "\n")
+    return at
+
+
+def run(*arguments):
+    return CliRunner().invoke(cli.main, [str(argument) for argument in arguments])
+
+
+@pytest.mark.parametrize("norm", ["l1", "mul"])
+def test_ece_is_that_of_the_library(rows, path, norm):
+    result = run("ece", path, "--notion", "multiclass", "--norm", norm, "--json")
+    assert result.exit_code == 0, result.output
+    wanted = calibrant.estimate(*rows, notion="multiclass", norm=norm, labels=LABELS, rng=0)
+    found = json.loads(result.stdout)
+    assert found["value"] == pytest.approx(wanted.value, abs=1e-12)
+    assert (found["low"], found["high"], found["at_least"]) == (wanted.low, wanted.high, wanted.at_least)
+    assert found["read"] == "rows"
+
+
+def test_other_estimators_print_the_number_alone(rows, path):
+    result = run("ece", path, "--notion", "multiclass", "--estimator", "variational:temperature")
+    value = calibrant.ece(*rows, notion="multiclass", estimator="variational:temperature", labels=LABELS)
+    assert result.stdout == f"{value:.4f}\n"
+    refused = run("check", path, "--max-ece", "1", "--notion", "multiclass", "--estimator", "dirichlet")
+    assert refused.exit_code == 2
+    assert "must be the default, which the interval is for" in refused.output
+    other = run("ece", path, "--notion", "multiclass", "--estimator", "uniform:15")
+    assert "'softmax', 'dirichlet', 'variational', 'skce'" in other.output
+
+
+def test_large_files_stay_rows(rows, path, monkeypatch):
+    monkeypatch.setattr("calibrant.data.is_large", lambda *_: (True, "many rows"))
+    read = source.read_source(
+        str(path),
+        {"checkpoint": None, "quiet": True, "format": None, "label": None, "scores": (), "percent": False}
+        | {"notion": "multiclass", "pos_label": None, "sample_weight": None},
+    )
+    assert read.about["read"] == "rows"
+
+
+def test_models_are_compared_by_whole_rows(path):
+    result = run("compare", path, path, "--notion", "multiclass", "--norm", "mul", "--json")
+    assert result.exit_code == 0, result.output
+    found = json.loads(result.stdout)
+    assert {one["norm"] for one in found["estimates"].values()} == {"mul"}
+    assert found["value"] == 0
+
+
+def test_a_report_of_whole_rows(path, tmp_path, monkeypatch):
+    asked = {}
+
+    def assess(*_, **options):
+        asked.update(options)
+        return whole_rows()
+
+    monkeypatch.setattr(calibrant, "assess", assess)
+    out = tmp_path / "out.html"
+    result = run("report", path, "--notion", "multiclass", "-o", out)
+    assert result.exit_code == 0, result.output
+    assert asked["notion"] == "multiclass"
+    assert "wolf takes" in result.stdout
+    assert "Which classes take from which" in out.read_text()
+
+
+NOWHERE = {
+    "curve": ("curve", "nowhere.csv", "--at", ".5"),
+    "recommend": ("recommend", "nowhere.csv"),
+    "map": ("calibrate", "fit", "nowhere.csv", "-o", "map.json"),
+}
+
+
+@pytest.mark.parametrize("command", NOWHERE.values(), ids=NOWHERE)
+def test_what_looks_at_one_score_refuses_before_reading(command):
+    result = run(*command, "--notion", "multiclass")
+    assert result.exit_code == 2
+    assert "--notion must compare one score at a time here, got 'multiclass'" in result.output
+    assert "calibrant ece, compare, check and report compare whole rows" in result.output
+
+
+WRONG = {
+    "norm": (("ece", "nowhere.csv", "--norm", "max"), "--norm must be one of 'l1', 'l2', 'mul', got 'max'"),
+    "cluster": (("ece", "nowhere.csv", "--cluster", "x"), "--cluster must go with one score at a time"),
+    "checkpoint": (("ece", "nowhere.csv", "--checkpoint", "here"), "--checkpoint keeps sums"),
+    "limit": (("check", "nowhere.csv", "--max-ece", "5"), "5 does not lie in (0, 2]; write 0.05"),
+    "limit of mul": (
+        ("check", "nowhere.csv", "--max-ece", "1.5", "--norm", "mul"),
+        "1.5 does not lie in (0, 1]; write 0.015",
+    ),
+}
+
+
+@pytest.mark.parametrize(("command", "message"), WRONG.values(), ids=WRONG)
+def test_options_that_do_not_go_with_it_are_refused_before_reading(command, message):
+    result = run(*command, "--notion", "multiclass")
+    assert result.exit_code == 2
+    assert message in result.output
+
+
+def test_a_gate_goes_up_to_two():
+    estimate = whole_rows().estimate
+    assert Verdict(estimate, 1.5).status == "pass"
+    assert f"at least {estimate.at_least:.4f}, is within 1.5" in Verdict(estimate, 1.5).sentence
+    assert Verdict(estimate, 0.01).status == "fail"
+    weighed = replace(estimate, norm="mul")
+    assert Verdict(weighed, 0.5).sentence.startswith("label-weighted ECE (multiclass)")
+
+
+def test_a_gate_never_passes_what_cannot_be_seen():
+    estimate = too_many_classes().estimate
+    assert estimate.high < 1.5
+    assert Verdict(estimate, 1.5).status == "inconclusive"
+    assert "may be above 1.5" in Verdict(estimate, 1.5).sentence
+    assert "let one see" in Verdict(estimate, 1.5).sentence
+    # Only the bound that always holds fails it, not the interval of what can be seen.
+    assert estimate.low > 0.06 > estimate.at_least
+    assert Verdict(estimate, 0.06).status == "inconclusive"
+    assert Verdict(estimate, 0.04).status == "fail"

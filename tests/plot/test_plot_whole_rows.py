@@ -1,0 +1,73 @@
+"""Pictures of whole rows: the heat map and the simplex."""
+
+from dataclasses import replace
+
+import matplotlib
+import numpy as np
+import pytest
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt
+from test_plot import _no_figure_is_left, assert_texts_apart_and_inside  # noqa: F401
+from tests.reports import binary, too_many_classes, whole_rows
+
+from calibrant import plot
+from calibrant.inputs import InputError
+
+
+@pytest.mark.parametrize("draw", [plot.taken, plot.simplex])
+def test_it_draws_on_the_axes_it_is_given_or_on_one_new_figure(draw):
+    ax = plt.subplots()[1]
+    assert draw(whole_rows(), ax) is ax
+    assert plt.get_fignums() == [ax.figure.number]
+    new = draw(whole_rows())
+    assert plt.get_fignums() == [ax.figure.number, new.figure.number]
+    assert_texts_apart_and_inside(new.figure)
+
+
+def test_the_heat_map_reads_from_row_to_column():
+    found = whole_rows()
+    ax = plot.taken(found)
+    np.testing.assert_array_equal(ax.images[0].get_array(), found.where.taken)
+    assert [label.get_text() for label in ax.get_yticklabels()] == list(found.classes)
+    written = {text.get_position(): text for text in ax.texts}
+    assert len(written) == 6
+    assert written[1, 0].get_text() == f"{100 * found.where.taken[0, 1]:.1f}"
+    assert written[0, 1].get_text() == f"−{100 * found.where.taken[0, 1]:.1f}"
+    assert written[1, 0].get_weight() == "bold"
+    assert written[2, 1].get_weight() != "bold"
+
+
+def test_narrow_cells_hold_no_numbers():
+    ax = plt.subplots(figsize=(0.8, 0.8))[1]
+    plot.taken(whole_rows(), ax)
+    assert not ax.texts
+
+
+def test_arrows_lead_from_scores_to_frequencies():
+    found = whole_rows()
+    ax = plot.simplex(found)
+    kept = found.where.weight >= 1e-3
+    dots = ax.collections[0].get_offsets()
+    assert len(dots) == kept.sum()
+    start = found.where.start[kept]
+    np.testing.assert_allclose(dots[:, 0], start[:, 1] + start[:, 2] / 2)
+    names = [text.get_text() for text in ax.texts if text.get_text()]
+    assert names == list(found.classes)
+    arrows = [note for note in ax.texts if not note.get_text()]
+    assert 0 < len(arrows) <= kept.sum()
+    # Near the corner of wolf they lead towards cat, which lies at the right.
+    nearest = int(start[:, 0].argmax())
+    first = next(note for note in arrows if np.allclose(note.get_position(), dots[nearest]))
+    assert first.xy[0] > dots[nearest, 0]
+
+
+def test_what_was_not_assessed_is_refused():
+    with pytest.raises(
+        InputError, match='be of notion="multiclass" with 3 to 12 classes, got class, 2 classes'
+    ):
+        plot.taken(binary())
+    with pytest.raises(InputError, match="3 to 12 classes"):
+        plot.simplex(too_many_classes())
+    with pytest.raises(InputError, match="be of three classes"):
+        plot.simplex(replace(whole_rows(), classes=("a", "b", "c", "d")))
