@@ -65,9 +65,7 @@ def test_a_sketch_file_of_whole_rows_is_none(tmp_path):
     forged = content[:-32].replace(b'"confidence"', b'"multiclass"')
     assert len(forged) == len(content) - 32
     path.write_bytes(forged + hashlib.sha256(forged).digest())
-    with pytest.raises(
-        ValueError, match="its notion must compare one score at a time here"
-    ):
+    with pytest.raises(ValueError, match="its notion must compare one score at a time here"):
         Sketch.load(path)
 
 

@@ -154,7 +154,7 @@ def taking(assessment: Assessment) -> str:
     names = [short(called(name), 24) for name in assessment.classes]
     certain = [pair for pair in pairs(where, assessment.level) if pair.low > 0]
     if not certain:
-        return "Which classes take probability from which cannot be told."
+        return "No class takes more probability from another than it gives back, beyond doubt."
     told = [
         f"{names[pair.taker]} takes {points(pair.value)} {'points of probability ' * (k == 0)}"
         f"from {names[pair.giver]} ({points(pair.low)} to {points(pair.high)})"

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from calibrant.assessment import Assessment
     from calibrant.posterior.softmax.where import Where
 
-NUMBERED = 0.3  # inches; narrower cells hold no numbers
-LEAST = 1e-3  # share of rows that an arrow is drawn for
+NUMBERED = 0.2  # inches; narrower cells hold no numbers
+LEAST = 5e-3  # share of rows that an arrow is drawn for
 MOST = 60.0  # area of the dot with most rows, in square points
 HEIGHT = float(np.sqrt(0.75))  # of a triangle of side 1
 
@@ -58,7 +58,9 @@ def taken(assessment: Assessment, ax: Axes | None = None) -> Axes:
     ax.set_yticks(np.arange(len(names) + 1) - 0.5, minor=True)
     ax.grid(which="minor", color="0.85", linewidth=0.8)
     ax.tick_params(which="minor", length=0)
-    if inches(ax) / len(names) >= NUMBERED:
+    cell = inches(ax) / len(names)
+    if cell >= NUMBERED:
+        size = min(24 * cell, 9)
         certain = {frozenset(pair[:2]) for pair in pairs(where, assessment.level) if pair.low > 0}
         for (row, column), value in np.ndenumerate(where.taken):
             if row != column:
@@ -66,7 +68,7 @@ def taken(assessment: Assessment, ax: Axes | None = None) -> Axes:
                 if frozenset((row, column)) in certain:
                     style = {"weight": "bold"}
                 shown = f"{100 * value:.1f}".replace("-", "−") if abs(value) >= 5e-4 else "0"
-                ax.text(column, row, shown, ha="center", va="center", size="small", **style)
+                ax.text(column, row, shown, ha="center", va="center", size=size, **style)
     return ax
 
 

@@ -19,7 +19,7 @@ NAMES, ABOVE, CELLS, DEEPEST = 112.0, 84.0, 320.0, 0.55
 # Classes up to which cells hold numbers.
 NUMBERED = 8
 # The triangle: its margins and side, and the least share of rows that an arrow is drawn for.
-MARGIN, SIDE, LEAST = 46.0, 400.0, 1e-3
+MARGIN, SIDE, LEAST = 46.0, 400.0, 5e-3
 ARROW = 7.0
 
 
