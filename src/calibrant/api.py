@@ -332,7 +332,7 @@ def compare_calibrators(
         Maps by name, see `calibrator_names`; by default all that apply.
     cv : int
         Number of folds.
-    notion : {"class", "classwise", "confidence"}, optional
+    notion : {"class", "classwise", "confidence", "multiclass"}, optional
         What the calibration error is about; as for `ece` by default.
     level : float
         Level of all intervals.

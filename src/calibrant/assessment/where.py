@@ -57,8 +57,7 @@ class Predicted(NamedTuple):
 def where_of(question: Question) -> Where | None:
     """Return where a question about whole rows sees a gap; None of two classes, and of too many.
 
-    The gaps at predictions of each class are those of the posterior, which rows held out have set right in
-    sum: they are scaled so that they add up to the estimate.
+    The gaps at predictions of each class are scaled so that they add up to the estimate.
     """
     if not question.notion.whole or len(question.labels) == 2:
         return None

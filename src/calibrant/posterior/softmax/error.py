@@ -19,6 +19,8 @@ from calibrant.posterior.softmax.fit import SoftmaxPosterior
 from calibrant.posterior.softmax.likelihood import softmax
 
 NORMS = ("l1", "l2", "mul")
+# The largest errors (the square, for l2) that there can be.
+MOST = {"l1": 2.0, "l2": 2.0, "mul": 1.0}
 # Draws of sizes and of coefficients given each, scores that they are looked at, and folds.
 OF_SIZES, OF_EACH, ENTRIES, FOLDS = 8, 12, 50_000, 10
 # Scores compared at once.
@@ -129,7 +131,7 @@ class CanonicalError:
 
     def value(self, norm: str) -> float:
         """Return the error."""
-        found = self._middle(self.parts[norm])
+        found = min(self._middle(self.parts[norm]), MOST[norm])
         return float(np.sqrt(found)) if norm == "l2" else found
 
     def _middle(self, part: Part) -> float:
@@ -140,18 +142,19 @@ class CanonicalError:
         """E |eta_k - s_k| of each class; they add up to l1."""
         each = np.array([self._middle(part) for part in self.by_class])
         total = each.sum()
-        return each * (self.value("l1") / total) if total > 0 else each
+        return np.minimum(each * (self.value("l1") / total), 1.0) if total > 0 else each
 
     def class_interval(self, k: int, level: float) -> tuple[float, float]:
         """Return the ends of an interval of the error of one class."""
         low, high = self._ends(self.by_class[k], level)
         value = float(self.class_values[k])
-        return min(low, value), max(high, value)
+        return min(low, value), max(min(high, 1.0), value)
 
     def interval(self, norm: str, level: float) -> tuple[float, float]:
         """Return the ends of an interval of the error."""
         squared = norm == "l2"
         low, high = self._ends(self.parts[norm], level, OF_SQUARES if squared else OF_GAPS)
+        high = min(high, MOST[norm])
         if squared:
             low, high = float(np.sqrt(low)), float(np.sqrt(high))
         value = self.value(norm)
