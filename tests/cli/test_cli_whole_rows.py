@@ -77,11 +77,11 @@ def test_models_are_compared_by_whole_rows(path):
 
 
 def test_a_report_of_whole_rows(path, tmp_path, monkeypatch):
-    asked = {}
+    asked, made = {}, whole_rows()
 
     def assess(*_, **options):
         asked.update(options)
-        return whole_rows()
+        return made
 
     monkeypatch.setattr(calibrant, "assess", assess)
     out = tmp_path / "out.html"

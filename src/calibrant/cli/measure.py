@@ -47,7 +47,6 @@ def ece(file: str, estimator: str, as_json: bool, **given: Any) -> None:
     Examples:
       calibrant ece predictions.csv
       calibrant ece predictions.parquet --label target --scores 'p_*' --notion classwise
-      calibrant ece predictions.csv --notion multiclass --norm mul
       cat scores.csv | calibrant ece - --label y --scores score --pos-label spam --json
     """
 
