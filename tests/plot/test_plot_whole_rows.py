@@ -38,6 +38,13 @@ def test_the_heat_map_reads_from_row_to_column():
     assert written[2, 1].get_weight() != "bold"
 
 
+def test_without_rejection_nothing_is_bold():
+    found = whole_rows()
+    unsure = found.estimates | {"multiclass": replace(found.estimate, p_value=0.4)}
+    ax = plot.taken(replace(found, estimates=unsure))
+    assert {text.get_weight() for text in ax.texts} == {"normal"}
+
+
 def test_narrow_cells_hold_no_numbers():
     ax = plt.subplots(figsize=(0.6, 0.6))[1]
     plot.taken(whole_rows(), ax)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from calibrant.assessment.text import sure
 from calibrant.assessment.where import pairs
 from calibrant.inputs import InputError
 from calibrant.plot.canvas import CURVE, GREY, fitted, inches, new, room
@@ -26,7 +27,7 @@ def taken(assessment: Assessment, ax: Axes | None = None) -> Axes:
     """Draw which classes take probability from which, as a heat map.
 
     The class of each row takes from that of each column where a cell is orange, and gives where it is blue;
-    numbers are probability per row, times 100, bold where the interval excludes 0.
+    numbers are probability per row, times 100, bold where calibration is rejected and the interval excludes 0.
 
     Parameters
     ----------
@@ -61,7 +62,9 @@ def taken(assessment: Assessment, ax: Axes | None = None) -> Axes:
     cell = inches(ax) / len(names)
     if cell >= NUMBERED:
         size = min(24 * cell, 9)
-        certain = {frozenset(pair[:2]) for pair in pairs(where, assessment.level) if pair.low > 0}
+        rejected = sure(assessment.estimate, assessment.level)
+        known = [pair for pair in pairs(where, assessment.level) if pair.low > 0 and rejected]
+        certain = {frozenset(pair[:2]) for pair in known}
         for (row, column), value in np.ndenumerate(where.taken):
             if row != column:
                 style: dict[str, Any] = {"color": "0.35"}
