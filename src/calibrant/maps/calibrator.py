@@ -20,9 +20,10 @@ from calibrant.inputs import InputError, InputTypeError, Predictions
 from calibrant.inputs.stored import from_text
 from calibrant.maps.forms import Form, Pair, loaded_form, saved_form
 from calibrant.maps.methods import METHODS
-from calibrant.maps.of_all_scores import Softmax, row_weights, softmax
+from calibrant.maps.of_all_scores import Softmax, row_weights
 from calibrant.maps.of_one_score import Problem
 from calibrant.posterior.odds.cells import expit
+from calibrant.posterior.softmax.likelihood import softmax
 from calibrant.questions import Question, named
 
 Monotone = Literal["auto"] | bool

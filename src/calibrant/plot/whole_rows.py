@@ -27,7 +27,7 @@ def taken(assessment: Assessment, ax: Axes | None = None) -> Axes:
     """Draw which classes take probability from which, as a heat map.
 
     The class of each row takes from that of each column where a cell is orange, and gives where it is blue;
-    numbers are probability per row, times 100, bold where calibration is rejected and the interval excludes 0.
+    numbers are percent per row, bold where calibration is rejected and the interval excludes 0.
 
     Parameters
     ----------

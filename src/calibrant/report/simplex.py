@@ -24,7 +24,7 @@ ARROW = 7.0
 
 
 def heat(where: Where, names: Sequence[str], pairs: Sequence[Pair]) -> Markup:
-    """Draw what the class of each row takes from that of each column; certain ones of `pairs` in bold type."""
+    """Draw what the class of each row takes from that of each column; certain `pairs` in bold type."""
     classes = len(names)
     size, most = CELLS / classes, max(float(np.abs(where.taken).max()), 1e-9)
     certain = {frozenset((pair.taker, pair.giver)) for pair in pairs if pair.low > 0}
