@@ -60,6 +60,8 @@ def spark():
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.driver.memory": "1g",
+        # Small frames are done before the better compiler has paid for itself.
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
     }
     builder = SparkSession.builder.master("local[2]").appName("calibrant")
     for name, value in options.items():
@@ -68,6 +70,18 @@ def spark():
     session.sparkContext.setLogLevel("ERROR")
     yield session
     session.stop()
+
+
+@pytest.fixture
+def without_rulers(monkeypatch):
+    """Assess without the estimators of the literature, which take most of the time."""
+    monkeypatch.setattr("calibrant.assessment.assess.RULERS", ())
+
+
+@pytest.fixture
+def few_rulers(monkeypatch):
+    """Assess with two of the estimators of the literature, since all of them take most of the time."""
+    monkeypatch.setattr("calibrant.assessment.assess.RULERS", ("uniform", "density"))
 
 
 def pytest_configure(config):

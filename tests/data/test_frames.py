@@ -2,6 +2,7 @@
 
 import os
 import pickle
+import runpy
 import signal
 import subprocess
 import sys
@@ -27,7 +28,8 @@ from calibrant.data import frames, pushdown
 from calibrant.data.pushdown_cells import located, unpacked
 from calibrant.evidence import COARSE, FINE
 from calibrant.questions import notions
-from engines import needed, needs_spark
+from engines import needed
+from exported import some_maps
 
 ROOT = Path(__file__).parents[2]
 
@@ -244,10 +246,29 @@ def same(found, wanted):
     assert (found._vector, found._n_classes) == (wanted._vector, wanted._n_classes)
 
 
-@pytest.mark.parametrize("weight", [None, "counts", "importance"])
-@pytest.mark.parametrize("notion", ["class", "confidence", "classwise"])
-@pytest.mark.parametrize("form", ["single", "wide", "long"])
-def test_a_frame_has_the_sums_of_its_rows(engine, form, notion, weight):
+FORMS = ("single", "wide", "long")
+WEIGHTS = (None, "counts", "importance")
+ASKED = ("class", "confidence", "classwise")
+# Every form with every notion and every weight, and every notion with every weight.
+PAIRS = [(FORMS[i], ASKED[j], WEIGHTS[(i + j) % 3]) for i in range(3) for j in range(3)]
+SLOW = ("dask", "ibis", "pyspark")
+
+
+@pytest.mark.parametrize("weight", WEIGHTS)
+@pytest.mark.parametrize("notion", ASKED)
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("name", [name for name in ENGINES if name not in SLOW])
+def test_a_frame_has_the_sums_of_its_rows(name, form, notion, weight):
+    check_sums(partial(ENGINES[name], folder=None), form, notion, weight)
+
+
+@pytest.mark.parametrize(("form", "notion", "weight"), PAIRS)
+@pytest.mark.parametrize("engine", SLOW, indirect=True)
+def test_a_frame_of_a_slow_engine_has_the_sums_of_its_rows(engine, form, notion, weight):
+    check_sums(engine, form, notion, weight)
+
+
+def check_sums(engine, form, notion, weight):
     rows = predictions()
     given_weight = None if weight is None else rows[weight]
     if form == "single":
@@ -1060,10 +1081,31 @@ def predicted(tmp_path):
     return tmp_path, str(Sketch("class").update(rows["y"], rows["p"]).estimate(rng=0))
 
 
-def test_the_example_of_spark_runs(predicted):
-    needs_spark()
-    lines = example("spark.py", predicted[0], "--master", "local[2]")
+def test_the_example_of_spark_runs(predicted, spark, monkeypatch, capsys):
+    """Run in this process, whose session the example finds and must not stop."""
+    stopped = []
+    monkeypatch.setattr(type(spark), "stop", lambda session: stopped.append(session))
+    monkeypatch.setattr(sys, "argv", ["spark.py", str(predicted[0]), "--master", "local[2]"])
+    runpy.run_path(str(ROOT / "docs/examples/spark.py"), run_name="__main__")
+    lines = capsys.readouterr().out.strip().splitlines()
     assert [line.split()[0] for line in lines] == ["east", "north", "west"]
+    assert len(stopped) == 1
+
+
+def test_spark_maps_as_python_does(spark, tmp_path):
+    """Beside the other tests of Spark, which share its session."""
+    maps, score = some_maps()
+    pq.write_table(pa.table({"score": score, "row": np.arange(score.size)}), tmp_path / "scores.parquet")
+    frame = spark.read.parquet(str(tmp_path / "scores.parquet"))
+    for name, calibrator in maps.items():
+        expression = calibrator.sql("score")
+        # Spark interprets what is too long to compile, after it has tried for long.
+        short = len(expression) < 100_000
+        spark.conf.set("spark.sql.codegen.wholeStage", short)
+        spark.conf.set("spark.sql.codegen.factoryMode", "FALLBACK" if short else "NO_CODEGEN")
+        rows = frame.selectExpr("row", f"{expression} AS p").orderBy("row").collect()
+        mapped = [row["p"] for row in rows]
+        np.testing.assert_allclose(mapped, calibrator.predict_proba(score), rtol=0, atol=1e-9, err_msg=name)
 
 
 def test_the_example_of_dask_runs(predicted):

@@ -257,8 +257,11 @@ def test_labels_of_the_null_are_drawn_for_whole_rows():
 # Intervals
 
 
-def coverage(draw, truth, repetitions=120):
-    """How often the interval of drawn scores and outcomes holds the truth, whatever is drawn for it."""
+def coverage(draw, truth, repetitions=40):
+    """How often the interval of drawn scores and outcomes holds the truth, whatever is drawn for it.
+
+    A smoke version of `benchmarks/coverage.py`.
+    """
     rng = np.random.default_rng(7)
     held = []
     for key in range(repetitions):
@@ -386,7 +389,7 @@ def test_the_order_of_rows_changes_nothing_for_classes():
         assert getattr(other, field) == pytest.approx(getattr(found, field), rel=1e-6, abs=1e-9), field
 
 
-@pytest.mark.parametrize("classes", [3, pytest.param(24, marks=pytest.mark.full)])
+@pytest.mark.parametrize("classes", [3, pytest.param(21, marks=pytest.mark.full)])
 def test_the_order_of_classes_changes_nothing_for_any_of_them(classes):
     y, p = matrix(n=200, classes=classes)
     names = np.array([f"c{k:02}" for k in range(classes)])
@@ -508,11 +511,11 @@ def test_wrong_comparisons_are_named():
 def test_a_handful_of_distinct_scores_has_an_interval_that_covers(scores, gap):
     rng = np.random.default_rng(0)
     missed = 0
-    for seed in range(40):
+    for seed in range(20):
         p = np.array(scores)[rng.integers(0, len(scores), 400)]
         found = calibrant.estimate(rng.random(400) < p - gap, p, rng=seed)
         missed += not found.low <= gap <= found.high
-    assert missed <= 4
+    assert missed <= 2
 
 
 @pytest.mark.parametrize("n", [3, 30, 1000])

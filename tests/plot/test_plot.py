@@ -115,7 +115,7 @@ def drawn_points(ax):
 
 def shown_texts(figure):
     """Every text that a reader sees, with its box."""
-    figure.canvas.draw()
+    figure.draw_without_rendering()
     found = list(figure.texts)
     for legend in [*figure.legends, *(ax.get_legend() for ax in figure.axes)]:
         found += [] if legend is None else [legend.get_title(), *legend.get_texts()]
@@ -335,9 +335,10 @@ def test_a_grid_of_subplots_holds_them(layout):
     drawings = list(DRAWINGS.values())
     for i, ax in enumerate(grid.flat):
         drawings[i % 4](ax)
-    figure.canvas.draw()
     if layout == "constrained":
         assert_texts_apart_and_inside(figure)
+    else:
+        figure.canvas.draw()
 
 
 def test_free_standing_axes_and_subfigures_hold_them():
@@ -424,9 +425,10 @@ def test_small_multiples_are_square_panels_titled_by_class_on_the_same_axes():
     assert len({round(ax.get_window_extent().width, 3) for ax in panels}) == 1
 
 
-@pytest.mark.parametrize("width", [3.4, 6.0])
-@pytest.mark.parametrize("histogram", [True, False])
-@pytest.mark.parametrize("count", [1, 2, 7, 9])
+@pytest.mark.parametrize(
+    ("width", "histogram", "count"),
+    [(3.4, True, 1), (6.0, False, 1), (3.4, False, 2), (6.0, True, 7), (3.4, True, 9)],
+)
 def test_small_multiples_keep_their_texts_apart(width, histogram, count):
     with plt.rc_context({"figure.figsize": (width, 4.0)}):
         results = {f"the class {i}" + "!" * 4 * i: (a_curve, a_diagram)[i % 2]() for i in range(count)}

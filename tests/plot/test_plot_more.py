@@ -172,15 +172,14 @@ def test_without_matplotlib_the_error_says_what_to_install(monkeypatch, name):
 
 
 @pytest.mark.parametrize("name", ALL)
-@pytest.mark.parametrize("width", [3.3, 6.4])
-@pytest.mark.parametrize("given", [True, False])
+@pytest.mark.parametrize(("width", "given"), [(3.3, True), (3.3, False), (6.4, True)])
 def test_no_text_overlaps_another_or_leaves_the_figure(name, width, given):
     with plt.rc_context({"figure.figsize": (width, width)}):
         ax = plt.subplots(layout="constrained")[1] if given else None
         assert_texts_apart_and_inside(ALL[name](ax).figure)
 
 
-@pytest.mark.parametrize(("width", "count"), [(3.3, 1), (3.3, 2), (3.3, 3), (3.3, 30), (6.4, 2), (6.4, 10)])
+@pytest.mark.parametrize(("width", "count"), [(3.3, 1), (3.3, 3), (3.3, 14), (6.4, 10)])
 def test_a_grid_of_histograms_keeps_its_texts_apart(width, count):
     with plt.rc_context({"figure.figsize": (width, 4.0)}):
         results = {f"class {i}": a_histogram(saturated=i % 2 == 1, label=i) for i in range(count)}
@@ -194,9 +193,10 @@ def test_a_grid_of_subplots_holds_them(layout):
     figure, grid = plt.subplots(3, 3, figsize=(12, 12), layout=layout)
     for ax, draw in zip(grid.flat, NEW.values(), strict=True):
         draw(ax)
-    figure.canvas.draw()
     if layout == "constrained":
         assert_texts_apart_and_inside(figure)
+    else:
+        figure.canvas.draw()
 
 
 @pytest.mark.parametrize("width", [3.3, 6.4])
@@ -331,8 +331,7 @@ def test_groups_show_the_whole_as_line_and_band():
     assert not plot.groups(some_groups(3)).lines
 
 
-@pytest.mark.parametrize("width", [3.3, 6.4])
-@pytest.mark.parametrize("count", [1, 2, 20, 60])
+@pytest.mark.parametrize(("width", "count"), [(6.4, 1), (3.3, 2), (6.4, 20), (3.3, 50)])
 def test_any_number_of_groups_is_readable(count, width):
     with plt.rc_context({"figure.figsize": (width, 4.0)}):
         ax = plot.groups(some_groups(count), overall=an_estimate())
