@@ -236,7 +236,7 @@ def test_threads_get_the_same_answers():
     labels, scores = random_matrix(np.random.default_rng(6), 3000, 3)
     expected = everything(labels, scores, "classwise", norms=("l1",))
     with ThreadPoolExecutor(8) as pool:
-        answers = list(pool.map(lambda _: everything(labels, scores, "classwise", norms=("l1",)), range(16)))
+        answers = list(pool.map(lambda _: everything(labels, scores, "classwise", norms=("l1",)), range(8)))
     for answer in answers:
         np.testing.assert_array_equal(answer, expected)
 

@@ -173,12 +173,18 @@ def test_no_text_overlaps_another_or_leaves_the_figure(name, width):
 
 
 @pytest.mark.parametrize("name", SQUARE)
-@pytest.mark.parametrize("size", [(3.4, 3.8), (6, 3), (3, 8), (6.4, 4.8)])
-@pytest.mark.parametrize("layout", [None, "constrained", "tight"])
+@pytest.mark.parametrize(
+    ("size", "layout"),
+    [
+        *(((6, 3), layout) for layout in (None, "constrained", "tight")),
+        *(((3, 8), layout) for layout in (None, "constrained", "tight")),
+        *((size, "constrained") for size in ((3.4, 3.8), (6.4, 4.8))),
+    ],
+)
 def test_the_main_panel_is_square(name, size, layout):
     figure, ax = plt.subplots(figsize=size, layout=layout)
     DRAWINGS[name](ax)
-    figure.canvas.draw()
+    figure.draw_without_rendering()
     box = ax.get_window_extent()
     assert box.width == pytest.approx(box.height)
     assert ax.get_aspect() == 1
