@@ -46,6 +46,11 @@ FULL_WORDS = (
         "reference",
     ),
 )
+# Files that run what other files run too, or nothing of the package; to trace every call doubles the time.
+UNTRACED_FILES = (
+    *("test_oracles", "test_browser", "test_rooms", "test_studies", "test_attack", "test_attack_files"),
+    *("test_attack_writes", "test_frozen", "test_golden", "test_docs", "test_pages", "test_notebook"),
+)
 
 
 @pytest.fixture(scope="session")
@@ -92,11 +97,13 @@ def pytest_configure(config):
 
 
 def pytest_collection_modifyitems(items):
-    """Leave what takes long out of the fast set."""
+    """Leave what takes long out of the fast set, and what repeats out of the trace for coverage."""
     for item in items:
         other_engine = item.path.stem == "test_frames" and "pandas" not in item.name
         if other_engine or item.path.stem in FULL_FILES or any(word in item.name for word in FULL_WORDS):
             item.add_marker(pytest.mark.full)
+        if item.path.stem in UNTRACED_FILES:
+            item.add_marker(pytest.mark.no_cover)
 
 
 def pytest_sessionfinish(session):

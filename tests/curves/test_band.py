@@ -25,6 +25,7 @@ def at_knots(evidence, knots, ranks, reach, most=np.inf):
 # --- the numbers -----------------------------------------------------------------------------------
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize(
     ("weighing", "tied"),
     [("none", False), ("none", True), ("counts", True), ("importance", False), ("importance", True)],

@@ -66,7 +66,12 @@ ENGINES = {
 }
 
 
-@pytest.fixture(params=ENGINES)
+# Engines that take a hundred calls where others take one; tracing each would double that.
+SLOW = ("dask", "ibis", "pyspark")
+UNTRACED = [pytest.param(name, marks=pytest.mark.no_cover if name in SLOW else ()) for name in ENGINES]
+
+
+@pytest.fixture(params=UNTRACED)
 def engine(request, tmp_path):
     """Makes a frame of the engine from an Arrow table."""
     made = ENGINES[request.param]
@@ -252,7 +257,6 @@ WEIGHTS = (None, "counts", "importance")
 ASKED = ("class", "confidence", "classwise")
 # Every form with every notion and every weight, and every notion with every weight.
 PAIRS = [(FORMS[i], ASKED[j], WEIGHTS[(i + j) % 3]) for i in range(3) for j in range(3)]
-SLOW = ("dask", "ibis", "pyspark")
 
 
 @pytest.mark.parametrize("weight", WEIGHTS)

@@ -226,6 +226,7 @@ def test_the_null_is_what_calibrated_models_show(n):
     assert last == pytest.approx(np.quantile(shown, 0.95), rel=0.15)
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("kind", ["uniform", "saturated", "discrete"])
 def test_the_size_of_the_test_is_what_it_says(kind):
     rng = np.random.default_rng(1)
@@ -273,12 +274,14 @@ def coverage(draw, truth, repetitions=40):
     return np.mean(held)
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize(("name", "factor"), [("flat", 1.0), ("flat", 0.3), ("flat", 0.0), ("wavy", 1.0)])
 def test_the_interval_covers(name, factor):
     family = EXACT[name].shrunk(factor)
     assert coverage(lambda rng: family.draw(rng, 400), family.truth) >= 0.89
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("signs", [(-1,), (-1, 1)])
 @pytest.mark.parametrize("count", [3, 7])
 def test_of_few_distinct_scores_the_interval_covers(count, signs):
@@ -292,6 +295,7 @@ def test_of_few_distinct_scores_the_interval_covers(count, signs):
     assert coverage(draw, 0.06) >= 0.89
 
 
+@pytest.mark.no_cover
 def test_of_certain_scores_the_interval_covers():
     def draw(rng):
         score = np.where(rng.random(400) < 0.6, 1.0, rng.random(400))
@@ -507,6 +511,7 @@ def test_wrong_comparisons_are_named():
         calibrant.compare(y, {"one": p, "two": np.stack([1 - p, p], axis=1)})
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize(("scores", "gap"), [([0.5], 0.03), ([0.3, 0.7], 0.04), ([0.7, 0.8, 0.9], 0.04)])
 def test_a_handful_of_distinct_scores_has_an_interval_that_covers(scores, gap):
     rng = np.random.default_rng(0)

@@ -164,6 +164,7 @@ def test_rcparams_stay_as_they_are(name):
     assert dict(matplotlib.rcParams) == before
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("name", DRAWINGS)
 @pytest.mark.parametrize("width", [3.4, 6.0])
 def test_no_text_overlaps_another_or_leaves_the_figure(name, width):
@@ -172,6 +173,7 @@ def test_no_text_overlaps_another_or_leaves_the_figure(name, width):
     assert_texts_apart_and_inside(ax.figure)
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("name", SQUARE)
 @pytest.mark.parametrize(
     ("size", "layout"),
@@ -335,6 +337,7 @@ def test_a_dominating_cell_makes_the_count_axis_logarithmic_and_says_so():
     assert high > 8400
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("layout", ["constrained", "compressed", "tight", None])
 def test_a_grid_of_subplots_holds_them(layout):
     figure, grid = plt.subplots(2, 3, figsize=(9, 7.5), layout=layout)
@@ -410,6 +413,7 @@ def test_error_size_and_level_are_written():
     assert legend.get_title().get_text().startswith("binned ECE < 0.001")
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("name", ["$5$", AWKWARD, "two\nlines", r"a\$b", "", "été", 7, None])
 def test_class_names_are_text(name):
     ax = plot.diagram(a_diagram(label=name), axes(), label="model $x_$")
@@ -431,6 +435,7 @@ def test_small_multiples_are_square_panels_titled_by_class_on_the_same_axes():
     assert len({round(ax.get_window_extent().width, 3) for ax in panels}) == 1
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize(
     ("width", "histogram", "count"),
     [(3.4, True, 1), (6.0, False, 1), (3.4, False, 2), (6.0, True, 7), (3.4, True, 9)],

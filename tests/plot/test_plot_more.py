@@ -171,6 +171,7 @@ def test_without_matplotlib_the_error_says_what_to_install(monkeypatch, name):
         NEW[name]()
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("name", ALL)
 @pytest.mark.parametrize(("width", "given"), [(3.3, True), (3.3, False), (6.4, True)])
 def test_no_text_overlaps_another_or_leaves_the_figure(name, width, given):
@@ -179,6 +180,7 @@ def test_no_text_overlaps_another_or_leaves_the_figure(name, width, given):
         assert_texts_apart_and_inside(ALL[name](ax).figure)
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize(("width", "count"), [(3.3, 1), (3.3, 3), (3.3, 14), (6.4, 10)])
 def test_a_grid_of_histograms_keeps_its_texts_apart(width, count):
     with plt.rc_context({"figure.figsize": (width, 4.0)}):
@@ -188,6 +190,7 @@ def test_a_grid_of_histograms_keeps_its_texts_apart(width, count):
         assert len({ax.get_ylim() for ax in panels}) == len({ax.get_yscale() for ax in panels}) == 1
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("layout", ["constrained", "tight", None])
 def test_a_grid_of_subplots_holds_them(layout):
     figure, grid = plt.subplots(3, 3, figsize=(12, 12), layout=layout)
@@ -199,6 +202,7 @@ def test_a_grid_of_subplots_holds_them(layout):
         figure.canvas.draw()
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("width", [3.3, 6.4])
 def test_any_names_of_rows_are_only_text(width):
     with plt.rc_context({"figure.figsize": (width, 3.3)}):
@@ -209,6 +213,7 @@ def test_any_names_of_rows_are_only_text(width):
         assert_texts_apart_and_inside(plot.comparison(a_comparison(names, [0.02] * len(names))).figure)
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("name", HOSTILE, ids=lambda name: ascii(name)[:12])
 def test_any_name_is_only_text(name):
     with plt.rc_context({"figure.figsize": (3.3, 3.3)}):
@@ -331,6 +336,7 @@ def test_groups_show_the_whole_as_line_and_band():
     assert not plot.groups(some_groups(3)).lines
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize(("width", "count"), [(6.4, 1), (3.3, 2), (6.4, 20), (3.3, 50)])
 def test_any_number_of_groups_is_readable(count, width):
     with plt.rc_context({"figure.figsize": (width, 4.0)}):
