@@ -7,6 +7,10 @@ from hypothesis import settings
 
 from engines import needs_spark
 
+# Set before numpy is imported: each worker has a core, and threads of small sums mostly wait for each other.
+for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ.setdefault(name, "1")
+
 # A run that gates a change must not depend on the day's examples; the fast set has few of them.
 settings.register_profile("gate", derandomize=True, deadline=None)
 settings.register_profile("fast", derandomize=True, deadline=None, max_examples=10)
