@@ -344,7 +344,8 @@ SOME_LEVELS = (0.5, 0.8, 0.9, 0.94, 0.95, 0.99, 0.999)
 @pytest.mark.parametrize("norm", ["l1", pytest.param("l2", marks=pytest.mark.full)])
 @pytest.mark.parametrize("name", DATA)
 def test_intervals_are_nested_in_the_level_and_hold_the_value(name, norm):
-    found = [calibrant.estimate(*DATA[name], level=level, norm=norm, rng=0) for level in SOME_LEVELS]
+    levels = SOME_LEVELS if norm == "l1" else SOME_LEVELS[::3]
+    found = [calibrant.estimate(*DATA[name], level=level, norm=norm, rng=0) for level in levels]
     assert len({one.value for one in found}) == 1
     for one in found:
         assert 0 <= one.low <= one.value <= one.high <= 1
