@@ -1,11 +1,16 @@
 """Shared set-up; pytest also puts this folder on the path, which makes `oracles` importable."""
 
 import os
+import sys
 
 import pytest
 from hypothesis import settings
 
 from engines import needs_spark
+
+# Set before numpy is imported: each worker has a core, and threads of small sums mostly wait for each other.
+for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ.setdefault(name, "1")
 
 # A run that gates a change must not depend on the day's examples; the fast set has few of them.
 settings.register_profile("gate", derandomize=True, deadline=None)
@@ -46,6 +51,11 @@ FULL_WORDS = (
         "reference",
     ),
 )
+# Files that run what other files run too, or nothing of the package; to trace every call doubles the time.
+UNTRACED_FILES = (
+    *("test_oracles", "test_browser", "test_rooms", "test_studies", "test_attack", "test_attack_files"),
+    *("test_attack_writes", "test_frozen", "test_golden", "test_docs", "test_pages", "test_notebook"),
+)
 
 
 @pytest.fixture(scope="session")
@@ -60,6 +70,8 @@ def spark():
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.driver.memory": "1g",
+        # Small frames are done before the better compiler has paid for itself.
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
     }
     builder = SparkSession.builder.master("local[2]").appName("calibrant")
     for name, value in options.items():
@@ -70,6 +82,18 @@ def spark():
     session.stop()
 
 
+@pytest.fixture
+def without_rulers(monkeypatch):
+    """Assess without the estimators of the literature, which take most of the time."""
+    monkeypatch.setattr("calibrant.assessment.assess.RULERS", ())
+
+
+@pytest.fixture
+def few_rulers(monkeypatch):
+    """Assess with two of the estimators of the literature, since all of them take most of the time."""
+    monkeypatch.setattr("calibrant.assessment.assess.RULERS", ("uniform", "density"))
+
+
 def pytest_configure(config):
     if config.getoption("markexpr") == "not full":
         settings.load_profile("fast")
@@ -78,11 +102,26 @@ def pytest_configure(config):
 
 
 def pytest_collection_modifyitems(items):
-    """Leave what takes long out of the fast set."""
+    """Leave what takes long out of the fast set, and what repeats out of the trace for coverage."""
     for item in items:
         other_engine = item.path.stem == "test_frames" and "pandas" not in item.name
         if other_engine or item.path.stem in FULL_FILES or any(word in item.name for word in FULL_WORDS):
             item.add_marker(pytest.mark.full)
+        if item.path.stem in UNTRACED_FILES:
+            item.add_marker(pytest.mark.no_cover)
+
+
+@pytest.hookimpl(wrapper=True, trylast=True)
+def pytest_runtest_call(item):
+    """Run what is marked `no_cover` without any tracer: in a worker there is one below that of pytest-cov."""
+    tracer = sys.gettrace() if item.get_closest_marker("no_cover") else None
+    if tracer is None:
+        return (yield)
+    sys.settrace(None)
+    try:
+        return (yield)
+    finally:
+        sys.settrace(tracer)
 
 
 def pytest_sessionfinish(session):

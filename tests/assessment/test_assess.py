@@ -23,6 +23,8 @@ from calibrant.inference import Estimate, Null
 from calibrant.inference.multiplicity import each_level, false_discovery
 
 matplotlib.use("Agg")
+# What is not about the estimators of the literature does without most of them.
+pytestmark = pytest.mark.usefixtures("few_rulers")
 
 
 def binary(n=600, seed=0, power=2.0):
@@ -227,10 +229,10 @@ def test_json_and_pickle_round_trips(one, many):
         calibrant.Assessment.from_dict({"format": 7})
 
 
-def test_the_same_seed_gives_the_same_assessment(one):
+def test_the_same_seed_gives_the_same_assessment():
     y, p = binary()
-    assert calibrant.assess(y, p, rng=0, name="rain").to_json() == one.to_json()
-    assert calibrant.assess(y, p, rng=one.seed, name="rain").digest == one.digest
+    one = calibrant.assess(y, p, name="rain")
+    assert calibrant.assess(y, p, rng=one.seed, name="rain").to_json() == one.to_json()
     assert calibrant.assess(y, p[::-1], rng=0).digest != one.digest
 
 
@@ -366,7 +368,7 @@ def about(many, e, rows):
 @pytest.mark.parametrize("estimator", ["auto", "l:15"])
 def test_words_follow_the_p_value_on_many_data_sets(many, notion, estimator):
     decided = set()
-    for seed in range(12):
+    for seed in range(6):
         y, p = predicted(notion, seed)
         e = calibrant.estimate(y, p, notion=notion, estimator=estimator, rng=0)
         agrees(about(many, e, len(y)))

@@ -10,6 +10,9 @@ import calibrant
 from calibrant import Sketch
 from calibrant.assessment import text
 
+# What is not about the estimators of the literature does without most of them.
+pytestmark = pytest.mark.usefixtures("few_rulers")
+
 
 def assessed(n, slope, seed=0, **options):
     rng = np.random.default_rng(seed)

@@ -18,14 +18,16 @@ TABLE = rng.dirichlet([1, 1, 1], N)
 CLASS = np.array([rng.choice(3, p=row) for row in TABLE])
 GROUP = np.where(SCORE > 0.5, "high", "low")
 
-RESULTS = {
-    "estimate": calibrant.estimate(TRUE, SCORE, rng=0),
-    "class-wise estimate": calibrant.estimate(CLASS, TABLE, notion="classwise", norm="l2", rng=0),
-    "comparison": calibrant.compare(TRUE, {"a": SCORE, "b": SCORE**2}, rng=0),
-    "recommendation": calibrant.recommend(SCORE, estimators=["l:15", "a:10"], repetitions=30, rng=0),
-    "assessment": calibrant.assess(TRUE, SCORE, groups=GROUP, rng=0),
-    "class-wise assessment": calibrant.assess(CLASS, TABLE, notion="classwise", pos_label=2, rng=0),
-}
+with pytest.MonkeyPatch.context() as patch:
+    patch.setattr("calibrant.assessment.assess.RULERS", ("uniform", "density"))  # the others are stored alike
+    RESULTS = {
+        "estimate": calibrant.estimate(TRUE, SCORE, rng=0),
+        "class-wise estimate": calibrant.estimate(CLASS, TABLE, notion="classwise", norm="l2", rng=0),
+        "comparison": calibrant.compare(TRUE, {"a": SCORE, "b": SCORE**2}, rng=0),
+        "recommendation": calibrant.recommend(SCORE, estimators=["l:15", "a:10"], repetitions=30, rng=0),
+        "assessment": calibrant.assess(TRUE, SCORE, groups=GROUP, rng=0),
+        "class-wise assessment": calibrant.assess(CLASS, TABLE, notion="classwise", pos_label=2, rng=0),
+    }
 # Where text, nothing or a number of any size may stand.
 FREE = {"label"}
 

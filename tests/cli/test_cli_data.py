@@ -993,13 +993,15 @@ def test_a_report_refuses_one_file_for_two_outputs_and_the_file_of_class_names(t
     assert names.read_text() == "no\nyes\n"
 
 
-@pytest.mark.parametrize("command", [["ece"], ["check", "--max-ece", "0.9"]])
-def test_a_class_wise_answer_shows_the_classes_the_worst_first(tmp_path, command):
+@pytest.mark.parametrize(
+    ("command", "sizes"), [(["ece"], (3, 14)), (["check", "--max-ece", "0.9"], (3,))], ids=["ece", "check"]
+)
+def test_a_class_wise_answer_shows_the_classes_the_worst_first(tmp_path, command, sizes):
     rng = np.random.default_rng(0)
-    for classes in (3, 30):
+    for classes in sizes:
         names = [f"k{k}" for k in range(classes)]
-        scores = rng.dirichlet(np.ones(classes), 300)
-        label = rng.integers(0, classes, 300)
+        scores = rng.dirichlet(np.ones(classes), 100)
+        label = rng.integers(0, classes, 100)
         file = tmp_path / f"{classes}.csv"
         rows = [[names[k], *map(repr, map(float, row))] for k, row in zip(label, scores, strict=True)]
         file.write_text("\n".join(map(",".join, [["label", *(f"p_{name}" for name in names)], *rows])))
@@ -1011,7 +1013,7 @@ def test_a_class_wise_answer_shows_the_classes_the_worst_first(tmp_path, command
         errors = [float(line[2]) for line in shown if line]
         assert errors == sorted(errors, reverse=True)
         assert len(errors) == min(classes, 12)
-        assert (lines[-1] == "  ... and 18 classes with smaller errors; --json has all") == (classes == 30)
+        assert (lines[-1] == "  ... and 2 classes with smaller errors; --json has all") == (classes == 14)
         expected = calibrant.estimate(label, scores, notion="classwise", rng=0)
         worst = max(expected.by_class.items(), key=lambda item: item[1].value)
         assert (shown[0][1], errors[0]) == (f"k{worst[0]}", pytest.approx(worst[1].value, abs=6e-5))

@@ -136,8 +136,8 @@ def test_silverman_is_the_known_rule_and_scott_that_of_scipy():
     assert scott(evidence) == pytest.approx(factor * score.std(ddof=1))
 
 
-@pytest.mark.parametrize("shape", [(5, 5), (20, 12), (2, 6)])
-@pytest.mark.parametrize("n", [300, 2000])
+@pytest.mark.no_cover
+@pytest.mark.parametrize(("shape", "n"), [((5, 5), 300), ((20, 12), 300), ((2, 6), 300), ((2, 6), 2000)])
 def test_isj_equals_the_exact_cosine_coefficients(shape, n):
     score = np.random.default_rng(n).beta(*shape, n)
     expected = isj_oracle.isj(score)

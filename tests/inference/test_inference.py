@@ -226,6 +226,7 @@ def test_the_null_is_what_calibrated_models_show(n):
     assert last == pytest.approx(np.quantile(shown, 0.95), rel=0.15)
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("kind", ["uniform", "saturated", "discrete"])
 def test_the_size_of_the_test_is_what_it_says(kind):
     rng = np.random.default_rng(1)
@@ -257,8 +258,11 @@ def test_labels_of_the_null_are_drawn_for_whole_rows():
 # Intervals
 
 
-def coverage(draw, truth, repetitions=120):
-    """How often the interval of drawn scores and outcomes holds the truth, whatever is drawn for it."""
+def coverage(draw, truth, repetitions=40):
+    """How often the interval of drawn scores and outcomes holds the truth, whatever is drawn for it.
+
+    A smoke version of `benchmarks/coverage.py`.
+    """
     rng = np.random.default_rng(7)
     held = []
     for key in range(repetitions):
@@ -270,12 +274,14 @@ def coverage(draw, truth, repetitions=120):
     return np.mean(held)
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize(("name", "factor"), [("flat", 1.0), ("flat", 0.3), ("flat", 0.0), ("wavy", 1.0)])
 def test_the_interval_covers(name, factor):
     family = EXACT[name].shrunk(factor)
     assert coverage(lambda rng: family.draw(rng, 400), family.truth) >= 0.89
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("signs", [(-1,), (-1, 1)])
 @pytest.mark.parametrize("count", [3, 7])
 def test_of_few_distinct_scores_the_interval_covers(count, signs):
@@ -289,6 +295,7 @@ def test_of_few_distinct_scores_the_interval_covers(count, signs):
     assert coverage(draw, 0.06) >= 0.89
 
 
+@pytest.mark.no_cover
 def test_of_certain_scores_the_interval_covers():
     def draw(rng):
         score = np.where(rng.random(400) < 0.6, 1.0, rng.random(400))
@@ -337,7 +344,8 @@ SOME_LEVELS = (0.5, 0.8, 0.9, 0.94, 0.95, 0.99, 0.999)
 @pytest.mark.parametrize("norm", ["l1", pytest.param("l2", marks=pytest.mark.full)])
 @pytest.mark.parametrize("name", DATA)
 def test_intervals_are_nested_in_the_level_and_hold_the_value(name, norm):
-    found = [calibrant.estimate(*DATA[name], level=level, norm=norm, rng=0) for level in SOME_LEVELS]
+    levels = SOME_LEVELS if norm == "l1" else SOME_LEVELS[::3]
+    found = [calibrant.estimate(*DATA[name], level=level, norm=norm, rng=0) for level in levels]
     assert len({one.value for one in found}) == 1
     for one in found:
         assert 0 <= one.low <= one.value <= one.high <= 1
@@ -386,7 +394,7 @@ def test_the_order_of_rows_changes_nothing_for_classes():
         assert getattr(other, field) == pytest.approx(getattr(found, field), rel=1e-6, abs=1e-9), field
 
 
-@pytest.mark.parametrize("classes", [3, pytest.param(24, marks=pytest.mark.full)])
+@pytest.mark.parametrize("classes", [3, pytest.param(21, marks=pytest.mark.full)])
 def test_the_order_of_classes_changes_nothing_for_any_of_them(classes):
     y, p = matrix(n=200, classes=classes)
     names = np.array([f"c{k:02}" for k in range(classes)])
@@ -504,15 +512,16 @@ def test_wrong_comparisons_are_named():
         calibrant.compare(y, {"one": p, "two": np.stack([1 - p, p], axis=1)})
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize(("scores", "gap"), [([0.5], 0.03), ([0.3, 0.7], 0.04), ([0.7, 0.8, 0.9], 0.04)])
 def test_a_handful_of_distinct_scores_has_an_interval_that_covers(scores, gap):
     rng = np.random.default_rng(0)
     missed = 0
-    for seed in range(40):
+    for seed in range(20):
         p = np.array(scores)[rng.integers(0, len(scores), 400)]
         found = calibrant.estimate(rng.random(400) < p - gap, p, rng=seed)
         missed += not found.low <= gap <= found.high
-    assert missed <= 4
+    assert missed <= 2
 
 
 @pytest.mark.parametrize("n", [3, 30, 1000])

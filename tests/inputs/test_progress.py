@@ -12,8 +12,8 @@ from calibrant import experiment
 RNG = np.random.default_rng(0)
 SCORE = RNG.random(200)
 OUTCOME = RNG.random(200) < SCORE**2
-MATRIX = RNG.dirichlet(np.ones(25), 120)
-LABEL = RNG.integers(0, 25, 120)
+MATRIX = RNG.dirichlet(np.ones(21), 60)
+LABEL = RNG.integers(0, 21, 60)
 SKETCH = calibrant.Sketch("class").update(OUTCOME, SCORE)
 LONG = {
     "assess": lambda **told: calibrant.assess(OUTCOME, SCORE, groups=np.arange(200) % 2, rng=0, **told),
@@ -30,6 +30,7 @@ LONG = {
 }
 
 
+@pytest.mark.usefixtures("few_rulers")
 @pytest.mark.parametrize("name", LONG)
 def test_a_callable_is_told_how_much_of_how_much_is_done(name):
     told = []
@@ -40,6 +41,7 @@ def test_a_callable_is_told_how_much_of_how_much_is_done(name):
     assert done[-1] == totals[0]
 
 
+@pytest.mark.usefixtures("few_rulers")
 @pytest.mark.parametrize("name", LONG)
 def test_true_shows_a_line_on_standard_error_and_nothing_else(name, capsys):
     LONG[name](progress=True)

@@ -73,8 +73,9 @@ def test_safe_isotonic_counts_half_a_row_of_either_outcome_more_in_each_level():
     assert ((found > 0) & (found < 1)).all()
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("decimals", [1, 2, 16])
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_venn_abers_is_isotonic_with_the_row_inserted(seed, decimals):
     score, outcome = rows(25, seed)
     score = np.round(score, decimals)

@@ -34,9 +34,10 @@ def rows(scores, outcomes, weights=None):
     if weights is None:
         weights = np.ones(len(scores), dtype=int)
     weights = np.asarray(weights)
+    counts = np.issubdtype(weights.dtype, np.integer)
     expanded = []
     for score, outcome, weight in zip(scores, outcomes, weights, strict=True):
-        if np.issubdtype(weights.dtype, np.integer):
+        if counts:
             expanded += [(float(score), int(outcome), Fraction(1))] * int(weight)
         elif weight > 0:
             expanded.append((float(score), int(outcome), Fraction(float(weight))))
@@ -66,8 +67,9 @@ def ladder(sample):
 def order_statistic(steps, rank):
     """Score of the given rank from 0: the first whose cumulative weight exceeds it."""
     top, last = steps[-1]
+    enough = rank + SLACK * top
     for climbed, score in steps:
-        if climbed > rank + SLACK * top:
+        if climbed > enough:
             return score
     return last
 
@@ -125,8 +127,8 @@ def share_convex(score, centres):
     if score <= centres[0]:
         return {0: Fraction(1)}
     for j in range(len(centres) - 1):
-        left, right = Fraction(centres[j]), Fraction(centres[j + 1])
-        if left < score <= right:
+        if centres[j] < score <= centres[j + 1]:
+            left, right = Fraction(centres[j]), Fraction(centres[j + 1])
             towards_right = (Fraction(score) - left) / (right - left)
             return {j: 1 - towards_right, j + 1: towards_right}
     return {len(centres) - 1: Fraction(1)}

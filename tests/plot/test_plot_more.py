@@ -171,16 +171,17 @@ def test_without_matplotlib_the_error_says_what_to_install(monkeypatch, name):
         NEW[name]()
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("name", ALL)
-@pytest.mark.parametrize("width", [3.3, 6.4])
-@pytest.mark.parametrize("given", [True, False])
+@pytest.mark.parametrize(("width", "given"), [(3.3, True), (3.3, False), (6.4, True)])
 def test_no_text_overlaps_another_or_leaves_the_figure(name, width, given):
     with plt.rc_context({"figure.figsize": (width, width)}):
         ax = plt.subplots(layout="constrained")[1] if given else None
         assert_texts_apart_and_inside(ALL[name](ax).figure)
 
 
-@pytest.mark.parametrize(("width", "count"), [(3.3, 1), (3.3, 2), (3.3, 3), (3.3, 30), (6.4, 2), (6.4, 10)])
+@pytest.mark.no_cover
+@pytest.mark.parametrize(("width", "count"), [(3.3, 1), (3.3, 3), (3.3, 14), (6.4, 10)])
 def test_a_grid_of_histograms_keeps_its_texts_apart(width, count):
     with plt.rc_context({"figure.figsize": (width, 4.0)}):
         results = {f"class {i}": a_histogram(saturated=i % 2 == 1, label=i) for i in range(count)}
@@ -189,16 +190,19 @@ def test_a_grid_of_histograms_keeps_its_texts_apart(width, count):
         assert len({ax.get_ylim() for ax in panels}) == len({ax.get_yscale() for ax in panels}) == 1
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("layout", ["constrained", "tight", None])
 def test_a_grid_of_subplots_holds_them(layout):
     figure, grid = plt.subplots(3, 3, figsize=(12, 12), layout=layout)
     for ax, draw in zip(grid.flat, NEW.values(), strict=True):
         draw(ax)
-    figure.canvas.draw()
     if layout == "constrained":
         assert_texts_apart_and_inside(figure)
+    else:
+        figure.canvas.draw()
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("width", [3.3, 6.4])
 def test_any_names_of_rows_are_only_text(width):
     with plt.rc_context({"figure.figsize": (width, 3.3)}):
@@ -209,6 +213,7 @@ def test_any_names_of_rows_are_only_text(width):
         assert_texts_apart_and_inside(plot.comparison(a_comparison(names, [0.02] * len(names))).figure)
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("name", HOSTILE, ids=lambda name: ascii(name)[:12])
 def test_any_name_is_only_text(name):
     with plt.rc_context({"figure.figsize": (3.3, 3.3)}):
@@ -331,8 +336,8 @@ def test_groups_show_the_whole_as_line_and_band():
     assert not plot.groups(some_groups(3)).lines
 
 
-@pytest.mark.parametrize("width", [3.3, 6.4])
-@pytest.mark.parametrize("count", [1, 2, 20, 60])
+@pytest.mark.no_cover
+@pytest.mark.parametrize(("width", "count"), [(6.4, 1), (3.3, 2), (6.4, 20), (3.3, 50)])
 def test_any_number_of_groups_is_readable(count, width):
     with plt.rc_context({"figure.figsize": (width, 4.0)}):
         ax = plot.groups(some_groups(count), overall=an_estimate())
