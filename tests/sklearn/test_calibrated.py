@@ -715,7 +715,8 @@ def test_real_data_with_few_rows():
 CHECKS = parametrize_with_checks(
     [
         CalibratedModel(LogisticRegression(C=1), cv=3),
-        CalibratedModel(RidgeClassifier(), "affine", cv=3, ensemble=True),
+        CalibratedModel(LogisticRegression(C=1), cv=3, ensemble=True),
+        CalibratedModel(RidgeClassifier(), cv=3),
     ]
 )
 # The model declares no support of other arrays than numpy's.
