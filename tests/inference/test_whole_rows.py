@@ -43,6 +43,7 @@ def test_of_two_classes_it_is_the_error_of_one():
         assert (both.p_value, both.over, both.label) == (single.p_value, None, None)
         assert both.null.mean == pytest.approx(scale * single.null.mean)
         assert Estimate.from_json(both.to_json()) == both
+        assert {each.value for each in both.by_class.values()} == {one}
     assert {each.value for each in calibrant.estimate(y, matrix, rng=0, **two).by_class.values()} == {one}
 
 

@@ -36,15 +36,16 @@ def measure_rows(question: Question, estimator: Any, norm: Any) -> float:
 def of_two_classes(question: Question, norm: str, ask: Callable[[Question, Any], Estimate]) -> Estimate:
     """Return the estimate of two classes, whose gaps mirror each other: that of one class, scaled."""
     one = question.once("one class", lambda: question.about_class(1))
-    found, scale = ask(one, "l1" if norm == "mul" else norm), scale_of(norm)
+    single, scale = ask(one, "l1"), scale_of(norm)
+    found = ask(one, "l2") if norm == "l2" else single
     null = Null(
         scale * found.null.mean,
         MappingProxyType({level: scale * value for level, value in found.null.quantiles.items()}),
     )
     alone = {
-        label: replace(found, label=label, over=over, under=under)
+        label: replace(single, label=label, over=over, under=under)
         for label, over, under in zip(
-            question.labels, (found.under, found.over), (found.over, found.under), strict=True
+            question.labels, (single.under, single.over), (single.over, single.under), strict=True
         )
     }
     return replace(
@@ -58,7 +59,7 @@ def of_two_classes(question: Question, norm: str, ask: Callable[[Question, Any],
         notion=question.notion.name,
         norm=norm,
         label=None,
-        by_class=MappingProxyType(alone) if norm != "mul" else None,
+        by_class=MappingProxyType(alone),
     )
 
 
@@ -87,32 +88,33 @@ def estimate_rows(
     null = _null(question, test, norm, seed)
     bound = question.once("held out", lambda: refitted(rows))
     low, high = error.interval(norm, level)
-    about: dict[str, Any] = {
-        "n": rows.n,
-        "estimator": str(chosen),
-        "seed": seed,
-    }
-    by_class = None
-    if norm != "mul":
-        values = error.class_values
-        scale = float(np.divide(null.mean, max(error.value("l1"), 1e-300)))
-        by_class = {}
-        for column, label in enumerate(question.labels):
-            k = int(np.flatnonzero(question.columns == column)[0])
-            value, over = float(values[k]), float(error.over[k])
-            ends = error.class_interval(k, each_level)
-            by_class[label] = Estimate(
-                value=value, low=ends[0], high=ends[1], level=each_level, p_value=float(test.by_class[k]),
-                over=value * over, under=value - value * over, notion="class", label=label,
-                null=Null(min(scale * value, 1.0)), **about,
-            )  # fmt: skip
+    about: dict[str, Any] = {"n": rows.n, "estimator": str(chosen), "seed": seed}
+    by_class = _classes(question, test, _null(question, test, "l1", seed).mean, each_level, about)
     return Estimate(
         value=error.value(norm), low=low, high=high, level=level, null=null, p_value=test.p_value,
-        over=None, under=None, notion=question.notion.name, norm=norm,
-        by_class=None if by_class is None else MappingProxyType(by_class),
+        over=None, under=None, notion=question.notion.name, norm=norm, by_class=MappingProxyType(by_class),
         at_least=min(lower_bound(rows, bound, norm, level), high),  # type: ignore[arg-type]
         lower_bound=len(question.labels) > FEW, **about,
     )  # fmt: skip
+
+
+def _classes(
+    question: Question, test: ScoreTest, typical: float, level: float, about: dict[str, Any]
+) -> dict[Any, Estimate]:
+    """Return E |eta_k - s_k| of each class; of what calibrated rows read each has the share of its error."""
+    error = canonical_error(question)
+    values, total = error.class_values, max(error.value("l1"), 1e-300)
+    found = {}
+    for column, label in enumerate(question.labels):
+        k = int(np.flatnonzero(question.columns == column)[0])
+        value, over = float(values[k]), float(error.over[k])
+        low, high = error.class_interval(k, level)
+        found[label] = Estimate(
+            value=value, low=low, high=high, level=level, p_value=float(test.by_class[k]),
+            over=value * over, under=value - value * over, notion="class", label=label,
+            null=Null(min(typical * value / total, 1.0)), **about,
+        )  # fmt: skip
+    return found
 
 
 def _tested(question: Question, seed: int) -> ScoreTest:
