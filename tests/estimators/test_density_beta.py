@@ -80,6 +80,13 @@ def test_the_second_kind_has_its_mean_where_it_is_asked_for_and_is_finite_on_the
     np.testing.assert_allclose(b, a[::-1], rtol=1e-9)
 
 
+def test_rounding_of_the_bandwidth_does_not_decide_whether_rows_on_a_wall_count_there():
+    bandwidth = np.geomspace(1e-5, 100, 5000)
+    below, above = shapes(np.array([[0.0], [1.0]]), bandwidth, 2)
+    assert np.all(below[0] == 1)
+    assert np.all(above[1] == 1)
+
+
 # --- errors -----------------------------------------------------------------------------------------
 
 

@@ -50,8 +50,8 @@ def shapes(centre: Array, bandwidth: Array, kind: Kind = 1) -> tuple[Array, Arra
     def bent(x: Array) -> Array:
         inside = 4 * bandwidth**4 + 6 * bandwidth**2 + 2.25 - x * x - x / bandwidth
         near = 2 * bandwidth**2 + 2.5 - np.sqrt(np.maximum(inside, 0.0))
-        # On the wall it is 1 up to rounding; below 1 the kernel would be infinite there.
-        return np.maximum(np.where(x < 2 * bandwidth, near, x / bandwidth), 1.0)
+        # Below 1 the kernel would be infinite on the wall; above, if by rounding, rows there would not count.
+        return np.where(x > 0, np.maximum(np.where(x < 2 * bandwidth, near, x / bandwidth), 1.0), 1.0)
 
     return bent(centre), bent(1 - centre)
 

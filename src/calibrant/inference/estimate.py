@@ -344,9 +344,13 @@ def signs(posterior: Posterior, k: int, score: Array) -> Array:
     from scipy.special import erf
 
     at = posterior.points(k)
-    sign = erf(at.gap / (np.sqrt(2) * np.maximum(at.sd, 1e-300)))
+    each = erf(at.gap / (np.sqrt(2) * np.maximum(at.sd, 1e-300)))
+    # One sign for each score, where rounding must not choose among cells.
+    first = intervals.first_of_each(at.score)
+    mass = np.add.reduceat(at.mass, first)
+    knots, sign = (np.add.reduceat(at.mass * part, first) / mass for part in (at.score, each))
     # A sign that is nowhere certain still says which way a residual moves the error.
-    return np.asarray(np.interp(score, at.score, sign / max(np.abs(sign).max(), 1e-12)))
+    return np.asarray(np.interp(score, knots, sign / max(np.abs(sign).max(), 1e-12)))
 
 
 def together(posterior: Posterior, rows: Rows, cluster: Array | None = None) -> float:

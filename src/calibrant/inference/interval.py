@@ -146,7 +146,7 @@ class World:
 
         A row of much variance reaches over several cells, and has the gap of all of them.
         """
-        first = np.flatnonzero(np.diff(self.score, prepend=-1.0) > TIED)
+        first = first_of_each(self.score)
         mass, noise = (np.add.reduceat(part, first) for part in (self.mass, self.noise))
         score = np.add.reduceat(self.mass * self.score, first) / mass
         mean = np.add.reduceat(self.mass * gap, first, axis=1) / mass
@@ -185,6 +185,15 @@ class World:
         cells[:, p.mass[0] > 0] = residual / p.scale[0]
         at_values = None if p.few is None else p.few.from_cells(cells * p.scale[0])
         return dct(cells, norm="ortho"), at_values
+
+
+def first_of_each(score: Array) -> Array:
+    """Return where each score begins among points in order: a row can reach over several of them.
+
+    >>> first_of_each(np.array([0.1, 0.3 + 1e-16, 0.3, 0.3 - 1e-16, 0.4])).tolist()
+    [0, 1, 4]
+    """
+    return np.flatnonzero(np.diff(score, prepend=-1.0) > TIED)
 
 
 def alike(drawn: Sequence[Array], worlds: Sequence[World], norm: Norm) -> list[Array]:
