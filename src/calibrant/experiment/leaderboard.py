@@ -312,7 +312,7 @@ def usual() -> tuple[str, ...]:
     """Return every estimator of the registry once, as it is usually meant.
 
     >>> usual()[:6]
-    ('uniform:15', 'adaptive:15', 'uniform-convex:15', 'adaptive-convex:15', 'density', 'auto')
+    ('uniform:15', 'adaptive:15', 'uniform-convex:15', 'adaptive-convex:15', 'density', 'density-beta')
     """
     return tuple(USUAL.get(name, name) for name in estimator_names())
 
