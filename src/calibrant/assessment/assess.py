@@ -168,8 +168,8 @@ def _assemble(
     steps = Steps(progress, _count_steps(material))
     headline = material.questions[0]
     # Whole rows have no curve: another notion's stands for it, with all that goes with a curve.
-    by_curve = pictured(headline.notion, n_classes=len(names)).name
-    shown = next(question for question in material.questions if question.notion.name == by_curve)
+    drawn = pictured(headline.notion, n_classes=len(names))
+    by_curve, shown = drawn.name, next(q for q in material.questions if q.notion == drawn)
     estimates, curves, diagrams = {}, {}, {}
     for question in material.questions:
         notion = question.notion.name

@@ -7,7 +7,8 @@ this registry.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any
 
@@ -108,13 +109,20 @@ def parse(text: str, *, shared: bool = False) -> Estimator:
     if name == "auto":
         refuse_parameter(name, parameter or None)
         return Bayes(shared=shared)
-    try:
+    with naming_estimator(text):
         return entries[name].parse(parameter or None)
+
+
+@contextmanager
+def naming_estimator(text: str) -> Iterator[None]:
+    """Let errors about the parameter of a name show the whole name."""
+    try:
+        yield
     except InputError as error:
         if error.argument == "estimator":
             raise
         rule = f"have a parameter that fits: {error.argument} must {error.rule}"
-        got = f"{show(parameter)} in {show(text)}"
+        got = f"{show(text.partition(':')[2])} in {show(text)}"
         raise InputError("estimator", rule, text, got=got, hint=error.hint) from None
 
 

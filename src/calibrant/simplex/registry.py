@@ -10,6 +10,7 @@ from typing import Any
 
 from calibrant.estimators import Estimator, describe
 from calibrant.estimators.base import refuse_parameter
+from calibrant.estimators.registry import naming_estimator
 from calibrant.inputs import InputError, InputTypeError, check_choice, show
 from calibrant.simplex.base import RowsEstimator
 from calibrant.simplex.dirichlet import Dirichlet
@@ -62,14 +63,8 @@ def resolve_rows(estimator: Any) -> RowsEstimator:
     if name == "auto":
         refuse_parameter(name, parameter or None)
         return CLASSES[0].parse(None)
-    try:
+    with naming_estimator(estimator):
         return known[name].parse(parameter or None)
-    except InputError as error:
-        if error.argument == "estimator":
-            raise
-        rule = f"have a parameter that fits: {error.argument} must {error.rule}"
-        got = f"{show(parameter)} in {show(estimator)}"
-        raise InputError("estimator", rule, estimator, got=got, hint=error.hint) from None
 
 
 def _one_score_at_a_time(text: str) -> InputError:
