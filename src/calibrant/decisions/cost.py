@@ -1,0 +1,125 @@
+"""What decisions cost: a threshold, two costs, or a matrix of classes and actions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from calibrant.evidence import Array
+from calibrant.inputs import InputError, InputTypeError, is_number
+
+# Actions of two costs: the first is taken where both cost the same, as decision curves do.
+ACT, LEAVE = "act", "leave"
+
+
+@dataclass(frozen=True, eq=False)
+class Cost:
+    """What every action costs in every class.
+
+    Attributes
+    ----------
+    matrix : array (classes, actions)
+        Rows are the true classes, in the order of the labels; negative entries are gains.
+    actions : tuple of str
+        In case of a tie the first is taken.
+    threshold : float or None
+        Of two classes and two actions: from which score of the positive class on one acts.
+    unit : float
+        Of a threshold or two costs: their sum, by which regrets of a threshold are multiplied.
+
+    Examples
+    --------
+    >>> Cost.of((1, 9), (0, 1)).threshold
+    0.1
+    >>> Cost.of([[0, 1, 0.3], [5, 0, 0.3]], (0, 1), actions=["no", "yes", "ask"]).actions
+    ('no', 'yes', 'ask')
+    """
+
+    matrix: Array
+    actions: tuple[str, ...]
+    threshold: float | None = None
+    unit: float = 1.0
+
+    @classmethod
+    def of(cls, cost: Any, labels: Sequence[Any], actions: Sequence[str] | None = None) -> Cost:
+        """Read a threshold, a pair (c_fp, c_fn) or a matrix; of a frame, the names of its columns."""
+        if isinstance(cost, Cost):
+            return cost
+        if is_number(cost):
+            return cls._of_threshold(float(cost), labels)
+        if hasattr(cost, "columns") and hasattr(cost, "to_numpy"):
+            actions = [str(name) for name in cost.columns] if actions is None else actions
+            cost = cost.to_numpy()
+        if isinstance(cost, Mapping):
+            actions = [str(name) for name in cost] if actions is None else actions
+            cost = np.stack([_numbers(column) for column in cost.values()], axis=1)
+        values = _numbers(cost)
+        if values.shape == (2,):
+            return cls._of_pair(*values.tolist(), labels)
+        return cls._of_matrix(values, labels, actions)
+
+    @classmethod
+    def _of_threshold(cls, threshold: float, labels: Sequence[Any]) -> Cost:
+        if not 0 < threshold < 1:
+            raise InputError("cost", "lie strictly between 0 and 1 where it is a threshold", threshold)
+        return cls._of_pair(threshold, 1 - threshold, labels)
+
+    @classmethod
+    def _of_pair(cls, false_alarm: float, miss: float, labels: Sequence[Any]) -> Cost:
+        if len(labels) != 2:
+            rule = f"be a matrix of {len(labels)} rows, one for each class"
+            raise InputError("cost", rule, (false_alarm, miss), hint="two costs are of two classes")
+        total = false_alarm + miss
+        if not total > 0:
+            rule = "have a positive sum: a false alarm and a miss cannot both pay"
+            raise InputError("cost", rule, (false_alarm, miss))
+        matrix = np.array([[false_alarm, 0.0], [0.0, miss]])
+        return cls(matrix, (ACT, LEAVE), false_alarm / total, total)
+
+    @classmethod
+    def _of_matrix(cls, values: Array, labels: Sequence[Any], actions: Sequence[str] | None) -> Cost:
+        if values.ndim != 2 or len(values) != len(labels) or values.shape[1] < 2:
+            rule = f"have {len(labels)} rows, one for each class, and a column for each of two or more actions"
+            raise InputError("cost", rule, got=f"the shape {values.shape}")
+        count = values.shape[1]
+        if actions is None and count == len(labels):
+            actions = [str(label) for label in labels]
+        elif actions is None:
+            actions = [str(k + 1) for k in range(count)]
+        names = tuple(str(name) for name in actions)
+        if len(names) != count or len(set(names)) != count:
+            raise InputError("actions", f"be {count} different names", names)
+        return cls(values, names)
+
+    @property
+    def dominated(self) -> tuple[str, ...]:
+        """Actions that another one beats, or equals, in every class: none would ever be taken for its cost."""
+        found = []
+        for a, name in enumerate(self.actions):
+            others = np.delete(self.matrix, a, axis=1)
+            beaten = (others <= self.matrix[:, a : a + 1]).all(axis=0)
+            strictly = (others < self.matrix[:, a : a + 1]).any(axis=0)
+            if (beaten & strictly).any():
+                found.append(name)
+        return tuple(found)
+
+    def choose(self, probability: Array) -> Array:
+        """Return the action of least expected cost for rows of probabilities; of equal ones the first."""
+        if self.threshold is not None:
+            # The comparison itself, so that a score that equals the threshold is no matter of rounding.
+            return np.where(probability[:, 1] >= self.threshold, 0, 1)
+        return np.asarray((probability @ self.matrix).argmin(axis=1))
+
+
+def _numbers(cost: Any) -> Array:
+    """Return finite numbers."""
+    try:
+        values = np.asarray(cost, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputTypeError("cost", "be a threshold, two costs or a matrix of numbers", cost) from None
+    if not np.isfinite(values).all():
+        raise InputError("cost", "hold finite numbers", values[~np.isfinite(values)][0])
+    return values
