@@ -15,6 +15,7 @@ ROOMS = (
     *("atomic", "inputs", "evidence", "questions", "posterior", "estimators", "curves", "maps", "simplex"),
     *(
         "inference",
+        "decisions",
         "sketch",
         "assessment",
         "api",
@@ -30,7 +31,7 @@ ROOMS = (
 # Methods that lead to the right import inside the function: .plot, .to_html and what a sketch can be made of
 # and asked.
 TO_THE_RIGHT = {
-    *((room, "plot") for room in ("curves", "inference", "assessment")),
+    *((room, "plot") for room in ("curves", "inference", "decisions", "assessment")),
     ("assessment", "report"),
     *(("sketch", room) for room in ("assessment", "api", "data")),
 }

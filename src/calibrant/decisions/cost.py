@@ -58,7 +58,7 @@ class Cost:
             cost = np.stack([_numbers(column) for column in cost.values()], axis=1)
         values = _numbers(cost)
         if values.shape == (2,):
-            return cls._of_pair(*values.tolist(), labels)
+            return cls._of_pair(float(values[0]), float(values[1]), labels)
         return cls._of_matrix(values, labels, actions)
 
     @classmethod
@@ -82,7 +82,9 @@ class Cost:
     @classmethod
     def _of_matrix(cls, values: Array, labels: Sequence[Any], actions: Sequence[str] | None) -> Cost:
         if values.ndim != 2 or len(values) != len(labels) or values.shape[1] < 2:
-            rule = f"have {len(labels)} rows, one for each class, and a column for each of two or more actions"
+            rule = (
+                f"have {len(labels)} rows, one for each class, and a column for each of two or more actions"
+            )
             raise InputError("cost", rule, got=f"the shape {values.shape}")
         count = values.shape[1]
         if actions is None and count == len(labels):
@@ -96,7 +98,7 @@ class Cost:
 
     @property
     def dominated(self) -> tuple[str, ...]:
-        """Actions that another one beats, or equals, in every class: none would ever be taken for its cost."""
+        """Actions that another one beats, or equals, in every class: their cost never makes them best."""
         found = []
         for a, name in enumerate(self.actions):
             others = np.delete(self.matrix, a, axis=1)

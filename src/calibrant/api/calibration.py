@@ -1,11 +1,10 @@
-"""Every public function: from labels and scores to a number, an estimate, a curve, an assessment.
+"""From labels and scores to a number, an estimate, a curve, an assessment.
 
-Each checks its input once, makes a question of it, and hands that to the room that answers.
+Each function checks its input once, makes a question of it, and hands that to the room that answers.
 """
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, Literal
 
@@ -13,6 +12,7 @@ import numpy as np  # noqa: F401 - the examples use it
 from numpy.typing import ArrayLike
 
 from calibrant import inputs
+from calibrant.api.asked import ask, read
 from calibrant.assessment.assess import Steps, assess_predictions
 from calibrant.assessment.assessment import Assessment
 from calibrant.curves import (
@@ -38,48 +38,9 @@ from calibrant.inference.measure import measure
 from calibrant.inference.ranking import Recommendation
 from calibrant.inference.recommendation import rank_estimators
 from calibrant.inputs import Array, Seed
-from calibrant.questions import Question, named, usual
+from calibrant.questions import usual
 from calibrant.questions.notions import check_whole, refuse_whole
 from calibrant.simplex import RowsEstimator, RowsNorm
-
-# Rows from which on scores that are all 0 or 1 are hardly chance.
-ENOUGH = 20
-
-
-def _question(
-    y_true: Any,
-    y_prob: Any,
-    notion: str | None,
-    sample_weight: Any,
-    labels: Any,
-    pos_label: Any,
-    cluster: Any = None,
-) -> Question:
-    data = _predictions(y_true, y_prob, notion, sample_weight, labels, pos_label, cluster)
-    if data.score.ndim == 1 and len(data.score) >= ENOUGH and inputs.decided(data):
-        # Four steps up: this function, the public one, what checks its keywords, and who called that.
-        warnings.warn(f"all scores are 0 or 1: {inputs.PREDICTED}", inputs.InputWarning, stacklevel=4)
-    return Question.of(data, usual(notion, vector=data.score.ndim == 1))
-
-
-def _predictions(
-    y_true: Any,
-    y_prob: Any,
-    notion: str | None,
-    sample_weight: Any,
-    labels: Any,
-    pos_label: Any,
-    cluster: Any = None,
-    groups: Any = None,
-) -> inputs.Predictions:
-    inputs.same_rows(
-        y_true=y_true, y_prob=y_prob, sample_weight=sample_weight, cluster=cluster, groups=groups
-    )
-    # What was right is no class, whatever the confidences are called.
-    by_name = notion is None or not named(notion).of_pairs
-    options = {"sample_weight": sample_weight, "labels": labels, "pos_label": pos_label}
-    data = inputs.predictions(y_true, y_prob, by_name=by_name, **options)
-    return data if cluster is None else inputs.in_clusters(data, cluster, y_true, sample_weight)
 
 
 @inputs.helpful
@@ -143,7 +104,7 @@ def ece(
     0.1
     """
     check_whole(notion, clustered=cluster is not None, norm=norm)
-    question = _question(y_true, y_prob, notion, sample_weight, labels, pos_label, cluster)
+    question = ask(y_true, y_prob, notion, sample_weight, labels, pos_label, cluster)
     return measure(question, estimator, norm)
 
 
@@ -170,7 +131,7 @@ def mce(
     0.15
     """
     check_whole(notion, norm="max")
-    question = _question(y_true, y_prob, notion, sample_weight, labels, pos_label, cluster)
+    question = ask(y_true, y_prob, notion, sample_weight, labels, pos_label, cluster)
     return measure(question, estimator, "max")
 
 
@@ -229,7 +190,7 @@ def estimate(
     (True, 0.001, True)
     """
     check_whole(notion, clustered=cluster is not None, norm=norm)
-    question = _question(y_true, y_prob, notion, sample_weight, labels, pos_label, cluster)
+    question = ask(y_true, y_prob, notion, sample_weight, labels, pos_label, cluster)
     steps = Steps(inputs.progress(progress), inference.count_steps(question))
     result = inference.estimate(question, estimator=estimator, norm=norm, level=level, rng=rng, step=steps)
     steps.end()
@@ -293,7 +254,7 @@ def compare(
     for name, scores in zip(names, models.values(), strict=True):
         with inputs.within(f"model {name!r}"):
             asked = y_true, scores, notion, sample_weight, labels, pos_label, cluster
-            questions[name] = _question(*asked)
+            questions[name] = ask(*asked)
     notions = {name: question.notion.name for name, question in questions.items()}
     if len(set(notions.values())) > 1:
         hint = "vectors and matrices differ: name the notion"
@@ -352,7 +313,7 @@ def compare_calibrators(
     ('beta', True)
     """
     check_whole(notion, clustered=cluster is not None)
-    data = _predictions(y_true, y_prob, notion, sample_weight, labels, pos_label, cluster)
+    data = read(y_true, y_prob, notion, sample_weight, labels, pos_label, cluster)
     asked = usual(notion, vector=data.score.ndim == 1)
     options: dict[str, Any] = {"level": level, "rng": rng, "progress": inputs.progress(progress)}
     return compare_maps(data, asked, methods=methods, cv=cv, **options)
@@ -425,7 +386,7 @@ def reliability_curve(
     """
     refuse_whole(notion)
     return curve_of(
-        _question(y_true, y_prob, notion, sample_weight, labels, pos_label),
+        ask(y_true, y_prob, notion, sample_weight, labels, pos_label),
         method=method,
         kernel=kernel,
         bandwidth=bandwidth,
@@ -474,7 +435,7 @@ def reliability_diagram(
     array([0.5, 1. ])
     """
     refuse_whole(notion)
-    question = _question(y_true, y_prob, notion, sample_weight, labels, pos_label)
+    question = ask(y_true, y_prob, notion, sample_weight, labels, pos_label)
     options: dict[str, Any] = {"binning": binning, "mapping": mapping, "interval": interval, "level": level}
     return each_problem(question, diagram_of, **options)
 
@@ -507,7 +468,7 @@ def score_histogram(
     (array([1., 2.]), array([1., 0.]))
     """
     refuse_whole(notion)
-    question = _question(y_true, y_prob, notion, sample_weight, labels, pos_label)
+    question = ask(y_true, y_prob, notion, sample_weight, labels, pos_label)
     return each_problem(question, histogram_of, bins=bins)
 
 
@@ -550,7 +511,7 @@ def lce(
     """
     refuse_whole(notion)
     scores = inputs.scores("at", at)
-    question = _question(y_true, y_prob, notion, sample_weight, labels, pos_label)
+    question = ask(y_true, y_prob, notion, sample_weight, labels, pos_label)
     options: dict[str, Any] = {"method": method, "kernel": kernel, "bandwidth": bandwidth}
     return local_error(curve_of(question, n_boot=0, band=None, **options), scores)
 
@@ -612,7 +573,7 @@ def assess(
     Scores of class 1 too high by ... points (95 %: ...); a calibrated model of this size typically reads ...
     """
     check_whole(notion, clustered=cluster is not None)
-    data = _predictions(y_true, y_prob, notion, sample_weight, labels, pos_label, cluster, groups)
+    data = read(y_true, y_prob, notion, sample_weight, labels, pos_label, cluster, groups)
     return assess_predictions(
         data,
         usual(notion, vector=data.score.ndim == 1),

@@ -1,0 +1,50 @@
+"""What the arguments of a public function ask."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+from calibrant import inputs
+from calibrant.questions import Question, named, usual
+
+# Rows from which on scores that are all 0 or 1 are hardly chance.
+ENOUGH = 20
+
+
+def ask(
+    y_true: Any,
+    y_prob: Any,
+    notion: str | None,
+    sample_weight: Any,
+    labels: Any,
+    pos_label: Any,
+    cluster: Any = None,
+) -> Question:
+    """Make a question of what a public function was given; warn of what looks like decided labels."""
+    data = read(y_true, y_prob, notion, sample_weight, labels, pos_label, cluster)
+    if data.score.ndim == 1 and len(data.score) >= ENOUGH and inputs.decided(data):
+        # Four steps up: this function, the public one, what checks its keywords, and who called that.
+        warnings.warn(f"all scores are 0 or 1: {inputs.PREDICTED}", inputs.InputWarning, stacklevel=4)
+    return Question.of(data, usual(notion, vector=data.score.ndim == 1))
+
+
+def read(
+    y_true: Any,
+    y_prob: Any,
+    notion: str | None,
+    sample_weight: Any,
+    labels: Any,
+    pos_label: Any,
+    cluster: Any = None,
+    groups: Any = None,
+) -> inputs.Predictions:
+    """Check labels, scores, weights and clusters."""
+    inputs.same_rows(
+        y_true=y_true, y_prob=y_prob, sample_weight=sample_weight, cluster=cluster, groups=groups
+    )
+    # What was right is no class, whatever the confidences are called.
+    by_name = notion is None or not named(notion).of_pairs
+    options = {"sample_weight": sample_weight, "labels": labels, "pos_label": pos_label}
+    data = inputs.predictions(y_true, y_prob, by_name=by_name, **options)
+    return data if cluster is None else inputs.in_clusters(data, cluster, y_true, sample_weight)
