@@ -25,10 +25,10 @@ class Cost:
         Rows are the true classes, in the order of the labels; negative entries are gains.
     actions : tuple of str
         In case of a tie the first is taken.
+    labels : tuple
+        The classes.
     threshold : float or None
         Of two classes and two actions: from which score of the positive class on one acts.
-    unit : float
-        Of a threshold or two costs: their sum, by which regrets of a threshold are multiplied.
 
     Examples
     --------
@@ -40,8 +40,8 @@ class Cost:
 
     matrix: Array
     actions: tuple[str, ...]
+    labels: tuple[Any, ...]
     threshold: float | None = None
-    unit: float = 1.0
 
     @classmethod
     def of(cls, cost: Any, labels: Sequence[Any], actions: Sequence[str] | None = None) -> Cost:
@@ -77,7 +77,7 @@ class Cost:
             rule = "have a positive sum: a false alarm and a miss cannot both pay"
             raise InputError("cost", rule, (false_alarm, miss))
         matrix = np.array([[false_alarm, 0.0], [0.0, miss]])
-        return cls(matrix, (ACT, LEAVE), false_alarm / total, total)
+        return cls(matrix, (ACT, LEAVE), tuple(labels), false_alarm / total)
 
     @classmethod
     def _of_matrix(cls, values: Array, labels: Sequence[Any], actions: Sequence[str] | None) -> Cost:
@@ -94,7 +94,7 @@ class Cost:
         names = tuple(str(name) for name in actions)
         if len(names) != count or len(set(names)) != count:
             raise InputError("actions", f"be {count} different names", names)
-        return cls(values, names)
+        return cls(values, names, tuple(labels))
 
     @property
     def dominated(self) -> tuple[str, ...]:
@@ -107,13 +107,6 @@ class Cost:
             if (beaten & strictly).any():
                 found.append(name)
         return tuple(found)
-
-    def choose(self, probability: Array) -> Array:
-        """Return the action of least expected cost for rows of probabilities; of equal ones the first."""
-        if self.threshold is not None:
-            # The comparison itself, so that a score that equals the threshold is no matter of rounding.
-            return np.where(probability[:, 1] >= self.threshold, 0, 1)
-        return np.asarray((probability @ self.matrix).argmin(axis=1))
 
 
 def _numbers(cost: Any) -> Array:

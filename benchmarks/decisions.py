@@ -1,0 +1,157 @@
+"""How far regrets are from the truth, and how often their intervals hold it.
+
+    python benchmarks/decisions.py                  # all parts, some 40 minutes on two cores
+    python benchmarks/decisions.py --share 0.1      # a tenth of the repetitions
+    python benchmarks/decisions.py --parts speed
+
+Parts: `binary` are thresholds from .05 to .95 on exact families (regular, local, rare, few scores, and a calibrated
+one), single intervals and the band over 99 thresholds, beside the recipe of which ours is a development (quantiles of
+posterior draws with Bayesian-bootstrap weights, united with the cross-fitted gain and 1.96 floored standard errors);
+`matrix` three classes with four actions, one of them to abstain, and ten with ten; `speed` a curve of 99 thresholds
+with its band for a million rows, and a regret of each kind.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import time
+from concurrent.futures import ProcessPoolExecutor
+from typing import NamedTuple
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+import numpy as np
+
+from calibrant.decisions.interval import ends
+from calibrant.decisions.one_score import Lines, OneScore
+from calibrant.evidence import Array
+from calibrant.experiment.distributions import rng_of
+from calibrant.experiment.families import FAMILIES, Family
+from calibrant.inputs import predictions
+from calibrant.questions import Question, named
+
+AT = np.array([0.05, 0.1, 0.3, 0.5, 0.7, 0.9, 0.95])
+CURVE = np.arange(1, 100) / 100
+SIZES = {300: 400, 1000: 400, 10_000: 200}
+REGULAR = ("square", "logistic", "flat", "steep", "shift", "wavy", "beta2", "power")
+LOCAL = ("step", "top", "middle", "zigzag", "certain")
+OTHERS = ("prior-43", "rare", "seven", "twenty")
+LEVEL = 0.95
+
+
+class Cell(NamedTuple):
+    family: str
+    n: int
+    repetitions: int
+
+
+def family_of(name: str) -> Family:
+    """Return a family by name; `calibrated` has the scores of `flat`."""
+    return FAMILIES["flat"].shrunk(0.0) if name == "calibrated" else FAMILIES[name]
+
+
+def true_regret(family: Family, thresholds: Array, rows: int = 2_000_000) -> Array:
+    """Return the regret at each threshold, averaged over evenly spaced quantiles of the scores."""
+    score, chance = family.pairs(family.quantile((np.arange(rows) + 0.5) / rows))
+    lost = [(chance - t) * ((chance > t) * 1.0 - (score >= t)) for t in thresholds]
+    return np.array([each.mean() for each in lost])
+
+
+def one_cell(cell: Cell) -> dict[str, Array]:
+    family = family_of(cell.family)
+    truth, whole = true_regret(family, AT), true_regret(family, CURVE)
+    rng = rng_of("decisions-dev", cell.family, cell.n)
+    lines, curve = Lines.of_thresholds(AT), Lines.of_thresholds(CURVE)
+    found: dict[str, list[Array]] = {"value": [], "held": [], "width": [], "before": [], "wide": [], "band": []}
+    for _ in range(cell.repetitions):
+        score, outcome = family.draw(rng, cell.n)
+        question = Question.of(predictions(outcome.astype(int), score), named("class"))
+        known = OneScore.of(question, np.union1d(AT, CURVE), rng)
+        value, low, high, gain = ends(known, lines, LEVEL)
+        found["value"].append(value)
+        found["held"].append((low <= truth + 1e-9) & (truth <= high + 1e-9))
+        found["width"].append(high - low)
+        least, most = np.quantile(known.drawn(lines), [0.025, 0.975], axis=1)
+        least = np.clip(np.minimum(least, gain.mean - 1.96 * gain.error), 0, None)
+        most = np.maximum(most, gain.mean + 1.96 * gain.error)
+        found["before"].append((least <= truth + 1e-9) & (truth <= most + 1e-9))
+        found["wide"].append(most - least)
+        _, low, high, _ = ends(known, curve, LEVEL, simultaneous=True)
+        found["band"].append(np.all((low <= whole + 1e-9) & (whole <= high + 1e-9)))
+    return {"truth": truth, **{name: np.array(values) for name, values in found.items()}}
+
+
+def binary(share: float, jobs: int, sizes: list[int] | None) -> None:
+    """Print coverage, width and error at each threshold."""
+    names = (*REGULAR, *LOCAL, *OTHERS, "calibrated")
+    cells = [
+        Cell(name, n, max(20, round(times * share)))
+        for n, times in SIZES.items()
+        if not sizes or n in sizes
+        for name in names
+    ]
+    print(f"{'family':10} {'n':>6} {'MAE':>7}  coverage at " + " ".join(f"{t:5.2f}" for t in AT)
+          + "   band   width, before")  # fmt: skip
+    every: dict[int, list[tuple[str, dict[str, Array]]]] = {}
+    with ProcessPoolExecutor(jobs) as pool:
+        for cell, found in zip(cells, pool.map(one_cell, cells), strict=True):
+            every.setdefault(cell.n, []).append((cell.family, found))
+            error = np.abs(found["value"] - found["truth"]).mean()
+            print(f"{cell.family:10} {cell.n:6} {error:7.5f}              "
+                  + " ".join(f"{held:5.3f}" for held in found["held"].mean(axis=0))
+                  + f"  {found['band'].mean():.3f}  {found['width'].mean():.5f} {found['wide'].mean():.5f}",
+                  flush=True)  # fmt: skip
+    print("\n| n | MAE x 1000 | at .1 .3 .5 .9, regular and calibrated | calibrated reads | coverage | least | "
+          "cells below .92 | band, least | width | of the recipe before | its least coverage |\n" + "|---" * 11 + "|")  # fmt: skip
+    for n, cells_of in every.items():
+        errors = np.array([np.abs(f["value"] - f["truth"]).mean(axis=0) for _, f in cells_of])
+        older = [k for k, (name, _) in enumerate(cells_of) if name in (*REGULAR, "calibrated")]
+        some = errors[np.ix_(older, [1, 2, 3, 5])].mean()
+        reads = max(f["value"].mean(axis=0).max() for name, f in cells_of if name == "calibrated")
+        held, before = (np.array([f[key].mean(axis=0) for _, f in cells_of]) for key in ("held", "before"))
+        bands = np.array([f["band"].mean() for _, f in cells_of])
+        width, wide = (np.mean([f[key].mean() for _, f in cells_of]) for key in ("width", "wide"))
+        print(f"| {n} | {1e3 * errors.mean():.2f} | {1e3 * some:.2f} | {reads:.1e} | {held.mean():.3f} | {held.min():.3f} "
+              f"| {(held < 0.92).sum()} of {held.size} | {bands.mean():.3f}, {bands.min():.3f} | {width:.5f} "
+              f"| {width / wide:.2f} | {before.min():.3f} |")  # fmt: skip
+
+
+def speed() -> None:
+    """Print seconds for a million rows."""
+    import calibrant
+
+    score, outcome = FAMILIES["flat"].draw(np.random.default_rng(0), 1_000_000)
+    label = outcome.astype(int)
+    jobs = {
+        "curve of 99 thresholds, with its band": lambda: calibrant.regret_curve(label, score),
+        "regret at one threshold": lambda: calibrant.regret(label, score, 0.2),
+        "best threshold": lambda: calibrant.best_threshold(label, score, (1, 9)),
+        "sum of the bytes": lambda: score.sum() + label.sum(),
+    }
+    for name, job in jobs.items():
+        times = []
+        for _ in range(5):
+            started = time.perf_counter()
+            job()
+            times.append(time.perf_counter() - started)
+        print(f"{name:40} {min(times):.4f} s")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--share", type=float, default=1.0, help="of the repetitions")
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--sizes", nargs="*", type=int)
+    parser.add_argument("--parts", nargs="+", choices=("binary", "matrix", "speed"), default=("binary", "matrix", "speed"))
+    arguments = parser.parse_args()
+    if "binary" in arguments.parts:
+        binary(arguments.share, arguments.jobs, arguments.sizes)
+    if "speed" in arguments.parts:
+        speed()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,348 @@
+"""Decisions on a single score: what the evidence says of the frequencies where they are taken.
+
+Rows are pooled into groups of neighbours, none of which reaches over a score where an action changes. Of each
+group the frequency is known in three ways: by the posterior mean of all rows; by that of the rows of other
+folds, whose gains are honest; and by draws from the posterior. What a posterior takes for noise may still be a
+gap that pays in one place: blocks of neighbouring rows are therefore searched for the most that could be gained
+there within the noise (`reach`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from calibrant.decisions.cost import Cost
+from calibrant.evidence import Array, Residuals
+from calibrant.inference.clusters import View
+from calibrant.posterior import Posterior, posterior_of
+from calibrant.posterior.clock import n_cells
+from calibrant.questions import Question
+
+# Groups by rank at most; folds, and blocks of neighbours dealt out to each of them.
+GROUPS, FOLDS, DEALT = 1000, 5, 20
+# Scores, and expected costs as a share of the largest, that differ by less are the same: an action at the
+# threshold itself is no matter of rounding.
+TIED = 1e-9
+# Draws of the posterior, with weights of the groups as a Bayesian bootstrap has them. What is drawn depends on
+# the data alone.
+DRAWN, SEED = 160, 20240713
+# Rows in a block, as a share of n^(2/3), and at least. Of what blocks allow by noise alone, as those of calibrated
+# data at these normal quantiles would, this share is left out: the posterior is right to call most of it noise.
+BLOCK, LEAST_BLOCK, LEFT_OUT, USUAL = 0.25, 10.0, 0.5, 1.96
+# The largest gain of a row, twice, is added to the squared gains of the rows seen: few of them, or none, say
+# little about their spread.
+FLOOR = 2.0
+
+
+class Lines(NamedTuple):
+    """The cost of each action, of some decisions, as a line in the probability of the outcome.
+
+    Attributes
+    ----------
+    no, yes : arrays (decisions, actions)
+        Where the outcome is 0, and where it is 1.
+    """
+
+    no: Array
+    yes: Array
+
+    @classmethod
+    def of(cls, cost: Cost) -> Lines:
+        """Return the lines of one decision about two classes, the second of which is the outcome."""
+        return cls(cost.matrix[None, 0], cost.matrix[None, 1])
+
+    @classmethod
+    def of_thresholds(cls, thresholds: Array) -> Lines:
+        """Return those of acting from each threshold on; a false alarm and a miss cost one together.
+
+        >>> lines = Lines.of_thresholds(np.array([0.1, 0.5]))
+        >>> lines.taken(np.array([0.05, 0.1, 0.4]))
+        array([[1, 0, 0],
+               [1, 1, 1]])
+        """
+        none = np.zeros(len(thresholds))
+        return cls(np.stack([thresholds, none], axis=1), np.stack([none, 1 - thresholds], axis=1))
+
+    @property
+    def top(self) -> Array:
+        """The most that a row can cost more by one action than by another, of each decision."""
+        return np.maximum(np.ptp(self.no, axis=1), np.ptp(self.yes, axis=1))
+
+    @property
+    def changes(self) -> Array:
+        """Probabilities at which two actions cost the same."""
+        first, second = (line[:, :, None] - line[:, None, :] for line in (self.no, self.yes))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            at = first / (first - second)
+        return np.unique(at[(at > 0) & (at < 1)])
+
+    def expected(self, probability: Array) -> Array:
+        """Return the expected cost (decisions, actions, ...) at probabilities."""
+        return self.no[..., None] + (self.yes - self.no)[..., None] * probability
+
+    def taken(self, probability: Array) -> Array:
+        """Return the cheapest action (decisions, ...) at probabilities; of equal ones the first."""
+        cost = self.expected(probability)
+        limit = cost.min(axis=1) + TIED * np.maximum(self.top, 1e-300)[:, None]
+        return np.argmax(cost <= limit[:, None], axis=1)
+
+    def at(self, action: Array) -> tuple[Array, Array]:
+        """Return the costs of actions (decisions, ...) where the outcome is 0, and where it is 1."""
+        return np.take_along_axis(self.no, action, axis=1), np.take_along_axis(self.yes, action, axis=1)
+
+
+class Gain(NamedTuple):
+    """What rows gain on average by other actions, and the standard error of that, of each decision."""
+
+    mean: Array
+    error: Array
+
+
+class Dealt(NamedTuple):
+    """Parts of groups that were dealt out to folds: neighbours in turn, and rows of the same score in lots.
+
+    Attributes
+    ----------
+    group, fold : arrays
+        Of each part.
+    steps : Residuals
+        The parts themselves.
+    """
+
+    group: Array
+    fold: Array
+    steps: Residuals
+
+    @classmethod
+    def of(cls, groups: Residuals, rng: np.random.Generator) -> Dealt:
+        """Deal groups out; rows of a score that many have are dealt out by chance."""
+        share = (np.cumsum(groups.mass) - groups.mass / 2) / groups.n
+        turn = np.floor(FOLDS * DEALT * share + 1e-9)
+        fold = np.cumsum(np.diff(turn, prepend=turn[0]) > 0) % FOLDS
+        rows = np.rint(groups.mass**2 / groups.spread).astype(np.int64)
+        many = (groups.mass > groups.n / (FOLDS * DEALT)) & (rows >= 2 * FOLDS)
+        single = np.flatnonzero(~many)
+        parts = [(single, fold[single], groups[single])]
+        for g in np.flatnonzero(many):
+            size = rows[g] // FOLDS + (np.arange(FOLDS) < rows[g] % FOLDS)
+            hits = np.rint(groups.frequency[g] * rows[g]).astype(np.int64)
+            drawn = rng.multivariate_hypergeometric(size, hits)
+            part = size / rows[g]
+            # With weights the frequency is no share of rows: what the lots add to it is.
+            frequency = np.clip(groups.frequency[g] + drawn / size - hits / rows[g], 0.0, 1.0)
+            mass, score = groups.mass[g] * part, np.full(FOLDS, groups.score[g])
+            steps = Residuals(mass, score, mass * (frequency - score), groups.spread[g] * part)
+            parts.append((np.full(FOLDS, g), np.arange(FOLDS), steps))
+        group, fold, each = zip(*parts, strict=True)
+        joined = [
+            np.concatenate([getattr(one, name) for one in each])
+            for name in ("mass", "score", "residual", "spread")
+        ]
+        order = np.argsort(np.concatenate(group), kind="stable")
+        steps = Residuals(*(part[order] for part in joined))
+        return cls(np.concatenate(group)[order], np.concatenate(fold)[order], steps)
+
+    def taught(self, groups: Residuals) -> tuple[Array, Array]:
+        """Return the mass that each fold learns from, and the frequencies that it learns, (folds, groups)."""
+        used, number = np.unique(self.fold, return_inverse=True)
+        mass, residual, spread = (
+            np.stack([np.bincount(self.group, (number != k) * part, groups.mass.size) for k in range(len(used))])
+            for part in (self.steps.mass, self.steps.residual, self.steps.spread)
+        )
+        if len(used) == 1:
+            # A single score, of few rows: there are no others to learn from, and nothing is gained.
+            return mass, groups.score[None]
+        flat = Residuals(mass, np.repeat(groups.score[None], len(used), axis=0), residual, spread)
+        posterior = Posterior.of_residuals(flat, int(n_cells(flat.n).min()))
+        return mass, np.stack([mean_curve(posterior, k, groups.score) for k in range(len(used))])
+
+
+@dataclass(frozen=True, eq=False)
+class OneScore:
+    """Groups of rows along a score, and what is known of their frequencies.
+
+    Attributes
+    ----------
+    groups : Residuals
+    posterior : Posterior
+    curve : array
+        Posterior mean of the frequency of each group.
+    dealt : Dealt
+        The groups, or parts of them, that were dealt out to folds.
+    taught, learnt : arrays (folds, groups)
+        Mass of the rows that each fold learns from, and the frequencies that it learns.
+    clusters : float
+        How many equally large clusters would be as good; infinite where each row stands for itself.
+    """
+
+    groups: Residuals
+    posterior: Posterior
+    curve: Array
+    dealt: Dealt
+    taught: Array
+    learnt: Array
+    clusters: float = np.inf
+
+    @classmethod
+    def of(cls, question: Question, cuts: Array, rng: np.random.Generator) -> OneScore:
+        """Make groups that no cut runs through; the generator deals tied rows out to folds."""
+        (residuals,) = question.residuals
+        posterior = posterior_of(question)
+        held = residuals[residuals.mass > 0]
+        groups = _pooled(held, cuts)
+        curve = mean_curve(posterior, 0, groups.score)
+        clusters = np.inf if question.designs is None else View.of(question)[0].clusters
+        dealt = Dealt.of(groups, rng)
+        return cls(groups, posterior, curve, dealt, *dealt.taught(groups), clusters)
+
+    @property
+    def n(self) -> float:
+        """Number of independent rows that say as much."""
+        return float(self.groups.n)
+
+    @property
+    def parts(self) -> Residuals:
+        """The groups, or parts of them, that were dealt out to folds."""
+        return self.dealt.steps
+
+    @cached_property
+    def held_out(self) -> Array:
+        """The frequency of each part by the rows of other folds."""
+        return np.asarray(self.learnt[np.unique(self.dealt.fold, return_inverse=True)[1], self.dealt.group])
+
+    def deviate(self, level: float) -> float:
+        """Return the quantile that both ends of an interval lie from the middle: Student's, of few clusters."""
+        from scipy.special import ndtri, stdtrit
+
+        share = (1 + level) / 2
+        return float(ndtri(share) if np.isinf(self.clusters) else stdtrit(max(self.clusters - 1, 1.0), share))
+
+    def chance_below(self, deviate: float) -> float:
+        """Return the share of such a distribution below a quantile."""
+        from scipy.special import ndtr, stdtr
+
+        return float(ndtr(deviate) if np.isinf(self.clusters) else stdtr(max(self.clusters - 1, 1.0), deviate))
+
+    @cached_property
+    def draws(self) -> tuple[Array, Array]:
+        """Frequencies (draws, groups) from the posterior, and shares of the groups, drawn beside them."""
+        rng = np.random.default_rng(SEED)
+        points, drawn = self.posterior.points(0).score, self.posterior.draws(0, rng, DRAWN)
+        gap = _between(points, drawn, self.groups.score)
+        rows = self.groups.mass**2 / self.groups.spread
+        share = rng.standard_gamma(np.broadcast_to(rows, gap.shape)) * (self.groups.mass / rows)
+        share /= share.sum(axis=1, keepdims=True)
+        return np.clip(self.groups.score + gap, 0.0, 1.0), share
+
+    def regret(self, lines: Lines, curve: Array | None = None) -> Array:
+        """Return what acting on the scores costs more than acting on a curve, if that is right."""
+        p = self.curve if curve is None else curve
+        expected = lines.expected(p)
+        lost = np.take_along_axis(expected, lines.taken(self.groups.score)[:, None], axis=1)[:, 0]
+        return np.maximum(lost - expected.min(axis=1), 0.0) @ self.groups.mass / self.n
+
+    def gain(self, lines: Lines, before: Array, after: Array | None = None) -> Gain:
+        """Return what is gained by actions `after` (decisions, parts) instead of `before`; or what these cost."""
+        no, yes = lines.at(before)
+        if after is not None:
+            less_no, less_yes = lines.at(after)
+            no, yes = no - less_no, yes - less_yes
+        p, spread = self.parts.frequency, self.parts.spread
+        mean = (no + (yes - no) * p) @ self.parts.mass / self.n
+        apart = (1 - p) * (no - mean[:, None]) ** 2 + p * (yes - mean[:, None]) ** 2
+        floor = FLOOR * spread.sum() / self.n * lines.top**2
+        return Gain(mean, np.sqrt(apart @ spread + floor) / self.n)
+
+    def held_out_gain(self, lines: Lines) -> Gain:
+        """Return what acting on the curve of other rows gains; on average no more than the regret."""
+        return self.gain(lines, lines.taken(self.parts.score), lines.taken(self.held_out))
+
+    def drawn(self, lines: Lines) -> Array:
+        """Return regrets (decisions, draws) of the posterior, among scores as they might have been drawn."""
+        frequency, share = self.draws
+        taken, drawn = lines.taken(self.groups.score), []
+        for k, (no, yes) in enumerate(zip(*lines, strict=True)):
+            own_no, own_yes = no[taken[k]], yes[taken[k]]
+            lost = np.zeros(frequency.shape)
+            for other_no, other_yes in zip(no, yes, strict=True):
+                slope, start = (own_yes - own_no) - (other_yes - other_no), own_no - other_no
+                np.maximum(lost, start + slope * frequency, out=lost)
+            drawn.append(np.einsum("ij,ij->i", lost, share))
+        return np.array(drawn)
+
+    def reach(self, lines: Lines, deviate: float) -> Array:
+        """Return the most that blocks of neighbouring rows could gain within the noise, of each decision."""
+        each = [self._reach(lines.no[k], lines.yes[k], deviate) for k in range(len(lines.no))]
+        return np.array(each) / self.n
+
+    def _reach(self, no: Array, yes: Array, deviate: float) -> float:
+        """Return the same of one decision, as a sum over rows."""
+        groups, mine = self.groups, Lines(no[None], yes[None]).taken(self.groups.score)[0]
+        size = max(BLOCK * self.n ** (2 / 3), LEAST_BLOCK)
+        upto = np.cumsum(groups.mass)
+        change = np.flatnonzero(np.diff(mine))
+        middle = upto[change[0]] if change.size else 0.0
+        # Blocks are counted from where the action changes, and end where it changes again.
+        number = np.floor((upto - groups.mass / 2 - middle) / size)
+        block = np.cumsum(np.append(0, (np.diff(number) != 0) | (np.diff(mine) != 0)))
+        start = np.flatnonzero(np.diff(block, prepend=-1))
+        mass, spread = np.add.reduceat(groups.mass, start), np.add.reduceat(groups.spread, start)
+        seen, scored, smooth = (
+            np.add.reduceat(groups.mass * p, start) / mass
+            for p in (groups.frequency, groups.score, self.curve)
+        )
+        own_no, own_yes = no[mine[start]], yes[mine[start]]
+        observed, usual = [], []
+        for other_no, other_yes in zip(no, yes, strict=True):
+            start_gain, slope = own_no - other_no, (own_yes - own_no) - (other_yes - other_no)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                even = np.where(slope != 0, -start_gain / slope, 0.0)
+            at = np.where((even > 0) & (even < 1), even, 0.0)
+            least = at * (1 - at)
+            variance = np.maximum.reduce([least, smooth * (1 - smooth), seen * (1 - seen)])
+            observed.append((mass * (start_gain + slope * seen), spread * slope**2 * variance))
+            usual.append((mass * (start_gain + slope * scored), spread * slope**2 * least))
+        return _most(observed, deviate) - LEFT_OUT * _most(usual, USUAL)
+
+
+def _most(others: Sequence[tuple[Array, Array]], deviate: float) -> float:
+    """Return the largest gain of any set of blocks, with so many standard errors: sums and variances by action."""
+    gain, variance = (np.stack(part) for part in zip(*others, strict=True))
+    best = np.argmax(gain + deviate * np.sqrt(variance), axis=0)[None]
+    gain, variance = (np.take_along_axis(part, best, axis=0)[0] for part in (gain, variance))
+    some = variance > 0
+    gain, variance = gain[some], variance[some]
+    order = np.argsort(-gain / variance, kind="stable")
+    within = np.cumsum(gain[order]) + deviate * np.sqrt(np.cumsum(variance[order]))
+    return float(max(within.max(initial=0.0), 0.0))
+
+
+def _pooled(steps: Residuals, cuts: Array) -> Residuals:
+    """Return groups by rank between the cuts; scores at a cut belong to what follows."""
+    region = np.searchsorted(cuts, steps.score + TIED, side="right")
+    if steps.mass.size <= GROUPS:
+        return steps
+    rank = (np.cumsum(steps.mass) - steps.mass / 2) / steps.mass.sum()
+    return steps.pooled(region * (GROUPS + 1) + (rank * GROUPS).astype(np.intp))
+
+
+def _between(points: Array, gap: Array, score: Array) -> Array:
+    """Return gaps (..., points) at other scores, by straight lines between the points."""
+    kept = np.flatnonzero(np.diff(points, prepend=-1.0) > TIED)
+    points, gap = points[kept], gap[:, kept]
+    if points.size == 1:
+        return np.broadcast_to(gap, (len(gap), score.size))
+    left = np.clip(np.searchsorted(points, score) - 1, 0, points.size - 2)
+    share = np.clip((score - points[left]) / (points[left + 1] - points[left]), 0.0, 1.0)
+    return np.asarray(gap[:, left] * (1 - share) + gap[:, left + 1] * share)
+
+
+def mean_curve(posterior: Posterior, k: int, score: Array) -> Array:
+    """Return the posterior mean of the frequency at scores, of problem k."""
+    points = posterior.points(k)
+    return np.clip(score + _between(points.score, points.gap[None], score)[0], 0.0, 1.0)

@@ -1,0 +1,117 @@
+"""Decisions among several classes: actions by whole rows of scores, and what the softmax posterior says of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from calibrant.decisions.cost import Cost
+from calibrant.decisions.one_score import FLOOR, TIED, Gain
+from calibrant.evidence import Array
+from calibrant.evidence.simplex import Simplex
+from calibrant.posterior.softmax import SoftmaxPosterior
+from calibrant.posterior.softmax.likelihood import softmax
+from calibrant.questions import Question
+from calibrant.simplex.softmax import canonical_error
+
+# Draws of sizes and of coefficients given each, and scores of the rows at which they are looked at.
+OF_SIZES, OF_EACH, ENTRIES, SEED = 8, 12, 50_000, 20240715
+
+
+@dataclass(frozen=True, eq=False)
+class WholeRows:
+    """Rows of scores, and their probabilities by the posterior.
+
+    Attributes
+    ----------
+    rows : Simplex
+    posterior : SoftmaxPosterior
+    held_out : array (rows, classes)
+        Probabilities of each row by what the others taught.
+    cost : array (classes, actions)
+        In the order of the classes of the rows.
+    """
+
+    rows: Simplex
+    posterior: SoftmaxPosterior
+    held_out: Array
+    cost: Array
+
+    @classmethod
+    def of(cls, question: Question, cost: Cost) -> WholeRows:
+        """Take what a question about whole rows knows."""
+        error = canonical_error(question)
+        return cls(question.simplex, error.posterior, error.held_out, cost.matrix[question.columns])
+
+    @property
+    def top(self) -> float:
+        """The most that a row can cost more by one action than by another."""
+        return float(np.ptp(self.cost, axis=1).max())
+
+    def taken(self, probability: Array) -> Array:
+        """Return the action of least expected cost for each row; of equal ones the first."""
+        expected = probability @ self.cost
+        limit = expected.min(axis=1, keepdims=True) + TIED * max(self.top, 1e-300)
+        return np.argmax(expected <= limit, axis=1)
+
+    @cached_property
+    def actions(self) -> Array:
+        """What is done on the scores as they are."""
+        return self.taken(self.rows.score)
+
+    def lost(self, probability: Array, actions: Array) -> Array:
+        """Return what actions cost each row more than the best ones, if these are the probabilities."""
+        expected = probability @ self.cost
+        return np.asarray(expected[np.arange(len(actions)), actions] - expected.min(axis=1))
+
+    @cached_property
+    def value(self) -> float:
+        """The regret of the scores against the posterior, as far as there is a gap at all."""
+        mean = self.rows.mean(self.lost(self.posterior.predict(self.rows.score), self.actions))[0]
+        return self.posterior.chance * mean
+
+    @cached_property
+    def gain(self) -> Gain:
+        """What acting on held-out probabilities gains; on average no more than the regret."""
+        cost = self.cost[self.rows.code]
+        i = np.arange(len(cost))
+        gained = cost[i, self.actions] - cost[i, self.taken(self.held_out)]
+        mean = self.rows.mean(gained)[0]
+        weight, square = self.rows.weight, self.rows.square
+        scale = self.rows.n / weight.sum()
+        apart = scale**2 * (square @ (gained - mean) ** 2)
+        floor = FLOOR * scale**2 * square.sum() / self.rows.n * self.top**2
+        return Gain(np.array([mean]), np.array([np.sqrt(apart + floor) / self.rows.n]))
+
+    @cached_property
+    def drawn(self) -> Array:
+        """Regrets of posterior draws, among rows as they might have been drawn."""
+        rng = np.random.default_rng(SEED)
+        n, classes = self.rows.score.shape
+        some = min(n, max(1000, ENTRIES // classes))
+        theta = self.posterior.draws(rng, OF_SIZES, OF_EACH)
+        effective = self.rows.weight[:some] ** 2 / self.rows.square[:some]
+        unit = self.rows.weight[:some] / effective
+        share = rng.standard_gamma(np.broadcast_to(effective, (len(theta), some))) * unit
+        share *= 1 / share.sum(axis=1, keepdims=True)
+        # Fewer rows than there are spread more: their share of the luck is taken back.
+        share = self.rows.weight[:some] / self.rows.weight[:some].sum() + np.sqrt(some / n) * (
+            share - self.rows.weight[:some] / self.rows.weight[:some].sum()
+        )
+        drawn = np.zeros(len(theta))
+        for part, at in self.posterior.likelihood.chunks(slice(0, some)):
+            for j, each in enumerate(theta):
+                if each.any():
+                    q = softmax(self.posterior.blocks.logits(at, each))
+                    drawn[j] += share[j, part] @ self.lost(q, self.actions[part])
+        return drawn
+
+    def ends(self, deviate: float, level: float) -> tuple[float, float]:
+        """Return both ends of an interval of the regret."""
+        (mean,), (error,) = self.gain
+        upper = float(np.quantile(self.drawn, (1 + level) / 2, method="inverted_cdf"))
+        high = max(self.value, upper, float(mean + deviate * error))
+        low = float(np.clip(mean - deviate * error, 0.0, self.value))
+        return low, min(high, self.top)
