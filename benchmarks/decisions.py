@@ -4,11 +4,11 @@
     python benchmarks/decisions.py --share 0.1      # a tenth of the repetitions
     python benchmarks/decisions.py --parts speed
 
-Parts: `binary` are thresholds from .05 to .95 on exact families (regular, local, rare, few scores, and a calibrated
-one), single intervals and the band over 99 thresholds, beside the recipe of which ours is a development (quantiles of
-posterior draws with Bayesian-bootstrap weights, united with the cross-fitted gain and 1.96 floored standard errors);
-`matrix` three classes with four actions, one of them to abstain, and ten with ten; `speed` a curve of 99 thresholds
-with its band for a million rows, and a regret of each kind.
+Parts: `binary` are thresholds from .05 to .95 on exact families (regular, local, rare, few scores, and a
+calibrated one), single intervals and the band over 99 thresholds, beside the recipe of which ours is a
+development (quantiles of posterior draws with Bayesian-bootstrap weights, united with the cross-fitted gain
+and 1.96 floored standard errors); `matrix` three classes with four actions, one of them to abstain, and ten
+with ten; `speed` a curve of 99 thresholds with its band for a million rows, and a regret of each kind.
 """
 
 from __future__ import annotations
@@ -61,9 +61,16 @@ def true_regret(family: Family, thresholds: Array, rows: int = 2_000_000) -> Arr
 def one_cell(cell: Cell) -> dict[str, Array]:
     family = family_of(cell.family)
     truth, whole = true_regret(family, AT), true_regret(family, CURVE)
-    rng = rng_of("decisions-dev", cell.family, cell.n)
+    rng = rng_of("decisions", cell.family, cell.n)
     lines, curve = Lines.of_thresholds(AT), Lines.of_thresholds(CURVE)
-    found: dict[str, list[Array]] = {"value": [], "held": [], "width": [], "before": [], "wide": [], "band": []}
+    found: dict[str, list[Array]] = {
+        "value": [],
+        "held": [],
+        "width": [],
+        "before": [],
+        "wide": [],
+        "band": [],
+    }
     for _ in range(cell.repetitions):
         score, outcome = family.draw(rng, cell.n)
         question = Question.of(predictions(outcome.astype(int), score), named("class"))
@@ -102,8 +109,10 @@ def binary(share: float, jobs: int, sizes: list[int] | None) -> None:
                   + " ".join(f"{held:5.3f}" for held in found["held"].mean(axis=0))
                   + f"  {found['band'].mean():.3f}  {found['width'].mean():.5f} {found['wide'].mean():.5f}",
                   flush=True)  # fmt: skip
-    print("\n| n | MAE x 1000 | at .1 .3 .5 .9, regular and calibrated | calibrated reads | coverage | least | "
-          "cells below .92 | band, least | width | of the recipe before | its least coverage |\n" + "|---" * 11 + "|")  # fmt: skip
+    print("\n| n | MAE x 1000 | at .1 .3 .5 .9, regular and calibrated | calibrated reads | coverage "
+          "| least | "
+          "cells below .92 | band, least | width | of the recipe before | its least coverage |\n" + "|---" *
+          11 + "|")  # fmt: skip
     for n, cells_of in every.items():
         errors = np.array([np.abs(f["value"] - f["truth"]).mean(axis=0) for _, f in cells_of])
         older = [k for k, (name, _) in enumerate(cells_of) if name in (*REGULAR, "calibrated")]
@@ -112,7 +121,8 @@ def binary(share: float, jobs: int, sizes: list[int] | None) -> None:
         held, before = (np.array([f[key].mean(axis=0) for _, f in cells_of]) for key in ("held", "before"))
         bands = np.array([f["band"].mean() for _, f in cells_of])
         width, wide = (np.mean([f[key].mean() for _, f in cells_of]) for key in ("width", "wide"))
-        print(f"| {n} | {1e3 * errors.mean():.2f} | {1e3 * some:.2f} | {reads:.1e} | {held.mean():.3f} | {held.min():.3f} "
+        print(f"| {n} | {1e3 * errors.mean():.2f} | {1e3 * some:.2f} | {reads:.1e} | {held.mean():.3f} "
+              f"| {held.min():.3f} "
               f"| {(held < 0.92).sum()} of {held.size} | {bands.mean():.3f}, {bands.min():.3f} | {width:.5f} "
               f"| {width / wide:.2f} | {before.min():.3f} |")  # fmt: skip
 
@@ -145,7 +155,9 @@ def main() -> None:
     parser.add_argument("--share", type=float, default=1.0, help="of the repetitions")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--sizes", nargs="*", type=int)
-    parser.add_argument("--parts", nargs="+", choices=("binary", "matrix", "speed"), default=("binary", "matrix", "speed"))
+    parser.add_argument(
+        "--parts", nargs="+", choices=("binary", "matrix", "speed"), default=("binary", "matrix", "speed")
+    )
     arguments = parser.parse_args()
     if "binary" in arguments.parts:
         binary(arguments.share, arguments.jobs, arguments.sizes)

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from calibrant import experiment, plot, published
     from calibrant.api import (
         assess,
+        best_threshold,
         compare,
         compare_calibrators,
         ece,
@@ -19,12 +20,15 @@ if TYPE_CHECKING:
         lce,
         mce,
         recommend,
+        regret,
+        regret_curve,
         reliability_curve,
         reliability_diagram,
         score_histogram,
     )
     from calibrant.assessment import Assessment
     from calibrant.curves import Point, ReliabilityCurve, ReliabilityDiagram, ScoreHistogram
+    from calibrant.decisions import BestThreshold, Cost, Regret, RegretCurve
     from calibrant.estimators import (
         Bayes,
         Beta,
@@ -51,11 +55,13 @@ if TYPE_CHECKING:
 
 _ROOMS = {
     "calibrant.api": (
-        *("assess", "compare", "compare_calibrators", "ece", "estimate", "lce", "mce", "recommend"),
+        *("assess", "best_threshold", "compare", "compare_calibrators", "ece", "estimate", "lce", "mce"),
+        *("recommend", "regret", "regret_curve"),
         *("reliability_curve", "reliability_diagram", "score_histogram"),
     ),
     "calibrant.assessment": ("Assessment",),
     "calibrant.curves": ("Point", "ReliabilityCurve", "ReliabilityDiagram", "ScoreHistogram"),
+    "calibrant.decisions": ("BestThreshold", "Cost", "Regret", "RegretCurve"),
     "calibrant.estimators": (
         *("Bayes", "Beta", "BetaKernel", "Binned", "Cumulative", "Debiased", "Density", "DensityBeta"),
         *("Isotonic", "Smooth", "Sweep", "Variational", "estimator_names"),
@@ -74,11 +80,13 @@ _MODULES = ("experiment", "plot", "published")
 __all__ = [
     "Assessment",
     "Bayes",
+    "BestThreshold",
     "Beta",
     "BetaKernel",
     "Binned",
     "Calibrator",
     "Comparison",
+    "Cost",
     "Cumulative",
     "Debiased",
     "Density",
@@ -90,6 +98,8 @@ __all__ = [
     "MapComparison",
     "Point",
     "Recommendation",
+    "Regret",
+    "RegretCurve",
     "ReliabilityCurve",
     "ReliabilityDiagram",
     "ScoreHistogram",
@@ -98,6 +108,7 @@ __all__ = [
     "Sweep",
     "Variational",
     "assess",
+    "best_threshold",
     "calibrator_names",
     "compare",
     "compare_calibrators",
@@ -110,6 +121,8 @@ __all__ = [
     "plot",
     "published",
     "recommend",
+    "regret",
+    "regret_curve",
     "reliability_curve",
     "reliability_diagram",
     "score_histogram",

@@ -13,9 +13,11 @@ from calibrant.api.calibration import (
     reliability_diagram,
     score_histogram,
 )
+from calibrant.api.decisions import best_threshold, regret, regret_curve
 
 __all__ = [
     "assess",
+    "best_threshold",
     "compare",
     "compare_calibrators",
     "ece",
@@ -23,6 +25,8 @@ __all__ = [
     "lce",
     "mce",
     "recommend",
+    "regret",
+    "regret_curve",
     "reliability_curve",
     "reliability_diagram",
     "score_histogram",

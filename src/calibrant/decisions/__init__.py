@@ -1,5 +1,27 @@
 """What acting on the scores costs."""
 
 from calibrant.decisions.cost import Cost
+from calibrant.decisions.curve import (
+    THRESHOLDS,
+    Difference,
+    RegretCurve,
+    WorstDecision,
+    check_thresholds,
+    regret_curve_of,
+)
+from calibrant.decisions.regret import Regret, regret_of
+from calibrant.decisions.threshold import BestThreshold, best_threshold_of
 
-__all__ = ["Cost"]
+__all__ = [
+    "THRESHOLDS",
+    "BestThreshold",
+    "Cost",
+    "Difference",
+    "Regret",
+    "RegretCurve",
+    "WorstDecision",
+    "best_threshold_of",
+    "check_thresholds",
+    "regret_curve_of",
+    "regret_of",
+]

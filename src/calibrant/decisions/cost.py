@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -60,6 +60,43 @@ class Cost:
         if values.shape == (2,):
             return cls._of_pair(float(values[0]), float(values[1]), labels)
         return cls._of_matrix(values, labels, actions)
+
+    @classmethod
+    def of_outcome(
+        cls, cost: Any, labels: Sequence[Any], positive: int | None, actions: Sequence[str] | None = None
+    ) -> Cost:
+        """Read a cost about one class against the rest; its row is the second.
+
+        >>> Cost.of_outcome([[0, 1], [9, 0]], ("sick", "well"), 0).labels
+        ('well', 'sick')
+        """
+        column = 1 if positive is None else positive
+        if len(labels) > 2:
+            return cls.of(cost, (f"not {labels[column]}", labels[column]), actions)
+        ordered = (labels[1 - column], labels[column])
+        found = cls.of(cost, ordered, actions)
+        if found.threshold is not None or column == 1:
+            return found
+        return replace(found, matrix=found.matrix[::-1])
+
+    def as_threshold(self) -> Cost:
+        """Return the same cost as that of a threshold, or say why it is none.
+
+        >>> Cost.of([[0, 1], [9, 0]], (0, 1)).as_threshold().threshold
+        0.1
+        """
+        if self.threshold is not None:
+            return self
+        if self.matrix.shape == (2, 2):
+            # Of two actions one is to act: the one that a false alarm is of.
+            act = int(np.argmax(self.matrix[0] - self.matrix[1]))
+            alarm = float(self.matrix[0, act] - self.matrix[0, 1 - act])
+            miss = float(self.matrix[1, 1 - act] - self.matrix[1, act])
+            if alarm + miss > 0 and 0 < alarm / (alarm + miss) < 1:
+                matrix = np.array([[alarm, 0.0], [0.0, miss]])
+                return replace(self, matrix=matrix, actions=(ACT, LEAVE), threshold=alarm / (alarm + miss))
+        rule = "be a threshold or two costs"
+        raise InputError("cost", rule, got=f"a matrix of the shape {self.matrix.shape}")
 
     @classmethod
     def _of_threshold(cls, threshold: float, labels: Sequence[Any]) -> Cost:

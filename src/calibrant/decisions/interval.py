@@ -25,8 +25,9 @@ class Ends(NamedTuple):
 def ends(known: OneScore, lines: Lines, level: float, *, simultaneous: bool = False) -> Ends:
     """Return intervals for the regret of each decision, or a band that holds all of them.
 
-    The low end is that of the gain on held-out rows, which is at most the regret on average. The high end is the
-    largest of that gain's, of the posterior's, and of what blocks of neighbouring rows could gain at most.
+    The low end is that of the gain on held-out rows, which is at most the regret on average. The high end
+    is the largest of that gain's, of the posterior's, and of what blocks of neighbouring rows could gain at
+    most.
     """
     value, gain = known.regret(lines), known.held_out_gain(lines)
     usual = known.deviate(level)

@@ -2,9 +2,9 @@
 
 Rows are pooled into groups of neighbours, none of which reaches over a score where an action changes. Of each
 group the frequency is known in three ways: by the posterior mean of all rows; by that of the rows of other
-folds, whose gains are honest; and by draws from the posterior. What a posterior takes for noise may still be a
-gap that pays in one place: blocks of neighbouring rows are therefore searched for the most that could be gained
-there within the noise (`reach`).
+folds, whose gains are honest; and by draws from the posterior. What a posterior takes for noise may still
+be a gap that pays in one place: blocks of neighbouring rows are therefore searched for the most that could be
+gained there within the noise (`reach`).
 """
 
 from __future__ import annotations
@@ -28,11 +28,12 @@ GROUPS, FOLDS, DEALT = 1000, 5, 20
 # Scores, and expected costs as a share of the largest, that differ by less are the same: an action at the
 # threshold itself is no matter of rounding.
 TIED = 1e-9
-# Draws of the posterior, with weights of the groups as a Bayesian bootstrap has them. What is drawn depends on
-# the data alone.
+# Draws of the posterior, with weights of the groups as a Bayesian bootstrap has them. What is drawn depends
+# on the data alone.
 DRAWN, SEED = 160, 20240713
-# Rows in a block, as a share of n^(2/3), and at least. Of what blocks allow by noise alone, as those of calibrated
-# data at these normal quantiles would, this share is left out: the posterior is right to call most of it noise.
+# Rows in a block, as a share of n^(2/3), and at least. Of what blocks allow by noise alone, as those of
+# calibrated data at these normal quantiles would, this share is left out: the posterior is right to call
+# most of it noise.
 BLOCK, LEAST_BLOCK, LEFT_OUT, USUAL = 0.25, 10.0, 0.5, 1.96
 # The largest gain of a row, twice, is added to the squared gains of the rows seen: few of them, or none, say
 # little about their spread.
@@ -151,7 +152,9 @@ class Dealt(NamedTuple):
         """Return the mass that each fold learns from, and the frequencies that it learns, (folds, groups)."""
         used, number = np.unique(self.fold, return_inverse=True)
         mass, residual, spread = (
-            np.stack([np.bincount(self.group, (number != k) * part, groups.mass.size) for k in range(len(used))])
+            np.stack(
+                [np.bincount(self.group, (number != k) * part, groups.mass.size) for k in range(len(used))]
+            )
             for part in (self.steps.mass, self.steps.residual, self.steps.spread)
         )
         if len(used) == 1:
@@ -216,7 +219,7 @@ class OneScore:
         return np.asarray(self.learnt[np.unique(self.dealt.fold, return_inverse=True)[1], self.dealt.group])
 
     def deviate(self, level: float) -> float:
-        """Return the quantile that both ends of an interval lie from the middle: Student's, of few clusters."""
+        """Return how far both ends of an interval lie from its middle: by Student, of few clusters."""
         from scipy.special import ndtri, stdtrit
 
         share = (1 + level) / 2
@@ -226,7 +229,9 @@ class OneScore:
         """Return the share of such a distribution below a quantile."""
         from scipy.special import ndtr, stdtr
 
-        return float(ndtr(deviate) if np.isinf(self.clusters) else stdtr(max(self.clusters - 1, 1.0), deviate))
+        return float(
+            ndtr(deviate) if np.isinf(self.clusters) else stdtr(max(self.clusters - 1, 1.0), deviate)
+        )
 
     @cached_property
     def draws(self) -> tuple[Array, Array]:
@@ -247,7 +252,7 @@ class OneScore:
         return np.maximum(lost - expected.min(axis=1), 0.0) @ self.groups.mass / self.n
 
     def gain(self, lines: Lines, before: Array, after: Array | None = None) -> Gain:
-        """Return what is gained by actions `after` (decisions, parts) instead of `before`; or what these cost."""
+        """Return what is gained by actions `after` (decisions, parts) over `before`; or what these cost."""
         no, yes = lines.at(before)
         if after is not None:
             less_no, less_yes = lines.at(after)
@@ -311,7 +316,7 @@ class OneScore:
 
 
 def _most(others: Sequence[tuple[Array, Array]], deviate: float) -> float:
-    """Return the largest gain of any set of blocks, with so many standard errors: sums and variances by action."""
+    """Return the largest gain of any blocks with so many standard errors: sums and variances by action."""
     gain, variance = (np.stack(part) for part in zip(*others, strict=True))
     best = np.argmax(gain + deviate * np.sqrt(variance), axis=0)[None]
     gain, variance = (np.take_along_axis(part, best, axis=0)[0] for part in (gain, variance))

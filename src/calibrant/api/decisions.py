@@ -1,0 +1,204 @@
+"""From labels, scores and costs to what decisions lose, and how to take them."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+import numpy as np  # noqa: F401 - the examples use it
+from numpy.typing import ArrayLike
+
+from calibrant import inputs
+from calibrant.api.asked import read
+from calibrant.decisions import (
+    BestThreshold,
+    Cost,
+    Regret,
+    RegretCurve,
+    best_threshold_of,
+    check_thresholds,
+    regret_curve_of,
+    regret_of,
+)
+from calibrant.inputs import Seed
+from calibrant.questions import Question, named
+
+
+def deciding(
+    data: inputs.Predictions, cost: Any, actions: Sequence[str] | None = None
+) -> tuple[Question, Cost]:
+    """Return the question that a cost asks of predictions: about one class, or about whole rows."""
+    if data.score.ndim == 2 and len(data.labels) > 2 and data.positive is None:
+        about = Cost.of(cost, data.labels, actions)
+        return Question.of(data, named("multiclass")), about
+    question = Question.of(data, named("class"))
+    return question, Cost.of_outcome(cost, question.labels, question.positive, actions)
+
+
+@inputs.helpful
+def regret(
+    y_true: ArrayLike,
+    y_prob: ArrayLike,
+    cost: Any,
+    *,
+    actions: Sequence[str] | None = None,
+    labels: Sequence[Hashable] | None = None,
+    pos_label: Hashable = None,
+    sample_weight: ArrayLike | None = None,
+    cluster: ArrayLike | None = None,
+    level: float = 0.95,
+    rng: Seed = None,
+) -> Regret:
+    """Measure what is lost by acting on the scores instead of on calibrated ones.
+
+    Parameters
+    ----------
+    y_true : array of shape (N,)
+        True classes.
+    y_prob : array of shape (N,) or (N, C)
+        Scores of the positive class, or one column for each class.
+    cost : float, pair or matrix
+        A threshold t (act if the score is t or more; a false alarm costs t and a miss 1 - t); a pair (cost
+        of a false alarm, cost of a miss), which means the threshold c_fp / (c_fp + c_fn); or a matrix with
+        a row for each true class, in the order of `labels`, and a column for each action, in any unit.
+        Negative entries are gains. A frame names its actions, and so does a mapping from actions to columns.
+    actions : sequence of str, optional
+        Names of the columns of a matrix; an action may be to abstain. Of equally good actions the first is
+        taken.
+    labels : sequence, optional
+        The class of each column.
+    pos_label : label, optional
+        The class that a threshold or a pair is about.
+    sample_weight : array of shape (N,), optional
+        Integers count, floats weigh.
+    cluster : array of shape (N,), optional
+        Who or what each row is of, where rows of one depend on each other.
+    level : float
+        Of the interval.
+    rng : int or Generator, optional
+        Of what is simulated.
+
+    Returns
+    -------
+    Regret
+        In the unit of the costs, per row. Beyond 12 classes it is a lower bound.
+
+    Examples
+    --------
+    A test that costs 1 where it is not needed, and an illness missed that costs 9:
+
+    >>> import calibrant
+    >>> rng = np.random.default_rng(0)
+    >>> score = rng.random(2000)
+    >>> answer = calibrant.regret(rng.random(2000) < score**2, score, (1, 9), rng=0)
+    >>> answer
+    Regret(0.106 [0.0616, 0.191] per row, n=2000)
+
+    Three actions, one of them to ask somebody:
+
+    >>> costs = {"no": [0, 5], "yes": [1, 0], "ask": [0.3, 0.3]}
+    >>> calibrant.regret(rng.random(2000) < score**2, score, costs, rng=0).actions
+    ('no', 'yes', 'ask')
+    """
+    seed = inputs.seeded(rng)
+    data = read(y_true, y_prob, None, sample_weight, labels, pos_label, cluster)
+    question, costs = deciding(data, cost, actions)
+    return regret_of(question, costs, level=level, seed=seed)
+
+
+@inputs.helpful
+def regret_curve(
+    y_true: ArrayLike,
+    y_prob: ArrayLike,
+    *,
+    thresholds: ArrayLike | None = None,
+    other: ArrayLike | None = None,
+    labels: Sequence[Hashable] | None = None,
+    pos_label: Hashable = None,
+    sample_weight: ArrayLike | None = None,
+    cluster: ArrayLike | None = None,
+    level: float = 0.95,
+    rng: Seed = None,
+) -> RegretCurve:
+    """Measure the regret at every threshold, with a band over all of them, beside the decision curves.
+
+    Parameters
+    ----------
+    y_true, y_prob, labels, pos_label, sample_weight, cluster : as in `regret`
+    thresholds : array, optional
+        Strictly between 0 and 1; .01, .02, ..., .99 by default.
+    other : array, optional
+        Scores of another model for the same rows: `difference` is the net benefit of `y_prob` less its.
+    level : float
+        Of the band.
+    rng : int or Generator, optional
+
+    Returns
+    -------
+    RegretCurve
+        With `worst`, the decision at which most is lost.
+
+    Examples
+    --------
+    >>> import calibrant
+    >>> rng = np.random.default_rng(0)
+    >>> score = rng.random(2000)
+    >>> curve = calibrant.regret_curve(rng.random(2000) < score**2, score)
+    >>> bool((curve.low <= curve.value).all() and (curve.value <= curve.high).all())
+    True
+    """
+    at, seed = check_thresholds(thresholds), inputs.seeded(rng)
+    data = read(y_true, y_prob, None, sample_weight, labels, pos_label, cluster)
+    question = Question.of(data, named("class"))
+    compared = None
+    if other is not None:
+        with inputs.within("other"):
+            second = read(y_true, other, None, sample_weight, labels, pos_label, cluster)
+            compared = Question.of(second, named("class"))
+    return regret_curve_of(question, at, level=level, seed=seed, other=compared)
+
+
+@inputs.helpful
+def best_threshold(
+    y_true: ArrayLike,
+    y_prob: ArrayLike,
+    cost: Any,
+    *,
+    labels: Sequence[Hashable] | None = None,
+    pos_label: Hashable = None,
+    sample_weight: ArrayLike | None = None,
+    cluster: ArrayLike | None = None,
+    level: float = 0.95,
+    rng: Seed = None,
+) -> BestThreshold:
+    """Choose from which score on to act, where the scores themselves cannot be touched.
+
+    The threshold of least expected cost, by the frequencies that the posterior sees; what it costs is
+    judged on rows that had no part in choosing it.
+
+    Parameters
+    ----------
+    y_true, y_prob, labels, pos_label, sample_weight, cluster : as in `regret`
+    cost : float or pair
+        A threshold, or the costs of a false alarm and of a miss.
+    level : float
+        Of the intervals.
+    rng : int or Generator, optional
+
+    Returns
+    -------
+    BestThreshold
+
+    Examples
+    --------
+    >>> import calibrant
+    >>> rng = np.random.default_rng(0)
+    >>> score = rng.random(5000)
+    >>> calibrant.best_threshold(rng.random(5000) < score**2, score, (1, 9), rng=0)
+    BestThreshold(0.335, cost 0.451 per row, n=5000)
+    """
+    seed = inputs.seeded(rng)
+    data = read(y_true, y_prob, None, sample_weight, labels, pos_label, cluster)
+    question = Question.of(data, named("class"))
+    costs = Cost.of_outcome(cost, question.labels, question.positive)
+    return best_threshold_of(question, costs.as_threshold(), level=level, seed=seed)

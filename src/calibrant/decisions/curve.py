@@ -1,0 +1,229 @@
+"""Regret over all thresholds, beside net benefit: decision curves, and the worst decision."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from calibrant.decisions.interval import ends
+from calibrant.decisions.one_score import Lines, OneScore
+from calibrant.evidence import Array, Evidence
+from calibrant.inputs import InputError, generator
+from calibrant.inputs import level as check_level
+from calibrant.inputs import scores as check_scores
+from calibrant.questions import Question
+
+#: Thresholds of a curve, unless others are asked for.
+THRESHOLDS = np.arange(1, 100) / 100
+# Sets of normal multipliers for the band of a difference.
+SETS, SEED = 1000, 20240716
+
+
+class WorstDecision(NamedTuple):
+    """The largest regret of all thresholds, up to a constant the calibration decision loss (Hu and Wu 2024).
+
+    Attributes
+    ----------
+    threshold, value : float
+        Where it is, and what is lost there per row.
+    low, high : float
+        Interval for the largest regret, by the band over all thresholds.
+    """
+
+    threshold: float
+    value: float
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        return (
+            f"the worst decision is at {self.threshold:.4g}: {self.value:.3g} lost per row "
+            f"[{self.low:.3g}, {self.high:.3g}]"
+        )
+
+
+class Difference(NamedTuple):
+    """Net benefit of one model less that of another on the same rows, with a band over all thresholds."""
+
+    value: Array
+    low: Array
+    high: Array
+
+
+@dataclass(frozen=True, eq=False)
+class RegretCurve:
+    """What acting from each threshold on costs more than it had to, and what it brings.
+
+    Attributes
+    ----------
+    thresholds : array
+    value : array
+        Regret per row; a false alarm and a miss cost one together.
+    low, high : arrays
+        A band that holds the regrets of all thresholds at once.
+    level : float
+        Its level.
+    net_benefit : array
+        Of acting on the scores: true positives less false ones times t / (1 - t), per row.
+    treat_all : array
+        Net benefit of always acting; that of never acting is 0.
+    recalibrated : array
+        Net benefit of acting on recalibrated scores, of rows that the map had not seen.
+    n : float
+        Effective number of rows.
+    label : object
+        The class that the decisions are about.
+    difference : Difference or None
+        Net benefit less that of another model.
+
+    Examples
+    --------
+    >>> import calibrant
+    >>> rng = np.random.default_rng(0)
+    >>> score = rng.random(2000)
+    >>> curve = calibrant.regret_curve(rng.random(2000) < score**2, score)
+    >>> print(curve.worst)
+    the worst decision is at 0.37: 0.0324 lost per row [0.0195, 0.0511]
+    """
+
+    thresholds: Array
+    value: Array
+    low: Array
+    high: Array
+    level: float
+    net_benefit: Array
+    treat_all: Array
+    recalibrated: Array
+    n: float
+    label: Any = None
+    difference: Difference | None = None
+
+    @property
+    def worst(self) -> WorstDecision:
+        """The decision at which most is lost."""
+        k = int(np.argmax(self.value))
+        ends = float(self.low.max()), float(self.high.max())
+        return WorstDecision(float(self.thresholds[k]), float(self.value[k]), *ends)
+
+    def __repr__(self) -> str:
+        return f"RegretCurve({len(self.thresholds)} thresholds, {self.worst}, n={self.n:.6g})"
+
+    def __str__(self) -> str:
+        rows = [f"{'threshold':>9}  {'regret':>8}  {'band':^20}  net benefit, recalibrated, treating all"]
+        step = max(1, len(self.thresholds) // 10)
+        shown = range(step - 1, len(self.thresholds), step) if step > 1 else range(len(self.thresholds))
+        for k in shown:
+            band = f"[{self.low[k]:.4f}, {self.high[k]:.4f}]"
+            rows.append(
+                f"{self.thresholds[k]:9.4g}  {self.value[k]:8.4f}  {band:^20}  {self.net_benefit[k]:.4f}, "
+                f"{self.recalibrated[k]:.4f}, {self.treat_all[k]:.4f}"
+            )
+        return "\n".join([*rows, f"{self.worst}; band at {100 * self.level:g} %, n = {self.n:.6g}"])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain lists of numbers, and the worst decision."""
+        names = ("thresholds", "value", "low", "high", "net_benefit", "treat_all", "recalibrated")
+        plain: dict[str, Any] = {name: getattr(self, name).tolist() for name in names}
+        plain |= {"level": self.level, "n": self.n, "label": self.label, "worst": self.worst._asdict()}
+        if self.difference is not None:
+            plain["difference"] = {name: part.tolist() for name, part in self.difference._asdict().items()}
+        return plain
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw the regret with its band above the decision curves."""
+        from calibrant.plot.decisions import plot_regret_curve
+
+        return plot_regret_curve(self, axes=ax)
+
+
+def check_thresholds(thresholds: Any) -> Array:
+    """Return thresholds in order, all of them strictly between 0 and 1."""
+    if thresholds is None:
+        return THRESHOLDS
+    values = np.unique(check_scores("thresholds", thresholds))
+    outside = values[(values <= 0) | (values >= 1)]
+    if not values.size or outside.size:
+        rule = "be one or more numbers strictly between 0 and 1"
+        raise InputError("thresholds", rule, outside[0] if outside.size else values)
+    return values
+
+
+def regret_curve_of(
+    question: Question, thresholds: Array, *, level: float, seed: int, other: Question | None = None
+) -> RegretCurve:
+    """Return the regret at each threshold, and the decision curves."""
+    check_level(level)
+    lines = Lines.of_thresholds(thresholds)
+    known = OneScore.of(question, thresholds, generator(seed))
+    found = ends(known, lines, level, simultaneous=True)
+    model, everyone = net_benefit(question.problems[0], thresholds)
+    # Net benefit is what is not lost by misses and false alarms, in units of a miss.
+    gained = found.gain.mean / (1 - thresholds)
+    difference = None
+    if other is not None:
+        difference = _difference(question, other, thresholds, known.deviate(level), level)
+    return RegretCurve(
+        thresholds, found.value, found.low, found.high, level, model, everyone, model + gained, question.n,
+        question.label, difference,
+    )  # fmt: skip
+
+
+def net_benefit(evidence: Evidence, thresholds: Array) -> tuple[Array, Array]:
+    """Return the net benefit of acting from each threshold on, and of always acting.
+
+    >>> from calibrant.evidence import Sample
+    >>> sample = Sample(np.array([0.1, 0.4, 0.8]), np.array([False, True, True]))
+    >>> model, everyone = net_benefit(sample, np.array([0.2]))
+    >>> model.round(4), everyone.round(4)
+    (array([0.6667]), array([0.5833]))
+    """
+    bins = evidence.bins(thresholds)
+    total = bins.w.sum()
+    hits, rows = (np.cumsum(part[::-1])[::-1] / total for part in (bins.wy, bins.w))
+    odds = thresholds / (1 - thresholds)
+    return hits[1:] - (rows - hits)[1:] * odds, hits[0] - (rows - hits)[0] * odds
+
+
+def _difference(
+    question: Question, other: Question, thresholds: Array, deviate: float, level: float
+) -> Difference:
+    """Return the difference of two net benefits, paired by rows, with a band over the thresholds."""
+    (one, two), label, weight = _pair(question, other)
+    regions = len(thresholds) + 1
+    first, second = (np.searchsorted(thresholds, score, side="right") for score in (one, two))
+    kind = (first * regions + second) * 2 + label
+    # Rows whose two scores lie between the same thresholds are alike; clusters are whole.
+    held, kind = np.unique(kind, return_inverse=True)
+    between, outcome = held // 2, held % 2
+    step = np.arange(len(thresholds))[:, None]
+    acts = (between // regions > step) * 1.0 - (between % regions > step)
+    odds = (thresholds / (1 - thresholds))[:, None]
+    each = acts * np.where(outcome == 1, 1.0, -odds)
+    w = np.ones(label.shape) if weight is None else weight.astype(np.float64)
+    total = w.sum()
+    mean = each @ np.bincount(kind, w) / total
+    if question.cluster is None:
+        square = np.bincount(kind, w if weight is None or weight.dtype.kind != "f" else w * w)
+        spread = (each - mean[:, None]) * np.sqrt(square) / total
+    else:
+        sums = np.zeros((int(question.cluster.max()) + 1, len(held)))
+        np.add.at(sums, (question.cluster, kind), w)
+        spread = (each @ sums.T - np.outer(mean, sums.sum(axis=1))) / total
+    error = np.sqrt((spread**2).sum(axis=1) + 2 * (np.maximum(1.0, odds[:, 0]) / total) ** 2)
+    noise = np.random.default_rng(SEED).standard_normal((SETS, spread.shape[1])) @ spread.T
+    wide = max(float(np.quantile(np.abs(noise / error).max(axis=1), level)), deviate)
+    return Difference(mean, mean - wide * error, mean + wide * error)
+
+
+def _pair(question: Question, other: Question) -> tuple[tuple[Array, Array], Array, Array | None]:
+    """Return the scores of both models, the outcomes and the weights of the rows."""
+    columns = []
+    for each in (question, other):
+        assert each.rows is not None
+        score, code, _ = each.rows.take(np.arange(each.rows.n))
+        column = 1 if each.positive is None else each.positive
+        columns.append((score[:, column], (code == column).astype(np.intp)))
+    (one, label), (two, _) = columns
+    return (one, two), label, question.weight

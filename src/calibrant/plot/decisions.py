@@ -1,0 +1,94 @@
+"""What decisions cost: regret over thresholds with its band, and the decision curves below it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from calibrant.plot.canvas import BINS, CURVE, GREY, KEY, above, handles, plain, pyplot
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from calibrant.decisions import Regret, RegretCurve
+
+# Inches of a new figure, and how far below zero net benefits are still shown, as a share of the best.
+WIDE, HIGH, BELOW = 5.2, 5.4, 0.25
+
+
+def plot_regret_curve(result: RegretCurve, axes: Sequence[Axes] | None = None) -> Sequence[Axes]:
+    """Draw the regret of each threshold with its band and, below, net benefit.
+
+    Parameters
+    ----------
+    result : RegretCurve
+        What to draw. With the difference of two models a third panel shows that.
+    axes : sequence of Axes, optional
+        Two panels, or three; one new figure otherwise.
+
+    Returns
+    -------
+    sequence of Axes
+    """
+    count = 2 if result.difference is None else 3
+    if axes is None:
+        size = WIDE, HIGH * count / 2
+        _, axes = pyplot().subplots(count, 1, figsize=size, layout="constrained", sharex=True)
+    if len(axes) != count:
+        raise ValueError(f"axes must be {count} panels, got {len(axes)}")
+    top, bottom, *rest = axes
+    percent = plain(f"{100 * result.level:g} %")
+    t, worst = result.thresholds, result.worst
+    top.fill_between(t, result.low, result.high, color=CURVE, alpha=0.18, lw=0, label=f"{percent} band")
+    top.plot(t, result.value, color=CURVE, lw=1.6, label="regret")
+    top.plot(
+        [worst.threshold], [worst.value], "o", color=BINS, ms=5, label=f"worst, at {worst.threshold:.2g}"
+    )
+    top.set(ylabel="lost per row", xlim=(0, 1))
+    top.set_ylim(0, None)
+    bottom.plot(t, result.net_benefit, color=CURVE, lw=1.6, label="model")
+    bottom.plot(t, result.recalibrated, color=BINS, lw=1.4, ls="--", label="recalibrated")
+    bottom.plot(t, result.treat_all, color=GREY, lw=1, ls=":", label="always act")
+    bottom.axhline(0, color=GREY, lw=1, label="never act")
+    best = max(float(result.net_benefit.max()), float(result.treat_all.max()), 1e-3)
+    bottom.set(ylabel="net benefit", ylim=(-BELOW * best, 1.05 * best))
+    for panel in rest:
+        assert result.difference is not None
+        value, low, high = result.difference
+        panel.fill_between(t, low, high, color=CURVE, alpha=0.18, lw=0, label=f"{percent} band")
+        panel.plot(t, value, color=CURVE, lw=1.6, label="net benefit less the other's")
+        panel.axhline(0, color=GREY, lw=1)
+        # Beyond most thresholds few rows are left, and the odds blow their noise up.
+        reach = 1.5 * float(abs(value[t <= 0.9]).max(initial=1e-3) + (high - low)[t <= 0.9].max(initial=0.0))
+        panel.set(ylabel="difference", ylim=(-reach, reach))
+    axes[-1].set_xlabel("threshold" if result.label is None else f"threshold of class {plain(result.label)}")
+    for panel in axes:
+        above(panel, *handles(panel), **KEY)
+    return axes
+
+
+def plot_regret(result: Regret, ax: Any = None) -> Any:
+    """Draw what is lost with its interval, what recalibrating recovers and what a calibrated model reads.
+
+    Parameters
+    ----------
+    result : Regret
+        What to draw, in its unit.
+    ax : Axes, optional
+        Where to draw; one new figure otherwise.
+
+    Returns
+    -------
+    Axes
+    """
+    if ax is None:
+        _, ax = pyplot().subplots(figsize=(WIDE, 1.9), layout="constrained")
+    names = ("lost", "recovered", "calibrated reads")
+    values = (result.value, result.recovered, result.null.mean)
+    ax.hlines(0, result.low, result.high, color=CURVE, lw=3)
+    for row, (value, color) in enumerate(zip(values, (CURVE, BINS, GREY), strict=True)):
+        ax.plot([value], [row], "o", color=color, ms=7)
+    ax.axvline(0, color=GREY, lw=1, ls="--", zorder=0)
+    ax.set(yticks=range(3), ylim=(2.6, -0.6), xlabel="per row, in the unit of the costs")
+    ax.set_yticklabels(names)
+    return ax
