@@ -21,6 +21,7 @@ from calibrant.assessment.cautions import Seen, cautions, seen_in_rows, seen_in_
 from calibrant.assessment.cure import cure_of
 from calibrant.assessment.where import where_of
 from calibrant.curves import Progress, curve_of, diagram_of, each_problem
+from calibrant.decisions.clinical import clinical_of
 from calibrant.estimators import Binned
 from calibrant.evidence import Array, Evidence
 from calibrant.inference import Estimate
@@ -187,6 +188,7 @@ def _assemble(
         steps()
     by_class = next((q for q in material.questions if q.notion.several), None)
     asked = next((q for q in material.questions if q.label is not None), None)
+    one = next((q for q in material.questions if q.notion.one_class), None)
     worst = _worst(estimates[by_curve])
     cure = None
     if material.data is not None:
@@ -220,6 +222,7 @@ def _assemble(
         command=None if material.command is None else str(material.command),
         cure=cure,
         where=where_of(headline),
+        clinical=None if one is None else clinical_of(one, level=level, seed=seed),
     )
     steps.end()
     return replace(assessment, warnings=tuple(cautions(assessment, seen)))

@@ -13,6 +13,7 @@ from calibrant.assessment.cure import Cure
 from calibrant.assessment.decomposition import Score
 from calibrant.assessment.where import pairs, predicted
 from calibrant.curves import ByClass, ReliabilityCurve, ReliabilityDiagram
+from calibrant.decisions.clinical import Clinical
 from calibrant.evidence import Array
 from calibrant.inference.multiplicity import each_level
 from calibrant.inference.result import LEAST_P, Estimate
@@ -163,6 +164,9 @@ class Assessment:
     where : Where or None
         For the multiclass notion of 3 to 12 classes, which of them take probability from which, and at
         which predictions; in the order of `classes`.
+    clinical : Clinical or None
+        What medicine reads: observed over expected, calibration intercept and slope, E50 and E90; where one
+        class, or pairs, are among what was assessed.
     """
 
     notion: str
@@ -190,6 +194,7 @@ class Assessment:
     command: str | None = None
     cure: Cure | None = None
     where: Where | None = None
+    clinical: Clinical | None = None
 
     @property
     def estimate(self) -> Estimate:
@@ -237,6 +242,7 @@ class Assessment:
     def __str__(self) -> str:
         lines = [self.summary, *filter(None, [self.advice]), "", *map(str, self.estimates.values())]
         lines += ["", *(_score_line(score) for score in self.scores)] if self.scores else []
+        lines += ["", *told] if (told := text.clinical(self)) else []
         lines += [] if self.where is None else ["", *_where(self)]
         for title, rows in (("class", self.by_class), ("group", self.by_group)):
             lines += ["", *_table(title, rows)] if rows else []

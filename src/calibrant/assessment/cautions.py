@@ -85,6 +85,13 @@ def cautions(assessment: Assessment, seen: Seen) -> Iterator[str]:
         )
     if seen.impossible:
         yield seen.impossible
+    read = assessment.clinical
+    if read is not None and read.clipped:
+        rows, have = count(round(read.clipped, 1)), "row has" if read.clipped == 1 else "rows have"
+        yield (
+            f"{rows} {have} a score of 0 or 1: calibration intercept and slope take that for "
+            f"{read.least:.3g} from there, since its log-odds are infinite."
+        )
     if seen.mirrored != 0:
         many = "Scores" if seen.mirrored is None else f"{count(seen.mirrored)} scores"
         yield (

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 ONE_SIDED = 0.8
 # Scores that may be an example where rows have them, and the rows that must be near.
 ROUND, NEARBY = np.arange(1, 100) / 100, 30
+# A frequency below which a difference of a few points may be most of the cases.
+RARE = 0.2
 # Rows below which no error is ruled out in words.
 FEWEST = 5
 # Names listed before the rest is counted.
@@ -246,6 +248,9 @@ def balance(assessment: Assessment) -> str:
         text = f"The mean score of {about} is {100 * b.score:.1f} %, its frequency {100 * b.frequency:.1f} %"
     if b.low <= 0 <= b.high:
         return f"{text}, a difference that chance can explain."
+    ratio = assessment.clinical.ratio if by_class and assessment.clinical is not None else None
+    if ratio is not None and 0 < b.frequency < RARE and not ratio.low <= 1 <= ratio.high:
+        return f"{text}: for every 100 of its rows the scores expect {_cases(ratio.value)}."
     return f"{text}."
 
 
@@ -268,6 +273,34 @@ def standing_out(assessment: Assessment) -> str:
             f"{'most of all ' if len(bad) > LISTED else ''}{listed(bad, what)}."
         )
     return ""
+
+
+def clinical(assessment: Assessment) -> list[str]:
+    """Return what medicine reads, and what observed over expected says to a person."""
+    found = assessment.clinical
+    if found is None:
+        return []
+    return [f"{found}; the ICI is the ECE.", *filter(None, [cases(assessment)])]
+
+
+def cases(assessment: Assessment) -> str:
+    """Return a sentence on how many of the cases the scores expect; empty where none is expected."""
+    found = assessment.clinical
+    if found is None or found.ratio is None:
+        return ""
+    event = next(own.reading.event for name in assessment.estimates if (own := named(name)).one_class)
+    what = f"in which the {event}" if event else f"of {called(assessment.asked)}"
+    ratio = found.ratio
+    if ratio.value == 0:
+        return f"No row {what} occurs, and the scores expect {100 * found.expected:.3g} % to be."
+    far = f"{_cases(ratio.high)} {f'to {_cases(ratio.low)}' if ratio.low > 0 else 'or more'}"
+    chance = ", a difference that chance can explain" if ratio.low <= 1 <= ratio.high else ""
+    return f"For every 100 rows {what} the scores expect {_cases(ratio.value)} ({far}){chance}."
+
+
+def _cases(ratio: float) -> str:
+    """Return how many are expected for every 100 that occur."""
+    return f"{100 / ratio:.3g}" if ratio > 0.1 else count(round(100 / ratio))
 
 
 def recommended(assessment: Assessment) -> bool:

@@ -1,5 +1,6 @@
 """What acting on the scores costs."""
 
+from calibrant.decisions.clinical import Clinical, Measured, clinical_of
 from calibrant.decisions.cost import Cost
 from calibrant.decisions.curve import (
     THRESHOLDS,
@@ -15,13 +16,16 @@ from calibrant.decisions.threshold import BestThreshold, best_threshold_of
 __all__ = [
     "THRESHOLDS",
     "BestThreshold",
+    "Clinical",
     "Cost",
     "Difference",
+    "Measured",
     "Regret",
     "RegretCurve",
     "WorstDecision",
     "best_threshold_of",
     "check_thresholds",
+    "clinical_of",
     "regret_curve_of",
     "regret_of",
 ]

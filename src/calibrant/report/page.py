@@ -71,6 +71,7 @@ def page(assessment: Assessment) -> str:
         policy=policy,
         sentences=[line for line in wording.summary(assessment)[1:] if line != wording.taking(assessment)],
         gained=wording.gained(assessment),
+        cases=wording.cases(assessment),
         recommended=wording.recommended(assessment),
         picture=picture,
         data=_embedded(picture),
