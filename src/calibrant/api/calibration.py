@@ -532,6 +532,7 @@ def assess(
     labels: Sequence[Hashable] | None = None,
     pos_label: Hashable = None,
     command: str | None = None,
+    cost: Any = None,
     progress: Progress | bool | None = None,
 ) -> Assessment:
     """Assess a model's scores by every notion that applies; for a matrix, confidence is the headline.
@@ -560,6 +561,8 @@ def assess(
         Level of all intervals; those of classes and groups hold together at it.
     rng : int or numpy.random.Generator, optional
         Seed of the simulations; the assessment records it.
+    cost : float, pair or matrix, optional
+        What decisions on the scores cost, as for `regret`: `decision` says what is lost.
     progress : bool or callable, optional
         True shows how far it is on standard error; a callable is called as progress(done, total).
 
@@ -584,6 +587,7 @@ def assess(
         level=level,
         rng=rng,
         command=command,
+        cost=cost,
         progress=inputs.progress(progress),
     )
 

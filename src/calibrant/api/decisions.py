@@ -17,22 +17,12 @@ from calibrant.decisions import (
     RegretCurve,
     best_threshold_of,
     check_thresholds,
+    deciding,
     regret_curve_of,
     regret_of,
 )
 from calibrant.inputs import Seed
 from calibrant.questions import Question, named
-
-
-def deciding(
-    data: inputs.Predictions, cost: Any, actions: Sequence[str] | None = None
-) -> tuple[Question, Cost]:
-    """Return the question that a cost asks of predictions: about one class, or about whole rows."""
-    if data.score.ndim == 2 and len(data.labels) > 2 and data.positive is None:
-        about = Cost.of(cost, data.labels, actions)
-        return Question.of(data, named("multiclass")), about
-    question = Question.of(data, named("class"))
-    return question, Cost.of_outcome(cost, question.labels, question.positive, actions)
 
 
 @inputs.helpful

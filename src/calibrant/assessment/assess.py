@@ -21,7 +21,7 @@ from calibrant.assessment.cautions import Seen, cautions, seen_in_rows, seen_in_
 from calibrant.assessment.cure import cure_of
 from calibrant.assessment.where import where_of
 from calibrant.curves import Progress, curve_of, diagram_of, each_problem
-from calibrant.decisions.clinical import clinical_of
+from calibrant.decisions import Cost, Decision, clinical_of, deciding
 from calibrant.estimators import Binned
 from calibrant.evidence import Array, Evidence
 from calibrant.inference import Estimate
@@ -75,6 +75,8 @@ class Material:
     name, command : str, optional
     data : Predictions or None
         Whole rows, where they are at hand.
+    decision : pair of Question and Cost, or None
+        What acting on the scores is asked to cost.
     """
 
     questions: Sequence[Question]
@@ -88,6 +90,7 @@ class Material:
     name: str | None
     command: str | None
     data: Predictions | None = None
+    decision: tuple[Question, Cost] | None = None
 
 
 def assess_predictions(
@@ -102,6 +105,7 @@ def assess_predictions(
     rng: Any,
     command: str | None,
     progress: Progress | None,
+    cost: Any = None,
 ) -> Assessment:
     """Assess rows by every notion that applies, the headline first; see `calibrant.assess`."""
     level = inputs.level(level)
@@ -121,6 +125,7 @@ def assess_predictions(
         name=name,
         command=command,
         data=data,
+        decision=None if cost is None else deciding(data, cost),
     )
     return _assemble(material, seen_in_rows(data, names, headline), level, rng, progress)
 
@@ -135,6 +140,7 @@ def assess_sketch(
     rng: Any,
     command: str | None,
     progress: Progress | None,
+    cost: Any = None,
 ) -> Assessment:
     """Assess a sketch by its one notion, as far as its sums allow; see `Sketch.assess`."""
     level, question = inputs.level(level), sketch.question
@@ -155,6 +161,7 @@ def assess_sketch(
         digest=sketch.digest,
         name=name,
         command=command,
+        decision=None if cost is None else sketch.deciding(cost),
     )
     left_out = [ruler for ruler in usual if ruler not in rulers]
     return _assemble(material, seen_in_sums(sketch, names, left_out), level, rng, progress)
@@ -223,6 +230,9 @@ def _assemble(
         cure=cure,
         where=where_of(headline),
         clinical=None if one is None else clinical_of(one, level=level, seed=seed),
+        decision=None
+        if material.decision is None
+        else Decision.of(*material.decision, level=level, seed=seed),
     )
     steps.end()
     return replace(assessment, warnings=tuple(cautions(assessment, seen)))

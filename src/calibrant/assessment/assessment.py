@@ -13,7 +13,7 @@ from calibrant.assessment.cure import Cure
 from calibrant.assessment.decomposition import Score
 from calibrant.assessment.where import pairs, predicted
 from calibrant.curves import ByClass, ReliabilityCurve, ReliabilityDiagram
-from calibrant.decisions.clinical import Clinical
+from calibrant.decisions import Clinical, Decision
 from calibrant.evidence import Array
 from calibrant.inference.multiplicity import each_level
 from calibrant.inference.result import LEAST_P, Estimate
@@ -167,6 +167,8 @@ class Assessment:
     clinical : Clinical or None
         What medicine reads: observed over expected, calibration intercept and slope, E50 and E90; where one
         class, or pairs, are among what was assessed.
+    decision : Decision or None
+        What acting on the scores costs, where costs were given.
     """
 
     notion: str
@@ -195,6 +197,7 @@ class Assessment:
     cure: Cure | None = None
     where: Where | None = None
     clinical: Clinical | None = None
+    decision: Decision | None = None
 
     @property
     def estimate(self) -> Estimate:
@@ -243,6 +246,7 @@ class Assessment:
         lines = [self.summary, *filter(None, [self.advice]), "", *map(str, self.estimates.values())]
         lines += ["", *(_score_line(score) for score in self.scores)] if self.scores else []
         lines += ["", *told] if (told := text.clinical(self)) else []
+        lines += ["", *decided] if (decided := text.decision(self)) else []
         lines += [] if self.where is None else ["", *_where(self)]
         for title, rows in (("class", self.by_class), ("group", self.by_group)):
             lines += ["", *_table(title, rows)] if rows else []

@@ -14,7 +14,7 @@ from calibrant.assessment.assessment import Assessment, Balance, Odds, Row
 from calibrant.assessment.cure import Cure
 from calibrant.assessment.decomposition import Score
 from calibrant.curves import ByClass, ReliabilityCurve, ReliabilityDiagram
-from calibrant.decisions.clinical import Clinical
+from calibrant.decisions import Clinical, Decision
 from calibrant.evidence import Array
 from calibrant.inference.result import Estimate, plain
 from calibrant.inputs import InputError, Record, check_choice
@@ -63,6 +63,7 @@ def to_dict(assessment: Assessment) -> dict[str, Any]:
     values["cure"] = None if cure is None else cure.to_dict() | {"curve": to_plain(cure.curve)}
     values["where"] = None if assessment.where is None else places.to_dict(assessment.where)
     values["clinical"] = None if assessment.clinical is None else assessment.clinical.to_dict()
+    values["decision"] = None if assessment.decision is None else assessment.decision.to_dict()
     values["advice"] = assessment.advice
     return values
 
@@ -73,7 +74,7 @@ def from_dict(values: Mapping[str, Any]) -> Assessment:
     if values.get("format") != FORMAT:
         raise ValueError(f"not an assessment of format {FORMAT}, got {values.get('format')!r}")
     about = ("format", "value", "verdict", "advice", *_PLAIN)
-    record.only((*about, *_RESULTS, *_ROWS, "odds", *_BALANCES, "cure"), ("where", "clinical"))
+    record.only((*about, *_RESULTS, *_ROWS, "odds", *_BALANCES, "cure"), ("where", "clinical", "decision"))
     for key in ("verdict", "advice"):
         record.text(key)
     results = {
@@ -108,6 +109,7 @@ def from_dict(values: Mapping[str, Any]) -> Assessment:
     parts["clinical"] = record.maybe("clinical", lambda key: Clinical.of_record(record.record(key)))
     if parts["clinical"] is not None and not any(named(name).one_class for name in estimates):
         raise InputError(record.called("clinical"), "be missing where no notion is about one class")
+    parts["decision"] = record.maybe("decision", lambda key: Decision.of_record(record.record(key)))
     return Assessment(
         notion=notion,
         odds=_odds(record.record("odds")),

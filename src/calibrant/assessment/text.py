@@ -283,6 +283,11 @@ def clinical(assessment: Assessment) -> list[str]:
     return [f"{found}; the ICI is the ECE.", *filter(None, [cases(assessment)])]
 
 
+def decision(assessment: Assessment) -> list[str]:
+    """Return what acting on the scores costs, and what to do about it; empty where no costs were given."""
+    return [] if assessment.decision is None else assessment.decision.sentences
+
+
 def cases(assessment: Assessment) -> str:
     """Return a sentence on how many of the cases the scores expect; empty where none is expected."""
     found = assessment.clinical

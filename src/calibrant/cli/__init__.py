@@ -16,6 +16,7 @@ from calibrant.cli.demo import demo
 from calibrant.cli.experiment import group
 from calibrant.cli.measure import curve, ece, recommend
 from calibrant.cli.output import Refused, discard, open_closed_streams
+from calibrant.cli.regret import regret
 from calibrant.cli.report import report
 
 # Raised to show the help of a group, by versions of click that have it.
@@ -107,5 +108,5 @@ def main() -> None:
     """
 
 
-for _command in (demo, ece, curve, compare, recommend, check, report, calibrate, group):
+for _command in (demo, ece, curve, compare, recommend, regret, check, report, calibrate, group):
     main.add_command(_command)

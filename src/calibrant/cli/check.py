@@ -1,4 +1,4 @@
-"""The command that gates a build on the calibration error."""
+"""The command that gates a build on the calibration error, or on what it costs."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ import math
 import os
 import re
 import sys
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from calibrant.cli.costs import cost_option
 from calibrant.cli.options import DATA, options, output
 from calibrant.cli.output import (
     check_outputs,
@@ -27,7 +29,7 @@ from calibrant.cli.progress import Meter
 from calibrant.cli.source import Source, read_source, settled
 
 if TYPE_CHECKING:
-    from calibrant import Estimate
+    from calibrant import Estimate, Regret
 
 CODES = {"pass": 0, "fail": 1, "inconclusive": 3}
 COLOURS = {"pass": "green", "fail": "red", "inconclusive": "yellow"}
@@ -35,6 +37,17 @@ COLOURS = {"pass": "green", "fail": "red", "inconclusive": "yellow"}
 MOST_ROWS = 1e9
 # What XML 1.0 cannot hold, even escaped.
 _ILLEGAL = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def _check_limits(limit: float | None, most: float | None, cost: Any) -> None:
+    """Refuse none or both of the limits, and costs that no limit is of."""
+    if (limit is None) == (most is None):
+        raise click.UsageError("give one limit: --max-ece, or --max-regret with --cost")
+    if (most is None) != (cost is None):
+        raise click.UsageError("--max-regret and --cost go together")
+    if most is not None and not 0 < most < math.inf:
+        context = click.get_current_context()
+        raise click.BadParameter(f"{most:g} is not above 0", ctx=context, param_hint="'--max-regret'")
 
 
 def _check_limit(limit: float, notion: str | None, norm: str) -> None:
@@ -51,32 +64,43 @@ def _check_limit(limit: float, notion: str | None, norm: str) -> None:
         )
 
 
-@dataclass(frozen=True)
-class Verdict:
-    """An estimate held against a limit.
+class Held(ABC):
+    """What was measured, held against a limit.
 
     Attributes
     ----------
-    estimate : Estimate
     limit : float
     inconclusive : {"pass", "fail"}, optional
         What an interval on both sides of the limit counts as.
     """
 
-    estimate: Estimate
     limit: float
-    inconclusive: str | None = None
+    inconclusive: str | None
+
+    @property
+    @abstractmethod
+    def measured(self) -> Estimate | Regret:
+        """The value with its interval."""
+
+    @property
+    @abstractmethod
+    def called(self) -> str:
+        """What is measured, and of what."""
+
+    @property
+    @abstractmethod
+    def shown(self) -> str:
+        """Value and interval."""
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """The interval that decides."""
+        return self.measured.low, self.measured.high
 
     @property
     def status(self) -> str:
-        """Say where the interval lies: "pass" within the limit, "fail" above it, else "inconclusive".
-
-        Where so many classes let one see a part of the error alone, only a bound from below is known.
-        """
-        estimate = self.estimate
-        low, high = estimate.low, estimate.high
-        if estimate.lower_bound:
-            low, high = estimate.at_least or 0.0, math.inf
+        """Say where the interval lies: "pass" within the limit, "fail" above it, else "inconclusive"."""
+        low, high = self.ends
         if high <= self.limit:
             return "pass"
         return "fail" if low > self.limit else "inconclusive"
@@ -91,45 +115,37 @@ class Verdict:
     @property
     def rows(self) -> float:
         """Guess the rows at which the interval would lie on one side, if the estimate stayed."""
-        estimate = self.estimate
-        above = estimate.value > self.limit
-        arm = estimate.value - estimate.low if above else estimate.high - estimate.value
-        room = abs(self.limit - estimate.value)
-        return estimate.n * (arm / room) ** 2 if room > 0 else math.inf
+        found = self.measured
+        above = found.value > self.limit
+        arm = found.value - found.low if above else found.high - found.value
+        room = abs(self.limit - found.value)
+        return found.n * (arm / room) ** 2 if room > 0 else math.inf
 
     @property
-    def sentence(self) -> str:
-        """Return the verdict without its first word."""
-        from calibrant.inference.result import NAMES
-
-        estimate = self.estimate
-        asked = estimate.notion if estimate.label is None else f"{estimate.notion} {estimate.label}"
-        seen = "" if not estimate.lower_bound else " of what so many classes let one see"
-        seen += "" if estimate.at_least is None else f", at least {estimate.at_least:.4f},"
-        where = {
+    def where(self) -> str:
+        """Where the interval lies, in words."""
+        return {
             "pass": f"is within {self.limit:g}",
             "fail": f"is above {self.limit:g}",
             "inconclusive": f"lies on both sides of {self.limit:g}",
         }[self.status]
-        if estimate.lower_bound and self.status == "inconclusive":
-            where = f"may be above {self.limit:g}"
-        within = "" if estimate.clusters is None else f" in {estimate.clusters} clusters"
-        text = (
-            f"{NAMES[estimate.norm]} ({asked}) "
-            f"{estimate.value:.4f} [{estimate.low:.4f}, {estimate.high:.4f}] "
-            f"at {100 * estimate.level:g} %{seen} {where}; n = {estimate.n:.15g}{within}"
-        )
+
+    @property
+    def sentence(self) -> str:
+        """Return the verdict without its first word."""
+        text = f"{self.called} {self.shown} {self.where}; n = {self.measured.n:.15g}"
         return text if self.status != "inconclusive" else f"{text}; {self._advice()}"
 
+    @property
+    def _counted(self) -> str:
+        return "" if self.inconclusive is None else f", counted as {self.inconclusive}"
+
     def _advice(self) -> str:
-        counted = "" if self.inconclusive is None else f", counted as {self.inconclusive}"
-        if self.estimate.lower_bound:
-            return f"no rows show that so many classes are within it, --notion classwise may{counted}"
         if not self.rows <= MOST_ROWS:
-            return f"the estimate is so close to the limit that more rows would hardly decide{counted}"
+            return f"the estimate is so close to the limit that more rows would hardly decide{self._counted}"
         scale = 10 ** math.floor(math.log10(self.rows))
         rounded = math.ceil(self.rows / scale) * scale
-        return f"roughly {rounded} rows would decide if the estimate stayed{counted}"
+        return f"roughly {rounded} rows would decide if the estimate stayed{self._counted}"
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain numbers and text."""
@@ -137,8 +153,7 @@ class Verdict:
             "status": self.status,
             "exit_code": self.exit_code,
             "limit": self.limit,
-            "value": self.estimate.value,
-            "estimate": self.estimate.to_dict(),
+            "value": self.measured.value,
         }
 
     def to_junit(self, source: str) -> str:
@@ -149,13 +164,127 @@ class Verdict:
             '<?xml version="1.0" encoding="UTF-8"?>',
             f'<testsuite name="calibrant check" tests="1" failures="{int(failed)}" errors="0" skipped="0">',
             f"  <testcase classname={_attribute(source)} "
-            f"name={_attribute(f'ECE ({self.estimate.notion}) at most {self.limit:g}')}>",
+            f"name={_attribute(f'{self._test} at most {self.limit:g}')}>",
             f"    <failure type={_attribute(self.status)} message={_attribute(text)}/>" * failed,
             f"    <system-out>{_escaped(text)}</system-out>",
             "  </testcase>",
             "</testsuite>",
         ]
         return "\n".join(filter(None, lines)) + "\n"
+
+    @property
+    @abstractmethod
+    def _test(self) -> str:
+        """What the test of a JUnit report is called."""
+
+
+@dataclass(frozen=True)
+class Verdict(Held):
+    """A calibration error held against a limit; `estimate` is the error."""
+
+    estimate: Estimate
+    limit: float
+    inconclusive: str | None = None
+
+    @property
+    def measured(self) -> Estimate:
+        """The error."""
+        return self.estimate
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """The interval; of too many classes to see all of the error only a bound from below is known."""
+        if self.estimate.lower_bound:
+            return self.estimate.at_least or 0.0, math.inf
+        return super().ends
+
+    @property
+    def called(self) -> str:
+        """The error, by its norm and notion."""
+        from calibrant.inference.result import NAMES
+
+        return f"{NAMES[self.estimate.norm]} ({self.estimate.about})"
+
+    @property
+    def shown(self) -> str:
+        """Value and interval, and what they are worth."""
+        estimate = self.estimate
+        seen = "" if not estimate.lower_bound else " of what so many classes let one see"
+        seen += "" if estimate.at_least is None else f", at least {estimate.at_least:.4f},"
+        ends = f"[{estimate.low:.4f}, {estimate.high:.4f}]"
+        return f"{estimate.value:.4f} {ends} at {100 * estimate.level:g} %{seen}"
+
+    @property
+    def where(self) -> str:
+        """Where the interval lies, in words."""
+        if self.estimate.lower_bound and self.status == "inconclusive":
+            return f"may be above {self.limit:g}"
+        return super().where
+
+    @property
+    def sentence(self) -> str:
+        """Return the verdict without its first word."""
+        if self.estimate.clusters is None:
+            return super().sentence
+        rows = f"n = {self.estimate.n:.15g}"
+        return super().sentence.replace(rows, f"{rows} in {self.estimate.clusters} clusters", 1)
+
+    def _advice(self) -> str:
+        if self.estimate.lower_bound:
+            many = "no rows show that so many classes are within it, --notion classwise may"
+            return f"{many}{self._counted}"
+        return super()._advice()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain numbers and text."""
+        return super().to_dict() | {"estimate": self.estimate.to_dict()}
+
+    @property
+    def _test(self) -> str:
+        return f"ECE ({self.estimate.notion})"
+
+
+@dataclass(frozen=True)
+class RegretVerdict(Held):
+    """What acting on the scores costs, held against a limit."""
+
+    regret: Regret
+    limit: float
+    inconclusive: str | None = None
+
+    @property
+    def measured(self) -> Regret:
+        """The regret."""
+        return self.regret
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """The interval; of too many classes to see all that is lost there is no upper end."""
+        return self.regret.low, math.inf if self.regret.lower_bound else self.regret.high
+
+    @property
+    def called(self) -> str:
+        """The regret, and of which decision."""
+        return f"regret ({self.regret.decision})"
+
+    @property
+    def shown(self) -> str:
+        """Value and interval, per row."""
+        found = self.regret
+        return f"{found.value:.4g} per row [{found.low:.4g}, {found.high:.4g}] at {100 * found.level:g} %"
+
+    def _advice(self) -> str:
+        if self.regret.lower_bound:
+            return f"no rows show what so many classes lose{self._counted}"
+        return super()._advice()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain numbers and text."""
+        return super().to_dict() | {"regret": self.regret.to_dict()}
+
+    @property
+    def _test(self) -> str:
+        return "regret"
 
 
 def _escaped(text: str) -> str:
@@ -177,10 +306,17 @@ def _attribute(text: str) -> str:
     "--max-ece",
     "limit",
     type=float,
-    required=True,
     metavar="LIMIT",
     help="The error that is allowed, such as 0.05.",
 )
+@click.option(
+    "--max-regret",
+    "most",
+    type=float,
+    metavar="LIMIT",
+    help="What acting on the scores may cost per row more than it must, in the unit of --cost.",
+)
+@cost_option()
 @options(*DATA, "cluster", "notion", "estimator", "norm", "level", "seed")
 @click.option(
     "--inconclusive",
@@ -191,14 +327,16 @@ def _attribute(text: str) -> str:
 @options("checkpoint", "json", "quiet")
 def check(
     file: str,
-    limit: float,
+    limit: float | None,
+    most: float | None,
+    cost: Any,
     estimator: str,
     inconclusive: str | None,
     junit: Path | None,
     as_json: bool,
     **given: Any,
 ) -> None:
-    """Hold the calibration error of PATH against a limit, and say so by the exit code.
+    """Hold the calibration error of PATH, or what it costs, against a limit; say so by the exit code.
 
     The interval decides, not the estimate: the check passes if its upper end is within the limit
     and fails if its lower end is above. In between there are too few rows to tell.
@@ -208,23 +346,28 @@ def check(
       calibrant check predictions.csv --max-ece 0.05
       calibrant check predictions.csv --max-ece 0.05 --notion classwise --inconclusive pass
       calibrant check predictions.parquet --max-ece 0.02 --junit calibration.xml
+      calibrant check predictions.csv --max-regret 0.01 --cost 1:9
     """
-    _check_limit(limit, settled(given)["notion"], given["norm"])
+    _check_limits(limit, most, cost)
+    if limit is not None:
+        _check_limit(limit, settled(given)["notion"], given["norm"])
     check_outputs([file], junit, format=given["format"], checkpoint=given["checkpoint"])
     if junit is not None and junit.is_file():
         # What an earlier run found must not be taken for this one's, whatever happens.
         with writing(junit):
             os.unlink(os.path.realpath(junit))
 
-    def estimated(source: Source) -> Estimate:
-        options = {"estimator": estimator, "norm": given["norm"]}
-        options |= {"level": given["level"], "rng": given["seed"]}
-        estimate: Estimate = source.ask("estimate", **options)
-        return estimate
+    def held(source: Source) -> Held:
+        options = {"level": given["level"], "rng": given["seed"]}
+        if limit is None:
+            assert most is not None
+            return RegretVerdict(source.ask("regret", cost=cost, **options), most, inconclusive)
+        asked = {"estimator": estimator, "norm": given["norm"]}
+        return Verdict(source.ask("estimate", **asked, **options), limit, inconclusive)
 
-    source = read_source(file, given, estimated)
+    source = read_source(file, given, held)
     with source.refusing(), Meter("estimating", given["quiet"]):
-        verdict = Verdict(estimated(source), limit, inconclusive)
+        verdict = held(source)
     if junit is not None:
         write(junit, verdict.to_junit(source.about["source"]))
     try:
@@ -234,7 +377,8 @@ def check(
             word = verdict.status.upper()
             word = click.style(word, fg=COLOURS[verdict.status], bold=True) if coloured() else word
             click.echo(f"{word}: {printable(verdict.sentence)}")
-            tell_classes(verdict.estimate)
+            if isinstance(verdict, Verdict):
+                tell_classes(verdict.estimate)
     except BrokenPipeError:  # nobody reads the words; the exit code still tells
         discard(sys.stdout)
     raise SystemExit(verdict.exit_code)

@@ -10,6 +10,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
+from calibrant.cli.costs import cost_option
 from calibrant.cli.options import DATA, EXITS, PAGES, check_suffix, options, output, quiet
 from calibrant.cli.output import Refused, check_outputs, printable, tell, write, writing
 from calibrant.cli.progress import Meter
@@ -32,6 +33,7 @@ COLUMNS = ("file", "label", "scores", "correct", "confidence", "sample_weight", 
     "--out",
     what="Where to write the report.  [default: PATH's name with -report.html, in the current directory]",
 )
+@cost_option()
 @output("--json", "as_json", what="Write the numbers as JSON too.")
 @options("checkpoint")
 @quiet("Print only where the report is.")
@@ -44,6 +46,7 @@ def report(
     class_names: str | None,
     out: Path | None,
     as_json: Path | None,
+    cost: Any,
     **given: Any,
 ) -> None:
     """Assess the scores in PATH and write a report that opens in any browser.
@@ -52,6 +55,7 @@ def report(
     Examples:
       calibrant report predictions.csv
       calibrant report predictions.csv --label target --scores 'p_*' --groups country
+      calibrant report predictions.csv --cost 1:9
       calibrant report predictions.parquet --name "Spam filter, May" -o may.html --json may.json
 
     A report that exists is overwritten.
@@ -70,6 +74,7 @@ def report(
             name=name or (stem_of(file) if file == "-" else name_of(file)),
             command=_command(ctx),
             progress=meter,
+            cost=cost,
             **options,
         )
     if assessment.cure is not None:

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from calibrant.inputs import Words
     from calibrant.questions.notions import Notion
 
+#: What is asked about acting on the scores: by the costs, no notion is needed.
+DECISIONS = ("regret", "regret_curve", "best_threshold")
 #: The notion of a pair of columns: whether a prediction was right, and how sure it was.
 OF_PAIRS = "correctness"
 
@@ -52,6 +54,7 @@ def words() -> Words:
             "checkpoint",
             "percent",
             "name",
+            "cost",
         ),
     )
     return Words(
@@ -241,6 +244,10 @@ def _of_rows(file: str, given: dict[str, Any]) -> Source:
         function = getattr(calibrant, {"curve": "reliability_curve"}.get(what, what))
         if what == "assess":
             options["groups"] = data.groups
+        if what in DECISIONS:
+            with noting():
+                rows = {} if data.cluster is None else {"cluster": data.cluster}
+                return function(data.y_true, data.y_prob, **arguments(data), **rows, **options)
         if data.cluster is not None:
             options["cluster"] = data.cluster
         with noting():

@@ -10,7 +10,8 @@ from calibrant.decisions.curve import (
     check_thresholds,
     regret_curve_of,
 )
-from calibrant.decisions.regret import Regret, regret_of
+from calibrant.decisions.decision import Decision
+from calibrant.decisions.regret import Regret, deciding, regret_of
 from calibrant.decisions.threshold import BestThreshold, best_threshold_of
 
 __all__ = [
@@ -18,6 +19,7 @@ __all__ = [
     "BestThreshold",
     "Clinical",
     "Cost",
+    "Decision",
     "Difference",
     "Measured",
     "Regret",
@@ -26,6 +28,7 @@ __all__ = [
     "best_threshold_of",
     "check_thresholds",
     "clinical_of",
+    "deciding",
     "regret_curve_of",
     "regret_of",
 ]

@@ -55,8 +55,11 @@ class Cost:
             cost = cost.to_numpy()
         if isinstance(cost, Mapping):
             actions = [str(name) for name in cost] if actions is None else actions
-            cost = np.stack([_numbers(column) for column in cost.values()], axis=1)
+            cost = [_column(column, labels) for column in cost.values()]
+            cost = np.stack(cost, axis=1) if len({len(column) for column in cost}) == 1 else cost
         values = _numbers(cost)
+        if actions is not None and values.ndim < 2:
+            raise InputError("actions", "be left out where the cost is no matrix", actions)
         if values.shape == (2,):
             return cls._of_pair(float(values[0]), float(values[1]), labels)
         return cls._of_matrix(values, labels, actions)
@@ -108,7 +111,9 @@ class Cost:
     def _of_pair(cls, false_alarm: float, miss: float, labels: Sequence[Any]) -> Cost:
         if len(labels) != 2:
             rule = f"be a matrix of {len(labels)} rows, one for each class"
-            raise InputError("cost", rule, (false_alarm, miss), hint="two costs are of two classes")
+            raise InputError(
+                "cost", rule, (false_alarm, miss), hint="two costs are about one class: name it by pos_label"
+            )
         total = false_alarm + miss
         if not total > 0:
             rule = "have a positive sum: a false alarm and a miss cannot both pay"
@@ -144,6 +149,19 @@ class Cost:
             if (beaten & strictly).any():
                 found.append(name)
         return tuple(found)
+
+
+def _column(cost: Any, labels: Sequence[Any]) -> Array:
+    """Return the costs of an action: in the order of the labels, or by the names of the classes."""
+    if not isinstance(cost, Mapping):
+        return _numbers(cost)
+    named = {str(label): value for label, value in cost.items()}
+    names = [str(label) for label in labels]
+    if set(named) != set(names):
+        wrong = sorted(set(named) ^ set(names))[0]
+        rule = f"have a cost of each action for each of the classes {', '.join(names)}"
+        raise InputError("cost", rule, got=f"{'none of' if wrong in names else 'one of'} {wrong!r}")
+    return _numbers([named[name] for name in names])
 
 
 def _numbers(cost: Any) -> Array:

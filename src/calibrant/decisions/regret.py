@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
@@ -16,12 +16,12 @@ from calibrant.decisions.whole_rows import WholeRows
 from calibrant.evidence import Array, Residuals
 from calibrant.inference.null import drawn
 from calibrant.inference.result import Null
-from calibrant.inputs import ROUNDING, InputError, Record, from_text, generator
+from calibrant.inputs import ROUNDING, InputError, Predictions, Record, from_text, generator
 from calibrant.inputs import level as check_level
 from calibrant.posterior import Posterior
 from calibrant.posterior.clock import n_cells
 from calibrant.posterior.softmax import FEW, SoftmaxPosterior
-from calibrant.questions import Question
+from calibrant.questions import Question, named
 
 # Simulated calibrated data, whose steps are pooled; the quantiles that are kept; and the least p-value
 # written.
@@ -133,15 +133,16 @@ class Regret:
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Regret:
         """Return what `to_dict` wrote, checked like any input."""
-        return cls._of(Record(values, "regret"))
+        return cls.of_record(Record(values, "regret"))
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Regret:
         """Return what `json.dumps(regret.to_dict())` wrote."""
-        return cls._of(Record(from_text(text, "regret"), "regret"))
+        return cls.of_record(Record(from_text(text, "regret"), "regret"))
 
     @classmethod
-    def _of(cls, record: Record) -> Regret:
+    def of_record(cls, record: Record) -> Regret:
+        """Return what a record holds."""
         record.only(cls.__dataclass_fields__)
         labels = tuple(record.values["labels"])
         cost = Cost.of(record.values["matrix"], labels, record.values["actions"])
@@ -171,6 +172,15 @@ class Regret:
         from calibrant.plot.decisions import plot_regret
 
         return plot_regret(self, ax=ax)
+
+
+def deciding(data: Predictions, cost: Any, actions: Sequence[str] | None = None) -> tuple[Question, Cost]:
+    """Return the question that a cost asks of predictions: about one class, or about whole rows."""
+    if data.score.ndim == 2 and len(data.labels) > 2 and data.positive is None:
+        costs = Cost.of(cost, data.labels, actions)
+        return Question.of(data, named("multiclass")), costs
+    question = Question.of(data, named("class"))
+    return question, Cost.of_outcome(cost, question.labels, question.positive, actions)
 
 
 def regret_of(question: Question, cost: Cost, *, level: float, seed: int) -> Regret:

@@ -11,7 +11,7 @@ import numpy as np
 from calibrant.decisions.cost import Cost
 from calibrant.decisions.one_score import Lines, OneScore
 from calibrant.evidence import Array
-from calibrant.inputs import generator
+from calibrant.inputs import InputError, Record, generator
 from calibrant.inputs import level as check_level
 from calibrant.questions import Question
 
@@ -93,6 +93,22 @@ class BestThreshold:
         """Return plain numbers; a threshold that means never is None."""
         plain = {name: getattr(self, name) for name in self.__dataclass_fields__}
         return {key: None if value == math.inf else value for key, value in plain.items()}
+
+    @classmethod
+    def of_record(cls, record: Record) -> BestThreshold:
+        """Return what a record of `to_dict` holds."""
+        record.only(cls.__dataclass_fields__)
+        numbers = {name: record.number(name) for name in (*_COSTS, "level", "of_costs", "n")}
+        cuts = {
+            name: math.inf if record.values[name] is None else record.number(name, 0, 1)
+            for name in ("threshold", "low", "high")
+        }
+        if not cuts["low"] <= cuts["threshold"] <= cuts["high"]:
+            raise InputError(record.name, "have low <= threshold <= high", tuple(cuts.values()))
+        return cls(**cuts, **numbers, label=record.values["label"])
+
+
+_COSTS = ("cost", "cost_low", "cost_high", "as_is", "recalibrated", "gain", "gain_low", "gain_high")
 
 
 def best_threshold_of(question: Question, cost: Cost, *, level: float, seed: int) -> BestThreshold:

@@ -72,6 +72,8 @@ def page(assessment: Assessment) -> str:
         sentences=[line for line in wording.summary(assessment)[1:] if line != wording.taking(assessment)],
         gained=wording.gained(assessment),
         cases=wording.cases(assessment),
+        decided=wording.decision(assessment),
+        costs=[] if assessment.decision is None else assessment.decision.table,
         recommended=wording.recommended(assessment),
         picture=picture,
         data=_embedded(picture),

@@ -369,6 +369,7 @@ class Sketch:
         level: float = 0.95,
         rng: Seed = None,
         command: str | None = None,
+        cost: Any = None,
         progress: Progress | bool | None = None,
     ) -> Assessment:
         """Assess the scores by the notion of the sketch, as `calibrant.assess` does by all of them.
@@ -380,7 +381,7 @@ class Sketch:
         ----------
         groups : mapping from group to Sketch, optional
             Sketches of the groups that the rows fall into.
-        class_names, name, level, rng, command, progress
+        class_names, name, level, rng, command, cost, progress
             As for `calibrant.assess`.
 
         Examples
@@ -403,6 +404,7 @@ class Sketch:
             level=level,
             rng=rng,
             command=command,
+            cost=cost,
             progress=inputs.progress(progress),
         )
 
@@ -498,9 +500,7 @@ class Sketch:
 
         A threshold that falls into a cell acts on all of its rows, or on none, by their mean score.
         """
-        question = self._deciding()
-        costs = Cost.of_outcome(cost, question.labels, question.positive, actions)
-        return regret_of(question, costs, level=level, seed=inputs.seeded(rng))
+        return regret_of(*self.deciding(cost, actions), level=level, seed=inputs.seeded(rng))
 
     @inputs.helpful
     def regret_curve(
@@ -508,21 +508,26 @@ class Sketch:
     ) -> RegretCurve:
         """Measure the regret at every threshold, as `calibrant.regret_curve` would from the rows."""
         at = check_thresholds(thresholds)
-        return regret_curve_of(self._deciding(), at, level=level, seed=inputs.seeded(rng))
+        self._check_one_class()
+        return regret_curve_of(self.question, at, level=level, seed=inputs.seeded(rng))
 
     @inputs.helpful
     def best_threshold(self, cost: Any, *, level: float = 0.95, rng: Seed = None) -> BestThreshold:
         """Choose from which score on to act, as `calibrant.best_threshold` would from the rows."""
-        question = self._deciding()
-        costs = Cost.of_outcome(cost, question.labels, question.positive).as_threshold()
-        return best_threshold_of(question, costs, level=level, seed=inputs.seeded(rng))
+        question, costs = self.deciding(cost)
+        return best_threshold_of(question, costs.as_threshold(), level=level, seed=inputs.seeded(rng))
 
-    def _deciding(self) -> Question:
-        """Return the question, if it is about the score of one class."""
+    def deciding(self, cost: Any, actions: Sequence[str] | None = None) -> tuple[Question, Cost]:
+        """Return the question, and what a cost says of its two classes."""
+        self._check_one_class()
+        question = self.question
+        return question, Cost.of_outcome(cost, question.labels, question.positive, actions)
+
+    def _check_one_class(self) -> None:
+        """Refuse a sketch that is not about the score of one class."""
         if not self._notion.one_class:
             rule = "be a sketch of the score of one class: decisions by other scores need the rows"
             raise inputs.InputError("sketch", rule, got=f"the notion {self._notion.name!r}")
-        return self.question
 
     def has_cells_for(self, estimator: EstimatorLike) -> bool:
         """Whether an estimator asks for no more bins than there are cells."""

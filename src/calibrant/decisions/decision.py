@@ -1,0 +1,97 @@
+"""A decision at given costs: what is lost, and what whoever cannot touch the scores should do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from calibrant.decisions.cost import Cost
+from calibrant.decisions.regret import Regret, regret_of
+from calibrant.decisions.threshold import BestThreshold, best_threshold_of
+from calibrant.inputs import Record
+from calibrant.questions import Question
+
+# Costs are told for so many rows.
+ROWS = 1000
+
+
+@dataclass(frozen=True)
+class Decision:
+    """The regret of the scores at given costs and, of two costs, the best threshold.
+
+    Attributes
+    ----------
+    regret : Regret
+    best : BestThreshold or None
+    """
+
+    regret: Regret
+    best: BestThreshold | None = None
+
+    @classmethod
+    def of(cls, question: Question, cost: Cost, *, level: float, seed: int) -> Decision:
+        """Measure both."""
+        best = None
+        if cost.threshold is not None:
+            best = best_threshold_of(question, cost, level=level, seed=seed)
+        return cls(regret_of(question, cost, level=level, seed=seed), best)
+
+    @property
+    def sentences(self) -> list[str]:
+        """What is lost per thousand rows, what recalibrating recovers, and what another threshold does."""
+        lost, least = self.regret, "at least " if self.regret.lower_bound else ""
+        value, low, high, back = (ROWS * x for x in (lost.value, lost.low, lost.high, lost.recovered))
+        text = f"With {self.about} you lose {least}{value:.3g} per thousand rows [{low:.3g}, {high:.3g}]"
+        told = [
+            f"{text}, which chance can explain."
+            if low == 0
+            else f"{text}; recalibrating recovers {back:.3g}."
+        ]
+        if self.best is not None and self.best.gain_low > 0:
+            best = self.best
+            act = "acting always" if best.threshold == 0 else f"acting from {best.threshold:.3g} on"
+            act = "never acting" if best.threshold > 1 else act
+            ends = f"[{ROWS * best.gain_low:.3g}, {ROWS * best.gain_high:.3g}]"
+            told.append(f"On the scores as they are, {act} recovers {ROWS * best.gain:.3g} {ends}.")
+        return [*told, *(f"{caution[0].upper()}{caution[1:]}." for caution in lost.cautions)]
+
+    @property
+    def table(self) -> list[tuple[str, float, float | None, float | None, str]]:
+        """What each way to act costs per thousand rows: name, value, both ends where known, meaning."""
+        lost, best = self.regret, self.best
+        rows: list[tuple[str, float, float | None, float | None, str]] = [
+            ("lost", lost.value, lost.low, lost.high, "by acting on the scores and not on calibrated ones"),
+            ("acting on the scores", lost.cost, None, None, "as if they were probabilities"),
+            ("recalibrated", lost.cost - lost.recovered, None, None, "on rows that the map had not seen"),
+        ]
+        if best is not None:
+            meaning = "on the scores as they are; rows that had no part in choosing it"
+            rows.append(("best threshold", best.cost, best.cost_low, best.cost_high, meaning))
+        per = [(None if x is None else ROWS * x) for _, *numbers, _ in rows for x in numbers]
+        return [
+            (name, per[3 * k] or 0.0, per[3 * k + 1], per[3 * k + 2], meaning)
+            for k, (name, *_, meaning) in enumerate(rows)
+        ]
+
+    @property
+    def about(self) -> str:
+        """What is decided at which costs, in a phrase."""
+        lost = self.regret
+        if lost.threshold is None:
+            return f"the actions {', '.join(lost.actions)}"
+        (alarm, _), (_, miss) = lost.matrix
+        return f"a false alarm at {alarm:.6g} and a miss at {miss:.6g}, acting from {lost.threshold:.4g} on,"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain numbers and text."""
+        return {
+            "regret": self.regret.to_dict(),
+            "best": None if self.best is None else self.best.to_dict(),
+        }
+
+    @classmethod
+    def of_record(cls, record: Record) -> Decision:
+        """Return what a record of `to_dict` holds."""
+        record.only(("regret", "best"))
+        best = record.maybe("best", lambda key: BestThreshold.of_record(record.record(key)))
+        return cls(Regret.of_record(record.record("regret")), best)
