@@ -90,7 +90,7 @@ def test_a_result_survives_and_no_number_may_be_text_or_beyond_all_bounds(result
 @pytest.mark.parametrize("result", RESULTS.values(), ids=RESULTS)
 def test_fields_that_are_missing_and_fields_that_are_not_known_are_refused(result):
     values = json.loads(result.to_json())
-    optional = {"label", "clusters", "by_class", "at_least", "lower_bound", "where", "clinical"}
+    optional = {"label", "clusters", "by_class", "at_least", "lower_bound", "where", "clinical", "decision"}
     kind = type(result)
     for key in values:
         if key in optional or key == "format":

@@ -516,6 +516,7 @@ def test_report_writes_and_says_where(here, assessed):
         "sample_weight": None,
         "labels": CLASSES,
         "pos_label": None,
+        "cost": None,
         "command": "calibrant report data.csv",
     }
 
@@ -718,7 +719,7 @@ def test_the_class_of_a_matrix_is_asked_for(folder):
         (["curve", "data.csv", "--at", "a,b"], "a,b is no list of scores"),
         (["curve", "data.csv", "-o", "curve.xls"], "curve.xls ends in none of .png"),
         (["recommend", "data.csv", "--n", "0"], "--n"),
-        (["check", "data.csv"], "Missing option '--max-ece'"),
+        (["check", "data.csv"], "give one limit: --max-ece, or --max-regret with --cost"),
     ],
 )
 def test_a_usage_that_is_wrong_is_one_clear_line(args, words):
@@ -856,7 +857,7 @@ def test_choices_are_those_of_the_library():
     assert shared.FORMATS == io.FORMATS
 
 
-COMMANDS = ("ece", "curve", "compare", "recommend", "check", "report")
+COMMANDS = ("ece", "curve", "compare", "recommend", "regret", "check", "report")
 
 
 @pytest.mark.parametrize("name", COMMANDS)

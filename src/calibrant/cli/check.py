@@ -344,8 +344,7 @@ def check(
     \b
     Examples:
       calibrant check predictions.csv --max-ece 0.05
-      calibrant check predictions.csv --max-ece 0.05 --notion classwise --inconclusive pass
-      calibrant check predictions.parquet --max-ece 0.02 --junit calibration.xml
+      calibrant check predictions.parquet --max-ece 0.02 --notion classwise --junit calibration.xml
       calibrant check predictions.csv --max-regret 0.01 --cost 1:9
     """
     _check_limits(limit, most, cost)

@@ -55,8 +55,7 @@ def report(
     Examples:
       calibrant report predictions.csv
       calibrant report predictions.csv --label target --scores 'p_*' --groups country
-      calibrant report predictions.csv --cost 1:9
-      calibrant report predictions.parquet --name "Spam filter, May" -o may.html --json may.json
+      calibrant report predictions.parquet --name "Spam filter, May" --cost 1:9 -o may.html --json may.json
 
     A report that exists is overwritten.
     """
