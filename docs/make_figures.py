@@ -1,4 +1,4 @@
-"""Make the pictures of `figures.md` by running the code on that page.
+"""Make the pictures of `figures.md` and `decisions.md` by running the code on these pages.
 
 A block of Python that is followed by a picture is what made it, so that the two cannot drift apart.
 
@@ -12,28 +12,31 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).parent
+PAGES = "figures.md", "decisions.md"
 BLOCK = re.compile(
     r"^```python\n(?P<code>.*?)^```$(?:\n+!\[[^]]*\]\((?P<picture>[^)]+)\))?", flags=re.M | re.S
 )
 
 
 def make(folder: Path, dpi: int = 130) -> list[Path]:
-    """Run the page from top to bottom and write its pictures into a folder."""
+    """Run the pages from top to bottom and write their pictures into a folder."""
     import matplotlib
 
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
     folder.mkdir(parents=True, exist_ok=True)
-    made, space = [], {"__name__": "figures"}
-    with plt.style.context("default"):
-        for block in BLOCK.finditer((HERE / "figures.md").read_text(encoding="utf-8")):
-            exec(compile(block["code"], "figures.md", "exec"), space)
-            if block["picture"]:
-                path = folder / Path(block["picture"]).name
-                plt.gcf().savefig(path, dpi=dpi, metadata={"Software": None})
-                made.append(path)
-            plt.close("all")
+    made = []
+    for page in PAGES:
+        space: dict[str, object] = {"__name__": "figures"}
+        with plt.style.context("default"):
+            for block in BLOCK.finditer((HERE / page).read_text(encoding="utf-8")):
+                exec(compile(block["code"], page, "exec"), space)
+                if block["picture"]:
+                    path = folder / Path(block["picture"]).name
+                    plt.gcf().savefig(path, dpi=dpi, metadata={"Software": None})
+                    made.append(path)
+                plt.close("all")
     return made
 
 

@@ -104,7 +104,7 @@ def same(found, shown):
     np.testing.assert_allclose(found, shown, rtol=0.02, atol=0.02)
 
 
-@pytest.mark.parametrize("page", ["docs/scikit-learn.md", "docs/language-models.md", "docs/calibration.md"])
+@pytest.mark.parametrize("page", [f"docs/{name}.md" for name in ("scikit-learn", "language-models", "calibration", "decisions")])
 def test_a_page_prints_what_it_shows(page, tmp_path, monkeypatch):
     text = (ROOT / page).read_text()
     monkeypatch.chdir(tmp_path)

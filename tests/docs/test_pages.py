@@ -28,6 +28,7 @@ RUN = {
     "docs/calibration.md": "test_docs",
     "docs/command-line.md": "test_cli_data, here",
     "docs/equalities.md": "test_equalities",
+    "docs/decisions.md": "test_docs, test_plot_more",
     "docs/data.md": "test_sketch, test_stream, here",
     "docs/experiment.md": "test_experiment_cli",
     "docs/figures.md": "test_plot_more",

@@ -68,7 +68,7 @@ def _picture(curve: RegretCurve, path: Path) -> bytes:
     """Return the picture in the format of the path's suffix."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(5.2, 5.4), layout="constrained")
+    figure = Figure(figsize=(4.5, 4.7), layout="constrained")
     curve.plot(figure.subplots(2, 1, sharex=True))
     picture = io.BytesIO()
     with writing(path):

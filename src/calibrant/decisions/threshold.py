@@ -81,11 +81,13 @@ class BestThreshold:
         act = {0.0: "always act", math.inf: "never act"}.get(
             self.threshold, f"act from {self.threshold:.3g} on"
         )
-        side = "less" if self.gain >= 0 else "more"
+        side, far = "less", (self.gain_low, self.gain_high)
+        if self.gain < 0:
+            side, far = "more", (-self.gain_high, -self.gain_low)
         return (
             f"{act} [{_shown(self.low)}, {_shown(self.high)}] instead of {self.of_costs:.4g}: "
             f"{self.cost:.3g} per row [{self.cost_low:.3g}, {self.cost_high:.3g}] at {100 * self.level:g} %, "
-            f"{abs(self.gain):.3g} {side} than as is [{self.gain_low:.3g}, {self.gain_high:.3g}]; "
+            f"{abs(self.gain):.3g} {side} than as is [{far[0]:.3g}, {far[1]:.3g}]; "
             f"acting on recalibrated scores costs {self.recalibrated:.3g}; n = {self.n:.6g}"
         )
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from calibrant.decisions import Regret, RegretCurve
 
 # Inches of a new figure, and how far below zero net benefits are still shown, as a share of the best.
-WIDE, HIGH, BELOW = 5.2, 5.4, 0.25
+WIDE, HIGH, BELOW = 4.5, 4.7, 0.25
 
 
 def plot_regret_curve(result: RegretCurve, axes: Sequence[Axes] | None = None) -> Sequence[Axes]:
