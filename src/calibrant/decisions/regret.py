@@ -112,16 +112,20 @@ class Regret:
         (alarm, _), (_, miss) = self.matrix
         return f"a false alarm costs {alarm:.6g}, a miss {miss:.6g} (act from {self.threshold:.4g} on)"
 
+    @property
+    def p_text(self) -> str:
+        """The p-value in words."""
+        return f"p <= {LEAST_P:g}" if self.p_value <= LEAST_P else f"p = {self.p_value:.2g}"
+
     def __repr__(self) -> str:
         return f"Regret({self.value:.3g} [{self.low:.3g}, {self.high:.3g}] per row, n={self.n:.6g})"
 
     def __str__(self) -> str:
         least = "at least " if self.lower_bound else ""
-        p = f"p <= {LEAST_P:g}" if self.p_value <= LEAST_P else f"p = {self.p_value:.2g}"
         return (
             f"{self.decision}: {least}{self.value:.3g} lost per row [{self.low:.3g}, {self.high:.3g}] "
             f"at {100 * self.level:g} %, {self.total:.3g} for the data; recalibrating recovers "
-            f"{self.recovered:.3g}; a calibrated model typically reads {self.null.mean:.2g}; {p}; "
+            f"{self.recovered:.3g}; a calibrated model typically reads {self.null.mean:.2g}; {self.p_text}; "
             f"n = {self.n:.6g}" + "".join(f"\n{caution}" for caution in self.cautions)
         )
 
