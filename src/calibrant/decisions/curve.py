@@ -17,6 +17,8 @@ from calibrant.questions import Question
 
 #: Thresholds of a curve, unless others are asked for.
 THRESHOLDS = np.arange(1, 100) / 100
+# Thresholds at most, each of which makes a group of its own.
+MOST = 1000
 # Sets of normal multipliers for the band of a difference.
 SETS, SEED = 1000, 20240716
 
@@ -144,6 +146,8 @@ def check_thresholds(thresholds: Any) -> Array:
         return THRESHOLDS
     values = np.unique(check_scores("thresholds", thresholds))
     outside = values[(values <= 0) | (values >= 1)]
+    if values.size > MOST:
+        raise InputError("thresholds", f"be at most {MOST}", got=f"{values.size}")
     if not values.size or outside.size:
         rule = "be one or more numbers strictly between 0 and 1"
         raise InputError("thresholds", rule, outside[0] if outside.size else values)
