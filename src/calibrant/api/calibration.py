@@ -588,6 +588,7 @@ def assess(
         rng=rng,
         command=command,
         cost=cost,
+        labels=labels,
         progress=inputs.progress(progress),
     )
 

@@ -17,6 +17,7 @@ from calibrant.decisions import (
     RegretCurve,
     best_threshold_of,
     check_thresholds,
+    cost_of,
     deciding,
     regret_curve_of,
     regret_of,
@@ -50,7 +51,8 @@ def regret(
     cost : float, pair or matrix
         A threshold t (act if the score is t or more; a false alarm costs t and a miss 1 - t); a pair (cost
         of a false alarm, cost of a miss), which means the threshold c_fp / (c_fp + c_fn); or a matrix with
-        a row for each true class, in the order of `labels`, and a column for each action, in any unit.
+        a row for each true class, in the order of `labels` (by default that of the columns of scores; of a
+        single one, the other class first), and a column for each action, in any unit.
         Negative entries are gains. A frame names its actions, and so does a mapping from actions to columns.
     actions : sequence of str, optional
         Names of the columns of a matrix; an action may be to abstain. Of equally good actions the first is
@@ -92,7 +94,7 @@ def regret(
     """
     seed = inputs.seeded(rng)
     data = read(y_true, y_prob, None, sample_weight, labels, pos_label, cluster)
-    question, costs = deciding(data, cost, actions)
+    question, costs = deciding(data, cost, actions, labels)
     return regret_of(question, costs, level=level, seed=seed)
 
 
@@ -190,5 +192,5 @@ def best_threshold(
     seed = inputs.seeded(rng)
     data = read(y_true, y_prob, None, sample_weight, labels, pos_label, cluster)
     question = Question.of(data, named("class"))
-    costs = Cost.of_outcome(cost, question.labels, question.positive)
-    return best_threshold_of(question, costs.as_threshold(), level=level, seed=seed)
+    costs = cost_of(question, cost, labels=labels).as_threshold()
+    return best_threshold_of(question, costs, level=level, seed=seed)

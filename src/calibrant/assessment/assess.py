@@ -106,6 +106,7 @@ def assess_predictions(
     command: str | None,
     progress: Progress | None,
     cost: Any = None,
+    labels: Any = None,
 ) -> Assessment:
     """Assess rows by every notion that applies, the headline first; see `calibrant.assess`."""
     level = inputs.level(level)
@@ -125,7 +126,7 @@ def assess_predictions(
         name=name,
         command=command,
         data=data,
-        decision=None if cost is None else deciding(data, cost),
+        decision=None if cost is None else deciding(data, cost, labels=labels),
     )
     return _assemble(material, seen_in_rows(data, names, headline), level, rng, progress)
 

@@ -11,7 +11,7 @@ from calibrant.decisions.curve import (
     regret_curve_of,
 )
 from calibrant.decisions.decision import Decision
-from calibrant.decisions.regret import Regret, deciding, regret_of
+from calibrant.decisions.regret import Regret, cost_of, deciding, regret_of
 from calibrant.decisions.threshold import BestThreshold, best_threshold_of
 
 __all__ = [
@@ -28,6 +28,7 @@ __all__ = [
     "best_threshold_of",
     "check_thresholds",
     "clinical_of",
+    "cost_of",
     "deciding",
     "regret_curve_of",
     "regret_of",

@@ -9,10 +9,12 @@ from typing import Any
 import numpy as np
 
 from calibrant.evidence import Array
-from calibrant.inputs import InputError, InputTypeError, is_number
+from calibrant.inputs import InputError, InputTypeError, is_number, show
 
 # Actions of two costs: the first is taken where both cost the same, as decision curves do.
 ACT, LEAVE = "act", "leave"
+# Differences between actions that can be squared, and divided by.
+LEAST, MOST = 1e-100, 1e100
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,22 +49,20 @@ class Cost:
     def of(cls, cost: Any, labels: Sequence[Any], actions: Sequence[str] | None = None) -> Cost:
         """Read a threshold, a pair (c_fp, c_fn) or a matrix; of a frame, the names of its columns."""
         if isinstance(cost, Cost):
-            return cost
+            return cost._in_order(tuple(labels))
+        names: list[Any] | None = None
+        if hasattr(cost, "columns") and hasattr(cost, "to_numpy"):
+            names, cost = list(cost.columns), cost.to_numpy()
+        elif isinstance(cost, Mapping):
+            names, cost = list(cost), _side_by_side(cost, labels)
+        values = _numbers(cost)
+        if not is_number(cost) and values.shape != (2,):
+            return cls._of_matrix(values, labels, actions, names)
+        if actions is not None:
+            raise InputError("actions", "be left out where the cost is no matrix", actions)
         if is_number(cost):
             return cls._of_threshold(float(cost), labels)
-        if hasattr(cost, "columns") and hasattr(cost, "to_numpy"):
-            actions = [str(name) for name in cost.columns] if actions is None else actions
-            cost = cost.to_numpy()
-        if isinstance(cost, Mapping):
-            actions = [str(name) for name in cost] if actions is None else actions
-            cost = [_column(column, labels) for column in cost.values()]
-            cost = np.stack(cost, axis=1) if len({len(column) for column in cost}) == 1 else cost
-        values = _numbers(cost)
-        if actions is not None and values.ndim < 2:
-            raise InputError("actions", "be left out where the cost is no matrix", actions)
-        if values.shape == (2,):
-            return cls._of_pair(float(values[0]), float(values[1]), labels)
-        return cls._of_matrix(values, labels, actions)
+        return cls._of_pair(float(values[0]), float(values[1]), labels)
 
     @classmethod
     def of_outcome(
@@ -74,13 +74,15 @@ class Cost:
         ('well', 'sick')
         """
         column = 1 if positive is None else positive
-        if len(labels) > 2:
+        # Of one column of scores the other class may be many, or none that was seen.
+        if len(labels) > 2 or labels[1 - column] is None or isinstance(labels[1 - column], tuple):
             return cls.of(cost, (f"not {labels[column]}", labels[column]), actions)
-        ordered = (labels[1 - column], labels[column])
-        found = cls.of(cost, ordered, actions)
-        if found.threshold is not None or column == 1:
+        found = cls.of(cost, labels, actions)
+        if column == 1:
             return found
-        return replace(found, matrix=found.matrix[::-1])
+        # A pair is about the outcome already.
+        matrix = found.matrix[::-1] if found.threshold is None else found.matrix
+        return replace(found, matrix=matrix, labels=tuple(labels)[::-1])
 
     def as_threshold(self) -> Cost:
         """Return the same cost as that of a threshold, or say why it is none.
@@ -95,11 +97,19 @@ class Cost:
             act = int(np.argmax(self.matrix[0] - self.matrix[1]))
             alarm = float(self.matrix[0, act] - self.matrix[0, 1 - act])
             miss = float(self.matrix[1, 1 - act] - self.matrix[1, act])
-            if alarm + miss > 0 and 0 < alarm / (alarm + miss) < 1:
-                matrix = np.array([[alarm, 0.0], [0.0, miss]])
-                return replace(self, matrix=matrix, actions=(ACT, LEAVE), threshold=alarm / (alarm + miss))
-        rule = "be a threshold or two costs"
+            if alarm + miss > 0:
+                matrix, actions = self.matrix[:, [act, 1 - act]], (self.actions[act], self.actions[1 - act])
+                return replace(self, matrix=matrix, actions=actions, threshold=alarm / (alarm + miss))
+        rule = "be a threshold, two costs, or a matrix of two actions that differ by class"
         raise InputError("cost", rule, got=f"a matrix of the shape {self.matrix.shape}")
+
+    def _in_order(self, labels: tuple[Any, ...]) -> Cost:
+        """Return the same cost with its rows in another order of its classes."""
+        paired = self.threshold is not None and len(labels) == 2
+        if not paired and set(labels) != set(self.labels):
+            raise InputError("cost", f"be of the classes {show(*labels)}", got=show(*self.labels))
+        rows = slice(None) if paired else [self.labels.index(label) for label in labels]
+        return replace(self, matrix=self.matrix[rows], labels=labels)
 
     @classmethod
     def _of_threshold(cls, threshold: float, labels: Sequence[Any]) -> Cost:
@@ -118,25 +128,26 @@ class Cost:
         if not total > 0:
             rule = "have a positive sum: a false alarm and a miss cannot both pay"
             raise InputError("cost", rule, (false_alarm, miss))
-        matrix = np.array([[false_alarm, 0.0], [0.0, miss]])
+        matrix = _telling(np.array([[false_alarm, 0.0], [0.0, miss]]))
         return cls(matrix, (ACT, LEAVE), tuple(labels), false_alarm / total)
 
     @classmethod
-    def _of_matrix(cls, values: Array, labels: Sequence[Any], actions: Sequence[str] | None) -> Cost:
+    def _of_matrix(
+        cls, values: Array, labels: Sequence[Any], actions: Sequence[str] | None, own: list[Any] | None
+    ) -> Cost:
         if values.ndim != 2 or len(values) != len(labels) or values.shape[1] < 2:
             rule = (
                 f"have {len(labels)} rows, one for each class, and a column for each of two or more actions"
             )
             raise InputError("cost", rule, got=f"the shape {values.shape}")
         count = values.shape[1]
-        if actions is None and count == len(labels):
-            actions = [str(label) for label in labels]
-        elif actions is None:
-            actions = [str(k + 1) for k in range(count)]
-        names = tuple(str(name) for name in actions)
+        usual = labels if count == len(labels) else range(1, count + 1)
+        given = own if actions is None else actions
+        names = tuple(str(name) for name in (usual if given is None else given))
         if len(names) != count or len(set(names)) != count:
-            raise InputError("actions", f"be {count} different names", names)
-        return cls(values, names, tuple(labels))
+            argument, verb = ("cost", "have") if actions is None else ("actions", "be")
+            raise InputError(argument, f"{verb} {count} different names of actions", names)
+        return cls(_telling(values), names, tuple(labels))
 
     @property
     def dominated(self) -> tuple[str, ...]:
@@ -162,6 +173,24 @@ def _column(cost: Any, labels: Sequence[Any]) -> Array:
         rule = f"have a cost of each action for each of the classes {', '.join(names)}"
         raise InputError("cost", rule, got=f"{'none of' if wrong in names else 'one of'} {wrong!r}")
     return _numbers([named[name] for name in names])
+
+
+def _side_by_side(columns: Mapping[Any, Any], labels: Sequence[Any]) -> Array:
+    """Return the costs of actions as columns, each with a cost for each class."""
+    each = {name: _column(column, labels) for name, column in columns.items()}
+    for name, column in each.items():
+        if column.shape != (len(labels),):
+            rule = f"have {len(labels)} costs of each action, one for each class"
+            raise InputError("cost", rule, got=f"the shape {column.shape} of {name!r}")
+    return np.array(list(each.values())).T
+
+
+def _telling(matrix: Array) -> Array:
+    """Return a matrix in which some action costs more than another, by no more than numbers can hold."""
+    apart = float(np.ptp(matrix / MOST, axis=1).max())
+    if not LEAST / MOST <= apart <= 1:
+        raise InputError("cost", f"differ between actions, by {LEAST:g} to {MOST:g}", got=f"{apart * MOST:g}")
+    return matrix
 
 
 def _numbers(cost: Any) -> Array:

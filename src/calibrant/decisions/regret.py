@@ -16,7 +16,7 @@ from calibrant.decisions.whole_rows import WholeRows
 from calibrant.evidence import Array, Residuals
 from calibrant.inference.null import drawn
 from calibrant.inference.result import Null
-from calibrant.inputs import ROUNDING, InputError, Predictions, Record, from_text, generator
+from calibrant.inputs import ROUNDING, InputError, Predictions, Record, class_labels, from_text, generator
 from calibrant.inputs import level as check_level
 from calibrant.posterior import Posterior
 from calibrant.posterior.clock import n_cells
@@ -178,13 +178,27 @@ class Regret:
         return plot_regret(self, ax=ax)
 
 
-def deciding(data: Predictions, cost: Any, actions: Sequence[str] | None = None) -> tuple[Question, Cost]:
-    """Return the question that a cost asks of predictions: about one class, or about whole rows."""
+def deciding(
+    data: Predictions, cost: Any, actions: Sequence[str] | None = None, labels: Any = None
+) -> tuple[Question, Cost]:
+    """Return the question that a cost asks of predictions: about one class, or about whole rows.
+
+    `labels` are the classes as they were named, if they were, and `cost_of` says what for.
+    """
     if data.score.ndim == 2 and len(data.labels) > 2 and data.positive is None:
         costs = Cost.of(cost, data.labels, actions)
         return Question.of(data, named("multiclass")), costs
     question = Question.of(data, named("class"))
-    return question, Cost.of_outcome(cost, question.labels, question.positive, actions)
+    return question, cost_of(question, cost, actions, labels)
+
+
+def cost_of(question: Question, cost: Any, actions: Sequence[str] | None = None, labels: Any = None) -> Cost:
+    """Read a cost about the class asked about; rows of a matrix are in the order of the labels as named."""
+    classes, positive = question.labels, question.positive
+    if labels is not None and set(given := class_labels(labels)) == set(classes):
+        # Of a single column of scores the other class comes first, however they were named.
+        classes, positive = given, given.index(question.label)
+    return Cost.of_outcome(cost, classes, positive, actions)
 
 
 def regret_of(question: Question, cost: Cost, *, level: float, seed: int) -> Regret:

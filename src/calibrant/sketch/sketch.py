@@ -33,6 +33,7 @@ from calibrant.decisions import (
     RegretCurve,
     best_threshold_of,
     check_thresholds,
+    cost_of,
     regret_curve_of,
     regret_of,
 )
@@ -520,8 +521,7 @@ class Sketch:
     def deciding(self, cost: Any, actions: Sequence[str] | None = None) -> tuple[Question, Cost]:
         """Return the question, and what a cost says of its two classes."""
         self._check_one_class()
-        question = self.question
-        return question, Cost.of_outcome(cost, question.labels, question.positive, actions)
+        return self.question, cost_of(self.question, cost, actions, self._given["labels"])
 
     def _check_one_class(self) -> None:
         """Refuse a sketch that is not about the score of one class."""
