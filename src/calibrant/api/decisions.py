@@ -12,7 +12,6 @@ from calibrant import inputs
 from calibrant.api.asked import read
 from calibrant.decisions import (
     BestThreshold,
-    Cost,
     Regret,
     RegretCurve,
     best_threshold_of,

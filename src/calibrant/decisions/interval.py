@@ -37,7 +37,8 @@ def ends(known: OneScore, lines: Lines, level: float, *, simultaneous: bool = Fa
     upper = value + deviate / usual * np.maximum(upper - value, 0.0)
     high = np.maximum.reduce([value, upper, gain.mean + deviate * gain.error, known.reach(lines, deviate)])
     low = np.clip(gain.mean - deviate * gain.error, 0.0, value)
-    return Ends(value, low, np.minimum(high, lines.top), gain)
+    # Rounding may lift a value above the most that can be lost.
+    return Ends(value, low, np.maximum(np.minimum(high, lines.top), value), gain)
 
 
 def _largest(known: OneScore, lines: Lines, gain: Gain, level: float) -> float:

@@ -15,7 +15,7 @@ from calibrant.decisions.one_score import Lines, OneScore, mean_curve
 from calibrant.decisions.whole_rows import WholeRows
 from calibrant.evidence import Array, Residuals
 from calibrant.inference.null import drawn
-from calibrant.inference.result import Null
+from calibrant.inference.result import Null, plain
 from calibrant.inputs import ROUNDING, InputError, Predictions, Record, class_labels, from_text, generator
 from calibrant.inputs import level as check_level
 from calibrant.posterior import Posterior
@@ -131,8 +131,9 @@ class Regret:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain numbers and text."""
-        plain = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        return {**plain, "null": self.null.to_dict()}
+        values = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        names = {"label": plain(self.label), "labels": tuple(map(plain, self.labels))}
+        return {**values, **names, "null": self.null.to_dict()}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Regret:
@@ -148,27 +149,26 @@ class Regret:
     def of_record(cls, record: Record) -> Regret:
         """Return what a record holds."""
         record.only(cls.__dataclass_fields__)
-        labels = tuple(record.values["labels"])
-        cost = Cost.of(record.values["matrix"], labels, record.values["actions"])
-        top = float(np.ptp(cost.matrix, axis=1).max())
-        value, low, high = (record.number(name, 0, top) for name in ("value", "low", "high"))
-        if not low <= value + ROUNDING or not value <= high + ROUNDING:
-            raise InputError("regret", "have low <= value <= high", (low, value, high))
-        quantiles = record.record("null").record("quantiles")
-        null = Null(
-            record.record("null").number("mean", 0, top),
-            MappingProxyType({float(key): quantiles.number(key, 0, top) for key in quantiles.values}),
-        )
-        threshold = record.values["threshold"]
+        labels, actions = record.labels("labels"), record.texts("actions")
+        threshold = record.maybe("threshold", record.number)
+        with record.naming("matrix"):
+            cost = Cost.of(record.matrix("matrix", len(actions)), labels, actions)
+            told = None if threshold is None else cost.as_threshold().threshold
+        if threshold is not None and told is not None and abs(told - threshold) > ROUNDING:
+            raise InputError(record.called("threshold"), f"be that of the matrix, {told:g}", threshold)
+        # In a large unit rounding is large.
+        room = ROUNDING * float(np.abs(cost.matrix).max())
+        top = float(np.ptp(cost.matrix, axis=1).max()) + room
+        sizes = {key: record.number(key, 0, top) for key in ("value", "low", "high")}
+        record.ordered("low", "value", "high")
+        least, most = float(cost.matrix.min()) - room, float(cost.matrix.max()) + room
         return cls(
-            value=value, low=low, high=high, null=null, labels=labels, actions=cost.actions,
-            matrix=_plain(cost.matrix), level=record.number("level", 0, 1),
-            p_value=record.number("p_value", 0, 1), recovered=record.number("recovered", -top, top),
-            cost=record.number("cost", float(cost.matrix.min()), float(cost.matrix.max())),
-            n=record.number("n", 0),
-            threshold=None if threshold is None else record.number("threshold", 0, 1),
-            label=record.values["label"], lower_bound=bool(record.values["lower_bound"]),
-            cautions=tuple(map(str, record.values["cautions"])), seed=record.values["seed"],
+            **sizes, level=record.level(), p_value=record.share("p_value"),
+            null=Null.of_record(record.record("null"), top), recovered=record.number("recovered", -top, top),
+            cost=record.number("cost", least, most), n=record.size("n"), matrix=_plain(cost.matrix),
+            actions=actions, labels=labels, threshold=threshold, label=record.label(),
+            lower_bound=record.flag("lower_bound"), cautions=record.texts("cautions"),
+            seed=record.maybe("seed", record.whole),
         )  # fmt: skip
 
     def plot(self, ax: Any = None) -> Any:

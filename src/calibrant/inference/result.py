@@ -29,10 +29,11 @@ class Null:
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Null:
         """Return what `to_dict` wrote."""
-        return cls._of(Record(values, "null"))
+        return cls.of_record(Record(values, "null"))
 
     @classmethod
-    def _of(cls, record: Record, most: float = 1.0) -> Null:
+    def of_record(cls, record: Record, most: float = 1.0) -> Null:
+        """Return what a stored record holds, of errors of at most so much."""
         mean = record.only(("mean", "quantiles")).number("mean", 0, most)
         quantiles = record.record("quantiles")
         values = {_level(quantiles, key): quantiles.number(key, 0, most) for key in quantiles.values}
@@ -185,7 +186,7 @@ class Estimate:
             conservative=record.flag("conservative"),
             seed=record.maybe("seed", record.whole),
             clusters=record.maybe("clusters", lambda key: record.whole(key, 1)),
-            null=Null._of(record.record("null"), most),
+            null=Null.of_record(record.record("null"), most),
             label=record.label(),
             by_class=None if by_class is None else MappingProxyType(estimates),
         )

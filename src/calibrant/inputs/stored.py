@@ -144,10 +144,11 @@ class Record:
 
     def label(self, key: str = "label") -> Any:
         """Return a label as `plain` leaves it."""
-        value = self.values.get(key)
-        if value is not None and not isinstance(value, str | int | float | bool):
-            raise InputTypeError(self.called(key), "be a label: a text, a number or nothing", value)
-        return value
+        return _label(self.called(key), self.values.get(key))
+
+    def labels(self, key: str = "labels") -> tuple[Any, ...]:
+        """Return a list of labels."""
+        return tuple(_label(name, value) for name, value in self._each(key))
 
     def maybe(self, key: str, read: Callable[[str], Value]) -> Value | None:
         """Return nothing where there is nothing, and otherwise what is read."""
@@ -232,6 +233,13 @@ def _text(name: str, value: Any) -> str:
     """Return a text."""
     if not isinstance(value, str):
         raise InputTypeError(name, "be a text", value)
+    return value
+
+
+def _label(name: str, value: Any) -> Any:
+    """Return a label, or nothing."""
+    if value is not None and not isinstance(value, str | int | float | bool):
+        raise InputTypeError(name, "be a label: a text, a number or nothing", value)
     return value
 
 

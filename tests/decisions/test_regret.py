@@ -1,0 +1,344 @@
+"""Regret: against loops over rows, from every kind of evidence, and as it is stored."""
+
+import json
+
+import numpy as np
+import pytest
+from oracles import decisions as oracle
+
+import calibrant
+from calibrant import Regret, Sketch
+from calibrant.decisions.interval import ends
+from calibrant.decisions.one_score import Lines, OneScore
+from calibrant.inputs import InputError, generator, in_clusters, predictions
+from calibrant.posterior import posterior_of
+from calibrant.questions import Question, named
+
+MATRIX = [[0.0, 1.0, 0.3], [5.0, 0.0, 0.3]]
+COSTS = (0.1, 0.5, (1, 9), MATRIX)
+
+
+@pytest.fixture(autouse=True)
+def _few_simulations(monkeypatch):
+    monkeypatch.setattr("calibrant.decisions.regret.SIMULATED", 4)
+
+
+def sample(n=150, seed=0):
+    rng = np.random.default_rng(seed)
+    score = rng.random(n)
+    return (rng.random(n) < score**2).astype(int), score
+
+
+def numbers(answer):
+    names = ("value", "low", "high", "recovered", "cost", "p_value", "n")
+    return np.array([*(getattr(answer, name) for name in names), answer.null.mean])
+
+
+def same(one, other, **tolerance):
+    np.testing.assert_allclose(numbers(one), numbers(other), **({"rtol": 1e-9, "atol": 1e-12} | tolerance))
+
+
+def matrix_of(answer):
+    return [list(row) for row in answer.matrix]
+
+
+@pytest.mark.parametrize("cost", COSTS)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_value_is_that_of_the_posterior_mean_by_a_loop(cost, weighted):
+    y, s = sample()
+    s = np.round(s, 2)  # with ties
+    weight = np.random.default_rng(1).random(len(y)) + 0.5 if weighted else None
+    found = calibrant.regret(y, s, cost, sample_weight=weight, rng=0)
+    question = Question.of(predictions(y, s, sample_weight=weight), named("class"))
+    points = posterior_of(question).points(0)
+    kept = np.diff(points.score, prepend=-1) > 1e-9  # of points at the same score the first
+    chance = np.clip(s + np.interp(s, points.score[kept], points.gap[kept]), 0, 1)
+    by_class = [np.stack([1 - p, p], axis=1) for p in (chance, s)]
+    expected = oracle.regret(*by_class, matrix_of(found), weight)
+    assert expected > 0
+    assert found.value == pytest.approx(expected, rel=1e-9)
+    assert found.cost == pytest.approx(oracle.spent(y, by_class[1], matrix_of(found), weight), rel=1e-9)
+
+
+def test_the_integral_over_thresholds_is_half_the_squared_error():
+    y, s = sample(200)
+    known = OneScore.of(
+        Question.of(predictions(y, s), named("class")), np.array([0.5]), np.random.default_rng(0)
+    )
+    at = (np.arange(2000) + 0.5) / 2000
+    chance = known.groups.score**2
+    area = known.regret(Lines.of_thresholds(at), chance).mean()
+    half = ((chance - known.groups.score) ** 2).mean() / 2
+    assert area == pytest.approx(half, rel=1e-3)
+    # And one by one it is the loop's.
+    for k in (100, 777, 1500):
+        expected = oracle.regret(
+            np.stack([1 - chance, chance], axis=1),
+            np.stack([1 - known.groups.score, known.groups.score], axis=1),
+            [[at[k], 0], [0, 1 - at[k]]],
+        )
+        lines = Lines.of_thresholds(at[k : k + 1])
+        assert known.regret(lines, chance)[0] == pytest.approx(expected, rel=1e-9, abs=1e-15)
+
+
+def test_a_right_curve_loses_nothing():
+    y, s = sample(60)
+    known = OneScore.of(Question.of(predictions(y, s), named("class")), np.array([0.5]), generator(0))
+    assert np.all(known.regret(Lines.of_thresholds(np.arange(1, 20) / 20), known.groups.score) == 0)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_value_lies_in_its_interval_and_levels_are_nested(seed):
+    y, s = sample(80, seed)
+    s = s if seed % 2 else np.round(s, 1)
+    question = Question.of(predictions(y, s), named("class"))
+    known = OneScore.of(question, np.arange(1, 10) / 10, generator(seed))
+    lines = Lines.of_thresholds(np.arange(1, 10) / 10)
+    for simultaneous in (False, True):
+        inner, outer = (ends(known, lines, level, simultaneous=simultaneous) for level in (0.5, 0.95))
+        for one in (inner, outer):
+            assert (one.low >= 0).all()
+            assert (one.low <= one.value).all()
+            assert (one.value <= one.high).all()
+            assert (one.high <= lines.top).all()
+        np.testing.assert_array_equal(inner.value, outer.value)
+        assert (outer.low <= inner.low + 1e-15).all()
+        assert (inner.high <= outer.high + 1e-15).all()
+        assert (outer.high - outer.low > inner.high - inner.low).all()
+
+
+@pytest.mark.parametrize("cost", COSTS)
+def test_the_order_of_the_rows_is_no_matter(cost):
+    y, s = sample()
+    order = np.random.default_rng(5).permutation(len(y))
+    same(calibrant.regret(y, s, cost, rng=0), calibrant.regret(y[order], s[order], cost, rng=0))
+    weight = np.random.default_rng(6).random(len(y)) + 0.5
+    shuffled = calibrant.regret(y[order], s[order], cost, sample_weight=weight[order], rng=0)
+    same(calibrant.regret(y, s, cost, sample_weight=weight, rng=0), shuffled)
+
+
+def test_a_count_is_so_many_rows():
+    y, s = sample()
+    s = np.round(s, 2)
+    count = np.random.default_rng(2).integers(0, 4, len(y))
+    counted = calibrant.regret(y, s, (1, 9), sample_weight=count, rng=0)
+    same(counted, calibrant.regret(np.repeat(y, count), np.repeat(s, count), (1, 9), rng=0))
+
+
+def test_importance_weights_have_no_scale():
+    y, s = sample()
+    weight = np.random.default_rng(2).random(len(y)) + 0.1
+    one = calibrant.regret(y, s, (1, 9), sample_weight=weight, rng=0)
+    assert one.n < len(y)
+    for scale in (1e-3, 7.0, 1e6):
+        same(calibrant.regret(y, s, (1, 9), sample_weight=scale * weight, rng=0), one)
+
+
+@pytest.mark.parametrize("n", [300, 8192])
+def test_a_sketch_answers_as_the_rows_do(n):
+    y, s = sample(n)
+    whole = Sketch().update(y, s)
+    merged = Sketch().update(y[: n // 3], s[: n // 3]) + Sketch().update(y[n // 3 :], s[n // 3 :])
+    for cost in (0.25, (1, 3), [[0, 1, 0.25], [1, 0, 0.25]]):
+        rows = calibrant.regret(y, s, cost, rng=0)
+        same(whole.regret(cost, rng=0), rows)
+        same(merged.regret(cost, rng=0), rows)
+
+
+def test_a_sketch_of_many_tied_rows_takes_a_cell_as_one():
+    y, s = sample(400)
+    found = Sketch().update(y, s).regret(0.3, rng=0)
+    assert found.value == pytest.approx(calibrant.regret(y, s, 0.3, rng=0).value, rel=0.02)
+
+
+def test_a_sketch_of_other_scores_is_refused():
+    y, s = sample(30)
+    sketch = Sketch("confidence").update(y, np.stack([1 - s, s], axis=1))
+    for ask in (lambda: sketch.regret(0.3), sketch.regret_curve, lambda: sketch.best_threshold(0.3)):
+        with pytest.raises(InputError, match="sketch must be a sketch of the score of one class"):
+            ask()
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float16])
+def test_narrow_scores_are_the_numbers_they_hold(kind):
+    y, s = sample()
+    narrow = s.astype(kind)
+    same(
+        calibrant.regret(y, narrow, (1, 9), rng=0),
+        calibrant.regret(y, narrow.astype(np.float64), (1, 9), rng=0),
+    )
+
+
+def test_two_columns_say_what_one_does():
+    y, s = sample()
+    one = calibrant.regret(y, s, MATRIX, rng=0)
+    same(calibrant.regret(y, np.stack([1 - s, s], axis=1), MATRIX, rng=0), one)
+
+
+def test_clusters_of_one_row_are_rows():
+    y, s = sample()
+    for cost in (0.3, MATRIX):
+        alone = calibrant.regret(y, s, cost, cluster=np.arange(len(y)), rng=0)
+        np.testing.assert_allclose(numbers(alone), numbers(calibrant.regret(y, s, cost, rng=0)), rtol=1e-9)
+
+
+def test_repeated_rows_are_no_news_where_clusters_tell():
+    y, s = sample(100)
+    y5, s5, cluster = (np.repeat(part, 5) for part in (y, s, np.arange(100)))
+    once, hidden = (predictions(*rows) for rows in ((y, s), (y5, s5)))
+    told = in_clusters(hidden, cluster, y5, None)
+    lines = Lines.of_thresholds(np.array([0.3]))
+    known = [
+        OneScore.of(Question.of(data, named("class")), np.array([0.3]), generator(0))
+        for data in (once, told, hidden)
+    ]
+    plain, by_cluster, by_row = (float(each.held_out_gain(lines).error[0]) for each in known)
+    assert by_cluster == pytest.approx(plain, rel=0.1)
+    assert by_row == pytest.approx(plain / np.sqrt(5), rel=0.2)
+    assert known[1].deviate(0.95) > known[0].deviate(0.95) == known[2].deviate(0.95)
+
+
+ODD = {
+    "one row": ([1], [0.3]),
+    "two rows": ([0, 1], [0.3, 0.6]),
+    "one class": (np.zeros(40, dtype=int), np.linspace(0.05, 0.9, 40)),
+    "the other class": (np.ones(40, dtype=int), np.linspace(0.05, 0.9, 40)),
+    "equal scores": (np.arange(40) % 4 == 0, np.full(40, 0.4)),
+    "certain scores": (np.arange(40) % 3 == 0, (np.arange(40) % 2).astype(float)),
+    "all zero": (np.arange(40) % 3 == 0, np.zeros(40)),
+    "all at the threshold": (np.arange(40) % 3 == 0, np.full(40, 0.3)),
+}
+
+
+@pytest.mark.parametrize("name", ODD)
+@pytest.mark.parametrize("cost", [0.3, (2, 3), MATRIX])
+def test_odd_samples_have_an_answer(name, cost):
+    y, s = ODD[name]
+    found = calibrant.regret(np.asarray(y, dtype=int), s, cost, rng=0)
+    assert 0 <= found.low <= found.value <= found.high
+    assert np.isfinite(numbers(found)).all()
+    assert 0 < found.p_value <= 1
+    assert Regret.from_dict(found.to_dict()) == found
+
+
+def test_who_is_never_right_loses_nearly_everything():
+    y = np.arange(100) % 2
+    found = calibrant.regret(y, 1.0 - y, 0.3, rng=0)
+    assert found.cost == pytest.approx(0.5)
+    assert found.value == pytest.approx(0.5, abs=0.05)
+    assert found.recovered == pytest.approx(0.5, abs=0.05)
+
+
+def test_the_seed_repeats_the_answer():
+    y, s = sample()
+    s = np.round(s, 1)
+    first = calibrant.regret(y, s, 0.3)
+    assert calibrant.regret(y, s, 0.3, rng=first.seed) == first
+    assert calibrant.regret(y, s, 0.3, rng=np.random.default_rng(3)) == calibrant.regret(
+        y, s, 0.3, rng=np.random.default_rng(3)
+    )
+    assert calibrant.regret(y, s, 0.3, rng=1).null != calibrant.regret(y, s, 0.3, rng=2).null
+
+
+def test_what_is_lost_for_certain_is_told_from_noise(monkeypatch):
+    monkeypatch.setattr("calibrant.decisions.regret.SIMULATED", 50)
+    rng = np.random.default_rng(0)
+    s = rng.random(2000)
+    wrong = calibrant.regret((rng.random(2000) < s**3).astype(int), s, 0.3, rng=0)
+    assert wrong.p_value <= 1e-6
+    assert "p <= 1e-06" in str(wrong)
+    assert wrong.low > 20 * wrong.null.mean
+    right = calibrant.regret((rng.random(2000) < s).astype(int), s, 0.3, rng=0)
+    assert right.p_value > 0.1
+    assert right.low == 0
+    assert right.value <= right.null.quantiles[0.95] + 1e-3
+
+
+def test_the_sentence_says_what_is_decided():
+    y, s = sample()
+    found = calibrant.regret(y, s, (1, 9), rng=0)
+    text = str(found)
+    assert text.startswith("a false alarm costs 1, a miss 9 (act from 0.1 on): ")
+    assert f"{found.value:.3g} lost per row" in text
+    assert f"{found.total:.3g} for the data" in text
+    assert found.total == pytest.approx(150 * found.value)
+    assert float(found) == found.value
+    assert repr(found).startswith(f"Regret({found.value:.3g} [")
+    three = calibrant.regret(y, s, MATRIX, actions=["no", "yes", "ask"], rng=0)
+    assert str(three).startswith("2 classes, actions no, yes, ask: ")
+
+
+@pytest.mark.parametrize("cost", [0.3, (1, 9), (-1, 5), (1e12, 3e12), MATRIX])
+def test_what_is_stored_comes_back(cost):
+    y, s = sample(60)
+    found = calibrant.regret(np.where(y, "b", "a"), s, cost, pos_label="b", rng=0)
+    assert Regret.from_dict(found.to_dict()) == found
+    assert Regret.from_json(json.dumps(found.to_dict())) == found
+
+
+def test_labels_are_stored_as_json_has_them():
+    y, s = sample(30)
+    found = calibrant.regret(np.where(y, 2, 5).astype(np.int8), s, 0.3, pos_label=np.int8(2), rng=0)
+    assert Regret.from_json(json.dumps(found.to_dict())).labels == (5, 2)
+    many = calibrant.regret([0, 1, 2, 1], [0.2, 0.4, 0.5, 0.6], 0.3, labels=[0, 1, 2], pos_label=1, rng=0)
+    assert Regret.from_json(json.dumps(many.to_dict())) == many
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"value": 99}, r"regret.value must lie in \[0, 9\], got 99"),
+        ({"value": np.nan}, "regret.value must lie in"),
+        ({"value": "much"}, "regret.value must be a number"),
+        ({"low": 5.0}, "regret.low must not be above value"),
+        ({"value": 0.1, "high": 0.0}, "regret.value must not be above high"),
+        ({"level": 1}, "regret.level must lie strictly between 0 and 1"),
+        ({"p_value": 1.5}, "regret.p_value must lie in"),
+        ({"n": 0}, "regret.n must be above 0"),
+        ({"recovered": -20}, "regret.recovered must lie in"),
+        ({"cost": 30}, "regret.cost must lie in"),
+        ({"null": 3}, "regret.null must be a mapping"),
+        ({"null": {"mean": 0}}, "regret.null must have the field 'quantiles'"),
+        ({"null": {"mean": 0, "quantiles": {"x": 0}}}, "must go by levels"),
+        ({"labels": 5}, "regret.labels must be a list"),
+        ({"labels": [0]}, "regret.matrix must have 1 rows"),
+        ({"labels": [[0], 1]}, r"regret.labels\[0\] must be a label"),
+        ({"actions": ["a", "a"]}, "must be 2 different names"),
+        ({"actions": None}, "regret.actions must be a list"),
+        ({"matrix": "x"}, "regret.matrix must be a list"),
+        ({"matrix": [1, 9]}, "regret.matrix must be a list"),
+        ({"matrix": [[0, np.inf], [9, 0]]}, "regret.matrix must be finite, got inf"),
+        ({"matrix": [[0, 1, 2], [9, 0, 1]]}, "must have 2 entries, got 3"),
+        ({"threshold": 0.7}, "regret.threshold must be that of the matrix, 0.1, got 0.7"),
+        ({"threshold": "x"}, "regret.threshold must be a number"),
+        ({"label": [1]}, "regret.label must be a label"),
+        ({"lower_bound": "no"}, "regret.lower_bound must be true or false"),
+        ({"cautions": "careful"}, "regret.cautions must be a list"),
+        ({"seed": 0.5}, "regret.seed must be a whole number"),
+        ({"more": 1}, "regret must have no fields that are not known"),
+    ],
+)
+def test_what_no_regret_can_be_is_refused(change, message):
+    y, s = sample(30)
+    with pytest.raises(InputError, match=message):
+        Regret.from_dict(calibrant.regret(y, s, (1, 9), rng=0).to_dict() | change)
+
+
+def test_what_is_no_record_is_refused():
+    with pytest.raises(InputError, match="regret must be a mapping"):
+        Regret.from_dict([1])
+    with pytest.raises(InputError, match="regret must have the field 'value'"):
+        Regret.from_dict({})
+    with pytest.raises(InputError, match="regret must be JSON"):
+        Regret.from_json("{")
+
+
+def test_the_level_is_checked():
+    y, s = sample(30)
+    for ask in (
+        lambda: calibrant.regret(y, s, 0.3, level=2),
+        lambda: calibrant.regret_curve(y, s, level=0),
+        lambda: calibrant.best_threshold(y, s, 0.3, level=np.nan),
+    ):
+        with pytest.raises(InputError, match="level must be a number strictly between 0 and 1"):
+            ask()
