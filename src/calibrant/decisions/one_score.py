@@ -239,7 +239,8 @@ class OneScore:
         rng = np.random.default_rng(SEED)
         points, drawn = self.posterior.points(0).score, self.posterior.draws(0, rng, DRAWN)
         gap = _between(points, drawn, self.groups.score)
-        rows = self.groups.mass**2 / self.groups.spread
+        # Rounded, since the last bit of a weight would change all that is drawn after it.
+        rows = np.round(self.groups.mass**2 / self.groups.spread, 9)
         share = rng.standard_gamma(np.broadcast_to(rows, gap.shape)) * (self.groups.mass / rows)
         share /= share.sum(axis=1, keepdims=True)
         return np.clip(self.groups.score + gap, 0.0, 1.0), share

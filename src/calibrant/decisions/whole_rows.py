@@ -92,7 +92,8 @@ class WholeRows:
         n, classes = self.rows.score.shape
         some = min(n, max(1000, ENTRIES // classes))
         theta = self.posterior.draws(rng, OF_SIZES, OF_EACH)
-        effective = self.rows.weight[:some] ** 2 / self.rows.square[:some]
+        # Rounded, since the last bit of a weight would change all that is drawn after it.
+        effective = np.round(self.rows.weight[:some] ** 2 / self.rows.square[:some], 9)
         unit = self.rows.weight[:some] / effective
         share = rng.standard_gamma(np.broadcast_to(effective, (len(theta), some))) * unit
         share *= 1 / share.sum(axis=1, keepdims=True)
@@ -114,4 +115,4 @@ class WholeRows:
         upper = float(np.quantile(self.drawn, (1 + level) / 2, method="inverted_cdf"))
         high = max(self.value, upper, float(mean + deviate * error))
         low = float(np.clip(mean - deviate * error, 0.0, self.value))
-        return low, min(high, self.top)
+        return low, max(min(high, self.top), self.value)
