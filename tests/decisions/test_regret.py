@@ -4,7 +4,6 @@ import json
 
 import numpy as np
 import pytest
-from oracles import decisions as oracle
 
 import calibrant
 from calibrant import Regret, Sketch
@@ -13,6 +12,7 @@ from calibrant.decisions.one_score import Lines, OneScore
 from calibrant.inputs import InputError, generator, in_clusters, predictions
 from calibrant.posterior import posterior_of
 from calibrant.questions import Question, named
+from oracles import decisions as oracle
 
 MATRIX = [[0.0, 1.0, 0.3], [5.0, 0.0, 0.3]]
 COSTS = (0.1, 0.5, (1, 9), MATRIX)

@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from calibrant.decisions.interval import ends
-from calibrant.decisions.one_score import Lines, OneScore
+from calibrant.decisions.one_score import FLOOR, Lines, OneScore
 from calibrant.evidence import Array, Evidence
+from calibrant.inference.result import plain
 from calibrant.inputs import InputError, generator
 from calibrant.inputs import level as check_level
 from calibrant.inputs import scores as check_scores
@@ -127,11 +128,16 @@ class RegretCurve:
     def to_dict(self) -> dict[str, Any]:
         """Return plain lists of numbers, and the worst decision."""
         names = ("thresholds", "value", "low", "high", "net_benefit", "treat_all", "recalibrated")
-        plain: dict[str, Any] = {name: getattr(self, name).tolist() for name in names}
-        plain |= {"level": self.level, "n": self.n, "label": self.label, "worst": self.worst._asdict()}
+        values: dict[str, Any] = {name: getattr(self, name).tolist() for name in names}
+        values |= {
+            "level": self.level,
+            "n": self.n,
+            "label": plain(self.label),
+            "worst": self.worst._asdict(),
+        }
         if self.difference is not None:
-            plain["difference"] = {name: part.tolist() for name, part in self.difference._asdict().items()}
-        return plain
+            values["difference"] = {name: part.tolist() for name, part in self.difference._asdict().items()}
+        return values
 
     def plot(self, ax: Any = None) -> Any:
         """Draw the regret with its band above the decision curves."""
@@ -210,13 +216,17 @@ def _difference(
     mean = each @ np.bincount(kind, w) / total
     if question.cluster is None:
         square = np.bincount(kind, w if weight is None or weight.dtype.kind != "f" else w * w)
-        spread = (each - mean[:, None]) * np.sqrt(square) / total
+        spread, alone = (each - mean[:, None]) * np.sqrt(square) / total, square.sum() / total**2
     else:
-        sums = np.zeros((int(question.cluster.max()) + 1, len(held)))
-        np.add.at(sums, (question.cluster, kind), w)
-        spread = (each @ sums.T - np.outer(mean, sums.sum(axis=1))) / total
-    error = np.sqrt((spread**2).sum(axis=1) + 2 * (np.maximum(1.0, odds[:, 0]) / total) ** 2)
-    noise = np.random.default_rng(SEED).standard_normal((SETS, spread.shape[1])) @ spread.T
+        size = np.bincount(question.cluster, w)
+        sums = np.stack([np.bincount(question.cluster, w * one[kind]) for one in each])
+        spread, alone = (sums - np.outer(mean, size)) / total, (size**2).sum() / total**2
+    together = spread @ spread.T
+    # The most that one row, or one cluster, can bring is added: few of them say little about their spread.
+    error = np.sqrt(np.diag(together) + FLOOR * (np.maximum(1.0, odds[:, 0]) * alone) ** 2)
+    value, way = np.linalg.eigh(together)
+    root = (way * np.sqrt(np.maximum(value, 0.0))) @ way.T
+    noise = np.random.default_rng(SEED).standard_normal((SETS, len(root))) @ root
     wide = max(float(np.quantile(np.abs(noise / error).max(axis=1), level)), deviate)
     return Difference(mean, mean - wide * error, mean + wide * error)
 

@@ -11,6 +11,7 @@ import numpy as np
 from calibrant.decisions.cost import Cost
 from calibrant.decisions.one_score import Lines, OneScore
 from calibrant.evidence import Array
+from calibrant.inference.result import plain
 from calibrant.inputs import InputError, Record, generator
 from calibrant.inputs import level as check_level
 from calibrant.questions import Question
@@ -93,8 +94,9 @@ class BestThreshold:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain numbers; a threshold that means never is None."""
-        plain = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        return {key: None if value == math.inf else value for key, value in plain.items()}
+        values = {name: getattr(self, name) for name in self.__dataclass_fields__ if name != "label"}
+        finite = {key: None if value == math.inf else value for key, value in values.items()}
+        return {**finite, "label": plain(self.label)}
 
     @classmethod
     def of_record(cls, record: Record) -> BestThreshold:

@@ -1,0 +1,294 @@
+"""Curves over thresholds: net benefit by its definition, the worst decision, and two models compared."""
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import calibrant
+from calibrant import Sketch
+from calibrant.decisions.interval import ends
+from calibrant.decisions.one_score import Lines, OneScore
+from calibrant.inputs import InputError, generator, predictions
+from calibrant.questions import Question, named
+from oracles import decisions as oracle
+
+AT = np.arange(1, 10) / 10
+
+
+def sample(n=150, seed=0):
+    rng = np.random.default_rng(seed)
+    score = rng.random(n)
+    return (rng.random(n) < score**2).astype(int), score
+
+
+def curves(found):
+    names = ("value", "low", "high", "net_benefit", "treat_all", "recalibrated")
+    return np.array([getattr(found, name) for name in names])
+
+
+def test_net_benefit_of_ten_rows_by_hand():
+    y = np.array([0, 0, 1, 0, 0, 1, 0, 1, 1, 1])
+    s = np.array([0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 0.9])
+    found = calibrant.regret_curve(y, s, thresholds=[0.2, 0.5, 0.75])
+    # From .2 on 4 of the ill and 3 of the well, from .5 on 3 and 1, from .75 on 2 and none.
+    expected = [0.4 - 0.3 / 4, 0.3 - 0.1, 0.2]
+    np.testing.assert_allclose(found.net_benefit, expected, rtol=1e-12)
+    np.testing.assert_allclose(found.treat_all, [0.5 - 0.5 / 4, 0.0, 0.5 - 0.5 * 3], atol=1e-12)
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.sampled_from(["plain", "counts", "weights"]))
+def test_net_benefit_is_its_definition_by_a_loop(seed, kind):
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(1, 40))
+    y, s = rng.integers(0, 2, n), np.round(rng.random(n), int(rng.integers(1, 6)))
+    weight = {"plain": None, "counts": rng.integers(1, 4, n), "weights": rng.random(n) + 0.1}[kind]
+    # Anywhere, and exactly at scores.
+    at = np.unique(np.concatenate([rng.random(4), s[(s > 0) & (s < 1)][:4]]))
+    found = calibrant.regret_curve(y, s, thresholds=at, sample_weight=weight, rng=0)
+    expected = [oracle.net_benefit(y, s, t, weight) for t in at]
+    np.testing.assert_allclose(found.net_benefit, expected, rtol=1e-9, atol=1e-12)
+    everyone = [oracle.net_benefit(y, np.ones(n), t, weight) for t in at]
+    np.testing.assert_allclose(found.treat_all, everyone, rtol=1e-9, atol=1e-9)
+
+
+def test_a_curve_is_the_regrets_of_its_thresholds():
+    y, s = sample()
+    found = calibrant.regret_curve(y, s, thresholds=AT, rng=0)
+    question = Question.of(predictions(y, s), named("class"))
+    for k in (0, 4, 8):
+        single = OneScore.of(question, AT[k : k + 1], generator(0))
+        alone = ends(single, Lines.of_thresholds(AT[k : k + 1]), 0.95)
+        assert found.value[k] == pytest.approx(alone.value[0], rel=1e-9)
+        # The band is wider than an interval.
+        assert found.low[k] <= alone.low[0] + 1e-12
+        assert found.high[k] >= alone.high[0] - 1e-12
+
+
+def test_recalibrated_scores_bring_what_they_gain_on_other_rows():
+    y, s = sample(400)
+    found = calibrant.regret_curve(y, s, thresholds=AT, rng=0)
+    for k in (2, 6):
+        gained = (found.recalibrated - found.net_benefit)[k] * (1 - AT[k])
+        assert gained == pytest.approx(calibrant.regret(y, s, AT[k], rng=0).recovered, rel=1e-9)
+
+
+def test_the_thresholds_are_a_hundredth_apart_unless_named():
+    y, s = sample(60)
+    found = calibrant.regret_curve(y, s)
+    np.testing.assert_array_equal(found.thresholds, np.arange(1, 100) / 100)
+    named_ones = calibrant.regret_curve(y, s, thresholds=[0.5, 0.2, 0.5])
+    np.testing.assert_array_equal(named_ones.thresholds, [0.2, 0.5])
+    np.testing.assert_array_equal(calibrant.regret_curve(y, s, thresholds=0.3).thresholds, [0.3])
+
+
+@pytest.mark.parametrize("thresholds", [[], [0, 0.5], [0.5, 1], [np.nan], [-0.1], ["a"], [[0.1], [2]]])
+def test_thresholds_outside_are_refused(thresholds):
+    y, s = sample(20)
+    for ask in (
+        lambda: calibrant.regret_curve(y, s, thresholds=thresholds),
+        lambda: Sketch().update(y, s).regret_curve(thresholds=thresholds),
+    ):
+        with pytest.raises(InputError, match=r"^thresholds must"):
+            ask()
+
+
+def test_the_worst_decision_is_the_largest_regret_of_all():
+    y, s = sample(400)
+    found = calibrant.regret_curve(y, s)
+    threshold, value, low, high = found.worst
+    assert value == found.value.max() == found.value[found.thresholds == threshold][0]
+    assert (low, high) == (found.low.max(), found.high.max())
+    assert low <= value <= high
+    assert str(found.worst) == (
+        f"the worst decision is at {threshold:.4g}: {value:.3g} lost per row [{low:.3g}, {high:.3g}]"
+    )
+    assert str(found.worst) in repr(found)
+
+
+def test_a_level_more_makes_the_band_wider():
+    y, s = sample()
+    inner, outer = (calibrant.regret_curve(y, s, thresholds=AT, level=level, rng=0) for level in (0.5, 0.99))
+    assert (outer.low <= inner.low).all()
+    assert (outer.high >= inner.high).all()
+    np.testing.assert_array_equal(outer.value, inner.value)
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.integers(0, 2**32 - 1))
+def test_no_cut_gains_more_than_the_range_of_the_cumulated_residuals(seed):
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(1, 25))
+    s = np.round(rng.random(n) ** rng.uniform(0.2, 3), int(rng.integers(1, 5)))
+    y = (rng.random(n) < rng.random(n)).astype(int)
+    bound = calibrant.ece(y, s, estimator="kuiper")
+    cuts = np.unique(np.concatenate([[0.0, 2.0], s]))
+    for t in (*rng.random(3), float(np.clip(s[0], 0.01, 0.99))):
+        gains = [oracle.gain_of_cut(y, s, t, cut) for cut in cuts]
+        assert max(gains) <= bound + 1e-12
+
+
+def test_the_bound_of_the_cumulated_residuals_is_reached():
+    # All scores are just above the threshold, and no outcome is positive.
+    s, y = np.full(20, 0.5), np.zeros(20, dtype=int)
+    assert calibrant.ece(y, s, estimator="kuiper") == pytest.approx(0.5)
+    assert oracle.gain_of_cut(y, s, 0.499, 2.0) == pytest.approx(0.499)
+
+
+@pytest.mark.parametrize("n", [300, 8192])
+def test_a_sketch_answers_as_the_rows_do(n):
+    y, s = sample(n)
+    at = np.arange(1, 16) / 16
+    rows = calibrant.regret_curve(y, s, thresholds=at, rng=0)
+    merged = Sketch().update(y[:100], s[:100]) + Sketch().update(y[100:], s[100:])
+    for sketch in (Sketch().update(y, s), merged):
+        found = sketch.regret_curve(thresholds=at, rng=0)
+        np.testing.assert_allclose(curves(found), curves(rows), rtol=1e-9, atol=1e-12)
+        assert found.n == rows.n
+
+
+def test_counts_order_and_narrow_scores_are_no_matter():
+    y, s = sample()
+    s = s.astype(np.float32)
+    count = np.random.default_rng(1).integers(1, 3, len(y))
+    counted = calibrant.regret_curve(y, s, thresholds=AT, sample_weight=count, other=1 - s, rng=0)
+    order = np.random.default_rng(2).permutation(count.sum())
+    y2, s2 = np.repeat(y, count)[order], np.repeat(s, count)[order].astype(np.float64)
+    other = np.repeat(1 - s, count)[order].astype(np.float64)
+    plain = calibrant.regret_curve(y2, s2, thresholds=AT, other=other, rng=0)
+    np.testing.assert_allclose(curves(counted), curves(plain), rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(np.array(counted.difference), np.array(plain.difference), rtol=1e-6)
+
+
+def test_the_difference_of_two_models_is_that_of_their_net_benefits():
+    y, s = sample(200)
+    other = np.clip(s**2 + np.random.default_rng(1).normal(0, 0.05, len(s)), 0, 1)
+    found = calibrant.regret_curve(y, s, other=other, thresholds=AT, rng=0)
+    value, low, high = found.difference
+    expected = [oracle.net_benefit(y, s, t) - oracle.net_benefit(y, other, t) for t in AT]
+    np.testing.assert_allclose(value, expected, rtol=1e-9, atol=1e-12)
+    assert (low < value).all()
+    assert (value < high).all()
+    wider = calibrant.regret_curve(y, s, other=other, thresholds=AT, level=0.99, rng=0).difference
+    assert (wider.low < low).all()
+    assert (wider.high > high).all()
+    # The other way round all signs change.
+    back = calibrant.regret_curve(y, other, other=s, thresholds=AT, rng=0).difference
+    np.testing.assert_allclose(back.value, -value, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(back.high - back.low, high - low, rtol=0.1)
+
+
+def test_a_model_does_not_differ_from_itself():
+    y, s = sample(300)
+    value, low, high = calibrant.regret_curve(y, s, other=s, thresholds=AT, rng=0).difference
+    assert (value == 0).all()
+    # Pairs of equal actions leave no noise but what so many rows cannot exclude.
+    assert (high <= 10 * np.maximum(1, AT / (1 - AT)) / 300).all()
+    np.testing.assert_allclose(low, -high)
+
+
+def test_models_that_agree_mostly_are_told_apart_better_than_others():
+    y, s = sample(400)
+    near = np.clip(s + 0.02, 0, 1)
+    far = np.random.default_rng(3).permutation(s)
+    widths = [
+        np.subtract(*calibrant.regret_curve(y, s, other=one, thresholds=AT, rng=0).difference[:0:-1])
+        for one in (near, far)
+    ]
+    assert (widths[0] < 0.6 * widths[1]).all()
+
+
+def test_weights_of_a_difference_have_no_scale():
+    y, s = sample()
+    weight = np.random.default_rng(1).random(len(y)) + 0.2
+    one, other = (
+        calibrant.regret_curve(y, s, other=s**2, thresholds=AT, sample_weight=scale * weight, rng=0)
+        for scale in (1.0, 1e-4)
+    )
+    expected = [oracle.net_benefit(y, s, t, weight) - oracle.net_benefit(y, s**2, t, weight) for t in AT]
+    np.testing.assert_allclose(one.difference.value, expected, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(np.array(other.difference), np.array(one.difference), rtol=1e-6, atol=1e-12)
+    np.testing.assert_allclose(curves(other), curves(one), rtol=1e-6, atol=1e-12)
+
+
+def test_clusters_of_a_difference():
+    y, s = sample(200)
+    plain = calibrant.regret_curve(y, s, other=s**2, thresholds=AT, rng=0)
+    alone = calibrant.regret_curve(y, s, other=s**2, thresholds=AT, cluster=np.arange(200), rng=0)
+    np.testing.assert_allclose(curves(alone), curves(plain), rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(alone.difference.value, plain.difference.value)
+    # Student's quantile is a little wider.
+    width, other = (np.subtract(*found.difference[:0:-1]) for found in (plain, alone))
+    np.testing.assert_allclose(other, width, rtol=0.02)
+    # Rows four times over are no news.
+    y4, s4, cluster = (np.repeat(part, 4) for part in (y, s, np.arange(200)))
+    told = calibrant.regret_curve(y4, s4, other=s4**2, thresholds=AT, cluster=cluster, rng=0).difference
+    hidden = calibrant.regret_curve(y4, s4, other=s4**2, thresholds=AT, rng=0).difference
+    np.testing.assert_allclose(told.value, plain.difference.value)
+    np.testing.assert_allclose(np.subtract(*told[:0:-1]), width, rtol=0.02)
+    assert (np.subtract(*hidden[:0:-1]) < 0.6 * width).all()
+
+
+def test_the_other_model_may_have_columns():
+    y, s = sample(60)
+    other = np.stack([1 - s**2, s**2], axis=1)
+    one, two = (calibrant.regret_curve(y, s, other=p, thresholds=AT, rng=0) for p in (s**2, other))
+    np.testing.assert_allclose(np.array(two.difference), np.array(one.difference))
+
+
+def test_what_is_wrong_with_the_other_model_is_said_of_it():
+    y, s = sample(20)
+    with pytest.raises(InputError, match="other"):
+        calibrant.regret_curve(y, s, other=s + 1)
+    with pytest.raises(InputError, match="other"):
+        calibrant.regret_curve(y, s, other=s[:-1])
+
+
+def test_many_classes_need_the_one_that_is_asked_about():
+    rng = np.random.default_rng(0)
+    p = rng.dirichlet(np.ones(3), 40)
+    y = rng.integers(0, 3, 40)
+    with pytest.raises(InputError, match=r"pos_label must name one of \[0, 1, 2\]"):
+        calibrant.regret_curve(y, p)
+    found = calibrant.regret_curve(y, p, pos_label=1, thresholds=AT, rng=0)
+    np.testing.assert_allclose(
+        found.net_benefit, [oracle.net_benefit(y == 1, p[:, 1], t) for t in AT], rtol=1e-9, atol=1e-12
+    )
+    assert found.label == 1
+
+
+@pytest.mark.parametrize(
+    ("y", "s"),
+    [
+        ([1], [0.3]),
+        (np.zeros(30, dtype=int), np.linspace(0, 1, 30)),
+        (np.ones(30, dtype=int), np.linspace(0, 1, 30)),
+        (np.arange(30) % 2, np.full(30, 0.4)),
+        (np.arange(30) % 2, (np.arange(30) % 3 > 0).astype(float)),
+    ],
+)
+def test_odd_samples_have_a_curve(y, s):
+    found = calibrant.regret_curve(y, s, thresholds=AT, other=s, rng=0)
+    assert np.isfinite(curves(found)).all()
+    assert ((found.low >= 0) & (found.low <= found.value) & (found.value <= found.high)).all()
+    assert (found.high <= np.maximum(AT, 1 - AT) + 1e-12).all()
+
+
+def test_the_table_and_what_is_stored():
+    y, s = sample(60)
+    found = calibrant.regret_curve(y, s, other=s**2, rng=0)
+    lines = str(found).splitlines()
+    assert lines[0].split()[:3] == ["threshold", "regret", "band"]
+    assert len(lines) == 1 + 11 + 1
+    assert lines[-1] == f"{found.worst}; band at 95 %, n = 60"
+    few = calibrant.regret_curve(y, s, thresholds=[0.2, 0.4], rng=0)
+    assert [line.split()[0] for line in str(few).splitlines()[1:-1]] == ["0.2", "0.4"]
+    stored = json.loads(json.dumps(found.to_dict()))
+    assert stored["thresholds"] == found.thresholds.tolist()
+    assert stored["worst"] == found.worst._asdict()
+    assert stored["difference"]["high"] == found.difference.high.tolist()
+    assert stored["label"] == 1
+    assert "difference" not in few.to_dict()
