@@ -57,7 +57,9 @@ class Cumulative(Estimator):
 
     A measure of its own: opposite errors at neighbouring scores cancel, so it lies below the ECE
     and does not converge to it, unless the model errs in one direction. Rows are summed in order
-    of their score and the sums are read at the ends of tie groups only.
+    of their score and the sums are read at the ends of tie groups only. The range ("kuiper") bounds
+    what any increasing recalibration could have gained on these rows, in any decision to act or not
+    whose false alarm and miss cost one together.
 
     Parameters
     ----------
