@@ -1,6 +1,6 @@
 """How far regrets are from the truth, and how often their intervals hold it.
 
-    python benchmarks/decisions.py                  # all parts, some 40 minutes on two cores
+    python benchmarks/decisions.py                  # all parts, some 55 minutes on two cores
     python benchmarks/decisions.py --share 0.1      # a tenth of the repetitions
     python benchmarks/decisions.py --parts speed
 
@@ -8,7 +8,8 @@ Parts: `binary` are thresholds from .05 to .95 on exact families (regular, local
 calibrated one), single intervals and the band over 99 thresholds, beside the recipe of which ours is a
 development (quantiles of posterior draws with Bayesian-bootstrap weights, united with the cross-fitted gain
 and 1.96 floored standard errors); `matrix` three classes with four actions, one of them to abstain, and ten
-with ten; `speed` a curve of 99 thresholds with its band for a million rows, and a regret of each kind.
+with ten at random costs, on the families of `canonical.py`; `speed` a curve of 99 thresholds with its band
+for a million rows, and a regret of each kind.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ import argparse
 import os
 import time
 from concurrent.futures import ProcessPoolExecutor
+from importlib import util
+from pathlib import Path
 from typing import NamedTuple
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -25,11 +28,18 @@ import numpy as np
 
 from calibrant.decisions.interval import ends
 from calibrant.decisions.one_score import Lines, OneScore
+from calibrant.decisions.whole_rows import WholeRows
 from calibrant.evidence import Array
+from calibrant.evidence.simplex import Simplex
 from calibrant.experiment.distributions import rng_of
 from calibrant.experiment.families import FAMILIES, Family
 from calibrant.inputs import predictions
+from calibrant.posterior.softmax import CanonicalError, SoftmaxPosterior
 from calibrant.questions import Question, named
+
+_spec = util.spec_from_file_location("canonical", Path(__file__).with_name("canonical.py"))
+canonical = util.module_from_spec(_spec)
+_spec.loader.exec_module(canonical)
 
 AT = np.array([0.05, 0.1, 0.3, 0.5, 0.7, 0.9, 0.95])
 CURVE = np.arange(1, 100) / 100
@@ -39,6 +49,9 @@ LOCAL = ("step", "top", "middle", "zigzag", "certain")
 OTHERS = ("prior-43", "rare", "seven", "twenty")
 # Every so many repetitions a band is made too, which takes longer than all the rest.
 LEVEL, BANDS = 0.95, 4
+# Of several classes: repetitions by number of classes and of rows, and rows that the truth is taken from.
+ROWS = {3: {300: 300, 1000: 150, 10_000: 40}, 10: {300: 120, 1000: 80, 10_000: 20}}
+LARGE = 400_000
 
 
 class Cell(NamedTuple):
@@ -130,6 +143,76 @@ def binary(share: float, jobs: int, sizes: list[int] | None) -> None:
               f"| {width / wide:.2f} | {before.min():.3f} |")  # fmt: skip
 
 
+def costs_of(classes: int) -> Array:
+    """Return costs of three classes with four actions, one of them to abstain, or random ones."""
+    if classes == 3:
+        return np.array([[0, 1, 1, 0.3], [3, 0, 1, 0.3], [1, 0.5, 0, 0.3]])
+    costs = np.random.default_rng(17).exponential(size=(classes, classes))
+    np.fill_diagonal(costs, 0.0)
+    return costs
+
+
+def true_regret_of_rows(family: str, classes: int, rows: int) -> float:
+    """Return the regret of a family, by many scores and their true probabilities."""
+    kind, name = canonical.FAMILIES[family]
+    p = canonical.scores(kind, classes, rows, rng_of("decisions truth", family, classes))
+    costs = costs_of(classes)
+    expected, taken = canonical.mapped(name, p) @ costs, np.argmin(p @ costs, axis=1)
+    return float((expected[np.arange(rows), taken] - expected.min(axis=1)).mean())
+
+
+class Several(NamedTuple):
+    family: str
+    classes: int
+    n: int
+    repetitions: int
+
+
+def one_cell_of_rows(cell: Several) -> tuple[float, Array]:
+    """Return the truth, and (repetitions, 5) of value, ends, and ends of the recipe before."""
+    kind, name = canonical.FAMILIES[cell.family]
+    truth = true_regret_of_rows(cell.family, cell.classes, LARGE)
+    rng, costs, found = rng_of("decisions rows", *cell[:3]), costs_of(cell.classes), []
+    for _ in range(cell.repetitions):
+        p = canonical.scores(kind, cell.classes, cell.n, rng)
+        rows = Simplex.of(p, canonical.families.labels(canonical.mapped(name, p), rng))
+        error = CanonicalError.of(SoftmaxPosterior.of(rows))
+        known = WholeRows(rows, error.posterior, error.held_out, costs)
+        least, most = np.quantile(known.drawn, [0.025, 0.975])
+        (mean,), (apart,) = known.gain
+        before = max(min(least, mean - 1.96 * apart), 0.0), max(most, mean + 1.96 * apart)
+        found.append((known.value, *known.ends(1.96, LEVEL), *before))
+    return truth, np.array(found)
+
+
+def matrix(share: float, jobs: int, sizes: list[int] | None) -> None:
+    """Print error, coverage and width for each number of classes and rows."""
+    names = ("classes", "actions", "n", "mean truth", "MAE x 1000", "calibrated reads", "coverage", "least")
+    names += ("width", "over that before", "coverage before", "its least")
+    print("\n| " + " | ".join(names) + " |\n" + "|---" * len(names) + "|")
+    families = tuple(canonical.FAMILIES)
+    with ProcessPoolExecutor(jobs) as pool:
+        for classes, times in ROWS.items():
+            for n in (n for n in times if not sizes or n in sizes):
+                count = max(4, round(times[n] * share))
+                cells = [Several(family, classes, n, count) for family in families]
+                truth, found = (
+                    np.array(part) for part in zip(*pool.map(one_cell_of_rows, cells), strict=True)
+                )
+                value, low, high, least, most = np.moveaxis(found, 2, 0)
+                at = truth[:, None]
+                held, before = ((a <= at + 1e-9) & (at <= b + 1e-9) for a, b in ((low, high), (least, most)))
+                worst, worst_before = (int(part.mean(axis=1).argmin()) for part in (held, before))
+                width = (high - low).mean()
+                reads = value[truth == 0].mean(axis=1).max()
+                shown = [classes, costs_of(classes).shape[1], n, f"{truth.mean():.4f}"]
+                shown += [f"{1e3 * np.abs(value - at).mean():.2f}", f"{reads:.1e}", f"{held.mean():.3f}"]
+                shown += [f"{held[worst].mean():.3f} {families[worst]}", f"{width:.5f}"]
+                shown += [f"{width / (most - least).mean():.2f}", f"{before.mean():.3f}"]
+                shown += [f"{before[worst_before].mean():.3f} {families[worst_before]}"]
+                print("| " + " | ".join(map(str, shown)) + " |", flush=True)
+
+
 def speed() -> None:
     """Print seconds for a million rows."""
     import calibrant
@@ -164,6 +247,8 @@ def main() -> None:
     arguments = parser.parse_args()
     if "binary" in arguments.parts:
         binary(arguments.share, arguments.jobs, arguments.sizes)
+    if "matrix" in arguments.parts:
+        matrix(arguments.share, arguments.jobs, arguments.sizes)
     if "speed" in arguments.parts:
         speed()
 

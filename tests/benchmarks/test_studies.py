@@ -1,7 +1,9 @@
 """A smoke version of every study in benchmarks/; the full ones are run by hand."""
 
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from importlib import util
 from pathlib import Path
 
@@ -13,6 +15,7 @@ from calibrant import experiment
 from calibrant.experiment.distributions import rng_of
 from calibrant.experiment.families import EXACT, FAMILIES, FEW, LOCAL
 from calibrant.inference import estimate as inference
+from oracles import decisions as oracle
 
 FOLDER = Path(__file__).parents[2] / "benchmarks"
 
@@ -353,6 +356,52 @@ def test_the_study_of_whole_rows(monkeypatch):
     truth, off = canonical.paper_cell((3, 0, "logistic", 1.0))
     assert 0 < truth < 1
     assert off.shape == (1, 2)
+
+
+def test_the_study_of_decisions(monkeypatch):
+    decisions = study("decisions")
+    family = decisions.family_of("square")
+    at = decisions.AT
+    truth = decisions.true_regret(family, at, rows=100)
+    score, chance = family.pairs(family.quantile((np.arange(100) + 0.5) / 100))
+    by_class = [np.stack([1 - p, p], axis=1) for p in (chance, score)]
+    by_loop = [oracle.regret(*by_class, [[t, 0], [0, 1 - t]]) for t in at]
+    np.testing.assert_allclose(truth, by_loop, atol=1e-12)
+    assert max(by_loop) > 0.02
+    monkeypatch.setattr(decisions, "true_regret", partial(decisions.true_regret, rows=1000))
+    found = decisions.one_cell(decisions.Cell("square", 300, 2))
+    assert found["value"].shape == (2, len(at))
+    assert found["held"].mean() > 0.5
+    assert (found["width"] > 0).all()
+
+
+def test_the_study_of_decisions_among_classes(monkeypatch, capsys):
+    decisions = study("decisions")
+    monkeypatch.setattr(decisions, "LARGE", 2000)
+    for classes in (3, 10):
+        costs = decisions.costs_of(classes)
+        assert len(costs) == classes
+        assert (np.diag(costs) == 0).all()
+    truth, found = decisions.one_cell_of_rows(decisions.Several("too sure", 3, 100, 2))
+    assert 0 < truth < 0.1
+    assert found.shape == (2, 5)
+    value, low, high, least, most = found.T
+    assert ((low <= value) & (value <= high) & (least <= value) & (value <= most + 1e-12)).all()
+    assert decisions.true_regret_of_rows("right", 3, 2000) == 0
+    # The same by a plain loop.
+    kind, name = decisions.canonical.FAMILIES["too sure"]
+    p = decisions.canonical.scores(kind, 3, 50, rng_of("decisions truth", "too sure", 3))
+    by_loop = oracle.regret(decisions.canonical.mapped(name, p), p, decisions.costs_of(3).tolist())
+    assert decisions.true_regret_of_rows("too sure", 3, 50) == pytest.approx(by_loop)
+    monkeypatch.setattr(decisions, "ROWS", {3: {50: 1}})
+    monkeypatch.setattr(decisions, "LARGE", 200)
+    some = {name: decisions.canonical.FAMILIES[name] for name in ("right", "pull")}
+    monkeypatch.setattr(decisions.canonical, "FAMILIES", some)
+    monkeypatch.setattr(decisions, "ProcessPoolExecutor", ThreadPoolExecutor)
+    decisions.matrix(0.1, 1, None)
+    header, _, row = capsys.readouterr().out.strip().splitlines()
+    assert header.count("|") == row.count("|")
+    assert row.startswith("| 3 | 4 | 50 | ")
 
 
 def few_models(settings):
