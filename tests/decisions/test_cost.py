@@ -135,6 +135,20 @@ def test_rows_of_a_matrix_are_in_the_order_of_the_labels():
         assert found.label == pos_label
 
 
+def test_sketches_and_assessments_take_the_order_of_the_labels(without_rulers):
+    y, s = sample()
+    names, matrix = np.where(y, "sick", "well"), [[0, 9], [1, 0]]
+    named = {"labels": ["sick", "well"], "pos_label": "sick"}
+    expected = calibrant.regret(y, s, (1, 9), rng=0)
+    sketch = calibrant.Sketch(**named).update(names, s)
+    assert sketch.regret(matrix, rng=0).value == pytest.approx(expected.value)
+    assert sketch.best_threshold(matrix, rng=0).of_costs == pytest.approx(0.1)
+    found = calibrant.assess(names, s, cost=matrix, rng=0, **named).decision.regret
+    assert found.value == pytest.approx(expected.value)
+    by_class = {"wait": {"well": 0, "sick": 9}, "treat": {"sick": 0, "well": 1}}
+    assert calibrant.regret(names, s, by_class, pos_label="sick", rng=0).cost == pytest.approx(expected.cost)
+
+
 def test_actions_are_named_in_the_order_of_their_columns():
     assert Cost.of_outcome([[0, 1], [9, 0]], ("sick", "well"), 0).actions == ("sick", "well")
     assert Cost.of_outcome([[0, 1], [9, 0]], ("sick", "well"), 1).actions == ("sick", "well")

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import calibrant
-from calibrant import Sketch
-from calibrant.inputs import InputError
+from calibrant import BestThreshold, Sketch
+from calibrant.inputs import InputError, Record
 from oracles import decisions as oracle
 
 
@@ -100,6 +100,38 @@ def test_always_and_never(outcome, threshold, word):
     assert found.gain == pytest.approx(found.as_is, abs=0.01)
     stored = json.loads(json.dumps(found.to_dict(), allow_nan=False))
     assert stored["threshold"] == (None if outcome == 0 else 0.0)
+
+
+def test_costs_may_say_always_or_never():
+    y, s = sample(100)
+    always, never = (calibrant.best_threshold(y, s, pair, rng=0) for pair in ((-1, 5), (5, -1)))
+    assert (always.of_costs, always.threshold, always.low) == (-0.25, 0.0, 0.0)
+    assert (never.of_costs, never.threshold, never.high) == (1.25, math.inf, math.inf)
+    assert str(always).startswith("always act [always, always] instead of -0.25")
+    for found in (always, never):
+        assert BestThreshold.of_record(Record(found.to_dict(), "best")) == found
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"threshold": 2}, "best.threshold must lie in"),
+        ({"low": 0.9, "high": 0.95}, "best must have low <= threshold <= high"),
+        ({"cost_low": 3}, "best.cost_low must not be above cost"),
+        ({"gain": -9}, "best.gain_low must not be above gain"),
+        ({"level": 1}, "best.level must lie strictly between"),
+        ({"n": 0}, "best.n must be above 0"),
+        ({"cost": "x"}, "best.cost must be a number"),
+        ({"label": [1]}, "best.label must be a label"),
+    ],
+)
+def test_what_is_stored_comes_back_or_is_refused(change, message):
+    y, s = sample(100)
+    found = calibrant.best_threshold(y, s, (1, 9), rng=0)
+    stored = json.loads(json.dumps(found.to_dict()))
+    assert BestThreshold.of_record(Record(stored, "best")) == found
+    with pytest.raises(InputError, match=message):
+        BestThreshold.of_record(Record(stored | change, "best"))
 
 
 def test_right_scores_keep_the_threshold_of_the_costs():

@@ -102,14 +102,16 @@ class BestThreshold:
     def of_record(cls, record: Record) -> BestThreshold:
         """Return what a record of `to_dict` holds."""
         record.only(cls.__dataclass_fields__)
-        numbers = {name: record.number(name) for name in (*_COSTS, "level", "of_costs", "n")}
+        numbers = {name: record.number(name) for name in (*_COSTS, "of_costs")}
+        record.ordered("cost_low", "cost", "cost_high")
+        record.ordered("gain_low", "gain", "gain_high")
         cuts = {
             name: math.inf if record.values[name] is None else record.number(name, 0, 1)
             for name in ("threshold", "low", "high")
         }
         if not cuts["low"] <= cuts["threshold"] <= cuts["high"]:
             raise InputError(record.name, "have low <= threshold <= high", tuple(cuts.values()))
-        return cls(**cuts, **numbers, label=record.values["label"])
+        return cls(**cuts, **numbers, level=record.level(), n=record.size("n"), label=record.label())
 
 
 _COSTS = ("cost", "cost_low", "cost_high", "as_is", "recalibrated", "gain", "gain_low", "gain_high")
@@ -161,7 +163,8 @@ def _first(lines: Lines, mass: Array, frequency: Array, score: Array, given: flo
 def _between(score: Array, first: int, given: float) -> float:
     """Return a threshold that separates the groups there; the given one, where it does."""
     if first == np.searchsorted(score, given - 1e-9):
-        return given
+        # Where a false alarm pays, or a miss, the costs themselves say always, or never.
+        return 0.0 if given <= 0 else given if given <= 1 else math.inf
     if first == 0:
         return 0.0
     return math.inf if first == len(score) else float((score[first - 1] + score[first]) / 2)
