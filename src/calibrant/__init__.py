@@ -24,11 +24,12 @@ if TYPE_CHECKING:
         regret_curve,
         reliability_curve,
         reliability_diagram,
+        risk_coverage,
         score_histogram,
     )
     from calibrant.assessment import Assessment
     from calibrant.curves import Point, ReliabilityCurve, ReliabilityDiagram, ScoreHistogram
-    from calibrant.decisions import BestThreshold, Cost, Regret, RegretCurve
+    from calibrant.decisions import BestThreshold, Cost, Regret, RegretCurve, RiskCoverage
     from calibrant.estimators import (
         Bayes,
         Beta,
@@ -57,11 +58,11 @@ _ROOMS = {
     "calibrant.api": (
         *("assess", "best_threshold", "compare", "compare_calibrators", "ece", "estimate", "lce", "mce"),
         *("recommend", "regret", "regret_curve"),
-        *("reliability_curve", "reliability_diagram", "score_histogram"),
+        *("reliability_curve", "reliability_diagram", "risk_coverage", "score_histogram"),
     ),
     "calibrant.assessment": ("Assessment",),
     "calibrant.curves": ("Point", "ReliabilityCurve", "ReliabilityDiagram", "ScoreHistogram"),
-    "calibrant.decisions": ("BestThreshold", "Cost", "Regret", "RegretCurve"),
+    "calibrant.decisions": ("BestThreshold", "Cost", "Regret", "RegretCurve", "RiskCoverage"),
     "calibrant.estimators": (
         *("Bayes", "Beta", "BetaKernel", "Binned", "Cumulative", "Debiased", "Density", "DensityBeta"),
         *("Isotonic", "Smooth", "Sweep", "Variational", "estimator_names"),
@@ -102,6 +103,7 @@ __all__ = [
     "RegretCurve",
     "ReliabilityCurve",
     "ReliabilityDiagram",
+    "RiskCoverage",
     "ScoreHistogram",
     "Sketch",
     "Smooth",
@@ -125,6 +127,7 @@ __all__ = [
     "regret_curve",
     "reliability_curve",
     "reliability_diagram",
+    "risk_coverage",
     "score_histogram",
 ]
 

@@ -435,3 +435,34 @@ def test_the_study_of_beta_kernels_on_the_models_of_the_paper(tmp_path):
     assert len(lines) == 2 + 2 * 2  # notions and errors
     assert lines[2].startswith("| confidence | 95 % | 30 | ")
     assert len({line.count("|") for line in lines}) == 1
+
+
+def test_the_study_of_what_medicine_reads(monkeypatch):
+    clinical = study("clinical")
+    monkeypatch.setattr(clinical, "GRID", 20_000)
+    # A calibrated model, and one whose log-odds are all too low by .4.
+    none, shifted = (clinical.truth_of(FAMILIES["rare"].shrunk(factor)) for factor in (0.0, 1.0))
+    assert none[:5] == pytest.approx([0, 1, 1, 0, 0], abs=1e-6)
+    assert shifted[:2] == pytest.approx([0.4, 1], abs=1e-6)
+    held, width = clinical.one_cell(clinical.Cell("flat", 1.0, 200), 6)
+    assert held.shape == width.shape == (5,)
+    assert held[:3].min() >= 0.5
+    assert clinical.one_cell(clinical.Cell("rare", 1.0, 100), 5) is None  # hardly a case to be expected
+    assert {cell.factor for cell in clinical.cells() if cell.name == "step"} == {1.0, 0.3}
+
+
+def test_the_study_of_what_is_kept(monkeypatch):
+    selective = study("selective")
+    monkeypatch.setattr(selective, "GRID", 20_000)
+    whole = selective.Truth(FAMILIES["square"])
+    # Scores are the squares of chances, which are uniform: of the surest half these are 3 / 4 on average.
+    assert whole.at(np.array([0.25]), np.array([0.5]))[0] == pytest.approx(0.75, abs=1e-4)
+    assert whole.reach(0.75) == pytest.approx(0.5, abs=1e-4)
+    assert whole.aurc == pytest.approx(0.25, abs=1e-4)
+    levels = selective.Truth(FAMILIES["seven"])
+    assert levels.tied.tolist() == [0.1, 0.25, 0.4, 0.5, 0.6, 0.75, 0.9]
+    assert levels.at(np.array([0.75]), np.array([0.3]))[0] == pytest.approx((0.9575 + 0.6925) / 2, abs=1e-4)
+    for clustered in (False, True):
+        held = selective.one_cell(selective.Cell("seven", 100, clustered), 6)
+        assert held.shape == (len(selective.COLUMNS),)
+        assert held.min() >= 0.5

@@ -85,7 +85,7 @@ def test_readme_commands_make_their_own_environment():
 
 def test_the_guide_shows_what_is_printed():
     shown = re.findall(r"^```\n(>>> .*?)^```$", (ROOT / "docs/guide.md").read_text(), flags=re.M | re.S)
-    assert len(shown) == 11
+    assert len(shown) == 12
     space = {"np": np, "calibrant": calibrant}
     example = doctest.DocTestParser().get_doctest("\n".join(shown), space, "guide", None, 0)
     runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE)
@@ -104,7 +104,13 @@ def same(found, shown):
     np.testing.assert_allclose(found, shown, rtol=0.02, atol=0.02)
 
 
-@pytest.mark.parametrize("page", [f"docs/{name}.md" for name in ("scikit-learn", "language-models", "calibration", "decisions")])
+@pytest.mark.parametrize(
+    "page",
+    [
+        f"docs/{name}.md"
+        for name in ("scikit-learn", "language-models", "calibration", "decisions", "selective")
+    ],
+)
 def test_a_page_prints_what_it_shows(page, tmp_path, monkeypatch):
     text = (ROOT / page).read_text()
     monkeypatch.chdir(tmp_path)

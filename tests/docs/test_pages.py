@@ -36,6 +36,7 @@ RUN = {
     "docs/language-models.md": "test_docs",
     "docs/report.md": "test_docs",
     "docs/scikit-learn.md": "test_docs",
+    "docs/selective.md": "test_docs",
 }
 
 

@@ -4,7 +4,7 @@ import runpy
 import sys
 from itertools import combinations
 from pathlib import Path
-from types import MappingProxyType
+from types import MappingProxyType, SimpleNamespace
 
 import matplotlib
 import numpy as np
@@ -28,6 +28,7 @@ from test_plot import (
 import calibrant
 from calibrant import plot
 from calibrant.curves.histogram import ScoreHistogram, histogram_of
+from calibrant.decisions import Measured
 from calibrant.evidence import Cells, Sample
 from calibrant.inference.comparison import Comparison, Difference
 from calibrant.inference.result import Estimate, Null
@@ -107,6 +108,18 @@ def a_histogram(saturated=False, notion="class", label=None):
     return ScoreHistogram(np.linspace(0, 1, 51), positive, negative, notion, label, n, support)
 
 
+def kept(levels=400):
+    """Return the accuracy of what is kept, from the surest of so many levels on."""
+    coverage = np.arange(1, levels + 1) / levels
+    accuracy, wide = 0.97 - 0.2 * coverage**2, 0.02 / np.sqrt(coverage)
+    return SimpleNamespace(
+        confidence=1 - 0.5 * coverage, coverage=coverage, accuracy=accuracy, low=accuracy - wide,
+        high=np.minimum(accuracy + wide, 1), band_low=accuracy - 1.5 * wide,
+        band_high=np.minimum(accuracy + 1.5 * wide, 1), aurc=Measured(0.0823, 0.07, 0.1), level=0.95,
+        n=1234.0, notion="confidence",
+    )  # fmt: skip
+
+
 NEW = {
     "comparison": lambda ax=None: plot.comparison(a_comparison(), ax),
     "groups": lambda ax=None: plot.groups(some_groups(8), ax, overall=an_estimate(0.05, 0.004)),
@@ -119,6 +132,9 @@ NEW = {
     "scores": lambda ax=None: plot.score_histograms(a_histogram(), ax),
     "saturated": lambda ax=None: plot.score_histograms(a_histogram(True, label="ship"), ax),
     "confidences": lambda ax=None: plot.score_histograms(a_histogram(True, "confidence"), ax),
+    "kept": lambda ax=None: plot.risk_coverage(kept(), ax),
+    "kept in levels": lambda ax=None: plot.risk_coverage(kept(4), ax),
+    "all kept": lambda ax=None: plot.risk_coverage(kept(1), ax),
 }
 ALL = NEW | {name: (lambda ax=None, draw=draw: draw(ax)) for name, draw in DRAWINGS.items()}
 
@@ -193,7 +209,7 @@ def test_a_grid_of_histograms_keeps_its_texts_apart(width, count):
 @pytest.mark.no_cover
 @pytest.mark.parametrize("layout", ["constrained", "tight", None])
 def test_a_grid_of_subplots_holds_them(layout):
-    figure, grid = plt.subplots(3, 3, figsize=(12, 12), layout=layout)
+    figure, grid = plt.subplots(3, 4, figsize=(16, 12), layout=layout)
     for ax, draw in zip(grid.flat, NEW.values(), strict=True):
         draw(ax)
     if layout == "constrained":
@@ -616,6 +632,7 @@ def test_the_gallery_shows_what_its_code_makes(tmp_path):
     kept = list((docs / "images" / "figures").glob("*.png"))
     assert made == {path.name for path in kept}
     assert sum(path.stat().st_size for path in kept) < 500_000
-    drawn_by_results = {"comparison", "curve", "diagram", "score_histograms", "small_multiples"}
+    drawn_by_results = {"comparison", "curve", "diagram", "risk_coverage", "score_histograms"}
+    drawn_by_results |= {"small_multiples"}
     text = (docs / "figures.md").read_text(encoding="utf-8")
     assert {name for name in plot.__all__ if f"plot.{name}(" not in text} == drawn_by_results

@@ -701,7 +701,9 @@ def test_a_sketch_warns_as_the_rows_do():
     for labels, p in cases:
         rows = calibrant.assess(labels, p, rng=0).warnings
         own = [line.replace("a score of exactly 0 or 1 and the outcome it rules out", what) for line in rows]
-        assert list(warned("class", labels, p)) == own
+        # The cell of a score of exactly 1 may hold others, from which sums do not tell it.
+        told = [line for line in own if "since its log-odds are infinite" not in line]
+        assert list(warned("class", labels, p)) in (own, told)
 
 
 @pytest.mark.usefixtures("without_rulers")

@@ -14,6 +14,7 @@ from calibrant.api.calibration import (
     score_histogram,
 )
 from calibrant.api.decisions import best_threshold, regret, regret_curve
+from calibrant.api.selective import risk_coverage
 
 __all__ = [
     "assess",
@@ -29,5 +30,6 @@ __all__ = [
     "regret_curve",
     "reliability_curve",
     "reliability_diagram",
+    "risk_coverage",
     "score_histogram",
 ]

@@ -1,6 +1,6 @@
 """What acting on the scores costs."""
 
-from calibrant.decisions.clinical import Clinical, Measured, clinical_of
+from calibrant.decisions.clinical import Clinical, clinical_of
 from calibrant.decisions.cost import Cost
 from calibrant.decisions.curve import (
     THRESHOLDS,
@@ -11,7 +11,9 @@ from calibrant.decisions.curve import (
     regret_curve_of,
 )
 from calibrant.decisions.decision import Decision
+from calibrant.decisions.measured import Measured
 from calibrant.decisions.regret import Regret, cost_of, deciding, regret_of
+from calibrant.decisions.selective import RiskCoverage, risk_coverage_of
 from calibrant.decisions.threshold import BestThreshold, best_threshold_of
 
 __all__ = [
@@ -24,6 +26,7 @@ __all__ = [
     "Measured",
     "Regret",
     "RegretCurve",
+    "RiskCoverage",
     "WorstDecision",
     "best_threshold_of",
     "check_thresholds",
@@ -32,4 +35,5 @@ __all__ = [
     "deciding",
     "regret_curve_of",
     "regret_of",
+    "risk_coverage_of",
 ]

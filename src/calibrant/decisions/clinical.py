@@ -19,6 +19,7 @@ import numpy as np
 
 from calibrant import inputs
 from calibrant.curves.band import clopper_pearson
+from calibrant.decisions.measured import Measured
 from calibrant.evidence import Array, Cells, Evidence, are_alone, effective_clusters
 from calibrant.inference.streams import stream
 from calibrant.inputs import ROUNDING, InputError, Record
@@ -33,26 +34,6 @@ DRAWS, MIDDLE, LARGE = 200, 0.5, 0.9
 OVER_CELLS, OVER_ROWS, NEAR, SURE = 8, 60, 1e-7, 0.1
 # Rows looked at together, which a processor holds at hand; and the furthest that a ratio may be off, in logs.
 BLOCK, FURTHEST = 1 << 14, 500.0
-
-
-@dataclass(frozen=True)
-class Measured:
-    """A number with its interval."""
-
-    value: float
-    low: float
-    high: float
-
-    def __format__(self, digits: str) -> str:
-        return f"{self.value:z{digits}} [{self.low:z{digits}}, {self.high:z{digits}}]"
-
-    @classmethod
-    def of_record(cls, record: Record, low: float = -np.inf, high: float = np.inf) -> Measured:
-        """Return what a stored record holds."""
-        record.only(cls.__dataclass_fields__)
-        numbers = {key: record.number(key, low, high) for key in ("value", "low", "high")}
-        record.ordered("low", "value", "high")
-        return cls(**numbers)
 
 
 @dataclass(frozen=True, repr=False)

@@ -8,6 +8,7 @@ from calibrant.plot.forest import comparison, estimators, groups
 from calibrant.plot.grid import small_multiples
 from calibrant.plot.reliability import curve, diagram, local_error, models, overlay
 from calibrant.plot.scores import score_histograms
+from calibrant.plot.selective import risk_coverage
 from calibrant.plot.whole_rows import simplex, taken
 
 __all__ = [
@@ -19,6 +20,7 @@ __all__ = [
     "local_error",
     "models",
     "overlay",
+    "risk_coverage",
     "score_histograms",
     "simplex",
     "small_multiples",

@@ -31,11 +31,13 @@ from calibrant.decisions import (
     Cost,
     Regret,
     RegretCurve,
+    RiskCoverage,
     best_threshold_of,
     check_thresholds,
     cost_of,
     regret_curve_of,
     regret_of,
+    risk_coverage_of,
 )
 from calibrant.estimators import Binned, Estimator, EstimatorLike, Norm, resolve
 from calibrant.evidence import Array, Cells, Layout, Sample
@@ -528,6 +530,15 @@ class Sketch:
         if not self._notion.one_class:
             rule = "be a sketch of the score of one class: decisions by other scores need the rows"
             raise inputs.InputError("sketch", rule, got=f"the notion {self._notion.name!r}")
+
+    @inputs.helpful
+    def risk_coverage(self, *, level: float = 0.95, rng: Seed = None) -> RiskCoverage:
+        """Say how right the surest rows are, as `calibrant.risk_coverage` would from the rows.
+
+        The rows of a cell enter together. A sketch of the scores of a class is refused: it takes one of
+        `confidence`, `correctness` or `top:k`.
+        """
+        return risk_coverage_of(self.question, level=level, rng=rng)
 
     def has_cells_for(self, estimator: EstimatorLike) -> bool:
         """Whether an estimator asks for no more bins than there are cells."""

@@ -1,0 +1,474 @@
+"""Selective decisions: how right the rows are that one keeps, if one keeps the surest.
+
+Rows are kept in the order of their confidence, and those of one confidence enter together: a point of the
+curve is a threshold. Its interval is Clopper and Pearson's for as many rows as have the variance of the
+accuracy at a fixed coverage, in which the threshold is itself an estimate: with A the accuracy of what is
+kept, m that of rows right at the threshold and f the coverage, each of n rows adds 1{kept} (right - m) / f -
+(A - m). The band holds at all coverages together: by the largest of the standardised sums, drawn from their
+normal limit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from calibrant import inputs
+from calibrant.curves.band import clopper_pearson
+from calibrant.decisions.measured import Measured
+from calibrant.evidence import Array, Evidence, are_alone, effective_clusters
+from calibrant.inference.streams import stream
+from calibrant.inputs import ROUNDING, InputError, is_number
+from calibrant.posterior import posterior_of
+from calibrant.questions import Question, named
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+# Thresholds that a curve has at most, and those at which sums of rows are looked at together; of both a part
+# lies evenly along the logarithm of the coverage.
+NODES, GRID, BY_LOG = 1000, 128, 0.25
+# Rows below which a normal limit says little, and draws of it.
+FEWEST, DRAWS = 10, 4000
+# Numbers of sums by cluster that are held at once; and a variance that is left by rounding.
+HELD, NOTHING = 1 << 23, 1e-18
+
+
+class Accuracy(NamedTuple):
+    """How right the rows are that are kept: value and interval, their share, and the confidence they have."""
+
+    value: float
+    low: float
+    high: float
+    coverage: float
+    confidence: float
+
+
+class Coverage(NamedTuple):
+    """The largest share of rows that is as right as asked: value and interval, accuracy, and threshold.
+
+    Where no share is, the value is 0, and there are no accuracy and no confidence (NaN).
+    """
+
+    value: float
+    low: float
+    high: float
+    accuracy: float
+    confidence: float
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class RiskCoverage:
+    """How right the rows are that are kept, from the surest on.
+
+    Attributes
+    ----------
+    confidence : array
+        Thresholds, falling: rows at least as sure are kept.
+    coverage : array
+        The share of rows that is kept, rising to 1.
+    accuracy, low, high : arrays
+        Accuracy of what is kept, with an interval for each coverage by itself.
+    band_low, band_high : arrays
+        Ends of a band that holds at all coverages together.
+    aurc : Measured
+        Area under the curve of risk, 1 - accuracy: its mean over all numbers of rows that may be kept, where
+        of rows that are equally sure any is as likely to be the next.
+    excess : Measured
+        What that is above the best order, in which no wrong row comes before a right one (e-AURC).
+    level : float
+    n : float
+        Effective number of rows.
+    notion : str
+    clusters : int or None
+        How many clusters the rows fall into, where that was said.
+    seed : int
+        Of the draws that the band is from.
+    """
+
+    confidence: Array
+    coverage: Array
+    accuracy: Array
+    low: Array
+    high: Array
+    band_low: Array
+    band_high: Array
+    aurc: Measured
+    excess: Measured
+    level: float
+    n: float
+    notion: str
+    clusters: int | None
+    seed: int
+
+    @property
+    def risk(self) -> Array:
+        """Share of what is kept that is wrong."""
+        return 1 - self.accuracy
+
+    def accuracy_at(self, coverage: float) -> Accuracy:
+        """Return how right the surest rows are: at the threshold that keeps at least this share of all.
+
+        Examples
+        --------
+        >>> import calibrant
+        >>> right, sure = [1, 1, 0, 1, 0, 1], [0.9, 0.8, 0.8, 0.7, 0.6, 0.5]
+        >>> found = calibrant.risk_coverage(right, sure, notion="correctness", rng=0)
+        >>> at = found.accuracy_at(0.4)
+        >>> round(at.value, 3), at.coverage, at.confidence
+        (0.667, 0.5, 0.8)
+        """
+        if not is_number(coverage) or not 0 < coverage <= 1:
+            raise InputError("coverage", "be above 0 and at most 1", coverage)
+        k = min(int(np.searchsorted(self.coverage, coverage - ROUNDING)), self.coverage.size - 1)
+        arrays = (self.accuracy, self.low, self.high, self.coverage, self.confidence)
+        return Accuracy(*(float(array[k]) for array in arrays))
+
+    def coverage_at(self, accuracy: float) -> Coverage:
+        """Return the largest share of rows that one can keep with at least this accuracy.
+
+        Its interval ends where those of the accuracy do.
+
+        Examples
+        --------
+        >>> import calibrant
+        >>> right, sure = [1, 1, 0, 1, 0, 1], [0.9, 0.8, 0.8, 0.7, 0.6, 0.5]
+        >>> found = calibrant.risk_coverage(right, sure, notion="correctness", rng=0)
+        >>> at = found.coverage_at(0.75)
+        >>> round(at.value, 3), at.accuracy, at.confidence
+        (0.667, 0.75, 0.7)
+        """
+        if not is_number(accuracy) or not 0 <= accuracy <= 1:
+            raise InputError("accuracy", "lie in [0, 1]", accuracy)
+        value, low, high = (self._last(part, accuracy) for part in (self.accuracy, self.low, self.high))
+        share = [0.0 if k is None else float(self.coverage[k]) for k in (value, low, high)]
+        at = (np.nan, np.nan) if value is None else (self.accuracy[value], self.confidence[value])
+        # The share at a threshold is an estimate too, as far as the next threshold.
+        size = np.array(self.n if self.clusters is None else min(self.n, self.clusters))
+        if low is not None:
+            least = float(clopper_pearson(np.array(share[1]), size, self.level)[0])
+            share[1] = max(least, float(self.coverage[low - 1]) if low else 0.0)
+        if high is not None:
+            most = float(clopper_pearson(np.array(share[2]), size, self.level)[1])
+            share[2] = min(most, float(self.coverage[min(high + 1, self.coverage.size - 1)]))
+        return Coverage(share[0], min(share[:2]), max(share[0], share[2]), *map(float, at))
+
+    def _last(self, part: Array, least: float) -> int | None:
+        """Return the last threshold at which something is at least so much."""
+        enough = np.flatnonzero(part >= least - ROUNDING)
+        return int(enough[-1]) if enough.size else None
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw the accuracy of what is kept over the coverage; see `calibrant.plot.risk_coverage`."""
+        from calibrant import plot
+
+        return plot.risk_coverage(self, ax)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain numbers and text."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        plain: dict[str, Any] = {}
+        for key, value in values.items():
+            plain[key] = value.tolist() if isinstance(value, np.ndarray) else value
+            plain[key] = vars(value).copy() if isinstance(value, Measured) else plain[key]
+        return plain
+
+    def __repr__(self) -> str:
+        return f"RiskCoverage({self.notion}, n={self.n:.6g}, AURC {self.aurc:.4f})"
+
+    def __str__(self) -> str:
+        whole, half = self.accuracy_at(1), self.accuracy_at(0.5)
+        told = (
+            f"{100 * one.value:.1f} % [{100 * one.low:.1f}, {100 * one.high:.1f}] right"
+            for one in (half, whole)
+        )
+        surest, every = told
+        called = named(self.notion).reading.score
+        return (
+            f"The surest {100 * half.coverage:.0f} % of rows ({called} of {half.confidence:.3g} or more) are "
+            f"{surest}, all of them {every}; AURC {self.aurc:.4f}, {self.excess:.4f} of it above the best "
+            f"order, at {100 * self.level:g} %; n = {self.n:.15g}"
+            f"{'' if self.clusters is None else f' in {self.clusters} clusters'}"
+        )
+
+
+def check_sure(question: Question) -> None:
+    """Refuse a question that is not about how sure a prediction was."""
+    if not question.notion.reading.sure:
+        rule = "be about how sure a prediction was: confidence, correctness or top:k"
+        raise InputError("notion", rule, question.notion.name)
+
+
+def risk_coverage_of(question: Question, *, level: float = 0.95, rng: Any = None) -> RiskCoverage:
+    """Keep the surest rows of a question; see `calibrant.risk_coverage`."""
+    level, seed = inputs.level(level), inputs.seeded(rng)
+    check_sure(question)
+    kept = _Kept.of(question)
+    nodes = _spread(kept.coverage, NODES, 1)
+    grid = nodes[_spread(kept.coverage[nodes], GRID, FEWEST / kept.n)]
+    together = kept.covariance(grid)
+    # How much more clusters vary than rows by themselves, which changes slowly with the coverage.
+    alone = kept.variance(grid)
+    ratio = np.divide(np.diag(together), alone, out=np.ones(grid.size), where=alone > NOTHING)
+    effect = np.interp(kept.coverage[nodes], kept.coverage[grid], np.maximum(ratio, 1.0))
+    reach = kept.reach(level)
+    ends = kept.interval(nodes, effect, reach)
+    furthest = _furthest(together, level, stream(seed, "selective"))
+    band = kept.interval(nodes, effect, max(reach * furthest / _deviate(level), reach))
+    aurc, excess = kept.areas(level)
+    return RiskCoverage(
+        kept.confidence[nodes],
+        kept.coverage[nodes],
+        kept.accuracy[nodes],
+        *ends,
+        *band,
+        aurc,
+        excess,
+        level,
+        kept.n,
+        question.notion.name,
+        question.clusters,
+        seed,
+    )
+
+
+def _deviate(level: float) -> float:
+    from scipy.special import ndtri
+
+    return float(ndtri((1 + level) / 2))
+
+
+def _spread(coverage: Array, most: int, first: float) -> Array:
+    """Return at most so many places along the coverage, most of them evenly, some evenly by its logarithm."""
+    size = coverage.size
+    if size <= most:
+        wanted = np.arange(size)
+    else:
+        some = round(BY_LOG * most)
+        even = np.linspace(0, 1, most - some + 1)[1:]
+        by_log = np.geomspace(coverage[0], 1, some)
+        wanted = np.searchsorted(coverage, np.concatenate([even, by_log]) - ROUNDING)
+        wanted = np.unique(np.minimum(wanted, size - 1))
+    enough = wanted[coverage[wanted] >= min(first, 1.0)] if first < 1 else wanted
+    return enough if enough.size else wanted[-1:]
+
+
+def _furthest(covariance: Array, level: float, rng: np.random.Generator) -> float:
+    """Return how many standard errors hold all of several sums together."""
+    variance = np.diag(covariance)
+    known = variance > NOTHING
+    if not known.any():
+        return _deviate(level)
+    sd = np.sqrt(variance[known])
+    correlation = covariance[np.ix_(known, known)] / np.outer(sd, sd)
+    values, vectors = np.linalg.eigh(correlation)
+    root = vectors * np.sqrt(np.maximum(values, 0.0))
+    drawn = np.abs(rng.standard_normal((DRAWS, len(root))) @ root.T).max(axis=1)
+    return float(np.quantile(drawn, level))
+
+
+@dataclass(frozen=True, eq=False)
+class _Kept:
+    """Levels of confidence, the highest first, and sums over the rows at each.
+
+    Attributes
+    ----------
+    confidence, weight, right : arrays (levels,)
+        Weights of all rows and of the right ones.
+    square, square_right : arrays (levels,)
+        Sums of squared weights; of the weights themselves where these are counts.
+    local : array (levels,)
+        Accuracy at the confidence itself, by the posterior.
+    n : float
+        Effective number of rows.
+    rows : tuple of arrays or None
+        Level, outcome, weight and cluster of each row, where rows belong together.
+    clusters : float
+        How many equally large clusters would be as good.
+    """
+
+    confidence: Array
+    weight: Array
+    right: Array
+    square: Array
+    square_right: Array
+    local: Array
+    n: float
+    rows: tuple[Array, Array, Array, Array] | None
+    clusters: float
+
+    @classmethod
+    def of(cls, question: Question) -> _Kept:
+        """Sum the rows of a question's one problem."""
+        problem: Evidence = question.problems[0]
+        sums, squares = problem.atoms(), problem.squared().atoms()
+        held = np.flatnonzero(sums.w > 0)[::-1]
+        w, wy, v, vy = (part[held] for part in (sums.w, sums.wy, squares.w, squares.wy))
+        score = sums.origin + np.divide(sums.ws, sums.w, out=np.zeros(sums.w.shape), where=sums.w > 0)
+        confidence = score[held]
+        points = posterior_of(question).points(0)
+        gap = np.interp(confidence, points.score, points.gap)
+        cluster, rows, clusters = question.cluster, None, np.inf
+        if cluster is not None and not are_alone(cluster, question.weight):
+            own, outcome, weight = np.broadcast_arrays(*next(problem.rows()))
+            level = confidence.size - 1 - np.searchsorted(confidence[::-1], own)
+            rows, clusters = (level, outcome, weight, cluster), effective_clusters(cluster, question.weight)
+        local = np.clip(confidence + gap, 0.0, 1.0)
+        return cls(confidence, w, wy, v, vy, local, float(problem.n), rows, clusters)
+
+    @cached_property
+    def coverage(self) -> Array:
+        """Share of the weight down to each level."""
+        total = np.cumsum(self.weight)
+        return total / total[-1]
+
+    @cached_property
+    def accuracy(self) -> Array:
+        """Accuracy of what is kept down to each level."""
+        return np.clip(np.cumsum(self.right) / np.cumsum(self.weight), 0.0, 1.0)
+
+    @cached_property
+    def _squares(self) -> tuple[Array, Array]:
+        """Squared weights down to each level, and those of right rows, over the square of the weight."""
+        mass = self.weight.sum() ** 2
+        return np.cumsum(self.square) / mass, np.cumsum(self.square_right) / mass
+
+    def reach(self, level: float) -> float:
+        """Return how many standard errors an interval reaches; of few clusters as Student says."""
+        from scipy.special import stdtrit
+
+        if self.rows is None:
+            return _deviate(level)
+        return float(stdtrit(max(self.clusters - 1, 1.0), (1 + level) / 2))
+
+    def variance(self, at: Array) -> Array:
+        """Return the variance of the accuracy at some levels, at a fixed coverage, of independent rows."""
+        every, right = (part[at] for part in self._squares)
+        f, local = self.coverage[at], self.local[at]
+        lead = self.accuracy[at] - local
+        cross = right - local * every
+        inside = right * (1 - 2 * local) + local**2 * every
+        return np.maximum(inside / f**2 - 2 * lead * cross / f + lead**2 * self._squares[0][-1], 0.0)
+
+    def covariance(self, at: Array) -> Array:
+        """Return the covariance of the accuracies at some levels, by rows or by clusters."""
+        f, local = self.coverage[at], self.local[at]
+        lead = self.accuracy[at] - local
+        if self.rows is not None:
+            return self._by_cluster(at, f, local, lead)
+        every, right = (part[at] for part in self._squares)
+        cross = (right - local * every) / f
+        first = np.minimum.outer(np.arange(at.size), np.arange(at.size))
+        both = right[first] * (1 - np.add.outer(local, local)) + np.outer(local, local) * every[first]
+        covariance = both / np.outer(f, f) - np.outer(cross, lead) - np.outer(lead, cross)
+        return covariance + np.outer(lead, lead) * self._squares[0][-1]
+
+    def _by_cluster(self, at: Array, f: Array, local: Array, lead: Array) -> Array:
+        assert self.rows is not None
+        level, outcome, weight, cluster = self.rows
+        count, place = int(cluster.max()) + 1, np.searchsorted(at, level)
+        step = max(1, HELD // (at.size + 1))
+        total, mass = np.zeros((at.size, at.size)), self.weight.sum()
+        for first in range(0, count, step):
+            some = (cluster >= first) & (cluster < first + step)
+            size = min(step, count - first)
+            cell = (cluster[some] - first) * (at.size + 1) + place[some]
+            w, r = (
+                np.bincount(cell, part[some], minlength=size * (at.size + 1)).reshape(size, -1)
+                for part in (weight, weight * outcome)
+            )
+            own, right = np.cumsum(w, axis=1)[:, :-1], np.cumsum(r, axis=1)[:, :-1]
+            added = (right - local * own) / f - lead * w.sum(axis=1)[:, None]
+            total += added.T @ added
+        return total / mass**2 * count / (count - 1)
+
+    def interval(self, at: Array, effect: Array, reach: float) -> tuple[Array, Array]:
+        """Return Clopper and Pearson's interval at some levels, for rows that vary as the accuracy does."""
+        from scipy.special import ndtr
+
+        accuracy, level = self.accuracy[at], float(2 * ndtr(reach) - 1)
+        rows = self.coverage[at] ** 2 / self._squares[0][at]
+        # Of few rows that are all right, or all wrong, the spread is not nothing.
+        nearer = (accuracy * rows + 0.5) / (rows + 1)
+        spread, seen = nearer * (1 - nearer), accuracy * (1 - accuracy)
+        variance = effect * (self.variance(at) + np.maximum(spread - seen, 0.0) / rows)
+        size = np.minimum(spread / variance, rows)
+        if self.rows is not None:
+            size = np.where(
+                seen > 0, size, np.minimum(size, np.maximum(self.clusters * self.coverage[at], 1.0))
+            )
+        low, high = clopper_pearson(accuracy, size, level)
+        return np.minimum(low, accuracy), np.maximum(high, accuracy)
+
+    def areas(self, level: float) -> tuple[Measured, Measured]:
+        """Return the area under the risk, and what it is above that of the best order."""
+        wrong = float(1 - self.accuracy[-1])
+        area = area_of(self.n / self.weight.sum() * self.weight, self.right / self.weight)
+        best = area_of(np.array([self.n * (1 - wrong), self.n * wrong]), np.array([1.0, 0.0]))
+        ends, mass = self.coverage, self.weight.sum()
+        before = np.append(0.0, ends[:-1])
+        middle = (before + ends) / 2
+        steps = self.local * np.log(ends / np.where(before > 0, before, middle))
+        # What is kept beyond a level: the mean of the accuracy at each threshold over its coverage.
+        beyond = np.cumsum(steps[::-1])[::-1] - steps + self.local * np.log(ends / middle)
+        of_wrong, of_right = beyond, beyond + np.log(middle)
+        size = min(self.n, self.clusters)
+        if wrong in (0, 1):
+            low, high = (float(end) for end in clopper_pearson(np.array(wrong), np.array(size), level))
+            above = Measured(0.0, 0.0, 1 - low if wrong else high)
+            return Measured(area, min(low, area), max(high, area)), above
+        found = []
+        for value, tilt in ((area, 0.0), (max(area - best, 0.0), float(np.log1p(-wrong)))):
+            add = np.stack([of_wrong + tilt * (1 - wrong), of_right - tilt * wrong])
+            variance, times = self._spread_of(add, mass)
+            found.append(_of_few(value, variance, min(times / self.n, 1 / size), self.reach(level)))
+        return found[0], found[1]
+
+    def _spread_of(self, add: Array, mass: float) -> tuple[float, float]:
+        """Return the variance of a mean, from what wrong and right rows add at each level (2, levels).
+
+        With it comes how many times larger that is than of rows by themselves.
+        """
+        wrong, right = self.weight - self.right, self.right
+        add = add - (wrong @ add[0] + right @ add[1]) / mass
+        squares = self.square - self.square_right, self.square_right
+        alone = float(squares[0] @ add[0] ** 2 + squares[1] @ add[1] ** 2) / mass**2
+        if self.rows is None:
+            return alone, 1.0
+        level, outcome, weight, cluster = self.rows
+        sums = np.bincount(cluster, weight * add[outcome.astype(np.intp), level])
+        together = float(sums @ sums) * sums.size / (sums.size - 1) / mass**2
+        return max(together, alone), max(together / alone, 1.0)
+
+
+def _of_few(value: float, variance: float, one: float, reach: float) -> Measured:
+    """Return an interval of a sum of few errors, each of which adds about `one` (Fay and Feuer 1997)."""
+    from scipy.special import gammaincinv, ndtr
+
+    low, more = value, variance + one**2
+    if value > 0 and variance > 0:
+        low = variance / value * float(gammaincinv(value**2 / variance, ndtr(-reach)))
+    high = more / (value + one) * float(gammaincinv((value + one) ** 2 / more, ndtr(reach)))
+    return Measured(value, min(low, value), min(max(high, value), 1.0))
+
+
+def area_of(weight: Array, accuracy: Array) -> float:
+    """Return the mean risk over all numbers of rows kept, levels in order; of tied rows any may be next.
+
+    The k-th row of a level is one of its rows at random, which makes of the sum over rows harmonic numbers;
+    of rows that count in part these are the digamma function.
+
+    >>> area_of(np.array([1.0, 1.0, 2.0]), np.array([1.0, 0.0, 0.5])), (0 / 1 + 1 / 2 + 1.5 / 3 + 2 / 4) / 4
+    (0.375, 0.375)
+    """
+    from scipy.special import digamma
+
+    upto = np.cumsum(weight)
+    before = upto - weight
+    wrong = weight * (1 - accuracy)
+    seen = np.cumsum(wrong) - wrong
+    added = wrong + (seen - before * (1 - accuracy)) * (digamma(upto + 1) - digamma(before + 1))
+    return float(added.sum() / upto[-1])

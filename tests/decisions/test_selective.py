@@ -1,0 +1,309 @@
+"""Selective decisions: the curve against loops, whatever the order, weights, clusters and sums."""
+
+import json
+import math
+
+import matplotlib
+import numpy as np
+import pytest
+from scipy.special import stdtrit
+from tests.oracles import selective as oracle
+
+import calibrant
+from calibrant import InputError
+from calibrant.api.asked import ask
+from calibrant.curves.band import clopper_pearson
+from calibrant.decisions.selective import NODES, _Kept, area_of
+from calibrant.evidence import effective_clusters
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt
+
+ARRAYS = ("confidence", "coverage", "accuracy", "low", "high", "band_low", "band_high")
+
+
+def pairs(n=400, seed=0, values=None):
+    """Return whether answers were right, and how sure they were."""
+    rng = np.random.default_rng(seed)
+    sure = rng.uniform(0.4, 1, n) if values is None else rng.choice(values, n)
+    return (rng.random(n) < sure**1.5).astype(int), sure
+
+
+def kept(right, sure, **options):
+    return calibrant.risk_coverage(right, sure, notion="correctness", rng=0, **options)
+
+
+def same(one, other, **tolerance):
+    for key in ARRAYS:
+        np.testing.assert_allclose(getattr(one, key), getattr(other, key), **tolerance)
+    for key in ("aurc", "excess"):
+        a, b = (list(vars(getattr(found, key)).values()) for found in (one, other))
+        np.testing.assert_allclose(a, b, **tolerance)
+
+
+def test_every_threshold_is_that_of_loops():
+    for values in (None, np.array([0.5, 0.6, 0.75, 0.9, 1.0])):
+        right, sure = pairs(120, values=values)
+        heavy = np.random.default_rng(1).gamma(1, size=120) + 0.1
+        for weight in (None, heavy):
+            found = kept(right, sure, sample_weight=weight)
+            points = oracle.curve(sure, right, np.ones(120) if weight is None else weight)
+            np.testing.assert_allclose(
+                np.array([found.confidence, found.coverage, found.accuracy]).T, points, rtol=1e-9
+            )
+            np.testing.assert_allclose(found.risk, 1 - found.accuracy)
+
+
+@pytest.mark.parametrize("kind", ["plain", "counts", "weights", "clusters"])
+def test_the_interval_is_for_as_many_rows_as_have_the_variance(kind):
+    right, sure = pairs(150, values=np.linspace(0.5, 1, 9))
+    rng = np.random.default_rng(2)
+    weight, square, cluster = np.ones(150), np.ones(150), None
+    options, reach = {}, 1.959963984540054
+    if kind == "counts":
+        weight = square = rng.integers(1, 4, 150)
+        options["sample_weight"] = weight
+    elif kind == "weights":
+        weight = rng.gamma(1, size=150) + 0.1
+        square = weight**2
+        options["sample_weight"] = weight
+    elif kind == "clusters":
+        cluster = rng.integers(0, 30, 150)
+        options["cluster"] = cluster
+        reach = stdtrit(effective_clusters(cluster, None) - 1, 0.975)
+    found = kept(right, sure, **options)
+    own = _Kept.of(ask(right, sure, "correctness", options.get("sample_weight"), None, None, cluster))
+    for k in (2, 5, 8):
+        about = sure, right, weight, square, found.confidence[k], own.local[k]
+        alone = oracle.variance(*about)
+        spread = alone if cluster is None else max(oracle.variance(*about, cluster), alone)
+        some = sure >= found.confidence[k]
+        rows = weight[some].sum() ** 2 / square[some].sum()
+        accuracy = found.accuracy[k]
+        nearer = (accuracy * rows + 0.5) / (rows + 1)
+        more = max(nearer * (1 - nearer) - accuracy * (1 - accuracy), 0) / rows
+        size = min(nearer * (1 - nearer) / (spread / alone * (alone + more)), rows)
+        level = math.erf(reach / math.sqrt(2))
+        ends = clopper_pearson(np.array(accuracy), np.array(size), level)
+        np.testing.assert_allclose([found.low[k], found.high[k]], ends, rtol=1e-8)
+
+
+def test_covariances_are_those_of_what_rows_add():
+    right, sure = pairs(60, values=np.linspace(0.5, 1, 5))
+    own = _Kept.of(ask(right, sure, "correctness", None, None, None))
+    at = np.arange(5)
+    added = []
+    for k in at:
+        some = sure >= own.confidence[k]
+        lead = own.accuracy[k] - own.local[k]
+        added.append(some * (right - own.local[k]) / own.coverage[k] - lead)
+    np.testing.assert_allclose(own.covariance(at), np.array(added) @ np.array(added).T / 60**2, rtol=1e-9)
+    np.testing.assert_allclose(np.diag(own.covariance(at)), own.variance(at), rtol=1e-9)
+
+
+def test_the_area_averages_over_every_order_of_tied_rows():
+    sure, right = [0.9, 0.9, 0.9, 0.7, 0.6, 0.6, 0.5], [1, 0, 1, 1, 0, 1, 0]
+    found = kept(right, sure)
+    assert found.aurc.value == pytest.approx(oracle.area(sure, right), abs=1e-12)
+    best = oracle.area([1 if r else 0 for r in right], right)
+    assert found.excess.value == pytest.approx(found.aurc.value - best, abs=1e-12)
+    # In the best order there is nothing above it, and in the worst there is most.
+    assert kept(right, right).excess.value == pytest.approx(0, abs=1e-12)
+    assert kept(right, 1 - np.array(right)).excess.value > found.excess.value
+
+
+def test_the_area_is_the_usual_one_without_ties():
+    right, sure = pairs(300)
+    order = np.argsort(-sure)
+    risk = np.cumsum(1 - right[order]) / np.arange(1, 301)
+    found = kept(right, sure).aurc
+    assert found.value == pytest.approx(risk.mean(), rel=1e-12)
+    assert found.low < found.value < found.high
+
+
+def test_neither_the_order_of_rows_nor_counting_them_changes_anything():
+    right, sure = pairs(200, values=np.linspace(0.5, 1, 30))
+    order = np.random.default_rng(3).permutation(200)
+    found = kept(right, sure)
+    same(kept(right[order], sure[order]), found, rtol=1e-9)
+    counts = np.random.default_rng(4).integers(1, 4, 200)
+    counted = kept(right, sure, sample_weight=counts)
+    same(counted, kept(np.repeat(right, counts), np.repeat(sure, counts)), rtol=1e-8, atol=1e-10)
+    heavy = np.random.default_rng(5).gamma(1, size=200) + 0.1
+    weighed = kept(right, sure, sample_weight=heavy)
+    same(weighed, kept(right, sure, sample_weight=1e6 * heavy), rtol=1e-8)
+    assert weighed.n == pytest.approx(heavy.sum() ** 2 / (heavy**2).sum())
+    same(kept(right, sure, cluster=np.arange(200)), found, rtol=0)
+
+
+def test_clusters_of_copies_are_as_good_as_one_of_each():
+    right, sure = pairs(100)
+    once, copies = kept(right, sure), np.repeat(np.arange(100), 4)
+    four = kept(right[copies], sure[copies], cluster=copies)
+    plain = kept(right[copies], sure[copies])
+    assert four.clusters == 100
+    middle = slice(20, 100)
+    np.testing.assert_allclose(four.accuracy, once.accuracy)
+    wide, own, narrow = ((found.high - found.low)[middle].mean() for found in (four, once, plain))
+    assert wide == pytest.approx(own, rel=0.08)
+    assert narrow < 0.6 * wide
+    np.testing.assert_allclose(four.aurc.high - four.aurc.low, once.aurc.high - once.aurc.low, rtol=0.15)
+
+
+def test_the_band_holds_the_intervals_which_hold_the_curve():
+    for options in ({}, {"level": 0.8}, {"cluster": np.arange(400) // 5}):
+        right, sure = pairs()
+        found = kept(right, sure, **options)
+        assert np.all(found.band_low <= found.low)
+        assert np.all(found.low <= found.accuracy)
+        assert np.all(found.accuracy <= found.high)
+        assert np.all(found.high <= found.band_high)
+        assert found.aurc.low <= found.aurc.value <= found.aurc.high
+    assert np.mean(found.band_high - found.band_low) > 1.1 * np.mean(found.high - found.low)
+    assert kept(*pairs(), level=0.5).high[200] < kept(*pairs(), level=0.99).high[200]
+
+
+def test_rows_that_are_all_right_or_all_wrong():
+    for answer in (0, 1):
+        found = kept([answer] * 30, np.linspace(0.5, 1, 30), labels=[0, 1])
+        assert np.all(found.accuracy == answer)
+        # Clopper and Pearson's interval of 30 rows that are all the same.
+        end = 0.025 ** (1 / 30)
+        assert found.accuracy_at(1)[:3] == pytest.approx((1, end, 1) if answer else (0, 0, 1 - end), abs=1e-9)
+        assert found.aurc.value == pytest.approx(1 - answer)
+        assert (found.excess.value, found.excess.low) == (0, 0)
+        assert found.aurc.low <= found.aurc.value <= found.aurc.high
+    one = kept([1], [0.7], labels=[0, 1])
+    assert one.coverage.tolist() == [1]
+    assert one.accuracy_at(1)[:3] == pytest.approx((1, 0.025, 1))
+
+
+def test_a_share_is_kept_by_the_threshold_that_keeps_at_least_as_much():
+    right = [1, 1, 1, 0, 1, 0, 0, 1]
+    sure = [0.9, 0.9, 0.8, 0.8, 0.7, 0.7, 0.6, 0.6]
+    found = kept(right, sure)
+    for share, kept_share, accuracy, threshold in (
+        (0.01, 0.25, 1.0, 0.9),
+        (0.25, 0.25, 1.0, 0.9),
+        (0.26, 0.5, 0.75, 0.8),
+        (0.75, 0.75, 4 / 6, 0.7),
+        (1, 1.0, 5 / 8, 0.6),
+    ):
+        at = found.accuracy_at(share)
+        assert (at.coverage, at.value, at.confidence) == pytest.approx((kept_share, accuracy, threshold))
+        assert at.low < at.value <= at.high
+    for least, share, accuracy, threshold in (
+        (1.0, 0.25, 1.0, 0.9),
+        (0.7, 0.5, 0.75, 0.8),
+        (0.75, 0.5, 0.75, 0.8),
+        (0.5, 1.0, 5 / 8, 0.6),
+        (0.0, 1.0, 5 / 8, 0.6),
+    ):
+        at = found.coverage_at(least)
+        assert (at.value, at.accuracy, at.confidence) == pytest.approx((share, accuracy, threshold))
+        assert at.low <= at.value <= at.high
+    none = kept([0, 1, 1], [0.9, 0.8, 0.7]).coverage_at(0.9)
+    assert none.value == none.low == 0
+    assert none.high > 0
+    assert math.isnan(none.accuracy)
+    assert math.isnan(none.confidence)
+
+
+@pytest.mark.parametrize("wrong", [0, -0.1, 1.1, math.nan, "half", None, True])
+def test_shares_that_cannot_be_are_refused(wrong):
+    found = kept(*pairs(20))
+    with pytest.raises(InputError, match="coverage must be above 0 and at most 1"):
+        found.accuracy_at(wrong)
+    if wrong != 0 or isinstance(wrong, bool):
+        with pytest.raises(InputError, match=r"accuracy must lie in \[0, 1\]"):
+            found.coverage_at(wrong)
+
+
+def test_how_sure_a_row_is_depends_on_what_is_given():
+    rng = np.random.default_rng(6)
+    score = rng.random(50)
+    label = (rng.random(50) < score).astype(int)
+    found = calibrant.risk_coverage(label, score, rng=0)
+    by_hand = kept(((score > 0.5) == label).astype(int), np.maximum(score, 1 - score))
+    assert found.notion == "confidence"
+    np.testing.assert_allclose(found.accuracy, by_hand.accuracy)
+    np.testing.assert_allclose(found.confidence, by_hand.confidence)
+    table = rng.dirichlet([1, 1, 1], 50)
+    three = rng.integers(0, 3, 50)
+    found = calibrant.risk_coverage(three, table, rng=0)
+    by_hand = kept((table.argmax(axis=1) == three).astype(int), table.max(axis=1), labels=[0, 1])
+    np.testing.assert_allclose(found.accuracy, by_hand.accuracy)
+    assert calibrant.risk_coverage(three, table, notion="top:2", rng=0).accuracy[-1] > found.accuracy[-1]
+    for notion in ("class", "classwise"):
+        with pytest.raises(InputError, match="be about how sure a prediction was: confidence, correctness"):
+            calibrant.risk_coverage(label, score, notion=notion)
+    with pytest.raises(InputError, match="one score at a time"):
+        calibrant.risk_coverage(three, table, notion="multiclass")
+
+
+def test_a_curve_of_many_thresholds_is_thinned_and_its_area_is_not():
+    right, sure = pairs(5000)
+    found = kept(right, sure)
+    assert found.coverage.size <= NODES
+    assert found.coverage[-1] == 1
+    assert np.all(np.diff(found.coverage) > 0)
+    assert np.diff(found.coverage).max() < 2 / NODES
+    order = np.argsort(-sure)
+    accuracy = np.cumsum(right[order]) / np.arange(1, 5001)
+    np.testing.assert_allclose(found.accuracy, accuracy[np.rint(5000 * found.coverage).astype(int) - 1])
+    assert found.aurc.value == pytest.approx(1 - accuracy.mean(), rel=1e-12)
+
+
+def test_a_sketch_keeps_whole_cells():
+    right, sure = pairs(3000)
+    sums = calibrant.Sketch("correctness").update(right, sure).risk_coverage(rng=0)
+    found = kept(right, sure)
+    assert sums.aurc.value == pytest.approx(found.aurc.value, rel=1e-3)
+    assert sums.accuracy_at(0.5)[:4] == pytest.approx(found.accuracy_at(0.5)[:4], abs=0.01)
+    values = np.linspace(0.5, 1, 6)
+    right, sure = pairs(500, values=values)
+    same(
+        calibrant.Sketch("correctness").update(right, sure).risk_coverage(rng=0), kept(right, sure), rtol=1e-6
+    )
+    with pytest.raises(InputError, match="be about how sure a prediction was"):
+        calibrant.Sketch("class").update(right, sure).risk_coverage()
+
+
+def test_texts_and_plain_numbers():
+    right, sure = pairs(200)
+    found = kept(right, sure, cluster=np.arange(200) // 2)
+    assert repr(found) == f"RiskCoverage(correctness, n=200, AURC {found.aurc:.4f})"
+    text = str(found)
+    at = found.accuracy_at(0.5)
+    assert text.startswith(
+        f"The surest {100 * at.coverage:.0f} % of rows (confidence of {at.confidence:.3g} or more)"
+    )
+    assert f"{100 * at.value:.1f} % [{100 * at.low:.1f}, {100 * at.high:.1f}] right" in text
+    assert text.endswith("n = 200 in 100 clusters")
+    assert "\n" not in text
+    values = json.loads(json.dumps(found.to_dict(), allow_nan=False))
+    assert values["aurc"] == {"value": found.aurc.value, "low": found.aurc.low, "high": found.aurc.high}
+    assert values["accuracy"] == found.accuracy.tolist()
+    assert (values["seed"], values["clusters"]) == (0, 100)
+    again = kept(right, sure, cluster=np.arange(200) // 2)
+    same(found, again, rtol=0)
+
+
+def test_area_of_one_level_is_its_risk():
+    assert area_of(np.array([40.0]), np.array([0.7])) == pytest.approx(0.3)
+    assert area_of(np.array([2.5]), np.array([0.0])) == pytest.approx(1.0)
+
+
+def test_the_picture_shows_the_curve_from_nothing_to_all_rows():
+    right, sure = pairs(100, values=np.array([0.5, 0.7, 0.9]))
+    found = kept(right, sure)
+    ax = found.plot()
+    line = ax.lines[0]
+    np.testing.assert_allclose(line.get_xdata(), [0, *found.coverage])
+    np.testing.assert_allclose(line.get_ydata(), [found.accuracy[0], *found.accuracy])
+    assert ax.get_ylabel() == "share right of what is kept"
+    labels = ax.get_legend_handles_labels()[1]
+    assert labels == ["95 % band", "95 % interval", "all rows"]
+    low = min(found.band_low[0], found.band_low[-1])
+    assert min(path.vertices[:, 1].min() for path in ax.collections[0].get_paths()) == pytest.approx(low)
+    plt.close("all")
