@@ -68,8 +68,7 @@ def family_of(name: str) -> Family:
 def true_regret(family: Family, thresholds: Array, rows: int = 2_000_000) -> Array:
     """Return the regret at each threshold, averaged over evenly spaced quantiles of the scores."""
     score, chance = family.pairs(family.quantile((np.arange(rows) + 0.5) / rows))
-    lost = [(chance - t) * ((chance > t) * 1.0 - (score >= t)) for t in thresholds]
-    return np.array([each.mean() for each in lost])
+    return np.array([np.mean((chance - t) * ((chance > t) * 1.0 - (score >= t))) for t in thresholds])
 
 
 def one_cell(cell: Cell) -> dict[str, Array]:
