@@ -251,8 +251,9 @@ def test_many_classes_need_the_one_that_is_asked_about():
     rng = np.random.default_rng(0)
     p = rng.dirichlet(np.ones(3), 40)
     y = rng.integers(0, 3, 40)
-    with pytest.raises(InputError, match=r"pos_label must name one of \[0, 1, 2\]"):
-        calibrant.regret_curve(y, p)
+    for ask in (lambda: calibrant.regret_curve(y, p), lambda: calibrant.best_threshold(y, p, 0.3)):
+        with pytest.raises(InputError, match=r"pos_label must name one of \[0, 1, 2\], the class that"):
+            ask()
     found = calibrant.regret_curve(y, p, pos_label=1, thresholds=AT, rng=0)
     np.testing.assert_allclose(
         found.net_benefit, [oracle.net_benefit(y == 1, p[:, 1], t) for t in AT], rtol=1e-9, atol=1e-12

@@ -140,12 +140,12 @@ def regret_curve(
     """
     at, seed = check_thresholds(thresholds), inputs.seeded(rng)
     data = read(y_true, y_prob, None, sample_weight, labels, pos_label, cluster)
-    question = Question.of(data, named("class"))
+    question = _about_one(data)
     compared = None
     if other is not None:
         with inputs.within("other"):
             second = read(y_true, other, None, sample_weight, labels, pos_label, cluster)
-            compared = Question.of(second, named("class"))
+            compared = _about_one(second)
     return regret_curve_of(question, at, level=level, seed=seed, other=compared)
 
 
@@ -190,6 +190,14 @@ def best_threshold(
     """
     seed = inputs.seeded(rng)
     data = read(y_true, y_prob, None, sample_weight, labels, pos_label, cluster)
-    question = Question.of(data, named("class"))
+    question = _about_one(data)
     costs = cost_of(question, cost, labels=labels).as_threshold()
     return best_threshold_of(question, costs, level=level, seed=seed)
+
+
+def _about_one(data: inputs.Predictions) -> Question:
+    """Ask about one class, which has to be named where there are more than two."""
+    if data.positive is None:
+        rule = f"name one of {list(data.labels)}, the class that the decision is about"
+        raise inputs.InputError("pos_label", rule, None)
+    return Question.of(data, named("class"))
