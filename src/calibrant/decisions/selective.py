@@ -405,16 +405,19 @@ class _Kept:
 
     def areas(self, level: float) -> tuple[Measured, Measured]:
         """Return the area under the risk, and what it is above that of the best order."""
+        from scipy.special import xlogy
+
         wrong = float(1 - self.accuracy[-1])
         area = area_of(self.n / self.weight.sum() * self.weight, self.right / self.weight)
         best = area_of(np.array([self.n * (1 - wrong), self.n * wrong]), np.array([1.0, 0.0]))
         ends, mass = self.coverage, self.weight.sum()
         before = np.append(0.0, ends[:-1])
-        middle = (before + ends) / 2
-        steps = self.local * np.log(ends / np.where(before > 0, before, middle))
+        # A row enters anywhere within its level: the mean logarithm of the coverage there.
+        log = (xlogy(ends, ends) - xlogy(before, before)) / (ends - before) - 1
+        steps = self.local[1:] * np.log(ends[1:] / before[1:])
         # What is kept beyond a level: the mean of the accuracy at each threshold over its coverage.
-        beyond = np.cumsum(steps[::-1])[::-1] - steps + self.local * np.log(ends / middle)
-        of_wrong, of_right = beyond, beyond + np.log(middle)
+        beyond = np.append(np.cumsum(steps[::-1])[::-1], 0.0) + self.local * (np.log(ends) - log)
+        of_wrong, of_right = beyond, beyond + log
         size = min(self.n, self.clusters)
         if wrong in (0, 1):
             low, high = (float(end) for end in clopper_pearson(np.array(wrong), np.array(size), level))
