@@ -121,6 +121,23 @@ def test_the_area_is_the_usual_one_without_ties():
     assert found.low < found.value < found.high
 
 
+def test_the_interval_of_the_area_is_as_wide_as_leaving_out_each_row_says():
+    right, sure = pairs(3000, values=np.array([0.5, 0.6, 0.8, 1.0]))
+    levels = np.unique(sure)[::-1]
+    table = np.array([[np.sum((sure == level) & (right == answer)) for answer in (0, 1)] for level in levels])
+
+    def area(counts):
+        return area_of(counts.sum(axis=1).astype(float), counts[:, 1] / counts.sum(axis=1))
+
+    without = np.array(
+        [[area(table - one) for one in pair] for pair in np.eye(8, dtype=int).reshape(4, 2, 4, 2)]
+    )
+    mean = (table * without).sum() / 3000
+    jackknife = np.sqrt(2999 / 3000 * (table * (without - mean) ** 2).sum())
+    found = kept(right, sure).aurc
+    assert (found.high - found.low) / 3.92 == pytest.approx(jackknife, rel=0.03)
+
+
 def test_neither_the_order_of_rows_nor_counting_them_changes_anything():
     right, sure = pairs(200, values=np.linspace(0.5, 1, 30))
     order = np.random.default_rng(3).permutation(200)

@@ -207,7 +207,7 @@ def risk_coverage_of(question: Question, *, level: float = 0.95, rng: Any = None
     level, seed = inputs.level(level), inputs.seeded(rng)
     check_sure(question)
     kept = _Kept.of(question)
-    nodes = _spread(kept.coverage, NODES, 1)
+    nodes = _spread(kept.coverage, NODES)
     grid = nodes[_spread(kept.coverage[nodes], GRID, FEWEST / kept.n)]
     together = kept.covariance(grid)
     # How much more clusters vary than rows by themselves, which changes slowly with the coverage.
@@ -241,8 +241,8 @@ def _deviate(level: float) -> float:
     return float(ndtri((1 + level) / 2))
 
 
-def _spread(coverage: Array, most: int, first: float) -> Array:
-    """Return at most so many places along the coverage, most of them evenly, some evenly by its logarithm."""
+def _spread(coverage: Array, most: int, first: float = 0.0) -> Array:
+    """Return at most so many places along the coverage, from `first` on: most evenly, some by its log."""
     size = coverage.size
     if size <= most:
         wanted = np.arange(size)
@@ -252,8 +252,7 @@ def _spread(coverage: Array, most: int, first: float) -> Array:
         by_log = np.geomspace(coverage[0], 1, some)
         wanted = np.searchsorted(coverage, np.concatenate([even, by_log]) - ROUNDING)
         wanted = np.unique(np.minimum(wanted, size - 1))
-    enough = wanted[coverage[wanted] >= min(first, 1.0)] if first < 1 else wanted
-    return enough if enough.size else wanted[-1:]
+    return wanted[coverage[wanted] >= min(first, 1.0) - ROUNDING]
 
 
 def _furthest(covariance: Array, level: float, rng: np.random.Generator) -> float:
@@ -405,16 +404,19 @@ class _Kept:
 
     def areas(self, level: float) -> tuple[Measured, Measured]:
         """Return the area under the risk, and what it is above that of the best order."""
+        from scipy.special import xlogy
+
         wrong = float(1 - self.accuracy[-1])
         area = area_of(self.n / self.weight.sum() * self.weight, self.right / self.weight)
         best = area_of(np.array([self.n * (1 - wrong), self.n * wrong]), np.array([1.0, 0.0]))
         ends, mass = self.coverage, self.weight.sum()
         before = np.append(0.0, ends[:-1])
-        middle = (before + ends) / 2
-        steps = self.local * np.log(ends / np.where(before > 0, before, middle))
+        # A row enters anywhere within its level: the mean logarithm of the coverage there.
+        log = (xlogy(ends, ends) - xlogy(before, before)) / (ends - before) - 1
+        steps = self.local[1:] * np.log(ends[1:] / before[1:])
         # What is kept beyond a level: the mean of the accuracy at each threshold over its coverage.
-        beyond = np.cumsum(steps[::-1])[::-1] - steps + self.local * np.log(ends / middle)
-        of_wrong, of_right = beyond, beyond + np.log(middle)
+        beyond = np.append(np.cumsum(steps[::-1])[::-1], 0.0) + self.local * (np.log(ends) - log)
+        of_wrong, of_right = beyond, beyond + log
         size = min(self.n, self.clusters)
         if wrong in (0, 1):
             low, high = (float(end) for end in clopper_pearson(np.array(wrong), np.array(size), level))
