@@ -277,6 +277,23 @@ def test_labels_that_can_be_read_once_serve_every_update():
         Sketch(labels="ab")
 
 
+@pytest.mark.parametrize("step", [1, 2, 3, 5])
+def test_counts_that_rounding_moves_are_counts_in_pieces_too(step):
+    rng = np.random.default_rng(0)
+    y, p, w = rng.integers(0, 2, 30), rng.random(30), rng.integers(1, 5, 30)
+    w[3] = 2**53 + 1
+    parts = [(y[a : a + step], p[a : a + step], w[a : a + step]) for a in range(0, 30, step)]
+    merged = sum(Sketch("class").update(y, p, sample_weight=w) for y, p, w in parts)
+    updated = Sketch("class")
+    for y_part, p_part, w_part in parts:
+        updated.update(y_part, p_part, sample_weight=w_part)
+    due = Sketch("class").update(y, p, sample_weight=w)
+    for sketch in (merged, updated):
+        assert sketch.evidence.counts
+        assert len(sketch.evidence.arrays) == 5
+        assert sketch.n == pytest.approx(due.n, rel=1e-12)
+
+
 # --- memory ----------------------------------------------------------------------------------------
 
 

@@ -21,6 +21,8 @@ from calibrant.evidence.layout import COARSE, FINE, Layout
 from calibrant.evidence.moments import Array, Bins, Moments, single, unbiased
 from calibrant.evidence.sample import SLACK, Sample
 
+# What rounding may change of a sum of weights, as a share of it.
+ROUNDING = 1e-9
 # Share of the variance of rows that fill a cell evenly below which they are taken for tied.
 TIED = 0.25
 # Up to this many problems the fine cells are affordable.
@@ -102,7 +104,11 @@ class Cells:
     @property
     def counts(self) -> bool:
         """Whether weights are counts: each cell then holds a whole number of rows."""
-        return self.spread is None and bool(np.all(self.squares == self.sums.w.sum(axis=-1)))
+        if self.spread is not None:
+            return False
+        # Both are sums of the counts, in other orders: from 2^53 on they may differ in the last digits.
+        total = self.sums.w.sum(axis=-1)
+        return bool(np.all(np.abs(self.squares - total) <= ROUNDING * total))
 
     @property
     def arrays(self) -> tuple[Array, ...]:
