@@ -54,7 +54,21 @@ def roads_of(path, **asked):
 def refusals_of(path, **asked):
     """The refusals of all roads."""
     texts = [refusal(lambda: load(str(path), Asked(**asked)))]
-    return texts + [refusal(lambda rows=rows: Sketch.from_files(path, batch_rows=rows)) for rows in (None, 2)]
+    for rows in (None, 2):
+        texts.append(refusal(lambda rows=rows: Sketch.from_files(path, batch_rows=rows, **asked)))
+    return texts
+
+
+def write(path, columns):
+    """Write columns as they are, texts as texts."""
+    if path.suffix == ".npz":
+        np.savez(path, **{name: np.asarray(column) for name, column in columns.items()})
+    elif path.suffix == ".parquet":
+        parquet.write_table(pa.table(columns), path)
+    elif path.suffix == ".csv":
+        pd.DataFrame(columns).to_csv(path, index=False)
+    else:
+        pd.DataFrame(columns).to_json(path, orient="records", lines=True)
 
 
 # Names that stand twice in JSON
@@ -250,12 +264,119 @@ def test_large_integers_are_labels_of_their_own(tmp_path):
     assert len(set(Coded(np.arange(2), (2**63, 2**63 + 1)).array().tolist())) == 2
 
 
-def test_counts_beyond_2_to_the_63_are_refused_in_text(tmp_path):
-    path = tmp_path / "a.csv"
-    path.write_text(f"y,p,w\n1,0.3,{2**63}\n0,0.2,1\n")
+@pytest.mark.parametrize("suffix", ["csv", "npz", "parquet"])
+@pytest.mark.parametrize("label", ["1e308", str(2**64), "9007199254740992.0"])
+def test_a_text_that_is_no_number_for_sure_is_a_label_as_it_stands(tmp_path, suffix, label):
+    path = tmp_path / f"a.{suffix}"
+    write(path, {"y": [label, "0", "1", "0"], "p": P[:4]})
+    for sketch in roads_of(path, pos_label="0"):
+        assert sketch.labels == (("1", label), "0")
+    write(path, {"y": ["1", "0", label, "0"], "p": P[:4]})
+    assert set(load(str(path), Asked(pos_label="0")).y_true) == {"0", "1", label}
+    text = refusal(lambda: Sketch.from_files(path, pos_label="0", batch_rows=2))
+    assert f"column 'y' must hold numbers as in the first rows, got '{label}' at row 3" in text
+
+
+def test_groups_of_more_digits_than_numbers_have_stay_apart(tmp_path):
+    path, groups = tmp_path / "a.csv", [f"{10**20 + k}" for k in (1, 2)]
+    write(path, {"y": Y[:4], "p": P[:4], "g": groups * 2})
     for rows in (None, 1):
-        text = refusal(lambda rows=rows: Sketch.from_files(path, sample_weight="w", batch_rows=rows))
-        assert f"column 'w' must hold numbers below 2^63, got '{2**63}' at row 1" in text
+        assert list(Sketch.from_files_by_group(path, groups="g", batch_rows=rows)) == groups
+
+
+def test_labels_that_share_a_number_are_refused_by_every_road(tmp_path):
+    path = tmp_path / "a.parquet"
+    for labels in ([1e300, 0.0, 1.0, 1.0], [0.0, 1.0, 2.0**53, 1.0]):
+        write(path, {"y": labels, "p": P[:4]})
+        for text in refusals_of(path, pos_label=1):
+            assert "column 'y' must be below 2^53 where it is in floating point" in text
+    path = tmp_path / "a.csv"
+    for labels in ([2**53, 0, 1.5, 1], [1.5, 1, 0, 2**53]):
+        write(path, {"y": [f"{label:g}" if label == 1.5 else str(label) for label in labels], "p": P[:4]})
+        for text in refusals_of(path, pos_label=1):
+            assert f"label must be below 2^53 beside labels that are not whole, got {2**53}" in text
+
+
+@pytest.mark.parametrize("suffix", ["csv", "npz", "parquet"])
+def test_counts_beyond_2_to_the_63_are_refused_in_text(tmp_path, suffix):
+    path = tmp_path / f"a.{suffix}"
+    for weights in (["1", str(2**63)], [str(2**63), "0.5"], ["0.5", str(2**63)]):
+        write(path, {"y": ["1", "0"], "p": ["0.3", "0.2"], "w": weights})
+        row = 1 + weights.index(str(2**63))
+        for rows in (None, 1):
+            text = refusal(lambda rows=rows: Sketch.from_files(path, sample_weight="w", batch_rows=rows))
+            assert f"column 'w' must hold numbers below 2^63, got '{2**63}' at row {row}" in text
+
+
+# Weights as text: all whole, or importance weights
+
+
+def weighted(path, weights):
+    """Write a file of these weights; return what importance weights give."""
+    y, p = Y[: len(weights)], P[: len(weights)].round(3)
+    write(path, {"y": y, "p": p, "w": weights})
+    return Sketch("class").update(y, p, sample_weight=np.array(weights, dtype=float))
+
+
+@pytest.mark.parametrize("suffix", ["csv", "jsonl", "npz", "parquet"])
+@pytest.mark.parametrize("other", ["97.0", "0.5", "0.0"])
+@pytest.mark.parametrize("place", [0, 1, 6])
+def test_one_weight_that_is_not_whole_makes_importance_weights_of_all(tmp_path, suffix, other, place):
+    weights = ["4", "2", "0", "3", " 5 ", "1", "2"]
+    weights[place] = other
+    due = weighted(tmp_path / f"a.{suffix}", weights)
+    for sketch in roads_of(tmp_path / f"a.{suffix}", sample_weight="w"):
+        assert sketch.totals.rows == due.totals.rows
+        assert sketch.n == pytest.approx(due.n, rel=1e-12)
+        for mine, theirs in zip(sketch.evidence.arrays, due.evidence.arrays, strict=True):
+            np.testing.assert_allclose(mine, theirs, rtol=1e-12)
+
+
+def test_one_weight_that_is_not_whole_speaks_for_all_files(tmp_path):
+    for first, second in ((["1", "2"], ["3", "4.0"]), (["1.0", "2"], ["3", "4"])):
+        weighted(tmp_path / "a.csv", first)
+        weighted(tmp_path / "b.csv", second)
+        assert load(str(tmp_path), Asked(sample_weight="w")).sample_weight.dtype == float
+        assert not Sketch.from_files(tmp_path, sample_weight="w").evidence.counts
+
+
+def test_whole_numbers_in_json_become_importance_weights_once_one_is_not(tmp_path, monkeypatch):
+    monkeypatch.setattr("calibrant.data.text.BLOCK", 40)
+    path = tmp_path / "a.jsonl"
+    rows = [{"y": 1, "p": 0.25, "w": 4}, {"y": 0, "p": 0.5, "w": 3}, {"y": 1, "p": 0.75, "w": 2.0}]
+    for order in (rows, rows[::-1]):
+        path.write_text("".join(json.dumps(row) + "\n" for row in order))
+        for batch_rows in (None, 1):
+            found = Sketch.from_files(path, sample_weight="w", batch_rows=batch_rows)
+            assert found.n == pytest.approx(81 / 29)
+
+
+@pytest.mark.parametrize("weight", ["0x1F", "x", "nan", "1_0"])
+def test_weights_that_are_no_numbers_are_refused_wherever_they_stand(tmp_path, weight):
+    path = tmp_path / "a.csv"
+    for weights in (["4", "2", weight, "1"], [weight, "4", "2", "1"]):
+        write(path, {"y": Y[:4], "p": P[:4], "w": weights})
+        for rows in (None, 1):
+            text = refusal(lambda rows=rows: Sketch.from_files(path, sample_weight="w", batch_rows=rows))
+            assert "finite" in text
+
+
+def test_a_checkpoint_of_counts_gives_way_to_importance_weights(tmp_path):
+    """Also where nothing but a weight of 0.0 says that they are importance weights."""
+    paths = [tmp_path / f"{name}.csv" for name in "abcd"]
+    for path, weights in zip(paths, (["4", "2"], ["3", "0.0"], ["3", "5"]), strict=False):
+        weighted(path, weights)
+    asked = {"sample_weight": "w", "checkpoint": tmp_path / "kept"}
+    write(paths[3], {"y": Y[:2], "p": P[:2], "w": ["1", "x"]})
+    refusal(lambda: Sketch.from_files(paths, **asked))
+    state = json.loads((tmp_path / "kept" / "state.json").read_text())
+    assert (state["weights"], state["files_read"]) == ("numbers", 3)
+    weighted(paths[3], ["1", "7"])
+    told = []
+    found = Sketch.from_files(paths, **asked, progress=lambda reading: told.append(str(reading)))
+    assert told[0].startswith("6 rows are in the checkpoint")
+    assert found.digest == Sketch.from_files(paths, sample_weight="w").digest
+    assert not found.evidence.counts
 
 
 # Groups, and a class that nobody has named

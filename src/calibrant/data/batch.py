@@ -19,6 +19,7 @@ from calibrant.data.columns import Asked, Roles
 from calibrant.data.files import MOST_COLUMNS
 from calibrant.data.values import (
     BOOLEANS,
+    INEXACT,
     Coded,
     Kind,
     all_whole,
@@ -65,9 +66,19 @@ class Meaning:
     pos_label: Any = None
     given: tuple[Any, ...] | None = None
 
+    @property
+    def weights(self) -> Kind | None:
+        """The kind of the weights: whole numbers are counts; None without weights."""
+        return None if self.roles.sample_weight is None else self.kinds[self.roles.sample_weight]
+
+    def weighing(self, kind: Kind | None) -> Meaning:
+        """Return the same with weights of another kind."""
+        return replace(self, kinds=with_weights(self.kinds, self.roles, kind))
+
     def pair(self, seen: Iterable[Any], *, more: bool = False) -> tuple[Any, Any]:
         """Return the classes of a single column of scores, negative and positive, by the labels seen."""
         labels = inputs.in_order(tuple(seen)) if self.given is None else self.given
+        _check_exact(labels)
         if len(labels) > MOST_COLUMNS:
             rule = f"hold at most {MOST_COLUMNS} labels"
             raise InputError("y_true", rule, got=f"{len(labels)}", hint="is it a column of ids?")
@@ -160,6 +171,12 @@ def kinds_of(batch: Batch, roles: Sequence[Roles]) -> dict[str, Kind]:
     return kinds
 
 
+def with_weights(kinds: Mapping[str, Kind], roles: Roles, kind: Kind | None) -> dict[str, Kind]:
+    """Return kinds of columns with another one of the weights, if there are any."""
+    weight = roles.sample_weight
+    return {**kinds} if weight is None or kind is None else {**kinds, weight: kind}
+
+
 def settled(asked: Asked, roles: Roles, kinds: Mapping[str, Kind], seen: Iterable[Any] | None) -> Meaning:
     """Settle what columns mean by the labels that occur; None where there are no labels."""
     names, kinds = roles.scores.names, MappingProxyType(dict(kinds))
@@ -181,6 +198,7 @@ def settled(asked: Asked, roles: Roles, kinds: Mapping[str, Kind], seen: Iterabl
         if seen is not None:
             meaning.pair(labels, more=True)
         return meaning
+    _check_exact(labels)
     if seen is None and given is None:
         classes = roles.scores.classes
     else:
@@ -329,6 +347,15 @@ def _check_known(coded: Coded, classes: tuple[Any, ...]) -> None:
         row = int(np.argmax(coded.take([value not in known for value in coded.values])))
         rule = f"hold only the labels {show(*classes)}"
         raise InputError("y_true", rule, coded.values[coded.code[row]], row=row)
+
+
+def _check_exact(labels: Iterable[Any]) -> None:
+    """Refuse integers that floating point cannot tell apart beside labels that are not whole."""
+    numbers = [label for label in labels if isinstance(label, int | float)]
+    large = [label for label in numbers if abs(label) >= INEXACT]
+    if large and any(isinstance(label, float) for label in numbers):
+        rule = "be below 2^53 beside labels that are not whole"
+        raise InputError("y_true", rule, large[0], hint="integers above share one number there")
 
 
 def _are_booleans(values: Sequence[Any]) -> bool:

@@ -34,7 +34,7 @@ from calibrant.data.checkpoint import Checkpoint, State
 from calibrant.data.columns import Asked, Roles, roles_of
 from calibrant.data.files import called, expanded, naming
 from calibrant.data.readers import Source, batches, described
-from calibrant.data.values import Kind
+from calibrant.data.values import Kind, NotWholeError, kind_of
 from calibrant.inputs import PYTHON, InputError, Words, show
 from calibrant.questions import notions
 from calibrant.sketch import Sketch
@@ -212,7 +212,13 @@ def stream(
         }
         kept = Checkpoint(checkpoint, options, sources)
     with doubting(roles), nullcontext() if kept is None else kept.held():
-        state = Run(sources, meaning, rows, kept, progress)()
+        try:
+            state = Run(sources, meaning, rows, kept, progress)()
+        except NotWholeError:
+            if not are_texts(sources, roles.sample_weight):
+                raise
+            # One weight that is not whole makes importance weights of all, also of those that are summed.
+            state = Run(sources, meaning.weighing("numbers"), rows, kept, progress)()
     if not any(sketch.totals.rows for sketch in state.sketches.values()):
         raise ValueError(f"{name}: has no rows with a weight above 0")
     if roles.percent:
@@ -265,6 +271,13 @@ def kinds_in_all(
     return kinds
 
 
+def are_texts(sources: Sequence[Source], name: str | None) -> bool:
+    """Return whether the values of a column settle its kind, and in no file its type does."""
+    return name is not None and all(
+        kind_of(name, source.types[name], numbers=True) is None for source in sources
+    )
+
+
 def called_together(sources: Sequence[Source]) -> str:
     """Return what messages call several files."""
     more = f" and {len(sources) - 1} more" if len(sources) > 1 else ""
@@ -307,7 +320,7 @@ class Run:
     ) -> None:
         self.sources, self.meaning, self.rows = sources, meaning, rows
         self.kept, self.progress = kept, progress
-        self.state = State()
+        self.state = State(weights=meaning.weights)
         self.texts: dict[Any, str] = {}
         sizes = [source.rows for source in sources]
         self.total = None if None in sizes else sum(size or 0 for size in sizes)
@@ -316,8 +329,10 @@ class Run:
 
     def __call__(self) -> State:
         """Read all that is not read yet."""
-        if self.kept is not None and (earlier := self.kept.load()) is not None:
-            self.state = earlier
+        earlier = None if self.kept is None else self.kept.load()
+        # Sums of counts are of no use among importance weights.
+        if earlier is not None and earlier.weights in (self.meaning.weights, "numbers"):
+            self.state, self.meaning = earlier, self.meaning.weighing(earlier.weights)
         self.started = self.written = time.monotonic()
         self.before, self.cost = self.state, 0.0
         known = self.sources[self.state.files].rows if self.state.row else None
@@ -375,7 +390,8 @@ class Run:
             with naming(self.sources[k].path):
                 check_label(self.meaning.roles.label, self.texts, piece.label)
                 self._check(seen, sketches)
-            self.state = State(k, first + piece.rows, state.rows + piece.rows, seen, sketches)
+            row, rows = first + piece.rows, state.rows + piece.rows
+            self.state = State(k, row, rows, seen, sketches, state.weights)
         self.share = self._share(share if job is not None else 0.0)
         if job is not None or self.state.files == len(self.sources):
             self._tell()

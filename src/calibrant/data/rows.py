@@ -22,11 +22,13 @@ from calibrant.data.batch import (
     refuse_labels,
     settled,
     typed,
+    with_weights,
 )
 from calibrant.data.columns import Asked, Roles, Scores
 from calibrant.data.files import SUFFIXES, called, check_bytes, expanded, naming
 from calibrant.data.pipeline import (
     FILES,
+    are_texts,
     called_together,
     in_words,
     kinds_in_all,
@@ -34,7 +36,7 @@ from calibrant.data.pipeline import (
     rows_of_batch,
 )
 from calibrant.data.readers import Source, batches, described
-from calibrant.data.values import Coded, Kind
+from calibrant.data.values import Coded, Kind, NotWholeError
 from calibrant.inputs import Array
 
 Progress: TypeAlias = Callable[[int, int], None]
@@ -187,15 +189,17 @@ class _Part:
 
 
 def _read(
-    sources: Sequence[Source], roles: list[Roles], progress: Progress | None
+    sources: Sequence[Source],
+    roles: list[Roles],
+    progress: Progress | None,
+    kinds: dict[str, Kind] | None = None,
 ) -> tuple[dict[str, Kind], list[_Part]]:
-    """Return the kinds of columns, and all rows."""
+    """Return the kinds of columns, those that the first rows settle if they are not known, and all rows."""
     # Models share every column but those of the scores.
     names = tuple(dict.fromkeys(name for own in roles for name in own.scores.names))
     union = replace(roles[0], scores=Scores(names))
     with naming(sources[0].path):
         check_bytes(8 * len(union.numbers) * sum(source.rows or 0 for source in sources))
-    kinds: dict[str, Kind] | None = None
     parts: list[_Part] = []
     size, done, total = 0, 0, sum(source.size for source in sources)
     for source in sources:
@@ -206,7 +210,12 @@ def _read(
                 batch = read()
                 if kinds is None:
                     kinds = kinds_in_all(sources, roles, source, batch)
-                rows = typed(batch, union, kinds, first)
+                try:
+                    rows = typed(batch, union, kinds, first)
+                except NotWholeError:
+                    if not are_texts(sources, union.sample_weight):
+                        raise
+                    return _read(sources, roles, progress, with_weights(kinds, union, "numbers"))
                 size += sum(column.nbytes for column in rows.numbers.values())
                 check_bytes(size)
             parts.append(_Part(source, first, rows))

@@ -6,6 +6,7 @@ Text that reads as numbers is numbers.
 from __future__ import annotations
 
 import math
+import re
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
@@ -16,10 +17,17 @@ import numpy as np
 
 from calibrant.data.columns import whole
 from calibrant.data.files import tidy
-from calibrant.inputs import Array, InputError, show
+from calibrant.inputs import Array, InputError, exact, show
 
 Kind: TypeAlias = Literal["booleans", "whole numbers", "numbers", "text"]
 BOOLEANS = {"true": True, "false": False}
+# From here on a number in floating point stands for several integers.
+INEXACT = 2.0**53
+_WHOLE = re.compile(r"[+-]?[0-9]+")
+
+
+class NotWholeError(InputError):
+    """A weight is not written as a whole number, and all those before it are: they are no counts either."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,15 +130,20 @@ def numbers_of(name: str, column: Any, kind: Kind | None = None) -> Array:
     if own is not None:
         array: Array = column if isinstance(column, np.ndarray) else column.to_numpy(zero_copy_only=False)
         if kind == "whole numbers" and own != kind:
-            _refuse_fraction(name, array)
-        return array if kind in (None, own) else array.astype(np.int64 if own == "numbers" else np.float64)
-    if not isinstance(column, np.ndarray):
+            row = int(np.argmax(array != np.rint(array)))
+            _refuse_fraction(name, f"{array[row]:g}", row)
+        return array if kind in (None, own) else array.astype(np.float64)
+    # Arrow takes 0x1F for a whole number.
+    if not isinstance(column, np.ndarray) and (kind != "whole numbers" or all_whole(name, column)):
         import pyarrow as pa
 
         for trim in (lambda texts: texts, pa.compute.utf8_trim_whitespace):
             with suppress(pa.ArrowInvalid):
                 numbers = trim(column).cast(pa.int64() if kind == "whole numbers" else pa.float64())
-                return numbers.to_numpy(zero_copy_only=False)
+                array = numbers.to_numpy(zero_copy_only=False)
+                if kind == "numbers" and np.any(array >= 2.0**63):
+                    break  # which a weight may be unless it is written as a count
+                return array
     # Python reads a little more, and says what is wrong.
     return _parsed(name, _texts(column), kind)
 
@@ -148,7 +161,7 @@ def values_of(name: str, column: Any, kind: Kind | None = None, *, apart: bool =
                 _refuse_missing(name, missing)
             row = int(np.argmin(finite))
             _refuse_number(name, float(column[row]), row)
-        own = kind_of_values(column)
+        own = kind_of_values(exact(_column(name), column))
         if kind is not None and own != kind:
             refuse_kind(name, kind, own)
         return column
@@ -162,7 +175,7 @@ def values_of(name: str, column: Any, kind: Kind | None = None, *, apart: bool =
     if not all(words):
         _refuse_missing(name, coded.take([not word for word in words]))
     if kind is None:
-        numbers = {_number(word) for word in words}
+        numbers = {_exact(word) for word in words}
         merged = apart and len(numbers) < len(set(words))
         kind = "text" if None in numbers or merged else "numbers"
     values = _as_kind(name, words, coded, kind)
@@ -188,12 +201,9 @@ def _as_kind(name: str, words: Sequence[str], coded: Coded, kind: Kind) -> list[
         return list(words)
     values: list[Any] = []
     for k, word in enumerate(words):
-        value = BOOLEANS.get(word.lower()) if kind == "booleans" else _number(word)
+        value = BOOLEANS.get(word.lower()) if kind == "booleans" else _exact(word)
         if value is None:
             refuse_kind(name, kind, show(word), row=coded.first(k))
-        if kind != "booleans":
-            exact = whole(word)
-            value = exact if exact is not None else int(value) if value == int(value) else value
         values.append(value)
     return values
 
@@ -250,11 +260,28 @@ def all_whole(name: str, column: Any) -> bool:
     if kind is not None:
         return kind == "whole numbers"
     if isinstance(column, np.ndarray):
-        return all(whole(text.strip()) is not None for text in _texts(column))
+        return all(map(_is_whole, _texts(column)))
     import pyarrow as pa
 
-    matches = pa.compute.match_substring_regex(column.cast(pa.string()), r"^\s*[+-]?[0-9]{1,19}\s*$")
-    return bool(pa.compute.all(matches, skip_nulls=True).as_py())
+    texts = column.cast(pa.string())
+    others = texts.filter(pa.compute.invert(pa.compute.match_substring_regex(texts, f"^{_WHOLE.pattern}$")))
+    return all(_is_whole(text.as_py()) for text in others)
+
+
+def _is_whole(text: str) -> bool:
+    """Return whether a text is a whole number by how it is written: 4 is, and 4.0 and 4e0 are not."""
+    return _WHOLE.fullmatch(text.strip()) is not None
+
+
+def _exact(text: str) -> int | float | None:
+    """Return the number that a text is, and no other text that means something else; None if it is none."""
+    value = whole(text)
+    if value is not None:
+        return value
+    number = _number(text)
+    if number is None or abs(number) >= INEXACT:
+        return None
+    return int(number) if number == int(number) else number
 
 
 def _number(text: str) -> float | None:
@@ -269,7 +296,7 @@ def _number(text: str) -> float | None:
 
 
 def _parsed(name: str, texts: Sequence[str], kind: Kind | None) -> Array:
-    """Return texts as numbers."""
+    """Return texts as numbers; of weights, which have a kind, whole ones must be below 2^63."""
     missing = np.array([not text.strip() for text in texts])
     if missing.any():
         _refuse_missing(name, missing)
@@ -277,14 +304,17 @@ def _parsed(name: str, texts: Sequence[str], kind: Kind | None) -> Array:
     if None in values:
         row = values.index(None)
         _refuse_number(name, texts[row], row)
-    array = np.array(values, dtype=np.float64)
+    if kind is not None:
+        large = [_is_whole(text) and abs(int(text)) >= 2**63 for text in texts]
+        if any(large):
+            row = large.index(True)
+            raise InputError(_column(name), "hold numbers below 2^63", texts[row].strip(), row=row)
     if kind != "whole numbers":
-        return array
-    _refuse_fraction(name, array)
-    if (large := abs(array) >= 2.0**63).any():
-        row = int(np.argmax(large))
-        raise InputError(_column(name), "hold numbers below 2^63", texts[row].strip(), row=row)
-    return array.astype(np.int64)
+        return np.array(values, dtype=np.float64)
+    if not all(fit := [*map(_is_whole, texts)]):
+        row = fit.index(False)
+        _refuse_fraction(name, show(texts[row].strip()), row)
+    return np.array([int(text) for text in texts], dtype=np.int64)
 
 
 def _column(name: str) -> str:
@@ -309,8 +339,6 @@ def refuse_kind(
     raise InputError(_column(name), f"hold {kind} as in {where}", got=got, row=row)
 
 
-def _refuse_fraction(name: str, array: Array) -> None:
-    """Refuse numbers where whole ones are due."""
-    if (fraction := array != np.rint(array)).any():
-        row = int(np.argmax(fraction))
-        refuse_kind(name, "whole numbers", f"{array[row]:g}", row=row)
+def _refuse_fraction(name: str, got: str, row: int) -> NoReturn:
+    """Refuse a number where whole ones are due."""
+    raise NotWholeError(_column(name), "hold whole numbers as in the first rows", got=got, row=row)

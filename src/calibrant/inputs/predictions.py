@@ -486,5 +486,5 @@ def _refuse(
 ) -> NoReturn:
     where = [int(i) for i in np.unravel_index(int(np.argmax(bad)), array.shape)]
     row, column, *_ = [*where, None, None]
-    axis = "row" if name in _DATA else "position"
+    axis = "row" if name in _DATA or name.startswith("column ") else "position"
     raise error(name, rule, array[tuple(where)], row=row, column=column, hint=hint, advice=advice, axis=axis)
