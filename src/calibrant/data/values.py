@@ -133,14 +133,15 @@ def numbers_of(name: str, column: Any, kind: Kind | None = None) -> Array:
             row = int(np.argmax(array != np.rint(array)))
             _refuse_fraction(name, f"{array[row]:g}", row)
         return array if kind in (None, own) else array.astype(np.float64)
-    # Arrow takes 0x1F for a whole number.
-    if not isinstance(column, np.ndarray) and (kind != "whole numbers" or all_whole(name, column)):
+    if not isinstance(column, np.ndarray):
         import pyarrow as pa
 
         for trim in (lambda texts: texts, pa.compute.utf8_trim_whitespace):
             with suppress(pa.ArrowInvalid):
                 numbers = trim(column).cast(pa.int64() if kind == "whole numbers" else pa.float64())
                 array = numbers.to_numpy(zero_copy_only=False)
+                if kind == "whole numbers" and any(_holds(column, mark) for mark in "xX"):
+                    break  # Arrow takes 0x1F for a whole number
                 if kind == "numbers" and np.any(array >= 2.0**63):
                     break  # which a weight may be unless it is written as a count
                 return array
@@ -266,6 +267,12 @@ def all_whole(name: str, column: Any) -> bool:
     texts = column.cast(pa.string())
     others = texts.filter(pa.compute.invert(pa.compute.match_substring_regex(texts, f"^{_WHOLE.pattern}$")))
     return all(_is_whole(text.as_py()) for text in others)
+
+
+def _holds(texts: Any, mark: str) -> bool:
+    import pyarrow as pa
+
+    return bool(pa.compute.any(pa.compute.match_substring(texts, mark)).as_py())
 
 
 def _is_whole(text: str) -> bool:
