@@ -45,14 +45,15 @@ def in_own_order(
     """Return the same rows in an order that depends on what they hold, where each came from, and its columns.
 
     Columns are sorted by the names of their labels, rows by a sum of their scores, and of their weight as a
-    share of the largest, with factors that no two rows share by chance. Rows that count several times
-    become as many, each of which has a label of its own.
+    share of the largest, with factors that no two rows share by chance; where rounding gives two rows one
+    sum, by the bits of their scores. Rows that count several times become as many, each of which has a label
+    of its own.
     """
     columns = np.array(by_name(labels), dtype=np.intp)
     ways = np.random.default_rng(0).random(len(columns) + 1)
     keys, weights, step = np.empty(rows.n), np.ones(rows.n), max(1, READ // len(columns))
-    for first in range(0, rows.n, step):
-        some = np.arange(first, min(first + step, rows.n))
+    blocks = [np.arange(first, min(first + step, rows.n)) for first in range(0, rows.n, step)]
+    for some in blocks:
         score, _, weight = rows.take(some)
         keys[some] = np.einsum("ij,j->i", score[:, columns], ways[1:])
         if weight is not None and counts is None:
@@ -60,6 +61,9 @@ def in_own_order(
     # Weights have no scale, and what rounding does to their shares must not decide.
     keys += ways[0] * np.round(np.log(weights / weights.max()), 9)
     order = np.argsort(keys, kind="stable")
+    if not np.diff(keys[order]).all():
+        bits = np.concatenate([_bits(rows.take(some)[0][:, columns]) for some in blocks])
+        order = np.lexsort((bits, keys))
     place = np.argsort(columns)
     ends = None if counts is None else np.cumsum(counts[order])
 
@@ -71,3 +75,10 @@ def in_own_order(
         return score[:, columns], place[label], weight if ends is None else None
 
     return Rows(rows.n if ends is None else int(ends[-1]), take), row, columns
+
+
+def _bits(score: Array) -> Array:
+    """Return a number for each row of scores that depends on their last bits."""
+    factors = np.random.default_rng(1).integers(1, 2**63, score.shape[1], dtype=np.uint64) * 2 + 1
+    # A zero may have a sign.
+    return np.asarray(np.einsum("ij,j->i", (score.astype(np.float64) + 0.0).view(np.uint64), factors))
