@@ -2,7 +2,7 @@
 
 A batch maps names to columns of Arrow or of numpy. Text that reads as numbers is numbers. The first batch
 settles the kind of each column, and the labels that occur settle the classes; later batches are held to both.
-Weights of text alone may turn out to be no counts in a later batch (`NotWholeError`): then all are read again.
+Weights of text may turn out to be no counts in a later batch (`NotWholeError`): then all are read again.
 """
 
 from __future__ import annotations
