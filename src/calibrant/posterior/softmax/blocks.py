@@ -301,23 +301,23 @@ def _placed(root: Array, weight: Array, count: int) -> tuple[Array, float]:
         far = np.minimum(far, ((root - centres[j]) ** 2).sum(axis=1))
         chance = weight * far
     for _ in range(TURNS):
-        near = _squares(root, centres).argmin(axis=1)
+        near = squares(root, centres).argmin(axis=1)
         mass = np.bincount(near, weight, minlength=len(centres))
         for k in range(root.shape[1]):
             total = np.bincount(near, weight * root[:, k], minlength=len(centres))
             centres[:, k] = np.where(mass > 0, total / np.where(mass > 0, mass, 1), centres[:, k])
-    apart = _squares(centres, centres)
+    apart = squares(centres, centres)
     apart[np.diag_indices_from(apart)] = np.inf
     nearest = apart.min(axis=1)
     reach = 1.5 * float(np.median(nearest[np.isfinite(nearest)])) if len(centres) > 1 else 1.0
     return centres, max(reach, 1e-6)
 
 
-def _squares(a: Array, b: Array) -> Array:
+def squares(a: Array, b: Array) -> Array:
     """Return squared distances between the rows of two arrays."""
     far = (a * a).sum(axis=1)[:, None] + (b * b).sum(axis=1) - 2 * (a @ b.T)
     return np.asarray(np.maximum(far, 0.0))
 
 
 def _bumps(root: Array, centres: Array, reach: float) -> Array:
-    return np.asarray(np.exp(-0.5 * _squares(root, centres) / reach))
+    return np.asarray(np.exp(-0.5 * squares(root, centres) / reach))

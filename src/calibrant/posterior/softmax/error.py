@@ -6,6 +6,7 @@ l2 = the root of E sum_k (eta_k - s_k)^2, and the paper's mul = E sum_k eta_k |e
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from statistics import NormalDist
@@ -17,6 +18,7 @@ from calibrant.evidence import Array
 from calibrant.evidence.simplex import Simplex
 from calibrant.posterior.softmax.fit import SoftmaxPosterior
 from calibrant.posterior.softmax.likelihood import softmax
+from calibrant.posterior.softmax.local import Local
 
 NORMS = ("l1", "l2", "mul")
 # The largest errors (the square, for l2) that there can be.
@@ -42,6 +44,8 @@ class Beyond(NamedTuple):
 
 
 OF_GAPS, OF_SQUARES = Beyond(WIDER, 1.0), Beyond(1.5, 1.5)
+# The same for what neighbours tell: by this share of what they expect and predictions do not show.
+UNTOLD = 0.5
 
 
 class Part(NamedTuple):
@@ -74,6 +78,60 @@ class Part(NamedTuple):
         """The expectation, set right by the rows held out."""
         return self.expected + self.kept
 
+    @property
+    def value(self) -> float:
+        """The error, if there is a gap."""
+        return (self.corrected + self.held_out) / 2
+
+    def ends(self, z: float, chance: float, beyond: Beyond) -> tuple[float, float]:
+        """Return the ends of an interval of z standard errors, at some chance of a gap."""
+        if chance <= 0.5:
+            # What one may have missed is as large as the posterior of a gap allows.
+            return 0.0, self.expected + WIDER * z * self.spread
+        forms = self.corrected, self.held_out
+        reach, apart = z * max(self.held_out_error, self.spread), abs(forms[0] - forms[1])
+        low = min(forms) - WIDER * reach
+        high = max(forms) + beyond.wider * reach + beyond.apart * apart
+        return max(low, 0.0), max(high, 0.0)
+
+
+class LocalPart(NamedTuple):
+    """One of the errors (the square, for l2) where neighbours tell more than the blocks.
+
+    Attributes
+    ----------
+    near, nearer : float
+        Expected at the bandwidth that predicts best, which is too sure, and at the next, which is not sure
+        enough.
+    held_out, held_out_error : float
+        Error of held-out predictions, set right by their rows, and its standard error.
+    """
+
+    near: float
+    nearer: float
+    held_out: float
+    held_out_error: float
+
+    @property
+    def expected(self) -> float:
+        """The error, between the two."""
+        return (self.near + self.nearer) / 2
+
+    @property
+    def value(self) -> float:
+        """The error."""
+        return self.expected
+
+    def ends(self, z: float, chance: float, beyond: Beyond) -> tuple[float, float]:
+        """Return the ends of an interval of z standard errors.
+
+        Below is what rows confirm, whatever the frequencies look like in between; above what no prediction
+        tells may be more than is expected.
+        """
+        reach = WIDER * z * self.held_out_error
+        low, high = min(self.held_out, self.near), max(self.near, self.nearer)
+        return max(low - reach, 0.0), max(high + reach + UNTOLD * (high - low), 0.0)
+
 
 @dataclass(frozen=True, eq=False)
 class CanonicalError:
@@ -84,32 +142,38 @@ class CanonicalError:
     posterior : SoftmaxPosterior
     held_out : array (rows, classes)
         Probabilities of each row by what the others taught.
-    parts : dict from norm to Part
-    by_class : list of Part
+    parts : dict from norm to Part or LocalPart
+    by_class : list of Part or LocalPart
         E |eta_k - s_k| of each class, in its two forms.
     over : array (classes,)
         Share of each class's error by scores that are too high.
     added : dict from norm to array (rows,)
         What each row adds to the error of held-out predictions.
+    local : Local or None
+        What neighbours tell, where it is more than the blocks do.
     """
 
     posterior: SoftmaxPosterior
     held_out: Array
-    parts: dict[str, Part]
-    by_class: list[Part]
+    parts: Mapping[str, Part | LocalPart]
+    by_class: Sequence[Part | LocalPart]
     over: Array
     added: dict[str, Array]
+    local: Local | None = None
 
     @classmethod
     def of(cls, posterior: SoftmaxPosterior) -> CanonicalError:
         """Read the errors off a posterior."""
         rows = posterior.likelihood.rows
         n, classes = rows.score.shape
+        x = posterior.held_out(rows.folds(FOLDS))
+        compared = _compared(rows, x)
+        local = Local.of(rows, x, FOLDS)
+        if local is not None:
+            return cls._of_neighbours(posterior, x, compared, local)
         looked_at = min(n, max(1000, ENTRIES // classes))
         theta = posterior.draws(np.random.default_rng(0), OF_SIZES, OF_EACH)
         drawn, drawn_by_class = _drawn(posterior, theta, looked_at)
-        x = posterior.held_out(rows.folds(FOLDS))
-        compared = _compared(rows, x)
         parts, added = {}, {}
         for j, norm in enumerate(NORMS):
             plug, left = compared.plug[j], compared.left[j]
@@ -124,18 +188,47 @@ class CanonicalError:
         ]
         return cls(posterior, x, parts, by_class, compared.over, added)
 
+    @classmethod
+    def _of_neighbours(
+        cls, posterior: SoftmaxPosterior, x: Array, before: Compared, local: Local
+    ) -> CanonicalError:
+        """Read the errors off what neighbours tell beyond held-out predictions x."""
+        rows, count = posterior.likelihood.rows, len(local.near.worth)
+        some = rows[:count]
+        now = _compared(some, local.near.mean)
+        (near, near_own), (nearer, nearer_own) = (
+            each.errors(some.score) for each in (local.near, local.nearer)
+        )
+        parts, added = {}, {}
+        for j, norm in enumerate(NORMS):
+            # The rows looked at may differ from all rows; predictions tell by how much.
+            shift = rows.mean(before.plug[j])[0] - some.mean(before.plug[j][:count])[0]
+            each = before.plug[j] + before.left[j]
+            each[:count] += (now.plug[j] + now.left[j] - each[:count]) * (rows.n / some.n)
+            added[norm] = each
+            sure, unsure = (max(some.mean(form[j])[0] + shift, 0.0) for form in (near, nearer))
+            parts[norm] = LocalPart(sure, unsure, *rows.mean(each))
+        by_class = [
+            LocalPart(one, other, plug + left, error)
+            for one, other, plug, left, error in zip(
+                some.weight @ near_own / some.n, some.weight @ nearer_own / some.n, *now.by_class, strict=True
+            )
+        ]
+        held_out = np.concatenate([local.near.mean, x[count:]])
+        return cls(posterior, held_out, parts, by_class, now.over, added, local)
+
     @property
     def chance(self) -> float:
-        """Posterior probability that there is a gap."""
-        return self.posterior.chance
+        """Posterior probability that there is a gap; 1 where neighbours show one."""
+        return self.posterior.chance if self.local is None else 1.0
 
     def value(self, norm: str) -> float:
         """Return the error."""
         found = min(self._middle(self.parts[norm]), MOST[norm])
         return float(np.sqrt(found)) if norm == "l2" else found
 
-    def _middle(self, part: Part) -> float:
-        return self.chance * max((part.corrected + part.held_out) / 2, 0.0)
+    def _middle(self, part: Part | LocalPart) -> float:
+        return self.chance * max(part.value, 0.0)
 
     @cached_property
     def class_values(self) -> Array:
@@ -160,17 +253,9 @@ class CanonicalError:
         value = self.value(norm)
         return min(low, value), max(high, value)
 
-    def _ends(self, part: Part, level: float, beyond: Beyond = OF_GAPS) -> tuple[float, float]:
+    def _ends(self, part: Part | LocalPart, level: float, beyond: Beyond = OF_GAPS) -> tuple[float, float]:
         """Return the ends of an interval of an error that is not negative."""
-        z = NormalDist().inv_cdf((1 + level) / 2)
-        if self.chance <= 0.5:
-            # What one may have missed is as large as the posterior of a gap allows.
-            return 0.0, part.expected + WIDER * z * part.spread
-        forms = part.corrected, part.held_out
-        reach, apart = z * max(part.held_out_error, part.spread), abs(forms[0] - forms[1])
-        low = min(forms) - WIDER * reach
-        high = max(forms) + beyond.wider * reach + beyond.apart * apart
-        return max(low, 0.0), max(high, 0.0)
+        return part.ends(NormalDist().inv_cdf((1 + level) / 2), self.chance, beyond)
 
 
 def _drawn(posterior: SoftmaxPosterior, theta: Array, looked_at: int) -> tuple[Array, Array]:
