@@ -105,7 +105,15 @@ def test_what_rows_add_is_what_predictions_confirm(board):
         assert found.parts[norm].held_out < found.parts[norm].near < found.parts[norm].nearer
         ends = [found.interval(norm, level) for level in (0.5, 0.9, 0.99)]
         assert ends == sorted(ends, reverse=True)
-    assert Where.of(found).gap.max() > 0.5
+
+
+def test_where_it_hurts_adds_up_to_the_error(board):
+    found, p, truth = board
+    where = Where.of(found)
+    assert where.share @ where.gap == pytest.approx(found.value("l1"))
+    for k, (gap, spread) in enumerate(zip(where.gap, where.gap_spread, strict=True)):
+        mine = p.argmax(axis=1) == k
+        assert abs(gap - np.abs(truth - p)[mine].sum(axis=1).mean()) < 3 * spread < 0.6 * gap
 
 
 def test_more_rows_than_are_looked_at_stand_for_themselves(monkeypatch, board):

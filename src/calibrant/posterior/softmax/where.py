@@ -10,6 +10,7 @@ from calibrant.evidence import Array
 from calibrant.evidence.simplex import Simplex
 from calibrant.posterior.softmax.blocks import FEW
 from calibrant.posterior.softmax.error import NONE, CanonicalError
+from calibrant.posterior.softmax.fit import SoftmaxPosterior
 from calibrant.posterior.softmax.likelihood import softmax
 
 # Draws of sizes and of coefficients given each, and rows that they are looked at.
@@ -58,20 +59,23 @@ class Where:
         some = slice(0, min(ROWS, len(rows.code)))
         p, weight = rows.score[some], rows.weight[some] / rows.weight[some].sum()
         first = p.argmax(axis=1)
-        at = posterior.blocks.columns(p)
-        theta = posterior.draws(np.random.default_rng(1), OF_SIZES, OF_EACH)
-        gap, middle = np.zeros((len(theta), k)), np.zeros(p.shape)
         share = np.bincount(first, weight, minlength=k)
-        for j, each in enumerate(theta):
-            q = softmax(posterior.blocks.logits(at, each)) if each.any() else p
-            middle += q / len(theta)
-            gap[j] = np.bincount(first, weight * np.abs(q - p).sum(axis=1), minlength=k)
-        gap /= np.where(share > 0, share, 1)
         held_out, noise = _by_prediction(rows, error.added["l1"])
-        # The posterior counts its doubts as gap, and predictions miss some of it: the truth lies between.
-        expected = np.maximum((gap.mean(axis=0) + held_out) / 2, 0.0)
-        deviation = WIDER * np.maximum(gap.std(axis=0), noise) + np.abs(gap.mean(axis=0) - held_out) / 4
-        middle = p + error.chance * (middle - p)
+        if error.local is None:
+            gap, middle = _drawn(posterior, p, weight)
+            gap /= np.where(share > 0, share, 1)
+            # The posterior counts its doubts as gap, and predictions miss some of it: the truth lies between.
+            expected = np.maximum((gap.mean(axis=0) + held_out) / 2, 0.0)
+            deviation = WIDER * np.maximum(gap.std(axis=0), noise) + np.abs(gap.mean(axis=0) - held_out) / 4
+            middle = p + error.chance * (middle - p)
+        else:
+            middle, asked = error.held_out[some], rows[: len(error.local.near.worth)]
+            gap = np.array([
+                _by_prediction(asked, around.errors(asked.score)[0][0])[0]
+                for around in (error.local.near, error.local.nearer)
+            ])  # fmt: skip
+            expected = gap.mean(axis=0)
+            deviation = WIDER * noise + np.abs(expected - held_out) / 4
         cells = _cells(p, middle, weight) if k == 3 else (np.empty((0, k)), np.empty((0, k)), np.empty(0))
         chance = error.chance
         taken, apart = _taken(rows, error.held_out)
@@ -88,6 +92,18 @@ class Where:
             self.share[columns], self.gap[columns], self.gap_spread[columns],
             self.start[:, columns], self.end[:, columns], self.weight,
         )  # fmt: skip
+
+
+def _drawn(posterior: SoftmaxPosterior, p: Array, weight: Array) -> tuple[Array, Array]:
+    """Return what the rows that each class is predicted for add to the error of each draw, and mean draws."""
+    at, first, k = posterior.blocks.columns(p), p.argmax(axis=1), p.shape[1]
+    theta = posterior.draws(np.random.default_rng(1), OF_SIZES, OF_EACH)
+    gap, middle = np.zeros((len(theta), k)), np.zeros(p.shape)
+    for j, each in enumerate(theta):
+        q = softmax(posterior.blocks.logits(at, each)) if each.any() else p
+        middle += q / len(theta)
+        gap[j] = np.bincount(first, weight * np.abs(q - p).sum(axis=1), minlength=k)
+    return gap, middle
 
 
 def _taken(rows: Simplex, x: Array) -> tuple[Array, Array]:
