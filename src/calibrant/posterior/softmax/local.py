@@ -22,12 +22,12 @@ from calibrant.evidence.simplex import Simplex
 from calibrant.posterior.softmax.blocks import FEW, least_of, squares
 
 # Bandwidths, each smaller than the one before by the root of 2, and what the held-out prediction may weigh.
-WIDEST, STEPS, WEIGHTS = 0.64, 11, 0.25 * 2.0 ** np.arange(7)
+WIDEST, STEPS, WEIGHTS = 0.64, 11, 2.0 ** np.arange(-5, 5)
 # Rows that choose, and rows that are looked at.
 ASKED, MOST = 2000, 10_000
 # By how many standard errors predictions have to be better, and how much of a row's frequencies its
 # neighbours have to tell on average.
-CLEARLY, TOLD = 3.0, 0.5
+CLEARLY, TOLD = 3.0, 0.25
 # A direction with less than this share of the largest variance is rounding.
 FLAT = 1e-6
 # Distances held at once.
