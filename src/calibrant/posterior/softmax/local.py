@@ -25,9 +25,10 @@ from calibrant.posterior.softmax.blocks import FEW, least_of, squares
 WIDEST, STEPS, WEIGHTS = 0.64, 11, 2.0 ** np.arange(-5, 5)
 # Rows that choose, and rows that are looked at.
 ASKED, MOST = 2000, 10_000
-# By how many standard errors predictions have to be better, and how much of a row's frequencies its
-# neighbours have to tell on average.
-CLEARLY, TOLD = 3.0, 0.25
+# By how many standard errors predictions have to be better, and by how many for a look at more neighbours.
+CLEARLY, MAYBE = 3.0, 1.5
+# How much of a row's frequencies its neighbours have to tell on average.
+TOLD = 0.25
 # A direction with less than this share of the largest variance is rounding.
 FLAT = 1e-6
 # Distances held at once.
@@ -92,10 +93,10 @@ class Local:
         if rows.n_classes > FEW:
             return None
         found = choice(rows[:ASKED], x[:ASKED], folds)
+        if found is not None and found.clear > MAYBE and len(rows.code) > ASKED:
+            found = choice(rows[:MOST], x[:MOST], folds)
         if found is None or not found.clear > CLEARLY:
             return None
-        if len(rows.code) > ASKED:
-            found = choice(rows[:MOST], x[:MOST], folds) or found
         some, x = rows[:MOST], x[:MOST]
         near, nearer = (
             updated(x, each, found.weight) for each in told(some, x, folds, found.width, 2, len(x))
