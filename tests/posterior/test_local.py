@@ -160,3 +160,14 @@ def test_neither_the_order_of_rows_or_classes_nor_repetition_changes_a_bit():
     }
     assert len(read) == 1
     assert CanonicalError.of(SoftmaxPosterior.of(Simplex.of(p, code, count))).local is not None
+
+
+def test_an_estimate_and_its_classes_go_by_neighbours():
+    p, code, truth = chessboard(400)
+    error = CanonicalError.of(SoftmaxPosterior.of(Simplex.of(p, code)))
+    found = calibrant.estimate(code, p, notion="multiclass", rng=0)
+    assert error.local is not None
+    assert found.value == pytest.approx(error.value("l1"), rel=1e-3)
+    assert found.low < np.abs(truth - p).sum(axis=1).mean() < found.high
+    assert found.at_least < found.value
+    assert sum(each.value for each in found.by_class.values()) == pytest.approx(found.value)
