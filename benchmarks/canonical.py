@@ -208,7 +208,9 @@ def frequencies(p, posterior):
     """The frequencies of the classes at the first scores: mean posteriors over the nearest ones."""
     log = np.log(np.maximum(p, 1e-9))
     log = log[:, :-1] - log[:, -1:]
-    near = cKDTree(log).query(log[:TRUTHS], NEAREST)[1]
+    # Whitened, so that scores of little spread along one direction are told apart along it too.
+    at = np.linalg.solve(np.linalg.cholesky(np.cov(log.T)), log.T).T
+    near = cKDTree(at).query(at[:TRUTHS], NEAREST)[1]
     return posterior[near].mean(axis=1)
 
 
@@ -221,7 +223,7 @@ def paper_cell(task):
     features, labels = mixture.sample(LARGE, rng)
     p = models.scores(model, features, k)
     eta = mixture.posterior(features)
-    if k == 3:
+    if k == 3 and family != "logistic":
         eta = frequencies(p, eta)
     truth = np.abs(eta - p[: len(eta)]).sum(axis=1).mean()
     off, held = np.zeros((len(MEASURED_ON), len(RULERS))), np.zeros((len(MEASURED_ON), 2))
