@@ -351,11 +351,19 @@ def test_the_study_of_whole_rows(monkeypatch):
         np.testing.assert_allclose(canonical.mapped(name, p).sum(axis=1), 1)
     lower, truth = canonical.many_cell((*canonical.FAMILIES["pull"], 14, 60, 1))
     assert 0 <= lower[0] <= truth + 0.2
-    monkeypatch.setattr(canonical, "MEASURED_ON", {60: 1})
+    monkeypatch.setattr(canonical, "MEASURED_ON", {60: 1, 90: 1})
+    monkeypatch.setattr(canonical, "MANY", 60)
     monkeypatch.setattr(canonical, "RULERS", ("softmax", "variational:temperature"))
-    truth, off = canonical.paper_cell((3, 0, "logistic", 1.0))
-    assert 0 < truth < 1
-    assert off.shape == (1, 2)
+    for family in ("logistic", "naive-bayes"):
+        truth, off, held = canonical.paper_cell((3, 0, family, 1.0))
+        assert 0 < truth < 1
+        assert np.isnan(off).tolist() == [[False, False], [False, True]]
+        assert (held[:, 1] > 0).all()
+    # Features 1 and 2 share their scores, and so what is true of them.
+    p = np.repeat(np.random.default_rng(0).dirichlet(np.ones(3), 2000), 2, axis=0)
+    monkeypatch.setattr(canonical, "NEAREST", 2)
+    found = canonical.frequencies(p, np.tile([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]], (2000, 1)))
+    np.testing.assert_allclose(found, np.tile([0.5, 0.5, 0.0], (4000, 1)))
 
 
 def test_the_study_of_decisions(monkeypatch):
