@@ -142,7 +142,7 @@ def test_the_commands_of_the_readme_run(here, table):
     pd.DataFrame({"is_right": (sure > 0.4).astype(int), "conf": sure}).to_csv("answers.csv", index=False)
     (code,) = blocks("README.md", "sh", after="## From the command line")[:1]
     asked = list(commands(code))
-    assert [args[0] for args in asked] == ["report", "ece", "ece", "curve", "compare", "check"]
+    assert [args[0] for args in asked] == ["report", "ece", "ece", "curve", "compare", "regret", "check"]
     for args in asked[:-1]:
         run(args)
     assert CliRunner().invoke(main, asked[-1]).exit_code in (0, 1, 3)
