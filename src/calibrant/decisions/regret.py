@@ -256,7 +256,7 @@ def _null(known: OneScore, lines: Lines, rng: np.random.Generator) -> Null:
         np.broadcast_to(part, sets.shape) for part in (steps.mass, steps.score, steps.spread)
     )
     flat = Residuals(mass, score, sets, spread)
-    posterior = Posterior.of_residuals(flat, int(n_cells(flat.n).min()))
+    posterior = Posterior.of_residuals(flat, min(int(n_cells(flat.n).min()), STEPS // 2))
     curves = (mean_curve(posterior, k, known.groups.score) for k in range(SIMULATED))
     reads = np.array([known.regret(lines, curve)[0] for curve in curves])
     levels = {level: float(np.quantile(reads, level)) for level in KEPT}
