@@ -293,3 +293,23 @@ def test_the_table_and_what_is_stored():
     assert stored["difference"]["high"] == found.difference.high.tolist()
     assert stored["label"] == 1
     assert "difference" not in few.to_dict()
+
+
+# Net benefit of acting on family history, and of always acting, among 750 men of whom 105 have cancer, as
+# the R package dcurves gives it for its example data (r_dca_famhistory.csv in the repository of its Python
+# counterpart): 24 true positives, 91 false ones.
+PUBLISHED = {
+    0.05: (0.025614035087719297, 0.09473684210526317),
+    0.1: (0.018518518518518517, 0.04444444444444445),
+    0.2: (0.0016666666666666635, -0.07499999999999998),
+    0.3: (-0.02000000000000001, -0.2285714285714286),
+    0.6: (-0.15, -1.15),
+}
+
+
+def test_net_benefit_is_the_published_one_of_family_history():
+    history = np.repeat([1.0, 1.0, 0.0, 0.0], [24, 91, 105 - 24, 645 - 91])
+    cancer = np.repeat([1, 0, 1, 0], [24, 91, 105 - 24, 645 - 91])
+    curve = calibrant.regret_curve(cancer, history, thresholds=list(PUBLISHED), rng=0)
+    found = np.stack([curve.net_benefit, curve.treat_all], axis=1)
+    np.testing.assert_allclose(found, list(PUBLISHED.values()), rtol=0, atol=1e-12)
