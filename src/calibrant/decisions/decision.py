@@ -13,6 +13,8 @@ from calibrant.questions import Question
 
 # Costs are told for so many rows.
 ROWS = 1000
+# Name, value, both ends where they are known, and meaning.
+Row = tuple[str, float, float | None, float | None, str]
 
 
 @dataclass(frozen=True)
@@ -56,22 +58,25 @@ class Decision:
         return [*told, *(f"{caution[0].upper()}{caution[1:]}." for caution in lost.cautions)]
 
     @property
-    def table(self) -> list[tuple[str, float, float | None, float | None, str]]:
+    def table(self) -> list[Row]:
         """What each way to act costs per thousand rows: name, value, both ends where known, meaning."""
         lost, best = self.regret, self.best
-        rows: list[tuple[str, float, float | None, float | None, str]] = [
-            ("lost", lost.value, lost.low, lost.high, "by acting on the scores and not on calibrated ones"),
-            ("acting on the scores", lost.cost, None, None, "as if they were probabilities"),
-            ("recalibrated", lost.cost - lost.recovered, None, None, "on rows that the map had not seen"),
+
+        def row(name: str, meaning: str, value: float, *ends: float) -> Row:
+            low, high = (ROWS * end for end in ends) if ends else (None, None)
+            return name, ROWS * value, low, high, meaning
+
+        rows = [
+            row(
+                "lost", "by acting on the scores and not on calibrated ones", lost.value, lost.low, lost.high
+            ),
+            row("acting on the scores", "as if they were probabilities", lost.cost),
+            row("recalibrated", "on rows that the map had not seen", lost.cost - lost.recovered),
         ]
         if best is not None:
             meaning = "on the scores as they are; rows that had no part in choosing it"
-            rows.append(("best threshold", best.cost, best.cost_low, best.cost_high, meaning))
-        per = [(None if x is None else ROWS * x) for _, *numbers, _ in rows for x in numbers]
-        return [
-            (name, per[3 * k] or 0.0, per[3 * k + 1], per[3 * k + 2], meaning)
-            for k, (name, *_, meaning) in enumerate(rows)
-        ]
+            rows.append(row("best threshold", meaning, best.cost, best.cost_low, best.cost_high))
+        return rows
 
     @property
     def about(self) -> str:

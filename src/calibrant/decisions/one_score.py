@@ -239,10 +239,7 @@ class OneScore:
         rng = np.random.default_rng(SEED)
         points, drawn = self.posterior.points(0).score, self.posterior.draws(0, rng, DRAWN)
         gap = _between(points, drawn, self.groups.score)
-        # Rounded, since the last bit of a weight would change all that is drawn after it.
-        rows = np.round(self.groups.mass**2 / self.groups.spread, 9)
-        share = rng.standard_gamma(np.broadcast_to(rows, gap.shape)) * (self.groups.mass / rows)
-        share /= share.sum(axis=1, keepdims=True)
+        share = drawn_shares(rng, self.groups.mass, self.groups.spread, len(gap))
         return np.clip(self.groups.score + gap, 0.0, 1.0), share
 
     def regret(self, lines: Lines, curve: Array | None = None) -> Array:
@@ -314,6 +311,20 @@ class OneScore:
             observed.append((mass * (start_gain + slope * seen), spread * slope**2 * variance))
             usual.append((mass * (start_gain + slope * scored), spread * slope**2 * least))
         return _most(observed, deviate) - LEFT_OUT * _most(usual, USUAL)
+
+
+def drawn_shares(rng: np.random.Generator, mass: Array, spread: Array, size: int) -> Array:
+    """Draw shares (size, groups) of all rows, as a Bayesian bootstrap does.
+
+    >>> shares = drawn_shares(np.random.default_rng(0), np.array([2.0, 1.0]), np.array([2.0, 1.0]), 3)
+    >>> shares.sum(axis=1)
+    array([1., 1., 1.])
+    """
+    # Rounded, since the last bit of a weight would change all that is drawn after it.
+    rows = np.round(mass**2 / spread, 9)
+    share = rng.standard_gamma(np.broadcast_to(rows, (size, rows.size))) * (mass / rows)
+    share /= share.sum(axis=1, keepdims=True)
+    return share
 
 
 def _most(others: Sequence[tuple[Array, Array]], deviate: float) -> float:

@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from calibrant.decisions.cost import Cost
-from calibrant.decisions.one_score import FLOOR, TIED, Gain
+from calibrant.decisions.one_score import FLOOR, TIED, Gain, drawn_shares
 from calibrant.evidence import Array
 from calibrant.evidence.simplex import Simplex
 from calibrant.posterior.softmax import SoftmaxPosterior
@@ -95,15 +95,10 @@ class WholeRows:
         n, classes = self.rows.score.shape
         some = min(n, max(1000, ENTRIES // classes))
         theta = self.posterior.draws(rng, OF_SIZES, OF_EACH)
-        # Rounded, since the last bit of a weight would change all that is drawn after it.
-        effective = np.round(self.rows.weight[:some] ** 2 / self.rows.square[:some], 9)
-        unit = self.rows.weight[:some] / effective
-        share = rng.standard_gamma(np.broadcast_to(effective, (len(theta), some))) * unit
-        share *= 1 / share.sum(axis=1, keepdims=True)
+        weight = self.rows.weight[:some]
+        share, usual = drawn_shares(rng, weight, self.rows.square[:some], len(theta)), weight / weight.sum()
         # Fewer rows than there are spread more: their share of the luck is taken back.
-        share = self.rows.weight[:some] / self.rows.weight[:some].sum() + np.sqrt(some / n) * (
-            share - self.rows.weight[:some] / self.rows.weight[:some].sum()
-        )
+        share = usual + np.sqrt(some / n) * (share - usual)
         drawn = np.zeros(len(theta))
         for part, at in self.posterior.likelihood.chunks(slice(0, some)):
             for j, each in enumerate(theta):
