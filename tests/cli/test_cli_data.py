@@ -768,6 +768,8 @@ def test_a_missing_extra_is_named(here, monkeypatch):
     for name in [name for name in sys.modules if name.partition(".")[0] == "matplotlib"]:
         monkeypatch.setitem(sys.modules, name, None)
     assert "pip install 'calibrant[plot]'" in refused("curve", here / "data.csv", "-o", "x.png")
+    asked = ("regret", here / "data.csv", "--notion", "class", "--pos-label", "cat", "-o", "x.png")
+    assert "pip install 'calibrant[plot]'" in refused(*asked)
 
 
 # Manners

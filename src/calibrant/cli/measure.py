@@ -13,15 +13,14 @@ import click
 
 from calibrant.cli.options import DATA, EXITS, PICTURES, norm, options, output
 from calibrant.cli.output import (
-    Refused,
     check_outputs,
     printable,
     tell,
     tell_classes,
     tell_json,
     write,
-    writing,
 )
+from calibrant.cli.picture import drawn, new_figure
 from calibrant.cli.progress import Meter
 from calibrant.cli.source import Source, arguments, origin, read, read_source, refusing_rows, settled
 
@@ -203,19 +202,12 @@ def _sentence(point: dict[str, Any], level: float) -> str:
 
 
 def _picture(path: Path, result: Any) -> bytes:
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise Refused(f"{error}; pip install 'calibrant[plot]'") from None
+    figure = new_figure(5, 5.5)
     if isinstance(result, Mapping):
         figure = result.plot().flat[0].figure  # type: ignore[attr-defined]
     else:
-        figure = Figure(figsize=(5, 5.5), layout="constrained")
         result.plot(figure.subplots())
-    picture = io.BytesIO()
-    with writing(path):
-        figure.savefig(picture, format=path.suffix[1:].lower(), dpi=150)
-    return picture.getvalue()
+    return drawn(figure, path)
 
 
 def _table(curves: Mapping[Any, ReliabilityCurve]) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +9,8 @@ import click
 
 from calibrant.cli.costs import cost_option
 from calibrant.cli.options import DATA, EXITS, PICTURES, options, output
-from calibrant.cli.output import check_outputs, tell, tell_json, write, writing
+from calibrant.cli.output import check_outputs, tell, tell_json, write
+from calibrant.cli.picture import drawn, new_figure
 from calibrant.cli.progress import Meter
 from calibrant.cli.source import Source, read_source
 
@@ -65,12 +65,6 @@ def regret(file: str, cost: Any, out: Path | None, as_json: bool, **given: Any) 
 
 
 def _picture(curve: RegretCurve, path: Path) -> bytes:
-    """Return the picture in the format of the path's suffix."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(4.5, 4.7), layout="constrained")
+    figure = new_figure(4.5, 4.7)
     curve.plot(figure.subplots(2, 1, sharex=True))
-    picture = io.BytesIO()
-    with writing(path):
-        figure.savefig(picture, format=path.suffix[1:].lower(), dpi=150)
-    return picture.getvalue()
+    return drawn(figure, path)
