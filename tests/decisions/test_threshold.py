@@ -191,3 +191,9 @@ def test_odd_samples_have_an_answer(y, s):
     assert found.cost == pytest.approx(found.as_is - found.gain)
     assert found.low <= found.threshold <= found.high
     assert 0 <= found.cost <= 0.7
+
+
+def test_no_end_of_a_cost_lies_where_no_cost_can():
+    few = calibrant.best_threshold([1, 0, 1], [0.9, 0.2, 0.4], (1, 9), rng=0)
+    assert few.cost_low == 0
+    assert few.cost_high <= 9

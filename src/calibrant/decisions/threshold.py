@@ -139,10 +139,13 @@ def best_threshold_of(question: Question, cost: Cost, *, level: float, seed: int
     spent, saved = known.gain(lines, action), known.gain(lines, before, action)
     as_is = float(known.gain(lines, before).mean[0])
     middle, reach = float(spent.mean[0]), deviate * float(spent.error[0])
+    # No row costs less than the least entry, or more than the largest.
+    least, most = float(cost.matrix.min()), float(cost.matrix.max())
     gain, gain_reach = float(saved.mean[0]), deviate * float(saved.error[0])
     return BestThreshold(
-        threshold=chosen, low=min(low, chosen), high=max(high, chosen), cost=middle, cost_low=middle - reach,
-        cost_high=middle + reach, as_is=as_is, recalibrated=as_is - float(known.held_out_gain(lines).mean[0]),
+        threshold=chosen, low=min(low, chosen), high=max(high, chosen),
+        cost=middle, cost_low=max(middle - reach, least), cost_high=min(middle + reach, most), as_is=as_is,
+        recalibrated=as_is - float(known.held_out_gain(lines).mean[0]),
         gain=gain, gain_low=gain - gain_reach, gain_high=gain + gain_reach, level=level, of_costs=given,
         n=question.n, label=question.label,
     )  # fmt: skip
