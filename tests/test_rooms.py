@@ -12,8 +12,9 @@ from calibrant.questions.names import NOTIONS
 ROOT = Path(calibrant.__file__).parent
 MODULES = {path: ast.parse(path.read_text(encoding="utf-8")) for path in sorted(ROOT.rglob("*.py"))}
 ROOMS = (
-    *("atomic", "inputs", "evidence", "questions", "posterior", "estimators", "curves", "maps", "simplex"),
+    *("compiled", "atomic", "inputs", "evidence", "questions", "posterior", "estimators", "curves", "maps"),
     *(
+        "simplex",
         "inference",
         "decisions",
         "sketch",
@@ -23,10 +24,8 @@ ROOMS = (
         "plot",
         "report",
         "sklearn",
-        "published",
-        "experiment",
-        "cli",
     ),
+    *("published", "experiment", "cli"),
 )
 # Methods that lead to the right import inside the function: .plot, .to_html and what a sketch can be made of
 # and asked.

@@ -1,0 +1,40 @@
+"""Loops in C, where a compiler was there when the package was built; elsewhere numpy does the same work.
+
+Callers ask `compiled.loops` each time: it is the extension module, or None. The plain versions stand beside
+the calls and are what the tests compare with.
+"""
+
+from __future__ import annotations
+
+import os
+from importlib import import_module
+from types import ModuleType
+
+#: The environment variable that leaves the compiled loops out.
+PLAIN = "CALIBRANT_PLAIN"
+
+
+def load() -> ModuleType | None:
+    """Return the compiled loops; None where they were not built, or where the environment forbids them."""
+    if os.environ.get(PLAIN, "0") not in ("", "0"):
+        return None
+    try:
+        return import_module("calibrant.compiled._loops")
+    except ImportError:
+        return None
+
+
+def in_use() -> str:
+    """Say which loops are in use, and why where it is not the compiled ones.
+
+    >>> in_use().split()[0] in ("compiled", "plain")
+    True
+    """
+    if loops is not None:
+        return "compiled loops"
+    if os.environ.get(PLAIN, "0") not in ("", "0"):
+        return f"plain loops ({PLAIN} is set)"
+    return "plain loops (built without a compiler)"
+
+
+loops = load()

@@ -1,0 +1,40 @@
+/* What the files of the extension share: arrays as buffers, and how functions are compiled. */
+#ifndef CALIBRANT_LOOPS_H
+#define CALIBRANT_LOOPS_H
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Vector instructions of the machine it runs on; every sum is written in an order that does not depend on
+   them, and nothing is contracted, so that results are the same everywhere. */
+#if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && defined(__linux__)
+#define VECTORISED __attribute__((target_clones("avx2", "default")))
+#else
+#define VECTORISED
+#endif
+
+/* Rows looked at together: they stay in the nearest cache. */
+#define BLOCK 1024
+
+/* An array behind a buffer: `type` is the character of its format, 0 where there is no array. */
+typedef struct {
+    Py_buffer view;
+    char type;
+} Array;
+
+/* Read the buffer of an object; None gives an array of type 0. Returns 0, or -1 with an error set. */
+int take_array(PyObject *object, Array *array, int writable);
+void give_arrays(Array *arrays, int count);
+
+#define LENGTH(array, axis) ((array).view.shape[axis])
+#define STRIDE(array, axis) ((array).view.strides[axis])
+#define DOUBLES(array) ((double *)(array).view.buf)
+
+#define FASTCALL(function) ((PyCFunction)(void (*)(void))(function))
+
+extern PyMethodDef score_methods[];
+
+#endif

@@ -1,0 +1,48 @@
+/* The extension module: its functions by the file they are in, and the buffers they work on. */
+#include "loops.h"
+
+int take_array(PyObject *object, Array *array, int writable)
+{
+    const char *format;
+    memset(array, 0, sizeof(*array));
+    if (object == Py_None)
+        return 0;
+    if (PyObject_GetBuffer(object, &array->view, writable ? PyBUF_RECORDS : PyBUF_RECORDS_RO) < 0)
+        return -1;
+    format = array->view.format ? array->view.format : "B";
+    if (*format == '@' || *format == '=')
+        format++;
+    array->type = format[1] ? '\0' : *format;
+    if (!array->type) {
+        PyErr_Format(PyExc_TypeError, "no loop for arrays of format %s", array->view.format);
+        PyBuffer_Release(&array->view);
+        return -1;
+    }
+    /* All integers by their size: q, i, h, b and Q, I, H, B. */
+    if (strchr("lq", array->type))
+        array->type = array->view.itemsize == 8 ? 'q' : 'i';
+    if (strchr("LQ", array->type))
+        array->type = array->view.itemsize == 8 ? 'Q' : 'I';
+    return 0;
+}
+
+void give_arrays(Array *arrays, int count)
+{
+    for (int i = 0; i < count; i++)
+        if (arrays[i].type)
+            PyBuffer_Release(&arrays[i].view);
+}
+
+static struct PyModuleDef definition = {
+    PyModuleDef_HEAD_INIT, "_loops", "Loops over rows in C.", 0, NULL, NULL, NULL, NULL, NULL,
+};
+
+PyMODINIT_FUNC PyInit__loops(void)
+{
+    PyObject *module = PyModule_Create(&definition);
+    if (module && PyModule_AddFunctions(module, score_methods) < 0) {
+        Py_DECREF(module);
+        return NULL;
+    }
+    return module;
+}
