@@ -153,8 +153,9 @@ def log_loss_of_largest(data: Predictions, notion: Notion) -> float:
         else:
             problem = next(iter(notion.problems(data)))
             score = problem.score.astype(np.float64)
-            chance = np.where(problem.outcome, score, 1 - score)
-            small = ~problem.outcome & (score > 0.5)
+            held = np.asarray(problem.outcome)
+            chance = np.where(held, score, 1 - score)
+            small = ~held & (score > 0.5)
             others = data.score.shape[1] - notion.top
             least = np.partition(data.score[small].astype(np.float64), others - 1, axis=1)[:, :others]
             chance[small] = least.sum(axis=1)

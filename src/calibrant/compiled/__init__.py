@@ -7,11 +7,17 @@ the calls and are what the tests compare with.
 from __future__ import annotations
 
 import os
+import threading
+from collections.abc import Callable, Iterator, Sequence
 from importlib import import_module
 from types import ModuleType
+from typing import TypeVar
 
-#: The environment variable that leaves the compiled loops out.
-PLAIN = "CALIBRANT_PLAIN"
+#: The environment variables: one leaves the compiled loops out, the other says how many threads may run.
+PLAIN, THREADS = "CALIBRANT_PLAIN", "CALIBRANT_THREADS"
+
+Piece = TypeVar("Piece")
+Result = TypeVar("Result")
 
 
 def load() -> ModuleType | None:
@@ -35,6 +41,39 @@ def in_use() -> str:
     if os.environ.get(PLAIN, "0") not in ("", "0"):
         return f"plain loops ({PLAIN} is set)"
     return "plain loops (built without a compiler)"
+
+
+def threads() -> int:
+    """Return how many threads may share a loop: those the environment allows, or else one for each core.
+
+    A thread that is not the main one is taken to share work already, and keeps its loops to itself.
+
+    >>> threads() >= 1
+    True
+    """
+    if threading.current_thread() is not threading.main_thread():
+        return 1
+    said = os.environ.get(THREADS, "")
+    if said.isdecimal() and int(said):
+        return int(said)
+    own = getattr(os, "sched_getaffinity", None)
+    return len(own(0)) if own else os.cpu_count() or 1
+
+
+def shared(work: Callable[[Piece], Result], pieces: Sequence[Piece]) -> Iterator[Result]:
+    """Do work on each piece, some at a time, and return the results in order: they do not depend on threads.
+
+    >>> list(shared(abs, [-1, 2]))
+    [1, 2]
+    """
+    count = min(threads(), len(pieces))
+    if count <= 1:
+        yield from map(work, pieces)
+        return
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(count) as pool:
+        yield from pool.map(work, pieces)
 
 
 loops = load()

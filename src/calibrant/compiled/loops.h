@@ -28,6 +28,8 @@ typedef struct {
 /* Read the buffer of an object; None gives an array of type 0. Returns 0, or -1 with an error set. */
 int take_array(PyObject *object, Array *array, int writable);
 void give_arrays(Array *arrays, int count);
+/* Set a ValueError; returns -1. */
+int fail(const char *message);
 
 #define LENGTH(array, axis) ((array).view.shape[axis])
 #define STRIDE(array, axis) ((array).view.strides[axis])
@@ -35,6 +37,8 @@ void give_arrays(Array *arrays, int count);
 
 #define FASTCALL(function) ((PyCFunction)(void (*)(void))(function))
 
+/* The methods of each file. */
 extern PyMethodDef score_methods[];
+extern PyMethodDef tally_methods[];
 
 #endif

@@ -33,16 +33,25 @@ void give_arrays(Array *arrays, int count)
             PyBuffer_Release(&arrays[i].view);
 }
 
+int fail(const char *message)
+{
+    PyErr_SetString(PyExc_ValueError, message);
+    return -1;
+}
+
 static struct PyModuleDef definition = {
     PyModuleDef_HEAD_INIT, "_loops", "Loops over rows in C.", 0, NULL, NULL, NULL, NULL, NULL,
 };
 
 PyMODINIT_FUNC PyInit__loops(void)
 {
+    PyMethodDef *methods[] = {
+        score_methods,
+        tally_methods,
+    };
     PyObject *module = PyModule_Create(&definition);
-    if (module && PyModule_AddFunctions(module, score_methods) < 0) {
-        Py_DECREF(module);
-        return NULL;
-    }
+    for (size_t i = 0; module && i < sizeof(methods) / sizeof(methods[0]); i++)
+        if (PyModule_AddFunctions(module, methods[i]) < 0)
+            Py_CLEAR(module);
     return module;
 }

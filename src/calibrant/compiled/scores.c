@@ -1,41 +1,259 @@
-/* Checks of scores: whether all of them lie in [0, 1]. */
+/* Checks of labels and scores, and what a row of scores tells: its sum, its largest score, whose it is. */
 #include "loops.h"
+#include <math.h>
 
-/* As unsigned integers the floats from 0 to 1 come before all others, -0.0 excepted. */
-#define LARGEST(name, type)                                                   \
-    VECTORISED static type name(const type *bits, Py_ssize_t n)               \
+/* As integers, less that of the next float above 1, the floats from +0.0 to 1.0 are negative, and no others are
+   but floats with a sign of their own. */
+#define IN_UNIT(name, type, above_one, sign)                                  \
+    VECTORISED static int name(const type *restrict bits, Py_ssize_t n)       \
     {                                                                         \
-        type most = 0;                                                        \
-        for (Py_ssize_t i = 0; i < n; i++)                                    \
-            most = bits[i] > most ? bits[i] : most;                           \
-        return most;                                                          \
+        type all = (type)-1, any = 0;                                         \
+        for (Py_ssize_t i = 0; i < n; i++) {                                  \
+            all &= bits[i] - above_one;                                       \
+            any |= bits[i];                                                   \
+        }                                                                     \
+        return (all & sign) && !(any & sign);                                 \
     }
-LARGEST(largest_64, uint64_t)
-LARGEST(largest_32, uint32_t)
+IN_UNIT(unit_doubles, uint64_t, UINT64_C(0x3FF0000000000001), UINT64_C(0x8000000000000000))
+IN_UNIT(unit_floats, uint32_t, UINT32_C(0x3F800001), UINT32_C(0x80000000))
 
-/* in_unit(scores): whether a contiguous array of float64 or float32 holds nothing but floats from +0.0 to 1.0. */
+/* in_unit(score): true where floats lie side by side, and none of them is other than from +0.0 to 1.0. */
 static PyObject *in_unit(PyObject *self, PyObject *const *args, Py_ssize_t count)
 {
     Array score;
     int fine;
     (void)self;
-    if (count != 1 || take_array(args[0], &score, 0) < 0)
-        return count == 1 ? NULL : PyErr_Format(PyExc_TypeError, "in_unit takes one array");
-    if (!strchr("df", score.type) || !PyBuffer_IsContiguous(&score.view, 'A')) {
+    if (count != 1)
+        return PyErr_Format(PyExc_TypeError, "in_unit takes one array");
+    if (take_array(args[0], &score, 0) < 0)
+        return NULL;
+    if (!score.type || !strchr("df", score.type)) {
         give_arrays(&score, 1);
-        return PyErr_Format(PyExc_TypeError, "in_unit takes contiguous floats");
+        return PyErr_Format(PyExc_TypeError, "in_unit takes float64 or float32");
+    }
+    if (!PyBuffer_IsContiguous(&score.view, 'A') || (uintptr_t)score.view.buf % (uintptr_t)score.view.itemsize) {
+        give_arrays(&score, 1);
+        Py_RETURN_FALSE;
     }
     Py_BEGIN_ALLOW_THREADS
     if (score.type == 'd')
-        fine = largest_64(score.view.buf, score.view.len / 8) <= UINT64_C(0x3FF0000000000000);
+        fine = unit_doubles(score.view.buf, score.view.len / 8);
     else
-        fine = largest_32(score.view.buf, score.view.len / 4) <= UINT32_C(0x3F800000);
+        fine = unit_floats(score.view.buf, score.view.len / 4);
     Py_END_ALLOW_THREADS
     give_arrays(&score, 1);
     return PyBool_FromLong(fine);
 }
 
+/* Whether all labels are 0 or 1; which of them are 1 is written down. */
+#define ZERO_ONE(name, type)                                                                     \
+    VECTORISED static int name(const type *restrict label, Py_ssize_t n, uint8_t *restrict code)  \
+    {                                                                                             \
+        type any = 0;                                                                             \
+        for (Py_ssize_t i = 0; i < n; i++) {                                                      \
+            any |= label[i];                                                                      \
+            code[i] = (uint8_t)(label[i] & 1);                                                    \
+        }                                                                                         \
+        return any <= 1;                                                                          \
+    }
+ZERO_ONE(zero_one_8, uint8_t)
+ZERO_ONE(zero_one_16, uint16_t)
+ZERO_ONE(zero_one_32, uint32_t)
+ZERO_ONE(zero_one_64, uint64_t)
+
+/* zero_one(label, code): whether contiguous integers are all 0 or 1; `code`, of booleans, tells which are 1. */
+static PyObject *zero_one(PyObject *self, PyObject *const *args, Py_ssize_t count)
+{
+    Array a[2];
+    int fine = 0;
+    (void)self;
+    if (count != 2)
+        return PyErr_Format(PyExc_TypeError, "zero_one takes two arrays");
+    if (take_array(args[0], &a[0], 0) < 0)
+        return NULL;
+    if (take_array(args[1], &a[1], 1) < 0) {
+        give_arrays(a, 1);
+        return NULL;
+    }
+    if (!a[0].type || !strchr("?bBhHiIqQ", a[0].type) || a[1].type != '?' || a[0].view.ndim != 1 ||
+        a[1].view.ndim != 1 || LENGTH(a[0], 0) != LENGTH(a[1], 0) || !PyBuffer_IsContiguous(&a[0].view, 'C') ||
+        !PyBuffer_IsContiguous(&a[1].view, 'C')) {
+        give_arrays(a, 2);
+        return PyErr_Format(PyExc_TypeError, "zero_one takes contiguous integers, and as many booleans");
+    }
+    Py_BEGIN_ALLOW_THREADS
+    Py_ssize_t n = LENGTH(a[0], 0), step = 1 << 14, size = a[0].view.itemsize;
+    fine = 1;
+    for (Py_ssize_t i = 0; i < n && fine; i += step) {
+        const char *from = (const char *)a[0].view.buf + i * size;
+        uint8_t *to = (uint8_t *)a[1].view.buf + i;
+        Py_ssize_t m = n - i < step ? n - i : step;
+        fine = size == 8   ? zero_one_64((const uint64_t *)from, m, to)
+               : size == 4 ? zero_one_32((const uint32_t *)from, m, to)
+               : size == 2 ? zero_one_16((const uint16_t *)from, m, to)
+                           : zero_one_8((const uint8_t *)from, m, to);
+    }
+    Py_END_ALLOW_THREADS
+    give_arrays(a, 2);
+    return PyBool_FromLong(fine);
+}
+
+/* ---- whole rows ---- */
+
+#define LANES 8
+
+/* What is seen of rows: the largest score and the first column of it, the least score, the sum. */
+typedef struct {
+    double most, least, sum;
+    int64_t best;
+} Look;
+
+/* The same of one row of many columns; the sum is taken in an order that does not depend on the machine. */
+#define LOOK(name, type, bits_type, bits_of_one)                                  \
+    VECTORISED static bits_type name##_largest(const bits_type *restrict bits, Py_ssize_t n) \
+    {                                                                             \
+        bits_type most = 0;                                                       \
+        for (Py_ssize_t i = 0; i < n; i++)                                        \
+            most = bits[i] > most ? bits[i] : most;                               \
+        return most;                                                              \
+    }                                                                             \
+    VECTORISED static double name##_sum(const type *restrict x, Py_ssize_t n)     \
+    {                                                                             \
+        double lane[LANES] = {0}, total = 0;                                      \
+        Py_ssize_t i = 0;                                                         \
+        for (; i + LANES <= n; i += LANES)                                        \
+            for (int l = 0; l < LANES; l++)                                       \
+                lane[l] += (double)x[i + l];                                      \
+        for (; i < n; i++)                                                        \
+            total += (double)x[i];                                                \
+        for (int l = 0; l < LANES; l++)                                           \
+            total += lane[l];                                                     \
+        return total;                                                             \
+    }                                                                             \
+    static Look name##_look(const type *x, Py_ssize_t n)                          \
+    {                                                                             \
+        const bits_type *bits = (const bits_type *)x, most = name##_largest(bits, n); \
+        Look look = {0};                                                          \
+        /* As unsigned integers, floats without a sign are in the order of their values. */ \
+        if (most <= bits_of_one)                                                  \
+            while (bits[look.best] != most)                                       \
+                look.best++;                                                      \
+        else                                                                      \
+            for (Py_ssize_t i = 1; i < n; i++)                                    \
+                look.best = x[i] > x[look.best] ? i : look.best;                  \
+        look.most = (double)x[look.best];                                         \
+        look.sum = name##_sum(x, n);                                              \
+        for (Py_ssize_t i = 0; i < n && most > bits_of_one; i++)                  \
+            look.least = x[i] < look.least ? (double)x[i] : look.least;           \
+        return look;                                                              \
+    }
+LOOK(floats, float, uint32_t, UINT32_C(0x3F800000))
+LOOK(doubles, double, uint64_t, UINT64_C(0x3FF0000000000000))
+
+/* Four rows of few columns at a time. */
+#if defined(__GNUC__)
+typedef double Four __attribute__((vector_size(32), aligned(8)));
+typedef int64_t FourInts __attribute__((vector_size(32)));
+#define LOOK_FOUR(name, type)                                                                           \
+    VECTORISED static void name##_four(const type *restrict x, Py_ssize_t step, Py_ssize_t n, Look *restrict look) \
+    {                                                                                                   \
+        Four most = {x[0], x[step], x[2 * step], x[3 * step]}, least = most, sum = most;                \
+        FourInts best = {0, 0, 0, 0};                                                                   \
+        for (Py_ssize_t c = 1; c < n; c++) {                                                            \
+            Four v = {x[c], x[step + c], x[2 * step + c], x[3 * step + c]};                             \
+            FourInts more = v > most, less = v < least, at = {c, c, c, c};                              \
+            best = (more & at) | (~more & best);                                                        \
+            most = (Four)((more & (FourInts)v) | (~more & (FourInts)most));                             \
+            least = (Four)((less & (FourInts)v) | (~less & (FourInts)least));                           \
+            sum += v;                                                                                   \
+        }                                                                                               \
+        for (int r = 0; r < 4; r++)                                                                     \
+            look[r] = (Look){most[r], least[r], sum[r], best[r]};                                       \
+    }
+LOOK_FOUR(floats, float)
+LOOK_FOUR(doubles, double)
+#define FEW 24
+#else
+#define FEW 0
+#endif
+
+/* Look at up to four rows; returns how many. */
+#define LOOK_SOME(name, type)                                                                          \
+    static int name##_some(const char *x, Py_ssize_t step, Py_ssize_t n, Py_ssize_t rows, Look *look)  \
+    {                                                                                                  \
+        NAME_FOUR(name, type)                                                                          \
+        *look = name##_look((const type *)x, n);                                                       \
+        return 1;                                                                                      \
+    }
+#if FEW
+#define NAME_FOUR(name, type)                                                                          \
+        if (rows >= 4 && n <= FEW && step % (Py_ssize_t)sizeof(type) == 0) {                           \
+            name##_four((const type *)x, step / (Py_ssize_t)sizeof(type), n, look);                    \
+            return 4;                                                                                  \
+        }
+#else
+#define NAME_FOUR(name, type) (void)rows; (void)step;
+#endif
+LOOK_SOME(floats, float)
+LOOK_SOME(doubles, double)
+
+/* look_at_rows(score, best, largest): the row whose sum is farthest from 1, and that sum; None where a score is
+   outside of [0, 1]. The first largest score of each row and its column are written down. */
+static PyObject *look_at_rows(PyObject *self, PyObject *const *args, Py_ssize_t count)
+{
+    Array a[3];
+    int taken = 0, fine = 1;
+    Py_ssize_t n, classes, row = 0;
+    double farthest = -1, worst = 1;
+    (void)self;
+    if (count != 3)
+        return PyErr_Format(PyExc_TypeError, "look_at_rows takes three arrays");
+    for (; taken < 3; taken++)
+        if (take_array(args[taken], &a[taken], taken > 0) < 0) {
+            give_arrays(a, taken);
+            return NULL;
+        }
+    if (!a[0].type || !strchr("df", a[0].type) || a[0].view.ndim != 2 || LENGTH(a[0], 1) < 1 ||
+        STRIDE(a[0], 1) != a[0].view.itemsize || a[1].type != 'q' || a[2].type != a[0].type || a[1].view.ndim != 1 ||
+        a[2].view.ndim != 1 || LENGTH(a[1], 0) != LENGTH(a[0], 0) || LENGTH(a[2], 0) != LENGTH(a[0], 0) ||
+        !PyBuffer_IsContiguous(&a[1].view, 'C') || !PyBuffer_IsContiguous(&a[2].view, 'C')) {
+        give_arrays(a, 3);
+        return PyErr_Format(PyExc_TypeError, "look_at_rows takes rows of floats side by side, and a place for each");
+    }
+    n = LENGTH(a[0], 0);
+    classes = LENGTH(a[0], 1);
+    Py_BEGIN_ALLOW_THREADS
+    for (Py_ssize_t i = 0; i < n && fine;) {
+        const char *x = (const char *)a[0].view.buf + i * STRIDE(a[0], 0);
+        Look look[4];
+        int seen = a[0].type == 'd' ? doubles_some(x, STRIDE(a[0], 0), classes, n - i, look)
+                                    : floats_some(x, STRIDE(a[0], 0), classes, n - i, look);
+        for (int r = 0; r < seen; r++, i++) {
+            double away = fabs(look[r].sum - 1);
+            /* A score that is no number makes the sum none. */
+            fine &= look[r].least >= 0 && look[r].most <= 1 && away >= 0;
+            ((int64_t *)a[1].view.buf)[i] = look[r].best;
+            if (a[0].type == 'd')
+                ((double *)a[2].view.buf)[i] = look[r].most;
+            else
+                ((float *)a[2].view.buf)[i] = (float)look[r].most;
+            if (away > farthest) {
+                farthest = away;
+                worst = look[r].sum;
+                row = i;
+            }
+        }
+    }
+    Py_END_ALLOW_THREADS
+    give_arrays(a, 3);
+    if (!fine)
+        Py_RETURN_NONE;
+    return Py_BuildValue("nd", row, worst);
+}
+
 PyMethodDef score_methods[] = {
     {"in_unit", FASTCALL(in_unit), METH_FASTCALL, NULL},
+    {"zero_one", FASTCALL(zero_one), METH_FASTCALL, NULL},
+    {"look_at_rows", FASTCALL(look_at_rows), METH_FASTCALL, NULL},
     {NULL, NULL, 0, NULL},
 };

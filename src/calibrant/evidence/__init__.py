@@ -15,6 +15,7 @@ from calibrant.evidence.cells import Cells, layout_for
 from calibrant.evidence.clusters import Design, are_alone, cells_of, correlation, effective_clusters, thinned
 from calibrant.evidence.layout import COARSE, FINE, Layout
 from calibrant.evidence.moments import Array, Bins, Moments
+from calibrant.evidence.outcomes import OneHot
 from calibrant.evidence.residuals import Residuals
 from calibrant.evidence.sample import Sample
 
@@ -28,6 +29,7 @@ __all__ = [
     "Evidence",
     "Layout",
     "Moments",
+    "OneHot",
     "Residuals",
     "Sample",
     "are_alone",

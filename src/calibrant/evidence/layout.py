@@ -50,6 +50,16 @@ class Layout:
         return _bounds(self.uniform)[1]
 
     @property
+    def parts(self) -> Array:
+        """Edges of the equal parts, the last one infinite: 1 belongs to the part below it."""
+        return _parts(self.uniform)
+
+    @property
+    def walls(self) -> tuple[int, int, int, int]:
+        """Numbers of cells in the first and in the last part; how a distance to the wall tells its cell."""
+        return (*_depths(self.uniform), _FIRST, _SHIFT)
+
+    @property
     def inner(self) -> slice:
         """Which cells are whole equal parts: all but those of the first and of the last."""
         below, _ = _depths(self.uniform)
@@ -87,6 +97,11 @@ def _depths(k: int) -> tuple[int, int]:
     ends = np.array([np.nextafter(1 / k, 0), 1 - (k - 1) / k])
     below, above = (_octave_eighth(ends) + 1).tolist()
     return below, above
+
+
+@lru_cache(maxsize=8)
+def _parts(k: int) -> Array:
+    return np.append(np.arange(k) / k, np.inf)
 
 
 @lru_cache(maxsize=8)

@@ -12,6 +12,7 @@ import numpy as np
 from calibrant.evidence import tally
 from calibrant.evidence.locate import TABLE_FROM
 from calibrant.evidence.moments import Array, Bins, Moments, single, unbiased
+from calibrant.evidence.outcomes import OneHot
 
 # Rounding allowed when cumulated importance weights are compared with a rank, in units of n.
 SLACK = 1e-9
@@ -38,7 +39,7 @@ class Sample:
     """
 
     score: Array
-    outcome: Array
+    outcome: Array | OneHot
     weight: Array | None = None
     support: tuple[float, float] = (0.0, 1.0)
     shape: tuple[int, ...] = field(init=False)
@@ -49,7 +50,9 @@ class Sample:
 
     def __getitem__(self, entry: Any) -> Sample:
         """Return one problem of a batch, or some of them."""
-        score, outcome = (np.broadcast_to(part, self.shape)[entry] for part in (self.score, self.outcome))
+        score = np.broadcast_to(self.score, self.shape)[entry]
+        whole = isinstance(self.outcome, OneHot) and self.outcome.shape == self.shape
+        outcome = self.outcome[entry] if whole else np.broadcast_to(self.outcome, self.shape)[entry]
         weight = None if self.weight is None else np.broadcast_to(self.weight, self.shape)[entry]
         return Sample(score, outcome, weight, self.support)
 
@@ -86,7 +89,7 @@ class Sample:
         """Scores in order, with their outcomes and weights; among tied scores negatives come first."""
         score = np.abs(np.broadcast_to(self.score, self.shape).astype(np.float64))
         # Floats of one sign are ordered like the integers of their bits; the outcome fits in as the last bit.
-        key = (score.view(np.int64) << 1) | self.outcome
+        key = (score.view(np.int64) << 1) | np.asarray(self.outcome)
         if self.weight is None:
             key.sort(axis=-1)
             weight = None

@@ -20,7 +20,9 @@ import numpy as np
 
 from calibrant.evidence.layout import Layout
 from calibrant.evidence.locate import TABLE_FROM, Locator, beside_edge, positions
+from calibrant.evidence.loops import sums_of
 from calibrant.evidence.moments import Array
+from calibrant.evidence.outcomes import OneHot
 
 # Rows summed at a time: the temporaries stay in the cache.
 CHUNK = 1 << 17
@@ -43,7 +45,7 @@ Where = Callable[[int, Array], Array]
 
 def sums_between(
     score: Array,
-    outcome: Array,
+    outcome: Array | OneHot,
     weight: Array | None,
     cuts: Array,
     origin: Array | None = None,
@@ -79,7 +81,9 @@ def sums_between(
            [[0.2, 0. ],
             [0. , 1.6]]])
     """
-    batch, columns = _aligned(score, outcome, weight)
+    if (summed := sums_of(score, outcome, weight, cuts, origin, powers)) is not None:
+        return summed
+    batch, columns = _aligned(score, np.asarray(outcome), weight)
     (rows, n), size = columns[0].shape, cuts.shape[-1] + 1
     sums = np.zeros((powers + 1, 2, rows, size))
     if origin is not None and (origin.ndim > 1 or ordered):
@@ -103,7 +107,7 @@ def sums_between(
 
 def sums_in_cells(
     score: Array,
-    outcome: Array,
+    outcome: Array | OneHot,
     weight: Array | None,
     layout: Layout,
     powers: int = 2,
@@ -133,7 +137,10 @@ def sums_in_cells(
     >>> sums[0, 1, layout.locate(np.array([0.2, 0.7]))]
     array([0., 2.])
     """
-    batch, columns = _aligned(score, outcome, weight)
+    sources, parts = (score, outcome, weight), layout.parts
+    if (summed := sums_of(*sources, parts, layout.low, powers, layout=layout, squares=squares)) is not None:
+        return summed
+    batch, columns = _aligned(score, np.asarray(outcome), weight)
     sums = np.zeros((powers + 1 + squares, 2, len(columns[0]), layout.size))
     if not batch and columns[0].size >= LONG and score.itemsize >= 4:
         k, rows = layout.uniform, [column[0] for column in columns]

@@ -235,12 +235,12 @@ def true_errors(scores: Array, labels: Array, posterior: Array, names: Sequence[
     for name in names:
         problems = _problems(name, scores, labels)
         score = _stacked(problem.score for problem in problems)
-        outcome = _stacked(problem.outcome for problem in problems)
+        outcome = _stacked(np.asarray(problem.outcome) for problem in problems)
         # The chance of an outcome: that of every label which it comes with.
         chance = np.zeros(score.shape)
         for label, share in enumerate(posterior.T):
             certain = _problems(name, scores, np.full(len(labels), label))
-            chance += share * _stacked(problem.outcome for problem in certain)
+            chance += share * _stacked(np.asarray(problem.outcome) for problem in certain)
         errors[name] = truth(score, outcome, chance)
     return errors
 
@@ -254,7 +254,7 @@ def one_dimensional(notion: str, scores: Array, labels: Array) -> tuple[Array, A
         return np.ascontiguousarray(array if notions.named(notion).several else array[:, 0])
 
     score = by_resample(problem.score for problem in problems)
-    return score, by_resample(problem.outcome for problem in problems)
+    return score, by_resample(np.asarray(problem.outcome) for problem in problems)
 
 
 def _problems(notion: str, scores: Array, labels: Array) -> list[Problem]:

@@ -11,6 +11,7 @@ from typing import Any, NoReturn, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant import compiled
 from calibrant.inputs.columns import class_of_name, classes_of_columns, column_names
 from calibrant.inputs.errors import InputError, InputTypeError, show
 from calibrant.inputs.rows import same_rows
@@ -20,6 +21,7 @@ Array: TypeAlias = NDArray[Any]
 # How far a row may sum from 1, by bytes per score: what rounding costs a softmax, with room to spare.
 TOLERANCE, _TOLERANCE_BFLOAT16 = {8: 1e-6, 4: 1e-4, 2: 2e-3}, 2e-2
 _BLOCK = 1 << 20  # bytes of a matrix looked at together: they stay in cache from one test to the next
+_PIECE = 1 << 22  # scores of a matrix that a thread looks at: it takes longer than to start one
 _BITS_OF_ONE = {2: 0x3C00, 4: 0x3F800000, 8: 0x3FF0000000000000}
 #: Labels of a vector of scores that need no word: the second is the positive class.
 USUAL: tuple[tuple[Any, ...], ...] = ((0, 1), (-1, 1))
@@ -40,6 +42,28 @@ class Predictions:
     labels: tuple[Any, ...]  # of the columns; 1-D: (negative, positive), a tuple if many, None if unknown
     positive: int | None  # column of the positive class; None for other than two columns without pos_label
     cluster: Array | None = None  # (n,): the number of each row's cluster (intp), from 0 on
+    seen: Seen | None = None  # what was seen of whole rows while they were checked
+
+    @property
+    def largest(self) -> tuple[Array, Array]:
+        """The first column of each row's largest score, and that score."""
+        if self.seen is not None and self.seen.score is self.score:
+            return self.seen.best, self.seen.most
+        best = self.score.argmax(axis=1)
+        return best, np.take_along_axis(self.score, best[:, None], axis=1)[:, 0]
+
+
+@dataclass(frozen=True, eq=False)
+class Seen:
+    """What was seen of rows of scores: the first column of each row's largest score, and that score."""
+
+    score: FloatArray
+    best: Array
+    most: FloatArray
+
+    def some(self, score: FloatArray, rows: Array) -> Seen:
+        """Return the same of some of the rows, whose scores are given."""
+        return Seen(score, self.best[rows], self.most[rows])
 
 
 def predictions(
@@ -66,7 +90,7 @@ def predictions(
     if n == 0:
         raise InputError("y_true and y_prob", "not be empty", 0, got="0 rows")
     try:
-        score = _checked_scores(score, tolerance)
+        score, seen = _checked_scores(score, tolerance)
     except InputError as error:
         error.hint = PREDICTED if _are_labels(score, truth) else error.hint
         raise
@@ -80,7 +104,8 @@ def predictions(
     else:
         classes = _classes(truth, score.shape[1], given, y_prob)
         code = _codes(truth, classes, "labels" if given is None else "")
-    return _weighted(score, code, sample_weight, classes, positive_column(classes, pos_label))
+    positive = positive_column(classes, pos_label)
+    return _weighted(score, code, sample_weight, classes, positive, seen=seen)
 
 
 def unlabelled(
@@ -94,7 +119,8 @@ def unlabelled(
     same_rows(y_prob=y_prob, sample_weight=sample_weight)
     if len(score) == 0:
         raise InputError("y_prob", "not be empty", 0, got="0 rows")
-    score, names = _checked_scores(score, tolerance), column_names(y_prob)
+    score, seen = _checked_scores(score, tolerance)
+    names = column_names(y_prob)
     given = None if labels is None else class_labels(labels)
     _check_label(pos_label)
     if score.ndim == 1:
@@ -111,7 +137,8 @@ def unlabelled(
         by_number = isinstance(pos_label, Integral) and pos_label not in (names or ())
         classes = classes_of_columns(None, (), size, names if given is None and not by_number else given)
     code = np.zeros(len(score), dtype=bool if score.ndim == 1 else np.intp)
-    return _weighted(score, code, sample_weight, classes, positive_column(classes, pos_label), "y_prob")
+    positive = positive_column(classes, pos_label)
+    return _weighted(score, code, sample_weight, classes, positive, "y_prob", seen)
 
 
 def _class_of_series(name: str, truth: Array) -> Any:
@@ -142,11 +169,17 @@ def told_column(classes: tuple[Any, ...], positive: int | None, *, told: bool) -
     return positive if told or positive is None or classes[positive] == 1 else None
 
 
-def _checked_scores(score: Array, tolerance: float | None) -> FloatArray:
+def _checked_scores(score: Array, tolerance: float | None) -> tuple[FloatArray, Seen | None]:
+    """Return scores that lie in [0, 1] and sum to 1 in every row, and what was seen of whole rows."""
     score = _numbers("y_prob", score, unit=True)
     score = score if score.dtype.kind == "f" else score.astype(np.float64)
-    _check_scores(score, tolerance or TOLERANCE[score.itemsize])
-    return score
+    if score.ndim == 1:
+        _check_unit("y_prob", score)
+        return score, None
+    looked = _look_at_rows(score)
+    row, total, seen = (*_row_sums(score), None) if looked is None else looked
+    _check_sum(row, total, tolerance or TOLERANCE[score.itemsize])
+    return score, seen
 
 
 def _check_label(pos_label: Any) -> None:
@@ -161,13 +194,15 @@ def _weighted(
     classes: tuple[Any, ...],
     positive: int | None,
     beside: str = "y_true",
+    seen: Seen | None = None,
 ) -> Predictions:
     """Predictions with their weights; rows without weight are left out."""
     weight = None if sample_weight is None else _weights(sample_weight, len(score), beside)
     if weight is not None and not weight.all():
         keep = weight != 0
         score, code, weight = score[keep], code[keep], weight[keep]
-    return Predictions(score, code, weight, classes, positive)
+        seen = None if seen is None else seen.some(score, keep)
+    return Predictions(score, code, weight, classes, positive, seen=seen)
 
 
 def scores(name: str, values: Any) -> NDArray[np.float64]:
@@ -284,6 +319,8 @@ def objects(name: str, array: Array, accepted: Any, rule: str) -> Array:
 
 def _check_unit(name: str, score: Array, whole: Array | None = None) -> None:
     """Raise unless every score is in [0, 1]; positions refer to the whole if this is a block of it."""
+    if (loops := compiled.loops) and score.dtype.char in "df" and loops.in_unit(score):
+        return
     # As unsigned integers, the floats from 0 to 1 come before all others: one pass finds NaN, infinities and
     # scores below 0 or above 1. Only -0.0 is out of order, and needs the second look.
     bits = np.maximum.reduce(score.view(f"u{score.itemsize}"), axis=None, initial=0)
@@ -297,20 +334,46 @@ def _check_unit(name: str, score: Array, whole: Array | None = None) -> None:
     _refuse(name, "lie in [0, 1]", score, (score < 0) | (score > 1), hint, advice)
 
 
-def _check_scores(score: Array, tolerance: float) -> None:
-    if score.ndim == 1:
-        return _check_unit("y_prob", score)
+def _look_at_rows(score: FloatArray) -> tuple[int, float, Seen] | None:
+    """Return the row whose sum is farthest from 1, that sum, and the largest score of each row.
+
+    None where a score is outside of [0, 1], and where there is no compiled loop for such an array.
+    """
+    loops = compiled.loops
+    if loops is None or score.dtype.char not in "df" or score.strides[1] != score.itemsize:
+        return None
+    if not score.flags.aligned:
+        return None
+    best, most = np.empty(len(score), dtype=np.intp), np.empty(len(score), dtype=score.dtype)
+
+    def look(rows: slice) -> tuple[int, float] | None:
+        found = loops.look_at_rows(score[rows], best[rows], most[rows])
+        return None if found is None else (rows.start + found[0], found[1])
+
+    step = max(1, _PIECE // score.shape[1])
+    worst: tuple[int, float] = 0, 1.0
+    for found in compiled.shared(look, [slice(a, a + step) for a in range(0, len(score), step)]):
+        if found is None:
+            return None
+        worst = found if abs(found[1] - 1) > abs(worst[1] - 1) else worst
+    return *worst, Seen(score, best, most)
+
+
+def _row_sums(score: Array) -> tuple[int, float]:
+    """Return the row whose sum is farthest from 1, and that sum, of scores that all lie in [0, 1]."""
     total, step = np.empty(len(score)), max(1, _BLOCK // (score.shape[1] * score.itemsize))
     for start in range(0, len(score), step):
         block = score[start : start + step]
         _check_unit("y_prob", block, score)
         np.einsum("ij->i", block, out=total[start : start + step], dtype=np.float64)
     row = int(np.argmax(np.abs(total - 1)))
-    worst = float(total[row])
-    if abs(worst - 1) <= tolerance + 1e-12:
-        return None
-    rule = f"sum to 1 within {tolerance:g} in every row"
-    raise InputError("y_prob", rule, worst, got=f"{worst:.9g}", row=row, hint=hint_about_sum(worst))
+    return row, float(total[row])
+
+
+def _check_sum(row: int, total: float, tolerance: float) -> None:
+    if abs(total - 1) > tolerance + 1e-12:
+        rule = f"sum to 1 within {tolerance:g} in every row"
+        raise InputError("y_prob", rule, total, got=f"{total:.9g}", row=row, hint=hint_about_sum(total))
 
 
 def hint_about_sum(total: float) -> str:
@@ -468,7 +531,11 @@ def _binary(
 
 def _zero_one(truth: Array) -> Array | None:
     """Return whether each integer label is 1 if all are 0 or 1: the common case, told while in the cache."""
+    if truth.dtype.kind == "b":
+        return truth
     code, step = np.empty(len(truth), dtype=bool), 1 << 16
+    if (loops := compiled.loops) and truth.flags.c_contiguous and truth.flags.aligned:
+        return code if loops.zero_one(truth, code) else None
     for a in range(0, len(truth), step):
         if np.maximum.reduce(truth[a : a + step].view(f"u{truth.itemsize}")) > 1:  # unsigned, -1 is large
             return None

@@ -16,6 +16,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.evidence import OneHot
 from calibrant.inputs import InputError, Predictions, check_choice
 from calibrant.questions.names import NOTIONS
 
@@ -29,7 +30,7 @@ class Problem(NamedTuple):
     """Scores and outcomes of one problem, or of a block of them along the first axis."""
 
     score: Array
-    outcome: Array
+    outcome: Array | OneHot
     support: tuple[float, float]
 
 
@@ -243,12 +244,10 @@ class EachClass(Notion):
             yield Problem(np.stack([_complement(score), score]), np.stack([~code, code]), (0.0, 1.0))
             return
         n, classes = score.shape
-        code = code.astype(np.min_scalar_type(classes), copy=False)
         step = max(1, BLOCK // n)
         for first in range(0, classes, step):
             block = score[:, first : first + step]
-            outcome = code[:, None] == np.arange(first, first + block.shape[1], dtype=code.dtype)
-            yield Problem(block.T, outcome.T, (0.0, 1.0))
+            yield Problem(block.T, OneHot(code, first, block.shape[1]), (0.0, 1.0))
 
 
 @dataclass(frozen=True)
@@ -276,8 +275,7 @@ class Confidence(Notion):
             positive = score > 0.5
             yield Problem(np.where(positive, score, _complement(score)), positive == code, self.support(2))
             return
-        best = score.argmax(axis=1)
-        largest = np.take_along_axis(score, best[:, None], axis=1)[:, 0]
+        best, largest = data.largest
         yield Problem(largest, best == code, self.support(score.shape[1]))
 
 

@@ -1,0 +1,637 @@
+/* Sums of rows by group and outcome: the loop that numpy's bincount stands in for.
+
+   A group of scores lies between cuts, or is a cell of a layout (equal parts, the first and the last of them
+   divided by octaves). It is found exactly, by comparison with the cut itself. The sums are those of w, w x,
+   .., w x^powers, and of w^2 where `squares` is asked for; x is the score less the origin of its group. */
+#include "loops.h"
+#include <math.h>
+
+/* What is summed, and how the group of a score is found. */
+typedef struct {
+    Py_ssize_t size;      /* groups */
+    Py_ssize_t count;     /* cuts, one less than groups */
+    const double *cuts;   /* in order */
+    double *lower;        /* edges of k equal parts, the last one infinity; NULL where cuts are others */
+    Py_ssize_t k;         /* equal parts */
+    int32_t *table;       /* groups by cell of 2^m, ~group where a cut lies inside; NULL without */
+    double cells;         /* 2^m */
+    int layout;           /* whether the first and the last part are divided by octaves */
+    int64_t below, above; /* cells of the first and of the last part */
+    int64_t first;        /* the code of the least distance to the wall that has a cell of its own */
+    int shift;            /* bits of a distance that do not tell its cell */
+    int powers, squares, sums;
+} Groups;
+
+/* A product this near to a whole number may be rounded across it. */
+#define NEAR 1e-9
+
+/* ---- the group of a score ---- */
+
+static inline int64_t octave(const Groups *g, double distance)
+{
+    int64_t code;
+    memcpy(&code, &distance, 8);
+    code = (code >> g->shift) - (g->first - 1);
+    return code > 0 ? code : 0;
+}
+
+static inline int64_t in_part(const Groups *g, double x)
+{
+    int64_t j = (int64_t)(x * (double)g->k);
+    j -= x < g->lower[j];
+    j += x >= g->lower[j + 1];
+    return j;
+}
+
+static inline int64_t in_layout(const Groups *g, double x, int64_t part)
+{
+    if (part == 0)
+        return octave(g, fabs(x));
+    if (part == g->k - 1)
+        return g->below + g->k - 2 + g->above - 1 - octave(g, 1 - x);
+    return part + g->below - 1;
+}
+
+/* How many of cuts[low:high] lie at or below x, and low more. */
+static int64_t searched(const double *cuts, int64_t low, int64_t high, double x)
+{
+    while (low < high) {
+        int64_t middle = (low + high) / 2;
+        if (cuts[middle] <= x)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static inline int64_t group_of(const Groups *g, double x)
+{
+    if (g->lower) {
+        int64_t part = in_part(g, x);
+        return g->layout ? in_layout(g, x, part) : part;
+    }
+    if (g->table) {
+        int64_t cell = (int64_t)(x * g->cells), group = g->table[cell], next = g->table[cell + 1];
+        return group >= 0 ? group : searched(g->cuts, ~group, next >= 0 ? next : ~next, x);
+    }
+    return searched(g->cuts, 0, g->count, x);
+}
+
+/* Whether all scores of a block are floats from +0.0 to 1.0. As integers, less that of the next float above 1,
+   these are negative, and so are no others but floats with a sign. */
+VECTORISED static int in_unit_block(const double *restrict x, int n)
+{
+    uint64_t all = ~UINT64_C(0), any = 0;
+    for (int i = 0; i < n; i++) {
+        uint64_t bits;
+        memcpy(&bits, x + i, 8);
+        all &= bits - UINT64_C(0x3FF0000000000001);
+        any |= bits;
+    }
+    return (int)(all >> 63) && !(any >> 63);
+}
+
+/* Whether all scores lie in [0, 1], -0.0 included. */
+static int in_range(const double *x, int n)
+{
+    if (in_unit_block(x, n))
+        return 1;
+    for (int i = 0; i < n; i++)
+        if (!(x[i] >= 0 && x[i] <= 1))
+            return 0;
+    return 1;
+}
+
+/* The parts of a block of scores; true where a product is so near to a whole number that it may be rounded
+   across it. The nearest whole number comes from adding and taking away a number that leaves no room for
+   digits after the point, and the sign of a difference says whether one score is near. */
+#define WHOLE 6755399441055744.0
+VECTORISED static int parts_of(const double *restrict x, int n, double k, int32_t *restrict part)
+{
+    uint64_t near = 0;
+    for (int i = 0; i < n; i++) {
+        double scaled = x[i] * k, away = scaled - ((scaled + WHOLE) - WHOLE), sign = away * away - NEAR * NEAR;
+        uint64_t bits;
+        memcpy(&bits, &sign, 8);
+        near |= bits;
+        part[i] = (int32_t)scaled;
+    }
+    return (int)(near >> 63);
+}
+
+/* The groups of a block of scores. Returns -1 where a score is outside of [0, 1], which has no group. */
+static int groups_of(const Groups *g, const double *x, int n, int32_t *group)
+{
+    if (!in_range(x, n))
+        return -1;
+    if (!g->lower) {
+        for (int i = 0; i < n; i++)
+            group[i] = (int32_t)group_of(g, x[i]);
+        return 0;
+    }
+    if (parts_of(x, n, (double)g->k, group))
+        for (int i = 0; i < n; i++)
+            group[i] = (int32_t)in_part(g, x[i]);
+    if (g->layout)
+        for (int i = 0; i < n; i++)
+            group[i] = (int32_t)in_layout(g, x[i], group[i]);
+    return 0;
+}
+
+/* ---- sums of one problem ---- */
+
+/* Rows of a block as double precision; scores that are so already stay where they are. */
+static const double *doubles(const char *from, Py_ssize_t stride, char type, int n, double *to)
+{
+    if (type == 'd' && stride == 8)
+        return (const double *)from;
+    if (type == 'd')
+        for (int i = 0; i < n; i++)
+            to[i] = *(const double *)(from + i * stride);
+    else if (type == 'f' && stride == 4)
+        for (int i = 0; i < n; i++)
+            to[i] = ((const float *)from)[i];
+    else if (type == 'f')
+        for (int i = 0; i < n; i++)
+            to[i] = *(const float *)(from + i * stride);
+    else
+        for (int i = 0; i < n; i++)
+            to[i] = (double)*(const int64_t *)(from + i * stride);
+    return to;
+}
+
+/* Add a row to the sums of its group, which lie side by side. */
+static inline void add_row(const Groups *g, double *restrict at, double x, double w)
+{
+    if (g->squares)
+        at[g->powers + 1] += w * w;
+    at[0] += w;
+    for (int p = 1; p <= g->powers; p++)
+        at[p] += (w *= x);
+}
+
+/* The same where the sums of a group are a step apart. */
+static inline void add_far(const Groups *g, char *at, Py_ssize_t step, double x, double w)
+{
+    if (g->squares)
+        *(double *)(at + (g->powers + 1) * step) += w * w;
+    *(double *)at += w;
+    for (int p = 1; p <= g->powers; p++)
+        *(double *)(at + p * step) += (w *= x);
+}
+
+/* Two sums that lie side by side: the machine adds both at once. */
+#if defined(__GNUC__)
+typedef double Pair __attribute__((vector_size(16), aligned(8), may_alias));
+#define ADD_PAIR(at, x) (*(Pair *)(at) += (Pair){1.0, (x)})
+#else
+#define ADD_PAIR(at, x) ((at)[0] += 1.0, (at)[1] += (x))
+#endif
+
+/* Sums that take turns, so that no row waits for the one before it. */
+#define COPIES 4
+
+/* Add counts and scores of a block to four copies of the sums. */
+static void add_counted(const Groups *g, const double *x, const int32_t *group, const uint8_t *y, int n, double *sums)
+{
+    Py_ssize_t whole = 4 * g->size;
+    int32_t at[BLOCK];
+    int i;
+    for (i = 0; i < n; i++)
+        at[i] = 2 * (2 * group[i] + (y[i] != 0));
+    for (i = 0; i + COPIES <= n; i += COPIES) {
+        ADD_PAIR(sums + at[i], x[i]);
+        ADD_PAIR(sums + whole + at[i + 1], x[i + 1]);
+        ADD_PAIR(sums + 2 * whole + at[i + 2], x[i + 2]);
+        ADD_PAIR(sums + 3 * whole + at[i + 3], x[i + 3]);
+    }
+    for (; i < n; i++)
+        ADD_PAIR(sums + at[i], x[i]);
+}
+
+static void add_block(const Groups *g, const double *x, const int32_t *group, const uint8_t *y, const double *w,
+                      const double *origin, int n, double *sums)
+{
+    int i;
+    if (!w && !g->squares && g->powers == 1)
+        for (i = 0; i < n; i++)
+            ADD_PAIR(sums + 2 * (2 * (Py_ssize_t)group[i] + (y[i] != 0)), origin ? x[i] - origin[group[i]] : x[i]);
+    else if (!w && !g->squares && g->powers == 2 && origin)
+        for (i = 0; i < n; i++) {
+            double *at = sums + 3 * (2 * (Py_ssize_t)group[i] + (y[i] != 0));
+            double d = x[i] - origin[group[i]];
+            ADD_PAIR(at, d);
+            at[2] += d * d;
+        }
+    else
+        for (i = 0; i < n; i++)
+            add_row(g, sums + g->sums * (2 * (Py_ssize_t)group[i] + (y[i] != 0)),
+                    origin ? x[i] - origin[group[i]] : x[i], w ? w[i] : 1.0);
+}
+
+/* Where the rows of one problem lie, and how far they are apart. */
+typedef struct {
+    const char *score, *outcome, *weight;
+    Py_ssize_t score_step, outcome_step, weight_step;
+    char score_type, weight_type;
+} Rows;
+
+/* Sum the rows of a problem: side by side in `sums`, or without it in `out` itself. */
+static int sum_problem(const Groups *g, Rows rows, const double *origin, Py_ssize_t n, double *sums, int copies,
+                       char *out, const Py_ssize_t *steps)
+{
+    double scores[BLOCK], weights[BLOCK];
+    uint8_t outcomes[BLOCK];
+    int32_t group[BLOCK];
+    for (Py_ssize_t a = 0; a < n; a += BLOCK) {
+        int m = (int)(n - a < BLOCK ? n - a : BLOCK);
+        const double *x = doubles(rows.score + a * rows.score_step, rows.score_step, rows.score_type, m, scores);
+        const double *w = NULL;
+        const uint8_t *y = (const uint8_t *)rows.outcome + a * rows.outcome_step;
+        if (rows.outcome_step != 1) {
+            for (int i = 0; i < m; i++)
+                outcomes[i] = (uint8_t)y[i * rows.outcome_step];
+            y = outcomes;
+        }
+        if (rows.weight)
+            w = doubles(rows.weight + a * rows.weight_step, rows.weight_step, rows.weight_type, m, weights);
+        if (groups_of(g, x, m, group) < 0)
+            return -1;
+        if (!sums)
+            for (int i = 0; i < m; i++)
+                add_far(g, out + (y[i] != 0) * steps[1] + 8 * (Py_ssize_t)group[i], steps[0],
+                        origin ? x[i] - origin[group[i]] : x[i], w ? w[i] : 1.0);
+        else if (copies > 1)
+            add_counted(g, x, group, y, m, sums);
+        else
+            add_block(g, x, group, y, w, origin, m, sums);
+    }
+    return 0;
+}
+
+/* ---- sums of many problems that lie side by side, row after row ---- */
+
+#define TILE 64
+/* Rows whose scores are fetched ahead: they lie too far apart for the machine to see the pattern. */
+#define AHEAD 12
+#if defined(__GNUC__)
+#define PREFETCH(address) __builtin_prefetch(address)
+#else
+#define PREFETCH(address) ((void)0)
+#endif
+
+/* Add the sums of a problem to out[sum][outcome][group], whose steps are given. */
+static void spread_sums(const Groups *g, const double *sums, int copies, char *out, const Py_ssize_t *steps)
+{
+    Py_ssize_t whole = 2 * g->size * g->sums;
+    for (int p = 0; p < g->sums; p++)
+        for (int y = 0; y < 2; y++) {
+            double *to = (double *)(out + p * steps[0] + y * steps[1]);
+            for (Py_ssize_t j = 0; j < g->size; j++) {
+                double total = 0;
+                for (int c = 0; c < copies; c++)
+                    total += sums[c * whole + (2 * j + y) * g->sums + p];
+                to[j] += total;
+            }
+        }
+}
+
+/* One row of a tile as doubles, and the largest of them. */
+#define LOAD_TILE(name, type)                                                                     \
+    VECTORISED static void name(const type *restrict from, int n, double *restrict to)           \
+    {                                                                                             \
+        for (int i = 0; i < n; i++)                                                               \
+            to[i] = (double)from[i];                                                              \
+    }
+LOAD_TILE(load_floats, float)
+LOAD_TILE(load_doubles, double)
+
+VECTORISED static int all_within(const double *restrict x, int n, double limit)
+{
+    int beyond = 0;
+    for (int i = 0; i < n; i++)
+        beyond |= !(x[i] >= 0) | !(x[i] < limit);
+    return !beyond;
+}
+
+VECTORISED static void add_all(const double *restrict x, int n, double *restrict to)
+{
+    for (int i = 0; i < n; i++)
+        to[i] += x[i];
+}
+
+/* Sum rows of a tile of neighbouring problems: `code` tells the problem of outcome 1 of each row. */
+static int sum_tile(const Groups *g, Rows rows, int width, const int64_t *code, int64_t first, const double *origin,
+                    Py_ssize_t n, double *sums)
+{
+    Py_ssize_t whole = 2 * g->size * g->sums, plain = 0, bytes = width * (rows.score_type == 'f' ? 4 : 8);
+    int counted = !rows.weight && !g->squares;
+    int fast = counted && g->powers == 1 && !origin && g->lower && !g->layout;
+    double x[TILE], bulk[TILE] = {0};
+    int32_t group[TILE];
+    for (Py_ssize_t r = 0; r < n; r++) {
+        const char *row = rows.score + r * rows.score_step;
+        int64_t own = code[r] - first;
+        double w = 1;
+        for (Py_ssize_t line = 0; line < bytes && r + AHEAD < n; line += 64)
+            PREFETCH(row + AHEAD * rows.score_step + line);
+        if (rows.score_type == 'f')
+            load_floats((const float *)row, width, x);
+        else
+            load_doubles((const double *)row, width, x);
+        /* Of many classes most scores are in the first bin, and those of a whole tile are added at once. */
+        if (fast && (own < 0 || own >= width) && all_within(x, width, g->lower[1])) {
+            add_all(x, width, bulk);
+            plain++;
+            continue;
+        }
+        if (rows.weight)
+            w = *doubles(rows.weight + r * rows.weight_step, rows.weight_step, rows.weight_type, 1, &w);
+        if (groups_of(g, x, width, group) < 0)
+            return -1;
+        for (int c = 0; c < width; c++) {
+            double *at = sums + c * whole + g->sums * (2 * (Py_ssize_t)group[c] + (c == own));
+            double d = origin ? x[c] - origin[group[c]] : x[c];
+            if (counted && g->powers == 2) {
+                ADD_PAIR(at, d);
+                at[2] += d * d;
+            } else
+                add_row(g, at, d, w);
+        }
+    }
+    for (int c = 0; c < width && plain; c++) {
+        sums[c * whole] += (double)plain;
+        sums[c * whole + 1] += bulk[c];
+    }
+    return 0;
+}
+
+/* ---- what Python calls ---- */
+
+
+/* Prepare k equal parts, whose edges are j/k. */
+static int equal_parts(Groups *g, Py_ssize_t k)
+{
+    g->k = k;
+    g->lower = malloc((size_t)(k + 1) * sizeof(double));
+    if (!g->lower) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    for (Py_ssize_t j = 0; j < k; j++)
+        g->lower[j] = (double)j / (double)k;
+    g->lower[k] = INFINITY;
+    return 0;
+}
+
+/* Prepare the search for groups between cuts: equal parts are computed, others looked up if rows are many. */
+static int prepare_cuts(Groups *g, const double *cuts, Py_ssize_t count, Py_ssize_t rows)
+{
+    Py_ssize_t k = count + 1, j = 0;
+    int bits = 11;
+    free(g->lower);
+    free(g->table);
+    g->lower = NULL;
+    g->table = NULL;
+    g->size = k;
+    g->count = count;
+    g->cuts = cuts;
+    if (k <= 1000000) {
+        while (j < count && cuts[j] == (double)(j + 1) / (double)k)
+            j++;
+        if (j == count)
+            return equal_parts(g, k);
+    }
+    if (rows < 1024 || rows < 2 * count)
+        return 0;
+    while (bits < 18 && ((Py_ssize_t)1 << bits) < 16 * count)
+        bits++;
+    g->cells = (double)(1 << bits);
+    g->table = malloc(((size_t)(1 << bits) + 2) * sizeof(int32_t));
+    if (!g->table) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    j = 0;
+    for (int cell = 0; cell <= 1 << bits; cell++) {
+        double next = (double)(cell + 1) / g->cells;
+        Py_ssize_t low;
+        while (j < count && cuts[j] <= (double)cell / g->cells)
+            j++;
+        low = j;
+        g->table[cell] = (int32_t)(low < count && cuts[low] < next ? ~low : low);
+    }
+    g->table[(1 << bits) + 1] = (int32_t)count;
+    return 0;
+}
+
+/* The step from one problem to the next, and from row to row: one line serves all where there is no such axis. */
+static Py_ssize_t problem_step(const Array *array)
+{
+    return array->view.ndim > 1 ? STRIDE(*array, 0) : 0;
+}
+
+static Py_ssize_t last_step(const Array *array)
+{
+    return STRIDE(*array, array->view.ndim - 1);
+}
+
+static int is_line(const Array *array, const char *types, Py_ssize_t problems, Py_ssize_t n)
+{
+    int ndim = array->view.ndim;
+    return array->type && strchr(types, array->type) && (ndim == 1 || ndim == 2) && LENGTH(*array, ndim - 1) == n &&
+           (ndim == 1 || LENGTH(*array, 0) == problems);
+}
+
+static Rows rows_of(const Array *score, const Array *outcome, const Array *weight, Py_ssize_t problem)
+{
+    Rows rows = {0};
+    rows.score = (const char *)score->view.buf + problem * problem_step(score);
+    rows.score_step = last_step(score);
+    rows.score_type = score->type;
+    if (outcome) {
+        rows.outcome = (const char *)outcome->view.buf + problem * problem_step(outcome);
+        rows.outcome_step = last_step(outcome);
+    }
+    if (weight->type) {
+        rows.weight = (const char *)weight->view.buf + problem * problem_step(weight);
+        rows.weight_step = last_step(weight);
+        rows.weight_type = weight->type;
+    }
+    return rows;
+}
+
+enum { SCORE, OUTCOME, WEIGHT, CUTS, ORIGIN, OUT, ARRAYS };
+
+/* Sum problem after problem. */
+static int by_problem(Groups *g, Array *a, Py_ssize_t problems, Py_ssize_t n)
+{
+    Py_ssize_t whole = 2 * g->size * g->sums;
+    int counted = g->powers == 1 && !g->squares && !a[WEIGHT].type && !a[ORIGIN].type;
+    int copies = counted && whole <= 1024 && n >= 1024 ? COPIES : 1, failed = 0;
+    /* The sums of a group lie side by side while rows are added; few rows go where they belong at once. */
+    double *sums = n < g->size ? NULL : malloc((size_t)(copies * whole) * sizeof(double));
+    if (!sums && n >= g->size) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    for (Py_ssize_t problem = 0; problem < problems && !failed; problem++) {
+        char *out = (char *)a[OUT].view.buf + problem * STRIDE(a[OUT], 2);
+        const double *origin = NULL;
+        if (a[ORIGIN].type)
+            origin = (const double *)((const char *)a[ORIGIN].view.buf + problem * problem_step(&a[ORIGIN]));
+        if (!g->layout && (problem == 0 || problem_step(&a[CUTS]))) {
+            const char *cuts = (const char *)a[CUTS].view.buf + problem * problem_step(&a[CUTS]);
+            Py_ssize_t same = problem_step(&a[CUTS]) ? 1 : problems;
+            if (prepare_cuts(g, (const double *)cuts, g->count, n * same) < 0) {
+                free(sums);
+                return -1;
+            }
+        }
+        Py_BEGIN_ALLOW_THREADS
+        if (sums)
+            memset(sums, 0, (size_t)(copies * whole) * sizeof(double));
+        failed = sum_problem(g, rows_of(&a[SCORE], &a[OUTCOME], &a[WEIGHT], problem), origin, n, sums, copies, out,
+                             a[OUT].view.strides);
+        if (sums && !failed)
+            spread_sums(g, sums, copies, out, a[OUT].view.strides);
+        Py_END_ALLOW_THREADS
+    }
+    free(sums);
+    return failed ? fail("scores must lie in [0, 1]") : 0;
+}
+
+/* Sum problems that lie side by side, a tile of them at a time. */
+static int by_tile(Groups *g, Array *a, Py_ssize_t problems, Py_ssize_t n, int64_t first)
+{
+    Py_ssize_t whole = 2 * g->size * g->sums, tile = whole <= 64 ? TILE : TILE / 4;
+    const double *origin = a[ORIGIN].type ? DOUBLES(a[ORIGIN]) : NULL;
+    double *sums = malloc((size_t)(tile * whole) * sizeof(double));
+    int failed = 0;
+    if (!sums) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    if (!g->layout && prepare_cuts(g, DOUBLES(a[CUTS]), g->count, n * problems) < 0) {
+        free(sums);
+        return -1;
+    }
+    Py_BEGIN_ALLOW_THREADS
+    for (Py_ssize_t start = 0; start < problems && !failed; start += tile) {
+        int width = (int)(problems - start < tile ? problems - start : tile);
+        memset(sums, 0, (size_t)(width * whole) * sizeof(double));
+        failed = sum_tile(g, rows_of(&a[SCORE], NULL, &a[WEIGHT], start), width, a[OUTCOME].view.buf, first + start,
+                          origin, n, sums);
+        for (int c = 0; c < width && !failed; c++)
+            spread_sums(g, sums + c * whole, 1, (char *)a[OUT].view.buf + (start + c) * STRIDE(a[OUT], 2),
+                        a[OUT].view.strides);
+    }
+    Py_END_ALLOW_THREADS
+    free(sums);
+    return failed ? fail("scores must lie in [0, 1]") : 0;
+}
+
+/* Whether cells are those of equal parts with these edges, 0 first and infinity last; they are noted. */
+static int check_layout(Groups *g, Array *edges)
+{
+    Py_ssize_t k = LENGTH(*edges, 0) - 1;
+    g->lower = DOUBLES(*edges);
+    g->k = k;
+    if (edges->view.ndim != 1 || k < 3 || k > 1000000 || g->below < 1 || g->above < 1 || g->shift < 0 || g->shift > 52)
+        return -1;
+    if (g->size != g->below + k - 2 + g->above || g->lower[0] != 0 || !isinf(g->lower[k]))
+        return -1;
+    /* The farthest distances to the walls must have a cell. */
+    if (octave(g, g->lower[1]) > g->below || octave(g, 1 - g->lower[k - 1]) >= g->above)
+        return -1;
+    return 0;
+}
+
+/* Whether the arrays fit each other; what they say about the groups is noted. */
+static int check_arrays(Groups *g, Array *a, int one_hot)
+{
+    Py_ssize_t problems, n, itemsize;
+    if (a[SCORE].view.ndim != 1 && a[SCORE].view.ndim != 2)
+        return fail("scores must have one or two axes");
+    n = LENGTH(a[SCORE], a[SCORE].view.ndim - 1);
+    problems = a[SCORE].view.ndim == 2 ? LENGTH(a[SCORE], 0) : 1;
+    if (!is_line(&a[SCORE], "df", problems, n))
+        return fail("scores must be float64 or float32");
+    if (one_hot ? !(a[OUTCOME].type == 'q' && a[OUTCOME].view.ndim == 1 && LENGTH(a[OUTCOME], 0) == n &&
+                    STRIDE(a[OUTCOME], 0) == 8)
+                : !is_line(&a[OUTCOME], "?", problems, n))
+        return fail("outcomes must be booleans, or the numbers of problems, as many as scores");
+    if (a[WEIGHT].type && !is_line(&a[WEIGHT], "dq", problems, n))
+        return fail("weights must be float64 or int64, as many as scores");
+    if (a[OUT].type != 'd' || a[OUT].view.ndim != 4 || LENGTH(a[OUT], 0) != g->sums ||
+        LENGTH(a[OUT], 1) != 2 || LENGTH(a[OUT], 2) != problems || STRIDE(a[OUT], 3) != 8)
+        return fail("sums must have the shape (sums, 2, problems, groups)");
+    g->size = LENGTH(a[OUT], 3);
+    if (a[CUTS].type != 'd' || a[CUTS].view.ndim < 1 || a[CUTS].view.ndim > 2 || last_step(&a[CUTS]) != 8)
+        return fail("cuts must be float64, side by side");
+    if (g->layout ? check_layout(g, &a[CUTS]) < 0 : !is_line(&a[CUTS], "d", problems, g->size - 1))
+        return fail("there must be one cut less than groups");
+    if (a[ORIGIN].type && (!is_line(&a[ORIGIN], "d", problems, g->size) || last_step(&a[ORIGIN]) != 8))
+        return fail("there must be an origin for each group");
+    g->count = g->size - 1;
+    itemsize = a[SCORE].view.itemsize;
+    if (one_hot && (a[SCORE].view.ndim != 2 || (problems > 1 && STRIDE(a[SCORE], 0) != itemsize) ||
+                    (!g->layout && problem_step(&a[CUTS])) || (a[ORIGIN].type && problem_step(&a[ORIGIN])) ||
+                    (a[WEIGHT].type && problem_step(&a[WEIGHT]))))
+        return fail("problems side by side must share cuts, origins and weights");
+    return 0;
+}
+
+/* add_sums(score, outcome, weight, cuts, origin, out, powers, squares, layout, first): add the sums of rows to
+   `out`, of shape (sums, 2, problems, groups). `layout` is None, or (below, above,
+   least, shift) where `cuts` holds the edges of equal parts; `first` is
+   None, or the number of the first problem where `outcome` holds numbers of problems. */
+static PyObject *add_sums(PyObject *self, PyObject *const *args, Py_ssize_t count)
+{
+    Array a[ARRAYS];
+    Groups g = {0};
+    int taken = 0, fine = 0, one_hot;
+    int64_t first = 0;
+    (void)self;
+    if (count != 10)
+        return PyErr_Format(PyExc_TypeError, "add_sums takes ten arguments");
+    g.powers = (int)PyLong_AsLong(args[6]);
+    g.squares = PyObject_IsTrue(args[7]);
+    one_hot = args[9] != Py_None;
+    if (one_hot)
+        first = PyLong_AsLongLong(args[9]);
+    if (PyErr_Occurred())
+        return NULL;
+    if (g.powers < 0 || g.powers > 8)
+        return PyErr_Format(PyExc_ValueError, "powers must be from 0 to 8");
+    g.sums = g.powers + 1 + g.squares;
+    if (args[8] != Py_None) {
+        long long below, above, least;
+        if (!PyArg_ParseTuple(args[8], "LLLi", &below, &above, &least, &g.shift))
+            return NULL;
+        g.layout = 1;
+        g.below = below;
+        g.above = above;
+        g.first = least;
+    }
+    for (; taken < ARRAYS; taken++)
+        if (take_array(args[taken], &a[taken], taken == OUT) < 0)
+            break;
+    if (taken == ARRAYS && check_arrays(&g, a, one_hot) == 0) {
+        Py_ssize_t n = LENGTH(a[SCORE], a[SCORE].view.ndim - 1), problems = LENGTH(a[OUT], 2);
+        fine = (one_hot ? by_tile(&g, a, problems, n, first) : by_problem(&g, a, problems, n)) == 0;
+    }
+    give_arrays(a, taken);
+    if (!g.layout)
+        free(g.lower);
+    free(g.table);
+    if (!fine)
+        return NULL;
+    Py_RETURN_NONE;
+}
+
+PyMethodDef tally_methods[] = {
+    {"add_sums", FASTCALL(add_sums), METH_FASTCALL, NULL},
+    {NULL, NULL, 0, NULL},
+};
