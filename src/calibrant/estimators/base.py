@@ -212,6 +212,8 @@ def _checked(error: Array, estimator: Estimator) -> Array:
     if values.dtype.kind not in "iuf":
         raise InputTypeError(f"the estimator {estimator}", "return real numbers", error)
     most = 1 + ROUNDING if estimator.measures_ece else np.finfo(float).max
+    if values.size == 1 and -ROUNDING <= float(values.item()) <= most:
+        return error
     if (fine := (values >= -ROUNDING) & (values <= most)).all():
         return error
     rule = f"return a finite error of at least 0{' and at most 1' * estimator.measures_ece}"

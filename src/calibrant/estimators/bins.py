@@ -8,6 +8,7 @@ the two nearest bin centres a share that falls linearly with the distance.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 
 import numpy as np
@@ -72,8 +73,14 @@ class Uniform:
 
     def edges(self, evidence: Evidence) -> Array:
         """Return the edges, one more than there are bins."""
-        b = how_many(self.n_bins, evidence.n)
-        return np.arange(b + 1) / b
+        return _equal_edges(how_many(self.n_bins, evidence.n))
+
+
+@lru_cache(maxsize=64)
+def _equal_edges(b: int) -> Array:
+    edges = np.arange(b + 1) / b
+    edges.flags.writeable = False
+    return edges
 
 
 @dataclass(frozen=True)

@@ -45,8 +45,11 @@ class Sample:
     shape: tuple[int, ...] = field(init=False)
 
     def __post_init__(self) -> None:
-        parts = [self.score, self.outcome] + ([] if self.weight is None else [self.weight])
-        object.__setattr__(self, "shape", np.broadcast_shapes(*(np.shape(part) for part in parts)))
+        shape = self.score.shape
+        if self.outcome.shape != shape or (self.weight is not None and self.weight.shape != shape):
+            parts = [self.score, self.outcome] + ([] if self.weight is None else [self.weight])
+            shape = np.broadcast_shapes(*(part.shape for part in parts))
+        object.__setattr__(self, "shape", shape)
 
     def __getitem__(self, entry: Any) -> Sample:
         """Return one problem of a batch, or some of them."""

@@ -21,6 +21,8 @@ Seed: TypeAlias = int | np.random.Generator | np.random.SeedSequence | None
 def check_choice(name: str, value: Any, options: Iterable[Any]) -> None:
     """Refuse a value that is none of the options."""
     options = list(options)
+    if isinstance(value, str) and value in options:
+        return
     if not any(value is option or (isinstance(value, str) and value == option) for option in options):
         raise InputError(name, f"be one of {show(*options)}", value, got=show_near(value, options))
 

@@ -11,6 +11,10 @@ import numpy as np
 from calibrant.inputs.errors import InputError
 
 
+# What has no index, and need not be asked.
+_WITHOUT_INDEX = frozenset((np.ndarray, list, tuple, type(None)))
+
+
 def same_rows(**arguments: Any) -> None:
     """Refuse arguments of pandas whose indices have the same labels in another order.
 
@@ -27,6 +31,8 @@ def same_rows(**arguments: Any) -> None:
     another order, 'a' and 'c' at row 0; align one: .reindex(other.index), or pass .to_numpy() where rows
     match by position
     """
+    if all(type(values) in _WITHOUT_INDEX for values in arguments.values()):
+        return
     indices = {name: index for name, values in arguments.items() if (index := _index(values)) is not None}
     for (name, index), (other, its) in combinations(indices.items(), 2):
         if index is its or len(index) != len(its) or index.equals(its) or not _same_labels(index, its):

@@ -153,7 +153,7 @@ class Notion(ABC):
         >>> named("classwise").combine(np.array([0.1, 0.3]), "l1")
         0.2
         """
-        return float(combined(errors, norm))
+        return float(errors.item() if errors.size == 1 else combined(errors, norm))
 
     def __str__(self) -> str:
         return self.name
