@@ -37,8 +37,14 @@ int fail(const char *message);
 
 #define FASTCALL(function) ((PyCFunction)(void (*)(void))(function))
 
+/* Up to BLOCK numbers as double precision; those that are so already stay where they are. */
+const double *doubles(const char *from, Py_ssize_t stride, char type, int n, double *to);
+/* Whether all scores lie in [0, 1]. */
+int in_range(const double *x, int n);
+
 /* The methods of each file. */
 extern PyMethodDef score_methods[];
 extern PyMethodDef tally_methods[];
+extern PyMethodDef rank_methods[];
 
 #endif

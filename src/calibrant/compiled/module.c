@@ -48,6 +48,7 @@ PyMODINIT_FUNC PyInit__loops(void)
     PyMethodDef *methods[] = {
         score_methods,
         tally_methods,
+        rank_methods,
     };
     PyObject *module = PyModule_Create(&definition);
     for (size_t i = 0; module && i < sizeof(methods) / sizeof(methods[0]); i++)

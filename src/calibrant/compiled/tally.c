@@ -13,6 +13,7 @@ typedef struct {
     const double *cuts;   /* in order */
     double *lower;        /* edges of k equal parts, the last one infinity; NULL where cuts are others */
     Py_ssize_t k;         /* equal parts */
+    double start, per;    /* cuts that are evenly spaced: the first one, and groups in a unit; per is 0 for others */
     int32_t *table;       /* groups by cell of 2^m, ~group where a cut lies inside; NULL without */
     double cells;         /* 2^m */
     int layout;           /* whether the first and the last part are divided by octaves */
@@ -43,15 +44,6 @@ static inline int64_t in_part(const Groups *g, double x)
     return j;
 }
 
-static inline int64_t in_layout(const Groups *g, double x, int64_t part)
-{
-    if (part == 0)
-        return octave(g, fabs(x));
-    if (part == g->k - 1)
-        return g->below + g->k - 2 + g->above - 1 - octave(g, 1 - x);
-    return part + g->below - 1;
-}
-
 /* How many of cuts[low:high] lie at or below x, and low more. */
 static int64_t searched(const double *cuts, int64_t low, int64_t high, double x)
 {
@@ -67,9 +59,14 @@ static int64_t searched(const double *cuts, int64_t low, int64_t high, double x)
 
 static inline int64_t group_of(const Groups *g, double x)
 {
-    if (g->lower) {
-        int64_t part = in_part(g, x);
-        return g->layout ? in_layout(g, x, part) : part;
+    if (g->per) {
+        int64_t j = (int64_t)((x - g->start) * g->per + 1);
+        j = j < 0 ? 0 : j > g->count ? g->count : j;
+        while (j > 0 && g->cuts[j - 1] > x)
+            j--;
+        while (j < g->count && g->cuts[j] <= x)
+            j++;
+        return j;
     }
     if (g->table) {
         int64_t cell = (int64_t)(x * g->cells), group = g->table[cell], next = g->table[cell + 1];
@@ -93,7 +90,7 @@ VECTORISED static int in_unit_block(const double *restrict x, int n)
 }
 
 /* Whether all scores lie in [0, 1], -0.0 included. */
-static int in_range(const double *x, int n)
+int in_range(const double *x, int n)
 {
     if (in_unit_block(x, n))
         return 1;
@@ -120,12 +117,51 @@ VECTORISED static int parts_of(const double *restrict x, int n, double k, int32_
     return (int)(near >> 63);
 }
 
+/* The groups between evenly spaced cuts, and whether one may be off, likewise. */
+VECTORISED static int spaces_of(const double *restrict x, int n, double start, double per, double most,
+                                int32_t *restrict group)
+{
+    uint64_t near = 0;
+    for (int i = 0; i < n; i++) {
+        double scaled = (x[i] - start) * per + 1, away, sign;
+        uint64_t bits;
+        scaled = scaled < 0 ? 0.5 : scaled;
+        scaled = scaled > most ? most : scaled;
+        away = scaled - ((scaled + WHOLE) - WHOLE);
+        sign = away * away - NEAR * NEAR;
+        memcpy(&bits, &sign, 8);
+        near |= bits;
+        group[i] = (int32_t)scaled;
+    }
+    return (int)(near >> 63);
+}
+
+/* The cells of a layout from the parts of a block of scores: those at the walls by octaves of the distance. */
+VECTORISED static void cells_at_walls(const double *restrict x, int n, int shift, int32_t least, int32_t last,
+                                      int32_t below, int32_t top, int32_t *restrict group)
+{
+    for (int i = 0; i < n; i++) {
+        double up = fabs(x[i]), down = 1 - x[i];
+        uint64_t up_bits, down_bits;
+        int32_t low, high, part = group[i];
+        memcpy(&up_bits, &up, 8);
+        memcpy(&down_bits, &down, 8);
+        low = (int32_t)(up_bits >> shift) - least;
+        high = (int32_t)(down_bits >> shift) - least;
+        low = low > 0 ? low : 0;
+        high = top - (high > 0 ? high : 0);
+        group[i] = part == 0 ? low : part == last ? high : part + below - 1;
+    }
+}
+
 /* The groups of a block of scores. Returns -1 where a score is outside of [0, 1], which has no group. */
 static int groups_of(const Groups *g, const double *x, int n, int32_t *group)
 {
     if (!in_range(x, n))
         return -1;
     if (!g->lower) {
+        if (g->per && !spaces_of(x, n, g->start, g->per, (double)g->count + 0.5, group))
+            return 0;
         for (int i = 0; i < n; i++)
             group[i] = (int32_t)group_of(g, x[i]);
         return 0;
@@ -134,15 +170,15 @@ static int groups_of(const Groups *g, const double *x, int n, int32_t *group)
         for (int i = 0; i < n; i++)
             group[i] = (int32_t)in_part(g, x[i]);
     if (g->layout)
-        for (int i = 0; i < n; i++)
-            group[i] = (int32_t)in_layout(g, x[i], group[i]);
+        cells_at_walls(x, n, g->shift, (int32_t)(g->first - 1), (int32_t)(g->k - 1), (int32_t)g->below,
+                       (int32_t)(g->below + g->k - 3 + g->above), group);
     return 0;
 }
 
 /* ---- sums of one problem ---- */
 
 /* Rows of a block as double precision; scores that are so already stay where they are. */
-static const double *doubles(const char *from, Py_ssize_t stride, char type, int n, double *to)
+const double *doubles(const char *from, Py_ssize_t stride, char type, int n, double *to)
 {
     if (type == 'd' && stride == 8)
         return (const double *)from;
@@ -219,8 +255,7 @@ static void add_block(const Groups *g, const double *x, const int32_t *group, co
             ADD_PAIR(sums + 2 * (2 * (Py_ssize_t)group[i] + (y[i] != 0)), origin ? x[i] - origin[group[i]] : x[i]);
     else if (!w && !g->squares && g->powers == 2 && origin)
         for (i = 0; i < n; i++) {
-            double *at = sums + 3 * (2 * (Py_ssize_t)group[i] + (y[i] != 0));
-            double d = x[i] - origin[group[i]];
+            double *at = sums + 3 * (2 * (Py_ssize_t)group[i] + (y[i] != 0)), d = x[i] - origin[group[i]];
             ADD_PAIR(at, d);
             at[2] += d * d;
         }
@@ -228,6 +263,41 @@ static void add_block(const Groups *g, const double *x, const int32_t *group, co
         for (i = 0; i < n; i++)
             add_row(g, sums + g->sums * (2 * (Py_ssize_t)group[i] + (y[i] != 0)),
                     origin ? x[i] - origin[group[i]] : x[i], w ? w[i] : 1.0);
+}
+
+/* Counts, distances and their squares of many groups: what belongs to a group, its origin included, is in one
+   line of the cache. */
+#define LINE 8
+
+static double *new_lines(const double *origin, Py_ssize_t size, void **block)
+{
+    double *lines = NULL;
+    *block = calloc((size_t)size * LINE + LINE, sizeof(double));
+    if (*block) {
+        lines = (double *)(((uintptr_t)*block + 63) & ~(uintptr_t)63);
+        for (Py_ssize_t j = 0; j < size; j++)
+            lines[j * LINE + 3] = origin[j];
+    }
+    return lines;
+}
+
+static void add_to_lines(const double *x, const int32_t *group, const uint8_t *y, int n, double *lines)
+{
+    for (int i = 0; i < n; i++) {
+        double *line = lines + LINE * (Py_ssize_t)group[i], *at = line + 4 * (y[i] != 0), d = x[i] - line[3];
+        ADD_PAIR(at, d);
+        at[2] += d * d;
+    }
+}
+
+static void spread_lines(const double *lines, Py_ssize_t size, char *out, const Py_ssize_t *steps)
+{
+    for (int p = 0; p < 3; p++)
+        for (int y = 0; y < 2; y++) {
+            double *to = (double *)(out + p * steps[0] + y * steps[1]);
+            for (Py_ssize_t j = 0; j < size; j++)
+                to[j] += lines[j * LINE + 4 * y + p];
+        }
 }
 
 /* Where the rows of one problem lie, and how far they are apart. */
@@ -239,7 +309,7 @@ typedef struct {
 
 /* Sum the rows of a problem: side by side in `sums`, or without it in `out` itself. */
 static int sum_problem(const Groups *g, Rows rows, const double *origin, Py_ssize_t n, double *sums, int copies,
-                       char *out, const Py_ssize_t *steps)
+                       double *lines, char *out, const Py_ssize_t *steps)
 {
     double scores[BLOCK], weights[BLOCK];
     uint8_t outcomes[BLOCK];
@@ -258,7 +328,9 @@ static int sum_problem(const Groups *g, Rows rows, const double *origin, Py_ssiz
             w = doubles(rows.weight + a * rows.weight_step, rows.weight_step, rows.weight_type, m, weights);
         if (groups_of(g, x, m, group) < 0)
             return -1;
-        if (!sums)
+        if (lines)
+            add_to_lines(x, group, y, m, lines);
+        else if (!sums)
             for (int i = 0; i < m; i++)
                 add_far(g, out + (y[i] != 0) * steps[1] + 8 * (Py_ssize_t)group[i], steps[0],
                         origin ? x[i] - origin[group[i]] : x[i], w ? w[i] : 1.0);
@@ -297,72 +369,117 @@ static void spread_sums(const Groups *g, const double *sums, int copies, char *o
         }
 }
 
-/* One row of a tile as doubles, and the largest of them. */
-#define LOAD_TILE(name, type)                                                                     \
-    VECTORISED static void name(const type *restrict from, int n, double *restrict to)           \
-    {                                                                                             \
-        for (int i = 0; i < n; i++)                                                               \
-            to[i] = (double)from[i];                                                              \
+/* What is done with a row of a tile: as doubles; whether all are from +0.0 to below a limit, told by their bits;
+   adding all of them. */
+#define TILE_ROWS(name, type, bits_type, sign)                                                      \
+    VECTORISED static void load_##name(const type *restrict from, int n, double *restrict to)       \
+    {                                                                                               \
+        for (int i = 0; i < n; i++)                                                                 \
+            to[i] = (double)from[i];                                                                \
+    }                                                                                               \
+    VECTORISED static int name##_below(const bits_type *restrict bits, int n, bits_type limit)      \
+    {                                                                                               \
+        bits_type all = (bits_type)-1, any = 0;                                                     \
+        for (int i = 0; i < n; i++) {                                                               \
+            all &= bits[i] - limit;                                                                 \
+            any |= bits[i];                                                                         \
+        }                                                                                           \
+        return (all & sign) && !(any & sign);                                                       \
+    }                                                                                               \
+    VECTORISED static void add_##name(const type *restrict x, int n, double *restrict to)           \
+    {                                                                                               \
+        for (int i = 0; i < n; i++)                                                                 \
+            to[i] += (double)x[i];                                                                  \
     }
-LOAD_TILE(load_floats, float)
-LOAD_TILE(load_doubles, double)
+TILE_ROWS(floats, float, uint32_t, UINT32_C(0x80000000))
+TILE_ROWS(doubles, double, uint64_t, UINT64_C(0x8000000000000000))
 
-VECTORISED static int all_within(const double *restrict x, int n, double limit)
+/* The bits of the least float that is not below a limit. */
+static uint32_t float_bits(double limit)
 {
-    int beyond = 0;
-    for (int i = 0; i < n; i++)
-        beyond |= !(x[i] >= 0) | !(x[i] < limit);
-    return !beyond;
+    float least = (float)limit;
+    uint32_t bits;
+    if ((double)least < limit)
+        least = nextafterf(least, 2);
+    memcpy(&bits, &least, 4);
+    return bits;
 }
 
-VECTORISED static void add_all(const double *restrict x, int n, double *restrict to)
+static uint64_t double_bits(double limit)
 {
-    for (int i = 0; i < n; i++)
-        to[i] += x[i];
+    uint64_t bits;
+    memcpy(&bits, &limit, 8);
+    return bits;
 }
 
-/* Sum rows of a tile of neighbouring problems: `code` tells the problem of outcome 1 of each row. */
-static int sum_tile(const Groups *g, Rows rows, int width, const int64_t *code, int64_t first, const double *origin,
-                    Py_ssize_t n, double *sums)
+/* Count rows of a tile of neighbouring problems and sum their scores, in equal bins: `code` tells the problem of
+   outcome 1 of each row. */
+static int count_tile(const Groups *g, Rows rows, int width, const int64_t *code, int64_t first, Py_ssize_t n,
+                      double *sums)
 {
     Py_ssize_t whole = 2 * g->size * g->sums, plain = 0, bytes = width * (rows.score_type == 'f' ? 4 : 8);
-    int counted = !rows.weight && !g->squares;
-    int fast = counted && g->powers == 1 && !origin && g->lower && !g->layout;
+    uint32_t limit_32 = float_bits(g->lower[1]);
+    uint64_t limit_64 = double_bits(g->lower[1]);
     double x[TILE], bulk[TILE] = {0};
     int32_t group[TILE];
     for (Py_ssize_t r = 0; r < n; r++) {
         const char *row = rows.score + r * rows.score_step;
         int64_t own = code[r] - first;
-        double w = 1;
         for (Py_ssize_t line = 0; line < bytes && r + AHEAD < n; line += 64)
             PREFETCH(row + AHEAD * rows.score_step + line);
+        /* Of many classes most scores are in the first bin, and those of a whole tile are added at once. */
+        if (own < 0 || own >= width) {
+            if (rows.score_type == 'f' && floats_below((const uint32_t *)row, width, limit_32)) {
+                add_floats((const float *)row, width, bulk);
+                plain++;
+                continue;
+            }
+            if (rows.score_type == 'd' && doubles_below((const uint64_t *)row, width, limit_64)) {
+                add_doubles((const double *)row, width, bulk);
+                plain++;
+                continue;
+            }
+        }
         if (rows.score_type == 'f')
             load_floats((const float *)row, width, x);
         else
             load_doubles((const double *)row, width, x);
-        /* Of many classes most scores are in the first bin, and those of a whole tile are added at once. */
-        if (fast && (own < 0 || own >= width) && all_within(x, width, g->lower[1])) {
-            add_all(x, width, bulk);
-            plain++;
-            continue;
-        }
-        if (rows.weight)
-            w = *doubles(rows.weight + r * rows.weight_step, rows.weight_step, rows.weight_type, 1, &w);
         if (groups_of(g, x, width, group) < 0)
             return -1;
-        for (int c = 0; c < width; c++) {
-            double *at = sums + c * whole + g->sums * (2 * (Py_ssize_t)group[c] + (c == own));
-            double d = origin ? x[c] - origin[group[c]] : x[c];
-            if (counted && g->powers == 2) {
-                ADD_PAIR(at, d);
-                at[2] += d * d;
-            } else
-                add_row(g, at, d, w);
-        }
+        for (int c = 0; c < width; c++)
+            ADD_PAIR(sums + c * whole + 2 * (2 * (Py_ssize_t)group[c] + (c == own)), x[c]);
     }
     for (int c = 0; c < width && plain; c++) {
         sums[c * whole] += (double)plain;
         sums[c * whole + 1] += bulk[c];
+    }
+    return 0;
+}
+
+/* Sum up to BLOCK rows of a tile of neighbouring problems, one problem after the other. */
+static int sum_tile(const Groups *g, Rows rows, int width, const int64_t *code, int64_t first, const double *origin,
+                    int n, double *sums)
+{
+    Py_ssize_t itemsize = rows.score_type == 'f' ? 4 : 8, whole = 2 * g->size * g->sums;
+    double scores[TILE / 4][BLOCK + 8], weights[BLOCK]; /* 8 more, or else all lines would share a place in the cache */
+    const double *w = NULL;
+    uint8_t y[BLOCK];
+    int32_t group[BLOCK];
+    for (int r = 0; r < n; r++) {
+        const char *row = rows.score + r * rows.score_step;
+        if (r + AHEAD < n)
+            PREFETCH(row + AHEAD * rows.score_step);
+        for (int c = 0; c < width; c++)
+            scores[c][r] = itemsize == 4 ? (double)((const float *)row)[c] : ((const double *)row)[c];
+    }
+    if (rows.weight)
+        w = doubles(rows.weight, rows.weight_step, rows.weight_type, n, weights);
+    for (int c = 0; c < width; c++) {
+        if (groups_of(g, scores[c], n, group) < 0)
+            return -1;
+        for (int r = 0; r < n; r++)
+            y[r] = code[r] == first + c;
+        add_block(g, scores[c], group, y, w, origin, n, sums + c * whole);
     }
     return 0;
 }
@@ -385,6 +502,20 @@ static int equal_parts(Groups *g, Py_ssize_t k)
     return 0;
 }
 
+/* Whether cuts are evenly spaced but for rounding; how they are is noted. */
+static int is_even(Groups *g)
+{
+    double width = g->count > 1 ? (g->cuts[g->count - 1] - g->cuts[0]) / (double)(g->count - 1) : 0;
+    if (!(width > 1e-6))
+        return 0;
+    for (Py_ssize_t j = 0; j < g->count; j++)
+        if (!(fabs((g->cuts[j] - g->cuts[0]) / width - (double)j) < NEAR / 4))
+            return 0;
+    g->start = g->cuts[0];
+    g->per = 1 / width;
+    return 1;
+}
+
 /* Prepare the search for groups between cuts: equal parts are computed, others looked up if rows are many. */
 static int prepare_cuts(Groups *g, const double *cuts, Py_ssize_t count, Py_ssize_t rows)
 {
@@ -394,6 +525,7 @@ static int prepare_cuts(Groups *g, const double *cuts, Py_ssize_t count, Py_ssiz
     free(g->table);
     g->lower = NULL;
     g->table = NULL;
+    g->per = 0;
     g->size = k;
     g->count = count;
     g->cuts = cuts;
@@ -404,6 +536,8 @@ static int prepare_cuts(Groups *g, const double *cuts, Py_ssize_t count, Py_ssiz
             return equal_parts(g, k);
     }
     if (rows < 1024 || rows < 2 * count)
+        return 0;
+    if (is_even(g))
         return 0;
     while (bits < 18 && ((Py_ssize_t)1 << bits) < 16 * count)
         bits++;
@@ -471,8 +605,9 @@ static int by_problem(Groups *g, Array *a, Py_ssize_t problems, Py_ssize_t n)
     int counted = g->powers == 1 && !g->squares && !a[WEIGHT].type && !a[ORIGIN].type;
     int copies = counted && whole <= 1024 && n >= 1024 ? COPIES : 1, failed = 0;
     /* The sums of a group lie side by side while rows are added; few rows go where they belong at once. */
-    double *sums = n < g->size ? NULL : malloc((size_t)(copies * whole) * sizeof(double));
-    if (!sums && n >= g->size) {
+    int lined = g->powers == 2 && !g->squares && !a[WEIGHT].type && a[ORIGIN].type && n >= g->size;
+    double *sums = n < g->size || lined ? NULL : malloc((size_t)(copies * whole) * sizeof(double));
+    if (!sums && !lined && n >= g->size) {
         PyErr_NoMemory();
         return -1;
     }
@@ -489,42 +624,66 @@ static int by_problem(Groups *g, Array *a, Py_ssize_t problems, Py_ssize_t n)
                 return -1;
             }
         }
+        void *block = NULL;
+        double *lines = lined ? new_lines(origin, g->size, &block) : NULL;
+        if (lined && !lines) {
+            PyErr_NoMemory();
+            return -1;
+        }
         Py_BEGIN_ALLOW_THREADS
         if (sums)
             memset(sums, 0, (size_t)(copies * whole) * sizeof(double));
-        failed = sum_problem(g, rows_of(&a[SCORE], &a[OUTCOME], &a[WEIGHT], problem), origin, n, sums, copies, out,
-                             a[OUT].view.strides);
+        failed = sum_problem(g, rows_of(&a[SCORE], &a[OUTCOME], &a[WEIGHT], problem), origin, n, sums, copies, lines,
+                             out, a[OUT].view.strides);
+        if (lines && !failed)
+            spread_lines(lines, g->size, out, a[OUT].view.strides);
         if (sums && !failed)
             spread_sums(g, sums, copies, out, a[OUT].view.strides);
+        free(block);
         Py_END_ALLOW_THREADS
     }
     free(sums);
     return failed ? fail("scores must lie in [0, 1]") : 0;
 }
 
-/* Sum problems that lie side by side, a tile of them at a time. */
+/* Sum problems that lie side by side: some rows at a time, whose pages the machine keeps in mind, and of these a
+   tile of problems at a time, whose sums stay in the nearest cache. */
+#define STRIPE 256
+#define ROWS 512
+
 static int by_tile(Groups *g, Array *a, Py_ssize_t problems, Py_ssize_t n, int64_t first)
 {
-    Py_ssize_t whole = 2 * g->size * g->sums, tile = whole <= 64 ? TILE : TILE / 4;
+    Py_ssize_t whole = 2 * g->size * g->sums, tile;
+    Py_ssize_t stripe = problems < STRIPE ? problems : STRIPE;
     const double *origin = a[ORIGIN].type ? DOUBLES(a[ORIGIN]) : NULL;
-    double *sums = malloc((size_t)(tile * whole) * sizeof(double));
-    int failed = 0;
+    const int64_t *code = a[OUTCOME].view.buf;
+    double *sums;
+    int failed = 0, bins;
+    if (!g->layout && prepare_cuts(g, DOUBLES(a[CUTS]), g->count, n * problems) < 0)
+        return -1;
+    bins = g->lower && !g->layout && g->k > 1 && g->powers == 1 && !g->squares && !origin && !a[WEIGHT].type;
+    tile = bins ? TILE : TILE / 4;
+    sums = malloc((size_t)(stripe * whole) * sizeof(double));
     if (!sums) {
         PyErr_NoMemory();
         return -1;
     }
-    if (!g->layout && prepare_cuts(g, DOUBLES(a[CUTS]), g->count, n * problems) < 0) {
-        free(sums);
-        return -1;
-    }
     Py_BEGIN_ALLOW_THREADS
-    for (Py_ssize_t start = 0; start < problems && !failed; start += tile) {
-        int width = (int)(problems - start < tile ? problems - start : tile);
-        memset(sums, 0, (size_t)(width * whole) * sizeof(double));
-        failed = sum_tile(g, rows_of(&a[SCORE], NULL, &a[WEIGHT], start), width, a[OUTCOME].view.buf, first + start,
-                          origin, n, sums);
-        for (int c = 0; c < width && !failed; c++)
-            spread_sums(g, sums + c * whole, 1, (char *)a[OUT].view.buf + (start + c) * STRIDE(a[OUT], 2),
+    for (Py_ssize_t start = 0; start < problems && !failed; start += stripe) {
+        Py_ssize_t end = start + stripe < problems ? start + stripe : problems;
+        memset(sums, 0, (size_t)((end - start) * whole) * sizeof(double));
+        for (Py_ssize_t row = 0; row < n && !failed; row += ROWS)
+            for (Py_ssize_t c = start; c < end && !failed; c += tile) {
+                Rows rows = rows_of(&a[SCORE], NULL, &a[WEIGHT], c);
+                rows.score += row * rows.score_step;
+                rows.weight += rows.weight ? row * rows.weight_step : 0;
+                int width = (int)(end - c < tile ? end - c : tile), m = (int)(n - row < ROWS ? n - row : ROWS);
+                double *own = sums + (c - start) * whole;
+                failed = bins ? count_tile(g, rows, width, code + row, first + c, m, own)
+                              : sum_tile(g, rows, width, code + row, first + c, origin, m, own);
+            }
+        for (Py_ssize_t c = start; c < end && !failed; c++)
+            spread_sums(g, sums + (c - start) * whole, 1, (char *)a[OUT].view.buf + c * STRIDE(a[OUT], 2),
                         a[OUT].view.strides);
     }
     Py_END_ALLOW_THREADS

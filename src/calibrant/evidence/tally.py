@@ -18,6 +18,7 @@ from typing import Literal
 
 import numpy as np
 
+from calibrant import compiled
 from calibrant.evidence.layout import Layout
 from calibrant.evidence.locate import TABLE_FROM, Locator, beside_edge, positions
 from calibrant.evidence.loops import sums_of
@@ -39,6 +40,9 @@ NEAR = 1e-9
 FULL = 128.0
 # The product of eight numbers above this is far from the least one there is.
 SAFE = 1e-30
+
+# Cells that scores are counted in to find those at given ranks: without and with the compiled loop.
+RANK_CELLS = (1 << 14, 1 << 17)
 
 Where = Callable[[int, Array], Array]
 
@@ -197,6 +201,9 @@ def mean_square(score: Array, weight: Array | None) -> Array:
     >>> mean_square(np.array([0.25, 0.75]), None)
     np.float64(0.0625)
     """
+    if weight is None and (loops := compiled.loops) and score.ndim == 1 and _is_plain(score):
+        mean = score.mean(dtype=np.float64)
+        return np.asarray(loops.squared_distances(score, mean) / len(score))[()]
     if weight is None:
         return score.var(axis=-1, dtype=np.float64)
     share = weight / weight.sum(axis=-1, dtype=np.float64, keepdims=True)
@@ -224,19 +231,36 @@ def order_statistics(score: Array, rank: Array) -> Array:
     >>> order_statistics(np.array([0.5, 0.1, 0.9]), np.array([0, 2]))
     array([0.1, 0.9])
     """
-    cells = 1 << 14
-    index = np.empty(score.shape, dtype=np.int16)
-    count = np.zeros(cells + 1, dtype=np.intp)
-    for a in range(0, score.size, CHUNK):
-        piece = (score[a : a + CHUNK] * cells).astype(np.intp)
-        index[a : a + CHUNK] = piece
-        count += np.bincount(piece, minlength=cells + 1)
+    loops = compiled.loops if _is_plain(score) else None
+    cells = RANK_CELLS[loops is not None]
+    count = np.zeros(cells + 1, dtype=np.int64)
+    if loops is not None:
+        for a in range(0, score.size, 1 << 30):
+            piece = np.zeros(cells + 1, dtype=np.int32)
+            loops.count_cells(score[a : a + (1 << 30)], piece)
+            count += piece
+    else:
+        index = np.empty(score.shape, dtype=np.int16)
+        for a in range(0, score.size, CHUNK):
+            piece = (score[a : a + CHUNK] * cells).astype(np.intp)
+            index[a : a + CHUNK] = piece
+            count += np.bincount(piece, minlength=cells + 1)
     wanted = np.searchsorted(np.cumsum(count), rank, side="right")
     held = np.zeros(cells + 1, dtype=bool)
     held[wanted] = True
-    kept = np.sort(score[held[index]].astype(np.float64, copy=False))
+    if loops is not None:
+        kept = np.empty(count[held].sum())
+        loops.pick_cells(score, held, kept)
+    else:
+        kept = score[held[index]].astype(np.float64, copy=False)
+    kept.sort()
     skipped = np.cumsum(np.where(held, 0, count))
     return kept[rank - skipped[wanted]]
+
+
+def _is_plain(score: Array) -> bool:
+    """Tell whether scores lie side by side in one of the types of the compiled loops."""
+    return score.dtype.char in "df" and score.flags.c_contiguous and score.flags.aligned
 
 
 def row_totals(

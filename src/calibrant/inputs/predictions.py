@@ -413,7 +413,7 @@ def decided(data: Predictions) -> bool:
     (True, False)
     """
     score, step = data.score, 1 << 16
-    if 0 < score[0] < 1:
+    if 0 < score.flat[0] < 1:
         return False
     parts = (score[a : a + step] for a in range(0, len(score), step))  # most are told by the first rows
     return all(((part == 0) | (part == 1)).all() for part in parts) and float(np.ptp(score)) == 1

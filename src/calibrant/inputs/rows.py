@@ -10,7 +10,6 @@ import numpy as np
 
 from calibrant.inputs.errors import InputError
 
-
 # What has no index, and need not be asked.
 _WITHOUT_INDEX = frozenset((np.ndarray, list, tuple, type(None)))
 
