@@ -47,10 +47,11 @@ def sums_of(
         None where there is no compiled loop, or none for arrays of such a type.
     """
     loops = compiled.loops
-    if loops is None or score.dtype.char not in "df" or not score.flags.aligned:
+    if loops is None or score.dtype.char not in "df" or not _plain(score):
         return None
     size = cuts.shape[-1] + 1 if layout is None else layout.size
     options = powers, squares, None if layout is None else layout.walls
+    cuts, origin = np.ascontiguousarray(cuts), None if origin is None else np.ascontiguousarray(origin)
     if isinstance(outcome, OneHot) and _side_by_side(score, weight, cuts, origin, layout):
         batch: tuple[int, ...] = (outcome.size,)
         lines, first = [score, outcome.code, _typed(weight)], outcome.first
@@ -114,13 +115,18 @@ def _lines(score: Array, outcome: Array, weight: Array | None) -> tuple[tuple[in
 
 def _typed(weight: Array | None) -> Array | None:
     """Return weights in one of the two types of the loop."""
-    if weight is None or weight.dtype.char in "dl":
+    if weight is None or (weight.dtype.char in "dl" and _plain(weight)):
         return weight
     return weight.astype(np.int64 if weight.dtype.kind in "iub" else np.float64)
+
+
+def _plain(values: Array) -> bool:
+    """Tell whether numbers lie in memory as the machine reads them."""
+    return values.flags.aligned and values.dtype.isnative
 
 
 def _for_each(values: Array, batch: tuple[int, ...]) -> Array:
     """Return one line for each problem, or the line that all of them share."""
     if values.ndim == 1:
-        return np.ascontiguousarray(values)
+        return values
     return np.ascontiguousarray(np.broadcast_to(values, (*batch, values.shape[-1])).reshape(prod(batch), -1))

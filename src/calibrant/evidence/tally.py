@@ -102,6 +102,7 @@ def sums_between(
         ends = np.concatenate([positions(columns[0], cuts), np.full((rows, 1), n)], axis=1)
         group = np.repeat(np.arange(rows * size), np.diff(ends, axis=1, prepend=0).ravel())
         x, *others = (column.ravel() for column in columns)
+        x = x.astype(np.float64, copy=False)
         _add(sums, group, x if origin is None else x - origin.ravel()[group], *others)
     else:
         own = [Locator(line, many=n >= TABLE_FROM) for line in cuts]
@@ -385,7 +386,7 @@ def _add(
     group = group.astype(np.intp, copy=False)
     for power, part in enumerate(sums):
         if squares and power == len(sums) - 1:
-            factor = None if weight is None else weight * weight
+            factor = None if weight is None else np.square(weight, dtype=np.float64)
         elif power:
             factor = x if factor is None else factor * x
         if positive is None:
