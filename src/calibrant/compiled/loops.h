@@ -28,6 +28,8 @@ typedef struct {
 /* Read the buffer of an object; None gives an array of type 0. Returns 0, or -1 with an error set. */
 int take_array(PyObject *object, Array *array, int writable);
 void give_arrays(Array *arrays, int count);
+/* Whether every number lies where the machine reads numbers of its size; rows of packed records do not. */
+int is_aligned(const Array *array);
 /* Set a ValueError; returns -1. */
 int fail(const char *message);
 

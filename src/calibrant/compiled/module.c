@@ -12,7 +12,7 @@ int take_array(PyObject *object, Array *array, int writable)
     format = array->view.format ? array->view.format : "B";
     if (*format == '@' || *format == '=')
         format++;
-    array->type = format[1] ? '\0' : *format;
+    array->type = !*format || format[1] ? '\0' : *format;
     if (!array->type) {
         PyErr_Format(PyExc_TypeError, "no loop for arrays of format %s", array->view.format);
         PyBuffer_Release(&array->view);
@@ -31,6 +31,17 @@ void give_arrays(Array *arrays, int count)
     for (int i = 0; i < count; i++)
         if (arrays[i].type)
             PyBuffer_Release(&arrays[i].view);
+}
+
+int is_aligned(const Array *array)
+{
+    Py_ssize_t size = array->view.itemsize;
+    if ((uintptr_t)array->view.buf % (uintptr_t)size)
+        return 0;
+    for (int axis = 0; axis < array->view.ndim; axis++)
+        if (LENGTH(*array, axis) > 1 && STRIDE(*array, axis) % size)
+            return 0;
+    return 1;
 }
 
 int fail(const char *message)

@@ -31,7 +31,7 @@ static PyObject *in_unit(PyObject *self, PyObject *const *args, Py_ssize_t count
         give_arrays(&score, 1);
         return PyErr_Format(PyExc_TypeError, "in_unit takes float64 or float32");
     }
-    if (!PyBuffer_IsContiguous(&score.view, 'A') || (uintptr_t)score.view.buf % (uintptr_t)score.view.itemsize) {
+    if (!PyBuffer_IsContiguous(&score.view, 'A') || !is_aligned(&score)) {
         give_arrays(&score, 1);
         Py_RETURN_FALSE;
     }
@@ -77,7 +77,7 @@ static PyObject *zero_one(PyObject *self, PyObject *const *args, Py_ssize_t coun
     }
     if (!a[0].type || !strchr("?bBhHiIqQ", a[0].type) || a[1].type != '?' || a[0].view.ndim != 1 ||
         a[1].view.ndim != 1 || LENGTH(a[0], 0) != LENGTH(a[1], 0) || !PyBuffer_IsContiguous(&a[0].view, 'C') ||
-        !PyBuffer_IsContiguous(&a[1].view, 'C')) {
+        !PyBuffer_IsContiguous(&a[1].view, 'C') || !is_aligned(&a[0])) {
         give_arrays(a, 2);
         return PyErr_Format(PyExc_TypeError, "zero_one takes contiguous integers, and as many booleans");
     }
@@ -216,7 +216,8 @@ static PyObject *look_at_rows(PyObject *self, PyObject *const *args, Py_ssize_t 
     if (!a[0].type || !strchr("df", a[0].type) || a[0].view.ndim != 2 || LENGTH(a[0], 1) < 1 ||
         STRIDE(a[0], 1) != a[0].view.itemsize || a[1].type != 'q' || a[2].type != a[0].type || a[1].view.ndim != 1 ||
         a[2].view.ndim != 1 || LENGTH(a[1], 0) != LENGTH(a[0], 0) || LENGTH(a[2], 0) != LENGTH(a[0], 0) ||
-        !PyBuffer_IsContiguous(&a[1].view, 'C') || !PyBuffer_IsContiguous(&a[2].view, 'C')) {
+        !PyBuffer_IsContiguous(&a[1].view, 'C') || !PyBuffer_IsContiguous(&a[2].view, 'C') || !is_aligned(&a[0]) ||
+        !is_aligned(&a[1]) || !is_aligned(&a[2])) {
         give_arrays(a, 3);
         return PyErr_Format(PyExc_TypeError, "look_at_rows takes rows of floats side by side, and a place for each");
     }

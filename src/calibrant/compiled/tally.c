@@ -424,11 +424,11 @@ static int count_tile(const Groups *g, Rows rows, int width, const int64_t *code
     int32_t group[TILE];
     for (Py_ssize_t r = 0; r < n; r++) {
         const char *row = rows.score + r * rows.score_step;
-        int64_t own = code[r] - first;
+        int64_t own = code[r] < first || code[r] >= first + width ? -1 : code[r] - first;
         for (Py_ssize_t line = 0; line < bytes && r + AHEAD < n; line += 64)
             PREFETCH(row + AHEAD * rows.score_step + line);
         /* Of many classes most scores are in the first bin, and those of a whole tile are added at once. */
-        if (own < 0 || own >= width) {
+        if (own < 0) {
             if (rows.score_type == 'f' && floats_below((const uint32_t *)row, width, limit_32)) {
                 add_floats((const float *)row, width, bulk);
                 plain++;
@@ -574,7 +574,7 @@ static Py_ssize_t last_step(const Array *array)
 static int is_line(const Array *array, const char *types, Py_ssize_t problems, Py_ssize_t n)
 {
     int ndim = array->view.ndim;
-    return array->type && strchr(types, array->type) && (ndim == 1 || ndim == 2) && LENGTH(*array, ndim - 1) == n &&
+    return array->type && is_aligned(array) && strchr(types, array->type) && (ndim == 1 || ndim == 2) && LENGTH(*array, ndim - 1) == n &&
            (ndim == 1 || LENGTH(*array, 0) == problems);
 }
 
@@ -697,9 +697,13 @@ static int check_layout(Groups *g, Array *edges)
     Py_ssize_t k = LENGTH(*edges, 0) - 1;
     g->lower = DOUBLES(*edges);
     g->k = k;
-    if (edges->view.ndim != 1 || k < 3 || k > 1000000 || g->below < 1 || g->above < 1 || g->shift < 0 || g->shift > 52)
+    if (edges->view.ndim != 1 || k < 3 || k > 1000000 || g->shift < 0 || g->shift > 52 || g->first < 1)
         return -1;
-    if (g->size != g->below + k - 2 + g->above || g->lower[0] != 0 || !isinf(g->lower[k]))
+    if (g->below < 1 || g->below > g->size || g->above < 1 || g->above > g->size ||
+        g->size != g->below + k - 2 + g->above)
+        return -1;
+    if (g->lower[0] != 0 || g->lower[1] != 1 / (double)k || g->lower[k - 1] != (double)(k - 1) / (double)k ||
+        g->lower[k] != INFINITY)
         return -1;
     /* The farthest distances to the walls must have a cell. */
     if (octave(g, g->lower[1]) > g->below || octave(g, 1 - g->lower[k - 1]) >= g->above)
@@ -718,16 +722,18 @@ static int check_arrays(Groups *g, Array *a, int one_hot)
     if (!is_line(&a[SCORE], "df", problems, n))
         return fail("scores must be float64 or float32");
     if (one_hot ? !(a[OUTCOME].type == 'q' && a[OUTCOME].view.ndim == 1 && LENGTH(a[OUTCOME], 0) == n &&
-                    STRIDE(a[OUTCOME], 0) == 8)
+                    STRIDE(a[OUTCOME], 0) == 8 && is_aligned(&a[OUTCOME]))
                 : !is_line(&a[OUTCOME], "?", problems, n))
         return fail("outcomes must be booleans, or the numbers of problems, as many as scores");
     if (a[WEIGHT].type && !is_line(&a[WEIGHT], "dq", problems, n))
         return fail("weights must be float64 or int64, as many as scores");
-    if (a[OUT].type != 'd' || a[OUT].view.ndim != 4 || LENGTH(a[OUT], 0) != g->sums ||
+    if (a[OUT].type != 'd' || a[OUT].view.ndim != 4 || !is_aligned(&a[OUT]) || LENGTH(a[OUT], 0) != g->sums ||
         LENGTH(a[OUT], 1) != 2 || LENGTH(a[OUT], 2) != problems || STRIDE(a[OUT], 3) != 8)
         return fail("sums must have the shape (sums, 2, problems, groups)");
     g->size = LENGTH(a[OUT], 3);
-    if (a[CUTS].type != 'd' || a[CUTS].view.ndim < 1 || a[CUTS].view.ndim > 2 || last_step(&a[CUTS]) != 8)
+    if (g->size < 1 || g->size > INT32_MAX)
+        return fail("there must be a group, and not more than integers of 32 bits can tell apart");
+    if (a[CUTS].type != 'd' || !is_aligned(&a[CUTS]) || a[CUTS].view.ndim < 1 || a[CUTS].view.ndim > 2 || last_step(&a[CUTS]) != 8)
         return fail("cuts must be float64, side by side");
     if (g->layout ? check_layout(g, &a[CUTS]) < 0 : !is_line(&a[CUTS], "d", problems, g->size - 1))
         return fail("there must be one cut less than groups");
@@ -752,18 +758,24 @@ static PyObject *add_sums(PyObject *self, PyObject *const *args, Py_ssize_t coun
     Groups g = {0};
     int taken = 0, fine = 0, one_hot;
     int64_t first = 0;
+    long powers;
     (void)self;
     if (count != 10)
         return PyErr_Format(PyExc_TypeError, "add_sums takes ten arguments");
-    g.powers = (int)PyLong_AsLong(args[6]);
+    powers = PyLong_AsLong(args[6]);
+    if (PyErr_Occurred())
+        return NULL;
     g.squares = PyObject_IsTrue(args[7]);
     one_hot = args[9] != Py_None;
     if (one_hot)
         first = PyLong_AsLongLong(args[9]);
     if (PyErr_Occurred())
         return NULL;
-    if (g.powers < 0 || g.powers > 8)
+    if (powers < 0 || powers > 8)
         return PyErr_Format(PyExc_ValueError, "powers must be from 0 to 8");
+    if (first < 0 || first > INT64_MAX / 2)
+        return PyErr_Format(PyExc_ValueError, "no such number of a problem");
+    g.powers = (int)powers;
     g.sums = g.powers + 1 + g.squares;
     if (args[8] != Py_None) {
         long long below, above, least;
