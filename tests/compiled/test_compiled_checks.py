@@ -1,0 +1,163 @@
+"""The compiled checks of labels and scores say what numpy says."""
+
+from importlib import import_module
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import calibrant
+from calibrant import compiled
+from plainly import plain
+
+# Not from the room, where a function has the same name.
+predictions = import_module("calibrant.inputs.predictions")
+
+few = settings(max_examples=60, deadline=None)
+seeds = st.integers(0, 2**32 - 1)
+dtypes = st.sampled_from((np.float64, np.float32))
+INTEGERS = ("i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8")
+ODD = (np.nan, np.inf, -np.inf, -1e-300, -5e-324, -1.0, 1.5, 1e300)
+# A whole vector of the machine, one less, one more.
+lengths = st.sampled_from((0, 1, 3, 8, 31, 32, 33, 500))
+
+
+def outcome_of(function, *arguments):
+    """What a call returns, or what it refuses and where."""
+    try:
+        return function(*arguments)
+    except calibrant.InputError as error:
+        return type(error), str(error), error.row, error.column
+
+
+@few
+@given(seeds, lengths, dtypes, st.sampled_from((None, 0.0, -0.0, 1.0, *ODD)), st.sampled_from("CFrs"))
+def test_scores_in_range_are_told_as_numpy_tells_them(seed, n, dtype, value, memory):
+    rng = np.random.default_rng(seed)
+    score = rng.random((n, 3)).astype(dtype)
+    if value is not None and score.size:
+        with np.errstate(over="ignore"):
+            score[rng.integers(n), rng.integers(3)] = np.array(value).astype(dtype)
+    score = {"F": np.asfortranarray(score), "r": score[::-1], "s": score[::2]}.get(memory, score)
+    within = bool(np.all((score >= 0) & (score <= 1)))
+    found = outcome_of(predictions._check_unit, "y_prob", score)
+    with plain():
+        assert found == outcome_of(predictions._check_unit, "y_prob", score)
+    assert (found is None) == within
+    if compiled.loops and score.flags.forc:
+        assert compiled.loops.in_unit(score) == (within and not np.signbit(score).any())
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_the_next_float_above_one_is_out_of_range(dtype):
+    for value in (np.nextafter(dtype(1), dtype(2)), np.nextafter(dtype(0), dtype(-1))):
+        for at in (0, 17, 31, 32):
+            score = np.full(33, 0.5, dtype)
+            score[at] = value
+            with pytest.raises(calibrant.InputError):
+                predictions._check_unit("y_prob", score)
+
+
+@few
+@given(seeds, lengths, st.sampled_from(INTEGERS), st.sampled_from((None, 2, 3, 127, -1, -128)), st.booleans())
+def test_labels_of_zero_and_one_are_told_as_numpy_tells_them(seed, n, dtype, value, strided):
+    rng = np.random.default_rng(seed)
+    label = rng.integers(0, 2, 2 * n).astype(dtype)
+    if value is not None and n:
+        label[2 * rng.integers(n)] = np.array(value).astype(dtype)
+    label = label[::2] if strided else label[::2].copy()
+    found = predictions._zero_one(label)
+    with plain():
+        expected = predictions._zero_one(label)
+    if set(label.tolist()) <= {0, 1}:
+        assert np.array_equal(found, label == 1)
+        assert np.array_equal(expected, label == 1)
+        assert found.dtype == bool
+    else:
+        assert found is None
+        assert expected is None
+
+
+@pytest.mark.parametrize("dtype", INTEGERS)
+def test_a_label_far_behind_is_seen(dtype):
+    label = np.zeros(40000, dtype)
+    label[-1] = 1
+    assert np.array_equal(predictions._zero_one(label), label == 1)
+    label[-1] = np.iinfo(dtype).max
+    assert predictions._zero_one(label) is None
+
+
+@few
+@given(
+    *(seeds, st.sampled_from((1, 3, 4, 5, 9)), st.sampled_from((1, 2, 3, 10, 24, 25, 40)), dtypes),
+    *(st.sampled_from((None, None, -0.0, *ODD)), st.booleans(), st.sampled_from("Crs")),
+)
+def test_rows_are_looked_at_as_numpy_looks_at_them(seed, n, classes, dtype, value, ties, memory):
+    rng = np.random.default_rng(seed)
+    score = rng.dirichlet(np.ones(classes), n) if classes > 1 else np.ones((n, 1))
+    if ties:
+        score = np.rint(4 * score) / 4
+    score = score.astype(dtype)
+    if value is not None:
+        with np.errstate(over="ignore"):
+            score[rng.integers(n), rng.integers(classes)] = np.array(value).astype(dtype)
+    score = {"r": score[::-1], "s": np.repeat(score, 2, axis=0)[::2]}.get(memory, score)
+    looked = predictions._look_at_rows(score)
+    if not compiled.loops or not np.all((score >= 0) & (score <= 1)):
+        assert looked is None
+        return
+    row, total, seen = looked
+    sums = score.sum(axis=1, dtype=np.float64)
+    assert abs(sums[row] - total) <= 1e-12
+    assert abs(total - 1) >= np.abs(sums - 1).max() - 1e-12
+    best = score.argmax(axis=1)
+    assert np.array_equal(seen.best, best)
+    assert np.array_equal(seen.most, score[np.arange(n), best])
+    assert seen.most.dtype == score.dtype
+
+
+def test_the_first_of_rows_equally_far_from_one_is_named():
+    score = np.array([[0.5, 0.5], [0.5, 0.25], [0.25, 0.5], [1.0, 0.25]] * 3)
+    for rows in (score, np.repeat(score, 20, axis=1) / 16):
+        found = predictions._look_at_rows(rows)
+        if found is not None:
+            assert found[:2] == (int(np.argmax(np.abs(rows.sum(axis=1) - 1))), rows.sum(axis=1)[found[0]])
+    with pytest.raises(calibrant.InputError) as refused:
+        calibrant.ece(np.arange(12) % 2, score)
+    assert refused.value.row == 1
+
+
+def test_pieces_and_threads_do_not_change_what_is_seen(monkeypatch):
+    score = np.random.default_rng(0).dirichlet(np.ones(5), 100)
+    score[41, 2] += 1e-9
+    monkeypatch.setattr(predictions, "_PIECE", 35)
+    found = []
+    for threads in ("1", "2", "5"):
+        monkeypatch.setenv(compiled.THREADS, threads)
+        found.append(predictions._look_at_rows(score))
+    assert all((one is None) == (compiled.loops is None) for one in found)
+    for row, total, seen in [one for one in found if one is not None]:
+        assert (row, total) == (41, found[0][1])
+        assert np.array_equal(seen.best, score.argmax(axis=1))
+
+
+FOREIGN = [*(f">{kind}" for kind in INTEGERS[1:4]), "?", ">f8", ">f4", "O"]
+
+
+@pytest.mark.parametrize("labels", [*INTEGERS, *FOREIGN])
+def test_numbers_of_any_kind_give_one_answer(labels):
+    score = np.arange(33) / 32  # the same number in every precision
+    label = np.arange(33) % 3 == 0
+    bins = np.minimum((5 * score).astype(int), 4)
+    expected = sum(abs((label - score)[bins == b].sum()) for b in range(5)) / 33
+    for kind in ("f8", ">f8", "f4", ">f4", "f2"):
+        found = calibrant.ece(label.astype(labels), score.astype(kind), estimator="uniform:5")
+        assert found == pytest.approx(expected, abs=1e-12)
+
+
+def test_columns_of_packed_records_are_taken():
+    rows = np.zeros(40, dtype=[("y", "i1"), ("p", "f8"), ("w", "f8")])
+    rows["p"], rows["y"], rows["w"] = np.arange(40) / 40, np.arange(40) % 2, 1 + np.arange(40)
+    packed = calibrant.ece(rows["y"], rows["p"], sample_weight=rows["w"])
+    assert packed == calibrant.ece(*(rows[name].copy() for name in "yp"), sample_weight=rows["w"].copy())

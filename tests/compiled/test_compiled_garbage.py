@@ -1,0 +1,328 @@
+"""What nobody should pass to the compiled loops is refused, or answered rightly; memory stays what it is."""
+
+import array
+import os
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from calibrant import compiled
+from calibrant.evidence import COARSE, Layout, tally
+from calibrant.evidence.moments import Array
+
+loops = compiled.loops
+needs_loops = pytest.mark.skipif(loops is None, reason="the package was built without a compiler")
+REFUSED = (TypeError, ValueError, BufferError, OverflowError, SystemError)
+few = settings(max_examples=150, deadline=None)
+# No more than a compiler tells whether the loops are there, and a run that gates a change has one.
+GATE = os.environ.get("CI", "").lower() in ("1", "true") and not os.environ.get(compiled.PLAIN)
+LAYOUT = Layout(20)
+FENCE = 123.25
+
+
+def test_the_gate_runs_the_compiled_loops():
+    assert loops is not None or not GATE, "the extension was not built: see what the compiler said"
+
+
+def fenced(shape, dtype):
+    """An array amid memory that nobody may write to, and a function that tells whether it is untouched."""
+    size = int(np.prod(shape))
+    memory = np.full(size + 128, FENCE).astype(dtype)
+    inner = memory[64 : 64 + size]
+    inner[:] = 0
+    around = np.concatenate([memory[:64], memory[64 + size :]])
+
+    def untouched():
+        return np.array_equal(np.concatenate([memory[:64], memory[64 + size :]]), around)
+
+    return inner.reshape(shape), untouched
+
+
+def arguments(n=6, problems=None, groups=3):
+    """What add_sums takes."""
+    shape = (n,) if problems is None else (problems, n)
+    score = np.linspace(0, 1, int(np.prod(shape))).reshape(shape)
+    outcome, cuts = score > 0.4, np.arange(1, groups) / groups
+    out, untouched = fenced((2, 2, 1 if problems is None else problems, groups), np.float64)
+    return [score, outcome, None, cuts, None, out, 1, False, None, None], untouched
+
+
+def in_layout():
+    call, _ = arguments()
+    call[3], call[4], call[8] = LAYOUT.parts, LAYOUT.low, LAYOUT.walls
+    call[5], untouched = fenced((2, 2, 1, LAYOUT.size), np.float64)
+    return call, untouched
+
+
+SCORE, OUTCOME, WEIGHT, CUTS, ORIGIN, OUT, POWERS, SQUARES, WALLS, FIRST = range(10)
+NO_ARRAYS = (
+    None,
+    3,
+    "text",
+    b"bytes",
+    [0.1, 0.2],
+    object(),
+    np.float64(0.3),
+    np.array(0.3),
+    array.array("d"),
+)
+ODD_ARRAYS = (
+    np.zeros(6, complex),
+    np.zeros(6, np.float16),
+    np.zeros(6, ">f8"),
+    np.zeros(6, "S3"),
+    np.zeros(6, "O"),
+    np.zeros(6, "M8[s]").astype("i8").astype("i4"),
+    np.zeros(6, [("a", "f8"), ("b", "i1")]),
+    np.zeros(5),
+    np.zeros(7),
+    np.zeros(0),
+    np.zeros((6, 1)),
+    np.zeros((2, 3, 6)),
+    np.zeros(13, np.uint8)[1:].view(np.float32),
+    np.zeros(49, np.uint8)[1:].view(np.float64),
+    np.zeros(6, [("y", "?"), ("p", "f8")])["p"],
+    np.broadcast_to(np.zeros(1), 6),
+    memoryview(bytearray(6)),
+    array.array("d", [0.5] * 6),
+)
+ODD_NUMBERS = (
+    -1,
+    -(2**31),
+    2**31,
+    2**32 + 1,
+    2**63 - 1,
+    -(2**63),
+    2**64,
+    9,
+    1.5,
+    None,
+    "1",
+    np.array([1, 2]),
+)
+ODD_WALLS = (
+    *((), (1,), 5, (1, 2, 3, 4, 5), ("a", 1, 1, 1), (0, 0, 0, 0), (-1, 5, 7, 49), [1, 2, 3, 4]),
+    (2**63 - 1, 2**63 - 1, 1, 49),
+    (LAYOUT.size, LAYOUT.size, 1, 0),
+    (*LAYOUT.walls[:2], 1, 49),
+    (*LAYOUT.walls[:2], -(2**63), 49),
+    (*LAYOUT.walls[:2], -(2**62), 0),
+    (*LAYOUT.walls[:3], 0),
+    (*LAYOUT.walls[:3], -1),
+    (*LAYOUT.walls[:3], 53),
+    (*LAYOUT.walls[:3], 2**31),
+    (*LAYOUT.walls[:3], 64),
+)
+
+
+def attempt(function, call, untouched=lambda: True):
+    """Call it: a refusal is fine and so is an answer, but not a byte outside of the arrays may change."""
+    try:
+        answer = function(*call)
+    except REFUSED as error:
+        answer = error
+    assert untouched()
+    return answer
+
+
+@needs_loops
+@pytest.mark.parametrize("make", [arguments, in_layout])
+@pytest.mark.parametrize("place", range(10))
+def test_one_wrong_argument_of_the_tally(make, place):
+    for value in (*NO_ARRAYS, *ODD_ARRAYS, *ODD_NUMBERS, *ODD_WALLS):
+        call, untouched = make()
+        call[place] = value
+        attempt(loops.add_sums, call, untouched)
+
+
+@needs_loops
+@few
+@given(
+    st.lists(st.tuples(st.integers(0, 9), st.integers(0, 10**6)), min_size=2, max_size=4),
+    st.sampled_from((arguments, in_layout)),
+)
+def test_several_wrong_arguments_of_the_tally(changes, make):
+    call, untouched = make()
+    pool = (*NO_ARRAYS, *ODD_ARRAYS, *ODD_NUMBERS, *ODD_WALLS, *call)
+    for place, value in changes:
+        call[place] = pool[value % len(pool)]
+    attempt(loops.add_sums, call, untouched)
+
+
+@needs_loops
+def test_any_number_of_arguments():
+    call, untouched = arguments()
+    for function in (loops.add_sums, loops.in_unit, loops.zero_one, loops.look_at_rows):
+        for count in range(12):
+            attempt(function, (call + call)[:count], untouched)
+        with pytest.raises(TypeError):
+            function()
+
+
+@needs_loops
+@pytest.mark.parametrize("make", [arguments, in_layout])
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, -1e-300, 1 + 1e-15, 1e300, -1.0, 2.0**63])
+@pytest.mark.parametrize("at", [0, 5])
+def test_scores_out_of_range_are_refused(make, value, at):
+    for dtype in (np.float64, np.float32):
+        call, untouched = make()
+        call[SCORE] = np.full(6, 0.5, dtype)
+        with np.errstate(over="ignore"):
+            call[SCORE][at] = np.array(value).astype(dtype)
+        answer = attempt(loops.add_sums, call, untouched)
+        assert isinstance(answer, ValueError) or call[SCORE][at] in (0, 1)  # rounded into the range
+    for groups in (1, 3):  # rows side by side, with a single group too
+        call, untouched = arguments(4, 3, groups)
+        matrix = np.full((4, 3), 0.1)
+        matrix[at % 4, at % 3] = value
+        call[SCORE], call[OUTCOME], call[FIRST] = matrix.T, np.array([0, 1, 2, 0]), 0
+        assert isinstance(attempt(loops.add_sums, call, untouched), ValueError)
+
+
+@needs_loops
+@pytest.mark.parametrize("n", [6, 3000])
+@pytest.mark.parametrize(
+    "cuts",
+    [
+        [0.9, 0.1],
+        [np.nan, np.nan],
+        [np.inf, -np.inf],
+        [-5.0, 7.0],
+        [0.5, np.nan],
+        [2.0, 2.0],
+        [1e308, -1e308],
+    ],
+)
+def test_cuts_out_of_order_lose_no_row(cuts, n):
+    call, untouched = arguments(n)
+    call[CUTS] = np.array(cuts)
+    attempt(loops.add_sums, call, untouched)
+    assert call[OUT][0].sum() == n
+
+
+@needs_loops
+@few
+@given(
+    st.lists(st.floats(allow_nan=True, allow_infinity=True), min_size=21, max_size=21),
+    st.tuples(*[st.integers(-(2**63), 2**63 - 1) | st.integers(0, 300)] * 3, st.integers(-2, 70)),
+    st.integers(0, 3),
+)
+def test_layouts_that_are_none(edges, walls, true):
+    call, untouched = in_layout()
+    edges = np.array(edges)
+    # Some of the layout as it should be, which leads further.
+    if true & 1:
+        walls = (*LAYOUT.walls[:2], *walls[2:])
+    if true & 2:
+        edges[[0, 1, 19, 20]] = LAYOUT.parts[[0, 1, 19, 20]]
+    call[CUTS], call[WALLS] = edges, walls
+    call[SCORE] = np.array([0.0, 1e-300, 0.049, 0.5, 0.96, 1.0])
+    attempt(loops.add_sums, call, untouched)
+
+
+@needs_loops
+@pytest.mark.parametrize("low", [1e-300, 0.9, np.inf, -np.inf, np.nan])
+def test_edges_of_a_layout_are_those_of_equal_parts_at_the_walls(low):
+    for place in (0, 1, -2, -1):
+        call, untouched = in_layout()
+        call[CUTS] = LAYOUT.parts.copy()
+        call[CUTS][place] = low
+        call[SCORE] = np.array([0.0, 0.03, 0.049, 0.96, 0.99, 1.0])
+        answer = attempt(loops.add_sums, call, untouched)
+        assert isinstance(answer, ValueError) or (place, low) == (-1, np.inf)
+
+
+@needs_loops
+def test_sums_that_cannot_be_written_are_refused():
+    call, _ = arguments()
+    call[OUT].flags.writeable = False
+    with pytest.raises((ValueError, BufferError)):
+        loops.add_sums(*call)
+    for out in (
+        np.zeros((2, 2, 1, 6))[..., ::2],
+        np.zeros((2, 2, 1, 3), ">f8"),
+        np.zeros((2, 2, 1, 3), "f4"),
+    ):
+        call[OUT] = out
+        with pytest.raises((TypeError, ValueError)):
+            loops.add_sums(*call)
+        assert not out.any()
+
+
+@needs_loops
+def test_sums_with_steps_of_their_own_are_written_where_they_are():
+    call, _ = arguments()
+    loops.add_sums(*call)
+    for wide in (np.zeros((2, 4, 3, 3))[:, ::2, 1:2], np.zeros((2, 2, 1, 3))[::-1, ::-1]):
+        call, out = [*call[:OUT], wide, *call[OUT + 1 :]], call[OUT]
+        loops.add_sums(*call)
+        assert np.array_equal(wide, out)
+
+
+@needs_loops
+@pytest.mark.parametrize("first", [-1, -(2**63), 2**62 + 1, 2**63 - 1, 1, 2**40])
+def test_classes_that_no_row_has(first):
+    call, untouched = arguments(4, 3)
+    call[OUTCOME], call[FIRST] = np.array([0, 1, 2, -(2**63)]), first
+    call[SCORE] = np.full((4, 3), 0.1).T
+    answer = attempt(loops.add_sums, call, untouched)
+    assert isinstance(answer, ValueError) == (not 0 <= first <= 2**62)
+    if answer is None:
+        assert call[OUT][0, 1].sum() == sum(first <= code < first + 3 for code in (0, 1, 2))
+
+
+@needs_loops
+def test_no_rows_and_no_problems():
+    for n, problems in ((0, None), (0, 3), (5, 0)):
+        call, untouched = arguments(n, problems)
+        assert attempt(loops.add_sums, call, untouched) is None
+        assert not call[OUT].any()
+        if problems is not None:
+            call[OUTCOME], call[FIRST] = np.zeros(n, np.int64), 0
+            call[SCORE] = np.zeros((n, problems)).T
+            attempt(loops.add_sums, call, untouched)
+            assert not call[OUT].any()
+
+
+@needs_loops
+def test_wrong_arrays_of_the_checks():
+    for value in (*NO_ARRAYS, *ODD_ARRAYS):
+        attempt(loops.in_unit, [value])
+        code, untouched = fenced(6, np.int8)
+        attempt(loops.zero_one, [value, code.view(bool)], untouched)
+        attempt(loops.zero_one, [np.ones(6, int), value])
+        best, most = fenced(6, np.int64), fenced(6, np.float64)
+        score = np.full((6, 3), 1 / 3)
+        for call in ([value, best[0], most[0]], [score, value, most[0]], [score, best[0], value]):
+            attempt(loops.look_at_rows, call, lambda own=(best, most): own[0][1]() and own[1][1]())
+
+
+@needs_loops
+def test_checks_write_where_they_are_told():
+    code, untouched = fenced(1000, np.int8)
+    assert loops.zero_one(np.ones(1000, np.int16), code.view(bool))
+    assert code.all()
+    assert untouched()
+    code.flags.writeable = False
+    with pytest.raises((ValueError, BufferError)):
+        loops.zero_one(np.ones(1000, np.int16), code.view(bool))
+    (best, whole_best), (most, whole_most) = fenced(999, np.int64), fenced(999, np.float64)
+    assert loops.look_at_rows(np.full((999, 2), 0.5), best, most) == (0, 1.0)
+    assert whole_best()
+    assert whole_most()
+    assert np.all(most == 0.5)
+    with pytest.raises(TypeError):
+        loops.look_at_rows(np.full((6, 4), 0.25)[:, ::2], best[:6], most[:6])
+    with pytest.raises(TypeError):
+        loops.look_at_rows(np.full((6, 0), 0.25), best[:6], most[:6])
+    assert loops.look_at_rows(np.full((0, 2), 0.25), best[:0], most[:0]) == (0, 1.0)
+
+
+def test_a_score_outside_is_no_silent_group():
+    """The plain version takes checked scores; the compiled one checks again and refuses."""
+    outside: Array = np.array([0.5, 1.5])
+    if loops is not None:
+        with pytest.raises(ValueError, match="lie in"):
+            tally.sums_in_cells(outside, np.array([True, False]), None, COARSE)
