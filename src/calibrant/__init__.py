@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         score_histogram,
     )
     from calibrant.assessment import Assessment
+    from calibrant.compiled.versions import show_versions
     from calibrant.curves import Point, ReliabilityCurve, ReliabilityDiagram, ScoreHistogram
     from calibrant.decisions import BestThreshold, Cost, Regret, RegretCurve, RiskCoverage
     from calibrant.estimators import (
@@ -61,6 +62,7 @@ _ROOMS = {
         *("reliability_curve", "reliability_diagram", "risk_coverage", "score_histogram"),
     ),
     "calibrant.assessment": ("Assessment",),
+    "calibrant.compiled.versions": ("show_versions",),
     "calibrant.curves": ("Point", "ReliabilityCurve", "ReliabilityDiagram", "ScoreHistogram"),
     "calibrant.decisions": ("BestThreshold", "Cost", "Regret", "RegretCurve", "RiskCoverage"),
     "calibrant.estimators": (
@@ -129,6 +131,7 @@ __all__ = [
     "reliability_diagram",
     "risk_coverage",
     "score_histogram",
+    "show_versions",
 ]
 
 

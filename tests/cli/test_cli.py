@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 import calibrant
-from calibrant import cli
+from calibrant import cli, compiled
 
 demo = importlib.import_module("calibrant.cli.demo")  # `cli.demo` is the command of that name
 
@@ -80,7 +80,7 @@ def test_help_and_version_need_no_heavy_import():
 
 def test_the_version_is_that_of_the_installed_package():
     result = CliRunner().invoke(cli.main, ["--version"])
-    assert result.output == f"calibrant, version {calibrant.__version__}\n"
+    assert result.output == f"calibrant {calibrant.__version__} ({compiled.in_use()})\n"
     assert calibrant.__version__ == importlib.metadata.version("calibrant")
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from calibrant import compiled
 from calibrant.cli.calibrate import calibrate
 from calibrant.cli.check import check
 from calibrant.cli.compare import compare
@@ -94,7 +95,9 @@ Exit codes:
   3    check: inconclusive
   130  stopped by Ctrl-C""",
 )
-@click.version_option(package_name="calibrant", prog_name="calibrant")
+@click.version_option(
+    package_name="calibrant", prog_name="calibrant", message=f"%(prog)s %(version)s ({compiled.in_use()})"
+)
 def main() -> None:
     """Measure how far a classifier's scores are from being probabilities.
 

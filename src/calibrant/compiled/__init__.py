@@ -33,14 +33,14 @@ def load() -> ModuleType | None:
 def in_use() -> str:
     """Say which loops are in use, and why where it is not the compiled ones.
 
-    >>> in_use().split()[0] in ("compiled", "plain")
+    >>> in_use().split(":")[0] in ("compiled loops", "plain loops")
     True
     """
     if loops is not None:
         return "compiled loops"
     if os.environ.get(PLAIN, "0") not in ("", "0"):
-        return f"plain loops ({PLAIN} is set)"
-    return "plain loops (built without a compiler)"
+        return f"plain loops: {PLAIN} is set"
+    return "plain loops: built without a compiler"
 
 
 def threads() -> int:

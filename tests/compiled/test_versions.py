@@ -1,0 +1,97 @@
+"""Which loops are in use is said on every surface, and can be chosen."""
+
+import os
+import platform
+import subprocess
+import sys
+from importlib.metadata import version
+
+import numpy as np
+import pytest
+
+import calibrant
+from calibrant import compiled
+from calibrant.compiled.versions import versions
+from plainly import plain
+
+
+def in_a_process(code, **environment):
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, **environment},
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_versions_are_printed_one_a_line(capsys):
+    calibrant.show_versions()
+    lines = dict(line.split(maxsplit=1) for line in capsys.readouterr().out.splitlines())
+    assert lines == versions()
+    assert lines["python"] == platform.python_version()
+    assert lines["numpy"] == np.__version__
+    assert lines["calibrant"] == version("calibrant")
+    assert lines["loops"] == compiled.in_use()
+    assert lines["threads"] == str(compiled.threads())
+
+
+def test_what_is_not_installed_is_not_named(monkeypatch):
+    def only_numpy(name):
+        if name == "numpy":
+            return "9.9"
+        raise calibrant.compiled.versions.PackageNotFoundError(name)
+
+    monkeypatch.setattr("calibrant.compiled.versions.version", only_numpy)
+    found = versions()
+    assert (found["numpy"], found["scipy"]) == ("9.9", "not installed")
+    assert "polars" not in found
+
+
+def test_words_for_the_loops_say_why_they_are_plain(monkeypatch):
+    monkeypatch.delenv(compiled.PLAIN, raising=False)
+    with plain():
+        assert compiled.in_use() == "plain loops: built without a compiler"
+        monkeypatch.setenv(compiled.PLAIN, "1")
+        assert compiled.in_use() == "plain loops: CALIBRANT_PLAIN is set"
+    if compiled.loops is not None:
+        assert compiled.in_use() == "compiled loops"
+
+
+@pytest.mark.parametrize(("said", "plain"), [("1", True), ("yes", True), ("0", False), ("", False)])
+def test_the_environment_leaves_the_compiled_loops_out(monkeypatch, said, plain):
+    monkeypatch.setenv(compiled.PLAIN, said)
+    assert (compiled.load() is None) == (plain or compiled.loops is None)
+
+
+def test_without_the_extension_everything_works(monkeypatch):
+    monkeypatch.setitem(sys.modules, "calibrant.compiled._loops", None)  # as if it had not been built
+    assert compiled.load() is None
+
+
+def test_the_command_names_the_loops_and_forced_ones():
+    code = "from calibrant.cli import main; main(['--version'])"
+    expected = f"calibrant {calibrant.__version__} (plain loops: CALIBRANT_PLAIN is set)\n"
+    assert in_a_process(code, CALIBRANT_PLAIN="1") == expected
+
+
+def test_threads_are_those_the_environment_allows(monkeypatch):
+    for said, threads in (("3", 3), ("1", 1)):
+        monkeypatch.setenv(compiled.THREADS, said)
+        assert compiled.threads() == threads
+        assert versions()["threads"] == said
+    for said in ("", "0", "many", "-2"):
+        monkeypatch.setenv(compiled.THREADS, said)
+        assert compiled.threads() >= 1
+
+
+def test_showing_versions_loads_nothing_heavy():
+    code = (
+        "import sys, calibrant; assert 'calibrant.compiled' not in sys.modules\n"
+        "calibrant.show_versions()\n"
+        "heavy = {'numpy', 'scipy', 'polars', 'pyarrow', 'sklearn'} & set(sys.modules)\n"
+        "assert not heavy, heavy"
+    )
+    assert "loops" in in_a_process(code)
