@@ -13,8 +13,8 @@ static int take_scores(PyObject *const *args, Array *a, char type, double *cells
         give_arrays(a, 1);
         return -1;
     }
-    if (a[SCORE].type && strchr("df", a[SCORE].type) && a[SCORE].view.ndim == 1 && a[CELLS].type == type &&
-        a[CELLS].view.ndim == 1 && PyBuffer_IsContiguous(&a[CELLS].view, 'C')) {
+    if (a[SCORE].type && strchr("df", a[SCORE].type) && a[SCORE].view.ndim == 1 && is_aligned(&a[SCORE]) &&
+        a[CELLS].type == type && is_aligned(&a[CELLS]) && a[CELLS].view.ndim == 1 && PyBuffer_IsContiguous(&a[CELLS].view, 'C')) {
         n = LENGTH(a[CELLS], 0) - 1;
         if (n > 0 && !(n & (n - 1))) {
             *cells = (double)n;
@@ -93,7 +93,7 @@ static PyObject *pick_cells(PyObject *self, PyObject *const *args, Py_ssize_t co
         give_arrays(a, 2);
         return NULL;
     }
-    if (a[2].type != 'd' || a[2].view.ndim != 1 || !PyBuffer_IsContiguous(&a[2].view, 'C')) {
+    if (a[2].type != 'd' || a[2].view.ndim != 1 || !is_aligned(&a[2]) || !PyBuffer_IsContiguous(&a[2].view, 'C')) {
         give_arrays(a, 3);
         return PyErr_Format(PyExc_TypeError, "scores are kept as float64");
     }
@@ -159,7 +159,8 @@ static PyObject *squared_distances(PyObject *self, PyObject *const *args, Py_ssi
     centre = PyFloat_AsDouble(args[1]);
     if (PyErr_Occurred() || take_array(args[0], &score, 0) < 0)
         return NULL;
-    if (!score.type || !strchr("df", score.type) || score.view.ndim != 1 || !PyBuffer_IsContiguous(&score.view, 'C')) {
+    if (!score.type || !strchr("df", score.type) || score.view.ndim != 1 || !is_aligned(&score) ||
+        !PyBuffer_IsContiguous(&score.view, 'C')) {
         give_arrays(&score, 1);
         return PyErr_Format(PyExc_TypeError, "squared_distances takes floats side by side");
     }

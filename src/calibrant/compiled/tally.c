@@ -574,7 +574,8 @@ static Py_ssize_t last_step(const Array *array)
 static int is_line(const Array *array, const char *types, Py_ssize_t problems, Py_ssize_t n)
 {
     int ndim = array->view.ndim;
-    return array->type && is_aligned(array) && strchr(types, array->type) && (ndim == 1 || ndim == 2) && LENGTH(*array, ndim - 1) == n &&
+    return array->type && is_aligned(array) && strchr(types, array->type) && (ndim == 1 || ndim == 2) &&
+           LENGTH(*array, ndim - 1) == n &&
            (ndim == 1 || LENGTH(*array, 0) == problems);
 }
 
