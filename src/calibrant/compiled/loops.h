@@ -43,6 +43,8 @@ int fail(const char *message);
 const double *doubles(const char *from, Py_ssize_t stride, char type, int n, double *to);
 /* Whether all scores lie in [0, 1]. */
 int in_range(const double *x, int n);
+/* Which of 2^m equal cells each score lies in; 1 is in one of its own. */
+void cells_by_power(const double *x, int n, double cells, int32_t *cell);
 
 /* The methods of each file. */
 extern PyMethodDef score_methods[];

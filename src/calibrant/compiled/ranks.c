@@ -14,7 +14,8 @@ static int take_scores(PyObject *const *args, Array *a, char type, double *cells
         return -1;
     }
     if (a[SCORE].type && strchr("df", a[SCORE].type) && a[SCORE].view.ndim == 1 && is_aligned(&a[SCORE]) &&
-        a[CELLS].type == type && is_aligned(&a[CELLS]) && a[CELLS].view.ndim == 1 && PyBuffer_IsContiguous(&a[CELLS].view, 'C')) {
+        a[CELLS].type == type && is_aligned(&a[CELLS]) && a[CELLS].view.ndim == 1 &&
+        PyBuffer_IsContiguous(&a[CELLS].view, 'C')) {
         n = LENGTH(a[CELLS], 0) - 1;
         if (n > 0 && !(n & (n - 1))) {
             *cells = (double)n;
@@ -25,13 +26,6 @@ static int take_scores(PyObject *const *args, Array *a, char type, double *cells
     return fail("there must be scores along one axis, and an entry for each of a power of two cells and one more");
 }
 
-/* Cells of scores; multiplying by a power of two is exact. */
-VECTORISED static void to_cells(const double *restrict x, int n, double cells, int32_t *restrict cell)
-{
-    for (int i = 0; i < n; i++)
-        cell[i] = (int32_t)(x[i] * cells);
-}
-
 /* A block of scores and their cells; NULL where one is outside of [0, 1]. */
 static const double *cells_of(const Array *score, Py_ssize_t start, int n, double cells, double *room, int32_t *cell)
 {
@@ -39,7 +33,7 @@ static const double *cells_of(const Array *score, Py_ssize_t start, int n, doubl
     const double *x = doubles(from, STRIDE(*score, 0), score->type, n, room);
     if (!in_range(x, n))
         return NULL;
-    to_cells(x, n, cells, cell);
+    cells_by_power(x, n, cells, cell);
     return x;
 }
 

@@ -68,10 +68,6 @@ static inline int64_t group_of(const Groups *g, double x)
             j++;
         return j;
     }
-    if (g->table) {
-        int64_t cell = (int64_t)(x * g->cells), group = g->table[cell], next = g->table[cell + 1];
-        return group >= 0 ? group : searched(g->cuts, ~group, next >= 0 ? next : ~next, x);
-    }
     return searched(g->cuts, 0, g->count, x);
 }
 
@@ -117,6 +113,13 @@ VECTORISED static int parts_of(const double *restrict x, int n, double k, int32_
     return (int)(near >> 63);
 }
 
+/* Cells of scores; multiplying by a power of two is exact. */
+VECTORISED void cells_by_power(const double *restrict x, int n, double cells, int32_t *restrict cell)
+{
+    for (int i = 0; i < n; i++)
+        cell[i] = (int32_t)(x[i] * cells);
+}
+
 /* The groups between evenly spaced cuts, and whether one may be off, likewise. */
 VECTORISED static int spaces_of(const double *restrict x, int n, double start, double per, double most,
                                 int32_t *restrict group)
@@ -159,6 +162,18 @@ static int groups_of(const Groups *g, const double *x, int n, int32_t *group)
 {
     if (!in_range(x, n))
         return -1;
+    if (g->table) {
+        cells_by_power(x, n, g->cells, group);
+        for (int i = 0; i < n; i++) {
+            int32_t cell = group[i], found = g->table[cell];
+            group[i] = found;
+            if (found < 0) {
+                int32_t next = g->table[cell + 1];
+                group[i] = (int32_t)searched(g->cuts, ~found, next >= 0 ? next : ~next, x[i]);
+            }
+        }
+        return 0;
+    }
     if (!g->lower) {
         if (g->per && !spaces_of(x, n, g->start, g->per, (double)g->count + 0.5, group))
             return 0;
@@ -734,7 +749,8 @@ static int check_arrays(Groups *g, Array *a, int one_hot)
     g->size = LENGTH(a[OUT], 3);
     if (g->size < 1 || g->size > INT32_MAX)
         return fail("there must be a group, and not more than integers of 32 bits can tell apart");
-    if (a[CUTS].type != 'd' || !is_aligned(&a[CUTS]) || a[CUTS].view.ndim < 1 || a[CUTS].view.ndim > 2 || last_step(&a[CUTS]) != 8)
+    if (a[CUTS].type != 'd' || !is_aligned(&a[CUTS]) || a[CUTS].view.ndim < 1 || a[CUTS].view.ndim > 2 ||
+        last_step(&a[CUTS]) != 8)
         return fail("cuts must be float64, side by side");
     if (g->layout ? check_layout(g, &a[CUTS]) < 0 : !is_line(&a[CUTS], "d", problems, g->size - 1))
         return fail("there must be one cut less than groups");

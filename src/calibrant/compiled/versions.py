@@ -32,9 +32,9 @@ def versions() -> dict[str, str]:
 def show_versions() -> None:
     """Print what answers are computed with: for a report of an error, or of a time.
 
-    Two of the lines are about the loops over rows: whether these are the compiled ones or plain numpy, and how
-    many threads may share one. The environment variables `CALIBRANT_PLAIN=1` and `CALIBRANT_THREADS` change
-    that.
+    Two of the lines are about the loops over rows: whether these are the compiled ones or plain numpy, and
+    how many threads may share one. The environment variables `CALIBRANT_PLAIN=1` and `CALIBRANT_THREADS`
+    change that.
 
     Examples
     --------
