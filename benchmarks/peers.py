@@ -14,6 +14,7 @@ import os
 os.environ["OMP_NUM_THREADS"] = "1"
 os.environ["OPENBLAS_NUM_THREADS"] = "1"
 os.environ["MKL_NUM_THREADS"] = "1"
+os.environ["CALIBRANT_THREADS"] = "1"
 
 import argparse
 import json
@@ -48,6 +49,39 @@ def uniform_large() -> list[Row]:
     return compete("uniform, N=1e6", binary(1_000_000), by.our_ece(estimator=f"uniform:{by.BINS}"), peers)
 
 
+def uniform_sizes() -> list[Row]:
+    """From a thousand rows to a hundred million, beside the leanest peer and beside reading the bytes."""
+    rows = []
+    for power in (3, 4, 5, 6, 7, 8):
+        peers = [Peer("relplot binned", by.run_relplot_binned, faster(1), tolerance=1e-6)]
+        if power >= 5:
+            peers.append(Peer("np.sum of scores and labels", by.run_reading, within(3)))
+        ours = by.our_ece(estimator=f"uniform:{by.BINS}")
+        rows += compete(f"uniform, N=1e{power}", binary(10**power), ours, peers)
+    return rows
+
+
+def default() -> list[Row]:
+    """The estimators that need no choice of bins, at ten million rows, beside reading the bytes."""
+    data, rows = binary(10**7), []
+    for name, bound in (("adaptive", 7.7), ("density", 6.4), ("auto", 6.4)):
+        peers = [Peer("np.sum of scores and labels", by.run_reading, within(bound))]
+        rows += compete(f"{name}, N=1e7", data, by.our_ece(estimator=name), peers)
+    return rows
+
+
+def confidence() -> list[Row]:
+    """The largest score of each row: what most people ask of a matrix."""
+    rng, rows = np.random.default_rng(1), []
+    for n, classes, dtype, bound in ((50_000, 1000, np.float32, 1.8), (10**6, 10, np.float64, 3.9)):
+        p = softmax_matrix(rng, n, classes).astype(dtype)
+        data = labels_of(rng, n, classes), p / p.sum(axis=1, keepdims=True)
+        peers = [Peer("np.sum of scores and labels", by.run_reading, within(bound))]
+        ours = by.our_ece(notion="confidence", estimator=f"uniform:{by.BINS}")
+        rows += compete(f"confidence, {n} x {classes}", data, ours, peers)
+    return rows
+
+
 def uniform_small() -> list[Row]:
     peers = [
         Peer("scikit-learn", by.run_sklearn, faster(1), tolerance=1e-6),
@@ -78,6 +112,7 @@ def classwise() -> list[Row]:
     p, y = softmax_matrix(rng), labels_of(rng)
     scale, note = p.shape[1] / by.SUBSET, f"{by.SUBSET} of {p.shape[1]} classes, scaled"
     peers = [
+        Peer("np.sum of scores and labels", by.run_reading, within(6.7)),
         Peer("relplot binned", by.per_class_relplot, faster(1), tolerance=1e-6),
         Peer("scikit-learn", by.per_class_sklearn, faster(5), scale, note=note),
         Peer("torchmetrics", by.per_class_torchmetrics, faster(5), scale, note=note),
@@ -165,6 +200,9 @@ CASES: dict[str, Callable[[], list[Row]]] = {
     "memory": classwise_memory,
     "uniform-1e6": uniform_large,
     "uniform-1e3": uniform_small,
+    "sizes": uniform_sizes,
+    "default": default,
+    "confidence": confidence,
     "adaptive": adaptive,
     "density": density,
     "classwise": classwise,
