@@ -41,9 +41,6 @@ FULL = 128.0
 # The product of eight numbers above this is far from the least one there is.
 SAFE = 1e-30
 
-# Cells that scores are counted in to find those at given ranks: without and with the compiled loop.
-RANK_CELLS = (1 << 14, 1 << 17)
-
 Where = Callable[[int, Array], Array]
 
 
@@ -233,7 +230,8 @@ def order_statistics(score: Array, rank: Array) -> Array:
     array([0.1, 0.9])
     """
     loops = compiled.loops if _is_plain(score) else None
-    cells = RANK_CELLS[loops is not None]
+    # A few scores in each, and no more than the cache holds; without the compiled loop an index of 16 bits.
+    cells = 1 << (14 if loops is None else min(max(score.size.bit_length() - 3, 11), 17))
     count = np.zeros(cells + 1, dtype=np.int64)
     if loops is not None:
         for a in range(0, score.size, 1 << 30):
