@@ -1,194 +1,9 @@
 /* Sums of rows by group and outcome: the loop that numpy's bincount stands in for.
 
-   A group of scores lies between cuts, or is a cell of a layout (equal parts, the first and the last of them
-   divided by octaves). It is found exactly, by comparison with the cut itself. The sums are those of w, w x,
-   .., w x^powers, and of w^2 where `squares` is asked for; x is the score less the origin of its group. */
-#include "loops.h"
+   The sums are those of w, w x, .., w x^powers, and of w^2 where `squares` is asked for; x is the score less the
+   origin of its group. */
+#include "groups.h"
 #include <math.h>
-
-/* What is summed, and how the group of a score is found. */
-typedef struct {
-    Py_ssize_t size;      /* groups */
-    Py_ssize_t count;     /* cuts, one less than groups */
-    const double *cuts;   /* in order */
-    double *lower;        /* edges of k equal parts, the last one infinity; NULL where cuts are others */
-    Py_ssize_t k;         /* equal parts */
-    double start, per;    /* cuts that are evenly spaced: the first one, and groups in a unit; per is 0 for others */
-    int32_t *table;       /* groups by cell of 2^m, ~group where a cut lies inside; NULL without */
-    double cells;         /* 2^m */
-    int layout;           /* whether the first and the last part are divided by octaves */
-    int64_t below, above; /* cells of the first and of the last part */
-    int64_t first;        /* the code of the least distance to the wall that has a cell of its own */
-    int shift;            /* bits of a distance that do not tell its cell */
-    int powers, squares, sums;
-} Groups;
-
-/* A product this near to a whole number may be rounded across it. */
-#define NEAR 1e-9
-
-/* ---- the group of a score ---- */
-
-static inline int64_t octave(const Groups *g, double distance)
-{
-    int64_t code;
-    memcpy(&code, &distance, 8);
-    code = (code >> g->shift) - (g->first - 1);
-    return code > 0 ? code : 0;
-}
-
-static inline int64_t in_part(const Groups *g, double x)
-{
-    int64_t j = (int64_t)(x * (double)g->k);
-    j -= x < g->lower[j];
-    j += x >= g->lower[j + 1];
-    return j;
-}
-
-/* How many of cuts[low:high] lie at or below x, and low more. */
-static int64_t searched(const double *cuts, int64_t low, int64_t high, double x)
-{
-    while (low < high) {
-        int64_t middle = (low + high) / 2;
-        if (cuts[middle] <= x)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
-static inline int64_t group_of(const Groups *g, double x)
-{
-    if (g->per) {
-        int64_t j = (int64_t)((x - g->start) * g->per + 1);
-        j = j < 0 ? 0 : j > g->count ? g->count : j;
-        while (j > 0 && g->cuts[j - 1] > x)
-            j--;
-        while (j < g->count && g->cuts[j] <= x)
-            j++;
-        return j;
-    }
-    return searched(g->cuts, 0, g->count, x);
-}
-
-/* Whether all scores of a block are floats from +0.0 to 1.0. As integers, less that of the next float above 1,
-   these are negative, and so are no others but floats with a sign. */
-VECTORISED static int in_unit_block(const double *restrict x, int n)
-{
-    uint64_t all = ~UINT64_C(0), any = 0;
-    for (int i = 0; i < n; i++) {
-        uint64_t bits;
-        memcpy(&bits, x + i, 8);
-        all &= bits - UINT64_C(0x3FF0000000000001);
-        any |= bits;
-    }
-    return (int)(all >> 63) && !(any >> 63);
-}
-
-/* Whether all scores lie in [0, 1], -0.0 included. */
-int in_range(const double *x, int n)
-{
-    if (in_unit_block(x, n))
-        return 1;
-    for (int i = 0; i < n; i++)
-        if (!(x[i] >= 0 && x[i] <= 1))
-            return 0;
-    return 1;
-}
-
-/* The parts of a block of scores; true where a product is so near to a whole number that it may be rounded
-   across it. The nearest whole number comes from adding and taking away a number that leaves no room for
-   digits after the point, and the sign of a difference says whether one score is near. */
-#define WHOLE 6755399441055744.0
-VECTORISED static int parts_of(const double *restrict x, int n, double k, int32_t *restrict part)
-{
-    uint64_t near = 0;
-    for (int i = 0; i < n; i++) {
-        double scaled = x[i] * k, away = scaled - ((scaled + WHOLE) - WHOLE), sign = away * away - NEAR * NEAR;
-        uint64_t bits;
-        memcpy(&bits, &sign, 8);
-        near |= bits;
-        part[i] = (int32_t)scaled;
-    }
-    return (int)(near >> 63);
-}
-
-/* Cells of scores; multiplying by a power of two is exact. */
-VECTORISED void cells_by_power(const double *restrict x, int n, double cells, int32_t *restrict cell)
-{
-    for (int i = 0; i < n; i++)
-        cell[i] = (int32_t)(x[i] * cells);
-}
-
-/* The groups between evenly spaced cuts, and whether one may be off, likewise. */
-VECTORISED static int spaces_of(const double *restrict x, int n, double start, double per, double most,
-                                int32_t *restrict group)
-{
-    uint64_t near = 0;
-    for (int i = 0; i < n; i++) {
-        double scaled = (x[i] - start) * per + 1, away, sign;
-        uint64_t bits;
-        scaled = scaled < 0 ? 0.5 : scaled;
-        scaled = scaled > most ? most : scaled;
-        away = scaled - ((scaled + WHOLE) - WHOLE);
-        sign = away * away - NEAR * NEAR;
-        memcpy(&bits, &sign, 8);
-        near |= bits;
-        group[i] = (int32_t)scaled;
-    }
-    return (int)(near >> 63);
-}
-
-/* The cells of a layout from the parts of a block of scores: those at the walls by octaves of the distance. */
-VECTORISED static void cells_at_walls(const double *restrict x, int n, int shift, int32_t least, int32_t last,
-                                      int32_t below, int32_t top, int32_t *restrict group)
-{
-    for (int i = 0; i < n; i++) {
-        double up = fabs(x[i]), down = 1 - x[i];
-        uint64_t up_bits, down_bits;
-        int32_t low, high, part = group[i];
-        memcpy(&up_bits, &up, 8);
-        memcpy(&down_bits, &down, 8);
-        low = (int32_t)(up_bits >> shift) - least;
-        high = (int32_t)(down_bits >> shift) - least;
-        low = low > 0 ? low : 0;
-        high = top - (high > 0 ? high : 0);
-        group[i] = part == 0 ? low : part == last ? high : part + below - 1;
-    }
-}
-
-/* The groups of a block of scores. Returns -1 where a score is outside of [0, 1], which has no group. */
-static int groups_of(const Groups *g, const double *x, int n, int32_t *group)
-{
-    if (!in_range(x, n))
-        return -1;
-    if (g->table) {
-        cells_by_power(x, n, g->cells, group);
-        for (int i = 0; i < n; i++) {
-            int32_t cell = group[i], found = g->table[cell];
-            group[i] = found;
-            if (found < 0) {
-                int32_t next = g->table[cell + 1];
-                group[i] = (int32_t)searched(g->cuts, ~found, next >= 0 ? next : ~next, x[i]);
-            }
-        }
-        return 0;
-    }
-    if (!g->lower) {
-        if (g->per && !spaces_of(x, n, g->start, g->per, (double)g->count + 0.5, group))
-            return 0;
-        for (int i = 0; i < n; i++)
-            group[i] = (int32_t)group_of(g, x[i]);
-        return 0;
-    }
-    if (parts_of(x, n, (double)g->k, group))
-        for (int i = 0; i < n; i++)
-            group[i] = (int32_t)in_part(g, x[i]);
-    if (g->layout)
-        cells_at_walls(x, n, g->shift, (int32_t)(g->first - 1), (int32_t)(g->k - 1), (int32_t)g->below,
-                       (int32_t)(g->below + g->k - 3 + g->above), group);
-    return 0;
-}
 
 /* ---- sums of one problem ---- */
 
@@ -501,80 +316,6 @@ static int sum_tile(const Groups *g, Rows rows, int width, const int64_t *code, 
 
 /* ---- what Python calls ---- */
 
-
-/* Prepare k equal parts, whose edges are j/k. */
-static int equal_parts(Groups *g, Py_ssize_t k)
-{
-    g->k = k;
-    g->lower = malloc((size_t)(k + 1) * sizeof(double));
-    if (!g->lower) {
-        PyErr_NoMemory();
-        return -1;
-    }
-    for (Py_ssize_t j = 0; j < k; j++)
-        g->lower[j] = (double)j / (double)k;
-    g->lower[k] = INFINITY;
-    return 0;
-}
-
-/* Whether cuts are evenly spaced but for rounding; how they are is noted. */
-static int is_even(Groups *g)
-{
-    double width = g->count > 1 ? (g->cuts[g->count - 1] - g->cuts[0]) / (double)(g->count - 1) : 0;
-    if (!(width > 1e-6))
-        return 0;
-    for (Py_ssize_t j = 0; j < g->count; j++)
-        if (!(fabs((g->cuts[j] - g->cuts[0]) / width - (double)j) < NEAR / 4))
-            return 0;
-    g->start = g->cuts[0];
-    g->per = 1 / width;
-    return 1;
-}
-
-/* Prepare the search for groups between cuts: equal parts are computed, others looked up if rows are many. */
-static int prepare_cuts(Groups *g, const double *cuts, Py_ssize_t count, Py_ssize_t rows)
-{
-    Py_ssize_t k = count + 1, j = 0;
-    int bits = 11;
-    free(g->lower);
-    free(g->table);
-    g->lower = NULL;
-    g->table = NULL;
-    g->per = 0;
-    g->size = k;
-    g->count = count;
-    g->cuts = cuts;
-    if (k <= 1000000) {
-        while (j < count && cuts[j] == (double)(j + 1) / (double)k)
-            j++;
-        if (j == count)
-            return equal_parts(g, k);
-    }
-    if (rows < 1024 || rows < 2 * count)
-        return 0;
-    if (is_even(g))
-        return 0;
-    while (bits < 18 && ((Py_ssize_t)1 << bits) < 16 * count)
-        bits++;
-    g->cells = (double)(1 << bits);
-    g->table = malloc(((size_t)(1 << bits) + 2) * sizeof(int32_t));
-    if (!g->table) {
-        PyErr_NoMemory();
-        return -1;
-    }
-    j = 0;
-    for (int cell = 0; cell <= 1 << bits; cell++) {
-        double next = (double)(cell + 1) / g->cells;
-        Py_ssize_t low;
-        while (j < count && cuts[j] <= (double)cell / g->cells)
-            j++;
-        low = j;
-        g->table[cell] = (int32_t)(low < count && cuts[low] < next ? ~low : low);
-    }
-    g->table[(1 << bits) + 1] = (int32_t)count;
-    return 0;
-}
-
 /* The step from one problem to the next, and from row to row: one line serves all where there is no such axis. */
 static Py_ssize_t problem_step(const Array *array)
 {
@@ -707,26 +448,6 @@ static int by_tile(Groups *g, Array *a, Py_ssize_t problems, Py_ssize_t n, int64
     return failed ? fail("scores must lie in [0, 1]") : 0;
 }
 
-/* Whether cells are those of equal parts with these edges, 0 first and infinity last; they are noted. */
-static int check_layout(Groups *g, Array *edges)
-{
-    Py_ssize_t k = LENGTH(*edges, 0) - 1;
-    g->lower = DOUBLES(*edges);
-    g->k = k;
-    if (edges->view.ndim != 1 || k < 3 || k > 1000000 || g->shift < 0 || g->shift > 52 || g->first < 1)
-        return -1;
-    if (g->below < 1 || g->below > g->size || g->above < 1 || g->above > g->size ||
-        g->size != g->below + k - 2 + g->above)
-        return -1;
-    if (g->lower[0] != 0 || g->lower[1] != 1 / (double)k || g->lower[k - 1] != (double)(k - 1) / (double)k ||
-        g->lower[k] != INFINITY)
-        return -1;
-    /* The farthest distances to the walls must have a cell. */
-    if (octave(g, g->lower[1]) > g->below || octave(g, 1 - g->lower[k - 1]) >= g->above)
-        return -1;
-    return 0;
-}
-
 /* Whether the arrays fit each other; what they say about the groups is noted. */
 static int check_arrays(Groups *g, Array *a, int one_hot)
 {
@@ -811,9 +532,7 @@ static PyObject *add_sums(PyObject *self, PyObject *const *args, Py_ssize_t coun
         fine = (one_hot ? by_tile(&g, a, problems, n, first) : by_problem(&g, a, problems, n)) == 0;
     }
     give_arrays(a, taken);
-    if (!g.layout)
-        free(g.lower);
-    free(g.table);
+    free_groups(&g);
     if (!fine)
         return NULL;
     Py_RETURN_NONE;
