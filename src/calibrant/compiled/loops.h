@@ -10,7 +10,8 @@
 
 /* Vector instructions of the machine it runs on; every sum is written in an order that does not depend on
    them, and nothing is contracted, so that results are the same everywhere. */
-#if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && defined(__linux__)
+#ifdef VECTORISED
+#elif defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && defined(__linux__)
 #define VECTORISED __attribute__((target_clones("avx2", "default")))
 #else
 #define VECTORISED
