@@ -151,14 +151,38 @@ def test_several_wrong_arguments_of_the_tally(changes, make):
     attempt(loops.add_sums, call, untouched)
 
 
+FUNCTIONS = [name for name in dir(loops) if not name.startswith("_")] if loops else ["add_sums"]
+SHAPES = (0, 1, 3, 5, 6, 9, (6, 3), (1, 6), (2, 2, 1, 3), (3, 6))
+KINDS = ("f8", "f4", "i8", "i4", "u1", "u8", "?")
+
+
 @needs_loops
-def test_any_number_of_arguments():
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_any_number_of_arguments(name):
     call, untouched = arguments()
-    for function in (loops.add_sums, loops.in_unit, loops.zero_one, loops.look_at_rows):
-        for count in range(12):
-            attempt(function, (call + call)[:count], untouched)
-        with pytest.raises(TypeError):
-            function()
+    for count in range(13):
+        attempt(getattr(loops, name), (call + call)[:count], untouched)
+    with pytest.raises(TypeError):
+        getattr(loops, name)()
+
+
+@needs_loops
+@pytest.mark.parametrize("name", FUNCTIONS)
+@few
+@given(st.integers(0, 2**32 - 1), st.floats(0, 1), st.lists(st.integers(0, 10**6), min_size=1, max_size=12))
+def test_any_function_with_any_arguments(name, seed, share, picks):
+    """Arrays of sound types and odd sizes come far; every one of them has a fence."""
+    rng, fences, call = np.random.default_rng(seed), [], []
+    for pick in picks:
+        if rng.random() < share:
+            pool = (*NO_ARRAYS, *ODD_ARRAYS, *ODD_NUMBERS, *ODD_WALLS, 0, 1, 2, 0.5, True, False)
+            call.append(pool[pick % len(pool)])
+            continue
+        inner, untouched = fenced(SHAPES[pick % len(SHAPES)], KINDS[pick % len(KINDS)])
+        inner[:] = rng.choice([0.0, 0.25, 1.0] if inner.dtype.kind == "f" else [0, 1], inner.shape)
+        call.append(inner)
+        fences.append(untouched)
+    attempt(getattr(loops, name), call, lambda: all(untouched() for untouched in fences))
 
 
 @needs_loops
@@ -220,6 +244,17 @@ def test_layouts_that_are_none(edges, walls, true):
     call[CUTS], call[WALLS] = edges, walls
     call[SCORE] = np.array([0.0, 1e-300, 0.049, 0.5, 0.96, 1.0])
     attempt(loops.add_sums, call, untouched)
+
+
+@needs_loops
+def test_distances_that_need_more_bits_than_a_cell_has():
+    code = np.array([LAYOUT.parts[1]]).view(np.int64)[0]
+    for shift in (0, 10, 20, 30, 31, 40):
+        for low in (0, 1, 5, 30):
+            call, untouched = in_layout()
+            call[WALLS] = (*LAYOUT.walls[:2], int(code >> shift) - low, shift)
+            call[SCORE] = np.array([0.0, 1e-300, 1e-9, 0.03, 0.049, 1.0])
+            attempt(loops.add_sums, call, untouched)
 
 
 @needs_loops

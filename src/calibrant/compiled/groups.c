@@ -249,7 +249,9 @@ int check_layout(Groups *g, Array *edges)
     Py_ssize_t k = LENGTH(*edges, 0) - 1;
     g->lower = DOUBLES(*edges);
     g->k = k;
-    if (edges->view.ndim != 1 || k < 3 || k > 1000000 || g->shift < 0 || g->shift > 52 || g->first < 1)
+    /* From a shift of 31 bits on, what tells a cell fits into 32. */
+    if (edges->view.ndim != 1 || k < 3 || k > 1000000 || g->shift < 31 || g->shift > 52 || g->first < 1 ||
+        g->first > INT32_MAX)
         return -1;
     if (g->below < 1 || g->below > g->size || g->above < 1 || g->above > g->size ||
         g->size != g->below + k - 2 + g->above)

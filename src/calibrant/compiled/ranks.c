@@ -17,7 +17,7 @@ static int take_scores(PyObject *const *args, Array *a, char type, double *cells
         a[CELLS].type == type && is_aligned(&a[CELLS]) && a[CELLS].view.ndim == 1 &&
         PyBuffer_IsContiguous(&a[CELLS].view, 'C')) {
         n = LENGTH(a[CELLS], 0) - 1;
-        if (n > 0 && !(n & (n - 1))) {
+        if (n > 0 && n <= 1 << 30 && !(n & (n - 1))) {
             *cells = (double)n;
             return 0;
         }
