@@ -1,13 +1,20 @@
 """Maps of the scores of many classes."""
 
+import json
+from dataclasses import replace
+from pathlib import Path
+
 import numpy as np
 import pytest
 from scipy.optimize import minimize_scalar
 
 from calibrant import Calibrator, InputError
+from calibrant.evidence.simplex import Simplex
 from calibrant.maps import of_all_scores as module
 from calibrant.maps.methods import METHODS
-from oracles import maps as oracle
+from calibrant.posterior.softmax import SoftmaxPosterior
+from calibrant.posterior.softmax.likelihood import Likelihood
+from oracles import softmax as oracle
 
 MANY = [name for name, method in METHODS.items() if method.many]
 
@@ -24,44 +31,74 @@ def loss(q, truth):
     return float(-(truth * np.log(q)).sum(axis=1).mean())
 
 
-@pytest.mark.parametrize("curved", [True, False])
-def test_the_expansion_is_that_of_the_formula(curved):
-    score, code, _ = rows(14)
-    rng = np.random.default_rng(1)
-    weight = rng.uniform(0.5, 2, len(code))
-    clock = np.array([[-6.0, 0.0, 6.0], [0.0, 0.4, 1.0]])
-    features = module.Features(0.8, clock, clock[:, [0, 2]], True, curved)
-    z = features.tempered(np.log(score))
-    size = 1 + 2 * module.WAVES + 3 * (2 + module.WAVES * curved + 3)
-    mean = 0.2 * rng.standard_normal(size)
-    square, gradient, value = module._expand(z, code, weight, features, mean)
+def fitted(method, score, code, weight=None):
+    return Calibrator(method).fit(score, code, weight)._whole
 
-    def waves(k):
-        p = np.exp(z[k]) / np.exp(z[k]).sum()
-        x = np.log(p / (1 - p))
 
-        def at(place, known):
-            time = np.interp(place, *known)
-            return np.array([2**0.5 * np.cos(np.pi * j * time) for j in range(1, module.WAVES + 1)])
+def test_scores_tempered_and_bent_are_averaged_by_their_weights():
+    score, code, _ = rows(100, c=4, temperature=1.5)
+    made = fitted("auto", score, code)
+    assert 0 < made.bent < 1
+    assert 0 < made.untouched < 1
+    some = score[:6]
+    tempered = module.softmax(made.slope * np.log(some))
+    drawn = [module.softmax(oracle.logits(made.blocks, tempered, each)) for each in made.draws]
+    changed = (1 - made.bent) * tempered + made.bent * np.mean(drawn, axis=0)
+    expected = made.untouched * some + (1 - made.untouched) * changed
+    np.testing.assert_allclose(made.probability(some), expected, atol=1e-9)
 
-        return at(x[np.argmax(p)], features.margin), [at(each, features.curve) for each in x]
 
-    def exact(coefficients):
-        if not curved:  # curves of their own that are nought
-            shared, own = np.split(coefficients, [1 + 2 * module.WAVES])
-            own = own.reshape(3, -1)
-            own = np.hstack([own[:, :2], np.zeros((3, module.WAVES)), own[:, 2:]])
-            coefficients = np.concatenate([shared, own.ravel()])
-        return oracle.softmax_log_likelihood(z, code, weight, waves, coefficients)
+def test_the_blocks_are_those_of_the_posterior_of_tempered_scores():
+    score, code, _ = rows(200, c=4)
+    made = fitted("auto", score, code)
+    posterior = SoftmaxPosterior.of(Simplex.of(made.tempered(score), code), made.blocks)
+    assert made.bent == pytest.approx(posterior.chance, abs=1e-6)
+    known = oracle.logits(made.blocks, made.tempered(score), posterior.theta)
+    mean = np.mean(
+        [made.blocks.logits(made.blocks.columns(made.tempered(score)), t) for t in made.draws], axis=0
+    )
+    apart = module.softmax(mean) - module.softmax(known)
+    assert np.abs(apart).mean() < 0.02
 
-    assert value == pytest.approx(exact(mean), abs=1e-9)
-    for k in range(size):
-        step = np.zeros(size)
-        step[k] = 1e-5
-        assert gradient[k] == pytest.approx((exact(mean + step) - exact(mean - step)) / 2e-5, abs=1e-5)
-        ahead, behind = (module._expand(z, code, weight, features, mean + way * step)[1] for way in (1, -1))
-        # Minus the curvature: that of the log likelihood falls.
-        np.testing.assert_allclose(square[k], (behind - ahead) / 2e-5, atol=1e-5)
+
+def test_an_interval_tells_the_doubt_about_the_temperature():
+    score, code, _ = rows(150)
+    made = replace(fitted("auto", score, code), bent=0.0, untouched=0.0)
+    low, high = made.interval(score, 1.0)
+    steeper = replace(made, slope=made.slope * np.exp(1e-4 * made.doubt)).probability(score)
+    moved = (module.log_odds(steeper) - module.log_odds(made.probability(score))) / 1e-4
+    np.testing.assert_allclose(
+        module.log_odds(high) - module.log_odds(low), 2 * np.abs(moved), rtol=0.01, atol=1e-6
+    )
+
+
+@pytest.mark.parametrize(("method", "names"), [("vector", 3), ("matrix", 4)])
+def test_named_maps_are_modes_of_blocks_of_known_sizes(method, names):
+    score, code, _ = rows(300, c=4)
+    made = fitted(method, score, code)
+    likelihood = Likelihood(Simplex.of(made.tempered(score), code), made.blocks)
+    slope, on = likelihood.slope(made.draws[0])[1], 0
+    for block in made.blocks.blocks:
+        theta = made.draws[0, block.places]
+        size = {**module.STRETCHED, "matrix": module.ACROSS / 4 if method == "matrix" else None}.get(
+            block.name
+        )
+        if size is None:
+            assert not theta.any()
+        else:
+            np.testing.assert_allclose(slope[block.places], theta / size**2, atol=0.01)
+            on += 1
+    assert on == names
+
+
+def test_maps_of_an_earlier_file_answer_as_they_did():
+    held = json.loads((Path(__file__).parents[1] / "golden" / "earlier_maps.json").read_text())
+    for known in held.values():
+        made = Calibrator.from_json(json.dumps(known["map"]))
+        np.testing.assert_allclose(made.predict_proba(known["score"]), known["probability"], atol=1e-12)
+        np.testing.assert_allclose(made.predict_interval(known["score"]), known["interval"], atol=1e-12)
+        assert json.loads(made.to_json()) == known["map"]
+    assert Calibrator.from_json(json.dumps(held["temperature"]["map"])).temperature_ > 1
 
 
 def test_temperature_is_the_likeliest():

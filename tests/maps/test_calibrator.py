@@ -1,6 +1,7 @@
 """`Calibrator`: what is saved comes back, what is wrong is refused by name, and exports say the same."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -137,13 +138,37 @@ def test_damaged_maps_are_refused_with_the_name_of_the_field(path, value, named)
         (["whole", "draws"], KeyError),
         (["whole", "slope"], "steep"),
         (["whole", "n_classes"], 4),
-        (["whole", "margin"], [1.0]),
+        (["whole", "untouched"], KeyError),
+        (["whole", "blocks"], None),
+        (["whole", "blocks", "clock"], [1.0]),
+        (["whole", "blocks", "clock"], [[], []]),
+        (["whole", "blocks", "scale"], [1.0, 1.0]),
+        (["whole", "blocks", "bumps"], [[0.5, 0.5]]),
+        (["whole", "blocks", "axes"], [[1.0], [1.0], [1.0]]),
+        (["whole", "blocks", "reach"], 1e999),
+        (["whole", "blocks", "centre"], KeyError),
     ],
 )
 def test_damaged_maps_of_many_classes_are_refused(path, value):
-    content = json.loads(Calibrator("temperature").fit(*matrix()).to_json())
+    content = json.loads(Calibrator("vector").fit(*matrix()).to_json())
     with pytest.raises(InputError):
         Calibrator.from_json(changed(content, path, value))
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        (["whole", "draws"], [[1.0]]),
+        (["whole", "draws"], KeyError),
+        (["whole", "slope"], "steep"),
+        (["whole", "n_classes"], 4),
+        (["whole", "margin"], [1.0]),
+    ],
+)
+def test_damaged_maps_of_an_earlier_file_are_refused(path, value):
+    held = json.loads((Path(__file__).parents[1] / "golden" / "earlier_maps.json").read_text())
+    with pytest.raises(InputError):
+        Calibrator.from_json(changed(held["temperature"]["map"], path, value))
 
 
 @pytest.mark.parametrize("text", ["", "{", "3", "[]", "null", '{"calibrant": "sketch"}'])

@@ -151,29 +151,3 @@ def cells_evidence(x, trials, successes, columns, sizes):
     area = np.prod([14 * size / 400 for size in sizes])
     over = tuple(range(len(sizes)))
     return log(weight.sum() * area), (weight[..., None] * odds).sum(axis=over) / weight.sum()
-
-
-# --- many classes ---
-
-
-def softmax_log_likelihood(z, labels, weights, waves, coefficients):
-    """Log likelihood of the map of many classes, row by row and class by class.
-
-    `waves(k)` returns the waves of the margin of a row, and for each class those of its log-odds;
-    `coefficients` are a, h, g, and for each class b, v, g_c and its row of W.
-    """
-    c = z.shape[1]
-    total = 0.0
-    for k, (row, label, weight) in enumerate(zip(z, labels, weights, strict=True)):
-        by_margin, by_class = waves(k)
-        width = len(by_margin)
-        a, h, g = coefficients[0], coefficients[1 : 1 + width], coefficients[1 + width : 1 + 2 * width]
-        own = np.reshape(coefficients[1 + 2 * width :], (c, -1))
-        odds = []
-        for j in range(c):
-            b, v, g_own, across = own[j, 0], own[j, 1], own[j, 2 : 2 + width], own[j, 2 + width :]
-            others = sum(across[i] * row[i] for i in range(c) if i != j)
-            odds.append(row[j] * (1 + a + h @ by_margin + v) + (g + g_own) @ by_class[j] + b + others)
-        top = max(odds)
-        total += weight * (odds[label] - top - log(sum(exp(value - top) for value in odds)))
-    return total

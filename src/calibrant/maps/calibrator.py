@@ -16,11 +16,13 @@ from calibrant import inputs
 from calibrant.atomic import write_whole
 from calibrant.curves.posterior_curve import Line, beyond_all_scores
 from calibrant.evidence import Array, Evidence
+from calibrant.evidence.simplex import Simplex
 from calibrant.inputs import InputError, InputTypeError, Predictions
 from calibrant.inputs.stored import from_text
+from calibrant.maps.earlier import EarlierSoftmax, loaded_whole
 from calibrant.maps.forms import Form, Pair, loaded_form, saved_form
 from calibrant.maps.methods import METHODS
-from calibrant.maps.of_all_scores import Softmax, row_weights
+from calibrant.maps.of_all_scores import Softmax
 from calibrant.maps.of_one_score import Problem
 from calibrant.posterior.odds.cells import expit
 from calibrant.posterior.softmax.likelihood import softmax
@@ -86,7 +88,7 @@ class Calibrator:
         self._problems: list[Problem] = []
         self._forms: list[Form] = []
         self._bands: list[dict[float, Line]] = []
-        self._whole: Softmax | None = None
+        self._whole: Softmax | EarlierSoftmax | None = None
 
     def fit(self, y_prob: ArrayLike, y_true: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Learn from scores and labels, in scikit-learn's order.
@@ -138,11 +140,10 @@ class Calibrator:
             question = Question.of(data, named(self.notion_))
             self.n_ = float(question.n)
             return self._fit_each(question.problems)
-        score = data.score.astype(np.float64, copy=False)
-        weight = row_weights(data.weight, len(score))
-        self.n_ = float(weight.sum())
+        rows = Simplex.of(data.score, data.code, data.weight)
+        self.n_ = rows.n
         self._problems, self._forms, self._bands = [], [], []
-        self._whole = method.many(score, data.code, weight)
+        self._whole = method.many(rows)
         return self
 
     def _fit_each(self, problems: list[Evidence]) -> Self:
@@ -266,7 +267,9 @@ class Calibrator:
         made._problems, made._whole = [], None
         made._forms, made._bands = [], []
         if "whole" in content:
-            made._whole = Softmax.from_dict(content["whole"])
+            made._whole = loaded_whole(content["whole"])
+            if made._whole.n_classes != len(classes):
+                raise InputError("n_classes", f"be that of classes, {len(classes)}", made._whole.n_classes)
         else:
             maps, bands = content.get("maps"), content.get("bands")
             if (
@@ -334,7 +337,7 @@ class Calibrator:
         if self.method != "temperature" or len(self._forms) > 1:
             return None
         form = self._forms[0] if self._forms else None
-        slope = self._whole.features.slope if self._whole is not None else getattr(form, "slope", 0.0)
+        slope = self._whole.slope if self._whole is not None else getattr(form, "slope", 0.0)
         return 1 / slope if slope > 0 else None
 
     def __repr__(self) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from calibrant.evidence import Array
+from calibrant.evidence.simplex import Simplex
 from calibrant.maps import of_one_score as one
 from calibrant.maps.forms import Form
 from calibrant.maps.of_all_scores import Softmax, fit_matrix, fit_softmax, fit_temperature, fit_vector
@@ -21,12 +21,12 @@ class Method:
     one : callable or None
         Fits it to one score; None where it takes many classes. Those that may bend also take `monotone`.
     many : callable or None
-        Fits it to rows of scores (scores, classes, weights); without it, each class has a map of its own.
+        Fits it to whole rows; without it, each class has a map of its own.
     """
 
     summary: str
     one: Callable[..., Form] | None = None
-    many: Callable[[Array, Array, Array], Softmax] | None = None
+    many: Callable[[Simplex], Softmax] | None = None
 
 
 METHODS: dict[str, Method] = {

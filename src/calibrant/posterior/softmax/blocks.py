@@ -254,9 +254,13 @@ class Blocks:
         return np.asarray(z)
 
 
-def least_of(p: Array) -> float:
-    """Return what a score of 0 is taken for."""
-    return float(np.clip(0.5 * np.min(p, where=p > 0, initial=1.0), *LEAST))
+def least_of(p: Array, within: tuple[float, float] = LEAST) -> float:
+    """Return what a score of 0 is taken for: half of the least other score.
+
+    >>> least_of(np.array([[0.0, 1.0], [0.2, 0.8]]), (0.0, 1.0))
+    0.1
+    """
+    return float(np.clip(0.5 * np.min(p, where=p > 0, initial=1.0), *within))
 
 
 def _cosines(time: Array, count: int) -> Array:

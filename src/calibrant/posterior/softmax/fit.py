@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,6 +18,8 @@ SIZES, ROUGH, ABSENT = np.geomspace(0.03, 1.5, 7), (1.25, 5.0), 0.5
 CALIBRATED = 0.235
 # Turns of choosing sizes and finding the mode, sweeps over the blocks in each, steps to the mode.
 TURNS, SWEEPS, STEPS = 2, 2, 12
+# How close to the mode is close enough: where draws are made around it, and where it is the answer itself.
+CLOSE, ANSWER = 1e-3, 1e-9
 # Rows that stand for all in the neighbourhood of some coefficients, fewer with many classes: scores of them.
 LOOKED_AT, SCORES = 50_000, 10_000_000
 
@@ -152,6 +155,22 @@ class SoftmaxPosterior:
         return out
 
 
+def penalised(rows: Simplex, blocks: Blocks, sizes: Mapping[str, float]) -> Array:
+    """Return the mode where some blocks have known prior sizes, by name, and the others are absent."""
+    likelihood = Likelihood(rows, blocks)
+    theta, precision = np.zeros(blocks.size), np.full(blocks.size, np.inf)
+    for block in blocks.blocks:
+        if block.name in sizes:
+            precision[block.places] = sizes[block.name] ** -2.0
+    square = None
+    for _ in range(TURNS):
+        near = likelihood.near(theta, min(LOOKED_AT, SCORES // blocks.n_classes))
+        theta, square = _mode(near, theta, precision, square, ANSWER)
+        if near is likelihood:
+            break
+    return theta
+
+
 def chance_of(log_odds: Array | float) -> Array:
     """Return the probability of a gap from the logarithm of the evidence for one over that for none."""
     odds = np.log1p(-CALIBRATED) - np.log(CALIBRATED) + log_odds
@@ -210,11 +229,16 @@ def _forward(root: Array, right: Array) -> Array:
 
 
 def _mode(
-    likelihood: Likelihood | Nearby, theta: Array, precision: Array, square: Array | None = None
+    likelihood: Likelihood | Nearby,
+    theta: Array,
+    precision: Array,
+    square: Array | None = None,
+    close: float = CLOSE,
 ) -> tuple[Array, Array]:
     """Return the mode and the information there, starting from coefficients where it may be known.
 
-    Steps use the information at hand; it is renewed where they do not shrink quickly.
+    Steps use the information at hand; it is renewed where they do not shrink quickly. They end where the
+    next would add less than `close` to the log posterior.
     """
     from scipy.linalg import cho_factor, cho_solve
 
@@ -232,7 +256,7 @@ def _mode(
         pull = gradient[on] - lam * now[on]
         step = cho_solve(root, pull)
         left = float(step @ pull)
-        if left < 1e-3:
+        if left < close:
             break
         if left > 0.2 * last:
             root = cho_factor(likelihood.expand(now, on) + np.diag(lam))
