@@ -9,6 +9,7 @@ x_c the log-odds of a class, and h, g and g_c some waves each.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -54,7 +55,7 @@ class EarlierSoftmax:
         try:
             arrays = {name: np.array(saved[name], dtype=np.float64) for name in ("margin", "curve", "draws")}
             c = int(saved["n_classes"])
-            numbers = {name: float(saved[name]) for name in ("slope", "least", "untouched")}
+            slope, least, untouched = (float(saved[name]) for name in ("slope", "least", "untouched"))
             across, curved = bool(saved["across"]), bool(saved["curved"])
         except (KeyError, TypeError, ValueError) as error:
             raise InputError(
@@ -64,7 +65,7 @@ class EarlierSoftmax:
         shapes = arrays["margin"].ndim == 2 == arrays["curve"].ndim and arrays["draws"].shape[1:] == (width,)
         if not shapes or not all(np.isfinite(each).all() for each in arrays.values()):
             raise InputError("draws", f"be rows of {width} finite numbers", arrays["draws"].shape)
-        return cls(saved, c, **numbers, across=across, curved=curved, **arrays)
+        return cls(saved, c, slope, least, untouched, across, curved, **arrays)
 
     def to_dict(self) -> dict[str, Any]:
         """Return what is saved."""
@@ -87,7 +88,7 @@ class EarlierSoftmax:
             low[part], high[part] = np.minimum(low[part], ends[0]), np.maximum(high[part], ends[1])
         return low, high
 
-    def _drawn(self, score: Array) -> Any:
+    def _drawn(self, score: Array) -> Iterator[tuple[slice, Array]]:
         """Make the probabilities of some rows at a time by all draws (rows, classes, draws)."""
         shared, c = 1 + 2 * WAVES, self.n_classes
         own = self.draws[:, shared:].reshape(len(self.draws), c, -1)

@@ -25,7 +25,7 @@ UNTOUCHED = 0.25
 # The spread of the temperature's logarithm: where it is looked for, and where it is weighed against none.
 TEMPERATURES, LIKELY = 2.0, 1.0
 # What rows tell of it at least, where it is weighed: one number does not stand for all that few rows allow.
-TOLD = 25.0
+TOLD = 100.0
 # Scores that are this likely right as they are stay so: a change that is rather not needed often harms.
 ALONE = 2 / 3
 # What a score of 0 is taken for lies between these: smaller scores tell of a temperature too.
@@ -144,7 +144,7 @@ class Softmax:
             classes, of_blocks = int(saved["n_classes"]), saved["blocks"]
             blocks = None if of_blocks is None else _blocks_of(of_blocks, classes)
             draws = np.array(saved["draws"], dtype=np.float64)
-        except (KeyError, TypeError, ValueError) as error:
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
             if isinstance(error, InputError):
                 raise
             raise InputError(
@@ -170,28 +170,23 @@ def ends_of(odds: Array, reach: Array) -> tuple[Array, Array]:
 
 def _blocks_of(saved: dict[str, Any], classes: int) -> Blocks:
     """Read blocks, and refuse those whose parts do not fit each other."""
-    numbers = {name: float(saved[name]) for name in ("least", "middle", "width", "reach")}
-    arrays = {
-        name: None if saved[name] is None else np.array(saved[name], dtype=np.float64)
-        for name in ("centre", "scale", "clock", "top_clock", "axes", "origin", "bumps")
+    held: dict[str, Any] = {"n_classes": classes}
+    for each in fields(Blocks)[1:]:
+        value = saved[each.name]
+        held[each.name] = np.array(value, dtype=np.float64) if isinstance(value, list) else value
+    made = Blocks(**held)
+    known = [value for value in held.values() if value is not None]
+    shapes = {
+        made.centre.shape == made.scale.shape == (classes,),
+        *(each.ndim == 2 == len(each) and each.shape[1] > 0 for each in (made.clock, made.top_clock)),
+        (made.axes is None) == (made.origin is None),
+        made.axes is None or (made.axes.ndim == 2 and len(made.axes) == classes),
+        made.origin is None or made.origin.shape == (classes,),
+        made.bumps is None or (made.bumps.ndim == 2 and made.bumps.shape[1] == classes),
+        all(np.isfinite(each).all() for each in known),
     }
-    made = Blocks(n_classes=classes, **numbers, **arrays)  # type: ignore[arg-type]
-    shapes = {name: () if value is None else value.shape for name, value in arrays.items()}
-    fits = (
-        shapes["centre"] == shapes["scale"] == (classes,)
-        and all(
-            len(shapes[name]) == 2 == shapes[name][0] and shapes[name][1] for name in ("clock", "top_clock")
-        )
-        and (made.axes is None) == (made.origin is None)
-        and (
-            made.axes is None
-            or (len(shapes["axes"]) == 2 and shapes["axes"][0] == classes == shapes["origin"][0])
-        )
-        and (made.bumps is None or (len(shapes["bumps"]) == 2 and shapes["bumps"][1] == classes))
-    )
-    known = [*numbers.values(), *(each for each in arrays.values() if each is not None)]
-    if not fits or not all(np.isfinite(each).all() for each in known):
-        raise InputError("blocks", f"hold finite numbers for {classes} classes", shapes)
+    if not all(shapes):
+        raise InputError("blocks", f"hold finite numbers for {classes} classes", saved)
     return made
 
 
