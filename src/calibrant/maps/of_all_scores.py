@@ -18,7 +18,7 @@ from calibrant.evidence.simplex import Simplex
 from calibrant.inputs import InputError
 from calibrant.posterior.softmax.blocks import FEW, Blocks, least_of
 from calibrant.posterior.softmax.fit import CALIBRATED, SoftmaxPosterior, penalised
-from calibrant.posterior.softmax.likelihood import softmax
+from calibrant.posterior.softmax.likelihood import Kind, softmax
 
 # Prior weight of leaving the scores as they are.
 UNTOUCHED = 0.25
@@ -32,6 +32,8 @@ ALONE = 2 / 3
 WITHIN = (1e-30, 1.0)
 # Digits of the sum of a row's squares beyond this order the rows.
 MIXED = float(1 << 20)
+# So many scores are summed in double precision: what rounding makes of a few rows would show in their map.
+EXACT = 1 << 16
 # Draws of sizes and of coefficients given each, and numbers held at once.
 OF_SIZES, OF_EACH, CHUNK = 16, 2, 1 << 22
 # Sizes of a shift and a stretch of each class, of what the temperature leaves, and of a matrix over classes.
@@ -193,7 +195,7 @@ def _blocks_of(saved: dict[str, Any], classes: int) -> Blocks:
 def fit_softmax(rows: Simplex) -> Softmax:
     """Average the scores as they are, tempered ones, and those that the blocks bend further."""
     start = fit_temperature(rows)
-    posterior = SoftmaxPosterior.of(_tempered(rows, start))
+    posterior = SoftmaxPosterior.of(_tempered(rows, start), kind=_kind(rows))
     draws = posterior.draws(np.random.default_rng(0), OF_SIZES, OF_EACH)
     # What the rows tell of the temperature's logarithm, and its evidence by Laplace's approximation.
     told = float(posterior.information[0, 0]) * posterior.blocks.width**2
@@ -222,6 +224,10 @@ def _tempered(rows: Simplex, start: Softmax) -> Simplex:
     return replace(rows, score=start.tempered(rows.score))
 
 
+def _kind(rows: Simplex) -> Kind:
+    return np.float64 if rows.score.size <= EXACT else np.float32
+
+
 def fit_vector(rows: Simplex) -> Softmax:
     """Shift and stretch the log probability of each class."""
     return _fit_sizes(rows, STRETCHED)
@@ -239,7 +245,9 @@ def _fit_sizes(rows: Simplex, sizes: dict[str, float]) -> Softmax:
     start = fit_temperature(rows)
     tempered = _tempered(rows, start)
     blocks = Blocks.of(tempered)
-    return replace(start, blocks=blocks, draws=penalised(tempered, blocks, sizes)[None], bent=1.0)
+    return replace(
+        start, blocks=blocks, draws=penalised(tempered, blocks, sizes, _kind(rows))[None], bent=1.0
+    )
 
 
 def fit_temperature(rows: Simplex) -> Softmax:

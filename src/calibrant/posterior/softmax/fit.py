@@ -10,7 +10,7 @@ import numpy as np
 from calibrant.evidence import Array
 from calibrant.evidence.simplex import Simplex
 from calibrant.posterior.softmax.blocks import Block, Blocks
-from calibrant.posterior.softmax.likelihood import CHUNK, Likelihood, Nearby, softmax
+from calibrant.posterior.softmax.likelihood import CHUNK, Kind, Likelihood, Nearby, softmax
 
 # Prior sizes of a block, how rough its waves may be, and the prior probability that it is absent.
 SIZES, ROUGH, ABSENT = np.geomspace(0.03, 1.5, 7), (1.25, 5.0), 0.5
@@ -54,10 +54,10 @@ class SoftmaxPosterior:
     log_odds: float
 
     @classmethod
-    def of(cls, rows: Simplex, blocks: Blocks | None = None) -> SoftmaxPosterior:
-        """Fit the blocks to rows."""
+    def of(cls, rows: Simplex, blocks: Blocks | None = None, kind: Kind = np.float32) -> SoftmaxPosterior:
+        """Fit the blocks to rows, with the information summed in some kind of floats."""
         blocks = Blocks.of(rows) if blocks is None else blocks
-        likelihood = Likelihood(rows, blocks)
+        likelihood = Likelihood(rows, blocks, kind)
         theta, precision = np.zeros(blocks.size), np.full(blocks.size, np.inf)
         looked_at = min(LOOKED_AT, SCORES // blocks.n_classes)
         near = likelihood.near(theta, looked_at)
@@ -155,9 +155,9 @@ class SoftmaxPosterior:
         return out
 
 
-def penalised(rows: Simplex, blocks: Blocks, sizes: Mapping[str, float]) -> Array:
+def penalised(rows: Simplex, blocks: Blocks, sizes: Mapping[str, float], kind: Kind = np.float32) -> Array:
     """Return the mode where some blocks have known prior sizes, by name, and the others are absent."""
-    likelihood = Likelihood(rows, blocks)
+    likelihood = Likelihood(rows, blocks, kind)
     theta, precision = np.zeros(blocks.size), np.full(blocks.size, np.inf)
     for block in blocks.blocks:
         if block.name in sizes:

@@ -13,6 +13,7 @@ from calibrant.posterior.softmax.blocks import SHIFT, Blocks, Columns
 
 # Numbers held at once by the features of a chunk, and of all rows where they are kept.
 CHUNK, KEPT = 1 << 21, 1 << 24
+Kind = type[np.float32] | type[np.float64]
 
 
 def softmax(z: Array) -> Array:
@@ -31,10 +32,13 @@ class Likelihood:
     ----------
     rows : Simplex
     blocks : Blocks
+    kind : type
+        The floats that the information is summed in; single ones take half the time.
     """
 
     rows: Simplex
     blocks: Blocks
+    kind: Kind = np.float32
     _kept: list[tuple[slice, Columns]] = field(default_factory=list, repr=False)
 
     @property
@@ -116,13 +120,13 @@ class Likelihood:
         per_class: list[tuple[Array, Array]],
         square: Array,
     ) -> None:
-        """Add the information of a chunk, in single precision."""
+        """Add the information of a chunk."""
         b, n, first = self.blocks, len(at.log), self.blocks.alike
-        q = softmax(b.logits(at, theta) if theta.any() else at.log).astype(np.float32)
-        root = np.sqrt(weight).astype(np.float32)[:, None]
-        own, top, common = (each.astype(np.float32) for each in (at.own, at.top, at.common))
+        q = softmax(b.logits(at, theta) if theta.any() else at.log).astype(self.kind)
+        root = np.sqrt(weight).astype(self.kind)[:, None]
+        own, top, common = (each.astype(self.kind) for each in (at.own, at.top, at.common))
         # What the mean over classes takes away.
-        taken, at_own = np.empty((n, b.size), np.float32), b.shared + b.common.size
+        taken, at_own = np.empty((n, b.size), self.kind), b.shared + b.common.size
         np.einsum("nk,nkj->nj", q, own[:, :, :first], out=taken[:, :first])
         for r in range(2):
             chance = np.take_along_axis(q, at.best[:, r : r + 1], axis=1)
@@ -149,7 +153,7 @@ class Likelihood:
     def _add_many(self, own: Array, top: Array, best: Array, mass: Array, square: Array) -> None:
         """Add what the classes add of themselves, all at once: each has a bias and a slope of its own."""
         b, (n, k) = self.blocks, mass.shape
-        shared = np.zeros((n, k, b.shared), np.float32)
+        shared = np.zeros((n, k, b.shared), self.kind)
         shared[:, :, : b.alike] = own[:, :, : b.alike]
         for r in range(2):
             where = slice(b.alike + r * SHIFT, b.alike + (r + 1) * SHIFT)
@@ -173,7 +177,7 @@ class Likelihood:
         """Return the likelihood for the neighbourhood of some coefficients, which few rows may stand for."""
         if len(self.rows.code) <= looked_at:
             return self
-        some = Likelihood(self.rows[:looked_at], self.blocks)
+        some = Likelihood(self.rows[:looked_at], self.blocks, self.kind)
         scale = self.rows.n / some.rows.n
         (value, gradient), (own_value, own) = self.slope(theta), some.slope(theta)
         return Nearby(some, scale, theta, value - scale * own_value, gradient - scale * own)
