@@ -8,7 +8,7 @@ from calibrant.posterior.softmax import Blocks, CanonicalError, SoftmaxPosterior
 from calibrant.posterior.softmax import blocks as blocks_of_rows
 from calibrant.posterior.softmax import likelihood as rows_of_numbers
 from calibrant.posterior.softmax.error import NORMS, _compared
-from calibrant.posterior.softmax.fit import candidates, shapes
+from calibrant.posterior.softmax.fit import candidates, penalised, shapes
 from calibrant.posterior.softmax.likelihood import Likelihood, softmax
 from calibrant.posterior.softmax.where import Where
 from oracles import softmax as oracle
@@ -221,3 +221,26 @@ def test_who_takes_from_whom_is_found():
     assert where.weight.sum() == pytest.approx(1)
     assert np.sum(where.weight * (where.end - where.start)[:, 0]) == pytest.approx(-moved, rel=0.2)
     assert Where.of(CanonicalError.of(SoftmaxPosterior.of(drawn(60, 13)[0]))) is None
+
+
+def test_blocks_of_known_sizes_end_at_their_mode_and_the_others_are_absent():
+    rows, _, _ = drawn(300, 3, pulled)
+    blocks, sizes = Blocks.of(rows), {"temperature": 0.4, "bias": 0.3}
+    theta = penalised(rows, blocks, sizes, np.float64)
+    slope = Likelihood(rows, blocks).slope(theta)[1]
+    for block in blocks.blocks:
+        if block.name in sizes:
+            np.testing.assert_allclose(
+                slope[block.places], theta[block.places] / sizes[block.name] ** 2, atol=1e-3
+            )
+        else:
+            assert not theta[block.places].any()
+    assert theta[0] < -0.1
+
+
+def test_single_and_double_floats_tell_the_same():
+    rows, _, _ = drawn(200, 3, pulled)
+    single, double = (SoftmaxPosterior.of(rows, kind=kind) for kind in (np.float32, np.float64))
+    np.testing.assert_allclose(single.theta, double.theta, atol=1e-4)
+    np.testing.assert_allclose(single.information, double.information, rtol=1e-3, atol=1e-3)
+    assert (single.information != double.information).any()
