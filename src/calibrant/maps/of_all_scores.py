@@ -12,13 +12,14 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from calibrant.evidence import Array
 from calibrant.evidence.simplex import Simplex
 from calibrant.inputs import InputError
 from calibrant.posterior.softmax.blocks import FEW, Blocks, least_of
 from calibrant.posterior.softmax.fit import CALIBRATED, SoftmaxPosterior, penalised
-from calibrant.posterior.softmax.likelihood import Kind, softmax
+from calibrant.posterior.softmax.likelihood import softmax
 
 # Prior weight of leaving the scores as they are.
 UNTOUCHED = 0.25
@@ -224,7 +225,7 @@ def _tempered(rows: Simplex, start: Softmax) -> Simplex:
     return replace(rows, score=start.tempered(rows.score))
 
 
-def _kind(rows: Simplex) -> Kind:
+def _kind(rows: Simplex) -> DTypeLike:
     return np.float64 if rows.score.size <= EXACT else np.float32
 
 

@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from calibrant.evidence import Array
 from calibrant.evidence.simplex import Simplex
 from calibrant.posterior.softmax.blocks import Block, Blocks
-from calibrant.posterior.softmax.likelihood import CHUNK, Kind, Likelihood, Nearby, softmax
+from calibrant.posterior.softmax.likelihood import CHUNK, Likelihood, Nearby, softmax
 
 # Prior sizes of a block, how rough its waves may be, and the prior probability that it is absent.
 SIZES, ROUGH, ABSENT = np.geomspace(0.03, 1.5, 7), (1.25, 5.0), 0.5
@@ -54,7 +55,9 @@ class SoftmaxPosterior:
     log_odds: float
 
     @classmethod
-    def of(cls, rows: Simplex, blocks: Blocks | None = None, kind: Kind = np.float32) -> SoftmaxPosterior:
+    def of(
+        cls, rows: Simplex, blocks: Blocks | None = None, kind: DTypeLike = np.float32
+    ) -> SoftmaxPosterior:
         """Fit the blocks to rows, with the information summed in some kind of floats."""
         blocks = Blocks.of(rows) if blocks is None else blocks
         likelihood = Likelihood(rows, blocks, kind)
@@ -155,7 +158,9 @@ class SoftmaxPosterior:
         return out
 
 
-def penalised(rows: Simplex, blocks: Blocks, sizes: Mapping[str, float], kind: Kind = np.float32) -> Array:
+def penalised(
+    rows: Simplex, blocks: Blocks, sizes: Mapping[str, float], kind: DTypeLike = np.float32
+) -> Array:
     """Return the mode where some blocks have known prior sizes, by name, and the others are absent."""
     likelihood = Likelihood(rows, blocks, kind)
     theta, precision = np.zeros(blocks.size), np.full(blocks.size, np.inf)

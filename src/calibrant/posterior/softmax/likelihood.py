@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from calibrant.evidence import Array
 from calibrant.evidence.simplex import Simplex
@@ -13,7 +14,6 @@ from calibrant.posterior.softmax.blocks import SHIFT, Blocks, Columns
 
 # Numbers held at once by the features of a chunk, and of all rows where they are kept.
 CHUNK, KEPT = 1 << 21, 1 << 24
-Kind = type[np.float32] | type[np.float64]
 
 
 def softmax(z: Array) -> Array:
@@ -32,13 +32,13 @@ class Likelihood:
     ----------
     rows : Simplex
     blocks : Blocks
-    kind : type
+    kind : dtype
         The floats that the information is summed in; single ones take half the time.
     """
 
     rows: Simplex
     blocks: Blocks
-    kind: Kind = np.float32
+    kind: DTypeLike = np.float32
     _kept: list[tuple[slice, Columns]] = field(default_factory=list, repr=False)
 
     @property
