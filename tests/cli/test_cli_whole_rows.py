@@ -47,13 +47,16 @@ def test_ece_is_that_of_the_library(rows, path, norm):
     assert found["read"] == "rows"
 
 
-def test_other_estimators_print_the_number_alone(rows, path):
+def test_other_estimators_have_an_interval_and_other_measures_print_the_number_alone(rows, path):
+    about = {"notion": "multiclass", "labels": LABELS}
     result = run("ece", path, "--notion", "multiclass", "--estimator", "variational:temperature")
-    value = calibrant.ece(*rows, notion="multiclass", estimator="variational:temperature", labels=LABELS)
-    assert result.stdout == f"{value:.4f}\n"
-    refused = run("check", path, "--max-ece", "1", "--notion", "multiclass", "--estimator", "dirichlet")
+    wanted = calibrant.estimate(*rows, estimator="variational:temperature", rng=0, **about)
+    assert result.stdout == f"{wanted}\n"
+    result = run("ece", path, "--notion", "multiclass", "--estimator", "skce")
+    assert result.stdout == f"{calibrant.ece(*rows, estimator='skce', **about):.4f}\n"
+    refused = run("check", path, "--max-ece", "1", "--notion", "multiclass", "--estimator", "skce")
     assert refused.exit_code == 2
-    assert "must be the default, which the interval is for" in refused.output
+    assert "which the interval is for" in refused.output
     other = run("ece", path, "--notion", "multiclass", "--estimator", "uniform:15")
     assert "'softmax', 'dirichlet', 'variational', 'skce'" in other.output
 

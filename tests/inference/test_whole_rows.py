@@ -116,6 +116,31 @@ def test_models_are_compared_row_by_row():
     assert calibrant.compare(y == 0, two, notion="multiclass", rng=0).differences["b"].baseline == "a"
 
 
+@pytest.mark.parametrize("name", ["dirichlet", "variational:temperature:3"])
+@pytest.mark.parametrize("classes", [2, 3])
+def test_a_named_estimator_has_its_own_value_and_null_and_the_interval_of_the_true_error(name, classes):
+    p, y = drawn(120, classes)
+    about = {"notion": "multiclass", "rng": 0, "labels": range(classes)}
+    found, default = (calibrant.estimate(y, p, **about, **more) for more in ({"estimator": name}, {}))
+    asked = {"notion": "multiclass", "estimator": name, "labels": range(classes)}
+    assert found.value == calibrant.ece(y, p, **asked)
+    assert (found.low, found.high) == (min(default.low, found.value), max(default.high, found.value))
+    assert (found.p_value, found.at_least) == (default.p_value, default.at_least)
+    assert (found.estimator, found.by_class) == (name, None)
+    assert 0 <= found.null.mean < found.value
+    assert found.null != default.null
+    assert Estimate.from_json(found.to_json()) == found
+
+
+def test_what_a_named_estimator_reads_of_calibrated_data_counts_repetitions():
+    p, y = drawn(60, 3)
+    count = np.arange(60) % 3
+    about = {"notion": "multiclass", "rng": 0, "estimator": "dirichlet", "labels": range(3)}
+    counted = calibrant.estimate(y, p, sample_weight=count, **about)
+    repeated = calibrant.estimate(np.repeat(y, count), np.repeat(p, count, axis=0), **about)
+    assert counted.null.mean == pytest.approx(repeated.null.mean, abs=1e-9)
+
+
 def test_beyond_twelve_classes_it_is_called_a_lower_bound():
     p, y = drawn(200, 14)
     many = calibrant.estimate(y, p, notion="multiclass", rng=0)
@@ -129,7 +154,7 @@ def test_beyond_twelve_classes_it_is_called_a_lower_bound():
     [
         ({"norm": "max"}, "'l1', 'l2', 'mul'"),
         ({"estimator": "uniform:15"}, "compares one score at a time"),
-        ({"estimator": "dirichlet"}, "which the interval is for"),
+        ({"estimator": "skce"}, "which the interval is for, got skce, a measure of its own"),
         ({"cluster": np.arange(250) // 2}, "one score at a time"),
     ],
 )

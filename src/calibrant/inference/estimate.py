@@ -20,7 +20,7 @@ from calibrant.inference.joint_labels import Labels
 from calibrant.inference.measure import errors_of
 from calibrant.inference.result import Estimate, Null
 from calibrant.inference.streams import in_own_order, key_of, stream
-from calibrant.inference.whole_rows import check_default, estimate_rows, of_two_classes
+from calibrant.inference.whole_rows import by_name, estimate_rows, of_two_classes, with_interval
 from calibrant.posterior import Posterior, posterior_of
 from calibrant.questions import Question, Rows
 from calibrant.questions.notions import combined
@@ -65,12 +65,14 @@ def estimate(
     each_level = level if each_level is None else inputs.level(each_level)
     if question.notion.whole:
         options: dict[str, Any] = {"level": level, "each_level": each_level}
+        by = with_interval(estimator)
         if len(question.labels) > 2:
-            return estimate_rows(question, estimator=estimator, norm=norm, seed=seed, **options)
-        check_default(estimator)
-        return of_two_classes(
-            question, norm, lambda one, norm: estimate(one, norm=norm, rng=seed, step=step, **options)
-        )
+            found = estimate_rows(question, norm=norm, seed=seed, **options)
+        else:
+            found = of_two_classes(
+                question, norm, lambda one, norm: estimate(one, norm=norm, rng=seed, step=step, **options)
+            )
+        return by_name(question, found, by, seed)
     chosen = resolve(estimator, shared=question.notion.several)
     if not chosen.measures_ece:
         rule = "estimate the ECE, which the interval is for"

@@ -13,7 +13,6 @@ from calibrant.inputs import InputError
 from calibrant.posterior import posterior_of
 from calibrant.questions import Notion, Question
 from calibrant.simplex import RowsEstimator, RowsNorm, check_rows_norm, resolve_rows
-from calibrant.simplex.softmax import Softmax
 
 
 def chosen_for(notion: Notion, estimator: Any, norm: str) -> Estimator | RowsEstimator:
@@ -28,9 +27,7 @@ def chosen_for(notion: Notion, estimator: Any, norm: str) -> Estimator | RowsEst
 
 
 def has_interval(estimator: Estimator | RowsEstimator) -> bool:
-    """Tell whether `estimate` has an interval for an estimator; of whole rows, for the default alone."""
-    if isinstance(estimator, RowsEstimator):
-        return isinstance(estimator, Softmax)
+    """Tell whether `estimate` has an interval for an estimator."""
     return estimator.measures_ece
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
@@ -17,7 +17,7 @@ from calibrant.inputs import InputError
 from calibrant.posterior.softmax import FEW, NORMS, CanonicalError, SoftmaxPosterior
 from calibrant.posterior.softmax.fit import chance_of
 from calibrant.questions import Question
-from calibrant.simplex import lower_bound, resolve_rows
+from calibrant.simplex import RowsEstimator, lower_bound, resolve_rows
 from calibrant.simplex.score_test import ScoreTest, p_value
 from calibrant.simplex.softmax import Softmax, canonical_error, refitted, scale_of
 
@@ -25,6 +25,8 @@ from calibrant.simplex.softmax import Softmax, canonical_error, refitted, scale_
 SIMULATED, KEPT = 999, (0.5, 0.95)
 # Rows, and sets of labels, that tell how large a gap calibrated data would seem to have.
 SEEN, TIMES = 1000, 3
+# Sets of labels that tell what a named estimator reads of calibrated data.
+SETS = 5
 
 
 def measure_rows(question: Question, estimator: Any, norm: Any) -> float:
@@ -63,32 +65,62 @@ def of_two_classes(question: Question, norm: str, ask: Callable[[Question, Any],
     )
 
 
-def check_default(estimator: Any) -> Softmax:
-    """Return the default estimator of whole rows, and refuse the others, whose intervals are not known."""
+def with_interval(estimator: Any) -> RowsEstimator:
+    """Return the estimator of whole rows that is meant; refuse one whose measure has no interval."""
     chosen = resolve_rows(estimator)
-    if not isinstance(chosen, Softmax):
-        rule = "be the default, which the interval is for"
-        raise InputError("estimator", rule, str(chosen), advice="ece")
+    if not chosen.measures_ece:
+        rule = "estimate the ECE, which the interval is for"
+        raise InputError("estimator", rule, chosen, got=f"{chosen}, a measure of its own", advice="ece")
     return chosen
+
+
+def by_name(question: Question, found: Estimate, chosen: RowsEstimator, seed: int) -> Estimate:
+    """Return the estimate with the value of a named estimator in the place of the default's.
+
+    Test, bound and interval are about the true error, whoever reads it, and stay; the interval is widened to
+    hold the value. What calibrated data read is simulated, and single classes are left out.
+    """
+    if isinstance(chosen, Softmax):
+        return found
+    value = measure_rows(question, chosen, found.norm)
+    labels = _simulated(question.simplex, stream(seed, "by name"))
+    read = [chosen.fit(rows).error(found.norm) for rows in labels]  # type: ignore[arg-type]
+    return replace(
+        found,
+        value=value,
+        low=min(found.low, value),
+        high=max(found.high, value),
+        null=Null(float(np.mean(read))),
+        by_class=None,
+        estimator=str(chosen),
+    )
+
+
+def _simulated(rows: Simplex, rng: np.random.Generator) -> Iterator[Simplex]:
+    """Make rows with the same scores and labels by them, some times."""
+    counts = np.array_equal(rows.weight, rows.square)
+    times = rows.weight.astype(np.int64) if counts else np.ones(len(rows.code), np.int64)
+    score, weight = np.repeat(rows.score, times, axis=0), None if counts else rows.weight
+    ends = (score / score.sum(axis=1, keepdims=True)).cumsum(axis=1)[:, :-1]
+    for _ in range(SETS):
+        yield Simplex.of(score, (rng.random((len(score), 1)) > ends).sum(axis=1), weight)
 
 
 def estimate_rows(
     question: Question,
     *,
-    estimator: Any,
     norm: str,
     level: float,
     each_level: float,
     seed: int,
 ) -> Estimate:
     """Estimate the error on the simplex of more than two classes."""
-    chosen = check_default(estimator)
     rows, error = question.simplex, canonical_error(question)
     test = question.once(("score test", seed), lambda: _tested(question, seed))
     null = _null(question, test, norm, seed)
     bound = question.once("held out", lambda: refitted(rows))
     low, high = error.interval(norm, level)
-    about: dict[str, Any] = {"n": rows.n, "estimator": str(chosen), "seed": seed}
+    about: dict[str, Any] = {"n": rows.n, "estimator": Softmax.name, "seed": seed}
     by_class = _classes(question, test, _null(question, test, "l1", seed).mean, each_level, about)
     return Estimate(
         value=error.value(norm), low=low, high=high, level=level, null=null, p_value=test.p_value,
