@@ -3,6 +3,7 @@
     python benchmarks/canonical.py                  # 200, 60, 20 repetitions at 300, 1000 and 10 000 rows
     python benchmarks/canonical.py --share 0.1      # a tenth of them
     python benchmarks/canonical.py --parts many     # 100 and 1000 classes: the bound that always holds
+    python benchmarks/canonical.py --parts where    # which classes take probability from which
     python benchmarks/canonical.py --parts published paper speed
 
 Families: flat and network-like scores, forests with exact zeros, scores near the corners; maps that pull to
@@ -34,6 +35,7 @@ from calibrant.evidence.simplex import Simplex
 from calibrant.experiment import models
 from calibrant.experiment.distributions import Mixture, rng_of
 from calibrant.posterior.softmax import NORMS, CanonicalError, SoftmaxPosterior
+from calibrant.posterior.softmax.where import Where
 from calibrant.simplex import resolve_rows
 from calibrant.simplex.softmax import refitted
 from calibrant.simplex.variational import lower_bound
@@ -45,6 +47,7 @@ _spec.loader.exec_module(families)
 # Repetitions by number of rows.
 SIZES = {300: 200, 1000: 60, 10_000: 20}
 CLASSES = (3, 5, 10)
+WHERE_SIZES = {300: 40, 1000: 20, 10_000: 5}
 # Rows that the truth is taken from.
 LARGE = 200_000
 # Scores and map of each family.
@@ -254,6 +257,56 @@ def paper(pool, share) -> None:
             print(f"| {k} | {n} | {numbers} | {np.mean(truth):.3f} | {hit:.2f} | {width:.3f} |", flush=True)
 
 
+def true_where(kind, name, k):
+    """Who truly takes how much from whom, and the true gap where each class is predicted."""
+    p = scores(kind, k, LARGE, rng_of("canonical truth", kind, name, k))
+    d = mapped(name, p) - p
+    lost, won, size = np.maximum(-d, 0), np.maximum(d, 0), np.abs(d).sum(axis=1)
+    taken = (lost / np.maximum(size / 2, 1e-300)[:, None]).T @ won / len(p)
+    first = p.argmax(axis=1)
+    gap = np.bincount(first, size, minlength=k) / np.maximum(np.bincount(first, minlength=k), 1)
+    return taken - taken.T, gap
+
+
+def where_cell(task):
+    """Return errors and standard deviations of what each pair takes (repetitions, pairs), and of gaps."""
+    kind, name, k, n, repetitions, seed = task
+    rng = rng_of("canonical where", kind, name, k, n, seed)
+    taken, gap = true_where(kind, name, k)
+    above = np.triu_indices(k, 1)
+    pairs, gaps = np.empty((3, repetitions, above[0].size)), np.empty((2, repetitions, k))
+    for r in range(repetitions):
+        p = scores(kind, k, n, rng)
+        error = CanonicalError.of(SoftmaxPosterior.of(Simplex.of(p, families.labels(mapped(name, p), rng))))
+        found = Where.of(error)
+        pairs[:, r] = found.taken[above], found.spread[above], taken[above]
+        gaps[:, r] = found.gap - gap, found.gap_spread
+    return pairs, gaps
+
+
+def where(pool, share, seed) -> None:
+    """Print how well it is told which classes take probability from which, and where the gap is."""
+    print("\nWho takes from whom, and the gap where each class is predicted: 1.96 standard deviations each\n")
+    print("| classes | rows | family | MAE of pairs | coverage | told | of these right | coverage of gaps |")
+    print("|---" * 8 + "|")
+    for k in CLASSES:
+        for n, repetitions in WHERE_SIZES.items():
+            tasks = [
+                (*family, k, n, max(1, round(repetitions * share)), seed) for family in FAMILIES.values()
+            ]
+            for family, (pairs, gaps) in zip(FAMILIES, pool.map(where_cell, tasks), strict=True):
+                found, spread, truth = pairs
+                held = np.abs(found - truth) <= 1.96 * spread + 1e-12
+                told = np.abs(found) > 1.96 * spread
+                right = f"{(found * truth > 0)[told].mean():.2f}" if told.any() else "-"
+                gap = np.abs(gaps[0]) <= 1.96 * gaps[1] + 1e-12
+                print(
+                    f"| {k} | {n} | {family} | {np.abs(found - truth).mean():.4f} | {held.mean():.3f} "
+                    f"| {told.mean():.2f} | {right} | {gap.mean():.3f} |",
+                    flush=True,
+                )
+
+
 def many_cell(task):
     """Return the lower bounds of some samples, and the truth."""
     kind, name, k, n, repetitions = task
@@ -316,6 +369,8 @@ def main() -> None:
             published(pool, asked.share)
         if "paper" in asked.parts:
             paper(pool, asked.share)
+        if "where" in asked.parts:
+            where(pool, asked.share, asked.seed)
         if "many" in asked.parts:
             many(pool, asked.share)
     if "speed" in asked.parts:

@@ -349,6 +349,12 @@ def test_the_study_of_whole_rows(monkeypatch):
     for kind, name in canonical.PUBLISHED.values():
         p = canonical.scores(kind, 3, 20, np.random.default_rng(0))
         np.testing.assert_allclose(canonical.mapped(name, p).sum(axis=1), 1)
+    task = (*canonical.FAMILIES["to the next"], 3, 60, 1, "smoke")
+    (found, spread, taken), gaps = canonical.where_cell(task)
+    assert found.shape == spread.shape == taken.shape == (1, 3)
+    assert gaps.shape == (2, 1, 3)
+    # Each class gives to the next as much as the one before gives to it.
+    assert np.abs(taken[0] - taken[0, 0] * np.array([1, -1, 1])).max() < 0.02
     lower, truth = canonical.many_cell((*canonical.FAMILIES["pull"], 14, 60, 1))
     assert 0 <= lower[0] <= truth + 0.2
     monkeypatch.setattr(canonical, "MEASURED_ON", {60: 1, 90: 1})
