@@ -6,7 +6,8 @@ The log probabilities of a row become
             + b_k + v_k x_k + sum_j W_kj x_j + curve_k(p_k) + sum_r C_kr phi_r(p)    of each class,
 
 x standardised logarithms, curves of cosines over a clock that runs with the information p (1 - p), and
-phi a few bumps on the simplex. Every block has a prior size of its own, which may be 0.
+phi a few bumps on the simplex. Every block has a prior size of its own, which may be 0. The error of the
+multiclass notion, its test and the maps of many classes (at a temperature, `calibrant.maps`) all use these.
 """
 
 from __future__ import annotations
