@@ -277,18 +277,6 @@ def test_coarser_residuals_keep_their_sums(seed, n, most, weighting):
     close((coarse.mass * coarse.score).sum(), (fine.mass * fine.score).sum())
 
 
-def test_redrawn_residuals_have_the_chance_asked_for():
-    rng = np.random.default_rng(0)
-    for count in (None, rng.integers(1, 5, 30)):
-        one = Residuals.of(Sample(np.arange(1, 31) / 31, np.arange(30) % 2 > 0, count))
-        drawn = one.redraw(np.full(30, 0.25), rng, 4000)
-        assert drawn.shape == (4000, 30)
-        variance = one.spread * 0.25 * 0.75
-        off = drawn.mean(axis=0) - one.mass * (0.25 - one.score)
-        assert np.all(np.abs(off) < 5 * np.sqrt(variance / 4000))
-        np.testing.assert_allclose(drawn.var(axis=0), variance, rtol=0.2)
-
-
 # --- over whole rows -------------------------------------------------------------------------------
 
 
@@ -347,13 +335,3 @@ def test_order_statistics_of_a_long_array_are_those_of_the_sorted_scores(kind):
 def test_rows_are_summed_in_the_tally_alone(module):
     names = {getattr(node, "attr", "") for node in ast.walk(ast.parse(inspect.getsource(module)))}
     assert not names & {"bincount", "reduceat", "add", "einsum", "histogram"}
-
-
-@pytest.mark.parametrize("rows", [1, 40])
-@pytest.mark.parametrize("far", [1e-3, 1e-6, 1e-9, 1e-12])
-def test_redrawn_residuals_are_as_precise_next_to_one_as_next_to_zero(rows, far):
-    for wall, score in ((0.0, far), (1.0, 1 - far)):
-        one = Residuals(*(np.array([part]) for part in (float(rows), score, 0.0, float(rows))))
-        drawn = one.redraw(one.score, np.random.default_rng(0), 500)
-        usual = drawn[np.argmin(np.abs(drawn))]
-        np.testing.assert_allclose(usual, rows * (wall - score), rtol=1e-6)

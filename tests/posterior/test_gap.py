@@ -172,10 +172,10 @@ def test_other_data_on_the_same_scores_have_a_posterior_of_their_own(kind):
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("norm", ["l1", "l2"])
-def test_single_precision_is_close(kind, norm):
+def test_coefficients_in_single_precision_are_read_in_double(kind, norm):
     p = posterior(kind)
     half = p.again(p.z.astype(np.float32), p.at_values)
-    assert half.process.mean.dtype == half.tree.evidence.dtype == np.float32
+    assert half.process.mean.dtype == half.tree.evidence.dtype == half.terms(norm).own.dtype == np.float64
     np.testing.assert_allclose(half.weight, p.weight, rtol=2e-3, atol=1e-5)
     np.testing.assert_allclose(half.own_sides, p.own_sides, rtol=2e-3, atol=1e-6)
     for one, other in zip(half.terms(norm), p.terms(norm), strict=True):

@@ -51,5 +51,7 @@ void cells_by_power(const double *x, int n, double cells, int32_t *cell);
 extern PyMethodDef score_methods[];
 extern PyMethodDef tally_methods[];
 extern PyMethodDef rank_methods[];
+extern PyMethodDef shape_methods[];
+extern PyMethodDef draw_methods[];
 
 #endif

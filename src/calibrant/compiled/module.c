@@ -60,6 +60,8 @@ PyMODINIT_FUNC PyInit__loops(void)
         score_methods,
         tally_methods,
         rank_methods,
+        shape_methods,
+        draw_methods,
     };
     PyObject *module = PyModule_Create(&definition);
     for (size_t i = 0; module && i < sizeof(methods) / sizeof(methods[0]); i++)

@@ -13,7 +13,6 @@ import numpy as np
 
 from calibrant.evidence import tally
 from calibrant.evidence.cells import Cells
-from calibrant.evidence.draws import binomial
 from calibrant.evidence.layout import FINE
 from calibrant.evidence.moments import Array
 from calibrant.evidence.sample import Sample
@@ -129,23 +128,6 @@ class Residuals:
         array([2., 1.])
         """
         return self._joined(group)[np.flatnonzero(np.diff(group, prepend=group[0] - 1))]
-
-    def redraw(self, chance: Array, rng: np.random.Generator, size: int) -> Array:
-        """Return residuals of `size` copies of a single problem, outcomes drawn with this chance.
-
-        Single precision is plenty for what is simulated, if it is spent on the distance to the nearer wall:
-        1 - 1e-9 is 1 in single precision, and a hit would leave nothing.
-        """
-        rows = np.maximum(np.rint(self.mass**2 / self.spread), 1).astype(np.int64)
-        if rows.max() == 1:
-            hit, miss = ((self.mass * (y - self.score)).astype(np.float32) for y in (1, 0))
-            return np.where(rng.random((size, rows.size), dtype=np.float32) < chance, hit, miss)
-        drawn = binomial(rng, rows, np.broadcast_to(chance, rows.shape), size)
-        wall = (self.score > 0.5).astype(np.int64)
-        residual: Array = (drawn - wall * rows).astype(np.float32) / rows.astype(np.float32)
-        residual -= (self.score - wall).astype(np.float32)
-        residual *= self.mass.astype(np.float32)
-        return residual
 
     def _joined(self, run: Array) -> Residuals:
         """Join neighbours that are equal in `run`: the first of them has their mass, the others have none."""

@@ -127,11 +127,11 @@ class ClusteredNull:
     @classmethod
     def of(cls, question: Question, norm: Norm, rng: np.random.Generator, size: int) -> ClusteredNull:
         """Simulate `size` data sets, the same for all problems."""
-        cluster, each = question.cluster, question.designs
+        cluster, by_problem = question.cluster, question.designs
         assert cluster is not None
-        assert each is not None
+        assert by_problem is not None
         columns = _columns(question)
-        problems, designs = [question.problems[k] for k in columns], [each[k] for k in columns]
+        problems, designs = [question.problems[k] for k in columns], [by_problem[k] for k in columns]
         clusters = int(cluster.max()) + 1
         signs = _signs(clusters, rng, size)
         # Where all signs are the same the data are those seen: rounding must not tell them apart.
@@ -157,10 +157,10 @@ class ClusteredNull:
                 low = np.broadcast_to(below, draws.order.shape)
                 residual = draws.residuals(problem, plain, steps, low)
                 below = low + next(problem.rows())[0][draws.order]
-            simulated, observed, null = ranked(steps, residual, norm, cells)
-            alone.append(tied(simulated))
-            seen.append(observed)
-            drawn.append(null.z)
+            each = ranked(steps, [residual], norm, cells)
+            alone.append(tied(each.simulated))
+            seen.append(each.observed)
+            drawn.append(each.z)
         if len(problems) == 1:
             return cls(alone, alone[0])
         observed = replace(Posterior.joined(seen), few=None, at_values=None)

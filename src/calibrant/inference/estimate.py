@@ -120,7 +120,7 @@ def _one_problem(question: Question, plan: _Plan) -> Estimate:
 
 def _few_classes(question: Question, plan: _Plan) -> Estimate:
     """Estimate the error over classes, and of each of them."""
-    posterior, rows, norm = posterior_of(question), question.rows, plan.norm
+    posterior, rows, norm = posterior_of(question).ready(), question.rows, plan.norm
     errors, views = _errors(question, plan, posterior), View.of(question)
     value = question.notion.combine(errors, norm)
     alone = _drawn_alone(question, plan)
@@ -163,11 +163,11 @@ def _many_classes(question: Question, plan: _Plan) -> Estimate:
     value = question.notion.combine(errors, norm)
     labels = None if rows is None else _drawn_together(question, rows, classes, plan.seed)
     null = many_classes.nulls(classes, norm, plan.seed, keys, labels, plan.step)
-    by_class = {}
+    by_class, coarse = {}, classes.coarse.ready()
     for k, (label, problem) in enumerate(zip(question.labels, question.each(), strict=True)):
         by_class[label] = _single_class(
             plan, n, label, float(errors[k]),
-            View(problem, n), classes.coarse[k : k + 1], null.alone[k], question.clusters,
+            View(problem, n), coarse[k : k + 1], null.alone[k], question.clusters,
         )  # fmt: skip
         plan.step()
     widest = many_classes.WIDEST

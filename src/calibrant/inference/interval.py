@@ -138,8 +138,8 @@ class World:
     def of(cls, posterior: Posterior, k: int) -> World:
         """Return the world of problem k."""
         own = posterior[k : k + 1]
-        at = own.points(0)
-        return cls(own, at.mass, at.score, at.mass**2 / np.maximum(at.rows, 1e-300))
+        score, mass, rows = own.places(0)
+        return cls(own, mass, score, mass**2 / np.maximum(rows, 1e-300))
 
     def by_score(self, gap: Array) -> tuple[World, Array]:
         """Return the world with one point for each score, and the mean of gaps (sets, points) there.

@@ -20,6 +20,7 @@ import numpy as np
 
 from calibrant.estimators.base import Norm
 from calibrant.evidence import Array, Residuals
+from calibrant.evidence.draws import Outcomes
 from calibrant.inference.interval import (
     REACHING,
     Simulation,
@@ -34,7 +35,7 @@ from calibrant.inference.interval import (
     streams,
     true_error,
 )
-from calibrant.inference.null import Simulated, drawn, rank, ranked
+from calibrant.inference.null import Simulated, rank, ranked
 from calibrant.posterior.clock import CELLS, n_cells
 from calibrant.posterior.gap import Judged, Posterior, Terms, judged
 from calibrant.questions import Question
@@ -143,17 +144,17 @@ def nulls(
     seen, drawn_sums, alone, pooled = _Sums(1), _Sums(sets), [], []
     rngs = [np.random.default_rng([seed, key]) for key in keys]
     for k, (steps, rng) in enumerate(zip(classes.steps, rngs, strict=True)):
-        simulation, observed, null = ranked(steps, drawn(steps, rng, SETS), norm, cells, FINEST)
-        alone.append(simulation)
+        each = ranked(steps, Outcomes.of(steps).blocks(rng, SETS), norm, cells, FINEST)
+        alone.append(each.simulated)
         if together is not None:
             own = classes.plain[k : k + 1]
             seen.add(own, norm)
             drawn_sums.add(own.again(together(k)), norm)
         else:
-            seen.add(observed, norm)
-            pooled.append(null.some)
+            seen.add(each.observed, norm)
+            pooled.append(each.read.some)
             order = np.concatenate([rng.permutation(SETS) for _ in range(SHUFFLED)])
-            drawn_sums.add(null, norm, order)
+            drawn_sums.add(each.read, norm, order)
         step()
     _look_again(alone, classes, norm, rngs, cells)
     if together is None:
@@ -220,7 +221,7 @@ def _look_again(
     order = np.lexsort((-classes.coarse.some, p_values))[:most]
     for k in order[p_values[order] <= SUSPECT]:
         steps = classes.steps[k]
-        alone[k] = ranked(steps, drawn(steps, rngs[k], MORE), norm, cells, FINEST)[0]
+        alone[k] = ranked(steps, Outcomes.of(steps).blocks(rngs[k], MORE), norm, cells, FINEST).simulated
 
 
 def interval(

@@ -8,9 +8,11 @@ data with unit noise, and a cosine transform keeps them so.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 
+from calibrant import compiled
 from calibrant.evidence import Array, Residuals
 from calibrant.evidence.kernels import KERNELS
 
@@ -83,13 +85,21 @@ def look(flat: Residuals) -> Array:
     (sums,) = interpolate(ranks, mass, (running(flat.residual),))
     mean = np.diff(sums, axis=-1) * (points / n)[:, None]
     width = np.minimum(LOOK_WIDTH * (0.75 * n) ** -0.2, LOOK_ROWS / n)
-    gain = KERNELS["triweight"].transform(np.pi * width[:, None] * np.arange(points))
-    smooth = idct(dct(mean) * gain)
+    # Classes of one data set mostly have one width.
+    widths, alike = np.unique(width, return_inverse=True)
+    gain = np.stack([_gain(float(each), points) for each in widths])
+    smooth = idct(dct(mean) * (gain if len(gain) == 1 else gain[alike]))
     rank = (mass[:, 1:] + mass[:, :-1]) / 2 * (points / n)[:, None] - 0.5
     left = np.clip(np.floor(rank), 0, max(points - 2, 0)).astype(np.intp)
     share = np.clip(rank - left, 0.0, 1.0)
     low, high = (np.take_along_axis(smooth, at, axis=-1) for at in (left, np.minimum(left + 1, points - 1)))
     return low + share * (high - low)
+
+
+@lru_cache(maxsize=8)
+def _gain(width: float, points: int) -> Array:
+    """Return what smoothing over this share of the ranks leaves of each frequency."""
+    return KERNELS["triweight"].transform(np.pi * width * np.arange(points))
 
 
 def running(array: Array) -> Array:
@@ -106,6 +116,11 @@ def interpolate(x: Array, knots: Array, values: Sequence[Array]) -> Array:
     array([[[2.]]])
     """
     rows, count = knots.shape
+    if compiled.loops is not None:
+        table = np.stack([np.ascontiguousarray(value, np.float64) for value in values])
+        at_x = np.empty((len(values), *x.shape))
+        compiled.loops.interpolate(np.ascontiguousarray(x), np.ascontiguousarray(knots), table, at_x)
+        return at_x
     shift = 2.0 * np.arange(rows)[:, None]
     top = np.maximum(knots[:, -1:], 1e-300)
     at = np.searchsorted((knots / top + shift).ravel(), (x / top + shift).ravel(), side="right") - 1
@@ -114,8 +129,5 @@ def interpolate(x: Array, knots: Array, values: Sequence[Array]) -> Array:
     left = knots.ravel()[at]
     width = knots.ravel()[at + 1] - left
     share = np.divide(x.ravel() - left, width, out=np.zeros(width.shape), where=width > 0)
-    at_x = []
-    for value in values:
-        low = value.ravel()[at]
-        at_x.append((low + share * (value.ravel()[at + 1] - low)).reshape(x.shape))
-    return np.array(at_x)
+    lows = [(value.ravel()[at], value.ravel()[at + 1]) for value in values]
+    return np.array([(low + share * (high - low)).reshape(x.shape) for low, high in lows])

@@ -11,12 +11,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from calibrant.evidence import Array, Residuals
 from calibrant.posterior.clock import halfway, look, n_cells, units
+from calibrant.posterior.looks import Look, look_at
 from calibrant.posterior.process import Process, evidence_of, softmax
 from calibrant.posterior.tree import Tree, log_add, positive
 from calibrant.posterior.values import EachValue, Few
@@ -113,8 +114,7 @@ class Posterior:
     def again(self, z: Array, at_values: Array | None = None) -> Posterior:
         """Return posteriors of other data, (sets, cells), on the scores of a single problem."""
         few = self.few if at_values is not None else None
-        scale, mass = (array.astype(z.dtype) for array in (self.scale, self.mass))
-        return replace(self, z=z, scale=scale, mass=mass, few=few, at_values=at_values)
+        return replace(self, z=z.astype(np.float64, copy=False), few=few, at_values=at_values)
 
     @classmethod
     def joined(cls, batches: Sequence[Posterior]) -> Posterior:
@@ -157,12 +157,41 @@ class Posterior:
         few = None if self.few is None else self.few[some]
         arrays = [getattr(self, name)[some] for name in ("z", "scale", "mass", "score", "n")]
         z, scale, mass, score, n = arrays
-        return Posterior(z, scale, mass, score, n, few, values)
+        part = Posterior(z, scale, mass, score, n, few, values)
+        # What is known of all is known of some.
+        for name in ("logs", "weight", "some", "_mixed", "_moments", "smooth_sides", "own_sides"):
+            if name in self.__dict__ and len(scale) == len(z):
+                part.__dict__[name] = _some_of(self.__dict__[name], some)
+        return part
 
     @cached_property
     def process(self) -> Process:
         """The gap as a process."""
         return Process.of(self.z, 1 / (self.scale**2 * self.z.shape[-1]))
+
+    @property
+    def _evidence(self) -> Look | None:
+        """What compiled loops say about process and tree, perhaps without the sides."""
+        return self._looked if "_looked" in self.__dict__ else self._looked_once
+
+    @cached_property
+    def _looked_once(self) -> Look | None:
+        return self._look(sides=False)
+
+    @cached_property
+    def _looked(self) -> Look | None:
+        """What compiled loops say about process and tree; None where there are none."""
+        return self._look(sides=True)
+
+    def _look(self, sides: bool) -> Look | None:
+        precision = 1 / (self.scale**2 * self.z.shape[-1])
+        return look_at(self.z, self.mass / self.scale[:, None], precision, UNCERTAIN, sides)
+
+    @property
+    def evidence_of_process(self) -> Array:
+        """Log of the Bayes factor of a smooth gap against none."""
+        look = self._evidence
+        return self.process.evidence if look is None else look.process
 
     @cached_property
     def tree(self) -> Tree:
@@ -181,10 +210,12 @@ class Posterior:
     @cached_property
     def logs(self) -> Array:
         """Log of prior times likelihood, against that of no gap: of none, process, tree and values."""
-        logs = [np.zeros(len(self.z), self.z.dtype), self.process.evidence, self.tree.evidence]
+        look = self._evidence
+        evidence = (self.process.evidence, self.tree.evidence) if look is None else (look.process, look.tree)
+        logs = [np.zeros(len(self.z)), *evidence]
         prior = np.array([CALIBRATED, (1 - CALIBRATED) * (1 - STRETCHES), (1 - CALIBRATED) * STRETCHES, 0.0])
         if self.values is None:
-            return np.stack(logs, axis=-1) + np.log(prior[:3]).astype(self.z.dtype)
+            return np.stack(logs, axis=-1) + np.log(prior[:3])
         logs.append(self.values.evidence)
         few = self.values.few
         values = np.where(few.any, np.where(few.whole, BY_VALUE, STANDING_OUT), 0.0)[:, None]
@@ -217,6 +248,9 @@ class Posterior:
     @cached_property
     def smooth_sides(self) -> tuple[Array, Array]:
         """Expected gap on each side if it is a process: scores too high, scores too low."""
+        if self._looked is not None:
+            over, under = self._looked.smooth
+            return self.scale * over, self.scale * under
         p = self.process
         up = UNCERTAIN * positive(p.mean, p.sd) + (1 - UNCERTAIN) * np.maximum(p.mean, 0.0)
         under = up.sum(axis=-1)
@@ -225,8 +259,9 @@ class Posterior:
     @cached_property
     def own_sides(self) -> tuple[Array, Array]:
         """Expected gap on each side of each problem by itself, over all shapes and none."""
-        w = self.weight
-        members = [self.smooth_sides, tuple(self.scale * side for side in self.tree.sides)]
+        smooth = self.smooth_sides
+        stretches = self.tree.sides if self._looked is None else self._looked.stretches
+        w, members = self.weight, [smooth, tuple(self.scale * side for side in stretches)]
         if self.values is not None:
             members.append(self.values.sides)
         over, under = (sum(w[:, i] * sides[j] for i, sides in enumerate(members, 1)) for j in range(2))
@@ -281,36 +316,52 @@ class Posterior:
         mean, square = self._mixed
         return self.scale[:, None] * np.sqrt(np.maximum(square - mean**2, 0.0))
 
-    def terms(self, norm: str) -> Terms:
-        """Return what adds up over the classes of a model, of each problem."""
-        p, alone = self.process, log_add(self.some + np.log1p(-np.exp(self._none)), self._none)
-        if norm == "l1":
+    def terms(self, norm: str | None) -> Terms:
+        """Return what adds up over the classes of a model, of each problem; without a norm no errors."""
+        if norm is None:
+            smooth = own = np.zeros(len(self.z))
+        elif norm == "l1":
             smooth, own = (over + under for over, under in (self.smooth_sides, self.own_sides))
         else:
             smooth, own = (square.sum(axis=-1) for square in (self.smooth_square, self.own_square))
+        p = self._evidence or self.process
+        alone = log_add(self.some + np.log1p(-np.exp(self._none)), self._none)
         return Terms(p.shape, p.offset, alone, smooth, own)
 
     def discrete(self, k: int) -> bool:
         """Return whether the points of problem k are the distinct scores that occur."""
         return self.few is not None and bool(self.few.whole[k])
 
+    def ready(self) -> Posterior:
+        """Compute together what each problem by itself would compute again, and return itself."""
+        for name in ("own_sides", "some", "gap"):
+            getattr(self, name)
+        return self
+
+    def places(self, k: int) -> tuple[Array, Array, Array]:
+        """Return score, share of the rows and effective rows of the points of problem k."""
+        if self.few is not None and self.discrete(k):
+            held = self.few.share[k] > 0
+            return self.few.score[k][held], self.few.share[k][held], self.few.rows[k][held]
+        mass = self.mass[k]
+        held = mass > 0
+        return self.score[k][held], mass[held], mass[held] * self.n[k]
+
     def points(self, k: int) -> Points:
         """Return where the posterior of problem k is known, and what it says there."""
         if self.few is not None and self.discrete(k):
-            few = self.few[k : k + 1]
-            held = few.share[0] > 0
+            held = self.few.share[k] > 0
             (mean, square), moments = self._at_values(k), self.values.moments  # type: ignore[union-attr]
             w = self.weight[k, 3]
             mean, square = mean + w * moments[0][k], square + w * moments[1][k]
             sd = np.sqrt(np.maximum(square - mean**2, 0.0))
-            return Points(*(array[held] for array in (few.score[0], few.share[0], few.rows[0], mean, sd)))
-        mass, score = self.mass[k], self.score[k]
+            return Points(*self.places(k), mean[held], sd[held])
+        mass = self.mass[k]
         held = mass > 0
         per = self.scale[k] / np.where(held, mass, 1.0)
         mean, square = (array[k] for array in self._mixed)
         sd = np.sqrt(np.maximum(square - mean**2, 0.0))
-        points = score, mass, mass * self.n[k], per * mean, per * sd
-        return Points(*(array[held] for array in points))
+        return Points(*self.places(k), (per * mean)[held], (per * sd)[held])
 
     def _at_values(self, k: int) -> tuple[Array, Array]:
         """Return what process and tree add to mean and mean square of the gap at each distinct score."""
@@ -422,6 +473,11 @@ def _joined_few(batches: Sequence[Posterior]) -> tuple[Few | None, Array | None]
             arrays.append(blank if batch.few is None else _padded(getattr(batch.few, name), width))
         data.append(empty if batch.at_values is None else _padded(batch.at_values, width))
     return Few(*(np.concatenate(arrays) for arrays in parts.values())), np.concatenate(data)
+
+
+def _some_of(known: Any, some: slice) -> Any:
+    """Return some of the problems of an array, or of each array of a list or tuple."""
+    return known[some] if isinstance(known, np.ndarray) else type(known)(_some_of(each, some) for each in known)
 
 
 def _padded(array: Array, width: int) -> Array:

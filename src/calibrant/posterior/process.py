@@ -110,8 +110,8 @@ def spread_of(shrink: Array) -> Array:
 
 def evidence_of(shape: Array, offset: Array, cells: int) -> Array:
     """Return the log of the Bayes factor from the log likelihoods of the components."""
-    return log_mean(shape, _shape_prior(cells).astype(shape.dtype)) + log_mean(
-        offset, _mean_prior().astype(offset.dtype)
+    return log_mean(shape, prior_of_shape(cells).astype(shape.dtype)) + log_mean(
+        offset, prior_of_mean().astype(offset.dtype)
     )
 
 
@@ -131,9 +131,9 @@ def softmax(log: Array) -> Array:
 def _weigh(z: Array, precision: Array) -> tuple[Array, Array, Array]:
     """Return the shrinkage of each coefficient, and the log likelihoods of the components against no gap."""
     cells, square, kind = z.shape[-1], z * z, z.dtype
-    spectra, prior = _spectra(cells).astype(kind), _shape_prior(cells).astype(kind)
-    mean_prior = _mean_prior().astype(kind)
-    sizes = _sizes(precision, LARGEST).astype(kind)
+    spectra, prior = spectra_of(cells).astype(kind), prior_of_shape(cells).astype(kind)
+    mean_prior = prior_of_mean().astype(kind)
+    sizes = sizes_of(precision, LARGEST).astype(kind)
     count = 1 + SIZES * len(spectra)
     shrink = np.empty(z.shape, dtype=kind)
     shape = np.empty((len(z), count), dtype=kind)
@@ -152,7 +152,7 @@ def _weigh(z: Array, precision: Array) -> tuple[Array, Array, Array]:
         else:
             shape[some] = 0.5 * (np.einsum("bqk,bk->bq", share, square[some, 1:]) - cost)
             shrink[some, 1:] = np.einsum("bq,bqk->bk", softmax(shape[some] + prior), share)
-    means = _sizes(precision, LARGEST_MEAN).astype(kind)
+    means = sizes_of(precision, LARGEST_MEAN).astype(kind)
     signal = np.concatenate([np.zeros((len(means), 1), dtype=kind), means], axis=1)
     share = signal / (1 + signal)
     offset = 0.5 * (share * square[:, :1] - np.log1p(signal))
@@ -160,7 +160,7 @@ def _weigh(z: Array, precision: Array) -> tuple[Array, Array, Array]:
     return shrink, shape, offset
 
 
-def _sizes(precision: Array, largest: float) -> Array:
+def sizes_of(precision: Array, largest: float) -> Array:
     """Return variances of the gap against that of the noise, (problems, sizes): e tau^2 for each size tau."""
     least = np.minimum(1.0, precision * SMALLEST**2)
     ratio = precision * largest**2 / least
@@ -168,7 +168,7 @@ def _sizes(precision: Array, largest: float) -> Array:
 
 
 @lru_cache(maxsize=32)
-def _spectra(cells: int) -> Array:
+def spectra_of(cells: int) -> Array:
     """Return the share of each frequency in a gap, for each roughness."""
     k = np.arange(1, cells)
     spectra = [(1 + (k / rough) ** 2) ** -float(STEEPNESS) for rough in _roughness(cells)]
@@ -184,7 +184,7 @@ def _roughness(cells: int) -> tuple[float, ...]:
 
 
 @lru_cache(maxsize=32)
-def _shape_prior(cells: int) -> Array:
+def prior_of_shape(cells: int) -> Array:
     """Return the log prior of the components of the shape, no shape first."""
     weight = ROUGHER ** np.arange(len(_roughness(cells)))
     share = np.tile(weight / weight.sum() / SIZES, SIZES)
@@ -192,6 +192,6 @@ def _shape_prior(cells: int) -> Array:
 
 
 @lru_cache(maxsize=1)
-def _mean_prior() -> Array:
+def prior_of_mean() -> Array:
     """Return the log prior of the components of the mean, no mean first."""
     return np.log(np.append(NO_MEAN, np.full(SIZES, (1 - NO_MEAN) / SIZES)))

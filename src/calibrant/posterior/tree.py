@@ -56,7 +56,7 @@ def _layout(cells: int) -> _Layout:
     )
 
 
-def _waving(cells: int) -> list[int]:
+def waving_levels(cells: int) -> list[int]:
     """Return the levels whose stretches may wave: those of equal length, from halves down."""
     if cells & (cells - 1):
         return []
@@ -156,7 +156,7 @@ class Tree:
     @cached_property
     def waves(self) -> dict[int, _Wave]:
         """A process of its own in every stretch of the levels that may wave."""
-        return {level: self._wave(level) for level in _waving(self.x.shape[-1])}
+        return {level: self._wave(level) for level in waving_levels(self.x.shape[-1])}
 
     def _wave(self, level: int) -> _Wave:
         from scipy.fft import dct
@@ -175,7 +175,7 @@ class Tree:
             share = size / (1 + size)
             shares.append(share)
             means.append(0.5 * (share * first - np.log1p(size)) + log((1 - NO_MEAN) / len(WAVES)))
-            signal = size * _spectrum(length).astype(size.dtype)
+            signal = size * spectrum_of(length).astype(size.dtype)
             spectrum = signal / (1 + signal)
             spectra.append(spectrum[:, None])
             likelihood = (
@@ -313,7 +313,7 @@ def positive(mean: Array, sd: Array) -> Array:
 
 
 @lru_cache(maxsize=32)
-def _spectrum(length: int) -> Array:
+def spectrum_of(length: int) -> Array:
     """Return the share of each frequency in a wave."""
     share = (1 + (np.arange(1, length) / ROUGH) ** 2) ** -float(STEEP)
     return np.asarray(share / share.sum())

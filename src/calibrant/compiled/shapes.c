@@ -1,0 +1,575 @@
+/* What sets of cosine coefficients say about the gap: evidence of a process and of a tree of stretches, and the
+   expected gap on each side. calibrant.posterior has the same in numpy, and says why. */
+#include "lanes.h"
+
+#ifdef HAVE_LANES
+
+/* Sizes of a flat gap in a stretch, of a wave, and of a process. */
+enum { FLATS = 5, WAVES = 4, SIZES = 8 };
+/* Stretches may wave down to so many cells. */
+enum { SHORTEST = 8 };
+/* The columns of the result: before those of the mean, and of the shape of a process. */
+enum { PROCESS, TREE, SMOOTH_OVER, SMOOTH_UNDER, TREE_OVER, TREE_UNDER, MEANS };
+
+/* Numbers of the prior, in the order of `_rules` in calibrant.posterior.looks. */
+typedef struct {
+    double flat[FLATS], wave[WAVES];
+    double log_stop, log_go, empty, some, flat_share;
+    double log_no_mean, log_some_mean, log_no_shape, log_some_shape, uncertain;
+} Rules;
+
+/* What does not depend on the sets, but on their scores: for one frame, or for one in each lane. */
+typedef struct {
+    Py_ssize_t cells, depth, roughs, parts; /* parts: sizes times roughnesses of a process */
+    const Rules *rules;
+    const double *turns, *shape_prior, *mean_prior;
+    double *variance, *cost, *pull, *pulled;   /* of flat gaps in each stretch; pull of cells and stretches */
+    double *wave_share, *wave_mean, *wave_cost, *wave_spectrum;
+    double *share, *shape_cost, *mean_share, *mean_cost;
+} Frame;
+
+/* Numbers of the sets that are looked at together. */
+typedef struct {
+    Lanes *z, *square, *x, *shrink, *mean, *work, *sums;
+    Lanes *stop, *even, *waving, *chance, *flat_mean, *flat_sd, *above, *below, *shape, *out;
+} Sets;
+
+#define NODE(level, i) (((Py_ssize_t)1 << (level)) - 1 + (i))
+
+/* A number of the frame at place i: the same in all lanes, or one for each. */
+PART Lanes of(const double *array, Py_ssize_t i, int width)
+{
+    return width == 1 ? all(array[i]) : load(array + i * LANES);
+}
+
+PART double log_of(double x)
+{
+    return logarithm(all(x))[0];
+}
+
+/* log(1 + signal) summed, many factors at a time: a logarithm costs more than a product. */
+#define FACTORS 8
+
+PART void set_frame(Frame *f, int width, const double *const *pulls, const double *const *sizes,
+                    const double *const *means, const double *spectra, const double *wave_spectra)
+{
+    Py_ssize_t g = f->cells, high = g - 1;
+    const Rules *rules = f->rules;
+    double *squares = f->cost; /* lent: sums of squared pulls of the stretches */
+    for (int l = 0; l < width; l++) {
+        double total = 0;
+        for (Py_ssize_t i = 0; i < g; i++) {
+            double pull = pulls[l][i];
+            total += pull;
+            f->pull[i * width + l] = pull;
+            f->pulled[NODE(f->depth, i) * width + l] = pull;
+        }
+        total /= (double)g;
+        for (Py_ssize_t level = f->depth; level-- > 0;)
+            for (Py_ssize_t i = 0; i < (Py_ssize_t)1 << level; i++)
+                f->pulled[NODE(level, i) * width + l] = f->pulled[NODE(level + 1, 2 * i) * width + l]
+                                                        + f->pulled[NODE(level + 1, 2 * i + 1) * width + l];
+        /* Waves of the stretches of each level. */
+        for (Py_ssize_t level = 1, at = 0; g >> level >= SHORTEST; level++) {
+            Py_ssize_t length = g >> level;
+            double unit = (double)length * (total * total);
+            for (int w = 0; w < WAVES; w++) {
+                Py_ssize_t to = level * WAVES + w;
+                double size = rules->wave[w] * unit, cost = 0, product = 1;
+                f->wave_share[to * width + l] = size / (1 + size);
+                f->wave_mean[to * width + l] = rules->log_some_mean - 0.5 * log_of(1 + size);
+                for (Py_ssize_t k = 0; k < length - 1; k++) {
+                    double signal = size * wave_spectra[at + k];
+                    f->wave_spectrum[(at * WAVES + w * (length - 1) + k) * width + l] = signal / (1 + signal);
+                    product *= 1 + signal;
+                    if (k % FACTORS == FACTORS - 1 || k == length - 2) {
+                        cost += log_of(product);
+                        product = 1;
+                    }
+                }
+                f->wave_cost[to * width + l] = rules->log_some_shape - 0.5 * cost;
+            }
+            at += length - 1;
+        }
+        for (Py_ssize_t q = 0; q < f->parts; q++) {
+            double size = sizes[l][q / f->roughs], cost = 0, product = 1;
+            const double *spectrum = spectra + q % f->roughs * high;
+            for (Py_ssize_t k = 0; k < high; k++) {
+                double signal = size * spectrum[k];
+                f->share[(q * high + k) * width + l] = signal / (1 + signal);
+                product *= 1 + signal;
+                if (k % FACTORS == FACTORS - 1 || k == high - 1) {
+                    cost += log_of(product);
+                    product = 1;
+                }
+            }
+            f->shape_cost[q * width + l] = cost;
+        }
+        for (int s = 0; s < SIZES; s++) {
+            f->mean_share[s * width + l] = means[l][s] / (1 + means[l][s]);
+            f->mean_cost[s * width + l] = log_of(1 + means[l][s]);
+        }
+    }
+    /* Flat gaps, last: `squares` is lent from their costs. */
+    for (int l = 0; l < width; l++) {
+        for (Py_ssize_t i = 0; i < g; i++) {
+            double pull = f->pull[i * width + l];
+            squares[NODE(f->depth, i) * FLATS * width + l] = pull * pull;
+        }
+        for (Py_ssize_t level = f->depth; level-- > 0;)
+            for (Py_ssize_t i = 0; i < (Py_ssize_t)1 << level; i++)
+                squares[NODE(level, i) * FLATS * width + l]
+                    = squares[NODE(level + 1, 2 * i) * FLATS * width + l]
+                      + squares[NODE(level + 1, 2 * i + 1) * FLATS * width + l];
+    }
+    for (Py_ssize_t i = 0; i < 2 * g - 1; i++)
+        for (int l = 0; l < width; l++) {
+            double square = squares[i * FLATS * width + l];
+            for (int s = 0; s < FLATS; s++) {
+                double scaled = 1 + square * rules->flat[s];
+                f->variance[(i * FLATS + s) * width + l] = rules->flat[s] / scaled;
+                f->cost[(i * FLATS + s) * width + l] = -0.5 * log_of(scaled) - 1.6094379124341003;
+            }
+        }
+}
+
+/* From orthonormal coefficients to numbers, and back. */
+PART void orthonormal_back(Lanes *x, Py_ssize_t n, const double *turns, Lanes *work)
+{
+    double first = sqrt(1.0 / (double)n), other = sqrt(2.0 / (double)n);
+    for (Py_ssize_t k = 0; k < n; k++)
+        x[k] *= k ? other : first;
+    cosines_back(x, n, turns, work);
+}
+
+PART void orthonormal(Lanes *x, Py_ssize_t n, const double *turns, Lanes *work)
+{
+    double first = sqrt(1.0 / (double)n), other = sqrt(2.0 / (double)n);
+    cosines(x, n, turns, work);
+    for (Py_ssize_t k = 0; k < n; k++)
+        x[k] *= k ? other : first;
+}
+
+/* The standard deviation in each cell of coefficients with these variances: see `spread_of`. */
+PART void spread(const Lanes *shrink, Lanes *sd, Py_ssize_t n, const double *turns, Lanes *work)
+{
+    Lanes total = {0};
+    for (Py_ssize_t k = 0; k < n; k++) {
+        total += shrink[k];
+        sd[k] = all(0.0);
+    }
+    for (Py_ssize_t k = 1; k <= (n - 1) / 2; k++)
+        sd[2 * k] = (shrink[k] - shrink[n - k]) / 2;
+    cosines_back(sd, n, turns, work);
+    for (Py_ssize_t k = 0; k < n; k++)
+        sd[k] = root(larger((total + 2 * sd[k]) / (double)n, all(0.0)));
+}
+
+/* Turn logs into weights that sum to one, in proportion to exp(log + prior); return the log of the sum. */
+PART Lanes weigh(Lanes *log, const double *prior, Py_ssize_t count)
+{
+    Lanes top, total = {0};
+    for (Py_ssize_t q = 0; q < count; q++)
+        log[q] += prior[q];
+    top = log[0];
+    for (Py_ssize_t q = 1; q < count; q++)
+        top = larger(top, log[q]);
+    for (Py_ssize_t q = 0; q < count; q++) {
+        log[q] = exponential(log[q] - top);
+        total += log[q];
+    }
+    for (Py_ssize_t q = 0; q < count; q++)
+        log[q] *= 1 / total;
+    return top + logarithm(total);
+}
+
+/* Sums over k of share_qk square_k for four spectra q at a time: no sum waits for the one before. */
+PART void weighted(const double *share, const Lanes *square, Py_ssize_t parts, Py_ssize_t high, Lanes *sums, int width)
+{
+    for (Py_ssize_t q = 0; q < parts; q += 4) {
+        const double *row = share + q * high * width;
+        Lanes a = {0}, b = {0}, c = {0}, d = {0};
+        for (Py_ssize_t k = 0; k < high; k++) {
+            a += of(row, k, width) * square[k];
+            b += of(row, high + k, width) * square[k];
+            c += of(row, 2 * high + k, width) * square[k];
+            d += of(row, 3 * high + k, width) * square[k];
+        }
+        sums[q] = a;
+        sums[q + 1] = b;
+        sums[q + 2] = c;
+        sums[q + 3] = d;
+    }
+}
+
+/* The share of each coefficient that belongs to the gap: weighted over spectra, four at a time. */
+PART void shrinkage(const double *share, const Lanes *weight, Py_ssize_t parts, Py_ssize_t high, Lanes *shrink, int width)
+{
+    for (Py_ssize_t k = 0; k < high; k++)
+        shrink[k] = all(0.0);
+    for (Py_ssize_t q = 0; q < parts; q += 4) {
+        const double *row = share + q * high * width;
+        for (Py_ssize_t k = 0; k < high; k++)
+            shrink[k] += (of(row, k, width) * weight[q] + of(row, high + k, width) * weight[q + 1])
+                         + (of(row, 2 * high + k, width) * weight[q + 2] + of(row, 3 * high + k, width) * weight[q + 3]);
+    }
+}
+
+PART void look_at_process(const Frame *f, const Sets *s, int sides, int width)
+{
+    Py_ssize_t g = f->cells;
+    Lanes means[SIZES + 1], evidence, under = {0}, net = {0}, *out = s->out;
+    double uncertain = f->rules->uncertain;
+    means[0] = out[MEANS] = all(0.0);
+    for (int m = 0; m < SIZES; m++)
+        means[m + 1] = out[MEANS + m + 1] = 0.5 * (of(f->mean_share, m, width) * s->square[0] - of(f->mean_cost, m, width));
+    evidence = weigh(means, f->mean_prior, SIZES + 1);
+    weighted(f->share, s->square + 1, f->parts, g - 1, s->shape + 1, width);
+    s->shape[0] = out[MEANS + SIZES + 1] = all(0.0);
+    for (Py_ssize_t q = 0; q < f->parts; q++)
+        s->shape[q + 1] = out[MEANS + SIZES + 2 + q] = 0.5 * (s->shape[q + 1] - of(f->shape_cost, q, width));
+    out[PROCESS] = evidence + weigh(s->shape, f->shape_prior, f->parts + 1);
+    if (!sides)
+        return;
+    s->shrink[0] = all(0.0);
+    for (int m = 0; m < SIZES; m++)
+        s->shrink[0] += means[m + 1] * of(f->mean_share, m, width);
+    shrinkage(f->share, s->shape + 1, f->parts, g - 1, s->shrink + 1, width);
+    for (Py_ssize_t k = 0; k < g; k++)
+        s->mean[k] = s->shrink[k] * s->z[k];
+    orthonormal_back(s->mean, g, f->turns, s->work);
+    spread(s->shrink, s->x, g, f->turns, s->work);
+    for (Py_ssize_t k = 0; k < g; k++) {
+        under += uncertain * positive_part(s->mean[k], s->x[k]) + (1 - uncertain) * larger(s->mean[k], all(0.0));
+        net += s->mean[k];
+    }
+    out[SMOOTH_UNDER] = under;
+    out[SMOOTH_OVER] = under - net;
+}
+
+/* A wave in each stretch of a level: evidence; and the expected sum of its positive and negative part. */
+PART void look_at_waves(const Frame *f, const Sets *s, Py_ssize_t level, Py_ssize_t at, int sides, int width)
+{
+    const double none[1 + WAVES] = {0}, *spectrum = f->wave_spectrum + at * WAVES * width;
+    const Rules *rules = f->rules;
+    Py_ssize_t length = f->cells >> level;
+    Lanes *z = s->mean, *square = s->shrink, *shrink = s->shrink, *sd = s->shrink + length;
+    for (Py_ssize_t i = 0; i < (Py_ssize_t)1 << level; i++) {
+        Lanes means[1 + WAVES], shapes[1 + WAVES], above = {0}, net = {0};
+        memcpy(z, s->x + i * length, length * sizeof(Lanes));
+        orthonormal(z, length, f->turns, s->work);
+        for (Py_ssize_t k = 0; k < length; k++)
+            square[k] = z[k] * z[k];
+        means[0] = all(rules->log_no_mean);
+        shapes[0] = all(rules->log_no_shape);
+        weighted(spectrum, square + 1, WAVES, length - 1, shapes + 1, width);
+        for (int w = 0; w < WAVES; w++) {
+            Py_ssize_t of_level = level * WAVES + w;
+            means[w + 1] = 0.5 * (of(f->wave_share, of_level, width) * square[0]) + of(f->wave_mean, of_level, width);
+            shapes[w + 1] = 0.5 * shapes[w + 1] + of(f->wave_cost, of_level, width);
+        }
+        s->waving[NODE(level, i)] = weigh(means, none, 1 + WAVES) + weigh(shapes, none, 1 + WAVES);
+        if (!sides)
+            continue;
+        shrink[0] = all(0.0);
+        for (int w = 0; w < WAVES; w++)
+            shrink[0] += means[w + 1] * of(f->wave_share, level * WAVES + w, width);
+        shrinkage(spectrum, shapes + 1, WAVES, length - 1, shrink + 1, width);
+        for (Py_ssize_t k = 0; k < length; k++)
+            z[k] *= shrink[k];
+        orthonormal_back(z, length, f->turns, s->work);
+        spread(shrink, sd, length, f->turns, s->work);
+        for (Py_ssize_t k = 0; k < length; k++) {
+            above += positive_part(z[k], sd[k]);
+            net += z[k];
+        }
+        s->above[NODE(level, i)] = above;
+        s->below[NODE(level, i)] = above - net;
+    }
+}
+
+/* The stretches of a level: what a gap that is flat says, together with a wave and with none. Leaves the evidence of
+   stopping there, the chances of both kinds of gap, and mean and standard deviation of the flat one. */
+PART void stop_at(const Frame *f, const Sets *s, Py_ssize_t level, int waves, int sides, int width)
+{
+    const Rules *rules = f->rules;
+    double flat = level ? rules->some * (waves ? rules->flat_share : 1.0) : 1.0, empty = level ? rules->empty : 0.0;
+    for (Py_ssize_t i = NODE(level, 0); i < NODE(level + 1, 0); i++) {
+        Lanes square = s->sums[i] * s->sums[i], log[FLATS], top = waves ? larger(s->waving[i], all(0.0)) : all(0.0);
+        Lanes sum = {0}, slope = {0}, bend = {0}, wave = {0}, total;
+        for (int q = 0; q < FLATS; q++) {
+            log[q] = (0.5 * square) * of(f->variance, i * FLATS + q, width) + of(f->cost, i * FLATS + q, width);
+            top = larger(top, log[q]);
+        }
+        for (int q = 0; q < FLATS; q++) {
+            Lanes weight = exponential(log[q] - top);
+            sum += weight;
+            if (sides) {
+                Lanes variance = of(f->variance, i * FLATS + q, width);
+                slope += weight * variance;
+                bend += weight * (variance * variance);
+            }
+        }
+        if (waves)
+            wave = (rules->some * (1 - rules->flat_share)) * exponential(s->waving[i] - top);
+        total = flat * sum + wave;
+        if (level)
+            total += empty * exponential(-top);
+        s->stop[i] = top + logarithm(total);
+        if (sides) {
+            s->even[i] = flat * sum / total;
+            s->waving[i] = wave / total;
+            slope /= sum;
+            s->flat_mean[i] = slope * s->sums[i];
+            s->flat_sd[i] = root(slope + square * larger(bend / sum - slope * slope, all(0.0)));
+        }
+    }
+}
+
+PART void look_at_tree(const Frame *f, const Sets *s, int sides, int width)
+{
+    Py_ssize_t g = f->cells, depth = f->depth, leaves = NODE(depth, 0);
+    const Rules *rules = f->rules;
+    Lanes over = {0}, under = {0};
+    memcpy(s->x, s->z, g * sizeof(Lanes));
+    orthonormal_back(s->x, g, f->turns, s->work);
+    for (Py_ssize_t i = 0; i < g; i++)
+        s->sums[leaves + i] = of(f->pull, i, width) * s->x[i];
+    for (Py_ssize_t i = leaves; i-- > 0;)
+        s->sums[i] = s->sums[2 * i + 1] + s->sums[2 * i + 2];
+    for (Py_ssize_t level = 0, at = 0; level <= depth; level++) {
+        int waves = level && g >> level >= SHORTEST;
+        if (waves) {
+            look_at_waves(f, s, level, at, sides, width);
+            at += (g >> level) - 1;
+            stop_at(f, s, level, 1, sides, width);
+        } else
+            stop_at(f, s, level, 0, sides, width);
+    }
+    /* Bottom up: the likelihood of each stretch, and its chance to stop if it is reached. */
+    for (Py_ssize_t i = leaves; i < leaves + g; i++)
+        s->chance[i] = all(1.0);
+    for (Py_ssize_t i = leaves; i-- > 0;) {
+        Lanes halves = s->stop[2 * i + 1] + s->stop[2 * i + 2] + rules->log_go, stop = s->stop[i] + rules->log_stop;
+        Lanes top = larger(stop, halves), less = exponential(-size_of(stop - halves));
+        s->stop[i] = top + logarithm(1 + less);
+        s->chance[i] = chosen(stop > halves, all(1.0), less) / (1 + less);
+    }
+    s->out[TREE] = s->stop[0];
+    if (!sides)
+        return;
+    /* Top down: the chance of each stretch to be reached, which takes the place of its likelihood. */
+    s->stop[0] = all(1.0);
+    for (Py_ssize_t i = 0; i < leaves; i++)
+        s->stop[2 * i + 1] = s->stop[2 * i + 2] = s->stop[i] * (1 - s->chance[i]);
+    for (Py_ssize_t level = 0; level <= depth; level++) {
+        int waves = level && g >> level >= SHORTEST;
+        for (Py_ssize_t i = NODE(level, 0); i < NODE(level + 1, 0); i++) {
+            Lanes stops = s->stop[i] * s->chance[i], even = stops * s->even[i] * of(f->pulled, i, width);
+            Lanes up = positive_part(s->flat_mean[i], s->flat_sd[i]);
+            under += even * up;
+            over += even * (up - s->flat_mean[i]);
+            if (waves) {
+                under += stops * s->waving[i] * s->above[i];
+                over += stops * s->waving[i] * s->below[i];
+            }
+        }
+    }
+    s->out[TREE_OVER] = over;
+    s->out[TREE_UNDER] = under;
+}
+
+PART void look(const Frame *f, const Sets *s, int sides, int width)
+{
+    for (Py_ssize_t k = 0; k < f->cells; k++)
+        s->square[k] = s->z[k] * s->z[k];
+    look_at_process(f, s, sides, width);
+    look_at_tree(f, s, sides, width);
+}
+
+VECTORISED static void look_alike(const Frame *f, const Sets *s, int sides)
+{
+    look(f, s, sides, 1);
+}
+
+VECTORISED static void look_apart(const Frame *f, const Sets *s, int sides)
+{
+    look(f, s, sides, LANES);
+}
+
+static void set_alike(Frame *f, const double *const *pulls, const double *const *sizes,
+                      const double *const *means, const double *spectra, const double *waves)
+{
+    set_frame(f, 1, pulls, sizes, means, spectra, waves);
+}
+
+VECTORISED static void set_apart(Frame *f, const double *const *pulls, const double *const *sizes,
+                                 const double *const *means, const double *spectra, const double *waves)
+{
+    set_frame(f, LANES, pulls, sizes, means, spectra, waves);
+}
+
+enum { Z, PULL, SIZE, MEAN, SPECTRA, WAVE_SPECTRA, TURNS, SHAPE_PRIOR, MEAN_PRIOR, RULES, OUT, ARRAYS };
+
+/* Shapes that fit each other, whatever was passed. */
+static const char *misfit(const Array *a, Py_ssize_t sets, Py_ssize_t cells, Py_ssize_t frames)
+{
+    Py_ssize_t roughs, waves = 0;
+    for (int i = 0; i < ARRAYS; i++) {
+        int two = i <= SPECTRA || i == OUT;
+        if (a[i].type != 'd')
+            return "arrays must hold floats";
+        if (!PyBuffer_IsContiguous(&a[i].view, 'C') || a[i].view.ndim != (two ? 2 : 1))
+            return "arrays must be contiguous and have the right axes";
+    }
+    if (cells < 2 || cells & (cells - 1))
+        return "cells must be a power of two";
+    roughs = LENGTH(a[SPECTRA], 0);
+    for (Py_ssize_t length = cells / 2; length >= SHORTEST; length /= 2)
+        waves += length - 1;
+    if ((frames != 1 && frames != sets) || LENGTH(a[PULL], 1) != cells || LENGTH(a[SIZE], 0) != frames
+        || LENGTH(a[SIZE], 1) != SIZES || LENGTH(a[MEAN], 0) != frames || LENGTH(a[MEAN], 1) != SIZES)
+        return "frames do not fit";
+    if (roughs < 1 || LENGTH(a[SPECTRA], 1) != cells - 1 || LENGTH(a[WAVE_SPECTRA], 0) != waves
+        || LENGTH(a[TURNS], 0) < cells || LENGTH(a[SHAPE_PRIOR], 0) != 1 + roughs * SIZES
+        || LENGTH(a[MEAN_PRIOR], 0) != 1 + SIZES || a[RULES].view.len != (Py_ssize_t)sizeof(Rules))
+        return "tables do not fit";
+    if (LENGTH(a[OUT], 0) != sets || LENGTH(a[OUT], 1) != MEANS + 1 + SIZES + 1 + roughs * SIZES)
+        return "the result does not fit";
+    return NULL;
+}
+
+/* One block of memory, divided: sizes of the parts in numbers, and where they go. */
+static double *divide(double **parts[], const Py_ssize_t *sizes, int count)
+{
+    Py_ssize_t total = 0;
+    double *block;
+    for (int i = 0; i < count; i++)
+        total += sizes[i];
+    block = malloc((total + 8) * sizeof(double));
+    if (!block)
+        return NULL;
+    /* Lanes begin where a line of the cache does. */
+    total = (Py_ssize_t)(-(uintptr_t)block % 64 / sizeof(double));
+    for (int i = 0; i < count; i++) {
+        *parts[i] = block + total;
+        total += sizes[i];
+    }
+    return block;
+}
+
+static void look_at_all(const Array *a, Frame *f, const Sets *s, Py_ssize_t sets, Py_ssize_t frames, Py_ssize_t sides)
+{
+    Py_ssize_t g = f->cells, columns = LENGTH(a[OUT], 1);
+    const double *pulls[LANES], *sizes[LANES], *means[LANES];
+    double *z = (double *)s->z, *out = (double *)s->out;
+    for (Py_ssize_t first = 0; first < sets; first += LANES) {
+        Py_ssize_t count = sets - first < LANES ? sets - first : LANES;
+        /* Lanes without a set repeat the last one. */
+        for (int l = 0; l < LANES; l++) {
+            Py_ssize_t set = first + (l < count ? l : count - 1), frame = frames == 1 ? 0 : set;
+            pulls[l] = DOUBLES(a[PULL]) + frame * g;
+            sizes[l] = DOUBLES(a[SIZE]) + frame * SIZES;
+            means[l] = DOUBLES(a[MEAN]) + frame * SIZES;
+            for (Py_ssize_t k = 0; k < g; k++)
+                z[k * LANES + l] = DOUBLES(a[Z])[set * g + k];
+        }
+        if (frames != 1)
+            set_apart(f, pulls, sizes, means, DOUBLES(a[SPECTRA]), DOUBLES(a[WAVE_SPECTRA]));
+        else if (!first)
+            set_alike(f, pulls, sizes, means, DOUBLES(a[SPECTRA]), DOUBLES(a[WAVE_SPECTRA]));
+        memset(out, 0, columns * LANES * sizeof(double));
+        (frames == 1 ? look_alike : look_apart)(f, s, first < sides);
+        for (Py_ssize_t l = 0; l < count; l++)
+            for (Py_ssize_t i = 0; i < columns; i++)
+                DOUBLES(a[OUT])[(first + l) * columns + i] = out[i * LANES + l];
+    }
+}
+
+/* shapes(z, pull, sizes, means, spectra, wave_spectra, turns, shape_prior, mean_prior, rules, out, sides): fill the
+   rows of `out` for the sets of `z`; the sides of the gap for the first `sides` of them. */
+static PyObject *shapes(PyObject *self, PyObject *const *args, Py_ssize_t count)
+{
+    Array a[ARRAYS];
+    const char *wrong;
+    Py_ssize_t sets, frames, sides, g, width, nodes, parts, waves;
+    double *block;
+    Frame f;
+    Sets s;
+    (void)self;
+    if (count != ARRAYS + 1)
+        return PyErr_Format(PyExc_TypeError, "shapes takes %d arguments", ARRAYS + 1);
+    sides = PyLong_AsSsize_t(args[ARRAYS]);
+    if (sides == -1 && PyErr_Occurred())
+        return NULL;
+    for (int i = 0; i < ARRAYS; i++)
+        if (take_array(args[i], &a[i], i == OUT) < 0) {
+            give_arrays(a, i);
+            return NULL;
+        }
+    for (int i = 0; i < ARRAYS; i++)
+        if (!a[i].type || (i <= PULL && a[i].view.ndim != 2)) {
+            give_arrays(a, ARRAYS);
+            return PyErr_Format(PyExc_TypeError, "shapes takes arrays");
+        }
+    sets = LENGTH(a[Z], 0);
+    g = LENGTH(a[Z], 1);
+    frames = LENGTH(a[PULL], 0);
+    wrong = misfit(a, sets, g, frames);
+    if (wrong) {
+        give_arrays(a, ARRAYS);
+        return PyErr_Format(PyExc_ValueError, "%s", wrong);
+    }
+    memset(&f, 0, sizeof(f));
+    f.cells = g;
+    while ((Py_ssize_t)1 << f.depth < g)
+        f.depth++;
+    f.roughs = LENGTH(a[SPECTRA], 0);
+    f.parts = parts = f.roughs * SIZES;
+    f.rules = a[RULES].view.buf;
+    f.turns = DOUBLES(a[TURNS]);
+    f.shape_prior = DOUBLES(a[SHAPE_PRIOR]);
+    f.mean_prior = DOUBLES(a[MEAN_PRIOR]);
+    width = frames == 1 ? 1 : LANES;
+    nodes = 2 * g - 1;
+    waves = LENGTH(a[WAVE_SPECTRA], 0);
+    {
+        /* Sizes are multiples of a line: eight numbers. */
+        double **to[] = {
+            (double **)&s.z, (double **)&s.square, (double **)&s.x, (double **)&s.shrink, (double **)&s.mean,
+            (double **)&s.work, (double **)&s.sums, (double **)&s.stop, (double **)&s.even, (double **)&s.waving,
+            (double **)&s.chance, (double **)&s.flat_mean, (double **)&s.flat_sd, (double **)&s.above,
+            (double **)&s.below, (double **)&s.shape, (double **)&s.out, &f.variance, &f.cost, &f.pull, &f.pulled,
+            &f.wave_share, &f.wave_mean, &f.wave_cost, &f.wave_spectrum, &f.share, &f.shape_cost, &f.mean_share,
+            &f.mean_cost,
+        };
+        Py_ssize_t size[] = {
+            g * LANES, g * LANES, g * LANES, g * LANES, g * LANES, g * LANES, nodes * LANES, nodes * LANES,
+            nodes * LANES, nodes * LANES, nodes * LANES, nodes * LANES, nodes * LANES, nodes * LANES, nodes * LANES,
+            (parts + 1) * LANES, LENGTH(a[OUT], 1) * LANES, nodes * FLATS * width, nodes * FLATS * width, g * width,
+            nodes * width, (f.depth + 1) * WAVES * width, (f.depth + 1) * WAVES * width,
+            (f.depth + 1) * WAVES * width, waves * WAVES * width, parts * (g - 1) * width, parts * width,
+            SIZES * width, SIZES * width,
+        };
+        block = divide(to, size, sizeof(size) / sizeof(size[0]));
+    }
+    if (!block) {
+        give_arrays(a, ARRAYS);
+        return PyErr_NoMemory();
+    }
+    Py_BEGIN_ALLOW_THREADS
+    look_at_all(a, &f, &s, sets, frames, sides);
+    Py_END_ALLOW_THREADS
+    free(block);
+    give_arrays(a, ARRAYS);
+    Py_RETURN_NONE;
+}
+
+#endif
+
+PyMethodDef shape_methods[] = {
+#ifdef HAVE_LANES
+    {"shapes", FASTCALL(shapes), METH_FASTCALL, NULL},
+#endif
+    {NULL, NULL, 0, NULL},
+};

@@ -1,0 +1,105 @@
+"""Look at many data sets at once in compiled loops: evidence and sides of process and tree.
+
+`process` and `tree` say the same in numpy, and have what is asked of few problems: moments and draws.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from math import log, log1p
+
+import numpy as np
+
+from calibrant import compiled
+from calibrant.evidence import Array
+from calibrant.posterior import process, tree
+
+
+@dataclass(frozen=True, eq=False)
+class Look:
+    """What coefficients say, (problems,) each.
+
+    Attributes
+    ----------
+    process, tree : arrays
+        Log of the Bayes factor against no gap.
+    smooth, stretches : pairs of arrays
+        Expected negative and positive part of the gap under process and tree, in units.
+    offset, shape : arrays (problems, components)
+        Log likelihoods of the components of a process.
+    """
+
+    process: Array
+    tree: Array
+    smooth: tuple[Array, Array]
+    stretches: tuple[Array, Array]
+    offset: Array
+    shape: Array
+
+
+def look_at(z: Array, pull: Array, precision: Array, uncertain: float, sides: bool) -> Look | None:
+    """Look at coefficients (problems, cells); None where no compiled loop is there for them.
+
+    Parameters
+    ----------
+    pull : array (problems, cells) or (1, cells)
+    precision : array (problems,) or (1,)
+    uncertain : float
+        Share of what uncertainty adds to a smooth gap.
+    sides : bool
+        Whether the sides are asked for; without they are zero.
+    """
+    cells, shapes = z.shape[-1], getattr(compiled.loops, "shapes", None)
+    if shapes is None or cells < 2 or cells & (cells - 1) or len(pull) not in (1, len(z)):
+        return None
+    tables = _tables(cells)
+    means = process.SIZES + 1
+    out = np.empty((len(z), 6 + means + len(tables[3])))
+    shapes(
+        np.ascontiguousarray(z), np.ascontiguousarray(pull, np.float64),
+        process.sizes_of(precision, process.LARGEST), process.sizes_of(precision, process.LARGEST_MEAN),
+        *tables, _rules(uncertain), out, len(z) if sides else 0,
+    )  # fmt: skip
+    evidence, stretches, over, under, tree_over, tree_under = out[:, :6].T
+    at = 6 + means
+    return Look(evidence, stretches, (over, under), (tree_over, tree_under), out[:, 6:at], out[:, at:])
+
+
+@lru_cache(maxsize=32)
+def _tables(cells: int) -> tuple[Array, ...]:
+    """Return spectra, turns of the transforms, and priors."""
+    waves = [tree.spectrum_of(cells >> level) for level in tree.waving_levels(cells)]
+    together = np.concatenate([*waves, np.zeros(0)])
+    return (
+        process.spectra_of(cells),
+        together,
+        turns_of(cells),
+        process.prior_of_shape(cells),
+        process.prior_of_mean(),
+    )
+
+
+@lru_cache(maxsize=32)
+def turns_of(cells: int) -> Array:
+    """Return at n + 2j the cosine and after it the sine of (2j + 1) pi / 4n, for each n = 2^k < `cells`."""
+    turns = np.zeros(max(cells, 2))
+    n = 2
+    while n < cells:
+        angle = (2 * np.arange(n // 2) + 1) * (np.pi / (4 * n))
+        turns[n : 2 * n : 2], turns[n + 1 : 2 * n : 2] = np.cos(angle), np.sin(angle)
+        n *= 2
+    return turns
+
+
+@lru_cache(maxsize=2)
+def _rules(uncertain: float) -> Array:
+    """Return the numbers of the prior, in the order that the loops know."""
+    sizes = [size**2 for size in (*tree.LEVELS, *tree.WAVES)]
+    waves = len(tree.WAVES)
+    logs = [
+        log(tree.STOP), log1p(-tree.STOP), tree.EMPTY, 1 - tree.EMPTY, 1 - tree.WAVING,
+        log(tree.NO_MEAN), log((1 - tree.NO_MEAN) / waves),
+        log(tree.NO_SHAPE), log((1 - tree.NO_SHAPE) / waves),
+    ]  # fmt: skip
+    return np.array([*sizes, *logs, uncertain])

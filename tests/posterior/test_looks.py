@@ -1,0 +1,75 @@
+"""Compiled looks at coefficients say what numpy says."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from calibrant import compiled
+from calibrant.posterior.gap import Posterior
+from calibrant.posterior.looks import look_at
+
+needs_loops = pytest.mark.skipif(compiled.loops is None, reason="the loops are not built")
+
+
+def problems(cells, sets, frames, seed=0):
+    """Coefficients of sets, some without any gap and some with a huge one, on one frame or on one each."""
+    rng = np.random.default_rng(seed)
+    z = rng.standard_normal((sets, cells)) * np.geomspace(0.1, 30, sets)[:, None]
+    z[0] = 0.0
+    mass = rng.random((frames, cells)) + 0.1
+    mass[:, 0] = 0.0
+    mass /= mass.sum(axis=1, keepdims=True)
+    scale = np.geomspace(0.001, 0.05, frames)
+    return Posterior(z, scale, mass, np.full(mass.shape, 0.5), np.full(frames, 1000.0))
+
+
+@needs_loops
+@pytest.mark.parametrize("frames", ["alike", "apart"])
+@pytest.mark.parametrize("cells", [2, 4, 8, 16, 64, 256])
+def test_loops_and_numpy_agree(monkeypatch, cells, frames):
+    fast = problems(cells, 7, 1 if frames == "alike" else 7)
+    evidence = replace(fast)  # asked for the evidence alone first
+    assert look_at(fast.z, fast.mass, fast.scale, 0.75, True) is not None
+    terms, some, local, sides = fast.terms("l1"), evidence.some, evidence.local, fast.own_sides
+    monkeypatch.setattr(compiled, "loops", None)
+    plain = replace(fast)
+    for one, other in zip(terms, plain.terms("l1"), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-11, atol=1e-12)
+    for one, other in ((some, plain.some), (local, plain.local), (sides, plain.own_sides)):
+        np.testing.assert_allclose(one, other, rtol=1e-11, atol=1e-12)
+
+
+@needs_loops
+def test_a_set_is_judged_alike_whatever_is_beside_it():
+    p = problems(32, 9, 1)
+    together = p.terms("l1").own
+    for k in range(9):
+        np.testing.assert_array_equal(p.again(p.z[k : k + 1]).terms("l1").own, together[k : k + 1])
+
+
+@needs_loops
+def test_arrays_that_do_not_fit_are_refused():
+    loops = compiled.loops
+    good = problems(16, 3, 1)
+    with pytest.raises(TypeError):
+        loops.shapes(good.z)
+    fitting = [good.z, good.mass, np.ones((1, 8)), np.ones((1, 8)), np.ones((3, 15)), np.ones(7), np.ones(16)]
+    fitting += [np.zeros(25), np.zeros(9), np.ones(19), np.empty((3, 6 + 9 + 25))]
+    loops.shapes(*fitting, 3)
+    for i, array in enumerate(fitting):
+        for wrong in (array[..., :-1].copy(), array.astype(np.float32), array[..., None], None):
+            with pytest.raises((TypeError, ValueError)):
+                loops.shapes(*fitting[:i], wrong, *fitting[i + 1 :], 3)
+    with pytest.raises(ValueError, match="power of two"):
+        loops.shapes(np.ones((3, 12)), *fitting[1:], 3)
+    with pytest.raises(ValueError, match="contiguous"):
+        loops.shapes(np.ones((16, 3)).T, *fitting[1:], 3)
+
+
+def test_without_loops_and_for_odd_numbers_of_cells_numpy_looks(monkeypatch):
+    p = problems(30, 3, 1)
+    assert look_at(p.z, p.mass, p.scale, 0.75, True) is None
+    monkeypatch.setattr(compiled, "loops", None)
+    p = problems(32, 3, 1)
+    assert look_at(p.z, p.mass, p.scale, 0.75, True) is None
