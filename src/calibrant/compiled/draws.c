@@ -112,6 +112,48 @@ static PyObject *normals(PyObject *self, PyObject *const *args, Py_ssize_t count
     Py_RETURN_NONE;
 }
 
+/* Counts of a binomial variable told apart at most. */
+#define COUNTS 256
+
+/* binomials(uniform, rows, none, rare, out): out[i, j] is how many of rows[j] outcomes with chance rare[j] the
+   uniform number stands for by inversion; none[j] is the chance of no outcome. */
+static PyObject *binomials(PyObject *self, PyObject *const *args, Py_ssize_t count)
+{
+    Array a[5];
+    Py_ssize_t sets, groups;
+    (void)self;
+    if (take_all(args, count, a, 5, 1) < 0)
+        return NULL;
+    groups = a[0].type && a[0].view.ndim == 2 ? LENGTH(a[0], 1) : -1;
+    if (groups < 0 || !is_table(&a[0], 'd', -1, groups) || !is_vector(&a[1], 'q', groups)
+        || !is_vector(&a[2], 'd', groups) || !is_vector(&a[3], 'd', groups)
+        || !is_table(&a[4], 'q', LENGTH(a[0], 0), groups)) {
+        give_arrays(a, 5);
+        return PyErr_Format(PyExc_ValueError, "the arrays of binomials do not fit");
+    }
+    sets = LENGTH(a[0], 0);
+    Py_BEGIN_ALLOW_THREADS
+    for (Py_ssize_t j = 0; j < groups; j++) {
+        int64_t rows = ((const int64_t *)a[1].view.buf)[j], *out = (int64_t *)a[4].view.buf + j, most = 0;
+        double mass = DOUBLES(a[2])[j], rare = DOUBLES(a[3])[j], at_most[COUNTS];
+        const double *uniform = DOUBLES(a[0]) + j;
+        at_most[0] = mass;
+        while (++most < rows && most < COUNTS && at_most[most - 1] < 1) {
+            mass = mass * (double)(rows - most + 1) * rare / ((double)most * (1 - rare));
+            at_most[most] = at_most[most - 1] + mass;
+        }
+        for (Py_ssize_t i = 0; i < sets; i++) {
+            int64_t found = 0;
+            while (found < most && uniform[i * groups] > at_most[found])
+                found++;
+            out[i * groups] = found;
+        }
+    }
+    Py_END_ALLOW_THREADS
+    give_arrays(a, 5);
+    Py_RETURN_NONE;
+}
+
 /* Labels beyond which bounds are searched by halves. */
 #define SEARCHED 24
 
@@ -390,6 +432,7 @@ static PyObject *walks(PyObject *self, PyObject *const *args, Py_ssize_t count)
 
 PyMethodDef draw_methods[] = {
     {"outcomes", FASTCALL(outcomes), METH_FASTCALL, NULL},
+    {"binomials", FASTCALL(binomials), METH_FASTCALL, NULL},
     {"interpolate", FASTCALL(interpolate), METH_FASTCALL, NULL},
     {"labels", FASTCALL(labels), METH_FASTCALL, NULL},
     {"normals", FASTCALL(normals), METH_FASTCALL, NULL},

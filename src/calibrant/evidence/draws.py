@@ -46,6 +46,12 @@ def binomial(rng: np.random.Generator, n: Array, p: Array, size: int) -> Array:
         return rng.binomial(n, p, (size, n.size))
     # How likely at most 0, 1, ... outcomes are in each group; a group of n rows never has more than n.
     mass = np.exp(n * np.log1p(-rare))
+    often = p > 0.5
+    if compiled.loops is not None:
+        drawn = np.empty((size, n.size), dtype=np.int64)
+        groups = np.ascontiguousarray(n, np.int64), mass, np.ascontiguousarray(rare)
+        compiled.loops.binomials(rng.random((size, n.size)), *groups, drawn)
+        return np.where(often, n - drawn, drawn) if often.any() else drawn
     at_most = [mass]
     for k in range(1, int(n.max())):
         if at_most[-1].min() >= CERTAIN:
@@ -54,7 +60,6 @@ def binomial(rng: np.random.Generator, n: Array, p: Array, size: int) -> Array:
         at_most.append(np.where(k < n, at_most[-1] + mass, np.inf))
     small = np.min_scalar_type(int(n.max()))
     drawn = np.empty((size, n.size), dtype=np.int64)
-    often = p > 0.5
     step = max(1, CHUNK // n.size)
     for a in range(0, size, step):
         uniform = rng.random((min(step, size - a), n.size))

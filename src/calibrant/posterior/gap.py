@@ -477,7 +477,9 @@ def _joined_few(batches: Sequence[Posterior]) -> tuple[Few | None, Array | None]
 
 def _some_of(known: Any, some: slice) -> Any:
     """Return some of the problems of an array, or of each array of a list or tuple."""
-    return known[some] if isinstance(known, np.ndarray) else type(known)(_some_of(each, some) for each in known)
+    return (
+        known[some] if isinstance(known, np.ndarray) else type(known)(_some_of(each, some) for each in known)
+    )
 
 
 def _padded(array: Array, width: int) -> Array:
