@@ -225,6 +225,60 @@ static PyObject *labels(PyObject *self, PyObject *const *args, Py_ssize_t count)
     Py_RETURN_NONE;
 }
 
+/* How many of n rising numbers are at most x. */
+static int32_t at_most(const double *from, Py_ssize_t n, double x)
+{
+    const double *start = from;
+    while (n > 1) {
+        Py_ssize_t half = n / 2;
+        from = from[half - 1] <= x ? from + half : from;
+        n -= half;
+    }
+    return (int32_t)(from - start + (n && *from <= x));
+}
+
+/* label(score, words, out): a label for each row and set, drawn with chances in proportion to the scores. */
+static PyObject *label(PyObject *self, PyObject *const *args, Py_ssize_t count)
+{
+    Array a[3];
+    Py_ssize_t rows, sets, classes;
+    double *total;
+    (void)self;
+    if (take_all(args, count, a, 3, 1) < 0)
+        return NULL;
+    rows = a[0].type && a[0].view.ndim == 2 ? LENGTH(a[0], 0) : -1;
+    classes = rows < 0 ? 0 : LENGTH(a[0], 1);
+    sets = a[1].type && a[1].view.ndim == 2 ? LENGTH(a[1], 1) : -1;
+    if (rows < 0 || classes < 1 || sets < 0 || !(is_table(&a[0], 'd', rows, classes) || is_table(&a[0], 'f', rows, classes))
+        || !is_table(&a[1], 'I', rows, sets) || !is_table(&a[2], 'i', rows, sets)) {
+        give_arrays(a, 3);
+        return PyErr_Format(PyExc_ValueError, "the arrays of labels do not fit");
+    }
+    total = malloc(classes * sizeof(double));
+    if (!total) {
+        give_arrays(a, 3);
+        return PyErr_NoMemory();
+    }
+    Py_BEGIN_ALLOW_THREADS
+    for (Py_ssize_t r = 0; r < rows; r++) {
+        const uint32_t *word = (const uint32_t *)a[1].view.buf + r * sets;
+        int32_t *out = (int32_t *)a[2].view.buf + r * sets;
+        double sum = 0;
+        if (a[0].type == 'd')
+            for (Py_ssize_t k = 0; k < classes; k++)
+                total[k] = sum += DOUBLES(a[0])[r * classes + k];
+        else
+            for (Py_ssize_t k = 0; k < classes; k++)
+                total[k] = sum += ((const float *)a[0].view.buf)[r * classes + k];
+        for (Py_ssize_t i = 0; i < sets; i++)
+            out[i] = at_most(total, classes - 1, (word[i] + 0.5) * 0x1p-32 * sum);
+    }
+    Py_END_ALLOW_THREADS
+    free(total);
+    give_arrays(a, 3);
+    Py_RETURN_NONE;
+}
+
 /* interpolate(x, knots, values, out): out[v, r, i] is values[v, r] at x[r, i], linear between knots[r], which do not
    fall; beyond them the line of the last two goes on. */
 static PyObject *interpolate(PyObject *self, PyObject *const *args, Py_ssize_t count)
@@ -434,6 +488,7 @@ PyMethodDef draw_methods[] = {
     {"outcomes", FASTCALL(outcomes), METH_FASTCALL, NULL},
     {"binomials", FASTCALL(binomials), METH_FASTCALL, NULL},
     {"interpolate", FASTCALL(interpolate), METH_FASTCALL, NULL},
+    {"label", FASTCALL(label), METH_FASTCALL, NULL},
     {"labels", FASTCALL(labels), METH_FASTCALL, NULL},
     {"normals", FASTCALL(normals), METH_FASTCALL, NULL},
 #ifdef HAVE_LANES

@@ -92,6 +92,20 @@ def _bounds(score: Array) -> Array:
     return np.clip(np.rint(edge[:, :-1] * 2.0**32) - 1, 0, 2**32 - 1).astype(np.uint32, order="C")
 
 
+def _labelled(score: Array, words: Array) -> Array:
+    """Return a label for each row and word, drawn with chances in proportion to the scores."""
+    label = np.empty(words.shape, dtype=np.int32)
+    if compiled.loops is not None:
+        kind = np.float32 if score.dtype == np.float32 else np.float64
+        compiled.loops.label(np.ascontiguousarray(score, kind), words, label)
+        return label
+    total = np.cumsum(score, axis=1, dtype=np.float64)
+    points = (words + 0.5) * 2.0**-32 * total[:, -1:]
+    for i, (ends, at) in enumerate(zip(total[:, :-1], points, strict=True)):
+        label[i] = np.searchsorted(ends, at, side="right")
+    return label
+
+
 def _counted(words: Array, bounds: Array, place: Array, weight: Array, groups: int) -> Array:
     """Return the sums (sets, groups) of the weights of rows, each where its label has its place."""
     rows, sets = words.shape
@@ -148,11 +162,7 @@ class Labels:
         step, weights = max(1, READ // classes), []
         for a in range(0, len(some), step):
             score, weight = take(some[a : a + step])
-            edge = np.cumsum(score, axis=1)
-            edge /= edge[:, -1:]
-            at = rng.random((len(edge), sets))
-            for i, (ends, points) in enumerate(zip(edge[:, :-1], at, strict=True), a):
-                label[i] = np.searchsorted(ends, points, side="right")
+            label[a : a + step] = _labelled(score, random_words(rng, (len(score), sets)))
             weights.append(weight)
         parts, width = [], max(1, SORTED // len(some))
         for first in range(0, sets, width):
