@@ -389,12 +389,18 @@ PART void look(const Frame *f, const Sets *s, int sides, int width)
 
 VECTORISED static void look_alike(const Frame *f, const Sets *s, int sides)
 {
-    look(f, s, sides, 1);
+    if (sides)
+        look(f, s, 1, 1);
+    else
+        look(f, s, 0, 1);
 }
 
 VECTORISED static void look_apart(const Frame *f, const Sets *s, int sides)
 {
-    look(f, s, sides, LANES);
+    if (sides)
+        look(f, s, 1, LANES);
+    else
+        look(f, s, 0, LANES);
 }
 
 static void set_alike(Frame *f, const double *const *pulls, const double *const *sizes,
@@ -439,13 +445,16 @@ static const char *misfit(const Array *a, Py_ssize_t sets, Py_ssize_t cells, Py_
     return NULL;
 }
 
+/* Numbers between the parts of a block: five lines of the cache, so that those of equal length do not meet in it. */
+#define APART 40
+
 /* One block of memory, divided: sizes of the parts in numbers, and where they go. */
 static double *divide(double **parts[], const Py_ssize_t *sizes, int count)
 {
     Py_ssize_t total = 0;
     double *block;
     for (int i = 0; i < count; i++)
-        total += sizes[i];
+        total += sizes[i] + APART;
     block = malloc((total + 8) * sizeof(double));
     if (!block)
         return NULL;
@@ -453,7 +462,7 @@ static double *divide(double **parts[], const Py_ssize_t *sizes, int count)
     total = (Py_ssize_t)(-(uintptr_t)block % 64 / sizeof(double));
     for (int i = 0; i < count; i++) {
         *parts[i] = block + total;
-        total += sizes[i];
+        total += sizes[i] + APART;
     }
     return block;
 }
