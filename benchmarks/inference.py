@@ -93,9 +93,16 @@ def main() -> None:
         )
         print(
             f"n {n:9,}: sort {1e3 * sort:8.1f} ms, auto {1e3 * auto:7.1f} ms ({auto / sort:.2f} sorts), "
-            f"estimate with interval, null and test {whole:.2f} s",
+            f"estimate with interval, null and test {whole:.3f} s",
             flush=True,
         )
+    n, classes = 10**4, 10
+    score = rng.dirichlet(np.ones(classes), n)
+    label = (score.cumsum(axis=1)[:, :-1] < rng.random((n, 1))).sum(axis=1)
+    groups = rng.integers(0, 3, n)
+    whole = timed(lambda: calibrant.estimate(label, score, notion="classwise", rng=0), 3)
+    page = timed(lambda: calibrant.assess(label, score, groups=groups, rng=0).html(), 1)
+    print(f"{n:,} x {classes}: class-wise estimate {whole:.2f} s, assess with three groups and page {page:.2f} s")
 
 
 if __name__ == "__main__":

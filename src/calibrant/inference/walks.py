@@ -127,9 +127,10 @@ def show(steps: Residuals, blocks: Iterable[Array], cells: int, finest: int) -> 
     edges, fine, ways = Edges.of(steps, cells), _Fine.of(steps, finest), _ways(steps)
     look = _compiled if hasattr(compiled.loops, "walks") and cells & (cells - 1) == 0 else _plain
     z, shown = zip(*(look(block, edges, fine, ways, cells) for block in blocks), strict=True)
-    table = np.concatenate(shown)
+    coefficients, table = np.concatenate(z), np.concatenate(shown)
+    coefficients /= edges.unit
     rough = fine.normal(table[:, 3:]) if fine.cells else None
-    return Shown(np.concatenate(z) / edges.unit, table[:, 0], table[:, 1:3].T, rough)
+    return Shown(coefficients, table[:, 0], table[:, 1:3].T, rough)
 
 
 def _compiled(residual: Array, edges: Edges, fine: _Fine, ways: Array, cells: int) -> tuple[Array, Array]:
