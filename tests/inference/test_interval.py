@@ -96,7 +96,7 @@ def test_noise_is_standard_normal_and_even_along_the_gap():
     kind, gaps = interval.shapes(own, [np.random.default_rng(0)], size)
     gaps = interval.of_size(0.05, interval.alike(gaps, [world], "l1"), [world], "l1")
     common, each = interval.streams([5])
-    (noise,), luck = interval._noise([world], gaps, 600, "l1", common, each, kind)
+    (noise,), luck = interval._noise([interval._Sized.of(world, gaps[0], "l1", 600)], common, each, kind)
     assert np.abs(noise.mean(axis=0)).max() < 5 / np.sqrt(size)
     np.testing.assert_allclose(noise.std(axis=0), 1, atol=0.1)
     assert luck.std() == pytest.approx(1, abs=0.1)

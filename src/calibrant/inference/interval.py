@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from statistics import NormalDist
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -91,11 +91,17 @@ def interval(
     most = furthest(worlds, gaps, norm)
 
     def simulate(errors: list[float]) -> list[Simulation]:
-        possible = [of_size(true, gaps, worlds, norm) for true in errors]
-        drawn = [_noise(worlds, each, n, norm, common, each_rng, kind) for each in possible]
+        possible = [
+            [_Sized.of(world, gap, norm, n) for world, gap in zip(worlds, sized, strict=True)]
+            for sized in (of_size(true, gaps, worlds, norm) for true in errors)
+        ]
+        drawn = [_noise(each, common, each_rng, kind) for each in possible]
         terms = []
         for k, world in enumerate(worlds):
-            data = [world.data(each[k], noise[k]) for each, (noise, _) in zip(possible, drawn, strict=True)]
+            data = [
+                world.data(each[k].gap, noise[k], each[k].sd)
+                for each, (noise, _) in zip(possible, drawn, strict=True)
+            ]
             z, at_values = zip(*data, strict=True)
             values = None if at_values[0] is None else np.concatenate(at_values)
             terms.append(world.posterior.again(np.concatenate(z), values).terms(norm))
@@ -104,7 +110,7 @@ def interval(
         by_error = estimates.astype(np.float64).reshape(len(errors), size)
         runs = []
         for true, each, (_, luck), estimate in zip(errors, possible, drawn, by_error, strict=True):
-            moved, whole = moved_by_luck(worlds, each, luck, n, norm)
+            moved, whole = moved_by_luck(each, luck, norm)
             middle = (estimate + moved).mean()
             estimate = middle + spread * (estimate + moved - middle)
             reached = most >= true
@@ -167,7 +173,7 @@ class World:
             variance = np.minimum(variance, 4 * self.posterior.scale[0] ** 2)
         return np.sqrt(np.maximum(variance, 0.0))
 
-    def data(self, possible: Array, noise: Array) -> tuple[Array, Array | None]:
+    def data(self, possible: Array, noise: Array, sd: Array | None = None) -> tuple[Array, Array | None]:
         """Return unit-noise data, (sets, ...), with these gaps per row and standard normal noise.
 
         They are cosine coefficients over the cells and, where scores are few, the data at each.
@@ -175,7 +181,7 @@ class World:
         from scipy.fft import dct
 
         p = self.posterior
-        residual = possible * self.mass + noise * self.sd(possible)
+        residual = possible * self.mass + noise * (self.sd(possible) if sd is None else sd)
         if p.few is not None and p.discrete(0):
             held = p.few.share[0] > 0
             cells = residual @ p.few.overlap[0][:, held].T
@@ -211,13 +217,32 @@ def alike(drawn: Sequence[Array], worlds: Sequence[World], norm: Norm) -> list[A
     return [gap / size for gap in drawn]
 
 
-def moved_by_luck(
-    worlds: list[World], gaps: list[Array], luck: Array, n: float, norm: Norm
-) -> tuple[Array, Array]:
+class _Sized(NamedTuple):
+    """Gaps of one class with a true error that is tried, and what follows from them.
+
+    Attributes
+    ----------
+    gap, sd : arrays (sets, points)
+        Per row, and the standard deviation of the residuals there.
+    error, chance : arrays (sets,)
+        True error of this class, and how far the sampled scores move it.
+    """
+
+    gap: Array
+    sd: Array
+    error: Array
+    chance: Array
+
+    @classmethod
+    def of(cls, world: World, gap: Array, norm: Norm, n: float) -> _Sized:
+        error = true_error(gap, world.mass, norm)
+        return cls(gap, world.sd(gap), error, sampling(gap, world.mass, error, norm, n))
+
+
+def moved_by_luck(classes: list[_Sized], luck: Array, norm: Norm) -> tuple[Array, Array]:
     """Return how far the sampled scores move the combined error of each set, and that error."""
-    each = np.stack([true_error(gap, w.mass, norm) for w, gap in zip(worlds, gaps, strict=True)], axis=-1)
-    chances = [sampling(gap, w.mass, e, norm, n) for w, gap, e in zip(worlds, gaps, each.T, strict=True)]
-    lucky, whole = luck * np.stack(chances, axis=-1), combined(each, norm)
+    each, chances = (np.stack(part, axis=-1) for part in list(zip(*classes, strict=True))[2:])
+    lucky, whole = luck * chances, combined(each, norm)
     # What sampling does to each class's own error moves the combined one by its share.
     if norm == "l1":
         return lucky.mean(axis=-1), whole
@@ -252,13 +277,7 @@ def streams(keys: Sequence[int]) -> tuple[np.random.Generator, list[np.random.Ge
 
 
 def _noise(
-    worlds: list[World],
-    gaps: list[Array],
-    n: float,
-    norm: Norm,
-    common: np.random.Generator,
-    each_rng: list[np.random.Generator],
-    kind: Array,
+    classes: list[_Sized], common: np.random.Generator, each_rng: list[np.random.Generator], kind: Array
 ) -> tuple[list[Array], Array]:
     """Draw standard normal noise for each class, and the luck of sampling (sets, classes).
 
@@ -268,12 +287,9 @@ def _noise(
     """
     from scipy.special import ndtri
 
-    size, classes = len(kind), len(worlds)
-    ways, chances = [], []
-    for world, gap in zip(worlds, gaps, strict=True):
-        ways.append(np.sign(gap) * world.sd(gap))
-        chances.append(sampling(gap, world.mass, true_error(gap, world.mass, norm), norm, n))
-    way = np.concatenate([*ways, np.stack(chances, axis=-1)], axis=-1)
+    size = len(kind)
+    ways = [np.sign(one.gap) * one.sd for one in classes]
+    way = np.concatenate([*ways, np.stack([one.chance for one in classes], axis=-1)], axis=-1)
     length = np.sqrt((way * way).sum(axis=-1, keepdims=True))
     way = np.divide(way, length, out=np.zeros(way.shape), where=length > 0)
     noises = [
@@ -287,7 +303,7 @@ def _noise(
     noise += (ndtri(np.clip(even, 1e-12, 1 - 1e-12)) - (noise * way).sum(axis=-1))[:, None] * way
     ends = np.cumsum([each.shape[1] for each in ways])
     parts = np.split(noise, ends, axis=-1)
-    return parts[:classes], parts[classes]
+    return parts[:-1], parts[-1]
 
 
 def allowance(posterior: Posterior, value: float, norm: Norm) -> float:
@@ -405,12 +421,12 @@ def _ends(runs: list[Simulation], value: float, ladder: Array, *, above: bool) -
         far = np.array([_distance(each, value, above) for each in estimates])
         # In the lower end the tail grows with the true error, in the upper one it shrinks.
         rising = far if above else -far
-        ends.append(np.array([_crossing(true, rising, -at if above else at) for at in ladder]))
+        ends.append(_crossings(true, rising, -ladder if above else ladder))
     return np.min(ends, axis=0) if above else np.max(ends, axis=0)
 
 
-def _crossing(true: Array, quantile: Array, at: float) -> float:
-    """Return where rising normal quantiles reach one, along a line through those nearby.
+def _crossings(true: Array, quantile: Array, levels: Array) -> Array:
+    """Return where rising normal quantiles reach each level, along a line through those nearby.
 
     Infinite ones say no more than where it is not.
     """
@@ -421,14 +437,19 @@ def _crossing(true: Array, quantile: Array, at: float) -> float:
     known = np.isfinite(quantile)
     true, quantile = true[known], quantile[known]
     if true.size < 2:
-        return (first + last) / 2 if true.size == 0 else float(np.clip(true[0], first, max(first, last)))
+        alone = (first + last) / 2 if true.size == 0 else float(np.clip(true[0], first, max(first, last)))
+        return np.full(levels.shape, alone)
     # What a share tells about its quantile, in a normal sample: little where hardly any estimate lies.
     told = np.exp(-quantile * quantile) / (ndtr(quantile) * ndtr(-quantile))
-    near = told * np.exp(-0.5 * ((quantile - at) / NEARBY) ** 2) + 1e-12
-    middle, height = near @ true / near.sum(), near @ quantile / near.sum()
-    slope = near @ ((true - middle) * (quantile - height)) / max(near @ (true - middle) ** 2, 1e-300)
-    reach = middle + (at - height) / slope if slope > 0 else (first if at < height else last)
-    return float(np.clip(reach, first, max(first, last)))
+    near = told * np.exp(-0.5 * ((quantile - levels[:, None]) / NEARBY) ** 2) + 1e-12
+    near /= near.sum(axis=1, keepdims=True)
+    middle, height = (near * true).sum(axis=1), (near * quantile).sum(axis=1)
+    away = true - middle[:, None]
+    width = np.maximum((near * away**2).sum(axis=1), 1e-300)
+    slope = (near * away * (quantile - height[:, None])).sum(axis=1) / width
+    flat = np.where(levels < height, first, last)
+    reach = np.divide(levels - height, slope, out=flat - middle, where=slope > 0) + middle
+    return np.clip(reach, first, max(first, last))
 
 
 def _distance(estimates: Array, value: float, above: bool) -> float:

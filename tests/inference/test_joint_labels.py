@@ -1,0 +1,87 @@
+"""Labels of whole rows are drawn from their scores, in compiled loops as in numpy."""
+
+import numpy as np
+import pytest
+
+from calibrant import compiled
+from calibrant.inference.joint_labels import _bounds, _counted, _labelled, draw_labels
+
+
+def scores(rows, classes, seed=0):
+    """Rows of probabilities, of which the first and the last class of some have none."""
+    score = np.random.default_rng(seed).dirichlet(np.full(classes, 0.5), rows)
+    score[::2, 0] = score[1::2, -1] = 0.0
+    return score / score.sum(axis=1, keepdims=True)
+
+
+def words(rows, sets, seed=1):
+    word = np.random.default_rng(seed).integers(0, 2**32, (rows, sets), dtype=np.uint32)
+    word[:, 0], word[:, 1] = 0, 2**32 - 1
+    return word
+
+
+@pytest.mark.parametrize("classes", [2, 3, 40])
+def test_labels_are_drawn_as_often_as_scores_say_and_never_without_a_chance(monkeypatch, classes):
+    score, word = scores(6, classes), words(6, 20_000)
+    place = np.arange(6 * classes, dtype=np.int32).reshape(6, classes)
+    both = []
+    for loops in (compiled.loops, None):
+        monkeypatch.setattr(compiled, "loops", loops)
+        count = np.stack([np.bincount(row, minlength=classes) for row in _labelled(score, word)])
+        sums = _counted(word, _bounds(score), place, np.ones(6), 6 * classes).sum(axis=0).reshape(6, classes)
+        for each in (count, sums):
+            assert np.all(each[score == 0] == 0)
+            np.testing.assert_allclose(each / 20_000, score, atol=0.02)
+        both.append((count, sums))
+    for one, other in zip(*both, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_labels_of_single_precision_and_of_half_are_drawn(monkeypatch):
+    word = words(6, 50)
+    for kind in (np.float16, np.float32, np.float64):
+        score = scores(6, 5).astype(kind)
+        fast = _labelled(score, word)
+        with monkeypatch.context() as patch:
+            patch.setattr(compiled, "loops", None)
+            np.testing.assert_array_equal(_labelled(score, word), fast)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_coefficients_of_drawn_labels_are_standard_and_the_same_without_loops(monkeypatch, weighted):
+    score = np.random.default_rng(0).dirichlet(np.ones(3), 500)
+    weight = np.random.default_rng(1).random(500) + 0.5 if weighted else None
+    z = draw_labels(score, weight, 16, np.random.default_rng(2), 300)
+    assert z.shape == (300, 3, 16)
+    assert np.abs(z.mean(axis=0)).max() < 5 / np.sqrt(300)
+    np.testing.assert_allclose(z.std(axis=0), 1, atol=0.2)
+    monkeypatch.setattr(compiled, "loops", None)
+    np.testing.assert_allclose(draw_labels(score, weight, 16, np.random.default_rng(2), 300), z, atol=1e-12)
+
+
+def test_arrays_that_do_not_fit_are_refused():
+    if compiled.loops is None:
+        return
+    score, word = scores(4, 3), words(4, 5)
+    place = np.zeros((4, 3), np.int32)
+    arrays = {
+        "labels": [word, _bounds(score), place, np.ones(4), np.zeros((5, 2))],
+        "label": [score, word, np.zeros((4, 5), np.int32)],
+        "binomials": [
+            np.ones((5, 2)),
+            np.ones(2, np.int64),
+            np.ones(2),
+            np.ones(2),
+            np.zeros((5, 2), np.int64),
+        ],
+    }
+    for name, fitting in arrays.items():
+        loop = getattr(compiled.loops, name)
+        loop(*fitting)
+        for i, array in enumerate(fitting):
+            for wrong in (array[:-1].copy(), array.astype(np.int8), array[..., None], None):
+                with pytest.raises((TypeError, ValueError)):
+                    loop(*fitting[:i], wrong, *fitting[i + 1 :])
+    for wrong in (-1, 2):
+        with pytest.raises(ValueError, match="do not fit"):
+            compiled.loops.labels(word, _bounds(score), place + wrong, np.ones(4), np.zeros((5, 2)))
