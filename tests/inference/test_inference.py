@@ -13,7 +13,7 @@ from calibrant.estimators import parse
 from calibrant.evidence import Residuals, Sample
 from calibrant.experiment.families import EXACT, Dirichlet
 from calibrant.inference import comparison as paired
-from calibrant.inference import interval, null
+from calibrant.inference import interval, joint_labels, null, walks
 from calibrant.posterior.clock import halfway, running, units
 
 
@@ -195,7 +195,7 @@ def test_cells_of_equal_variance_are_those_of_the_posterior():
     y, p = drawn(n=400)
     profile = Residuals.of(Sample(p.round(2), y.astype(bool)))
     one = profile.coarser(10**6)
-    edges = null.Edges.of(one, 64)
+    edges = walks.Edges.of(one, 64)
     found = edges.sums(running(one.residual[None]))[0]
     expected = units(profile.flat, halfway(profile.flat), 64)[0][0]
     np.testing.assert_allclose(dct(found / edges.unit, norm="ortho"), expected, atol=1e-9)
@@ -207,7 +207,10 @@ def test_coefficients_of_a_class_are_those_of_its_rows():
     outcome = rng.random((3, 200)) < score
     # Under weights the least variance differs a little, for n does.
     for weight, apart in ((None, 1e-9), (rng.exponential(size=200), 5e-3)):
-        found = null._class_coefficients(score, weight, outcome.T, 32)
+        w = np.ones(200) if weight is None else weight * (200 / weight.sum())
+        sums = joint_labels._Sums.of(score, w, 32)
+        count = np.stack([np.bincount(sums.group, w * y, minlength=sums.size) for y in outcome])
+        found = sums.coefficients(count)
         for y, row in zip(outcome, found, strict=True):
             flat = Residuals.of(Sample(score, y, weight)).flat
             np.testing.assert_allclose(row, units(flat, halfway(flat), 32)[0][0], atol=apart)
@@ -246,13 +249,6 @@ def test_a_gap_too_rough_to_estimate_is_still_found():
     gap = 0.08 * np.sin(2 * np.pi * 125 * score) * (np.abs(score - 0.5) < 0.25)
     found = calibrant.estimate(rng.random(10_000) < score + gap, score, rng=0)
     assert found.p_value <= 0.02
-
-
-def test_labels_of_the_null_are_drawn_for_whole_rows():
-    _, p = matrix(factor=0.0, n=200)
-    labels = null._labels(p, np.random.default_rng(0), 2000)
-    shares = np.stack([(labels == k).mean(axis=1) for k in range(4)], axis=1)
-    assert np.abs(shares - p).max() < 0.06
 
 
 # Intervals

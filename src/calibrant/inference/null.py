@@ -58,13 +58,14 @@ def by_class(posterior: Posterior, z: Array, norm: Norm, read: int | None = None
 
     Errors are those of the first `read` sets, and zero in the others.
     """
-    some = slice(read), slice(len(z) if read is None else read, None)
+    read = len(z) if read is None else min(read, len(z))
     each = []
     for k in range(z.shape[1]):
         frame = posterior[k : k + 1]
-        first, rest = (frame.again(z[part, k]) for part in some)
-        both = first.terms(norm), rest.terms(None)
-        each.append(Terms(*(np.concatenate(pair) for pair in zip(*both, strict=True))))
+        parts = [frame.again(z[:read, k]).terms(norm)]
+        if read < len(z):
+            parts.append(frame.again(z[read:, k]).terms(None))
+        each.append(Terms(*(np.concatenate(part) for part in zip(*parts, strict=True))))
     return Terms(*(np.stack(terms, axis=1) for terms in zip(*each, strict=True)))
 
 
