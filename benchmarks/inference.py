@@ -102,7 +102,7 @@ def main() -> None:
     groups = rng.integers(0, 3, n)
     whole = timed(lambda: calibrant.estimate(label, score, notion="classwise", rng=0), 3)
     page = timed(lambda: calibrant.assess(label, score, groups=groups, rng=0).html(), 1)
-    print(f"{n:,} x {classes}: class-wise estimate {whole:.2f} s, assess with three groups and page {page:.2f} s")
+    print(f"{n:,} x {classes}: class-wise estimate {whole:.2f} s, assess with groups and page {page:.2f} s")
 
 
 if __name__ == "__main__":
