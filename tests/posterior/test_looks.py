@@ -9,7 +9,7 @@ from calibrant import compiled
 from calibrant.posterior.gap import Posterior
 from calibrant.posterior.looks import look_at
 
-needs_loops = pytest.mark.skipif(compiled.loops is None, reason="the loops are not built")
+needs_loops = pytest.mark.skipif(compiled.loops is None, reason="the package was built without a compiler")
 
 
 def problems(cells, sets, frames, seed=0):
