@@ -152,10 +152,13 @@ class Residuals:
     def _from_cells(cls, cells: Cells) -> Residuals:
         """Return the residuals of the cells that hold anything."""
         w, ws, wy, _, _ = cells.atoms().parts
-        spread = cells.own_squares
         held = np.flatnonzero((w > 0).reshape(-1, w.shape[-1]).any(axis=0))
-        score, w, ws, wy, spread = (part[..., held] for part in (cells.score, w, ws, wy, spread))
-        return cls(w, score, wy - w * cells.low[held] - ws, spread)._scaled(cells.n)
+        # Most cells of many classes are empty: what follows is for the others alone.
+        per_row = None if cells.spread is not None else (cells.squares / w.sum(axis=-1))[..., None]
+        w, ws, wy, low, high = (part[..., held] for part in (w, ws, wy, cells.low, cells.high))
+        spread = cells.own_squares[..., held] if per_row is None else w * per_row
+        mean = np.divide(ws, w, out=np.zeros(w.shape), where=w > 0)
+        return cls(w, np.clip(low + mean, low, high), wy - w * low - ws, spread)._scaled(cells.n)
 
     def _scaled(self, n: Array) -> Residuals:
         """Return the same with weights on the scale on which they sum to the effective number of rows."""
