@@ -53,5 +53,6 @@ extern PyMethodDef tally_methods[];
 extern PyMethodDef rank_methods[];
 extern PyMethodDef shape_methods[];
 extern PyMethodDef draw_methods[];
+extern PyMethodDef total_methods[];
 
 #endif

@@ -62,6 +62,7 @@ PyMODINIT_FUNC PyInit__loops(void)
         rank_methods,
         shape_methods,
         draw_methods,
+        total_methods,
     };
     PyObject *module = PyModule_Create(&definition);
     for (size_t i = 0; module && i < sizeof(methods) / sizeof(methods[0]); i++)

@@ -88,6 +88,29 @@ def sums_of(
     return sums.reshape(-1, 2, *batch, size)
 
 
+def totals_of(
+    score: Array, code: Array, weight: Array | None
+) -> tuple[float, float, float, float, float] | None:
+    """Sum what whole rows tell, as `calibrant.evidence.tally.row_totals` describes it, all but their number.
+
+    None where there is no compiled loop, or none for arrays of such a type.
+    """
+    loops = compiled.loops
+    if loops is None or score.dtype.char not in "df" or not score.flags.aligned:
+        return None
+    code = code.astype(bool if score.ndim == 1 else np.int64, order="C", copy=False)
+    weight, step = _typed(weight), max(1, PIECE // max(1, score[:1].size))
+
+    def of_rows(rows: slice) -> tuple[float, ...]:
+        own = None if weight is None else weight[rows]
+        summed: tuple[float, ...] = loops.row_totals(score[rows], code[rows], own)
+        return summed
+
+    pieces = compiled.shared(of_rows, [slice(a, a + step) for a in range(0, len(code), step)])
+    mass, right, log_loss, impossible, brier = (sum(part) for part in zip(*pieces, strict=True))
+    return mass, right, log_loss, impossible, brier
+
+
 def _side_by_side(
     score: Array, weight: Array | None, cuts: Array, origin: Array | None, layout: Layout | None
 ) -> bool:

@@ -21,7 +21,7 @@ import numpy as np
 from calibrant import compiled
 from calibrant.evidence.layout import Layout
 from calibrant.evidence.locate import TABLE_FROM, Locator, beside_edge, positions
-from calibrant.evidence.loops import sums_of
+from calibrant.evidence.loops import sums_of, totals_of
 from calibrant.evidence.moments import Array
 from calibrant.evidence.outcomes import OneHot
 
@@ -286,6 +286,8 @@ def row_totals(
     >>> row_totals(np.array([0.5, 0.75, 0.0]), np.array([0, 1, 1]), None)
     (3, 3.0, 2.0, 0.98..., 1.0, 2.625)
     """
+    if (summed := totals_of(score, code, weight)) is not None:
+        return len(code), *summed
     vector = score.ndim == 1
     step = LONG_CHUNK if vector else max(1, MATRIX_CHUNK // max(1, score[:1].size))
     totals = np.zeros(5)
