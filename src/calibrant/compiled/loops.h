@@ -54,5 +54,6 @@ extern PyMethodDef rank_methods[];
 extern PyMethodDef shape_methods[];
 extern PyMethodDef draw_methods[];
 extern PyMethodDef total_methods[];
+extern PyMethodDef code_methods[];
 
 #endif

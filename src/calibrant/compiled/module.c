@@ -63,6 +63,7 @@ PyMODINIT_FUNC PyInit__loops(void)
         shape_methods,
         draw_methods,
         total_methods,
+        code_methods,
     };
     PyObject *module = PyModule_Create(&definition);
     for (size_t i = 0; module && i < sizeof(methods) / sizeof(methods[0]); i++)

@@ -165,6 +165,9 @@ static void load(const char *from, Py_ssize_t step, char type, int n, double *to
     else if (type == 'f' && step == 4)
         for (int i = 0; i < n; i++)
             to[i] = ((const float *)from)[i];
+    else if (type == 'f')
+        for (int i = 0; i < n; i++)
+            to[i] = *(const float *)(from + i * step);
     else
         for (int i = 0; i < n; i++)
             to[i] = value(from + i * step, type);
@@ -209,10 +212,34 @@ static void of_vector(Totals *t, Products *products, const Array *score, const A
 #define SOME 128
 #define FEW 16
 
-VECTORISED static void add_squares(const double *restrict x, double *restrict lane, int n)
+/* Take a column of scores of some rows, class c: the differences squared, and whether one beats the label's score.
+   It does if it is larger, or as large and before it: all by signs of differences of whole numbers, since a
+   comparison would be a branch. */
+VECTORISED static void add_class(const double *restrict x, const int64_t *restrict code, int64_t c, int n,
+                                 const int64_t *restrict own, int64_t *restrict beaten, double *restrict lane)
 {
-    for (int i = 0; i < n; i++)
-        lane[i] += x[i] * x[i];
+    const int64_t unsigned_bits = INT64_MAX, bits_of_one = INT64_C(0x3FF0000000000000);
+    for (int i = 0; i < n; i++) {
+        int64_t bits, off_by = code[i] == c ? bits_of_one : 0;
+        double off;
+        memcpy(&bits, x + i, 8);
+        memcpy(&off, &off_by, 8);
+        off = x[i] - off;
+        lane[i] += off * off;
+        beaten[i] |= own[i] - (int64_t)((uint64_t)(c - code[i]) >> 63) - (bits & unsigned_bits);
+    }
+}
+
+/* Add up the lanes of some rows; those beyond half of them may hold nothing. */
+VECTORISED static void join_lanes(double lane[LANES][SOME], int lanes, int n, double *restrict square)
+{
+    if (lanes < LANES)
+        for (int i = 0; i < n; i++)
+            square[i] = (lane[0][i] + lane[1][i]) + (lane[2][i] + lane[3][i]);
+    else
+        for (int i = 0; i < n; i++)
+            square[i] = ((lane[0][i] + lane[1][i]) + (lane[2][i] + lane[3][i])) +
+                        ((lane[4][i] + lane[5][i]) + (lane[6][i] + lane[7][i]));
 }
 
 /* What some rows tell, class after class: the label's score, whether it is the first of the largest, squares. */
@@ -220,26 +247,24 @@ static void by_class(const char *from, const Py_ssize_t *steps, char type, Py_ss
                      int n, double *own, double *right, double *square)
 {
     double x[SOME], lane[LANES][SOME];
-    memset(lane, 0, sizeof(lane));
-    for (int i = 0; i < n; i++) {
-        own[i] = value(from + i * steps[0] + code[i] * steps[1], type);
-        right[i] = 1;
-    }
+    int64_t own_bits[SOME], beaten[SOME] = {0};
+    int lanes = classes <= LANES / 2 ? LANES / 2 : LANES;
+    memset(lane, 0, (size_t)lanes * sizeof(lane[0]));
+    if (type == 'd')
+        for (int i = 0; i < n; i++)
+            own[i] = fabs(*(const double *)(from + i * steps[0] + code[i] * steps[1]));
+    else
+        for (int i = 0; i < n; i++)
+            own[i] = fabs((double)*(const float *)(from + i * steps[0] + code[i] * steps[1]));
+    for (int i = 0; i < n; i++)
+        memcpy(own_bits + i, own + i, 8);
     for (Py_ssize_t c = 0; c < classes; c++) {
         load(from + c * steps[1], steps[0], type, n, x);
-        for (int i = 0; i < n; i++) {
-            if (x[i] > own[i] || (x[i] == own[i] && c < code[i]))
-                right[i] = 0;
-            x[i] -= code[i] == c;
-        }
-        add_squares(x, lane[c % LANES], n);
+        add_class(x, code, c, n, own_bits, beaten, lane[c % LANES]);
     }
-    for (int i = 0; i < n; i++) {
-        double own_lanes[LANES];
-        for (int l = 0; l < LANES; l++)
-            own_lanes[l] = lane[l][i];
-        square[i] = joined(own_lanes);
-    }
+    for (int i = 0; i < n; i++)
+        right[i] = (double)(~(uint64_t)beaten[i] >> 63);
+    join_lanes(lane, lanes, n, square);
 }
 
 /* The same of one row of many scores, a block of them at a time. */
@@ -291,9 +316,11 @@ static int of_matrix(Totals *t, Products *products, const Array *score, const Ar
     for (Py_ssize_t a = 0; a < n; a += BLOCK) {
         int m = (int)(n - a < BLOCK ? n - a : BLOCK), step = together ? SOME : 1;
         const char *from = (const char *)score->view.buf + a * steps[0];
+        int64_t outside = 0;
         for (int i = 0; i < m; i++)
-            if (codes[a + i] < 0 || codes[a + i] >= classes)
-                return -1;
+            outside |= codes[a + i] | (classes - 1 - codes[a + i]);
+        if (outside < 0)
+            return -1;
         for (int i = 0; i < m; i += step)
             if (together)
                 by_class(from + i * steps[0], steps, score->type, classes, codes + a + i, m - i < SOME ? m - i : SOME,

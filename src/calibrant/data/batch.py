@@ -138,11 +138,7 @@ class Piece:
         if groups is None:
             yield None, data
             return
-        # One sort for all groups; rows of a group stay in order.
-        small = groups.code.astype(np.min_scalar_type(len(groups.values)), copy=False)
-        order = np.argsort(small, kind="stable")
-        ends = np.searchsorted(small[order], np.arange(len(groups.values)), side="right")
-        for value, rows in zip(groups.values, np.split(order, ends[:-1]), strict=True):
+        for value, rows in zip(groups.values, groups.rows(), strict=True):
             if rows.size:
                 weight = None if data.weight is None else data.weight[rows]
                 yield value, replace(data, score=data.score[rows], code=data.code[rows], weight=weight)

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import asdict, dataclass, replace
-from itertools import accumulate
-from typing import Any
+from itertools import accumulate, chain
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -39,6 +39,8 @@ from calibrant.inputs import PYTHON, InputError, Words, show
 from calibrant.questions import notions
 from calibrant.sketch import Sketch
 
+#: Batches: the number of rows before each, a function that reads it, and how much of the file is read after it.
+Pieces: TypeAlias = Iterator[tuple[int, Callable[[], Batch], float]]
 #: The words of the functions of the library that read files.
 FILES = Words(
     {"y_true": "label", "y_prob": "scores"},
@@ -201,7 +203,7 @@ def stream(
     roles = roles_in_all(sources, asked)
     rows = batch_rows or rows_of_batch(sources, len(roles.scores.names))
     with doubting(roles):
-        meaning = _settled(sources, asked, roles, rows)
+        meaning, begun = _settled(sources, asked, roles, rows)
     name = called_together(sources)
     kept = None
     if checkpoint is not None:
@@ -213,7 +215,7 @@ def stream(
         kept = Checkpoint(checkpoint, options, sources)
     with doubting(roles), nullcontext() if kept is None else kept.held():
         try:
-            state = Run(sources, meaning, rows, kept, progress)()
+            state = Run(sources, meaning, rows, kept, progress, begun)()
         except NotWholeError:
             if not are_texts(sources, roles.sample_weight):
                 raise
@@ -284,14 +286,18 @@ def called_together(sources: Sequence[Source]) -> str:
     return called(sources[0].path) + more
 
 
-def _settled(sources: Sequence[Source], asked: Asked, roles: Roles, rows: int) -> Meaning:
-    """Return what the first rows settle."""
-    for source in sources:
-        for _, read, _ in batches(source, roles.numbers, roles.values, rows):
+def _settled(
+    sources: Sequence[Source], asked: Asked, roles: Roles, rows: int
+) -> tuple[Meaning, tuple[int, Pieces]]:
+    """Return what the first rows settle; and the file they are of with its batches, the first one read."""
+    for k, source in enumerate(sources):
+        pieces = batches(source, roles.numbers, roles.values, rows)
+        for first, read, share in pieces:
             with naming(source.path):
                 batch = read()
                 kinds = kinds_in_all(sources, [roles], source, batch)
-                return settled(asked, roles, kinds, typed(batch, roles, kinds).seen)
+                meaning = settled(asked, roles, kinds, typed(batch, roles, kinds).seen)
+            return meaning, (k, chain([(first, lambda: batch, share)], pieces))
     raise ValueError(f"{called_together(sources)}: has no rows")
 
 
@@ -317,8 +323,9 @@ class Run:
         rows: int,
         kept: Checkpoint | None,
         progress: Callable[[Reading], object] | None,
+        begun: tuple[int, Pieces] | None = None,
     ) -> None:
-        self.sources, self.meaning, self.rows = sources, meaning, rows
+        self.sources, self.meaning, self.rows, self.begun = sources, meaning, rows, begun
         self.kept, self.progress = kept, progress
         self.state = State(weights=meaning.weights)
         self.texts: dict[Any, str] = {}
@@ -371,7 +378,12 @@ class Run:
         roles, skip = self.meaning.roles, self.state.row
         for k in range(self.state.files, len(self.sources)):
             source = self.sources[k]
-            for first, read, share in batches(source, roles.numbers, roles.values, self.rows, skip):
+            pieces = None
+            if self.begun is not None and self.begun[0] == k and not skip:
+                pieces, self.begun = self.begun[1], None
+            for first, read, share in pieces or batches(
+                source, roles.numbers, roles.values, self.rows, skip
+            ):
                 yield k, source, first, read, share
             yield k, source, 0, None, 1.0
             skip = 0

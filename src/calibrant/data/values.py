@@ -15,6 +15,7 @@ from typing import Any, Literal, NoReturn, TypeAlias
 
 import numpy as np
 
+from calibrant import compiled
 from calibrant.data.columns import whole
 from calibrant.data.files import tidy
 from calibrant.inputs import Array, InputError, exact, show
@@ -85,9 +86,39 @@ class Coded:
         """Return the first row that has a value."""
         return int((self.code == k).argmax())
 
+    @property
+    def _plain(self) -> bool:
+        """Whether codes are as the compiled loops take them."""
+        return self.code.dtype.kind == "i" and self.code.flags.c_contiguous and self.code.flags.aligned
+
+    @property
+    def counts(self) -> Array:
+        """How many rows have each value."""
+        loops, counts = compiled.loops, np.zeros(len(self.values), dtype=np.int64)
+        if loops is None or not self._plain:
+            return np.bincount(self.code, minlength=len(self.values))
+        loops.count_codes(self.code, counts)
+        return counts
+
+    def rows(self) -> list[Array]:
+        """Return the rows that have each value, in their order.
+
+        >>> Coded(np.array([0, 1, 0]), ("a", "b")).rows()
+        [array([0, 2]), array([1])]
+        """
+        counts = self.counts
+        ends = np.cumsum(counts)
+        if (loops := compiled.loops) is None or not self._plain:
+            small = self.code.astype(np.min_scalar_type(len(self.values)), copy=False)
+            order = np.argsort(small, kind="stable")
+        else:
+            order = np.empty(len(self.code), dtype=np.int64)
+            loops.order_codes(self.code, ends - counts, order)
+        return np.split(order, ends[:-1])
+
     def _used(self) -> Coded:
         """Return the same without values that no row has."""
-        used = np.bincount(self.code, minlength=len(self.values)) > 0
+        used = self.counts > 0
         if used.all():
             return self
         values = tuple(value for value, there in zip(self.values, used, strict=True) if there)
@@ -185,7 +216,8 @@ def values_of(name: str, column: Any, kind: Kind | None = None, *, apart: bool =
     texts: dict[Any, str] = {}
     if apart:
         check_texts(name, texts, values, words)
-    return Coded(coded.take([place[value] for value in values]), tuple(place), tuple(texts.values()))
+    code = coded.code if len(place) == len(values) else coded.take([place[value] for value in values])
+    return Coded(code, tuple(place), tuple(texts.values()))
 
 
 def check_texts(name: str, known: dict[Any, str], values: Sequence[Any], texts: Sequence[str]) -> None:

@@ -56,7 +56,7 @@ def sums_of(
         batch: tuple[int, ...] = (outcome.size,)
         lines, first = [score, outcome.code, _typed(weight)], outcome.first
     else:
-        batch, lines = _lines(score, np.asarray(outcome), weight)
+        batch, lines = _lines(score, _outcomes(outcome), weight)
         first = None
         if batch:
             cuts = cuts if layout is not None else _for_each(cuts, batch)
@@ -134,6 +134,16 @@ def _lines(score: Array, outcome: Array, weight: Array | None) -> tuple[tuple[in
     flat = (prod(shape[:-1]), shape[-1]) if shape[:-1] else shape
     lines = [np.broadcast_to(line, shape).reshape(flat) for line in present]
     return shape[:-1], [*lines, *[None][: 3 - len(lines)]]
+
+
+def _outcomes(outcome: Array | OneHot) -> Array:
+    """Return outcomes as an array in which those of a problem lie side by side."""
+    if not isinstance(outcome, OneHot):
+        return outcome
+    last = outcome.first + outcome.size
+    code = outcome.code.astype(np.min_scalar_type(last), copy=False)
+    array: Array = code == np.arange(outcome.first, last, dtype=code.dtype)[:, None]
+    return array
 
 
 def _typed(weight: Array | None) -> Array | None:

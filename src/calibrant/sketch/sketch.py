@@ -40,7 +40,7 @@ from calibrant.decisions import (
     risk_coverage_of,
 )
 from calibrant.estimators import Binned, Estimator, EstimatorLike, Norm, resolve
-from calibrant.evidence import Array, Cells, Layout, Sample
+from calibrant.evidence import Array, Cells, Layout, OneHot, Sample
 from calibrant.inference import Estimate
 from calibrant.inference import estimate as inference
 from calibrant.inference.measure import measure
@@ -264,7 +264,11 @@ class Sketch:
                 continue
             for a in range(0, len(score), TOGETHER):
                 block = slice(a, a + TOGETHER)
-                part = Cells.of(Sample(score[block], outcome[block], data.weight, support), layout)
+                if isinstance(outcome, OneHot):  # which need not become an array
+                    own = replace(outcome, first=outcome.first + a, size=len(score[block]))
+                else:
+                    own = outcome[block]
+                part = Cells.of(Sample(score[block], own, data.weight, support), layout)
                 yield slice(first + a, first + a + len(part.sums.w)), part
             first += len(score)
 
