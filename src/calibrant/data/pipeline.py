@@ -291,7 +291,7 @@ def _settled(
 ) -> tuple[Meaning, tuple[int, Pieces]]:
     """Return what the first rows settle; and the file they are of with its batches, the first one read."""
     for k, source in enumerate(sources):
-        pieces = batches(source, roles.numbers, roles.values, rows)
+        pieces = batches(source, roles.numbers, roles.values, rows, floats=roles.floats)
         for first, read, share in pieces:
             with naming(source.path):
                 batch = read()
@@ -382,7 +382,7 @@ class Run:
             if self.begun is not None and self.begun[0] == k and not skip:
                 pieces, self.begun = self.begun[1], None
             for first, read, share in pieces or batches(
-                source, roles.numbers, roles.values, self.rows, skip
+                source, roles.numbers, roles.values, self.rows, skip, roles.floats
             ):
                 yield k, source, first, read, share
             yield k, source, 0, None, 1.0

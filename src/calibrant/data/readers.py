@@ -104,7 +104,12 @@ def described(path: str, format: str | None = None, stdin: BinaryIO | None = Non
 
 
 def batches(
-    source: Source, numbers: Sequence[str], values: Sequence[str], rows: int, skip: int = 0
+    source: Source,
+    numbers: Sequence[str],
+    values: Sequence[str],
+    rows: int,
+    skip: int = 0,
+    floats: Sequence[str] = (),
 ) -> Iterator[tuple[int, Callable[[], Batch], float]]:
     """Yield the columns of a file, `rows` rows at a time.
 
@@ -117,6 +122,8 @@ def batches(
         Rows of a batch.
     skip : int
         Rows that are not read, a multiple of `rows`.
+    floats : sequence of str
+        Columns that a parser of text may give as numbers.
 
     Yields
     ------
@@ -134,7 +141,7 @@ def batches(
             pieces = _parquet(source, wanted, [name for name in values if name in wanted], rows, skip)
         else:
             by_format = {"arrow": _arrow, "jsonl": json_tables, "json": json_tables}
-            tables = by_format.get(source.format, csv_tables)
+            tables = by_format.get(source.format, partial(csv_tables, floats=floats))
             pieces = _regrouped(tables(source, wanted, skip), rows, skip)
         for first, read, share in pieces:
             yield first, partial(_read, source, read, more), share
@@ -192,8 +199,12 @@ def _regrouped(
 
 
 def _joined(pa: Any, tables: list[Any]) -> Any:
-    # The parser of JSON gives a column of whole numbers and one of others different types.
+    # The parser of JSON gives a column of whole numbers and one of others different types, and that of CSV gives
+    # text from where it has found something that is no number.
     same = all(table.schema.equals(tables[0].schema) for table in tables)
+    if not same and any(pa.types.is_string(field.type) for field in tables[-1].schema):
+        tables = [table.cast(tables[-1].schema) for table in tables]
+        same = True
     return pa.concat_tables(tables, **({} if same else {"promote_options": "permissive"})).combine_chunks()
 
 

@@ -121,13 +121,47 @@ def _first_record(head: bytes) -> bytes | None:
     return None
 
 
-def csv_tables(source: Source, wanted: list[str], skip: int) -> Iterator[tuple[Any, float]]:
-    """Yield tables of a CSV file without its first rows, all columns as text, and how much is read."""
+def csv_tables(
+    source: Source, wanted: list[str], skip: int, floats: Sequence[str] = ()
+) -> Iterator[tuple[Any, float]]:
+    """Yield tables of a CSV file without its first rows, and how much is read.
+
+    Columns are text; those of `floats` are numbers as far as all of them are, and text after that, so that
+    whoever reads it can say what is wrong.
+    """
+    import pyarrow as pa
+
+    # A text in the last row tells that it is the last one.
+    if floats := [name for name in floats if name in wanted and len(wanted) > len(floats)]:
+        try:
+            for table, share in _csv_tables(source, wanted, skip, floats):
+                yield table, share
+                skip += table.num_rows
+            return
+        except (pa.ArrowInvalid, _OpenQuoteError):
+            pass
+    try:
+        yield from _csv_tables(source, wanted, skip, ())
+    except _OpenQuoteError:
+        _check_quotes(source)
+        raise ValueError("is no CSV: a quote is left open") from None
+
+
+class _OpenQuoteError(Exception):
+    """The last row has not been seen."""
+
+
+def _csv_tables(
+    source: Source, wanted: list[str], skip: int, floats: Sequence[str]
+) -> Iterator[tuple[Any, float]]:
+    """Yield tables of a CSV file, with some columns as numbers."""
     import pyarrow as pa
     from pyarrow import csv as arrow_csv
 
     written = dict(zip(source.header.names, source.raw, strict=False))
     raw = [written[name] for name in wanted]
+    numbers = {written[name] for name in floats}
+    texts = [k for k, name in enumerate(raw) if name not in numbers]
     ragged: list[Any] = []
     ended = False
 
@@ -139,23 +173,26 @@ def csv_tables(source: Source, wanted: list[str], skip: int) -> Iterator[tuple[A
         nonlocal ended
         for batch in reader:
             table = pa.Table.from_batches([batch])
-            ended = all(column[-1].as_py() == LAST for column in table.columns)
+            ended = all(table.column(k)[-1].as_py() == LAST for k in texts)
             yield table.slice(0, table.num_rows - 1) if ended else table, text.share
 
     with _opened(source) as text:
         # A last row of ours: where a quote is left open, Arrow takes the rest of the file for one value.
-        text.after = f"\n{source.delimiter.join([LAST] * len(source.raw))}\n".encode()
+        last = ["nan" if name in numbers else LAST for name in source.raw]
+        text.after = f"\n{source.delimiter.join(last)}\n".encode()
         try:
             reader = arrow_csv.open_csv(
                 pa.PythonFile(text, mode="r"),
                 # With several threads it would not know the number of a bad row.
-                read_options=arrow_csv.ReadOptions(block_size=BLOCK, use_threads=False),
+                read_options=arrow_csv.ReadOptions(block_size=BLOCK, use_threads=bool(floats)),
                 parse_options=arrow_csv.ParseOptions(
-                    delimiter=source.delimiter, newlines_in_values=True, invalid_row_handler=refuse
+                    delimiter=source.delimiter,
+                    newlines_in_values=True,
+                    invalid_row_handler=None if floats else refuse,
                 ),
                 convert_options=arrow_csv.ConvertOptions(
                     include_columns=raw,
-                    column_types=dict.fromkeys(raw, pa.string()),
+                    column_types={name: pa.float64() if name in numbers else pa.string() for name in raw},
                     null_values=[""],
                     strings_can_be_null=True,
                 ),
@@ -163,6 +200,8 @@ def csv_tables(source: Source, wanted: list[str], skip: int) -> Iterator[tuple[A
             for table, share in without_first(rows(reader), skip):
                 yield table.rename_columns(wanted), share
         except pa.ArrowInvalid as error:
+            if floats:
+                raise
             _check_quotes(source)
             if ragged:
                 row, got, due = ragged[0].number, ragged[0].actual_columns, ragged[0].expected_columns
@@ -172,8 +211,7 @@ def csv_tables(source: Source, wanted: list[str], skip: int) -> Iterator[tuple[A
                 return
             raise
     if not ended:
-        _check_quotes(source)
-        raise ValueError("is no CSV: a quote is left open")
+        raise _OpenQuoteError
 
 
 def _check_quotes(source: Source) -> None:

@@ -199,6 +199,8 @@ def values_of(name: str, column: Any, kind: Kind | None = None, *, apart: bool =
         return column
     if isinstance(column, np.ndarray):
         coded = Coded.of_texts(_texts(column))
+    elif (few := _few_texts(column)) is not None:
+        coded = few
     else:
         column = column if hasattr(column, "dictionary") else column.dictionary_encode()
         # A dictionary may list what no row has.
@@ -218,6 +220,24 @@ def values_of(name: str, column: Any, kind: Kind | None = None, *, apart: bool =
         check_texts(name, texts, values, words)
     code = coded.code if len(place) == len(values) else coded.take([place[value] for value in values])
     return Coded(code, tuple(place), tuple(texts.values()))
+
+
+def _few_texts(column: Any) -> Coded | None:
+    """Return a column of Arrow with few short texts, told apart by the compiled loop; None of any other."""
+    import pyarrow as pa
+
+    loops = compiled.loops
+    if loops is None or column.type != pa.string() or column.null_count:
+        return None
+    _, offsets, data = column.buffers()
+    if offsets is None or data is None:
+        return None
+    n, bytes_ = len(column), np.frombuffer(data, dtype=np.uint8)
+    code = np.empty(n, dtype=np.int32)
+    places = loops.code_texts(np.frombuffer(offsets, np.int32, n + 1, 4 * column.offset), bytes_, code)
+    if places is None:
+        return None
+    return Coded(code, tuple(bytes_[a : a + size].tobytes().decode() for a, size in places))
 
 
 def check_texts(name: str, known: dict[Any, str], values: Sequence[Any], texts: Sequence[str]) -> None:
