@@ -163,7 +163,7 @@ class Roles:
 
     @property
     def floats(self) -> tuple[str, ...]:
-        """Columns of scores that are nothing else: of them the numbers matter, and not how they are written."""
+        """Columns of scores and nothing else: their numbers matter, and not how these are written."""
         return tuple(name for name in self.scores.names if name not in (*self.values, self.sample_weight))
 
     @property

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from itertools import accumulate, chain
 from typing import Any, TypeAlias
 
@@ -39,7 +40,7 @@ from calibrant.inputs import PYTHON, InputError, Words, show
 from calibrant.questions import notions
 from calibrant.sketch import Sketch
 
-#: Batches: the number of rows before each, a function that reads it, and how much of the file is read after it.
+#: Batches: the rows before each, a function that reads it, and how much of the file is read after it.
 Pieces: TypeAlias = Iterator[tuple[int, Callable[[], Batch], float]]
 #: The words of the functions of the library that read files.
 FILES = Words(
@@ -286,6 +287,10 @@ def called_together(sources: Sequence[Source]) -> str:
     return called(sources[0].path) + more
 
 
+def _given(batch: Batch) -> Batch:
+    return batch
+
+
 def _settled(
     sources: Sequence[Source], asked: Asked, roles: Roles, rows: int
 ) -> tuple[Meaning, tuple[int, Pieces]]:
@@ -297,7 +302,7 @@ def _settled(
                 batch = read()
                 kinds = kinds_in_all(sources, [roles], source, batch)
                 meaning = settled(asked, roles, kinds, typed(batch, roles, kinds).seen)
-            return meaning, (k, chain([(first, lambda: batch, share)], pieces))
+            return meaning, (k, chain([(first, partial(_given, batch), share)], pieces))
     raise ValueError(f"{called_together(sources)}: has no rows")
 
 

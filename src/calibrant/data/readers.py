@@ -141,8 +141,11 @@ def batches(
             pieces = _parquet(source, wanted, [name for name in values if name in wanted], rows, skip)
         else:
             by_format = {"arrow": _arrow, "jsonl": json_tables, "json": json_tables}
-            tables = by_format.get(source.format, partial(csv_tables, floats=floats))
-            pieces = _regrouped(tables(source, wanted, skip), rows, skip)
+            if source.format in by_format:
+                tables = by_format[source.format](source, wanted, skip)
+            else:
+                tables = csv_tables(source, wanted, skip, floats)
+            pieces = _regrouped(tables, rows, skip)
         for first, read, share in pieces:
             yield first, partial(_read, source, read, more), share
         source.check_unchanged()
@@ -199,8 +202,8 @@ def _regrouped(
 
 
 def _joined(pa: Any, tables: list[Any]) -> Any:
-    # The parser of JSON gives a column of whole numbers and one of others different types, and that of CSV gives
-    # text from where it has found something that is no number.
+    # The parser of JSON gives a column of whole numbers and one of others different types; that of CSV gives
+    # text from where on it has found something that is no number.
     same = all(table.schema.equals(tables[0].schema) for table in tables)
     if not same and any(pa.types.is_string(field.type) for field in tables[-1].schema):
         tables = [table.cast(tables[-1].schema) for table in tables]

@@ -172,6 +172,8 @@ def _csv_tables(
     def rows(reader: Any) -> Iterator[tuple[Any, float]]:
         nonlocal ended
         for batch in reader:
+            if not batch.num_rows:  # blank lines alone
+                continue
             table = pa.Table.from_batches([batch])
             ended = all(table.column(k)[-1].as_py() == LAST for k in texts)
             yield table.slice(0, table.num_rows - 1) if ended else table, text.share

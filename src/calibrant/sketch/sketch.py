@@ -264,6 +264,7 @@ class Sketch:
                 continue
             for a in range(0, len(score), TOGETHER):
                 block = slice(a, a + TOGETHER)
+                own: Array | OneHot
                 if isinstance(outcome, OneHot):  # which need not become an array
                     own = replace(outcome, first=outcome.first + a, size=len(score[block]))
                 else:
