@@ -1,12 +1,15 @@
 """Files into a sketch, against polars reading and summing the same columns, side by side in one run.
 
-    python benchmarks/files.py [--rows 2e7] [--single] [--cold] [--wide 1e5] [--classes 1000] [--folder DIR]
+    python benchmarks/files.py [--rows 2e7] [--single] [--cold] [--csv 2e6] [--wide 1e5] [--classes 1000]
+                               [--folder DIR]
 
 The files are made once, chunk by chunk, and kept in the folder: `--rows 1e9` needs 9 GB of disk and no more
 memory than 2e7. Every measurement is a process of its own, which reads a small file first, so that imports
 belong to nobody; contenders take turns, and a figure is the best of the rounds, to which other work on the
-machine has added least. The peak is that of the whole process, the libraries included. `calibrant ece` is
-the command as it is typed, with its start, its interval and its test.
+machine has added least. `pyarrow` reads the same columns by the reader that a sketch is made with, two row
+groups at a time, and does nothing with them: no sketch is made faster than that. The peak is that of the whole
+process, the libraries included. `calibrant ece` is the command as it is typed, with its start, its interval
+and its test.
 
 Files that fit into memory are in the system's cache from the first round on, and then the times are those of
 the processors. With `--cold` the system is told to forget the files before every measurement, so that all
@@ -45,6 +48,19 @@ def make(folder, rows, kind):
     return _files(folder / f"{kind}-{rows}", rows, FILE, GROUP, schema, chunk)
 
 
+def make_csv(folder, rows):
+    """The same as text, in one file."""
+    from pyarrow import csv, parquet
+
+    path = folder / f"text-{rows}" / "part-0000.csv"
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        source = make(folder, rows, "double")
+        csv.write_csv(parquet.read_table(source), path.with_suffix(".new"))
+        path.with_suffix(".new").rename(path)
+    return path.parent
+
+
 def make_wide(folder, rows, classes):
     """A softmax over many classes in single precision."""
     import pyarrow as pa
@@ -80,16 +96,42 @@ def _files(folder, rows, most, group, schema, chunk):
     return folder
 
 
+def is_text(folder):
+    return any(folder.glob("*.csv"))
+
+
 def sketch(folder, notion):
     from calibrant import Sketch
 
     return Sketch.from_files(str(folder), notion=notion).n
 
 
+def pyarrow(folder, notion):
+    """The rows of all files, read and forgotten."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    import pyarrow as pa
+    from pyarrow import csv, parquet
+
+    if is_text(folder):
+        return sum(batch.num_rows for path in folder.glob("*.csv") for batch in csv.open_csv(path))
+
+    def read(piece):
+        path, about, k = piece
+        file = parquet.ParquetFile(pa.OSFile(str(path)), metadata=about, buffer_size=1 << 20)
+        return file.read_row_group(k, use_threads=False).num_rows
+
+    files = [(path, parquet.read_metadata(path)) for path in sorted(folder.glob("*.parquet"))]
+    pieces = [(path, about, k) for path, about in files for k in range(about.num_row_groups)]
+    with ThreadPoolExecutor(2) as pool:
+        return sum(pool.map(read, pieces))
+
+
 def polars(folder, notion):
     import polars as pl
 
-    frame = pl.scan_parquet(str(folder / "*.parquet"))
+    text = is_text(folder)
+    frame = pl.scan_csv(str(folder / "*.csv")) if text else pl.scan_parquet(str(folder / "*.parquet"))
     sums = [pl.col(name).cast(pl.Float64).sum() for name in frame.collect_schema().names()]
     return frame.select(*sums).collect(engine="streaming").row(0)[0]
 
@@ -115,7 +157,7 @@ def command(small, folder, notion):
 
 def forget(folder):
     """Have the system drop the files from its cache."""
-    for path in folder.glob("*.parquet"):
+    for path in folder.iterdir():
         file = os.open(path, os.O_RDONLY)
         os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
         os.close(file)
@@ -128,7 +170,7 @@ def run(contender, small, folder, notion):
 
 
 def compare(title, rows, small, folder, notions, rounds, cold, commands=()):
-    cases = [("polars", "class"), *(("sketch", notion) for notion in notions)]
+    cases = [("polars", "class"), ("pyarrow", "class"), *(("sketch", notion) for notion in notions)]
     cases += [("command", notion) for notion in commands]
     found = {case: [] for case in cases}
     for _ in range(rounds):
@@ -136,13 +178,14 @@ def compare(title, rows, small, folder, notions, rounds, cold, commands=()):
             if cold:
                 forget(folder)
             found[case].append(run(case[0], small, folder, case[1]))
-    size = sum(path.stat().st_size for path in folder.glob("*.parquet"))
+    size = sum(path.stat().st_size for path in folder.iterdir())
     print(f"\n{title}: {rows:,} rows, {size / 1e6:,.0f} MB, {'from the disk' if cold else 'from memory'}")
     best = {case: {k: min(one[k] for one in own) for k in own[0]} for case, own in found.items()}
     base = best["polars", "class"]
     for (contender, notion), own in best.items():
         name = {
             "polars": "polars, sums of the columns",
+            "pyarrow": "pyarrow, bare reading",
             "sketch": f"Sketch.from_files, {notion}",
             "command": f"calibrant ece --notion {notion}",
         }[contender]
@@ -164,6 +207,7 @@ def main():
     parser.add_argument("--rows", type=number, default=20_000_000)
     parser.add_argument("--single", action="store_true", help="scores in single precision")
     parser.add_argument("--cold", action="store_true", help="from the disk, not from the system's cache")
+    parser.add_argument("--csv", type=number, default=2_000_000, help="rows of text; 0 for none")
     parser.add_argument("--wide", type=number, default=100_000, help="rows of many columns; 0 for none")
     parser.add_argument("--classes", type=number, default=1000)
     parser.add_argument("--rounds", type=number, default=5)
@@ -175,7 +219,8 @@ def main():
         if contender == "command":
             command(Path(small), Path(folder), notion)
         else:
-            measured({"sketch": sketch, "polars": polars}[contender], Path(small), Path(folder), notion)
+            call = {"sketch": sketch, "polars": polars, "pyarrow": pyarrow}[contender]
+            measured(call, Path(small), Path(folder), notion)
         return
     if given.rows:
         kind = "single" if given.single else "double"
@@ -190,6 +235,9 @@ def main():
             given.cold,
             ["class"],
         )
+    if given.csv:
+        small, folder = make_csv(given.folder, 1000), make_csv(given.folder, given.csv)
+        compare("CSV", given.csv, small, folder, ["class"], given.rounds, given.cold)
     if given.wide:
         small = make_wide(given.folder, 100, given.classes)
         folder = make_wide(given.folder, given.wide, given.classes)

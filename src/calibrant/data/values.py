@@ -156,6 +156,8 @@ def kind_of(name: str, type: Any, *, numbers: bool = False) -> Kind | None:
 
 def numbers_of(name: str, column: Any, kind: Kind | None = None) -> Array:
     """Return a column that must hold numbers; one of text is read as whole numbers where these are due."""
+    if kind is None and (floats := _as_it_lies(column)) is not None:
+        return floats
     column = _plain(name, column)
     own = kind_of(name, _type(column), numbers=True)
     if own is not None:
@@ -178,6 +180,22 @@ def numbers_of(name: str, column: Any, kind: Kind | None = None) -> Array:
                 return array
     # Python reads a little more, and says what is wrong.
     return _parsed(name, _texts(column), kind)
+
+
+def _as_it_lies(column: Any) -> Array | None:
+    """Return floats of Arrow in one piece, none of them missing; None of any other column."""
+    if isinstance(column, np.ndarray):
+        return None
+    import pyarrow as pa
+
+    if column.type not in (pa.float64(), pa.float32()) or column.null_count:
+        return None
+    if hasattr(column, "num_chunks"):
+        if column.num_chunks != 1:
+            return None
+        column = column.chunk(0)
+    array: Array = column.to_numpy()
+    return array
 
 
 def values_of(name: str, column: Any, kind: Kind | None = None, *, apart: bool = False) -> Array | Coded:
