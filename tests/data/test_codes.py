@@ -83,6 +83,7 @@ def test_arrays_that_do_not_fit_are_refused():
         (LOOPS.count_codes, (codes.astype(np.uint32), whole)),
         (LOOPS.count_codes, (codes, codes)),
         (LOOPS.count_codes, (np.repeat(codes, 2)[::2], whole)),
+        (LOOPS.count_codes, (np.zeros(13, np.uint8)[1:].view(np.int32), whole)),
         (LOOPS.order_codes, (codes, whole, whole[:2])),
         (LOOPS.order_codes, (codes, whole, None)),
         (LOOPS.code_texts, (codes, np.zeros(8, np.uint8))),

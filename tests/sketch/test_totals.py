@@ -85,6 +85,8 @@ def test_totals_are_the_same_for_any_number_of_threads(monkeypatch):
         (np.zeros(3), np.zeros(3, dtype=bool), np.ones(2)),
         (np.zeros(3), np.zeros(3, dtype=bool), np.ones(3, dtype=np.int8)),
         (None, np.zeros(3, dtype=bool), None),
+        (np.zeros(25, np.uint8)[1:].view(float), np.zeros(3, dtype=bool), None),
+        (np.zeros(3), np.zeros(3, dtype=bool), np.zeros(25, np.uint8)[1:].view(float)),
     ],
 )
 def test_arrays_that_do_not_fit_are_refused(rows):
@@ -105,3 +107,14 @@ def test_what_is_no_array_is_refused():
         LOOPS.row_totals(np.zeros(3))
     with pytest.raises(TypeError):
         LOOPS.row_totals(np.zeros(3), "text", None)
+
+
+def test_rows_that_lie_oddly_in_memory_are_summed():
+    rng = np.random.default_rng(2)
+    table = np.zeros(50, dtype=[("y", "?"), ("p", "f8"), ("w", ">i8"), ("k", ">i8")])
+    table["p"], table["y"], table["w"] = rng.random(50), rng.random(50) < 0.5, rng.integers(1, 5, 50)
+    plain = [np.ascontiguousarray(table[name]).astype(table[name].dtype.newbyteorder("=")) for name in "pyw"]
+    assert tally.row_totals(table["p"], table["y"], table["w"]) == pytest.approx(tally.row_totals(*plain))
+    matrix = np.stack([plain[0], 1 - plain[0]], axis=1)
+    assert tally.row_totals(matrix, table["k"], None) == tally.row_totals(matrix, np.zeros(50, int), None)
+    assert tally.row_totals(np.zeros(0), np.zeros(0, dtype=bool), None) == (0, 0.0, 0.0, 0.0, 0.0, 0.0)

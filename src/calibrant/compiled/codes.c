@@ -95,7 +95,8 @@ static int tell_apart(const int32_t *offset, Py_ssize_t n, const uint8_t *data, 
 
 static int is_whole(const Array *array, const char *types)
 {
-    return array->type && strchr(types, array->type) && array->view.ndim == 1 && PyBuffer_IsContiguous(&array->view, 'C');
+    return array->type && strchr(types, array->type) && array->view.ndim == 1 &&
+           PyBuffer_IsContiguous(&array->view, 'C') && is_aligned(array);
 }
 
 /* count_codes(code, counts): add to the int64 counts of values how many rows have each.

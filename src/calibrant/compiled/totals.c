@@ -355,7 +355,8 @@ static PyObject *row_totals(PyObject *self, PyObject *const *args, Py_ssize_t co
     if (!a[0].type || !strchr("df", a[0].type) || a[0].view.ndim < 1 || a[0].view.ndim > 2 || a[1].view.ndim != 1 ||
         LENGTH(a[1], 0) != LENGTH(a[0], 0) || a[1].type != (a[0].view.ndim == 1 ? '?' : 'q') ||
         (a[0].view.ndim == 2 && (LENGTH(a[0], 1) < 1 || !PyBuffer_IsContiguous(&a[1].view, 'C'))) ||
-        (a[2].type && (!strchr("dq", a[2].type) || a[2].view.ndim != 1 || LENGTH(a[2], 0) != LENGTH(a[0], 0)))) {
+        (a[2].type && (!strchr("dq", a[2].type) || a[2].view.ndim != 1 || LENGTH(a[2], 0) != LENGTH(a[0], 0))) ||
+        !is_aligned(&a[0]) || !is_aligned(&a[1]) || (a[2].type && !is_aligned(&a[2]))) {
         give_arrays(a, 3);
         return PyErr_Format(PyExc_TypeError, "row_totals takes floats, a label for each row, and weights or None");
     }

@@ -96,9 +96,9 @@ def totals_of(
     None where there is no compiled loop, or none for arrays of such a type.
     """
     loops = compiled.loops
-    if loops is None or score.dtype.char not in "df" or not score.flags.aligned:
+    if loops is None or score.dtype.char not in "df" or not _plain(score) or not len(code):
         return None
-    code = code.astype(bool if score.ndim == 1 else np.int64, order="C", copy=False)
+    code = code.astype(bool if score.ndim == 1 else np.int64, order="C", copy=not _plain(code))
     weight, step = _typed(weight), max(1, PIECE // max(1, score[:1].size))
 
     def of_rows(rows: slice) -> tuple[float, ...]:
