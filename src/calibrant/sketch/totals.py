@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
+from operator import add
 
 from calibrant.evidence.tally import row_totals
 from calibrant.inputs import Predictions
@@ -58,4 +59,4 @@ class Totals:
 
     def __add__(self, other: Totals) -> Totals:
         """The totals of the rows of both."""
-        return Totals(*(mine + theirs for mine, theirs in zip(astuple(self), astuple(other), strict=True)))
+        return Totals(*map(add, vars(self).values(), vars(other).values()))
