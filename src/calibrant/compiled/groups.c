@@ -119,6 +119,17 @@ VECTORISED static int spaces_of(const double *restrict x, int n, double start, d
     return (int)(near >> 63);
 }
 
+/* Move parts on by the cells of the first one, unless one of them is the first or the last; whether they were. */
+VECTORISED static int cells_within(int n, int32_t last, int32_t below, int32_t *restrict group)
+{
+    int32_t outside = 0;
+    for (int i = 0; i < n; i++)
+        outside |= (group[i] - 1) | (last - 1 - group[i]);
+    for (int i = 0; i < n && outside >= 0; i++)
+        group[i] += below - 1;
+    return outside >= 0;
+}
+
 /* The cells of a layout from the parts of a block of scores: those at the walls by octaves of the distance. */
 VECTORISED static void cells_at_walls(const double *restrict x, int n, int shift, int32_t least, int32_t last,
                                       int32_t below, int32_t top, int32_t *restrict group)
@@ -164,7 +175,7 @@ int groups_of(const Groups *g, const double *x, int n, int32_t *group)
     if (parts_of(x, n, (double)g->k, group))
         for (int i = 0; i < n; i++)
             group[i] = (int32_t)in_part(g, x[i]);
-    if (g->layout)
+    if (g->layout && !cells_within(n, (int32_t)(g->k - 1), (int32_t)g->below, group))
         cells_at_walls(x, n, g->shift, (int32_t)(g->first - 1), (int32_t)(g->k - 1), (int32_t)g->below,
                        (int32_t)(g->below + g->k - 3 + g->above), group);
     return 0;
