@@ -7,7 +7,7 @@ from calibrant import compiled
 from calibrant.evidence import loops, tally
 
 LOOPS = compiled.loops
-built = pytest.mark.skipif(LOOPS is None, reason="without the compiled loops there is nothing to compare")
+built = pytest.mark.skipif(LOOPS is None, reason="the package was built without a compiler")
 
 
 def both(monkeypatch, *rows):

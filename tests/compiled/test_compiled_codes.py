@@ -8,7 +8,7 @@ from calibrant import compiled
 from calibrant.data.values import Coded, values_of
 
 LOOPS = compiled.loops
-built = pytest.mark.skipif(LOOPS is None, reason="without the compiled loops there is nothing to compare")
+built = pytest.mark.skipif(LOOPS is None, reason="the package was built without a compiler")
 TEXTS = {
     "two": ["no", "yes"],
     "alike": ["a", "a ", "ab", "aa", "\0", "a\0"],
