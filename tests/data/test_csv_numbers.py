@@ -60,20 +60,3 @@ def test_a_number_is_not_parsed_twice(tmp_path, monkeypatch, small_blocks):
     path.write_text("y,p\n" + "1,0.5\n0,0.25\n" * 100 + "1,\u00a00.5\n" + "1,0.5\n0,0.25\n" * 100)
     assert Sketch.from_files(path, batch_rows=150).n == 401
     assert types == {"double", "string"}
-
-
-def test_the_first_rows_are_read_once(tmp_path, monkeypatch):
-    import pyarrow as pa
-    from pyarrow import parquet
-
-    path, read = tmp_path / "rows.parquet", []
-    parquet.write_table(pa.table({"y": [0, 1] * 10, "p": [0.25, 0.75] * 10}), path, row_group_size=5)
-    own = parquet.ParquetFile.read_row_groups
-
-    def watched(self, span, **options):
-        read.extend(span)
-        return own(self, span, **options)
-
-    monkeypatch.setattr(parquet.ParquetFile, "read_row_groups", watched)
-    assert Sketch.from_files(path, batch_rows=5).n == 20
-    assert sorted(read) == [0, 1, 2, 3]

@@ -7,14 +7,16 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import accumulate
+from threading import Lock
 from typing import Any
 
 # Bytes of the buffers of all columns.
 BUFFERS = 1 << 26
 # A row group of more pieces than this is read in batches.
 LARGE = 4
-# Share of the rows that may be read twice so that pieces are read side by side.
-TWICE = 0.15
+# Values of a row group that is kept while several pieces take rows of it; of larger ones, the share of rows
+# that may be read twice so that pieces are read side by side.
+KEPT, TWICE = 1 << 23, 0.15
 
 
 @dataclass(frozen=True)
@@ -41,8 +43,12 @@ class RowGroups:
         """
         with self._opened() as file:
             about = file.metadata
-        ends = list(accumulate(about.row_group(k).num_rows for k in range(about.num_row_groups)))
+        sizes = [about.row_group(k).num_rows for k in range(about.num_row_groups)]
+        ends = list(accumulate(sizes))
         total = ends[-1] if ends else 0
+        most = max(sizes, default=0)
+        shared = _Shared(partial(self._read, about), [0] * len(sizes))
+        keep = most <= LARGE * rows and most * len(self.wanted) <= KEPT
         pieces: list[tuple[int, Callable[[], Any], float]] = []
         read = 0
         for first in range(skip, total, rows):
@@ -50,9 +56,11 @@ class RowGroups:
             span = range(bisect_right(ends, first), bisect_left(ends, last) + 1)
             start = ends[span[0] - 1] if span[0] else 0
             read += ends[span[-1]] - start
-            take = partial(self._taken, about, span, first - start, last - first)
-            pieces.append((first, take, last / total))
-        return pieces if read <= (1 + TWICE) * (total - skip) else []
+            take = partial(shared.taken if keep else self._taken, span, first - start, last - first)
+            pieces.append((first, take if keep else partial(take, about=about), last / total))
+            for k in span:
+                shared.users[k] += 1
+        return pieces if keep or read <= (1 + TWICE) * (total - skip) else []
 
     def in_order(self, rows: int, skip: int) -> Iterator[tuple[Any, float]]:
         """Yield tables of about so many rows without the first ones, and how much is read with each."""
@@ -78,12 +86,15 @@ class RowGroups:
         for batch in file.iter_batches(rows, row_groups=span, columns=self.wanted):
             yield pa.Table.from_batches([batch])
 
-    def _taken(self, about: Any, span: range, first: int, count: int) -> Any:
+    def _taken(self, span: range, first: int, count: int, *, about: Any) -> Any:
         """Return some rows of some row groups."""
+        return self._read(about, *span).slice(first, count).combine_chunks()
+
+    def _read(self, about: Any, *span: int) -> Any:
+        """Return row groups."""
         with self._opened(about) as file:
             # Several pieces are read at the same time already.
-            table = file.read_row_groups(list(span), columns=self.wanted, use_threads=False)
-        return table.slice(first, count).combine_chunks()
+            return file.read_row_groups(list(span), columns=self.wanted, use_threads=False)
 
     def _opened(self, about: Any = None) -> Any:
         from pyarrow import parquet
@@ -93,6 +104,41 @@ class RowGroups:
         return parquet.ParquetFile(
             self.open(), metadata=about, buffer_size=size, read_dictionary=list(self.texts)
         )
+
+
+class _Shared:
+    """Row groups of which several pieces take rows: each is read once, and kept until the last one has them.
+
+    Parameters
+    ----------
+    read : callable
+        Reads a row group, by its number.
+    users : list of int
+        How many pieces take rows of each.
+    """
+
+    def __init__(self, read: Callable[[int], Any], users: list[int]) -> None:
+        self.read, self.users = read, users
+        self.locks = [Lock() for _ in users]
+        self.tables: dict[int, Any] = {}
+
+    def taken(self, span: range, first: int, count: int) -> Any:
+        """Return some rows of some row groups."""
+        if len(span) == 1:
+            return self._table(span[0]).slice(first, count).combine_chunks()
+        import pyarrow as pa
+
+        tables = [self._table(k) for k in span]
+        return pa.concat_tables(tables).slice(first, count).combine_chunks()
+
+    def _table(self, k: int) -> Any:
+        with self.locks[k]:
+            table = self.tables.pop(k, None)
+            table = self.read(k) if table is None else table
+            self.users[k] -= 1
+            if self.users[k] > 0:
+                self.tables[k] = table
+            return table
 
 
 def _spans(sizes: list[int], first: int, rows: int) -> Iterator[list[int]]:
