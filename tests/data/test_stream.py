@@ -1145,13 +1145,16 @@ def test_the_page_shows_what_runs(tmp_path, monkeypatch, capsys):
 
 
 def test_the_benchmark_runs(tmp_path):
-    sizes = ["--rows", "3000", "--wide", "50", "--classes", "30", "--rounds", "1"]
+    sizes = ["--rows", "3000", "--csv", "3000", "--wide", "50", "--classes", "30", "--rounds", "1"]
     command = [sys.executable, str(ROOT / "benchmarks/files.py"), *sizes, "--folder", str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
-    assert done.stdout.count("Sketch.from_files") == 3
+    assert done.stdout.count("Sketch.from_files") == 4
+    assert done.stdout.count("pyarrow, bare reading") == 3
     assert sorted(path.name for path in tmp_path.iterdir()) == [
         "double-1000",
         "double-3000",
+        "text-1000",
+        "text-3000",
         "wide-100x30",
         "wide-50x30",
     ]
