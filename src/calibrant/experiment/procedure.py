@@ -17,7 +17,7 @@ import numpy as np
 
 from calibrant import inputs, published
 from calibrant.estimators import FIFTEEN, Density, DensityBeta, Estimator, resolve
-from calibrant.evidence import Array, Sample
+from calibrant.evidence import Array, OneHot, Sample
 from calibrant.experiment import models
 from calibrant.experiment.distributions import Distribution, Mixture, rng_of
 from calibrant.experiment.truth import Truth, truth
@@ -236,13 +236,20 @@ def true_errors(scores: Array, labels: Array, posterior: Array, names: Sequence[
         problems = _problems(name, scores, labels)
         score = _stacked(problem.score for problem in problems)
         outcome = _stacked(np.asarray(problem.outcome) for problem in problems)
-        # The chance of an outcome: that of every label which it comes with.
-        chance = np.zeros(score.shape)
-        for label, share in enumerate(posterior.T):
-            certain = _problems(name, scores, np.full(len(labels), label))
-            chance += share * _stacked(np.asarray(problem.outcome) for problem in certain)
-        errors[name] = truth(score, outcome, chance)
+        errors[name] = truth(score, outcome, _chances(name, scores, posterior))
     return errors
+
+
+def _chances(notion: str, scores: Array, posterior: Array) -> Array:
+    """Return the chance of each problem's outcome: that of every label which it comes with."""
+    problems = _problems(notion, scores, np.zeros(len(scores), dtype=np.intp))
+    if all(isinstance(problem.outcome, OneHot) for problem in problems):
+        return posterior.T
+    chance = np.zeros(_stacked(problem.score for problem in problems).shape)
+    for label, share in enumerate(posterior.T):
+        certain = _problems(notion, scores, np.full(len(scores), label))
+        chance += share * _stacked(np.asarray(problem.outcome) for problem in certain)
+    return chance
 
 
 def one_dimensional(notion: str, scores: Array, labels: Array) -> tuple[Array, Array]:

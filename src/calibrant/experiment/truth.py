@@ -12,8 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from calibrant.estimators import Binned
-from calibrant.evidence import Array, Sample
-from calibrant.evidence.locate import Locator
+from calibrant.evidence import Array, Sample, tally
 
 CELLS = 400
 # Scores that repeat, those of a forest for instance, are told apart to this many decimals.
@@ -58,13 +57,17 @@ def exact_error(score: Array, chance: Array) -> tuple[float, float]:
     residual = chance - score
     few = distinct(score)
     if few is not None:
-        value, plain = cross_fitted(few, residual)
+        index = 2 * few + (np.arange(few.size) & 1)
+        sums = np.bincount(index, residual, minlength=2 * (int(few.max()) + 1))
+        value, plain = crossed(sums.reshape(-1, 2).T, few.size)
         return value, abs(plain - value) + _noise(residual)
+    half = (np.arange(score.size) & 1).astype(bool)
     draw = np.sort(score[:: max(1, score.size // SUBSAMPLE)])
     fitted = {}
     for cells in (CELLS // 2, CELLS, 2 * CELLS):
         cuts = np.unique(draw[np.arange(1, cells) * draw.size // cells])
-        fitted[cells] = cross_fitted(Locator(cuts, many=True)(score), residual)
+        # The rows of the second half are taken for outcomes, and residuals for weights.
+        fitted[cells] = crossed(tally.sums_between(score, half, residual, cuts, powers=0)[0], score.size)
     value, plain = fitted[CELLS]
     others = (plain, fitted[CELLS // 2][0], fitted[2 * CELLS][0])
     return value, max(abs(other - value) for other in others) + _noise(residual)
@@ -78,14 +81,17 @@ def distinct(score: Array) -> Array | None:
     return np.rint(score * 10**DECIMALS).astype(np.intp)
 
 
-def cross_fitted(cell: Array, residual: Array) -> tuple[float, float]:
-    """Return the error with each cell's sign from the other half of the rows, and with its own sign."""
-    half = np.arange(cell.size) & 1
-    sums = np.bincount(2 * cell + half, residual, minlength=2 * (int(cell.max()) + 1))
-    first, second = sums.reshape(-1, 2).T
-    size = np.bincount(half, minlength=2)
-    crossed = np.sign(first) @ second / max(size[1], 1) + np.sign(second) @ first / max(size[0], 1)
-    return max(0.0, float(crossed) / 2), float(np.abs(first + second).sum() / cell.size)
+def crossed(sums: Array, rows: int) -> tuple[float, float]:
+    """Return the error with each cell's sign from the other half of the rows, and with its own sign.
+
+    `sums` are the residuals of every second row, and those of the others, by cell.
+
+    >>> crossed(np.array([[0.5, -0.25], [0.25, 0.25]]), 4)
+    (0.0625, 0.1875)
+    """
+    first, second = sums
+    error = np.sign(first) @ second / max(rows // 2, 1) + np.sign(second) @ first / max(rows - rows // 2, 1)
+    return max(0.0, float(error) / 2), float(np.abs(first + second).sum() / rows)
 
 
 def _noise(residual: Array) -> float:
