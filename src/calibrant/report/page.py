@@ -6,6 +6,7 @@ import base64
 import hashlib
 import json
 from collections.abc import Sequence
+from functools import lru_cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -94,6 +95,14 @@ def fragment(assessment: Assessment) -> str:
 
 
 def _rendered(template: str, **values: Any) -> str:
+    text = _templates().get_template(template).render(**values)
+    # Halves of characters, as names of files that are not UTF-8 hold, are shown by their numbers.
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
+@lru_cache(maxsize=1)
+def _templates() -> Environment:
+    """Return what makes pages; a template is compiled once for all of them."""
     environment = Environment(
         loader=PackageLoader("calibrant.report", "."),
         autoescape=True,
@@ -114,9 +123,7 @@ def _rendered(template: str, **values: Any) -> str:
         "title_of": lambda notion: named(notion).reading.title,
         "ruler": lambda name: RULERS.get(name, name),
     }
-    text = environment.get_template(template).render(**values)
-    # Halves of characters, as names of files that are not UTF-8 hold, are shown by their numbers.
-    return text.encode("utf-8", "backslashreplace").decode()
+    return environment
 
 
 def write(path: Path, text: str) -> None:

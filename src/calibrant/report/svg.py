@@ -25,18 +25,18 @@ def tag(name: str, *children: Any, **attributes: Any) -> Markup:
     >>> tag("text", "<b>", x=1.25, class_="tick")
     Markup('<text x="1.25" class="tick">&lt;b&gt;</text>')
     """
-    pairs = [
-        (key.rstrip("_").replace("_", "-"), value) for key, value in attributes.items() if value is not None
-    ]
-    given = Markup("").join(Markup(' {}="{}"').format(key, _short(value)) for key, value in pairs)
-    inside = Markup("").join(escape(child) for child in children)
-    if not children:
-        return Markup("<{}{}/>").format(Markup(name), given)
-    return Markup("<{0}{1}>{2}</{0}>").format(Markup(name), given, inside)
+    given = "".join(
+        f' {key.rstrip("_").replace("_", "-")}="{_short(value) if isinstance(value, float) else escape(value)}"'
+        for key, value in attributes.items()
+        if value is not None
+    )
+    # Joined as plain text, which is quicker: every part is escaped by now.
+    inside = "".join([escape(child) for child in children])
+    return Markup(f"<{name}{given}>{inside}</{name}>" if children else f"<{name}{given}/>")
 
 
-def _short(value: Any) -> Any:
-    return f"{value:.2f}".rstrip("0").rstrip(".") if isinstance(value, float) else value
+def _short(value: float) -> str:
+    return f"{value:.2f}".rstrip("0").rstrip(".")
 
 
 def text(words: Any, x: float, y: float, size: int = 12, *, fill: str = GREY, **more: Any) -> Markup:
@@ -52,7 +52,7 @@ def path(x: Array, y: Array, *, closed: bool = False) -> str:
     """
     parts = []
     for run in runs(np.isfinite(x) & np.isfinite(y)):
-        points = [f"{_short(float(a))} {_short(float(b))}" for a, b in zip(x[run], y[run], strict=True)]
+        points = [f"{_short(a)} {_short(b)}" for a, b in zip(x[run].tolist(), y[run].tolist(), strict=True)]
         if len(points) > 1:
             parts.append("M" + "L".join(points) + ("Z" if closed else ""))
     return "".join(parts)
