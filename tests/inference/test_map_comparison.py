@@ -5,7 +5,7 @@ import pytest
 from sklearn.metrics import log_loss
 
 import calibrant
-from calibrant import Calibrator, InputError, MapComparison, inputs
+from calibrant import Calibrator, InputError, MapComparison, compiled, inputs
 from calibrant.inference.map_comparison import mean_of_rows
 from calibrant.maps.folds import cross_fitted, folds_of
 
@@ -56,7 +56,9 @@ def test_nothing_helps_scores_that_are_calibrated():
     assert not str(result).startswith(("best: auto, better", "best: histogram, better"))
 
 
-def test_rows_are_mapped_by_what_others_taught():
+@pytest.mark.parametrize("threads", ["1", "3"])
+def test_rows_are_mapped_by_what_others_taught(threads, monkeypatch):
+    monkeypatch.setenv(compiled.THREADS, threads)
     outcome, score = sharpened(60)
     data = inputs.predictions(outcome, score)
     fold = folds_of(data, 3, np.random.default_rng(0))

@@ -114,6 +114,13 @@ def test_temperature_is_the_likeliest():
     )
 
 
+def test_the_temperature_of_many_rows_is_found_a_part_at_a_time(monkeypatch):
+    score, code, _ = rows(400)
+    whole = fitted("temperature", score, code)
+    monkeypatch.setattr(module, "CHUNK", 3 * 70)
+    assert fitted("temperature", score, code).slope == pytest.approx(whole.slope, rel=1e-9)
+
+
 @pytest.mark.parametrize("method", [*MANY, "isotonic-safe", "beta"])
 def test_scores_that_are_too_sure_are_mended(method):
     score, code, truth = rows(1000, c=4)

@@ -20,6 +20,7 @@ from calibrant.assessment.assessment import Assessment, Balance, Odds, Row
 from calibrant.assessment.cautions import Seen, cautions, seen_in_rows, seen_in_sums
 from calibrant.assessment.cure import cure_of
 from calibrant.assessment.where import where_of
+from calibrant.compiled import shared
 from calibrant.curves import Progress, curve_of, diagram_of, each_problem
 from calibrant.decisions import Cost, Decision, clinical_of, deciding
 from calibrant.estimators import Binned
@@ -191,8 +192,9 @@ def _assemble(
             diagrams[notion] = each_problem(alone, diagram_of, binning=BINS, level=level)
         steps()
     rulers = {"auto": estimates[by_curve]}
-    for ruler in material.rulers:
-        rulers[ruler] = estimate(shown, estimator=ruler, **options)
+    by_ruler = shared(lambda ruler: estimate(shown, estimator=ruler, **options), material.rulers)
+    for ruler, found in zip(material.rulers, by_ruler, strict=True):
+        rulers[ruler] = found
         steps()
     by_class = next((q for q in material.questions if q.notion.several), None)
     asked = next((q for q in material.questions if q.label is not None), None)
@@ -266,8 +268,8 @@ def _groups_of(data: Predictions, headline: Notion, values: list[Any], codes: Ar
 def _rows_of_groups(groups: Sequence[Group], level: float, seed: int, steps: Steps) -> tuple[Row, ...]:
     """Return the groups, each by itself, the worst first."""
     each, estimates = each_level(level, len(groups)), []
-    for group in groups:
-        estimates.append(estimate(group.question, level=each, rng=seed))
+    for found in shared(lambda group: estimate(group.question, level=each, rng=seed), groups):
+        estimates.append(found)
         steps()
     adjusted = false_discovery([result.p_value for result in estimates])
     rows = [

@@ -229,11 +229,8 @@ class Cells:
     def redraw(self, probability: Callable[[Array], Array], rng: np.random.Generator, size: int) -> Cells:
         """Draw `size` samples of the same scores with outcomes drawn from `probability(score)`."""
         kept = self._occupied
-        s, squares = kept.sums, kept.own_squares
+        s, held = kept.sums, kept._held
         chance = np.broadcast_to(probability(kept.score), s.w.shape)
-        # As many rows of one weight as have the variance of those that there are.
-        rows = np.divide(s.w**2, squares, out=np.ones(s.w.shape), where=squares > 0)
-        held = np.maximum(np.rint(rows), 1).astype(np.int64)
         wy = binomial(rng, held, chance, size) / held * s.w
         sums = Moments(s.w[None], s.ws[None], wy, wy * kept._offset, s.wss[None], s.origin)
         total = np.full(size, float(self.squares))
@@ -255,6 +252,13 @@ class Cells:
         keep = self.sums.w > 0
         spread = None if self.spread is None else self.spread[keep]
         return Cells(self.sums[keep], self.low[keep], self.high[keep], self.squares, self.support, spread)
+
+    @cached_property
+    def _held(self) -> Array:
+        """As many rows of one weight in each cell as have the variance of those that there are."""
+        w, squares = self.sums.w, self.own_squares
+        rows = np.divide(w**2, squares, out=np.ones(w.shape), where=squares > 0)
+        return np.maximum(np.rint(rows), 1).astype(np.int64)
 
     def __getitem__(self, entry: Any) -> Cells:
         """Return one problem of a batch, or some of them."""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
 
 import numpy as np
 
+from calibrant.compiled import shared
 from calibrant.evidence import Array
 from calibrant.inputs import InputError, Predictions, some_rows
 from calibrant.maps.calibrator import Calibrator
@@ -52,13 +52,13 @@ def cross_fitted(data: Predictions, method: str, fold: Array) -> Predictions:
     >>> cross_fitted(data, "identity", np.array([0, 1, 0, 1, 0])).score
     array([0.2, 0.6, 0.4, 0.9, 0.7])
     """
-    score = np.empty(data.score.shape)
-    for k in _numbers(fold):
-        own = fold == k
+    parts = [fold == k for k in range(int(fold.max()) + 1)]
+
+    def mapped(own: Array) -> Array:
         calibrator = Calibrator(method).fit_predictions(some_rows(data, ~own))
-        score[own] = calibrator.predict_proba(data.score[own])
+        return calibrator.predict_proba(data.score[own])
+
+    score = np.empty(data.score.shape)
+    for own, each in zip(parts, shared(mapped, parts), strict=True):
+        score[own] = each
     return replace(data, score=score)
-
-
-def _numbers(fold: Array) -> Iterable[int]:
-    return range(int(fold.max()) + 1)

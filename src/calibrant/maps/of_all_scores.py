@@ -7,7 +7,7 @@ the tempered ones and the draws of the posterior are averaged by their evidence.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar, Self
 
@@ -201,10 +201,11 @@ def fit_softmax(rows: Simplex) -> Softmax:
     # What the rows tell of the temperature's logarithm, and its evidence by Laplace's approximation.
     told = float(posterior.information[0, 0]) * posterior.blocks.width**2
     log, spread = np.log(start.slope), LIKELY**2
-    changed = _likelihood(rows, start.slope, start.least) - 0.5 * log**2 / spread
+    likelihood = _likelihood(rows, start.least)
+    changed = likelihood(start.slope) - 0.5 * log**2 / spread
     changed -= 0.5 * np.log1p(spread * max(told, TOLD))
     changed += np.logaddexp(np.log(CALIBRATED), np.log1p(-CALIBRATED) + posterior.log_odds)
-    odds = np.log1p(-UNTOUCHED) - np.log(UNTOUCHED) + changed - _likelihood(rows, 1.0, start.least)
+    odds = np.log1p(-UNTOUCHED) - np.log(UNTOUCHED) + changed - likelihood(1.0)
     untouched = float(1 / (1 + np.exp(np.clip(odds, -500, 500))))
     # A score of 0 was taken for a small one above: left as it is, it would call impossible what has happened.
     possible = bool((rows.score[np.arange(len(rows.code)), rows.code] > 0).all())
@@ -256,22 +257,36 @@ def fit_temperature(rows: Simplex) -> Softmax:
     from scipy.optimize import minimize_scalar
 
     least = least_of(rows.score, WITHIN)
+    likelihood = _likelihood(rows, least)
 
     def cost(log: float) -> float:
-        return float(0.5 * (log / TEMPERATURES) ** 2) - _likelihood(rows, float(np.exp(log)), least)
+        return float(0.5 * (log / TEMPERATURES) ** 2) - likelihood(float(np.exp(log)))
 
     found = minimize_scalar(cost, bounds=(-6.0, 4.0), method="bounded", options={"xatol": 1e-4})
     return Softmax(rows.n_classes, float(np.exp(found.x)), least)
 
 
-def _likelihood(rows: Simplex, slope: float, least: float) -> float:
-    """Return the log likelihood of log probabilities times a number."""
-    total, step = 0.0, max(1, CHUNK // rows.n_classes)
-    for start in range(0, len(rows.code), step):
-        part = slice(start, start + step)
-        z = slope * np.log(np.maximum(rows.score[part], least))
-        z -= z.max(axis=1, keepdims=True)
-        own = z[np.arange(len(z)), rows.code[part]]
-        np.exp(z, out=z)
-        total += float(rows.weight[part] @ (own - np.log(z.sum(axis=1))))
-    return total
+def _likelihood(rows: Simplex, least: float) -> Callable[[float], float]:
+    """Return the log likelihood of log probabilities as a function of the number that multiplies them."""
+    step = max(1, CHUNK // rows.n_classes)
+    parts = [slice(start, start + step) for start in range(0, len(rows.code), step)]
+
+    def logs(part: slice) -> tuple[Array, Array]:
+        log = np.log(np.maximum(rows.score[part], least))
+        return log, log.max(axis=1, keepdims=True)
+
+    # Those of few rows are kept: the number is tried many times.
+    kept = logs(parts[0]) if len(parts) == 1 else None
+
+    def of(slope: float) -> float:
+        total = 0.0
+        for part in parts:
+            log, top = logs(part) if kept is None else kept
+            z = slope * log
+            z -= slope * top
+            own = z[np.arange(len(z)), rows.code[part]]
+            np.exp(z, out=z)
+            total += float(rows.weight[part] @ (own - np.log(z.sum(axis=1))))
+        return total
+
+    return of

@@ -25,11 +25,12 @@ def tag(name: str, *children: Any, **attributes: Any) -> Markup:
     >>> tag("text", "<b>", x=1.25, class_="tick")
     Markup('<text x="1.25" class="tick">&lt;b&gt;</text>')
     """
-    given = "".join(
-        f' {key.rstrip("_").replace("_", "-")}="{_short(value) if isinstance(value, float) else escape(value)}"'
+    written = {
+        key.rstrip("_").replace("_", "-"): _short(value) if isinstance(value, float) else escape(value)
         for key, value in attributes.items()
         if value is not None
-    )
+    }
+    given = "".join([f' {key}="{value}"' for key, value in written.items()])
     # Joined as plain text, which is quicker: every part is escaped by now.
     inside = "".join([escape(child) for child in children])
     return Markup(f"<{name}{given}>{inside}</{name}>" if children else f"<{name}{given}/>")
