@@ -231,7 +231,8 @@ class Cells:
         kept = self._occupied
         s, held = kept.sums, kept._held
         chance = np.broadcast_to(probability(kept.score), s.w.shape)
-        wy = binomial(rng, held, chance, size) / held * s.w
+        drawn = binomial(rng, held, chance, size)
+        wy = drawn.astype(np.float64) if np.array_equal(held, s.w) else drawn / held * s.w
         sums = Moments(s.w[None], s.ws[None], wy, wy * kept._offset, s.wss[None], s.origin)
         total = np.full(size, float(self.squares))
         return Cells(sums, kept.low, kept.high, total, self.support, kept.spread)

@@ -51,7 +51,7 @@ def binomial(rng: np.random.Generator, n: Array, p: Array, size: int) -> Array:
         drawn = np.empty((size, n.size), dtype=np.int64)
         groups = np.ascontiguousarray(n, np.int64), mass, np.ascontiguousarray(rare)
         compiled.loops.binomials(rng.random((size, n.size)), *groups, drawn)
-        return np.where(often, n - drawn, drawn) if often.any() else drawn
+        return np.subtract(n, drawn, out=drawn, where=often)
     at_most = [mass]
     for k in range(1, int(n.max())):
         if at_most[-1].min() >= CERTAIN:
