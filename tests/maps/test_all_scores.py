@@ -48,6 +48,14 @@ def test_scores_tempered_and_bent_are_averaged_by_their_weights():
     np.testing.assert_allclose(made.probability(some), expected, atol=1e-9)
 
 
+def test_scores_that_are_left_alone_come_back_as_a_copy():
+    score, code, _ = rows(60)
+    made = replace(fitted("temperature", score, code), untouched=1.0)
+    found = made.probability(score)
+    np.testing.assert_array_equal(found, score)
+    assert not np.shares_memory(found, score)
+
+
 def test_the_blocks_are_those_of_the_posterior_of_tempered_scores():
     score, code, _ = rows(200, c=4)
     made = fitted("auto", score, code)

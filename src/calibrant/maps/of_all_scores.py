@@ -80,6 +80,8 @@ class Softmax:
 
     def probability(self, score: Array) -> Array:
         """Return the probabilities that rows of scores stand for."""
+        if self.untouched == 1:
+            return np.array(score, dtype=np.float64)
         out = np.empty(score.shape)
         for part in self._parts(len(score)):
             tempered = self.tempered(score[part])
