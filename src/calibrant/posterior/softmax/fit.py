@@ -215,22 +215,22 @@ def candidates(square: Array, target: Array, precision: Array, block: Block) -> 
         own = own - across.T @ solved[:, :-1]
         slope = slope - across.T @ solved[:, -1]
     choices, log = [np.full(at.size, np.inf)], [0.0]
+    # The last row of the root of a matrix with one more row solves for that row.
+    bordered = np.zeros((at.size + 1, at.size + 1))
+    inner, diagonal = bordered[:-1, :-1], np.einsum("ii->i", bordered)
     for shape in shapes(block):
         scaled, pull = own * shape * shape[:, None], slope * shape
         for size in SIZES:
-            each = scaled * size**2
-            each[np.diag_indices_from(each)] += 1.0
-            root = np.linalg.cholesky(each)
-            u = np.linalg.solve(root, size * pull) if at.size == 1 else _forward(root, size * pull)
+            np.multiply(scaled, size**2, out=inner)
+            bordered[-1, :-1] = size * pull
+            # The matrix is larger than the identity: this much is left of the corner.
+            bordered[-1, -1] = 2 * size**2 * float(pull @ pull)
+            diagonal += 1.0
+            root = np.linalg.cholesky(bordered)
+            u = root[-1, :-1]
             choices.append((size * shape) ** -2.0)
-            log.append(0.5 * float(u @ u) - float(np.log(np.diagonal(root)).sum()))
+            log.append(0.5 * float(u @ u) - float(np.log(np.diagonal(root)[:-1]).sum()))
     return choices, np.array(log) + _prior(len(log))
-
-
-def _forward(root: Array, right: Array) -> Array:
-    from scipy.linalg import solve_triangular
-
-    return np.asarray(solve_triangular(root, right, lower=True))
 
 
 def _mode(
@@ -251,7 +251,7 @@ def _mode(
     now = np.zeros(theta.size)
     now[on] = theta[on]
     if not on.size:
-        return now, likelihood.expand(now)
+        return now, _renewed(likelihood, now, theta, square)
     lam = precision[on]
     known = likelihood.expand(now, on) if square is None else square[np.ix_(on, on)]
     root = cho_factor(known + np.diag(lam))
@@ -277,4 +277,9 @@ def _mode(
                 break
             length /= 2
         now, gradient, goal = new, new_gradient, new_goal
-    return now, likelihood.expand(now)
+    return now, _renewed(likelihood, now, theta, square)
+
+
+def _renewed(likelihood: Likelihood | Nearby, now: Array, theta: Array, square: Array | None) -> Array:
+    """Return the information at some coefficients; that at `theta` may be known."""
+    return square if square is not None and np.array_equal(now, theta) else likelihood.expand(now)

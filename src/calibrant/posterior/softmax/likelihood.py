@@ -131,24 +131,35 @@ class Likelihood:
         for r in range(2):
             chance = np.take_along_axis(q, at.best[:, r : r + 1], axis=1)
             np.multiply(chance, top, out=taken[:, first + r * SHIFT : first + (r + 1) * SHIFT])
-        taken[:, b.shared : at_own] = (q[:, :, None] * common[:, None]).reshape(n, -1)
-        taken[:, at_own:] = (q[:, :, None] * own[:, :, b.own_slice()]).reshape(n, -1)
+        for start, stop, part in (
+            (b.shared, at_own, common[:, None]),
+            (at_own, b.size, own[:, :, b.own_slice()]),
+        ):
+            # Cut into classes, a row of coefficients is still the same memory.
+            by_class = taken[:, start:stop].reshape(n, b.n_classes, -1)
+            np.multiply(q[:, :, None], part, out=by_class)
         if active.size < b.size:
             taken = taken[:, active]
-        taken *= root
+        even = bool((root == 1).all())
+        if not even:
+            taken *= root
         square -= taken.T @ taken
         if not b.few and b.axes is None and active.size == b.size:
             self._add_many(own, top, at.best, q * (root * root), square)
             return
+        height = np.sqrt(q) if even else np.sqrt(q) * root
+        full = np.empty((n, b.shared + b.common.shape[1] + b.own.shape[1]), self.kind)
         for k, (use, where) in enumerate(per_class):
             if use.size:
-                shifts = [top * (at.best[:, r : r + 1] == k) for r in range(2)]
-                mine = own[:, k]
-                full = np.concatenate([mine[:, :first], *shifts, common, mine[:, b.own_slice()]], axis=1)
-                if use.size < full.shape[1]:
-                    full = full[:, use]
-                full *= np.sqrt(q[:, k : k + 1]) * root
-                square[np.ix_(where, where)] += full.T @ full
+                pull, mine = height[:, k : k + 1], own[:, k]
+                np.multiply(mine[:, :first], pull, out=full[:, :first])
+                for r in range(2):
+                    place = slice(first + r * SHIFT, first + (r + 1) * SHIFT)
+                    np.multiply(top, pull * (at.best[:, r : r + 1] == k), out=full[:, place])
+                np.multiply(common, pull, out=full[:, b.shared : b.shared + common.shape[1]])
+                np.multiply(mine[:, b.own_slice()], pull, out=full[:, b.shared + common.shape[1] :])
+                some = full if use.size == full.shape[1] else full[:, use]
+                square[np.ix_(where, where)] += some.T @ some
 
     def _add_many(self, own: Array, top: Array, best: Array, mass: Array, square: Array) -> None:
         """Add what the classes add of themselves, all at once: each has a bias and a slope of its own."""
