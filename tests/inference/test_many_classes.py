@@ -157,3 +157,25 @@ def test_rulers_of_classes_have_the_null_of_the_headline():
     y, p = model(200, classes=3)
     found = calibrant.assess(y, p, notion="classwise", rng=0, labels=range(3))
     assert {one.p_value for one in found.rulers.values()} == {found.estimate.p_value}
+
+
+def test_a_class_is_estimated_when_it_is_asked_for_and_once(monkeypatch):
+    y, p = model(200, classes=4)
+    asked, interval = [], calibrant.inference.interval.interval
+
+    def counted(posterior, *args, **options):
+        asked.append(options["keys"])
+        return interval(posterior, *args, **options)
+
+    monkeypatch.setattr("calibrant.inference.interval.interval", counted)
+    one, other = (calibrant.estimate(y, p, notion="classwise", rng=0) for _ in range(2))
+    assert len(asked) == 2  # of all classes together, for both
+    assert one.by_class[2] is one.by_class[2]
+    assert len(asked) == 3
+    assert 2 in one.by_class
+    assert 7 not in one.by_class
+    assert len(asked) == 3
+    # Neither what was asked before nor how it was asked makes a difference.
+    assert list(other.by_class.values()) == [one.by_class[k] for k in range(4)]
+    assert one == other
+    assert repr(one.by_class) == repr(dict(other.by_class))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from types import MappingProxyType
 from typing import Any, cast
 
@@ -15,6 +16,7 @@ from calibrant.evidence import Array, Evidence
 from calibrant.inference import interval as intervals
 from calibrant.inference import many_classes
 from calibrant.inference import null as nulls
+from calibrant.inference.by_class import ByClass
 from calibrant.inference.clusters import ClusteredNull, Correlated, View, by_cluster
 from calibrant.inference.joint_labels import Labels
 from calibrant.inference.measure import errors_of
@@ -124,13 +126,7 @@ def _few_classes(question: Question, plan: _Plan) -> Estimate:
     errors, views = _errors(question, plan, posterior), View.of(question)
     value = question.notion.combine(errors, norm)
     alone = _drawn_alone(question, plan)
-    by_class = {
-        label: _single_class(
-            plan, question.n, label, float(errors[k]),
-            views[k], posterior[k : k + 1], alone[k], question.clusters,
-        )
-        for k, label in enumerate(question.labels)
-    }  # fmt: skip
+    by_class = _by_class(plan, question, errors, views, posterior, alone)
     if rows is None:
         simulated = combined(np.stack([null.error for null in alone], axis=-1), norm)
         null = nulls.Simulated(alone[0].evidence, simulated, np.nan)
@@ -149,7 +145,7 @@ def _few_classes(question: Question, plan: _Plan) -> Estimate:
     )
     return _assembled(
         plan, question.n, value, ends, null, other, posterior, p_value=p_value,
-        notion=question.notion.name, by_class=MappingProxyType(by_class), conservative=rows is None,
+        notion=question.notion.name, by_class=by_class, conservative=rows is None,
         clusters=question.clusters,
     )  # fmt: skip
 
@@ -163,13 +159,8 @@ def _many_classes(question: Question, plan: _Plan) -> Estimate:
     value = question.notion.combine(errors, norm)
     labels = None if rows is None else _drawn_together(question, rows, classes, plan.seed)
     null = many_classes.nulls(classes, norm, plan.seed, keys, labels, plan.step)
-    by_class, coarse = {}, classes.coarse.ready()
-    for k, (label, problem) in enumerate(zip(question.labels, question.each(), strict=True)):
-        by_class[label] = _single_class(
-            plan, n, label, float(errors[k]),
-            View(problem, n), coarse[k : k + 1], null.alone[k], question.clusters,
-        )  # fmt: skip
-        plan.step()
+    views = (View(problem, n) for problem in question.each())
+    by_class = _by_class(plan, question, errors, views, classes.coarse.ready(), null.alone)
     widest = many_classes.WIDEST
     spread = widest if rows is None else min(together(classes.posterior, rows), widest)
     other = None
@@ -182,7 +173,7 @@ def _many_classes(question: Question, plan: _Plan) -> Estimate:
         )
     return _assembled(
         plan, n, value, ends, null.whole, other, classes.posterior, p_value=null.p_value,
-        notion=question.notion.name, by_class=MappingProxyType(by_class), conservative=rows is None,
+        notion=question.notion.name, by_class=by_class, conservative=rows is None,
         clusters=question.clusters,
     )  # fmt: skip
 
@@ -231,25 +222,49 @@ def _clustered(question: Question, plan: _Plan) -> ClusteredNull:
     )
 
 
+def _by_class(
+    plan: _Plan,
+    question: Question,
+    errors: Array,
+    views: Iterable[View],
+    posterior: Posterior,
+    alone: list[nulls.Simulated],
+) -> Mapping[Any, Estimate]:
+    """Return the estimate of each class; from the posterior it is computed when it is asked for."""
+    plan, step = replace(plan, level=plan.each_level, step=lambda: None), plan.step
+    own: dict[Any, Estimate | Callable[[], Estimate]] = {}
+    for k, (label, view) in enumerate(zip(question.labels, views, strict=True)):
+        one = partial(
+            _single_class, plan, float(errors[k]), view.n, view.reach(plan.level, plan.estimator),
+            posterior[k : k + 1], alone[k], n=question.n, label=label, clusters=question.clusters,
+        )  # fmt: skip
+        # The rows of a class are not held for as long as somebody may ask.
+        own[label] = one if plan.estimator.from_posterior else one(problems=(view.problem,))
+        if len(question.labels) > MANY:
+            step()
+    return ByClass(own)
+
+
 def _single_class(
     plan: _Plan,
-    n: float,
-    label: Any,
     value: float,
-    view: View,
+    rows: float,
+    reach: float,
     posterior: Posterior,
     null: nulls.Simulated,
+    *,
+    n: float,
+    label: Any,
     clusters: int | None,
+    problems: Sequence[Evidence] = (),
 ) -> Estimate:
     """Estimate one class among several: by itself, with the value that it has among them."""
-    plan = replace(plan, level=plan.each_level)
     alone, centre = plan, value
     if plan.estimator.from_posterior:
         alone = replace(plan, estimator=plan.estimator.for_one_class())
         centre = float(nulls.error(posterior.terms(plan.norm), plan.norm)[0])
-    reach = view.reach(plan.level, plan.estimator)
     ends, other = _interval(
-        alone, view.n, [view.problem], posterior, centre, spread=reach, drawn=BY_CLASS, labels=(label,)
+        alone, rows, problems, posterior, centre, spread=reach, drawn=BY_CLASS, labels=(label,)
     )
     ends = min(ends[0], value), max(ends[1], value)
     about = {"notion": "class", "label": label, "clusters": clusters}
