@@ -113,7 +113,7 @@ def _one_problem(question: Question, plan: _Plan) -> Estimate:
     """Estimate the error of a single problem."""
     posterior, (view,) = posterior_of(question), View.of(question)
     value = float(_errors(question, plan, posterior)[0])
-    null = _drawn_alone(question, plan)[0]
+    null = _drawn_alone(question, plan)[0]()
     reach = view.reach(plan.level, plan.estimator)
     ends, other = _interval(plan, view.n, [view.problem], posterior, value, spread=reach)
     about = {"notion": question.notion.name, "label": question.label, "clusters": question.clusters}
@@ -128,9 +128,10 @@ def _few_classes(question: Question, plan: _Plan) -> Estimate:
     alone = _drawn_alone(question, plan)
     by_class = _by_class(plan, question, errors, views, posterior, alone)
     if rows is None:
-        simulated = combined(np.stack([null.error for null in alone], axis=-1), norm)
-        null = nulls.Simulated(alone[0].evidence, simulated, np.nan)
-        p_value = nulls.any_of([null.p_value for null in alone])
+        drawn = [each() for each in alone]
+        simulated = combined(np.stack([null.error for null in drawn], axis=-1), norm)
+        null = nulls.Simulated(drawn[0].evidence, simulated, np.nan)
+        p_value = nulls.any_of([null.p_value for null in drawn])
         spread = float(np.sqrt(len(alone)))
     elif question.designs is not None:
         null = _clustered(question, plan).whole
@@ -186,18 +187,22 @@ def _errors(question: Question, plan: _Plan, posterior: Posterior) -> Array:
     return np.ravel(plan.estimator.fit_posterior(batch, posterior).error(plan.norm))
 
 
-def _drawn_alone(question: Question, plan: _Plan) -> list[nulls.Simulated]:
-    """Simulate calibrated data for each problem by itself; they are the same for every estimator."""
+def _drawn_alone(question: Question, plan: _Plan) -> list[Callable[[], nulls.Simulated]]:
+    """Return what simulates calibrated data for each problem by itself, the same for every estimator."""
     if question.designs is not None:
-        return _clustered(question, plan).alone
+        return [partial(_same, each) for each in _clustered(question, plan).alone]
     labels = question.labels if question.notion.several else ("alone",)
     return question.once(
         ("alone", plan.norm, plan.seed),
         lambda: [
-            nulls.single(each, plan.norm, stream(plan.seed, "null", label), SIMULATED)
+            nulls.later(each, plan.norm, stream(plan.seed, "null", label), SIMULATED)
             for each, label in zip(question.residuals, labels, strict=True)
         ],
     )
+
+
+def _same(drawn: nulls.Simulated) -> nulls.Simulated:
+    return drawn
 
 
 def _drawn_jointly(question: Question, rows: Rows, plan: _Plan) -> nulls.Simulated:
@@ -228,7 +233,7 @@ def _by_class(
     errors: Array,
     views: Iterable[View],
     posterior: Posterior,
-    alone: list[nulls.Simulated],
+    alone: list[Callable[[], nulls.Simulated]],
 ) -> Mapping[Any, Estimate]:
     """Return the estimate of each class; from the posterior it is computed when it is asked for."""
     plan, step = replace(plan, level=plan.each_level, step=lambda: None), plan.step
@@ -251,7 +256,7 @@ def _single_class(
     rows: float,
     reach: float,
     posterior: Posterior,
-    null: nulls.Simulated,
+    null: Callable[[], nulls.Simulated],
     *,
     n: float,
     label: Any,
@@ -268,7 +273,7 @@ def _single_class(
     )
     ends = min(ends[0], value), max(ends[1], value)
     about = {"notion": "class", "label": label, "clusters": clusters}
-    return _assembled(plan, n, value, ends, null, other, posterior, **about)
+    return _assembled(plan, n, value, ends, null(), other, posterior, **about)
 
 
 def _drawn_together(

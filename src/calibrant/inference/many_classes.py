@@ -14,10 +14,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
+from calibrant import compiled
 from calibrant.estimators.base import Norm
 from calibrant.evidence import Array, Residuals
 from calibrant.evidence.draws import Outcomes
@@ -35,7 +37,7 @@ from calibrant.inference.interval import (
     streams,
     true_error,
 )
-from calibrant.inference.null import Simulated, rank, ranked
+from calibrant.inference.null import Ranked, Simulated, rank, ranked
 from calibrant.posterior.clock import CELLS, n_cells
 from calibrant.posterior.gap import Judged, Posterior, Terms, judged
 from calibrant.questions import Question
@@ -111,9 +113,9 @@ def enough(spread: float, classes: int) -> int:
 
 
 class Nulls(NamedTuple):
-    """What calibrated data would show: of each class, and of all; and the p-value of all."""
+    """What calibrated data would show: of each class, when it is asked for, and of all; and the p-value."""
 
-    alone: list[Simulated]
+    alone: list[Callable[[], Simulated]]
     whole: Simulated
     p_value: float
 
@@ -141,22 +143,28 @@ def nulls(
     """
     count, cells = len(classes.steps), classes.coarse.z.shape[-1]
     sets = SETS if together is not None else SETS * SHUFFLED
-    seen, drawn_sums, alone, pooled = _Sums(1), _Sums(sets), [], []
+    seen, drawn_sums, pooled = _Sums(1), _Sums(sets), []
     rngs = [np.random.default_rng([seed, key]) for key in keys]
-    for k, (steps, rng) in enumerate(zip(classes.steps, rngs, strict=True)):
-        each = ranked(steps, Outcomes.of(steps).blocks(rng, SETS), norm, cells, FINEST)
-        alone.append(each.simulated)
-        if together is not None:
+    alone = _Alone(classes.steps, classes.coarse.some, norm, cells, rngs)
+    if together is not None:
+        draw = together
+
+        def both(k: int) -> list[_Added]:
             own = classes.plain[k : k + 1]
-            seen.add(own, norm)
-            drawn_sums.add(own.again(together(k)), norm)
-        else:
-            seen.add(each.observed, norm)
+            return [_Added.of(own, norm), _Added.of(own.again(draw(k)), norm)]
+
+        for observed, drawn in compiled.shared(both, range(count)):
+            seen.add(observed)
+            drawn_sums.add(drawn)
+            step()
+    else:
+        for each, rng in zip(compiled.shared(alone.draw, range(count)), rngs, strict=True):
+            alone.first.append(each.simulated)
+            seen.add(_Added.of(each.observed, norm))
             pooled.append(each.read.some)
             order = np.concatenate([rng.permutation(SETS) for _ in range(SHUFFLED)])
-            drawn_sums.add(each.read, norm, order)
-        step()
-    _look_again(alone, classes, norm, rngs, cells)
+            drawn_sums.add(_Added.of(each.read, norm), order)
+            step()
     if together is None:
         drawn_sums.widen(WIDEST)
     evidence = np.append(drawn_sums.evidence(cells, count), seen.evidence(cells, count))
@@ -167,10 +175,65 @@ def nulls(
         outlying = (1 + more) / (1 + SETS)
         p_value = min(1.0, float(ranks[-1]) / SHARES[0], outlying / SHARES[1])
         whole = Simulated(evidence[:-1], drawn_sums.error(cells, count, norm), float(evidence[-1]))
-        return Nulls(alone, whole, p_value)
+        return Nulls(alone.each, whole, p_value)
     joined = -np.minimum(ranks / SHARES[0], rank(np.append(drawn_sums.most, seen.most)) / SHARES[1])
     whole = Simulated(joined[:-1], drawn_sums.error(cells, count, norm), float(joined[-1]))
-    return Nulls(alone, whole, whole.p_value)
+    return Nulls(alone.each, whole, whole.p_value)
+
+
+class _Alone:
+    """Calibrated data of each class by itself, simulated when the first class is asked about.
+
+    Attributes
+    ----------
+    some : array
+        Evidence of each class.
+    first : list of Simulated
+        What was simulated already: of every class, or of none.
+    """
+
+    def __init__(
+        self, steps: list[Residuals], some: Array, norm: Norm, cells: int, rngs: list[np.random.Generator]
+    ) -> None:
+        self.steps, self.some, self.norm, self.cells, self.rngs = steps, some, norm, cells, rngs
+        self.first: list[Simulated] = []
+
+    def draw(self, k: int, sets: int = SETS) -> Ranked:
+        """Simulate one class."""
+        steps = self.steps[k]
+        return ranked(steps, Outcomes.of(steps).blocks(self.rngs[k], sets), self.norm, self.cells, FINEST)
+
+    @property
+    def each(self) -> list[Callable[[], Simulated]]:
+        """What returns the simulations of each class."""
+        return [lambda k=k: self.all[k] for k in range(len(self.steps))]  # type: ignore[misc]
+
+    @cached_property
+    def all(self) -> list[Simulated]:
+        """The simulations of all classes, more of those that stand out, so that their p-values can be small.
+
+        A class whose first p-value is small gets that of new simulations, which is valid at any level.
+        Where most classes stand out, only the first of them are worth it.
+        """
+        every = range(len(self.steps))
+        alone = self.first or list(compiled.shared(lambda k: self.draw(k).simulated, every))
+        p_values = np.array([simulation.p_value for simulation in alone])
+        most = max(STANDING, int(STANDING_SHARE * len(alone)))
+        order = np.lexsort((-self.some, p_values))[:most]
+        for k in order[p_values[order] <= SUSPECT]:
+            alone[k] = self.draw(k, MORE).simulated
+        return alone
+
+
+class _Added(NamedTuple):
+    """What one class adds to sums over the classes."""
+
+    terms: Terms
+    most: Array
+
+    @classmethod
+    def of(cls, posterior: Posterior, norm: Norm) -> _Added:
+        return cls(posterior.terms(norm), posterior.some)
 
 
 class _Sums:
@@ -180,9 +243,9 @@ class _Sums:
         self.terms = Terms(np.zeros((sets, 1)), np.zeros((sets, 1)), *np.zeros((3, sets)))
         self.most = np.full(sets, -np.inf)
 
-    def add(self, posterior: Posterior, norm: Norm, order: Array | None = None) -> None:
+    def add(self, added: _Added, order: Array | None = None) -> None:
         """Add a class; its sets may come in another order, and more than once."""
-        terms, most = posterior.terms(norm), posterior.some
+        terms, most = added
         if order is not None:
             terms, most = Terms(*(term[order] for term in terms)), most[order]
         self.terms = Terms(*(total + term for total, term in zip(self.terms, terms, strict=True)))
@@ -206,22 +269,6 @@ class _Sums:
         """Return the combined error of each set."""
         value = self._judged(cells, classes).mixed(self.terms.smooth / classes, self.terms.own / classes)
         return np.minimum(value if norm == "l1" else np.sqrt(value), 1.0)
-
-
-def _look_again(
-    alone: list[Simulated], classes: Classes, norm: Norm, rngs: list[np.random.Generator], cells: int
-) -> None:
-    """Simulate more for the classes that stand out, so that their p-values can be small.
-
-    A class whose first p-value is small gets that of new simulations, which is valid at any level.
-    Where most classes stand out, only the first of them are worth it.
-    """
-    p_values = np.array([simulation.p_value for simulation in alone])
-    most = max(STANDING, int(STANDING_SHARE * len(alone)))
-    order = np.lexsort((-classes.coarse.some, p_values))[:most]
-    for k in order[p_values[order] <= SUSPECT]:
-        steps = classes.steps[k]
-        alone[k] = ranked(steps, Outcomes.of(steps).blocks(rngs[k], MORE), norm, cells, FINEST).simulated
 
 
 def interval(
@@ -254,10 +301,15 @@ def interval(
     def simulate(true: float) -> Simulation:
         sums, each, chances = _Sums(DRAWN), np.empty((DRAWN, classes)), np.empty((DRAWN, classes))
         sized = of_size(true, gap, worlds, norm)
-        for k, world in enumerate(worlds):
-            sums.add(world.posterior.again(*world.data(sized[k], noise[k])), norm)
+
+        def simulated(k: int) -> _Added:
+            world = worlds[k]
             each[:, k] = true_error(sized[k], world.mass, norm)
             chances[:, k] = sampling(sized[k], world.mass, each[:, k], norm, n)
+            return _Added.of(world.posterior.again(*world.data(sized[k], noise[k])), norm)
+
+        for added in compiled.shared(simulated, range(classes)):
+            sums.add(added)
         truth = combined(each, norm)
         estimate = sums.error(cells, classes, norm)
         middle = estimate.mean()
@@ -269,7 +321,7 @@ def interval(
 
     observed = _Sums(1)
     for k in range(classes):
-        observed.add(posterior[k : k + 1], norm)
+        observed.add(_Added.of(posterior[k : k + 1], norm))
     value = float(observed.error(cells, classes, norm)[0])
     allowed = allowance(posterior, value, norm)
     return invert(lambda errors: [simulate(true) for true in errors], value, posterior, level, allowed)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -112,9 +113,14 @@ def single(residuals: Residuals, norm: Norm, rng: np.random.Generator, size: int
     outcomes; and the largest part of the variance in any stretch of frequencies along the score, which
     finds gaps too rough for all.
     """
+    return later(residuals, norm, rng, size)()
+
+
+def later(residuals: Residuals, norm: Norm, rng: np.random.Generator, size: int) -> Callable[[], Simulated]:
+    """Return what simulates one problem when it is first called; it holds no more than some steps."""
     steps = residuals.coarser(STEPS)
     cells = min(int(n_cells(residuals.flat.n)[0]), STEPS // 2)
-    return ranked(steps, Outcomes.of(steps).blocks(rng, size), norm, cells).simulated
+    return cache(lambda: ranked(steps, Outcomes.of(steps).blocks(rng, size), norm, cells).simulated)
 
 
 def ranked(steps: Residuals, blocks: Iterable[Array], norm: Norm, cells: int, finest: int = FINEST) -> Ranked:
