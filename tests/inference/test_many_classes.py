@@ -7,6 +7,7 @@ from scipy.fft import dct
 import calibrant
 from calibrant import Sketch
 from calibrant.evidence import Residuals, Sample
+from calibrant.evidence.outcomes import OneHot
 from calibrant.inference import many_classes as many
 from calibrant.inference.joint_labels import Labels
 from calibrant.posterior.clock import halfway, units
@@ -179,3 +180,16 @@ def test_a_class_is_estimated_when_it_is_asked_for_and_once(monkeypatch):
     assert list(other.by_class.values()) == [one.by_class[k] for k in range(4)]
     assert one == other
     assert repr(one.by_class) == repr(dict(other.by_class))
+
+
+def test_classes_in_pieces_have_the_error_of_all_at_once(monkeypatch):
+    y, p = model(300, power=1.4)
+    options = {"notion": "classwise", "labels": range(CLASSES)}
+    expected = calibrant.ece(y, p, **options)
+    whole = OneHot(y, 2, 7)
+    np.testing.assert_array_equal(np.asarray(whole[1:4]), np.asarray(whole)[1:4])
+    assert whole[5:3].shape == (0, 300)
+    monkeypatch.setattr("calibrant.inference.measure.LONG", 1)
+    monkeypatch.setattr("calibrant.inference.measure.TOGETHER", 5)
+    monkeypatch.setenv("CALIBRANT_THREADS", "2")
+    assert calibrant.ece(y, p, **options) == pytest.approx(expected, rel=1e-12)

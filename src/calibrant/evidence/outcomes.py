@@ -43,8 +43,11 @@ class OneHot:
         array = code[:, None] == np.arange(self.first, self.first + self.size, dtype=code.dtype)
         return array.T if dtype is None else array.T.astype(dtype)
 
-    def __getitem__(self, entry: Any) -> Array:
-        """Return the outcomes of a class, or some of the array."""
+    def __getitem__(self, entry: Any) -> Any:
+        """Return the outcomes of a class, of classes side by side, or some of the array."""
         if isinstance(entry, int | np.integer):
             return np.asarray(self.code == self.first + range(self.size)[entry])
+        if isinstance(entry, slice) and entry.step in (None, 1):
+            first, last, _ = entry.indices(self.size)
+            return OneHot(self.code, self.first + first, max(last - first, 0))
         return np.asarray(self)[entry]

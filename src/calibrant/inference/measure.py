@@ -6,13 +6,17 @@ from typing import Any, cast
 
 import numpy as np
 
+from calibrant import compiled
 from calibrant.estimators import Estimator, EstimatorLike, Fit, Norm, check_norm, resolve
-from calibrant.evidence import Array
+from calibrant.evidence import Array, Evidence, Sample
 from calibrant.inference.whole_rows import measure_rows
 from calibrant.inputs import InputError
 from calibrant.posterior import posterior_of
 from calibrant.questions import Notion, Question
 from calibrant.simplex import RowsEstimator, RowsNorm, check_rows_norm, resolve_rows
+
+# Problems that a posterior is made of at a time where each has at least so many rows.
+TOGETHER, LONG = 32, 1 << 13
 
 
 def chosen_for(notion: Notion, estimator: Any, norm: str) -> Estimator | RowsEstimator:
@@ -54,5 +58,14 @@ def errors_of(question: Question, estimator: Estimator, norm: Norm) -> Array:
 
 def _fits(question: Question, estimator: Estimator) -> list[Fit]:
     """Fit each block of problems; return one fit for all where classes are judged together."""
-    fits = [estimator.fit(block) for block in question.stream()]
+    fits: list[Fit] = []
+    for block in question.stream():
+        fits += compiled.shared(estimator.fit, _pieces(block) if estimator.from_posterior else [block])
     return type(fits[0]).joined(fits)
+
+
+def _pieces(block: Evidence) -> list[Evidence]:
+    """Return a block of many long problems in pieces: what a posterior sums of each stays in the cache."""
+    if not isinstance(block, Sample) or len(block.batch) != 1 or block.shape[-1] < LONG:
+        return [block]
+    return [block[first : first + TOGETHER] for first in range(0, block.batch[0], TOGETHER)]
