@@ -1,6 +1,7 @@
 """Compiled looks at coefficients say what numpy says."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -46,6 +47,16 @@ def test_a_set_is_judged_alike_whatever_is_beside_it():
     together = p.terms("l1").own
     for k in range(9):
         np.testing.assert_array_equal(p.again(p.z[k : k + 1]).terms("l1").own, together[k : k + 1])
+
+
+@needs_loops
+@pytest.mark.parametrize("frames", [1, 13])
+def test_vectors_of_any_width_say_the_same_to_the_last_bit(monkeypatch, frames):
+    p = problems(64, 13, frames)
+    wide = p.terms("l1")
+    monkeypatch.setattr(compiled, "loops", SimpleNamespace(shapes=compiled.loops.narrow_shapes))
+    for one, other in zip(wide, replace(p).terms("l1"), strict=True):
+        np.testing.assert_array_equal(one, other)
 
 
 @needs_loops

@@ -11,7 +11,9 @@
 #define HAVE_LANES
 #pragma GCC diagnostic ignored "-Wpsabi" /* everything that takes vectors is inlined */
 
+#ifndef LANES
 #define LANES 4
+#endif
 typedef double Lanes __attribute__((vector_size(8 * LANES)));
 typedef int64_t Bits __attribute__((vector_size(8 * LANES)));
 typedef uint64_t Whole __attribute__((vector_size(8 * LANES)));

@@ -52,6 +52,9 @@ extern PyMethodDef score_methods[];
 extern PyMethodDef tally_methods[];
 extern PyMethodDef rank_methods[];
 extern PyMethodDef shape_methods[];
+/* Those that take the place of others on a machine with wide vectors. */
+extern PyMethodDef wide_shape_methods[];
+int has_wide_vectors(void);
 extern PyMethodDef draw_methods[];
 extern PyMethodDef total_methods[];
 extern PyMethodDef code_methods[];

@@ -64,9 +64,11 @@ PyMODINIT_FUNC PyInit__loops(void)
         draw_methods,
         total_methods,
         code_methods,
+        wide_shape_methods,
     };
+    size_t count = sizeof(methods) / sizeof(methods[0]) - !has_wide_vectors();
     PyObject *module = PyModule_Create(&definition);
-    for (size_t i = 0; module && i < sizeof(methods) / sizeof(methods[0]); i++)
+    for (size_t i = 0; module && i < count; i++)
         if (PyModule_AddFunctions(module, methods[i]) < 0)
             Py_CLEAR(module);
     return module;

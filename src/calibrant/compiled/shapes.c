@@ -579,6 +579,9 @@ static PyObject *shapes(PyObject *self, PyObject *const *args, Py_ssize_t count)
 PyMethodDef shape_methods[] = {
 #ifdef HAVE_LANES
     {"shapes", FASTCALL(shapes), METH_FASTCALL, NULL},
+#ifndef WIDE
+    {"narrow_shapes", FASTCALL(shapes), METH_FASTCALL, NULL},
+#endif
 #endif
     {NULL, NULL, 0, NULL},
 };
