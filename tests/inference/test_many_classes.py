@@ -54,7 +54,7 @@ def test_labels_of_whole_rows_have_the_coefficients_of_their_outcomes():
                 label[row, first + at] = k
         assert label.min() >= 0
         for k in (0, 5, CLASSES - 1):
-            coefficients = drawn.coefficients(lambda some, k=k: p[some, k], k, 32)
+            coefficients = drawn.coefficients(p[drawn.rows, k], k, 32)
             for at, got in enumerate(coefficients):
                 flat = Residuals.of(Sample(p[:, k], label[:, at] == k, weight)).flat
                 np.testing.assert_allclose(got, units(flat, halfway(flat), 32)[0][0], atol=1e-7)
@@ -70,7 +70,7 @@ def test_labels_come_as_often_as_scores_say_and_a_part_stands_for_many_rows(monk
     monkeypatch.setattr("calibrant.inference.joint_labels.MOST", 400 * 50)
     fewer = Labels.draw(lambda some: (p[some], None), 200, CLASSES, np.random.default_rng(0), 400)
     assert len(np.unique(fewer.rows)) == 50
-    z = fewer.coefficients(lambda some: p[some, -1], CLASSES - 1, 16)
+    z = fewer.coefficients(p[fewer.rows, -1], CLASSES - 1, 16)
     assert abs(np.square(z).mean() - 1) < 0.25
 
 
@@ -185,7 +185,7 @@ def test_a_class_is_estimated_when_it_is_asked_for_and_once(monkeypatch):
 def test_classes_in_pieces_have_the_error_of_all_at_once(monkeypatch):
     y, p = model(300, power=1.4)
     options = {"notion": "classwise", "labels": range(CLASSES)}
-    expected = calibrant.ece(y, p, **options)
+    expected, estimate = calibrant.ece(y, p, **options), calibrant.estimate(y, p, rng=0, **options)
     whole = OneHot(y, 2, 7)
     np.testing.assert_array_equal(np.asarray(whole[1:4]), np.asarray(whole)[1:4])
     assert whole[5:3].shape == (0, 300)
@@ -193,3 +193,6 @@ def test_classes_in_pieces_have_the_error_of_all_at_once(monkeypatch):
     monkeypatch.setattr("calibrant.inference.measure.TOGETHER", 5)
     monkeypatch.setenv("CALIBRANT_THREADS", "2")
     assert calibrant.ece(y, p, **options) == pytest.approx(expected, rel=1e-12)
+    again = calibrant.estimate(y, p, rng=0, **options)
+    for name in ("value", "low", "high", "p_value"):
+        assert getattr(again, name) == pytest.approx(getattr(estimate, name), rel=1e-9)

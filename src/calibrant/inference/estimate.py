@@ -18,7 +18,7 @@ from calibrant.inference import many_classes
 from calibrant.inference import null as nulls
 from calibrant.inference.by_class import ByClass
 from calibrant.inference.clusters import ClusteredNull, Correlated, View, by_cluster
-from calibrant.inference.joint_labels import Labels
+from calibrant.inference.joint_labels import Labels, columns_of
 from calibrant.inference.measure import errors_of
 from calibrant.inference.result import Estimate, Null
 from calibrant.inference.streams import in_own_order, key_of, stream
@@ -284,8 +284,8 @@ def _drawn_together(
     own, row, columns = in_own_order(rows, question.labels, _counts(question))
     rng, place = stream(seed, "together"), np.argsort(columns)
     labels = Labels.draw(lambda some: own.take(some)[::2], own.n, count, rng, many_classes.SETS)
-    scores = [block.score[k] for block in question.blocks for k in range(block.batch[0])]  # type: ignore[attr-defined]
-    return lambda k: labels.coefficients(lambda some: scores[k][row(some)], int(place[k]), cells)
+    column = columns_of([block.score for block in question.blocks], row(labels.rows))  # type: ignore[attr-defined]
+    return lambda k: labels.coefficients(column(k), int(place[k]), cells)
 
 
 def _interval(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -19,8 +20,8 @@ from calibrant.posterior.clock import running
 
 # Labels drawn at most, those sorted at once, and scores read at once.
 MOST, SORTED, READ = 12_000_000, 1 << 21, 1 << 21
-# Sets of labels drawn together.
-TOGETHER = 32
+# Sets of labels drawn together, and classes read together.
+TOGETHER, SIDE = 32, 16
 
 
 class _Sums(NamedTuple):
@@ -120,6 +121,28 @@ def _counted(words: Array, bounds: Array, place: Array, weight: Array, groups: i
     return np.bincount(at.ravel(), np.repeat(weight, sets), minlength=count.size).reshape(sets, groups)
 
 
+def columns_of(blocks: list[Array], rows: Array) -> Callable[[int], Array]:
+    """Return how to get the scores of a class, by number, in these rows.
+
+    Blocks of scores are (classes, all rows). Those of a row lie side by side in memory, so that a few classes
+    are read at once.
+
+    >>> columns_of([np.array([[0.1, 0.2], [0.3, 0.4]]), np.array([[0.5, 0.6]])], np.array([1, 0]))(2)
+    array([0.6, 0.5])
+    """
+    place = [(block, k) for block, score in enumerate(blocks) for k in range(len(score))]
+
+    @lru_cache(maxsize=4)
+    def read(block: int, first: int) -> Array:
+        return np.ascontiguousarray(blocks[block].T[rows, first : first + SIDE].T)
+
+    def column(k: int) -> Array:
+        block, own = place[k]
+        return np.asarray(read(block, own // SIDE * SIDE)[own % SIDE])
+
+    return column
+
+
 @dataclass(frozen=True, eq=False)
 class Labels:
     """Labels of `sets` calibrated data sets, sorted by class.
@@ -173,19 +196,17 @@ class Labels:
         whole = None if weights[0] is None else np.concatenate([w for w in weights if w is not None])
         return cls(some, whole, sets, parts)
 
-    def coefficients(self, take: Callable[[Array], Array], k: int, cells: int) -> Array:
-        """Return cosine coefficients of class k in every set, (sets, cells).
-
-        `take` gives its scores in the rows asked for by number.
-        """
+    def coefficients(self, score: Array, k: int, cells: int) -> Array:
+        """Return cosine coefficients of class k in every set, (sets, cells), from its scores in the rows."""
         from scipy.fft import dct
 
-        score = take(self.rows).astype(np.float64)
+        score = score.astype(np.float64)
         cell = FINE.locate(score)
         w = np.ones(score.size)
         if self.weight is not None:  # on the scale on which they sum to the effective number of rows
             w = self.weight * (self.weight.sum() / np.square(self.weight).sum())
-        mass, scored, spread = (np.bincount(cell, array) for array in (w, w * score, w * w))
+        mass, scored = (np.bincount(cell, array) for array in (w, w * score))
+        spread = mass if self.weight is None else np.bincount(cell, w * w)
         held = np.flatnonzero(mass)
         step = Residuals(mass[held], scored[held] / mass[held], np.zeros(held.size), spread[held])
         edges = Edges.of(step, cells)

@@ -12,7 +12,7 @@ other, a mean over classes spreads by at most the root of two more than if they 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
@@ -37,6 +37,7 @@ from calibrant.inference.interval import (
     streams,
     true_error,
 )
+from calibrant.inference.measure import pieces
 from calibrant.inference.null import Ranked, Simulated, rank, ranked
 from calibrant.posterior.clock import CELLS, n_cells
 from calibrant.posterior.gap import Judged, Posterior, Terms, judged
@@ -84,8 +85,7 @@ class Classes:
     def of(cls, question: Question) -> Classes:
         """Look at each class once; its residuals are not held."""
         fine, plain, steps = [], [], []
-        for problem in question.each():
-            residuals = Residuals.of(problem)
+        for residuals in _residuals(question):
             flat = residuals.flat
             cells = int(n_cells(flat.n)[0])
             fine.append(Posterior.of_residuals(flat, cells))
@@ -98,6 +98,17 @@ class Classes:
         # Labels that are drawn for whole rows give coefficients alone.
         plainly = replace(whole.coarser(few), few=None, at_values=None)
         return cls(posterior, posterior.coarser(few), plainly, steps)
+
+
+def _residuals(question: Question) -> Iterator[Residuals]:
+    """Return the residuals of each class; those of several long ones are summed together."""
+    for block in question.blocks:
+        for piece in pieces(block):
+            if piece is block:
+                yield from (Residuals.of(block[k]) for k in range(block.batch[0]))
+                continue
+            several = Residuals.of(piece)
+            yield from (several[k][np.flatnonzero(several.mass[k])] for k in range(len(several.mass)))
 
 
 def enough(spread: float, classes: int) -> int:

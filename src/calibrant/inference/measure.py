@@ -60,11 +60,11 @@ def _fits(question: Question, estimator: Estimator) -> list[Fit]:
     """Fit each block of problems; return one fit for all where classes are judged together."""
     fits: list[Fit] = []
     for block in question.stream():
-        fits += compiled.shared(estimator.fit, _pieces(block) if estimator.from_posterior else [block])
+        fits += compiled.shared(estimator.fit, pieces(block) if estimator.from_posterior else [block])
     return type(fits[0]).joined(fits)
 
 
-def _pieces(block: Evidence) -> list[Evidence]:
+def pieces(block: Evidence) -> list[Evidence]:
     """Return a block of many long problems in pieces: what a posterior sums of each stays in the cache."""
     if not isinstance(block, Sample) or len(block.batch) != 1 or block.shape[-1] < LONG:
         return [block]
