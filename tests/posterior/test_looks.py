@@ -60,6 +60,17 @@ def test_vectors_of_any_width_say_the_same_to_the_last_bit(monkeypatch, frames):
 
 
 @needs_loops
+@pytest.mark.parametrize("frames", [1, 13])
+def test_threads_say_the_same_to_the_last_bit(monkeypatch, frames):
+    p = problems(16, 13, frames)
+    alone = p.terms("l1")
+    monkeypatch.setattr("calibrant.posterior.looks.SHARED", 1)
+    monkeypatch.setenv("CALIBRANT_THREADS", "3")
+    for one, other in zip(alone, replace(p).terms("l1"), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+@needs_loops
 def test_arrays_that_do_not_fit_are_refused():
     loops = compiled.loops
     good = problems(16, 3, 1)

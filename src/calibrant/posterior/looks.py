@@ -15,6 +15,9 @@ from calibrant import compiled
 from calibrant.evidence import Array
 from calibrant.posterior import process, tree
 
+# Coefficients from which on threads share them.
+SHARED = 1 << 16
+
 
 @dataclass(frozen=True, eq=False)
 class Look:
@@ -56,11 +59,16 @@ def look_at(z: Array, pull: Array, precision: Array, uncertain: float, sides: bo
     tables = _tables(cells)
     means = process.SIZES + 1
     out = np.empty((len(z), 6 + means + len(tables[3])))
-    shapes(
-        np.ascontiguousarray(z), np.ascontiguousarray(pull, np.float64),
-        process.sizes_of(precision, process.LARGEST), process.sizes_of(precision, process.LARGEST_MEAN),
-        *tables, _rules(uncertain), out, len(z) if sides else 0,
-    )  # fmt: skip
+    z, pull = np.ascontiguousarray(z), np.ascontiguousarray(pull, np.float64)
+    sizes = [process.sizes_of(precision, largest) for largest in (process.LARGEST, process.LARGEST_MEAN)]
+
+    def look(some: slice) -> None:
+        own = [array if len(array) == 1 else array[some] for array in (pull, *sizes)]
+        shapes(z[some], *own, *tables, _rules(uncertain), out[some], len(z) if sides else 0)
+
+    step = len(z) if z.size < SHARED else -(-len(z) // compiled.threads())
+    for _ in compiled.shared(look, [slice(a, a + step) for a in range(0, len(z), max(step, 1))]):
+        pass
     evidence, stretches, over, under, tree_over, tree_under = out[:, :6].T
     at = 6 + means
     return Look(evidence, stretches, (over, under), (tree_over, tree_under), out[:, 6:at], out[:, at:])
