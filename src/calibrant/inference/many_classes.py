@@ -160,13 +160,11 @@ def nulls(
     if together is not None:
         draw = together
 
-        def both(k: int) -> list[_Added]:
-            own = classes.plain[k : k + 1]
-            return [_Added.of(own, norm), _Added.of(own.again(draw(k)), norm)]
-
-        for observed, drawn in compiled.shared(both, range(count)):
-            seen.add(observed)
-            drawn_sums.add(drawn)
+        seen.add(_Added.of_all(classes.plain, norm))
+        for added in compiled.shared(
+            lambda k: _Added.of(classes.plain[k : k + 1].again(draw(k)), norm), range(count)
+        ):
+            drawn_sums.add(added)
             step()
     else:
         for each, rng in zip(compiled.shared(alone.draw, range(count)), rngs, strict=True):
@@ -244,7 +242,14 @@ class _Added(NamedTuple):
 
     @classmethod
     def of(cls, posterior: Posterior, norm: Norm) -> _Added:
+        """Return what the sets of a class add."""
         return cls(posterior.terms(norm), posterior.some)
+
+    @classmethod
+    def of_all(cls, posterior: Posterior, norm: Norm) -> _Added:
+        """Return what all classes add, each of which is one problem."""
+        terms = Terms(*(term.sum(axis=0)[None] for term in posterior.terms(norm)))
+        return cls(terms, posterior.some.max()[None])
 
 
 class _Sums:
@@ -331,8 +336,7 @@ def interval(
         return (true, groups) if enough else (float(truth.mean()), [estimate])
 
     observed = _Sums(1)
-    for k in range(classes):
-        observed.add(_Added.of(posterior[k : k + 1], norm))
+    observed.add(_Added.of_all(posterior, norm))
     value = float(observed.error(cells, classes, norm)[0])
     allowed = allowance(posterior, value, norm)
     return invert(lambda errors: [simulate(true) for true in errors], value, posterior, level, allowed)

@@ -22,6 +22,7 @@ from calibrant.evidence import Array
 # nobody tunes these for a data set.
 NO_SHAPE, NO_MEAN = 0.02, 0.1
 SMALLEST, LARGEST, LARGEST_MEAN, SIZES = 0.0125, 0.5, 0.3125, 8
+_BETWEEN = np.linspace(0, 1, SIZES)
 ROUGHNESS, ROUGHER, STEEPNESS = (1.25, 5.0, 16.0), 0.6, 3
 # Problems times components times frequencies held at once.
 TOGETHER = 1 << 22
@@ -164,7 +165,7 @@ def sizes_of(precision: Array, largest: float) -> Array:
     """Return variances of the gap against that of the noise, (problems, sizes): e tau^2 for each size tau."""
     least = np.minimum(1.0, precision * SMALLEST**2)
     ratio = precision * largest**2 / least
-    return np.asarray(least[:, None] * ratio[:, None] ** np.linspace(0, 1, SIZES))
+    return np.asarray(least[:, None] * ratio[:, None] ** _BETWEEN)
 
 
 @lru_cache(maxsize=32)
