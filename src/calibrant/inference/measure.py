@@ -16,7 +16,7 @@ from calibrant.questions import Notion, Question
 from calibrant.simplex import RowsEstimator, RowsNorm, check_rows_norm, resolve_rows
 
 # Problems that a posterior is made of at a time where each has at least so many rows.
-TOGETHER, LONG = 32, 1 << 13
+TOGETHER, LONG = 16, 1 << 13
 
 
 def chosen_for(notion: Notion, estimator: Any, norm: str) -> Estimator | RowsEstimator:
