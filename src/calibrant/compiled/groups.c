@@ -51,24 +51,10 @@ static inline int64_t group_of(const Groups *g, double x)
     return searched(g->cuts, 0, g->count, x);
 }
 
-/* Whether all scores of a block are floats from +0.0 to 1.0. As integers, less that of the next float above 1,
-   these are negative, and so are no others but floats with a sign. */
-VECTORISED static int in_unit_block(const double *restrict x, int n)
-{
-    uint64_t all = ~UINT64_C(0), any = 0;
-    for (int i = 0; i < n; i++) {
-        uint64_t bits;
-        memcpy(&bits, x + i, 8);
-        all &= bits - UINT64_C(0x3FF0000000000001);
-        any |= bits;
-    }
-    return (int)(all >> 63) && !(any >> 63);
-}
-
 /* Whether all scores lie in [0, 1], -0.0 included. */
 int in_range(const double *x, int n)
 {
-    if (in_unit_block(x, n))
+    if (doubles_below((const uint64_t *)x, n, DOUBLE_ABOVE_ONE))
         return 1;
     for (int i = 0; i < n; i++)
         if (!(x[i] >= 0 && x[i] <= 1))

@@ -42,6 +42,11 @@ int fail(const char *message);
 
 /* Up to BLOCK numbers as double precision; those that are so already stay where they are. */
 const double *doubles(const char *from, Py_ssize_t stride, char type, int n, double *to);
+/* Whether floats, seen as integers, are all from +0.0 to below a limit; and the bits of the next float above 1. */
+int doubles_below(const uint64_t *bits, Py_ssize_t n, uint64_t limit);
+int floats_below(const uint32_t *bits, Py_ssize_t n, uint32_t limit);
+#define DOUBLE_ABOVE_ONE UINT64_C(0x3FF0000000000001)
+#define FLOAT_ABOVE_ONE UINT32_C(0x3F800001)
 /* Whether all scores lie in [0, 1]. */
 int in_range(const double *x, int n);
 /* Which of 2^m equal cells each score lies in; 1 is in one of its own. */

@@ -2,20 +2,20 @@
 #include "loops.h"
 #include <math.h>
 
-/* As integers, less that of the next float above 1, the floats from +0.0 to 1.0 are negative, and no others are
-   but floats with a sign of their own. */
-#define IN_UNIT(name, type, above_one, sign)                                  \
-    VECTORISED static int name(const type *restrict bits, Py_ssize_t n)       \
+/* As integers, less that of the limit, the floats from +0.0 to below it are negative, and no others are but floats
+   with a sign of their own. */
+#define BELOW(name, type, sign)                                               \
+    VECTORISED int name(const type *restrict bits, Py_ssize_t n, type limit)  \
     {                                                                         \
         type all = (type)-1, any = 0;                                         \
         for (Py_ssize_t i = 0; i < n; i++) {                                  \
-            all &= bits[i] - above_one;                                       \
+            all &= bits[i] - limit;                                           \
             any |= bits[i];                                                   \
         }                                                                     \
         return (all & sign) && !(any & sign);                                 \
     }
-IN_UNIT(unit_doubles, uint64_t, UINT64_C(0x3FF0000000000001), UINT64_C(0x8000000000000000))
-IN_UNIT(unit_floats, uint32_t, UINT32_C(0x3F800001), UINT32_C(0x80000000))
+BELOW(doubles_below, uint64_t, UINT64_C(0x8000000000000000))
+BELOW(floats_below, uint32_t, UINT32_C(0x80000000))
 
 /* in_unit(score): true where floats lie side by side, and none of them is other than from +0.0 to 1.0. */
 static PyObject *in_unit(PyObject *self, PyObject *const *args, Py_ssize_t count)
@@ -37,9 +37,9 @@ static PyObject *in_unit(PyObject *self, PyObject *const *args, Py_ssize_t count
     }
     Py_BEGIN_ALLOW_THREADS
     if (score.type == 'd')
-        fine = unit_doubles(score.view.buf, score.view.len / 8);
+        fine = doubles_below(score.view.buf, score.view.len / 8, DOUBLE_ABOVE_ONE);
     else
-        fine = unit_floats(score.view.buf, score.view.len / 4);
+        fine = floats_below(score.view.buf, score.view.len / 4, FLOAT_ABOVE_ONE);
     Py_END_ALLOW_THREADS
     give_arrays(&score, 1);
     return PyBool_FromLong(fine);

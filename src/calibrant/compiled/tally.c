@@ -199,30 +199,20 @@ static void spread_sums(const Groups *g, const double *sums, int copies, char *o
         }
 }
 
-/* What is done with a row of a tile: as doubles; whether all are from +0.0 to below a limit, told by their bits;
-   adding all of them. */
-#define TILE_ROWS(name, type, bits_type, sign)                                                      \
+/* What is done with a row of a tile: taking it as doubles, and adding all of it. */
+#define TILE_ROWS(name, type)                                                      \
     VECTORISED static void load_##name(const type *restrict from, int n, double *restrict to)       \
     {                                                                                               \
         for (int i = 0; i < n; i++)                                                                 \
             to[i] = (double)from[i];                                                                \
-    }                                                                                               \
-    VECTORISED static int name##_below(const bits_type *restrict bits, int n, bits_type limit)      \
-    {                                                                                               \
-        bits_type all = (bits_type)-1, any = 0;                                                     \
-        for (int i = 0; i < n; i++) {                                                               \
-            all &= bits[i] - limit;                                                                 \
-            any |= bits[i];                                                                         \
-        }                                                                                           \
-        return (all & sign) && !(any & sign);                                                       \
     }                                                                                               \
     VECTORISED static void add_##name(const type *restrict x, int n, double *restrict to)           \
     {                                                                                               \
         for (int i = 0; i < n; i++)                                                                 \
             to[i] += (double)x[i];                                                                  \
     }
-TILE_ROWS(floats, float, uint32_t, UINT32_C(0x80000000))
-TILE_ROWS(doubles, double, uint64_t, UINT64_C(0x8000000000000000))
+TILE_ROWS(floats, float)
+TILE_ROWS(doubles, double)
 
 /* The bits of the least float that is not below a limit. */
 static uint32_t float_bits(double limit)
