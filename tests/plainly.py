@@ -2,7 +2,12 @@
 
 from contextlib import contextmanager
 
+import pytest
+
 from calibrant import compiled
+
+#: Marks tests of the loops themselves; a run that gates a change fails where there are none.
+needs_loops = pytest.mark.skipif(compiled.loops is None, reason="the package was built without a compiler")
 
 
 @contextmanager

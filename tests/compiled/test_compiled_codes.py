@@ -6,9 +6,9 @@ import pytest
 
 from calibrant import compiled
 from calibrant.data.values import Coded, values_of
+from plainly import needs_loops
 
 LOOPS = compiled.loops
-built = pytest.mark.skipif(LOOPS is None, reason="the package was built without a compiler")
 TEXTS = {
     "two": ["no", "yes"],
     "alike": ["a", "a ", "ab", "aa", "\0", "a\0"],
@@ -50,7 +50,7 @@ def test_rows_of_values_are_in_order(monkeypatch, dtype, values):
                 np.testing.assert_array_equal(mine, theirs)
 
 
-@built
+@needs_loops
 @pytest.mark.parametrize("code", [-1, 2, 300])
 def test_a_number_of_no_value_is_refused(code):
     codes = np.array([0, 1, code, 0], dtype=np.int64)
@@ -60,21 +60,21 @@ def test_a_number_of_no_value_is_refused(code):
         LOOPS.order_codes(codes, np.array([0, 2]), np.empty(4, dtype=np.int64))
 
 
-@built
+@needs_loops
 @pytest.mark.parametrize("first", [[0, 4], [0, -1], [3, 3]])
 def test_rows_that_have_no_room_are_refused(first):
     with pytest.raises(ValueError, match="number of a value"):
         LOOPS.order_codes(np.array([0, 1, 1, 1]), np.array(first), np.empty(4, dtype=np.int64))
 
 
-@built
+@needs_loops
 @pytest.mark.parametrize("offsets", [[0, 2, 9], [-1, 1, 2], [0, 2, 1]])
 def test_texts_outside_of_the_data_are_refused(offsets):
     with pytest.raises(ValueError, match="lie in the data"):
         LOOPS.code_texts(np.array(offsets, np.int32), np.zeros(8, np.uint8), np.empty(2, np.int32))
 
 
-@built
+@needs_loops
 def test_arrays_that_do_not_fit_are_refused():
     codes, whole = np.zeros(3, dtype=np.int32), np.zeros(3, dtype=np.int64)
     for call, arrays in [

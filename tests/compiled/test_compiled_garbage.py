@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from calibrant import compiled
 from calibrant.evidence import COARSE, Layout, tally
 from calibrant.evidence.moments import Array
+from plainly import needs_loops
 
 loops = compiled.loops
-needs_loops = pytest.mark.skipif(loops is None, reason="the package was built without a compiler")
 REFUSED = (TypeError, ValueError, BufferError, OverflowError, SystemError)
 few = settings(max_examples=150, deadline=None)
 # No more than a compiler tells whether the loops are there, and a run that gates a change has one.

@@ -5,9 +5,9 @@ import pytest
 
 from calibrant import compiled
 from calibrant.evidence import loops, tally
+from plainly import needs_loops
 
 LOOPS = compiled.loops
-built = pytest.mark.skipif(LOOPS is None, reason="the package was built without a compiler")
 
 
 def both(monkeypatch, *rows):
@@ -33,7 +33,7 @@ SCORES = {
 }
 
 
-@built
+@needs_loops
 @pytest.mark.parametrize("kind", SCORES)
 @pytest.mark.parametrize("n", [1, 7, 1024, 2500])
 def test_totals_of_single_scores_are_those_of_numpy(monkeypatch, kind, n):
@@ -45,7 +45,7 @@ def test_totals_of_single_scores_are_those_of_numpy(monkeypatch, kind, n):
             np.testing.assert_allclose(compiled_, plain, rtol=1e-12)
 
 
-@built
+@needs_loops
 @pytest.mark.parametrize("order", "CF")
 @pytest.mark.parametrize("classes", [2, 3, 17, 1100])
 def test_totals_of_rows_of_scores_are_those_of_numpy(monkeypatch, classes, order):
@@ -60,7 +60,7 @@ def test_totals_of_rows_of_scores_are_those_of_numpy(monkeypatch, classes, order
             np.testing.assert_allclose(compiled_, plain, rtol=1e-12)
 
 
-@built
+@needs_loops
 def test_totals_are_the_same_for_any_number_of_threads(monkeypatch):
     rng, found = np.random.default_rng(0), set()
     score, code = rng.random(5000), rng.random(5000) < 0.5
@@ -71,7 +71,7 @@ def test_totals_are_the_same_for_any_number_of_threads(monkeypatch):
     assert len(found) == 1
 
 
-@built
+@needs_loops
 @pytest.mark.parametrize(
     "rows",
     [
@@ -94,14 +94,14 @@ def test_arrays_that_do_not_fit_are_refused(rows):
         LOOPS.row_totals(*rows)
 
 
-@built
+@needs_loops
 @pytest.mark.parametrize("code", [-1, 2])
 def test_a_label_without_a_column_is_refused(code):
     with pytest.raises(ValueError, match="number of a column"):
         LOOPS.row_totals(np.zeros((3, 2)), np.array([0, 1, code]), None)
 
 
-@built
+@needs_loops
 def test_what_is_no_array_is_refused():
     with pytest.raises(TypeError, match="three arrays"):
         LOOPS.row_totals(np.zeros(3))

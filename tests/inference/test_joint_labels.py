@@ -5,6 +5,7 @@ import pytest
 
 from calibrant import compiled
 from calibrant.inference.joint_labels import _bounds, _counted, _labelled, draw_labels
+from plainly import needs_loops
 
 
 def scores(rows, classes, seed=0):
@@ -59,7 +60,7 @@ def test_coefficients_of_drawn_labels_are_standard_and_the_same_without_loops(mo
     np.testing.assert_allclose(draw_labels(score, weight, 16, np.random.default_rng(2), 300), z, atol=1e-12)
 
 
-@pytest.mark.skipif(compiled.loops is None, reason="the package was built without a compiler")
+@needs_loops
 def test_arrays_that_do_not_fit_are_refused():
     score, word = scores(4, 3), words(4, 5)
     place = np.zeros((4, 3), np.int32)

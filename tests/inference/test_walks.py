@@ -7,6 +7,7 @@ from calibrant import compiled
 from calibrant.evidence import Residuals
 from calibrant.inference.walks import show
 from calibrant.posterior.clock import interpolate
+from plainly import needs_loops
 
 
 def steps_of(count, seed=0):
@@ -54,7 +55,7 @@ def test_loops_and_numpy_interpolate_alike(monkeypatch):
     np.testing.assert_allclose(fast[:, 1], row, rtol=1e-6, atol=1e-6)
 
 
-@pytest.mark.skipif(compiled.loops is None, reason="the package was built without a compiler")
+@needs_loops
 def test_arrays_that_do_not_fit_are_refused():
     good = {
         "outcomes": [

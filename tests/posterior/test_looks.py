@@ -9,8 +9,7 @@ import pytest
 from calibrant import compiled
 from calibrant.posterior.gap import Posterior
 from calibrant.posterior.looks import look_at
-
-needs_loops = pytest.mark.skipif(compiled.loops is None, reason="the package was built without a compiler")
+from plainly import needs_loops
 
 
 def problems(cells, sets, frames, seed=0):
