@@ -15,6 +15,11 @@ from calibrant.compiled.versions import versions
 from plainly import plain
 
 
+def available():
+    """Return the number of cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+
+
 def in_a_process(code, **environment):
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", code],
@@ -82,9 +87,15 @@ def test_threads_are_those_the_environment_allows(monkeypatch):
         monkeypatch.setenv(compiled.THREADS, said)
         assert compiled.threads() == threads
         assert versions()["threads"] == said
-    for said in ("", "0", "many", "-2"):
-        monkeypatch.setenv(compiled.THREADS, said)
-        assert compiled.threads() >= 1
+    monkeypatch.setenv(compiled.THREADS, "")
+    assert compiled.threads() == available()
+
+
+@pytest.mark.parametrize("said", ["0", "many", "-2", "1.5"])
+def test_what_is_no_number_of_threads_is_warned_of(said, monkeypatch):
+    monkeypatch.setenv(compiled.THREADS, said)
+    with pytest.warns(UserWarning, match=f"CALIBRANT_THREADS must be a whole number from 1 on, got '{said}'"):
+        assert compiled.threads() == available()
 
 
 def test_showing_versions_loads_nothing_heavy():

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import threading
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from importlib import import_module
 from types import ModuleType
@@ -46,16 +47,20 @@ def in_use() -> str:
 def threads() -> int:
     """Return how many threads may share a loop: those the environment allows, or else one for each core.
 
-    A thread that is not the main one is taken to share work already, and keeps its loops to itself.
+    A thread that is not the main one is taken to share work already, and keeps its loops to itself. What the
+    environment says that is no number of threads is warned of.
 
     >>> threads() >= 1
     True
     """
     if threading.current_thread() is not threading.main_thread():
         return 1
-    said = os.environ.get(THREADS, "")
-    if said.isdecimal() and int(said):
-        return int(said)
+    if said := os.environ.get(THREADS, ""):
+        if said.isdecimal() and int(said):
+            return int(said)
+        warnings.warn(
+            f"{THREADS} must be a whole number from 1 on, got {said!r}: every core is used", stacklevel=2
+        )
     own = getattr(os, "sched_getaffinity", None)
     return len(own(0)) if own else os.cpu_count() or 1
 
@@ -66,8 +71,8 @@ def shared(work: Callable[[Piece], Result], pieces: Sequence[Piece]) -> Iterator
     >>> list(shared(abs, [-1, 2]))
     [1, 2]
     """
-    count = min(threads(), len(pieces))
-    if count <= 1:
+    count = min(threads(), len(pieces)) if len(pieces) > 1 else 1
+    if count == 1:
         yield from map(work, pieces)
         return
     from concurrent.futures import ThreadPoolExecutor
