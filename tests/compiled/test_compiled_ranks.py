@@ -21,11 +21,11 @@ SCORES = {
 @pytest.mark.parametrize("kind", SCORES)
 @pytest.mark.parametrize("dtype", ["f8", "f4"])
 @settings(max_examples=15, deadline=None)
-@given(n=st.integers(1, 3000), seed=st.integers(0, 99))
-def test_ranks_are_those_of_the_sorted_scores(kind, dtype, n, seed):
+@given(n=st.integers(1, 3000), seed=st.integers(0, 99), ranks=st.sampled_from([1, 4, 20, 300]))
+def test_ranks_are_those_of_the_sorted_scores(kind, dtype, n, seed, ranks):
     rng = np.random.default_rng(seed)
     score = SCORES[kind](rng, n).astype(dtype)
-    rank = np.sort(rng.integers(0, n, 20))
+    rank = np.sort(rng.integers(0, n, ranks))
     expected = np.sort(score)[rank].astype(np.float64)
     np.testing.assert_array_equal(tally.order_statistics(score, rank), expected)
     with plain():

@@ -69,6 +69,27 @@ static PyObject *count_cells(PyObject *self, PyObject *const *args, Py_ssize_t c
     Py_RETURN_NONE;
 }
 
+/* Rows of which it is told at once whether one is picked, and cells so few that they are compared one by one. */
+#define PIECE 64
+#define FEW 8
+
+/* The cells that are held: a bit for each, so that all stay in the nearest cache, and the first few. */
+typedef struct {
+    uint32_t *bits;
+    int32_t few[FEW];
+    Py_ssize_t count;
+} Held;
+
+/* Whether any cell is one of a few. */
+VECTORISED static int32_t among(const int32_t *restrict few, int count, const int32_t *restrict cell, int n)
+{
+    int32_t any = 0;
+    for (int k = 0; k < count; k++)
+        for (int i = 0; i < n; i++)
+            any |= cell[i] == few[k];
+    return any;
+}
+
 /* pick_cells(score, held, kept): write down the scores in the cells that are held; returns how many. */
 static PyObject *pick_cells(PyObject *self, PyObject *const *args, Py_ssize_t count)
 {
@@ -77,7 +98,7 @@ static PyObject *pick_cells(PyObject *self, PyObject *const *args, Py_ssize_t co
     int32_t cell[BLOCK];
     int bad = 0;
     Py_ssize_t found = 0;
-    uint64_t *bits;
+    Held held = {NULL, {0}, 0};
     (void)self;
     if (count != 3)
         return PyErr_Format(PyExc_TypeError, "pick_cells takes three arrays");
@@ -91,31 +112,40 @@ static PyObject *pick_cells(PyObject *self, PyObject *const *args, Py_ssize_t co
         give_arrays(a, 3);
         return PyErr_Format(PyExc_TypeError, "scores are kept as float64");
     }
-    /* A bit for each cell: all of them stay in the nearest cache. */
-    bits = calloc((size_t)(LENGTH(a[CELLS], 0) / 64 + 1), sizeof(uint64_t));
-    if (!bits) {
+    held.bits = calloc((size_t)(LENGTH(a[CELLS], 0) / 32 + 1), sizeof(uint32_t));
+    if (!held.bits) {
         give_arrays(a, 3);
         return PyErr_NoMemory();
     }
     Py_BEGIN_ALLOW_THREADS
     Py_ssize_t n = LENGTH(a[SCORE], 0), most = LENGTH(a[2], 0);
-    const uint8_t *held = a[CELLS].view.buf;
+    const uint8_t *wanted = a[CELLS].view.buf;
     double *kept = a[2].view.buf;
     for (Py_ssize_t j = 0; j < LENGTH(a[CELLS], 0); j++)
-        bits[j >> 6] |= (uint64_t)(held[j] != 0) << (j & 63);
+        if (wanted[j]) {
+            held.bits[j >> 5] |= (uint32_t)1 << (j & 31);
+            if (held.count < FEW)
+                held.few[held.count] = (int32_t)j;
+            held.count++;
+        }
     for (Py_ssize_t start = 0; start < n && !bad; start += BLOCK) {
         int m = (int)(n - start < BLOCK ? n - start : BLOCK);
         const double *x = cells_of(&a[SCORE], start, m, cells, room, cell);
         bad = !x;
-        for (int i = 0; i < m && !bad; i++)
-            if (bits[cell[i] >> 6] >> (cell[i] & 63) & 1) {
-                if (found < most)
-                    kept[found] = x[i];
-                found++;
-            }
+        for (int from = 0; from < m && !bad; from += PIECE) {
+            int end = m - from < PIECE ? m : from + PIECE;
+            if (held.count <= FEW && !among(held.few, (int)held.count, cell + from, end - from))
+                continue;
+            for (int i = from; i < end; i++)
+                if (held.bits[cell[i] >> 5] >> (cell[i] & 31) & 1) {
+                    if (found < most)
+                        kept[found] = x[i];
+                    found++;
+                }
+        }
     }
     Py_END_ALLOW_THREADS
-    free(bits);
+    free(held.bits);
     give_arrays(a, 3);
     if (bad)
         return PyErr_Format(PyExc_ValueError, "scores must lie in [0, 1]");

@@ -230,8 +230,10 @@ def order_statistics(score: Array, rank: Array) -> Array:
     array([0.1, 0.9])
     """
     loops = compiled.loops if _is_plain(score) else None
-    # A few scores in each, and no more than the cache holds; without the compiled loop an index of 16 bits.
-    cells = 1 << (14 if loops is None else min(max(score.size.bit_length() - 3, 11), 17))
+    # Few enough for the cache, and so many that few rows share one with a rank; without the compiled loop an
+    # index of 16 bits.
+    bits = min(score.size.bit_length() - 3, (512 * rank.size).bit_length())
+    cells = 1 << (14 if loops is None else min(max(bits, 11), 17))
     count = np.zeros(cells + 1, dtype=np.int64)
     if loops is not None:
         for a in range(0, score.size, 1 << 30):
