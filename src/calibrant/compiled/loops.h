@@ -63,5 +63,6 @@ int has_wide_vectors(void);
 extern PyMethodDef draw_methods[];
 extern PyMethodDef total_methods[];
 extern PyMethodDef code_methods[];
+extern PyMethodDef page_methods[];
 
 #endif

@@ -64,6 +64,7 @@ PyMODINIT_FUNC PyInit__loops(void)
         draw_methods,
         total_methods,
         code_methods,
+        page_methods,
         wide_shape_methods,
     };
     size_t count = sizeof(methods) / sizeof(methods[0]) - !has_wide_vectors();

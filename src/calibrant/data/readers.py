@@ -253,8 +253,11 @@ def _parquet(
     import pyarrow as pa
 
     texts = [name for name in values if pa.types.is_string(source.types[name])]
-    # A path is opened by pyarrow itself, which reads without asking Python.
-    opened = source.open if source.content is not None else partial(pa.OSFile, os.fsencode(source.path))
+    # Opened by pyarrow itself, which reads without asking Python.
+    if source.content is None:
+        opened = partial(pa.OSFile, os.fsencode(source.path))
+    else:
+        opened = partial(pa.BufferReader, source.content)
     groups = RowGroups(opened, wanted, texts)
     return groups.apart(rows, skip) or _regrouped(groups.in_order(rows, skip), rows, skip)
 

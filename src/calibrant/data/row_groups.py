@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import accumulate
 from threading import Lock
 from typing import Any
+
+from calibrant.data.chunks import Numbers, numbers_in
 
 # Bytes of the buffers of all columns.
 BUFFERS = 1 << 26
@@ -42,12 +44,13 @@ class RowGroups:
         with it.
         """
         with self._opened() as file:
-            about = file.metadata
+            about, numbers = file.metadata, numbers_in(file, self.wanted)
         sizes = [about.row_group(k).num_rows for k in range(about.num_row_groups)]
         ends = list(accumulate(sizes))
         total = ends[-1] if ends else 0
         most = max(sizes, default=0)
-        shared = _Shared(partial(self._read, about), [0] * len(sizes))
+        read_groups = partial(self._read, about, numbers)
+        shared = _Shared(read_groups, [0] * len(sizes))
         keep = most <= LARGE * rows and most * len(self.wanted) <= KEPT
         pieces: list[tuple[int, Callable[[], Any], float]] = []
         read = 0
@@ -56,8 +59,8 @@ class RowGroups:
             span = range(bisect_right(ends, first), bisect_left(ends, last) + 1)
             start = ends[span[0] - 1] if span[0] else 0
             read += ends[span[-1]] - start
-            take = partial(shared.taken if keep else self._taken, span, first - start, last - first)
-            pieces.append((first, take if keep else partial(take, about=about), last / total))
+            taken = shared.taken if keep else partial(_taken, read_groups)
+            pieces.append((first, partial(taken, span, first - start, last - first), last / total))
             for k in span:
                 shared.users[k] += 1
         return pieces if keep or read <= (1 + TWICE) * (total - skip) else []
@@ -86,15 +89,21 @@ class RowGroups:
         for batch in file.iter_batches(rows, row_groups=span, columns=self.wanted):
             yield pa.Table.from_batches([batch])
 
-    def _taken(self, span: range, first: int, count: int, *, about: Any) -> Any:
-        """Return some rows of some row groups."""
-        return self._read(about, *span).slice(first, count).combine_chunks()
+    def _read(self, about: Any, numbers: Mapping[str, Numbers], *span: int) -> Any:
+        """Return row groups: columns of numbers by the compiled loop, all others by pyarrow."""
+        import pyarrow as pa
 
-    def _read(self, about: Any, *span: int) -> Any:
-        """Return row groups."""
-        with self._opened(about) as file:
-            # Several pieces are read at the same time already.
-            return file.read_row_groups(list(span), columns=self.wanted, use_threads=False)
+        groups = [about.row_group(k) for k in span]
+        rows, columns = sum(group.num_rows for group in groups), {}
+        with self.open() as file:
+            for name, column in numbers.items():
+                columns[name] = column.read(file, groups, rows)
+        if others := [name for name in self.wanted if columns.get(name) is None]:
+            with self._opened(about) as file:
+                # Several pieces are read at the same time already.
+                table = file.read_row_groups(list(span), columns=others, use_threads=False)
+            columns |= dict(zip(table.column_names, table.columns, strict=True))
+        return pa.table([columns[name] for name in self.wanted], names=self.wanted)
 
     def _opened(self, about: Any = None) -> Any:
         from pyarrow import parquet
@@ -104,6 +113,11 @@ class RowGroups:
         return parquet.ParquetFile(
             self.open(), metadata=about, buffer_size=size, read_dictionary=list(self.texts)
         )
+
+
+def _taken(read: Callable[..., Any], span: range, first: int, count: int) -> Any:
+    """Return some rows of some row groups."""
+    return read(*span).slice(first, count).combine_chunks()
 
 
 class _Shared:
