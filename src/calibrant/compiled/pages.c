@@ -3,6 +3,8 @@
    Everything else is left to others: where a column holds it, or is not as it should be, the answer is no, and nobody
    reads what was written until then. The format: https://parquet.apache.org/docs/file-format/. */
 #include "loops.h"
+#if !defined(_WIN32)
+#include <unistd.h>
 
 /* Bytes that are left to read. */
 typedef struct {
@@ -394,8 +396,51 @@ static int take_values(Column *column, Bytes page, int64_t encoding, int64_t n)
     return 0;
 }
 
+/* ---- files ---- */
+
+/* A part of a file, of which some bytes are in memory: as many as make up a page, which stay in the nearest caches. */
+typedef struct {
+    int number;      /* of the open file */
+    int64_t at, left; /* where the bytes are that are not read yet, and how many */
+    uint8_t *room;
+    int64_t size;
+    Bytes held;
+} Part;
+
+/* What a header may take: more bytes are read with the page before it. */
+#define HEADER 512
+
+/* Have the next n bytes in memory, or all that there are. */
+static int hold(Part *part, int64_t n)
+{
+    int64_t kept = LEFT(part->held);
+    n = n < kept + part->left ? n : kept + part->left;
+    if (kept >= n)
+        return 0;
+    if (n > part->size) {
+        uint8_t *room = malloc((size_t)n);
+        if (!room)
+            return -1;
+        memcpy(room, part->held.at, (size_t)kept);
+        free(part->room);
+        part->room = room;
+        part->size = n;
+    } else
+        memmove(part->room, part->held.at, (size_t)kept);
+    while (kept < n) {
+        ssize_t got = pread(part->number, part->room + kept, (size_t)(n - kept), (off_t)part->at);
+        if (got <= 0)
+            return -1;
+        kept += got;
+        part->at += got;
+        part->left -= got;
+    }
+    part->held = (Bytes){part->room, part->room + kept};
+    return 0;
+}
+
 /* Read a column from its pages. */
-static int take_pages(Column *column, Bytes from, int squeezed, int optional)
+static int take_pages(Column *column, Part *part, int squeezed, int optional)
 {
     uint8_t *scratch = NULL;
     int64_t room = 0;
@@ -405,11 +450,12 @@ static int take_pages(Column *column, Bytes from, int squeezed, int optional)
         Bytes page;
         header[DATA_2 + SQUEEZED_2] = 1;
         failed = -1;
-        if (take_struct(&from, header, 0) < 0 || header[STORED] < 0 || header[STORED] > LEFT(from) ||
-            header[SIZE] < 0 || header[SIZE] > MOST_BYTES)
+        if (hold(part, HEADER) < 0 || take_struct(&part->held, header, 0) < 0 || header[STORED] < 0 ||
+            header[STORED] > MOST_BYTES || header[SIZE] < 0 || header[SIZE] > MOST_BYTES ||
+            hold(part, header[STORED] + HEADER) < 0 || header[STORED] > LEFT(part->held))
             break;
-        page = (Bytes){from.at, from.at + header[STORED]};
-        from.at = page.end;
+        page = (Bytes){part->held.at, part->held.at + header[STORED]};
+        part->held.at = page.end;
         if (header[KIND] == DATA_PAGE_2) { /* levels come first, as they are */
             levels = header[DATA_2 + LEVELS_2];
             if (header[DATA_2 + MISSING_2] || header[DATA_2 + REPEATS_2] || levels < 0 || levels > LEFT(page) ||
@@ -445,49 +491,53 @@ static int take_pages(Column *column, Bytes from, int squeezed, int optional)
     return failed;
 }
 
-/* read_pages(data, stored, squeezed, optional, out): read a column from the pages in `data`; whether all of `out` was
-   written. A value takes `stored` bytes in the file, 0 where it is a bit, which becomes a byte; `squeezed` is whether
-   pages are in Snappy, `optional` whether values may be missing, which none of them is. */
+/* read_pages(file, start, length, stored, squeezed, optional, out): read a column from pages of an open file, from
+   `start` on; whether all of `out` was written. A value takes `stored` bytes in the file, 0 where it is a bit, which
+   becomes a byte; `squeezed` is whether pages are in Snappy, `optional` whether values may be missing, which none of
+   them is. */
 static PyObject *read_pages(PyObject *self, PyObject *const *args, Py_ssize_t count)
 {
     static uint8_t bits[] = {0, 1};
-    Array a[2];
+    Array out;
     Column column = {0};
-    long stored;
-    int squeezed, optional, read;
+    Part part = {0};
+    long long numbers[6];
+    int read;
     (void)self;
-    if (count != 5)
-        return PyErr_Format(PyExc_TypeError, "read_pages takes five arguments");
-    stored = PyLong_AsLong(args[1]);
-    squeezed = PyObject_IsTrue(args[2]);
-    optional = PyObject_IsTrue(args[3]);
-    if (PyErr_Occurred() || take_array(args[0], &a[0], 0) < 0)
+    if (count != 7)
+        return PyErr_Format(PyExc_TypeError, "read_pages takes seven arguments");
+    for (int i = 0; i < 6; i++)
+        numbers[i] = PyLong_AsLongLong(args[i]);
+    if (PyErr_Occurred() || take_array(args[6], &out, 1) < 0)
         return NULL;
-    if (take_array(args[4], &a[1], 1) < 0) {
-        give_arrays(a, 1);
-        return NULL;
+    if (!out.type || !strchr("?bBhHiIqQfd", out.type) || !PyBuffer_IsContiguous(&out.view, 'C') ||
+        !is_aligned(&out) || (numbers[3] != 0 && numbers[3] != 4 && numbers[3] != 8) ||
+        out.view.itemsize > (numbers[3] ? numbers[3] : 1)) {
+        give_arrays(&out, 1);
+        return PyErr_Format(PyExc_TypeError, "read_pages writes numbers that are not larger than they are stored");
     }
-    if (!a[0].type || a[0].view.itemsize != 1 || !PyBuffer_IsContiguous(&a[0].view, 'C') || !a[1].type ||
-        !strchr("?bBhHiIqQfd", a[1].type) || !PyBuffer_IsContiguous(&a[1].view, 'C') || !is_aligned(&a[1]) ||
-        (stored != 0 && stored != 4 && stored != 8) || a[1].view.itemsize > (stored ? stored : 1)) {
-        give_arrays(a, 2);
-        return PyErr_Format(PyExc_TypeError, "read_pages takes bytes, and numbers that are not larger than stored");
+    if (numbers[0] < 0 || numbers[0] > INT_MAX || numbers[1] < 0 || numbers[2] < 0) {
+        give_arrays(&out, 1);
+        return PyErr_Format(PyExc_ValueError, "there is no such part of a file");
     }
     Py_BEGIN_ALLOW_THREADS
-    column.out = a[1].view.buf;
-    column.left = a[1].view.len / a[1].view.itemsize;
-    column.size = (int)a[1].view.itemsize;
-    column.stored = (int)stored;
-    if (!stored) {
+    part.number = (int)numbers[0];
+    part.at = numbers[1];
+    part.left = numbers[2];
+    column.out = out.view.buf;
+    column.left = out.view.len / out.view.itemsize;
+    column.size = (int)out.view.itemsize;
+    column.stored = (int)numbers[3];
+    if (!column.stored) {
         column.dictionary = bits;
         column.entries = 2;
     }
-    read = take_pages(&column, (Bytes){a[0].view.buf, (const uint8_t *)a[0].view.buf + a[0].view.len}, squeezed,
-                      optional) == 0;
-    if (stored)
+    read = take_pages(&column, &part, numbers[4] != 0, numbers[5] != 0) == 0;
+    free(part.room);
+    if (column.stored)
         free(column.dictionary);
     Py_END_ALLOW_THREADS
-    give_arrays(a, 2);
+    give_arrays(&out, 1);
     return PyBool_FromLong(read);
 }
 
@@ -495,3 +545,8 @@ PyMethodDef page_methods[] = {
     {"read_pages", FASTCALL(read_pages), METH_FASTCALL, NULL},
     {NULL, NULL, 0, NULL},
 };
+#else /* where a file is read in other ways, all is left to others */
+PyMethodDef page_methods[] = {
+    {NULL, NULL, 0, NULL},
+};
+#endif

@@ -5,6 +5,12 @@
 #include "groups.h"
 #include <math.h>
 
+#if defined(__GNUC__)
+#define PREFETCH(address) __builtin_prefetch(address)
+#else
+#define PREFETCH(address) ((void)0)
+#endif
+
 /* ---- sums of one problem ---- */
 
 /* Rows of a block as double precision; scores that are so already stay where they are. */
@@ -115,6 +121,8 @@ static void add_to_lines(const double *x, const int32_t *group, const uint8_t *y
 {
     for (int i = 0; i < n; i++) {
         double *line = lines + LINE * (Py_ssize_t)group[i], *at = line + 4 * (y[i] != 0), d = x[i] - line[3];
+        if (i % 8 == 0)
+            PREFETCH(x + i + BLOCK); /* of the next block, which waits while this one is added */
         ADD_PAIR(at, d);
         at[2] += d * d;
     }
@@ -177,11 +185,6 @@ static int sum_problem(const Groups *g, Rows rows, const double *origin, Py_ssiz
 #define TILE 64
 /* Rows whose scores are fetched ahead: they lie too far apart for the machine to see the pattern. */
 #define AHEAD 12
-#if defined(__GNUC__)
-#define PREFETCH(address) __builtin_prefetch(address)
-#else
-#define PREFETCH(address) ((void)0)
-#endif
 
 /* Add the sums of a problem to out[sum][outcome][group], whose steps are given. */
 static void spread_sums(const Groups *g, const double *sums, int copies, char *out, const Py_ssize_t *steps)

@@ -22,6 +22,20 @@ typedef struct {
     int64_t powers[LANES];
 } Products;
 
+/* What a product has of powers of two, up to a number in (1/2, 1], moves to a count of its own. */
+static inline void count_powers(double *lane, int64_t *powers)
+{
+    for (int l = 0; l < LANES; l++) {
+        uint64_t bits, exponent;
+        memcpy(&bits, lane + l, 8);
+        /* One less, so that 1 counts as the upper end. */
+        exponent = ((bits - 1) >> 52) - MOST_EXPONENT;
+        powers[l] += (int64_t)exponent;
+        bits -= exponent << 52;
+        memcpy(lane + l, &bits, 8);
+    }
+}
+
 /* Multiply a block of scores from LEAST to 1 into the products. */
 VECTORISED static void multiply(const double *restrict own, Products *restrict products)
 {
@@ -33,15 +47,7 @@ VECTORISED static void multiply(const double *restrict own, Products *restrict p
         for (int j = i; j < i + LANES * FACTORS; j += LANES)
             for (int l = 0; l < LANES; l++)
                 lane[l] *= own[j + l];
-        for (int l = 0; l < LANES; l++) {
-            uint64_t bits, exponent;
-            memcpy(&bits, lane + l, 8);
-            /* One less, so that 1 counts as the upper end of (1/2, 1]. */
-            exponent = ((bits - 1) >> 52) - MOST_EXPONENT;
-            powers[l] += (int64_t)exponent;
-            bits -= exponent << 52;
-            memcpy(lane + l, &bits, 8);
-        }
+        count_powers(lane, powers);
     }
     memcpy(products->lane, lane, sizeof(lane));
     memcpy(products->powers, powers, sizeof(powers));
@@ -148,6 +154,48 @@ static void add_block(Totals *t, Products *products, double *own, const double *
     multiply(own, products);
 }
 
+/* Add a whole block of single scores of weight one. False, and nothing is added, where one is too small for the
+   products. */
+VECTORISED static int add_plain(Totals *t, Products *products, const double *restrict p, const uint8_t *restrict label)
+{
+    const uint64_t half = UINT64_C(0x3FE0000000000000), one = UINT64_C(0x3FF0000000000000), sign = UINT64_C(1) << 63;
+    double lane[LANES], squares[LANES] = {0}, least = LEAST;
+    int64_t powers[LANES];
+    uint64_t few = 0, wrong = 0, limit;
+    memcpy(lane, products->lane, sizeof(lane));
+    memcpy(powers, products->powers, sizeof(powers));
+    memcpy(&limit, &least, 8);
+    for (int a = 0; a < BLOCK; a += LANES * FACTORS) {
+        double own[LANES * FACTORS], square[LANES * FACTORS];
+        for (int i = 0; i < LANES * FACTORS; i++) {
+            uint64_t positive = label[a + i] != 0, bits = (0 - positive) & one;
+            double y;
+            memcpy(&y, &bits, 8);
+            own[i] = fabs((1.0 - y) - p[a + i]);
+            square[i] = 2 * ((y - p[a + i]) * (y - p[a + i]));
+            /* All by signs of differences of bits, as in look_at_block and any_few. */
+            memcpy(&bits, p + a + i, 8);
+            wrong += ((half - (bits & ~sign)) >> 63) ^ positive;
+            memcpy(&bits, own + i, 8);
+            few |= bits | (bits - limit);
+        }
+        for (int i = 0; i < LANES * FACTORS; i += LANES)
+            for (int l = 0; l < LANES; l++) {
+                lane[l] *= own[i + l];
+                squares[l] += square[i + l];
+            }
+        count_powers(lane, powers);
+    }
+    if (few >> 63)
+        return 0;
+    memcpy(products->lane, lane, sizeof(lane));
+    memcpy(products->powers, powers, sizeof(powers));
+    t->weight += BLOCK;
+    t->right += (double)(BLOCK - wrong);
+    t->brier += joined(squares);
+    return 1;
+}
+
 /* The number behind a pointer. */
 static inline double value(const char *at, char type)
 {
@@ -198,6 +246,8 @@ static void of_vector(Totals *t, Products *products, const Array *score, const A
             x = (const double *)from;
         else
             load(from, step, score->type, m, p);
+        if (m == BLOCK && !w && code_step == 1 && add_plain(t, products, x, labels))
+            continue;
         load_labels(labels, code_step, m, y);
         for (int i = m; i < BLOCK; i++)
             p[i] = y[i] = 1;

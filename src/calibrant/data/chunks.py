@@ -21,8 +21,6 @@ STORED = {
 }
 # Whether pages are in Snappy.
 SQUEEZED = {"SNAPPY": True, "UNCOMPRESSED": False}
-# Bytes of a column of a row group, all of which are in memory at once.
-MOST = 1 << 25
 
 
 @dataclass(frozen=True)
@@ -56,14 +54,12 @@ class Numbers:
         out, first = np.empty(rows, dtype=kind), 0
         for group in groups:
             about = group.column(self.place)
-            starts = [about.dictionary_page_offset or about.data_page_offset, about.data_page_offset]
-            size, last = about.total_compressed_size, first + group.num_rows
-            if about.compression not in SQUEEZED or about.file_path or not 0 < size <= MOST:
+            squeezed, last = SQUEEZED.get(about.compression), first + group.num_rows
+            if squeezed is None or about.file_path:
                 return None
-            file.seek(min(starts))
-            squeezed = SQUEEZED[about.compression]
-            data = file.read_buffer(size)
-            if not loops.read_pages(data, self.stored, squeezed, self.optional, out[first:last]):
+            start = min(about.dictionary_page_offset or about.data_page_offset, about.data_page_offset)
+            place = file.fileno(), start, about.total_compressed_size
+            if not loops.read_pages(*place, self.stored, squeezed, self.optional, out[first:last]):
                 return None
             first = last
         return pa.array(out)
