@@ -12,13 +12,13 @@ from calibrant.data import row_groups
 @pytest.fixture
 def read(monkeypatch):
     """The row groups that are read, in any order."""
-    own, groups = parquet.ParquetFile.read_row_groups, []
+    own, groups = row_groups.RowGroups._read, []
 
-    def watched(self, span, **options):
+    def watched(self, about, numbers, *span):
         groups.extend(span)
-        return own(self, span, **options)
+        return own(self, about, numbers, *span)
 
-    monkeypatch.setattr(parquet.ParquetFile, "read_row_groups", watched)
+    monkeypatch.setattr(row_groups.RowGroups, "_read", watched)
     return groups
 
 

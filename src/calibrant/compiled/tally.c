@@ -101,8 +101,8 @@ static void add_block(const Groups *g, const double *x, const int32_t *group, co
                     origin ? x[i] - origin[group[i]] : x[i], w ? w[i] : 1.0);
 }
 
-/* Counts, distances and their squares of many groups: what belongs to a group, its origin included, is in one
-   line of the cache. */
+/* Counts, distances and their squares of many groups: what belongs to a group is in one line of the cache, and each
+   half of it, by outcome, ends in the origin. */
 #define LINE 8
 
 static double *new_lines(const double *origin, Py_ssize_t size, void **block)
@@ -112,15 +112,24 @@ static double *new_lines(const double *origin, Py_ssize_t size, void **block)
     if (*block) {
         lines = (double *)(((uintptr_t)*block + 63) & ~(uintptr_t)63);
         for (Py_ssize_t j = 0; j < size; j++)
-            lines[j * LINE + 3] = origin[j];
+            lines[j * LINE + LINE / 2 - 1] = lines[j * LINE + LINE - 1] = origin[j];
     }
     return lines;
 }
 
+/* The halves of lines that rows belong to. */
+VECTORISED static void halves_of(const int32_t *restrict group, const uint8_t *restrict y, int n, int32_t *restrict half)
+{
+    for (int i = 0; i < n; i++)
+        half[i] = 2 * group[i] + (y[i] != 0);
+}
+
 static void add_to_lines(const double *x, const int32_t *group, const uint8_t *y, int n, double *lines)
 {
+    int32_t half[BLOCK];
+    halves_of(group, y, n, half);
     for (int i = 0; i < n; i++) {
-        double *line = lines + LINE * (Py_ssize_t)group[i], *at = line + 4 * (y[i] != 0), d = x[i] - line[3];
+        double *at = lines + LINE / 2 * (Py_ssize_t)half[i], d = x[i] - at[3];
         if (i % 8 == 0)
             PREFETCH(x + i + BLOCK); /* of the next block, which waits while this one is added */
         ADD_PAIR(at, d);
@@ -134,7 +143,7 @@ static void spread_lines(const double *lines, Py_ssize_t size, char *out, const 
         for (int y = 0; y < 2; y++) {
             double *to = (double *)(out + p * steps[0] + y * steps[1]);
             for (Py_ssize_t j = 0; j < size; j++)
-                to[j] += lines[j * LINE + 4 * y + p];
+                to[j] += lines[j * LINE + LINE / 2 * y + p];
         }
 }
 
@@ -355,7 +364,8 @@ static int by_problem(Groups *g, Array *a, Py_ssize_t problems, Py_ssize_t n)
     int counted = g->powers == 1 && !g->squares && !a[WEIGHT].type && !a[ORIGIN].type;
     int copies = counted && whole <= 1024 && n >= 1024 ? COPIES : 1, failed = 0;
     /* The sums of a group lie side by side while rows are added; few rows go where they belong at once. */
-    int lined = g->powers == 2 && !g->squares && !a[WEIGHT].type && a[ORIGIN].type && n >= g->size;
+    int lined = g->powers == 2 && !g->squares && !a[WEIGHT].type && a[ORIGIN].type && n >= g->size &&
+                g->size <= INT32_MAX / 2;
     double *sums = n < g->size || lined ? NULL : malloc((size_t)(copies * whole) * sizeof(double));
     if (!sums && !lined && n >= g->size) {
         PyErr_NoMemory();

@@ -253,12 +253,9 @@ def _parquet(
     import pyarrow as pa
 
     texts = [name for name in values if pa.types.is_string(source.types[name])]
-    # Opened by pyarrow itself, which reads without asking Python.
-    if source.content is None:
-        opened = partial(pa.OSFile, os.fsencode(source.path))
-    else:
-        opened = partial(pa.BufferReader, source.content)
-    groups = RowGroups(opened, wanted, texts)
+    # A path is opened by pyarrow itself, which reads without asking Python.
+    opened = source.open if source.content is not None else partial(pa.OSFile, os.fsencode(source.path))
+    groups = RowGroups(opened, wanted, texts, on_disk=source.content is None)
     return groups.apart(rows, skip) or _regrouped(groups.in_order(rows, skip), rows, skip)
 
 

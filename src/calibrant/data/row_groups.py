@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import accumulate
+from itertools import accumulate, chain
 from threading import Lock
 from typing import Any
 
@@ -31,11 +32,14 @@ class RowGroups:
         Opens the file anew, for every thread.
     wanted, texts : sequences of str
         The columns, and those of them that are text.
+    on_disk : bool
+        Whether it is a file of the system, which the compiled loop reads.
     """
 
     open: Callable[[], Any]
     wanted: list[str]
     texts: Sequence[str]
+    on_disk: bool = True
 
     def apart(self, rows: int, skip: int) -> list[tuple[int, Callable[[], Any], float]]:
         """Return pieces that can be read by themselves; none if many rows would be read twice.
@@ -44,25 +48,25 @@ class RowGroups:
         with it.
         """
         with self._opened() as file:
-            about, numbers = file.metadata, numbers_in(file, self.wanted)
+            about, numbers = file.metadata, numbers_in(file, self.wanted) if self.on_disk else {}
         sizes = [about.row_group(k).num_rows for k in range(about.num_row_groups)]
         ends = list(accumulate(sizes))
         total = ends[-1] if ends else 0
         most = max(sizes, default=0)
+        firsts = range(skip, total, rows)
+        spans = [range(bisect_right(ends, a), bisect_left(ends, min(a + rows, total)) + 1) for a in firsts]
+        users = Counter(chain.from_iterable(spans))
         read_groups = partial(self._read, about, numbers)
-        shared = _Shared(read_groups, [0] * len(sizes))
+        shared = _Shared(read_groups, [users[k] for k in range(len(sizes))])
         keep = most <= LARGE * rows and most * len(self.wanted) <= KEPT
         pieces: list[tuple[int, Callable[[], Any], float]] = []
         read = 0
-        for first in range(skip, total, rows):
-            last = min(first + rows, total)
-            span = range(bisect_right(ends, first), bisect_left(ends, last) + 1)
-            start = ends[span[0] - 1] if span[0] else 0
+        for first, span in zip(firsts, spans, strict=True):
+            last, start = min(first + rows, total), ends[span[0] - 1] if span[0] else 0
             read += ends[span[-1]] - start
-            taken = shared.taken if keep else partial(_taken, read_groups)
+            alone = all(users[k] == 1 for k in span)
+            taken = shared.taken if keep and not alone else partial(_taken, read_groups)
             pieces.append((first, partial(taken, span, first - start, last - first), last / total))
-            for k in span:
-                shared.users[k] += 1
         return pieces if keep or read <= (1 + TWICE) * (total - skip) else []
 
     def in_order(self, rows: int, skip: int) -> Iterator[tuple[Any, float]]:

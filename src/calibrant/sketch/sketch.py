@@ -227,6 +227,9 @@ class Sketch:
         if whole is not None and weighted and whole.spread is None:
             whole = replace(whole, spread=whole.own_squares)
         for at, part in self._sums_of(data, joined._layout):
+            if whole is None and at is ...:
+                whole = copied(part)
+                break
             if whole is None:
                 batch = (joined._n_classes,) if part.batch else ()
                 whole = empty_cells(batch, joined._layout, part.support, weighted=weighted)  # type: ignore[arg-type]
