@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from calibrant import compiled
+from calibrant.data.values import arrow_of
 
 # Bytes of a value, 0 for a bit, and the types of Arrow that it may become, by its type in the file.
 STORED = {
@@ -46,8 +47,6 @@ class Numbers:
 
     def read(self, file: Any, groups: Iterable[Any], rows: int) -> Any:
         """Return so many rows of row groups; None where the compiled loop does not know what they hold."""
-        import pyarrow as pa
-
         loops, kind = compiled.loops, self.type.to_pandas_dtype()
         if loops is None:
             return None
@@ -62,20 +61,20 @@ class Numbers:
             if not loops.read_pages(*place, self.stored, squeezed, self.optional, out[first:last]):
                 return None
             first = last
-        return pa.array(out)
+        return arrow_of(out)
 
 
-def numbers_in(file: Any, wanted: Sequence[str]) -> Mapping[str, Numbers]:
+def numbers_in(file: Any, wanted: Collection[str]) -> Mapping[str, Numbers]:
     """Return the columns that the compiled loop may know, by name."""
-    schema, types, found = file.metadata.schema, file.schema_arrow, {}
-    names = schema.names
-    for name in wanted if compiled.loops is not None and sys.byteorder == "little" else ():
-        if names.count(name) != 1:
-            continue
-        place = names.index(name)
+    found: dict[str, Numbers] = {}
+    schema, own = file.metadata.schema, file.schema_arrow
+    types, wanted, names = dict(zip(own.names, own.types, strict=True)), {*wanted}, schema.names
+    if not hasattr(compiled.loops, "read_pages") or sys.byteorder != "little" or len({*names}) < len(names):
+        return found
+    for place, name in enumerate(names):
         column = schema.column(place)
         stored, known = STORED.get(column.physical_type, (0, ()))
         flat = column.path == name and not column.max_repetition_level and column.max_definition_level <= 1
-        if flat and str(types.field(name).type) in known:
-            found[name] = Numbers(place, types.field(name).type, stored, bool(column.max_definition_level))
+        if name in wanted and flat and str(types[name]) in known:
+            found[name] = Numbers(place, types[name], stored, bool(column.max_definition_level))
     return found

@@ -195,21 +195,20 @@ def _head(file: Any) -> bytes:
 @contextmanager
 def naming(path: str) -> Iterator[None]:
     """Put the name of a file in front of what goes wrong with it, in one line."""
-    name = called(path)
     try:
         yield
     except InputError as error:
-        error.about = error.about or name
+        error.about = error.about or called(path)
         raise
     except OSError as error:
         reason = " ".join(str(error.strerror or error).split())
-        raise type(error)(f"cannot read {name}: {tidy(reason)}") from None
+        raise type(error)(f"cannot read {called(path)}: {tidy(reason)}") from None
     except ValueError as error:
-        raise ValueError(f"{name}: {error}") from None
+        raise ValueError(f"{called(path)}: {error}") from None
     except _DAMAGED as error:
-        raise ValueError(f"{name}: cannot be read: {tidy(error)}") from None
+        raise ValueError(f"{called(path)}: cannot be read: {tidy(error)}") from None
     except MemoryError:
-        raise ValueError(f"{name}: does not fit into memory") from None
+        raise ValueError(f"{called(path)}: does not fit into memory") from None
 
 
 def called(path: str) -> str:

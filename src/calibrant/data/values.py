@@ -47,9 +47,9 @@ class Coded:
     def of(cls, values: Array) -> Coded:
         """Return the distinct numbers or booleans of an array; whole numbers are integers."""
         plain = values.dtype.isnative and 4 <= max(4, values.itemsize) <= 8 and values.dtype != np.float16
-        if plain and (pa := sys.modules.get("pyarrow")):  # which does not sort them
-            encoded = pa.array(values).dictionary_encode()
-            code, numbers = encoded.indices.to_numpy(), encoded.dictionary.to_pylist()
+        if plain and "pyarrow" in sys.modules:  # which does not sort them
+            encoded = arrow_of(values).dictionary_encode()
+            code, numbers = _array_of(encoded.indices), encoded.dictionary.to_pylist()
         else:
             distinct, code = np.unique(values, return_inverse=True)
             numbers = distinct.tolist()
@@ -161,7 +161,7 @@ def numbers_of(name: str, column: Any, kind: Kind | None = None) -> Array:
     column = _plain(name, column)
     own = kind_of(name, _type(column), numbers=True)
     if own is not None:
-        array: Array = column if isinstance(column, np.ndarray) else column.to_numpy(zero_copy_only=False)
+        array: Array = column if isinstance(column, np.ndarray) else _array_of(column)
         if kind == "whole numbers" and own != kind:
             row = int(np.argmax(array != np.rint(array)))
             _refuse_fraction(name, f"{array[row]:g}", row)
@@ -172,7 +172,7 @@ def numbers_of(name: str, column: Any, kind: Kind | None = None) -> Array:
         for trim in (lambda texts: texts, pa.compute.utf8_trim_whitespace):
             with suppress(pa.ArrowInvalid):
                 numbers = trim(column).cast(pa.int64() if kind == "whole numbers" else pa.float64())
-                array = numbers.to_numpy(zero_copy_only=False)
+                array = _array_of(numbers)
                 if kind == "whole numbers" and any(_holds(column, mark) for mark in "xX"):
                     break  # Arrow takes 0x1F for a whole number
                 if kind == "numbers" and np.any(array >= 2.0**63):
@@ -194,8 +194,32 @@ def _as_it_lies(column: Any) -> Array | None:
         if column.num_chunks != 1:
             return None
         column = column.chunk(0)
-    array: Array = column.to_numpy()
-    return array
+    return _array_of(column)
+
+
+def arrow_of(values: Array) -> Any:
+    """Return an array of numbers or booleans as one of Arrow, with numbers where they lie; see `_array_of`."""
+    import pyarrow as pa
+
+    data = np.packbits(values, bitorder="little") if values.dtype == bool else np.ascontiguousarray(values)
+    return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), len(values), [None, pa.py_buffer(data)])
+
+
+def _array_of(column: Any) -> Array:
+    """Return numbers or booleans of Arrow, none of them missing, where they lie.
+
+    Arrow does the same, but loads pandas first where that is installed.
+    """
+    import pyarrow as pa
+
+    n, first, (_, data) = len(column), column.offset, column.buffers()
+    if data is None:
+        return np.empty(0, dtype=column.type.to_pandas_dtype())
+    if pa.types.is_boolean(column.type):
+        bits = np.unpackbits(np.frombuffer(data, np.uint8), bitorder="little", count=first + n)
+        return bits[first:].view(bool)
+    kind = np.dtype(column.type.to_pandas_dtype())
+    return np.frombuffer(data, kind, n, first * kind.itemsize)
 
 
 def values_of(name: str, column: Any, kind: Kind | None = None, *, apart: bool = False) -> Array | Coded:
@@ -205,7 +229,7 @@ def values_of(name: str, column: Any, kind: Kind | None = None, *, apart: bool =
     """
     column = _plain(name, column, dictionary=True)
     if kind_of(name, _type(column)) is not None:
-        column = column if isinstance(column, np.ndarray) else column.to_numpy(zero_copy_only=False)
+        column = column if isinstance(column, np.ndarray) else _array_of(column)
         if column.dtype.kind == "f" and not (finite := np.isfinite(column)).all():
             if (missing := np.isnan(column)).any():
                 _refuse_missing(name, missing)
@@ -222,7 +246,7 @@ def values_of(name: str, column: Any, kind: Kind | None = None, *, apart: bool =
     else:
         column = column if hasattr(column, "dictionary") else column.dictionary_encode()
         # A dictionary may list what no row has.
-        coded = Coded(column.indices.to_numpy(), tuple(column.dictionary.to_pylist()))._used()
+        coded = Coded(_array_of(column.indices), tuple(column.dictionary.to_pylist()))._used()
     words = ["" if word is None else word.strip() for word in coded.values]
     if not all(words):
         _refuse_missing(name, coded.take([not word for word in words]))
