@@ -421,7 +421,8 @@ static int hold(Part *part, int64_t n)
         uint8_t *room = malloc((size_t)n);
         if (!room)
             return -1;
-        memcpy(room, part->held.at, (size_t)kept);
+        if (kept)
+            memcpy(room, part->held.at, (size_t)kept);
         free(part->room);
         part->room = room;
         part->size = n;

@@ -1,4 +1,4 @@
-"""Columns of numbers of a Parquet file, read by the compiled loop; what it does not know is left to pyarrow."""
+"""Columns of numbers of a Parquet file, read by the compiled loop; all others are left to pyarrow."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ class Coded:
     def of(cls, values: Array) -> Coded:
         """Return the distinct numbers or booleans of an array; whole numbers are integers."""
         plain = values.dtype.isnative and 4 <= max(4, values.itemsize) <= 8 and values.dtype != np.float16
-        if plain and "pyarrow" in sys.modules:  # which does not sort them
+        if plain and sys.modules.get("pyarrow"):  # which does not sort them
             encoded = arrow_of(values).dictionary_encode()
             code, numbers = _array_of(encoded.indices), encoded.dictionary.to_pylist()
         else:
@@ -198,7 +198,7 @@ def _as_it_lies(column: Any) -> Array | None:
 
 
 def arrow_of(values: Array) -> Any:
-    """Return an array of numbers or booleans as one of Arrow, with numbers where they lie; see `_array_of`."""
+    """Return an array of numbers or booleans as one of Arrow, numbers where they lie; see `_array_of`."""
     import pyarrow as pa
 
     data = np.packbits(values, bitorder="little") if values.dtype == bool else np.ascontiguousarray(values)
