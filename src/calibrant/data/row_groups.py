@@ -19,7 +19,7 @@ BUFFERS = 1 << 26
 LARGE = 4
 # Values of a row group that is kept while several pieces take rows of it; of larger ones, the share of rows
 # that may be read twice so that pieces are read side by side.
-KEPT, TWICE = 1 << 23, 0.15
+KEPT, TWICE = 1 << 25, 0.15
 
 
 @dataclass(frozen=True)

@@ -402,12 +402,13 @@ def named(notion: Any) -> Notion:
     """
     if isinstance(notion, Notion):
         return notion
+    if isinstance(notion, str) and notion in _FIXED:
+        return _FIXED[notion]
     if isinstance(notion, str) and (match := re.fullmatch(r"top:0*([1-9][0-9]{0,5})", notion)):
         return TopScores(f"top:{match[1]}")
     if isinstance(notion, str) and notion.startswith("top"):
         raise InputError("notion", "be top:k with a whole number k, from 1 to one less than classes", notion)
-    if not isinstance(notion, str) or notion not in _FIXED:
-        check_choice("notion", notion, NOTIONS)
+    check_choice("notion", notion, NOTIONS)
     return _FIXED[notion]
 
 
