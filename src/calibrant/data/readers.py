@@ -1,8 +1,9 @@
 """Files as batches of columns: what each format holds, and its rows, some at a time.
 
 A batch has as many rows as asked for, the last one of a file fewer, whatever the file was written in: so
-batches are the same in every run, and a run can go on where another one stopped. Parsing is left to pyarrow
-and, for NPZ, to numpy; what a forged file could do is bounded by sizes that are looked at before.
+batches are the same in every run, and a run can go on where another one stopped. Parsing is left to pyarrow,
+for NPZ to numpy, and for plain numbers of Parquet to a compiled loop; what a forged file could do is bounded by
+sizes that are looked at before.
 """
 
 from __future__ import annotations
