@@ -355,7 +355,8 @@ class Run:
         whole = self.state
         pending: deque[tuple[int, int, float, Future[Any] | None]] = deque()
         wide = len(self.meaning.roles.scores.names) > WIDE
-        threads = min(WIDE_THREADS if wide else THREADS, cpus())
+        # One more than processors, which has work for them while others wait for their turn in Python.
+        threads = min(WIDE_THREADS, cpus()) if wide else min(THREADS, cpus() + 1)
         # Once an array of this size was given back, the C library of Linux keeps the memory of smaller ones,
         # and does not ask the system for it anew with every step.
         np.empty(1 << 21)

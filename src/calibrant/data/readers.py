@@ -2,8 +2,8 @@
 
 A batch has as many rows as asked for, the last one of a file fewer, whatever the file was written in: so
 batches are the same in every run, and a run can go on where another one stopped. Parsing is left to pyarrow,
-for NPZ to numpy, and for plain numbers of Parquet to a compiled loop; what a forged file could do is bounded by
-sizes that are looked at before.
+of NPZ to numpy, and of plain numbers in Parquet to a compiled loop; what a forged file could do is bounded
+by sizes that are looked at before.
 """
 
 from __future__ import annotations
