@@ -18,7 +18,7 @@ typedef struct {
     double log_no_mean, log_some_mean, log_no_shape, log_some_shape, uncertain;
 } Rules;
 
-/* What does not depend on the sets, but on their scores: for one frame, or for one in each lane. */
+/* What does not depend on the sets, but on their scores: for the frame of all lanes, or for one in each. */
 typedef struct {
     Py_ssize_t cells, depth, roughs, parts; /* parts: sizes times roughnesses of a process */
     const Rules *rules;
@@ -433,7 +433,7 @@ static const char *misfit(const Array *a, Py_ssize_t sets, Py_ssize_t cells, Py_
     roughs = LENGTH(a[SPECTRA], 0);
     for (Py_ssize_t length = cells / 2; length >= SHORTEST; length /= 2)
         waves += length - 1;
-    if ((frames != 1 && frames != sets) || LENGTH(a[PULL], 1) != cells || LENGTH(a[SIZE], 0) != frames
+    if ((frames ? sets % frames : sets) || LENGTH(a[PULL], 1) != cells || LENGTH(a[SIZE], 0) != frames
         || LENGTH(a[SIZE], 1) != SIZES || LENGTH(a[MEAN], 0) != frames || LENGTH(a[MEAN], 1) != SIZES)
         return "frames do not fit";
     if (roughs < 1 || LENGTH(a[SPECTRA], 1) != cells - 1 || LENGTH(a[WAVE_SPECTRA], 0) != waves
@@ -467,41 +467,54 @@ static double *divide(double **parts[], const Py_ssize_t *sizes, int count)
     return block;
 }
 
-static void look_at_all(const Array *a, Frame *f, const Sets *s, Py_ssize_t sets, Py_ssize_t frames, Py_ssize_t sides)
+/* Look at sets first, first + 1, ... side by side; those of one frame have `each` sets. */
+static void look_at_some(const Array *a, Frame *f, const Sets *s, Py_ssize_t first, Py_ssize_t count, Py_ssize_t each,
+                         int apart, int sides)
 {
     Py_ssize_t g = f->cells, columns = LENGTH(a[OUT], 1);
     const double *pulls[LANES], *sizes[LANES], *means[LANES];
     double *z = (double *)s->z, *out = (double *)s->out;
-    for (Py_ssize_t first = 0; first < sets; first += LANES) {
-        Py_ssize_t count = sets - first < LANES ? sets - first : LANES;
-        /* Lanes without a set repeat the last one. */
-        for (int l = 0; l < LANES; l++) {
-            Py_ssize_t set = first + (l < count ? l : count - 1), frame = frames == 1 ? 0 : set;
-            pulls[l] = DOUBLES(a[PULL]) + frame * g;
-            sizes[l] = DOUBLES(a[SIZE]) + frame * SIZES;
-            means[l] = DOUBLES(a[MEAN]) + frame * SIZES;
-            for (Py_ssize_t k = 0; k < g; k++)
-                z[k * LANES + l] = DOUBLES(a[Z])[set * g + k];
-        }
-        if (frames != 1)
-            set_apart(f, pulls, sizes, means, DOUBLES(a[SPECTRA]), DOUBLES(a[WAVE_SPECTRA]));
-        else if (!first)
-            set_alike(f, pulls, sizes, means, DOUBLES(a[SPECTRA]), DOUBLES(a[WAVE_SPECTRA]));
-        memset(out, 0, columns * LANES * sizeof(double));
-        (frames == 1 ? look_alike : look_apart)(f, s, first < sides);
-        for (Py_ssize_t l = 0; l < count; l++)
-            for (Py_ssize_t i = 0; i < columns; i++)
-                DOUBLES(a[OUT])[(first + l) * columns + i] = out[i * LANES + l];
+    /* Lanes without a set repeat the last one. */
+    for (int l = 0; l < LANES; l++) {
+        Py_ssize_t set = first + (l < count ? l : count - 1), frame = set / each;
+        pulls[l] = DOUBLES(a[PULL]) + frame * g;
+        sizes[l] = DOUBLES(a[SIZE]) + frame * SIZES;
+        means[l] = DOUBLES(a[MEAN]) + frame * SIZES;
+        for (Py_ssize_t k = 0; k < g; k++)
+            z[k * LANES + l] = DOUBLES(a[Z])[set * g + k];
     }
+    if (apart)
+        set_apart(f, pulls, sizes, means, DOUBLES(a[SPECTRA]), DOUBLES(a[WAVE_SPECTRA]));
+    else if (first % each == 0)
+        set_alike(f, pulls, sizes, means, DOUBLES(a[SPECTRA]), DOUBLES(a[WAVE_SPECTRA]));
+    memset(out, 0, columns * LANES * sizeof(double));
+    (apart ? look_apart : look_alike)(f, s, sides);
+    for (Py_ssize_t l = 0; l < count; l++)
+        for (Py_ssize_t i = 0; i < columns; i++)
+            DOUBLES(a[OUT])[(first + l) * columns + i] = out[i * LANES + l];
+}
+
+/* Sets with frames of their own are looked at side by side, others with those that share their frame. */
+static void look_at_all(const Array *a, Frame *f, const Sets *s, Py_ssize_t sets, Py_ssize_t each, int apart,
+                        Py_ssize_t sides)
+{
+    Py_ssize_t together = apart ? sets : each;
+    for (Py_ssize_t start = 0; start < sets; start += together)
+        for (Py_ssize_t first = start; first < start + together; first += LANES) {
+            Py_ssize_t left = start + together - first;
+            look_at_some(a, f, s, first, left < LANES ? left : LANES, each, apart, first < sides);
+        }
 }
 
 /* shapes(z, pull, sizes, means, spectra, wave_spectra, turns, shape_prior, mean_prior, rules, out, sides): fill the
-   rows of `out` for the sets of `z`; the sides of the gap for the first `sides` of them. */
+   rows of `out` for the sets of `z`; the sides of the gap for the first `sides` of them. Each frame of pull, sizes and
+   means is that of as many sets in turn. */
 static PyObject *shapes(PyObject *self, PyObject *const *args, Py_ssize_t count)
 {
     Array a[ARRAYS];
     const char *wrong;
-    Py_ssize_t sets, frames, sides, g, width, nodes, parts, waves;
+    Py_ssize_t sets, frames, each, sides, g, width, nodes, parts, waves;
+    int apart;
     double *block;
     Frame f;
     Sets s;
@@ -539,7 +552,9 @@ static PyObject *shapes(PyObject *self, PyObject *const *args, Py_ssize_t count)
     f.turns = DOUBLES(a[TURNS]);
     f.shape_prior = DOUBLES(a[SHAPE_PRIOR]);
     f.mean_prior = DOUBLES(a[MEAN_PRIOR]);
-    width = frames == 1 ? 1 : LANES;
+    each = frames ? sets / frames : 0;
+    apart = frames > 1 && each == 1;
+    width = apart ? LANES : 1;
     nodes = 2 * g - 1;
     waves = LENGTH(a[WAVE_SPECTRA], 0);
     {
@@ -567,7 +582,7 @@ static PyObject *shapes(PyObject *self, PyObject *const *args, Py_ssize_t count)
         return PyErr_NoMemory();
     }
     Py_BEGIN_ALLOW_THREADS
-    look_at_all(a, &f, &s, sets, frames, sides);
+    look_at_all(a, &f, &s, sets, each, apart, sides);
     Py_END_ALLOW_THREADS
     free(block);
     give_arrays(a, ARRAYS);

@@ -77,15 +77,17 @@ class Terms(NamedTuple):
 class Posterior:
     """The posterior of a flat batch of problems.
 
+    Frames are what the scores say. There is one for each problem, or one for each of several problems in turn.
+
     Attributes
     ----------
     z : array (problems, cells)
         Cosine coefficients of the unit-noise data.
-    scale : array (problems,) or (1,)
+    scale : array (frames,)
         What a unit is worth, as a share of all rows.
-    mass, score : arrays (problems, cells) or (1, cells)
+    mass, score : arrays (frames, cells)
         Share of the rows and mean score of each cell.
-    n : array (problems,) or (1,)
+    n : array (frames,)
         Effective number of rows.
     few : Few or None
         The distinct scores of problems with few of them.
@@ -112,7 +114,10 @@ class Posterior:
         return cls(*units(flat, variance, cells), flat.n, *(few or (None, None)))
 
     def again(self, z: Array, at_values: Array | None = None) -> Posterior:
-        """Return posteriors of other data, (sets, cells), on the scores of a single problem."""
+        """Return posteriors of other data, (sets, cells), on the same scores: as many on those of each problem.
+
+        Data at distinct scores are those of a single problem.
+        """
         few = self.few if at_values is not None else None
         return replace(self, z=z.astype(np.float64, copy=False), few=few, at_values=at_values)
 
@@ -165,9 +170,18 @@ class Posterior:
         return part
 
     @cached_property
+    def _unit(self) -> Array:
+        """The scale of each problem, or of all."""
+        return self._of_each(self.scale)
+
+    def _of_each(self, frames: Array) -> Array:
+        """Return for each problem what is its frame's; what is the same for all stays as it is."""
+        return frames if len(frames) in (1, len(self.z)) else frames.repeat(len(self.z) // len(frames), axis=0)
+
+    @cached_property
     def process(self) -> Process:
         """The gap as a process."""
-        return Process.of(self.z, 1 / (self.scale**2 * self.z.shape[-1]))
+        return Process.of(self.z, 1 / (self._unit**2 * self.z.shape[-1]))
 
     @property
     def _evidence(self) -> Look | None:
@@ -198,7 +212,7 @@ class Posterior:
         """The gap in stretches."""
         from scipy.fft import idct
 
-        return Tree(idct(self.z, norm="ortho"), self.mass / self.scale[:, None])
+        return Tree(idct(self.z, norm="ortho"), self._of_each(self.mass / self.scale[:, None]))
 
     @cached_property
     def values(self) -> EachValue | None:
@@ -250,18 +264,18 @@ class Posterior:
         """Expected gap on each side if it is a process: scores too high, scores too low."""
         if self._looked is not None:
             over, under = self._looked.smooth
-            return self.scale * over, self.scale * under
+            return self._unit * over, self._unit * under
         p = self.process
         up = UNCERTAIN * positive(p.mean, p.sd) + (1 - UNCERTAIN) * np.maximum(p.mean, 0.0)
         under = up.sum(axis=-1)
-        return self.scale * (under - p.mean.sum(axis=-1)), self.scale * under
+        return self._unit * (under - p.mean.sum(axis=-1)), self._unit * under
 
     @cached_property
     def own_sides(self) -> tuple[Array, Array]:
         """Expected gap on each side of each problem by itself, over all shapes and none."""
         smooth = self.smooth_sides
         stretches = self.tree.sides if self._looked is None else self._looked.stretches
-        w, members = self.weight, [smooth, tuple(self.scale * side for side in stretches)]
+        w, members = self.weight, [smooth, tuple(self._unit * side for side in stretches)]
         if self.values is not None:
             members.append(self.values.sides)
         over, under = (sum(w[:, i] * sides[j] for i, sides in enumerate(members, 1)) for j in range(2))
@@ -285,7 +299,7 @@ class Posterior:
         if self.values is not None:
             # A gap at a score is that of all cells over which its rows are spread.
             spread = self.values.few.overlap * self.values.few.share[:, None]
-            each, scale = self.values.moments, self.scale[:, None]
+            each, scale = self.values.moments, self._unit[:, None]
             mean = np.einsum("...jv,...v->...j", spread, each[0]) / scale
             root = np.einsum("...jv,...v->...j", spread, np.sqrt(each[1])) / scale
             moments.append((mean, np.maximum(root**2, mean**2)))
@@ -301,20 +315,20 @@ class Posterior:
 
     def _square(self, square: Array) -> Array:
         """Return the square of the gap in each cell times its share of the rows, from that in units."""
-        total = self.scale[:, None] ** 2 * square
-        mass = np.broadcast_to(self.mass, total.shape)
+        total = self._unit[:, None] ** 2 * square
+        mass = np.broadcast_to(self._of_each(self.mass), total.shape)
         return np.divide(total, mass, out=np.zeros(total.shape), where=mass > 0)
 
     @cached_property
     def gap(self) -> Array:
         """Posterior mean of outcome minus score, summed over each cell, as a share of all rows."""
-        return self.scale[:, None] * self._mixed[0]
+        return self._unit[:, None] * self._mixed[0]
 
     @cached_property
     def sd(self) -> Array:
         """Posterior standard deviation of the same."""
         mean, square = self._mixed
-        return self.scale[:, None] * np.sqrt(np.maximum(square - mean**2, 0.0))
+        return self._unit[:, None] * np.sqrt(np.maximum(square - mean**2, 0.0))
 
     def terms(self, norm: str | None) -> Terms:
         """Return what adds up over the classes of a model, of each problem; without a norm no errors."""

@@ -46,15 +46,16 @@ def look_at(z: Array, pull: Array, precision: Array, uncertain: float, sides: bo
 
     Parameters
     ----------
-    pull : array (problems, cells) or (1, cells)
-    precision : array (problems,) or (1,)
+    pull : array (frames, cells)
+    precision : array (frames,)
+        Of as many problems in turn.
     uncertain : float
         Share of what uncertainty adds to a smooth gap.
     sides : bool
         Whether the sides are asked for; without they are zero.
     """
     cells, shapes = z.shape[-1], getattr(compiled.loops, "shapes", None)
-    if shapes is None or cells < 2 or cells & (cells - 1) or len(pull) not in (1, len(z)):
+    if shapes is None or cells < 2 or cells & (cells - 1) or len(z) % len(pull):
         return None
     tables = _tables(cells)
     means = process.SIZES + 1
@@ -62,12 +63,18 @@ def look_at(z: Array, pull: Array, precision: Array, uncertain: float, sides: bo
     z, pull = np.ascontiguousarray(z), np.ascontiguousarray(pull, np.float64)
     sizes = [process.sizes_of(precision, largest) for largest in (process.LARGEST, process.LARGEST_MEAN)]
 
-    def look(some: slice) -> None:
-        own = [array if len(array) == 1 else array[some] for array in (pull, *sizes)]
+    frames = len(pull)
+    each = 1 if frames == 1 else len(z) // frames
+
+    def look(first: int) -> None:
+        some, last = slice(first * each, (first + step) * each), first + step
+        own = [array if frames == 1 else array[first:last] for array in (pull, *sizes)]
         shapes(z[some], *own, *tables, _rules(uncertain), out[some], len(z) if sides else 0)
 
-    step = len(z) if z.size < SHARED else -(-len(z) // compiled.threads())
-    for _ in compiled.shared(look, [slice(a, a + step) for a in range(0, len(z), max(step, 1))]):
+    # Threads share problems, but none shares a frame unless there is no other.
+    count = len(z) // max(each, 1)
+    step = max(1, count if z.size < SHARED else -(-count // compiled.threads()))
+    for _ in compiled.shared(look, range(0, count, step)):
         pass
     evidence, stretches, over, under, tree_over, tree_under = out[:, :6].T
     at = 6 + means
