@@ -8,7 +8,7 @@ where a bootstrap or a normal approximation fails.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from statistics import NormalDist
 from typing import Any, NamedTuple
@@ -126,11 +126,13 @@ def interval(
 class World:
     """The scores of one problem, on which data are simulated: cells, or the distinct scores if few.
 
+    Several problems without few scores make one world too, with an axis of problems in front.
+
     Attributes
     ----------
     posterior : Posterior
-        Of this problem alone.
-    mass, score : arrays
+        Of these problems alone.
+    mass, score : arrays (points,) or (problems, 1, points)
         Share of the rows, and score, at each point.
     noise : array
         Variance of the mean residual at each point for outcomes of variance one, times its share squared.
@@ -147,6 +149,12 @@ class World:
         own = posterior[k : k + 1]
         score, mass, rows = own.places(0)
         return cls(own, mass, score, mass**2 / np.maximum(rows, 1e-300))
+
+    @classmethod
+    def of_several(cls, posterior: Posterior) -> World:
+        """Return the world of all problems; none has few scores."""
+        mass = posterior.mass[:, None]
+        return cls(posterior, mass, posterior.score[:, None], mass / posterior.n[:, None, None])
 
     def by_score(self, gap: Array) -> tuple[World, Array]:
         """Return the world with one point for each score, and the mean of gaps (sets, points) there.
@@ -170,8 +178,14 @@ class World:
         variance = p * (1 - p) * self.noise
         if not self.posterior.discrete(0):
             # No more than four times what the clock gave a cell.
-            variance = np.minimum(variance, 4 * self.posterior.scale[0] ** 2)
+            variance = np.minimum(variance, 4 * self._scale**2)
         return np.sqrt(np.maximum(variance, 0.0))
+
+    @property
+    def _scale(self) -> Array:
+        """What a unit is worth: of the one problem, or of each of several."""
+        scale = self.posterior.scale
+        return scale[:, None, None] if self.mass.ndim > 1 else scale
 
     def data(self, possible: Array, noise: Array, sd: Array | None = None) -> tuple[Array, Array | None]:
         """Return unit-noise data, (sets, ...), with these gaps per row and standard normal noise.
@@ -182,6 +196,9 @@ class World:
 
         p = self.posterior
         residual = possible * self.mass + noise * (self.sd(possible) if sd is None else sd)
+        if self.mass.ndim > 1:
+            every = (residual / self._scale).astype(np.float32).reshape(-1, p.z.shape[-1])
+            return dct(every, norm="ortho"), None
         if p.few is not None and p.discrete(0):
             held = p.few.share[0] > 0
             cells = residual @ p.few.overlap[0][:, held].T
@@ -207,12 +224,12 @@ def alike(drawn: Sequence[Array], worlds: Sequence[World], norm: Norm) -> list[A
     """Return gaps per row brought to a combined error of one."""
 
     def whole() -> Array:
-        errors = [true_error(gap, world.mass, norm) for gap, world in zip(drawn, worlds, strict=True)]
-        return combined(np.stack(errors, axis=-1), norm)
+        errors = (true_error(gap, world.mass, norm) for gap, world in zip(drawn, worlds, strict=True))
+        return combined(side_by_side(errors), norm)
 
     lost = whole() < 1e-9
     for gap in drawn:
-        gap[lost] = 1.0
+        gap[..., lost, :] = 1.0
     size = whole()[:, None]
     return [gap / size for gap in drawn]
 
@@ -251,19 +268,24 @@ def moved_by_luck(classes: list[_Sized], luck: Array, norm: Norm) -> tuple[Array
 
 def furthest(worlds: Sequence[World], gaps: Sequence[Array], norm: Norm) -> Array:
     """Return the largest combined error that gaps of these signs can have."""
-    return combined(np.stack([w.most(gap, norm) for w, gap in zip(worlds, gaps, strict=True)], axis=-1), norm)
+    return combined(side_by_side(w.most(gap, norm) for w, gap in zip(worlds, gaps, strict=True)), norm)
+
+
+def side_by_side(of_worlds: Iterable[Array]) -> Array:
+    """Return what each class has in each set, (sets, classes): worlds have (sets,) or (classes, sets)."""
+    return np.concatenate([np.atleast_2d(each) for each in of_worlds]).T
 
 
 def of_size(true: float, gaps: Sequence[Array], worlds: Sequence[World], norm: Norm) -> list[Array]:
     """Return gaps with this combined error; those that cannot have it go as far as scores allow."""
-    factor: Array = np.full(len(gaps[0]), true)
+    factor: Array = np.full(gaps[0].shape[-2], true)
     for _ in range(FITTED):
         possible = [
-            np.clip(factor[:, None] * gap, -world.score, 1 - world.score)
+            np.minimum(np.maximum(factor[:, None] * gap, -world.score), 1 - world.score)
             for gap, world in zip(gaps, worlds, strict=True)
         ]
-        errors = [true_error(gap, world.mass, norm) for gap, world in zip(possible, worlds, strict=True)]
-        whole = combined(np.stack(errors, axis=-1), norm)
+        errors = (true_error(gap, world.mass, norm) for gap, world in zip(possible, worlds, strict=True))
+        whole = combined(side_by_side(errors), norm)
         if np.all(whole > 0.999 * true):
             break
         factor = np.minimum(factor * true / np.maximum(whole, 1e-12), 1e6)
@@ -388,6 +410,30 @@ def invert(
     at = -NormalDist().inv_cdf(THINNER * (1 - level) / 2)
     low, high = (float(np.interp(at, ladder, ends)) for ends in (bottom, top))
     return max(0.0, min(low, value)), min(1.0, max(high, value))
+
+
+def in_turn(
+    simulate: Callable[[float], Simulation], value: float
+) -> Callable[[list[float]], list[Simulation]]:
+    """Return what simulates true errors one after the other, beginning with none.
+
+    Where sets have the same noise under every error, and hardly an estimate of any kind lies below the value,
+    larger errors say no more and are left out.
+    """
+
+    def passed(groups: list[Array], seen: float) -> bool:
+        every = min(group.size for group in groups) >= REACHING
+        return every and all(_distance(group, seen, above=False) == -np.inf for group in groups)
+
+    def run(errors: list[float]) -> list[Simulation]:
+        runs: list[Simulation] = []
+        for true in errors:
+            runs.append(simulate(true))
+            if passed(runs[-1][1], max(value, _small(np.concatenate(runs[0][1])))):
+                break
+        return runs
+
+    return run
 
 
 def errors_tried(posterior: Posterior, value: float) -> list[float]:

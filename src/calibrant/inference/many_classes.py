@@ -30,10 +30,12 @@ from calibrant.inference.interval import (
     alike,
     allowance,
     furthest,
+    in_turn,
     invert,
     of_size,
     sampling,
     shapes,
+    side_by_side,
     streams,
     true_error,
 )
@@ -54,6 +56,8 @@ SHUFFLED = 5
 STEPS, FINEST = 512, 256
 # Data sets simulated for the interval, and numbers that they hold at most.
 DRAWN, HELD = 100, 1 << 23
+# Numbers simulated together: they stay in the cache.
+HELD_AT_ONCE = 1 << 17
 # Shares of the level of all classes together and of the class that stands out most.
 SHARES = (0.8, 0.2)
 # How much wider a mean over classes can spread than if they were independent.
@@ -160,19 +164,23 @@ def nulls(
     if together is not None:
         draw = together
 
-        seen.add(_Added.of_all(classes.plain, norm))
-        for added in compiled.shared(
-            lambda k: _Added.of(classes.plain[k : k + 1].again(draw(k)), norm), range(count)
-        ):
+        def drawn(some: slice) -> _Added:
+            z = np.concatenate([draw(k) for k in range(count)[some]])
+            return _Added.of(classes.plain[some].again(z), norm, SETS)
+
+        seen.add(_Added.of(classes.plain, norm))
+        some_of_all = _together(count, SETS * cells)
+        for some, added in zip(some_of_all, compiled.shared(drawn, some_of_all), strict=True):
             drawn_sums.add(added)
-            step()
+            for _ in range(count)[some]:
+                step()
     else:
         for each, rng in zip(compiled.shared(alone.draw, range(count)), rngs, strict=True):
             alone.first.append(each.simulated)
             seen.add(_Added.of(each.observed, norm))
             pooled.append(each.read.some)
             order = np.concatenate([rng.permutation(SETS) for _ in range(SHUFFLED)])
-            drawn_sums.add(_Added.of(each.read, norm), order)
+            drawn_sums.add(_Added.of(each.read, norm, SETS), order)
             step()
     if together is None:
         drawn_sums.widen(WIDEST)
@@ -234,22 +242,23 @@ class _Alone:
         return alone
 
 
+def _together(classes: int, size: int) -> list[slice]:
+    """Return which classes are simulated together, of each of which there are so many numbers."""
+    step = max(1, HELD_AT_ONCE // size)
+    return [slice(first, min(first + step, classes)) for first in range(0, classes, step)]
+
+
 class _Added(NamedTuple):
-    """What one class adds to sums over the classes."""
+    """What some classes add to sums over all of them."""
 
     terms: Terms
     most: Array
 
     @classmethod
-    def of(cls, posterior: Posterior, norm: Norm) -> _Added:
-        """Return what the sets of a class add."""
-        return cls(posterior.terms(norm), posterior.some)
-
-    @classmethod
-    def of_all(cls, posterior: Posterior, norm: Norm) -> _Added:
-        """Return what all classes add, each of which is one problem."""
-        terms = Terms(*(term.sum(axis=0)[None] for term in posterior.terms(norm)))
-        return cls(terms, posterior.some.max()[None])
+    def of(cls, posterior: Posterior, norm: Norm, sets: int = 1) -> _Added:
+        """Return what so many sets of each class add, one class after the other."""
+        terms = (term.reshape(-1, sets, *term.shape[1:]).sum(axis=0) for term in posterior.terms(norm))
+        return cls(Terms(*terms), posterior.some.reshape(-1, sets).max(axis=0))
 
 
 class _Sums:
@@ -306,40 +315,55 @@ def interval(
         How much wider a mean over the classes spreads than if they were independent.
     """
     classes, cells = posterior.z.shape
-    worlds = [World.of(posterior, k) for k in range(classes)]
+    # Where some scores are few, every class has points of its own.
+    some_of_all = _together(classes, DRAWN * cells if posterior.few is None else HELD_AT_ONCE)
+    if posterior.few is None:
+        worlds = [World.of_several(posterior[some]) for some in some_of_all]
+    else:
+        worlds = [World.of(posterior, k) for k in range(classes)]
     common, each_rng = streams(keys)
-    kind, drawn_gaps = shapes(posterior, each_rng, DRAWN)
-    gap = [each.astype(np.float32) for each in alike(drawn_gaps, worlds, norm)]
+    kind, each_gap = shapes(posterior, each_rng, DRAWN)
+    gap = [each.astype(np.float32) for each in alike(_stacked(each_gap, some_of_all), worlds, norm)]
     most = furthest(worlds, gap, norm)
-    noise = [r.standard_normal(each.shape, dtype=np.float32) for r, each in zip(each_rng, gap, strict=True)]
+    drawn = zip(each_rng, each_gap, strict=True)
+    noise = _stacked([r.standard_normal(each.shape, dtype=np.float32) for r, each in drawn], some_of_all)
     luck = common.standard_normal(DRAWN)
 
     def simulate(true: float) -> Simulation:
-        sums, each, chances = _Sums(DRAWN), np.empty((DRAWN, classes)), np.empty((DRAWN, classes))
         sized = of_size(true, gap, worlds, norm)
 
-        def simulated(k: int) -> _Added:
-            world = worlds[k]
-            each[:, k] = true_error(sized[k], world.mass, norm)
-            chances[:, k] = sampling(sized[k], world.mass, each[:, k], norm, n)
-            return _Added.of(world.posterior.again(*world.data(sized[k], noise[k])), norm)
+        def simulated(i: int) -> tuple[Array, Array, _Added]:
+            world = worlds[i]
+            each = true_error(sized[i], world.mass, norm)
+            chances = sampling(sized[i], world.mass, each, norm, n)
+            data = world.posterior.again(*world.data(sized[i], noise[i]))
+            return each, chances, _Added.of(data, norm, DRAWN)
 
-        for added in compiled.shared(simulated, range(classes)):
-            sums.add(added)
-        truth = combined(each, norm)
+        each_error, each_chance, added = zip(*compiled.shared(simulated, range(len(worlds))), strict=True)
+        sums = _Sums(DRAWN)
+        for some in added:
+            sums.add(some)
+        errors, chances = side_by_side(each_error), side_by_side(each_chance)
+        truth = combined(errors, norm)
         estimate = sums.error(cells, classes, norm)
         middle = estimate.mean()
-        moved = luck * _row_luck(each, chances, truth, norm, n)
+        moved = luck * _row_luck(errors, chances, truth, norm, n)
         estimate = middle + spread * (estimate - middle) + moved
         groups = [estimate[(most >= true) & (kind == member)] for member in np.unique(kind)]
         enough = any(group.size >= REACHING for group in groups)
         return (true, groups) if enough else (float(truth.mean()), [estimate])
 
     observed = _Sums(1)
-    observed.add(_Added.of_all(posterior, norm))
+    observed.add(_Added.of(posterior, norm))
     value = float(observed.error(cells, classes, norm)[0])
     allowed = allowance(posterior, value, norm)
-    return invert(lambda errors: [simulate(true) for true in errors], value, posterior, level, allowed)
+    return invert(in_turn(simulate, value), value, posterior, level, allowed)
+
+
+def _stacked(each: list[Array], some_of_all: list[slice]) -> list[Array]:
+    """Return arrays of single classes as one for those simulated together; of one class as it is."""
+    parts = (each[some] for some in some_of_all)
+    return [np.stack(part) if len(part) > 1 else part[0] for part in parts]
 
 
 def _row_luck(each: Array, chances: Array, truth: Array, norm: Norm, n: float) -> Array:

@@ -77,7 +77,7 @@ class Terms(NamedTuple):
 class Posterior:
     """The posterior of a flat batch of problems.
 
-    Frames are what the scores say. There is one for each problem, or one for each of several problems in turn.
+    A frame is what scores say; each is that of one problem, or of as many as the others in turn.
 
     Attributes
     ----------
@@ -114,7 +114,7 @@ class Posterior:
         return cls(*units(flat, variance, cells), flat.n, *(few or (None, None)))
 
     def again(self, z: Array, at_values: Array | None = None) -> Posterior:
-        """Return posteriors of other data, (sets, cells), on the same scores: as many on those of each problem.
+        """Return posteriors of other data, (sets, cells), on these scores: as many for each problem in turn.
 
         Data at distinct scores are those of a single problem.
         """
@@ -176,7 +176,9 @@ class Posterior:
 
     def _of_each(self, frames: Array) -> Array:
         """Return for each problem what is its frame's; what is the same for all stays as it is."""
-        return frames if len(frames) in (1, len(self.z)) else frames.repeat(len(self.z) // len(frames), axis=0)
+        return (
+            frames if len(frames) in (1, len(self.z)) else frames.repeat(len(self.z) // len(frames), axis=0)
+        )
 
     @cached_property
     def process(self) -> Process:
