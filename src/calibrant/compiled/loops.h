@@ -61,6 +61,7 @@ extern PyMethodDef shape_methods[];
 extern PyMethodDef wide_shape_methods[];
 int has_wide_vectors(void);
 extern PyMethodDef draw_methods[];
+extern PyMethodDef gap_methods[];
 extern PyMethodDef total_methods[];
 extern PyMethodDef code_methods[];
 extern PyMethodDef page_methods[];

@@ -62,6 +62,7 @@ PyMODINIT_FUNC PyInit__loops(void)
         rank_methods,
         shape_methods,
         draw_methods,
+        gap_methods,
         total_methods,
         code_methods,
         page_methods,

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from calibrant import compiled
 from calibrant.estimators.base import Estimator, Norm
 from calibrant.evidence import Array, Cells, Evidence, Sample
 from calibrant.inference.null import error
@@ -156,6 +157,49 @@ class World:
         mass = posterior.mass[:, None]
         return cls(posterior, mass, posterior.score[:, None], mass / posterior.n[:, None, None])
 
+    def possible(self, gap: Array, factor: Array) -> Array:
+        """Return gaps (..., sets, points), each times a factor, as far as scores allow."""
+        return np.minimum(np.maximum(factor[:, None] * gap, -self.score), 1 - self.score)
+
+    def error(self, gap: Array, factor: Array, norm: Norm) -> Array:
+        """Return the error of such gaps."""
+        if self._loop is None:
+            return true_error(self.possible(gap, factor), self.mass, norm)
+        size, square, _ = self._sums(gap, factor)
+        return size if norm == "l1" else np.sqrt(square)
+
+    def sampled(
+        self, gap: Array, factor: Array, noise: Array, norm: Norm, n: float
+    ) -> tuple[Array, Array, Posterior]:
+        """Return the error of such gaps, how far sampled scores move it, and what data with the noise say."""
+        from scipy.fft import dct
+
+        if self._loop is None:
+            possible = self.possible(gap, factor)
+            error = true_error(possible, self.mass, norm)
+            chance = sampling(possible, self.mass, error, norm, n)
+            return error, chance, self.posterior.again(*self.data(possible, noise))
+        cells = np.empty(gap.shape, dtype=np.float32)
+        size, square, fourth = self._sums(gap, factor, noise, cells)
+        z = dct(cells.reshape(-1, gap.shape[-1]), norm="ortho")
+        error, of_error = (size, square) if norm == "l1" else (np.sqrt(square), fourth)
+        return error, _moved(of_error, error, norm, n), self.posterior.again(z)
+
+    @property
+    def _loop(self) -> Callable[..., None] | None:
+        """The compiled loop over gaps of several problems, where there is one."""
+        return None if compiled.loops is None or self.mass.ndim == 1 else compiled.loops.gaps
+
+    def _sums(
+        self, gap: Array, factor: Array, noise: Array | None = None, cells: Array | None = None
+    ) -> Array:
+        """Return mean size, square and fourth power over rows, (3, problems, sets), and fill the cells."""
+        sums = np.empty((*gap.shape[:-1], 3))
+        own = (np.ascontiguousarray(each[:, 0]) for each in (self.score, self.mass, self.noise))
+        assert self._loop is not None
+        self._loop(gap, *own, self.posterior.scale, factor, sums, noise, cells)
+        return np.moveaxis(sums, -1, 0)
+
     def by_score(self, gap: Array) -> tuple[World, Array]:
         """Return the world with one point for each score, and the mean of gaps (sets, points) there.
 
@@ -278,18 +322,21 @@ def side_by_side(of_worlds: Iterable[Array]) -> Array:
 
 def of_size(true: float, gaps: Sequence[Array], worlds: Sequence[World], norm: Norm) -> list[Array]:
     """Return gaps with this combined error; those that cannot have it go as far as scores allow."""
+    factor = factor_of(true, gaps, worlds, norm)
+    return [world.possible(gap, factor) for gap, world in zip(gaps, worlds, strict=True)]
+
+
+def factor_of(true: float, gaps: Sequence[Array], worlds: Sequence[World], norm: Norm) -> Array:
+    """Return for each set how many times the gaps have this combined error, as far as scores allow."""
     factor: Array = np.full(gaps[0].shape[-2], true)
     for _ in range(FITTED):
-        possible = [
-            np.minimum(np.maximum(factor[:, None] * gap, -world.score), 1 - world.score)
-            for gap, world in zip(gaps, worlds, strict=True)
-        ]
-        errors = (true_error(gap, world.mass, norm) for gap, world in zip(possible, worlds, strict=True))
+        fitted = factor
+        errors = (world.error(gap, factor, norm) for gap, world in zip(gaps, worlds, strict=True))
         whole = combined(side_by_side(errors), norm)
         if np.all(whole > 0.999 * true):
             break
         factor = np.minimum(factor * true / np.maximum(whole, 1e-12), 1e6)
-    return possible
+    return fitted
 
 
 def streams(keys: Sequence[int]) -> tuple[np.random.Generator, list[np.random.Generator]]:
@@ -377,10 +424,14 @@ def sampling(gap: Array, mass: Array, each: Array, norm: Norm, n: float) -> Arra
 
     The scores are a sample too.
     """
+    return _moved((gap ** (2 if norm == "l1" else 4) * mass).sum(axis=-1), each, norm, n)
+
+
+def _moved(square: Array, each: Array, norm: Norm, n: float) -> Array:
+    """Return the same from the mean square of what the error is a mean of."""
     if norm == "l1":
-        return np.asarray(np.sqrt(np.maximum((gap * gap * mass).sum(axis=-1) - each**2, 0.0) / n))
-    fourth = np.maximum((gap**4 * mass).sum(axis=-1) - each**4, 0.0)
-    return np.asarray(np.sqrt(fourth / n) / (2 * np.maximum(each, 1e-12)))
+        return np.asarray(np.sqrt(np.maximum(square - each**2, 0.0) / n))
+    return np.asarray(np.sqrt(np.maximum(square - each**4, 0.0) / n) / (2 * np.maximum(each, 1e-12)))
 
 
 def invert(

@@ -29,15 +29,13 @@ from calibrant.inference.interval import (
     World,
     alike,
     allowance,
+    factor_of,
     furthest,
     in_turn,
     invert,
-    of_size,
-    sampling,
     shapes,
     side_by_side,
     streams,
-    true_error,
 )
 from calibrant.inference.measure import pieces
 from calibrant.inference.null import Ranked, Simulated, rank, ranked
@@ -316,27 +314,23 @@ def interval(
     """
     classes, cells = posterior.z.shape
     # Where some scores are few, every class has points of its own.
-    some_of_all = _together(classes, DRAWN * cells if posterior.few is None else HELD_AT_ONCE)
     if posterior.few is None:
-        worlds = [World.of_several(posterior[some]) for some in some_of_all]
+        worlds = [World.of_several(posterior[some]) for some in _together(classes, DRAWN * cells)]
     else:
         worlds = [World.of(posterior, k) for k in range(classes)]
     common, each_rng = streams(keys)
     kind, each_gap = shapes(posterior, each_rng, DRAWN)
-    gap = [each.astype(np.float32) for each in alike(_stacked(each_gap, some_of_all), worlds, norm)]
+    gap = [each.astype(np.float32, order="C") for each in alike(_in(worlds, each_gap), worlds, norm)]
     most = furthest(worlds, gap, norm)
     drawn = zip(each_rng, each_gap, strict=True)
-    noise = _stacked([r.standard_normal(each.shape, dtype=np.float32) for r, each in drawn], some_of_all)
+    noise = _in(worlds, [r.standard_normal(each.shape, dtype=np.float32) for r, each in drawn])
     luck = common.standard_normal(DRAWN)
 
     def simulate(true: float) -> Simulation:
-        sized = of_size(true, gap, worlds, norm)
+        factor = factor_of(true, gap, worlds, norm)
 
         def simulated(i: int) -> tuple[Array, Array, _Added]:
-            world = worlds[i]
-            each = true_error(sized[i], world.mass, norm)
-            chances = sampling(sized[i], world.mass, each, norm, n)
-            data = world.posterior.again(*world.data(sized[i], noise[i]))
+            each, chances, data = worlds[i].sampled(gap[i], factor, noise[i], norm, n)
             return each, chances, _Added.of(data, norm, DRAWN)
 
         each_error, each_chance, added = zip(*compiled.shared(simulated, range(len(worlds))), strict=True)
@@ -360,10 +354,12 @@ def interval(
     return invert(in_turn(simulate, value), value, posterior, level, allowed)
 
 
-def _stacked(each: list[Array], some_of_all: list[slice]) -> list[Array]:
-    """Return arrays of single classes as one for those simulated together; of one class as it is."""
-    parts = (each[some] for some in some_of_all)
-    return [np.stack(part) if len(part) > 1 else part[0] for part in parts]
+def _in(worlds: list[World], each: list[Array]) -> list[Array]:
+    """Return arrays of single classes by world: those of several stacked, that of one as it is."""
+    rest = iter(each)
+    return [
+        next(rest) if world.mass.ndim == 1 else np.stack([next(rest) for _ in world.mass]) for world in worlds
+    ]
 
 
 def _row_luck(each: Array, chances: Array, truth: Array, norm: Norm, n: float) -> Array:
