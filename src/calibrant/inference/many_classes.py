@@ -37,7 +37,7 @@ from calibrant.inference.interval import (
     side_by_side,
     streams,
 )
-from calibrant.inference.measure import pieces
+from calibrant.inference.measure import TOGETHER
 from calibrant.inference.null import Ranked, Simulated, rank, ranked
 from calibrant.posterior.clock import CELLS, n_cells
 from calibrant.posterior.gap import Judged, Posterior, Terms, judged
@@ -92,7 +92,7 @@ class Classes:
             cells = int(n_cells(flat.n)[0])
             fine.append(Posterior.of_residuals(flat, cells))
             plain.append(Posterior.of_residuals(flat, cells, plain=True))
-            steps.append(residuals.coarser(STEPS))
+            steps += [flat[k].coarser(STEPS) for k in range(len(flat.mass))]
         posterior = question.once("posterior", lambda: Posterior.joined(fine))
         spread = [float((each.spread * each.score * (1 - each.score)).sum()) for each in steps]
         few = enough(float(np.mean(spread)), len(steps))
@@ -103,14 +103,10 @@ class Classes:
 
 
 def _residuals(question: Question) -> Iterator[Residuals]:
-    """Return the residuals of each class; those of several long ones are summed together."""
+    """Return the residuals of some classes at a time."""
     for block in question.blocks:
-        for piece in pieces(block):
-            if piece is block:
-                yield from (Residuals.of(block[k]) for k in range(block.batch[0]))
-                continue
-            several = Residuals.of(piece)
-            yield from (several[k][np.flatnonzero(several.mass[k])] for k in range(len(several.mass)))
+        for first in range(0, block.batch[0], TOGETHER):
+            yield Residuals.of(block[first : first + TOGETHER])
 
 
 def enough(spread: float, classes: int) -> int:
