@@ -150,19 +150,21 @@ PART void orthonormal(Lanes *x, Py_ssize_t n, const double *turns, Lanes *work)
         x[k] *= k ? other : first;
 }
 
-/* The standard deviation in each cell of coefficients with these variances: see `spread_of`. */
+/* The standard deviation in each cell of coefficients with these variances: see `spread_of`. Even frequencies alone
+   are in it, so that the second half of the cells mirrors the first. */
 PART void spread(const Lanes *shrink, Lanes *sd, Py_ssize_t n, const double *turns, Lanes *work)
 {
+    Py_ssize_t half = n / 2;
+    double share = 1.0 / (double)n;
     Lanes total = {0};
-    for (Py_ssize_t k = 0; k < n; k++) {
-        total += shrink[k];
-        sd[k] = all(0.0);
-    }
-    for (Py_ssize_t k = 1; k <= (n - 1) / 2; k++)
-        sd[2 * k] = (shrink[k] - shrink[n - k]) / 2;
-    cosines_back(sd, n, turns, work);
     for (Py_ssize_t k = 0; k < n; k++)
-        sd[k] = root(larger((total + 2 * sd[k]) / (double)n, all(0.0)));
+        total += shrink[k];
+    sd[0] = all(0.0);
+    for (Py_ssize_t k = 1; k < half; k++)
+        sd[k] = (shrink[k] - shrink[n - k]) / 2;
+    cosines_back(sd, half, turns, work);
+    for (Py_ssize_t k = 0; k < half; k++)
+        sd[k] = sd[n - 1 - k] = root(larger((total + 2 * sd[k]) * share, all(0.0)));
 }
 
 /* Turn logs into weights that sum to one, in proportion to exp(log + prior); return the log of the sum. */
