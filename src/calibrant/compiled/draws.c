@@ -174,7 +174,7 @@ static void search_row(const uint32_t *word, const uint32_t *bound, Py_ssize_t b
         Py_ssize_t left = bounds;
         while (left > 1) {
             Py_ssize_t half = left / 2;
-            from = from[half - 1] < (word[i] | 1) ? from + half : from;
+            from += half & -(Py_ssize_t)(from[half - 1] < (word[i] | 1)); /* nothing to guess for the machine */
             left -= half;
         }
         label[i] = (int32_t)(from - bound + (left && *from < (word[i] | 1)));
@@ -225,13 +225,52 @@ static PyObject *labels(PyObject *self, PyObject *const *args, Py_ssize_t count)
     Py_RETURN_NONE;
 }
 
+/* hits(order, cell, group, weight, out): for each number row * sets + set in `order`, add weight[row] to
+   out[set, group[cell[row]]]. */
+static PyObject *hits(PyObject *self, PyObject *const *args, Py_ssize_t count)
+{
+    Array a[5];
+    Py_ssize_t sets, rows, groups, cells;
+    int fine = 1;
+    (void)self;
+    if (take_all(args, count, a, 5, 1) < 0)
+        return NULL;
+    rows = a[1].type && a[1].view.ndim == 1 ? LENGTH(a[1], 0) : -1;
+    cells = a[2].type && a[2].view.ndim == 1 ? LENGTH(a[2], 0) : -1;
+    if (rows < 0 || cells < 0 || !a[0].type || a[0].view.ndim != 1 || !is_vector(&a[0], 'I', LENGTH(a[0], 0))
+        || !is_vector(&a[1], 'q', rows) || !is_vector(&a[2], 'q', cells) || !is_vector(&a[3], 'd', rows)
+        || !is_table(&a[4], 'd', -1, -1) || !LENGTH(a[4], 0)) {
+        give_arrays(a, 5);
+        return PyErr_Format(PyExc_ValueError, "the arrays of hits do not fit");
+    }
+    sets = LENGTH(a[4], 0);
+    groups = LENGTH(a[4], 1);
+    Py_BEGIN_ALLOW_THREADS
+    for (Py_ssize_t i = 0; i < LENGTH(a[0], 0); i++) {
+        Py_ssize_t number = ((const uint32_t *)a[0].view.buf)[i], row = number / sets, group = -1;
+        int64_t cell = row < rows ? ((const int64_t *)a[1].view.buf)[row] : -1;
+        if (cell >= 0 && cell < cells)
+            group = ((const int64_t *)a[2].view.buf)[cell];
+        if (group < 0 || group >= groups) {
+            fine = 0;
+            break;
+        }
+        DOUBLES(a[4])[(number - row * sets) * groups + group] += DOUBLES(a[3])[row];
+    }
+    Py_END_ALLOW_THREADS
+    give_arrays(a, 5);
+    if (!fine)
+        return PyErr_Format(PyExc_ValueError, "a hit has no place");
+    Py_RETURN_NONE;
+}
+
 /* How many of n rising numbers are at most x. */
 static int32_t at_most(const double *from, Py_ssize_t n, double x)
 {
     const double *start = from;
     while (n > 1) {
         Py_ssize_t half = n / 2;
-        from = from[half - 1] <= x ? from + half : from;
+        from += half & -(Py_ssize_t)(from[half - 1] <= x);
         n -= half;
     }
     return (int32_t)(from - start + (n && *from <= x));
@@ -488,6 +527,7 @@ PyMethodDef draw_methods[] = {
     {"outcomes", FASTCALL(outcomes), METH_FASTCALL, NULL},
     {"binomials", FASTCALL(binomials), METH_FASTCALL, NULL},
     {"interpolate", FASTCALL(interpolate), METH_FASTCALL, NULL},
+    {"hits", FASTCALL(hits), METH_FASTCALL, NULL},
     {"label", FASTCALL(label), METH_FASTCALL, NULL},
     {"labels", FASTCALL(labels), METH_FASTCALL, NULL},
     {"normals", FASTCALL(normals), METH_FASTCALL, NULL},

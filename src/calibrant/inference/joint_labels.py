@@ -121,6 +121,17 @@ def _counted(words: Array, bounds: Array, place: Array, weight: Array, groups: i
     return np.bincount(at.ravel(), np.repeat(weight, sets), minlength=count.size).reshape(sets, groups)
 
 
+def _add_hits(order: Array, cell: Array, group: Array, weight: Array, count: Array) -> None:
+    """Add the weights of rows to sums (sets, groups); `order` has row times number of sets plus set."""
+    if compiled.loops is not None:
+        compiled.loops.hits(order, cell.astype(np.int64, copy=False), group, weight, count)
+        return
+    sets, groups = count.shape
+    row, at = np.divmod(order, sets)
+    index = at * np.uint32(groups) + group[cell[row]]
+    count += np.bincount(index, weight[row], minlength=count.size).reshape(count.shape)
+
+
 def columns_of(blocks: list[Array], rows: Array) -> Callable[[int], Array]:
     """Return how to get the scores of a class, by number, in these rows.
 
@@ -150,7 +161,7 @@ class Labels:
     Attributes
     ----------
     rows : array
-        Numbers of the rows that were drawn for; some stand for all where they are many.
+        Numbers of the rows that were drawn for, rising; some stand for all where they are many.
     weight : array or None
         Their weights.
     parts : list of (first set, number of sets, order, starts)
@@ -171,30 +182,36 @@ class Labels:
         classes: int,
         rng: np.random.Generator,
         sets: int,
+        number: Callable[[Array], Array] = np.asarray,
     ) -> Labels:
         """Draw one label for each row and set.
 
         Parameters
         ----------
         take : callable
-            Scores (rows, classes) and weights of the rows asked for by number.
+            Scores (rows, classes) and weights of the rows asked for by place.
+        number : callable
+            The numbers of rows asked for by place, if they differ: labels are held in the order of these.
         """
         few = max(1, MOST // sets)
         some = np.arange(n_rows) if n_rows <= few else np.sort(rng.choice(n_rows, few, replace=False))
+        rows = number(some)
+        order = np.argsort(rows, kind="stable")
+        to = np.argsort(order)
         label = np.empty((len(some), sets), dtype=np.min_scalar_type(classes))
         step, weights = max(1, READ // classes), []
         for a in range(0, len(some), step):
             score, weight = take(some[a : a + step])
-            label[a : a + step] = _labelled(score, random_words(rng, (len(score), sets)))
+            label[to[a : a + step]] = _labelled(score, random_words(rng, (len(score), sets)))
             weights.append(weight)
         parts, width = [], max(1, SORTED // len(some))
         for first in range(0, sets, width):
             flat = label[:, first : first + width].ravel()
-            order = np.argsort(flat, kind="stable").astype(np.uint32, order="C")
+            by_class = np.argsort(flat, kind="stable").astype(np.uint32, order="C")
             start = np.concatenate([[0], np.cumsum(np.bincount(flat, minlength=classes))])
-            parts.append((first, len(flat) // len(some), order, start))
-        whole = None if weights[0] is None else np.concatenate([w for w in weights if w is not None])
-        return cls(some, whole, sets, parts)
+            parts.append((first, len(flat) // len(some), by_class, start))
+        whole = None if weights[0] is None else np.concatenate([w for w in weights if w is not None])[order]
+        return cls(rows[order], whole, sets, parts)
 
     def coefficients(self, score: Array, k: int, cells: int) -> Array:
         """Return cosine coefficients of class k in every set, (sets, cells), from its scores in the rows."""
@@ -212,13 +229,10 @@ class Labels:
         edges = Edges.of(step, cells)
         # Only the sums up to the edges matter: the steps between them are counted as one.
         ends, inner = edges.met(held.size)
-        group = np.zeros(mass.size, dtype=np.intp)
+        group = np.zeros(mass.size, dtype=np.int64)
         group[held] = np.searchsorted(ends, np.arange(held.size), side="right") - 1
         count = np.zeros((self.sets, ends.size - 1))
         for first, width, order, start in self.parts:
-            row, at = np.divmod(order[start[k] : start[k + 1]], width)
-            index = at * np.uint32(ends.size - 1) + group[cell[row]]
-            sums = np.bincount(index, w[row], minlength=width * (ends.size - 1))
-            count[first : first + width] = sums.reshape(width, -1)
+            _add_hits(order[start[k] : start[k + 1]], cell, group, w, count[first : first + width])
         total = running(count) - running(scored[held][None])[:, ends]
         return np.asarray(dct(inner.sums(total) / edges.unit, norm="ortho"))
