@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from calibrant import compiled
-from calibrant.inference.joint_labels import _bounds, _counted, _labelled, draw_labels
+from calibrant.inference.joint_labels import Labels, _add_hits, _bounds, _counted, _labelled, draw_labels
 from plainly import needs_loops
 
 
@@ -85,3 +85,46 @@ def test_arrays_that_do_not_fit_are_refused():
     for wrong in (-1, 2):
         with pytest.raises(ValueError, match="do not fit"):
             compiled.loops.labels(word, _bounds(score), place + wrong, np.ones(4), np.zeros((5, 2)))
+
+
+def test_labels_are_held_in_the_order_of_the_rows_numbers():
+    score, weight = scores(9, 3), np.arange(1.0, 10.0)
+    number = np.random.default_rng(3).permutation(9)
+
+    def take(some):
+        return score[some], weight[some]
+
+    own = Labels.draw(take, 9, 3, np.random.default_rng(0), 5)
+    held = Labels.draw(take, 9, 3, np.random.default_rng(0), 5, lambda some: number[some])
+    np.testing.assert_array_equal(held.rows, np.arange(9))
+    np.testing.assert_array_equal(held.weight, weight[np.argsort(number)])
+    for k in range(3):
+        expected = own.coefficients(score[:, k], k, 4)
+        got = held.coefficients(score[np.argsort(number), k], k, 4)
+        np.testing.assert_allclose(got, expected, atol=1e-12)
+
+
+@needs_loops
+def test_hits_are_counted_where_they_belong_or_refused(monkeypatch):
+    rng = np.random.default_rng(0)
+    order = rng.choice(60, 40, replace=False).astype(np.uint32)
+    cell, group, weight = rng.integers(0, 7, 12), rng.integers(0, 3, 7), rng.random(12)
+    fast = np.ones((5, 3))
+    _add_hits(order, cell, group, weight, fast)
+    assert fast.sum() > 15
+    fitting = [order, cell, group, weight, fast.copy()]
+    for i, array in enumerate(fitting):
+        for wrong in (array.astype(np.float32), array[..., None], None):
+            with pytest.raises((TypeError, ValueError)):
+                compiled.loops.hits(*fitting[:i], wrong, *fitting[i + 1 :])
+    for i, value in ((0, 60), (1, 7), (1, -1), (2, 3), (2, -1)):
+        odd = [array.copy() for array in fitting]
+        odd[i][:] = value
+        with pytest.raises(ValueError, match="no place"):
+            compiled.loops.hits(*odd)
+    with pytest.raises(ValueError, match="fit"):
+        compiled.loops.hits(*fitting[:4], np.ones((0, 3)))
+    monkeypatch.setattr(compiled, "loops", None)
+    slow = np.ones((5, 3))
+    _add_hits(order, cell, group, weight, slow)
+    np.testing.assert_allclose(fast, slow, rtol=1e-12)

@@ -13,7 +13,7 @@ from plainly import needs_loops
 
 
 def problems(cells, sets, frames, seed=0):
-    """Coefficients of sets, some without any gap and some with a huge one, on one frame or on one each."""
+    """Coefficients of sets, some without any gap and some with a huge one, on frames with as many each."""
     rng = np.random.default_rng(seed)
     z = rng.standard_normal((sets, cells)) * np.geomspace(0.1, 30, sets)[:, None]
     z[0] = 0.0
@@ -25,10 +25,10 @@ def problems(cells, sets, frames, seed=0):
 
 
 @needs_loops
-@pytest.mark.parametrize("frames", ["alike", "apart"])
+@pytest.mark.parametrize("frames", [1, 3, 6])
 @pytest.mark.parametrize("cells", [2, 4, 8, 16, 64, 256])
 def test_loops_and_numpy_agree(monkeypatch, cells, frames):
-    fast = problems(cells, 7, 1 if frames == "alike" else 7)
+    fast = problems(cells, 6, frames)
     evidence = replace(fast)  # asked for the evidence alone first
     assert look_at(fast.z, fast.mass, fast.scale, 0.75, True) is not None
     terms, some, local, sides = fast.terms("l1"), evidence.some, evidence.local, fast.own_sides
@@ -48,10 +48,22 @@ def test_a_set_is_judged_alike_whatever_is_beside_it():
         np.testing.assert_array_equal(p.again(p.z[k : k + 1]).terms("l1").own, together[k : k + 1])
 
 
+@pytest.mark.parametrize("norm", ["l1", "l2"])
+@pytest.mark.parametrize("cells", [16, 30])
+def test_several_frames_say_what_each_says_of_its_sets(cells, norm):
+    p = problems(cells, 6, 3)
+    together = p.terms(norm)
+    for k in range(3):
+        some = slice(2 * k, 2 * k + 2)
+        alone = replace(p, z=p.z[some], scale=p.scale[k : k + 1], mass=p.mass[k : k + 1]).terms(norm)
+        for one, other in zip(alone, together, strict=True):
+            np.testing.assert_allclose(one, other[some], rtol=1e-9, atol=1e-12)
+
+
 @needs_loops
-@pytest.mark.parametrize("frames", [1, 13])
+@pytest.mark.parametrize("frames", [1, 2, 14])
 def test_vectors_of_any_width_say_the_same_to_the_last_bit(monkeypatch, frames):
-    p = problems(64, 13, frames)
+    p = problems(64, 14, frames)
     wide = p.terms("l1")
     monkeypatch.setattr(compiled, "loops", SimpleNamespace(shapes=compiled.loops.narrow_shapes))
     for one, other in zip(wide, replace(p).terms("l1"), strict=True):
@@ -59,9 +71,9 @@ def test_vectors_of_any_width_say_the_same_to_the_last_bit(monkeypatch, frames):
 
 
 @needs_loops
-@pytest.mark.parametrize("frames", [1, 13])
+@pytest.mark.parametrize("frames", [1, 4, 12])
 def test_threads_say_the_same_to_the_last_bit(monkeypatch, frames):
-    p = problems(16, 13, frames)
+    p = problems(16, 12, frames)
     alone = p.terms("l1")
     monkeypatch.setattr("calibrant.posterior.looks.SHARED", 1)
     monkeypatch.setenv("CALIBRANT_THREADS", "3")
@@ -86,6 +98,10 @@ def test_arrays_that_do_not_fit_are_refused():
         loops.shapes(np.ones((3, 12)), *fitting[1:], 3)
     with pytest.raises(ValueError, match="contiguous"):
         loops.shapes(np.ones((16, 3)).T, *fitting[1:], 3)
+    for frames in (0, 2):
+        few = [np.ones((frames, 16)), np.ones((frames, 8)), np.ones((frames, 8))]
+        with pytest.raises(ValueError, match="frames"):
+            loops.shapes(fitting[0], *few, *fitting[4:], 3)
 
 
 def test_without_loops_and_for_odd_numbers_of_cells_numpy_looks(monkeypatch):
