@@ -31,7 +31,7 @@ typedef struct {
 /* Numbers of the sets that are looked at together. */
 typedef struct {
     Lanes *z, *square, *x, *shrink, *mean, *work, *sums;
-    Lanes *stop, *even, *waving, *chance, *flat_mean, *flat_sd, *above, *below, *shape, *out;
+    Lanes *stop, *waving, *chance, *above, *below, *shape, *out;
 } Sets;
 
 #define NODE(level, i) (((Py_ssize_t)1 << (level)) - 1 + (i))
@@ -291,7 +291,7 @@ PART void look_at_waves(const Frame *f, const Sets *s, Py_ssize_t level, Py_ssiz
 }
 
 /* The stretches of a level: what a gap that is flat says, together with a wave and with none. Leaves the evidence of
-   stopping there, the chances of both kinds of gap, and mean and standard deviation of the flat one. */
+   stopping there, and the expected positive and negative part of what is there then. */
 PART void stop_at(const Frame *f, const Sets *s, Py_ssize_t level, int waves, int sides, int width)
 {
     const Rules *rules = f->rules;
@@ -319,11 +319,12 @@ PART void stop_at(const Frame *f, const Sets *s, Py_ssize_t level, int waves, in
             total += empty * exponential(-top);
         s->stop[i] = top + logarithm(total);
         if (sides) {
-            s->even[i] = flat * sum / total;
-            s->waving[i] = wave / total;
+            Lanes even = flat * sum / total * of(f->pulled, i, width), mean, up;
             slope /= sum;
-            s->flat_mean[i] = slope * s->sums[i];
-            s->flat_sd[i] = root(slope + square * larger(bend / sum - slope * slope, all(0.0)));
+            mean = slope * s->sums[i];
+            up = positive_part(mean, root(slope + square * larger(bend / sum - slope * slope, all(0.0))));
+            s->above[i] = waves ? even * up + wave / total * s->above[i] : even * up;
+            s->below[i] = waves ? even * (up - mean) + wave / total * s->below[i] : even * (up - mean);
         }
     }
 }
@@ -348,9 +349,7 @@ PART void look_at_tree(const Frame *f, const Sets *s, int sides, int width)
         } else
             stop_at(f, s, level, 0, sides, width);
     }
-    /* Bottom up: the likelihood of each stretch, and its chance to stop if it is reached. */
-    for (Py_ssize_t i = leaves; i < leaves + g; i++)
-        s->chance[i] = all(1.0);
+    /* Bottom up: the likelihood of each stretch, and its chance to stop if it is reached; that of a cell is one. */
     for (Py_ssize_t i = leaves; i-- > 0;) {
         Lanes halves = s->stop[2 * i + 1] + s->stop[2 * i + 2] + rules->log_go, stop = s->stop[i] + rules->log_stop;
         Lanes top = larger(stop, halves), less = exponential(-size_of(stop - halves));
@@ -364,18 +363,10 @@ PART void look_at_tree(const Frame *f, const Sets *s, int sides, int width)
     s->stop[0] = all(1.0);
     for (Py_ssize_t i = 0; i < leaves; i++)
         s->stop[2 * i + 1] = s->stop[2 * i + 2] = s->stop[i] * (1 - s->chance[i]);
-    for (Py_ssize_t level = 0; level <= depth; level++) {
-        int waves = level && g >> level >= SHORTEST;
-        for (Py_ssize_t i = NODE(level, 0); i < NODE(level + 1, 0); i++) {
-            Lanes stops = s->stop[i] * s->chance[i], even = stops * s->even[i] * of(f->pulled, i, width);
-            Lanes up = positive_part(s->flat_mean[i], s->flat_sd[i]);
-            under += even * up;
-            over += even * (up - s->flat_mean[i]);
-            if (waves) {
-                under += stops * s->waving[i] * s->above[i];
-                over += stops * s->waving[i] * s->below[i];
-            }
-        }
+    for (Py_ssize_t i = 0; i < leaves + g; i++) {
+        Lanes stops = i < leaves ? s->stop[i] * s->chance[i] : s->stop[i];
+        under += stops * s->above[i];
+        over += stops * s->below[i];
     }
     s->out[TREE_OVER] = over;
     s->out[TREE_UNDER] = under;
@@ -563,15 +554,14 @@ static PyObject *shapes(PyObject *self, PyObject *const *args, Py_ssize_t count)
         /* Sizes are multiples of a line: eight numbers. */
         double **to[] = {
             (double **)&s.z, (double **)&s.square, (double **)&s.x, (double **)&s.shrink, (double **)&s.mean,
-            (double **)&s.work, (double **)&s.sums, (double **)&s.stop, (double **)&s.even, (double **)&s.waving,
-            (double **)&s.chance, (double **)&s.flat_mean, (double **)&s.flat_sd, (double **)&s.above,
-            (double **)&s.below, (double **)&s.shape, (double **)&s.out, &f.variance, &f.cost, &f.pull, &f.pulled,
-            &f.wave_share, &f.wave_mean, &f.wave_cost, &f.wave_spectrum, &f.share, &f.shape_cost, &f.mean_share,
+            (double **)&s.work, (double **)&s.sums, (double **)&s.stop, (double **)&s.waving, (double **)&s.chance,
+            (double **)&s.above, (double **)&s.below, (double **)&s.shape, (double **)&s.out, &f.variance, &f.cost,
+            &f.pull, &f.pulled, &f.wave_share, &f.wave_mean, &f.wave_cost, &f.wave_spectrum, &f.share, &f.shape_cost, &f.mean_share,
             &f.mean_cost,
         };
         Py_ssize_t size[] = {
             g * LANES, g * LANES, g * LANES, g * LANES, g * LANES, g * LANES, nodes * LANES, nodes * LANES,
-            nodes * LANES, nodes * LANES, nodes * LANES, nodes * LANES, nodes * LANES, nodes * LANES, nodes * LANES,
+            nodes * LANES, nodes * LANES, nodes * LANES, nodes * LANES,
             (parts + 1) * LANES, LENGTH(a[OUT], 1) * LANES, nodes * FLATS * width, nodes * FLATS * width, g * width,
             nodes * width, (f.depth + 1) * WAVES * width, (f.depth + 1) * WAVES * width,
             (f.depth + 1) * WAVES * width, waves * WAVES * width, parts * (g - 1) * width, parts * width,
