@@ -315,11 +315,14 @@ def interval(
     else:
         worlds = [World.of(posterior, k) for k in range(classes)]
     common, each_rng = streams(keys)
-    kind, each_gap = shapes(posterior, each_rng, DRAWN)
-    gap = [each.astype(np.float32, order="C") for each in alike(_in(worlds, each_gap), worlds, norm)]
+    kind, drawn = shapes(posterior, each_rng, DRAWN)
+    noises = [
+        r.standard_normal(each.shape, dtype=np.float32) for r, each in zip(each_rng, drawn, strict=True)
+    ]
+    noise, gaps = _in(worlds, noises), _in(worlds, drawn)
+    del noises, drawn
+    gap = [each.astype(np.float32, order="C") for each in alike(gaps, worlds, norm)]
     most = furthest(worlds, gap, norm)
-    drawn = zip(each_rng, each_gap, strict=True)
-    noise = _in(worlds, [r.standard_normal(each.shape, dtype=np.float32) for r, each in drawn])
     luck = common.standard_normal(DRAWN)
 
     def simulate(true: float) -> Simulation:
