@@ -309,18 +309,12 @@ def interval(
         How much wider a mean over the classes spreads than if they were independent.
     """
     classes, cells = posterior.z.shape
-    # Where some scores are few, every class has points of its own.
-    if posterior.few is None:
-        worlds = [World.of_several(posterior[some]) for some in _together(classes, DRAWN * cells)]
-    else:
-        worlds = [World.of(posterior, k) for k in range(classes)]
     common, each_rng = streams(keys)
     kind, drawn = shapes(posterior, each_rng, DRAWN)
-    noises = [
-        r.standard_normal(each.shape, dtype=np.float32) for r, each in zip(each_rng, drawn, strict=True)
-    ]
-    noise, gaps = _in(worlds, noises), _in(worlds, drawn)
-    del noises, drawn
+    normal = [rng.standard_normal(each.shape, np.float32) for rng, each in zip(each_rng, drawn, strict=True)]
+    worlds, order = _worlds(posterior)
+    noise, gaps = (_in(worlds, [each[k] for k in order]) for each in (normal, drawn))
+    del normal, drawn
     gap = [each.astype(np.float32, order="C") for each in alike(gaps, worlds, norm)]
     most = furthest(worlds, gap, norm)
     luck = common.standard_normal(DRAWN)
@@ -351,6 +345,20 @@ def interval(
     value = float(observed.error(cells, classes, norm)[0])
     allowed = allowance(posterior, value, norm)
     return invert(in_turn(simulate, value), value, posterior, level, allowed)
+
+
+def _worlds(posterior: Posterior) -> tuple[list[World], Array]:
+    """Return worlds of several classes each, and the order of the classes in them.
+
+    A class of which some scores stand out has a world of its own.
+    """
+    classes, cells = posterior.z.shape
+    alone = np.zeros(classes, dtype=bool) if posterior.few is None else posterior.few.any
+    order = np.argsort(alone, kind="stable")
+    count = classes - np.count_nonzero(alone)
+    others = replace(posterior[order[:count]], few=None, at_values=None)
+    worlds = [World.of_several(others[some]) for some in _together(count, DRAWN * cells)]
+    return worlds + [World.of(posterior, k) for k in order[count:]], order
 
 
 def _in(worlds: list[World], each: list[Array]) -> list[Array]:

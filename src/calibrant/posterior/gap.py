@@ -156,7 +156,7 @@ class Posterior:
             dct(sums, norm="ortho"), self.scale * times, mass, score, self.n, few, self.at_values
         )
 
-    def __getitem__(self, some: slice) -> Posterior:
+    def __getitem__(self, some: slice | Array) -> Posterior:
         """Return some of the problems."""
         values = None if self.at_values is None else self.at_values[some]
         few = None if self.few is None else self.few[some]
@@ -491,7 +491,7 @@ def _joined_few(batches: Sequence[Posterior]) -> tuple[Few | None, Array | None]
     return Few(*(np.concatenate(arrays) for arrays in parts.values())), np.concatenate(data)
 
 
-def _some_of(known: Any, some: slice) -> Any:
+def _some_of(known: Any, some: slice | Array) -> Any:
     """Return some of the problems of an array, or of each array of a list or tuple."""
     return (
         known[some] if isinstance(known, np.ndarray) else type(known)(_some_of(each, some) for each in known)

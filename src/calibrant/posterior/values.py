@@ -60,7 +60,7 @@ class Few:
         """Whether each problem has any such scores."""
         return self.share.sum(axis=-1) > 0
 
-    def __getitem__(self, some: slice) -> Few:
+    def __getitem__(self, some: slice | Array) -> Few:
         """Return some of the problems."""
         return Few(*(getattr(self, f.name)[some] for f in fields(self)))
 
