@@ -206,21 +206,24 @@ def test_ends_allow_for_what_noise_adds():
     assert interval.allowance(own, value, "l1") > 0
 
 
-def several(cells=30):
-    """The posterior of classes whose scores reach from close to 0 far up."""
+def several(cells=30, heavy=False):
+    """The posterior of classes whose scores reach from close to 0 far up; one may stand out in some."""
     rng = np.random.default_rng(5)
     parts = []
     for top in (0.1, 0.5, 1.0):
-        score = np.sort(rng.random(400) * top)
+        score = rng.random(400) * top
+        score[: 100 * heavy * (top > 0.2)] = 0.2
+        score.sort()
         flat = Residuals.of(Sample(score, rng.random(400) < score**1.2)).flat
         parts.append(Posterior.of_residuals(flat, cells))
     return Posterior.joined(parts)
 
 
 @pytest.mark.parametrize("norm", ["l1", "l2"])
-@pytest.mark.parametrize("cells", [30, 64])
-def test_several_classes_are_simulated_as_each_alone(cells, norm):
-    own = several(cells)
+@pytest.mark.parametrize(("cells", "heavy"), [(30, False), (64, False), (64, True)])
+def test_several_classes_are_simulated_as_each_alone(cells, heavy, norm):
+    own = several(cells, heavy)
+    assert (own.few is not None and own.few.any.tolist() == [False, True, True]) == heavy
     together, alone = World.of_several(own), [World.of(own, k) for k in range(3)]
     rng = np.random.default_rng(0)
     gap, noise = (rng.standard_normal((3, 9, cells), dtype=np.float32) for _ in range(2))

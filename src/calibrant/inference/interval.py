@@ -127,7 +127,7 @@ def interval(
 class World:
     """The scores of one problem, on which data are simulated: cells, or the distinct scores if few.
 
-    Several problems without few scores make one world too, with an axis of problems in front.
+    Several problems over cells make one world too, with an axis of problems in front.
 
     Attributes
     ----------
@@ -153,7 +153,7 @@ class World:
 
     @classmethod
     def of_several(cls, posterior: Posterior) -> World:
-        """Return the world of all problems; none has few scores."""
+        """Return the world of all problems; none is over its distinct scores."""
         mass = posterior.mass[:, None]
         return cls(posterior, mass, posterior.score[:, None], mass / posterior.n[:, None, None])
 
@@ -172,8 +172,6 @@ class World:
         self, gap: Array, factor: Array, noise: Array, norm: Norm, n: float
     ) -> tuple[Array, Array, Posterior]:
         """Return the error of such gaps, how far sampled scores move it, and what data with the noise say."""
-        from scipy.fft import dct
-
         if self._loop is None:
             possible = self.possible(gap, factor)
             error = true_error(possible, self.mass, norm)
@@ -181,9 +179,8 @@ class World:
             return error, chance, self.posterior.again(*self.data(possible, noise))
         cells = np.empty(gap.shape, dtype=np.float32)
         size, square, fourth = self._sums(gap, factor, noise, cells)
-        z = dct(cells.reshape(-1, gap.shape[-1]), norm="ortho")
         error, of_error = (size, square) if norm == "l1" else (np.sqrt(square), fourth)
-        return error, _moved(of_error, error, norm, n), self.posterior.again(z)
+        return error, _moved(of_error, error, norm, n), self.posterior.again(*self._from_cells(cells))
 
     @property
     def _loop(self) -> Callable[..., None] | None:
@@ -241,8 +238,7 @@ class World:
         p = self.posterior
         residual = possible * self.mass + noise * (self.sd(possible) if sd is None else sd)
         if self.mass.ndim > 1:
-            every = (residual / self._scale).astype(np.float32).reshape(-1, p.z.shape[-1])
-            return dct(every, norm="ortho"), None
+            return self._from_cells((residual / self._scale).astype(np.float32))
         if p.few is not None and p.discrete(0):
             held = p.few.share[0] > 0
             cells = residual @ p.few.overlap[0][:, held].T
@@ -251,8 +247,15 @@ class World:
             return dct((cells / p.scale[0]).astype(np.float32), norm="ortho"), each
         cells = np.zeros((len(residual), p.z.shape[-1]), dtype=np.float32)
         cells[:, p.mass[0] > 0] = residual / p.scale[0]
-        at_values = None if p.few is None else p.few.from_cells(cells * p.scale[0])
-        return dct(cells, norm="ortho"), at_values
+        return self._from_cells(cells)
+
+    def _from_cells(self, cells: Array) -> tuple[Array, Array | None]:
+        """Return unit-noise data from those of each cell, (..., sets, cells)."""
+        from scipy.fft import dct
+
+        few, size = self.posterior.few, cells.shape[-1]
+        at_values = None if few is None else few.from_cells((cells * self._scale).reshape(-1, size))
+        return dct(cells.reshape(-1, size), norm="ortho"), at_values
 
 
 def first_of_each(score: Array) -> Array:

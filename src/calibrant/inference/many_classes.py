@@ -350,13 +350,13 @@ def interval(
 def _worlds(posterior: Posterior) -> tuple[list[World], Array]:
     """Return worlds of several classes each, and the order of the classes in them.
 
-    A class of which some scores stand out has a world of its own.
+    A class whose scores are few has a world of its own.
     """
     classes, cells = posterior.z.shape
-    alone = np.zeros(classes, dtype=bool) if posterior.few is None else posterior.few.any
+    alone = np.zeros(classes, dtype=bool) if posterior.few is None else posterior.few.whole
     order = np.argsort(alone, kind="stable")
     count = classes - np.count_nonzero(alone)
-    others = replace(posterior[order[:count]], few=None, at_values=None)
+    others = posterior[order[:count]]
     worlds = [World.of_several(others[some]) for some in _together(count, DRAWN * cells)]
     return worlds + [World.of(posterior, k) for k in order[count:]], order
 

@@ -116,7 +116,7 @@ class Posterior:
     def again(self, z: Array, at_values: Array | None = None) -> Posterior:
         """Return posteriors of other data, (sets, cells), on these scores: as many for each problem in turn.
 
-        Data at distinct scores are those of a single problem.
+        Data at distinct scores come with them.
         """
         few = self.few if at_values is not None else None
         return replace(self, z=z.astype(np.float64, copy=False), few=few, at_values=at_values)
@@ -221,7 +221,7 @@ class Posterior:
         """The gap at each distinct score."""
         if self.few is None or self.at_values is None:
             return None
-        return EachValue(self.few, self.at_values)
+        return EachValue(self.few.repeated(len(self.z) // len(self.few.share)), self.at_values)
 
     @cached_property
     def logs(self) -> Array:
@@ -300,7 +300,8 @@ class Posterior:
         moments = [(p.mean, p.mean**2 + UNCERTAIN * p.sd**2), self.tree.moments]
         if self.values is not None:
             # A gap at a score is that of all cells over which its rows are spread.
-            spread = self.values.few.overlap * self.values.few.share[:, None]
+            few = self.values.few
+            spread = self._of_each(few.overlap * few.share[:: len(few.share) // len(few.overlap), None])
             each, scale = self.values.moments, self._unit[:, None]
             mean = np.einsum("...jv,...v->...j", spread, each[0]) / scale
             root = np.einsum("...jv,...v->...j", spread, np.sqrt(each[1])) / scale

@@ -7,7 +7,7 @@ in common. Where a few scores stand out among others, the others have no gap.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 
 import numpy as np
@@ -64,6 +64,13 @@ class Few:
         """Return some of the problems."""
         return Few(*(getattr(self, f.name)[some] for f in fields(self)))
 
+    def repeated(self, times: int) -> Few:
+        """Return the same for so many problems in turn; one for all, and what is in cells, stays."""
+        if times == 1 or len(self.share) == 1:
+            return self
+        small = ("share", "score", "unit", "rows", "whole")
+        return replace(self, **{name: getattr(self, name).repeat(times, axis=0) for name in small})
+
     @property
     def pull(self) -> Array:
         """What a gap of one adds at each score, in units of the noise."""
@@ -95,14 +102,14 @@ class Few:
         return cls(share, score, unit, rows, overlap, inside, whole), x
 
     def from_cells(self, residual: Array) -> Array:
-        """Return unit-noise data at the scores of a single problem from residuals (sets, cells).
+        """Return unit-noise data at the scores of each problem from residuals (problems * sets, cells).
 
         They are shares of all rows; a cell that reaches over a score is shared out in proportion.
         """
-        unit = self.unit[0]
-        return np.divide(
-            residual @ self.inside[0], unit, out=np.zeros((len(residual), unit.size)), where=unit > 0
-        )
+        problems, cells, values = self.inside.shape
+        sums = residual.reshape(problems, -1, cells) @ self.inside
+        unit = np.broadcast_to(self.unit[:, None], sums.shape)
+        return np.divide(sums, unit, out=np.zeros(sums.shape), where=unit > 0).reshape(-1, values)
 
 
 @dataclass(frozen=True, eq=False)
