@@ -10,7 +10,7 @@ from calibrant import compiled
 from calibrant.evidence import Residuals, Sample
 from calibrant.evidence.draws import NORMAL, Outcomes, binomial
 
-GROUPS = st.lists(st.tuples(st.integers(1, 60), st.floats(0.0, 1.0)), min_size=1, max_size=30)
+GROUPS = st.lists(st.tuples(st.integers(0, 60), st.floats(0.0, 1.0)), min_size=1, max_size=30)
 
 
 @given(groups=GROUPS, size=st.integers(1, 60), seed=st.integers(0, 2**32))
@@ -27,6 +27,14 @@ def test_chances_at_the_walls_and_at_one_half_are_drawn_alike(p):
     fast, plain = (np.random.default_rng(1) for _ in range(2))
     drawn = binomial(fast, n, chance, 20_000)
     np.testing.assert_array_equal(drawn, plain.binomial(n, chance, (20_000, 4)))
+
+
+@pytest.mark.parametrize("n", [[1, 0, 3, 2], [500, 3, 3000, 41]])
+def test_what_cannot_happen_spends_no_number_and_large_groups_are_drawn_alike(n):
+    n, chance = np.array(n), np.array([0.01, 0.4, 0.999, 0.0])
+    fast, plain = (np.random.default_rng(2) for _ in range(2))
+    np.testing.assert_array_equal(binomial(fast, n, chance, 3000), plain.binomial(n, chance, (3000, 4)))
+    assert fast.random() == plain.random()
 
 
 def steps_of(rows, score):

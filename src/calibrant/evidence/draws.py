@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 # Up to this many expected outcomes numpy spends one uniform number on each group, by inversion.
 INVERTED = 30.0
-# Rows of a group beyond which comparing with every count is slower than inversion.
+# Rows of a group beyond which comparing with every count, in numpy, is slower than inversion.
 MOST = 40
 # No uniform number lies above.
 CERTAIN = 1 - 2.0**-52
@@ -41,8 +41,16 @@ def binomial(rng: np.random.Generator, n: Array, p: Array, size: int) -> Array:
     >>> bool(np.all(binomial(fast, n, p, 1000) == plain.binomial(n, p, (1000, 3))))
     True
     """
+    never = (p == 0) | (n == 0)
+    if never.any():
+        # numpy spends no number on what cannot happen.
+        drawn = np.zeros((size, n.size), dtype=np.int64)
+        if not never.all():
+            drawn[:, ~never] = binomial(rng, n[~never], p[~never], size)
+        return drawn
     rare = np.minimum(p, 1 - p)
-    if n.max() > MOST or np.any(n * rare > INVERTED) or np.any(p <= 0) or np.any(n < 1):
+    slow = compiled.loops is None and n.max() > MOST
+    if slow or np.any(n * rare > INVERTED) or np.any(p < 0) or np.any(n < 0):
         return rng.binomial(n, p, (size, n.size))
     # How likely at most 0, 1, ... outcomes are in each group; a group of n rows never has more than n.
     mass = np.exp(n * np.log1p(-rare))
