@@ -277,11 +277,13 @@ def _cosines(time: Array, count: int) -> Array:
 
 def _clock(p: Array, weight: Array) -> Array:
     """Return scores and the time they take from 0 to 1, by information p (1 - p)."""
-    each = np.broadcast_to(weight, p.shape).ravel()
-    flat = p.ravel()
-    order = np.argsort(flat, kind="stable")
-    x = flat[order]
-    running = np.cumsum(each[order] * (x * (1 - x) + 1e-9))
+    if np.ptp(weight) == 0:
+        x = np.sort(p, axis=None)
+        each = np.full(x.shape, weight.flat[0])
+    else:
+        order = np.argsort(p, axis=None, kind="stable")
+        x, each = p.ravel()[order], np.broadcast_to(weight, p.shape).ravel()[order]
+    running = np.cumsum(each * (x * (1 - x) + 1e-9))
     running /= running[-1]
     some = np.unique(np.searchsorted(running, np.linspace(0, 1, KNOTS)).clip(0, x.size - 1))
     # Equal scores have one time, that of their last.

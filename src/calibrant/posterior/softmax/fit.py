@@ -69,19 +69,33 @@ class SoftmaxPosterior:
         precision[blocks.blocks[0].places] = SIZES[-1] ** -2.0
         theta, square = _mode(near, theta, precision)
         target = near.slope(theta)[1] + square @ theta
+        known: dict[tuple[str, bytes], tuple[list[Array], Array]] = {}
+
+        def weigh(block: Block) -> tuple[list[Array], Array]:
+            """Weigh the sizes of a block, unless nothing else has changed since it was weighed."""
+            others = precision.copy()
+            others[block.places] = 0.0
+            key = block.name, others.tobytes()
+            if key not in known:
+                known[key] = candidates(square, target, precision, block)
+            return known[key]
+
         for _ in range(TURNS):
             for _ in range(SWEEPS):
                 for block in blocks.blocks:
-                    choices, weight = candidates(square, target, precision, block)
+                    choices, weight = weigh(block)
                     precision[block.places] = choices[int(np.argmax(weight))]
+            before = square, target
             theta, square = _mode(near, theta, precision, square)
             near = likelihood.near(theta, looked_at)
             value, gradient = near.slope(theta)
             target = gradient + square @ theta
+            if square is not before[0] or not np.array_equal(target, before[1]):
+                known.clear()
         # The evidence against no gap at all: each block's sizes summed, given those of the others.
         log, sizes = 0.0, []
         for block in blocks.blocks:
-            choices, weight = candidates(square, target, precision, block)
+            choices, weight = weigh(block)
             now = next(j for j, each in enumerate(choices) if np.array_equal(each, precision[block.places]))
             share = np.exp(weight - weight.max())
             log += float(weight.max() + np.log(share.sum()) - weight[now] + _prior(len(choices))[now])

@@ -40,6 +40,7 @@ class Likelihood:
     blocks: Blocks
     kind: DTypeLike = np.float32
     _kept: list[tuple[slice, Columns]] = field(default_factory=list, repr=False)
+    _last: list[tuple[Array, float, Array]] = field(default_factory=list, repr=False)
 
     @property
     def _width(self) -> int:
@@ -67,11 +68,15 @@ class Likelihood:
         return np.concatenate([softmax(self.blocks.logits(at, theta)) for _, at in self.chunks(part)])
 
     def slope(self, theta: Array, part: slice | None = None) -> tuple[float, Array]:
-        """Return the log likelihood of some rows and its gradient."""
+        """Return the log likelihood of some rows and its gradient; those of all rows are kept for once more."""
+        if part is None and self._last and np.array_equal(self._last[0][0], theta):
+            return self._last[0][1:]
         value, gradient = 0.0, np.zeros(self.blocks.size)
         for some, at in self.chunks(part):
             q = softmax(self.blocks.logits(at, theta) if theta.any() else at.log)
             value += self._add_slope(at, q, some, gradient)
+        if part is None:
+            self._last[:] = [(theta.copy(), value, gradient)]
         return value, gradient
 
     def _add_slope(self, at: Columns, q: Array, some: slice, gradient: Array) -> float:
@@ -122,7 +127,11 @@ class Likelihood:
     ) -> None:
         """Add the information of a chunk."""
         b, n, first = self.blocks, len(at.log), self.blocks.alike
-        q = softmax(b.logits(at, theta) if theta.any() else at.log).astype(self.kind)
+        q = softmax(b.logits(at, theta) if theta.any() else at.log)
+        if (active < first).all():
+            self._add_alike(at.own[:, :, active], q, weight, square)
+            return
+        q = q.astype(self.kind)
         root = np.sqrt(weight).astype(self.kind)[:, None]
         own, top, common = (each.astype(self.kind) for each in (at.own, at.top, at.common))
         # What the mean over classes takes away.
@@ -160,6 +169,13 @@ class Likelihood:
                 np.multiply(mine[:, b.own_slice()], pull, out=full[:, b.shared + common.shape[1] :])
                 some = full if use.size == full.shape[1] else full[:, use]
                 square[np.ix_(where, where)] += some.T @ some
+
+    def _add_alike(self, own: Array, q: Array, weight: Array, square: Array) -> None:
+        """Add what coefficients tell that all classes share, of features of the own score of each."""
+        pulled = own * q[:, :, None]
+        mean = pulled.sum(axis=1)
+        pulled *= weight[:, None, None]
+        square += np.tensordot(pulled, own, ((0, 1), (0, 1))) - (mean.T * weight) @ mean
 
     def _add_many(self, own: Array, top: Array, best: Array, mass: Array, square: Array) -> None:
         """Add what the classes add of themselves, all at once: each has a bias and a slope of its own."""
