@@ -55,8 +55,8 @@ class Block:
     prior : array (members,)
         Log weights.
     mode : array (members, features)
-    root : array (members, features, features)
-        Cholesky root of the precision of u.
+    square : list of arrays (features, features)
+        Information of the features, where the likelihood was expanded for each member.
     odds : array (members, cells)
         At the mode.
     evidence : array (members,)
@@ -68,7 +68,7 @@ class Block:
     sizes: Array
     prior: Array
     mode: Array
-    root: Array
+    square: list[Array]
     odds: Array
     evidence: Array
 
@@ -77,10 +77,17 @@ class Block:
         """Log of prior times evidence."""
         return self.prior + self.evidence
 
-    def put(self, some: Array, fits: tuple[Array, Array, Array, Array]) -> None:
-        """Replace mode, root, log-odds and evidence of some members."""
-        for own, better in zip((self.mode, self.root, self.odds, self.evidence), fits, strict=True):
-            own[some] = better
+    def roots(self, some: Array) -> Array:
+        """Return the Cholesky roots of the precision of u, of some members."""
+        size = self.sizes[some]
+        square = np.stack([self.square[k] for k in some])
+        return np.linalg.cholesky(square * (size[:, :, None] * size[:, None]) + np.eye(size.shape[1]))
+
+    def put(self, some: Array, mode: Array, square: list[Array], odds: Array, evidence: Array) -> None:
+        """Replace mode, information, log-odds and evidence of some members."""
+        self.mode[some], self.odds[some], self.evidence[some] = mode, odds, evidence
+        for k, each in zip(some, square, strict=True):
+            self.square[k] = each
 
 
 def features(x: Array) -> Array:
@@ -114,21 +121,21 @@ def parametric(cells: OddsCells) -> list[Block]:
     members = len(sizes)
     basis = (phi[:, None] * sizes[:, None]).reshape(-1, cells.x.size, 3)
     start = np.zeros((len(basis), 3))
-    mode, root, odds, evidence = modes(cells, np.repeat(offset, members, axis=0), basis, start)
+    mode, odds, evidence = modes(cells, np.repeat(offset, members, axis=0), basis, start)
     prior = np.log(weight * (1 - SMOOTH))
     held = np.where(sizes.any(axis=1), 0.0, HELD / max(cells.n, 1.0))
     blocks = []
     for k, (noise, share) in enumerate(NOISE.items()):
         own = slice(k * members, (k + 1) * members)
-        parts = mode[own], root[own], odds[own], evidence[own]
+        parts = mode[own], _information(cells, phi[k], odds[own]), odds[own], evidence[own]
         blocks.append(
             Block(noise, None, phi[k], sizes, prior + np.log(share) + (held if noise == 0 else 0.0), *parts)
         )
     return blocks
 
 
-def modes(cells: OddsCells, offset: Array, basis: Array, start: Array) -> tuple[Array, Array, Array, Array]:
-    """Return mode, root of the precision, log-odds at the mode and log evidence of each member.
+def modes(cells: OddsCells, offset: Array, basis: Array, start: Array) -> tuple[Array, Array, Array]:
+    """Return mode, log-odds at the mode and log evidence of each member.
 
     Two steps that always climb (of Polya and Gamma's bound), then Newton's, shortened where they fall.
 
@@ -175,17 +182,21 @@ def modes(cells: OddsCells, offset: Array, basis: Array, start: Array) -> tuple[
             left = left[gain >= ENOUGH]
             if not left.size:
                 break
-    root, log_det = _roots(cells, basis, odds)
-    return u, root, odds, best - log_det
+    precision = np.stack(_information(cells, basis, odds)) + eye
+    return u, odds, best - _half_log_det(precision)
 
 
-def _roots(cells: OddsCells, basis: Array, odds: Array) -> tuple[Array, Array]:
-    """Return the Cholesky root of the precision at given log-odds, and half its log determinant."""
+def _information(cells: OddsCells, phi: Array, odds: Array) -> list[Array]:
+    """Return the information of features (cells, features), or of each member's, at the odds of each."""
     q = expit(odds)
     weight = cells.trials * q * (1 - q)
-    precision = np.matmul(np.swapaxes(basis, -1, -2) * weight[:, None], basis) + np.eye(basis.shape[-1])
+    return list(np.matmul(np.swapaxes(phi, -1, -2) * weight[:, None], phi))
+
+
+def _half_log_det(precision: Array) -> Array:
+    """Return half the log determinant of each of some precisions."""
     root = np.linalg.cholesky(precision)
-    return root, np.log(np.diagonal(root, axis1=-2, axis2=-1)).sum(axis=-1)
+    return np.asarray(np.log(np.diagonal(root, axis1=-2, axis2=-1)).sum(axis=-1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -229,19 +240,17 @@ def smooth(cells: OddsCells, plain: list[Block]) -> tuple[list[Block], dict[str,
     count = min(count, max(cells.x.size - 1, 2))
     shapes = np.array([shape for shape in SHAPES if shape[4]])
     spectra = _spectra(count)
-    sizes = np.array(
-        [[*shape[:3], *(size * spectrum)] for shape in shapes for size in SIZES for spectrum in spectra]
-    )
-    joined = shapes[:, 3] / shapes[:, 3].sum()
-    each = len(SIZES) * len(spectra)
-    prior = np.log(np.repeat(joined, each) * (SMOOTH / (each * len(times))))
+    spread = np.array([size * spectrum for size in SIZES for spectrum in spectra])
+    shapes, joined = shapes[:, :3], shapes[:, 3] / shapes[:, 3].sum()
+    sizes = _each_with_each(shapes, spread)
+    prior = np.log(np.repeat(joined, len(spread)) * (SMOOTH / (len(spread) * len(times))))
     blocks = []
     for name, clock in times.items():
         waves = clock.waves(cells.x, count)
         for k, share in shares.items():
             offset = less_sure(cells.x, plain[k].noise)
             phi = np.hstack([plain[k].features, waves])
-            parts = _expanded(cells, phi, sizes, offset, centre)
+            parts = _expanded(cells, phi, shapes, spread, offset, centre)
             blocks.append(Block(plain[k].noise, name, phi, sizes, prior + np.log(share), *parts))
     weights = weighed([*plain, *blocks])[len(plain) :]
     if sum(float(weight.sum()) for weight in weights) < REFINED:
@@ -252,13 +261,16 @@ def smooth(cells: OddsCells, plain: list[Block]) -> tuple[list[Block], dict[str,
         some = np.flatnonzero(weight > LOOKED_AT)
         if some.size:
             offset = less_sure(cells.x, block.noise)
-            block.put(some, _expanded(cells, block.features, sizes[some], offset, centre))
+            parts = _expanded(cells, block.features, shapes, spread, offset, centre)
+            mode, square, odds, evidence = parts
+            block.put(some, mode[some], [square[k] for k in some], odds[some], evidence[some])
     for block, weight in zip(blocks, weighed([*plain, *blocks])[len(plain) :], strict=True):
         some = np.flatnonzero(weight > REFINED)
         if some.size:
             offset = np.broadcast_to(less_sure(cells.x, block.noise), (some.size, cells.x.size))
             basis = block.features * sizes[some][:, None]
-            block.put(some, modes(cells, offset, basis, block.mode[some]))
+            mode, odds, evidence = modes(cells, offset, basis, block.mode[some])
+            block.put(some, mode, _information(cells, block.features, odds), odds, evidence)
     return blocks, times
 
 
@@ -286,19 +298,35 @@ def _spectra(count: int) -> list[Array]:
     return spectra
 
 
+def _each_with_each(shapes: Array, spread: Array) -> Array:
+    """Return the sizes of all members: of their shape and, behind them, of their waves."""
+    return np.hstack([np.repeat(shapes, len(spread), axis=0), np.tile(spread, (len(shapes), 1))])
+
+
 def _expanded(
-    cells: OddsCells, phi: Array, sizes: Array, offset: Array, centre: Array
-) -> tuple[Array, Array, Array, Array]:
-    """Return mode, root, log-odds and evidence of all members by one expansion of the likelihood."""
+    cells: OddsCells, phi: Array, shapes: Array, spread: Array, offset: Array, centre: Array
+) -> tuple[Array, list[Array], Array, Array]:
+    """Return mode, information, log-odds and evidence of all members by one expansion of the likelihood.
+
+    Every shape goes with every spread of the waves. Waves are solved for once for each spread; what a
+    shape adds are a few features more.
+    """
     q = expit(centre)
     weight = cells.trials * q * (1 - q)
     square = (phi.T * weight) @ phi
     target = phi.T @ (weight * (centre - offset) + cells.successes - cells.trials * q)
-    precision = square * (sizes[:, :, None] * sizes[:, None, :])
-    at = np.arange(sizes.shape[1])
-    precision[:, at, at] += 1.0
-    root = np.linalg.cholesky(precision)
-    mode = np.linalg.solve(precision, (sizes * target)[:, :, None])[:, :, 0]
-    odds = offset + (mode * sizes) @ phi.T
-    log_det = np.log(np.diagonal(root, axis1=-2, axis2=-1)).sum(axis=-1)
-    return mode, root, odds, cells.likelihood(odds) - 0.5 * (mode * mode).sum(axis=-1) - log_det
+    few = shapes.shape[1]
+    waves = square[few:, few:] * (spread[:, :, None] * spread[:, None]) + np.eye(spread.shape[1])
+    right = np.column_stack([square[few:, :few], target[few:]])
+    solved = np.linalg.solve(waves, spread[:, :, None] * right)
+    # What is left to the shapes: (spreads, features, features + 1).
+    taken = square[:few, few:] @ (spread[:, :, None] * solved)
+    rest = np.column_stack([square[:few, :few], target[:few]]) - taken
+    own = rest[:, :, :few] * (shapes[:, :, None] * shapes[:, None])[:, None] + np.eye(few)
+    of_shape = np.linalg.solve(own, (rest[:, :, few] * shapes[:, None])[..., None])
+    of_waves = solved[:, :, few:] - solved[:, :, :few] @ (of_shape * shapes[:, None, :, None])
+    mode = np.concatenate([of_shape, of_waves], axis=2).reshape(-1, phi.shape[1])
+    odds = offset + (mode * _each_with_each(shapes, spread)) @ phi.T
+    log_det = (_half_log_det(own) + _half_log_det(waves)).ravel()
+    evidence = cells.likelihood(odds) - 0.5 * (mode * mode).sum(axis=-1) - log_det
+    return mode, [square] * len(mode), odds, evidence
