@@ -164,8 +164,8 @@ def _neighbours(steps: Residuals) -> Array:
     return rank.astype(np.intp) + np.floor(odds(steps.score) / FINENESS).astype(np.intp)
 
 
-def _coefficients(groups: Residuals, score: Array, n: float) -> Array:
-    """Return coefficients (scores, groups) of the local line through what is known of the groups.
+def _coefficients(groups: Residuals, score: Array, n: float) -> tuple[Array, Array]:
+    """Return groups near each score, and the coefficients of the local line through what is known of them.
 
     The coefficients of a score add up to one; they are zero where its window holds no group.
     """
@@ -180,19 +180,30 @@ def _coefficients(groups: Residuals, score: Array, n: float) -> Array:
     middle = (upto[below] + upto[through]) / 2
     # At an end of the ranks the window reaches as much further inwards as it would reach beyond.
     ranks = WINDOW * n ** (-1 / 3)
-    wide = (ranks + np.maximum(ranks - np.minimum(middle, 1 - middle), 0.0))[:, None]
+    wide = ranks + np.maximum(ranks - np.minimum(middle, 1 - middle), 0.0)
+    place, places, far = odds(score), odds(groups.score), FAR * n ** (-1 / 7)
+    # A window holds neighbours: the first of them, and as many for each score as for the widest.
+    first = np.maximum(np.searchsorted(upto[1:], middle - wide), np.searchsorted(places, place - far))
+    last = np.minimum(np.searchsorted(upto[:-1], middle + wide), np.searchsorted(places, place + far))
+    width = int(np.clip(np.max(last - first) + 2, 1, share.size))
+    near = np.clip(first - 1, 0, share.size - width)[:, None] + np.arange(width)
     # Tied scores take up a block of ranks: a score between two blocks is next to both.
-    by_rank = np.maximum(np.abs(rank - middle[:, None]) - share / 2, 0.0) / wide
-    by_odds = (odds(groups.score) - odds(score)[:, None]) / (FAR * n ** (-1 / 7))
-    kernel = np.maximum(1 - by_rank * by_rank, 0.0) * np.maximum(1 - by_odds * by_odds, 0.0) * share
+    by_rank = np.maximum(np.abs(rank[near] - middle[:, None]) - share[near] / 2, 0.0) / wide[:, None]
+    by_odds = (places[near] - place[:, None]) / far
+    kernel = np.maximum(1 - by_rank * by_rank, 0.0) * np.maximum(1 - by_odds * by_odds, 0.0) * share[near]
     # Less than a row's worth from a wall cannot be told from it.
-    x = odds(groups.score, 1 / n) - odds(score, 1 / n)[:, None]
+    x = odds(groups.score, 1 / n)[near] - odds(score, 1 / n)[:, None]
     tilted = kernel * x
-    s0, s1, s2 = kernel.sum(axis=-1), tilted.sum(axis=-1), np.einsum("ij,ij->i", tilted, x)
+    s0, s1, s2 = kernel.sum(axis=-1), tilted.sum(axis=-1), _sums(tilted, x)
     s2 += RIDGE * np.maximum(s2, RIDGE * s0)
     line = s2[:, None] * kernel - s1[:, None] * tilted
     total = s0 * s2 - s1 * s1
-    return np.divide(line, total[:, None], out=np.zeros(line.shape), where=(total > 0)[:, None])
+    return near, np.divide(line, total[:, None], out=np.zeros(line.shape), where=(total > 0)[:, None])
+
+
+def _sums(a: Array, b: Array) -> Array:
+    """Return the sum of products along each row."""
+    return np.asarray(np.einsum("ij,ij->i", a, b))
 
 
 @dataclass(frozen=True, eq=False)
@@ -203,29 +214,32 @@ class _Nearby:
     ----------
     groups : Residuals
     score : array
-    line : array (scores, groups)
+    near : array of int (scores, width)
+        Groups that may be in the window of each score.
+    line : array (scores, width)
         Coefficients of the lines.
     """
 
     groups: Residuals
     score: Array
+    near: Array
     line: Array
 
     @classmethod
     def of(cls, groups: Residuals, score: Array) -> _Nearby:
         """Draw the lines at these scores."""
-        return cls(groups, score, _coefficients(groups, score, float(groups.n)))
+        return cls(groups, score, *_coefficients(groups, score, float(groups.n)))
 
     @cached_property
     def gap(self) -> Array:
         """Frequency minus score."""
-        gap = self.line @ (self.groups.residual / self.groups.mass)
+        gap = _sums(self.line, (self.groups.residual / self.groups.mass)[self.near])
         return np.clip(gap, -self.score, 1 - self.score)
 
     @cached_property
     def _squares(self) -> Array:
         """Squared coefficients of the rows, summed over each group."""
-        return self.line**2 * (self.groups.spread / self.groups.mass**2)
+        return self.line**2 * (self.groups.spread / self.groups.mass**2)[self.near]
 
     @cached_property
     def rows(self) -> Array:
@@ -247,7 +261,7 @@ class _Nearby:
         """
         centre = np.clip(self.score + self.gap, 0.0, 1.0)
         # Next to a steep part the rows in the window vary more than rows at the score itself would.
-        half = NormalDist().inv_cdf((1 + level) / 2) * np.sqrt(self._squares @ self._spread)
+        half = NormalDist().inv_cdf((1 + level) / 2) * np.sqrt(_sums(self._squares, self._spread[self.near]))
         low, high = clopper_pearson(centre, self.rows, level)
         low, high = np.fmin(low, centre - half), np.fmax(high, centre + half)
         return np.where(self.rows > 0, low, 1.0), np.where(self.rows > 0, high, 0.0)
@@ -258,10 +272,12 @@ class _Nearby:
         By the length of the path of the standardised coefficients (Naiman 1986, Sun and Loader 1994).
         """
         least = 1 / self.groups.n
-        noise = self.line * np.sqrt(self.groups.spread * (self._spread + least)) / self.groups.mass
-        size = np.sqrt(np.einsum("ij,ij->i", noise, noise))
+        each = np.sqrt(self.groups.spread * (self._spread + least)) / self.groups.mass
+        noise = np.zeros((self.score.size, each.size))
+        np.put_along_axis(noise, self.near, self.line * each[self.near], axis=1)
+        size = np.sqrt(_sums(noise, noise))
         step = np.diff(noise[size > 0] / size[size > 0][:, None], axis=0)
-        length = float(np.sqrt(np.einsum("ij,ij->i", step, step)).sum())
+        length = float(np.sqrt(_sums(step, step)).sum())
         normal = NormalDist()
         low, high = 0.0, 10.0
         for _ in range(50):

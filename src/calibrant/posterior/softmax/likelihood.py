@@ -68,7 +68,7 @@ class Likelihood:
         return np.concatenate([softmax(self.blocks.logits(at, theta)) for _, at in self.chunks(part)])
 
     def slope(self, theta: Array, part: slice | None = None) -> tuple[float, Array]:
-        """Return the log likelihood of some rows and its gradient; those of all rows are kept for once more."""
+        """Return the log likelihood of some rows and its gradient; of all rows the last are kept."""
         if part is None and self._last and np.array_equal(self._last[0][0], theta):
             return self._last[0][1:]
         value, gradient = 0.0, np.zeros(self.blocks.size)
