@@ -284,7 +284,8 @@ def _rows_of_classes(
 ) -> tuple[Row, ...]:
     """Return the classes, the worst first."""
     whole = estimates[question.notion.name]
-    by_class = list((whole.by_class or {}).values())
+    known = whole.by_class or {}
+    by_class = list(shared(lambda label: known[label], list(known)))
     adjusted = false_discovery([result.p_value for result in by_class])
     rows = []
     for name, result, problem, p in zip(names, by_class, question.each(), adjusted, strict=True):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from calibrant import inputs
+from calibrant.compiled import shared
 from calibrant.curves.band import corrected
 from calibrant.curves.by_class import ByClass, each_problem
 from calibrant.curves.histogram import counts
@@ -242,12 +242,14 @@ def _by_posterior(
     posterior, several = posterior_of(question), question.notion.several
     batch = (len(posterior.z),) if several else ()
     errors = np.ravel(Bayes(shared=several).fit_posterior(batch, posterior).error("l1"))
-    numbers = itertools.count()
     # The residuals of many classes need not be held; those of clusters are known to the question alone.
     held = not several or question.designs is not None or "residuals" in vars(question)
 
-    def fit(evidence: Evidence, *, label: Any, **_: Any) -> ReliabilityCurve:
-        k = next(numbers)
+    places = [(block, k) for block in question.blocks for k in range(block.batch[0] if several else 1)]
+
+    def fit(k: int) -> ReliabilityCurve:
+        block, place = places[k]
+        evidence = block[place] if several else block
         residuals = question.residuals[k] if held else Residuals.of(evidence)
         mixture, discrete = average(residuals), posterior.discrete(k)
         simultaneous = band == "simultaneous"
@@ -281,10 +283,13 @@ def _by_posterior(
             discrete=discrete,
             levels=_levels(residuals),
             notion=question.notion.name,
-            label=label,
+            label=question.labels[k] if several else question.label,
         )
 
-    return each_problem(question, fit)
+    if not several:
+        return fit(0)
+    curves = shared(fit, range(len(question.labels)))
+    return ByClass(dict(zip(question.labels, curves, strict=True)))
 
 
 def _by_density(
