@@ -5,8 +5,9 @@ from __future__ import annotations
 import datetime
 import hashlib
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from importlib.metadata import version
 from statistics import NormalDist
 from types import MappingProxyType
@@ -18,7 +19,7 @@ from calibrant import inputs
 from calibrant.assessment import decomposition
 from calibrant.assessment.assessment import Assessment, Balance, Odds, Row
 from calibrant.assessment.cautions import Seen, cautions, seen_in_rows, seen_in_sums
-from calibrant.assessment.cure import cure_of
+from calibrant.assessment.cure import Cure, cure_of
 from calibrant.assessment.where import where_of
 from calibrant.compiled import shared
 from calibrant.curves import Progress, curve_of, diagram_of, each_problem
@@ -42,6 +43,9 @@ BINS = Binned("uniform", 15)
 # For the axis of log odds: its bins, and the log odds between the cells of its histogram.
 BY_MASS = Binned("adaptive", 15)
 LOG_ODDS = np.arange(-20.0, 20.25, 0.25)
+
+#: Something to do, by its kind and what it is about.
+Job = tuple[str, Any]
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,48 +178,38 @@ def _assemble(
 ) -> Assessment:
     """Answer all questions, and put together what follows."""
     seed, names = inputs.seeded(rng), material.names
-    options: dict[str, Any] = {"level": level, "rng": seed}
-    steps = Steps(progress, _count_steps(material))
     headline = material.questions[0]
     # Whole rows have no curve: another notion's stands for it, with all that goes with a curve.
     drawn = pictured(headline.notion, n_classes=len(names))
     by_curve, shown = drawn.name, next(q for q in material.questions if q.notion == drawn)
-    estimates, curves, diagrams = {}, {}, {}
-    for question in material.questions:
-        notion = question.notion.name
-        each = each_level(level, len(names))
-        estimates[notion] = estimate(question, each_level=each, step=steps, **options)
-        steps()
-        if not question.notion.whole:
-            alone = question.independent
-            curves[notion] = curve_of(alone, level=level)
-            diagrams[notion] = each_problem(alone, diagram_of, binning=BINS, level=level)
-        steps()
-    rulers = {"auto": estimates[by_curve]}
-    by_ruler = shared(lambda ruler: estimate(shown, estimator=ruler, **options), material.rulers)
-    for ruler, found in zip(material.rulers, by_ruler, strict=True):
-        rulers[ruler] = found
-        steps()
     by_class = next((q for q in material.questions if q.notion.several), None)
     asked = next((q for q in material.questions if q.label is not None), None)
-    one = next((q for q in material.questions if q.notion.one_class), None)
-    worst = _worst(estimates[by_curve])
-    cure = None
-    if material.data is not None:
-        before = estimates[by_curve].value
-        about: dict[str, Any] = {"before": before, "worst": worst, "level": level, "seed": seed}
-        cure = cure_of(material.data, shown.notion, material.scores, **about)
-    balance = material.accuracy if shown.notion.several else balance_of(shown, level)
+    estimates: dict[str, Estimate] = {}
+    jobs = _jobs(material, shown, estimates, level, seed)
+    steps = Steps(progress, _count_steps(material) + len(jobs))
+    for question in material.questions:
+        each = each_level(level, len(names))
+        found = estimate(question, level=level, each_level=each, rng=seed, step=steps)
+        estimates[question.notion.name] = found
+        steps()
+    done: dict[Job, Any] = {}
+    for job, result in zip(jobs, shared(lambda job: job(), list(jobs.values())), strict=True):
+        done[job] = result
+        steps()
+
+    def all_of(kind: str) -> dict[Any, Any]:
+        return {name: result for (of, name), result in done.items() if of == kind}
+
     assessment = Assessment(
         notion=headline.notion.name,
         estimates=MappingProxyType(estimates),
-        curves=MappingProxyType(curves),
-        diagrams=MappingProxyType(diagrams),
-        odds=_odds(shown, worst, level),
-        rulers=MappingProxyType(rulers),
+        curves=MappingProxyType(all_of("curve")),
+        diagrams=MappingProxyType(all_of("diagram")),
+        odds=_odds(shown, _worst(estimates[by_curve]), level),
+        rulers=MappingProxyType({"auto": estimates[by_curve]} | all_of("ruler")),
         by_class=() if by_class is None else _rows_of_classes(estimates, by_class, names),
-        by_group=_rows_of_groups(material.groups, level, seed, steps),
-        balance=balance,
+        by_group=_rows_of_groups(material.groups, list(all_of("group").values())),
+        balance=material.accuracy if shown.notion.several else balance_of(shown, level),
         accuracy=material.accuracy,
         scores=material.scores,
         warnings=(),
@@ -230,15 +224,65 @@ def _assemble(
         version=version("calibrant"),
         name=None if material.name is None else str(material.name),
         command=None if material.command is None else str(material.command),
-        cure=cure,
-        where=where_of(headline),
-        clinical=None if one is None else clinical_of(one, level=level, seed=seed),
-        decision=None
-        if material.decision is None
-        else Decision.of(*material.decision, level=level, seed=seed),
+        cure=done.get(("cure", None)),
+        where=done["where", None],
+        clinical=done.get(("clinical", None)),
+        decision=done.get(("decision", None)),
     )
     steps.end()
     return replace(assessment, warnings=tuple(cautions(assessment, seen)))
+
+
+def _jobs(
+    material: Material, shown: Question, estimates: Mapping[str, Estimate], level: float, seed: int
+) -> dict[Job, Callable[[], Any]]:
+    """Return what is left to do where the estimates are known, none of which needs another.
+
+    Parameters
+    ----------
+    material : Material
+    shown : Question
+        The one that is pictured.
+    estimates : mapping
+        Filled before the first job is done.
+    level, seed
+    """
+    options: dict[str, Any] = {"level": level, "rng": seed}
+    jobs: dict[Job, Callable[[], Any]] = {}
+    for ruler in material.rulers:
+        jobs["ruler", ruler] = partial(estimate, shown, estimator=ruler, **options)
+    if (data := material.data) is not None:
+
+        def cure() -> Cure | None:
+            before = estimates[shown.notion.name]
+            about: dict[str, Any] = {"before": before.value, "worst": _worst(before)}
+            return cure_of(data, shown.notion, material.scores, level=level, seed=seed, **about)
+
+        jobs["cure", None] = cure
+    for question in material.questions:
+        name, alone = question.notion.name, question.independent
+        if not question.notion.whole:
+            jobs["curve", name] = partial(curve_of, alone, level=level)
+            jobs["diagram", name] = partial(each_problem, alone, diagram_of, binning=BINS, level=level)
+        if question.notion.several:
+            for label in question.labels:
+                jobs["class", label] = partial(_of_class, estimates, name, label)
+        if question.notion.one_class:
+            jobs["clinical", None] = partial(clinical_of, question, level=level, seed=seed)
+    options["level"] = each_level(level, len(material.groups))
+    for k, group in enumerate(material.groups):
+        jobs["group", k] = partial(estimate, group.question, **options)
+    jobs["where", None] = partial(where_of, material.questions[0])
+    if material.decision is not None:
+        jobs["decision", None] = partial(Decision.of, *material.decision, level=level, seed=seed)
+    return jobs
+
+
+def _of_class(estimates: Mapping[str, Estimate], name: str, label: Any) -> Estimate:
+    """Return the estimate of a class, which is made where it is first asked for, and then kept."""
+    by_class = estimates[name].by_class
+    assert by_class is not None
+    return by_class[label]
 
 
 def rulers_for(notion: Notion, n_classes: int) -> tuple[str, ...]:
@@ -247,10 +291,10 @@ def rulers_for(notion: Notion, n_classes: int) -> tuple[str, ...]:
 
 
 def _count_steps(material: Material) -> int:
-    """Return the number of steps of progress; each of many classes is simulated, and has an interval."""
+    """Return how often estimates report; each of many classes is simulated, and has an interval."""
     size = max(question.notion.size(len(material.names)) for question in material.questions)
     of_classes = 2 * size if size > MANY else 0
-    return 2 * len(material.questions) + len(material.rulers) + 1 + len(material.groups) + of_classes
+    return len(material.questions) + 1 + of_classes
 
 
 def _groups_of(data: Predictions, headline: Notion, values: list[Any], codes: Array) -> list[Group]:
@@ -265,12 +309,8 @@ def _groups_of(data: Predictions, headline: Notion, values: list[Any], codes: Ar
     return groups
 
 
-def _rows_of_groups(groups: Sequence[Group], level: float, seed: int, steps: Steps) -> tuple[Row, ...]:
+def _rows_of_groups(groups: Sequence[Group], estimates: Sequence[Estimate]) -> tuple[Row, ...]:
     """Return the groups, each by itself, the worst first."""
-    each, estimates = each_level(level, len(groups)), []
-    for found in shared(lambda group: estimate(group.question, level=each, rng=seed), groups):
-        estimates.append(found)
-        steps()
     adjusted = false_discovery([result.p_value for result in estimates])
     rows = [
         Row(group.name, group.rows, *_means(group.pictured.each()), result, p)
@@ -284,8 +324,7 @@ def _rows_of_classes(
 ) -> tuple[Row, ...]:
     """Return the classes, the worst first."""
     whole = estimates[question.notion.name]
-    known = whole.by_class or {}
-    by_class = list(shared(lambda label: known[label], list(known)))
+    by_class = list((whole.by_class or {}).values())
     adjusted = false_discovery([result.p_value for result in by_class])
     rows = []
     for name, result, problem, p in zip(names, by_class, question.each(), adjusted, strict=True):
