@@ -101,6 +101,31 @@ def test_newton_ends_at_the_top():
         assert value(u[0] + step) < value(u[0]) + 1e-4
 
 
+def test_members_that_share_an_expansion_are_solved_each_by_itself():
+    score, outcome = rows(300, 4)
+    cells = OddsCells.of(residuals(score, outcome))
+    centre, offset = 0.8 * cells.x, members.less_sure(cells.x, 0.03)
+    phi = np.hstack([members.features(offset), members.clocks(cells, centre)["rank"].waves(cells.x, 8)])
+    shapes = np.array([[0.0, 0.0, 0.0], [0.6, 0.6, 0.0], [1.5, 1.5, 1.0]])
+    spread = np.array([0.5, 1.5])[:, None] * members._spectra(8)[0]
+    mode, square, odds, evidence = members._expanded(cells, phi, shapes, spread, offset, centre)
+    q = 1 / (1 + np.exp(-centre))
+    weight = cells.trials * q * (1 - q)
+    target = weight * (centre - offset) + cells.successes - cells.trials * q
+    each = [np.append(shape, waves) for shape in shapes for waves in spread]
+    for k, sizes in enumerate(each):
+        basis = phi * sizes
+        precision = (basis.T * weight) @ basis + np.eye(sizes.size)
+        u = np.linalg.solve(precision, basis.T @ target)
+        np.testing.assert_allclose(mode[k], u, atol=1e-10)
+        np.testing.assert_allclose(odds[k], offset + basis @ u, atol=1e-10)
+        expected = cells.likelihood(odds[k]) - 0.5 * u @ u - 0.5 * np.linalg.slogdet(precision)[1]
+        assert evidence[k] == pytest.approx(expected, rel=1e-12)
+        block = members.Block(0.03, "rank", phi, np.array(each), np.zeros(6), mode, square, odds, evidence)
+        root = block.roots(np.array([k]))[0]
+        np.testing.assert_allclose(root @ root.T, precision, rtol=1e-10, atol=1e-10)
+
+
 # --- stretches ---
 
 

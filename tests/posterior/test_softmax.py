@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from calibrant.evidence.simplex import Simplex
-from calibrant.posterior.softmax import Blocks, CanonicalError, SoftmaxPosterior
+from calibrant.posterior.softmax import Blocks, CanonicalError, SoftmaxPosterior, fit
 from calibrant.posterior.softmax import blocks as blocks_of_rows
 from calibrant.posterior.softmax import likelihood as rows_of_numbers
 from calibrant.posterior.softmax.error import NORMS, _compared
@@ -68,6 +68,16 @@ def test_slope_and_information_are_derivatives_of_the_likelihood(classes, monkey
     )
     some = np.sort(rng.choice(blocks.size, 20, replace=False))
     np.testing.assert_allclose(model.expand(theta, some), square[np.ix_(some, some)], rtol=1e-4, atol=1e-4)
+    # Those that all classes share are summed in a way of their own.
+    alike = np.arange(blocks.alike)[::3]
+    np.testing.assert_allclose(
+        model.expand(theta, alike), square[np.ix_(alike, alike)], rtol=1e-4, atol=1e-4 * np.abs(square).max()
+    )
+    # The last slope is kept, and no other is taken for it.
+    for again in (theta, theta + step * way, theta):
+        found, fresh = model.slope(again), Likelihood(rows, blocks).slope(again)
+        assert found[0] == fresh[0]
+        np.testing.assert_array_equal(found[1], fresh[1])
 
 
 def test_chunks_change_nothing(monkeypatch):
@@ -116,6 +126,29 @@ def test_a_block_is_weighed_by_the_normal_integral():
             found.append(oracle.evidence(square, target, own))
         prior = np.log(np.r_[0.5, np.full(len(choices) - 1, 0.5 / (len(choices) - 1))])
         np.testing.assert_allclose(log, np.array(found) - found[0] + prior, atol=1e-6)
+
+
+def test_nothing_is_weighed_twice(monkeypatch):
+    weighed = []
+
+    def counted(square, target, precision, block):
+        weighed.append((block.name, precision.tobytes(), target.tobytes()))
+        return candidates(square, target, precision, block)
+
+    monkeypatch.setattr(fit, "candidates", counted)
+    rows, _, _ = drawn(150, 3, pulled)
+    SoftmaxPosterior.of(rows)
+    assert len(set(weighed)) == len(weighed)
+    assert {name for name, *_ in weighed} == {block.name for block in Blocks.of(rows).blocks}
+
+
+def test_equal_weights_set_the_clock_as_others_do():
+    p = np.random.default_rng(0).dirichlet(np.ones(3), 60).round(2)
+    weight = np.ones((60, 1))
+    nearly = weight.copy()
+    nearly[0] += 1e-12
+    for found, other in zip(*(blocks_of_rows._clock(p, each) for each in (weight, nearly)), strict=True):
+        np.testing.assert_allclose(found, other, rtol=1e-10)
 
 
 def test_the_variances_of_a_curve_add_up_to_its_size():
