@@ -182,7 +182,7 @@ def _everywhere(
         if block.clock is not None:
             phi = np.hstack([phi, times[block.clock].waves(at, block.features.shape[1] - phi.shape[1])])
         basis = phi * block.sizes[some][:, None]
-        spread = np.linalg.solve(block.roots(some), np.swapaxes(basis, -1, -2))
+        spread = np.linalg.inv(block.roots(some)) @ np.swapaxes(basis, -1, -2)
         weights.append(share[some])
         means.append(offset + np.matmul(basis, block.mode[some][:, :, None])[:, :, 0])
         sds.append(np.sqrt((spread * spread).sum(axis=1)))
