@@ -31,6 +31,8 @@ int take_array(PyObject *object, Array *array, int writable);
 void give_arrays(Array *arrays, int count);
 /* Whether every number lies where the machine reads numbers of its size; rows of packed records do not. */
 int is_aligned(const Array *array);
+/* Whether an array has a type and so many axes, and its numbers lie side by side. */
+int is_plain(const Array *array, char type, int ndim);
 /* Set a ValueError; returns -1. */
 int fail(const char *message);
 
@@ -65,5 +67,7 @@ extern PyMethodDef gap_methods[];
 extern PyMethodDef total_methods[];
 extern PyMethodDef code_methods[];
 extern PyMethodDef page_methods[];
+extern PyMethodDef machine_methods[];
+extern PyMethodDef forest_methods[];
 
 #endif

@@ -44,6 +44,11 @@ int is_aligned(const Array *array)
     return 1;
 }
 
+int is_plain(const Array *a, char type, int ndim)
+{
+    return a->type == type && a->view.ndim == ndim && PyBuffer_IsContiguous(&a->view, 'C') && is_aligned(a);
+}
+
 int fail(const char *message)
 {
     PyErr_SetString(PyExc_ValueError, message);
@@ -66,6 +71,8 @@ PyMODINIT_FUNC PyInit__loops(void)
         total_methods,
         code_methods,
         page_methods,
+        machine_methods,
+        forest_methods,
         wide_shape_methods,
     };
     size_t count = sizeof(methods) / sizeof(methods[0]) - !has_wide_vectors();
