@@ -35,6 +35,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from calibrant import compiled
 from calibrant.questions.notions import Notion, named
 
 __all__ = ["ece", "errors", "errors_many", "silverman"]
@@ -302,6 +303,23 @@ def _density(scores: _Floats, outcomes: _Floats, bandwidth: _Floats, low: float)
     half-width 3 bandwidths (the paper names no kernel). Where no outcome is 1, f1 is 0. The furthest copy, 2
     (1 - low) + s, counts only for a half-width above 1 - low; its place there is inferred, not verified.
     """
+    start, stop = (low - 3.0, 4.0) if low else (-2.5, 3.5)
+    grid, step = np.linspace(start, stop, _GRID, retstep=True)
+    first, last = np.searchsorted(grid, (low, 1.0), side="right")
+    inside = float(start + step * first), float(step), int(last - first)
+    if (loop := getattr(compiled.loops, "triweight", None)) is None:
+        return _by_transform(scores, outcomes, bandwidth, low, *inside)
+    samples = (np.ascontiguousarray(part.reshape(-1, scores.shape[2])) for part in (scores, outcomes == 1))
+    width = np.repeat(3 * bandwidth / step, scores.shape[1], axis=1)
+    value = np.empty(width.shape)
+    loop(*samples, width, value, low, *inside)
+    return value.reshape(len(bandwidth), *scores.shape[:2])
+
+
+def _by_transform(
+    scores: _Floats, outcomes: _Floats, bandwidth: _Floats, low: float, origin: float, step: float, width: int
+) -> _Floats:
+    """Return what `_density` describes by convolution; origin is the first of the grid points in (low, 1]."""
     from scipy import fft
 
     # At g = x + (g - x), f1 - g f sums the kernel times (outcome - x) less the kernel times its lag over the
@@ -312,10 +330,7 @@ def _density(scores: _Floats, outcomes: _Floats, bandwidth: _Floats, low: float)
         both = fft.rfft(kernel * (1 + lag))
         return [np.repeat(part, 2, axis=-1) for part in (both.real, both.imag)]
 
-    start, stop = (low - 3.0, 4.0) if low else (-2.5, 3.5)
-    grid, step = np.linspace(start, stop, _GRID, retstep=True)
-    first, last = np.searchsorted(grid, (low, 1.0), side="right")
-    width, groups, n = int(last - first), *scores.shape[1:]
+    groups, n = scores.shape[1:]
     reach = np.minimum(3 * bandwidth.max(axis=0) / step, 3 * width).astype(np.intp)
     order = np.argsort(-reach, kind="stable")  # alike bandwidths share a block, as wide as its widest kernel
     value, size = np.empty((len(bandwidth), *scores.shape[:2])), 0
@@ -324,7 +339,7 @@ def _density(scores: _Floats, outcomes: _Floats, bandwidth: _Floats, low: float)
         if fit != size:  # what all blocks of one size share
             size, margin = fit, (fit - width) // 2
             inside = slice(margin, margin + width)
-            points = start + step * (first - margin + np.arange(size))
+            points = origin + step * (np.arange(size) - margin)
             lag = step * ((np.arange(size) + size // 2) % size - size // 2)
             window = fft.rfft((points > low) & (points <= 1.0)) * (-2j / size)  # sums over the points inside
             window[[0, -1]] /= 2  # the others stand for their conjugates too

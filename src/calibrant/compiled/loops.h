@@ -69,5 +69,6 @@ extern PyMethodDef code_methods[];
 extern PyMethodDef page_methods[];
 extern PyMethodDef machine_methods[];
 extern PyMethodDef forest_methods[];
+extern PyMethodDef triweight_methods[];
 
 #endif

@@ -73,6 +73,7 @@ PyMODINIT_FUNC PyInit__loops(void)
         page_methods,
         machine_methods,
         forest_methods,
+        triweight_methods,
         wide_shape_methods,
     };
     size_t count = sizeof(methods) / sizeof(methods[0]) - !has_wide_vectors();
