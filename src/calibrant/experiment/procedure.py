@@ -22,8 +22,8 @@ from calibrant.experiment import models
 from calibrant.experiment.distributions import Distribution, Mixture, rng_of
 from calibrant.experiment.truth import Truth, truth
 from calibrant.inputs import Predictions
+from calibrant.inputs.predictions import Seen
 from calibrant.questions import notions
-from calibrant.questions.notions import Problem
 
 NOTIONS = ("confidence", "classwise")
 READINGS = ("published", "corrected")
@@ -205,7 +205,8 @@ def holdout(name: str, n: int) -> tuple[Array, Array, Array]:
     """Return features, labels and posteriors of a distribution's holdout set; the last one is kept."""
     where = distribution(name)
     features, labels = where.sample(n, rng_of(name, "holdout"))
-    return features, labels, where.posterior(features)
+    # By class, as the truth reads them.
+    return features, labels, np.asfortranarray(where.posterior(features))
 
 
 def compute(task: Task, settings: Settings) -> Result:
@@ -231,30 +232,31 @@ def compute(task: Task, settings: Settings) -> Result:
 
 def true_errors(scores: Array, labels: Array, posterior: Array, names: Sequence[str]) -> dict[str, Truth]:
     """Return the true errors of a model by notion."""
-    errors = {}
+    errors, data = {}, _predictions(scores, labels)
     for name in names:
-        problems = _problems(name, scores, labels)
+        problems = list(notions.named(name).problems(data))
         score = _stacked(problem.score for problem in problems)
         outcome = _stacked(np.asarray(problem.outcome) for problem in problems)
-        errors[name] = truth(score, outcome, _chances(name, scores, posterior))
+        errors[name] = truth(score, outcome, _chances(name, data, posterior))
     return errors
 
 
-def _chances(notion: str, scores: Array, posterior: Array) -> Array:
+def _chances(notion: str, data: Predictions, posterior: Array) -> Array:
     """Return the chance of each problem's outcome: that of every label which it comes with."""
-    problems = _problems(notion, scores, np.zeros(len(scores), dtype=np.intp))
+    problems = list(notions.named(notion).problems(data))
     if all(isinstance(problem.outcome, OneHot) for problem in problems):
         return posterior.T
     chance = np.zeros(_stacked(problem.score for problem in problems).shape)
     for label, share in enumerate(posterior.T):
-        certain = _problems(notion, scores, np.full(len(scores), label))
+        certain = notions.named(notion).problems(replace(data, code=np.full(len(data.code), label)))
         chance += share * _stacked(np.asarray(problem.outcome) for problem in certain)
     return chance
 
 
 def one_dimensional(notion: str, scores: Array, labels: Array) -> tuple[Array, Array]:
     """Return scores and outcomes of resamples: (R, n) for one problem, (R, C, n) for one of each class."""
-    problems = _problems(notion, scores.reshape(-1, scores.shape[-1]), labels.ravel())
+    data = _predictions(scores.reshape(-1, scores.shape[-1]), labels.ravel())
+    problems = list(notions.named(notion).problems(data))
 
     def by_resample(arrays: Iterable[Array]) -> Array:
         array = np.moveaxis(_stacked(arrays).reshape(-1, *labels.shape), 0, 1)
@@ -264,10 +266,11 @@ def one_dimensional(notion: str, scores: Array, labels: Array) -> tuple[Array, A
     return score, by_resample(np.asarray(problem.outcome) for problem in problems)
 
 
-def _problems(notion: str, scores: Array, labels: Array) -> list[Problem]:
-    """Return a notion's problems of scores (n, C) and labels 0, 1, ..., in blocks."""
-    data = Predictions(scores, labels, None, tuple(range(scores.shape[1])), None)
-    return list(notions.named(notion).problems(data))
+def _predictions(scores: Array, labels: Array) -> Predictions:
+    """Return scores (n, C) and labels 0, 1, ... with what all notions share: the largest scores."""
+    best = scores.argmax(axis=1)
+    seen = Seen(scores, best, np.take_along_axis(scores, best[:, None], axis=1)[:, 0])
+    return Predictions(scores, labels, None, tuple(range(scores.shape[1])), None, seen=seen)
 
 
 def _stacked(blocks: Iterable[Array]) -> Array:

@@ -61,13 +61,18 @@ def exact_error(score: Array, chance: Array) -> tuple[float, float]:
         sums = np.bincount(index, residual, minlength=2 * (int(few.max()) + 1))
         value, plain = crossed(sums.reshape(-1, 2).T, few.size)
         return value, abs(plain - value) + _noise(residual)
-    half = (np.arange(score.size) & 1).astype(bool)
+    half = np.zeros(score.size, dtype=bool)
+    half[1::2] = True
     draw = np.sort(score[:: max(1, score.size // SUBSAMPLE)])
+    each = draw[np.arange(1, 2 * CELLS) * draw.size // (2 * CELLS)]
+    finest = np.unique(each)
+    # The rows of the second half are taken for outcomes, and residuals for weights.
+    sums = tally.sums_between(score, half, residual, finest, powers=0)[0]
     fitted = {}
-    for cells in (CELLS // 2, CELLS, 2 * CELLS):
-        cuts = np.unique(draw[np.arange(1, cells) * draw.size // cells])
-        # The rows of the second half are taken for outcomes, and residuals for weights.
-        fitted[cells] = crossed(tally.sums_between(score, half, residual, cuts, powers=0)[0], score.size)
+    for joined in (4, 2, 1):  # larger cells are made of these
+        start = np.searchsorted(finest, np.unique(each[joined - 1 :: joined])) + 1
+        cells = np.add.reduceat(sums, np.append(0, start), axis=1)
+        fitted[2 * CELLS // joined] = crossed(cells, score.size)
     value, plain = fitted[CELLS]
     others = (plain, fitted[CELLS // 2][0], fitted[2 * CELLS][0])
     return value, max(abs(other - value) for other in others) + _noise(residual)
