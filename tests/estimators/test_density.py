@@ -340,3 +340,19 @@ def test_the_largest_gap_jumps_where_a_point_of_the_grid_is_no_longer_defined():
         rows = Sample(p * t, y)
         errors = [float(Density().fit(each).error("max")) for each in (rows, complement(rows))]
         assert errors[0] == pytest.approx(errors[1], abs=1e-9)
+
+
+@pytest.mark.parametrize("kernel", sorted(KERNELS))
+@pytest.mark.parametrize("points", [8, 90, 1024])
+def test_the_spectrum_of_a_kernel_depends_on_its_own_bandwidth_alone(kernel, points):
+    bandwidth = np.geomspace(3e-4, 50, 30)
+    together = gain(kernel, bandwidth, points, 1.0)
+    alone = [gain(kernel, bandwidth[k : k + 1], points, 1.0) for k in range(30)]
+    assert np.array_equal(together, alone)
+
+
+@pytest.mark.parametrize("kernel", sorted(KERNELS))
+def test_frequencies_in_even_steps_take_less_time_and_change_nothing(kernel):
+    u = np.arange(1000) * np.geomspace(1e-3, 1, 20)[:, None]
+    transform = KERNELS[kernel].transform
+    assert np.abs(transform(u, spaced=True) - transform(u)).max() < 1e-14

@@ -15,7 +15,7 @@ import numpy as np
 from calibrant.evidence import Array
 
 # Rows whose densities are computed together.
-CHUNK = 1 << 14
+CHUNK = 1 << 11
 
 
 def rng_of(*identity: object) -> np.random.Generator:

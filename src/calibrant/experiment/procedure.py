@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache
 from importlib import import_module
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -38,8 +39,9 @@ TO_500 = tuple(sorted({*SIZES[:11], 30, 500}))
 STEP = 1 / 1024
 # So do fewer points for beta kernels.
 PLACES = 8.0
-# Rows evaluated together: enough to spread the overhead, few enough for the cache.
-TOGETHER = 1 << 15
+# Rows evaluated together: enough to spread the overhead, few enough for the cache. However few there are, the
+# grid of a density takes as much room as so many.
+TOGETHER, GRID = 1 << 17, 512
 
 
 @dataclass(frozen=True)
@@ -339,7 +341,7 @@ def _errors(estimator: Estimator, sample: Sample, reasons: dict[str, str], name:
 
 
 def _blocks(shape: tuple[int, ...]) -> Iterator[slice]:
-    step = max(1, TOGETHER // int(np.prod(shape[1:])))
+    step = max(1, TOGETHER // (prod(shape[1:-1]) * max(shape[-1], GRID)))
     for a in range(0, shape[0], step):
         yield slice(a, a + step)
 
