@@ -1,5 +1,7 @@
 """Compiled loops give the scores that scikit-learn's own functions give."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from sklearn.ensemble import RandomForestClassifier
@@ -10,11 +12,24 @@ from calibrant.experiment import models
 from calibrant.experiment.distributions import Mixture
 from plainly import needs_loops, plain
 
+PARTS = "feature", "threshold", "children_left", "children_right", "node_count"
+
 
 def trained(family, classes, features, n=150, seed=0):
     rng = np.random.default_rng([classes, features, seed])
     mixture = Mixture(classes, features, seed)
     return models.fit(family, *mixture.sample(n, rng), seed=seed), mixture.sample(403, rng)[0]
+
+
+class Counting:
+    """A tree whose leaves hold counts."""
+
+    def __init__(self, tree):
+        self.tree, self.tree_ = tree, SimpleNamespace(**{name: getattr(tree.tree_, name) for name in PARTS})
+        self.tree_.value = 150 * tree.tree_.value
+
+    def __getattr__(self, name):
+        return getattr(self.tree, name)
 
 
 @needs_loops
@@ -25,7 +40,7 @@ def test_a_forest_is_the_same_to_the_last_bit(classes, features):
     edges = np.concatenate([tree.tree_.threshold for tree in model.estimators_])[: 7 * len(rows)]
     rows[: len(edges), 0] = edges[: len(rows)].astype(np.float32)
     rows[: len(edges) // 2, -1] = np.nextafter(rows[: len(edges) // 2, -1].astype(np.float32), np.float32(9))
-    assert np.array_equal(models.predictor(model)(rows), model.predict_proba(rows))
+    assert np.array_equal(models.predictor(model, rows)(rows), model.predict_proba(rows))
 
 
 @needs_loops
@@ -35,7 +50,7 @@ def test_forests_of_any_growth(options):
         return RandomForestClassifier(n_estimators=7, random_state=seed, **options)
 
     model, rows = trained(family, 3, 2)
-    assert np.array_equal(models.predictor(model)(rows), model.predict_proba(rows))
+    assert np.array_equal(models.predictor(model, rows)(rows), model.predict_proba(rows))
 
 
 @needs_loops
@@ -44,7 +59,7 @@ def test_forests_of_any_growth(options):
 def test_a_support_vector_machine_agrees(classes, features, rows_of):
     model, rows = trained(models.svc, classes, features)
     rows[:9] *= 1000  # where every kernel vanishes
-    found = models.predictor(model)(rows[rows_of])
+    found = models.predictor(model, rows)(rows[rows_of])
     assert found.shape == (len(rows[rows_of]), classes)
     if len(found):
         assert found == pytest.approx(model.predict_proba(rows[rows_of]), abs=1e-13)
@@ -65,13 +80,26 @@ def test_scores_do_not_depend_on_the_loops():
 def test_what_a_model_refuses_is_refused(family, rows):
     model, _ = trained(family, 2, 2)
     with pytest.raises(ValueError, match=r"infinity|features"):
-        models.predictor(model)(rows)
+        models.predictor(model, rows)(rows)
 
 
 def test_other_models_score_for_themselves():
     for family in (models.logistic, models.naive_bayes, lambda seed: SVC(kernel="poly", probability=True)):
-        model, _ = trained(family, 2, 2)
-        assert models.predictor(model) == model.predict_proba
+        model, rows = trained(family, 2, 2)
+        assert models.predictor(model, rows) == model.predict_proba
+
+
+@needs_loops
+def test_models_that_keep_their_parts_otherwise_score_for_themselves():
+    machine, rows = trained(models.svc, 3, 2)
+    assert models.predictor(machine, rows) != machine.predict_proba
+    del machine._probA
+    assert models.predictor(machine, rows) == machine.predict_proba
+    # Leaves held counts once, and gave shares when they were asked.
+    forest, rows = trained(models.forest, 3, 2)
+    assert models.predictor(forest, rows) != forest.predict_proba
+    forest.estimators_[0] = Counting(forest.estimators_[0])
+    assert models.predictor(forest, rows) == forest.predict_proba
 
 
 def nodes():

@@ -70,7 +70,7 @@ def scores(model: Any, features: Array, n_classes: int) -> Array:
     """Score of every class for every row; a class the model never saw has score 0."""
     score = np.zeros((len(features), n_classes))
     seen = np.asarray(model.classes_, dtype=np.intp)
-    predict = predictor(model)
+    predict = predictor(model, features)
     for a in range(0, len(features), CHUNK):
         score[a : a + CHUNK, seen] = predict(features[a : a + CHUNK])
     return score
