@@ -242,6 +242,23 @@ def test_redrawn_outcomes_follow_the_given_probability(kind):
         assert total[:, side].std() == pytest.approx(spread, rel=0.15)
 
 
+@pytest.mark.parametrize("kind", ["rows", "counts", "cells"])
+def test_rows_of_probabilities_draw_one_after_the_other(kind):
+    sample = beta_sample(200)
+    if kind == "counts":
+        sample = Sample(sample.score, sample.outcome, np.arange(200) % 3 + 1)
+    evidence = Cells.of(sample) if kind == "cells" else sample
+    powers, cuts = (0.5, 1.0, 2.0), np.array([0.3, 0.7])
+    together = evidence.redraw(
+        lambda score: np.array([score**power for power in powers]), np.random.default_rng(4), 5
+    )
+    rng = np.random.default_rng(4)
+    alone = [evidence.redraw(lambda score, power=power: score**power, rng, 5) for power in powers]
+    np.testing.assert_array_equal(
+        together.bins(cuts).wy, np.concatenate([each.bins(cuts).wy for each in alone])
+    )
+
+
 @pytest.mark.parametrize("kind", ["rows", "cells"])
 def test_redrawn_outcomes_of_weighted_rows_vary_as_their_weights_say(kind):
     # In each cell one heavy row and many light ones: as good as one row there, and many on the whole.

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from calibrant.evidence import tally
-from calibrant.evidence.draws import binomial
+from calibrant.evidence.draws import binomial, each_chance
 from calibrant.evidence.layout import COARSE, FINE, Layout
 from calibrant.evidence.moments import Array, Bins, Moments, single, unbiased
 from calibrant.evidence.sample import SLACK, Sample
@@ -227,14 +227,21 @@ class Cells:
         return self._occupied._reweighted(count.reshape(size, *part.shape), part)
 
     def redraw(self, probability: Callable[[Array], Array], rng: np.random.Generator, size: int) -> Cells:
-        """Draw `size` samples of the same scores with outcomes drawn from `probability(score)`."""
+        """Draw `size` samples of the same scores with outcomes drawn from `probability(score)`.
+
+        Where that has several rows, `size` samples are drawn by each, one after the other.
+        """
         kept = self._occupied
         s, held = kept.sums, kept._held
-        chance = np.broadcast_to(probability(kept.score), s.w.shape)
-        drawn = binomial(rng, held, chance, size)
-        wy = drawn.astype(np.float64) if np.array_equal(held, s.w) else drawn / held * s.w
+        chances = each_chance(probability(kept.score), s.w.size)
+        wy = np.empty((len(chances) * size, s.w.size))
+        for k, chance in enumerate(chances):
+            wy[k * size : (k + 1) * size] = binomial(rng, held, chance, size)
+        if not np.array_equal(held, s.w):
+            wy /= held
+            wy *= s.w
         sums = Moments(s.w[None], s.ws[None], wy, wy * kept._offset, s.wss[None], s.origin)
-        total = np.full(size, float(self.squares))
+        total = np.full(len(wy), float(self.squares))
         return Cells(sums, kept.low, kept.high, total, self.support, kept.spread)
 
     def _reweighted(self, count: Array, part: Array) -> Cells:

@@ -29,6 +29,15 @@ NORMAL = 30.0
 TOGETHER = 32
 
 
+def each_chance(chance: Array | float, size: int) -> Array:
+    """Return the chances (rows, size) by which samples are drawn, row after row.
+
+    >>> each_chance(0.5, 2)
+    array([[0.5, 0.5]])
+    """
+    return np.atleast_2d(np.broadcast_to(chance, (*np.shape(chance)[:-1], size)))
+
+
 def binomial(rng: np.random.Generator, n: Array, p: Array, size: int) -> Array:
     """Draw `size` times the outcomes of groups of n rows with chance p, as `rng.binomial(n, p)` does.
 

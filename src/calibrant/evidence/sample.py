@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from calibrant.evidence import tally
+from calibrant.evidence.draws import each_chance
 from calibrant.evidence.locate import TABLE_FROM
 from calibrant.evidence.moments import Array, Bins, Moments, single, unbiased
 from calibrant.evidence.outcomes import OneHot
@@ -175,13 +176,15 @@ class Sample:
     def redraw(self, probability: Callable[[Array], Array], rng: np.random.Generator, size: int) -> Sample:
         """Draw `size` samples of the same scores with outcomes drawn from `probability(score)`.
 
-        A row that counts several times is drawn as often, and becomes a negative and a positive row.
+        A row that counts several times is drawn as often, and becomes a negative and a positive row. Where
+        probabilities have several rows, `size` samples are drawn by each, one after the other.
         """
         single(self.batch)
-        chance = np.broadcast_to(probability(self.score), self.shape)
+        shape = (size, *self.shape)
+        chances = each_chance(probability(self.score), self.shape[-1])
         if self.weight is None or not self.counts or np.all(self.weight == 1):
-            return replace(self, outcome=rng.random((size, *self.shape)) < chance)
-        positive = rng.binomial(self.weight, chance, (size, *self.shape))
+            return replace(self, outcome=np.concatenate([rng.random(shape) < chance for chance in chances]))
+        positive = np.concatenate([rng.binomial(self.weight, chance, shape) for chance in chances])
         outcome = np.repeat([False, True], self.shape[-1])
         weight = np.concatenate([self.weight - positive, positive], axis=-1)
         return Sample(np.tile(self.score, 2), outcome, weight, self.support)

@@ -28,6 +28,7 @@ from calibrant.evidence import (
     correlation,
     effective_clusters,
 )
+from calibrant.evidence.draws import each_chance
 from calibrant.inference.null import STEPS, Simulated, by_class, error, ranked, together
 from calibrant.inputs import by_name
 from calibrant.posterior import Posterior
@@ -362,6 +363,9 @@ class Correlated:
             return self.evidence.redraw(probability, rng, size)
         rows = self.evidence
         shape = (size, rows.shape[-1])
-        number, own = rng.random(shape), rng.random(shape) >= np.sqrt(self.correlation)
-        shared = rng.random((size, int(self.cluster.max()) + 1))[:, self.cluster]
-        return replace(rows, outcome=np.where(own, number, shared) < probability(rows.score))
+        outcomes = []
+        for chance in each_chance(probability(rows.score), rows.shape[-1]):
+            number, own = rng.random(shape), rng.random(shape) >= np.sqrt(self.correlation)
+            shared = rng.random((size, int(self.cluster.max()) + 1))[:, self.cluster]
+            outcomes.append(np.where(own, number, shared) < chance)
+        return replace(rows, outcome=np.concatenate(outcomes))

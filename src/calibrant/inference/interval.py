@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from statistics import NormalDist
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -607,14 +607,12 @@ def of_other(
         reached = most >= true
         curves = np.flatnonzero(reached) if reached.any() else range(CURVES)
         for problem, world, gap, rng in zip(evidence, worlds, possible, each_rng, strict=True):
-            drawn = []
-            for i in curves:
 
-                def probability(score: Array, knots: Array = world.score, gap: Array = gap[i]) -> Array:
-                    return np.clip(score + np.interp(score, knots, gap), 0.0, 1.0)
+            def probability(score: Array, knots: Array = world.score, gap: Array = gap) -> Array:
+                along = np.array([np.interp(score, knots, gap[i]) for i in curves])
+                return np.clip(score + along, 0.0, 1.0)
 
-                drawn.append(problem.redraw(probability, rng, ALONG))
-            estimates.append(estimator.fit(_one_batch(drawn)).error(norm))
+            estimates.append(estimator.fit(problem.redraw(probability, rng, ALONG)).error(norm))
         estimate = combined(np.stack(estimates, axis=-1), norm)
         if true == 0:
             calibrated.append(estimate)
@@ -624,17 +622,6 @@ def of_other(
 
     ends = invert(lambda errors: [simulate(true) for true in errors], value, posterior, level)
     return ends, calibrated[0]
-
-
-def _one_batch(drawn: list[Any]) -> Any:
-    """Return samples redrawn from one problem as a single batch: what was drawn is laid end to end."""
-    first = drawn[0]
-    if isinstance(first, Cells):
-        wy, wsy = (np.concatenate([getattr(each.sums, name) for each in drawn]) for name in ("wy", "wsy"))
-        squares = np.concatenate([each.squares for each in drawn])
-        return replace(first, sums=replace(first.sums, wy=wy, wsy=wsy), squares=squares)
-    name = "outcome" if first.outcome.ndim > 1 else "weight"
-    return replace(first, **{name: np.concatenate([getattr(each, name) for each in drawn])})
 
 
 def _simulable(problem: Evidence) -> Evidence:
