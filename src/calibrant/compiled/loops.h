@@ -40,6 +40,14 @@ int fail(const char *message);
 #define STRIDE(array, axis) ((array).view.strides[axis])
 #define DOUBLES(array) ((double *)(array).view.buf)
 
+/* A count and a sum that lie side by side: the machine adds both at once. */
+#if defined(__GNUC__)
+typedef double Pair __attribute__((vector_size(16), aligned(8), may_alias));
+#define ADD_PAIR(at, x) (*(Pair *)(at) += (Pair){1.0, (x)})
+#else
+#define ADD_PAIR(at, x) ((at)[0] += 1.0, (at)[1] += (x))
+#endif
+
 #define FASTCALL(function) ((PyCFunction)(void (*)(void))(function))
 
 /* Up to BLOCK numbers as double precision; those that are so already stay where they are. */

@@ -53,14 +53,6 @@ static inline void add_far(const Groups *g, char *at, Py_ssize_t step, double x,
         *(double *)(at + p * step) += (w *= x);
 }
 
-/* Two sums that lie side by side: the machine adds both at once. */
-#if defined(__GNUC__)
-typedef double Pair __attribute__((vector_size(16), aligned(8), may_alias));
-#define ADD_PAIR(at, x) (*(Pair *)(at) += (Pair){1.0, (x)})
-#else
-#define ADD_PAIR(at, x) ((at)[0] += 1.0, (at)[1] += (x))
-#endif
-
 /* Sums that take turns, so that no row waits for the one before it. */
 #define COPIES 4
 

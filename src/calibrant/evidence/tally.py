@@ -19,6 +19,7 @@ from typing import Literal
 import numpy as np
 
 from calibrant import compiled
+from calibrant.evidence.drawers import Drawers
 from calibrant.evidence.layout import Layout
 from calibrant.evidence.locate import TABLE_FROM, Locator, beside_edge, positions
 from calibrant.evidence.loops import sums_of, totals_of
@@ -199,7 +200,7 @@ def mean_square(score: Array, weight: Array | None) -> Array:
     >>> mean_square(np.array([0.25, 0.75]), None)
     np.float64(0.0625)
     """
-    if weight is None and (loops := compiled.loops) and score.ndim == 1 and _is_plain(score):
+    if weight is None and (loops := compiled.loops) and score.ndim == 1 and is_plain(score):
         mean = score.mean(dtype=np.float64)
         return np.asarray(loops.squared_distances(score, mean) / len(score))[()]
     if weight is None:
@@ -229,37 +230,24 @@ def order_statistics(score: Array, rank: Array) -> Array:
     >>> order_statistics(np.array([0.5, 0.1, 0.9]), np.array([0, 2]))
     array([0.1, 0.9])
     """
-    loops = compiled.loops if _is_plain(score) else None
-    # Few enough for the cache, and so many that few rows share one with a rank; without the compiled loop an
-    # index of 16 bits.
-    bits = min(score.size.bit_length() - 3, (512 * rank.size).bit_length())
-    cells = 1 << (14 if loops is None else min(max(bits, 11), 17))
-    count = np.zeros(cells + 1, dtype=np.int64)
-    if loops is not None:
-        for a in range(0, score.size, 1 << 30):
-            piece = np.zeros(cells + 1, dtype=np.int32)
-            loops.count_cells(score[a : a + (1 << 30)], piece)
-            count += piece
-    else:
-        index = np.empty(score.shape, dtype=np.int16)
-        for a in range(0, score.size, CHUNK):
-            piece = (score[a : a + CHUNK] * cells).astype(np.intp)
-            index[a : a + CHUNK] = piece
-            count += np.bincount(piece, minlength=cells + 1)
+    if (loops := compiled.loops) and is_plain(score):
+        return Drawers(loops, score, None, rank.size).ranked(rank)
+    cells = 1 << 14  # an index of 16 bits
+    count, index = np.zeros(cells + 1, dtype=np.int64), np.empty(score.shape, dtype=np.int16)
+    for a in range(0, score.size, CHUNK):
+        piece = (score[a : a + CHUNK] * cells).astype(np.intp)
+        index[a : a + CHUNK] = piece
+        count += np.bincount(piece, minlength=cells + 1)
     wanted = np.searchsorted(np.cumsum(count), rank, side="right")
     held = np.zeros(cells + 1, dtype=bool)
     held[wanted] = True
-    if loops is not None:
-        kept = np.empty(count[held].sum())
-        loops.pick_cells(score, held, kept)
-    else:
-        kept = score[held[index]].astype(np.float64, copy=False)
+    kept = score[held[index]].astype(np.float64, copy=False)
     kept.sort()
     skipped = np.cumsum(np.where(held, 0, count))
     return kept[rank - skipped[wanted]]
 
 
-def _is_plain(score: Array) -> bool:
+def is_plain(score: Array) -> bool:
     """Tell whether scores lie side by side in one of the types of the compiled loops."""
     return score.dtype.char in "df" and score.flags.c_contiguous and score.flags.aligned
 
