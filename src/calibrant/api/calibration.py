@@ -30,6 +30,7 @@ from calibrant.curves import (
     local_error,
 )
 from calibrant.estimators import Binned, EstimatorLike, Norm
+from calibrant.estimators.at_once import error_at_once
 from calibrant.inference import Comparison, Estimate
 from calibrant.inference import estimate as inference
 from calibrant.inference.comparison import compare_questions
@@ -103,6 +104,10 @@ def ece(
     >>> round(calibrant.ece(y_true, y_prob, estimator="uniform:2"), 4)
     0.1
     """
+    if notion is sample_weight is cluster is labels is pos_label is None:
+        at_once = error_at_once(y_true, y_prob, estimator, norm)
+        if at_once is not None:
+            return at_once
     check_whole(notion, clustered=cluster is not None, norm=norm)
     question = ask(y_true, y_prob, notion, sample_weight, labels, pos_label, cluster)
     return measure(question, estimator, norm)

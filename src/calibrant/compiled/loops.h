@@ -57,6 +57,8 @@ int doubles_below(const uint64_t *bits, Py_ssize_t n, uint64_t limit);
 int floats_below(const uint32_t *bits, Py_ssize_t n, uint32_t limit);
 #define DOUBLE_ABOVE_ONE UINT64_C(0x3FF0000000000001)
 #define FLOAT_ABOVE_ONE UINT32_C(0x3F800001)
+/* Whether integers of a size are all 0 or 1; which of them are 1 is written down. */
+int zero_one_labels(const char *label, Py_ssize_t size, Py_ssize_t n, uint8_t *code);
 /* Whether all scores lie in [0, 1]. */
 int in_range(const double *x, int n);
 /* Which of 2^m equal cells each score lies in; 1 is in one of its own. */

@@ -61,6 +61,14 @@ ZERO_ONE(zero_one_16, uint16_t)
 ZERO_ONE(zero_one_32, uint32_t)
 ZERO_ONE(zero_one_64, uint64_t)
 
+int zero_one_labels(const char *label, Py_ssize_t size, Py_ssize_t n, uint8_t *code)
+{
+    return size == 8   ? zero_one_64((const uint64_t *)label, n, code)
+           : size == 4 ? zero_one_32((const uint32_t *)label, n, code)
+           : size == 2 ? zero_one_16((const uint16_t *)label, n, code)
+                       : zero_one_8((const uint8_t *)label, n, code);
+}
+
 /* zero_one(label, code): whether contiguous integers are all 0 or 1; `code`, of booleans, tells which are 1. */
 static PyObject *zero_one(PyObject *self, PyObject *const *args, Py_ssize_t count)
 {
@@ -88,10 +96,7 @@ static PyObject *zero_one(PyObject *self, PyObject *const *args, Py_ssize_t coun
         const char *from = (const char *)a[0].view.buf + i * size;
         uint8_t *to = (uint8_t *)a[1].view.buf + i;
         Py_ssize_t m = n - i < step ? n - i : step;
-        fine = size == 8   ? zero_one_64((const uint64_t *)from, m, to)
-               : size == 4 ? zero_one_32((const uint32_t *)from, m, to)
-               : size == 2 ? zero_one_16((const uint16_t *)from, m, to)
-                           : zero_one_8((const uint8_t *)from, m, to);
+        fine = zero_one_labels(from, size, m, to);
     }
     Py_END_ALLOW_THREADS
     give_arrays(a, 2);

@@ -143,8 +143,21 @@ static void spread_lines(const double *lines, Py_ssize_t size, char *out, const 
 typedef struct {
     const char *score, *outcome, *weight;
     Py_ssize_t score_step, outcome_step, weight_step;
-    char score_type, weight_type;
+    char score_type, outcome_type, weight_type;
 } Rows;
+
+/* Outcomes of a block, a byte for each; NULL where one of them is an integer other than 0 and 1. */
+static const uint8_t *outcomes_of(const Rows *rows, Py_ssize_t start, int n, uint8_t *room)
+{
+    const char *from = rows->outcome + start * rows->outcome_step;
+    if (rows->outcome_type != '?')
+        return zero_one_labels(from, rows->outcome_step, n, room) ? room : NULL;
+    if (rows->outcome_step == 1)
+        return (const uint8_t *)from;
+    for (int i = 0; i < n; i++)
+        room[i] = (uint8_t)from[i * rows->outcome_step];
+    return room;
+}
 
 /* Sum the rows of a problem: side by side in `sums`, or without it in `out` itself. */
 static int sum_problem(const Groups *g, Rows rows, const double *origin, Py_ssize_t n, double *sums, int copies,
@@ -157,15 +170,10 @@ static int sum_problem(const Groups *g, Rows rows, const double *origin, Py_ssiz
         int m = (int)(n - a < BLOCK ? n - a : BLOCK);
         const double *x = doubles(rows.score + a * rows.score_step, rows.score_step, rows.score_type, m, scores);
         const double *w = NULL;
-        const uint8_t *y = (const uint8_t *)rows.outcome + a * rows.outcome_step;
-        if (rows.outcome_step != 1) {
-            for (int i = 0; i < m; i++)
-                outcomes[i] = (uint8_t)y[i * rows.outcome_step];
-            y = outcomes;
-        }
+        const uint8_t *y = outcomes_of(&rows, a, m, outcomes);
         if (rows.weight)
             w = doubles(rows.weight + a * rows.weight_step, rows.weight_step, rows.weight_type, m, weights);
-        if (groups_of(g, x, m, group) < 0)
+        if (!y || groups_of(g, x, m, group) < 0)
             return -1;
         if (lines)
             add_to_lines(x, group, y, m, lines);
@@ -329,6 +337,12 @@ static int is_line(const Array *array, const char *types, Py_ssize_t problems, P
            (ndim == 1 || LENGTH(*array, 0) == problems);
 }
 
+/* Whether integers side by side may be the labels of rows. */
+static int are_labels(const Array *array, Py_ssize_t n)
+{
+    return array->type && strchr("bBhHiIqQ", array->type) && is_plain(array, array->type, 1) && LENGTH(*array, 0) == n;
+}
+
 static Rows rows_of(const Array *score, const Array *outcome, const Array *weight, Py_ssize_t problem)
 {
     Rows rows = {0};
@@ -337,7 +351,8 @@ static Rows rows_of(const Array *score, const Array *outcome, const Array *weigh
     rows.score_type = score->type;
     if (outcome) {
         rows.outcome = (const char *)outcome->view.buf + problem * problem_step(outcome);
-        rows.outcome_step = last_step(outcome);
+        rows.outcome_type = outcome->type;
+        rows.outcome_step = outcome->type == '?' ? last_step(outcome) : outcome->view.itemsize;
     }
     if (weight->type) {
         rows.weight = (const char *)weight->view.buf + problem * problem_step(weight);
@@ -395,7 +410,7 @@ static int by_problem(Groups *g, Array *a, Py_ssize_t problems, Py_ssize_t n)
         Py_END_ALLOW_THREADS
     }
     free(sums);
-    return failed ? fail("scores must lie in [0, 1]") : 0;
+    return failed ? fail("scores must lie in [0, 1], and integer labels must be 0 or 1") : 0;
 }
 
 /* Sum problems that lie side by side: some rows at a time, whose pages the machine keeps in mind, and of these a
@@ -455,8 +470,8 @@ static int check_arrays(Groups *g, Array *a, int one_hot)
         return fail("scores must be float64 or float32");
     if (one_hot ? !(a[OUTCOME].type == 'q' && a[OUTCOME].view.ndim == 1 && LENGTH(a[OUTCOME], 0) == n &&
                     STRIDE(a[OUTCOME], 0) == 8 && is_aligned(&a[OUTCOME]))
-                : !is_line(&a[OUTCOME], "?", problems, n))
-        return fail("outcomes must be booleans, or the numbers of problems, as many as scores");
+                : !is_line(&a[OUTCOME], "?", problems, n) && !are_labels(&a[OUTCOME], n))
+        return fail("outcomes must be booleans, the labels 0 and 1, or numbers of problems, as many as scores");
     if (a[WEIGHT].type && !is_line(&a[WEIGHT], "dq", problems, n))
         return fail("weights must be float64 or int64, as many as scores");
     if (a[OUT].type != 'd' || a[OUT].view.ndim != 4 || !is_aligned(&a[OUT]) || LENGTH(a[OUT], 0) != g->sums ||
@@ -482,7 +497,7 @@ static int check_arrays(Groups *g, Array *a, int one_hot)
 }
 
 /* add_sums(score, outcome, weight, cuts, origin, out, powers, squares, layout, first): add the sums of rows to
-   `out`, of shape (sums, 2, problems, groups). `layout` is None, or (below, above,
+   `out`, of shape (sums, 2, problems, groups). `outcome` holds booleans, or for all problems the labels 0 and 1. `layout` is None, or (below, above,
    least, shift) where `cuts` holds the edges of equal parts; `first` is
    None, or the number of the first problem where `outcome` holds numbers of problems. */
 static PyObject *add_sums(PyObject *self, PyObject *const *args, Py_ssize_t count)

@@ -73,11 +73,16 @@ class Uniform:
 
     def edges(self, evidence: Evidence) -> Array:
         """Return the edges, one more than there are bins."""
-        return _equal_edges(how_many(self.n_bins, evidence.n))
+        return equal_edges(how_many(self.n_bins, evidence.n))
 
 
 @lru_cache(maxsize=64)
-def _equal_edges(b: int) -> Array:
+def equal_edges(b: int) -> Array:
+    """Return the edges of b equal bins.
+
+    >>> equal_edges(4)
+    array([0.  , 0.25, 0.5 , 0.75, 1.  ])
+    """
     edges = np.arange(b + 1) / b
     edges.flags.writeable = False
     return edges

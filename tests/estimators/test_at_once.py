@@ -1,0 +1,173 @@
+"""The commonest call at once: the same numbers, errors and warnings as by the way that all other calls go."""
+
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import calibrant
+from calibrant import compiled
+from calibrant.estimators.at_once import error_at_once
+from plainly import needs_loops, plain
+
+RNG = np.random.default_rng(0)
+SCORE = RNG.random(50)
+LABEL = (RNG.random(50) < SCORE).astype(np.int64)
+
+
+@pytest.fixture
+def usual(monkeypatch):
+    """A function that goes the usual way."""
+
+    def call(*arguments, **options):
+        with monkeypatch.context() as patch:
+            patch.setattr("calibrant.api.calibration.error_at_once", lambda *_: None)
+            return calibrant.ece(*arguments, **options)
+
+    return call
+
+
+def outcome_of(call, *arguments, **options):
+    """What a call returns or raises, and what it warns of."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            result = call(*arguments, **options)
+        except Exception as error:
+            result = type(error), str(error), getattr(error, "row", None)
+    return result, [(warning.category, str(warning.message)) for warning in caught]
+
+
+@needs_loops
+@pytest.mark.parametrize("label", ["?", "b", "B", "h", "H", "i", "I", "q", "Q"])
+@pytest.mark.parametrize("score", ["f8", "f4"])
+@settings(max_examples=10, deadline=None)
+@given(n=st.integers(1, 3000), bins=st.sampled_from([1, 2, 15, 1000]), seed=st.integers(0, 99))
+def test_numbers_are_those_of_the_usual_way(label, score, n, bins, seed):
+    rng = np.random.default_rng(seed)
+    # Scores on the edges of bins, at the ends and beside them.
+    p = np.where(rng.random(n) < 0.3, rng.integers(0, bins + 1, n) / bins, rng.random(n)).astype(score)
+    p[:1] = 0.5
+    y = (rng.random(n) < p).astype(label)
+    for norm in ("l1", "l2", "max"):
+        at_once = error_at_once(y, p, f"uniform:{bins}", norm)
+        assert at_once == calibrant.ece(y.tolist(), p, estimator=calibrant.Binned("uniform", bins), norm=norm)
+        assert at_once == error_at_once(y, np.repeat(p, 2)[::2], calibrant.Binned("uniform", bins), norm)
+        with plain():
+            assert error_at_once(y, p, f"uniform:{bins}", norm) is None
+            plainly = calibrant.ece(y, p, estimator=f"uniform:{bins}", norm=norm)
+        assert at_once == pytest.approx(plainly, rel=1e-12, abs=1e-15)
+
+
+def changed(array, row, value):
+    array = array.copy()
+    array[row] = value
+    return array
+
+
+BAD = {
+    "above 1": (LABEL, changed(SCORE, 3, 1.5)),
+    "percent": (LABEL, SCORE * 100),
+    "below 0": (LABEL, changed(SCORE, 0, -0.5)),
+    "missing": (LABEL, changed(SCORE, 49, np.nan)),
+    "infinite": (LABEL, changed(SCORE, 7, np.inf)),
+    "first missing": (LABEL, changed(SCORE, 0, np.nan)),
+    "a third label": (changed(LABEL, 5, 2), SCORE),
+    "labels of -1 and 2": (LABEL * 3 - 1, SCORE),
+    "missing label": (changed(LABEL.astype(float), 4, np.nan), SCORE),
+    "labels of text": (LABEL.astype(str), SCORE),
+    "text": (LABEL, SCORE.astype(str)),
+    "complex": (LABEL, SCORE.astype(complex)),
+    "dates": (LABEL.astype("M8[s]"), SCORE),
+    "records": (LABEL, np.zeros(50, dtype=[("p", "f8")])),
+    "unequal": (LABEL[:-1], SCORE),
+    "empty": (LABEL[:0], SCORE[:0]),
+    "a column": (LABEL, SCORE[:, None]),
+    "a column of labels": (LABEL[:, None], SCORE),
+    "a number": (np.array(1), np.array(0.5)),
+    "no array": (None, SCORE),
+    "swapped": (SCORE, LABEL),
+}
+FINE = {
+    "objects": (LABEL, SCORE.astype(object)),
+    "minus zero": (LABEL, changed(SCORE, 2, -0.0)),
+    "-1 and 1": (2 * LABEL - 1, SCORE),
+    "labels as floats": (LABEL.astype(float), SCORE),
+    "half precision": (LABEL, SCORE.astype("f2")),
+    "long": (LABEL, SCORE.astype(np.longdouble)),
+    "the other order of bytes": (LABEL.astype(">i4"), SCORE.astype(">f8")),
+    "strides": (np.repeat(LABEL, 2)[::2], np.repeat(SCORE, 3)[::3]),
+    "backwards": (LABEL[::-1], SCORE[::-1]),
+    "read only": (np.broadcast_to(np.int64(1), 50), np.broadcast_to(0.25, 50)),
+    "unaligned": (LABEL, np.frombuffer(b"x" + SCORE.tobytes(), dtype=np.uint8)[1:].view("f8")),
+    "a subclass": (LABEL, np.ma.array(SCORE)),
+    "lists": (LABEL.tolist(), SCORE.tolist()),
+    "one row": (LABEL[:1], SCORE[:1]),
+    "predicted classes": (LABEL, (SCORE > 0.5).astype(float)),
+    "all of a class": (np.ones(50, dtype=bool), SCORE),
+}
+
+
+@pytest.mark.parametrize("kind", [*BAD, *FINE])
+def test_rows_of_all_kinds_end_as_by_the_usual_way(kind, usual):
+    arguments = (BAD | FINE)[kind]
+    expected = outcome_of(usual, *arguments, estimator="uniform:7")
+    assert outcome_of(calibrant.ece, *arguments, estimator="uniform:7") == expected
+    assert isinstance(expected[0], tuple) == (kind in BAD)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"estimator": "uniform"},
+        {"estimator": "uniform:0"},
+        {"estimator": "uniform:x"},
+        {"estimator": "unknown"},
+        {"estimator": 15},
+        {"estimator": None},
+        {"estimator": "adaptive:5"},
+        {"estimator": "uniform-convex:5"},
+        {"estimator": calibrant.Binned("uniform", np.int64(5))},
+        {"estimator": lambda s, y, w: 0.25},
+        {"norm": "l3"},
+        {"norm": "mul"},
+        {"norm": None},
+        {"norm": ["l1"]},
+        {"norm": np.array(["l1", "l2"])},
+        {"notion": "class"},
+        {"notion": "confidence"},
+        {"sample_weight": np.arange(50)},
+        {"labels": [0, 1]},
+        {"pos_label": 0},
+        {"cluster": np.arange(50)},
+    ],
+)
+@pytest.mark.parametrize("rows", ["fine", "bad"])
+def test_options_of_all_kinds_end_as_by_the_usual_way(options, rows, usual):
+    options = {"estimator": "uniform:7"} | options
+    arguments = (LABEL, SCORE) if rows == "fine" else BAD["above 1"]
+    expected = outcome_of(usual, *arguments, **options)
+    assert outcome_of(calibrant.ece, *arguments, **options) == expected
+
+
+@needs_loops
+def test_the_common_call_goes_at_once():
+    for y in (LABEL, LABEL.astype(bool)):
+        assert error_at_once(y, SCORE, "l:15", "l1") == calibrant.ece(y, SCORE, estimator="l:15")
+    # Threads share longer arrays.
+    long = np.full((1 << 20) + 1, 0.5)
+    assert error_at_once(long > 0, long, "l:15", "l1") is None
+
+
+@needs_loops
+@pytest.mark.parametrize(
+    "label", [np.array([0, 2, 1]), np.array([0, -1, 1], "i1"), np.array([0.0, 1.0, 1.0])]
+)
+def test_the_loop_refuses_other_labels(label):
+    sums = np.zeros((2, 2, 1, 2))
+    with pytest.raises(ValueError, match="must be"):
+        compiled.loops.add_sums(
+            np.array([0.1, 0.2, 0.3]), label, None, np.array([0.5]), None, sums, 1, False, None, None
+        )
