@@ -1,4 +1,4 @@
-"""The commonest call at once: the same numbers, errors and warnings as by the way that all other calls go."""
+"""The commonest calls at once: the same numbers, errors and warnings as by the way of all other calls."""
 
 import warnings
 
@@ -52,11 +52,32 @@ def test_numbers_are_those_of_the_usual_way(label, score, n, bins, seed):
     p[:1] = 0.5
     y = (rng.random(n) < p).astype(label)
     for norm in ("l1", "l2", "max"):
-        at_once = error_at_once(y, p, f"uniform:{bins}", norm)
+        at_once = error_at_once(y, p, None, f"uniform:{bins}", norm)
         assert at_once == calibrant.ece(y.tolist(), p, estimator=calibrant.Binned("uniform", bins), norm=norm)
-        assert at_once == error_at_once(y, np.repeat(p, 2)[::2], calibrant.Binned("uniform", bins), norm)
+        assert at_once == error_at_once(
+            y, np.repeat(p, 2)[::2], "class", calibrant.Binned("uniform", bins), norm
+        )
         with plain():
-            assert error_at_once(y, p, f"uniform:{bins}", norm) is None
+            assert error_at_once(y, p, None, f"uniform:{bins}", norm) is None
+            plainly = calibrant.ece(y, p, estimator=f"uniform:{bins}", norm=norm)
+        assert at_once == pytest.approx(plainly, rel=1e-12, abs=1e-15)
+
+
+@needs_loops
+@pytest.mark.parametrize("label", ["i4", "i8"])
+@pytest.mark.parametrize("score", ["f8", "f4"])
+@settings(max_examples=15, deadline=None)
+@given(n=st.integers(1, 2500), classes=st.integers(2, 24), seed=st.integers(0, 99))
+def test_numbers_of_confidence_are_those_of_the_usual_way(label, score, n, classes, seed):
+    rng = np.random.default_rng(seed)
+    p = rng.integers(0, 5, (n, classes)) + (rng.random((n, classes)) if seed % 2 else 0.25)  # ties, or none
+    p = (p / p.sum(axis=1, keepdims=True)).astype(score)
+    y = rng.integers(0, classes, n).astype(label)
+    for bins, norm in ((15, "l1"), (1, "l2"), (400, "max")):
+        at_once = error_at_once(y, p, None, f"uniform:{bins}", norm)
+        assert at_once == calibrant.ece(y.tolist(), p, estimator=f"uniform:{bins}", norm=norm)
+        assert at_once == calibrant.ece(y, p, estimator=f"uniform:{bins}", norm=norm, notion="confidence")
+        with plain():
             plainly = calibrant.ece(y, p, estimator=f"uniform:{bins}", norm=norm)
         assert at_once == pytest.approx(plainly, rel=1e-12, abs=1e-15)
 
@@ -110,6 +131,35 @@ FINE = {
 }
 
 
+MATRIX = np.stack([SCORE / 2, 1 - SCORE, SCORE / 2], axis=1)
+CLASS = RNG.integers(0, 3, 50)
+BAD |= {
+    "a row above 1": (CLASS, changed(MATRIX, 3, [1.5, -0.5, 0])),
+    "a row that sums to less": (CLASS, changed(MATRIX, 49, [0.5, 0.25, 0])),
+    "a row with a missing score": (CLASS, changed(MATRIX, (7, 1), np.nan)),
+    "an infinite score": (CLASS, changed(MATRIX, (0, 2), np.inf)),
+    "a score below 0": (CLASS, changed(MATRIX, 5, [-0.5, 1, 0.5])),
+    "no such class": (changed(CLASS, 9, 3), MATRIX),
+    "a negative class": (changed(CLASS, 9, -1), MATRIX),
+    "fewer classes": (CLASS[1:], MATRIX),
+    "no rows": (CLASS[:0], MATRIX[:0]),
+    "no columns": (CLASS, MATRIX[:, :0]),
+    "one column": (CLASS, MATRIX[:, :1]),
+    "three axes": (CLASS, MATRIX[None]),
+}
+FINE |= {
+    "classes": (CLASS, MATRIX),
+    "a minus zero": (CLASS, changed(MATRIX, 5, [-0.0, 1, 0])),
+    "two columns": (LABEL, MATRIX[:, 1:2] * [1, -1] + [0, 1]),
+    "columns first": (CLASS, np.asfortranarray(MATRIX)),
+    "many columns": (CLASS, np.repeat(MATRIX, 9, axis=1) / 9),
+    "some rows": (CLASS[::2], MATRIX[::2]),
+    "short classes": (CLASS.astype("i1"), MATRIX),
+    "classes as floats": (CLASS.astype(float), MATRIX),
+    "booleans": (LABEL.astype(bool), np.stack([1 - SCORE, SCORE], axis=1)),
+}
+
+
 @pytest.mark.parametrize("kind", [*BAD, *FINE])
 def test_rows_of_all_kinds_end_as_by_the_usual_way(kind, usual):
     arguments = (BAD | FINE)[kind]
@@ -142,12 +192,18 @@ def test_rows_of_all_kinds_end_as_by_the_usual_way(kind, usual):
         {"labels": [0, 1]},
         {"pos_label": 0},
         {"cluster": np.arange(50)},
+        {"notion": "unknown"},
+        {"notion": "top:1"},
+        {"notion": "classwise"},
+        {"notion": "correctness"},
+        {"notion": "multiclass"},
+        {"notion": ["class"]},
     ],
 )
-@pytest.mark.parametrize("rows", ["fine", "bad"])
+@pytest.mark.parametrize("rows", ["fine", "bad", "classes", "a row above 1"])
 def test_options_of_all_kinds_end_as_by_the_usual_way(options, rows, usual):
     options = {"estimator": "uniform:7"} | options
-    arguments = (LABEL, SCORE) if rows == "fine" else BAD["above 1"]
+    arguments = {"fine": (LABEL, SCORE), "bad": BAD["above 1"]}.get(rows) or (BAD | FINE)[rows]
     expected = outcome_of(usual, *arguments, **options)
     assert outcome_of(calibrant.ece, *arguments, **options) == expected
 
@@ -155,10 +211,10 @@ def test_options_of_all_kinds_end_as_by_the_usual_way(options, rows, usual):
 @needs_loops
 def test_the_common_call_goes_at_once():
     for y in (LABEL, LABEL.astype(bool)):
-        assert error_at_once(y, SCORE, "l:15", "l1") == calibrant.ece(y, SCORE, estimator="l:15")
+        assert error_at_once(y, SCORE, None, "l:15", "l1") == calibrant.ece(y, SCORE, estimator="l:15")
     # Threads share longer arrays.
     long = np.full((1 << 20) + 1, 0.5)
-    assert error_at_once(long > 0, long, "l:15", "l1") is None
+    assert error_at_once(long > 0, long, None, "l:15", "l1") is None
 
 
 @needs_loops
@@ -171,3 +227,31 @@ def test_the_loop_refuses_other_labels(label):
         compiled.loops.add_sums(
             np.array([0.1, 0.2, 0.3]), label, None, np.array([0.5]), None, sums, 1, False, None, None
         )
+
+
+@needs_loops
+def test_the_loop_refuses_what_does_not_fit():
+    add, sums, cuts = compiled.loops.add_confidences, np.zeros((2, 2, 1, 2)), np.array([0.5])
+    for score in (SCORE, MATRIX.astype("f2"), MATRIX[:, ::2], MATRIX[None], MATRIX[:-1], None, MATRIX[:, :0]):
+        with pytest.raises((TypeError, ValueError)):
+            add(score, CLASS, cuts, sums)
+    for label in (
+        CLASS.astype("i1"),
+        CLASS[None],
+        CLASS[::-1],
+        None,
+        CLASS.astype(float),
+        CLASS + 1,
+        CLASS - 1,
+    ):
+        with pytest.raises((TypeError, ValueError)):
+            add(MATRIX, label, cuts, sums)
+    for wrong in (np.array([[0.5]]), np.array([0.2, 0.5]), np.array([1]), None):
+        with pytest.raises((TypeError, ValueError)):
+            add(MATRIX, CLASS, wrong, sums)
+    for wrong in (sums[:1], sums[..., ::-1], sums[:, :, :0], sums.astype("f4"), np.zeros((2, 2, 2, 2)), None):
+        with pytest.raises((TypeError, ValueError)):
+            add(MATRIX, CLASS, cuts, wrong)
+    assert not sums.any()
+    assert add(MATRIX, CLASS, cuts, sums) == np.abs(MATRIX.sum(axis=1) - 1).max()
+    assert sums[0].sum() == 50

@@ -104,8 +104,8 @@ def ece(
     >>> round(calibrant.ece(y_true, y_prob, estimator="uniform:2"), 4)
     0.1
     """
-    if notion is sample_weight is cluster is labels is pos_label is None:
-        at_once = error_at_once(y_true, y_prob, estimator, norm)
+    if sample_weight is cluster is labels is pos_label is None:
+        at_once = error_at_once(y_true, y_prob, notion, estimator, norm)
         if at_once is not None:
             return at_once
     check_whole(notion, clustered=cluster is not None, norm=norm)

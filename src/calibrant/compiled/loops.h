@@ -64,6 +64,17 @@ int in_range(const double *x, int n);
 /* Which of 2^m equal cells each score lies in; 1 is in one of its own. */
 void cells_by_power(const double *x, int n, double cells, int32_t *cell);
 
+/* Rows of a matrix looked at together, and columns so few that four rows are looked at side by side. */
+#define LOOKED 256
+#define FEW_CLASSES 24
+/* Whether an array has rows of floats side by side. */
+int are_rows(const Array *score);
+/* The largest score of up to LOOKED rows, its first column, and their sums; whether all scores lie in [0, 1]. */
+int look_into_rows(const Array *score, Py_ssize_t start, int n, double *most, int64_t *best, double *sum);
+
+/* How far the sum farthest from 1 is away from it. */
+double farthest(const double *sum, int n);
+
 /* The methods of each file. */
 extern PyMethodDef score_methods[];
 extern PyMethodDef tally_methods[];

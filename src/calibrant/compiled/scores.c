@@ -107,13 +107,8 @@ static PyObject *zero_one(PyObject *self, PyObject *const *args, Py_ssize_t coun
 
 #define LANES 8
 
-/* What is seen of rows: the largest score and the first column of it, the least score, the sum. */
-typedef struct {
-    double most, least, sum;
-    int64_t best;
-} Look;
-
-/* The same of one row of many columns; the sum is taken in an order that does not depend on the machine. */
+/* A row of many columns: its largest score, the first column of it, and its sum, taken in an order that does not
+   depend on the machine; whether all scores are numbers in [0, 1]. */
 #define LOOK(name, type, bits_type, bits_of_one)                                  \
     VECTORISED static bits_type name##_largest(const bits_type *restrict bits, Py_ssize_t n) \
     {                                                                             \
@@ -135,72 +130,119 @@ typedef struct {
             total += lane[l];                                                     \
         return total;                                                             \
     }                                                                             \
-    static Look name##_look(const type *x, Py_ssize_t n)                          \
+    static int name##_fine(const type *x, Py_ssize_t n)                           \
     {                                                                             \
-        const bits_type *bits = (const bits_type *)x, most = name##_largest(bits, n); \
-        Look look = {0};                                                          \
+        for (Py_ssize_t i = 0; i < n; i++)                                        \
+            if (!(x[i] >= 0 && x[i] <= 1))                                        \
+                return 0;                                                         \
+        return 1;                                                                 \
+    }                                                                             \
+    static int name##_look(const type *x, Py_ssize_t n, double *most, int64_t *best, double *sum) \
+    {                                                                             \
+        const bits_type *bits = (const bits_type *)x, top = name##_largest(bits, n); \
+        Py_ssize_t first = 0;                                                     \
         /* As unsigned integers, floats without a sign are in the order of their values. */ \
-        if (most <= bits_of_one)                                                  \
-            while (bits[look.best] != most)                                       \
-                look.best++;                                                      \
+        if (top <= bits_of_one)                                                   \
+            while (bits[first] != top)                                            \
+                first++;                                                          \
+        else if (!name##_fine(x, n))                                              \
+            return 0;                                                             \
         else                                                                      \
             for (Py_ssize_t i = 1; i < n; i++)                                    \
-                look.best = x[i] > x[look.best] ? i : look.best;                  \
-        look.most = (double)x[look.best];                                         \
-        look.sum = name##_sum(x, n);                                              \
-        for (Py_ssize_t i = 0; i < n && most > bits_of_one; i++)                  \
-            look.least = x[i] < look.least ? (double)x[i] : look.least;           \
-        return look;                                                              \
+                first = x[i] > x[first] ? i : first;                              \
+        *best = first;                                                            \
+        *most = (double)x[first];                                                 \
+        *sum = name##_sum(x, n);                                                  \
+        return 1;                                                                 \
     }
 LOOK(floats, float, uint32_t, UINT32_C(0x3F800000))
 LOOK(doubles, double, uint64_t, UINT64_C(0x3FF0000000000000))
 
-/* Four rows of few columns at a time. */
+/* Rows of few columns, four at a time; a sign anywhere, or a largest score above 1, needs a second look. */
 #if defined(__GNUC__)
 typedef double Four __attribute__((vector_size(32), aligned(8)));
 typedef int64_t FourInts __attribute__((vector_size(32)));
 #define LOOK_FOUR(name, type)                                                                           \
-    VECTORISED static void name##_four(const type *restrict x, Py_ssize_t step, Py_ssize_t n, Look *restrict look) \
+    VECTORISED static int name##_four(const type *restrict x, Py_ssize_t step, Py_ssize_t classes, int n, \
+                                      double *restrict mosts, int64_t *restrict bests, double *restrict sums) \
     {                                                                                                   \
-        Four most = {x[0], x[step], x[2 * step], x[3 * step]}, least = most, sum = most;                \
-        FourInts best = {0, 0, 0, 0};                                                                   \
-        for (Py_ssize_t c = 1; c < n; c++) {                                                            \
-            Four v = {x[c], x[step + c], x[2 * step + c], x[3 * step + c]};                             \
-            FourInts more = v > most, less = v < least, at = {c, c, c, c};                              \
-            best = (more & at) | (~more & best);                                                        \
-            most = (Four)((more & (FourInts)v) | (~more & (FourInts)most));                             \
-            least = (Four)((less & (FourInts)v) | (~less & (FourInts)least));                           \
-            sum += v;                                                                                   \
+        FourInts bad = {0, 0, 0, 0};                                                                    \
+        for (int i = 0; i < n; i += 4, x += 4 * step) {                                                 \
+            Four most = {x[0], x[step], x[2 * step], x[3 * step]}, sum = most;                          \
+            FourInts best = {0, 0, 0, 0}, any = (FourInts)most;                                         \
+            for (Py_ssize_t c = 1; c < classes; c++) {                                                  \
+                Four v = {x[c], x[step + c], x[2 * step + c], x[3 * step + c]};                         \
+                FourInts more = v > most, at = {c, c, c, c};                                            \
+                best = (more & at) | (~more & best);                                                    \
+                most = (Four)((more & (FourInts)v) | (~more & (FourInts)most));                         \
+                any |= (FourInts)v;                                                                     \
+                sum += v;                                                                               \
+            }                                                                                           \
+            /* A score that is no number makes the sum none. */                                         \
+            bad |= ~((most <= 1.0) & (sum >= 0.0)) | any;                                               \
+            memcpy(mosts + i, &most, sizeof(most));                                                     \
+            memcpy(bests + i, &best, sizeof(best));                                                     \
+            memcpy(sums + i, &sum, sizeof(sum));                                                        \
         }                                                                                               \
-        for (int r = 0; r < 4; r++)                                                                     \
-            look[r] = (Look){most[r], least[r], sum[r], best[r]};                                       \
+        return (bad[0] | bad[1] | bad[2] | bad[3]) >= 0;                                                \
     }
 LOOK_FOUR(floats, float)
 LOOK_FOUR(doubles, double)
-#define FEW 24
+#define FOUR(name, type)                                                                                \
+    if (classes <= FEW_CLASSES) {                                                                       \
+        i = n & ~3;                                                                                     \
+        if (!name##_four((const type *)from, step / (Py_ssize_t)sizeof(type), classes, i, most, best, sum)) \
+            for (int r = 0; r < i; r++)                                                                 \
+                if (!name##_fine((const type *)(from + r * step), classes))                             \
+                    return 0;                                                                           \
+    }
 #else
-#define FEW 0
+#define FOUR(name, type)
 #endif
 
-/* Look at up to four rows; returns how many. */
-#define LOOK_SOME(name, type)                                                                          \
-    static int name##_some(const char *x, Py_ssize_t step, Py_ssize_t n, Py_ssize_t rows, Look *look)  \
-    {                                                                                                  \
-        NAME_FOUR(name, type)                                                                          \
-        *look = name##_look((const type *)x, n);                                                       \
-        return 1;                                                                                      \
+#define LOOK_SOME(name, type)                                                                           \
+    static int name##_some(const char *from, Py_ssize_t step, Py_ssize_t classes, int n, double *most,  \
+                           int64_t *best, double *sum)                                                  \
+    {                                                                                                   \
+        int i = 0;                                                                                      \
+        FOUR(name, type)                                                                                \
+        for (; i < n; i++)                                                                              \
+            if (!name##_look((const type *)(from + i * step), classes, most + i, best + i, sum + i))    \
+                return 0;                                                                               \
+        return 1;                                                                                       \
     }
-#if FEW
-#define NAME_FOUR(name, type)                                                                          \
-        if (rows >= 4 && n <= FEW && step % (Py_ssize_t)sizeof(type) == 0) {                           \
-            name##_four((const type *)x, step / (Py_ssize_t)sizeof(type), n, look);                    \
-            return 4;                                                                                  \
-        }
-#else
-#define NAME_FOUR(name, type) (void)rows; (void)step;
-#endif
 LOOK_SOME(floats, float)
 LOOK_SOME(doubles, double)
+
+int look_into_rows(const Array *score, Py_ssize_t start, int n, double *most, int64_t *best, double *sum)
+{
+    Py_ssize_t step = STRIDE(*score, 0), classes = LENGTH(*score, 1);
+    const char *from = (const char *)score->view.buf + start * step;
+    return score->type == 'd' ? doubles_some(from, step, classes, n, most, best, sum)
+                              : floats_some(from, step, classes, n, most, best, sum);
+}
+
+VECTORISED double farthest(const double *restrict sum, int n)
+{
+    double lane[LANES] = {0};
+    int i = 0;
+    for (; i + LANES <= n; i += LANES)
+        for (int l = 0; l < LANES; l++) {
+            double away = fabs(sum[i + l] - 1);
+            lane[l] = away > lane[l] ? away : lane[l];
+        }
+    for (; i < n; i++)
+        lane[0] = fabs(sum[i] - 1) > lane[0] ? fabs(sum[i] - 1) : lane[0];
+    for (int l = 1; l < LANES; l++)
+        lane[0] = lane[l] > lane[0] ? lane[l] : lane[0];
+    return lane[0];
+}
+
+int are_rows(const Array *score)
+{
+    return score->type && strchr("df", score->type) && score->view.ndim == 2 && LENGTH(*score, 1) >= 1 &&
+           STRIDE(*score, 1) == score->view.itemsize && is_aligned(score);
+}
 
 /* look_at_rows(score, best, largest): the row whose sum is farthest from 1, and that sum; None where a score is
    outside of [0, 1]. The first largest score of each row and its column are written down. */
@@ -208,8 +250,9 @@ static PyObject *look_at_rows(PyObject *self, PyObject *const *args, Py_ssize_t 
 {
     Array a[3];
     int taken = 0, fine = 1;
-    Py_ssize_t n, classes, row = 0;
-    double farthest = -1, worst = 1;
+    Py_ssize_t n, row = 0;
+    double worst = 1, most[LOOKED], sum[LOOKED];
+    int64_t best[LOOKED];
     (void)self;
     if (count != 3)
         return PyErr_Format(PyExc_TypeError, "look_at_rows takes three arrays");
@@ -218,37 +261,30 @@ static PyObject *look_at_rows(PyObject *self, PyObject *const *args, Py_ssize_t 
             give_arrays(a, taken);
             return NULL;
         }
-    if (!a[0].type || !strchr("df", a[0].type) || a[0].view.ndim != 2 || LENGTH(a[0], 1) < 1 ||
-        STRIDE(a[0], 1) != a[0].view.itemsize || a[1].type != 'q' || a[2].type != a[0].type || a[1].view.ndim != 1 ||
-        a[2].view.ndim != 1 || LENGTH(a[1], 0) != LENGTH(a[0], 0) || LENGTH(a[2], 0) != LENGTH(a[0], 0) ||
-        !PyBuffer_IsContiguous(&a[1].view, 'C') || !PyBuffer_IsContiguous(&a[2].view, 'C') || !is_aligned(&a[0]) ||
-        !is_aligned(&a[1]) || !is_aligned(&a[2])) {
+    if (!are_rows(&a[0]) || !is_plain(&a[1], 'q', 1) || !is_plain(&a[2], a[0].type, 1) ||
+        LENGTH(a[1], 0) != LENGTH(a[0], 0) || LENGTH(a[2], 0) != LENGTH(a[0], 0)) {
         give_arrays(a, 3);
         return PyErr_Format(PyExc_TypeError, "look_at_rows takes rows of floats side by side, and a place for each");
     }
     n = LENGTH(a[0], 0);
-    classes = LENGTH(a[0], 1);
     Py_BEGIN_ALLOW_THREADS
-    for (Py_ssize_t i = 0; i < n && fine;) {
-        const char *x = (const char *)a[0].view.buf + i * STRIDE(a[0], 0);
-        Look look[4];
-        int seen = a[0].type == 'd' ? doubles_some(x, STRIDE(a[0], 0), classes, n - i, look)
-                                    : floats_some(x, STRIDE(a[0], 0), classes, n - i, look);
-        for (int r = 0; r < seen; r++, i++) {
-            double away = fabs(look[r].sum - 1);
-            /* A score that is no number makes the sum none. */
-            fine &= look[r].least >= 0 && look[r].most <= 1 && away >= 0;
-            ((int64_t *)a[1].view.buf)[i] = look[r].best;
-            if (a[0].type == 'd')
-                ((double *)a[2].view.buf)[i] = look[r].most;
-            else
-                ((float *)a[2].view.buf)[i] = (float)look[r].most;
-            if (away > farthest) {
-                farthest = away;
-                worst = look[r].sum;
-                row = i;
-            }
-        }
+    for (Py_ssize_t start = 0; start < n && fine; start += LOOKED) {
+        int m = (int)(n - start < LOOKED ? n - start : LOOKED);
+        fine = look_into_rows(&a[0], start, m, most, best, sum);
+        if (!fine)
+            break;
+        memcpy((int64_t *)a[1].view.buf + start, best, (size_t)m * sizeof(*best));
+        if (a[0].type == 'd')
+            memcpy((double *)a[2].view.buf + start, most, (size_t)m * sizeof(*most));
+        else
+            for (int i = 0; i < m; i++)
+                ((float *)a[2].view.buf)[start + i] = (float)most[i];
+        if (farthest(sum, m) > fabs(worst - 1))
+            for (int i = 0; i < m; i++)
+                if (fabs(sum[i] - 1) > fabs(worst - 1)) {
+                    worst = sum[i];
+                    row = start + i;
+                }
     }
     Py_END_ALLOW_THREADS
     give_arrays(a, 3);

@@ -364,12 +364,18 @@ static Rows rows_of(const Array *score, const Array *outcome, const Array *weigh
 
 enum { SCORE, OUTCOME, WEIGHT, CUTS, ORIGIN, OUT, ARRAYS };
 
+/* In how many copies rows that are counted alone are summed: several, where they are many and groups few. */
+static int copies_of(const Groups *g, Py_ssize_t n)
+{
+    return 2 * g->size * g->sums <= 1024 && n >= 1024 ? COPIES : 1;
+}
+
 /* Sum problem after problem. */
 static int by_problem(Groups *g, Array *a, Py_ssize_t problems, Py_ssize_t n)
 {
     Py_ssize_t whole = 2 * g->size * g->sums;
     int counted = g->powers == 1 && !g->squares && !a[WEIGHT].type && !a[ORIGIN].type;
-    int copies = counted && whole <= 1024 && n >= 1024 ? COPIES : 1, failed = 0;
+    int copies = counted ? copies_of(g, n) : 1, failed = 0;
     /* The sums of a group lie side by side while rows are added; few rows go where they belong at once. */
     int lined = g->powers == 2 && !g->squares && !a[WEIGHT].type && a[ORIGIN].type && n >= g->size &&
                 g->size <= INT32_MAX / 2;
@@ -416,7 +422,7 @@ static int by_problem(Groups *g, Array *a, Py_ssize_t problems, Py_ssize_t n)
 /* Sum problems that lie side by side: some rows at a time, whose pages the machine keeps in mind, and of these a
    tile of problems at a time, whose sums stay in the nearest cache. */
 #define STRIPE 256
-#define ROWS 512
+#define HEIGHT 512
 
 static int by_tile(Groups *g, Array *a, Py_ssize_t problems, Py_ssize_t n, int64_t first)
 {
@@ -439,12 +445,12 @@ static int by_tile(Groups *g, Array *a, Py_ssize_t problems, Py_ssize_t n, int64
     for (Py_ssize_t start = 0; start < problems && !failed; start += stripe) {
         Py_ssize_t end = start + stripe < problems ? start + stripe : problems;
         memset(sums, 0, (size_t)((end - start) * whole) * sizeof(double));
-        for (Py_ssize_t row = 0; row < n && !failed; row += ROWS)
+        for (Py_ssize_t row = 0; row < n && !failed; row += HEIGHT)
             for (Py_ssize_t c = start; c < end && !failed; c += tile) {
                 Rows rows = rows_of(&a[SCORE], NULL, &a[WEIGHT], c);
                 rows.score += row * rows.score_step;
                 rows.weight += rows.weight ? row * rows.weight_step : 0;
-                int width = (int)(end - c < tile ? end - c : tile), m = (int)(n - row < ROWS ? n - row : ROWS);
+                int width = (int)(end - c < tile ? end - c : tile), m = (int)(n - row < HEIGHT ? n - row : HEIGHT);
                 double *own = sums + (c - start) * whole;
                 failed = bins ? count_tile(g, rows, width, code + row, first + c, m, own)
                               : sum_tile(g, rows, width, code + row, first + c, origin, m, own);
@@ -548,7 +554,95 @@ static PyObject *add_sums(PyObject *self, PyObject *const *args, Py_ssize_t coun
     Py_RETURN_NONE;
 }
 
+/* ---- the largest score of each row of a matrix ---- */
+
+/* Whether each label is the column told; returns 0 where one is no column. */
+static int are_right(const Array *label, Py_ssize_t start, int n, Py_ssize_t classes, const int64_t *best, uint8_t *right)
+{
+    int fine = 1;
+    for (int i = 0; i < n; i++) {
+        int64_t own = label->type == 'q' ? ((const int64_t *)label->view.buf)[start + i]
+                                         : ((const int32_t *)label->view.buf)[start + i];
+        fine &= own >= 0 && own < classes;
+        right[i] = own == best[i];
+    }
+    return fine;
+}
+
+/* Sum the largest scores of rows; returns how far the sum of a row is from 1 at most, or -1 where a score is outside
+   of [0, 1] or a label no column. */
+static double sum_confidences(const Groups *g, const Array *score, const Array *label, int copies, double *sums)
+{
+    Py_ssize_t n = LENGTH(*score, 0);
+    double most[LOOKED], sum[LOOKED], away = 0;
+    int64_t best[LOOKED];
+    int32_t group[LOOKED];
+    uint8_t right[LOOKED];
+    for (Py_ssize_t start = 0; start < n; start += LOOKED) {
+        int m = (int)(n - start < LOOKED ? n - start : LOOKED);
+        double own;
+        if (!look_into_rows(score, start, m, most, best, sum) ||
+            !are_right(label, start, m, LENGTH(*score, 1), best, right) || groups_of(g, most, m, group) < 0)
+            return -1;
+        own = farthest(sum, m);
+        away = own > away ? own : away;
+        if (copies > 1)
+            add_counted(g, most, group, right, m, sums);
+        else
+            add_block(g, most, group, right, NULL, NULL, m, sums);
+    }
+    return away;
+}
+
+/* add_confidences(score, label, cuts, out): add the number of rows and the sum of their largest scores to `out`, of
+   shape (2, 2, 1, groups), by whether the label, an integer, is the first column of the largest score. Returns how
+   far the sum of a row is from 1 at most. */
+static PyObject *add_confidences(PyObject *self, PyObject *const *args, Py_ssize_t count)
+{
+    enum { LABEL = 1, EDGES, SUMS };
+    Array a[4];
+    Groups g = {0};
+    int taken = 0, copies;
+    double *sums = NULL, away = -1;
+    (void)self;
+    if (count != 4)
+        return PyErr_Format(PyExc_TypeError, "add_confidences takes four arrays");
+    for (; taken < 4; taken++)
+        if (take_array(args[taken], &a[taken], taken == SUMS) < 0) {
+            give_arrays(a, taken);
+            return NULL;
+        }
+    if (!are_rows(&a[SCORE]) || !(is_plain(&a[LABEL], 'q', 1) || is_plain(&a[LABEL], 'i', 1)) ||
+        !is_plain(&a[EDGES], 'd', 1) || !is_plain(&a[SUMS], 'd', 4) || LENGTH(a[LABEL], 0) != LENGTH(a[SCORE], 0) ||
+        LENGTH(a[SUMS], 0) != 2 || LENGTH(a[SUMS], 1) != 2 || LENGTH(a[SUMS], 2) != 1 ||
+        LENGTH(a[SUMS], 3) != LENGTH(a[EDGES], 0) + 1 || LENGTH(a[SUMS], 3) > INT32_MAX / 4) {
+        give_arrays(a, 4);
+        return PyErr_Format(PyExc_TypeError, "add_confidences takes rows of floats, as many integers, cuts and sums");
+    }
+    g.powers = 1;
+    g.sums = 2;
+    if (prepare_cuts(&g, DOUBLES(a[EDGES]), LENGTH(a[EDGES], 0), LENGTH(a[SCORE], 0)) == 0) {
+        copies = copies_of(&g, LENGTH(a[SCORE], 0));
+        sums = calloc((size_t)(copies * 4 * g.size), sizeof(double));
+        if (sums) {
+            Py_BEGIN_ALLOW_THREADS
+            away = sum_confidences(&g, &a[SCORE], &a[LABEL], copies, sums);
+            if (away >= 0)
+                spread_sums(&g, sums, copies, a[SUMS].view.buf, a[SUMS].view.strides);
+            Py_END_ALLOW_THREADS
+            if (away < 0)
+                fail("scores must lie in [0, 1], and labels be columns");
+        } else
+            PyErr_NoMemory();
+    }
+    free(sums);
+    free_groups(&g);
+    give_arrays(a, 4);
+    return away < 0 ? NULL : PyFloat_FromDouble(away);
+}
+
 PyMethodDef tally_methods[] = {
     {"add_sums", FASTCALL(add_sums), METH_FASTCALL, NULL},
+    {"add_confidences", FASTCALL(add_confidences), METH_FASTCALL, NULL},
     {NULL, NULL, 0, NULL},
 };

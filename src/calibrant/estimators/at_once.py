@@ -1,10 +1,11 @@
-"""The commonest call, two plain arrays and bins of equal width, by one loop that checks rows and sums them.
+"""The commonest calls, plain arrays and bins of equal width, by one loop that checks rows and sums them.
 
 What it does not know, or finds wrong, it leaves to the way of all other calls: that one says what is wrong.
 """
 
 from __future__ import annotations
 
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -14,32 +15,36 @@ from calibrant.estimators.base import NORMS
 from calibrant.estimators.binned import Binned, BinnedFit
 from calibrant.estimators.bins import equal_edges
 from calibrant.estimators.registry import parse
-from calibrant.evidence import Bins
+from calibrant.evidence import Array, Bins
 from calibrant.evidence.loops import PIECE
-from calibrant.inputs import InputError
+from calibrant.inputs import TOLERANCE
+from calibrant.questions import Notion, usual
+
+# Classes so few that what is kept of a row takes as long to write down as to find.
+FEW = 24
 
 
-def error_at_once(y_true: Any, y_prob: Any, estimator: Any, norm: Any) -> float | None:
-    """Return the error of one score against labels 0 and 1; None where the usual way has to be gone.
+def error_at_once(y_true: Any, y_prob: Any, notion: Any, estimator: Any, norm: Any) -> float | None:
+    """Return the error of one score, or of the largest one of each row; None where it is another way's.
 
     >>> y_true, y_prob = np.array([0, 1, 1]), np.array([0.2, 0.4, 0.9])
-    >>> error = error_at_once(y_true, y_prob, "uniform:2", "l1")
+    >>> error = error_at_once(y_true, y_prob, None, "uniform:2", "l1")
     >>> error is None or round(error, 6) == 0.166667  # None without the compiled loops
     True
-    >>> error_at_once(y_true.tolist(), y_prob, "uniform:2", "l1")
+    >>> error_at_once(y_true.tolist(), y_prob, None, "uniform:2", "l1")
     """
     if (loops := compiled.loops) is None or type(y_true) is not np.ndarray or type(y_prob) is not np.ndarray:
         return None
-    if y_prob.ndim != 1 or y_prob.dtype.char not in "df" or not 0 < len(y_prob) <= PIECE:
+    if y_prob.dtype.char not in "df" or y_prob.ndim not in (1, 2) or not 0 < len(y_prob) <= PIECE:
         return None
-    # Scores that are all 0 or 1 need a word of caution, which one score between them spares.
-    if not 0 < y_prob.item(0) < 1 or type(norm) is not str or norm not in NORMS:
+    if type(norm) is not str or norm not in NORMS:
         return None
-    if (chosen := _equal_bins(estimator)) is None:
-        return None
-    edges, sums = equal_edges(chosen.n_bins), np.zeros((2, 2, 1, chosen.n_bins))
     try:
-        loops.add_sums(y_prob, y_true, None, edges[1:-1], None, sums, 1, False, None, None)
+        if (chosen := _equal_bins(estimator)) is None:
+            return None
+        edges, asked = equal_edges(chosen.n_bins), usual(notion, vector=y_prob.ndim == 1)
+        if (sums := _sums(loops, y_true, y_prob, asked, edges[1:-1])) is None:
+            return None
     except (TypeError, ValueError):
         return None
     (negative, positive), (low, high) = sums[:, :, 0]
@@ -47,13 +52,25 @@ def error_at_once(y_true: Any, y_prob: Any, estimator: Any, norm: Any) -> float 
     return float(BinnedFit(chosen, edges, bins, bins.w.sum()).error(norm))
 
 
+def _sums(loops: ModuleType, y_true: Array, y_prob: Array, notion: Notion, cuts: Array) -> Array | None:
+    """Sum rows by outcome and bin; None where the notion is another, or something about the rows unusual."""
+    sums = np.zeros((2, 2, 1, cuts.size + 1))
+    if y_prob.ndim == 1 and notion.one_class and not notion.of_pairs:
+        # Scores that are all 0 or 1 need a word of caution, which one score between them spares.
+        if not 0 < y_prob.item(0) < 1:
+            return None
+        loops.add_sums(y_prob, y_true, None, cuts, None, sums, 1, False, None, None)
+        return sums
+    if y_prob.ndim == 2 and 2 <= y_prob.shape[1] <= FEW and notion.top == 1 and notion.tells_accuracy:
+        away = loops.add_confidences(y_prob, y_true, cuts, sums)
+        return sums if away <= TOLERANCE[y_prob.itemsize] else None
+    return None
+
+
 def _equal_bins(estimator: Any) -> Any:
     """Return bins of equal width in a given number, if that is what an estimator or its name means."""
     if type(estimator) is str:
-        try:
-            estimator = parse(estimator)
-        except InputError:
-            return None
+        estimator = parse(estimator)
     if type(estimator) is Binned and estimator.binning == "uniform" and estimator.mapping == "one":
         return estimator if type(estimator.n_bins) is int else None
     return None
