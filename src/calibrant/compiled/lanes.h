@@ -54,24 +54,42 @@ PART Lanes root(Lanes a)
     return a;
 }
 
-/* The exponential of numbers up to some hundreds to 14 digits, the same on every machine: 2^k times the series of
-   what is left. Those that would be too small for a double stay at the least of them. */
-PART Lanes exponential(Lanes x)
+/* Adding it to a number rounds that to a whole one, whose bits are then the last ones. */
+#define SHIFT 6755399441055744.0 /* 1.5 * 2^52 */
+
+/* A number times 2^k, k whole and not above some hundreds; those far below count as -1000. */
+PART Lanes scaled(Lanes x, Lanes k)
 {
-    const double shift = 6755399441055744.0; /* 1.5 * 2^52: adding it rounds to whole numbers */
-    Lanes k, r, s, low;
-    Bits power;
-    x = larger(x, all(-708.0));
-    k = x * 1.4426950408889634 + shift;
-    power = (Bits)k << 52;
-    k -= shift;
+    return (Lanes)((Bits)x + ((Bits)(larger(k, all(-1000.0)) + SHIFT) << 52));
+}
+
+/* The exponential to 14 digits, the same on every machine, as a number near 1 and a power of two: the series of what
+   whole powers leave. */
+PART Lanes exponential_and_power(Lanes x, Lanes *power)
+{
+    Lanes k = (x * 1.4426950408889634 + SHIFT) - SHIFT, r, s, low;
     r = x - k * 6.93147180369123816490e-01;
     r -= k * 1.90821492927058770002e-10;
     s = r * r;
     low = (1.0 / 5040 * r + 1.0 / 720) * s + (1.0 / 120 * r + 1.0 / 24);
     low += ((1.0 / 39916800 * r + 1.0 / 3628800) * s + (1.0 / 362880 * r + 1.0 / 40320)) * (s * s);
-    s = 1.0 + (r + ((1.0 / 6 * r + 0.5) + low * s) * s);
-    return (Lanes)((Bits)s + power);
+    *power = k;
+    return 1.0 + (r + ((1.0 / 6 * r + 0.5) + low * s) * s);
+}
+
+/* The exponential of numbers up to some hundreds; those that would be too small for a double stay at the least. */
+PART Lanes exponential(Lanes x)
+{
+    Lanes power, s = exponential_and_power(larger(x, all(-708.0)), &power);
+    return (Lanes)((Bits)s + ((Bits)(power + SHIFT) << 52));
+}
+
+/* Move the power of two of positive numbers over to another one. */
+PART Lanes apart_from_power(Lanes x, Lanes *power)
+{
+    Bits bits = (Bits)x;
+    *power += (Lanes)((bits >> 52) | INT64_C(0x4330000000000000)) - (4503599627370496.0 + 1023);
+    return (Lanes)((bits & INT64_C(0x000FFFFFFFFFFFFF)) | INT64_C(0x3FF0000000000000));
 }
 
 /* The logarithm of positive numbers, likewise. */

@@ -14,7 +14,7 @@ enum { PROCESS, TREE, SMOOTH_OVER, SMOOTH_UNDER, TREE_OVER, TREE_UNDER, MEANS };
 /* Numbers of the prior, in the order of `_rules` in calibrant.posterior.looks. */
 typedef struct {
     double flat[FLATS], wave[WAVES];
-    double log_stop, log_go, empty, some, flat_share;
+    double stop, go, empty, some, flat_share;
     double log_no_mean, log_some_mean, log_no_shape, log_some_shape, uncertain;
 } Rules;
 
@@ -31,7 +31,7 @@ typedef struct {
 /* Numbers of the sets that are looked at together. */
 typedef struct {
     Lanes *z, *square, *x, *shrink, *mean, *work, *sums;
-    Lanes *stop, *waving, *chance, *above, *below, *shape, *out;
+    Lanes *stop, *power, *waving, *chance, *above, *below, *shape, *out;
 } Sets;
 
 #define NODE(level, i) (((Py_ssize_t)1 << (level)) - 1 + (i))
@@ -290,21 +290,27 @@ PART void look_at_waves(const Frame *f, const Sets *s, Py_ssize_t level, Py_ssiz
     }
 }
 
-/* The stretches of a level: what a gap that is flat says, together with a wave and with none. Leaves the evidence of
-   stopping there, and the expected positive and negative part of what is there then. */
+/* The stretches of a level: what a gap that is flat says, together with a wave and with none. Leaves the likelihood of
+   stopping there, as a number and a power of two, and the expected positive and negative part of what is there then. */
 PART void stop_at(const Frame *f, const Sets *s, Py_ssize_t level, int waves, int sides, int width)
 {
     const Rules *rules = f->rules;
     double flat = level ? rules->some * (waves ? rules->flat_share : 1.0) : 1.0, empty = level ? rules->empty : 0.0;
     for (Py_ssize_t i = NODE(level, 0); i < NODE(level + 1, 0); i++) {
-        Lanes square = s->sums[i] * s->sums[i], log[FLATS], top = waves ? larger(s->waving[i], all(0.0)) : all(0.0);
-        Lanes sum = {0}, slope = {0}, bend = {0}, wave = {0}, total;
+        Lanes square = s->sums[i] * s->sums[i], each[FLATS], powers[FLATS], top = {0};
+        Lanes sum = {0}, slope = {0}, bend = {0}, wave = {0}, wave_power, total;
         for (int q = 0; q < FLATS; q++) {
-            log[q] = (0.5 * square) * of(f->variance, i * FLATS + q, width) + of(f->cost, i * FLATS + q, width);
-            top = larger(top, log[q]);
+            Lanes log = (0.5 * square) * of(f->variance, i * FLATS + q, width) + of(f->cost, i * FLATS + q, width);
+            each[q] = exponential_and_power(log, &powers[q]);
+            top = larger(top, powers[q]);
+        }
+        if (waves) {
+            wave = (rules->some * (1 - rules->flat_share)) * exponential_and_power(s->waving[i], &wave_power);
+            top = larger(top, wave_power);
+            wave = scaled(wave, wave_power - top);
         }
         for (int q = 0; q < FLATS; q++) {
-            Lanes weight = exponential(log[q] - top);
+            Lanes weight = scaled(each[q], powers[q] - top);
             sum += weight;
             if (sides) {
                 Lanes variance = of(f->variance, i * FLATS + q, width);
@@ -312,12 +318,11 @@ PART void stop_at(const Frame *f, const Sets *s, Py_ssize_t level, int waves, in
                 bend += weight * (variance * variance);
             }
         }
-        if (waves)
-            wave = (rules->some * (1 - rules->flat_share)) * exponential(s->waving[i] - top);
         total = flat * sum + wave;
         if (level)
-            total += empty * exponential(-top);
-        s->stop[i] = top + logarithm(total);
+            total += empty * scaled(all(1.0), -top);
+        s->stop[i] = total;
+        s->power[i] = top;
         if (sides) {
             Lanes even = flat * sum / total * of(f->pulled, i, width), mean, up;
             slope /= sum;
@@ -351,12 +356,16 @@ PART void look_at_tree(const Frame *f, const Sets *s, int sides, int width)
     }
     /* Bottom up: the likelihood of each stretch, and its chance to stop if it is reached; that of a cell is one. */
     for (Py_ssize_t i = leaves; i-- > 0;) {
-        Lanes halves = s->stop[2 * i + 1] + s->stop[2 * i + 2] + rules->log_go, stop = s->stop[i] + rules->log_stop;
-        Lanes top = larger(stop, halves), less = exponential(-size_of(stop - halves));
-        s->stop[i] = top + logarithm(1 + less);
-        s->chance[i] = chosen(stop > halves, all(1.0), less) / (1 + less);
+        Lanes halves = rules->go * (s->stop[2 * i + 1] * s->stop[2 * i + 2]), stop = rules->stop * s->stop[i];
+        Lanes power = s->power[2 * i + 1] + s->power[2 * i + 2], top = larger(power, s->power[i]);
+        stop = scaled(stop, s->power[i] - top);
+        halves = scaled(halves, power - top);
+        s->chance[i] = stop / (stop + halves);
+        s->stop[i] = apart_from_power(stop + halves, &top);
+        s->power[i] = top;
     }
-    s->out[TREE] = s->stop[0];
+    s->out[TREE] = s->power[0] * 6.93147180369123816490e-01
+                   + (logarithm(s->stop[0]) + s->power[0] * 1.90821492927058770002e-10);
     if (!sides)
         return;
     /* Top down: the chance of each stretch to be reached, which takes the place of its likelihood. */
@@ -554,14 +563,14 @@ static PyObject *shapes(PyObject *self, PyObject *const *args, Py_ssize_t count)
         /* Sizes are multiples of a line: eight numbers. */
         double **to[] = {
             (double **)&s.z, (double **)&s.square, (double **)&s.x, (double **)&s.shrink, (double **)&s.mean,
-            (double **)&s.work, (double **)&s.sums, (double **)&s.stop, (double **)&s.waving, (double **)&s.chance,
-            (double **)&s.above, (double **)&s.below, (double **)&s.shape, (double **)&s.out, &f.variance, &f.cost,
+            (double **)&s.work, (double **)&s.sums, (double **)&s.stop, (double **)&s.power, (double **)&s.waving,
+            (double **)&s.chance, (double **)&s.above, (double **)&s.below, (double **)&s.shape, (double **)&s.out, &f.variance, &f.cost,
             &f.pull, &f.pulled, &f.wave_share, &f.wave_mean, &f.wave_cost, &f.wave_spectrum, &f.share, &f.shape_cost, &f.mean_share,
             &f.mean_cost,
         };
         Py_ssize_t size[] = {
             g * LANES, g * LANES, g * LANES, g * LANES, g * LANES, g * LANES, nodes * LANES, nodes * LANES,
-            nodes * LANES, nodes * LANES, nodes * LANES, nodes * LANES,
+            nodes * LANES, nodes * LANES, nodes * LANES, nodes * LANES, nodes * LANES,
             (parts + 1) * LANES, LENGTH(a[OUT], 1) * LANES, nodes * FLATS * width, nodes * FLATS * width, g * width,
             nodes * width, (f.depth + 1) * WAVES * width, (f.depth + 1) * WAVES * width,
             (f.depth + 1) * WAVES * width, waves * WAVES * width, parts * (g - 1) * width, parts * width,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from math import log, log1p
+from math import log
 
 import numpy as np
 
@@ -113,7 +113,7 @@ def _rules(uncertain: float) -> Array:
     sizes = [size**2 for size in (*tree.LEVELS, *tree.WAVES)]
     waves = len(tree.WAVES)
     logs = [
-        log(tree.STOP), log1p(-tree.STOP), tree.EMPTY, 1 - tree.EMPTY, 1 - tree.WAVING,
+        tree.STOP, 1 - tree.STOP, tree.EMPTY, 1 - tree.EMPTY, 1 - tree.WAVING,
         log(tree.NO_MEAN), log((1 - tree.NO_MEAN) / waves),
         log(tree.NO_SHAPE), log((1 - tree.NO_SHAPE) / waves),
     ]  # fmt: skip
