@@ -63,11 +63,17 @@ PART Lanes scaled(Lanes x, Lanes k)
     return (Lanes)((Bits)x + ((Bits)(larger(k, all(-1000.0)) + SHIFT) << 52));
 }
 
+/* The power of two that is nearest to exp(x). */
+PART Lanes power_in(Lanes x)
+{
+    return (x * 1.4426950408889634 + SHIFT) - SHIFT;
+}
+
 /* The exponential to 14 digits, the same on every machine, as a number near 1 and a power of two: the series of what
    whole powers leave. */
 PART Lanes exponential_and_power(Lanes x, Lanes *power)
 {
-    Lanes k = (x * 1.4426950408889634 + SHIFT) - SHIFT, r, s, low;
+    Lanes k = power_in(x), r, s, low;
     r = x - k * 6.93147180369123816490e-01;
     r -= k * 1.90821492927058770002e-10;
     s = r * r;
@@ -82,6 +88,13 @@ PART Lanes exponential(Lanes x)
 {
     Lanes power, s = exponential_and_power(larger(x, all(-708.0)), &power);
     return (Lanes)((Bits)s + ((Bits)(power + SHIFT) << 52));
+}
+
+/* The exponential without a power of two, at least as large as its own but for some hundreds. */
+PART Lanes exponential_without(Lanes x, Lanes power)
+{
+    Lanes own, s = exponential_and_power(x, &own);
+    return scaled(s, own - power);
 }
 
 /* Move the power of two of positive numbers over to another one. */
@@ -104,6 +117,12 @@ PART Lanes logarithm(Lanes x)
     sum = (1.0 / 15 * z + 1.0 / 13) * w + (1.0 / 11 * z + 1.0 / 9);
     sum = (1.0 / 17 * (w * w) + sum) * (w * z) + ((1.0 / 7 * z + 1.0 / 5) * z + 1.0 / 3);
     return k * 6.93147180369123816490e-01 + (2 * s + (2 * s * z * sum + k * 1.90821492927058770002e-10));
+}
+
+/* That of a number and a power of two. */
+PART Lanes logarithm_with(Lanes x, Lanes power)
+{
+    return power * 6.93147180369123816490e-01 + (logarithm(x) + power * 1.90821492927058770002e-10);
 }
 
 /* The expected positive part of a normal variable: see `positive` in calibrant.posterior.tree. */

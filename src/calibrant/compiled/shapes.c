@@ -31,7 +31,7 @@ typedef struct {
 /* Numbers of the sets that are looked at together. */
 typedef struct {
     Lanes *z, *square, *x, *shrink, *mean, *work, *sums;
-    Lanes *stop, *power, *waving, *chance, *above, *below, *shape, *out;
+    Lanes *stop, *power, *chance, *above, *below, *shape, *out;
 } Sets;
 
 #define NODE(level, i) (((Py_ssize_t)1 << (level)) - 1 + (i))
@@ -167,8 +167,8 @@ PART void spread(const Lanes *shrink, Lanes *sd, Py_ssize_t n, const double *tur
         sd[k] = sd[n - 1 - k] = root(larger((total + 2 * sd[k]) * share, all(0.0)));
 }
 
-/* Turn logs into weights that sum to one, in proportion to exp(log + prior); return the log of the sum. */
-PART Lanes weigh(Lanes *log, const double *prior, Py_ssize_t count)
+/* Turn logs into weights that sum to one, in proportion to exp(log + prior); return that sum without a power of two. */
+PART Lanes weigh(Lanes *log, const double *prior, Py_ssize_t count, Lanes *power)
 {
     Lanes top, total = {0};
     for (Py_ssize_t q = 0; q < count; q++)
@@ -176,13 +176,14 @@ PART Lanes weigh(Lanes *log, const double *prior, Py_ssize_t count)
     top = log[0];
     for (Py_ssize_t q = 1; q < count; q++)
         top = larger(top, log[q]);
+    *power = power_in(top);
     for (Py_ssize_t q = 0; q < count; q++) {
-        log[q] = exponential(log[q] - top);
+        log[q] = exponential_without(log[q], *power);
         total += log[q];
     }
     for (Py_ssize_t q = 0; q < count; q++)
         log[q] *= 1 / total;
-    return top + logarithm(total);
+    return total;
 }
 
 /* Sums over k of share_qk square_k for four spectra q at a time: no sum waits for the one before. */
@@ -220,17 +221,18 @@ PART void shrinkage(const double *share, const Lanes *weight, Py_ssize_t parts, 
 PART void look_at_process(const Frame *f, const Sets *s, int sides, int width)
 {
     Py_ssize_t g = f->cells;
-    Lanes means[SIZES + 1], evidence, under = {0}, net = {0}, *out = s->out;
+    Lanes means[SIZES + 1], evidence, power, more, under = {0}, net = {0}, *out = s->out;
     double uncertain = f->rules->uncertain;
     means[0] = out[MEANS] = all(0.0);
     for (int m = 0; m < SIZES; m++)
         means[m + 1] = out[MEANS + m + 1] = 0.5 * (of(f->mean_share, m, width) * s->square[0] - of(f->mean_cost, m, width));
-    evidence = weigh(means, f->mean_prior, SIZES + 1);
+    evidence = weigh(means, f->mean_prior, SIZES + 1, &power);
     weighted(f->share, s->square + 1, f->parts, g - 1, s->shape + 1, width);
     s->shape[0] = out[MEANS + SIZES + 1] = all(0.0);
     for (Py_ssize_t q = 0; q < f->parts; q++)
         s->shape[q + 1] = out[MEANS + SIZES + 2 + q] = 0.5 * (s->shape[q + 1] - of(f->shape_cost, q, width));
-    out[PROCESS] = evidence + weigh(s->shape, f->shape_prior, f->parts + 1);
+    evidence *= weigh(s->shape, f->shape_prior, f->parts + 1, &more);
+    out[PROCESS] = logarithm_with(evidence, power + more);
     if (!sides)
         return;
     s->shrink[0] = all(0.0);
@@ -249,7 +251,7 @@ PART void look_at_process(const Frame *f, const Sets *s, int sides, int width)
     out[SMOOTH_OVER] = under - net;
 }
 
-/* A wave in each stretch of a level: evidence; and the expected sum of its positive and negative part. */
+/* A wave in each stretch of a level: its likelihood, in place of that of stopping; and the expected sum of its positive and negative part. */
 PART void look_at_waves(const Frame *f, const Sets *s, Py_ssize_t level, Py_ssize_t at, int sides, int width)
 {
     const double none[1 + WAVES] = {0}, *spectrum = f->wave_spectrum + at * WAVES * width;
@@ -257,7 +259,7 @@ PART void look_at_waves(const Frame *f, const Sets *s, Py_ssize_t level, Py_ssiz
     Py_ssize_t length = f->cells >> level;
     Lanes *z = s->mean, *square = s->shrink, *shrink = s->shrink, *sd = s->shrink + length;
     for (Py_ssize_t i = 0; i < (Py_ssize_t)1 << level; i++) {
-        Lanes means[1 + WAVES], shapes[1 + WAVES], above = {0}, net = {0};
+        Lanes means[1 + WAVES], shapes[1 + WAVES], power, more, above = {0}, net = {0};
         memcpy(z, s->x + i * length, length * sizeof(Lanes));
         orthonormal(z, length, f->turns, s->work);
         for (Py_ssize_t k = 0; k < length; k++)
@@ -270,7 +272,8 @@ PART void look_at_waves(const Frame *f, const Sets *s, Py_ssize_t level, Py_ssiz
             means[w + 1] = 0.5 * (of(f->wave_share, of_level, width) * square[0]) + of(f->wave_mean, of_level, width);
             shapes[w + 1] = 0.5 * shapes[w + 1] + of(f->wave_cost, of_level, width);
         }
-        s->waving[NODE(level, i)] = weigh(means, none, 1 + WAVES) + weigh(shapes, none, 1 + WAVES);
+        s->stop[NODE(level, i)] = weigh(means, none, 1 + WAVES, &power) * weigh(shapes, none, 1 + WAVES, &more);
+        s->power[NODE(level, i)] = power + more;
         if (!sides)
             continue;
         shrink[0] = all(0.0);
@@ -297,20 +300,19 @@ PART void stop_at(const Frame *f, const Sets *s, Py_ssize_t level, int waves, in
     const Rules *rules = f->rules;
     double flat = level ? rules->some * (waves ? rules->flat_share : 1.0) : 1.0, empty = level ? rules->empty : 0.0;
     for (Py_ssize_t i = NODE(level, 0); i < NODE(level + 1, 0); i++) {
-        Lanes square = s->sums[i] * s->sums[i], each[FLATS], powers[FLATS], top = {0};
-        Lanes sum = {0}, slope = {0}, bend = {0}, wave = {0}, wave_power, total;
+        Lanes square = s->sums[i] * s->sums[i], log[FLATS], top = {0}, power;
+        Lanes sum = {0}, slope = {0}, bend = {0}, wave = {0}, total;
         for (int q = 0; q < FLATS; q++) {
-            Lanes log = (0.5 * square) * of(f->variance, i * FLATS + q, width) + of(f->cost, i * FLATS + q, width);
-            each[q] = exponential_and_power(log, &powers[q]);
-            top = larger(top, powers[q]);
+            log[q] = (0.5 * square) * of(f->variance, i * FLATS + q, width) + of(f->cost, i * FLATS + q, width);
+            top = larger(top, log[q]);
         }
+        power = power_in(top);
         if (waves) {
-            wave = (rules->some * (1 - rules->flat_share)) * exponential_and_power(s->waving[i], &wave_power);
-            top = larger(top, wave_power);
-            wave = scaled(wave, wave_power - top);
+            power = larger(power, s->power[i]);
+            wave = scaled((rules->some * (1 - rules->flat_share)) * s->stop[i], s->power[i] - power);
         }
         for (int q = 0; q < FLATS; q++) {
-            Lanes weight = scaled(each[q], powers[q] - top);
+            Lanes weight = exponential_without(log[q], power);
             sum += weight;
             if (sides) {
                 Lanes variance = of(f->variance, i * FLATS + q, width);
@@ -320,9 +322,9 @@ PART void stop_at(const Frame *f, const Sets *s, Py_ssize_t level, int waves, in
         }
         total = flat * sum + wave;
         if (level)
-            total += empty * scaled(all(1.0), -top);
+            total += empty * scaled(all(1.0), -power);
         s->stop[i] = total;
-        s->power[i] = top;
+        s->power[i] = power;
         if (sides) {
             Lanes even = flat * sum / total * of(f->pulled, i, width), mean, up;
             slope /= sum;
@@ -364,8 +366,7 @@ PART void look_at_tree(const Frame *f, const Sets *s, int sides, int width)
         s->stop[i] = apart_from_power(stop + halves, &top);
         s->power[i] = top;
     }
-    s->out[TREE] = s->power[0] * 6.93147180369123816490e-01
-                   + (logarithm(s->stop[0]) + s->power[0] * 1.90821492927058770002e-10);
+    s->out[TREE] = logarithm_with(s->stop[0], s->power[0]);
     if (!sides)
         return;
     /* Top down: the chance of each stretch to be reached, which takes the place of its likelihood. */
@@ -563,14 +564,14 @@ static PyObject *shapes(PyObject *self, PyObject *const *args, Py_ssize_t count)
         /* Sizes are multiples of a line: eight numbers. */
         double **to[] = {
             (double **)&s.z, (double **)&s.square, (double **)&s.x, (double **)&s.shrink, (double **)&s.mean,
-            (double **)&s.work, (double **)&s.sums, (double **)&s.stop, (double **)&s.power, (double **)&s.waving,
+            (double **)&s.work, (double **)&s.sums, (double **)&s.stop, (double **)&s.power,
             (double **)&s.chance, (double **)&s.above, (double **)&s.below, (double **)&s.shape, (double **)&s.out, &f.variance, &f.cost,
             &f.pull, &f.pulled, &f.wave_share, &f.wave_mean, &f.wave_cost, &f.wave_spectrum, &f.share, &f.shape_cost, &f.mean_share,
             &f.mean_cost,
         };
         Py_ssize_t size[] = {
             g * LANES, g * LANES, g * LANES, g * LANES, g * LANES, g * LANES, nodes * LANES, nodes * LANES,
-            nodes * LANES, nodes * LANES, nodes * LANES, nodes * LANES, nodes * LANES,
+            nodes * LANES, nodes * LANES, nodes * LANES, nodes * LANES,
             (parts + 1) * LANES, LENGTH(a[OUT], 1) * LANES, nodes * FLATS * width, nodes * FLATS * width, g * width,
             nodes * width, (f.depth + 1) * WAVES * width, (f.depth + 1) * WAVES * width,
             (f.depth + 1) * WAVES * width, waves * WAVES * width, parts * (g - 1) * width, parts * width,
