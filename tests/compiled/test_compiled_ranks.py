@@ -43,7 +43,7 @@ def test_sums_between_cuts_at_ranks_are_those_of_all_rows(kind, dtype, n, seed, 
     rng = np.random.default_rng(seed)
     score, outcome = SCORES[kind](rng, n).astype(dtype), rng.random(2 * n)[::2] < 0.3
     rank = np.sort(rng.integers(0, n, bins - 1))
-    drawers = Drawers(compiled.loops, score, outcome, n)
+    drawers = Drawers(compiled.loops, score, outcome, 17)
     cuts = drawers.ranked(rank)
     np.testing.assert_array_equal(cuts, np.sort(score)[rank].astype(np.float64))
     expected = tally.sums_between(score, outcome, None, cuts)
@@ -57,12 +57,12 @@ def test_sums_between_cuts_at_ranks_are_those_of_all_rows(kind, dtype, n, seed, 
 @needs_loops
 def test_cuts_through_rows_of_closed_cells_are_left_to_the_loop_over_all_rows():
     rng = np.random.default_rng(0)
-    score, outcome = rng.random(30_000), rng.random(30_000) < 0.5
-    drawers = Drawers(compiled.loops, score, outcome, 20)
+    score, outcome = rng.random(70_000), rng.random(70_000) < 0.5
+    drawers = Drawers(compiled.loops, score, outcome, 11)
     drawers.ranked(np.array([15_000]))
     assert drawers.sums_between(np.array([0.3])) is None
-    assert Drawers(compiled.loops, score, None, 20).sums_between(np.array([0.5])) is None
-    sample, rank = Sample(score, outcome), np.arange(0, 30_000, 1000)
+    assert Drawers(compiled.loops, score, None, 11).sums_between(np.array([0.5])) is None
+    sample, rank = Sample(score, outcome), np.arange(0, 70_000, 1000)
     sample.ranked(rank)
     np.testing.assert_array_equal(
         sample.bins(np.array([0.3])).w, Sample(score, outcome).bins(np.array([0.3])).w
@@ -73,7 +73,7 @@ def test_cuts_through_rows_of_closed_cells_are_left_to_the_loop_over_all_rows():
 @pytest.mark.parametrize("n_bins", [15, "sqrt"])
 def test_bins_of_equal_mass_are_the_plain_ones(kind, n_bins):
     rng = np.random.default_rng(1)
-    score, outcome = SCORES[kind](rng, 20_011), rng.random(20_011) < 0.4
+    score, outcome = SCORES[kind](rng, 70_011), rng.random(70_011) < 0.4
 
     def bins():
         sample = Sample(score, outcome)
@@ -95,7 +95,7 @@ def test_sums_of_cells_do_not_depend_on_the_number_of_threads(monkeypatch):
     sums = []
     for threads in ("1", "2", "3"):
         monkeypatch.setenv(compiled.THREADS, threads)
-        drawers = Drawers(compiled.loops, score, outcome, 20_000)
+        drawers = Drawers(compiled.loops, score, outcome, 14)
         sums.append(drawers.sums_between(drawers.ranked(rank)))
         np.testing.assert_array_equal(drawers.ranked(rank), np.sort(score)[rank])
         np.testing.assert_array_equal(tally.order_statistics(score, rank), np.sort(score)[rank])

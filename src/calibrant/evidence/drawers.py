@@ -10,8 +10,10 @@ from calibrant import compiled
 from calibrant.evidence.loops import PIECE, sums_of
 from calibrant.evidence.moments import Array
 
-# Cells there may be: few enough for the cache, and so many that few rows share one with a rank.
-FEWEST, MOST = 1 << 11, 1 << 17
+# Bits that tell a cell: few enough for the cache, and so many that few rows share one with a rank.
+FEWEST, MOST = 11, 17
+# Rows that numpy sorts in less time.
+FEW = 1 << 12
 # Most rows whose number an integer of 32 bits holds.
 COUNTED = 1 << 30
 
@@ -27,22 +29,21 @@ class Drawers:
         The compiled loops.
     score, outcome : arrays
         Scores that lie side by side; outcomes may be left out.
-    ranks : int
-        How many ranks are asked for: the more, the finer the cells.
+    bits : int
+        There are 2^bits cells, or the nearest number that suits the machine.
 
     Examples
     --------
     >>> score, outcome = np.array([0.5, 0.1, 0.9]), np.array([True, False, True])
     >>> if compiled.loops:
-    ...     drawers = Drawers(compiled.loops, score, outcome, 2)
+    ...     drawers = Drawers(compiled.loops, score, outcome, 11)
     ...     assert drawers.ranked(np.array([0, 2])).tolist() == [0.1, 0.9]
     ...     assert drawers.sums_between(np.array([0.9]))[0].tolist() == [[1, 0], [1, 1]]
     """
 
-    def __init__(self, loops: ModuleType, score: Array, outcome: Array | None, ranks: int) -> None:
-        bits = min(score.size.bit_length() - 3, (512 * ranks).bit_length())
+    def __init__(self, loops: ModuleType, score: Array, outcome: Array | None, bits: int) -> None:
         self._loops, self._score, self._outcome = loops, score, outcome
-        self._cells = min(max(1 << max(bits, 0), FEWEST), MOST)
+        self._cells = 1 << min(max(bits, FEWEST), MOST)
         self._sums = None if outcome is None else self._summed(outcome)
         sums = self._sums
         self._count = self._counted() if sums is None else (sums[:, 0, 0] + sums[:, 1, 0]).astype(np.int64)
@@ -105,7 +106,8 @@ class Drawers:
             self._loops.count_cells(self._score[rows], None, count)
             return count
 
-        return sum(compiled.shared(of_rows, self._parts()), np.zeros(self._cells + 1, dtype=np.int64))
+        first, *others = compiled.shared(of_rows, self._parts())
+        return sum(others, first.astype(np.int64))
 
     def _picked(self) -> Array:
         """Return the keys of the rows in open cells, in order: the bits of the score, then the outcome."""
@@ -119,11 +121,14 @@ class Drawers:
 
         parts = list(compiled.shared(of_rows, self._parts()))
         key = parts[0] if len(parts) == 1 else np.concatenate(parts)
-        self._loops.sort_keys(key)
+        if key.size < FEW:
+            key.sort()
+        else:
+            self._loops.sort_keys(key)
         return key
 
     def _parts(self) -> list[slice]:
         """Share the rows among threads; no result depends on how."""
         n = self._score.size
-        step = min(max(PIECE, -(-n // compiled.threads())), COUNTED)
+        step = n if n <= PIECE else min(max(PIECE, -(-n // compiled.threads())), COUNTED)
         return [slice(a, a + step) for a in range(0, n, step)]

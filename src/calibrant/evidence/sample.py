@@ -19,8 +19,9 @@ from calibrant.evidence.outcomes import OneHot
 
 # Rounding allowed when cumulated importance weights are compared with a rank, in units of n.
 SLACK = 1e-9
-# From so many ranks on they are cuts, and what lies between them will be asked for.
-MANY = 16
+# From so many ranks on they are cuts, and what lies between will be asked for; from so many rows on a second
+# look at all of them takes longer than to sum each cell.
+MANY, LONG = 16, 1 << 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,7 +129,7 @@ class Sample:
         if self.weight is None:
             index = np.broadcast_to(rank.astype(np.intp), (*self.batch, rank.shape[-1]))
             if not self.batch and self.shape[-1] > 4 * TABLE_FROM:
-                if index.size >= MANY and self._drawers is not None:
+                if index.size >= MANY and self.shape[-1] >= LONG and self._drawers is not None:
                     return self._drawers.ranked(index)
                 return tally.order_statistics(self.score, index)
             ordered = self.in_order[0] if self.shape[-1] < TABLE_FROM else self._sorted
@@ -216,7 +217,7 @@ class Sample:
         loops = compiled.loops
         if loops is None or not tally.is_plain(self.score) or isinstance(self.outcome, OneHot):
             return None
-        return Drawers(loops, self.score, self.outcome, self.shape[-1])
+        return Drawers(loops, self.score, self.outcome, self.shape[-1].bit_length() - 6)
 
     @cached_property
     def _sorted(self) -> Array:

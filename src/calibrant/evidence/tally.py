@@ -231,7 +231,8 @@ def order_statistics(score: Array, rank: Array) -> Array:
     array([0.1, 0.9])
     """
     if (loops := compiled.loops) and is_plain(score):
-        return Drawers(loops, score, None, rank.size).ranked(rank)
+        bits = min(score.size.bit_length() - 3, (512 * rank.size).bit_length())
+        return Drawers(loops, score, None, bits).ranked(rank)
     cells = 1 << 14  # an index of 16 bits
     count, index = np.zeros(cells + 1, dtype=np.int64), np.empty(score.shape, dtype=np.int16)
     for a in range(0, score.size, CHUNK):
