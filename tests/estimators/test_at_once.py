@@ -82,6 +82,20 @@ def test_numbers_of_confidence_are_those_of_the_usual_way(label, score, n, class
         assert at_once == pytest.approx(plainly, rel=1e-12, abs=1e-15)
 
 
+@needs_loops
+def test_pieces_are_added_as_by_the_usual_way(monkeypatch, usual):
+    for room in ("calibrant.estimators.at_once", "calibrant.evidence.loops"):
+        monkeypatch.setattr(f"{room}.PIECE", 16)
+    matrix = np.stack([SCORE / 2, 1 - SCORE, SCORE / 2], axis=1)
+    for threads in ("1", "3"):
+        monkeypatch.setenv(compiled.THREADS, threads)
+        for p in (SCORE, matrix):
+            at_once = error_at_once(LABEL, p, None, "l:5", "l1")
+            assert at_once == usual(LABEL, p, estimator="l:5")
+    # As many labels as scores are in each of the first pieces.
+    assert error_at_once(LABEL, SCORE[:32], None, "l:5", "l1") is None
+
+
 def changed(array, row, value):
     array = array.copy()
     array[row] = value
@@ -212,9 +226,6 @@ def test_options_of_all_kinds_end_as_by_the_usual_way(options, rows, usual):
 def test_the_common_call_goes_at_once():
     for y in (LABEL, LABEL.astype(bool)):
         assert error_at_once(y, SCORE, None, "l:15", "l1") == calibrant.ece(y, SCORE, estimator="l:15")
-    # Threads share longer arrays.
-    long = np.full((1 << 20) + 1, 0.5)
-    assert error_at_once(long > 0, long, None, "l:15", "l1") is None
 
 
 @needs_loops
