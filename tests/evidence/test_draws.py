@@ -37,6 +37,13 @@ def test_what_cannot_happen_spends_no_number_and_large_groups_are_drawn_alike(n)
     assert fast.random() == plain.random()
 
 
+def test_by_several_rows_of_chances_outcomes_are_drawn_one_after_the_other():
+    n, chances = np.array([1, 30, 3]), np.array([[0.2, 0.6, 0.0], [0.0, 0.1, 1.0]])
+    fast, plain = (np.random.default_rng(3) for _ in range(2))
+    expected = np.concatenate([plain.binomial(n, chance, (5, 3)) for chance in chances])
+    np.testing.assert_array_equal(binomial(fast, n, chances, 5), expected)
+
+
 def steps_of(rows, score):
     rows, score = (np.asarray(part, dtype=np.float64) for part in (rows, score))
     return Residuals(rows, score, np.zeros(rows.size), rows)

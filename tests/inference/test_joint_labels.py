@@ -70,9 +70,9 @@ def test_arrays_that_do_not_fit_are_refused():
         "binomials": [
             np.ones((5, 2)),
             np.ones(2, np.int64),
-            np.ones(2),
-            np.ones(2),
-            np.zeros((5, 2), np.int64),
+            *np.ones((4, 2)),
+            np.arange(2),
+            np.zeros((5, 2)),
         ],
     }
     for name, fitting in arrays.items():

@@ -112,45 +112,82 @@ static PyObject *normals(PyObject *self, PyObject *const *args, Py_ssize_t count
     Py_RETURN_NONE;
 }
 
-/* Counts of a binomial variable told apart at most. */
-#define COUNTS 256
+/* Counts of a binomial variable told apart at most, and those that are looked at side by side; groups looked at
+   together. */
+enum { COUNTS = 256, FEW = 16, GROUPS = 128 };
 
-/* binomials(uniform, rows, none, rare, out): out[i, j] is how many of rows[j] outcomes with chance rare[j] the
-   uniform number stands for by inversion; none[j] is the chance of no outcome. */
+/* How likely at most 0, 1, ... of some outcomes are, while it matters; return how many such numbers there are. */
+static Py_ssize_t chances_up_to(int64_t rows, double none, double rare, double *chance)
+{
+    Py_ssize_t count = 0;
+    chance[0] = none;
+    while (++count < rows && count < COUNTS && chance[count - 1] < 1) {
+        none = none * (double)(rows - count + 1) * rare / ((double)count * (1 - rare));
+        chance[count] = chance[count - 1] + none;
+    }
+    return count;
+}
+
+/* Groups of few counts, one set after the other: as many outcomes as there are chances below the uniform number. */
+VECTORISED static void count_few(const double *uniform, Py_ssize_t stride, Py_ssize_t sets, const double *chance,
+                                 Py_ssize_t most, Py_ssize_t groups, const double *unit, const double *base,
+                                 const int64_t *place, double *out, Py_ssize_t columns)
+{
+    for (Py_ssize_t i = 0; i < sets; i++) {
+        double above[GROUPS] = {0};
+        for (Py_ssize_t k = 0; k < most; k++)
+            for (Py_ssize_t j = 0; j < groups; j++)
+                above[j] += uniform[i * stride + j] > chance[k * GROUPS + j] ? 1.0 : 0.0;
+        for (Py_ssize_t j = 0; j < groups; j++)
+            out[i * columns + place[j]] = base[j] + unit[j] * above[j];
+    }
+}
+
+/* binomials(uniform, rows, none, rare, unit, base, place, out): out[i, place[j]] = base[j] + unit[j] * how many of
+   rows[j] outcomes with chance rare[j] the uniform number stands for by inversion; none[j] is the chance of none. */
 static PyObject *binomials(PyObject *self, PyObject *const *args, Py_ssize_t count)
 {
-    Array a[5];
-    Py_ssize_t sets, groups;
+    Array a[8];
+    Py_ssize_t sets, groups, columns;
     (void)self;
-    if (take_all(args, count, a, 5, 1) < 0)
+    if (take_all(args, count, a, 8, 1) < 0)
         return NULL;
     groups = a[0].type && a[0].view.ndim == 2 ? LENGTH(a[0], 1) : -1;
     if (groups < 0 || !is_table(&a[0], 'd', -1, groups) || !is_vector(&a[1], 'q', groups)
-        || !is_vector(&a[2], 'd', groups) || !is_vector(&a[3], 'd', groups)
-        || !is_table(&a[4], 'q', LENGTH(a[0], 0), groups)) {
-        give_arrays(a, 5);
+        || !is_vector(&a[2], 'd', groups) || !is_vector(&a[3], 'd', groups) || !is_vector(&a[4], 'd', groups)
+        || !is_vector(&a[5], 'd', groups) || !is_vector(&a[6], 'q', groups)
+        || !is_table(&a[7], 'd', LENGTH(a[0], 0), -1) || !are_below(&a[6], LENGTH(a[7], 1))) {
+        give_arrays(a, 8);
         return PyErr_Format(PyExc_ValueError, "the arrays of binomials do not fit");
     }
     sets = LENGTH(a[0], 0);
+    columns = LENGTH(a[7], 1);
     Py_BEGIN_ALLOW_THREADS
-    for (Py_ssize_t j = 0; j < groups; j++) {
-        int64_t rows = ((const int64_t *)a[1].view.buf)[j], *out = (int64_t *)a[4].view.buf + j, most = 0;
-        double mass = DOUBLES(a[2])[j], rare = DOUBLES(a[3])[j], at_most[COUNTS];
-        const double *uniform = DOUBLES(a[0]) + j;
-        at_most[0] = mass;
-        while (++most < rows && most < COUNTS && at_most[most - 1] < 1) {
-            mass = mass * (double)(rows - most + 1) * rare / ((double)most * (1 - rare));
-            at_most[most] = at_most[most - 1] + mass;
+    for (Py_ssize_t first = 0; first < groups; first += GROUPS) {
+        const int64_t *rows = (const int64_t *)a[1].view.buf + first, *place = (const int64_t *)a[6].view.buf + first;
+        const double *uniform = DOUBLES(a[0]) + first, *none = DOUBLES(a[2]) + first, *rare = DOUBLES(a[3]) + first;
+        const double *unit = DOUBLES(a[4]) + first, *base = DOUBLES(a[5]) + first;
+        double chance[FEW * GROUPS], own[COUNTS], *out = DOUBLES(a[7]);
+        Py_ssize_t width = groups - first < GROUPS ? groups - first : GROUPS, most = 0;
+        for (Py_ssize_t j = 0; j < width; j++) {
+            Py_ssize_t counts = chances_up_to(rows[j], none[j], rare[j], own);
+            for (Py_ssize_t k = 0; k < FEW; k++)
+                chance[k * GROUPS + j] = k < counts ? own[k] : INFINITY;
+            most = counts > most ? counts : most;
         }
-        for (Py_ssize_t i = 0; i < sets; i++) {
-            int64_t found = 0;
-            while (found < most && uniform[i * groups] > at_most[found])
-                found++;
-            out[i * groups] = found;
+        count_few(uniform, groups, sets, chance, most < FEW ? most : FEW, width, unit, base, place, out, columns);
+        for (Py_ssize_t j = 0; most > FEW && j < width; j++) {
+            Py_ssize_t counts = chances_up_to(rows[j], none[j], rare[j], own);
+            for (Py_ssize_t i = 0; counts > FEW && i < sets; i++) {
+                Py_ssize_t found = 0;
+                while (found < counts && uniform[i * groups + j] > own[found])
+                    found++;
+                out[i * columns + place[j]] = base[j] + unit[j] * (double)found;
+            }
         }
     }
     Py_END_ALLOW_THREADS
-    give_arrays(a, 5);
+    give_arrays(a, 8);
     Py_RETURN_NONE;
 }
 

@@ -233,10 +233,7 @@ class Cells:
         """
         kept = self._occupied
         s, held = kept.sums, kept._held
-        chances = each_chance(probability(kept.score), s.w.size)
-        wy = np.empty((len(chances) * size, s.w.size))
-        for k, chance in enumerate(chances):
-            wy[k * size : (k + 1) * size] = binomial(rng, held, chance, size)
+        wy = binomial(rng, held, each_chance(probability(kept.score), s.w.size), size)
         if not np.array_equal(held, s.w):
             wy /= held
             wy *= s.w

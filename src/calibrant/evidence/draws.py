@@ -41,6 +41,8 @@ def each_chance(chance: Array | float, size: int) -> Array:
 def binomial(rng: np.random.Generator, n: Array, p: Array, size: int) -> Array:
     """Draw `size` times the outcomes of groups of n rows with chance p, as `rng.binomial(n, p)` does.
 
+    Where chances have several rows, `size` times by each, one after the other. Counts are returned as floats.
+
     numpy sets up its inversion anew for every number, because neighbouring groups differ. Here a group's
     distribution function is computed once and compared with all uniform numbers that belong to it: the
     same numbers come out, and the generator ends in the same state.
@@ -50,41 +52,45 @@ def binomial(rng: np.random.Generator, n: Array, p: Array, size: int) -> Array:
     >>> bool(np.all(binomial(fast, n, p, 1000) == plain.binomial(n, p, (1000, 3))))
     True
     """
-    never = (p == 0) | (n == 0)
-    if never.any():
-        # numpy spends no number on what cannot happen.
-        drawn = np.zeros((size, n.size), dtype=np.int64)
-        if not never.all():
-            drawn[:, ~never] = binomial(rng, n[~never], p[~never], size)
-        return drawn
+    chances = np.atleast_2d(p)
+    drawn = np.zeros((len(chances) * size, n.size))
+    for k, chance in enumerate(chances):
+        _draw(rng, n, chance, drawn[k * size : (k + 1) * size])
+    return drawn
+
+
+def _draw(rng: np.random.Generator, n: Array, p: Array, out: Array) -> None:
+    """Draw outcomes (sets, groups) where there may be any."""
+    # numpy spends no number on what cannot happen.
+    some = np.flatnonzero((p != 0) & (n != 0))
+    if some.size < n.size:
+        n, p = n[some], p[some]
+    shape = len(out), some.size
     rare = np.minimum(p, 1 - p)
-    slow = compiled.loops is None and n.max() > MOST
+    slow = compiled.loops is None and n.max(initial=0) > MOST
     if slow or np.any(n * rare > INVERTED) or np.any(p < 0) or np.any(n < 0):
-        return rng.binomial(n, p, (size, n.size))
+        out[:, some] = rng.binomial(n, p, shape)
+        return
     # How likely at most 0, 1, ... outcomes are in each group; a group of n rows never has more than n.
-    mass = np.exp(n * np.log1p(-rare))
-    often = p > 0.5
+    mass, often = np.exp(n * np.log1p(-rare)), p > 0.5
+    base, unit = np.where(often, n, 0.0), np.where(often, -1.0, 1.0)
     if compiled.loops is not None:
-        drawn = np.empty((size, n.size), dtype=np.int64)
-        groups = np.ascontiguousarray(n, np.int64), mass, np.ascontiguousarray(rare)
-        compiled.loops.binomials(rng.random((size, n.size)), *groups, drawn)
-        return np.subtract(n, drawn, out=drawn, where=often)
+        compiled.loops.binomials(rng.random(shape), n.astype(np.int64, copy=False), mass, rare, unit, base, some, out)
+        return
     at_most = [mass]
-    for k in range(1, int(n.max())):
+    for k in range(1, int(n.max(initial=0))):
         if at_most[-1].min() >= CERTAIN:
             break
         mass = mass * (n - k + 1) * rare / (k * (1 - rare))
         at_most.append(np.where(k < n, at_most[-1] + mass, np.inf))
-    small = np.min_scalar_type(int(n.max()))
-    drawn = np.empty((size, n.size), dtype=np.int64)
-    step = max(1, CHUNK // n.size)
-    for a in range(0, size, step):
-        uniform = rng.random((min(step, size - a), n.size))
+    small = np.min_scalar_type(int(n.max(initial=0)))
+    step = max(1, CHUNK // max(1, n.size))
+    for a in range(0, len(out), step):
+        uniform = rng.random((min(step, len(out) - a), n.size))
         count = np.zeros(uniform.shape, dtype=small)
         for bound in at_most:
             count += uniform > bound
-        drawn[a : a + step] = np.where(often, n - count, count)
-    return drawn
+        out[a : a + step, some] = base + unit * count
 
 
 @dataclass(frozen=True, eq=False)
