@@ -171,9 +171,11 @@ static PyObject *binomials(PyObject *self, PyObject *const *args, Py_ssize_t cou
         Py_ssize_t width = groups - first < GROUPS ? groups - first : GROUPS, most = 0;
         for (Py_ssize_t j = 0; j < width; j++) {
             Py_ssize_t counts = chances_up_to(rows[j], none[j], rare[j], own);
-            for (Py_ssize_t k = 0; k < FEW; k++)
-                chance[k * GROUPS + j] = k < counts ? own[k] : INFINITY;
-            most = counts > most ? counts : most;
+            for (; most < counts; most++)
+                for (Py_ssize_t i = 0; most < FEW && i < width; i++)
+                    chance[most * GROUPS + i] = INFINITY;
+            for (Py_ssize_t k = 0; k < counts && k < FEW; k++)
+                chance[k * GROUPS + j] = own[k];
         }
         count_few(uniform, groups, sets, chance, most < FEW ? most : FEW, width, unit, base, place, out, columns);
         for (Py_ssize_t j = 0; most > FEW && j < width; j++) {

@@ -91,5 +91,6 @@ extern PyMethodDef page_methods[];
 extern PyMethodDef machine_methods[];
 extern PyMethodDef forest_methods[];
 extern PyMethodDef triweight_methods[];
+extern PyMethodDef run_methods[];
 
 #endif

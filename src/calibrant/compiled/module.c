@@ -74,6 +74,7 @@ PyMODINIT_FUNC PyInit__loops(void)
         machine_methods,
         forest_methods,
         triweight_methods,
+        run_methods,
         wide_shape_methods,
     };
     size_t count = sizeof(methods) / sizeof(methods[0]) - !has_wide_vectors();

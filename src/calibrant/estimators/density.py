@@ -13,6 +13,7 @@ from calibrant.estimators.curve import Curve
 from calibrant.estimators.smoothing import NARROWEST, RULES, STEP, WIDEST, Grid, steps
 from calibrant.evidence import Array, Evidence
 from calibrant.evidence.kernels import KERNELS, overlap
+from calibrant.evidence.moments import distinct
 from calibrant.inputs import InputError, check_choice, is_number
 
 # Where fewer effective rows than this stand under the kernel there is no curve.
@@ -101,7 +102,7 @@ class DensityFit(Fit):
 
     def _error(self, norm: Norm) -> Array:
         """Return the mean gap over the density (l1), its root mean square (l2) or the largest gap (max)."""
-        gap = self.positive - self.score * self.density
+        gap = self.positive - self.score * distinct(self.density)
         if norm == "l1":
             value = np.abs(gap).sum(axis=-1) * self.grid.step
         elif norm == "l2":

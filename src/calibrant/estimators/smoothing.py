@@ -18,6 +18,7 @@ import numpy as np
 from calibrant.estimators.bins import shared
 from calibrant.evidence import Array, Evidence
 from calibrant.evidence.kernels import gain
+from calibrant.evidence.moments import distinct
 
 # The paper's grid has steps of .0003. 1/3600 is the next finer one whose nodes lie on the edges
 # of the 14400 cells, which makes rows and cells agree to the last digits.
@@ -59,9 +60,11 @@ class Grid:
         low, high = evidence.support
         step = (high - low) / points
         score = low + (np.arange(points) + 0.5) * step
-        m = evidence.moments(score, np.append(score[:1], score), squares=False)
+        # Data drawn anew have the scores of all in common.
+        m = evidence.moments(score, np.append(score[:1], score), squares=False).each(distinct)
         total = m.w.sum(axis=-1, keepdims=True)
         mass, positive = (shared(*part, step) / total for part in ((m.w, m.ws), (m.wy, m.wsy)))
+        mass = np.broadcast_to(mass, positive.shape)
         return cls(score, step, mass, positive, m.bins.residual.sum(axis=-1) / total[..., 0])
 
     def reached(self, distance: Array) -> Array:
@@ -81,13 +84,13 @@ class Grid:
         points = self.score.size
         factor = gain(kernel, bandwidth, points, points * self.step) / self.step
         density, positive = (idct(part * factor, overwrite_x=True) for part in self._spectra)
-        return density, positive
+        return np.broadcast_to(density, positive.shape), positive
 
     @cached_property
     def _spectra(self) -> tuple[Array, Array]:
         from scipy.fft import dct
 
-        return dct(self.mass), dct(self.positive)
+        return dct(distinct(self.mass)), dct(self.positive)
 
 
 def steps(bandwidth: Array, step: float = STEP) -> Array:
