@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from plainly import needs_loops
 
 from calibrant import compiled
 from calibrant.evidence.moments import Moments, pool, pool_moved
+from plainly import needs_loops
 
 pytestmark = needs_loops
 

@@ -19,9 +19,9 @@ from calibrant import inputs
 from calibrant.assessment import decomposition
 from calibrant.assessment.assessment import Assessment, Balance, Odds, Row
 from calibrant.assessment.cautions import Seen, cautions, seen_in_rows, seen_in_sums
-from calibrant.assessment.cure import Cure, cure_of
+from calibrant.assessment.cure import Cure, Trial, cure_of
 from calibrant.assessment.where import where_of
-from calibrant.compiled import shared
+from calibrant.compiled import aside, keep_memory
 from calibrant.curves import Progress, curve_of, diagram_of, each_problem
 from calibrant.decisions import Cost, Decision, clinical_of, deciding
 from calibrant.estimators import Binned
@@ -185,17 +185,19 @@ def _assemble(
     by_class = next((q for q in material.questions if q.notion.several), None)
     asked = next((q for q in material.questions if q.label is not None), None)
     estimates: dict[str, Estimate] = {}
-    jobs = _jobs(material, shown, estimates, level, seed)
-    steps = Steps(progress, _count_steps(material) + len(jobs))
-    for question in material.questions:
-        each = each_level(level, len(names))
-        found = estimate(question, level=level, each_level=each, rng=seed, step=steps)
-        estimates[question.notion.name] = found
-        steps()
     done: dict[Job, Any] = {}
-    for job, result in zip(jobs, shared(lambda job: job(), list(jobs.values())), strict=True):
-        done[job] = result
-        steps()
+    keep_memory()
+    with aside() as begin:
+        jobs = _jobs(material, shown, estimates, level, seed, begin)
+        steps = Steps(progress, _count_steps(material) + len(jobs))
+        for question in material.questions:
+            each = each_level(level, len(names))
+            found = estimate(question, level=level, each_level=each, rng=seed, step=steps)
+            estimates[question.notion.name] = found
+            steps()
+        for job, result in {job: begin(work) for job, work in jobs.items()}.items():
+            done[job] = result()
+            steps()
 
     def all_of(kind: str) -> dict[Any, Any]:
         return {name: result for (of, name), result in done.items() if of == kind}
@@ -234,7 +236,12 @@ def _assemble(
 
 
 def _jobs(
-    material: Material, shown: Question, estimates: Mapping[str, Estimate], level: float, seed: int
+    material: Material,
+    shown: Question,
+    estimates: Mapping[str, Estimate],
+    level: float,
+    seed: int,
+    begin: Callable[[Callable[[], Any]], Callable[[], Any]],
 ) -> dict[Job, Callable[[], Any]]:
     """Return what is left to do where the estimates are known, none of which needs another.
 
@@ -246,17 +253,20 @@ def _jobs(
     estimates : mapping
         Filled before the first job is done.
     level, seed
+    begin : callable
+        Begins beside all else what needs no estimate and shares nothing with one.
     """
     options: dict[str, Any] = {"level": level, "rng": seed}
     jobs: dict[Job, Callable[[], Any]] = {}
     for ruler in material.rulers:
         jobs["ruler", ruler] = partial(estimate, shown, estimator=ruler, **options)
-    if (data := material.data) is not None:
+    if material.data is not None and (trial := Trial.of(material.data, seed)) is not None:
+        fitted = trial.fit(begin)
 
-        def cure() -> Cure | None:
+        def cure() -> Cure:
             before = estimates[shown.notion.name]
             about: dict[str, Any] = {"before": before.value, "worst": _worst(before)}
-            return cure_of(data, shown.notion, material.scores, level=level, seed=seed, **about)
+            return cure_of(trial.data, fitted, shown.notion, material.scores, level=level, **about)
 
         jobs["cure", None] = cure
     for question in material.questions:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -15,7 +15,7 @@ from calibrant.inference.map_comparison import Measured, log_loss_of_rows, mean_
 from calibrant.inference.measure import measure
 from calibrant.inputs import Array, Predictions, Record, some_rows
 from calibrant.maps import Calibrator
-from calibrant.maps.folds import cross_fitted, folds_of
+from calibrant.maps.folds import folds_of, joined, mapped
 from calibrant.questions import Notion, Question, named
 
 FOLDS = 5
@@ -23,6 +23,9 @@ FOLDS = 5
 MOST_ROWS, MOST_NUMBERS = 200_000, 100_000
 # Classes beyond which fitting takes longer than the rest of an assessment.
 MOST_CLASSES = 100
+
+#: What waits for the rows that a map was fitted for.
+Fitted = Callable[[], Predictions]
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,21 +93,56 @@ class Cure:
         )
 
 
+@dataclass(frozen=True, eq=False)
+class Trial:
+    """Rows that maps are tried on, each in a fold that is mapped by what the others taught."""
+
+    data: Predictions
+    fold: Array
+
+    @classmethod
+    def of(cls, data: Predictions, seed: int) -> Trial | None:
+        """Divide the rows; None of too few to learn and to judge, or of too many classes."""
+        if len(data.labels) > MOST_CLASSES:
+            return None
+        data = _fewer(data)
+        units = len(data.code) if data.cluster is None else int(data.cluster.max()) + 1
+        if units < 2 * FOLDS or data.code.min() == data.code.max():
+            return None
+        return cls(data, folds_of(data, FOLDS, np.random.default_rng(seed)))
+
+    def fit(self, begin: Callable[[Callable[[], Array]], Callable[[], Array]]) -> dict[str, Fitted]:
+        """Begin to fit the maps, and return by their names what waits for the rows that they map."""
+        return {
+            method: partial(self._joined, [begin(partial(self._mapped, method, k)) for k in range(FOLDS)])
+            for method in ("auto", "temperature")
+        }
+
+    def _mapped(self, method: str, k: int) -> Array:
+        return mapped(self.data, method, self.fold, k)
+
+    def _joined(self, parts: list[Callable[[], Array]]) -> Predictions:
+        return joined(self.data, self.fold, (part() for part in parts))
+
+
 def cure_of(
     data: Predictions,
+    fitted: Mapping[str, Fitted],
     headline: Notion,
     scores: Sequence[Score],
     *,
     before: float,
     worst: int,
     level: float,
-    seed: int,
-) -> Cure | None:
-    """Return what recalibrating would do; None of too few rows to learn and to judge, or too many classes.
+) -> Cure:
+    """Return what recalibrating would do.
 
     Parameters
     ----------
     data : Predictions
+        The rows of a trial.
+    fitted : mapping
+        What the maps of the trial make of them.
     headline : Notion
     scores : sequence of Score
         Those of the assessment, for what could be gained.
@@ -112,17 +150,10 @@ def cure_of(
         The headline's error.
     worst : int
         The class that is furthest off, for the picture of a notion of several.
-    level, seed
+    level
     """
-    if len(data.labels) > MOST_CLASSES:
-        return None
-    data = _fewer(data)
-    units = len(data.code) if data.cluster is None else int(data.cluster.max()) + 1
-    if units < 2 * FOLDS or data.code.min() == data.code.max():
-        return None
-    fold = folds_of(data, FOLDS, np.random.default_rng(seed))
     alone = log_loss_of_rows(data)
-    mapped, tempered = (cross_fitted(data, method, fold) for method in ("auto", "temperature"))
+    mapped, tempered = (fitted[method]() for method in ("auto", "temperature"))
     gain, by_temperature = (
         mean_of_rows(data, _less(alone, log_loss_of_rows(own)), level) for own in (mapped, tempered)
     )

@@ -10,9 +10,13 @@ import os
 import threading
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import cache
 from importlib import import_module
 from types import ModuleType
 from typing import TypeVar
+
+import numpy as np
 
 #: The environment variables: one leaves the compiled loops out, the other says how many threads may run.
 PLAIN, THREADS = "CALIBRANT_PLAIN", "CALIBRANT_THREADS"
@@ -79,6 +83,54 @@ def shared(work: Callable[[Piece], Result], pieces: Sequence[Piece]) -> Iterator
 
     with ThreadPoolExecutor(count) as pool:
         yield from pool.map(work, pieces)
+
+
+def once(make: Callable[[], Result]) -> Callable[[], Result]:
+    """Return what makes something when it is first asked for: once, however many threads ask for it.
+
+    >>> numbers = once(iter([1, 2]).__next__)
+    >>> numbers(), numbers()
+    (1, 1)
+    """
+    lock, made = threading.Lock(), cache(make)
+
+    def ask() -> Result:
+        with lock:
+            return made()
+
+    return ask
+
+
+@contextmanager
+def aside() -> Iterator[Callable[[Callable[[], Result]], Callable[[], Result]]]:
+    """Give what begins some work beside the rest, and returns what waits for its result.
+
+    Where there is one thread, work is done when its result is asked for. Work that nobody waits for any more
+    is not begun.
+
+    >>> with aside() as begin:
+    ...     begin(lambda: 2)()
+    2
+    """
+    if (count := threads()) == 1:
+        yield once
+        return
+    from concurrent.futures import ThreadPoolExecutor
+
+    pool = ThreadPoolExecutor(count)
+    try:
+        yield lambda work: pool.submit(work).result
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def keep_memory() -> None:
+    """Let the C library of Linux keep the memory of arrays that are given back, for the next ones.
+
+    It asks the system anew, page by page, for those larger than the largest of them that was given back, of
+    32 MiB at most.
+    """
+    np.empty((1 << 25) - (1 << 16), np.uint8)
 
 
 loops = load()

@@ -75,7 +75,9 @@ def _draw(rng: np.random.Generator, n: Array, p: Array, out: Array) -> None:
     mass, often = np.exp(n * np.log1p(-rare)), p > 0.5
     base, unit = np.where(often, n, 0.0), np.where(often, -1.0, 1.0)
     if compiled.loops is not None:
-        compiled.loops.binomials(rng.random(shape), n.astype(np.int64, copy=False), mass, rare, unit, base, some, out)
+        compiled.loops.binomials(
+            rng.random(shape), n.astype(np.int64, copy=False), mass, rare, unit, base, some, out
+        )
         return
     at_most = [mass]
     for k in range(1, int(n.max(initial=0))):

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -208,6 +207,8 @@ class _Alone:
     ) -> None:
         self.steps, self.some, self.norm, self.cells, self.rngs = steps, some, norm, cells, rngs
         self.first: list[Simulated] = []
+        # Whichever classes are asked about first, by several threads: generators have one turn.
+        self._all = compiled.once(self._simulate)
 
     def draw(self, k: int, sets: int = SETS) -> Ranked:
         """Simulate one class."""
@@ -217,13 +218,13 @@ class _Alone:
     @property
     def each(self) -> list[Callable[[], Simulated]]:
         """What returns the simulations of each class."""
-        return [lambda k=k: self.all[k] for k in range(len(self.steps))]  # type: ignore[misc]
+        return [lambda k=k: self._all()[k] for k in range(len(self.steps))]  # type: ignore[misc]
 
-    @cached_property
-    def all(self) -> list[Simulated]:
-        """The simulations of all classes, more of those that stand out, so that their p-values can be small.
+    def _simulate(self) -> list[Simulated]:
+        """Return the simulations of all classes, more of those that stand out.
 
-        A class whose first p-value is small gets that of new simulations, which is valid at any level.
+        So their p-values can be small. A class whose first p-value is small gets that of new simulations, which
+        is valid at any level.
         Where most classes stand out, only the first of them are worth it.
         """
         every = range(len(self.steps))

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from functools import cache
 from typing import NamedTuple
 
 import numpy as np
 
+from calibrant.compiled import once
 from calibrant.estimators.base import Norm
 from calibrant.evidence import Array, Residuals
 from calibrant.evidence.draws import Outcomes
@@ -120,7 +120,7 @@ def later(residuals: Residuals, norm: Norm, rng: np.random.Generator, size: int)
     """Return what simulates one problem when it is first called; it holds no more than some steps."""
     steps = residuals.coarser(STEPS)
     cells = min(int(n_cells(residuals.flat.n)[0]), STEPS // 2)
-    return cache(lambda: ranked(steps, Outcomes.of(steps).blocks(rng, size), norm, cells).simulated)
+    return once(lambda: ranked(steps, Outcomes.of(steps).blocks(rng, size), norm, cells).simulated)
 
 
 def ranked(steps: Residuals, blocks: Iterable[Array], norm: Norm, cells: int, finest: int = FINEST) -> Ranked:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -52,13 +54,19 @@ def cross_fitted(data: Predictions, method: str, fold: Array) -> Predictions:
     >>> cross_fitted(data, "identity", np.array([0, 1, 0, 1, 0])).score
     array([0.2, 0.6, 0.4, 0.9, 0.7])
     """
-    parts = [fold == k for k in range(int(fold.max()) + 1)]
+    numbers = range(int(fold.max()) + 1)
+    return joined(data, fold, shared(partial(mapped, data, method, fold), numbers))
 
-    def mapped(own: Array) -> Array:
-        calibrator = Calibrator(method).fit_predictions(some_rows(data, ~own))
-        return calibrator.predict_proba(data.score[own])
 
+def joined(data: Predictions, fold: Array, parts: Iterable[Array]) -> Predictions:
+    """Return the rows with the scores of each fold in their places."""
     score = np.empty(data.score.shape)
-    for own, each in zip(parts, shared(mapped, parts), strict=True):
-        score[own] = each
+    for k, part in enumerate(parts):
+        score[fold == k] = part
     return replace(data, score=score)
+
+
+def mapped(data: Predictions, method: str, fold: Array, k: int) -> Array:
+    """Return the scores of one fold, mapped by what the rows of other folds taught."""
+    own = fold == k
+    return Calibrator(method).fit_predictions(some_rows(data, ~own)).predict_proba(data.score[own])

@@ -1,0 +1,60 @@
+"""What threads do beside each other is done once, in the end all of it, and with the same numbers."""
+
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+from calibrant import compiled
+from calibrant.evidence import Residuals, Sample
+from calibrant.inference.null import later
+
+
+def asked_by_four(ask):
+    with ThreadPoolExecutor(4) as pool:
+        return [each.result() for each in [pool.submit(ask) for _ in range(4)]]
+
+
+def test_what_several_threads_ask_for_is_made_once():
+    made = []
+
+    def make():
+        time.sleep(0.02)
+        made.append(len(made))
+        return made[-1]
+
+    assert asked_by_four(compiled.once(make)) == [0] * 4
+    assert made == [0]
+
+
+def test_threads_that_ask_for_one_simulation_share_its_random_numbers():
+    score = np.linspace(0.01, 0.99, 3000)
+    residuals = Residuals.of(Sample(score, np.random.default_rng(0).random(3000) < score))
+    alone, *others = (later(residuals, "l1", np.random.default_rng(1), 40) for _ in range(2))
+    expected = alone()
+    for found in asked_by_four(others[0]):
+        np.testing.assert_array_equal(found.evidence, expected.evidence)
+
+
+@pytest.mark.parametrize("threads", ["1", "3"])
+def test_work_aside_is_done_when_its_result_is_asked_for_at_the_latest(threads, monkeypatch):
+    monkeypatch.setenv(compiled.THREADS, threads)
+    with compiled.aside() as begin:
+        waiting = [begin(lambda k=k: k * k) for k in range(20)]
+        assert [wait() for wait in waiting] == [k * k for k in range(20)]
+
+
+def begin_and_fail(begun):
+    with compiled.aside() as begin:
+        for k in range(40):
+            begin(lambda k=k: (begun.append(k), time.sleep(0.02)))
+        raise ZeroDivisionError
+
+
+def test_work_aside_that_nobody_waits_for_is_not_begun(monkeypatch):
+    monkeypatch.setenv(compiled.THREADS, "2")
+    begun = []
+    with pytest.raises(ZeroDivisionError):
+        begin_and_fail(begun)
+    assert len(begun) < 10
