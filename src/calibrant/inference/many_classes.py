@@ -223,9 +223,8 @@ class _Alone:
     def _simulate(self) -> list[Simulated]:
         """Return the simulations of all classes, more of those that stand out.
 
-        So their p-values can be small. A class whose first p-value is small gets that of new simulations, which
-        is valid at any level.
-        Where most classes stand out, only the first of them are worth it.
+        So their p-values can be small. A class whose first p-value is small gets that of new simulations,
+        which is valid at any level. Where most classes stand out, only the first of them are worth it.
         """
         every = range(len(self.steps))
         alone = self.first or list(compiled.shared(lambda k: self.draw(k).simulated, every))
