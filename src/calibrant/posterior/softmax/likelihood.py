@@ -131,44 +131,41 @@ class Likelihood:
         if (active < first).all():
             self._add_alike(at.own[:, :, active], q, weight, square)
             return
-        q = q.astype(self.kind)
-        root = np.sqrt(weight).astype(self.kind)[:, None]
-        own, top, common = (each.astype(self.kind) for each in (at.own, at.top, at.common))
+        # A row for each feature: products run along the rows of data, which are many.
+        root = np.sqrt(weight).astype(self.kind)
+        own = np.ascontiguousarray(np.moveaxis(at.own, 0, -1), self.kind)
+        q, top, common = (np.ascontiguousarray(each.T, self.kind) for each in (q, at.top, at.common))
         # What the mean over classes takes away.
-        taken, at_own = np.empty((n, b.size), self.kind), b.shared + b.common.size
-        np.einsum("nk,nkj->nj", q, own[:, :, :first], out=taken[:, :first])
+        taken, at_own = np.empty((b.size, n), self.kind), b.shared + b.common.size
+        np.einsum("kn,kjn->jn", q, own[:, :first], out=taken[:first])
         for r in range(2):
-            chance = np.take_along_axis(q, at.best[:, r : r + 1], axis=1)
-            np.multiply(chance, top, out=taken[:, first + r * SHIFT : first + (r + 1) * SHIFT])
-        for start, stop, part in (
-            (b.shared, at_own, common[:, None]),
-            (at_own, b.size, own[:, :, b.own_slice()]),
-        ):
-            # Cut into classes, a row of coefficients is still the same memory.
-            by_class = taken[:, start:stop].reshape(n, b.n_classes, -1)
-            np.multiply(q[:, :, None], part, out=by_class)
+            chance = np.take_along_axis(q, at.best[:, r][None], axis=0)
+            np.multiply(chance, top, out=taken[first + r * SHIFT : first + (r + 1) * SHIFT])
+        for start, stop, part in ((b.shared, at_own, common), (at_own, b.size, own[:, b.own_slice()])):
+            np.multiply(q[:, None], part, out=taken[start:stop].reshape(b.n_classes, -1, n))
         if active.size < b.size:
-            taken = taken[:, active]
+            taken = taken[active]
         even = bool((root == 1).all())
         if not even:
             taken *= root
-        square -= taken.T @ taken
+        square -= taken @ taken.T
         if not b.few and b.axes is None and active.size == b.size:
-            self._add_many(own, top, at.best, q * (root * root), square)
+            mass = np.ascontiguousarray((q * (root * root)).T)
+            self._add_many(at.own.astype(self.kind), at.top.astype(self.kind), at.best, mass, square)
             return
         height = np.sqrt(q) if even else np.sqrt(q) * root
-        full = np.empty((n, b.shared + b.common.shape[1] + b.own.shape[1]), self.kind)
+        full = np.empty((b.shared + b.common.shape[1] + b.own.shape[1], n), self.kind)
         for k, (use, where) in enumerate(per_class):
             if use.size:
-                pull, mine = height[:, k : k + 1], own[:, k]
-                np.multiply(mine[:, :first], pull, out=full[:, :first])
+                pull, mine = height[k], own[k]
+                np.multiply(mine[:first], pull, out=full[:first])
                 for r in range(2):
                     place = slice(first + r * SHIFT, first + (r + 1) * SHIFT)
-                    np.multiply(top, pull * (at.best[:, r : r + 1] == k), out=full[:, place])
-                np.multiply(common, pull, out=full[:, b.shared : b.shared + common.shape[1]])
-                np.multiply(mine[:, b.own_slice()], pull, out=full[:, b.shared + common.shape[1] :])
-                some = full if use.size == full.shape[1] else full[:, use]
-                square[np.ix_(where, where)] += some.T @ some
+                    np.multiply(top, pull * (at.best[:, r] == k), out=full[place])
+                np.multiply(common, pull, out=full[b.shared : b.shared + len(common)])
+                np.multiply(mine[b.own_slice()], pull, out=full[b.shared + len(common) :])
+                some = full if use.size == len(full) else full[use]
+                square[np.ix_(where, where)] += some @ some.T
 
     def _add_alike(self, own: Array, q: Array, weight: Array, square: Array) -> None:
         """Add what coefficients tell that all classes share, of features of the own score of each."""
