@@ -309,8 +309,8 @@ def objects(name: str, array: Array, accepted: Any, rule: str) -> Array:
     if array.dtype.kind in "cmMV":
         raise InputTypeError(name, rule, array.dtype, got=f"dtype {array.dtype}")
     array = array.astype(object, copy=False)
-    kinds = set(map(type, array.flat))  # looking at each object is slow, and text has nothing missing
-    if kinds != {str} and any(missing := [_is_missing(v) for v in array.flat]):
+    kinds = set(map(type, array.flat))  # looking at each object is slow, and in these nothing is missing
+    if not kinds <= {str, int, bool} and any(missing := [_is_missing(v) for v in array.flat]):
         _refuse(name, "have no missing values", array, missing)
     if not all(issubclass(kind, accepted) for kind in kinds):
         _refuse(name, rule, array, [not isinstance(v, accepted) for v in array.flat], error=InputTypeError)
