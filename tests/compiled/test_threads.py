@@ -1,5 +1,6 @@
 """What threads do beside each other is done once, in the end all of it, and with the same numbers."""
 
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
@@ -43,6 +44,19 @@ def test_work_aside_is_done_when_its_result_is_asked_for_at_the_latest(threads, 
     with compiled.aside() as begin:
         waiting = [begin(lambda k=k: k * k) for k in range(20)]
         assert [wait() for wait in waiting] == [k * k for k in range(20)]
+
+
+def test_who_asks_for_work_that_was_not_begun_does_it_and_shares_nothing_further(monkeypatch):
+    monkeypatch.setenv(compiled.THREADS, "2")
+    with compiled.aside() as begin:
+        started, go_on = threading.Event(), threading.Event()
+        busy = begin(lambda: (started.set(), go_on.wait(10)))
+        asked = begin(lambda: (threading.current_thread(), compiled.threads()))
+        assert started.wait(10)
+        assert asked() == (threading.main_thread(), 1)
+        assert compiled.threads() == 2
+        go_on.set()
+        busy()
 
 
 def begin_and_fail(begun):

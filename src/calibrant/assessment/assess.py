@@ -185,7 +185,6 @@ def _assemble(
     by_class = next((q for q in material.questions if q.notion.several), None)
     asked = next((q for q in material.questions if q.label is not None), None)
     estimates: dict[str, Estimate] = {}
-    done: dict[Job, Any] = {}
     keep_memory()
     with aside() as begin:
         jobs = _jobs(material, shown, estimates, level, seed, begin)
@@ -195,9 +194,12 @@ def _assemble(
             found = estimate(question, level=level, each_level=each, rng=seed, step=steps)
             estimates[question.notion.name] = found
             steps()
-        for job, result in {job: begin(work) for job, work in jobs.items()}.items():
-            done[job] = result()
+        begun = {job: begin(work) for job, work in jobs.items()}
+        # From the end: what is there has not been begun, and is done here.
+        for job in reversed(begun):
+            begun[job]()
             steps()
+        done = {job: result() for job, result in begun.items()}
 
     def all_of(kind: str) -> dict[Any, Any]:
         return {name: result for (of, name), result in done.items() if of == kind}

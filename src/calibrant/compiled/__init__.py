@@ -24,6 +24,9 @@ PLAIN, THREADS = "CALIBRANT_PLAIN", "CALIBRANT_THREADS"
 Piece = TypeVar("Piece")
 Result = TypeVar("Result")
 
+# Whether a thread shares the work of others.
+_own = threading.local()
+
 
 def load() -> ModuleType | None:
     """Return the compiled loops; None where they were not built, or where the environment forbids them."""
@@ -51,13 +54,13 @@ def in_use() -> str:
 def threads() -> int:
     """Return how many threads may share a loop: those the environment allows, or else one for each core.
 
-    A thread that is not the main one is taken to share work already, and keeps its loops to itself. What the
-    environment says that is no number of threads is warned of.
+    A thread that is not the main one is taken to share work already, and keeps its loops to itself; so does
+    the main one while it shares work. What the environment says that is no number of threads is warned of.
 
     >>> threads() >= 1
     True
     """
-    if threading.current_thread() is not threading.main_thread():
+    if threading.current_thread() is not threading.main_thread() or getattr(_own, "shares", False):
         return 1
     if said := os.environ.get(THREADS, ""):
         if said.isdecimal() and int(said):
@@ -105,8 +108,8 @@ def once(make: Callable[[], Result]) -> Callable[[], Result]:
 def aside() -> Iterator[Callable[[Callable[[], Result]], Callable[[], Result]]]:
     """Give what begins some work beside the rest, and returns what waits for its result.
 
-    Where there is one thread, work is done when its result is asked for. Work that nobody waits for any more
-    is not begun.
+    Work that no thread has begun when its result is asked for is done by who asks: best from the last to the
+    first, since the others go the other way. What nobody asks for any more is not begun.
 
     >>> with aside() as begin:
     ...     begin(lambda: 2)()
@@ -117,11 +120,26 @@ def aside() -> Iterator[Callable[[Callable[[], Result]], Callable[[], Result]]]:
         return
     from concurrent.futures import ThreadPoolExecutor
 
-    pool = ThreadPoolExecutor(count)
+    # The thread that asks is one of those that share the work.
+    pool = ThreadPoolExecutor(count - 1)
+
+    def begin(work: Callable[[], Result]) -> Callable[[], Result]:
+        begun = pool.submit(work)
+        return once(lambda: _alone(work) if begun.cancel() else begun.result())
+
     try:
-        yield lambda work: pool.submit(work).result
+        yield begin
     finally:
         pool.shutdown(cancel_futures=True)
+
+
+def _alone(work: Callable[[], Result]) -> Result:
+    """Do work beside that of other threads: its loops are not shared again."""
+    _own.shares = True
+    try:
+        return work()
+    finally:
+        _own.shares = False
 
 
 def keep_memory() -> None:
