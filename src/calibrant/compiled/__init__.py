@@ -16,8 +16,6 @@ from importlib import import_module
 from types import ModuleType
 from typing import TypeVar
 
-import numpy as np
-
 #: The environment variables: one leaves the compiled loops out, the other says how many threads may run.
 PLAIN, THREADS = "CALIBRANT_PLAIN", "CALIBRANT_THREADS"
 
@@ -148,6 +146,8 @@ def keep_memory() -> None:
     It asks the system anew, page by page, for those larger than the largest of them that was given back, of
     32 MiB at most.
     """
+    import numpy as np
+
     np.empty((1 << 25) - (1 << 16), np.uint8)
 
 
