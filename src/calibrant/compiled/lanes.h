@@ -18,11 +18,16 @@ typedef double Lanes __attribute__((vector_size(8 * LANES)));
 typedef int64_t Bits __attribute__((vector_size(8 * LANES)));
 typedef uint64_t Whole __attribute__((vector_size(8 * LANES)));
 /* Functions that are part of the loops they are called in. */
+#ifdef WIDE
+#include <immintrin.h>
+#define PART static inline __attribute__((always_inline, target("avx512f")))
+#else
 #define PART static inline __attribute__((always_inline))
+#endif
 
 PART Lanes all(double value)
 {
-    return (Lanes){0} + value;
+    return value - (Lanes){0}; /* a sum would lose the sign of a zero, and so could not be left out */
 }
 
 PART Lanes load(const double *from)
@@ -39,7 +44,11 @@ PART Lanes chosen(Bits which, Lanes yes, Lanes no)
 
 PART Lanes larger(Lanes a, Lanes b)
 {
+#ifdef WIDE
+    return (Lanes)_mm512_max_pd((__m512d)a, (__m512d)b);
+#else
     return chosen(a > b, a, b);
+#endif
 }
 
 PART Lanes size_of(Lanes a)
@@ -49,9 +58,13 @@ PART Lanes size_of(Lanes a)
 
 PART Lanes root(Lanes a)
 {
+#ifdef WIDE
+    return (Lanes)_mm512_sqrt_pd((__m512d)a);
+#else
     for (int l = 0; l < LANES; l++)
         a[l] = sqrt(a[l]);
     return a;
+#endif
 }
 
 /* Adding it to a number rounds that to a whole one, whose bits are then the last ones. */

@@ -382,31 +382,34 @@ PART void look_at_tree(const Frame *f, const Sets *s, int sides, int width)
     s->out[TREE_UNDER] = under;
 }
 
-PART void look(const Frame *f, const Sets *s, int sides, int width)
+/* How much is asked for: evidence alone, the sides of a process too, or those of both. */
+enum { EVIDENCE, SMOOTH, BOTH };
+
+PART void look(const Frame *f, const Sets *s, int asked, int width)
 {
     for (Py_ssize_t k = 0; k < f->cells; k++)
         s->square[k] = s->z[k] * s->z[k];
-    look_at_process(f, s, sides, width);
-    look_at_tree(f, s, sides, width);
-}
-
-VECTORISED static void look_alike(const Frame *f, const Sets *s, int sides)
-{
-    if (sides)
-        look(f, s, 1, 1);
+    if (asked == EVIDENCE)
+        look_at_process(f, s, 0, width);
     else
-        look(f, s, 0, 1);
-}
-
-VECTORISED static void look_apart(const Frame *f, const Sets *s, int sides)
-{
-    if (sides)
-        look(f, s, 1, LANES);
+        look_at_process(f, s, 1, width);
+    if (asked == BOTH)
+        look_at_tree(f, s, 1, width);
     else
-        look(f, s, 0, LANES);
+        look_at_tree(f, s, 0, width);
 }
 
-static void set_alike(Frame *f, const double *const *pulls, const double *const *sizes,
+VECTORISED static void look_alike(const Frame *f, const Sets *s, int asked)
+{
+    look(f, s, asked, 1);
+}
+
+VECTORISED static void look_apart(const Frame *f, const Sets *s, int asked)
+{
+    look(f, s, asked, LANES);
+}
+
+VECTORISED static void set_alike(Frame *f, const double *const *pulls, const double *const *sizes,
                       const double *const *means, const double *spectra, const double *waves)
 {
     set_frame(f, 1, pulls, sizes, means, spectra, waves);
@@ -472,7 +475,7 @@ static double *divide(double **parts[], const Py_ssize_t *sizes, int count)
 
 /* Look at sets first, first + 1, ... side by side; those of one frame have `each` sets. */
 static void look_at_some(const Array *a, Frame *f, const Sets *s, Py_ssize_t first, Py_ssize_t count, Py_ssize_t each,
-                         int apart, int sides)
+                         int apart, int asked)
 {
     Py_ssize_t g = f->cells, columns = LENGTH(a[OUT], 1);
     const double *pulls[LANES], *sizes[LANES], *means[LANES];
@@ -491,41 +494,48 @@ static void look_at_some(const Array *a, Frame *f, const Sets *s, Py_ssize_t fir
     else if (first % each == 0)
         set_alike(f, pulls, sizes, means, DOUBLES(a[SPECTRA]), DOUBLES(a[WAVE_SPECTRA]));
     memset(out, 0, columns * LANES * sizeof(double));
-    (apart ? look_apart : look_alike)(f, s, sides);
+    (apart ? look_apart : look_alike)(f, s, asked);
     for (Py_ssize_t l = 0; l < count; l++)
         for (Py_ssize_t i = 0; i < columns; i++)
             DOUBLES(a[OUT])[(first + l) * columns + i] = out[i * LANES + l];
 }
 
-/* Sets with frames of their own are looked at side by side, others with those that share their frame. */
-static void look_at_all(const Array *a, Frame *f, const Sets *s, Py_ssize_t sets, Py_ssize_t each, int apart,
-                        Py_ssize_t sides)
+/* Sets with frames of their own are looked at side by side, others with those that share their frame. The sides of a
+   process are asked for, or not; those of a tree for the last `own` sets of each frame. */
+static void look_at_all(const Array *a, Frame *f, const Sets *s, Py_ssize_t sets, Py_ssize_t each, int apart, int sides,
+                        Py_ssize_t own)
 {
     Py_ssize_t together = apart ? sets : each;
     for (Py_ssize_t start = 0; start < sets; start += together)
-        for (Py_ssize_t first = start; first < start + together; first += LANES) {
-            Py_ssize_t left = start + together - first;
-            look_at_some(a, f, s, first, left < LANES ? left : LANES, each, apart, first < sides);
+        for (Py_ssize_t at = 0; at < together; at += LANES) {
+            Py_ssize_t left = together - at, count = left < LANES ? left : LANES, without = each - own;
+            int both = apart ? own > 0 : at + count > without;
+            look_at_some(a, f, s, start + at, count, each, apart, !sides ? EVIDENCE : both ? BOTH : SMOOTH);
+            for (Py_ssize_t i = at; both && !apart && i < at + count && i < without; i++) {
+                double *out = DOUBLES(a[OUT]) + (start + i) * LENGTH(a[OUT], 1);
+                out[TREE_OVER] = out[TREE_UNDER] = 0;
+            }
         }
 }
 
-/* shapes(z, pull, sizes, means, spectra, wave_spectra, turns, shape_prior, mean_prior, rules, out, sides): fill the
-   rows of `out` for the sets of `z`; the sides of the gap for the first `sides` of them. Each frame of pull, sizes and
-   means is that of as many sets in turn. */
+/* shapes(z, pull, sizes, means, spectra, wave_spectra, turns, shape_prior, mean_prior, rules, out, sides, own): fill the
+   rows of `out` for the sets of `z`. Each frame of pull, sizes and means is that of as many sets in turn. With `sides`
+   those of a process are there; those of a tree for the last `own` sets of each frame. */
 static PyObject *shapes(PyObject *self, PyObject *const *args, Py_ssize_t count)
 {
     Array a[ARRAYS];
     const char *wrong;
-    Py_ssize_t sets, frames, each, sides, g, width, nodes, parts, waves;
+    Py_ssize_t sets, frames, each, sides, own, g, width, nodes, parts, waves;
     int apart;
     double *block;
     Frame f;
     Sets s;
     (void)self;
-    if (count != ARRAYS + 1)
-        return PyErr_Format(PyExc_TypeError, "shapes takes %d arguments", ARRAYS + 1);
+    if (count != ARRAYS + 2)
+        return PyErr_Format(PyExc_TypeError, "shapes takes %d arguments", ARRAYS + 2);
     sides = PyLong_AsSsize_t(args[ARRAYS]);
-    if (sides == -1 && PyErr_Occurred())
+    own = PyLong_AsSsize_t(args[ARRAYS + 1]);
+    if (PyErr_Occurred())
         return NULL;
     for (int i = 0; i < ARRAYS; i++)
         if (take_array(args[i], &a[i], i == OUT) < 0) {
@@ -584,7 +594,7 @@ static PyObject *shapes(PyObject *self, PyObject *const *args, Py_ssize_t count)
         return PyErr_NoMemory();
     }
     Py_BEGIN_ALLOW_THREADS
-    look_at_all(a, &f, &s, sets, each, apart, sides);
+    look_at_all(a, &f, &s, sets, each, apart, sides != 0, own);
     Py_END_ALLOW_THREADS
     free(block);
     give_arrays(a, ARRAYS);

@@ -169,18 +169,21 @@ class World:
         return size if norm == "l1" else np.sqrt(square)
 
     def sampled(
-        self, gap: Array, factor: Array, noise: Array, norm: Norm, n: float
+        self, gap: Array, factor: Array, noise: Array, norm: Norm, n: float, apart: int | None = None
     ) -> tuple[Array, Array, Posterior]:
-        """Return the error of such gaps, how far sampled scores move it, and what data with the noise say."""
+        """Return the error of such gaps, how far sampled scores move it, and what data with the noise say.
+
+        The last `apart` sets may go their own ways, or all.
+        """
         if self._loop is None:
             possible = self.possible(gap, factor)
             error = true_error(possible, self.mass, norm)
             chance = sampling(possible, self.mass, error, norm, n)
-            return error, chance, self.posterior.again(*self.data(possible, noise))
+            return error, chance, self.posterior.again(*self.data(possible, noise), apart)
         cells = np.empty(gap.shape, dtype=np.float32)
         size, square, fourth = self._sums(gap, factor, noise, cells)
         error, of_error = (size, square) if norm == "l1" else (np.sqrt(square), fourth)
-        return error, _moved(of_error, error, norm, n), self.posterior.again(*self._from_cells(cells))
+        return error, _moved(of_error, error, norm, n), self.posterior.again(*self._from_cells(cells), apart)
 
     @property
     def _loop(self) -> Callable[..., None] | None:
@@ -332,14 +335,13 @@ def of_size(true: float, gaps: Sequence[Array], worlds: Sequence[World], norm: N
 def factor_of(true: float, gaps: Sequence[Array], worlds: Sequence[World], norm: Norm) -> Array:
     """Return for each set how many times the gaps have this combined error, as far as scores allow."""
     factor: Array = np.full(gaps[0].shape[-2], true)
-    for _ in range(FITTED):
-        fitted = factor
+    for _ in range(FITTED - 1):
         errors = (world.error(gap, factor, norm) for gap, world in zip(gaps, worlds, strict=True))
         whole = combined(side_by_side(errors), norm)
         if np.all(whole > 0.999 * true):
             break
         factor = np.minimum(factor * true / np.maximum(whole, 1e-12), 1e6)
-    return fitted
+    return factor
 
 
 def streams(keys: Sequence[int]) -> tuple[np.random.Generator, list[np.random.Generator]]:

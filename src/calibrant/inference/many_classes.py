@@ -14,13 +14,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
 from calibrant import compiled
 from calibrant.estimators.base import Norm
-from calibrant.evidence import Array, Residuals
+from calibrant.evidence import Array, Evidence, Residuals
 from calibrant.evidence.draws import Outcomes
 from calibrant.inference.interval import (
     REACHING,
@@ -57,8 +57,12 @@ DRAWN, HELD = 100, 1 << 23
 HELD_AT_ONCE = 1 << 17
 # Shares of the level of all classes together and of the class that stands out most.
 SHARES = (0.8, 0.2)
+# Chance of classes to go their own ways below which it is none.
+NEGLIGIBLE = 1e-15
 # How much wider a mean over classes can spread than if they were independent.
 WIDEST = float(np.sqrt(2))
+
+Piece = TypeVar("Piece")
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,12 +90,10 @@ class Classes:
     def of(cls, question: Question) -> Classes:
         """Look at each class once; its residuals are not held."""
         fine, plain, steps = [], [], []
-        for residuals in _residuals(question):
-            flat = residuals.flat
-            cells = int(n_cells(flat.n)[0])
-            fine.append(Posterior.of_residuals(flat, cells))
-            plain.append(Posterior.of_residuals(flat, cells, plain=True))
-            steps += [flat[k].coarser(STEPS) for k in range(len(flat.mass))]
+        for one, other, own in _looks(question):
+            fine.append(one)
+            plain.append(other)
+            steps += own
         posterior = question.once("posterior", lambda: Posterior.joined(fine))
         spread = [float((each.spread * each.score * (1 - each.score)).sum()) for each in steps]
         few = enough(float(np.mean(spread)), len(steps))
@@ -101,11 +103,17 @@ class Classes:
         return cls(posterior, posterior.coarser(few), plainly, steps)
 
 
-def _residuals(question: Question) -> Iterator[Residuals]:
-    """Return the residuals of some classes at a time."""
+def _looks(question: Question) -> Iterator[tuple[Posterior, Posterior, list[Residuals]]]:
+    """Return posterior, the one with the variance of the scores, and steps, of some classes at a time."""
+
+    def look(some: Evidence) -> tuple[Posterior, Posterior, list[Residuals]]:
+        flat = Residuals.of(some).flat
+        cells, steps = int(n_cells(flat.n)[0]), [flat[k].coarser(STEPS) for k in range(len(flat.mass))]
+        return Posterior.of_residuals(flat, cells), Posterior.of_residuals(flat, cells, plain=True), steps
+
     for block in question.blocks:
-        for first in range(0, block.batch[0], TOGETHER):
-            yield Residuals.of(block[first : first + TOGETHER])
+        pieces = [block[first : first + TOGETHER] for first in range(0, block.batch[0], TOGETHER)]
+        yield from compiled.shared(look, pieces)
 
 
 def enough(spread: float, classes: int) -> int:
@@ -157,16 +165,16 @@ def nulls(
     if together is not None:
         draw = together
 
-        def drawn(some: slice) -> _Added:
+        def drawn(some: slice, apart: int) -> _Added:
             z = np.concatenate([draw(k) for k in range(count)[some]])
-            return _Added.of(classes.plain[some].again(z), norm, SETS)
+            return _Added.of(classes.plain[some].again(z, apart=apart), norm, SETS)
 
-        seen.add(_Added.of(classes.plain, norm))
-        some_of_all = _together(count, SETS * cells)
-        for some, added in zip(some_of_all, compiled.shared(drawn, some_of_all), strict=True):
-            drawn_sums.add(added)
+        def done(some: slice) -> None:
             for _ in range(count)[some]:
                 step()
+
+        seen.add(_Added.of(classes.plain, norm))
+        drawn_sums = _Sums.of(drawn, _together(count, SETS * cells), (SETS, cells, count), done=done)
     else:
         for each, rng in zip(compiled.shared(alone.draw, range(count)), rngs, strict=True):
             alone.first.append(each.simulated)
@@ -262,6 +270,36 @@ class _Sums:
         self.terms = Terms(np.zeros((sets, 1)), np.zeros((sets, 1)), *np.zeros((3, sets)))
         self.most = np.full(sets, -np.inf)
 
+    @classmethod
+    def of(
+        cls,
+        added: Callable[[Piece, int], _Added],
+        pieces: Sequence[Piece],
+        size: tuple[int, int, int],
+        apart: int = 0,
+        done: Callable[[Piece], object] = lambda piece: None,
+    ) -> _Sums:
+        """Add what pieces of the classes say.
+
+        Parameters
+        ----------
+        added : callable
+            What a piece adds, if in the last sets, so many, classes may go their own ways.
+        size : tuple
+            Numbers of sets, cells and classes.
+        apart : int
+            How many sets may. Where others do, too, everything is added again, with what that takes.
+        done : callable
+            Called after each piece.
+        """
+        sets, cells, classes = size
+        sums = cls(sets)
+        for piece, some in zip(pieces, compiled.shared(lambda each: added(each, apart), pieces), strict=True):
+            sums.add(some)
+            done(piece)
+        left_out = sums._judged(cells, classes).apart[: sets - apart]
+        return cls.of(added, pieces, size, sets) if np.any(left_out > NEGLIGIBLE) else sums
+
     def add(self, added: _Added, order: Array | None = None) -> None:
         """Add a class; its sets may come in another order, and more than once."""
         terms, most = added
@@ -317,19 +355,18 @@ def interval(
     del normal, drawn
     gap = [each.astype(np.float32, order="C") for each in alike(gaps, worlds, norm)]
     most = furthest(worlds, gap, norm)
-    luck = common.standard_normal(DRAWN)
+    luck, local = common.standard_normal(DRAWN), int(np.count_nonzero(kind))
 
     def simulate(true: float) -> Simulation:
         factor = factor_of(true, gap, worlds, norm)
 
-        def simulated(i: int) -> tuple[Array, Array, _Added]:
-            each, chances, data = worlds[i].sampled(gap[i], factor, noise[i], norm, n)
-            return each, chances, _Added.of(data, norm, DRAWN)
+        each_error, each_chance = ([np.zeros(0)] * len(worlds) for _ in range(2))
 
-        each_error, each_chance, added = zip(*compiled.shared(simulated, range(len(worlds))), strict=True)
-        sums = _Sums(DRAWN)
-        for some in added:
-            sums.add(some)
+        def simulated(i: int, apart: int) -> _Added:
+            each_error[i], each_chance[i], data = worlds[i].sampled(gap[i], factor, noise[i], norm, n, apart)
+            return _Added.of(data, norm, DRAWN)
+
+        sums = _Sums.of(simulated, range(len(worlds)), (DRAWN, cells, classes), local)
         errors, chances = side_by_side(each_error), side_by_side(each_chance)
         truth = combined(errors, norm)
         estimate = sums.error(cells, classes, norm)

@@ -93,6 +93,9 @@ class Posterior:
         The distinct scores of problems with few of them.
     at_values : array (problems, values) or None
         Their unit-noise data.
+    apart : int or None
+        Problems of each frame, the last ones, that may go their own ways: the sides over all shapes of others
+        are not asked for, and need not be right. None for all.
     """
 
     z: Array
@@ -102,6 +105,7 @@ class Posterior:
     n: Array
     few: Few | None = None
     at_values: Array | None = None
+    apart: int | None = None
 
     @classmethod
     def of_residuals(cls, flat: Residuals, cells: int, plain: bool = False) -> Posterior:
@@ -113,13 +117,13 @@ class Posterior:
         few = Few.of(flat, variance, cells)
         return cls(*units(flat, variance, cells), flat.n, *(few or (None, None)))
 
-    def again(self, z: Array, at_values: Array | None = None) -> Posterior:
+    def again(self, z: Array, at_values: Array | None = None, apart: int | None = None) -> Posterior:
         """Return posteriors of other data, (sets, cells), on these scores: as many for each problem in turn.
 
         Data at distinct scores come with them.
         """
         few = self.few if at_values is not None else None
-        return replace(self, z=z.astype(np.float64, copy=False), few=few, at_values=at_values)
+        return replace(self, z=z.astype(np.float64, copy=False), few=few, at_values=at_values, apart=apart)
 
     @classmethod
     def joined(cls, batches: Sequence[Posterior]) -> Posterior:
@@ -201,7 +205,7 @@ class Posterior:
 
     def _look(self, sides: bool) -> Look | None:
         precision = 1 / (self.scale**2 * self.z.shape[-1])
-        return look_at(self.z, self.mass / self.scale[:, None], precision, UNCERTAIN, sides)
+        return look_at(self.z, self.mass / self.scale[:, None], precision, UNCERTAIN, sides, self.apart)
 
     @property
     def evidence_of_process(self) -> Array:

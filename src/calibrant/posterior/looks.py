@@ -41,7 +41,9 @@ class Look:
     shape: Array
 
 
-def look_at(z: Array, pull: Array, precision: Array, uncertain: float, sides: bool) -> Look | None:
+def look_at(
+    z: Array, pull: Array, precision: Array, uncertain: float, sides: bool, own: int | None = None
+) -> Look | None:
     """Look at coefficients (problems, cells); None where no compiled loop is there for them.
 
     Parameters
@@ -53,6 +55,8 @@ def look_at(z: Array, pull: Array, precision: Array, uncertain: float, sides: bo
         Share of what uncertainty adds to a smooth gap.
     sides : bool
         Whether the sides are asked for; without they are zero.
+    own : int, optional
+        Sets of each frame, the last ones, of which those of a tree are asked for; all by default.
     """
     cells, shapes = z.shape[-1], getattr(compiled.loops, "shapes", None)
     if shapes is None or cells < 2 or cells & (cells - 1) or len(z) % len(pull):
@@ -65,11 +69,13 @@ def look_at(z: Array, pull: Array, precision: Array, uncertain: float, sides: bo
 
     frames = len(pull)
     each = 1 if frames == 1 else len(z) // frames
+    # Threads share the sets of a single frame: those of all are looked for.
+    own = len(z) if own is None or frames == 1 else own
 
     def look(first: int) -> None:
         some, last = slice(first * each, (first + step) * each), first + step
-        own = [array if frames == 1 else array[first:last] for array in (pull, *sizes)]
-        shapes(z[some], *own, *tables, _rules(uncertain), out[some], len(z) if sides else 0)
+        frame = [array if frames == 1 else array[first:last] for array in (pull, *sizes)]
+        shapes(z[some], *frame, *tables, _rules(uncertain), out[some], sides, own)
 
     # Threads share problems, but none shares a frame unless there is no other.
     count = len(z) // max(each, 1)
