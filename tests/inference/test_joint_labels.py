@@ -28,7 +28,9 @@ def test_labels_are_drawn_as_often_as_scores_say_and_never_without_a_chance(monk
     both = []
     for loops in (compiled.loops, None):
         monkeypatch.setattr(compiled, "loops", loops)
-        count = np.stack([np.bincount(row, minlength=classes) for row in _labelled(score, word)])
+        count = np.stack(
+            [np.bincount(row, minlength=classes) for row in _labelled(score, word, np.arange(classes))]
+        )
         sums = _counted(word, _bounds(score), place, np.ones(6), 6 * classes).sum(axis=0).reshape(6, classes)
         for each in (count, sums):
             assert np.all(each[score == 0] == 0)
@@ -42,10 +44,12 @@ def test_labels_of_single_precision_and_of_half_are_drawn(monkeypatch):
     word = words(6, 50)
     for kind in (np.float16, np.float32, np.float64):
         score = scores(6, 5).astype(kind)
-        fast = _labelled(score, word)
+        columns = np.array([3, 0, 4, 1, 2])
+        fast = _labelled(score, word, columns)
+        np.testing.assert_array_equal(_labelled(score[:, columns], word, np.arange(5)), fast)
         with monkeypatch.context() as patch:
             patch.setattr(compiled, "loops", None)
-            np.testing.assert_array_equal(_labelled(score, word), fast)
+            np.testing.assert_array_equal(_labelled(score, word, columns), fast)
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -66,7 +70,7 @@ def test_arrays_that_do_not_fit_are_refused():
     place = np.zeros((4, 3), np.int32)
     arrays = {
         "labels": [word, _bounds(score), place, np.ones(4), np.zeros((5, 2))],
-        "label": [score, word, np.zeros((4, 5), np.int32)],
+        "label": [score, word, np.arange(3), np.zeros((4, 5), np.int32)],
         "binomials": [
             np.ones((5, 2)),
             np.ones(2, np.int64),
@@ -83,6 +87,8 @@ def test_arrays_that_do_not_fit_are_refused():
                 with pytest.raises((TypeError, ValueError)):
                     loop(*fitting[:i], wrong, *fitting[i + 1 :])
     for wrong in (-1, 2):
+        with pytest.raises(ValueError, match="do not fit"):
+            compiled.loops.label(score, word, np.arange(3) + wrong, np.zeros((4, 5), np.int32))
         with pytest.raises(ValueError, match="do not fit"):
             compiled.loops.labels(word, _bounds(score), place + wrong, np.ones(4), np.zeros((5, 2)))
 
@@ -108,7 +114,7 @@ def test_labels_are_held_in_the_order_of_the_rows_numbers():
 def test_hits_are_counted_where_they_belong_or_refused(monkeypatch):
     rng = np.random.default_rng(0)
     order = rng.choice(60, 40, replace=False).astype(np.uint32)
-    cell, group, weight = rng.integers(0, 7, 12), rng.integers(0, 3, 7), rng.random(12)
+    cell, group, weight = rng.integers(0, 7, 12, np.int32), rng.integers(0, 3, 7), rng.random(12)
     fast = np.ones((5, 3))
     _add_hits(order, cell, group, weight, fast)
     assert fast.sum() > 15

@@ -277,7 +277,7 @@ static PyObject *hits(PyObject *self, PyObject *const *args, Py_ssize_t count)
     rows = a[1].type && a[1].view.ndim == 1 ? LENGTH(a[1], 0) : -1;
     cells = a[2].type && a[2].view.ndim == 1 ? LENGTH(a[2], 0) : -1;
     if (rows < 0 || cells < 0 || !a[0].type || a[0].view.ndim != 1 || !is_vector(&a[0], 'I', LENGTH(a[0], 0))
-        || !is_vector(&a[1], 'q', rows) || !is_vector(&a[2], 'q', cells) || !is_vector(&a[3], 'd', rows)
+        || !is_vector(&a[1], 'i', rows) || !is_vector(&a[2], 'q', cells) || !is_vector(&a[3], 'd', rows)
         || !is_table(&a[4], 'd', -1, -1) || !LENGTH(a[4], 0)) {
         give_arrays(a, 5);
         return PyErr_Format(PyExc_ValueError, "the arrays of hits do not fit");
@@ -287,7 +287,7 @@ static PyObject *hits(PyObject *self, PyObject *const *args, Py_ssize_t count)
     Py_BEGIN_ALLOW_THREADS
     for (Py_ssize_t i = 0; i < LENGTH(a[0], 0); i++) {
         Py_ssize_t number = ((const uint32_t *)a[0].view.buf)[i], row = number / sets, group = -1;
-        int64_t cell = row < rows ? ((const int64_t *)a[1].view.buf)[row] : -1;
+        int32_t cell = row < rows ? ((const int32_t *)a[1].view.buf)[row] : -1;
         if (cell >= 0 && cell < cells)
             group = ((const int64_t *)a[2].view.buf)[cell];
         if (group < 0 || group >= groups) {
@@ -303,57 +303,72 @@ static PyObject *hits(PyObject *self, PyObject *const *args, Py_ssize_t count)
     Py_RETURN_NONE;
 }
 
-/* How many of n rising numbers are at most x. */
-static int32_t at_most(const double *from, Py_ssize_t n, double x)
+/* Numbers searched for together: no step of one waits for that of another. */
+#define SOUGHT 8
+
+/* How many of n rising numbers are at most each of some. */
+static void at_most(const double *from, Py_ssize_t n, const double *x, int32_t *found)
 {
-    const double *start = from;
-    while (n > 1) {
-        Py_ssize_t half = n / 2;
-        from += half & -(Py_ssize_t)(from[half - 1] <= x);
-        n -= half;
-    }
-    return (int32_t)(from - start + (n && *from <= x));
+    const double *at[SOUGHT];
+    for (int i = 0; i < SOUGHT; i++)
+        at[i] = from;
+    for (; n > 1; n -= n / 2)
+        for (int i = 0; i < SOUGHT; i++)
+            at[i] += (n / 2) & -(Py_ssize_t)(at[i][n / 2 - 1] <= x[i]);
+    for (int i = 0; i < SOUGHT; i++)
+        found[i] = (int32_t)(at[i] - from + (n && *at[i] <= x[i]));
 }
 
-/* label(score, words, out): a label for each row and set, drawn with chances in proportion to the scores. */
+/* label(score, words, columns, out): a label for each row and set, drawn with chances in proportion to the scores, whose
+   labels are 0, 1, ... in the order of these columns. */
 static PyObject *label(PyObject *self, PyObject *const *args, Py_ssize_t count)
 {
-    Array a[3];
+    Array a[4];
     Py_ssize_t rows, sets, classes;
+    const int64_t *column;
     double *total;
     (void)self;
-    if (take_all(args, count, a, 3, 1) < 0)
+    if (take_all(args, count, a, 4, 1) < 0)
         return NULL;
     rows = a[0].type && a[0].view.ndim == 2 ? LENGTH(a[0], 0) : -1;
     classes = rows < 0 ? 0 : LENGTH(a[0], 1);
     sets = a[1].type && a[1].view.ndim == 2 ? LENGTH(a[1], 1) : -1;
     if (rows < 0 || classes < 1 || sets < 0 || !(is_table(&a[0], 'd', rows, classes) || is_table(&a[0], 'f', rows, classes))
-        || !is_table(&a[1], 'I', rows, sets) || !is_table(&a[2], 'i', rows, sets)) {
-        give_arrays(a, 3);
+        || !is_table(&a[1], 'I', rows, sets) || !is_vector(&a[2], 'q', classes) || !are_below(&a[2], classes)
+        || !is_table(&a[3], 'i', rows, sets)) {
+        give_arrays(a, 4);
         return PyErr_Format(PyExc_ValueError, "the arrays of labels do not fit");
     }
     total = malloc(classes * sizeof(double));
     if (!total) {
-        give_arrays(a, 3);
+        give_arrays(a, 4);
         return PyErr_NoMemory();
     }
+    column = a[2].view.buf;
     Py_BEGIN_ALLOW_THREADS
     for (Py_ssize_t r = 0; r < rows; r++) {
         const uint32_t *word = (const uint32_t *)a[1].view.buf + r * sets;
-        int32_t *out = (int32_t *)a[2].view.buf + r * sets;
+        int32_t *out = (int32_t *)a[3].view.buf + r * sets;
         double sum = 0;
         if (a[0].type == 'd')
             for (Py_ssize_t k = 0; k < classes; k++)
-                total[k] = sum += DOUBLES(a[0])[r * classes + k];
+                total[k] = sum += DOUBLES(a[0])[r * classes + column[k]];
         else
             for (Py_ssize_t k = 0; k < classes; k++)
-                total[k] = sum += ((const float *)a[0].view.buf)[r * classes + k];
-        for (Py_ssize_t i = 0; i < sets; i++)
-            out[i] = at_most(total, classes - 1, (word[i] + 0.5) * 0x1p-32 * sum);
+                total[k] = sum += ((const float *)a[0].view.buf)[r * classes + column[k]];
+        for (Py_ssize_t first = 0; first < sets; first += SOUGHT) {
+            Py_ssize_t width = sets - first < SOUGHT ? sets - first : SOUGHT;
+            double point[SOUGHT] = {0};
+            int32_t found[SOUGHT];
+            for (Py_ssize_t i = 0; i < width; i++)
+                point[i] = (word[first + i] + 0.5) * 0x1p-32 * sum;
+            at_most(total, classes - 1, point, found);
+            memcpy(out + first, found, width * sizeof(int32_t));
+        }
     }
     Py_END_ALLOW_THREADS
     free(total);
-    give_arrays(a, 3);
+    give_arrays(a, 4);
     Py_RETURN_NONE;
 }
 

@@ -88,6 +88,34 @@ def sums_of(
     return sums.reshape(-1, 2, *batch, size)
 
 
+def sums_where_held(
+    score: Array, outcome: Array | OneHot, weight: Array | None, layout: Layout
+) -> tuple[Array, Array] | None:
+    """Sum the rows of several problems side by side in the cells of a layout that hold any of all of them.
+
+    Most cells of many classes hold none: a table of all would take longer to fill and to read than the rows.
+
+    Returns
+    -------
+    held, sums : arrays (cells,) and (3, problems, cells)
+        The numbers of these cells; and of each problem rows, scores above the least of the cell, and positive
+        outcomes. None where there is no compiled loop for such rows.
+    """
+    loops = compiled.loops
+    if loops is None or weight is not None or not isinstance(outcome, OneHot) or score.dtype.char not in "df":
+        return None
+    if not _plain(score) or not _side_by_side(score, None, layout.parts, None, layout):
+        return None
+    # Memory that no cell is placed in is never touched.
+    place, sums = np.empty(layout.size, np.int32), np.zeros((layout.size, len(score), 3))
+    count = loops.sum_held(
+        score, outcome.code, layout.parts, layout.low, place, sums, layout.walls, outcome.first
+    )
+    held = np.flatnonzero(place >= 0)
+    assert held.size == count
+    return held, np.ascontiguousarray(sums[place[held]].transpose(2, 1, 0))
+
+
 def totals_of(
     score: Array, code: Array, weight: Array | None
 ) -> tuple[float, float, float, float, float] | None:

@@ -14,6 +14,7 @@ import numpy as np
 from calibrant.evidence import tally
 from calibrant.evidence.cells import Cells
 from calibrant.evidence.layout import FINE
+from calibrant.evidence.loops import sums_where_held
 from calibrant.evidence.moments import Array
 from calibrant.evidence.sample import Sample
 
@@ -146,7 +147,11 @@ class Residuals:
 
     @classmethod
     def _from_many(cls, sample: Sample) -> Residuals:
-        return cls._from_cells(Cells.of(sample, powers=1))
+        found = sums_where_held(sample.score, sample.outcome, sample.weight, FINE)
+        if found is None:
+            return cls._from_cells(Cells.of(sample, powers=1))
+        held, (w, ws, wy) = found
+        return cls._of_sums(w, ws, wy, FINE.low[held], FINE.high[held], w)
 
     @classmethod
     def _from_cells(cls, cells: Cells) -> Residuals:
@@ -157,8 +162,13 @@ class Residuals:
         per_row = None if cells.spread is not None else (cells.squares / w.sum(axis=-1))[..., None]
         w, ws, wy, low, high = (part[..., held] for part in (w, ws, wy, cells.low, cells.high))
         spread = cells.own_squares[..., held] if per_row is None else w * per_row
+        return cls._of_sums(w, ws, wy, low, high, spread)._scaled(cells.n)
+
+    @classmethod
+    def _of_sums(cls, w: Array, ws: Array, wy: Array, low: Array, high: Array, spread: Array) -> Residuals:
+        """Return the residuals of cells with these bounds from sums, scores measured from the least."""
         mean = np.divide(ws, w, out=np.zeros(w.shape), where=w > 0)
-        return cls(w, np.clip(low + mean, low, high), wy - w * low - ws, spread)._scaled(cells.n)
+        return cls(w, np.clip(low + mean, low, high), wy - w * low - ws, spread)
 
     def _scaled(self, n: Array) -> Residuals:
         """Return the same with weights on the scale on which they sum to the effective number of rows."""

@@ -157,6 +157,25 @@ def sums_in_cells(
     return sums.reshape(-1, 2, *batch, layout.size)
 
 
+def cells_and_sums(score: Array, weight: Array | None, layout: Layout) -> tuple[Array, Array]:
+    """Return the cell of each row of a problem, and sums of weight, weighted score and squared weight there.
+
+    The sums are those of all cells, (3, cells); without weights (2, cells).
+
+    >>> cell, sums = cells_and_sums(np.array([0.2, 0.7, 0.7]), None, Layout(720))
+    >>> sums[:, cell[-1]]
+    array([2. , 1.4])
+    """
+    if compiled.loops is not None and score.dtype.char in "df":
+        cell, sums = np.empty(score.size, np.int32), np.zeros((layout.size, 2 if weight is None else 3))
+        own = (None if each is None else np.ascontiguousarray(each) for each in (score, weight))
+        compiled.loops.cell_sums(*own, layout.parts, cell, sums, layout.walls)
+        return cell, sums.T
+    cell, score = layout.locate(score).astype(np.int32), score.astype(np.float64)
+    parts = [None, score] if weight is None else [weight, weight * score, weight * weight]
+    return cell, np.array([np.bincount(cell, part, minlength=layout.size) for part in parts])
+
+
 def sums_in_runs(run: Array, *columns: Array) -> list[Array]:
     """Sum columns over runs of neighbours that are equal in `run`, problem by problem.
 

@@ -283,7 +283,13 @@ def _drawn_together(
     count, cells = classes.coarse.z.shape
     own, row, columns = in_own_order(rows, question.labels, _counts(question))
     rng, place = stream(seed, "together"), np.argsort(columns)
-    labels = Labels.draw(lambda some: own.take(some)[::2], own.n, count, rng, many_classes.SETS, row)
+    weighted = _counts(question) is None
+
+    def take(some: Array) -> tuple[Array, Array | None]:
+        score, _, weight = rows.take(row(some))
+        return score, weight if weighted else None
+
+    labels = Labels.draw(take, own.n, count, rng, many_classes.SETS, row, columns)
     column = columns_of([block.score for block in question.blocks], labels.rows)  # type: ignore[attr-defined]
     return lambda k: labels.coefficients(column(k), int(place[k]), cells)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
+from threading import Lock
 from typing import NamedTuple
 
 import numpy as np
@@ -15,8 +16,8 @@ import numpy as np
 from calibrant import compiled
 from calibrant.evidence import FINE, Array, Residuals
 from calibrant.evidence.draws import random_words
-from calibrant.inference.walks import Edges
-from calibrant.posterior.clock import running
+from calibrant.evidence.tally import cells_and_sums
+from calibrant.inference.walks import Edges, coefficients
 
 # Labels drawn at most, those sorted at once, and scores read at once.
 MOST, SORTED, READ = 12_000_000, 1 << 21, 1 << 21
@@ -31,8 +32,8 @@ class _Sums(NamedTuple):
     ----------
     group : array of int (rows,)
         Where each row is counted.
-    expected : array (1, groups + 1)
-        Running sums of what calibrated rows have.
+    expected : array (groups,)
+        What calibrated rows have.
     edges : Edges
         Among the groups.
     """
@@ -53,19 +54,16 @@ class _Sums(NamedTuple):
         ends, edges = Edges.of(step, cells).met(mass.size)
         group = np.empty(s.size, dtype=np.int32)
         group[order] = np.searchsorted(start[ends[:-1]], np.arange(s.size), side="right") - 1
-        return cls(group, running(scored[None])[:, ends], edges)
+        return cls(group, np.add.reduceat(scored, ends[:-1]), edges)
 
     @property
     def size(self) -> int:
         """Number of groups."""
-        return self.expected.size - 1
+        return self.expected.size
 
     def coefficients(self, count: Array) -> Array:
         """Return cosine coefficients (sets, cells) of sums (sets, groups)."""
-        from scipy.fft import dct
-
-        sums = self.edges.sums(running(count) - self.expected)
-        return np.asarray(dct(sums / self.edges.unit, norm="ortho"))
+        return coefficients(count - self.expected, self.edges)
 
 
 def draw_labels(score: Array, weight: Array | None, cells: int, rng: np.random.Generator, size: int) -> Array:
@@ -93,14 +91,17 @@ def _bounds(score: Array) -> Array:
     return np.clip(np.rint(edge[:, :-1] * 2.0**32) - 1, 0, 2**32 - 1).astype(np.uint32, order="C")
 
 
-def _labelled(score: Array, words: Array) -> Array:
-    """Return a label for each row and word, drawn with chances in proportion to the scores."""
+def _labelled(score: Array, words: Array, columns: Array) -> Array:
+    """Return a label for each row and word, drawn with chances in proportion to the scores.
+
+    Labels are 0, 1, ... in the order of these columns.
+    """
     label = np.empty(words.shape, dtype=np.int32)
     if compiled.loops is not None:
         kind = np.float32 if score.dtype == np.float32 else np.float64
-        compiled.loops.label(np.ascontiguousarray(score, kind), words, label)
+        compiled.loops.label(np.ascontiguousarray(score, kind), words, columns.astype(np.int64), label)
         return label
-    total = np.cumsum(score, axis=1, dtype=np.float64)
+    total = np.cumsum(score[:, columns], axis=1, dtype=np.float64)
     points = (words + 0.5) * 2.0**-32 * total[:, -1:]
     for i, (ends, at) in enumerate(zip(total[:, :-1], points, strict=True)):
         label[i] = np.searchsorted(ends, at, side="right")
@@ -124,7 +125,7 @@ def _counted(words: Array, bounds: Array, place: Array, weight: Array, groups: i
 def _add_hits(order: Array, cell: Array, group: Array, weight: Array, count: Array) -> None:
     """Add the weights of rows to sums (sets, groups); `order` has row times number of sets plus set."""
     if compiled.loops is not None:
-        compiled.loops.hits(order, cell.astype(np.int64, copy=False), group, weight, count)
+        compiled.loops.hits(order, cell, group, weight, count)
         return
     sets, groups = count.shape
     row, at = np.divmod(order, sets)
@@ -142,14 +143,17 @@ def columns_of(blocks: list[Array], rows: Array) -> Callable[[int], Array]:
     array([0.6, 0.5])
     """
     place = [(block, k) for block, score in enumerate(blocks) for k in range(len(score))]
+    some = slice(None) if np.array_equal(rows, np.arange(blocks[0].shape[1])) else rows
+    lock = Lock()
 
     @lru_cache(maxsize=4)
     def read(block: int, first: int) -> Array:
-        return np.ascontiguousarray(blocks[block].T[rows, first : first + SIDE].T)
+        return np.ascontiguousarray(blocks[block].T[some, first : first + SIDE].T)
 
     def column(k: int) -> Array:
         block, own = place[k]
-        return np.asarray(read(block, own // SIDE * SIDE)[own % SIDE])
+        with lock:  # so that no two threads read the same
+            return np.asarray(read(block, own // SIDE * SIDE)[own % SIDE])
 
     return column
 
@@ -183,6 +187,7 @@ class Labels:
         rng: np.random.Generator,
         sets: int,
         number: Callable[[Array], Array] = np.asarray,
+        columns: Array | None = None,
     ) -> Labels:
         """Draw one label for each row and set.
 
@@ -192,7 +197,10 @@ class Labels:
             Scores (rows, classes) and weights of the rows asked for by place.
         number : callable
             The numbers of rows asked for by place, if they differ: labels are held in the order of these.
+        columns : array of int, optional
+            The column of each class, if they have another order.
         """
+        columns = np.arange(classes) if columns is None else columns
         few = max(1, MOST // sets)
         some = np.arange(n_rows) if n_rows <= few else np.sort(rng.choice(n_rows, few, replace=False))
         rows = number(some)
@@ -202,7 +210,7 @@ class Labels:
         step, weights = max(1, READ // classes), []
         for a in range(0, len(some), step):
             score, weight = take(some[a : a + step])
-            label[to[a : a + step]] = _labelled(score, random_words(rng, (len(score), sets)))
+            label[to[a : a + step]] = _labelled(score, random_words(rng, (len(score), sets)), columns)
             weights.append(weight)
         parts, width = [], max(1, SORTED // len(some))
         for first in range(0, sets, width):
@@ -215,24 +223,20 @@ class Labels:
 
     def coefficients(self, score: Array, k: int, cells: int) -> Array:
         """Return cosine coefficients of class k in every set, (sets, cells), from its scores in the rows."""
-        from scipy.fft import dct
-
-        score = score.astype(np.float64)
-        cell = FINE.locate(score)
-        w = np.ones(score.size)
-        if self.weight is not None:  # on the scale on which they sum to the effective number of rows
-            w = self.weight * (self.weight.sum() / np.square(self.weight).sum())
-        mass, scored = (np.bincount(cell, array) for array in (w, w * score))
-        spread = mass if self.weight is None else np.bincount(cell, w * w)
-        held = np.flatnonzero(mass)
-        step = Residuals(mass[held], scored[held] / mass[held], np.zeros(held.size), spread[held])
+        w = self.weight
+        if w is not None:  # on the scale on which they sum to the effective number of rows
+            w = w * (w.sum() / np.square(w).sum())
+        cell, sums = cells_and_sums(score, w, FINE)
+        size, held = sums.shape[-1], np.flatnonzero(sums[0])
+        sums = sums[:, held]
+        mass, scored, spread = *sums[:2], sums[-1 if w is not None else 0]
+        step = Residuals(mass, scored / mass, np.zeros(held.size), spread)
         edges = Edges.of(step, cells)
         # Only the sums up to the edges matter: the steps between them are counted as one.
         ends, inner = edges.met(held.size)
-        group = np.zeros(mass.size, dtype=np.int64)
+        group = np.zeros(size, dtype=np.int64)
         group[held] = np.searchsorted(ends, np.arange(held.size), side="right") - 1
-        count = np.zeros((self.sets, ends.size - 1))
+        count, each = np.zeros((self.sets, ends.size - 1)), np.ones(cell.size) if w is None else w
         for first, width, order, start in self.parts:
-            _add_hits(order[start[k] : start[k + 1]], cell, group, w, count[first : first + width])
-        total = running(count) - running(scored[held][None])[:, ends]
-        return np.asarray(dct(inner.sums(total) / edges.unit, norm="ortho"))
+            _add_hits(order[start[k] : start[k + 1]], cell, group, each, count[first : first + width])
+        return coefficients(count - np.add.reduceat(scored, ends[:-1]), inner)

@@ -55,7 +55,7 @@ def in_own_order(
     blocks = [np.arange(first, min(first + step, rows.n)) for first in range(0, rows.n, step)]
     for some in blocks:
         score, _, weight = rows.take(some)
-        keys[some] = np.einsum("ij,j->i", score[:, columns], ways[1:])
+        keys[some] = np.einsum("ij,j->i", np.take(score, columns, axis=1, mode="clip"), ways[1:])
         if weight is not None and counts is None:
             weights[some] = weight
     # Weights have no scale, and what rounding does to their shares must not decide.

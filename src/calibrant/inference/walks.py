@@ -5,7 +5,7 @@ The sums of a set are looked at once, while they are at hand; a table of all set
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -86,13 +86,18 @@ class _Fine(NamedTuple):
     weight: Array
 
     @classmethod
+    def none(cls) -> _Fine:
+        """Return no cells."""
+        empty: Array = np.zeros(0, dtype=np.int64)
+        return cls(0, empty, empty, empty, np.zeros(0))
+
+    @classmethod
     def of(cls, steps: Residuals, finest: int) -> _Fine:
         score, n = steps.score, steps.n
         low, high = score[0], score[-1]
         count = min(finest, 2 ** int(np.log2(n / ROWS))) if n >= ROWS else 0
         if count < CELLS or not high > low:
-            none: Array = np.zeros(0, dtype=np.int64)
-            return cls(0, none, none, none, np.zeros(0))
+            return cls.none()
         cell = np.minimum((score - low) / (high - low) * count, count - 1).astype(np.int64)
         first = np.flatnonzero(np.diff(cell, prepend=-1))
         variance = np.add.reduceat(steps.spread * (score * (1 - score) + LEAST / np.sqrt(n)), first)
@@ -125,12 +130,25 @@ def show(steps: Residuals, blocks: Iterable[Array], cells: int, finest: int) -> 
         Cells of equal variance, and cells along the score for rough gaps at most.
     """
     edges, fine, ways = Edges.of(steps, cells), _Fine.of(steps, finest), _ways(steps)
-    look = _compiled if hasattr(compiled.loops, "walks") and cells & (cells - 1) == 0 else _plain
+    look = _looks(cells)
     z, shown = zip(*(look(block, edges, fine, ways, cells) for block in blocks), strict=True)
-    coefficients, table = np.concatenate(z), np.concatenate(shown)
-    coefficients /= edges.unit
+    over_cells, table = np.concatenate(z), np.concatenate(shown)
+    over_cells /= edges.unit
     rough = fine.normal(table[:, 3:]) if fine.cells else None
-    return Shown(coefficients, table[:, 0], table[:, 1:3].T, rough)
+    return Shown(over_cells, table[:, 0], table[:, 1:3].T, rough)
+
+
+def coefficients(residual: Array, edges: Edges) -> Array:
+    """Return the cosine coefficients over cells of equal variance of residuals (sets, steps) alone."""
+    cells = edges.step.size + 1
+    z, _ = _looks(cells)(residual, edges, _Fine.none(), np.zeros((2, residual.shape[1])), cells)
+    z /= edges.unit
+    return z
+
+
+def _looks(cells: int) -> Callable[[Array, Edges, _Fine, Array, int], tuple[Array, Array]]:
+    """Return what looks at residuals over so many cells."""
+    return _compiled if hasattr(compiled.loops, "walks") and cells & (cells - 1) == 0 else _plain
 
 
 def _compiled(residual: Array, edges: Edges, fine: _Fine, ways: Array, cells: int) -> tuple[Array, Array]:
