@@ -105,14 +105,11 @@ static int is_whole(const Array *array, const char *types)
 static PyObject *by_code(PyObject *const *args, Py_ssize_t count, int ordering)
 {
     Array a[3];
-    int taken = 0, failed = 0, arrays = 2 + ordering;
+    int failed = 0, arrays = 2 + ordering;
     if (count != arrays)
         return PyErr_Format(PyExc_TypeError, "%d arrays are due", arrays);
-    for (; taken < arrays; taken++)
-        if (take_array(args[taken], &a[taken], taken > 0) < 0) {
-            give_arrays(a, taken);
-            return NULL;
-        }
+    if (take_arrays(args, a, arrays, arrays - 1) < 0)
+        return NULL;
     if (!is_whole(&a[0], "bhiq") || !is_whole(&a[1], "q") ||
         (ordering && (!is_whole(&a[2], "q") || LENGTH(a[2], 0) != LENGTH(a[0], 0)))) {
         give_arrays(a, arrays);
@@ -137,16 +134,13 @@ static PyObject *code_texts(PyObject *self, PyObject *const *args, Py_ssize_t co
 {
     Array a[3];
     Texts texts = {0};
-    int taken = 0, told = -1;
+    int told = -1;
     PyObject *values;
     (void)self;
     if (count != 3)
         return PyErr_Format(PyExc_TypeError, "3 arrays are due");
-    for (; taken < 3; taken++)
-        if (take_array(args[taken], &a[taken], taken == 2) < 0) {
-            give_arrays(a, taken);
-            return NULL;
-        }
+    if (take_arrays(args, a, 3, 1) < 0)
+        return NULL;
     if (!is_whole(&a[0], "i") || !is_whole(&a[1], "B") || !is_whole(&a[2], "i") ||
         LENGTH(a[0], 0) != LENGTH(a[2], 0) + 1) {
         give_arrays(a, 3);

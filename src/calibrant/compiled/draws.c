@@ -29,12 +29,7 @@ static int take_all(PyObject *const *args, Py_ssize_t count, Array *arrays, int 
         PyErr_Format(PyExc_TypeError, "%d arrays are taken", expected);
         return -1;
     }
-    for (int i = 0; i < expected; i++)
-        if (take_array(args[i], &arrays[i], i >= expected - written) < 0) {
-            give_arrays(arrays, i);
-            return -1;
-        }
-    return 0;
+    return take_arrays(args, arrays, expected, written);
 }
 
 #define CHUNK 256

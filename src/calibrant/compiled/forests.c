@@ -133,11 +133,8 @@ static PyObject *forest(PyObject *self, PyObject *const *args, Py_ssize_t count)
     (void)self;
     if (count != ARRAYS)
         return PyErr_Format(PyExc_TypeError, "forest takes %d arrays", ARRAYS);
-    for (int i = 0; i < ARRAYS; i++)
-        if (take_array(args[i], &a[i], i == OUT) < 0) {
-            give_arrays(a, i);
-            return NULL;
-        }
+    if (take_arrays(args, a, ARRAYS, 1) < 0)
+        return NULL;
     wrong = misfit(a);
     if (wrong) {
         give_arrays(a, ARRAYS);

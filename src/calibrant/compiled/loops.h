@@ -28,6 +28,8 @@ typedef struct {
 
 /* Read the buffer of an object; None gives an array of type 0. Returns 0, or -1 with an error set. */
 int take_array(PyObject *object, Array *array, int writable);
+/* Take so many arguments, the last of which are written to; returns -1 with none of them held where one is no array. */
+int take_arrays(PyObject *const *args, Array *arrays, int count, int written);
 void give_arrays(Array *arrays, int count);
 /* Whether every number lies where the machine reads numbers of its size; rows of packed records do not. */
 int is_aligned(const Array *array);

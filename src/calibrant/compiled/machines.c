@@ -174,11 +174,8 @@ static PyObject *coupled(PyObject *self, PyObject *const *args, Py_ssize_t count
     m.narrow = PyFloat_AsDouble(args[ARRAYS]);
     if (m.narrow == -1 && PyErr_Occurred())
         return NULL;
-    for (int i = 0; i < ARRAYS; i++)
-        if (take_array(args[i], &a[i], i == OUT) < 0) {
-            give_arrays(a, i);
-            return NULL;
-        }
+    if (take_arrays(args, a, ARRAYS, 1) < 0)
+        return NULL;
     wrong = misfit(a);
     if (wrong) {
         give_arrays(a, ARRAYS);

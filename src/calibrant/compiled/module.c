@@ -33,6 +33,16 @@ void give_arrays(Array *arrays, int count)
             PyBuffer_Release(&arrays[i].view);
 }
 
+int take_arrays(PyObject *const *args, Array *arrays, int count, int written)
+{
+    for (int i = 0; i < count; i++)
+        if (take_array(args[i], &arrays[i], i >= count - written) < 0) {
+            give_arrays(arrays, i);
+            return -1;
+        }
+    return 0;
+}
+
 int is_aligned(const Array *array)
 {
     Py_ssize_t size = array->view.itemsize;

@@ -8,11 +8,8 @@ enum { SCORE, OUTCOME, CELLS };
 static int take_rows(PyObject *const *args, Array *a, char type, int ndim, double *cells)
 {
     Py_ssize_t n;
-    for (int taken = 0; taken <= CELLS; taken++)
-        if (take_array(args[taken], &a[taken], taken == CELLS && type != '?') < 0) {
-            give_arrays(a, taken);
-            return -1;
-        }
+    if (take_arrays(args, a, CELLS + 1, type != '?') < 0)
+        return -1;
     if (a[SCORE].type && strchr("df", a[SCORE].type) && a[SCORE].view.ndim == 1 && is_aligned(&a[SCORE]) &&
         (!a[OUTCOME].type || (a[OUTCOME].type == '?' && a[OUTCOME].view.ndim == 1 &&
                               LENGTH(a[OUTCOME], 0) == LENGTH(a[SCORE], 0))) &&

@@ -65,11 +65,8 @@ static PyObject *run_sums(PyObject *self, PyObject *const *args, Py_ssize_t coun
     (void)self;
     if (count != ARRAYS)
         return PyErr_Format(PyExc_TypeError, "%d arrays are taken", ARRAYS);
-    for (int i = 0; i < ARRAYS; i++)
-        if (take_array(args[i], &a[i], i >= OUT) < 0) {
-            give_arrays(a, i);
-            return NULL;
-        }
+    if (take_arrays(args, a, ARRAYS, ARRAYS - OUT) < 0)
+        return NULL;
     if (misfits(a)) {
         give_arrays(a, ARRAYS);
         return PyErr_Format(PyExc_ValueError, "the arrays of runs do not fit");

@@ -77,12 +77,8 @@ static PyObject *zero_one(PyObject *self, PyObject *const *args, Py_ssize_t coun
     (void)self;
     if (count != 2)
         return PyErr_Format(PyExc_TypeError, "zero_one takes two arrays");
-    if (take_array(args[0], &a[0], 0) < 0)
+    if (take_arrays(args, a, 2, 1) < 0)
         return NULL;
-    if (take_array(args[1], &a[1], 1) < 0) {
-        give_arrays(a, 1);
-        return NULL;
-    }
     if (!a[0].type || !strchr("?bBhHiIqQ", a[0].type) || a[1].type != '?' || a[0].view.ndim != 1 ||
         a[1].view.ndim != 1 || LENGTH(a[0], 0) != LENGTH(a[1], 0) || !PyBuffer_IsContiguous(&a[0].view, 'C') ||
         !PyBuffer_IsContiguous(&a[1].view, 'C') || !is_aligned(&a[0])) {
@@ -249,18 +245,15 @@ int are_rows(const Array *score)
 static PyObject *look_at_rows(PyObject *self, PyObject *const *args, Py_ssize_t count)
 {
     Array a[3];
-    int taken = 0, fine = 1;
+    int fine = 1;
     Py_ssize_t n, row = 0;
     double worst = 1, most[LOOKED], sum[LOOKED];
     int64_t best[LOOKED];
     (void)self;
     if (count != 3)
         return PyErr_Format(PyExc_TypeError, "look_at_rows takes three arrays");
-    for (; taken < 3; taken++)
-        if (take_array(args[taken], &a[taken], taken > 0) < 0) {
-            give_arrays(a, taken);
-            return NULL;
-        }
+    if (take_arrays(args, a, 3, 2) < 0)
+        return NULL;
     if (!are_rows(&a[0]) || !is_plain(&a[1], 'q', 1) || !is_plain(&a[2], a[0].type, 1) ||
         LENGTH(a[1], 0) != LENGTH(a[0], 0) || LENGTH(a[2], 0) != LENGTH(a[0], 0)) {
         give_arrays(a, 3);

@@ -537,11 +537,8 @@ static PyObject *shapes(PyObject *self, PyObject *const *args, Py_ssize_t count)
     own = PyLong_AsSsize_t(args[ARRAYS + 1]);
     if (PyErr_Occurred())
         return NULL;
-    for (int i = 0; i < ARRAYS; i++)
-        if (take_array(args[i], &a[i], i == OUT) < 0) {
-            give_arrays(a, i);
-            return NULL;
-        }
+    if (take_arrays(args, a, ARRAYS, 1) < 0)
+        return NULL;
     for (int i = 0; i < ARRAYS; i++)
         if (!a[i].type || (i <= PULL && a[i].view.ndim != 2)) {
             give_arrays(a, ARRAYS);

@@ -602,16 +602,13 @@ static PyObject *add_confidences(PyObject *self, PyObject *const *args, Py_ssize
     enum { LABEL = 1, EDGES, SUMS };
     Array a[4];
     Groups g = {0};
-    int taken = 0, copies;
+    int copies;
     double *sums = NULL, away = -1;
     (void)self;
     if (count != 4)
         return PyErr_Format(PyExc_TypeError, "add_confidences takes four arrays");
-    for (; taken < 4; taken++)
-        if (take_array(args[taken], &a[taken], taken == SUMS) < 0) {
-            give_arrays(a, taken);
-            return NULL;
-        }
+    if (take_arrays(args, a, 4, 1) < 0)
+        return NULL;
     if (!are_rows(&a[SCORE]) || !(is_plain(&a[LABEL], 'q', 1) || is_plain(&a[LABEL], 'i', 1)) ||
         !is_plain(&a[EDGES], 'd', 1) || !is_plain(&a[SUMS], 'd', 4) || LENGTH(a[LABEL], 0) != LENGTH(a[SCORE], 0) ||
         LENGTH(a[SUMS], 0) != 2 || LENGTH(a[SUMS], 1) != 2 || LENGTH(a[SUMS], 2) != 1 ||

@@ -393,15 +393,12 @@ static PyObject *row_totals(PyObject *self, PyObject *const *args, Py_ssize_t co
     Array a[3];
     Totals t = {0};
     Products products;
-    int taken = 0, failed = 0;
+    int failed = 0;
     (void)self;
     if (count != 3)
         return PyErr_Format(PyExc_TypeError, "row_totals takes three arrays");
-    for (; taken < 3; taken++)
-        if (take_array(args[taken], &a[taken], 0) < 0) {
-            give_arrays(a, taken);
-            return NULL;
-        }
+    if (take_arrays(args, a, 3, 0) < 0)
+        return NULL;
     if (!a[0].type || !strchr("df", a[0].type) || a[0].view.ndim < 1 || a[0].view.ndim > 2 || a[1].view.ndim != 1 ||
         LENGTH(a[1], 0) != LENGTH(a[0], 0) || a[1].type != (a[0].view.ndim == 1 ? '?' : 'q') ||
         (a[0].view.ndim == 2 && (LENGTH(a[0], 1) < 1 || !PyBuffer_IsContiguous(&a[1].view, 'C'))) ||

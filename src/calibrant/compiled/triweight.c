@@ -239,11 +239,8 @@ static PyObject *triweight(PyObject *self, PyObject *const *args, Py_ssize_t cou
     g.points = PyLong_AsSsize_t(args[ARRAYS + 3]);
     if (PyErr_Occurred())
         return NULL;
-    for (int i = 0; i < ARRAYS; i++)
-        if (take_array(args[i], &a[i], i == OUT) < 0) {
-            give_arrays(a, i);
-            return NULL;
-        }
+    if (take_arrays(args, a, ARRAYS, 1) < 0)
+        return NULL;
     wrong = misfit(a, &g);
     if (wrong) {
         give_arrays(a, ARRAYS);
