@@ -241,6 +241,22 @@ int prepare_cuts(Groups *g, const double *cuts, Py_ssize_t count, Py_ssize_t row
 }
 
 /* Whether cells are those of equal parts with these edges, 0 first and infinity last; they are noted. */
+int take_layout(Groups *g, PyObject *layout)
+{
+    long long below, above, least;
+    if (!PyTuple_Check(layout)) {
+        PyErr_Format(PyExc_TypeError, "a layout is a tuple");
+        return -1;
+    }
+    if (!PyArg_ParseTuple(layout, "LLLi", &below, &above, &least, &g->shift))
+        return -1;
+    g->layout = 1;
+    g->below = below;
+    g->above = above;
+    g->first = least;
+    return 0;
+}
+
 int check_layout(Groups *g, Array *edges)
 {
     Py_ssize_t k = LENGTH(*edges, 0) - 1;

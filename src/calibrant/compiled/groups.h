@@ -28,6 +28,9 @@ int groups_of(const Groups *g, const double *x, int n, int32_t *group);
    an error set. */
 int prepare_cuts(Groups *g, const double *cuts, Py_ssize_t count, Py_ssize_t rows);
 
+/* Read a layout, (below, above, least, shift). Returns 0, or -1 with an error set. */
+int take_layout(Groups *g, PyObject *layout);
+
 /* Whether cells are those of equal parts with these edges, 0 first and infinity last; they are noted. Returns 0 or
    -1. */
 int check_layout(Groups *g, Array *edges);

@@ -42,6 +42,12 @@ int fail(const char *message);
 #define STRIDE(array, axis) ((array).view.strides[axis])
 #define DOUBLES(array) ((double *)(array).view.buf)
 
+#if defined(__GNUC__)
+#define PREFETCH(address) __builtin_prefetch(address)
+#else
+#define PREFETCH(address) ((void)0)
+#endif
+
 /* A count and a sum that lie side by side: the machine adds both at once. */
 #if defined(__GNUC__)
 typedef double Pair __attribute__((vector_size(16), aligned(8), may_alias));
@@ -80,6 +86,7 @@ double farthest(const double *sum, int n);
 /* The methods of each file. */
 extern PyMethodDef score_methods[];
 extern PyMethodDef tally_methods[];
+extern PyMethodDef cell_methods[];
 extern PyMethodDef rank_methods[];
 extern PyMethodDef shape_methods[];
 /* Those that take the place of others on a machine with wide vectors. */

@@ -74,6 +74,7 @@ PyMODINIT_FUNC PyInit__loops(void)
     PyMethodDef *methods[] = {
         score_methods,
         tally_methods,
+        cell_methods,
         rank_methods,
         shape_methods,
         draw_methods,
