@@ -697,9 +697,10 @@ def test_the_table_holds_every_number(reference):
 
 @dataclass
 class Made:
-    """A store with chosen numbers: three models, one of which an estimator failed on."""
+    """A store with chosen numbers: three models, the first of which an estimator failed on."""
 
     folder: Path
+    failing: int = 1
 
     def build(self):
         settings = replace(
@@ -711,11 +712,11 @@ class Made:
             statistics[..., 1, :] *= 2  # at the second size
             statistics[..., -1] = 0
             statistics[0, :, 2] = np.nan  # no published reading
-            if k == 0:
+            if k < self.failing:
                 statistics[1, :, 1, 1, -1] = 4  # of some samples at the second size
             exact = (0.1, 0.2, 0.4)[k]
             true = dict.fromkeys(settings.notions, Truth(0.5, exact, 0.01))
-            store.save(Result(task, true, statistics, ["ac:sqrt: no"] if k == 0 else []))
+            store.save(Result(task, true, statistics, ["ac:sqrt: no"] if k < self.failing else []))
         return store
 
 
@@ -726,13 +727,21 @@ def test_medians_by_hand(tmp_path):
     for notion in SMALL.notions:
         np.testing.assert_allclose(summary.median("published", notion)[:2], [[0.2, 0.4]] * 2)
         assert np.isnan(summary.median("published", notion)[2]).all()
-        # The second estimator failed on samples of one model: its other samples say little.
-        nan = np.nan
-        np.testing.assert_allclose(summary.median("corrected", notion), [[0.2, 0.4], [0.2, nan], [0.2, 0.4]])
+        # The second estimator failed on samples of one model, and counts as infinitely wrong there.
+        np.testing.assert_allclose(summary.median("corrected", notion), [[0.2, 0.4], [0.2, 0.6], [0.2, 0.4]])
         # Divided by the truths .1, .2, .4: 1, 1, .75.
-        np.testing.assert_allclose(summary.median("normalised", notion), [[1, 2], [1, nan], [1, 2]])
+        np.testing.assert_allclose(summary.median("normalised", notion), [[1, 2], [1, 2], [1, 2]])
         np.testing.assert_array_equal(summary.failed("corrected", notion), [[0, 0], [0, 4], [0, 0]])
         np.testing.assert_allclose(summary.truth[notion][:, 1], [0.1, 0.2, 0.4])
+
+
+def test_what_fails_on_half_of_the_models_has_no_median(tmp_path):
+    summary = Summary.of(Made(tmp_path / "run", failing=2).build())
+    for notion in SMALL.notions:
+        np.testing.assert_allclose(
+            summary.median("corrected", notion), [[0.2, 0.4], [0.2, np.nan], [0.2, 0.4]]
+        )
+        np.testing.assert_array_equal(summary.failed("corrected", notion), [[0, 0], [0, 8], [0, 0]])
 
 
 def test_the_summary_is_written(tmp_path):
@@ -747,7 +756,7 @@ def test_the_summary_is_written(tmp_path):
         if (row["reading"], row["notion"], row["estimator"], row["n"])
         == ("corrected", "confidence", "ac:sqrt", "60")
     )
-    assert (row["p95"], row["failed"]) == ("", "4")
+    assert (row["p95"], row["failed"]) == ("0.6", "4")
     assert {row["failed"] for row in found if row["estimator"] != "ac:sqrt"} == {"0"}
 
 
@@ -780,8 +789,10 @@ def test_settings_name_their_tasks_once():
 
 
 def test_a_table_marks_what_failed_on_some_samples(tmp_path):
-    summary = Summary.of(Made(tmp_path / "run").build())
-    lines = list(experiment_cli._lines(summary, "corrected"))
-    (first, *_) = (line for line in lines if line.startswith("ac:sqrt"))
-    assert first.split()[1:] == ["0.2000", "failed"]
-    assert sum("had no estimate for some samples" in line for line in lines) == 2
+    for failing, shown in ((1, "0.6000"), (2, "failed")):
+        summary = Summary.of(Made(tmp_path / f"{failing}", failing=failing).build())
+        lines = list(experiment_cli._lines(summary, "corrected"))
+        (first, *_) = (line for line in lines if line.startswith("ac:sqrt"))
+        assert first.split()[1:] == ["0.2000", shown]
+        told = f"samples without an estimate, whose models count as infinitely wrong: ac:sqrt ({4 * failing})"
+        assert lines.count(told) == 2

@@ -199,7 +199,7 @@ def test_an_estimator_that_fails_for_three_of_four_models_leads_neither_table_no
     drawn = figures.figure2(summary, "corrected")
     for ax in drawn.axes[:2]:
         assert "auto" not in {line.get_label() for line in ax.get_lines()}
-        assert "not drawn, as it failed on some samples: auto" in {text.get_text() for text in ax.texts}
+        assert "not drawn, as it failed on too many models: auto" in {text.get_text() for text in ax.texts}
 
 
 def test_a_failure_at_a_size_that_does_not_rank_is_a_failure(stores):

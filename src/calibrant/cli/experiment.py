@@ -311,16 +311,18 @@ def _lines(summary: Summary, reading: str) -> Iterator[str]:
             cells = (_cell(value, count) for value, count in zip(row, bad, strict=True))
             yield " ".join([name.ljust(wide), *cells])
         yield ""
-        if failed.any():
-            yield "failed: the estimator had no estimate for some samples, and the others say little"
+        counts = zip(settings.estimators, failed.sum(axis=1), strict=True)
+        told = [f"{name} ({count})" for name, count in counts if count]
+        if told:
+            yield f"samples without an estimate, whose models count as infinitely wrong: {', '.join(told)}"
             yield ""
 
 
 def _cell(value: float, failed: int) -> str:
     """Return a number of the table in seven characters."""
-    if failed:
-        return f"{'failed':>7}"
-    return f"{value:7.4f}" if value < 10 else f"{value:7.3g}" if value == value else f"{'-':>7}"
+    if value != value:
+        return f"{'failed' if failed else '-':>7}"
+    return f"{value:7.4f}" if value < 10 else f"{value:7.3g}"
 
 
 def _tell_failures(settings: Settings, store: Store, problems: dict[str, str]) -> int:

@@ -94,7 +94,7 @@ def _panel(ax: Any, summary: Summary, reading: str, notion: str) -> None:
     ax.set(xscale="log", yscale="log")
     ends, others = [], 0
     medians = summary.median(reading, notion)[:, order]
-    failed: Array = np.any(summary.failed(reading, notion), axis=1)
+    failed: Array = np.any(np.isnan(medians) & (summary.failed(reading, notion)[:, order] > 0), axis=1)
     for name, curve, broken in zip(summary.settings.estimators, medians, failed, strict=True):
         if broken or not np.isfinite(curve).any():
             continue
@@ -126,7 +126,7 @@ def _panel(ax: Any, summary: Summary, reading: str, notion: str) -> None:
         names = [
             _short(name) for name, broken in zip(summary.settings.estimators, failed, strict=True) if broken
         ]
-        told = f"not drawn, as it failed on some samples: {', '.join(names)}"
+        told = f"not drawn, as it failed on too many models: {', '.join(names)}"
         ax.text(0.985, 0.9, told, transform=ax.transAxes, size=FONT, ha="right", va="top")
     _label(ax, ends)
 

@@ -72,17 +72,27 @@ class Summary:
         return cls(settings, models, truth, values, failures)
 
     def median(self, reading: str, notion: str, statistic: str = "p95") -> Array:
-        """Return the median over the models: (estimator, size); NaN where any sample had no estimate."""
+        """Return the median over the models: (estimator, size).
+
+        A model with samples that had no estimate counts as infinitely wrong, so that to fail never helps; NaN
+        where those are half of the models.
+        """
         values = self.values[reading][statistic][:, self.settings.notions.index(notion)]
-        whole = np.isfinite(values).all(axis=0) & (self.failed(reading, notion) == 0)
-        return np.where(whole, np.median(values, axis=0), np.nan)
+        whole = np.isfinite(values) & (self._failed(reading, notion) == 0)
+        medians = np.median(np.where(whole, values, np.inf), axis=0)
+        return np.where(np.isfinite(medians), medians, np.nan)
 
     def failed(self, reading: str, notion: str) -> Array:
         """Return how many samples of all models had no estimate: (estimator, size)."""
+        return np.asarray(self._failed(reading, notion).sum(axis=0))
+
+    def _failed(self, reading: str, notion: str) -> Array:
+        """Return how many samples of each model had no estimate."""
+        shape = len(self.models), len(self.settings.estimators), len(self.settings.sizes)
         if "failed" not in self.values[reading]:  # as of numbers that were not made by a run
-            return np.zeros((len(self.settings.estimators), len(self.settings.sizes)), dtype=int)
+            return np.zeros(shape, dtype=int)
         failed = self.values[reading]["failed"][:, self.settings.notions.index(notion)]
-        return np.asarray(np.nansum(failed, axis=0).astype(int))
+        return np.asarray(np.nan_to_num(failed).astype(int))
 
     def rows(self) -> list[dict[str, Any]]:
         """Return one row for each reading, notion, estimator and size."""
