@@ -104,3 +104,14 @@ def test_no_name_of_a_notion_is_compared_in_a_page():
     for path in ROOT.rglob("*.j2"):
         texts = re.findall(r"[=!]= *['\"]([^'\"]*)['\"]", path.read_text(encoding="utf-8"))
         assert not any(map(is_notion, texts)), path
+
+
+def test_no_property_holds_a_lock_while_it_is_computed():
+    for path, tree in MODULES.items():
+        names = [
+            f"{node.module}.{alias.name}"
+            for node in ast.walk(tree)
+            if isinstance(node, ast.ImportFrom)
+            for alias in node.names
+        ]
+        assert "functools.cached_property" not in names, path

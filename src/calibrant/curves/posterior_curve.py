@@ -11,11 +11,11 @@ than a distance that shrinks like n^(-1/7), which is what ends the window in thi
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from statistics import NormalDist
 
 import numpy as np
 
+from calibrant.compiled.cached import cached_property
 from calibrant.curves.band import RIDGE, clopper_pearson
 from calibrant.evidence import Array, Residuals
 from calibrant.posterior.odds import Mixture

@@ -10,10 +10,10 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from types import MappingProxyType
 from typing import Any, NoReturn
 
+from calibrant.compiled.cached import cached_property
 from calibrant.inputs import InputError, InputTypeError, show, show_near
 
 LABELS = (

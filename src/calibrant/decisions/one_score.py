@@ -11,11 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
+from calibrant.compiled.cached import cached_property
 from calibrant.decisions.cost import Cost
 from calibrant.evidence import Array, Residuals
 from calibrant.inference.clusters import View

@@ -11,12 +11,12 @@ normal limit.
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from calibrant import inputs
+from calibrant.compiled.cached import cached_property
 from calibrant.curves.band import clopper_pearson
 from calibrant.decisions.measured import Measured
 from calibrant.evidence import Array, Evidence, are_alone, effective_clusters

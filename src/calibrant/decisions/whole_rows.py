@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
+from calibrant.compiled.cached import cached_property
 from calibrant.decisions.cost import Cost
 from calibrant.decisions.one_score import FLOOR, TIED, Gain, drawn_shares
 from calibrant.evidence import Array

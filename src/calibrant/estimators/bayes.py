@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
 
+from calibrant.compiled.cached import cached_property
 from calibrant.estimators.base import Estimator, Fit, Norm, SeveralFits
 from calibrant.estimators.curve import Curve
 from calibrant.evidence import Array, Evidence, Residuals

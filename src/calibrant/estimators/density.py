@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Literal, Self
 
 import numpy as np
 
+from calibrant.compiled.cached import cached_property
 from calibrant.estimators.base import Estimator, Fit, Norm, SeveralFits, number_or_text
 from calibrant.estimators.curve import Curve
 from calibrant.estimators.smoothing import NARROWEST, RULES, STEP, WIDEST, Grid, steps

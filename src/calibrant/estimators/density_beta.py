@@ -7,11 +7,12 @@ integrate to one; f and pi1 f1 are divided by the same constant.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import Literal, Self
 
 import numpy as np
 
+from calibrant.compiled.cached import cached_property
 from calibrant.estimators.base import Entry, Estimator, Fit, Norm, SeveralFits, number_or_text
 from calibrant.estimators.curve import Curve
 from calibrant.estimators.density import LEAST, Density

@@ -9,12 +9,12 @@ O(N + G log G). scipy is imported where it is used, since it loads more slowly t
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from math import ceil, sqrt
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from calibrant.compiled.cached import cached_property
 from calibrant.estimators.bins import shared
 from calibrant.evidence import Array, Evidence
 from calibrant.evidence.kernels import gain

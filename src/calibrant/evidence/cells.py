@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from calibrant.compiled.cached import cached_property
 from calibrant.evidence import tally
 from calibrant.evidence.draws import binomial, each_chance
 from calibrant.evidence.layout import COARSE, FINE, Layout

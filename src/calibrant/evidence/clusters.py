@@ -11,10 +11,10 @@ larger in the mean than in the shape is read as in between, and what is missing 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import numpy as np
 
+from calibrant.compiled.cached import cached_property
 from calibrant.evidence.cells import Cells
 from calibrant.evidence.layout import FINE
 from calibrant.evidence.moments import Array

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from calibrant import compiled
+from calibrant.compiled.cached import cached_property
 from calibrant.evidence import tally
 from calibrant.evidence.drawers import Drawers
 from calibrant.evidence.draws import each_chance

@@ -7,11 +7,11 @@ nothing that is computed from it.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
 
+from calibrant.compiled.cached import cached_property
 from calibrant.evidence.moments import Array
 
 # Scores read at once.

@@ -9,12 +9,13 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cache, cached_property, partial
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
 
 from calibrant import inputs
+from calibrant.compiled.cached import cached_property
 from calibrant.estimators import FIFTEEN
 from calibrant.evidence import Array
 from calibrant.experiment import studies as side

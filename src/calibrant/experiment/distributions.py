@@ -6,12 +6,12 @@ A distribution is any object with `name`, `n_classes`, `sample(n, rng)` and `pos
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from hashlib import sha256
 from typing import Protocol, runtime_checkable
 
 import numpy as np
 
+from calibrant.compiled.cached import cached_property
 from calibrant.evidence import Array
 
 # Rows whose densities are computed together.

@@ -11,11 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from calibrant.compiled.cached import cached_property
 from calibrant.estimators.base import Estimator, Norm
 from calibrant.evidence import (
     Array,

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
+from calibrant.compiled.cached import cached_property
 from calibrant.estimators import Density
 from calibrant.evidence import Array, Evidence, Residuals
 from calibrant.maps.forms import Form, Formula, Pair, Table

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from calibrant.compiled.cached import cached_property
 from calibrant.evidence import Array, Residuals
 from calibrant.posterior.clock import halfway, look, n_cells, units
 from calibrant.posterior.looks import Look, look_at

@@ -12,10 +12,11 @@ roughnesses are weighed by their likelihood.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 
 import numpy as np
 
+from calibrant.compiled.cached import cached_property
 from calibrant.evidence import Array
 
 # The prior. Sizes are in units of probability, the smallest as small as the noise where that is less;

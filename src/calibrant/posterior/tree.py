@@ -10,12 +10,13 @@ the cells for each level.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from math import log, log1p, pi, sqrt
 from typing import NamedTuple
 
 import numpy as np
 
+from calibrant.compiled.cached import cached_property
 from calibrant.evidence import Array
 from calibrant.posterior.process import Shrunk
 
@@ -94,7 +95,7 @@ class _Wave(Shrunk):
     spectra: list[Array]
 
     @cached_property
-    def shrink(self) -> Array:  # type: ignore[override]
+    def shrink(self) -> Array:
         """Share of each coefficient that belongs to the gap."""
         shrink = np.empty_like(self.z)
         shrink[..., 0] = sum(w * share for w, share in zip(self.means[1:], self.shares, strict=True))

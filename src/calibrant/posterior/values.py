@@ -8,10 +8,10 @@ in common. Where a few scores stand out among others, the others have no gap.
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
-from functools import cached_property
 
 import numpy as np
 
+from calibrant.compiled.cached import cached_property
 from calibrant.evidence import Array, Residuals
 from calibrant.posterior.clock import running
 from calibrant.posterior.process import softmax

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any, TypeVar
 
 import numpy as np
 
+from calibrant.compiled.cached import cached_property
 from calibrant.evidence import Array, Design, Evidence, Residuals, Sample, are_alone, thinned
 from calibrant.evidence.simplex import Simplex
 from calibrant.inputs import Predictions

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from statistics import NormalDist
 
 import numpy as np
 
+from calibrant.compiled.cached import cached_property
 from calibrant.evidence import Array, Residuals
 from calibrant.posterior.odds.cells import OddsCells, expit, softplus
 from calibrant.posterior.odds.members import (

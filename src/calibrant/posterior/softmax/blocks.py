@@ -13,11 +13,11 @@ multiclass notion, its test and the maps of many classes (at a temperature, `cal
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
+from calibrant.compiled.cached import cached_property
 from calibrant.evidence import Array
 from calibrant.evidence.simplex import Simplex
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from statistics import NormalDist
 from typing import NamedTuple
 
 import numpy as np
 
+from calibrant.compiled.cached import cached_property
 from calibrant.evidence import Array
 from calibrant.evidence.simplex import Simplex
 from calibrant.posterior.softmax.fit import SoftmaxPosterior
