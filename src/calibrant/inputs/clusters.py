@@ -13,7 +13,7 @@ from calibrant.inputs.errors import InputError, show
 from calibrant.inputs.predictions import Array, Predictions, exact, objects, read
 
 
-def in_clusters(data: Predictions, cluster: Any, y_true: Any, sample_weight: Any) -> Predictions:
+def in_clusters(data: Predictions, cluster: Any, y_true: Any, weight: Any) -> Predictions:
     """Return predictions that know which rows belong together; rows without weight are left out."""
     values, n = read("cluster", cluster)[0], len(read("y_true", y_true)[0])
     if len(values) != n:
@@ -21,8 +21,8 @@ def in_clusters(data: Predictions, cluster: Any, y_true: Any, sample_weight: Any
         raise InputError("cluster", "be as long as y_true", len(values), got=got)
     if values.dtype.kind not in "biu":
         values = objects("cluster", exact("cluster", values), Hashable, "hold one cluster per row")
-    if sample_weight is not None:
-        values = values[read("sample_weight", sample_weight)[0] != 0]
+    if weight is not None:
+        values = values[read("sample_weight", weight)[0] != 0]
     code = _numbered(values)
     if code.max() == 0:
         raise InputError("cluster", "hold at least two clusters", 1, got=f"{show(values[0])} in every row")
@@ -57,7 +57,7 @@ def _in_own_order(code: Array, data: Predictions) -> Array:
     score, true, weight = data.score, data.code, data.weight
     if score.ndim == 2:
         score, true = np.take_along_axis(score, true[:, None], axis=1)[:, 0], np.zeros(len(true))
-    keys = (true, score) if weight is None else (weight, true, score)
+    keys = (true, score) if weight is None or data.counts else (weight, true, score)
     order = np.lexsort(keys)
     new = np.zeros(len(order), dtype=bool)
     for key in keys:
@@ -70,6 +70,8 @@ def _in_own_order(code: Array, data: Predictions) -> Array:
     if data.score.ndim == 2:
         # Rows that agree about their own class may differ in what they say about the others.
         parts.insert(0, _scrambled(rank + _whole_rows(data)))
+    if weight is not None and data.counts:
+        parts = [part * weight.astype(np.uint64) for part in parts]
     sums = [np.zeros(count, dtype=np.uint64) for _ in parts]
     for total, part in zip(sums, parts, strict=True):
         np.add.at(total, code, part)

@@ -69,6 +69,7 @@ PYTHON = Words(
         "scores": "these may be predicted labels: name the scores by scores=",
         "sketch": "calibrant.Sketch.load reads it",
         "whole": "ece(), estimate(), compare() and assess() compare whole rows in memory",
+        "sample_weight": "for importance weights pass sample_weight=",
         "rows": "ask estimate(), compare() or assess() about rows in memory",
     }
 )

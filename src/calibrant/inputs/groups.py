@@ -14,7 +14,7 @@ from calibrant.inputs.predictions import Array, exact, objects, read
 MOST_GROUPS = 200
 
 
-def groups_of_rows(groups: Any, y_true: Any, sample_weight: Any) -> tuple[list[Any], Array]:
+def groups_of_rows(groups: Any, y_true: Any, weight: Any) -> tuple[list[Any], Array]:
     """Return the distinct groups in order, and the number of each row's; rows without weight are left out."""
     values, n = read("groups", groups)[0], len(read("y_true", y_true)[0])
     if values.ndim != 1 or len(values) != n:
@@ -22,8 +22,8 @@ def groups_of_rows(groups: Any, y_true: Any, sample_weight: Any) -> tuple[list[A
         hint = "join several columns into one" * (values.ndim == 2)
         raise InputError("groups", f"hold one value for each of {n} rows", values.shape, got=got, hint=hint)
     values = objects("groups", exact("groups", values), Hashable, "hold one group per row")
-    if sample_weight is not None:
-        values = values[read("sample_weight", sample_weight)[0] != 0]
+    if weight is not None:
+        values = values[read("sample_weight", weight)[0] != 0]
     distinct = list(dict.fromkeys(values.tolist()))
     check_group_count(len(distinct))
     try:

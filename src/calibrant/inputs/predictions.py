@@ -29,7 +29,7 @@ USUAL: tuple[tuple[Any, ...], ...] = ((0, 1), (-1, 1))
 MULTI_LABEL = "if a row can be of several classes at once (multi-label), ask about each column by itself"
 #: What to do about labels in place of scores.
 PREDICTED = "did you pass predict()? pass predict_proba(), the scores of the classes"
-_NUMBER, _DATA = (Real, np.bool_, Decimal), ("y_true", "y_prob", "sample_weight", "cluster")
+_NUMBER, _DATA = (Real, np.bool_, Decimal), ("y_true", "y_prob", "sample_weight", "counts", "cluster")
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,6 +43,12 @@ class Predictions:
     positive: int | None  # column of the positive class; None for other than two columns without pos_label
     cluster: Array | None = None  # (n,): the number of each row's cluster (intp), from 0 on
     seen: Seen | None = None  # what was seen of whole rows while they were checked
+    counts: bool = True  # whether each weight is a number of equal rows; True without weights
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows, counted ones as often as they count."""
+        return int(self.weight.sum()) if self.weight is not None and self.counts else len(self.code)
 
     @property
     def largest(self) -> tuple[Array, Array]:
@@ -71,6 +77,7 @@ def predictions(
     y_prob: Any,
     *,
     sample_weight: Any = None,
+    counts: Any = None,
     labels: Any = None,
     pos_label: Any = None,
     more: bool = False,
@@ -78,11 +85,12 @@ def predictions(
 ) -> Predictions:
     """Check labels, scores and weights, and find the column each label means.
 
+    `sample_weight` are importance weights, whatever their type; `counts` are numbers of equal rows.
     With `more`, these are some of the rows only, and the positive class may be among the others. With
     `by_name`, a series of scores may be named after its class.
     """
     truth, (score, tolerance) = read("y_true", y_true)[0], read("y_prob", y_prob)
-    same_rows(y_true=y_true, y_prob=y_prob, sample_weight=sample_weight)
+    same_rows(y_true=y_true, y_prob=y_prob, sample_weight=sample_weight, counts=counts)
     n, rows = len(truth), len(score)
     if n != rows:
         got = f"{n} labels and {rows} rows of scores"
@@ -105,18 +113,23 @@ def predictions(
         classes = _classes(truth, score.shape[1], given, y_prob)
         code = _codes(truth, classes, "labels" if given is None else "")
     positive = positive_column(classes, pos_label)
-    return _weighted(score, code, sample_weight, classes, positive, seen=seen)
+    return _weighted(score, code, sample_weight, counts, classes, positive, seen=seen)
 
 
 def unlabelled(
-    y_prob: Any, *, sample_weight: Any = None, labels: Any = None, pos_label: Any = None
+    y_prob: Any,
+    *,
+    sample_weight: Any = None,
+    counts: Any = None,
+    labels: Any = None,
+    pos_label: Any = None,
 ) -> Predictions:
     """Check scores that come without labels; every row is taken to be of the first class.
 
     Names of columns are the classes, unless `pos_label` is the number of a column.
     """
     score, tolerance = read("y_prob", y_prob)
-    same_rows(y_prob=y_prob, sample_weight=sample_weight)
+    same_rows(y_prob=y_prob, sample_weight=sample_weight, counts=counts)
     if len(score) == 0:
         raise InputError("y_prob", "not be empty", 0, got="0 rows")
     score, seen = _checked_scores(score, tolerance)
@@ -138,7 +151,7 @@ def unlabelled(
         classes = classes_of_columns(None, (), size, names if given is None and not by_number else given)
     code = np.zeros(len(score), dtype=bool if score.ndim == 1 else np.intp)
     positive = positive_column(classes, pos_label)
-    return _weighted(score, code, sample_weight, classes, positive, "y_prob", seen)
+    return _weighted(score, code, sample_weight, counts, classes, positive, "y_prob", seen)
 
 
 def _class_of_series(name: str, truth: Array) -> Any:
@@ -191,18 +204,20 @@ def _weighted(
     score: Array,
     code: Array,
     sample_weight: Any,
+    counts: Any,
     classes: tuple[Any, ...],
     positive: int | None,
     beside: str = "y_true",
     seen: Seen | None = None,
 ) -> Predictions:
     """Predictions with their weights; rows without weight are left out."""
-    weight = None if sample_weight is None else _weights(sample_weight, len(score), beside)
+    given = row_weights(sample_weight, counts)
+    weight = None if given is None else _weights(*given, len(score), beside)
     if weight is not None and not weight.all():
         keep = weight != 0
         score, code, weight = score[keep], code[keep], weight[keep]
         seen = None if seen is None else seen.some(score, keep)
-    return Predictions(score, code, weight, classes, positive, seen=seen)
+    return Predictions(score, code, weight, classes, positive, seen=seen, counts=sample_weight is None)
 
 
 def scores(name: str, values: Any) -> NDArray[np.float64]:
@@ -424,27 +439,46 @@ def are_usual(seen: Collection[Any]) -> bool:
     return any(set(seen) <= set(pair) for pair in USUAL)
 
 
-def _weights(values: Any, n: int, beside: str) -> Array:
-    name = "sample_weight"
+def row_weights(sample_weight: Any, counts: Any) -> tuple[str, Any] | None:
+    """Return the weights that were given and the name of their argument; None without any.
+
+    >>> row_weights(None, [1, 2]), row_weights(None, None)
+    (('counts', [1, 2]), None)
+    """
+    if sample_weight is not None and counts is not None:
+        rule = "not be given together"
+        hint = "counts repeats rows and sample_weight sets their importance: repeat the rows to have both"
+        raise InputError("sample_weight and counts", rule, hint=hint)
+    if counts is not None:
+        return "counts", counts
+    return None if sample_weight is None else ("sample_weight", sample_weight)
+
+
+def _weights(name: str, values: Any, n: int, beside: str) -> Array:
+    """Return counts as int64 or importance weights as float64: the argument decides, not the type."""
     array = _numbers(name, read(name, values)[0])
     if len(array) != n:
-        got = f"{len(array)} weights for {n} {'labels' if beside == 'y_true' else 'rows'}"
+        got = f"{len(array)} {'counts' if name == 'counts' else 'weights'} for {n} "
+        got += "labels" if beside == "y_true" else "rows"
         raise InputError(name, f"be as long as {beside}", len(array), got=got)
-    whole = array.dtype.kind != "f"
-    most = np.float64(2.0**63 if whole else 1e308 / n)  # so that no sum of them overflows
+    counted = name == "counts"
+    array = array if counted else array.astype(np.float64, copy=False)
+    most = np.float64(2.0**63 if counted else 1e308 / n)  # so that no sum of them overflows
     if not (array.min() >= 0 and array.max() < most):
         _refuse(name, f"be finite, at least 0 and below {most:.3g}", array, ~((array >= 0) & (array < most)))
-    if whole:
+    if counted:
+        if array.dtype.kind == "f" and (broken := array != np.rint(array)).any():
+            _refuse(name, "be whole numbers", array, broken, advice="sample_weight")
         check_counts(float(array.sum(dtype=np.float64)))
     if not array.any():
-        raise InputError(name, "have a positive sum", 0, got=f"{n} weights of 0")
-    return array.astype(np.int64 if whole else np.float64, copy=False)
+        raise InputError(name, "have a positive sum", 0, got=f"{n} {'counts' if counted else 'weights'} of 0")
+    return array.astype(np.int64, copy=False) if counted else array
 
 
-def check_counts(total: float, name: str = "sample_weight") -> None:
+def check_counts(total: float, name: str = "counts") -> None:
     """Refuse counts of rows that no sum of integers holds; in pieces or as a whole they are as many."""
     if total >= 2.0**63:
-        raise InputError(name, "sum to less than 2^63 where they are counts", total, got=f"{total:.3g}")
+        raise InputError(name, "sum to less than 2^63", total, got=f"{total:.3g}")
 
 
 def _distinct(truth: Array) -> tuple[Any, ...]:
