@@ -66,13 +66,13 @@ class Design:
         return _Sums.of(sample, cluster).design()
 
 
-def are_alone(cluster: Array, weight: Array | None) -> bool:
+def are_alone(cluster: Array, weight: Array | None, *, counts: bool = True) -> bool:
     """Tell whether no two rows belong together, those that count several times included.
 
     >>> are_alone(np.array([0, 2, 1]), None), are_alone(np.array([0, 2, 1]), np.array([1, 2, 1]))
     (True, False)
     """
-    counted = weight is not None and weight.dtype.kind != "f" and bool(np.any(weight > 1))
+    counted = weight is not None and counts and bool(np.any(weight > 1))
     return not counted and int(cluster.max()) + 1 == cluster.size
 
 

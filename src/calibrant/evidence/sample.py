@@ -33,9 +33,11 @@ class Sample:
     score, outcome : arrays
         Scores in [0, 1] (any floating dtype) and outcomes (bool); shapes that broadcast.
     weight : array, optional
-        Integers are counts and mean repetition; floats are importance weights.
+        Numbers of equal rows (integers) or importance weights (floats).
     support : pair of floats
         Where scores can lie; smoothing reflects at its ends.
+    counts : bool
+        Whether weights are numbers of equal rows; True without weights.
 
     Examples
     --------
@@ -48,9 +50,12 @@ class Sample:
     outcome: Array | OneHot
     weight: Array | None = None
     support: tuple[float, float] = (0.0, 1.0)
+    counts: bool = True
     shape: tuple[int, ...] = field(init=False)
 
     def __post_init__(self) -> None:
+        if self.weight is not None and self.counts and self.weight.dtype.kind == "f":
+            raise TypeError("counts must be integers; importance weights need counts=False")
         shape = self.score.shape
         if self.outcome.shape != shape or (self.weight is not None and self.weight.shape != shape):
             parts = [self.score, self.outcome] + ([] if self.weight is None else [self.weight])
@@ -63,7 +68,7 @@ class Sample:
         whole = isinstance(self.outcome, OneHot) and self.outcome.shape == self.shape
         outcome = self.outcome[entry] if whole else np.broadcast_to(self.outcome, self.shape)[entry]
         weight = None if self.weight is None else np.broadcast_to(self.weight, self.shape)[entry]
-        return Sample(score, outcome, weight, self.support)
+        return Sample(score, outcome, weight, self.support, self.counts)
 
     @property
     def batch(self) -> tuple[int, ...]:
@@ -81,17 +86,24 @@ class Sample:
         """Sum of the squared weights of each batch entry (the sum of the weights where they are counts)."""
         return self._weight_sums[1]
 
-    @property
-    def counts(self) -> bool:
-        """Whether weights are counts: absent, or integers."""
-        return tally.is_count(self.weight)
-
     def sorted(self) -> Sample:
         """Return the rows of a single problem by score, and tied ones by weight."""
         keys = (self.score,) if self.weight is None else (self.weight, self.score)
         order = np.lexsort(keys)
         weight = None if self.weight is None else self.weight[order]
-        return Sample(self.score[order], self.outcome[order], weight, self.support)
+        return Sample(self.score[order], self.outcome[order], weight, self.support, self.counts)
+
+    @property
+    def expanded_size(self) -> int:
+        """Rows of a single problem, those that count several times as often as that."""
+        return int(self.n) if self.counts else self.shape[-1]
+
+    def repeated(self) -> Sample:
+        """Return a single problem with each row as often as it counts; importance weights stay."""
+        if self.weight is None or not self.counts:
+            return self
+        at = np.repeat(np.arange(self.shape[-1]), self.weight)
+        return Sample(self.score[at], self.outcome[at], None, self.support)
 
     @cached_property
     def in_order(self) -> tuple[Array, Array, Array | None]:
@@ -178,7 +190,7 @@ class Sample:
         else:
             share = self.weight / self.weight.sum(dtype=np.float64)
             count = rng.multinomial(round(float(self.n)), share, size)
-        return replace(self, weight=count)
+        return replace(self, weight=count, counts=True)
 
     def redraw(self, probability: Callable[[Array], Array], rng: np.random.Generator, size: int) -> Sample:
         """Draw `size` samples of the same scores with outcomes drawn from `probability(score)`.
@@ -229,7 +241,7 @@ class Sample:
         if self.weight is None:
             rows = np.full(self.batch, float(self.shape[-1]))
             return rows, rows
-        total, squares = tally.weight_sums(self.weight)
+        total, squares = tally.weight_sums(self.weight, counts=self.counts)
         return np.broadcast_to(total, self.batch), np.broadcast_to(squares, self.batch)
 
     @cached_property

@@ -52,13 +52,16 @@ class Simplex:
     place: Array
 
     @classmethod
-    def of(cls, score: Array, code: Array, weight: Array | None = None) -> Simplex:
-        """Put rows into an order that depends on what they hold alone; integer weights are counts."""
+    def of(cls, score: Array, code: Array, weight: Array | None = None, *, counts: bool = True) -> Simplex:
+        """Put rows into an order that depends on what they hold alone.
+
+        Weights are numbers of equal rows, and without `counts` importance weights.
+        """
         n, classes = score.shape
         if weight is None:
             weight = np.ones(n)
             square = weight
-        elif weight.dtype.kind == "f":
+        elif not counts:
             share = weight / weight.max()
             weight = share * (share.sum() / (share @ share))
             square = weight * weight

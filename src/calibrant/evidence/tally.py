@@ -196,21 +196,14 @@ def sums_in_runs(run: Array, *columns: Array) -> list[Array]:
     return list(sums)
 
 
-def weight_sums(weight: Array) -> tuple[Array, Array]:
+def weight_sums(weight: Array, *, counts: bool) -> tuple[Array, Array]:
     """Sum the weights and their squares; counts stand for rows of weight one, and so for their squares.
 
-    >>> weight_sums(np.array([1.0, 3.0])), weight_sums(np.array([1, 3]))
+    >>> weight_sums(np.array([1.0, 3.0]), counts=False), weight_sums(np.array([1, 3]), counts=True)
     ((np.float64(4.0), np.float64(10.0)), (np.float64(4.0), np.float64(4.0)))
     """
     total = weight.sum(axis=-1, dtype=np.float64)
-    if is_count(weight):
-        return total, total
-    return total, np.square(weight, dtype=np.float64).sum(axis=-1)
-
-
-def is_count(weight: Array | None) -> bool:
-    """Tell whether weights are counts: absent, or integers."""
-    return weight is None or weight.dtype.kind in "iub"
+    return total, total if counts else np.square(weight, dtype=np.float64).sum(axis=-1)
 
 
 def mean_square(score: Array, weight: Array | None) -> Array:

@@ -66,6 +66,8 @@ class Question:
         Whole rows, where they are known.
     weight : array or None
         Their weights.
+    counts : bool
+        Whether these are numbers of equal rows; True without weights.
     cluster : array or None
         The number of the cluster that each of them is of.
 
@@ -85,20 +87,21 @@ class Question:
     rows: Rows | None = None
     weight: Array | None = None
     cluster: Array | None = None
+    counts: bool = True
     _known: dict[Hashable, Any] = field(default_factory=dict, repr=False)
 
     @classmethod
     def of(cls, data: Predictions, notion: Notion) -> Question:
         """Ask a notion of checked predictions."""
         check_whole(notion, clustered=data.cluster is not None)
-        weight = _scaled(data.weight)
+        weight = _scaled(data.weight, counts=data.counts)
 
         def make() -> Iterator[Sample]:
             for problem in notion.problems(data):
-                yield Sample(problem.score, problem.outcome, weight, problem.support)
+                yield Sample(problem.score, problem.outcome, weight, problem.support, data.counts)
 
         about = notion, data.labels, data.positive
-        return cls(*about, make, Rows.of(data), data.weight, data.cluster)
+        return cls(*about, make, Rows.of(data), data.weight, data.cluster, data.counts)
 
     @cached_property
     def blocks(self) -> list[Evidence]:
@@ -124,13 +127,15 @@ class Question:
         """Whole rows as evidence, with the classes in the order of their names."""
         assert self.rows is not None
         score, code, _ = self.rows.take(np.arange(self.rows.n))
-        return Simplex.of(score[:, self.columns], np.argsort(self.columns)[code], self.weight)
+        own = score[:, self.columns], np.argsort(self.columns)[code], self.weight
+        return Simplex.of(*own, counts=self.counts)
 
     def about_class(self, column: int) -> Question:
         """Ask the same rows about one class."""
         assert self.rows is not None
         score, code, _ = self.rows.take(np.arange(self.rows.n))
-        sample = Sample(score[:, column], code == column, _scaled(self.weight), (0.0, 1.0))
+        weight = _scaled(self.weight, counts=self.counts)
+        sample = Sample(score[:, column], code == column, weight, (0.0, 1.0), self.counts)
         own: Question = replace(
             self, notion=named("class"), positive=column, make=lambda: [sample], _known={}
         )
@@ -156,7 +161,7 @@ class Question:
     def designs(self) -> list[Design] | None:
         """What clusters do to each problem; None where every row is by itself."""
         cluster, weight = self.cluster, self.weight
-        if cluster is None or are_alone(cluster, weight):
+        if cluster is None or are_alone(cluster, weight, counts=self.counts):
             return None
         return [Design.of(each, cluster) for each in self.each() if isinstance(each, Sample)]
 
@@ -172,7 +177,7 @@ class Question:
                 cells = thinned(problem, design.effect)  # type: ignore[arg-type]
                 yield cells[None] if self.notion.several else cells
 
-        return replace(self, make=make, rows=None, weight=None, cluster=None, _known={})
+        return replace(self, make=make, rows=None, weight=None, cluster=None, counts=True, _known={})
 
     @property
     def n(self) -> float:
@@ -197,11 +202,11 @@ class Question:
         return value
 
 
-def _scaled(weight: Array | None) -> Array | None:
+def _scaled(weight: Array | None, *, counts: bool) -> Array | None:
     """Return weights of a size at which squares stay finite: importance weights have no scale.
 
     A power of two is taken out exactly.
     """
-    if weight is None or weight.dtype.kind != "f":
+    if weight is None or counts:
         return weight
     return np.asarray(np.ldexp(weight, -int(np.frexp(weight.max())[1])))

@@ -64,7 +64,7 @@ class Softmax(RowsEstimator):
         if rows.n_classes == 2:
             counts = np.array_equal(rows.weight, rows.square)
             weight = rows.weight.astype(np.int64) if counts else rows.weight
-            sample = Sample(rows.score[:, 1], rows.code == 1, weight, (0.0, 1.0))
+            sample = Sample(rows.score[:, 1], rows.code == 1, weight, (0.0, 1.0), counts)
             return TwoClassesFit(self, Bayes().fit(sample))
         return SoftmaxFit(self, CanonicalError.of(SoftmaxPosterior.of(rows)))
 

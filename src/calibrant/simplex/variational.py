@@ -139,9 +139,8 @@ def _predictions(rows: Simplex, some: slice | Array) -> Predictions:
     weight, counts = rows.weight[some], np.array_equal(rows.weight, rows.square)
     labels = tuple(range(rows.n_classes))
     positive = 1 if len(labels) == 2 else None
-    return Predictions(
-        rows.score[some], rows.code[some], weight.astype(np.int64) if counts else weight, labels, positive
-    )
+    weight = weight.astype(np.int64) if counts else weight
+    return Predictions(rows.score[some], rows.code[some], weight, labels, positive, counts=counts)
 
 
 def gains(rows: Simplex, held_out: Array, norm: RowsNorm) -> Array:
