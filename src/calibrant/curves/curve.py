@@ -305,8 +305,8 @@ def _by_density(
     label: Any,
 ) -> ReliabilityCurve:
     """Smooth over neighbouring scores."""
-    if isinstance(evidence, Sample) and evidence.shape[-1] > CELLS_FROM:
-        evidence = Cells.of(evidence)
+    if isinstance(evidence, Sample):
+        evidence = Cells.of(evidence) if evidence.expanded_size > CELLS_FROM else evidence.repeated()
     fit = estimator.fit_alike(evidence)
     point, nearby = fit.frequency, fit.nearby
     probability, low, high = point, None, None

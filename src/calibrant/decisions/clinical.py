@@ -220,7 +220,7 @@ class _Rows:
         counts = bool(problem.counts)  # type: ignore[attr-defined]
         square = None if counts else np.broadcast_to(next(problem.squared().rows())[2], weight.shape)
         cells, cluster, n = isinstance(problem, Cells), question.cluster, float(problem.n)
-        if cluster is not None and are_alone(cluster, question.weight):
+        if cluster is not None and are_alone(cluster, question.weight, counts=question.counts):
             cluster = None
         clusters = np.inf if cluster is None else effective_clusters(cluster, question.weight)
         least, clipped = nearest(score), 0.0

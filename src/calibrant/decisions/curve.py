@@ -215,7 +215,7 @@ def _difference(
     total = w.sum()
     mean = each @ np.bincount(kind, w) / total
     if question.cluster is None:
-        square = np.bincount(kind, w if weight is None or weight.dtype.kind != "f" else w * w)
+        square = np.bincount(kind, w if question.counts else w * w)
         spread, alone = (each - mean[:, None]) * np.sqrt(square) / total, square.sum() / total**2
     else:
         size = np.bincount(question.cluster, w)

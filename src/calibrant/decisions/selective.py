@@ -20,6 +20,7 @@ from calibrant.compiled.cached import cached_property
 from calibrant.curves.band import clopper_pearson
 from calibrant.decisions.measured import Measured
 from calibrant.evidence import Array, Evidence, are_alone, effective_clusters
+from calibrant.inference.interval import first_of_each
 from calibrant.inference.streams import stream
 from calibrant.inputs import ROUNDING, InputError, is_number
 from calibrant.posterior import posterior_of
@@ -264,8 +265,9 @@ def _furthest(covariance: Array, level: float, rng: np.random.Generator) -> floa
     sd = np.sqrt(variance[known])
     correlation = covariance[np.ix_(known, known)] / np.outer(sd, sd)
     values, vectors = np.linalg.eigh(correlation)
-    root = vectors * np.sqrt(np.maximum(values, 0.0))
-    drawn = np.abs(rng.standard_normal((DRAWS, len(root))) @ root.T).max(axis=1)
+    # The symmetric root does not depend on the signs of the vectors, nor on how equal values share a space.
+    root = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
+    drawn = np.abs(rng.standard_normal((DRAWS, len(root))) @ root).max(axis=1)
     return float(np.quantile(drawn, level))
 
 
@@ -309,9 +311,13 @@ class _Kept:
         score = sums.origin + np.divide(sums.ws, sums.w, out=np.zeros(sums.w.shape), where=sums.w > 0)
         confidence = score[held]
         points = posterior_of(question).points(0)
-        gap = np.interp(confidence, points.score, points.gap)
+        # One gap for each score, where rounding must not choose among points.
+        first = first_of_each(points.score)
+        mass = np.add.reduceat(points.mass, first)
+        knots, gaps = (np.add.reduceat(points.mass * x, first) / mass for x in (points.score, points.gap))
+        gap = np.interp(confidence, knots, gaps)
         cluster, rows, clusters = question.cluster, None, np.inf
-        if cluster is not None and not are_alone(cluster, question.weight):
+        if cluster is not None and not are_alone(cluster, question.weight, counts=question.counts):
             own, outcome, weight = np.broadcast_arrays(*next(problem.rows()))
             level = confidence.size - 1 - np.searchsorted(confidence[::-1], own)
             rows, clusters = (level, outcome, weight, cluster), effective_clusters(cluster, question.weight)

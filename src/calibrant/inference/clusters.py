@@ -213,7 +213,7 @@ class Draws:
             score, outcome, heavy = np.broadcast_arrays(*next(problems[k].rows()))
             keys += [outcome, score]
         order = np.lexsort((heavy, *keys, cluster))
-        counted = weight is not None and weight.dtype.kind != "f"
+        counted = weight is not None and question.counts
         if weight is not None and counted:
             order = np.repeat(order, weight[order])
         # Under calibration there is no gap to take off.
@@ -339,14 +339,13 @@ class Correlated:
         if max(problem.shape[-1], float(problem.n)) > MOST_ROWS:
             return cls(Cells.of(problem), None)
         if problem.weight is not None and problem.counts:
-            at = np.repeat(np.arange(problem.shape[-1]), problem.weight)
-            problem = Sample(problem.score[at], problem.outcome[at], None, problem.support)
-            cluster = cluster[at]
+            problem, cluster = problem.repeated(), np.repeat(cluster, problem.weight)
         # Numbers are drawn row by row: rows get an order of their own.
         score, outcome, weight = np.broadcast_arrays(*next(problem.rows()))
         order = np.lexsort((weight, outcome, score, cluster))
         own = None if problem.weight is None else problem.weight[order]
-        return cls(Sample(problem.score[order], problem.outcome[order], own, problem.support), cluster[order])
+        rows = problem.score[order], problem.outcome[order], own
+        return cls(Sample(*rows, problem.support, problem.counts), cluster[order])
 
     @cached_property
     def correlation(self) -> float:

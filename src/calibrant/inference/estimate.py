@@ -135,10 +135,10 @@ def _few_classes(question: Question, plan: _Plan) -> Estimate:
         spread = float(np.sqrt(len(alone)))
     elif question.designs is not None:
         null = _clustered(question, plan).whole
-        p_value, spread = null.p_value, together(posterior, rows, question.cluster)
+        p_value, spread = null.p_value, together(posterior, rows, question.cluster, _counts(question))
     else:
         null = question.once(("together", norm, plan.seed), lambda: _drawn_jointly(question, rows, plan))
-        p_value, spread = null.p_value, together(posterior, rows)
+        p_value, spread = null.p_value, together(posterior, rows, None, _counts(question))
     n = question.n / float(np.mean([view.effect for view in views]))
     spread *= float(np.mean([view.reach(plan.level, plan.estimator) for view in views]))
     ends, other = _interval(
@@ -163,7 +163,9 @@ def _many_classes(question: Question, plan: _Plan) -> Estimate:
     views = (View(problem, n) for problem in question.each())
     by_class = _by_class(plan, question, errors, views, classes.coarse.ready(), null.alone)
     widest = many_classes.WIDEST
-    spread = widest if rows is None else min(together(classes.posterior, rows), widest)
+    spread = widest
+    if rows is not None:
+        spread = min(together(classes.posterior, rows, None, _counts(question)), widest)
     other = None
     if plan.estimator.from_posterior:
         ends = many_classes.interval(classes.coarse, n, keys, norm=norm, level=plan.level, spread=spread)
@@ -215,8 +217,7 @@ def _drawn_jointly(question: Question, rows: Rows, plan: _Plan) -> nulls.Simulat
 
 def _counts(question: Question) -> Array | None:
     """Return how often each row counts, where weights are counts."""
-    weight = question.weight
-    return weight if weight is not None and weight.dtype.kind != "f" else None
+    return question.weight if question.counts else None
 
 
 def _clustered(question: Question, plan: _Plan) -> ClusteredNull:
@@ -381,16 +382,22 @@ def signs(posterior: Posterior, k: int, score: Array) -> Array:
     return np.asarray(np.interp(score, knots, sign / max(np.abs(sign).max(), 1e-12)))
 
 
-def together(posterior: Posterior, rows: Rows, cluster: Array | None = None) -> float:
+def together(
+    posterior: Posterior, rows: Rows, cluster: Array | None = None, counts: Array | None = None
+) -> float:
     """Return how much wider the mean over classes spreads than if the classes were independent."""
     classes = len(posterior.z)
-    few = max(1000, LOOKED_AT // classes)
-    some = np.arange(rows.n) if rows.n <= few else np.linspace(0, rows.n - 1, few).astype(np.intp)
+    few, ends = max(1000, LOOKED_AT // classes), None if counts is None else np.cumsum(counts)
+    n = rows.n if ends is None else int(ends[-1])
+    some = np.arange(n) if n <= few else np.linspace(0, n - 1, few).astype(np.intp)
     if cluster is not None:
-        some = np.flatnonzero(cluster % -(-rows.n // few) == 0)
+        some = np.flatnonzero(cluster % -(-n // few) == 0)
+    elif ends is not None:
+        some = np.searchsorted(ends, some, side="right")
     added = influence(posterior, rows, some)
     if cluster is not None:
-        added = by_cluster(added, np.unique(cluster[some], return_inverse=True)[1])
+        weight = None if counts is None else counts[some].astype(np.float64)
+        added = by_cluster(added, np.unique(cluster[some], return_inverse=True)[1], weight)
     independent = np.sqrt(added.var(axis=0).sum()) / classes
     if not independent > 0:
         return 1.0

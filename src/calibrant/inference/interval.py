@@ -630,4 +630,4 @@ def _simulable(problem: Evidence) -> Evidence:
     """Return evidence on which outcomes are drawn at a bounded cost, whatever the order of its rows."""
     if not isinstance(problem, Sample):
         return problem
-    return Cells.of(problem) if problem.shape[-1] > CELLS_FROM else problem.sorted()
+    return Cells.of(problem) if problem.expanded_size > CELLS_FROM else problem.repeated().sorted()

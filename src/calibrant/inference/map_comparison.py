@@ -16,7 +16,7 @@ from calibrant.evidence import Array
 from calibrant.inference.comparison import compare_questions
 from calibrant.inference.estimate import count_steps
 from calibrant.inputs import InputError, Predictions, Record, Seed, from_text
-from calibrant.maps.folds import cross_fitted, folds_of, methods_for
+from calibrant.maps.folds import cross_fitted, in_folds, methods_for
 from calibrant.questions import Notion, Question, named
 
 # What all maps are held against.
@@ -206,7 +206,7 @@ def compare_maps(
     """Compare maps by cross-validation; see `calibrant.compare_calibrators`."""
     level, cv, seed = inputs.level(level), inputs.positive_int("cv", cv, 2), inputs.seeded(rng)
     names = _names(data, methods)
-    fold = folds_of(data, cv, np.random.default_rng(seed))
+    data, fold = in_folds(data, cv, np.random.default_rng(seed))
     done, total = 0, len(names) * (1 + count_steps(Question.of(data, notion)))
 
     def step() -> None:
@@ -231,7 +231,7 @@ def compare_maps(
         error = Figure(estimate.value, estimate.low, estimate.high, change)
         table.append(MapFigures(name, log_loss, brier, error))
     table.sort(key=lambda row: row.log_loss.value)
-    return MapComparison(tuple(table), notion.name, len(data.code), int(fold.max()) + 1, level, seed)
+    return MapComparison(tuple(table), notion.name, data.n_rows, int(fold.max()) + 1, level, seed)
 
 
 def log_loss_of_rows(data: Predictions) -> Array:
@@ -264,7 +264,7 @@ def mean_of_rows(data: Predictions, values: Array, level: float) -> Measured:
 
     weight = np.ones(len(values)) if data.weight is None else data.weight.astype(np.float64)
     weight = weight / weight.max()
-    total, counts = weight.sum(), data.weight is not None and data.weight.dtype.kind != "f"
+    total, counts = weight.sum(), data.weight is not None and data.counts
     mean = float(weight @ values / total)
     if not np.isfinite(mean):
         return Measured(mean, mean, mean)

@@ -83,6 +83,7 @@ class Population:
         score: Array,
         weight: Array | None,
         *,
+        counts: bool = True,
         n: int | None = None,
         classes: int = 2,
         support: tuple[float, float] = (0.0, 1.0),
@@ -99,7 +100,7 @@ class Population:
         problems, rows = score.shape
         room = max(2, MOST // problems)
         about: dict[str, Any] = {"classes": classes, "support": support}
-        if weight is not None and weight.dtype.kind == "f":
+        if weight is not None and not counts:
             weight = np.ldexp(weight, -int(np.frexp(weight.max())[1]))
             n = min(rows if n is None else n, room)
             kept = np.arange(rows) if n == rows else _evenly(np.arange(1, rows + 1), min(rows, POOL))
@@ -194,7 +195,7 @@ class Population:
                 outcome = rng.random((size, self.n)) < chance
             else:
                 outcome = next(_together(chance, rng, size, self.n, 1))
-            return Sample(score, outcome, weight, self.support)
+            return Sample(score, outcome, weight, self.support, counts=weight is None)
         if single:
             positive = rng.binomial(self.count, chance, (size, self.rows))
         else:

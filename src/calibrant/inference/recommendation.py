@@ -108,9 +108,8 @@ def _population(notion: Notion, data: Predictions, n: int | None) -> tuple[Popul
             kept = np.sort(by_mean[((np.arange(MOST_CLASSES) + 0.5) * classes / MOST_CLASSES).astype(int)])
             notes.append(f"{MOST_CLASSES} of {classes} classes stand for all")
         score = data.score[:, kept].T
-    population = Population.of(score, data.weight, n=n, classes=classes, support=support)
-    counts = data.weight is not None and data.weight.dtype.kind != "f"
-    wanted = n or (int(data.weight.sum()) if data.weight is not None and counts else len(data.score))
+    population = Population.of(score, data.weight, counts=data.counts, n=n, classes=classes, support=support)
+    wanted = n or (int(data.weight.sum()) if data.weight is not None and data.counts else len(data.score))
     if population.n < wanted:
         notes.append(f"{wanted} rows asked for, {population.n} simulated")
     if population.count is not None:
@@ -152,12 +151,6 @@ def _each(estimator: Estimator, sample: Sample) -> Array:
     """Return the estimate for each data set and class."""
     if isinstance(estimator, Function) and sample.weight is not None and sample.counts:
         # A function may leave its weights alone, and as many rows as there are is what it will see.
-        each = [estimator.fit(_repeated(sample[entry])).error() for entry in np.ndindex(sample.batch)]
+        each = [estimator.fit(sample[entry].repeated()).error() for entry in np.ndindex(sample.batch)]
         return np.reshape(each, sample.batch)
     return np.asarray(estimator.fit(sample).error("l1"))
-
-
-def _repeated(sample: Sample) -> Sample:
-    """Return the sample with each row as often as it counts."""
-    score, outcome = (np.repeat(array, sample.weight) for array in (sample.score, sample.outcome))  # type: ignore[arg-type]
-    return Sample(score, outcome, None, sample.support)

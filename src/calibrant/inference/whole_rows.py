@@ -103,7 +103,7 @@ def _simulated(rows: Simplex, rng: np.random.Generator) -> Iterator[Simplex]:
     score, weight = np.repeat(rows.score, times, axis=0), None if counts else rows.weight
     ends = (score / score.sum(axis=1, keepdims=True)).cumsum(axis=1)[:, :-1]
     for _ in range(SETS):
-        yield Simplex.of(score, (rng.random((len(score), 1)) > ends).sum(axis=1), weight)
+        yield Simplex.of(score, (rng.random((len(score), 1)) > ends).sum(axis=1), weight, counts=counts)
 
 
 def estimate_rows(
