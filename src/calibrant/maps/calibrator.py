@@ -90,7 +90,14 @@ class Calibrator:
         self._bands: list[dict[float, Line]] = []
         self._whole: Softmax | EarlierSoftmax | None = None
 
-    def fit(self, y_prob: ArrayLike, y_true: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(
+        self,
+        y_prob: ArrayLike,
+        y_true: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        counts: ArrayLike | None = None,
+    ) -> Self:
         """Learn from scores and labels, in scikit-learn's order.
 
         Parameters
@@ -100,13 +107,16 @@ class Calibrator:
         y_true : array of shape (N,)
             Labels.
         sample_weight : array of shape (N,), optional
-            Integers are counts and mean repetition; floats are importance weights.
+            Importance of each row, on any scale; integers and floats mean the same.
+        counts : array of shape (N,), optional
+            How many equal rows each row stands for; not together with `sample_weight`.
         """
         _refuse_swapped(y_prob, y_true)
         data = inputs.predictions(
             y_true,
             _probabilities(y_prob) if self.from_logits else y_prob,
             sample_weight=sample_weight,
+            counts=counts,
             labels=self.labels,
             pos_label=self.pos_label,
         )
@@ -140,7 +150,7 @@ class Calibrator:
             question = Question.of(data, named(self.notion_))
             self.n_ = float(question.n)
             return self._fit_each(question.problems)
-        rows = Simplex.of(data.score, data.code, data.weight)
+        rows = Simplex.of(data.score, data.code, data.weight, counts=data.counts)
         self.n_ = rows.n
         self._problems, self._forms, self._bands = [], [], []
         self._whole = method.many(rows)

@@ -14,6 +14,9 @@ from calibrant.inputs import InputError, Predictions, some_rows
 from calibrant.maps.calibrator import Calibrator
 from calibrant.maps.methods import METHODS
 
+# Counted rows that are divided among folds one by one; of more each count is divided evenly.
+MOST_REPEATED = 1 << 22
+
 
 def methods_for(data: Predictions) -> list[str]:
     """Return the names of the maps that can be fitted: those of many classes need more than two."""
@@ -42,6 +45,33 @@ def folds_of(data: Predictions, cv: int, rng: np.random.Generator) -> Array:
     fold = np.empty(size, dtype=np.intp)
     fold[order] = np.arange(size) % min(cv, size)
     return np.asarray(fold[unit])
+
+
+def in_folds(data: Predictions, cv: int, rng: np.random.Generator) -> tuple[Predictions, Array]:
+    """Return the rows and the fold of each; a row that counts several times is divided among the folds.
+
+    The folds are those of repeated rows. Of more than `MOST_REPEATED` each count is divided evenly.
+
+    Examples
+    --------
+    >>> from calibrant.inputs import predictions
+    >>> data = predictions([0, 1], [0.2, 0.6], counts=[2, 4])
+    >>> rows, fold = in_folds(data, 2, np.random.default_rng(0))
+    >>> rows.code, rows.weight, fold
+    (array([False, False,  True,  True]), array([1, 1, 2, 2]), array([0, 1, 0, 1]))
+    """
+    if data.weight is None or not data.counts or data.cluster is not None:
+        return data, folds_of(data, cv, rng)
+    if data.n_rows <= MOST_REPEATED:
+        row = np.repeat(np.arange(len(data.code)), data.weight)
+        fold = folds_of(some_rows(replace(data, weight=None), row), cv, rng)
+        pair, count = np.unique(row * cv + fold, return_counts=True)
+    else:
+        first = rng.permuted(np.tile(np.arange(cv), (len(data.code), 1)), axis=1)
+        each = (data.weight[:, None] // cv + (first < data.weight[:, None] % cv)).ravel()
+        pair = np.flatnonzero(each)
+        count = each[pair]
+    return replace(some_rows(data, pair // cv), weight=count), pair % cv
 
 
 def cross_fitted(data: Predictions, method: str, fold: Array) -> Predictions:
