@@ -126,7 +126,7 @@ def assess_predictions(
         groups=() if groups is None else _groups_of(data, headline, *groups),
         accuracy=_accuracy(questions, level),
         scores=_scores(questions, names, data),
-        rows=len(data.code),
+        rows=data.n_rows,
         digest=_digest(data),
         name=name,
         command=command,
@@ -317,7 +317,7 @@ def _groups_of(data: Predictions, headline: Notion, values: list[Any], codes: Ar
         rows = inputs.some_rows(data, own)
         shown = pictured(headline, n_classes=len(data.labels))
         asked = (Question.of(rows, notion) for notion in (headline, shown))
-        groups.append(Group(str(value), int(own.sum()), *asked))
+        groups.append(Group(str(value), rows.n_rows, *asked))
     return groups
 
 

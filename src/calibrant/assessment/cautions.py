@@ -27,6 +27,8 @@ FEW_CLUSTERS = 20
 NEAR, SHARED = 1e-3, 5
 # Share of saturated scores that is worth a word.
 MOSTLY = 0.5
+# Distinct scores of an aggregated table, as a share of its rows: most come with more than one label.
+SHARED_SCORES = 0.75
 # Rows looked at for ties.
 LOOKED = 1_000_000
 
@@ -54,6 +56,8 @@ class Seen:
     mirrored : int or None
         Rows whose single score was read as 1 - score of the other class, where the notion asks for the
         larger; None where that is not known.
+    tabulated : float
+        Sum of importance weights that look like the counts of an aggregated table; 0 of any others.
     """
 
     rows: int
@@ -65,6 +69,7 @@ class Seen:
     left_out: Sequence[str] = ()
     decided: bool = False
     mirrored: int | None = 0
+    tabulated: float = 0.0
 
 
 def cautions(assessment: Assessment, seen: Seen) -> Iterator[str]:
@@ -100,6 +105,13 @@ def cautions(assessment: Assessment, seen: Seen) -> Iterator[str]:
         )
     if assessment.n < 0.5 * assessment.rows:
         yield f"Weights are uneven: {count(assessment.rows)} rows count as {count(round(assessment.n))}."
+    if seen.tabulated:
+        yield (
+            "The weights look like counts of an aggregated table: all are whole numbers, and no score occurs "
+            f"twice with the same label. As importance weights they count as {count(round(assessment.n))} "
+            f"rows. If they are numbers of rows, {count(round(seen.tabulated))} in all, pass counts instead "
+            "of sample_weight (on the command line --counts)."
+        )
     clusters = assessment.estimate.clusters
     if clusters is not None and clusters < FEW_CLUSTERS:
         yield f"There are only {clusters} clusters: how much they differ is itself uncertain."
@@ -144,18 +156,42 @@ def seen_in_rows(data: Predictions, names: Sequence[str], headline: Notion) -> S
         ruled_out = (right & (score == 0)) | (~right & (score == 1))
     else:
         ruled_out = np.take_along_axis(data.score, data.code[:, None], axis=1)[:, 0] == 0
-    impossible = int(np.count_nonzero(ruled_out))
+    times = data.weight if data.weight is not None and data.counts else np.ones(len(score), np.int64)
+    impossible = int(times[ruled_out].sum())
     present = np.bincount(data.code.astype(np.intp), minlength=len(names)) > 0
     return Seen(
-        rows=len(score),
+        rows=data.n_rows,
         distinct=np.unique(score[:LOOKED]).size,
-        looked=min(len(score), LOOKED),
-        saturated=float(np.mean((score > 1 - NEAR) | (score < NEAR))),
+        looked=int(times[:LOOKED].sum()),
+        saturated=float(np.average((score > 1 - NEAR) | (score < NEAR), weights=times)),
         impossible=_ruled_out(impossible, "a score of exactly 0 or 1 and the outcome it rules out"),
         absent=[name for name, seen in zip(names, present, strict=True) if not seen],
         decided=decided(data),
-        mirrored=int(np.count_nonzero(data.score < 0.5)) if _may_be_pairs(headline, data) else 0,
+        mirrored=int(times[data.score < 0.5].sum()) if _may_be_pairs(headline, data) else 0,
+        tabulated=_tabulated(data),
     )
+
+
+def _tabulated(data: Predictions) -> float:
+    """Return the sum of importance weights that look like the counts of a table of scores and labels.
+
+    Whole numbers, most of them above one; no score with the same label twice, and many with two labels.
+
+    >>> from calibrant.inputs import predictions
+    >>> _tabulated(predictions([0, 1, 0, 1], [0.1, 0.1, 0.8, 0.8], sample_weight=[90, 12, 30, 99]))
+    231.0
+    """
+    weight, n = data.weight, len(data.code)
+    if weight is None or data.counts or n > LOOKED:
+        return 0.0
+    if np.any(weight != np.rint(weight)) or 2 * np.count_nonzero(weight > 1) <= n:
+        return 0.0
+    keys = data.score
+    if keys.ndim == 2:  # sums with random factors, which different rows do not share
+        keys = keys @ np.random.default_rng(0).random(keys.shape[1])
+    score = np.unique(keys, return_inverse=True)[1]
+    pairs = np.unique(score * len(data.labels) + data.code)
+    return float(weight.sum()) if pairs.size == n and score.max() + 1 <= SHARED_SCORES * n else 0.0
 
 
 def seen_in_sums(sums: Sketch, names: Sequence[str], left_out: Sequence[str] = ()) -> Seen:

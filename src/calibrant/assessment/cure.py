@@ -15,7 +15,7 @@ from calibrant.inference.map_comparison import Measured, log_loss_of_rows, mean_
 from calibrant.inference.measure import measure
 from calibrant.inputs import Array, Predictions, Record, some_rows
 from calibrant.maps import Calibrator
-from calibrant.maps.folds import folds_of, joined, mapped
+from calibrant.maps.folds import in_folds, joined, mapped
 from calibrant.questions import Notion, Question, named
 
 FOLDS = 5
@@ -106,10 +106,10 @@ class Trial:
         if len(data.labels) > MOST_CLASSES:
             return None
         data = _fewer(data)
-        units = len(data.code) if data.cluster is None else int(data.cluster.max()) + 1
+        units = data.n_rows if data.cluster is None else int(data.cluster.max()) + 1
         if units < 2 * FOLDS or data.code.min() == data.code.max():
             return None
-        return cls(data, folds_of(data, FOLDS, np.random.default_rng(seed)))
+        return cls(*in_folds(data, FOLDS, np.random.default_rng(seed)))
 
     def fit(self, begin: Callable[[Callable[[], Array]], Callable[[], Array]]) -> dict[str, Fitted]:
         """Begin to fit the maps, and return by their names what waits for the rows that they map."""
@@ -173,7 +173,7 @@ def cure_of(
         temperature=Calibrator("temperature").fit_predictions(data).temperature_,
         by_temperature=by_temperature.value,
         curve=curve,
-        rows=len(data.code),
+        rows=data.n_rows,
         folds=FOLDS,
     )
 
