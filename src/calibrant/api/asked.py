@@ -20,9 +20,11 @@ def ask(
     labels: Any,
     pos_label: Any,
     cluster: Any = None,
+    *,
+    counts: Any = None,
 ) -> Question:
     """Make a question of what a public function was given; warn of what looks like decided labels."""
-    data = read(y_true, y_prob, notion, sample_weight, labels, pos_label, cluster)
+    data = read(y_true, y_prob, notion, sample_weight, labels, pos_label, cluster, counts=counts)
     if data.score.ndim == 1 and len(data.score) >= ENOUGH and inputs.decided(data):
         # Four steps up: this function, the public one, what checks its keywords, and who called that.
         warnings.warn(f"all scores are 0 or 1: {inputs.PREDICTED}", inputs.InputWarning, stacklevel=4)
@@ -38,13 +40,15 @@ def read(
     pos_label: Any,
     cluster: Any = None,
     groups: Any = None,
+    *,
+    counts: Any = None,
 ) -> inputs.Predictions:
     """Check labels, scores, weights and clusters."""
-    inputs.same_rows(
-        y_true=y_true, y_prob=y_prob, sample_weight=sample_weight, cluster=cluster, groups=groups
-    )
+    weights = {"sample_weight": sample_weight, "counts": counts}
+    inputs.same_rows(y_true=y_true, y_prob=y_prob, cluster=cluster, groups=groups, **weights)
     # What was right is no class, whatever the confidences are called.
     by_name = notion is None or not named(notion).of_pairs
-    options = {"sample_weight": sample_weight, "labels": labels, "pos_label": pos_label}
+    options = weights | {"labels": labels, "pos_label": pos_label}
     data = inputs.predictions(y_true, y_prob, by_name=by_name, **options)
-    return data if cluster is None else inputs.in_clusters(data, cluster, y_true, sample_weight)
+    weight = counts if sample_weight is None else sample_weight
+    return data if cluster is None else inputs.in_clusters(data, cluster, y_true, weight)

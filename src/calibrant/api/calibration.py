@@ -53,6 +53,7 @@ def ece(
     estimator: EstimatorLike | RowsEstimator = "auto",
     norm: Norm | RowsNorm = "l1",
     sample_weight: ArrayLike | None = None,
+    counts: ArrayLike | None = None,
     cluster: ArrayLike | None = None,
     labels: Sequence[Hashable] | None = None,
     pos_label: Hashable = None,
@@ -82,7 +83,11 @@ def ece(
         the mean of sum_k (eta_k - s_k)^2; and the paper's "mul", the mean of sum_k eta_k |eta_k - s_k|.
         None is divided: "l1" can be 2.
     sample_weight : array of shape (N,), optional
-        Integers are counts and mean repetition; floats are importance weights.
+        Importance of each row, on any scale: multiplying all weights by a constant changes nothing. The
+        effective sample size is (sum w)^2 / sum w^2. Integers and floats mean the same.
+    counts : array of shape (N,), optional
+        How many equal rows each row stands for, as in an aggregated table: whole numbers of at least 0,
+        and the same result as repeating the rows. Not together with `sample_weight`.
     cluster : array of shape (N,), optional
         Who or what each row is of, where rows of one depend on each other: patients, users, questions
         asked several times. The default estimator takes less noise for a gap then; a named one
@@ -104,12 +109,12 @@ def ece(
     >>> round(calibrant.ece(y_true, y_prob, estimator="uniform:2"), 4)
     0.1
     """
-    if sample_weight is cluster is labels is pos_label is None:
+    if sample_weight is counts is cluster is labels is pos_label is None:
         at_once = error_at_once(y_true, y_prob, notion, estimator, norm)
         if at_once is not None:
             return at_once
     check_whole(notion, clustered=cluster is not None, norm=norm)
-    question = ask(y_true, y_prob, notion, sample_weight, labels, pos_label, cluster)
+    question = ask(y_true, y_prob, notion, sample_weight, labels, pos_label, cluster, counts=counts)
     return measure(question, estimator, norm)
 
 
@@ -121,6 +126,7 @@ def mce(
     notion: str | None = None,
     estimator: EstimatorLike | RowsEstimator = "auto",
     sample_weight: ArrayLike | None = None,
+    counts: ArrayLike | None = None,
     cluster: ArrayLike | None = None,
     labels: Sequence[Hashable] | None = None,
     pos_label: Hashable = None,
@@ -136,7 +142,7 @@ def mce(
     0.15
     """
     check_whole(notion, norm="max")
-    question = ask(y_true, y_prob, notion, sample_weight, labels, pos_label, cluster)
+    question = ask(y_true, y_prob, notion, sample_weight, labels, pos_label, cluster, counts=counts)
     return measure(question, estimator, "max")
 
 
@@ -151,6 +157,7 @@ def estimate(
     level: float = 0.95,
     rng: Seed = None,
     sample_weight: ArrayLike | None = None,
+    counts: ArrayLike | None = None,
     cluster: ArrayLike | None = None,
     labels: Sequence[Hashable] | None = None,
     pos_label: Hashable = None,
@@ -160,7 +167,7 @@ def estimate(
 
     Parameters
     ----------
-    y_true, y_prob, notion, estimator, sample_weight, labels, pos_label
+    y_true, y_prob, notion, estimator, sample_weight, counts, labels, pos_label
         As for `ece`.
     cluster : array of shape (N,), optional
         Who or what each row is of. Rows of one cluster may depend on each other in any way, and value,
@@ -195,7 +202,7 @@ def estimate(
     (True, 0.001, True)
     """
     check_whole(notion, clustered=cluster is not None, norm=norm)
-    question = ask(y_true, y_prob, notion, sample_weight, labels, pos_label, cluster)
+    question = ask(y_true, y_prob, notion, sample_weight, labels, pos_label, cluster, counts=counts)
     steps = Steps(inputs.progress(progress), inference.count_steps(question))
     result = inference.estimate(question, estimator=estimator, norm=norm, level=level, rng=rng, step=steps)
     steps.end()
@@ -214,6 +221,7 @@ def compare(
     level: float = 0.95,
     rng: Seed = None,
     sample_weight: ArrayLike | None = None,
+    counts: ArrayLike | None = None,
     cluster: ArrayLike | None = None,
     labels: Sequence[Hashable] | None = None,
     pos_label: Hashable = None,
@@ -229,7 +237,7 @@ def compare(
         Scores of each model, as `y_prob` of `ece`.
     baseline : str, optional
         The model that the others are compared with; the first by default.
-    notion, estimator, norm, level, rng, sample_weight, cluster, labels, pos_label, progress
+    notion, estimator, norm, level, rng, sample_weight, counts, cluster, labels, pos_label, progress
         As for `estimate`.
 
     Returns
@@ -259,7 +267,7 @@ def compare(
     for name, scores in zip(names, models.values(), strict=True):
         with inputs.within(f"model {name!r}"):
             asked = y_true, scores, notion, sample_weight, labels, pos_label, cluster
-            questions[name] = ask(*asked)
+            questions[name] = ask(*asked, counts=counts)
     notions = {name: question.notion.name for name, question in questions.items()}
     if len(set(notions.values())) > 1:
         hint = "vectors and matrices differ: name the notion"
@@ -280,6 +288,7 @@ def compare_calibrators(
     level: float = 0.95,
     rng: Seed = None,
     sample_weight: ArrayLike | None = None,
+    counts: ArrayLike | None = None,
     cluster: ArrayLike | None = None,
     labels: Sequence[Hashable] | None = None,
     pos_label: Hashable = None,
@@ -292,7 +301,7 @@ def compare_calibrators(
 
     Parameters
     ----------
-    y_true, y_prob, sample_weight, cluster, labels, pos_label
+    y_true, y_prob, sample_weight, counts, cluster, labels, pos_label
         As for `estimate`. The rows of a cluster stay in one fold.
     methods : sequence of str, optional
         Maps by name, see `calibrator_names`; by default all that apply.
@@ -318,7 +327,7 @@ def compare_calibrators(
     ('beta', True)
     """
     check_whole(notion, clustered=cluster is not None)
-    data = read(y_true, y_prob, notion, sample_weight, labels, pos_label, cluster)
+    data = read(y_true, y_prob, notion, sample_weight, labels, pos_label, cluster, counts=counts)
     asked = usual(notion, vector=data.score.ndim == 1)
     options: dict[str, Any] = {"level": level, "rng": rng, "progress": inputs.progress(progress)}
     return compare_maps(data, asked, methods=methods, cv=cv, **options)
@@ -338,6 +347,7 @@ def reliability_curve(
     band: Band | None = "pointwise",
     rng: Seed = None,
     sample_weight: ArrayLike | None = None,
+    counts: ArrayLike | None = None,
     labels: Sequence[Hashable] | None = None,
     pos_label: Hashable = None,
     progress: Progress | bool | None = None,
@@ -346,7 +356,7 @@ def reliability_curve(
 
     Parameters
     ----------
-    y_true, y_prob, notion, sample_weight, labels, pos_label
+    y_true, y_prob, notion, sample_weight, counts, labels, pos_label
         As for `ece`. With `notion="classwise"` the answer is a mapping from class to curve;
         `"multiclass"` has no curve, and is refused.
     method : {"bayes", "density"}
@@ -391,7 +401,7 @@ def reliability_curve(
     """
     refuse_whole(notion)
     return curve_of(
-        ask(y_true, y_prob, notion, sample_weight, labels, pos_label),
+        ask(y_true, y_prob, notion, sample_weight, labels, pos_label, counts=counts),
         method=method,
         kernel=kernel,
         bandwidth=bandwidth,
@@ -414,6 +424,7 @@ def reliability_diagram(
     interval: str = "wilson",
     level: float = 0.95,
     sample_weight: ArrayLike | None = None,
+    counts: ArrayLike | None = None,
     labels: Sequence[Hashable] | None = None,
     pos_label: Hashable = None,
 ) -> ReliabilityDiagram | ByClass[ReliabilityDiagram]:
@@ -421,7 +432,7 @@ def reliability_diagram(
 
     Parameters
     ----------
-    y_true, y_prob, notion, sample_weight, labels, pos_label
+    y_true, y_prob, notion, sample_weight, counts, labels, pos_label
         As for `ece`. With `notion="classwise"` the answer is a mapping from class to diagram.
     binning : str or Binned
         The bins by estimator name, "uniform:15" or "adaptive:10" for instance, or as a value.
@@ -440,7 +451,7 @@ def reliability_diagram(
     array([0.5, 1. ])
     """
     refuse_whole(notion)
-    question = ask(y_true, y_prob, notion, sample_weight, labels, pos_label)
+    question = ask(y_true, y_prob, notion, sample_weight, labels, pos_label, counts=counts)
     options: dict[str, Any] = {"binning": binning, "mapping": mapping, "interval": interval, "level": level}
     return each_problem(question, diagram_of, **options)
 
@@ -453,6 +464,7 @@ def score_histogram(
     notion: str | None = None,
     bins: int = 50,
     sample_weight: ArrayLike | None = None,
+    counts: ArrayLike | None = None,
     labels: Sequence[Hashable] | None = None,
     pos_label: Hashable = None,
 ) -> ScoreHistogram | ByClass[ScoreHistogram]:
@@ -460,7 +472,7 @@ def score_histogram(
 
     Parameters
     ----------
-    y_true, y_prob, notion, sample_weight, labels, pos_label
+    y_true, y_prob, notion, sample_weight, counts, labels, pos_label
         As for `ece`. With `notion="classwise"` the answer is a mapping from class to histogram.
     bins : int
         Number of cells of equal width.
@@ -473,7 +485,7 @@ def score_histogram(
     (array([1., 2.]), array([1., 0.]))
     """
     refuse_whole(notion)
-    question = ask(y_true, y_prob, notion, sample_weight, labels, pos_label)
+    question = ask(y_true, y_prob, notion, sample_weight, labels, pos_label, counts=counts)
     return each_problem(question, histogram_of, bins=bins)
 
 
@@ -488,6 +500,7 @@ def lce(
     kernel: str | None = None,
     bandwidth: str | float | None = None,
     sample_weight: ArrayLike | None = None,
+    counts: ArrayLike | None = None,
     labels: Sequence[Hashable] | None = None,
     pos_label: Hashable = None,
 ) -> Array:
@@ -497,7 +510,7 @@ def lce(
     ----------
     at : float or array
         Scores; NaN comes back where there is no data.
-    y_true, y_prob, notion, method, kernel, bandwidth, sample_weight, labels, pos_label
+    y_true, y_prob, notion, method, kernel, bandwidth, sample_weight, counts, labels, pos_label
         As for `reliability_curve`.
 
     Returns
@@ -516,7 +529,7 @@ def lce(
     """
     refuse_whole(notion)
     scores = inputs.scores("at", at)
-    question = ask(y_true, y_prob, notion, sample_weight, labels, pos_label)
+    question = ask(y_true, y_prob, notion, sample_weight, labels, pos_label, counts=counts)
     options: dict[str, Any] = {"method": method, "kernel": kernel, "bandwidth": bandwidth}
     return local_error(curve_of(question, n_boot=0, band=None, **options), scores)
 
@@ -533,6 +546,7 @@ def assess(
     level: float = 0.95,
     rng: Seed = None,
     sample_weight: ArrayLike | None = None,
+    counts: ArrayLike | None = None,
     cluster: ArrayLike | None = None,
     labels: Sequence[Hashable] | None = None,
     pos_label: Hashable = None,
@@ -548,7 +562,7 @@ def assess(
 
     Parameters
     ----------
-    y_true, y_prob, sample_weight, labels, pos_label
+    y_true, y_prob, sample_weight, counts, labels, pos_label
         As for `ece`.
     cluster : array of shape (N,), optional
         Who or what each row is of; as for `estimate`. Estimates, balances, curves and bins allow for it.
@@ -581,12 +595,13 @@ def assess(
     Scores of class 1 too high by ... points (95 %: ...); a calibrated model of this size typically reads ...
     """
     check_whole(notion, clustered=cluster is not None)
-    data = read(y_true, y_prob, notion, sample_weight, labels, pos_label, cluster, groups)
+    data = read(y_true, y_prob, notion, sample_weight, labels, pos_label, cluster, groups, counts=counts)
+    weight = counts if sample_weight is None else sample_weight
     return assess_predictions(
         data,
         usual(notion, vector=data.score.ndim == 1),
         pos_label=pos_label,
-        groups=None if groups is None else inputs.groups_of_rows(groups, y_true, sample_weight),
+        groups=None if groups is None else inputs.groups_of_rows(groups, y_true, weight),
         class_names=class_names,
         name=name,
         level=level,
@@ -606,6 +621,7 @@ def recommend(
     notion: str | None = None,
     estimators: Iterable[EstimatorLike] | Mapping[str, EstimatorLike] | None = None,
     sample_weight: ArrayLike | None = None,
+    counts: ArrayLike | None = None,
     labels: Sequence[Hashable] | None = None,
     pos_label: Hashable = None,
     repetitions: int | None = None,
@@ -637,7 +653,11 @@ def recommend(
         Names, values or functions f(scores, outcomes, weights), or a mapping from names of your own
         to these.
     sample_weight : array of shape (N,), optional
-        Integers are counts and mean repetition; floats are importance weights.
+        Importance of each row, on any scale: multiplying all weights by a constant changes nothing. The
+        effective sample size is (sum w)^2 / sum w^2. Integers and floats mean the same.
+    counts : array of shape (N,), optional
+        How many equal rows each row stands for, as in an aggregated table: whole numbers of at least 0,
+        and the same result as repeating the rows. Not together with `sample_weight`.
     repetitions : int, optional
         Data sets simulated for each curve; by default 200, and fewer, down to 30, for many rows.
     rng : int or numpy.random.Generator, optional
@@ -661,7 +681,8 @@ def recommend(
     True
     """
     refuse_whole(notion)
-    data = inputs.unlabelled(y_prob, sample_weight=sample_weight, labels=labels, pos_label=pos_label)
+    weights = {"sample_weight": sample_weight, "counts": counts}
+    data = inputs.unlabelled(y_prob, labels=labels, pos_label=pos_label, **weights)
     return rank_estimators(
         data,
         usual(notion, vector=data.score.ndim == 1),

@@ -35,6 +35,7 @@ def regret(
     labels: Sequence[Hashable] | None = None,
     pos_label: Hashable = None,
     sample_weight: ArrayLike | None = None,
+    counts: ArrayLike | None = None,
     cluster: ArrayLike | None = None,
     level: float = 0.95,
     rng: Seed = None,
@@ -61,7 +62,11 @@ def regret(
     pos_label : label, optional
         The class that a threshold or a pair is about.
     sample_weight : array of shape (N,), optional
-        Integers count, floats weigh.
+        Importance of each row, on any scale: multiplying all weights by a constant changes nothing. The
+        effective sample size is (sum w)^2 / sum w^2. Integers and floats mean the same.
+    counts : array of shape (N,), optional
+        How many equal rows each row stands for, as in an aggregated table: whole numbers of at least 0,
+        and the same result as repeating the rows. Not together with `sample_weight`.
     cluster : array of shape (N,), optional
         Who or what each row is of, where rows of one depend on each other.
     level : float
@@ -92,7 +97,7 @@ def regret(
     ('no', 'yes', 'ask')
     """
     seed = inputs.seeded(rng)
-    data = read(y_true, y_prob, None, sample_weight, labels, pos_label, cluster)
+    data = read(y_true, y_prob, None, sample_weight, labels, pos_label, cluster, counts=counts)
     question, costs = deciding(data, cost, actions, labels)
     return regret_of(question, costs, level=level, seed=seed)
 
@@ -107,6 +112,7 @@ def regret_curve(
     labels: Sequence[Hashable] | None = None,
     pos_label: Hashable = None,
     sample_weight: ArrayLike | None = None,
+    counts: ArrayLike | None = None,
     cluster: ArrayLike | None = None,
     level: float = 0.95,
     rng: Seed = None,
@@ -115,7 +121,7 @@ def regret_curve(
 
     Parameters
     ----------
-    y_true, y_prob, labels, pos_label, sample_weight, cluster : as in `regret`
+    y_true, y_prob, labels, pos_label, sample_weight, counts, cluster : as in `regret`
     thresholds : array, optional
         Strictly between 0 and 1; .01, .02, ..., .99 by default.
     other : array, optional
@@ -139,12 +145,12 @@ def regret_curve(
     True
     """
     at, seed = check_thresholds(thresholds), inputs.seeded(rng)
-    data = read(y_true, y_prob, None, sample_weight, labels, pos_label, cluster)
+    data = read(y_true, y_prob, None, sample_weight, labels, pos_label, cluster, counts=counts)
     question = _about_one(data)
     compared = None
     if other is not None:
         with inputs.within("other"):
-            second = read(y_true, other, None, sample_weight, labels, pos_label, cluster)
+            second = read(y_true, other, None, sample_weight, labels, pos_label, cluster, counts=counts)
             compared = _about_one(second)
     return regret_curve_of(question, at, level=level, seed=seed, other=compared)
 
@@ -158,6 +164,7 @@ def best_threshold(
     labels: Sequence[Hashable] | None = None,
     pos_label: Hashable = None,
     sample_weight: ArrayLike | None = None,
+    counts: ArrayLike | None = None,
     cluster: ArrayLike | None = None,
     level: float = 0.95,
     rng: Seed = None,
@@ -169,7 +176,7 @@ def best_threshold(
 
     Parameters
     ----------
-    y_true, y_prob, labels, pos_label, sample_weight, cluster : as in `regret`
+    y_true, y_prob, labels, pos_label, sample_weight, counts, cluster : as in `regret`
     cost : float or pair
         A threshold, or the costs of a false alarm and of a miss.
     level : float
@@ -189,7 +196,7 @@ def best_threshold(
     BestThreshold(0.335, cost 0.451 per row, n=5000)
     """
     seed = inputs.seeded(rng)
-    data = read(y_true, y_prob, None, sample_weight, labels, pos_label, cluster)
+    data = read(y_true, y_prob, None, sample_weight, labels, pos_label, cluster, counts=counts)
     question = _about_one(data)
     costs = cost_of(question, cost, labels=labels).as_threshold()
     return best_threshold_of(question, costs, level=level, seed=seed)

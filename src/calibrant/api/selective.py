@@ -21,6 +21,7 @@ def risk_coverage(
     *,
     notion: str | None = None,
     sample_weight: ArrayLike | None = None,
+    counts: ArrayLike | None = None,
     labels: Sequence[Hashable] | None = None,
     pos_label: Hashable = None,
     cluster: ArrayLike | None = None,
@@ -43,7 +44,11 @@ def risk_coverage(
         the positive class the larger of s and 1 - s. `"correctness"` for pairs, was it right and how sure was
         it. `"top:k"` asks whether the label is among the k largest scores.
     sample_weight : array of shape (N,), optional
-        Integers are counts and mean repetition; floats are importance weights.
+        Importance of each row, on any scale: multiplying all weights by a constant changes nothing. The
+        effective sample size is (sum w)^2 / sum w^2. Integers and floats mean the same.
+    counts : array of shape (N,), optional
+        How many equal rows each row stands for, as in an aggregated table: whole numbers of at least 0,
+        and the same result as repeating the rows. Not together with `sample_weight`.
     labels, pos_label
         As for `ece`.
     cluster : array of shape (N,), optional
@@ -70,6 +75,13 @@ def risk_coverage(
     """
     refuse_whole(notion)
     question = ask(
-        y_true, y_prob, "confidence" if notion is None else notion, sample_weight, labels, pos_label, cluster
+        y_true,
+        y_prob,
+        "confidence" if notion is None else notion,
+        sample_weight,
+        labels,
+        pos_label,
+        cluster,
+        counts=counts,
     )
     return risk_coverage_of(question, level=level, rng=rng)
