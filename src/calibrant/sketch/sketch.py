@@ -156,6 +156,11 @@ class Sketch:
         return Question(self._notion, self.labels, self.positive, self._blocks)
 
     @property
+    def weighted(self) -> bool:
+        """Whether rows came with importance weights; False for plain rows and for counts of rows."""
+        return self._cells is not None and self._cells.spread is not None
+
+    @property
     def is_vector(self) -> bool:
         """Whether the scores came as a vector, of one class."""
         return self._vector
@@ -186,12 +191,24 @@ class Sketch:
         return layout_of(self._notion, self._n_classes or 2)
 
     @inputs.helpful
-    def update(self, y_true: ArrayLike, y_prob: ArrayLike, *, sample_weight: ArrayLike | None = None) -> Self:
-        """Add predictions; returns the sketch itself. Rows that are refused leave it as it was."""
+    def update(
+        self,
+        y_true: ArrayLike,
+        y_prob: ArrayLike,
+        *,
+        sample_weight: ArrayLike | None = None,
+        counts: ArrayLike | None = None,
+    ) -> Self:
+        """Add predictions; returns the sketch itself. Rows that are refused leave it as it was.
+
+        Rows and `counts` of rows go together; `sample_weight` are importance weights, for all updates
+        or for none.
+        """
         data = inputs.predictions(
             y_true,
             y_prob,
             sample_weight=sample_weight,
+            counts=counts,
             more=self._cells is not None,
             by_name=not self._notion.of_pairs,
             **self._known_classes(y_prob),
@@ -211,21 +228,23 @@ class Sketch:
 
     def _take(self, data: Predictions) -> Self:
         """Add predictions that are checked."""
-        weighted = False
-        if data.weight is not None and data.weight.dtype.kind == "f":
+        weighted = not data.counts
+        if self._cells is not None and weighted != self.weighted:
+            kinds = ("rows or counts", "importance weights")
+            hint = "start a sketch of its own for them"
+            got = f"{kinds[weighted]} after {kinds[self.weighted]}"
+            raise inputs.InputError("sample_weight", "be given in all updates or in none", got=got, hint=hint)
+        if data.weight is not None and weighted:
             check_scale(data.weight)
-            weighted = True
         new = type(self)(self.notion, n_classes=2 if data.score.ndim == 1 else data.score.shape[1])
         new.labels, new.positive, new._vector = data.labels, data.positive, data.score.ndim == 1
         if new._vector and self._cells is not None:
             new.labels = (_negative_of(data), data.labels[1])
         joined, totals = self._joined(new, holding=True), self.totals + Totals.of(data)
-        if not weighted and (self._cells is None or self._cells.spread is None):
+        if not weighted:
             inputs.check_counts(totals.weight)
         whole = None if self._cells is None else copied(self._held) if self._lent else self._held
         in_place = whole is not None and not self._lent
-        if whole is not None and weighted and whole.spread is None:
-            whole = replace(whole, spread=whole.own_squares)
         for at, part in self._sums_of(data, joined._layout):
             if whole is None and at is ...:
                 whole = copied(part)
@@ -263,7 +282,7 @@ class Sketch:
         first = 0
         for score, outcome, support in self._notion.problems(data):
             if score.ndim == 1:
-                yield ..., Cells.of(Sample(score, outcome, data.weight, support), layout)
+                yield ..., Cells.of(Sample(score, outcome, data.weight, support, data.counts), layout)
                 continue
             for a in range(0, len(score), TOGETHER):
                 block = slice(a, a + TOGETHER)
@@ -272,7 +291,7 @@ class Sketch:
                     own = replace(outcome, first=outcome.first + a, size=len(score[block]))
                 else:
                     own = outcome[block]
-                part = Cells.of(Sample(score[block], own, data.weight, support), layout)
+                part = Cells.of(Sample(score[block], own, data.weight, support, data.counts), layout)
                 yield slice(first + a, first + a + len(part.sums.w)), part
             first += len(score)
 
@@ -283,8 +302,13 @@ class Sketch:
         mine, theirs = (None if sketch._cells is None else sketch._held for sketch in (self, other))
         if mine is not None and theirs is not None:
             total = self._joined(other, holding=True)
+            if self.weighted != other.weighted:
+                raise ValueError(
+                    "sketches must both hold rows and counts of rows, or both importance weights, got one of "
+                    "each: importance weights have no scale on which a row could be one of them"
+                )
             cells = mine + theirs
-            if cells.spread is None:
+            if not self.weighted:
                 inputs.check_counts(self.totals.weight + other.totals.weight)
             total._cells = replace(cells, squares=np.asarray(cells.squares))
         else:
@@ -607,6 +631,7 @@ class Sketch:
         scores: str | Sequence[str] | None = None,
         notion: str | None = None,
         sample_weight: str | None = None,
+        counts: str | None = None,
         labels: Any = None,
         pos_label: Any = None,
         format: str | None = None,
@@ -621,9 +646,10 @@ class Sketch:
         ----------
         paths : path or sequence of paths
             Parquet, Arrow, CSV, JSON or NPZ files, folders, or patterns such as "2024/*.parquet".
-        label, scores, sample_weight : str, optional
+        label, scores, sample_weight, counts : str, optional
             Names of columns. Label and scores are found by usual names; scores may be several names,
-            or a pattern such as "p_*".
+            or a pattern such as "p_*". `sample_weight` are importance weights, `counts` how many equal rows
+            each row stands for; not both.
         notion, pos_label : optional
             As for `calibrant.ece`.
         labels : sequence, optional
@@ -658,6 +684,7 @@ class Sketch:
             scores=scores,
             notion=notion,
             sample_weight=sample_weight,
+            counts=counts,
             labels=labels,
             pos_label=pos_label,
             format=format,
@@ -678,6 +705,7 @@ class Sketch:
         scores: str | Sequence[str] | None = None,
         notion: str | None = None,
         sample_weight: str | None = None,
+        counts: str | None = None,
         labels: Any = None,
         pos_label: Any = None,
         format: str | None = None,
@@ -696,6 +724,7 @@ class Sketch:
             scores=scores,
             notion=notion,
             sample_weight=sample_weight,
+            counts=counts,
             labels=labels,
             pos_label=pos_label,
             format=format,
@@ -715,6 +744,7 @@ class Sketch:
         scores: str | Sequence[str],
         notion: str | None = None,
         sample_weight: str | None = None,
+        counts: str | None = None,
         labels: Any = None,
         pos_label: Any = None,
         n_classes: int | None = None,
@@ -728,8 +758,8 @@ class Sketch:
         ----------
         frame : frame
             Of pandas, polars (lazy too), pyarrow, DuckDB, Dask, Ibis or PySpark.
-        label, sample_weight : str
-            Names of columns. Whole weights are counts, others importance weights.
+        label, sample_weight, counts : str
+            Names of columns: importance weights, or how many equal rows each row stands for; not both.
         scores : str or sequence of str
             A column, several, or a pattern such as "p_*", where the star stands for the class.
         notion, pos_label : optional
@@ -754,7 +784,7 @@ class Sketch:
         """
         from calibrant.data.frames import Columns, from_frame
 
-        columns = Columns(label, scores, sample_weight, None, row, classes, percent)
+        columns = Columns(label, scores, sample_weight, None, row, classes, percent, counts)
         return from_frame(
             frame, columns, notion=notion, labels=labels, pos_label=pos_label, n_classes=n_classes
         )
@@ -770,6 +800,7 @@ class Sketch:
         groups: str,
         notion: str | None = None,
         sample_weight: str | None = None,
+        counts: str | None = None,
         labels: Any = None,
         pos_label: Any = None,
         n_classes: int | None = None,
@@ -781,7 +812,9 @@ class Sketch:
 
         Parameters
         ----------
-        frame, label, scores, notion, sample_weight, labels, pos_label, n_classes, row, classes, percent
+        frame, label, scores, notion, sample_weight, counts, labels, pos_label, n_classes
+            As for `from_frame`.
+        row, classes, percent
             As for `from_frame`.
         groups : str
             The column of the groups.
@@ -795,7 +828,7 @@ class Sketch:
         """
         from calibrant.data.frames import Columns, from_frame_by_group
 
-        columns = Columns(label, scores, sample_weight, groups, row, classes, percent)
+        columns = Columns(label, scores, sample_weight, groups, row, classes, percent, counts)
         return from_frame_by_group(
             frame, columns, notion=notion, labels=labels, pos_label=pos_label, n_classes=n_classes
         )

@@ -16,7 +16,7 @@ class Totals:
     Attributes
     ----------
     rows : int
-        Number of rows.
+        Number of rows, counted ones as often as they count.
     weight : float
         Sum of their weights.
     right : float
@@ -55,7 +55,7 @@ class Totals:
         >>> Totals.of(predictions([0, 1, 1], [0.5, 0.75, 0.0]))
         Totals(rows=3, weight=3.0, right=2.0, log_loss=0.98..., impossible=1.0, brier=2.625)
         """
-        return cls(*row_totals(data.score, data.code, data.weight))
+        return cls(data.n_rows, *row_totals(data.score, data.code, data.weight)[1:])
 
     def __add__(self, other: Totals) -> Totals:
         """The totals of the rows of both."""
