@@ -2,7 +2,6 @@
 
 A batch maps names to columns of Arrow or of numpy. Text that reads as numbers is numbers. The first batch
 settles the kind of each column, and the labels that occur settle the classes; later batches are held to both.
-Weights of text may turn out to be no counts in a later batch (`NotWholeError`): then all are read again.
 """
 
 from __future__ import annotations
@@ -23,7 +22,6 @@ from calibrant.data.values import (
     INEXACT,
     Coded,
     Kind,
-    all_whole,
     check_texts,
     is_text,
     kind_of,
@@ -47,7 +45,7 @@ class Meaning:
     ----------
     roles : Roles
     kinds : mapping
-        The kinds of the columns of label, weight, groups and cluster.
+        The kinds of the columns of label, groups and cluster.
     notion : Notion
     classes : tuple, optional
         The class of each column of a matrix; None for a single column.
@@ -66,15 +64,6 @@ class Meaning:
     positive: int | None
     pos_label: Any = None
     given: tuple[Any, ...] | None = None
-
-    @property
-    def weights(self) -> Kind | None:
-        """The kind of the weights: whole numbers are counts; None without weights."""
-        return None if self.roles.sample_weight is None else self.kinds[self.roles.sample_weight]
-
-    def weighing(self, kind: Kind | None) -> Meaning:
-        """Return the same with weights of another kind."""
-        return replace(self, kinds=with_weights(self.kinds, self.roles, kind))
 
     def pair(self, seen: Iterable[Any], *, more: bool = False) -> tuple[Any, Any]:
         """Return the classes of a single column of scores, negative and positive, by the labels seen."""
@@ -145,7 +134,7 @@ class Piece:
 
 
 def kinds_of(batch: Batch, roles: Sequence[Roles]) -> dict[str, Kind]:
-    """Settle the kinds of the columns of labels, weights, groups and clusters by a first batch.
+    """Settle the kinds of the columns of labels, groups and clusters by a first batch.
 
     `roles` are those of several models, which share these columns.
     """
@@ -163,15 +152,7 @@ def kinds_of(batch: Batch, roles: Sequence[Roles]) -> dict[str, Kind]:
         few = any(len(own.scores.names) <= 2 for own in roles)
         if name == first.label and few and isinstance(column, Coded) and _are_booleans(column.values):
             kinds[name] = "booleans"
-    if (weight := first.sample_weight) is not None:
-        kinds[weight] = "whole numbers" if all_whole(weight, batch[weight]) else "numbers"
     return kinds
-
-
-def with_weights(kinds: Mapping[str, Kind], roles: Roles, kind: Kind | None) -> dict[str, Kind]:
-    """Return kinds of columns with another one of the weights, if there are any."""
-    weight = roles.sample_weight
-    return {**kinds} if weight is None or kind is None else {**kinds, weight: kind}
 
 
 def settled(asked: Asked, roles: Roles, kinds: Mapping[str, Kind], seen: Iterable[Any] | None) -> Meaning:
@@ -219,7 +200,7 @@ def _as_in_file(label: Any, labels: Sequence[Any]) -> Any:
 def typed(batch: Batch, roles: Roles, kinds: Mapping[str, Kind], first_row: int = 0) -> Rows:
     """Return the columns of a batch, each of its kind; `first_row` rows come before it."""
     with _placed(first_row):
-        numbers = {name: numbers_of(name, batch[name], kinds.get(name)) for name in roles.numbers}
+        numbers = {name: numbers_of(name, batch[name]) for name in roles.numbers}
         label = groups = cluster = None
         if roles.label is not None:
             apart = kinds[roles.label] == "numbers"
@@ -241,7 +222,7 @@ def checked(batch: Batch, meaning: Meaning, first_row: int = 0) -> Piece:
 def checked_rows(rows: Rows, meaning: Meaning, first_row: int = 0) -> Piece:
     """Check rows whose columns have their kinds."""
     roles, groups = meaning.roles, rows.groups
-    weight = None if roles.sample_weight is None else rows.numbers[roles.sample_weight]
+    weight = None if roles.weight is None else rows.numbers[roles.weight]
     score = matrix_of(rows, roles, by_class=meaning.notion.several)
     with _placed(first_row, roles.scores.names):
         if groups is not None:
@@ -250,7 +231,8 @@ def checked_rows(rows: Rows, meaning: Meaning, first_row: int = 0) -> Piece:
         truth, seen = (np.zeros(len(rows), int), ()) if rows.label is None else _codes(meaning, rows.label)
         # A batch may have no weight at all, as long as the others have some.
         weightless = weight is not None and not weight.any()
-        data = inputs.predictions(truth, score, sample_weight=None if weightless else weight)
+        kind = "sample_weight" if roles.counts is None else "counts"
+        data = inputs.predictions(truth, score, **{kind: None if weightless else weight})
     classes = (None, 1 if meaning.pos_label is None else meaning.pos_label)
     data = replace(data, labels=meaning.classes or classes, positive=meaning.positive)
     if groups is not None and weight is not None:
@@ -304,8 +286,6 @@ def check_types(types: Mapping[str, Any], roles: Roles, kinds: Mapping[str, Kind
     """Refuse a file whose columns have other types than those of the file that is called `first`."""
     for name, kind in kinds.items():
         own = kind_of(name, types[name])
-        if own == "whole numbers" and name != roles.sample_weight:
-            own = "numbers"  # only of weights it matters
         if own not in (None, kind):
             refuse_kind(name, kind, f"the type {types[name]}", where=first)
     for name in roles.numbers:

@@ -23,11 +23,10 @@ from calibrant import __version__
 from calibrant.atomic import LOCK, Hold, is_beginning, write_whole
 from calibrant.data.files import called
 from calibrant.data.readers import Source
-from calibrant.data.values import Kind
 from calibrant.inputs import parsed_json
 from calibrant.sketch import Sketch
 
-FORMAT, STATE = 5, "state.json"
+FORMAT, STATE = 6, "state.json"
 _SUMS = re.compile(r"sums-([0-9a-f]{12})-\d+\.sketch")
 
 
@@ -45,8 +44,6 @@ class State:
         Labels that occurred, where these have to be known.
     sketches : mapping
         The sums of each group; without groups there is one, None.
-    weights : str, optional
-        The kind of the weights in them.
     """
 
     files: int = 0
@@ -54,7 +51,6 @@ class State:
     rows: int = 0
     seen: tuple[Any, ...] = ()
     sketches: Mapping[Any, Sketch] = field(default_factory=dict)
-    weights: Kind | None = None
 
 
 class Checkpoint:
@@ -120,7 +116,7 @@ class Checkpoint:
             self._check(values)
             sums = {key: self._sums(name, digest) for key, name, digest in values["sums"]}
             done, row, rows = (int(values[key]) for key in ("files_read", "row", "rows"))
-            return State(done, row, rows, tuple(values["seen"]), sums, values["weights"])
+            return State(done, row, rows, tuple(values["seen"]), sums)
         except (json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError, IndexError, OSError) as error:
             self._refuse(f"is damaged ({' '.join(str(error).split())})")
 
@@ -152,7 +148,6 @@ class Checkpoint:
             "row": state.row,
             "rows": state.rows,
             "seen": state.seen,
-            "weights": state.weights,
             "sums": sums,
         }
         values["checksum"] = _checksum(values)

@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import Any, NoReturn
 
 from calibrant.compiled.cached import cached_property
-from calibrant.inputs import InputError, InputTypeError, show, show_near
+from calibrant.inputs import InputError, InputTypeError, row_weights, show, show_near
 
 LABELS = (
     *("label", "labels", "y", "y_true", "true", "truth", "ground_truth", "target", "targets", "class"),
@@ -44,8 +44,8 @@ class Asked:
 
     Attributes
     ----------
-    label, sample_weight, groups, cluster : str, optional
-        Names of columns. Weights, groups and clusters are used only if named.
+    label, sample_weight, counts, groups, cluster : str, optional
+        Names of columns. Weights, counts, groups and clusters are used only if named.
     scores : tuple of str
         Names, lists separated by commas, or patterns such as "p_*".
     notion : str, optional
@@ -73,6 +73,7 @@ class Asked:
     positive: str | None = None
     labelled: bool = True
     percent: bool = False
+    counts: str | None = None
 
 
 @dataclass(frozen=True)
@@ -149,11 +150,17 @@ class Roles:
     groups: str | None
     cluster: str | None = None
     percent: bool = False
+    counts: str | None = None
+
+    @property
+    def weight(self) -> str | None:
+        """The column of importance weights or of counts."""
+        return self.sample_weight if self.counts is None else self.counts
 
     @property
     def numbers(self) -> tuple[str, ...]:
         """Columns that must hold numbers."""
-        return self.scores.names + (() if self.sample_weight is None else (self.sample_weight,))
+        return self.scores.names + (() if self.weight is None else (self.weight,))
 
     @property
     def values(self) -> tuple[str, ...]:
@@ -164,7 +171,7 @@ class Roles:
     @property
     def floats(self) -> tuple[str, ...]:
         """Columns of scores and nothing else: their numbers matter, and not how these are written."""
-        return tuple(name for name in self.scores.names if name not in (*self.values, self.sample_weight))
+        return tuple(name for name in self.scores.names if name not in (*self.values, self.weight))
 
     @property
     def are_pairs(self) -> bool:
@@ -175,7 +182,8 @@ class Roles:
     @cached_property
     def by_role(self) -> dict[str, tuple[str, ...]]:
         """The columns, by what they are for."""
-        single = {role: getattr(self, role) for role in ("label", "sample_weight", "groups", "cluster")}
+        named = ("label", "sample_weight", "counts", "groups", "cluster")
+        single = {role: getattr(self, role) for role in named}
         return {role: (name,) for role, name in single.items() if name is not None} | {
             "scores": self.scores.names
         }
@@ -188,12 +196,14 @@ def roles_of(header: Header, asked: Asked) -> Roles:
     {'label': ('y',), 'scores': ('p_cat', 'p_dog')}
     """
     label = _label(header, asked)
+    row_weights(asked.sample_weight, asked.counts)
     sample_weight = _named(header, "sample_weight", asked.sample_weight)
+    counts = _named(header, "counts", asked.counts)
     groups = _named(header, "groups", asked.groups)
     cluster = _named(header, "cluster", asked.cluster)
-    taken = {name for name in (label, sample_weight, groups, cluster) if name is not None}
+    taken = {name for name in (label, sample_weight, counts, groups, cluster) if name is not None}
     scores = _scores(header, asked.scores, taken, in_order=asked.labels is None)
-    return Roles(label, scores, sample_weight, groups, cluster, asked.percent)
+    return Roles(label, scores, sample_weight, groups, cluster, asked.percent, counts)
 
 
 def member(name: str) -> tuple[str, str] | None:

@@ -66,8 +66,8 @@ class Columns:
         The labels.
     scores : str or sequence of str
         A column, several, or a pattern such as "p_*", where the star stands for the class.
-    sample_weight, groups : str, optional
-        The weights, whole ones are counts; and the groups.
+    sample_weight, counts, groups : str, optional
+        Importance weights, or numbers of equal rows; and the groups.
     row, classes : str, optional
         Which row and which class an entry is of; frames in long form only.
     percent : bool
@@ -81,6 +81,12 @@ class Columns:
     row: str | None = None
     classes: str | None = None
     percent: bool = False
+    counts: str | None = None
+
+    @property
+    def weight(self) -> str | None:
+        """The column of importance weights or of counts."""
+        return self.sample_weight if self.counts is None else self.counts
 
 
 def from_frame(
@@ -177,6 +183,8 @@ def _groups(frame: Any, request: Request, columns: Columns) -> dict[Any, Group]:
     here = request.entries is None and _holds_rows(frame)
     if not here:
         check_notion(request.notion)
+        if columns.counts is not None:
+            _check_integers(dict(frame.collect_schema()), columns.counts)
     try:
         groups = _in_pieces(frame, request) if here else of_engine(frame, request)
     except ValueError as error:
@@ -202,7 +210,7 @@ def _ordered(groups: Iterable[Any]) -> list[Any]:
 def _in_words(error: InputError, columns: Columns) -> InputError:
     """Return an error about arrays as one about columns of the frame."""
     names = {"y_true": f"column {show(columns.label)}", "y_prob": "scores"}
-    names |= {"sample_weight": f"column {show(columns.sample_weight)}"}
+    names |= dict.fromkeys(("sample_weight", "counts"), f"column {show(columns.weight)}")
     error.argument, error.row = Words(names).called(error.argument), None
     return error
 
@@ -241,8 +249,7 @@ def _request(
     asked = notions.usual(notion, vector=vector)
     told = vector or pos_label is not None or explicit is not None
     asked.check(vector=vector, labels=classes, positive=inputs.told_column(classes, positive, told=told))
-    weight = columns.sample_weight
-    counts = None if weight is None else schema[weight].is_integer() or schema[weight] == nw.Boolean
+    counts = None if columns.weight is None else columns.counts is not None
     tolerance, rows = _tolerance([schema[name] for name in names]), sum(seen.values())
     about = asked, roles, classes, codes, entries, positive, tolerance, counts, rows
     return Request(*about, percent=columns.percent)
@@ -253,7 +260,9 @@ def _score_columns(schema: dict[str, Any], columns: Columns) -> tuple[str, ...]:
     if (columns.row is None) != (columns.classes is None):
         hint = "both name columns of a frame in long form"
         raise InputTypeError("row and classes", "be given together", hint=hint)
-    others = {role: getattr(columns, role) for role in ("label", "sample_weight", "groups", "row", "classes")}
+    inputs.row_weights(columns.sample_weight, columns.counts)
+    roles = ("label", "sample_weight", "counts", "groups", "row", "classes")
+    others = {role: getattr(columns, role) for role in roles}
     for role, name in others.items():
         if name is not None or role == "label":
             _check_name(schema, role, name)
@@ -279,7 +288,7 @@ def _score_columns(schema: dict[str, Any], columns: Columns) -> tuple[str, ...]:
 
 def _roles(columns: Columns, names: Sequence[str]) -> dict[str, str]:
     """Return the columns that are used by their plain names, as `pushdown` says them."""
-    roles = {"y": columns.label, "w": columns.sample_weight, "g": columns.groups}
+    roles = {"y": columns.label, "w": columns.weight, "g": columns.groups}
     roles |= {"r": columns.row, "c": columns.classes}
     scores = {str(k): name for k, name in enumerate(names)} if columns.row is None else {"s": names[0]}
     return {key: name for key, name in roles.items() if name is not None} | scores
@@ -294,6 +303,13 @@ def _check_types(schema: dict[str, Any], roles: dict[str, str]) -> None:
         rule = "hold numbers, booleans or text" if label else "hold numbers"
         hint = "frame.convert_dtypes() finds the type of its values" * (dtype == nw.Object)
         raise InputTypeError(f"column {show(name)}", rule, dtype, got=f"the type {dtype}", hint=hint)
+
+
+def _check_integers(schema: dict[str, Any], name: str) -> None:
+    """Refuse counts of another type where an engine adds up: it cannot tell whether they are whole."""
+    if not schema[name].is_integer() and schema[name] != nw.Boolean:
+        rule, got = "be of an integer type in Spark, Ibis and long form", f"the type {schema[name]}"
+        raise InputError(f"column {show(name)}", rule, schema[name], got=got)
 
 
 def _check_name(schema: dict[str, Any], role: str, name: Any) -> None:
@@ -519,8 +535,6 @@ def _predictions(rows: Any, request: Request) -> inputs.Predictions | None:
     """Return checked rows; None if they have no weight."""
     scores = [rows[name].to_numpy() for name in request.scores]
     weight = rows["w"].to_numpy() if "w" in request.roles else None
-    if weight is not None and request.counts and weight.dtype.kind == "f" and np.isfinite(weight).all():
-        weight = weight.astype(np.int64)  # booleans come as numbers
     weightless = weight is not None and not weight.any()
     if are_positions(request.codes) and rows.schema["y"].is_integer():
         code = rows["y"].to_numpy()
@@ -529,7 +543,7 @@ def _predictions(rows: Any, request: Request) -> inputs.Predictions | None:
     data = inputs.predictions(
         code,
         scores[0] if request.vector else np.column_stack(scores),
-        sample_weight=None if weightless else weight,
         labels=range(request.size),
+        **{"counts" if request.counts else "sample_weight": None if weightless else weight},
     )
     return None if weightless else replace(data, labels=request.labels, positive=request.positive)

@@ -35,7 +35,7 @@ from calibrant.data.checkpoint import Checkpoint, State
 from calibrant.data.columns import Asked, Roles, roles_of
 from calibrant.data.files import called, expanded, naming
 from calibrant.data.readers import Source, batches, described
-from calibrant.data.values import Kind, NotWholeError, kind_of
+from calibrant.data.values import Kind
 from calibrant.inputs import PYTHON, InputError, Words, show
 from calibrant.questions import notions
 from calibrant.sketch import Sketch
@@ -130,7 +130,7 @@ class Streamed:
     source : str
         What was read, as messages call it.
     columns : mapping
-        Names of the columns that were used, by "label", "scores", "sample_weight" and "groups".
+        Names of the columns that were used, by "label", "scores", "sample_weight", "counts" and "groups".
     """
 
     sketches: Mapping[Any, Sketch]
@@ -147,6 +147,7 @@ def from_files(
     label: str | None = None,
     scores: str | Sequence[str] | None = None,
     sample_weight: str | None = None,
+    counts: str | None = None,
     labels: Any = None,
     pos_label: Any = None,
     notion: str | None = None,
@@ -154,7 +155,7 @@ def from_files(
     **options: Any,
 ) -> Sketch:
     """Return the sums of files; the options are those of `stream`."""
-    named = {"label": label, "sample_weight": sample_weight}
+    named = {"label": label, "sample_weight": sample_weight, "counts": counts}
     asked = _asked(scores, labels, pos_label=pos_label, notion=notion, percent=percent, **named)
     return stream(paths, asked, **options).sketches[None]
 
@@ -167,6 +168,7 @@ def from_files_by_group(
     label: str | None = None,
     scores: str | Sequence[str] | None = None,
     sample_weight: str | None = None,
+    counts: str | None = None,
     labels: Any = None,
     pos_label: Any = None,
     notion: str | None = None,
@@ -174,7 +176,7 @@ def from_files_by_group(
     **options: Any,
 ) -> dict[Any, Sketch]:
     """Return the sums of files for each value of a column, in order; the options are those of `stream`."""
-    named = {"label": label, "sample_weight": sample_weight, "groups": groups}
+    named = {"label": label, "sample_weight": sample_weight, "counts": counts, "groups": groups}
     asked = _asked(scores, labels, pos_label=pos_label, notion=notion, percent=percent, **named)
     sketches = stream(paths, asked, **options).sketches
     return {key: sketches[key] for key in inputs.in_order(tuple(sketches))}
@@ -215,13 +217,7 @@ def stream(
         }
         kept = Checkpoint(checkpoint, options, sources)
     with doubting(roles), nullcontext() if kept is None else kept.held():
-        try:
-            state = Run(sources, meaning, rows, kept, progress, begun)()
-        except NotWholeError:
-            if not are_texts(sources, roles.sample_weight):
-                raise
-            # One weight that is not whole makes importance weights of all, also of those that are summed.
-            state = Run(sources, meaning.weighing("numbers"), rows, kept, progress)()
+        state = Run(sources, meaning, rows, kept, progress, begun)()
     if not any(sketch.totals.rows for sketch in state.sketches.values()):
         raise ValueError(f"{name}: has no rows with a weight above 0")
     if roles.percent:
@@ -272,13 +268,6 @@ def kinds_in_all(
             for own in roles:
                 check_types(other.types, own, kinds, called(source.path))
     return kinds
-
-
-def are_texts(sources: Sequence[Source], name: str | None) -> bool:
-    """Return whether the values of a column settle its kind, and in no file its type does."""
-    return name is not None and all(
-        kind_of(name, source.types[name], numbers=True) is None for source in sources
-    )
 
 
 def called_together(sources: Sequence[Source]) -> str:
@@ -332,7 +321,7 @@ class Run:
     ) -> None:
         self.sources, self.meaning, self.rows, self.begun = sources, meaning, rows, begun
         self.kept, self.progress = kept, progress
-        self.state = State(weights=meaning.weights)
+        self.state = State()
         self.texts: dict[Any, str] = {}
         sizes = [source.rows for source in sources]
         self.total = None if None in sizes else sum(size or 0 for size in sizes)
@@ -342,9 +331,8 @@ class Run:
     def __call__(self) -> State:
         """Read all that is not read yet."""
         earlier = None if self.kept is None else self.kept.load()
-        # Sums of counts are of no use among importance weights.
-        if earlier is not None and earlier.weights in (self.meaning.weights, "numbers"):
-            self.state, self.meaning = earlier, self.meaning.weighing(earlier.weights)
+        if earlier is not None:
+            self.state = earlier
         self.started = self.written = time.monotonic()
         self.before, self.cost = self.state, 0.0
         known = self.sources[self.state.files].rows if self.state.row else None
@@ -409,7 +397,7 @@ class Run:
                 check_label(self.meaning.roles.label, self.texts, piece.label)
                 self._check(seen, sketches)
             row, rows = first + piece.rows, state.rows + piece.rows
-            self.state = State(k, row, rows, seen, sketches, state.weights)
+            self.state = State(k, row, rows, seen, sketches)
         self.share = self._share(share if job is not None else 0.0)
         if job is not None or self.state.files == len(self.sources):
             self._tell()

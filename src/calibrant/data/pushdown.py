@@ -524,7 +524,7 @@ def _group(request: Request, rows: Sums, classes: Sums | None) -> Group:
         check_counts(float(weight.sum()), request.called("w"))
     kind = _unkeyed(rows["key"])[2]
     totals = Totals(
-        n if request.counts is None else int(rows["held"].sum()),
+        n if request.counts is None else int((weight if request.counts else rows["held"]).sum()),
         float(weight.sum()),
         float(weight[(kind & RIGHT) > 0].sum()),
         max(0.0, -float(rows["log"][(kind & NONE) == 0].sum())),

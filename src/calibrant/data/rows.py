@@ -22,13 +22,11 @@ from calibrant.data.batch import (
     refuse_labels,
     settled,
     typed,
-    with_weights,
 )
 from calibrant.data.columns import Asked, Roles, Scores
 from calibrant.data.files import SUFFIXES, called, check_bytes, expanded, naming
 from calibrant.data.pipeline import (
     FILES,
-    are_texts,
     called_together,
     in_words,
     kinds_in_all,
@@ -36,7 +34,7 @@ from calibrant.data.pipeline import (
     rows_of_batch,
 )
 from calibrant.data.readers import Source, batches, described
-from calibrant.data.values import Coded, Kind, NotWholeError
+from calibrant.data.values import Coded, Kind
 from calibrant.inputs import Array
 
 Progress: TypeAlias = Callable[[int, int], None]
@@ -59,13 +57,14 @@ class Data:
         The class of each column, where it is known.
     pos_label : object
         The class asked about, where one was named.
-    sample_weight, groups, cluster : array, optional
+    sample_weight, counts, groups, cluster : array, optional
     notion : str
         What was asked, or what the columns are usually asked about.
     source : str
         The file, as messages call it.
     columns : mapping
-        Names of the columns that were used, by "label", "scores", "sample_weight", "groups" and "cluster".
+        Names of the columns that were used, by "label", "scores", "sample_weight", "counts", "groups" and
+        "cluster".
     """
 
     y_true: Any
@@ -78,6 +77,7 @@ class Data:
     source: str = ""
     columns: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: MappingProxyType({}))
     cluster: Array | None = None
+    counts: Array | None = None
 
 
 def is_large(path: str, format: str | None = None) -> tuple[bool, str]:
@@ -189,12 +189,10 @@ class _Part:
 
 
 def _read(
-    sources: Sequence[Source],
-    roles: list[Roles],
-    progress: Progress | None,
-    kinds: dict[str, Kind] | None = None,
+    sources: Sequence[Source], roles: list[Roles], progress: Progress | None
 ) -> tuple[dict[str, Kind], list[_Part]]:
-    """Return the kinds of columns, those that the first rows settle if they are not known, and all rows."""
+    """Return the kinds of columns, which the first rows settle, and all rows."""
+    kinds: dict[str, Kind] | None = None
     # Models share every column but those of the scores.
     names = tuple(dict.fromkeys(name for own in roles for name in own.scores.names))
     union = replace(roles[0], scores=Scores(names))
@@ -210,12 +208,7 @@ def _read(
                 batch = read()
                 if kinds is None:
                     kinds = kinds_in_all(sources, roles, source, batch)
-                try:
-                    rows = typed(batch, union, kinds, first)
-                except NotWholeError:
-                    if not are_texts(sources, union.sample_weight):
-                        raise
-                    return _read(sources, roles, progress, with_weights(kinds, union, "numbers"))
+                rows = typed(batch, union, kinds, first)
                 size += sum(column.nbytes for column in rows.numbers.values())
                 check_bytes(size)
             parts.append(_Part(source, first, rows))
@@ -233,18 +226,20 @@ def _data(path: str, meaning: Meaning, parts: Sequence[_Part]) -> Data:
     score = np.concatenate([matrix_of(part.rows, roles) for part in parts])
     if roles.percent:
         check_percent(float(score.max()))
-    weight, rows = roles.sample_weight, [part.rows for part in parts]
+    rows = [part.rows for part in parts]
+    weight = None if roles.weight is None else np.concatenate([own.numbers[roles.weight] for own in rows])
     return Data(
         y_true=None if roles.label is None else _joined(own.label for own in rows),
         y_prob=score,
         labels=meaning.classes,
         pos_label=meaning.pos_label,
-        sample_weight=None if weight is None else np.concatenate([own.numbers[weight] for own in rows]),
+        sample_weight=weight if roles.counts is None else None,
         groups=None if roles.groups is None else _joined(own.groups for own in rows),
         notion=meaning.notion.name,
         source=called(path),
         columns=MappingProxyType(roles.by_role),
         cluster=None if roles.cluster is None else _joined(own.cluster for own in rows),
+        counts=None if roles.counts is None else weight,
     )
 
 

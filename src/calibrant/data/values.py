@@ -6,7 +6,6 @@ Text that reads as numbers is numbers.
 from __future__ import annotations
 
 import math
-import re
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
@@ -20,15 +19,10 @@ from calibrant.data.columns import whole
 from calibrant.data.files import tidy
 from calibrant.inputs import Array, InputError, exact, show
 
-Kind: TypeAlias = Literal["booleans", "whole numbers", "numbers", "text"]
+Kind: TypeAlias = Literal["booleans", "numbers", "text"]
 BOOLEANS = {"true": True, "false": False}
 # From here on a number in floating point stands for several integers.
 INEXACT = 2.0**53
-_WHOLE = re.compile(r"[+-]?[0-9]+")
-
-
-class NotWholeError(InputError):
-    """A weight is not written as a whole number, and all those before it are: they are no counts either."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,7 +125,7 @@ def kind_of(name: str, type: Any, *, numbers: bool = False) -> Kind | None:
         if type.kind in "USO":
             return None
         if type.kind in "iuf" or (type.kind == "b" and not numbers):
-            return "booleans" if type.kind == "b" else "numbers" if type.kind == "f" else "whole numbers"
+            return "booleans" if type.kind == "b" else "numbers"
     else:
         import pyarrow as pa
 
@@ -140,9 +134,7 @@ def kind_of(name: str, type: Any, *, numbers: bool = False) -> Kind | None:
             type = type.value_type
         if types.is_boolean(type) and not numbers:
             return "booleans"
-        if types.is_integer(type):
-            return "whole numbers"
-        if types.is_floating(type) or types.is_decimal(type):
+        if types.is_integer(type) or types.is_floating(type) or types.is_decimal(type):
             return "numbers"
         if types.is_temporal(type) and not numbers:
             return "text"
@@ -154,32 +146,22 @@ def kind_of(name: str, type: Any, *, numbers: bool = False) -> Kind | None:
     raise InputError(_column(name), rule, got=f"the type {tidy(type)}")
 
 
-def numbers_of(name: str, column: Any, kind: Kind | None = None) -> Array:
-    """Return a column that must hold numbers; one of text is read as whole numbers where these are due."""
-    if kind is None and (floats := _as_it_lies(column)) is not None:
+def numbers_of(name: str, column: Any) -> Array:
+    """Return a column that must hold numbers."""
+    if (floats := _as_it_lies(column)) is not None:
         return floats
     column = _plain(name, column)
-    own = kind_of(name, _type(column), numbers=True)
-    if own is not None:
+    if kind_of(name, _type(column), numbers=True) is not None:
         array: Array = column if isinstance(column, np.ndarray) else _array_of(column)
-        if kind == "whole numbers" and own != kind:
-            row = int(np.argmax(array != np.rint(array)))
-            _refuse_fraction(name, f"{array[row]:g}", row)
-        return array if kind in (None, own) else array.astype(np.float64)
+        return array
     if not isinstance(column, np.ndarray):
         import pyarrow as pa
 
         for trim in (lambda texts: texts, pa.compute.utf8_trim_whitespace):
             with suppress(pa.ArrowInvalid):
-                numbers = trim(column).cast(pa.int64() if kind == "whole numbers" else pa.float64())
-                array = _array_of(numbers)
-                if kind == "whole numbers" and any(_holds(column, mark) for mark in "xX"):
-                    break  # Arrow takes 0x1F for a whole number
-                if kind == "numbers" and np.any(array >= 2.0**63):
-                    break  # which a weight may be unless it is written as a count
-                return array
+                return _array_of(trim(column).cast(pa.float64()))
     # Python reads a little more, and says what is wrong.
-    return _parsed(name, _texts(column), kind)
+    return _parsed(name, _texts(column))
 
 
 def _as_it_lies(column: Any) -> Array | None:
@@ -349,31 +331,6 @@ def kind_of_values(column: Array | Coded) -> Kind:
     return "text" if any(isinstance(value, str) for value in column.values) else "numbers"
 
 
-def all_whole(name: str, column: Any) -> bool:
-    """Return whether a column of weights holds whole numbers alone, by its type or by its texts."""
-    kind = kind_of(name, _type(column), numbers=True)
-    if kind is not None:
-        return kind == "whole numbers"
-    if isinstance(column, np.ndarray):
-        return all(map(_is_whole, _texts(column)))
-    import pyarrow as pa
-
-    texts = column.cast(pa.string())
-    others = texts.filter(pa.compute.invert(pa.compute.match_substring_regex(texts, f"^{_WHOLE.pattern}$")))
-    return all(_is_whole(text.as_py()) for text in others)
-
-
-def _holds(texts: Any, mark: str) -> bool:
-    import pyarrow as pa
-
-    return bool(pa.compute.any(pa.compute.match_substring(texts, mark)).as_py())
-
-
-def _is_whole(text: str) -> bool:
-    """Return whether a text is a whole number by how it is written: 4 is, and 4.0 and 4e0 are not."""
-    return _WHOLE.fullmatch(text.strip()) is not None
-
-
 def _exact(text: str) -> int | float | None:
     """Return the number that a text is, and no other text that means something else; None if it is none."""
     value = whole(text)
@@ -396,8 +353,8 @@ def _number(text: str) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def _parsed(name: str, texts: Sequence[str], kind: Kind | None) -> Array:
-    """Return texts as numbers; of weights, which have a kind, whole ones must be below 2^63."""
+def _parsed(name: str, texts: Sequence[str]) -> Array:
+    """Return texts as numbers."""
     missing = np.array([not text.strip() for text in texts])
     if missing.any():
         _refuse_missing(name, missing)
@@ -405,17 +362,7 @@ def _parsed(name: str, texts: Sequence[str], kind: Kind | None) -> Array:
     if None in values:
         row = values.index(None)
         _refuse_number(name, texts[row], row)
-    if kind is not None:
-        large = [_is_whole(text) and abs(int(text)) >= 2**63 for text in texts]
-        if any(large):
-            row = large.index(True)
-            raise InputError(_column(name), "hold numbers below 2^63", texts[row].strip(), row=row)
-    if kind != "whole numbers":
-        return np.array(values, dtype=np.float64)
-    if not all(fit := [*map(_is_whole, texts)]):
-        row = fit.index(False)
-        _refuse_fraction(name, show(texts[row].strip()), row)
-    return np.array([int(text) for text in texts], dtype=np.int64)
+    return np.array(values, dtype=np.float64)
 
 
 def _column(name: str) -> str:
@@ -438,8 +385,3 @@ def refuse_kind(
 ) -> NoReturn:
     """Refuse a column that is of another kind than before."""
     raise InputError(_column(name), f"hold {kind} as in {where}", got=got, row=row)
-
-
-def _refuse_fraction(name: str, got: str, row: int) -> NoReturn:
-    """Refuse a number where whole ones are due."""
-    raise NotWholeError(_column(name), "hold whole numbers as in the first rows", got=got, row=row)
