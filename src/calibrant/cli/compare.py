@@ -78,7 +78,7 @@ def compare(
         data = read(files[0], given, models=models)
     else:
         # The weights and the clusters of the first file are those of all.
-        later = given | {"sample_weight": None, "cluster": None}
+        later = given | {"sample_weight": None, "counts": None, "cluster": None}
         data = {
             name: read(file, later if k else given)[""]
             for k, (name, file) in enumerate(zip(_names(files), files, strict=True))
@@ -103,6 +103,7 @@ def compare(
             level=given["level"],
             rng=given["seed"],
             sample_weight=first.sample_weight,
+            counts=first.counts,
             cluster=first.cluster,
             labels=labels,
             pos_label=positive,

@@ -225,7 +225,7 @@ def _table(curves: Mapping[Any, ReliabilityCurve]) -> str:
 
 
 @click.command(epilog=EXITS)
-@options("file", "scores", "percent", "label", "pos_label", "sample_weight", "format", "notion")
+@options("file", "scores", "percent", "label", "pos_label", "sample_weight", "counts", "format", "notion")
 @click.option(
     "--estimator",
     "estimators",

@@ -16,7 +16,7 @@ EXITS = "Exit codes: 0 done, 2 bad input or usage."
 #: Formats of pictures, and of pages, which may go to a device without any suffix too.
 PICTURES, PAGES = (".png", ".svg", ".pdf"), (".html", ".htm", "")
 #: The columns of a file that are asked about.
-DATA = ("label", "scores", "pair", "percent", "pos_label", "sample_weight", "format")
+DATA = ("label", "scores", "pair", "percent", "pos_label", "sample_weight", "counts", "format")
 
 
 def output(
@@ -109,7 +109,12 @@ _OPTIONS: dict[str, Callable[[Any], Any]] = {
         metavar="LABEL",
         help="The class that a single column of scores, or --notion class, is of.",
     ),
-    "sample_weight": column("sample-weight", "Column of weights; whole numbers are counts of rows."),
+    "sample_weight": column(
+        "sample-weight", "Column of importance weights, on any scale, whole numbers or not."
+    ),
+    "counts": column(
+        "counts", "Column that says how many equal rows each row stands for, as in an aggregated table."
+    ),
     "groups": column("groups", "Column of groups to look at one by one."),
     "cluster": column("cluster", "Column that says which rows belong together: patients, users, questions."),
     "format": click.option(

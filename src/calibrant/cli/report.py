@@ -17,7 +17,7 @@ from calibrant.cli.progress import Meter
 from calibrant.cli.source import name_of, read_source, stem_of
 
 #: The options of a report that say where labels and scores are.
-COLUMNS = ("file", "label", "scores", "correct", "confidence", "sample_weight", "format")
+COLUMNS = ("file", "label", "scores", "correct", "confidence", "sample_weight", "counts", "format")
 
 
 @click.command(epilog=EXITS)

@@ -40,7 +40,7 @@ def words() -> Words:
     pairs = {"label": "--correct", "scores": "--confidence", "y_true": "--correct", "y_prob": "--confidence"}
 
     options = (
-        *("label", "scores", "pos_label", "sample_weight", "groups", "cluster", "format", "notion"),
+        *("label", "scores", "pos_label", "sample_weight", "counts", "groups", "cluster", "format", "notion"),
         "estimator",
         *(
             "norm",
@@ -72,6 +72,7 @@ def words() -> Words:
             "scores": "these may be predicted labels: name the scores by --scores",
             "sketch": "calibrant ece, curve, check and report take the file itself",
             "rows": "leave out --checkpoint, or --cluster",
+            "sample_weight": "for importance weights give --sample-weight",
             "whole": "calibrant ece, compare, check and report compare whole rows",
         },
         first_row=1,
@@ -164,14 +165,15 @@ def read(
 def _asked(given: dict[str, Any], *, labelled: bool = True) -> Asked:
     from calibrant.data import Asked
 
-    options = ("label", "scores", "sample_weight", "groups", "cluster", "notion")
+    options = ("label", "scores", "sample_weight", "counts", "groups", "cluster", "notion")
     roles: dict[str, Any] = {role: given.get(role) for role in options}
     return Asked(**roles, positive=given["pos_label"], labelled=labelled, percent=given["percent"])
 
 
 def arguments(data: Data) -> dict[str, Any]:
     """Return what the functions of the library take beside labels and scores."""
-    return {"sample_weight": data.sample_weight, "labels": data.labels, "pos_label": data.pos_label}
+    weights = {"sample_weight": data.sample_weight, "counts": data.counts}
+    return weights | {"labels": data.labels, "pos_label": data.pos_label}
 
 
 def refusing_rows(data: Data) -> AbstractContextManager[None]:
@@ -264,7 +266,7 @@ def _calibrator(data: Data, notion: str | None, method: str) -> Calibrator:
 
     calibrator = Calibrator(method, labels=data.labels, pos_label=data.pos_label)
     if notion is None:
-        return calibrator.fit(data.y_prob, data.y_true, data.sample_weight)
+        return calibrator.fit(data.y_prob, data.y_true, data.sample_weight, counts=data.counts)
     asked = named(notion)
     rows = inputs.predictions(data.y_true, data.y_prob, by_name=not asked.of_pairs, **arguments(data))
     return calibrator.fit_question(Question.of(rows, asked))
@@ -297,7 +299,17 @@ def _of_sketch(file: str, given: dict[str, Any]) -> Source:
     from calibrant.questions.notions import named
 
     roles = (
-        *("label", "scores", "pos_label", "sample_weight", "groups", "cluster", "format", "checkpoint"),
+        *(
+            "label",
+            "scores",
+            "pos_label",
+            "sample_weight",
+            "counts",
+            "groups",
+            "cluster",
+            "format",
+            "checkpoint",
+        ),
         "percent",
     )
     if told := [words().called(role) for role in roles if given.get(role)]:
