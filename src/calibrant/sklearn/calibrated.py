@@ -124,8 +124,8 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
         y : array of shape (N,)
             Labels.
         sample_weight : array of shape (N,), optional
-            For the calibrator, as there (integers are counts, floats importance weights), and for the
-            estimator if it takes them. Where metadata routing is enabled, each gets what it asks for.
+            Importance weights, for the calibrator, and for the estimator if it takes them. Where metadata
+            routing is enabled, each gets what it asks for.
         **fit_params
             For `fit` of the estimator; where metadata routing is enabled, for the splitter too.
         """

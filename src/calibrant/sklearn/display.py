@@ -168,6 +168,7 @@ class ReliabilityDisplay:
         level: float = 0.95,
         rng: Any = None,
         sample_weight: Any = None,
+        counts: Any = None,
         **kwargs: Any,
     ) -> ReliabilityDisplay:
         """Draw the reliability curve of a fitted model.
@@ -178,7 +179,9 @@ class ReliabilityDisplay:
             Fitted, with `predict_proba`.
         X, y
             Data that the model has not seen.
-        n_bins, strategy, pos_label, ax, ref_line, method, bandwidth, level, rng, sample_weight, **kwargs
+        n_bins, strategy, pos_label, ax, ref_line, method, bandwidth, level, rng
+            As for `from_predictions`.
+        sample_weight, counts, **kwargs
             As for `from_predictions`.
         name : str, optional
             Name in the legend; that of the model's class by default.
@@ -186,7 +189,7 @@ class ReliabilityDisplay:
             By default `class` for two classes, the second or `pos_label`, and `confidence` for more, unless
             `pos_label` names one of them.
         """
-        inputs.same_rows(X=X, y=y, sample_weight=sample_weight)
+        inputs.same_rows(X=X, y=y, sample_weight=sample_weight, counts=counts)
         score, classes = probabilities(estimator, X)
         vector = pos_label is not None or np.shape(score)[-1] == 2
         try:
@@ -205,6 +208,7 @@ class ReliabilityDisplay:
                 level=level,
                 rng=rng,
                 sample_weight=sample_weight,
+                counts=counts,
                 labels=classes,
                 **kwargs,
             )
@@ -230,6 +234,7 @@ class ReliabilityDisplay:
         level: float = 0.95,
         rng: Any = None,
         sample_weight: Any = None,
+        counts: Any = None,
         labels: Any = None,
         **kwargs: Any,
     ) -> ReliabilityDisplay:
@@ -237,7 +242,7 @@ class ReliabilityDisplay:
 
         Parameters
         ----------
-        y_true, y_prob, sample_weight, labels
+        y_true, y_prob, sample_weight, counts, labels
             As for `ece`.
         n_bins : int, optional
             Number of bins drawn over the curve; None for the curve alone.
@@ -275,7 +280,8 @@ class ReliabilityDisplay:
         data = inputs.predictions(y_true, y_prob, labels=labels, pos_label=pos_label)
         vector = data.score.ndim == 1
         asked = notions.usual(notion, vector=vector or pos_label is not None)
-        options = {"sample_weight": sample_weight, "labels": labels, "pos_label": pos_label, "level": level}
+        weights = {"sample_weight": sample_weight, "counts": counts}
+        options = weights | {"labels": labels, "pos_label": pos_label, "level": level}
         method = method or ("bayes" if bandwidth is None else "density")
         smoothing: dict[str, Any] = {"method": method, "bandwidth": bandwidth}
         curve = reliability_curve(y_true, y_prob, notion=asked.name, rng=rng, **smoothing, **options)
