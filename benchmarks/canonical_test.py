@@ -104,7 +104,7 @@ def all_pairs(p, y, rng, sims):
 
 
 def p_values(p, y, rng, weight=None):
-    rows = Simplex.of(p, y, weight)
+    rows = Simplex.of(p, y, weight, counts=weight is None)
     found = score_test.p_value(rows, Blocks.of(rows), rng, SIMS)
     return found.p_value, found.skce_p, found.by_class[0]
 

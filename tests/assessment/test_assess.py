@@ -243,7 +243,7 @@ def test_string_labels_weights_and_frames_do():
     y, p = multiclass(80, 3)
     label = np.array(["ant", "bee", "cat"])[y]
     frame = pd.DataFrame(p, columns=["ant", "bee", "cat"])
-    found = calibrant.assess(label, frame, sample_weight=np.full(80, 2), rng=0)
+    found = calibrant.assess(label, frame, counts=np.full(80, 2), rng=0)
     assert found.classes == ("ant", "bee", "cat")
     assert found.n == 160
     expected = calibrant.assess(np.repeat(y, 2), np.repeat(p, 2, axis=0), rng=0)

@@ -8,6 +8,7 @@ from calibrant import Sketch, estimator_names
 from calibrant.estimators import resolve
 from calibrant.simplex.registry import rows_estimator_names
 from plainly import plain
+from weighing import weighing
 
 # Other tests run the same code.
 pytestmark = pytest.mark.no_cover
@@ -46,7 +47,7 @@ def test_every_estimator_agrees(name, kind):
 
     def errors():
         return [
-            calibrant.ece(y, p, estimator=name, norm=norm, sample_weight=weight, **question)
+            calibrant.ece(y, p, estimator=name, norm=norm, **weighing(weight), **question)
             for y, p, question in questions
             for norm in resolve(name).norms
         ]
@@ -58,7 +59,7 @@ def test_every_estimator_agrees(name, kind):
 @pytest.mark.parametrize("name", rows_estimator_names())
 def test_every_estimator_of_whole_rows_agrees(name, kind):
     label, score, weight = rows(kind)
-    agree(lambda: calibrant.ece(label, score, notion="multiclass", estimator=name, sample_weight=weight))
+    agree(lambda: calibrant.ece(label, score, notion="multiclass", estimator=name, **weighing(weight)))
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -68,7 +69,7 @@ def test_sketches_agree(kind):
     def errors():
         sketches = [Sketch(notion=notion) for notion in ("classwise", "confidence")]
         for sketch in sketches:
-            sketch.update(label, score, sample_weight=weight)
+            sketch.update(label, score, **weighing(weight))
         names = ("uniform:15", "density", "bayes")
         return [sketch.ece(estimator=name) for sketch in sketches for name in names]
 

@@ -9,6 +9,7 @@ from calibrant import Sketch
 from calibrant.curves import band as bands
 from calibrant.evidence import Cells, Sample
 from oracles import bands as oracle
+from weighing import weighted_sample
 
 
 def sample(n=60, seed=0, tied=False):
@@ -40,7 +41,7 @@ def test_intervals_equal_local_lines_through_the_rows(tied, weighing, ranks, rea
         weighing
     ]
     knots = np.unique(np.concatenate([score, [0.0, 0.31, 0.5, 0.77, 1.0]]))
-    low, high = at_knots(Sample(score, outcome, weight), knots, ranks, reach, most)
+    low, high = at_knots(weighted_sample(score, outcome, weight), knots, ranks, reach, most)
     for place in (*knots[::15], 0.31, 1.0):
         k = np.searchsorted(knots, place)
         options = {"weights": weight, "counts": weighing == "counts", "level": 0.9, "most": most}
@@ -66,7 +67,7 @@ def test_rows_and_cells_have_one_band():
     score, outcome = sample(3000)
     weight = np.random.default_rng(2).integers(0, 3, 3000)
     for given in (None, weight):
-        rows = Sample(score, outcome, given)
+        rows = weighted_sample(score, outcome, given)
         nodes, nearby = np.linspace(0, 1, 301), np.full(301, 400.0)
         one, two = (bands.corrected(e, 0.05, nodes, nearby, 0.95) for e in (rows, Cells.of(rows)))
         np.testing.assert_array_equal(one, two)
@@ -81,7 +82,7 @@ def test_rows_and_cells_have_one_band():
 def test_counts_are_repetition_and_importance_weights_have_no_scale():
     score, outcome = sample()
     count = np.arange(60) % 4
-    weighed = calibrant.reliability_curve(outcome, score, n_boot=0, sample_weight=count, method="density")
+    weighed = calibrant.reliability_curve(outcome, score, n_boot=0, counts=count, method="density")
     repeated = calibrant.reliability_curve(
         np.repeat(outcome, count), np.repeat(score, count), n_boot=0, method="density"
     )

@@ -128,16 +128,14 @@ def test_a_seed_reproduces_the_band_and_another_changes_it():
 def test_counts_are_repetition_in_curve_and_band_width():
     labels, score = data(60)
     count = np.arange(60) % 4
-    weighed = calibrant.reliability_curve(labels, score, n_boot=0, sample_weight=count, method="density")
+    weighed = calibrant.reliability_curve(labels, score, n_boot=0, counts=count, method="density")
     repeated = calibrant.reliability_curve(
         np.repeat(labels, count), np.repeat(score, count), n_boot=0, method="density"
     )
     np.testing.assert_allclose(weighed.point, repeated.point, atol=1e-9)
     np.testing.assert_allclose(weighed.n_eff, repeated.n_eff, rtol=1e-9)
     options = {"rng": 0, "bandwidth": 0.1, "band": "bootstrap"}
-    heavy = calibrant.reliability_curve(
-        labels, score, sample_weight=np.full(60, 9), **options, method="density"
-    )
+    heavy = calibrant.reliability_curve(labels, score, counts=np.full(60, 9), **options, method="density")
     light = calibrant.reliability_curve(labels, score, **options, method="density")
     ratio = np.nanmedian((light.high - light.low) / (heavy.high - heavy.low))
     assert 2.2 < ratio < 4
@@ -325,9 +323,7 @@ def test_results_print_a_line_or_a_table():
 def test_diagram_equals_the_loop(binning, mapping, weighing):
     labels, score = data(90)
     weight = None if weighing == "none" else np.arange(90) % 3 + 1
-    diagram = calibrant.reliability_diagram(
-        labels, score, binning=binning, mapping=mapping, sample_weight=weight
-    )
+    diagram = calibrant.reliability_diagram(labels, score, binning=binning, mapping=mapping, counts=weight)
     estimator = bins_of(binning, mapping)
     expected = oracle.bins(
         score,
@@ -342,7 +338,7 @@ def test_diagram_equals_the_loop(binning, mapping, weighing):
         np.testing.assert_allclose(
             found, [np.nan if row[column] is None else row[column] for row in expected]
         )
-    value = calibrant.ece(labels, score, estimator=estimator, sample_weight=weight)
+    value = calibrant.ece(labels, score, estimator=estimator, counts=weight)
     assert diagram.error == pytest.approx(value)
     assert diagram.estimator == str(estimator)
 
@@ -461,7 +457,7 @@ def test_sketch_refuses_what_it_cannot_answer():
     with pytest.raises(TypeError, match='write estimator="uniform:15"'):
         sketch.ece(n_bins=15)
     with pytest.raises(ValueError, match="in a sketch"):
-        sketch.update([0, 1], [0.1, 0.9], sample_weight=[1e-150, 1.0])
+        Sketch("class").update([0, 1], [0.1, 0.9], sample_weight=[1e-150, 1.0])
     assert sketch.n == 2
 
 
@@ -522,7 +518,7 @@ def test_sketch_of_many_classes_is_small():
     assert found == pytest.approx(expected, abs=1e-12)
 
 
-def test_weights_of_both_kinds_mix_in_a_sketch():
+def test_updates_with_weights_are_those_of_the_whole():
     labels, score = data(200)
     weight = np.random.default_rng(1).random(200) + 0.5
     sketch = Sketch("class").update(labels[:100], score[:100], sample_weight=weight[:100])

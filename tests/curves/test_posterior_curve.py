@@ -227,11 +227,11 @@ def test_rows_sketches_and_repeated_rows_agree(make):
     outcome, score = make(300)
     times = np.random.default_rng(0).integers(1, 4, 300)
     order = np.random.default_rng(1).permutation(300)
-    rows = calibrant.reliability_curve(outcome, score, sample_weight=times)
+    rows = calibrant.reliability_curve(outcome, score, counts=times)
     others = (
-        Sketch("class").update(outcome, score, sample_weight=times).curve(),
+        Sketch("class").update(outcome, score, counts=times).curve(),
         calibrant.reliability_curve(np.repeat(outcome, times), np.repeat(score, times)),
-        calibrant.reliability_curve(outcome[order], score[order], sample_weight=times[order]),
+        calibrant.reliability_curve(outcome[order], score[order], counts=times[order]),
     )
     for other in others:
         np.testing.assert_allclose(other.score, rows.score)

@@ -93,7 +93,7 @@ def test_weights_of_either_kind_are_those_of_loops():
     # Weights have no scale.
     np.testing.assert_allclose(numbers(read(y, score, sample_weight=1e9 * heavy)), found, rtol=1e-9)
     counts = np.random.default_rng(1).integers(1, 5, y.size)
-    counted = numbers(read(y, score, sample_weight=counts))
+    counted = numbers(read(y, score, counts=counts))
     repeated = numbers(read(np.repeat(y, counts), np.repeat(score, counts)))
     np.testing.assert_allclose(counted, repeated, atol=1e-9)
     np.testing.assert_allclose(counted[:3], by_loops(y, score, counts), atol=1e-8)
@@ -134,7 +134,7 @@ def test_scores_of_0_and_1_are_kept_from_there_as_the_maps_do_with_a_word(certai
     words = f"5 rows have a score of 0 or 1: calibration intercept and slope take that for {found.least:.3g}"
     assert any(line.startswith(words) for line in assessed.warnings)
     counts = np.full(y.size, 2)
-    assert read(y, score, sample_weight=counts).clipped == 10
+    assert read(y, score, counts=counts).clipped == 10
     assert read(y, score, sample_weight=np.full(y.size, 0.3)).clipped == 5
     assert rare[2].clinical.clipped == 0
     assert not any("0 or 1" in line for line in rare[2].warnings)

@@ -121,7 +121,7 @@ def test_a_count_is_so_many_rows():
     y, s = sample()
     s = np.round(s, 2)
     count = np.random.default_rng(2).integers(0, 4, len(y))
-    counted = calibrant.regret(y, s, (1, 9), sample_weight=count, rng=0)
+    counted = calibrant.regret(y, s, (1, 9), counts=count, rng=0)
     same(counted, calibrant.regret(np.repeat(y, count), np.repeat(s, count), (1, 9), rng=0))
 
 

@@ -14,6 +14,7 @@ from calibrant.decisions.one_score import Lines, OneScore
 from calibrant.inputs import InputError, generator, predictions
 from calibrant.questions import Question, named
 from oracles import decisions as oracle
+from weighing import weighing
 
 AT = np.arange(1, 10) / 10
 
@@ -48,7 +49,7 @@ def test_net_benefit_is_its_definition_by_a_loop(seed, kind):
     weight = {"plain": None, "counts": rng.integers(1, 4, n), "weights": rng.random(n) + 0.1}[kind]
     # Anywhere, and exactly at scores.
     at = np.unique(np.concatenate([rng.random(4), s[(s > 0) & (s < 1)][:4]]))
-    found = calibrant.regret_curve(y, s, thresholds=at, sample_weight=weight, rng=0)
+    found = calibrant.regret_curve(y, s, thresholds=at, **weighing(weight), rng=0)
     expected = [oracle.net_benefit(y, s, t, weight) for t in at]
     np.testing.assert_allclose(found.net_benefit, expected, rtol=1e-9, atol=1e-12)
     everyone = [oracle.net_benefit(y, np.ones(n), t, weight) for t in at]
@@ -154,7 +155,7 @@ def test_counts_order_and_narrow_scores_are_no_matter():
     y, s = sample()
     s = s.astype(np.float32)
     count = np.random.default_rng(1).integers(1, 3, len(y))
-    counted = calibrant.regret_curve(y, s, thresholds=AT, sample_weight=count, other=1 - s, rng=0)
+    counted = calibrant.regret_curve(y, s, thresholds=AT, counts=count, other=1 - s, rng=0)
     order = np.random.default_rng(2).permutation(count.sum())
     y2, s2 = np.repeat(y, count)[order], np.repeat(s, count)[order].astype(np.float64)
     other = np.repeat(1 - s, count)[order].astype(np.float64)

@@ -123,7 +123,7 @@ def test_what_a_class_costs_in_any_case_is_no_regret():
 def test_a_count_is_so_many_rows_and_weights_have_no_scale():
     y, p = sample(100)
     count = np.random.default_rng(1).integers(1, 3, len(y))
-    counted = calibrant.regret(y, p, COST, sample_weight=count, rng=0)
+    counted = calibrant.regret(y, p, COST, counts=count, rng=0)
     same(counted, calibrant.regret(np.repeat(y, count), np.repeat(p, count, axis=0), COST, rng=0))
     weight = np.random.default_rng(2).random(len(y)) + 0.5
     one, other = (calibrant.regret(y, p, COST, sample_weight=k * weight, rng=0) for k in (1, 1e4))

@@ -62,7 +62,7 @@ def test_the_interval_is_for_as_many_rows_as_have_the_variance(kind):
     options, reach = {}, 1.959963984540054
     if kind == "counts":
         weight = square = rng.integers(1, 4, 150)
-        options["sample_weight"] = weight
+        options["counts"] = weight
     elif kind == "weights":
         weight = rng.gamma(1, size=150) + 0.1
         square = weight**2
@@ -72,7 +72,8 @@ def test_the_interval_is_for_as_many_rows_as_have_the_variance(kind):
         options["cluster"] = cluster
         reach = stdtrit(effective_clusters(cluster, None) - 1, 0.975)
     found = kept(right, sure, **options)
-    own = _Kept.of(ask(right, sure, "correctness", options.get("sample_weight"), None, None, cluster))
+    given = options.get("sample_weight"), None, None, cluster
+    own = _Kept.of(ask(right, sure, "correctness", *given, counts=options.get("counts")))
     for k in (2, 5, 8):
         about = sure, right, weight, square, found.confidence[k], own.local[k]
         alone = oracle.variance(*about)
@@ -144,7 +145,7 @@ def test_neither_the_order_of_rows_nor_counting_them_changes_anything():
     found = kept(right, sure)
     same(kept(right[order], sure[order]), found, rtol=1e-9)
     counts = np.random.default_rng(4).integers(1, 4, 200)
-    counted = kept(right, sure, sample_weight=counts)
+    counted = kept(right, sure, counts=counts)
     same(counted, kept(np.repeat(right, counts), np.repeat(sure, counts)), rtol=1e-8, atol=1e-10)
     heavy = np.random.default_rng(5).gamma(1, size=200) + 0.1
     weighed = kept(right, sure, sample_weight=heavy)

@@ -170,7 +170,7 @@ def test_counts_order_weights_and_clusters_of_one():
     ):
         np.testing.assert_allclose(numbers(found), plain, rtol=0.01)
     count = np.random.default_rng(2).integers(1, 3, len(y))
-    counted = calibrant.best_threshold(y, s, 0.2, sample_weight=count, rng=0)
+    counted = calibrant.best_threshold(y, s, 0.2, counts=count, rng=0)
     repeated = calibrant.best_threshold(np.repeat(y, count), np.repeat(s, count), 0.2, rng=0)
     np.testing.assert_allclose(numbers(counted), numbers(repeated), rtol=1e-9)
     weight = np.random.default_rng(3).random(len(y)) + 0.5

@@ -203,6 +203,7 @@ def test_rows_of_all_kinds_end_as_by_the_usual_way(kind, usual):
         {"notion": "class"},
         {"notion": "confidence"},
         {"sample_weight": np.arange(50)},
+        {"counts": np.arange(50)},
         {"labels": [0, 1]},
         {"pos_label": 0},
         {"cluster": np.arange(50)},

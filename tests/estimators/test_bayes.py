@@ -7,6 +7,7 @@ from tests.oracles import bayes as oracle
 import calibrant
 from calibrant.estimators import Bayes, BayesFit
 from calibrant.evidence import COARSE, FINE, Cells, Residuals, Sample
+from weighing import weighted_sample
 
 
 def draw(n, seed=0, power=1.5):
@@ -122,7 +123,7 @@ def test_no_problem_depends_on_the_others_of_its_batch():
     score = rng.random((4, 300))
     outcome = rng.random((4, 300)) < score**1.5
     weight = (np.arange(300) < np.array([20, 100, 250, 300])[:, None]).astype(int)
-    together = Bayes().fit(Sample(score, outcome, weight))
+    together = Bayes().fit(weighted_sample(score, outcome, weight))
     alone = [Bayes().fit(Sample(s[w > 0], y[w > 0])) for s, y, w in zip(score, outcome, weight, strict=True)]
     np.testing.assert_allclose(together.error(), [fit.error() for fit in alone], rtol=1e-9)
     for k, fit in enumerate(alone):
@@ -167,7 +168,7 @@ def test_the_chance_of_a_gap_is_that_of_the_posterior(digits):
 def test_a_profile_keeps_every_sum():
     score, outcome = draw(500, 2)
     weight = np.random.default_rng(1).random(500) + 0.5
-    sample = Sample(score.round(2), outcome, weight)
+    sample = weighted_sample(score.round(2), outcome, weight)
     profile = Residuals.of(sample)
     assert profile.n == pytest.approx(float(sample.n))
     scale = sample.n / weight.sum()

@@ -13,6 +13,7 @@ from calibrant.evidence import Cells, Sample
 from calibrant.evidence.kernels import KERNELS, gain
 from oracles import density as oracle
 from oracles import isj as isj_oracle
+from weighing import weighted_sample
 
 KERNEL_SHAPES = {
     "triweight": (oracle.triweight, 3.0),
@@ -25,7 +26,7 @@ KERNEL_SHAPES = {
 def sample(n, seed=0, weight=None, support=(0.0, 1.0), a=0.6, b=0.7):
     rng = np.random.default_rng(seed)
     score = support[0] + (support[1] - support[0]) * rng.beta(a, b, n)
-    return Sample(score, rng.random(n) < score**1.5, weight, support)
+    return weighted_sample(score, rng.random(n) < score**1.5, weight, support)
 
 
 # --- kernels ---------------------------------------------------------------------------------------
@@ -269,7 +270,7 @@ def test_the_largest_gap_is_not_taken_from_ripples(kernel, width):
     score, outcome = np.repeat(level, 2), np.tile([False, True], 7)
     positive = np.rint(count * (level - 0.005)).astype(int)
     weight = np.stack([count - positive, positive], axis=1).ravel()
-    fit = Density(width, kernel).fit(Sample(score, outcome, weight))
+    fit = Density(width, kernel).fit(weighted_sample(score, outcome, weight))
     assert fit.error("max") < 0.005 + 3 * width
 
 

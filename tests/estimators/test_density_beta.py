@@ -11,6 +11,7 @@ from calibrant.evidence import COARSE, FINE, Cells, Sample
 from calibrant.evidence.beta import shapes, sums
 from calibrant.evidence.nodes import ROWS, Nodes
 from oracles import density_beta as oracle
+from weighing import weighted_sample
 
 KINDS = tuple(BETA_KERNELS)
 # Uniform, crowded at both walls, at one, far beyond what floats tell apart near one, and smooth.
@@ -23,7 +24,7 @@ PLACES = np.concatenate(
 def sample(n, seed=0, weight=None, support=(0.0, 1.0), a=0.6, b=0.7):
     rng = np.random.default_rng(seed)
     score = support[0] + (support[1] - support[0]) * rng.beta(a, b, n)
-    return Sample(score, rng.random(n) < score**1.5, weight, support)
+    return weighted_sample(score, rng.random(n) < score**1.5, weight, support)
 
 
 def weights(kind, n):

@@ -26,6 +26,7 @@ from calibrant.estimators.bins import Adaptive
 from calibrant.evidence import Cells, Sample
 from oracles import later
 from oracles.binned import rows
+from weighing import weighted_sample
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 SETS = json.loads((GOLDEN / "golden.json").read_text())["datasets"]
@@ -45,7 +46,7 @@ def problem(kind, n, seed):
         score[: n // 4], score[n // 4 : n // 3] = 0.0, 1.0
     outcome = rng.random(n) < score**1.5
     weight = {"counts": rng.integers(1, 4, n), "weights": rng.random(n) + 0.1}.get(kind)
-    return Sample(score, outcome, weight), rows(score, outcome, weight)
+    return weighted_sample(score, outcome, weight), rows(score, outcome, weight)
 
 
 def problems(*kinds, sizes=(1, 2, 7, 40), seeds=2):
@@ -177,7 +178,7 @@ def test_a_batch_is_its_problems_one_by_one(spec):
     outcome = rng.random((2, 3, 80)) < score
     outcome[1, 0], outcome[1, 1] = True, score[1, 1] > 0.5
     for weight in (None, rng.integers(0, 3, (2, 3, 80)), rng.random((2, 3, 80))):
-        sample = Sample(score, outcome, weight)
+        sample = weighted_sample(score, outcome, weight)
         for evidence in (sample, Cells.of(sample)):
             found = parse(spec).fit(evidence).error()
             assert found.shape == (2, 3)
@@ -256,7 +257,7 @@ def test_debiasing_takes_the_noise_off():
 
 def test_equal_importance_weights_leave_the_interval_alone():
     sample, _ = problem("smooth", 200, 9)
-    weighed = Sample(sample.score, sample.outcome, np.full(200, 0.3))
+    weighed = weighted_sample(sample.score, sample.outcome, np.full(200, 0.3))
     for fit in (Debiased().fit(weighed), Debiased().fit(weighed[None])):
         np.testing.assert_allclose(np.squeeze(fit.interval()), Debiased().fit(sample).interval(), atol=1e-7)
 

@@ -237,15 +237,13 @@ def test_a_level_in_percent_is_rejected(level):
 def test_thirty_million_float32_samples_do_not_saturate(estimator):
     rows = 3_000_000
     p, y = np.full(rows, 0.8, np.float32), np.arange(rows) % 2
-    found = calibrant.ece(y, p, estimator=estimator, sample_weight=np.full(rows, 10))
+    found = calibrant.ece(y, p, estimator=estimator, counts=np.full(rows, 10))
     assert found == pytest.approx(0.3, abs=1e-6)
 
 
 def test_thirty_million_counts_on_two_float32_rows_do_not_saturate():
     p, counts = np.full(2, 0.8, np.float32), np.array([15_000_000, 15_000_000])
-    assert calibrant.ece([0, 1], p, estimator="uniform:15", sample_weight=counts) == pytest.approx(
-        0.3, abs=1e-6
-    )
+    assert calibrant.ece([0, 1], p, estimator="uniform:15", counts=counts) == pytest.approx(0.3, abs=1e-6)
 
 
 @pytest.mark.parametrize("estimator", ["uniform:15", "adaptive:15", "density"])

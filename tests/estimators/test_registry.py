@@ -145,7 +145,7 @@ def test_counts_mean_repetition(seed, n, notion, discrete):
     labels, scores = random_matrix(rng, n, 3, discrete=discrete)
     count = rng.integers(0, 4, n)
     count[0] = 1
-    weighed = everything(labels, scores, notion, sample_weight=count)
+    weighed = everything(labels, scores, notion, counts=count)
     repeated = everything(np.repeat(labels, count), np.repeat(scores, count, axis=0), notion)
     np.testing.assert_allclose(weighed, repeated, atol=1e-9)
 
@@ -340,11 +340,9 @@ def test_a_plain_function_is_an_estimator_for_rows_and_sketches():
 
     labels, score = data("smooth", 500)
     for weight in (None, np.arange(500) % 3 + 1):
-        expected = calibrant.ece(labels, score, estimator="uniform:1", sample_weight=weight)
-        assert calibrant.ece(labels, score, estimator=mean_gap, sample_weight=weight) == pytest.approx(
-            expected
-        )
-        sketch = Sketch("class").update(labels, score, sample_weight=weight)
+        expected = calibrant.ece(labels, score, estimator="uniform:1", counts=weight)
+        assert calibrant.ece(labels, score, estimator=mean_gap, counts=weight) == pytest.approx(expected)
+        sketch = Sketch("class").update(labels, score, counts=weight)
         assert sketch.ece(estimator=mean_gap) == pytest.approx(expected)
     with pytest.raises(ValueError, match="mean_gap defines norm 'l1', got 'max'"):
         calibrant.mce(labels, score, estimator=mean_gap)
@@ -422,7 +420,7 @@ def test_a_number_of_bins_that_is_no_such_number_is_refused(wrong):
 
 def test_the_root_of_an_enormous_count_is_refused_with_the_reason():
     with pytest.raises(ValueError, match="asks for 100000000 bins"):
-        calibrant.ece([0, 1], [0.2, 0.7], estimator="l", sample_weight=[5 * 10**15, 5 * 10**15])
+        calibrant.ece([0, 1], [0.2, 0.7], estimator="l", counts=[5 * 10**15, 5 * 10**15])
 
 
 def test_the_root_of_several_counts_is_refused_with_the_reason():

@@ -7,6 +7,7 @@ import pytest
 
 from calibrant.evidence import Design, Residuals, Sample, are_alone, correlation, effective_clusters, thinned
 from oracles import clusters as slow
+from weighing import weighted_sample
 
 
 def drawn(seed=0, clusters=12, rows=6, gap=0.0, shared=False, weight=None):
@@ -21,7 +22,7 @@ def drawn(seed=0, clusters=12, rows=6, gap=0.0, shared=False, weight=None):
         "counts": rng.integers(1, 4, cluster.size),
         "importance": rng.gamma(2.0, size=cluster.size),
     }
-    return Sample(score, outcome, weights[weight]), cluster
+    return weighted_sample(score, outcome, weights[weight]), cluster
 
 
 @pytest.mark.parametrize("weight", [None, "counts", "importance"])
@@ -64,7 +65,7 @@ def test_counts_are_rows_of_one_cluster():
 
 def test_the_scale_of_importance_weights_does_not_matter():
     sample, cluster = drawn(weight="importance")
-    other = Sample(sample.score, sample.outcome, 7 * sample.weight)
+    other = weighted_sample(sample.score, sample.outcome, 7 * sample.weight)
     assert Design.of(other, cluster).effect == pytest.approx(Design.of(sample, cluster).effect)
 
 
@@ -99,7 +100,8 @@ def test_unequal_clusters_are_worth_fewer():
 
 
 def test_rows_are_alone_where_none_share_a_cluster_or_count_twice():
-    assert are_alone(np.array([1, 0, 2]), np.array([0.5, 2.0, 3.0]))
+    assert are_alone(np.array([1, 0, 2]), np.array([0.5, 2.0, 3.0]), counts=False)
+    assert are_alone(np.array([1, 0, 2]), np.array([1, 2, 3]), counts=False)
     assert not are_alone(np.array([1, 0, 0]), None)
     assert not are_alone(np.array([1, 0, 2]), np.array([1, 1, 2]))
 

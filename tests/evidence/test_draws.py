@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 from scipy.stats import binom, kstest
 
 from calibrant import compiled
-from calibrant.evidence import Residuals, Sample
+from calibrant.evidence import Residuals
 from calibrant.evidence.draws import NORMAL, Outcomes, binomial
+from weighing import weighted_sample
 
 GROUPS = st.lists(st.tuples(st.integers(0, 60), st.floats(0.0, 1.0)), min_size=1, max_size=30)
 
@@ -57,7 +58,7 @@ def drawn(steps, size, seed=0):
 def test_outcomes_have_the_mean_and_variance_of_the_scores(weighting):
     rng = np.random.default_rng(0)
     weight = {None: None, "counts": rng.integers(1, 5, 30), "weights": rng.random(30) + 0.5}[weighting]
-    one = Residuals.of(Sample(np.arange(1, 31) / 31, np.arange(30) % 2 > 0, weight))
+    one = Residuals.of(weighted_sample(np.arange(1, 31) / 31, np.arange(30) % 2 > 0, weight))
     sets = drawn(one, 4000)
     assert sets.shape == (4000, 30)
     variance = one.spread * one.score * (1 - one.score)

@@ -11,6 +11,7 @@ from calibrant.estimators.bins import Adaptive, spread
 from calibrant.evidence import COARSE, FINE, Cells, Moments, Sample, layout_for
 from calibrant.evidence.locate import Locator, positions
 from oracles import binned as oracle
+from weighing import weighted_sample
 
 RNG = np.random.default_rng(5)
 
@@ -18,7 +19,7 @@ RNG = np.random.default_rng(5)
 def beta_sample(n, a=0.6, b=0.8, seed=0, **options):
     rng = np.random.default_rng(seed)
     score = rng.beta(a, b, n)
-    return Sample(score, rng.random(n) < score**1.3, **options)
+    return weighted_sample(score, rng.random(n) < score**1.3, **options)
 
 
 def saturated_sample(n, seed=0):
@@ -180,7 +181,7 @@ def test_ranks_of_cells_are_exact_for_one_or_two_rows_in_a_cell():
 def test_equal_importance_weights_rank_like_no_weights():
     score = RNG.random(101)
     plain = Sample(score, score > 0.5)
-    weighed = Sample(score, score > 0.5, np.full(101, 0.1))
+    weighed = weighted_sample(score, score > 0.5, np.full(101, 0.1))
     np.testing.assert_array_equal(Adaptive(10).edges(weighed), Adaptive(10).edges(plain))
 
 
@@ -190,7 +191,7 @@ def test_equal_importance_weights_rank_like_no_weights():
 @pytest.mark.parametrize("weight", [None, np.array([1, 2, 3, 1, 1]), np.array([0.5, 2, 3, 1, 1])])
 def test_variance_and_size_follow_the_expanded_sample(weight):
     score = np.array([0.1, 0.4, 0.4, 0.8, 1.0])
-    sample = Sample(score, score > 0.5, weight)
+    sample = weighted_sample(score, score > 0.5, weight)
     steps = oracle.rows(score, score > 0.5, weight)
     assert sample.n == pytest.approx(float(oracle.effective_size(steps)))
     cells = Cells.of(sample)
@@ -263,7 +264,7 @@ def test_rows_of_probabilities_draw_one_after_the_other(kind):
 def test_redrawn_outcomes_of_weighted_rows_vary_as_their_weights_say(kind):
     # In each cell one heavy row and many light ones: as good as one row there, and many on the whole.
     score, weight = np.repeat([0.2, 0.8], 50), np.tile(np.append(50.0, np.ones(49)), 2)
-    sample = Sample(score, np.arange(100) % 2 > 0, weight)
+    sample = weighted_sample(score, np.arange(100) % 2 > 0, weight)
     evidence = sample if kind == "rows" else Cells.of(sample)
     drawn = evidence.redraw(lambda score: score, np.random.default_rng(3), 4000)
     total = drawn.bins(np.array([0.5])).wy
@@ -275,7 +276,7 @@ def test_redrawn_outcomes_of_weighted_rows_vary_as_their_weights_say(kind):
 
 
 def test_cells_without_squared_weights_share_the_total_out_by_weight():
-    weighted = Cells.of(Sample(np.array([0.1, 0.9]), np.array([True, False]), np.array([1.0, 3.0])))
+    weighted = Cells.of(weighted_sample(np.array([0.1, 0.9]), np.array([True, False]), np.array([1.0, 3.0])))
     np.testing.assert_array_equal(weighted.own_squares[weighted.sums.w > 0], [1.0, 9.0])
     assert not weighted.counts
     coarse = replace(weighted, spread=None)

@@ -8,10 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from calibrant.evidence import COARSE, FINE, Cells, Layout, Residuals, Sample, cells, residuals, sample, tally
+from calibrant.evidence import COARSE, FINE, Cells, Layout, Residuals, cells, residuals, sample, tally
 from calibrant.evidence.locate import TABLE_FROM
 from calibrant.sketch import totals
 from oracles import tally as oracle
+from weighing import are_counts, weighted_sample
 
 few = settings(max_examples=60, deadline=None)
 SMALL = Layout(20)
@@ -183,10 +184,10 @@ def test_new_weights_for_the_same_scores_make_a_batch_of_cells(n):
     rng = np.random.default_rng(3)
     score = rng.random(n)
     outcome, weight = score > 0.5, rng.integers(1, 4, (2, n))
-    batch = Cells.of(Sample(score, outcome, weight))
+    batch = Cells.of(weighted_sample(score, outcome, weight))
     assert batch.batch == (2,)
     for k in range(2):
-        close(batch.sums.w[k], Cells.of(Sample(score, outcome, weight[k])).sums.w)
+        close(batch.sums.w[k], Cells.of(weighted_sample(score, outcome, weight[k])).sums.w)
 
 
 # --- in runs ---------------------------------------------------------------------------------------
@@ -209,7 +210,7 @@ def test_atoms_are_the_sums_of_tied_rows(seed, n, kind, dtype, weighting):
     rng = np.random.default_rng(seed)
     score = scores(rng, kind, n, dtype)
     outcome, weight = positives(rng, score, rare=False), weights(rng, weighting, n)
-    atoms = Sample(score, outcome, weight).atoms()
+    atoms = weighted_sample(score, outcome, weight).atoms()
     for value in np.unique(np.abs(score)):
         tied = np.abs(score) == value
         mass = np.ones(n) if weight is None else weight
@@ -224,7 +225,7 @@ def test_atoms_are_the_sums_of_tied_rows(seed, n, kind, dtype, weighting):
 def test_residuals_of_few_rows_of_many_and_of_cells_are_the_same(seed, n, kind, dtype, weighting):
     rng = np.random.default_rng(seed)
     score = scores(rng, kind, n, dtype)
-    rows = Sample(score, positives(rng, score, rare=False), weights(rng, weighting, n))
+    rows = weighted_sample(score, positives(rng, score, rare=False), weights(rng, weighting, n))
     by_sorting = Residuals.of(rows)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(residuals, "COUNTED", 1)
@@ -248,12 +249,12 @@ def test_residuals_of_merged_cells_are_those_of_rows_whatever_weighs_them(seed, 
     for part, unweighted in zip(parts, plain, strict=True):
         weight[part] = 1.0 if unweighted else weight[part]
     cells = [
-        Cells.of(Sample(score[part], outcome[part], None if unweighted else weight[part]))
+        Cells.of(weighted_sample(score[part], outcome[part], None if unweighted else weight[part]))
         for part, unweighted in zip(parts, plain, strict=True)
         if part.size
     ]
     merged = sum(cells[1:], cells[0])
-    expected, found = Residuals.of(Sample(score, outcome, weight)), Residuals.of(merged)
+    expected, found = Residuals.of(weighted_sample(score, outcome, weight)), Residuals.of(merged)
     expected = expected[expected.mass > 0]
     for attribute in ("mass", "score", "residual", "spread"):
         np.testing.assert_allclose(
@@ -267,7 +268,7 @@ def test_residuals_of_merged_cells_are_those_of_rows_whatever_weighs_them(seed, 
 def test_coarser_residuals_keep_their_sums(seed, n, most, weighting):
     rng = np.random.default_rng(seed)
     score = rng.random(n)
-    fine = Residuals.of(Sample(score, rng.random(n) < score, weights(rng, weighting, n)))
+    fine = Residuals.of(weighted_sample(score, rng.random(n) < score, weights(rng, weighting, n)))
     coarse = fine.coarser(most)
     assert coarse.mass.size <= max(most, 1)
     assert np.all(coarse.mass > 0)
@@ -310,7 +311,7 @@ def test_size_and_variance_are_those_of_a_loop(seed, n, dtype, weighting):
     score, weight = scores(rng, "anywhere", n, dtype), weights(rng, weighting, n)
     close(tally.mean_square(score, weight), oracle.mean_square(score, weight))
     if weight is not None:
-        close(tally.weight_sums(weight), oracle.weight_sums(weight))
+        close(tally.weight_sums(weight, counts=are_counts(weight)), oracle.weight_sums(weight))
 
 
 @few

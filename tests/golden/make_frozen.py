@@ -61,11 +61,12 @@ def problem(seed):
         chance = chance ** rng.choice([0.7, 1.0, 1.6])
         edge = np.cumsum(chance / chance.sum(axis=1, keepdims=True), axis=1)
         label = (rng.random((n, 1)) > edge[:, :-1]).sum(axis=1)
-    weight = None
+    options = {}
     if rng.random() < 0.3:
-        weight = rng.integers(1, 4, n) if rng.random() < 0.5 else rng.gamma(2.0, 1.0, n)
+        counted = rng.random() < 0.5
+        options = {"counts": rng.integers(1, 4, n)} if counted else {"sample_weight": rng.gamma(2.0, 1.0, n)}
     notion = str(rng.choice(["class", "confidence", "classwise"]))
-    options = {"notion": notion, "sample_weight": weight}
+    options["notion"] = notion
     if notion == "class" and classes > 2:
         options["pos_label"] = int(rng.integers(classes))
     chosen = [str(name) for name in rng.choice(NAMES, 4, replace=False)]

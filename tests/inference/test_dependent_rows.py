@@ -15,6 +15,7 @@ from calibrant.inference.clusters import ClusteredNull, Correlated, Draws, View,
 from calibrant.inputs import in_clusters, predictions
 from calibrant.questions import Question, named
 from oracles import clusters as slow
+from weighing import weighing, weighted_sample
 
 
 def drawn(clusters=60, rows=8, lean=0.3, gap=0.0, seed=0):
@@ -33,7 +34,7 @@ def matrix(clusters=40, rows=6, seed=0, classes=3):
 
 
 def asked(y, p, cluster, notion="class", weight=None):
-    data = in_clusters(predictions(y, p, sample_weight=weight), cluster, y, weight)
+    data = in_clusters(predictions(y, p, **weighing(weight)), cluster, y, weight)
     return Question.of(data, named(notion))
 
 
@@ -133,7 +134,7 @@ def test_counts_are_repetition():
     y, p, cluster = drawn()
     counts = np.random.default_rng(0).integers(0, 4, len(y))
     again = np.repeat(np.arange(len(y)), counts)
-    one = calibrant.estimate(y, p, sample_weight=counts, cluster=cluster, rng=0)
+    one = calibrant.estimate(y, p, counts=counts, cluster=cluster, rng=0)
     other = calibrant.estimate(y[again], p[again], cluster=cluster[again], rng=0)
     assert other.value == pytest.approx(one.value, rel=1e-9)
     assert (other.low, other.high) == pytest.approx((one.low, one.high), rel=1e-9)
@@ -165,7 +166,7 @@ def test_many_classes_are_refused_with_what_can_be_asked():
 def test_signs_are_turned_for_whole_clusters():
     y, p, cluster = drawn(clusters=7, rows=5)
     weight = np.random.default_rng(0).random(35) + 0.5
-    sample = Sample(p, y > 0, weight)
+    sample = weighted_sample(p, y > 0, weight)
     plain = Residuals.of(sample)
     steps = plain.thinned(2.0).coarser(9)
     assert steps.mass.size <= 9
@@ -347,7 +348,7 @@ def test_neither_names_of_clusters_nor_the_order_of_rows_move_the_interval_of_a_
             p[some],
             estimator=estimator,
             cluster=own[some],
-            sample_weight=None if weight is None else weight[some],
+            **weighing(None if weight is None else weight[some]),
             rng=0,
         )
         for some, own in ((np.arange(60), cluster), (order, names[cluster]))
@@ -358,7 +359,7 @@ def test_neither_names_of_clusters_nor_the_order_of_rows_move_the_interval_of_a_
 
 def test_gaps_whose_square_is_nothing_are_no_gaps():
     scores = np.array([[1e-222, 1.0, 1e-205], [1.0, 1e-246, 1e-69]])
-    found = calibrant.ece([0, 0], scores, notion="classwise", sample_weight=[1066, 193], cluster=[0, 1])
+    found = calibrant.ece([0, 0], scores, notion="classwise", counts=[1066, 193], cluster=[0, 1])
     assert 0 < found < 1
 
 

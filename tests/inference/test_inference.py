@@ -15,6 +15,7 @@ from calibrant.experiment.families import EXACT, Dirichlet
 from calibrant.inference import comparison as paired
 from calibrant.inference import interval, joint_labels, null, walks
 from calibrant.posterior.clock import halfway, running, units
+from weighing import weighted_sample
 
 
 def drawn(name="flat", factor=1.0, n=400, seed=0):
@@ -58,7 +59,7 @@ def test_order_repetition_and_sketches_change_nothing():
     rows = np.random.default_rng(1).permutation(300)
     shuffled = calibrant.estimate(y[rows], p[rows], rng=0)
     count = np.random.default_rng(2).integers(1, 4, 300)
-    weighed = calibrant.estimate(y, p, rng=0, sample_weight=count)
+    weighed = calibrant.estimate(y, p, rng=0, counts=count)
     repeated = calibrant.estimate(np.repeat(y, count), np.repeat(p, count), rng=0)
     sketch = calibrant.Sketch(notion="class").update(y[:100], p[:100]).update(y[100:], p[100:])
     for one, other in ((shuffled, expected), (weighed, repeated), (sketch.estimate(rng=0), expected)):
@@ -212,7 +213,7 @@ def test_coefficients_of_a_class_are_those_of_its_rows():
         count = np.stack([np.bincount(sums.group, w * y, minlength=sums.size) for y in outcome])
         found = sums.coefficients(count)
         for y, row in zip(outcome, found, strict=True):
-            flat = Residuals.of(Sample(score, y, weight)).flat
+            flat = Residuals.of(weighted_sample(score, y, weight)).flat
             np.testing.assert_allclose(row, units(flat, halfway(flat), 32)[0][0], atol=apart)
 
 
@@ -558,11 +559,11 @@ def test_a_row_that_counts_several_times_has_as_many_labels_under_the_null(class
     rng = np.random.default_rng(5)
     scores, labels = Dirichlet(classes, 0.4).draw(rng, 20)
     counts = rng.integers(1, 6, 20)
-    counted = calibrant.estimate(labels, scores, notion="classwise", sample_weight=counts, rng=0)
+    counted = calibrant.estimate(labels, scores, notion="classwise", counts=counts, rng=0)
     again = np.repeat(np.arange(20), counts)
     repeated = calibrant.estimate(labels[again], scores[again], notion="classwise", rng=0)
     assert counted.p_value == repeated.p_value
     assert counted.null.mean == pytest.approx(repeated.null.mean, abs=1e-9)
     # A single row five times is five labels, not one.
-    one = calibrant.estimate([1], [0.9], notion="classwise", sample_weight=[5], rng=0)
+    one = calibrant.estimate([1], [0.9], notion="classwise", counts=[5], rng=0)
     assert one.p_value > 0.5

@@ -6,11 +6,12 @@ from scipy.fft import dct
 
 import calibrant
 from calibrant import Sketch
-from calibrant.evidence import Residuals, Sample
+from calibrant.evidence import Residuals
 from calibrant.evidence.outcomes import OneHot
 from calibrant.inference import many_classes as many
 from calibrant.inference.joint_labels import Labels
 from calibrant.posterior.clock import halfway, units
+from weighing import weighted_sample
 
 CLASSES = 24
 
@@ -56,7 +57,7 @@ def test_labels_of_whole_rows_have_the_coefficients_of_their_outcomes():
         for k in (0, 5, CLASSES - 1):
             coefficients = drawn.coefficients(p[drawn.rows, k], k, 32)
             for at, got in enumerate(coefficients):
-                flat = Residuals.of(Sample(p[:, k], label[:, at] == k, weight)).flat
+                flat = Residuals.of(weighted_sample(p[:, k], label[:, at] == k, weight)).flat
                 np.testing.assert_allclose(got, units(flat, halfway(flat), 32)[0][0], atol=1e-7)
 
 
@@ -130,7 +131,7 @@ def test_many_classes_answer_as_few_do(kind):
     y, p = model(250)
     rng = np.random.default_rng(0)
     given = {
-        "counts": {"sample_weight": rng.integers(0, 3, 250)},
+        "counts": {"counts": rng.integers(0, 3, 250)},
         "weights": {"sample_weight": rng.exponential(size=250)},
         "l2": {"norm": "l2"},
         "bins": {"estimator": "uniform:5"},

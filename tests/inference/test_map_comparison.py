@@ -100,7 +100,7 @@ def test_the_interval_of_a_mean_is_that_of_the_text_book():
     assert (plain.low, plain.high) == pytest.approx((values.mean() - reach, values.mean() + reach))
     # Counts are repetition; importance weights have no scale.
     counts = np.arange(40) % 3 + 1
-    weighed = inputs.predictions(np.arange(40) % 2, np.full(40, 0.5), sample_weight=counts)
+    weighed = inputs.predictions(np.arange(40) % 2, np.full(40, 0.5), counts=counts)
     repeated = inputs.predictions(np.repeat(np.arange(40) % 2, counts), np.full(counts.sum(), 0.5))
     again = mean_of_rows(repeated, np.repeat(values, counts), 0.9)
     assert vars(mean_of_rows(weighed, values, 0.9)) == pytest.approx(vars(again))

@@ -273,7 +273,7 @@ def test_many_classes_are_represented_by_some():
 
 def test_counts_mean_repetition():
     s, count = scores(60), np.random.default_rng(0).integers(0, 4, 60)
-    weighted = calibrant.recommend(s, sample_weight=count, **FEW)
+    weighted = calibrant.recommend(s, counts=count, **FEW)
     assert weighted == calibrant.recommend(np.repeat(s, count), **FEW)
     assert weighted.n == count.sum()
 

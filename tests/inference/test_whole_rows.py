@@ -77,7 +77,7 @@ def test_neither_the_order_of_rows_nor_that_of_classes_matters(found):
 def test_counts_mean_repetition_and_single_precision_changes_little():
     p, y = drawn(120)
     count = np.random.default_rng(3).integers(0, 3, 120)
-    counted = calibrant.estimate(y, p, notion="multiclass", sample_weight=count, rng=0)
+    counted = calibrant.estimate(y, p, notion="multiclass", counts=count, rng=0)
     repeated = calibrant.estimate(
         np.repeat(y, count), np.repeat(p, count, axis=0), notion="multiclass", rng=0
     )
@@ -136,7 +136,7 @@ def test_what_a_named_estimator_reads_of_calibrated_data_counts_repetitions():
     p, y = drawn(60, 3)
     count = np.arange(60) % 3
     about = {"notion": "multiclass", "rng": 0, "estimator": "dirichlet", "labels": range(3)}
-    counted = calibrant.estimate(y, p, sample_weight=count, **about)
+    counted = calibrant.estimate(y, p, counts=count, **about)
     repeated = calibrant.estimate(np.repeat(y, count), np.repeat(p, count, axis=0), **about)
     assert counted.null.mean == pytest.approx(repeated.null.mean, abs=1e-9)
 

@@ -7,6 +7,7 @@ import pytest
 
 import calibrant
 from calibrant.inputs import in_clusters, predictions, some_rows
+from weighing import weighing
 
 Y, P = [0, 1, 1, 0, 1, 0], [0.1, 0.4, 0.8, 0.3, 0.9, 0.2]
 
@@ -65,20 +66,26 @@ def test_rows_without_weight_are_left_out():
         in_clusters(data, ["a", "x", "a", "a", "y", "a"], Y, weight)
 
 
-def test_clusters_are_numbered_by_what_they_hold():
+@pytest.mark.parametrize("kind", [int, float])
+def test_clusters_are_numbered_by_what_they_hold(kind):
     rng = np.random.default_rng(0)
     y, p, weight = rng.integers(0, 3, 60), rng.dirichlet(np.ones(3), 60).round(1), rng.integers(1, 3, 60)
+    weight = weight.astype(kind)
     p[:, 2] = 1 - p[:, 0] - p[:, 1]
     p = np.abs(p)
     cluster, names = rng.integers(0, 9, 60), rng.permutation(9)
     order, columns = rng.permutation(60), np.array([2, 0, 1])
-    one = in_clusters(predictions(y, p, sample_weight=weight), cluster, y, weight)
+    one = in_clusters(predictions(y, p, **weighing(weight)), cluster, y, weight)
     moved = y[order], p[order], weight[order]
-    other = in_clusters(predictions(*moved[:2], sample_weight=moved[2]), names[cluster[order]], *moved[::2])
+    other = in_clusters(predictions(*moved[:2], **weighing(moved[2])), names[cluster[order]], *moved[::2])
     assert other.cluster.tolist() == one.cluster[order].tolist()
     turned = columns.argsort()[y], p[:, columns]
-    third = in_clusters(predictions(*turned, sample_weight=weight), names[cluster], turned[0], weight)
+    third = in_clusters(predictions(*turned, **weighing(weight)), names[cluster], turned[0], weight)
     assert third.cluster.tolist() == one.cluster.tolist()
+    if kind is int:
+        rows = np.repeat(np.arange(60), weight)
+        again = in_clusters(predictions(y[rows], p[rows]), names[cluster[rows]], y[rows], None)
+        assert again.cluster.tolist() == one.cluster[rows].tolist()
 
 
 def test_some_rows_keep_the_clusters_that_are_left():

@@ -156,11 +156,12 @@ FORMS = {
 
 @pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
 def test_every_form_of_a_column_reads_the_same(form):
-    found = predictions(form(Y), form(P), sample_weight=form([1, 2, 3, 4]))
-    assert found.score.tolist() == P
-    assert found.code.tolist() == [False, True, True, False]
-    assert found.weight.dtype == np.int64
-    assert found.weight.tolist() == [1, 2, 3, 4]
+    for kind, dtype in {"counts": np.int64, "sample_weight": np.float64}.items():
+        found = predictions(form(Y), form(P), **{kind: form([1, 2, 3, 4])})
+        assert found.score.tolist() == P
+        assert found.code.tolist() == [False, True, True, False]
+        assert found.weight.dtype == dtype
+        assert found.weight.tolist() == [1, 2, 3, 4]
     assert predictions(form(Y3), MATRIX).code.tolist() == Y3
 
 
@@ -948,12 +949,33 @@ def test_labels_move_with_the_columns(order, y):
 # ---- weights
 
 
-def test_whole_weights_are_counts_and_floating_ones_importances():
-    for counts in ([1, 2, 3, 4], np.array([1, 2, 3, 4], np.uint8), pd.Series([1, 2, 3, 4], dtype="Int64")):
-        assert predictions(Y, P, sample_weight=counts).weight.dtype == np.int64
-    for importance in ([1.0, 2, 3, 4], np.array([1, 2, 3, 4], np.float32), pl.Series([1.0, 2, 3, 4])):
-        assert predictions(Y, P, sample_weight=importance).weight.dtype == np.float64
-    assert predictions(Y, P, sample_weight=[True, True, False, True]).weight.tolist() == [1, 1, 1]
+def test_the_argument_and_not_the_type_says_what_weights_are():
+    for values in (
+        *([1, 2, 3, 4], np.array([1, 2, 3, 4], np.uint8), pd.Series([1, 2, 3, 4], dtype="Int64")),
+        *([1.0, 2, 3, 4], np.array([1, 2, 3, 4], np.float32), pl.Series([1.0, 2, 3, 4])),
+        *([Decimal(1), 2, 3, 4], np.array([1, 2, 3, 4], dtype=object)),
+    ):
+        counted, weighted = predictions(Y, P, counts=values), predictions(Y, P, sample_weight=values)
+        assert (counted.counts, counted.weight.dtype, counted.n_rows) == (True, np.int64, 10)
+        assert (weighted.counts, weighted.weight.dtype, weighted.n_rows) == (False, np.float64, 4)
+        assert counted.weight.tolist() == weighted.weight.tolist() == [1, 2, 3, 4]
+    for kind in ("counts", "sample_weight"):
+        assert predictions(Y, P, **{kind: [True, True, False, True]}).weight.tolist() == [1, 1, 1]
+    assert predictions(Y, P).counts
+    assert predictions(Y, P).n_rows == 4
+
+
+def test_counts_and_importance_weights_do_not_go_together():
+    with refuses("sample_weight and counts must not be given together", "repeat the rows to have both"):
+        predictions(Y, P, sample_weight=[1.0] * 4, counts=[1] * 4)
+
+
+@pytest.mark.parametrize("form", [list, np.array, lambda v: np.array(v, dtype=object)])
+def test_counts_must_be_whole_numbers(form):
+    with refuses(
+        "counts must be whole numbers", "got 2.5 at row 2", "for importance weights pass sample_weight="
+    ):
+        predictions(Y, P, counts=form([1.0, 2.0, 2.5, 1.0]))
 
 
 @given(st.lists(st.tuples(st.booleans(), st.floats(0, 1), st.integers(0, 2)), min_size=1, max_size=30))
@@ -962,10 +984,12 @@ def test_rows_of_weight_zero_are_dropped(rows):
     if not any(w):
         with refuses("sample_weight must have a positive sum", f"{len(w)} weights of 0"):
             predictions(y, p, sample_weight=w)
+        with refuses("counts must have a positive sum", f"{len(w)} counts of 0"):
+            predictions(y, p, counts=w)
         return
-    for weight in (w, [float(v) for v in w]):
-        found = predictions(y, p, sample_weight=weight)
-        assert found.weight.tolist() == [v for v in weight if v]
+    for kind in ("sample_weight", "counts"):
+        found = predictions(y, p, **{kind: w})
+        assert found.weight.tolist() == [v for v in w if v]
         assert found.score.tolist() == [s for s, v in zip(p, w, strict=True) if v]
         assert found.code.tolist() == [c for c, v in zip(y, w, strict=True) if v]
 
@@ -986,13 +1010,17 @@ def test_weights_that_are_not_finite_and_positive_are_refused_with_their_positio
 
 
 def test_negative_counts_are_refused_with_their_position():
-    with refuses("sample_weight must be finite, at least 0", "got -3 at row 3"):
-        predictions(Y, P, sample_weight=[1, 1, 1, -3])
+    with refuses("counts must be finite, at least 0", "got -3 at row 3"):
+        predictions(Y, P, counts=[1, 1, 1, -3])
 
 
 def test_weights_whose_sum_would_overflow_are_refused():
-    with refuses("sample_weight must be", "below", f"got {2**64 - 1} at row 1"):
-        predictions(Y, P, sample_weight=np.array([1, 2**64 - 1, 1, 1], np.uint64))
+    large = np.array([1, 2**64 - 1, 1, 1], np.uint64)
+    assert predictions(Y, P, sample_weight=large).weight.max() == 2.0**64
+    with refuses("counts must be", "below", f"got {2**64 - 1} at row 1"):
+        predictions(Y, P, counts=large)
+    with refuses("counts must sum to less than 2^63", "got 1.38e+19"):
+        predictions(Y, P, counts=[2**62] * 3 + [1])
     with refuses("sample_weight must be", "below", "got 1e+308 at row 0"):
         predictions(Y, P, sample_weight=[1e308] * 4)
 

@@ -153,7 +153,7 @@ def test_the_order_of_rows_does_not_matter(method):
 def test_counts_mean_repetition_and_rows_without_weight_do_not_count(method):
     score, code, _ = rows(100)
     count = np.random.default_rng(1).integers(0, 3, 100)
-    found = Calibrator(method).fit(score, code, count).predict_proba(score)
+    found = Calibrator(method).fit(score, code, counts=count).predict_proba(score)
     again = (
         Calibrator(method).fit(np.repeat(score, count, axis=0), np.repeat(code, count)).predict_proba(score)
     )

@@ -6,6 +6,7 @@ import pytest
 import calibrant
 from calibrant import Calibrator, InputError, Sketch
 from calibrant.maps.methods import METHODS
+from weighing import weighing
 
 ONE = [name for name, method in METHODS.items() if method.one]
 GRID = np.concatenate([[0.0, 1e-300, 1e-12, 1e-3], np.linspace(0.01, 0.99, 21), [1 - 1e-12, 1.0]])
@@ -21,7 +22,7 @@ def rows(n=120, seed=0):
 
 
 def predicted(method, score, outcome, weight=None, at=GRID, **choices):
-    return Calibrator(method, **choices).fit(score, outcome, weight).predict_proba(at)
+    return Calibrator(method, **choices).fit(score, outcome, **weighing(weight)).predict_proba(at)
 
 
 def hard_cases():

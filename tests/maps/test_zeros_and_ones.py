@@ -26,6 +26,6 @@ def test_counts_are_repetition_for_many_classes(method):
     code = (rng.random((300, 1)) > score.cumsum(axis=1)).sum(axis=1)
     score = score**2 / (score**2).sum(axis=1, keepdims=True)
     count = rng.integers(0, 4, 300)
-    counted = Calibrator(method).fit(score, code, sample_weight=count)
+    counted = Calibrator(method).fit(score, code, counts=count)
     repeated = Calibrator(method).fit(np.repeat(score, count, axis=0), np.repeat(code, count))
     np.testing.assert_allclose(counted.predict_proba(score), repeated.predict_proba(score), atol=1e-9)

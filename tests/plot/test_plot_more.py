@@ -491,7 +491,7 @@ def test_weights_are_scaled_to_the_effective_number_of_rows():
     np.testing.assert_allclose(found.positive, positive * scale)
     np.testing.assert_allclose(found.negative, negative * scale)
     assert found.positive.sum() + found.negative.sum() == pytest.approx(found.n)
-    counts = calibrant.score_histogram(outcome, score, sample_weight=np.full(300, 3))
+    counts = calibrant.score_histogram(outcome, score, counts=np.full(300, 3))
     np.testing.assert_allclose(counts.positive, 3 * calibrant.score_histogram(outcome, score).positive)
 
 

@@ -151,7 +151,7 @@ def test_neither_the_order_of_rows_or_classes_nor_repetition_changes_a_bit():
     order = np.random.default_rng(3).permutation(400)
     label = np.array(["a", "b", "c"])[code]
     read = {
-        calibrant.ece(y, s, notion="multiclass", sample_weight=weight, labels=labels)
+        calibrant.ece(y, s, notion="multiclass", counts=weight, labels=labels)
         for y, s, weight, labels in (
             (label, p, count, ["a", "b", "c"]),
             (np.repeat(label, count), np.repeat(p, count, axis=0), None, ["a", "b", "c"]),

@@ -5,10 +5,11 @@ from statistics import NormalDist
 import numpy as np
 import pytest
 
-from calibrant.evidence import Residuals, Sample
+from calibrant.evidence import Residuals
 from calibrant.posterior.odds import OddsCells, average, members, smooth_average, stretches
 from calibrant.posterior.odds.average import TAIL
 from oracles import maps as oracle
+from weighing import weighted_sample
 
 
 def rows(n=200, seed=0, shape=lambda p: p**1.5):
@@ -18,7 +19,7 @@ def rows(n=200, seed=0, shape=lambda p: p**1.5):
 
 
 def residuals(score, outcome, weight=None):
-    return Residuals.of(Sample(score, outcome > 0, weight))
+    return Residuals.of(weighted_sample(score, outcome > 0, weight))
 
 
 # --- cells ---

@@ -12,6 +12,7 @@ from calibrant.posterior.softmax.fit import candidates, penalised, shapes
 from calibrant.posterior.softmax.likelihood import Likelihood, softmax
 from calibrant.posterior.softmax.where import Where
 from oracles import softmax as oracle
+from weighing import are_counts
 
 
 def drawn(n, classes, bend=None, seed=0, weight=None):
@@ -20,7 +21,7 @@ def drawn(n, classes, bend=None, seed=0, weight=None):
     p = rng.dirichlet(np.ones(classes), n)
     truth = p if bend is None else bend(p)
     code = (rng.random((n, 1)) > truth.cumsum(axis=1)[:, :-1]).sum(axis=1)
-    return Simplex.of(p, code, weight), p, truth
+    return Simplex.of(p, code, weight, counts=are_counts(weight)), p, truth
 
 
 def pulled(p):

@@ -106,7 +106,7 @@ def test_blocks_of_kernels_change_nothing(monkeypatch):
 def test_skce_is_that_of_a_loop(weighted):
     p, y = drawn(4, 40, 3, zeros=not weighted)
     weight = np.random.default_rng(0).random(40) + 0.5 if weighted else None
-    rows = Simplex.of(p, y, weight)
+    rows = Simplex.of(p, y, weight, counts=weight is None)
     cuts = rows.folds(round(rows.n / 10))
     assert len(cuts) > 2
     blocks = [as_rows(rows[part]) for part in cuts]
@@ -219,7 +219,7 @@ def test_neither_order_nor_repetition_nor_precision_matters(spec, zeros):
     assert errors(spec, Simplex.of(np.repeat(p, count, axis=0), np.repeat(y, count))) == pytest.approx(
         counted
     )
-    alike = errors(spec, Simplex.of(p, y, np.full(60, 7.5)))
+    alike = errors(spec, Simplex.of(p, y, np.full(60, 7.5), counts=False))
     assert alike == pytest.approx(expected)
     # In single precision rows come in an order of their own, but what looks at pairs alone stays.
     if spec == "dirichlet:0.05":
@@ -258,7 +258,7 @@ def test_a_single_row_speaks_for_itself():
 def test_maps_of_importance_weights_are_those_of_the_weights():
     p, y = drawn(11, 80, 3)
     weight = np.random.default_rng(0).random(80) + 0.1
-    rows = Simplex.of(p, y, weight)
+    rows = Simplex.of(p, y, weight, counts=weight is None)
     parts = rows.folds(2)
     found = held_out(rows, "temperature", parts)
     rest = np.r_[parts[1]]

@@ -10,6 +10,7 @@ from calibrant.posterior.softmax.blocks import Blocks
 from calibrant.posterior.softmax.likelihood import Likelihood
 from calibrant.simplex import p_value, score_test
 from oracles import simplex as oracle
+from weighing import are_counts
 
 
 def calibrated(seed, n, classes, **options):
@@ -19,7 +20,7 @@ def calibrated(seed, n, classes, **options):
 
 
 def on_rows(p, y, weight=None, sims=39, seed=0):
-    rows = Simplex.of(p, y, weight)
+    rows = Simplex.of(p, y, weight, counts=are_counts(weight))
     return p_value(rows, Blocks.of(rows), np.random.default_rng(seed), sims)
 
 
@@ -50,7 +51,7 @@ def test_information_that_is_known_is_not_computed_again():
 def test_slopes_are_those_of_the_likelihood(classes, weight):
     rng = np.random.default_rng(1)
     given = {None: None, "counts": rng.integers(1, 4, 300), "importance": rng.random(300) + 0.2}[weight]
-    rows = Simplex.of(*drawn(1, 300, classes), given)
+    rows = Simplex.of(*drawn(1, 300, classes), given, counts=are_counts(given))
     blocks = Blocks.of(rows)
     slopes, _ = score_test._slopes(rows, blocks, rng, 5)
     wanted = Likelihood(rows, blocks).slope(np.zeros(blocks.size))[1]

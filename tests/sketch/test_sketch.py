@@ -27,6 +27,7 @@ from calibrant.estimators import parse
 from calibrant.evidence import COARSE, tally
 from calibrant.inputs import predictions
 from calibrant.sketch.totals import Totals
+from weighing import weighing
 
 ROOT = Path(__file__).parents[2]
 seeds = st.integers(0, 2**32 - 1)
@@ -83,7 +84,7 @@ def slow_totals(data):
         p = score[i] if data.score.ndim == 2 else [1 - score[i], score[i]]
         w, k = 1.0 if data.weight is None else float(data.weight[i]), int(code)
         best = max(range(len(p)), key=lambda c: (p[c], -c))
-        found[0] += 1
+        found[0] += int(w) if data.counts else 1
         found[1] += w
         found[2] += w * (best == k)
         found[3] -= w * math.log(p[k]) if p[k] > 0 else 0.0
@@ -104,7 +105,7 @@ def test_totals_are_those_of_a_plain_loop(seed, n, classes, weights):
     weight = {"none": None, "counts": rng.integers(0, 4, n), "floats": rng.random(n)}[weights]
     if weight is not None:
         weight[0] = 1
-    data = predictions(y, p, sample_weight=weight)
+    data = predictions(y, p, **weighing(weight))
     np.testing.assert_allclose(astuple(Totals.of(data)), slow_totals(data), rtol=1e-12, atol=1e-12)
 
 
@@ -164,7 +165,7 @@ def test_what_is_refused_leaves_the_sketch_as_it_was(notion):
 @pytest.mark.parametrize("weight", [None, np.linspace(1, 2, 40)], ids=["none", "floats"])
 def test_an_update_that_was_interrupted_is_noticed(monkeypatch, tmp_path, weight):
     y, p = matrix(40, classes=80)
-    sketch, calls = made("classwise", y, p), itertools.count()
+    sketch, calls = made("classwise", y, p, sample_weight=weight), itertools.count()
     gather = sketching.gather
 
     def interrupted(*arguments):
@@ -178,7 +179,7 @@ def test_an_update_that_was_interrupted_is_noticed(monkeypatch, tmp_path, weight
     monkeypatch.undo()
     for asked in (
         sketch.ece,
-        lambda: sketch.update(y, p),
+        lambda: sketch.update(y, p, sample_weight=weight),
         lambda: sketch.save(tmp_path / "x"),
         lambda: sketch + sketch,
         lambda: sketch + Sketch("classwise"),
@@ -283,11 +284,11 @@ def test_counts_that_rounding_moves_are_counts_in_pieces_too(step):
     y, p, w = rng.integers(0, 2, 30), rng.random(30), rng.integers(1, 5, 30)
     w[3] = 2**53 + 1
     parts = [(y[a : a + step], p[a : a + step], w[a : a + step]) for a in range(0, 30, step)]
-    merged = sum(Sketch("class").update(y, p, sample_weight=w) for y, p, w in parts)
+    merged = sum(Sketch("class").update(y, p, counts=w) for y, p, w in parts)
     updated = Sketch("class")
     for y_part, p_part, w_part in parts:
-        updated.update(y_part, p_part, sample_weight=w_part)
-    due = Sketch("class").update(y, p, sample_weight=w)
+        updated.update(y_part, p_part, counts=w_part)
+    due = Sketch("class").update(y, p, counts=w)
     for sketch in (merged, updated):
         assert sketch.evidence.counts
         assert len(sketch.evidence.arrays) == 5
@@ -301,7 +302,7 @@ def test_counts_that_rounding_moves_are_counts_in_pieces_too(step):
 def test_a_thousand_classes_stay_small_while_they_are_updated(weights):
     y, p = matrix(50, classes=1000)
     weight = {"none": None, "counts": np.arange(50) + 1, "floats": np.arange(50) / 10 + 1}[weights]
-    held = sum(part.nbytes for part in made("classwise", y, p, sample_weight=weight).evidence.arrays)
+    held = sum(part.nbytes for part in made("classwise", y, p, **weighing(weight)).evidence.arrays)
     # Only importance weights have squares that nothing else tells.
     assert held == 1000 * COARSE.size * (6 if weights == "floats" else 5) * 8
     assert held < 110e6
@@ -309,7 +310,7 @@ def test_a_thousand_classes_stay_small_while_they_are_updated(weights):
     tracemalloc.start()
     try:
         for _ in range(3):
-            sketch.update(y, p, sample_weight=weight)
+            sketch.update(y, p, **weighing(weight))
             sketch.ece(estimator="uniform:15")
         after, peak = tracemalloc.get_traced_memory()
     finally:
@@ -337,7 +338,7 @@ def test_any_split_in_any_order_gives_the_sums_of_the_whole(folder, seed, pieces
     weight = {"none": None, "counts": rng.integers(1, 4, n), "floats": rng.random(n) + 0.01}[weights]
 
     def part(rows):
-        return made(notion, y[rows], p[rows], sample_weight=None if weight is None else weight[rows])
+        return made(notion, y[rows], p[rows], **weighing(None if weight is None else weight[rows]))
 
     whole, parts = part(np.arange(n)), [part(rows) for rows in np.array_split(rng.permutation(n), pieces)]
     for k in range(0, len(parts), 2):
@@ -511,24 +512,51 @@ def test_the_test_of_a_named_estimator_knows_heavy_rows_of_a_sketch(spec):
     assert np.mean(means, axis=0)[0] == pytest.approx(np.mean(means, axis=0)[1], rel=0.06)
 
 
-def test_updates_with_and_without_weights_are_those_of_rows_of_weight_one():
+def test_rows_and_counts_go_together_and_are_repeated_rows(folder):
     y, p = binary(200)
-    weight = np.random.default_rng(1).lognormal(0, 1.5, 200)
-    weight[:100] = 1.0
-    whole = Sketch("class").update(y, p, sample_weight=weight)
-    first, second = (slice(0, 100), None), (slice(100, 200), weight[100:])
+    count = np.random.default_rng(1).integers(0, 4, 200)
+    count[:100] = 1
+    rows = np.repeat(np.arange(200), count)
+    whole = Sketch("class").update(y[rows], p[rows])
+    first, second = (slice(0, 100), None), (slice(100, 200), count[100:])
     for parts in ((first, second), (second, first)):
         grown, merged = Sketch("class"), []
-        for rows, own in parts:
-            grown.update(y[rows], p[rows], sample_weight=own)
-            merged.append(Sketch("class").update(y[rows], p[rows], sample_weight=own))
+        for some, own in parts:
+            grown.update(y[some], p[some], counts=own)
+            merged.append(Sketch("class").update(y[some], p[some], counts=own))
+        assert not grown.weighted
         close(grown, whole)
         close(sum(merged), whole)
-    counted = Sketch("class").update(y, p, sample_weight=np.full(200, 2))
-    assert counted.evidence.spread is None
-    twice = Sketch("class").update(np.repeat(y, 2), np.repeat(p, 2), sample_weight=np.ones(400))
-    for mine, theirs in zip(numbers(counted + whole)[:-1], numbers(twice + whole)[:-1], strict=True):
-        np.testing.assert_allclose(mine, theirs, rtol=1e-12, atol=1e-18)
+        assert grown.totals.rows == sum(merged).totals.rows == whole.totals.rows == rows.size
+    merged[0].save(folder / "counted.sketch")
+    assert not Sketch.load(folder / "counted.sketch").weighted
+
+
+def test_importance_weights_do_not_go_with_rows_or_counts(folder):
+    y, p = binary(40)
+    whole = np.arange(40) % 3 + 1
+    weighted = Sketch("class").update(y, p, sample_weight=whole)
+    assert weighted.weighted
+    weighted.save(folder / "weighted.sketch")
+    loaded = Sketch.load(folder / "weighted.sketch")
+    assert loaded.weighted
+    same_numbers = Sketch("class").update(y, p, sample_weight=whole.astype(float))
+    assert same_numbers.digest == weighted.digest == loaded.digest
+    for plain in (Sketch("class").update(y, p), Sketch("class").update(y, p, counts=whole)):
+        for one, other in ((weighted, plain), (plain, weighted), (plain, loaded)):
+            with pytest.raises(
+                ValueError, match="must both hold rows and counts of rows, or both importance"
+            ):
+                one + other
+        before = plain.digest
+        with pytest.raises(calibrant.InputError, match="importance weights after rows or counts"):
+            plain.update(y, p, sample_weight=whole)
+        assert plain.digest == before
+    for more in ({}, {"counts": whole}):
+        with pytest.raises(calibrant.InputError, match="rows or counts after importance weights"):
+            loaded.update(y, p, **more)
+    assert loaded.digest == weighted.digest
+    assert (Sketch("class") + weighted).weighted
 
 
 def test_what_has_no_interval_says_so_for_both():
@@ -584,7 +612,7 @@ def test_curves_diagrams_histograms_and_local_errors_are_those_of_the_rows(notio
 
 @pytest.mark.parametrize("spec", ["l", "ac", "db:sqrt"])
 def test_more_bins_than_cells_are_refused(spec):
-    sketch = Sketch("class").update([0, 1], [0.2, 0.7], sample_weight=[10**9, 10**9])
+    sketch = Sketch("class").update([0, 1], [0.2, 0.7], counts=[10**9, 10**9])
     for asked in (sketch.ece, sketch.estimate):
         with pytest.raises(ValueError, match="asks for 44721 bins, but a sketch keeps 14400 cells"):
             asked(estimator=spec)
@@ -750,7 +778,7 @@ def test_a_sketch_warns_of_what_cells_and_totals_know():
 
 def test_rulers_with_more_bins_than_cells_are_left_out_and_named():
     y, p = binary(20)
-    sketch = Sketch("class").update(y, p, sample_weight=np.full(20, 10**8))
+    sketch = Sketch("class").update(y, p, counts=np.full(20, 10**8))
     found = sketch.assess(rng=0)
     assert list(found.rulers) == ["auto", "density"]
     named = "uniform, adaptive, uniform-convex, adaptive-convex"

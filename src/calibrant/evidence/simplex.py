@@ -58,6 +58,8 @@ class Simplex:
         Weights are numbers of equal rows, and without `counts` importance weights.
         """
         n, classes = score.shape
+        if weight is not None and counts and weight.dtype.kind == "f":
+            raise TypeError("counts must be integers; importance weights need counts=False")
         if weight is None:
             weight = np.ones(n)
             square = weight

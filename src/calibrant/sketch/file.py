@@ -14,8 +14,11 @@ A file is, with all numbers little-endian:
 
 Within one array first come all first bytes, then all second ones and so on, which compresses better.
 
+The number of sums says which kind of weights there are: five for rows and counts of rows, six for importance
+weights.
+
 Format 1 had five sums, whatever the weights: it is read, and what it knows of the squares of importance
-weights, their total, is shared out over the cells by weight.
+weights, their total, is shared out over the cells by weight. Its number of rows did not include counts.
 """
 
 from __future__ import annotations
@@ -241,7 +244,10 @@ def _sketch(kind: type[Kind], header: Header, stream: _Inflated, body: int, vers
         cells.squares[own] = squares
     check_outcomes(header, float(cells.sums.wy.sum()))
     sketch.labels, sketch.positive, sketch._vector = header.labels, header.positive, header.vector
-    if version == 1 and not cells.counts:
+    totals = header.totals
+    if version == 1 and cells.counts:
+        totals = replace(totals, rows=round(totals.weight))
+    elif version == 1:
         cells = replace(cells, spread=cells.own_squares)
-    sketch._cells, sketch.totals = cells, header.totals
+    sketch._cells, sketch.totals = cells, totals
     return sketch
