@@ -141,7 +141,7 @@ def test_every_format_gives_the_estimate_of_the_arrays(folder, confidence, suffi
 def test_ece_prints_the_estimate(folder, confidence):
     assert told("ece", folder / "data.csv") == f"{confidence}\n"
     options = ["--notion", "class", "--pos-label", "dog", "--estimator", "uniform:10", "--norm", "l2"]
-    options += ["--level", "0.9", "--seed", "3", "--sample-weight", "n"]
+    options += ["--level", "0.9", "--seed", "3", "--counts", "n"]
     wanted = calibrant.estimate(
         TRUTH,
         PROB,
@@ -151,7 +151,7 @@ def test_ece_prints_the_estimate(folder, confidence):
         norm="l2",
         level=0.9,
         rng=3,
-        sample_weight=1 + np.arange(N) % 3,
+        counts=1 + np.arange(N) % 3,
         **LABELLED,
     )
     assert told("ece", folder / "data.csv", *options) == f"{wanted}\n"
@@ -514,6 +514,7 @@ def test_report_writes_and_says_where(here, assessed):
         "level": 0.95,
         "rng": 0,
         "sample_weight": None,
+        "counts": None,
         "labels": CLASSES,
         "pos_label": None,
         "cost": None,
@@ -671,6 +672,17 @@ def columns_of(text):
             columns_of("0,0.5,0.5"),
             ["--sample-weight", "w"],
             ["--sample-weight must be a column of the file, got 'w'"],
+        ),
+        (columns_of("0,0.5,0.5"), ["--counts", "w"], ["--counts must be a column of the file, got 'w'"]),
+        (
+            "label,p,w\n0,0.5,1.5\n",
+            ["--counts", "w"],
+            ["--counts must be whole numbers, got 1.5 at row 1", "give --sample-weight"],
+        ),
+        (
+            "label,p,w\n0,0.5,1\n",
+            ["--counts", "w", "--sample-weight", "w"],
+            ["--sample-weight and --counts must not be given together"],
         ),
         (columns_of("0,0.5,0.5"), ["--level", "95"], ["--level must be", "write 0.95"]),
         (

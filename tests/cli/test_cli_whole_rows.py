@@ -66,7 +66,7 @@ def test_large_files_stay_rows(rows, path, monkeypatch):
     read = source.read_source(
         str(path),
         {"checkpoint": None, "quiet": True, "format": None, "label": None, "scores": (), "percent": False}
-        | {"notion": "multiclass", "pos_label": None, "sample_weight": None},
+        | {"notion": "multiclass", "pos_label": None, "sample_weight": None, "counts": None},
     )
     assert read.about["read"] == "rows"
 

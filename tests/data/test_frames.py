@@ -275,26 +275,25 @@ def test_a_frame_of_a_slow_engine_has_the_sums_of_its_rows(engine, form, notion,
 
 def check_sums(engine, form, notion, weight):
     rows = predictions()
-    given_weight = None if weight is None else rows[weight]
+    kind = "counts" if weight == "counts" else "sample_weight"
+    named, given = {kind: weight}, {kind: None if weight is None else rows[weight]}
     if form == "single":
         frame = engine(table(rows))
-        found = Sketch.from_frame(frame, label="y", scores="p", notion=notion, sample_weight=weight)
-        same(found, Sketch(notion).update(rows["y"], rows["p"], sample_weight=given_weight))
+        found = Sketch.from_frame(frame, label="y", scores="p", notion=notion, **named)
+        same(found, Sketch(notion).update(rows["y"], rows["p"], **given))
     elif form == "wide":
         frame = engine(table(rows))
-        found = Sketch.from_frame(
-            frame, label="label", scores="p_*", notion=notion, sample_weight=weight, pos_label=2
-        )
-        wanted = Sketch(notion, pos_label=2).update(rows["label"], rows["score"], sample_weight=given_weight)
+        found = Sketch.from_frame(frame, label="label", scores="p_*", notion=notion, pos_label=2, **named)
+        wanted = Sketch(notion, pos_label=2).update(rows["label"], rows["score"], **given)
         same(found, wanted)
     else:
         frame, names = engine(long_table(rows)), [f"class {k}" for k in range(4)]
         found = Sketch.from_frame(
-            frame, label="word", scores="s", row="row", classes="name", notion=notion, sample_weight=weight,
-            pos_label="class 2",
+            frame, label="word", scores="s", row="row", classes="name", notion=notion, pos_label="class 2",
+            **named,
         )  # fmt: skip
         wanted = Sketch(notion, labels=names, pos_label="class 2")
-        same(found, wanted.update(rows["word"], rows["score"], sample_weight=given_weight))
+        same(found, wanted.update(rows["word"], rows["score"], **given))
 
 
 @pytest.mark.parametrize("form", ["wide", "long"])
@@ -325,14 +324,14 @@ def test_groups_have_sketches_of_their_own(engine):
     rows = predictions()
     for notion in ("confidence", "classwise"):
         found = Sketch.from_frame_by_group(
-            engine(table(rows)), label="label", scores="p_*", groups="group", sample_weight="counts",
+            engine(table(rows)), label="label", scores="p_*", groups="group", counts="counts",
             notion=notion,
         )  # fmt: skip
         assert list(found) == ["east", "north", "west"]
         for name, sketch in found.items():
             own = rows["group"] == name
             wanted = Sketch(notion)
-            wanted.update(rows["label"][own], rows["score"][own], sample_weight=rows["counts"][own])
+            wanted.update(rows["label"][own], rows["score"][own], counts=rows["counts"][own])
             same(sketch, wanted)
 
 
@@ -431,7 +430,7 @@ PLAIN = {
     "g": ["u", "u", "z", "z", "z"],
 }
 SINGLE, WIDE = {"label": "y", "scores": "p"}, {"label": "t", "scores": "p_*"}
-COUNTS, IMPORTANCE = {**SINGLE, "sample_weight": "w"}, {**SINGLE, "sample_weight": "v"}
+COUNTS, IMPORTANCE = {**SINGLE, "counts": "w"}, {**SINGLE, "sample_weight": "v"}
 REFUSED = {
     "null score": (
         {"p": {0: None, 3: None}},
@@ -939,7 +938,7 @@ def test_types_that_mean_the_same():
         "narwhals": nw.from_native(pl.from_arrow(data)),
     }
     for name, frame in frames.items():
-        same(Sketch.from_frame(frame, label="y", scores="p", sample_weight="w"), wanted), name
+        same(Sketch.from_frame(frame, label="y", scores="p", counts="w"), wanted), name
     words = pd.DataFrame({"y": pd.Categorical(["no", "yes", "yes", "no"]), "p": p})
     same(Sketch.from_frame(words, label="y", scores="p", pos_label="yes"),
          Sketch("class", pos_label="yes").update(words["y"], p))  # fmt: skip
@@ -956,16 +955,16 @@ def test_a_relation_of_another_connection():
 
 def test_large_counts_are_exact():
     y, p, w = [0, 1, 1], [0.25, 0.5, 0.75], [2**53 + 1, 1, 2**60]
-    wanted = Sketch("class").update(y, p, sample_weight=w)
+    wanted = Sketch("class").update(y, p, counts=w)
     for name in ("pandas", "polars lazy", "pyarrow", "duckdb", "dask"):
         frame = ENGINES[name](pa.table({"y": y, "p": p, "w": w}), None)
-        same(Sketch.from_frame(frame, label="y", scores="p", sample_weight="w"), wanted)
+        same(Sketch.from_frame(frame, label="y", scores="p", counts="w"), wanted)
 
 
 def test_counts_that_no_sum_can_hold_are_refused():
     frame = pa.table({"y": [0, 1], "p": [0.25, 0.5], "w": [2**62, 2**62]})
-    with pytest.raises(ValueError, match=r"column 'w' must sum to less than 2\^63 .*, got 9.22e\+18"):
-        Sketch.from_frame(frame, label="y", scores="p", sample_weight="w")
+    with pytest.raises(ValueError, match=r"column 'w' must sum to less than 2\^63, got 9.22e\+18"):
+        Sketch.from_frame(frame, label="y", scores="p", counts="w")
 
 
 @pytest.mark.parametrize("y", [[0, 1, None, 1], ["no", "yes", None, "no"], [True, False, None, True]])
@@ -1060,11 +1059,9 @@ def test_a_worker_that_dies_takes_nothing_with_it(tmp_path):
     with cluster, distributed.Client(cluster):
         meta = table(predictions()).to_pandas().iloc[:0]
         frame = dd.from_map(part_of, range(4), parts=4, folder=str(tmp_path), meta=meta)
-        found = Sketch.from_frame(
-            frame, label="label", scores="p_*", notion="classwise", sample_weight="counts"
-        )
+        found = Sketch.from_frame(frame, label="label", scores="p_*", notion="classwise", counts="counts")
     assert (tmp_path / "killed").exists()
-    wanted = Sketch("classwise").update(rows["label"], rows["score"], sample_weight=rows["counts"])
+    wanted = Sketch("classwise").update(rows["label"], rows["score"], counts=rows["counts"])
     same(found, wanted)
 
 

@@ -93,18 +93,19 @@ def refusal(content, *, format=None, **given):
 @pytest.mark.parametrize("suffix", SUFFIXES)
 def test_every_format_gives_the_same_arrays(tmp_path, suffix):
     path = write(tmp_path / f"data.{suffix}")
-    found = load(str(path), Asked(sample_weight="w", groups="country"))
+    found = load(str(path), Asked(counts="w", groups="country"))
     assert found.y_true.tolist() == COLUMNS["label"]
     np.testing.assert_array_equal(found.y_prob, PROB)
     assert found.labels == CLASSES
     assert found.pos_label is None
-    assert found.sample_weight.dtype == np.int64
-    assert found.sample_weight.tolist() == COLUMNS["w"]
+    assert found.sample_weight is None
+    assert found.counts.tolist() == COLUMNS["w"]
+    assert load(str(path), Asked(sample_weight="w")).sample_weight.tolist() == COLUMNS["w"]
     assert found.groups.tolist() == COLUMNS["country"]
     assert found.source == str(path)
     assert found.columns == {
         "label": ("label",),
-        "sample_weight": ("w",),
+        "counts": ("w",),
         "groups": ("country",),
         "scores": ("p_cat", "p_dog", "p_eel"),
     }
@@ -217,9 +218,14 @@ def test_a_column_of_values_has_the_type_of_all_of_them(cells, kind, values):
     assert group.tolist() == (cells if values is None else values)
 
 
-def test_whole_weights_are_counts_and_others_are_not():
-    assert of("y,p,w\n0,0.5,1\n1,0.5,2\n", sample_weight="w").sample_weight.dtype.kind == "i"
-    assert of("y,p,w\n0,0.5,1\n1,0.5,2.0\n", sample_weight="w").sample_weight.dtype.kind == "f"
+def test_counts_may_be_written_as_whole_numbers_of_any_form():
+    for cells in ("1,2", "1,2.0", "1e0, 2 "):
+        one, two = cells.split(",")
+        assert of(f"y,p,w\n0,0.5,{one}\n1,0.5,{two}\n", counts="w").counts.tolist() == [1, 2]
+    with pytest.raises(ValueError, match=r"counts must be whole numbers, got 2.5 at row 2; for importance"):
+        of("y,p,w\n0,0.5,1\n1,0.5,2.5\n", counts="w")
+    with pytest.raises(ValueError, match="sample_weight and counts must not be given together"):
+        of("y,p,w\n0,0.5,1\n1,0.5,2\n", counts="w", sample_weight="w")
 
 
 def test_text_that_reads_as_numbers_is_numbers_in_every_format(tmp_path):

@@ -43,10 +43,10 @@ def refusal(road):
 
 def roads_of(path, **asked):
     """What whole rows, one piece and many pieces say of a file."""
-    names = {"label", "scores", "sample_weight", "pos_label", "notion"}
+    names = {"label", "scores", "sample_weight", "counts", "pos_label", "notion"}
     data = load(str(path), Asked(**{k: v for k, v in asked.items() if k in names}))
     sketch = Sketch(data.notion, labels=data.labels, pos_label=data.pos_label)
-    yield sketch.update(data.y_true, data.y_prob, sample_weight=data.sample_weight)
+    yield sketch.update(data.y_true, data.y_prob, sample_weight=data.sample_weight, counts=data.counts)
     for rows in (None, 2):
         yield Sketch.from_files(path, batch_rows=rows, **asked)
 
@@ -181,9 +181,9 @@ def test_null_labels_are_refused_alike_by_every_engine(labels):
 
 def test_counts_above_2_to_the_53_are_the_same_in_every_engine():
     weights = [2**53 + 1, 3, 2**60, 0]
-    due = Sketch("class").update([1, 1, 0, 1], [0.1, 0.2, 0.3, 0.4], sample_weight=weights)
+    due = Sketch("class").update([1, 1, 0, 1], [0.1, 0.2, 0.3, 0.4], counts=weights)
     for frame in engines({"y": [1, 1, 0, 1], "p": [0.1, 0.2, 0.3, 0.4], "w": weights}):
-        found = Sketch.from_frame(frame, label="y", scores="p", sample_weight="w")
+        found = Sketch.from_frame(frame, label="y", scores="p", counts="w")
         assert found.totals.weight == due.totals.weight
         assert found.ece(estimator="uniform:10") == pytest.approx(due.ece(estimator="uniform:10"), rel=1e-12)
 
@@ -191,16 +191,16 @@ def test_counts_above_2_to_the_53_are_the_same_in_every_engine():
 @pytest.mark.parametrize("weights", [[2**62, 2**62, 1, 1], [1, 2**62, 1, 2**62]])
 def test_counts_that_sum_to_2_to_the_63_are_refused_by_every_road(tmp_path, weights):
     columns = {"y": [1, 1, 0, 1], "p": [0.1, 0.2, 0.3, 0.4], "w": weights}
-    rule = "must sum to less than 2^63 where they are counts"
+    rule = "must sum to less than 2^63"
     with pytest.raises(InputError, match=r"2\^63"):
-        calibrant.ece(columns["y"], columns["p"], sample_weight=weights)
+        calibrant.ece(columns["y"], columns["p"], counts=weights)
     for frame in engines(columns):
-        text = refusal(lambda frame=frame: Sketch.from_frame(frame, label="y", scores="p", sample_weight="w"))
+        text = refusal(lambda frame=frame: Sketch.from_frame(frame, label="y", scores="p", counts="w"))
         assert f"column 'w' {rule}" in text
     path = tmp_path / "a.csv"
     pd.DataFrame(columns).to_csv(path, index=False)
     for rows in (None, 1):
-        asked = {"sample_weight": "w", "batch_rows": rows}
+        asked = {"counts": "w", "batch_rows": rows}
         assert rule in refusal(lambda asked=asked: Sketch.from_files(path, **asked))
 
 
@@ -300,15 +300,16 @@ def test_labels_that_share_a_number_are_refused_by_every_road(tmp_path):
 @pytest.mark.parametrize("suffix", ["csv", "npz", "parquet"])
 def test_counts_beyond_2_to_the_63_are_refused_in_text(tmp_path, suffix):
     path = tmp_path / f"a.{suffix}"
-    for weights in (["1", str(2**63)], [str(2**63), "0.5"], ["0.5", str(2**63)]):
-        write(path, {"y": ["1", "0"], "p": ["0.3", "0.2"], "w": weights})
-        row = 1 + weights.index(str(2**63))
+    for counts in (["1", str(2**63)], [str(2**63), "5"]):
+        write(path, {"y": ["1", "0"], "p": ["0.3", "0.2"], "w": counts})
+        row = 1 + counts.index(str(2**63))
         for rows in (None, 1):
-            text = refusal(lambda rows=rows: Sketch.from_files(path, sample_weight="w", batch_rows=rows))
-            assert f"column 'w' must hold numbers below 2^63, got '{2**63}' at row {row}" in text
+            text = refusal(lambda rows=rows: Sketch.from_files(path, counts="w", batch_rows=rows))
+            assert f"counts must be finite, at least 0 and below 9.22e+18, got {2.0**63} at row {row}" in text
+        assert Sketch.from_files(path, sample_weight="w").totals.rows == 2
 
 
-# Weights as text: all whole, or importance weights
+# Weights as text
 
 
 def weighted(path, weights):
@@ -319,36 +320,57 @@ def weighted(path, weights):
 
 
 @pytest.mark.parametrize("suffix", ["csv", "jsonl", "npz", "parquet"])
-@pytest.mark.parametrize("other", ["97.0", "0.5", "0.0"])
+@pytest.mark.parametrize("other", ["97", "97.0", "0.5", "0.0"])
 @pytest.mark.parametrize("place", [0, 1, 6])
-def test_one_weight_that_is_not_whole_makes_importance_weights_of_all(tmp_path, suffix, other, place):
+def test_how_weights_are_written_does_not_matter(tmp_path, suffix, other, place):
     weights = ["4", "2", "0", "3", " 5 ", "1", "2"]
     weights[place] = other
     due = weighted(tmp_path / f"a.{suffix}", weights)
     for sketch in roads_of(tmp_path / f"a.{suffix}", sample_weight="w"):
+        assert sketch.weighted
         assert sketch.totals.rows == due.totals.rows
         assert sketch.n == pytest.approx(due.n, rel=1e-12)
         for mine, theirs in zip(sketch.evidence.arrays, due.evidence.arrays, strict=True):
             np.testing.assert_allclose(mine, theirs, rtol=1e-12)
 
 
-def test_one_weight_that_is_not_whole_speaks_for_all_files(tmp_path):
-    for first, second in ((["1", "2"], ["3", "4.0"]), (["1.0", "2"], ["3", "4"])):
-        weighted(tmp_path / "a.csv", first)
-        weighted(tmp_path / "b.csv", second)
-        assert load(str(tmp_path), Asked(sample_weight="w")).sample_weight.dtype == float
-        assert not Sketch.from_files(tmp_path, sample_weight="w").evidence.counts
+@pytest.mark.parametrize("suffix", ["csv", "jsonl", "npz", "parquet"])
+def test_counts_of_files_are_repeated_rows(tmp_path, suffix):
+    path, counts = tmp_path / f"a.{suffix}", np.array([4, 2, 0, 3, 5, 1, 2])
+    y, p = Y[:7], P[:7].round(3)
+    write(path, {"y": y, "p": p, "w": counts})
+    due = Sketch("class").update(np.repeat(y, counts), np.repeat(p, counts))
+    for sketch in roads_of(path, counts="w"):
+        assert not sketch.weighted
+        assert sketch.totals.rows == due.totals.rows == 17
+        for mine, theirs in zip(sketch.evidence.arrays, due.evidence.arrays, strict=True):
+            np.testing.assert_allclose(mine, theirs, rtol=1e-12)
+    text = refusal(lambda: Sketch.from_files(path, counts="w", sample_weight="w"))
+    assert "sample_weight and counts must not be given together" in text
+    write(path, {"y": y, "p": p, "w": counts + 0.5})
+    for rows in (None, 2):
+        text = refusal(lambda rows=rows: Sketch.from_files(path, counts="w", batch_rows=rows))
+        assert (
+            "counts must be whole numbers, got 4.5 at row 1; for importance weights pass sample_weight="
+            in text
+        )
 
 
-def test_whole_numbers_in_json_become_importance_weights_once_one_is_not(tmp_path, monkeypatch):
-    monkeypatch.setattr("calibrant.data.text.BLOCK", 40)
-    path = tmp_path / "a.jsonl"
-    rows = [{"y": 1, "p": 0.25, "w": 4}, {"y": 0, "p": 0.5, "w": 3}, {"y": 1, "p": 0.75, "w": 2.0}]
-    for order in (rows, rows[::-1]):
-        path.write_text("".join(json.dumps(row) + "\n" for row in order))
-        for batch_rows in (None, 1):
-            found = Sketch.from_files(path, sample_weight="w", batch_rows=batch_rows)
-            assert found.n == pytest.approx(81 / 29)
+def test_counts_of_frames_are_repeated_rows():
+    counts = np.array([4, 2, 0, 3])
+    y, p = np.array([1, 1, 0, 1]), np.array([0.1, 0.2, 0.3, 0.4])
+    due = Sketch("class").update(np.repeat(y, counts), np.repeat(p, counts))
+    for frame in engines({"y": y, "p": p, "w": counts, "v": counts + 0.5}):
+        found = Sketch.from_frame(frame, label="y", scores="p", counts="w")
+        assert not found.weighted
+        assert found.totals.rows == 9
+        assert found.ece(estimator="uniform:10") == pytest.approx(due.ece(estimator="uniform:10"), rel=1e-12)
+        assert Sketch.from_frame(frame, label="y", scores="p", sample_weight="w").weighted
+        text = refusal(lambda frame=frame: Sketch.from_frame(frame, label="y", scores="p", counts="v"))
+        assert "column 'v' must be" in text
+        both = {"counts": "w", "sample_weight": "v"}
+        text = refusal(lambda frame=frame: Sketch.from_frame(frame, label="y", scores="p", **both))
+        assert "must not be given together" in text
 
 
 @pytest.mark.parametrize("weight", ["0x1F", "x", "nan", "1_0"])
@@ -359,24 +381,6 @@ def test_weights_that_are_no_numbers_are_refused_wherever_they_stand(tmp_path, w
         for rows in (None, 1):
             text = refusal(lambda rows=rows: Sketch.from_files(path, sample_weight="w", batch_rows=rows))
             assert "finite" in text
-
-
-def test_a_checkpoint_of_counts_gives_way_to_importance_weights(tmp_path):
-    """Also where nothing but a weight of 0.0 says that they are importance weights."""
-    paths = [tmp_path / f"{name}.csv" for name in "abcd"]
-    for path, weights in zip(paths, (["4", "2"], ["3", "0.0"], ["3", "5"]), strict=False):
-        weighted(path, weights)
-    asked = {"sample_weight": "w", "checkpoint": tmp_path / "kept"}
-    write(paths[3], {"y": Y[:2], "p": P[:2], "w": ["1", "x"]})
-    refusal(lambda: Sketch.from_files(paths, **asked))
-    state = json.loads((tmp_path / "kept" / "state.json").read_text())
-    assert (state["weights"], state["files_read"]) == ("numbers", 3)
-    weighted(paths[3], ["1", "7"])
-    told = []
-    found = Sketch.from_files(paths, **asked, progress=lambda reading: told.append(str(reading)))
-    assert told[0].startswith("6 rows are in the checkpoint")
-    assert found.digest == Sketch.from_files(paths, sample_weight="w").digest
-    assert not found.evidence.counts
 
 
 # Groups, and a class that nobody has named

@@ -524,13 +524,15 @@ def test_weights_reach_the_model_and_the_calibrator():
 
 @pytest.mark.parametrize("estimator", [GaussianNB(), LinearSVC()])
 @pytest.mark.parametrize("classes", [2, 3])
-def test_integer_weights_repeat_rows(estimator, classes):
+def test_weights_are_importance_whatever_their_type_and_scale(estimator, classes):
     X, y = data(classes)
     inner = FrozenEstimator(clone(estimator).fit(X[::2], y[::2]))
-    count = np.random.default_rng(0).integers(0, 4, 120)
-    weighted = CalibratedModel(inner).fit(X[1::2], y[1::2], sample_weight=count)
-    repeated = CalibratedModel(inner).fit(np.repeat(X[1::2], count, axis=0), np.repeat(y[1::2], count))
-    np.testing.assert_allclose(weighted.predict_proba(X), repeated.predict_proba(X), atol=1e-9)
+    weight = np.random.default_rng(0).integers(0, 4, 120)
+    expected = CalibratedModel(inner).fit(X[1::2], y[1::2], sample_weight=weight).predict_proba(X)
+    floats = CalibratedModel(inner).fit(X[1::2], y[1::2], sample_weight=weight.astype(float))
+    np.testing.assert_array_equal(floats.predict_proba(X), expected)
+    heavy = CalibratedModel(inner).fit(X[1::2], y[1::2], sample_weight=1000 * weight)
+    np.testing.assert_allclose(heavy.predict_proba(X), expected, atol=1e-7)
 
 
 def test_a_model_that_takes_no_weights_gets_a_word():

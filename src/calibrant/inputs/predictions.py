@@ -462,7 +462,6 @@ def _weights(name: str, values: Any, n: int, beside: str) -> Array:
         got += "labels" if beside == "y_true" else "rows"
         raise InputError(name, f"be as long as {beside}", len(array), got=got)
     counted = name == "counts"
-    array = array if counted else array.astype(np.float64, copy=False)
     most = np.float64(2.0**63 if counted else 1e308 / n)  # so that no sum of them overflows
     if not (array.min() >= 0 and array.max() < most):
         _refuse(name, f"be finite, at least 0 and below {most:.3g}", array, ~((array >= 0) & (array < most)))
@@ -472,7 +471,7 @@ def _weights(name: str, values: Any, n: int, beside: str) -> Array:
         check_counts(float(array.sum(dtype=np.float64)))
     if not array.any():
         raise InputError(name, "have a positive sum", 0, got=f"{n} {'counts' if counted else 'weights'} of 0")
-    return array.astype(np.int64, copy=False) if counted else array
+    return array.astype(np.int64 if counted else np.float64, copy=False)
 
 
 def check_counts(total: float, name: str = "counts") -> None:
