@@ -701,7 +701,7 @@ def columns_of(text):
         (
             "label,p,w\n0,0.5,-1\n",
             ["--sample-weight", "w"],
-            ["--sample-weight must be finite, at least 0", "got -1 at row 1"],
+            ["--sample-weight must be finite, at least 0", "got -1.0 at row 1"],
         ),
         ("label,p\nyes,0.5\nno,0.5\n", [], ["'no', 'yes'", "--pos"]),
         ("", [], ["is empty"]),

@@ -350,16 +350,14 @@ def test_counts_of_files_are_repeated_rows(tmp_path, suffix):
     write(path, {"y": y, "p": p, "w": counts + 0.5})
     for rows in (None, 2):
         text = refusal(lambda rows=rows: Sketch.from_files(path, counts="w", batch_rows=rows))
-        assert (
-            "counts must be whole numbers, got 4.5 at row 1; for importance weights pass sample_weight="
-            in text
-        )
+        assert "counts must be whole numbers, got 4.5 at row 1; for importance weights pass" in text
 
 
 def test_counts_of_frames_are_repeated_rows():
     counts = np.array([4, 2, 0, 3])
     y, p = np.array([1, 1, 0, 1]), np.array([0.1, 0.2, 0.3, 0.4])
     due = Sketch("class").update(np.repeat(y, counts), np.repeat(p, counts))
+    both = {"counts": "w", "sample_weight": "v"}
     for frame in engines({"y": y, "p": p, "w": counts, "v": counts + 0.5}):
         found = Sketch.from_frame(frame, label="y", scores="p", counts="w")
         assert not found.weighted
@@ -368,7 +366,6 @@ def test_counts_of_frames_are_repeated_rows():
         assert Sketch.from_frame(frame, label="y", scores="p", sample_weight="w").weighted
         text = refusal(lambda frame=frame: Sketch.from_frame(frame, label="y", scores="p", counts="v"))
         assert "column 'v' must be" in text
-        both = {"counts": "w", "sample_weight": "v"}
         text = refusal(lambda frame=frame: Sketch.from_frame(frame, label="y", scores="p", **both))
         assert "must not be given together" in text
 
