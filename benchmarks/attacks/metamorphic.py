@@ -54,6 +54,7 @@ class Data:
     label: np.ndarray
     score: np.ndarray
     weight: np.ndarray | None = None
+    counted: bool = False  # whether weights are numbers of equal rows
     cluster: np.ndarray | None = None
     positive: int = 1
     labels: list | None = None
@@ -75,7 +76,11 @@ class Data:
         asked = {} if self.labels is None else {"labels": self.labels}
         if notion == "class" and not self.vector:
             asked["pos_label"] = self.positive
-        return asked | {"notion": notion, "sample_weight": self.weight}
+        return asked | {"notion": notion} | self.weighing(self.weight)
+
+    def weighing(self, weight):
+        """The argument that weights go to."""
+        return {"counts" if self.counted else "sample_weight": weight}
 
 
 # --- hostile predictions -------------------------------------------------------------------------------
@@ -152,11 +157,11 @@ SIZES = (1, 2, 3, 5, 8, 13, 30, 60, 120)
 
 
 def weights(rng, n):
-    """Draw no weights, counts, or importance weights, mild and strong."""
-    kind = rng.choice(["none", "none", "counts", "large counts", "floats", "spread"])
+    """Draw no weights, counts, or importance weights, mild and strong, floats and integers; and which."""
+    kind = rng.choice(["none", "none", "counts", "large counts", "whole", "floats", "spread"])
     if kind == "none":
-        return None
-    if kind == "counts":
+        return None, False
+    if kind in ("counts", "whole"):
         weight = rng.integers(0, 4, n)
     elif kind == "large counts":
         weight = np.rint(10 ** rng.uniform(0, 5, n)).astype(np.int64)
@@ -166,7 +171,7 @@ def weights(rng, n):
         weight = 10 ** rng.uniform(-6, 6, n)
     if not weight.any():
         weight[0] = 1
-    return weight
+    return weight, kind in ("counts", "large counts")
 
 
 def draw(rng, *, vector, sizes=SIZES):
@@ -185,7 +190,7 @@ def draw(rng, *, vector, sizes=SIZES):
     if rng.random() < 0.15:
         label = np.full(n, rng.integers(0, classes))
         kind = f"{kind}, one class"
-    return Data(str(kind), label, score, weights(rng, n), positive=int(rng.integers(0, classes)))
+    return Data(str(kind), label, score, *weights(rng, n), positive=int(rng.integers(0, classes)))
 
 
 # --- relations: the same thing said in two ways --------------------------------------------------------
@@ -211,7 +216,8 @@ def repeated(data, rng, notion):
     count = rng.integers(0, 5, data.n)
     count[rng.integers(data.n)] += 1
     plain = replace(data, weight=None)
-    return replace(plain, weight=count), plain.take(rng.permutation(np.repeat(np.arange(data.n), count)))
+    counted = replace(plain, weight=count, counted=True)
+    return counted, plain.take(rng.permutation(np.repeat(np.arange(data.n), count)))
 
 
 def with_rows_of_no_weight(data, rng, notion):
@@ -223,7 +229,9 @@ def with_rows_of_no_weight(data, rng, notion):
         label = rng.integers(0, data.score.shape[1], more.size)
     else:
         label = rng.integers(0, 2, more.size)
-    longer = replace(data, weight=weight).take(np.concatenate([rows, more]))
+    longer = replace(data, weight=weight, counted=data.weight is None or data.counted).take(
+        np.concatenate([rows, more])
+    )
     longer.weight[data.n :] = 0
     longer.label[data.n :] = label
     if data.vector:
@@ -235,9 +243,21 @@ def with_rows_of_no_weight(data, rng, notion):
 
 
 def with_heavier_weights(data, rng, notion):
-    """Scale importance weights."""
-    weight = rng.uniform(0.1, 2, data.n) if data.weight is None else data.weight.astype(float)
-    return replace(data, weight=weight), replace(data, weight=weight * 10.0 ** rng.uniform(-6, 6))
+    """Scale importance weights; integers by an integer, or by any number."""
+    weight = rng.uniform(0.1, 2, data.n) if data.weight is None else data.weight
+    scale = int(rng.integers(2, 1000)) if rng.random() < 0.5 else 10.0 ** rng.uniform(-6, 6)
+    data = replace(data, weight=weight, counted=False)
+    return data, replace(data, weight=weight * scale)
+
+
+def as_integers(data, rng, notion):
+    """Give whole importance weights as floats and as integers."""
+    weight = rng.integers(0, 50, data.n) if data.weight is None else np.ceil(data.weight).astype(np.int64)
+    weight[rng.integers(data.n)] += 1
+    data = replace(data, counted=False)
+    kinds = [np.int64, object] if weight.max() >= 2**24 else [np.int64, object, np.uint32, np.float32]
+    kind = kinds[rng.integers(len(kinds))]
+    return replace(data, weight=weight.astype(float)), replace(data, weight=weight.astype(kind))
 
 
 def in_single_precision(data, rng, notion):
@@ -275,6 +295,7 @@ RELATIONS = {
     "counts": repeated,
     "no weight": with_rows_of_no_weight,
     "scale of weights": with_heavier_weights,
+    "type of weights": as_integers,
     "single precision": in_single_precision,
     "complement": complemented,
     "merge": unchanged,
@@ -295,11 +316,7 @@ def lopsided(spec, norm, data):
             "variational": "folds are dealt out from the lowest score",
             "ks": "residuals are summed from the lowest score, and the largest sum depends on the end",
         }[family]
-    if (
-        spec in ("d:silverman", "dbeta", "dbeta2")
-        and data.weight is not None
-        and data.weight.dtype.kind == "f"
-    ):
+    if spec in ("d:silverman", "dbeta", "dbeta2") and data.weight is not None and not data.counted:
         return "quartiles are read at whole ranks, counted from the lowest score"
     if spec == "d:isj":
         return "the rule takes the smallest root, which rounding may move to another"
@@ -322,7 +339,7 @@ def effective(data):
     if data.weight is None:
         return float(data.n)
     weight = data.weight.astype(float)
-    return weight.sum() if data.weight.dtype.kind in "iu" else weight.sum() ** 2 / (weight**2).sum()
+    return weight.sum() if data.counted else weight.sum() ** 2 / (weight**2).sum()
 
 
 def allowed(relation, spec, norm, n):
@@ -378,14 +395,15 @@ def flat(estimate, about=""):
 
 def sketched(data, notion, spec, norm, pieces=None):
     """Answer from a sketch of all rows, or from sketches of pieces merged in their order."""
-    asked = data.options(notion)
-    weight = asked.pop("sample_weight")
+    asked, weight = data.options(notion), data.weight
+    for name in ("sample_weight", "counts"):
+        asked.pop(name, None)
     if not data.vector:
         asked["labels"] = list(range(data.score.shape[1]))
 
     def of(rows):
         own = None if weight is None else weight[rows]
-        return Sketch(**asked).update(data.label[rows], data.score[rows], sample_weight=own)
+        return Sketch(**asked).update(data.label[rows], data.score[rows], **data.weighing(own))
 
     whole = of(np.arange(data.n)) if pieces is None else sum(of(rows) for rows in pieces)
     return {"value": whole.ece(estimator=spec, norm=norm)}
@@ -398,7 +416,7 @@ ESTIMATES = 20
 #: Estimators left out there, since the interval of a single one takes them seconds to minutes.
 SLOW = ("d:isj", "bk", "bk:0.02")
 #: Relations under which what is simulated is drawn anew, and so agrees within the noise of a seed.
-DRAWN_ANEW = ("complement", "counts")
+DRAWN_ANEW = ("complement",)
 #: Seeds over which numbers are averaged where a single one leaves it open whether they agree.
 SEEDS = 20
 
@@ -418,7 +436,8 @@ class Case:
 
     def __str__(self):
         data = self.one
-        weight = "no weights" if data.weight is None else f"weights {data.weight.dtype}"
+        kind = "counts" if data.counted else "weights"
+        weight = "no weights" if data.weight is None else f"{kind} {data.weight.dtype}"
         clusters = "" if data.cluster is None else ", clusters"
         about = f"{self.notion} {self.spec} {self.norm}"
         return f"{self.relation}: {self.way} {about} of {data.kind}, n = {data.n}, {weight}{clusters}"
@@ -490,12 +509,10 @@ def drawn_case(seed, number):
         classes = 2 if vector else data.score.shape[1]
         if (notion == "top:2" and classes == 2) or (own == "estimate" and spec != "auto" and classes > 3):
             continue
-        if "clusters" in relation or (
-            relation not in ("counts", "merge", "complement") and rng.random() < 0.2
-        ):
+        if "clusters" in relation or (relation not in ("merge", "complement") and rng.random() < 0.2):
             data = replace(data, cluster=rng.integers(0, 1 + data.n // 2, data.n))
         if relation == "clusters of one" and data.weight is not None:
-            data = replace(data, weight=data.weight.astype(float))  # a counted row is a cluster
+            data = replace(data, counted=False)  # a counted row is a cluster
         one, other = RELATIONS[relation](data, rng, notion)
         if relation == "complement" and notion in ("class", "correctness") and lopsided(spec, norm, one):
             continue
