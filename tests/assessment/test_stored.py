@@ -92,6 +92,8 @@ def test_fields_that_are_missing_and_fields_that_are_not_known_are_refused(resul
     values = json.loads(result.to_json())
     optional = {"label", "clusters", "by_class", "at_least", "lower_bound", "where", "clinical", "decision"}
     kind = type(result)
+    if kind is calibrant.Estimate:
+        optional.add("cautions")
     for key in values:
         if key in optional or key == "format":
             continue

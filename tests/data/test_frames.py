@@ -467,15 +467,15 @@ REFUSED = {
     ),
     "NaN in a matrix": ({"p_c": {1: NAN}}, WIDE, "column 'p_c' must have no missing values, got 1 in 5 rows"),
     "rows that do not sum to one": (
-        {"p_a": {1: 0.875}, "p_b": {2: 0.299}},
+        {"p_a": {1: 0.875}, "p_b": {2: 0.25}},
         WIDE,
         "scores must sum to 1 within 1e-06 in every row, got 1.575; 2 of 5 rows are like that; "
         "if a row can be of several classes at once (multi-label), ask about each column by itself",
     ),
     "rounded rows": (
-        {"p_a": {1: 0.301}},
+        {"p_a": {1: 0.31}},
         WIDE,
-        "scores must sum to 1 within 1e-06 in every row, got 1.001; 1 of 5 rows is like that; "
+        "scores must sum to 1 within 1e-06 in every row, got 1.01; 1 of 5 rows is like that; "
         "if these are rounded, divide each row by its sum",
     ),
     "null label": ({"y": {1: None}}, SINGLE, "column 'y' must have no missing values, got 1 in 5 rows"),

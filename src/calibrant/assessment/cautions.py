@@ -81,6 +81,7 @@ def cautions(assessment: Assessment, seen: Seen) -> Iterator[str]:
             f"Scores are discrete: {count(seen.distinct)} distinct ones in {count(seen.rows)} rows."
             f"{'' if _each_by_itself(assessment) else ' Between them the curve is interpolated.'}"
         )
+    yield from assessment.estimate.cautions
     if seen.decided:
         yield f"All scores are 0 or 1: {PREDICTED}."
     elif seen.saturated > MOSTLY:

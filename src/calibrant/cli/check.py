@@ -20,6 +20,7 @@ from calibrant.cli.output import (
     coloured,
     discard,
     printable,
+    tell,
     tell_classes,
     tell_json,
     write,
@@ -378,6 +379,8 @@ def check(
             click.echo(f"{word}: {printable(verdict.sentence)}")
             if isinstance(verdict, Verdict):
                 tell_classes(verdict.estimate)
+            for caution in verdict.measured.cautions:
+                tell(caution)
     except BrokenPipeError:  # nobody reads the words; the exit code still tells
         discard(sys.stdout)
     raise SystemExit(verdict.exit_code)

@@ -129,8 +129,7 @@ class Piece:
             return
         for value, rows in zip(groups.values, groups.rows(), strict=True):
             if rows.size:
-                weight = None if data.weight is None else data.weight[rows]
-                yield value, replace(data, score=data.score[rows], code=data.code[rows], weight=weight)
+                yield value, inputs.some_rows(data, rows)
 
 
 def kinds_of(batch: Batch, roles: Sequence[Roles]) -> dict[str, Kind]:

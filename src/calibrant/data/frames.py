@@ -195,7 +195,9 @@ def _groups(frame: Any, request: Request, columns: Columns) -> dict[Any, Group]:
             return groups
         got = f"{request.rows} rows and then {rows}"
         raise InputError("frame", "hold the same rows in every pass", rows, got=got)
-    explain(plain(frame, request.roles, percent=request.percent), request)
+    # Rows summed here may differ from 1 by what rounding explains, and still fail for another reason.
+    sums = not here or (isinstance(failure, InputError) and failure.rule.startswith("sum to 1"))
+    explain(plain(frame, request.roles, percent=request.percent), request, sums=sums)
     raise _in_words(failure, columns) if isinstance(failure, InputError) else failure
 
 

@@ -40,7 +40,7 @@ class Broken(NamedTuple):
     most: Any
 
 
-def explain(rows: Any, request: Request) -> None:
+def explain(rows: Any, request: Request, *, sums: bool) -> None:
     """Raise what is wrong with rows of which some cannot be used.
 
     Parameters
@@ -49,11 +49,13 @@ def explain(rows: Any, request: Request) -> None:
         With its columns under plain names.
     request : Request
         What is asked of it.
+    sums : bool
+        Whether rows that do not sum to 1 are refused.
     """
     _check_scores(rows, request)
     if request.entries is not None:
         _check_entries(rows, request)
-    elif not request.vector:
+    elif sums and not request.vector:
         _check_sums(rows.select(total=added([col(name) for name in request.scores])), request)
     if request.counts is not None:
         _check_weights(rows, request)

@@ -214,6 +214,7 @@ def regret_of(question: Question, cost: Cost, *, level: float, seed: int) -> Reg
         cautions += (
             f"beyond {FEW} classes what they take from each other cannot be seen: this is a lower bound",
         )
+    cautions += tuple(each.removesuffix(".") for each in question.cautions)
     return Regret(
         level=level, matrix=_plain(cost.matrix), actions=cost.actions, labels=cost.labels,
         threshold=cost.threshold, label=question.label, cautions=cautions, seed=seed,

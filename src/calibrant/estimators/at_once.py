@@ -68,7 +68,7 @@ def _loop(loops: ModuleType, y_prob: Array, notion: Notion, cuts: Array) -> Loop
 
     def of_confidences(label: Array, score: Array) -> Array:
         sums = np.zeros((2, 2, 1, cuts.size + 1))
-        if loops.add_confidences(score, label, cuts, sums) > TOLERANCE[score.itemsize]:
+        if loops.add_confidences(score, label, cuts, sums) > TOLERANCE[8]:
             raise ValueError("a row has another sum")
         return sums
 

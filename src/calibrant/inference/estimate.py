@@ -65,6 +65,20 @@ def estimate(
     inputs.check_choice("norm", norm, question.notion.norms)
     level, seed = inputs.level(level), inputs.seeded(rng)
     each_level = level if each_level is None else inputs.level(each_level)
+    found = _answer(question, estimator, norm, level, each_level, seed, step)
+    return replace(found, cautions=question.cautions)
+
+
+def _answer(
+    question: Question,
+    estimator: Any,
+    norm: Norm | RowsNorm,
+    level: float,
+    each_level: float,
+    seed: int,
+    step: Callable[[], object],
+) -> Estimate:
+    """Estimate what a question asks for, with arguments that are checked."""
     if question.notion.whole:
         options: dict[str, Any] = {"level": level, "each_level": each_level}
         by = with_interval(estimator)

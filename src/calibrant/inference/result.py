@@ -78,6 +78,8 @@ class Estimate:
     lower_bound : bool
         Whether there are too many classes to see how they take probability from each other, so that value
         and interval tell only the part of the error that can be seen.
+    cautions : tuple of str
+        What to know about the data before relying on the estimate, one sentence each.
     """
 
     value: float
@@ -99,6 +101,7 @@ class Estimate:
     clusters: int | None = None
     at_least: float | None = None
     lower_bound: bool = False
+    cautions: tuple[str, ...] = ()
 
     def __float__(self) -> float:
         return self.value
@@ -119,7 +122,7 @@ class Estimate:
             f"{name} ({self.about}) {self.value:.4f} [{self.low:.4f}, {self.high:.4f}] "
             f"at {100 * self.level:g} %{kept}{self._parts}; "
             f"{usual(self, '{:.4f}'.format)}; {p_text(self.p_value)} for calibration; "
-            f"n = {self.n:.15g}{within}, {self.estimator}"
+            f"n = {self.n:.15g}{within}, {self.estimator}" + "".join(f"\n{each}" for each in self.cautions)
         )
 
     @property
@@ -138,6 +141,7 @@ class Estimate:
         values = {key: getattr(self, key) for key in _PLAIN}
         values["null"] = self.null.to_dict()
         values["label"] = plain(self.label)
+        values["cautions"] = list(self.cautions)
         if self.by_class is not None:
             values["by_class"] = [estimate.to_dict() for estimate in self.by_class.values()]
         return values
@@ -150,7 +154,9 @@ class Estimate:
     @classmethod
     def of_record(cls, record: Record) -> Estimate:
         """Return the estimate that a stored record holds."""
-        record.only((*_NEEDED, "null"), ("clusters", "label", "by_class", "at_least", "lower_bound"))
+        record.only(
+            (*_NEEDED, "null"), ("clusters", "label", "by_class", "at_least", "lower_bound", "cautions")
+        )
         with record.naming("notion"):
             notion = named(record.text("notion"))
         with record.naming("norm"):
@@ -188,6 +194,7 @@ class Estimate:
             clusters=record.maybe("clusters", lambda key: record.whole(key, 1)),
             null=Null.of_record(record.record("null"), most),
             label=record.label(),
+            cautions=record.texts("cautions") if "cautions" in record.values else (),
             by_class=None if by_class is None else MappingProxyType(estimates),
         )
 

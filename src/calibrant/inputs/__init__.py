@@ -27,7 +27,6 @@ from calibrant.inputs.groups import MOST_GROUPS, check_group_count, groups_of_ro
 from calibrant.inputs.parsing import NamedTwiceError, parsed_json
 from calibrant.inputs.predictions import (
     PREDICTED,
-    TOLERANCE,
     USUAL,
     Array,
     Predictions,
@@ -49,6 +48,8 @@ from calibrant.inputs.predictions import (
     unlabelled,
 )
 from calibrant.inputs.progress import progress
+from calibrant.inputs.rounding import TOLERANCE
+from calibrant.inputs.rounding import caution as renormalisation_caution
 from calibrant.inputs.rows import same_rows
 from calibrant.inputs.stored import ROUNDING, Record, from_text
 
@@ -99,6 +100,7 @@ __all__ = [
     "progress",
     "read",
     "refuse_clusters",
+    "renormalisation_caution",
     "row_weights",
     "same_rows",
     "scores",

@@ -33,7 +33,9 @@ def some_rows(data: Predictions, which: Array) -> Predictions:
     """Return some rows of predictions, with the clusters that are left."""
     weight = None if data.weight is None else data.weight[which]
     cluster = None if data.cluster is None else np.unique(data.cluster[which], return_inverse=True)[1]
-    return replace(data, score=data.score[which], code=data.code[which], weight=weight, cluster=cluster)
+    deviation = None if data.deviation is None else data.deviation[which]
+    score, code = data.score[which], data.code[which]
+    return replace(data, score=score, code=code, weight=weight, cluster=cluster, deviation=deviation)
 
 
 def _numbered(values: Array) -> Array:

@@ -14,12 +14,19 @@ from numpy.typing import NDArray
 from calibrant import compiled
 from calibrant.inputs.columns import class_of_name, classes_of_columns, column_names
 from calibrant.inputs.errors import InputError, InputTypeError, show
+from calibrant.inputs.rounding import (
+    SLACK,
+    TOLERANCE,
+    TOLERANCE_BFLOAT16,
+    caution,
+    explained,
+    row_sums,
+    slack,
+)
 from calibrant.inputs.rows import same_rows
 
 FloatArray: TypeAlias = NDArray[np.floating[Any]]
 Array: TypeAlias = NDArray[Any]
-# How far a row may sum from 1, by bytes per score: what rounding costs a softmax, with room to spare.
-TOLERANCE, _TOLERANCE_BFLOAT16 = {8: 1e-6, 4: 1e-4, 2: 2e-3}, 2e-2
 _BLOCK = 1 << 20  # bytes of a matrix looked at together: they stay in cache from one test to the next
 _PIECE = 1 << 22  # scores of a matrix that a thread looks at: it takes longer than to start one
 _BITS_OF_ONE = {2: 0x3C00, 4: 0x3F800000, 8: 0x3FF0000000000000}
@@ -44,11 +51,27 @@ class Predictions:
     cluster: Array | None = None  # (n,): the number of each row's cluster (intp), from 0 on
     seen: Seen | None = None  # what was seen of whole rows while they were checked
     counts: bool = True  # whether each weight is a number of equal rows; True without weights
+    deviation: Array | None = None  # (n,): how far the sum of a renormalised row was from 1, 0 of the others
 
     @property
     def n_rows(self) -> int:
         """Number of rows, counted ones as often as they count."""
         return int(self.weight.sum()) if self.weight is not None and self.counts else len(self.code)
+
+    @property
+    def renormalised(self) -> int:
+        """Number of rows that were divided by their sums, counted ones as often as they count."""
+        if self.deviation is None:
+            return 0
+        off = self.deviation != 0
+        return int(self.weight[off].sum() if self.weight is not None and self.counts else off.sum())
+
+    @property
+    def cautions(self) -> tuple[str, ...]:
+        """What a reader of a result should know about how the scores were read."""
+        if self.deviation is None or not self.renormalised:
+            return ()
+        return (caution(self.renormalised, self.n_rows, float(np.abs(self.deviation).max())),)
 
     @property
     def largest(self) -> tuple[Array, Array]:
@@ -98,7 +121,7 @@ def predictions(
     if n == 0:
         raise InputError("y_true and y_prob", "not be empty", 0, got="0 rows")
     try:
-        score, seen = _checked_scores(score, tolerance)
+        score, seen, deviation = _checked_scores(score, tolerance)
     except InputError as error:
         error.hint = PREDICTED if _are_labels(score, truth) else error.hint
         raise
@@ -113,7 +136,7 @@ def predictions(
         classes = _classes(truth, score.shape[1], given, y_prob)
         code = _codes(truth, classes, "labels" if given is None else "")
     positive = positive_column(classes, pos_label)
-    return _weighted(score, code, sample_weight, counts, classes, positive, seen=seen)
+    return _weighted(score, code, sample_weight, counts, classes, positive, seen=seen, deviation=deviation)
 
 
 def unlabelled(
@@ -132,7 +155,7 @@ def unlabelled(
     same_rows(y_prob=y_prob, sample_weight=sample_weight, counts=counts)
     if len(score) == 0:
         raise InputError("y_prob", "not be empty", 0, got="0 rows")
-    score, seen = _checked_scores(score, tolerance)
+    score, seen, deviation = _checked_scores(score, tolerance)
     names = column_names(y_prob)
     given = None if labels is None else class_labels(labels)
     _check_label(pos_label)
@@ -151,7 +174,7 @@ def unlabelled(
         classes = classes_of_columns(None, (), size, names if given is None and not by_number else given)
     code = np.zeros(len(score), dtype=bool if score.ndim == 1 else np.intp)
     positive = positive_column(classes, pos_label)
-    return _weighted(score, code, sample_weight, counts, classes, positive, "y_prob", seen)
+    return _weighted(score, code, sample_weight, counts, classes, positive, "y_prob", seen, deviation)
 
 
 def _class_of_series(name: str, truth: Array) -> Any:
@@ -182,17 +205,65 @@ def told_column(classes: tuple[Any, ...], positive: int | None, *, told: bool) -
     return positive if told or positive is None or classes[positive] == 1 else None
 
 
-def _checked_scores(score: Array, tolerance: float | None) -> tuple[FloatArray, Seen | None]:
-    """Return scores that lie in [0, 1] and sum to 1 in every row, and what was seen of whole rows."""
+def _checked_scores(
+    score: Array, tolerance: float | None
+) -> tuple[FloatArray, Seen | None, NDArray[np.float64] | None]:
+    """Return scores that lie in [0, 1] and sum to 1 in every row, and what was seen of whole rows.
+
+    Rows whose sum differs from 1 by what rounding explains are renormalised, and the last value tells by how
+    much each differed.
+    """
     score = _numbers("y_prob", score, unit=True)
     score = score if score.dtype.kind == "f" else score.astype(np.float64)
     if score.ndim == 1:
         _check_unit("y_prob", score)
-        return score, None
+        return score, None, None
     looked = _look_at_rows(score)
-    row, total, seen = (*_row_sums(score), None) if looked is None else looked
-    _check_sum(row, total, tolerance or TOLERANCE[score.itemsize])
-    return score, seen
+    _, total, seen = (*_row_sums(score), None) if looked is None else looked
+    if tolerance is None:
+        tolerance = TOLERANCE[score.itemsize]
+        # Decimals are recognised in single precision too, and must give the numbers that they give in double.
+        exact = TOLERANCE[8] + slack(score) if score.itemsize == 4 else tolerance
+    else:
+        exact = tolerance
+    if abs(total - 1) <= exact + SLACK:
+        return score, seen, None
+    renormalised, deviation = _renormalised(score, exact, tolerance)
+    if renormalised is score:
+        return score, seen, None
+    looked = _look_at_rows(renormalised)
+    return renormalised, None if looked is None else looked[2], deviation
+
+
+def _renormalised(
+    score: FloatArray, exact: float, tolerance: float
+) -> tuple[FloatArray, NDArray[np.float64]]:
+    """Divide the rows by their sums that differ from 1 by more than `exact`, if rounding explains it.
+
+    Others stay as they are within the tolerance, and are refused beyond it.
+    """
+    whole, deviation = score, np.zeros(len(score))
+    step = max(1, _BLOCK // (score.shape[1] * score.itemsize))
+    worst: tuple[int, float] = 0, 1.0
+    for start in range(0, len(score), step):
+        total = row_sums(score[start : start + step])
+        off = np.flatnonzero(np.abs(total - 1) > exact + SLACK)
+        fits = explained(score[start + off], total[off] - 1)
+        refused = off[~fits & (np.abs(total[off] - 1) > tolerance + SLACK)]
+        if refused.size:
+            k = refused[np.argmax(np.abs(total[refused] - 1))]
+            if abs(total[k] - 1) > abs(worst[1] - 1):
+                worst = int(start + k), float(total[k])
+        off = off[fits]
+        if off.size:
+            whole = score.copy(order="K") if whole is score else whole
+            whole[start + off] = score[start + off] / total[off, None]
+            deviation[start + off] = total[off] - 1
+    row, sum_of_row = worst
+    if sum_of_row != 1:
+        rule, hint = f"sum to 1 within {tolerance:g} in every row", hint_about_sum(sum_of_row)
+        raise InputError("y_prob", rule, sum_of_row, got=f"{sum_of_row:.9g}", row=row, hint=hint)
+    return whole, deviation
 
 
 def _check_label(pos_label: Any) -> None:
@@ -209,6 +280,7 @@ def _weighted(
     positive: int | None,
     beside: str = "y_true",
     seen: Seen | None = None,
+    deviation: Array | None = None,
 ) -> Predictions:
     """Predictions with their weights; rows without weight are left out."""
     given = row_weights(sample_weight, counts)
@@ -217,7 +289,11 @@ def _weighted(
         keep = weight != 0
         score, code, weight = score[keep], code[keep], weight[keep]
         seen = None if seen is None else seen.some(score, keep)
-    return Predictions(score, code, weight, classes, positive, seen=seen, counts=sample_weight is None)
+        deviation = None if deviation is None else deviation[keep]
+    counted = sample_weight is None
+    return Predictions(
+        score, code, weight, classes, positive, seen=seen, counts=counted, deviation=deviation
+    )
 
 
 def scores(name: str, values: Any) -> NDArray[np.float64]:
@@ -235,7 +311,7 @@ def read(name: str, values: Any) -> tuple[Array, float | None]:
             _refuse(name, "have no missing values", values, mask)
         if str(getattr(values, "dtype", "")).endswith("bfloat16"):  # float32 holds it exactly
             array = values.float() if hasattr(values, "float") else values.astype(np.float32)
-            tolerance = _TOLERANCE_BFLOAT16
+            tolerance = TOLERANCE_BFLOAT16
         if hasattr(values, "detach") and hasattr(values, "cpu"):
             array = array.detach().cpu().numpy()
         elif not hasattr(values, "__array__"):
@@ -383,12 +459,6 @@ def _row_sums(score: Array) -> tuple[int, float]:
         np.einsum("ij->i", block, out=total[start : start + step], dtype=np.float64)
     row = int(np.argmax(np.abs(total - 1)))
     return row, float(total[row])
-
-
-def _check_sum(row: int, total: float, tolerance: float) -> None:
-    if abs(total - 1) > tolerance + 1e-12:
-        rule = f"sum to 1 within {tolerance:g} in every row"
-        raise InputError("y_prob", rule, total, got=f"{total:.9g}", row=row, hint=hint_about_sum(total))
 
 
 def hint_about_sum(total: float) -> str:

@@ -70,6 +70,8 @@ class Question:
         Whether these are numbers of equal rows; True without weights.
     cluster : array or None
         The number of the cluster that each of them is of.
+    cautions : tuple of str
+        Sentences about how the data were read, which the results repeat.
 
     Examples
     --------
@@ -88,6 +90,7 @@ class Question:
     weight: Array | None = None
     cluster: Array | None = None
     counts: bool = True
+    cautions: tuple[str, ...] = ()
     _known: dict[Hashable, Any] = field(default_factory=dict, repr=False)
 
     @classmethod
@@ -101,7 +104,8 @@ class Question:
                 yield Sample(problem.score, problem.outcome, weight, problem.support, data.counts)
 
         about = notion, data.labels, data.positive
-        return cls(*about, make, Rows.of(data), data.weight, data.cluster, data.counts)
+        known = data.weight, data.cluster, data.counts, data.cautions
+        return cls(*about, make, Rows.of(data), *known)
 
     @cached_property
     def blocks(self) -> list[Evidence]:

@@ -5,6 +5,7 @@ A file is, with all numbers little-endian:
     16 bytes    "calibrant sketch"
     4, 4, 8     format (2), length of the header, length of the body
     header      JSON: notion, classes, what was given, cells of equal width, sums of a cell (5 or 6), totals
+                (with the number of renormalised rows where there are any)
     body        compressed by zlib; for each problem
                     the number of cells that hold rows (4 bytes) and the sum of squared weights (8)
                     the distance of each such cell from the one before, the first from -1 (4 each)
@@ -105,7 +106,9 @@ def _about(sketch: Sketch) -> dict[str, Any]:
         "n_classes": sketch._n_classes,
         "given": {key: plain(value) for key, value in sketch._given.items()},
         "cells": None if sketch._cells is None else sketch._layout.uniform,
-        "totals": asdict(sketch.totals),
+        "totals": {
+            key: value for key, value in asdict(sketch.totals).items() if value or key != "renormalised"
+        },
     }
 
 

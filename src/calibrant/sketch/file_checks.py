@@ -131,19 +131,22 @@ class Header:
 
 
 def _totals(values: Any) -> Totals:
-    """Read the totals, each of which must be a finite number."""
+    """Read the totals, each a finite number; the renormalised rows are left out where there are none."""
+    values = {"renormalised": 0} | values if isinstance(values, dict) else values
     names = [field.name for field in fields(Totals)]
     due(isinstance(values, dict) and set(values) == set(names), f"its totals must be {', '.join(names)}")
-    due(type(values["rows"]) is int and 0 <= values["rows"] < 2**63, "its rows must be counted")
-    for name in names[1:]:
+    for name in ("rows", "renormalised"):
+        due(type(values[name]) is int and 0 <= values[name] < 2**63, f"its {name} must be counted")
+    for name in names[1:-1]:
         due(type(values[name]) is float and np.isfinite(values[name]), f"its total {name} must be finite")
     return Totals(**values)
 
 
 def _check_totals(totals: Totals) -> None:
     """Refuse totals that no rows have."""
-    rows, weight, right, log_loss, impossible, brier = astuple(totals)
+    rows, weight, right, log_loss, impossible, brier, renormalised = astuple(totals)
     due(rows >= 1 and weight > 0, "it must hold a row at least")
+    due(renormalised <= rows, "its renormalised rows must be at most its rows")
     most = {"right": (right, 1 + FAR), "impossible": (impossible, 1 + FAR)}
     most |= {"log_loss": (log_loss, MOST_LOG), "brier": (brier, MOST_BRIER)}
     for name, (value, times) in most.items():

@@ -153,7 +153,9 @@ class Sketch:
     def question(self) -> Question:
         """What is asked of the sums; see `calibrant.questions`."""
         self._held  # noqa: B018 - an empty sketch is refused before anything else
-        return Question(self._notion, self.labels, self.positive, self._blocks)
+        count, rows = self.totals.renormalised, self.totals.rows
+        cautions = (inputs.renormalisation_caution(count, rows),) if count else ()
+        return Question(self._notion, self.labels, self.positive, self._blocks, cautions=cautions)
 
     @property
     def weighted(self) -> bool:

@@ -28,11 +28,13 @@ class Totals:
     brier : float
         Sum of the squared differences of all scores and what they should be, weighted. A single score
         p stands for the two scores 1 - p and p.
+    renormalised : int
+        Number of rows that did not sum to 1 because of rounding, and were divided by their sums.
 
     Examples
     --------
     >>> Totals(2, 2.0, 1.0, 0.7, 0.0, 0.4) + Totals(1, 3.0, 3.0, 0.1, 0.0, 0.1)
-    Totals(rows=3, weight=5.0, right=4.0, log_loss=0.7999999999999999, impossible=0.0, brier=0.5)
+    Totals(rows=3, weight=5.0, right=4.0, log_loss=0.79..., impossible=0.0, brier=0.5, renormalised=0)
     """
 
     rows: int
@@ -41,6 +43,7 @@ class Totals:
     log_loss: float
     impossible: float
     brier: float
+    renormalised: int = 0
 
     @classmethod
     def zero(cls) -> Totals:
@@ -53,9 +56,10 @@ class Totals:
 
         >>> from calibrant.inputs import predictions
         >>> Totals.of(predictions([0, 1, 1], [0.5, 0.75, 0.0]))
-        Totals(rows=3, weight=3.0, right=2.0, log_loss=0.98..., impossible=1.0, brier=2.625)
+        Totals(rows=3, weight=3.0, right=2.0, log_loss=0.98..., impossible=1.0, brier=2.625, renormalised=0)
         """
-        return cls(data.n_rows, *row_totals(data.score, data.code, data.weight)[1:])
+        sums = row_totals(data.score, data.code, data.weight)[1:]
+        return cls(data.n_rows, *sums, data.renormalised)
 
     def __add__(self, other: Totals) -> Totals:
         """The totals of the rows of both."""
