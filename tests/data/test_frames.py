@@ -485,6 +485,12 @@ REFUSED = {
         SINGLE,
         "column 'y' must hold 0 and 1, -1 and 1 or booleans, got 0, 1, 2, 7; pass pos_label=",
     ),
+    "ignored row": (
+        {"y": {1: -100}},
+        SINGLE,
+        "column 'y' must hold 0 and 1, -1 and 1 or booleans, got -100, 0, 1; "
+        "labels of -100 usually mark rows to ignore: drop these rows first",
+    ),
     "both kinds of negative": (
         {"y": {0: -1}},
         SINGLE,

@@ -466,7 +466,7 @@ def test_one_column_of_scores_needs_a_positive_class_unless_usual(labels, positi
         assert found.y_true.dtype == bool
 
 
-@pytest.mark.parametrize("labels", ["yes no", "0 1 2", "1 2", "0.5 0.25", "true maybe"])
+@pytest.mark.parametrize("labels", ["yes no", "0 1 2", "1 2", "0.5 1.25", "true maybe"])
 def test_unusual_labels_ask_for_the_positive_class(labels):
     message = refusal("y,score\n" + "".join(f"{label},0.5\n" for label in labels.split()))
     assert "pass pos_label=" in message
@@ -837,3 +837,16 @@ def test_an_npz_that_declares_anything_is_data_or_refused(kind, shape, order, bo
         made.writestr("p.npy", member)
         made.writestr("y.npy", TEN)
     either(file.getvalue())
+
+
+def test_labels_of_ignored_rows_and_fractions_are_recognised():
+    one = "label,score\n0,0.25\n1,0.5\n"
+    ignored = "labels of -100 usually mark rows to ignore: drop these rows first"
+    assert refusal(one + "-100,0.5\n").endswith(f"got -100, 0, 1; {ignored}")
+    message = refusal(one + "0.25,0.5\n")
+    assert message.endswith(
+        "are labels and scores swapped? if not, these look like soft labels or rates: "
+        "pass one observed label per row"
+    )
+    three = "label,p_0,p_1,p_2\n0,0.25,0.25,0.5\n2,0.25,0.25,0.5\n"
+    assert refusal(three + "-100,0.25,0.25,0.5\n").endswith(f"got -100 at row 3; {ignored}")

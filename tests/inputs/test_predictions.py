@@ -705,7 +705,6 @@ def test_one_usual_label_alone_is_still_read_as_usual(label, code):
         ([2, 2, 2, 2], "got 2;"),
         (["no", "yes", "yes", "no"], "'no', 'yes'"),
         ([b"n", b"y", b"y", b"n"], "b'n', b'y'"),
-        ([0.5, 1.0, 0.0, 1.0], "0.0, 0.5, 1.0"),
     ],
 )
 def test_other_labels_need_a_positive_class(y, listed):
@@ -716,6 +715,39 @@ def test_other_labels_need_a_positive_class(y, listed):
 def test_labels_that_look_like_scores_hint_at_a_swap():
     with refuses("0.1, 0.4, 0.7, ...; are labels and scores swapped?"):
         predictions(P, Y)
+
+
+def test_fractions_are_told_from_swapped_arguments():
+    with refuses("got 0.0, 0.5, 1.0", "soft labels or rates", "counts of each as sample_weight") as caught:
+        predictions([0.5, 1.0, 0.0, 1.0], P)
+    assert "pos_label" not in str(caught.value)
+    assert "swapped" not in str(caught.value)
+    with refuses("y_true must hold 3 labels, one for each column", "soft labels or rates"):
+        predictions([0.5, 0.25, 1.0, 0.0], np.full((4, 3), 1 / 3))
+    with refuses("y_true must be one-dimensional", "swapped? if not, these look like soft labels"):
+        predictions(np.full((4, 3), 1 / 3), np.full((4, 3), 1 / 3))
+    # Labels that are fractions and no rates may still be classes.
+    with refuses("0.5, 1.5", "are labels and scores swapped?") as caught:
+        predictions([0.5, 1.5, 1.5, 0.5], P)
+    assert "soft" not in str(caught.value)
+    assert predictions([0.5, 1.5, 1.5, 0.5], P, pos_label=1.5).labels == (0.5, 1.5)
+
+
+@pytest.mark.parametrize("labels", [None, "given"])
+@pytest.mark.parametrize("classes", [1, 3])
+def test_labels_of_ignored_rows_are_recognised(classes, labels):
+    p = P if classes == 1 else np.full((4, 3), 1 / 3)
+    known = None if labels is None else range(max(classes, 2))
+    hint = "labels of -100 usually mark rows to ignore: drop these rows first; pass y_true[y_true != -100]"
+    with refuses("y_true must hold", "-100", hint) as caught:
+        predictions([0, -100, 1, 0], p, labels=known)
+    assert "labels=" not in str(caught.value)
+    assert "pos_label=" not in str(caught.value)
+
+
+def test_unknown_labels_of_several_kinds_are_named():
+    with refuses("y_true must hold only the labels 0, 1, got 'a' at row 1"):
+        predictions(np.array([0, "a", (2, 3), 1], dtype=object), P, labels=[0, 1])
 
 
 def test_many_labels_are_cut_short():

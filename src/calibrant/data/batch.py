@@ -321,8 +321,9 @@ def _check_known(coded: Coded, classes: tuple[Any, ...]) -> None:
     known = set(classes)
     if not known.issuperset(coded.values):
         row = int(np.argmax(coded.take([value not in known for value in coded.values])))
-        rule = f"hold only the labels {show(*classes)}"
-        raise InputError("y_true", rule, coded.values[coded.code[row]], row=row)
+        rule, value = f"hold only the labels {show(*classes)}", coded.values[coded.code[row]]
+        hint, advice = inputs.advice_on_labels([value], "")
+        raise InputError("y_true", rule, value, row=row, hint=hint, advice=advice)
 
 
 def _check_exact(labels: Iterable[Any]) -> None:

@@ -214,6 +214,12 @@ def _in_words(error: InputError, columns: Columns) -> InputError:
     names = {"y_true": f"column {show(columns.label)}", "y_prob": "scores"}
     names |= dict.fromkeys(("sample_weight", "counts"), f"column {show(columns.weight)}")
     error.argument, error.row = Words(names).called(error.argument), None
+    return _of_frame(error)
+
+
+def _of_frame(error: InputError) -> InputError:
+    """Leave out advice that is about arrays."""
+    error.advice = "" if error.advice == "ignored" else error.advice
     return error
 
 
@@ -406,7 +412,9 @@ def _check_known(
     if others:
         many = like_that(sum(seen[value] for value in others), sum(seen.values()))
         rule = f"hold only the {what} {show(*known)}"
-        raise InputError(f"column {show(column)}", rule, others[0], hint=many, advice=advice)
+        hint, advice = inputs.advice_on_labels(others, advice)
+        hint = "; ".join(filter(None, [many, hint]))
+        raise _of_frame(InputError(f"column {show(column)}", rule, others[0], hint=hint, advice=advice))
 
 
 def _bare(value: Any) -> Any:

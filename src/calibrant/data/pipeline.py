@@ -45,7 +45,7 @@ Pieces: TypeAlias = Iterator[tuple[int, Callable[[], Batch], float]]
 #: The words of the functions of the library that read files.
 FILES = Words(
     {"y_true": "label", "y_prob": "scores"},
-    {**PYTHON.advice, "percent": "or pass percent=True"},
+    {**PYTHON.advice, "percent": "or pass percent=True", "ignored": ""},
     first_row=1,
 )
 # Rows of a batch, fewer of text, and scores of a matrix.

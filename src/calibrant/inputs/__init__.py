@@ -12,7 +12,15 @@ from calibrant.inputs.arguments import (
     seeded,
 )
 from calibrant.inputs.clusters import in_clusters, some_rows
-from calibrant.inputs.columns import by_name, class_of_name, classes_of_columns, column_names, in_order, like
+from calibrant.inputs.columns import (
+    advice_on_labels,
+    by_name,
+    class_of_name,
+    classes_of_columns,
+    column_names,
+    in_order,
+    like,
+)
 from calibrant.inputs.errors import (
     PYTHON,
     InputError,
@@ -69,6 +77,7 @@ __all__ = [
     "Record",
     "Seed",
     "Words",
+    "advice_on_labels",
     "are_usual",
     "binary_classes",
     "by_name",

@@ -16,6 +16,10 @@ from typing import Any
 
 from calibrant.inputs.errors import InputError, show
 
+#: The label that PyTorch's losses ignore by default.
+IGNORED = -100
+SWAPPED = "are labels and scores swapped?"
+SOFT = "these look like soft labels or rates: pass one observed label per row"
 _BOOLEANS = {"true": True, "false": False}
 # A single column of scores that is named after its class: p_spam, prob_1, y_prob_yes, spam_prob, P(spam), p1.
 _SCORE = r"(?:p|probs?|proba|probability|probabilities|scores?|pred|class)"
@@ -40,6 +44,21 @@ def column_names(table: Any) -> tuple[Any, ...] | None:
     """Return the names of the columns of a frame of pandas, polars or pyarrow; None for an array."""
     names = getattr(table, "column_names", getattr(table, "columns", None))
     return None if names is None or callable(names) else tuple(names)
+
+
+def advice_on_labels(labels: Iterable[Any], advice: str) -> tuple[str, str]:
+    """Return hint and advice for an error about labels that are no classes; `advice` where they may be some.
+
+    >>> advice_on_labels([-100, 0, 1], "pos_label")
+    ('labels of -100 usually mark rows to ignore: drop these rows first', 'ignored')
+    """
+    labels = tuple(labels)
+    if IGNORED in labels:
+        return f"labels of {IGNORED} usually mark rows to ignore: drop these rows first", "ignored"
+    if any(isinstance(label, float) for label in labels):
+        fractions = all(isinstance(label, int | float) and 0 <= label <= 1 for label in labels)
+        return (f"{SWAPPED} if not, {SOFT}", "") if fractions else (SWAPPED, advice)
+    return "", advice
 
 
 def classes_of_columns(
@@ -99,7 +118,8 @@ def classes_of_columns(
         return tuple(range(size))
     if len(labels) != size:
         rule, got = f"hold {size} labels, one for each column", show(*in_order(labels))
-        raise InputError("y_true", rule, labels, got=got, advice="labels")
+        hint, advice = advice_on_labels(labels, "labels")
+        raise InputError("y_true", rule, labels, got=got, hint=hint, advice=advice)
     return in_order(labels)
 
 

@@ -12,7 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant import compiled
-from calibrant.inputs.columns import class_of_name, classes_of_columns, column_names
+from calibrant.inputs.columns import (
+    SOFT,
+    SWAPPED,
+    advice_on_labels,
+    class_of_name,
+    classes_of_columns,
+    column_names,
+)
 from calibrant.inputs.errors import InputError, InputTypeError, show
 from calibrant.inputs.rounding import (
     SLACK,
@@ -131,7 +138,13 @@ def predictions(
         named = by_name and pos_label is None and given is None
         if named and isinstance(name := getattr(y_prob, "name", None), str):
             pos_label = _class_of_series(name, truth)
-        code, classes = _binary(truth, given, pos_label, more)
+        try:
+            code, classes = _binary(truth, given, pos_label, more)
+        except InputError as error:
+            if SOFT in error.hint:
+                counts = ", or each row as 1 and as 0 with the counts of each as sample_weight"
+                error.hint = SWAPPED if ((score == 0) | (score == 1)).all() else SOFT + counts
+            raise
     else:
         classes = _classes(truth, score.shape[1], given, y_prob)
         code = _codes(truth, classes, "labels" if given is None else "")
@@ -330,9 +343,11 @@ def read(name: str, values: Any) -> tuple[Array, float | None]:
         if array.ndim and array.size == max(array.shape):
             hint = f"pass {name}.ravel()" if hasattr(values, "ravel") else f"pass np.ravel({name})"
         elif array.ndim == 2 and name == "y_true":
-            hint = "are labels and scores swapped?"
-            if array.dtype.kind in "biuf" and np.isin(array[:100], (0, 1)).all():
-                one_hot = (array[:100].sum(axis=1) == 1).all()
+            hint, first = SWAPPED, array[:100]
+            if array.dtype.kind == "f" and np.allclose(first.sum(axis=1), 1, atol=0.01):
+                hint = f"{SWAPPED} if not, {SOFT}"
+            if array.dtype.kind in "biuf" and np.isin(first, (0, 1)).all():
+                one_hot = (first.sum(axis=1) == 1).all()
                 hint = "one-hot labels? pass np.argmax(y_true, axis=1)" if one_hot else MULTI_LABEL
         raise InputError(name, rule, values, got=got, hint=hint)
     return (array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))), tolerance
@@ -585,11 +600,11 @@ def binary_classes(seen: Sequence[Any], pos_label: Any = None, *, more: bool = F
     """
     usual: tuple[Any, ...] = next((pair for pair in USUAL if set(seen) <= set(pair)), ())
     if pos_label is None and not usual:
-        swapped = any(isinstance(label, float) for label in seen)
-        got = show(*seen[:3]) + ", ..." * (len(seen) > 3) if swapped else show(*seen)
-        hint = "are labels and scores swapped?" if swapped else ""
+        fractions = any(isinstance(label, float) for label in seen)
+        got = show(*seen[:3]) + ", ..." * (len(seen) > 3) if fractions else show(*seen)
         rule = "hold 0 and 1, -1 and 1 or booleans"
-        raise InputError("y_true", rule, tuple(seen), got=got, hint=hint, advice="pos_label")
+        hint, advice = advice_on_labels(seen, "pos_label")
+        raise InputError("y_true", rule, tuple(seen), got=got, hint=hint, advice=advice)
     positive = usual[1] if pos_label is None else pos_label
     if positive not in usual and positive not in seen and not more:
         raise InputError("pos_label", f"be one of {show(*seen)}", positive)
@@ -613,8 +628,8 @@ def _codes(truth: Array, classes: tuple[Any, ...], advice: str) -> Array:
     table = {label: column for column, label in enumerate(classes)}
     codes = np.fromiter((table.get(v, -1) for v in truth.tolist()), np.intp, len(truth))
     if codes.min() < 0:
-        rule = f"hold only the labels {show(*classes)}"
-        _refuse("y_true", rule, truth, codes < 0, advice=advice)
+        hint, advice = advice_on_labels(set(truth[codes < 0].tolist()), advice)
+        _refuse("y_true", f"hold only the labels {show(*classes)}", truth, codes < 0, hint, advice)
     return codes
 
 
