@@ -782,6 +782,11 @@ def test_a_missing_extra_is_named(here, monkeypatch):
     assert "pip install 'calibrant[plot]'" in refused("curve", here / "data.csv", "-o", "x.png")
     asked = ("regret", here / "data.csv", "--notion", "class", "--pos-label", "cat", "-o", "x.png")
     assert "pip install 'calibrant[plot]'" in refused(*asked)
+    # Before anything is read: this file is refused for other reasons.
+    (here / "broken.csv").write_text("label,score\n1,x\n")
+    for command in ("curve", "regret"):
+        assert "pip install 'calibrant[plot]'" in refused(command, here / "broken.csv", "-o", "x.png")
+    assert "'x'" in refused("curve", here / "broken.csv", "-o", "x.csv")
 
 
 # Manners

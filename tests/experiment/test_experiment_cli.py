@@ -458,6 +458,13 @@ def test_a_missing_extra_is_named_by_figures(here, finished, monkeypatch):
     one_line(call("figure1"), 1, "matplotlib", "pip install 'calibrant[experiment]'")
 
 
+@pytest.mark.parametrize(("command", "missing"), [("figure", "matplotlib"), ("claims", "sklearn")])
+def test_a_missing_extra_is_named_before_the_run_is_read(here, finished, monkeypatch, command, missing):
+    monkeypatch.setitem(sys.modules, missing, None)
+    monkeypatch.setattr(experiment.Summary, "of", lambda store: pytest.fail("the run was read"))
+    one_line(call(command, str(finished)), 1, missing, "pip install 'calibrant[experiment]'")
+
+
 @pytest.mark.parametrize("error", [KeyboardInterrupt, "broken"])
 def test_a_run_that_is_stopped_says_how_to_go_on(here, monkeypatch, error):
     from concurrent.futures.process import BrokenProcessPool

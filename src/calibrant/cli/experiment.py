@@ -175,6 +175,7 @@ def figure(folder: Path, out: Path | None) -> None:
     A run that is not finished is drawn from the models it has.
     """
     with importable(), one_line():
+        need("matplotlib")
         summary = _summary(folder)
         from calibrant.experiment import figures
 
@@ -199,6 +200,7 @@ def figure1(out: Path, seed: int) -> None:
     """Draw the paper's Figure 1: diagram, curve and bootstrapped curve. Needs no run."""
     check_outputs([], out)
     with one_line():
+        need("matplotlib", "sklearn")
         from calibrant.experiment import figures
 
         drawn, picture = figures.figure1(seed), io.BytesIO()
@@ -254,6 +256,7 @@ def claims(folder: Path, out: Path | None, smoke: bool) -> None:
     """
     check_runs([folder], out)
     with importable(), one_line():
+        need("sklearn")
         summary = _summary(folder)
         from calibrant.experiment import claims as paper
 

@@ -20,7 +20,7 @@ from calibrant.cli.output import (
     tell_json,
     write,
 )
-from calibrant.cli.picture import drawn, new_figure
+from calibrant.cli.picture import check_drawable, drawn, new_figure
 from calibrant.cli.progress import Meter
 from calibrant.cli.source import Source, arguments, origin, read, read_source, refusing_rows, settled
 
@@ -149,6 +149,7 @@ def curve(
     if by_density and simultaneous:
         raise click.UsageError("--simultaneous goes with --method bayes")
     check_outputs([file], out, format=given["format"], checkpoint=given["checkpoint"])
+    check_drawable(out)
     settled(given, one_score=True)
     options: dict[str, Any] = {"level": given["level"], "rng": given["seed"]}
     if by_density:

@@ -10,7 +10,7 @@ import click
 from calibrant.cli.costs import cost_option
 from calibrant.cli.options import DATA, EXITS, PICTURES, options, output
 from calibrant.cli.output import check_outputs, tell, tell_json, write
-from calibrant.cli.picture import drawn, new_figure
+from calibrant.cli.picture import check_drawable, drawn, new_figure
 from calibrant.cli.progress import Meter
 from calibrant.cli.source import Source, read_source
 
@@ -44,6 +44,7 @@ def regret(file: str, cost: Any, out: Path | None, as_json: bool, **given: Any) 
         )
 
     check_outputs([file], out, format=given["format"], checkpoint=given["checkpoint"])
+    check_drawable(out)
     source = read_source(file, given, answered)
     with source.refusing(), Meter("deciding", given["quiet"]):
         found = answered(source)
