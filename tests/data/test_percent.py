@@ -1,14 +1,18 @@
-"""Scores that are percentages, by every road of files: the numbers of shares, to the last bit."""
+"""Scores that are percentages, from files and from arrays: the numbers of shares, to the last bit."""
 
+import inspect
 import json
 
 import numpy as np
 import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 from click.testing import CliRunner
 
 import calibrant
 from calibrant import cli
+from calibrant.sklearn import ReliabilityDisplay
 
 
 @pytest.fixture(scope="module")
@@ -85,3 +89,115 @@ def test_a_report_of_levels_shows_them_and_repeats_its_command(paths, tmp_path):
     assert "--percent -o page.html" in page or "--percent --out page.html" in page
     for level in ("0.29", "0.57", "0.58", "0.80", "0.90", "0.95", "1.00"):
         assert f'<th scope="row">{level}</th>' in page
+
+
+RNG = np.random.default_rng(1)
+LABEL = RNG.integers(0, 2, 200)
+SCORE = RNG.integers(0, 101, 200)
+OPTIONS = {
+    "best_threshold": {"cost": 0.3, "rng": 0},
+    "compare_calibrators": {"methods": ["beta"], "rng": 0},
+    "lce": {"at": [0.25, 0.5]},
+    "recommend": {"estimators": ["uniform:5"], "repetitions": 2, "rng": 0},
+    "regret": {"cost": 0.3, "rng": 0},
+    "reliability_curve": {},
+    "reliability_diagram": {},
+    "score_histogram": {},
+    **{name: {"estimator": "uniform:100"} for name in ("ece", "mce")},
+    **{name: {"rng": 0} for name in ("assess", "compare", "estimate", "regret_curve", "risk_coverage")},
+}
+
+
+def public_functions():
+    """Every function of the library that takes scores."""
+    for name in calibrant.__all__:
+        function = getattr(calibrant, name)
+        if inspect.isfunction(function) and {"y_prob", "models"} & {*inspect.signature(function).parameters}:
+            yield name
+
+
+def plain(result):
+    """What a result holds, as text."""
+    held = result.to_dict() if hasattr(result, "to_dict") else getattr(result, "__dict__", result)
+    return repr(held)
+
+
+def test_all_functions_of_scores_are_tried():
+    assert {*public_functions()} == {*OPTIONS}
+
+
+@pytest.mark.parametrize("name", OPTIONS)
+def test_every_function_takes_percentages(name, without_rulers):
+    function, options = getattr(calibrant, name), OPTIONS[name]
+
+    def asked(score, **more):
+        if name == "recommend":
+            return plain(function(score, **options, **more))
+        scores = {"one": score, "two": score[::-1]} if name == "compare" else score
+        return plain(function(LABEL, scores, **options, **more))
+
+    assert asked(SCORE, percent=True) == asked(SCORE / 100)
+    with pytest.raises(calibrant.InputError, match="percentages: divide by 100 first; or pass percent=True"):
+        asked(SCORE)
+    with pytest.raises(calibrant.InputError, match="percent must go with scores up to 100, got none above 1"):
+        asked(SCORE / 100, percent=True)
+
+
+MATRICES = {
+    "float64": lambda p: p,
+    "integers": lambda p: p.astype(np.int16),
+    "float32": lambda p: p.astype(np.float32),
+    "list": lambda p: p.tolist(),
+    "pandas": lambda p: pd.DataFrame(p, columns=["p_a", "p_b", "p_c"]),
+    "polars": lambda p: pl.DataFrame(p, schema=["p_a", "p_b", "p_c"]),
+    "pyarrow": lambda p: pa.table(dict(zip(["p_a", "p_b", "p_c"], p.T, strict=True))),
+}
+
+
+@pytest.mark.parametrize("kind", MATRICES)
+def test_a_matrix_of_percentages(kind):
+    score = RNG.multinomial(100, [0.2, 0.3, 0.5], 150).astype(float)
+    label = np.array(["a", "b", "c"])[RNG.integers(0, 3, 150)]
+    value = calibrant.ece(label, score / 100, notion="classwise", estimator="uniform:50")
+    found = calibrant.ece(
+        label, MATRICES[kind](score), notion="classwise", estimator="uniform:50", percent=True
+    )
+    assert found == value
+
+
+def test_a_sketch_takes_percentages_in_chunks():
+    whole = calibrant.Sketch("class").update(LABEL, SCORE / 100)
+    parts = calibrant.Sketch("class")
+    for a in range(0, 200, 50):
+        parts.update(LABEL[a : a + 50], SCORE[a : a + 50], percent=True)
+    assert parts.digest == calibrant.Sketch("class").update(LABEL, SCORE, percent=True).digest == whole.digest
+
+
+def test_a_calibrator_takes_percentages():
+    share, percent = calibrant.Calibrator().fit(SCORE / 100, LABEL), calibrant.Calibrator()
+    percent.fit(SCORE, LABEL, percent=True)
+    assert (percent.predict_proba([7, 50], percent=True) == share.predict_proba([0.07, 0.5])).all()
+    for found, expected in zip(
+        percent.predict_interval([7, 50], percent=True), share.predict_interval([0.07, 0.5]), strict=True
+    ):
+        assert (found == expected).all()
+    pair = calibrant.Calibrator("venn-abers").fit(SCORE, LABEL, percent=True)
+    assert pair.predict_pair([50], percent=True) == pair.predict_pair([0.5])
+    with pytest.raises(calibrant.InputError, match="percent must be False where scores are logits"):
+        calibrant.Calibrator(from_logits=True).fit(SCORE, LABEL, percent=True)
+    with pytest.raises(calibrant.InputError, match="got none above 1"):
+        calibrant.Calibrator().fit(SCORE / 100, LABEL, percent=True)
+
+
+def test_a_display_takes_percentages():
+    found = ReliabilityDisplay.from_predictions(LABEL, SCORE, percent=True)
+    np.testing.assert_array_equal(found.y_prob, SCORE / 100)
+
+
+def test_rounded_percentages_are_renormalised():
+    score = np.full((30, 3), 33.33)
+    found = calibrant.estimate([0, 1, 2] * 10, score, percent=True, rng=0)
+    assert found.cautions[0].startswith("30 of 30 rows did not sum to 1 because of rounding")
+    for narrow in (np.float32, np.float16):  # which have a tolerance of their own
+        value = calibrant.ece([0, 1, 2] * 10, score.astype(narrow), percent=True, estimator="uniform:1")
+        assert value == pytest.approx(0, abs=1e-3)

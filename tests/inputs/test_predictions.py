@@ -718,7 +718,7 @@ def test_labels_that_look_like_scores_hint_at_a_swap():
 
 
 def test_fractions_are_told_from_swapped_arguments():
-    with refuses("got 0.0, 0.5, 1.0", "soft labels or rates", "counts of each as sample_weight") as caught:
+    with refuses("got 0.0, 0.5, 1.0", "soft labels or rates", "counted as often as each occurred") as caught:
         predictions([0.5, 1.0, 0.0, 1.0], P)
     assert "pos_label" not in str(caught.value)
     assert "swapped" not in str(caught.value)

@@ -22,9 +22,11 @@ def ask(
     cluster: Any = None,
     *,
     counts: Any = None,
+    percent: bool = False,
 ) -> Question:
     """Make a question of what a public function was given; warn of what looks like decided labels."""
-    data = read(y_true, y_prob, notion, sample_weight, labels, pos_label, cluster, counts=counts)
+    more = {"counts": counts, "percent": percent}
+    data = read(y_true, y_prob, notion, sample_weight, labels, pos_label, cluster, **more)
     if data.score.ndim == 1 and len(data.score) >= ENOUGH and inputs.decided(data):
         # Four steps up: this function, the public one, what checks its keywords, and who called that.
         warnings.warn(f"all scores are 0 or 1: {inputs.PREDICTED}", inputs.InputWarning, stacklevel=4)
@@ -42,6 +44,7 @@ def read(
     groups: Any = None,
     *,
     counts: Any = None,
+    percent: bool = False,
 ) -> inputs.Predictions:
     """Check labels, scores, weights and clusters."""
     weights = {"sample_weight": sample_weight, "counts": counts}
@@ -49,6 +52,8 @@ def read(
     # What was right is no class, whatever the confidences are called.
     by_name = notion is None or not named(notion).of_pairs
     options = weights | {"labels": labels, "pos_label": pos_label}
-    data = inputs.predictions(y_true, y_prob, by_name=by_name, **options)
+    data = inputs.predictions(y_true, y_prob, by_name=by_name, percent=percent, **options)
+    if percent:
+        inputs.check_percent(float(data.score.max()))
     weight = counts if sample_weight is None else sample_weight
     return data if cluster is None else inputs.in_clusters(data, cluster, y_true, weight)

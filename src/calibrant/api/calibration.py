@@ -57,6 +57,7 @@ def ece(
     cluster: ArrayLike | None = None,
     labels: Sequence[Hashable] | None = None,
     pos_label: Hashable = None,
+    percent: bool = False,
 ) -> float:
     """Estimate the calibration error; an (N, 2) matrix asks about confidence, column two about a class.
 
@@ -96,6 +97,8 @@ def ece(
         The class of each column, whatever the columns are called.
     pos_label : label, optional
         The class asked about.
+    percent : bool
+        Whether scores are percentages, from 0 to 100.
 
     Returns
     -------
@@ -109,12 +112,14 @@ def ece(
     >>> round(calibrant.ece(y_true, y_prob, estimator="uniform:2"), 4)
     0.1
     """
-    if sample_weight is counts is cluster is labels is pos_label is None:
+    if sample_weight is counts is cluster is labels is pos_label is None and not percent:
         at_once = error_at_once(y_true, y_prob, notion, estimator, norm)
         if at_once is not None:
             return at_once
     check_whole(notion, clustered=cluster is not None, norm=norm)
-    question = ask(y_true, y_prob, notion, sample_weight, labels, pos_label, cluster, counts=counts)
+    question = ask(
+        y_true, y_prob, notion, sample_weight, labels, pos_label, cluster, counts=counts, percent=percent
+    )
     return measure(question, estimator, norm)
 
 
@@ -130,6 +135,7 @@ def mce(
     cluster: ArrayLike | None = None,
     labels: Sequence[Hashable] | None = None,
     pos_label: Hashable = None,
+    percent: bool = False,
 ) -> float:
     """Estimate the maximum calibration error: `ece` with `norm="max"`.
 
@@ -142,7 +148,9 @@ def mce(
     0.15
     """
     check_whole(notion, norm="max")
-    question = ask(y_true, y_prob, notion, sample_weight, labels, pos_label, cluster, counts=counts)
+    question = ask(
+        y_true, y_prob, notion, sample_weight, labels, pos_label, cluster, counts=counts, percent=percent
+    )
     return measure(question, estimator, "max")
 
 
@@ -162,12 +170,13 @@ def estimate(
     labels: Sequence[Hashable] | None = None,
     pos_label: Hashable = None,
     progress: Progress | bool | None = None,
+    percent: bool = False,
 ) -> Estimate:
     """Estimate the calibration error with interval, null and test; for a matrix, that of confidence.
 
     Parameters
     ----------
-    y_true, y_prob, notion, estimator, sample_weight, counts, labels, pos_label
+    y_true, y_prob, notion, estimator, sample_weight, counts, labels, pos_label, percent
         As for `ece`.
     cluster : array of shape (N,), optional
         Who or what each row is of. Rows of one cluster may depend on each other in any way, and value,
@@ -202,7 +211,9 @@ def estimate(
     (True, 0.001, True)
     """
     check_whole(notion, clustered=cluster is not None, norm=norm)
-    question = ask(y_true, y_prob, notion, sample_weight, labels, pos_label, cluster, counts=counts)
+    question = ask(
+        y_true, y_prob, notion, sample_weight, labels, pos_label, cluster, counts=counts, percent=percent
+    )
     steps = Steps(inputs.progress(progress), inference.count_steps(question))
     result = inference.estimate(question, estimator=estimator, norm=norm, level=level, rng=rng, step=steps)
     steps.end()
@@ -226,6 +237,7 @@ def compare(
     labels: Sequence[Hashable] | None = None,
     pos_label: Hashable = None,
     progress: Progress | bool | None = None,
+    percent: bool = False,
 ) -> Comparison:
     """Compare the calibration errors of several models on the same labels, row by row.
 
@@ -237,7 +249,7 @@ def compare(
         Scores of each model, as `y_prob` of `ece`.
     baseline : str, optional
         The model that the others are compared with; the first by default.
-    notion, estimator, norm, level, rng, sample_weight, counts, cluster, labels, pos_label, progress
+    notion, estimator, norm, level, rng, sample_weight, counts, cluster, labels, pos_label, progress, percent
         As for `estimate`.
 
     Returns
@@ -267,7 +279,7 @@ def compare(
     for name, scores in zip(names, models.values(), strict=True):
         with inputs.within(f"model {name!r}"):
             asked = y_true, scores, notion, sample_weight, labels, pos_label, cluster
-            questions[name] = ask(*asked, counts=counts)
+            questions[name] = ask(*asked, counts=counts, percent=percent)
     notions = {name: question.notion.name for name, question in questions.items()}
     if len(set(notions.values())) > 1:
         hint = "vectors and matrices differ: name the notion"
@@ -293,6 +305,7 @@ def compare_calibrators(
     labels: Sequence[Hashable] | None = None,
     pos_label: Hashable = None,
     progress: Progress | None = None,
+    percent: bool = False,
 ) -> MapComparison:
     """Compare calibration maps on rows that they have not seen, each with leaving the scores alone.
 
@@ -301,7 +314,7 @@ def compare_calibrators(
 
     Parameters
     ----------
-    y_true, y_prob, sample_weight, counts, cluster, labels, pos_label
+    y_true, y_prob, sample_weight, counts, cluster, labels, pos_label, percent
         As for `estimate`. The rows of a cluster stay in one fold.
     methods : sequence of str, optional
         Maps by name, see `calibrator_names`; by default all that apply.
@@ -327,7 +340,9 @@ def compare_calibrators(
     ('beta', True)
     """
     check_whole(notion, clustered=cluster is not None)
-    data = read(y_true, y_prob, notion, sample_weight, labels, pos_label, cluster, counts=counts)
+    data = read(
+        y_true, y_prob, notion, sample_weight, labels, pos_label, cluster, counts=counts, percent=percent
+    )
     asked = usual(notion, vector=data.score.ndim == 1)
     options: dict[str, Any] = {"level": level, "rng": rng, "progress": inputs.progress(progress)}
     return compare_maps(data, asked, methods=methods, cv=cv, **options)
@@ -351,12 +366,13 @@ def reliability_curve(
     labels: Sequence[Hashable] | None = None,
     pos_label: Hashable = None,
     progress: Progress | bool | None = None,
+    percent: bool = False,
 ) -> ReliabilityCurve | ByClass[ReliabilityCurve]:
     """Fit the frequency of the outcome at every score, with a band; for a matrix, accuracy by confidence.
 
     Parameters
     ----------
-    y_true, y_prob, notion, sample_weight, counts, labels, pos_label
+    y_true, y_prob, notion, sample_weight, counts, labels, pos_label, percent
         As for `ece`. With `notion="classwise"` the answer is a mapping from class to curve;
         `"multiclass"` has no curve, and is refused.
     method : {"bayes", "density"}
@@ -401,7 +417,7 @@ def reliability_curve(
     """
     refuse_whole(notion)
     return curve_of(
-        ask(y_true, y_prob, notion, sample_weight, labels, pos_label, counts=counts),
+        ask(y_true, y_prob, notion, sample_weight, labels, pos_label, counts=counts, percent=percent),
         method=method,
         kernel=kernel,
         bandwidth=bandwidth,
@@ -427,12 +443,13 @@ def reliability_diagram(
     counts: ArrayLike | None = None,
     labels: Sequence[Hashable] | None = None,
     pos_label: Hashable = None,
+    percent: bool = False,
 ) -> ReliabilityDiagram | ByClass[ReliabilityDiagram]:
     """Fit mean score and frequency in each bin, with bars; for a matrix, accuracy by confidence.
 
     Parameters
     ----------
-    y_true, y_prob, notion, sample_weight, counts, labels, pos_label
+    y_true, y_prob, notion, sample_weight, counts, labels, pos_label, percent
         As for `ece`. With `notion="classwise"` the answer is a mapping from class to diagram.
     binning : str or Binned
         The bins by estimator name, "uniform:15" or "adaptive:10" for instance, or as a value.
@@ -451,7 +468,7 @@ def reliability_diagram(
     array([0.5, 1. ])
     """
     refuse_whole(notion)
-    question = ask(y_true, y_prob, notion, sample_weight, labels, pos_label, counts=counts)
+    question = ask(y_true, y_prob, notion, sample_weight, labels, pos_label, counts=counts, percent=percent)
     options: dict[str, Any] = {"binning": binning, "mapping": mapping, "interval": interval, "level": level}
     return each_problem(question, diagram_of, **options)
 
@@ -467,12 +484,13 @@ def score_histogram(
     counts: ArrayLike | None = None,
     labels: Sequence[Hashable] | None = None,
     pos_label: Hashable = None,
+    percent: bool = False,
 ) -> ScoreHistogram | ByClass[ScoreHistogram]:
     """Count the scores by outcome: of the class or of another; for a matrix, confidences right or wrong.
 
     Parameters
     ----------
-    y_true, y_prob, notion, sample_weight, counts, labels, pos_label
+    y_true, y_prob, notion, sample_weight, counts, labels, pos_label, percent
         As for `ece`. With `notion="classwise"` the answer is a mapping from class to histogram.
     bins : int
         Number of cells of equal width.
@@ -485,7 +503,7 @@ def score_histogram(
     (array([1., 2.]), array([1., 0.]))
     """
     refuse_whole(notion)
-    question = ask(y_true, y_prob, notion, sample_weight, labels, pos_label, counts=counts)
+    question = ask(y_true, y_prob, notion, sample_weight, labels, pos_label, counts=counts, percent=percent)
     return each_problem(question, histogram_of, bins=bins)
 
 
@@ -503,14 +521,15 @@ def lce(
     counts: ArrayLike | None = None,
     labels: Sequence[Hashable] | None = None,
     pos_label: Hashable = None,
+    percent: bool = False,
 ) -> Array:
     """Estimate the local calibration error, frequency minus score, at given scores.
 
     Parameters
     ----------
     at : float or array
-        Scores; NaN comes back where there is no data.
-    y_true, y_prob, notion, method, kernel, bandwidth, sample_weight, counts, labels, pos_label
+        Scores in [0, 1], also where `y_prob` holds percentages; NaN comes back where there is no data.
+    y_true, y_prob, notion, method, kernel, bandwidth, sample_weight, counts, labels, pos_label, percent
         As for `reliability_curve`.
 
     Returns
@@ -529,7 +548,7 @@ def lce(
     """
     refuse_whole(notion)
     scores = inputs.scores("at", at)
-    question = ask(y_true, y_prob, notion, sample_weight, labels, pos_label, counts=counts)
+    question = ask(y_true, y_prob, notion, sample_weight, labels, pos_label, counts=counts, percent=percent)
     options: dict[str, Any] = {"method": method, "kernel": kernel, "bandwidth": bandwidth}
     return local_error(curve_of(question, n_boot=0, band=None, **options), scores)
 
@@ -553,6 +572,7 @@ def assess(
     command: str | None = None,
     cost: Any = None,
     progress: Progress | bool | None = None,
+    percent: bool = False,
 ) -> Assessment:
     """Assess a model's scores by every notion that applies; for a matrix, confidence is the headline.
 
@@ -562,7 +582,7 @@ def assess(
 
     Parameters
     ----------
-    y_true, y_prob, sample_weight, counts, labels, pos_label
+    y_true, y_prob, sample_weight, counts, labels, pos_label, percent
         As for `ece`.
     cluster : array of shape (N,), optional
         Who or what each row is of; as for `estimate`. Estimates, balances, curves and bins allow for it.
@@ -595,7 +615,18 @@ def assess(
     Scores of class 1 too high by ... points (95 %: ...); a calibrated model of this size typically reads ...
     """
     check_whole(notion, clustered=cluster is not None)
-    data = read(y_true, y_prob, notion, sample_weight, labels, pos_label, cluster, groups, counts=counts)
+    data = read(
+        y_true,
+        y_prob,
+        notion,
+        sample_weight,
+        labels,
+        pos_label,
+        cluster,
+        groups,
+        counts=counts,
+        percent=percent,
+    )
     weight = counts if sample_weight is None else sample_weight
     return assess_predictions(
         data,
@@ -627,6 +658,7 @@ def recommend(
     repetitions: int | None = None,
     rng: Seed = None,
     progress: Progress | bool | None = None,
+    percent: bool = False,
 ) -> Recommendation:
     """Rank estimators on your own scores, no labels needed; for a matrix, on its confidence.
 
@@ -647,7 +679,7 @@ def recommend(
     n : int, optional
         Number of rows that estimators will see; by default as many as there are. Fewer are drawn
         without replacement, more with.
-    notion, labels, pos_label
+    notion, labels, pos_label, percent
         As for `ece`.
     estimators : sequence or mapping, optional
         Names, values or functions f(scores, outcomes, weights), or a mapping from names of your own
@@ -682,7 +714,9 @@ def recommend(
     """
     refuse_whole(notion)
     weights = {"sample_weight": sample_weight, "counts": counts}
-    data = inputs.unlabelled(y_prob, labels=labels, pos_label=pos_label, **weights)
+    data = inputs.unlabelled(y_prob, labels=labels, pos_label=pos_label, percent=percent, **weights)
+    if percent:
+        inputs.check_percent(float(data.score.max()))
     return rank_estimators(
         data,
         usual(notion, vector=data.score.ndim == 1),

@@ -39,6 +39,7 @@ def regret(
     cluster: ArrayLike | None = None,
     level: float = 0.95,
     rng: Seed = None,
+    percent: bool = False,
 ) -> Regret:
     """Measure what is lost by acting on the scores instead of on calibrated ones.
 
@@ -73,6 +74,8 @@ def regret(
         Of the interval.
     rng : int or Generator, optional
         Of what is simulated.
+    percent : bool
+        Whether scores are percentages, from 0 to 100. Thresholds and costs are not.
 
     Returns
     -------
@@ -97,7 +100,9 @@ def regret(
     ('no', 'yes', 'ask')
     """
     seed = inputs.seeded(rng)
-    data = read(y_true, y_prob, None, sample_weight, labels, pos_label, cluster, counts=counts)
+    data = read(
+        y_true, y_prob, None, sample_weight, labels, pos_label, cluster, counts=counts, percent=percent
+    )
     question, costs = deciding(data, cost, actions, labels)
     return regret_of(question, costs, level=level, seed=seed)
 
@@ -116,12 +121,13 @@ def regret_curve(
     cluster: ArrayLike | None = None,
     level: float = 0.95,
     rng: Seed = None,
+    percent: bool = False,
 ) -> RegretCurve:
     """Measure the regret at every threshold, with a band over all of them, beside the decision curves.
 
     Parameters
     ----------
-    y_true, y_prob, labels, pos_label, sample_weight, counts, cluster : as in `regret`
+    y_true, y_prob, labels, pos_label, sample_weight, counts, cluster, percent : as in `regret`
     thresholds : array, optional
         Strictly between 0 and 1; .01, .02, ..., .99 by default.
     other : array, optional
@@ -145,12 +151,16 @@ def regret_curve(
     True
     """
     at, seed = check_thresholds(thresholds), inputs.seeded(rng)
-    data = read(y_true, y_prob, None, sample_weight, labels, pos_label, cluster, counts=counts)
+    data = read(
+        y_true, y_prob, None, sample_weight, labels, pos_label, cluster, counts=counts, percent=percent
+    )
     question = _about_one(data)
     compared = None
     if other is not None:
         with inputs.within("other"):
-            second = read(y_true, other, None, sample_weight, labels, pos_label, cluster, counts=counts)
+            second = read(
+                y_true, other, None, sample_weight, labels, pos_label, cluster, counts=counts, percent=percent
+            )
             compared = _about_one(second)
     return regret_curve_of(question, at, level=level, seed=seed, other=compared)
 
@@ -168,6 +178,7 @@ def best_threshold(
     cluster: ArrayLike | None = None,
     level: float = 0.95,
     rng: Seed = None,
+    percent: bool = False,
 ) -> BestThreshold:
     """Choose from which score on to act, where the scores themselves cannot be touched.
 
@@ -176,7 +187,7 @@ def best_threshold(
 
     Parameters
     ----------
-    y_true, y_prob, labels, pos_label, sample_weight, counts, cluster : as in `regret`
+    y_true, y_prob, labels, pos_label, sample_weight, counts, cluster, percent : as in `regret`
     cost : float or pair
         A threshold, or the costs of a false alarm and of a miss.
     level : float
@@ -196,7 +207,9 @@ def best_threshold(
     BestThreshold(0.335, cost 0.451 per row, n=5000)
     """
     seed = inputs.seeded(rng)
-    data = read(y_true, y_prob, None, sample_weight, labels, pos_label, cluster, counts=counts)
+    data = read(
+        y_true, y_prob, None, sample_weight, labels, pos_label, cluster, counts=counts, percent=percent
+    )
     question = _about_one(data)
     costs = cost_of(question, cost, labels=labels).as_threshold()
     return best_threshold_of(question, costs, level=level, seed=seed)

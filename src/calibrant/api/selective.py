@@ -27,6 +27,7 @@ def risk_coverage(
     cluster: ArrayLike | None = None,
     level: float = 0.95,
     rng: Seed = None,
+    percent: bool = False,
 ) -> RiskCoverage:
     """Say how right the predictions are that are kept, if the least sure are left to somebody else.
 
@@ -49,7 +50,7 @@ def risk_coverage(
     counts : array of shape (N,), optional
         How many equal rows each row stands for, as in an aggregated table: whole numbers of at least 0,
         and the same result as repeating the rows. Not together with `sample_weight`.
-    labels, pos_label
+    labels, pos_label, percent
         As for `ece`.
     cluster : array of shape (N,), optional
         Who or what each row is of; rows of one cluster may depend on each other in any way.
@@ -83,5 +84,6 @@ def risk_coverage(
         pos_label,
         cluster,
         counts=counts,
+        percent=percent,
     )
     return risk_coverage_of(question, level=level, rng=rng)

@@ -248,20 +248,14 @@ def check_label(name: str | None, known: dict[Any, str], label: Array | Coded | 
 def matrix_of(rows: Rows, roles: Roles, *, by_class: bool = False) -> Array:
     """Return the scores as a vector, or as a matrix that lies in memory by row or by class."""
     columns = [rows.numbers[name] for name in roles.scores.names]
-    if roles.percent:  # divided by 100 they are the very numbers that the text of a share would be
-        columns = [column.astype(np.float64) / 100 for column in columns]
+    if roles.percent:
+        columns = [inputs.shares(column) for column in columns]
     if len(columns) == 1:
         return columns[0]
     if not by_class:
         return np.column_stack(columns)
     matrix = np.empty((len(columns), len(columns[0])), dtype=np.result_type(*columns))
     return np.stack(columns, out=matrix).T
-
-
-def check_percent(largest: float) -> None:
-    """Refuse shares that are called percentages, by the largest after they were divided."""
-    if largest <= 0.01:
-        raise InputError("percent", "go with scores up to 100", got=f"none above {100 * largest:g}")
 
 
 @contextmanager

@@ -23,7 +23,6 @@ import numpy as np
 from narwhals.exceptions import DuplicateError
 
 from calibrant import inputs
-from calibrant.data.batch import check_percent
 from calibrant.data.columns import one_column
 from calibrant.data.pushdown import (
     Group,
@@ -168,7 +167,7 @@ def _sketches(frame: Any, columns: Columns, **asked: Any) -> dict[Any, Sketch]:
     if request.percent:
         rows = plain(frame, request.roles, percent=True)
         most = fetched(rows.select(*(nw.col(name).max() for name in request.scores)))
-        check_percent(max(float(each[0]) for each in most.values()))
+        inputs.check_percent(max(float(each[0]) for each in most.values()))
     check_group_count(len(groups))
     for value, group in groups.items():
         if group.sketch.n == 0:
@@ -521,7 +520,7 @@ def _arrow_pieces(relation: Any, step: int) -> Iterator[Any]:
 
 def _take(piece: Any, request: Request, groups: dict[Any, Group]) -> dict[Any, Group]:
     """Add the rows of a piece to the sums of their groups."""
-    piece = plain(piece, request.roles, floats=False, percent=request.percent)
+    piece = plain(piece, request.roles, floats=False)
     if "g" not in request.roles:
         _take_group(None, piece, request, groups)
         return groups
@@ -554,6 +553,7 @@ def _predictions(rows: Any, request: Request) -> inputs.Predictions | None:
         code,
         scores[0] if request.vector else np.column_stack(scores),
         labels=range(request.size),
+        percent=request.percent,
         **{"counts" if request.counts else "sample_weight": None if weightless else weight},
     )
     return None if weightless else replace(data, labels=request.labels, positive=request.positive)

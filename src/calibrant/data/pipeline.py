@@ -22,7 +22,6 @@ from calibrant.data.batch import (
     Meaning,
     Piece,
     check_label,
-    check_percent,
     check_types,
     checked,
     doubting,
@@ -45,7 +44,7 @@ Pieces: TypeAlias = Iterator[tuple[int, Callable[[], Batch], float]]
 #: The words of the functions of the library that read files.
 FILES = Words(
     {"y_true": "label", "y_prob": "scores"},
-    {**PYTHON.advice, "percent": "or pass percent=True", "ignored": ""},
+    {**PYTHON.advice, "ignored": ""},
     first_row=1,
 )
 # Rows of a batch, fewer of text, and scores of a matrix.
@@ -223,7 +222,7 @@ def stream(
     if roles.percent:
         with naming(name):
             cells = [sketch.evidence for sketch in state.sketches.values()]
-            check_percent(max(float(own.score[own.sums.w > 0].max(initial=0.0)) for own in cells))
+            inputs.check_percent(max(float(own.score[own.sums.w > 0].max(initial=0.0)) for own in cells))
     if roles.scores.doubtful and all(sketch._holds_ends_alone for sketch in state.sketches.values()):
         with naming(name):
             refuse_labels(roles)

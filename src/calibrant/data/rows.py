@@ -11,11 +11,11 @@ from typing import Any, BinaryIO, TypeAlias
 
 import numpy as np
 
+from calibrant import inputs
 from calibrant.data.batch import (
     Meaning,
     Rows,
     check_label,
-    check_percent,
     checked_rows,
     doubting,
     matrix_of,
@@ -225,7 +225,7 @@ def _data(path: str, meaning: Meaning, parts: Sequence[_Part]) -> Data:
     roles = meaning.roles
     score = np.concatenate([matrix_of(part.rows, roles) for part in parts])
     if roles.percent:
-        check_percent(float(score.max()))
+        inputs.check_percent(float(score.max()))
     rows = [part.rows for part in parts]
     weight = None if roles.weight is None else np.concatenate([own.numbers[roles.weight] for own in rows])
     return Data(

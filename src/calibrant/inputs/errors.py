@@ -63,6 +63,7 @@ PYTHON = Words(
     advice={
         "labels": "pass labels= with the class of each column",
         "pos_label": "pass pos_label=",
+        "percent": "or pass percent=True",
         "ignored": "pass y_true[y_true != -100] and y_prob[y_true != -100]",
         "notion": 'ask for notion="classwise" or "confidence"',
         "names": "pass a mapping from names to estimators",

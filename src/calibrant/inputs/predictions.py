@@ -112,12 +112,13 @@ def predictions(
     pos_label: Any = None,
     more: bool = False,
     by_name: bool = True,
+    percent: bool = False,
 ) -> Predictions:
     """Check labels, scores and weights, and find the column each label means.
 
     `sample_weight` are importance weights, whatever their type; `counts` are numbers of equal rows.
     With `more`, these are some of the rows only, and the positive class may be among the others. With
-    `by_name`, a series of scores may be named after its class.
+    `by_name`, a series of scores may be named after its class. With `percent`, scores are percentages.
     """
     truth, (score, tolerance) = read("y_true", y_true)[0], read("y_prob", y_prob)
     same_rows(y_true=y_true, y_prob=y_prob, sample_weight=sample_weight, counts=counts)
@@ -127,6 +128,8 @@ def predictions(
         raise InputError("y_true and y_prob", "be equally long", (n, rows), got=got)
     if n == 0:
         raise InputError("y_true and y_prob", "not be empty", 0, got="0 rows")
+    if percent:
+        score, tolerance = _divided(score, tolerance)
     try:
         score, seen, deviation = _checked_scores(score, tolerance)
     except InputError as error:
@@ -142,7 +145,7 @@ def predictions(
             code, classes = _binary(truth, given, pos_label, more)
         except InputError as error:
             if SOFT in error.hint:
-                counts = ", or each row as 1 and as 0 with the counts of each as sample_weight"
+                counts = ", or each row as 1 and as 0, counted as often as each occurred"
                 error.hint = SWAPPED if ((score == 0) | (score == 1)).all() else SOFT + counts
             raise
     else:
@@ -159,6 +162,7 @@ def unlabelled(
     counts: Any = None,
     labels: Any = None,
     pos_label: Any = None,
+    percent: bool = False,
 ) -> Predictions:
     """Check scores that come without labels; every row is taken to be of the first class.
 
@@ -168,6 +172,8 @@ def unlabelled(
     same_rows(y_prob=y_prob, sample_weight=sample_weight, counts=counts)
     if len(score) == 0:
         raise InputError("y_prob", "not be empty", 0, got="0 rows")
+    if percent:
+        score, tolerance = _divided(score, tolerance)
     score, seen, deviation = _checked_scores(score, tolerance)
     names = column_names(y_prob)
     given = None if labels is None else class_labels(labels)
@@ -304,9 +310,25 @@ def _weighted(
         seen = None if seen is None else seen.some(score, keep)
         deviation = None if deviation is None else deviation[keep]
     counted = sample_weight is None
-    return Predictions(
-        score, code, weight, classes, positive, seen=seen, counts=counted, deviation=deviation
-    )
+    return Predictions(score, code, weight, classes, positive, seen=seen, counts=counted, deviation=deviation)
+
+
+def shares(percentages: Array) -> Array:
+    """Return percentages divided by 100, in double precision: the numbers that shares are read as."""
+    return np.asarray(_numbers("y_prob", percentages).astype(np.float64) / 100)
+
+
+def _divided(percentages: Array, tolerance: float | None) -> tuple[Array, float | None]:
+    """Return shares, and how far their rows may sum from 1 by the precision of the percentages."""
+    if tolerance is None and percentages.dtype.kind == "f":
+        tolerance = TOLERANCE.get(percentages.itemsize) if percentages.itemsize < 8 else None
+    return shares(percentages), tolerance
+
+
+def check_percent(largest: float) -> None:
+    """Refuse shares that are called percentages, by the largest after they were divided."""
+    if largest <= 0.01:
+        raise InputError("percent", "go with scores up to 100", got=f"none above {100 * largest:g}")
 
 
 def scores(name: str, values: Any) -> NDArray[np.float64]:
@@ -436,7 +458,7 @@ def _check_unit(name: str, score: Array, whole: Array | None = None) -> None:
     if not (finite := np.isfinite(score)).all():
         _refuse(name, "be finite and have no missing values", score, ~finite)
     hint = hint_about_range(float(score.min()), float(score.max()), vector=score.ndim == 1)
-    advice = "percent" if "percentages" in hint else ""
+    advice = "percent" if "percentages" in hint and name == "y_prob" else ""
     _refuse(name, "lie in [0, 1]", score, (score < 0) | (score > 1), hint, advice)
 
 

@@ -97,6 +97,7 @@ class Calibrator:
         sample_weight: ArrayLike | None = None,
         *,
         counts: ArrayLike | None = None,
+        percent: bool = False,
     ) -> Self:
         """Learn from scores and labels, in scikit-learn's order.
 
@@ -110,6 +111,8 @@ class Calibrator:
             Importance of each row, on any scale; integers and floats mean the same.
         counts : array of shape (N,), optional
             How many equal rows each row stands for; not together with `sample_weight`.
+        percent : bool
+            Whether scores are percentages, from 0 to 100; `predict_proba` has to be told again.
         """
         _refuse_swapped(y_prob, y_true)
         data = inputs.predictions(
@@ -119,8 +122,17 @@ class Calibrator:
             counts=counts,
             labels=self.labels,
             pos_label=self.pos_label,
+            percent=self._are_percentages(percent),
         )
+        if percent:
+            inputs.check_percent(float(data.score.max()))
         return self.fit_predictions(data)
+
+    def _are_percentages(self, percent: bool) -> bool:
+        """Refuse percentages where the scores are logits."""
+        if percent and self.from_logits:
+            raise InputError("percent", "be False where scores are logits", percent)
+        return percent
 
     def fit_question(self, question: Question) -> Self:
         """Learn from a question, of rows or of sums: one map, or one for each class."""
@@ -168,15 +180,17 @@ class Calibrator:
         assert fit is not None
         return fit(problem) if self.monotone == "auto" else fit(problem, monotone=bool(self.monotone))
 
-    def predict_proba(self, y_prob: ArrayLike) -> Array:
+    def predict_proba(self, y_prob: ArrayLike, *, percent: bool = False) -> Array:
         """Return probabilities: of a vector of scores a vector, of a matrix a matrix.
 
         Parameters
         ----------
         y_prob : array of shape (N,) or (N, C)
             Scores like those it has learned from.
+        percent : bool
+            Whether scores are percentages, from 0 to 100; probabilities are not.
         """
-        score = self._scores(y_prob)
+        score = self._scores(y_prob, percent)
         if self._whole is not None:
             return self._whole.probability(score)
         if self._vector:
@@ -187,7 +201,9 @@ class Calibrator:
         total = each.sum(axis=1, keepdims=True)
         return np.where(total > 0, each / np.where(total > 0, total, 1.0), 1 / each.shape[1])
 
-    def predict_interval(self, y_prob: ArrayLike, level: float = 0.95) -> tuple[Array, Array]:
+    def predict_interval(
+        self, y_prob: ArrayLike, level: float = 0.95, *, percent: bool = False
+    ) -> tuple[Array, Array]:
         """Return the ends of an interval for each probability (of the outcome's chance, not of the outcome).
 
         It is the band of the reliability curve, widened where needed to hold the prediction.
@@ -196,9 +212,11 @@ class Calibrator:
         ----------
         y_prob : array of shape (N,) or (N, C)
         level : float
+        percent : bool
+            As for `predict_proba`.
         """
         level = inputs.level(level)
-        middle, score = self.predict_proba(y_prob), self._scores(y_prob)
+        middle, score = self.predict_proba(y_prob, percent=percent), self._scores(y_prob, percent)
         if self._whole is not None:
             low, high = self._whole.interval(score, NormalDist().inv_cdf((1 + level) / 2))
         elif self._vector:
@@ -212,7 +230,7 @@ class Calibrator:
             low, high = (np.stack(part, axis=1) for part in zip(*ends, strict=True))
         return np.minimum(low, middle), np.maximum(high, middle)
 
-    def predict_pair(self, y_prob: ArrayLike) -> tuple[Array, Array]:
+    def predict_pair(self, y_prob: ArrayLike, *, percent: bool = False) -> tuple[Array, Array]:
         """Return the two probabilities of Venn and Abers: if the outcome were 0, and if it were 1.
 
         >>> calibrator = Calibrator("venn-abers").fit([0.1, 0.4, 0.6, 0.9], [0, 1, 0, 1])
@@ -221,7 +239,7 @@ class Calibrator:
         """
         if self.method != "venn-abers":
             raise InputError("method", "be 'venn-abers'", self.method, hint="others have no pair")
-        score = self._scores(y_prob)
+        score = self._scores(y_prob, percent)
         if not self._vector and len(self._forms) > 1:
             raise InputError("y_prob", "be scores of one class", score.shape)
         form = self._forms[0]
@@ -389,11 +407,12 @@ class Calibrator:
             bands[level] = beyond_all_scores(problem.average, problem.held, problem.evidence.support, level)
         return bands[level]
 
-    def _scores(self, y_prob: Any) -> Array:
+    def _scores(self, y_prob: Any, percent: bool) -> Array:
         """Check new scores, and put the columns of a frame in the order of the classes."""
         self._check_fitted()
         names = inputs.column_names(y_prob)
-        score = inputs.unlabelled(_probabilities(y_prob) if self.from_logits else y_prob).score
+        scores = _probabilities(y_prob) if self.from_logits else y_prob
+        score = inputs.unlabelled(scores, percent=self._are_percentages(percent)).score
         size = len(self.classes_)
         if (score.ndim == 1) != self._vector or (not self._vector and score.shape[1] != size):
             shape = "be a vector" if self._vector else f"have {size} columns"

@@ -200,11 +200,12 @@ class Sketch:
         *,
         sample_weight: ArrayLike | None = None,
         counts: ArrayLike | None = None,
+        percent: bool = False,
     ) -> Self:
         """Add predictions; returns the sketch itself. Rows that are refused leave it as it was.
 
         Rows and `counts` of rows go together; `sample_weight` are importance weights, for all updates
-        or for none.
+        or for none. With `percent`, scores are percentages, from 0 to 100.
         """
         data = inputs.predictions(
             y_true,
@@ -213,6 +214,7 @@ class Sketch:
             counts=counts,
             more=self._cells is not None,
             by_name=not self._notion.of_pairs,
+            percent=percent,
             **self._known_classes(y_prob),
         )
         if self._cells is None:

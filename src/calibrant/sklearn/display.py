@@ -236,13 +236,14 @@ class ReliabilityDisplay:
         sample_weight: Any = None,
         counts: Any = None,
         labels: Any = None,
+        percent: bool = False,
         **kwargs: Any,
     ) -> ReliabilityDisplay:
         """Draw the reliability curve of scores.
 
         Parameters
         ----------
-        y_true, y_prob, sample_weight, counts, labels
+        y_true, y_prob, sample_weight, counts, labels, percent
             As for `ece`.
         n_bins : int, optional
             Number of bins drawn over the curve; None for the curve alone.
@@ -277,11 +278,11 @@ class ReliabilityDisplay:
                 hint="for a picture of every class: "
                 f'calibrant.reliability_curve(y_true, y_prob, notion="{notion}").plot()',
             )
-        data = inputs.predictions(y_true, y_prob, labels=labels, pos_label=pos_label)
+        data = inputs.predictions(y_true, y_prob, labels=labels, pos_label=pos_label, percent=percent)
         vector = data.score.ndim == 1
         asked = notions.usual(notion, vector=vector or pos_label is not None)
-        weights = {"sample_weight": sample_weight, "counts": counts}
-        options = weights | {"labels": labels, "pos_label": pos_label, "level": level}
+        options: dict[str, Any] = {"sample_weight": sample_weight, "counts": counts, "level": level}
+        options |= {"labels": labels, "pos_label": pos_label, "percent": percent}
         method = method or ("bayes" if bandwidth is None else "density")
         smoothing: dict[str, Any] = {"method": method, "bandwidth": bandwidth}
         curve = reliability_curve(y_true, y_prob, notion=asked.name, rng=rng, **smoothing, **options)
