@@ -116,6 +116,26 @@ def test_commands_print_the_caution(command, tmp_path, without_rulers):
     assert "100 of 100 rows did not sum to 1 because of rounding (largest deviation 0.0001)" in text
 
 
+@pytest.mark.parametrize(
+    ("command", "sums"),
+    [
+        (["curve", "--at", "0.3"], False),
+        (["curve", "--at", "0.3"], True),
+        (["ece", "--norm", "max"], False),
+        (["ece", "--norm", "max"], True),
+        (["recommend", "--estimator", "l:5"], False),
+    ],
+)
+def test_commands_whose_result_has_no_cautions_note_it(command, sums, tmp_path):
+    y, p = np.arange(40) % 3, np.array([[0.3333, 0.3333, 0.3333], [0.2, 0.3, 0.5]] * 20)
+    path = written(frame_of(y, p), tmp_path / "scores.csv")
+    more = ["--checkpoint", str(tmp_path / "kept")] if sums else []
+    done = CliRunner().invoke(cli.main, [command[0], path, *command[1:], *more, "-q"])
+    assert done.exit_code == 0, done.output
+    assert done.stderr.startswith("note: 20 of 40 rows did not sum to 1 because of rounding")
+    assert "rounding" not in done.stdout
+
+
 @pytest.mark.parametrize("step", [1, 7, N])
 def test_a_sketch_in_chunks(rows, step):
     y, p, exact = rows

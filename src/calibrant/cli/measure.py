@@ -22,7 +22,16 @@ from calibrant.cli.output import (
 )
 from calibrant.cli.picture import check_drawable, drawn, new_figure
 from calibrant.cli.progress import Meter
-from calibrant.cli.source import Source, arguments, origin, read, read_source, refusing_rows, settled
+from calibrant.cli.source import (
+    Source,
+    arguments,
+    origin,
+    read,
+    read_source,
+    refusing_rows,
+    settled,
+    tell_cautions,
+)
 
 if TYPE_CHECKING:
     from calibrant import Estimate
@@ -258,6 +267,7 @@ def recommend(
     given = settled(given, one_score=True)
     check_outputs([file], format=given["format"])
     data = read(file, given, labelled=False)[""]
+    tell_cautions(data.cautions)
     with refusing_rows(data), Meter("simulating", given["quiet"]) as meter:
         import calibrant
 

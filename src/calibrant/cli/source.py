@@ -256,7 +256,27 @@ def _of_rows(file: str, given: dict[str, Any]) -> Source:
             return function(data.y_true, data.y_prob, notion=notion, **arguments(data), **options)
 
     about = origin(file, len(data.y_prob)) | {"read": "rows"}
-    return Source(ask, partial(refusing_rows, data), named(notion), vector, about)
+    return Source(_cautious(ask, data.cautions), partial(refusing_rows, data), named(notion), vector, about)
+
+
+def _cautious(ask: Callable[..., Any], cautions: tuple[str, ...]) -> Callable[..., Any]:
+    """Tell what is to be known of the data once, unless the result itself says it."""
+    left = list(cautions)
+
+    def asked(what: str, **options: Any) -> Any:
+        result = ask(what, **options)
+        if not hasattr(result, "cautions") and not hasattr(result, "warnings"):
+            tell_cautions(left)
+        left.clear()
+        return result
+
+    return asked
+
+
+def tell_cautions(cautions: Sequence[str]) -> None:
+    """Print what is to be known of the data to standard error."""
+    for caution in cautions:
+        note(f"note: {caution}")
 
 
 def _calibrator(data: Data, notion: str | None, method: str) -> Calibrator:
@@ -334,7 +354,10 @@ def _of_sums(sketches: Mapping[Any, Sketch], name: str, about: dict[str, Any]) -
             options["groups"] = None if None in sketches else sketches
         return getattr(sketch, what)(**options)
 
-    return Source(ask, partial(refusing, name), named(sketch.notion), sketch.is_vector, about)
+    cautions = sketch.question.cautions if sketch.totals.renormalised else ()
+    return Source(
+        _cautious(ask, cautions), partial(refusing, name), named(sketch.notion), sketch.is_vector, about
+    )
 
 
 def read_source(

@@ -65,6 +65,8 @@ class Data:
     columns : mapping
         Names of the columns that were used, by "label", "scores", "sample_weight", "counts", "groups" and
         "cluster".
+    cautions : tuple of str
+        What a reader of a result should know about how the scores were read.
     """
 
     y_true: Any
@@ -78,6 +80,7 @@ class Data:
     columns: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: MappingProxyType({}))
     cluster: Array | None = None
     counts: Array | None = None
+    cautions: tuple[str, ...] = ()
 
 
 def is_large(path: str, format: str | None = None) -> tuple[bool, str]:
@@ -169,14 +172,25 @@ def load_models(
             meaning = settled(asked_of[name], own, kinds, None if own.label is None else seen)
             if own.label is not None and meaning.classes is None:
                 meaning.pair(seen)
+        pieces = []
         for part in parts:
             with naming(part.source.path), doubting(own):
-                checked_rows(part.rows, meaning, part.first)
-        data[name] = _data(path, meaning, parts)
+                pieces.append(checked_rows(part.rows, meaning, part.first).data)
+        data[name] = replace(_data(path, meaning, parts), cautions=_cautions(filter(None, pieces)))
         if own.scores.doubtful and np.isin(data[name].y_prob, (0, 1)).all():
             with naming(sources[0].path):
                 refuse_labels(own)
     return data
+
+
+def _cautions(pieces: Iterable[inputs.Predictions]) -> tuple[str, ...]:
+    """Return what is to be known of rows that were read in pieces."""
+    parts = [(each.renormalised, each.n_rows, each.deviation) for each in pieces]
+    count = sum(part[0] for part in parts)
+    if not count:
+        return ()
+    largest = max(float(np.abs(off).max()) for _, _, off in parts if off is not None)
+    return (inputs.renormalisation_caution(count, sum(part[1] for part in parts), largest),)
 
 
 @dataclass(frozen=True, eq=False)
