@@ -1,8 +1,6 @@
 """Maps of the scores of many classes."""
 
-import json
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -97,16 +95,6 @@ def test_named_maps_are_modes_of_blocks_of_known_sizes(method, names):
             np.testing.assert_allclose(slope[block.places], theta / size**2, atol=0.01)
             on += 1
     assert on == names
-
-
-def test_maps_of_an_earlier_file_answer_as_they_did():
-    held = json.loads((Path(__file__).parents[1] / "golden" / "earlier_maps.json").read_text())
-    for known in held.values():
-        made = Calibrator.from_json(json.dumps(known["map"]))
-        np.testing.assert_allclose(made.predict_proba(known["score"]), known["probability"], atol=1e-12)
-        np.testing.assert_allclose(made.predict_interval(known["score"]), known["interval"], atol=1e-12)
-        assert json.loads(made.to_json()) == known["map"]
-    assert Calibrator.from_json(json.dumps(held["temperature"]["map"])).temperature_ > 1
 
 
 def test_temperature_is_the_likeliest():

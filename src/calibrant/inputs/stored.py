@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -22,8 +21,8 @@ Value = TypeVar("Value")
 ROUNDING = 1e-9
 
 
-def from_text(text: str | bytes, name: str) -> Any:
-    """Return what JSON says; keys that occur twice and numbers that JSON does not know are refused.
+def from_text(text: str | bytes, name: str, *, finite: bool = True) -> Any:
+    """Return what JSON says; keys that occur twice are refused, and so are NaN and infinities if `finite`.
 
     >>> from_text('{"value": 0.1, "value": 0.2}', "estimate")
     Traceback (most recent call last):
@@ -35,11 +34,13 @@ def from_text(text: str | bytes, name: str) -> Any:
         raise InputError(name, "hold finite numbers", constant, got=constant)
 
     try:
-        return parsed_json(text, refuse)
+        return parsed_json(text, refuse if finite else float)
     except NamedTwiceError as error:
         rule = "have each key once"
         raise InputError(name, rule, error.name, got=f"{error.name!r} twice") from None
-    except json.JSONDecodeError as error:
+    except InputError:
+        raise
+    except (ValueError, RecursionError) as error:  # no JSON, no text, too many digits, nested too deeply
         raise InputError(name, "be JSON", text, got=f"an error: {error}") from None
 
 

@@ -14,23 +14,23 @@ from numpy.typing import ArrayLike
 
 from calibrant import inputs
 from calibrant.atomic import write_whole
-from calibrant.curves.posterior_curve import Line, beyond_all_scores
+from calibrant.curves.posterior_curve import beyond_all_scores
 from calibrant.evidence import Array, Evidence
 from calibrant.evidence.simplex import Simplex
-from calibrant.inputs import InputError, InputTypeError, Predictions
+from calibrant.inputs import InputError, InputTypeError, Predictions, codec
 from calibrant.inputs.stored import from_text
-from calibrant.maps.earlier import EarlierSoftmax, loaded_whole
-from calibrant.maps.forms import Form, Pair, loaded_form, saved_form
+from calibrant.maps.forms import Form, Pair
 from calibrant.maps.methods import METHODS
 from calibrant.maps.of_all_scores import Softmax
 from calibrant.maps.of_one_score import Problem
+from calibrant.maps.saved import LEVELS, Band, SavedCalibrator
 from calibrant.posterior.odds.cells import expit
 from calibrant.posterior.softmax.likelihood import softmax
 from calibrant.questions import Question, named
 
 Monotone = Literal["auto"] | bool
-# The version of what is saved, and the levels of the bands that are saved with it.
-FORMAT, LEVELS = 1, (0.5, 0.8, 0.9, 0.95, 0.99)
+# The version of what is saved.
+FORMAT = 1
 # Methods that can be told to be increasing, or not to be.
 BENDING = ("auto", "spline")
 
@@ -57,6 +57,8 @@ class Calibrator:
         The class of each column; of a vector of scores the negative and the positive one.
     n_ : float
         Effective number of rows it has learned from.
+    columns_ : tuple of str or None
+        Names of the columns of scores that it was fitted to, where these have names.
 
     Examples
     --------
@@ -87,8 +89,8 @@ class Calibrator:
         self.pos_label = pos_label
         self._problems: list[Problem] = []
         self._forms: list[Form] = []
-        self._bands: list[dict[float, Line]] = []
-        self._whole: Softmax | EarlierSoftmax | None = None
+        self._bands: list[dict[float, Band]] = []
+        self._whole: Softmax | None = None
 
     def fit(
         self,
@@ -126,7 +128,9 @@ class Calibrator:
         )
         if percent:
             inputs.check_percent(float(data.score.max()))
-        return self.fit_predictions(data)
+        self.fit_predictions(data)
+        self.columns_ = _column_names(y_prob, vector=self._vector)
+        return self
 
     def _are_percentages(self, percent: bool) -> bool:
         """Refuse percentages where the scores are logits."""
@@ -140,15 +144,20 @@ class Calibrator:
         if METHODS[self.method].one is None:
             raise InputError("method", "be a map of one score", self.method, hint="it needs whole rows")
         self.classes_, self.n_ = question.labels, float(question.n)
-        self.notion_ = question.notion.name
+        self.notion_, self.columns_ = question.notion.name, None
         self._vector = not question.notion.several
         self._positive = question.positive
+        if question.notion.one_class and question.positive is not None:
+            # One column of several: its class, and all others as the negative one.
+            others = tuple(label for label in self.classes_ if label != self.classes_[question.positive])
+            positive = self.classes_[question.positive]
+            self.classes_, self._positive = (others[0] if len(others) == 1 else others, positive), 1
         return self._fit_each(question.problems)
 
     def fit_predictions(self, data: Predictions) -> Self:
         """Learn from predictions that are checked."""
         self._check_choices()
-        self.classes_ = data.labels
+        self.classes_, self.columns_ = data.labels, None
         self._vector = data.score.ndim == 1
         self._positive = data.positive
         two = self._vector or len(data.labels) == 2
@@ -249,26 +258,21 @@ class Calibrator:
     def to_json(self) -> str:
         """Return what has been learned as JSON; `from_json` reads it."""
         self._check_fitted()
-        content: dict[str, Any] = {
-            "calibrant": "map",
-            "format": FORMAT,
-            "method": self.method,
-            "notion": self.notion_,
-            "from_logits": self.from_logits,
-            "vector": self._vector,
-            "positive": self._positive,
-            "classes": list(self.classes_),
-            "n": self.n_,
-        }
-        if self._whole is not None:
-            content["whole"] = self._whole.to_dict()
-        else:
-            content["maps"] = [saved_form(form) for form in self._forms]
-            content["bands"] = [
-                {str(level): _saved_line(self._band(k, level)) for level in LEVELS}
-                for k in range(len(self._forms))
-            ]
-        return json.dumps(content, allow_nan=False)
+        saved = SavedCalibrator(
+            method=self.method,
+            notion=self.notion_,
+            from_logits=self.from_logits,
+            vector=self._vector,
+            classes=tuple(self.classes_),
+            positive=self._positive,
+            n=self.n_,
+            columns=self.columns_,
+            maps=tuple(self._forms),
+            bands=tuple(tuple(self._band(k, level) for level in LEVELS) for k in range(len(self._forms))),
+            multiclass=self._whole,
+        )
+        header = {"calibrant": "map", "format": FORMAT}
+        return json.dumps(header | codec.to_dict(saved), allow_nan=False)
 
     @classmethod
     def from_json(cls, text: str) -> Calibrator:
@@ -279,36 +283,13 @@ class Calibrator:
         >>> bool((again.predict_proba([0.2]) == calibrator.predict_proba([0.2])).all())
         True
         """
-        content = _content(text)
-        method = content.get("method")
-        inputs.check_choice("method", method, METHODS)
-        made = cls(str(method), from_logits=content.get("from_logits") is True)
-        classes = content.get("classes")
-        if not isinstance(classes, list) or len(classes) < 2:
-            raise InputError("classes", "be a list of at least two classes", classes)
-        made.classes_ = tuple(tuple(each) if isinstance(each, list) else each for each in classes)
-        made.n_ = _as_number("n", content.get("n"))
-        made.notion_ = named(str(content.get("notion"))).name
-        made._vector = content.get("vector") is True
-        positive = content.get("positive")
-        made._positive = positive if isinstance(positive, int) else None
-        made._problems, made._whole = [], None
-        made._forms, made._bands = [], []
-        if "whole" in content:
-            made._whole = loaded_whole(content["whole"])
-            if made._whole.n_classes != len(classes):
-                raise InputError("n_classes", f"be that of classes, {len(classes)}", made._whole.n_classes)
-        else:
-            maps, bands = content.get("maps"), content.get("bands")
-            if (
-                not isinstance(maps, list)
-                or not maps
-                or not isinstance(bands, list)
-                or len(bands) != len(maps)
-            ):
-                raise InputError("maps", "be a list of maps, with a band for each", type(maps).__name__)
-            made._forms = [loaded_form(form) for form in maps]
-            made._bands = [_loaded_bands(each) for each in bands]
+        saved = codec.from_dict(SavedCalibrator, _content(text), "text")
+        made = cls(saved.method, from_logits=saved.from_logits)
+        made.classes_, made.n_, made.columns_ = saved.classes, saved.n, saved.columns
+        made.notion_ = named(saved.notion).name
+        made._vector, made._positive = saved.vector, saved.positive
+        made._forms, made._whole = list(saved.maps), saved.multiclass
+        made._bands = [{band.level: band for band in bands} for bands in saved.bands]
         return made
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -393,10 +374,9 @@ class Calibrator:
         return self._forms[0]
 
     def _ends(self, k: int, score: Array, level: float) -> tuple[Array, Array]:
-        line = self._band(k, level)
-        return np.interp(score, line.score, line.low), np.interp(score, line.score, line.high)
+        return self._band(k, level).ends(score)
 
-    def _band(self, k: int, level: float) -> Line:
+    def _band(self, k: int, level: float) -> Band:
         """Return the band of a map at a level, computed when it is first asked for."""
         bands = self._bands[k]
         if level not in bands:
@@ -404,7 +384,8 @@ class Calibrator:
                 known = ", ".join(f"{each:g}" for each in sorted(bands))
                 raise InputError("level", f"be one that was saved with the map: {known}", level)
             problem = self._problems[k]
-            bands[level] = beyond_all_scores(problem.average, problem.held, problem.evidence.support, level)
+            about = problem.average, problem.held, problem.evidence.support
+            bands[level] = Band.of(level, beyond_all_scores(*about, level))
         return bands[level]
 
     def _scores(self, y_prob: Any, percent: bool) -> Array:
@@ -473,6 +454,12 @@ class _Columns(np.ndarray):
     columns: tuple[Any, ...] | None = None
 
 
+def _column_names(y_prob: Any, *, vector: bool) -> tuple[str, ...] | None:
+    """Return the names of the columns of a frame, or that of a series; None where they have none."""
+    names = (getattr(y_prob, "name", None),) if vector else inputs.column_names(y_prob)
+    return names if names and all(isinstance(name, str) and name for name in names) else None
+
+
 def _refuse_swapped(y_prob: Any, y_true: Any) -> None:
     """Refuse labels in the place of scores, and scores in the place of labels."""
     first, second = (np.asarray(each) for each in (y_prob, y_true))
@@ -488,41 +475,12 @@ def _refuse_swapped(y_prob: Any, y_true: Any) -> None:
         )
 
 
-def _saved_line(line: Line) -> dict[str, list[float]]:
-    # Six digits are more than a band can tell.
-    parts = {"score": line.score, "low": line.low, "high": line.high}
-    return {name: [float(f"{value:.9g}") for value in part.tolist()] for name, part in parts.items()}
-
-
-def _loaded_bands(saved: Any) -> dict[float, Line]:
-    if not isinstance(saved, dict):
-        raise InputError("bands", "be bands by level", type(saved).__name__)
-    bands = {}
-    for level, parts in saved.items():
-        try:
-            score, low, high = (np.array(parts[name], dtype=np.float64) for name in ("score", "low", "high"))
-            number = float(level)
-        except (KeyError, TypeError, ValueError) as error:
-            raise InputError("bands", "hold scores and ends", None, got=f"an error: {error}") from error
-        good = score.shape == low.shape == high.shape and score.ndim == 1 and score.size > 0
-        if not good or not ((low >= 0) & (low <= high) & (high <= 1)).all() or (np.diff(score) < 0).any():
-            raise InputError("bands", "hold 0 <= low <= high <= 1 at increasing scores", number)
-        bands[number] = Line(score, (low + high) / 2, low, high, np.zeros(score.shape))
-    return bands
-
-
 def _content(text: str) -> dict[str, Any]:
-    content = from_text(text, "text")
+    content = from_text(text, "text", finite=False)
     if not isinstance(content, dict) or content.get("calibrant") != "map":
         raise InputError("text", "be a calibration map that calibrant has saved", text)
     if content.get("format") != FORMAT:
         raise InputError(
             "format", f"be {FORMAT}", content.get("format"), hint="it was saved by another version"
         )
-    return content
-
-
-def _as_number(name: str, value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not np.isfinite(value):
-        raise InputError(name, "be a finite number", value)
-    return float(value)
+    return {key: value for key, value in content.items() if key not in ("calibrant", "format")}

@@ -6,37 +6,23 @@ SQL or as a plain Python function.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, Protocol
+from typing import Annotated, ClassVar, Literal, TypeAlias
 
 import numpy as np
 
 from calibrant.evidence import Array
 from calibrant.inputs import InputError
-from calibrant.posterior.odds.cells import expit, log_odds
+from calibrant.inputs.codec import FAR_FROM_OVERFLOW, Ascending, Bounds, Real, Shape
+from calibrant.posterior.odds.cells import NEAREST, expit, log_odds
 from calibrant.posterior.odds.members import features
 
 # Log-odds beyond this are as good as certain.
 CERTAIN = 700.0
 
 
-class Form(Protocol):
-    """What a map of one score can do, whatever it is made of."""
-
-    kind: ClassVar[str]
-
-    def probability(self, score: Array) -> Array:
-        """Return the probability that each score stands for."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return what is saved."""
-
-    def sql(self, column: str) -> str:
-        """Return an expression of SQL."""
-
-    def python(self) -> list[str]:
-        """Return the lines of a Python function of `score`."""
+#: The distance from 0 and 1 that scores are kept at in log-odds.
+Nearest: TypeAlias = Annotated[float, Bounds(NEAREST, 0.5)]
 
 
 @dataclass(frozen=True)
@@ -49,11 +35,11 @@ class Formula:
     """
 
     kind: ClassVar[str] = "formula"
-    shift: float = 0.0
-    slope: float = 1.0
-    curvature: float = 0.0
-    square: float = 0.0
-    least: float = 1e-15
+    shift: Real = 0.0
+    slope: Real = 1.0
+    curvature: Real = 0.0
+    square: Real = 0.0
+    least: Nearest = NEAREST
 
     @property
     def is_identity(self) -> bool:
@@ -71,17 +57,6 @@ class Formula:
         if self.square:
             odds = odds + self.square * x * x
         return expit(odds)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return what is saved."""
-        return {name: getattr(self, name) for name in ("shift", "slope", "curvature", "square", "least")}
-
-    @classmethod
-    def from_dict(cls, saved: dict[str, Any]) -> Formula:
-        """Read what was saved."""
-        return cls(
-            **{name: _number(saved, name) for name in ("shift", "slope", "curvature", "square", "least")}
-        )
 
     def sql(self, column: str) -> str:
         """Return an expression of SQL."""
@@ -130,45 +105,30 @@ class Table:
     """
 
     kind: ClassVar[str] = "table"
-    at: Array
-    value: Array
+    at: Annotated[Array, Shape((None,)), FAR_FROM_OVERFLOW, Ascending()]
+    value: Annotated[Array, Shape((None,))]
     scale: Literal["odds", "score"] = "odds"
     between: Literal["line", "from", "upto"] = "line"
-    least: float = 1e-15
+    least: Nearest = NEAREST
+
+    def check_fields(self) -> None:
+        """Refuse values that are no probabilities or log-odds, or not as many as places."""
+        if self.value.size != self.at.size:
+            raise InputError("value", f"have {self.at.size} entries, as at", got=str(self.value.size))
+        (Bounds(-CERTAIN, CERTAIN) if self.scale == "odds" else Bounds(0, 1)).check("value", self.value)
 
     def probability(self, score: Array) -> Array:
         """Return the probability that each score stands for."""
         place = log_odds(score, self.least) if self.scale == "odds" else score
         if self.between == "line":
-            known = np.interp(place, self.at, self.value)
+            # Between places that are almost equal the line overflows, and it may miss its ends by a bit.
+            known = np.clip(np.interp(place, self.at, self.value), self.value.min(), self.value.max())
         else:
             right = self.between == "from"
             entry = np.searchsorted(self.at, place, side="right" if right else "left") - right
             known = self.value[np.clip(entry, 0, self.value.size - 1)]
         # Values of a table are far from where this would overflow.
         return np.asarray(1 / (1 + np.exp(-known))) if self.scale == "odds" else known
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return what is saved."""
-        arrays = {"at": self.at.tolist(), "value": self.value.tolist()}
-        return {**arrays, "scale": self.scale, "between": self.between, "least": self.least}
-
-    @classmethod
-    def from_dict(cls, saved: dict[str, Any]) -> Table:
-        """Read what was saved."""
-        at, value = _numbers(saved, "at"), _numbers(saved, "value")
-        if at.size != value.size or not at.size or (np.diff(at) < 0).any():
-            raise InputError("at", "be increasing numbers, as many as values", at.size)
-        scale, between = saved.get("scale"), saved.get("between")
-        if scale not in ("odds", "score"):
-            raise InputError("scale", "be 'odds' or 'score'", scale)
-        if between not in ("line", "from", "upto"):
-            raise InputError("between", "be 'line', 'from' or 'upto'", between)
-        if scale == "odds" and (np.abs(value) > CERTAIN).any():
-            raise InputError("value", f"lie within {CERTAIN:g} of 0", float(np.abs(value).max()))
-        if scale == "score" and ((value < 0) | (value > 1)).any():
-            raise InputError("value", "lie in [0, 1]", float(value[(value < 0) | (value > 1)][0]))
-        return cls(at, value, scale, between, _number(saved, "least"))
 
     def sql(self, column: str) -> str:
         """Return an expression of SQL: comparisons that halve what is left, and then a line or a value."""
@@ -230,6 +190,19 @@ class Pair:
     low: Table
     high: Table
 
+    def check_fields(self) -> None:
+        """Refuse tables that are no increasing steps, or of which the low one is above the high one."""
+        for name, table, between in (("low", self.low, "from"), ("high", self.high, "upto")):
+            if (table.scale, table.between) != ("score", between):
+                rule = f"have scale 'score' and between {between!r}"
+                raise InputError(name, rule, got=f"{table.scale!r} and {table.between!r}")
+            Ascending().check(f"{name}.value", table.value)
+        places = np.union1d(self.low.at, self.high.at)
+        low, high = self.pair(places)
+        if (above := low > high).any():
+            k = int(np.argmax(above))
+            raise InputError("low", "not be above high", got=f"{low[k]} above {high[k]} at {places[k]}")
+
     def pair(self, score: Array) -> tuple[Array, Array]:
         """Return the probability of a 1 if the outcome were 0, and if it were 1."""
         return self.low.probability(score), self.high.probability(score)
@@ -238,18 +211,6 @@ class Pair:
         """Return the probability that loses least against either of the two."""
         low, high = self.pair(score)
         return np.asarray(high / (1 - low + high))
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return what is saved."""
-        return {"low": self.low.to_dict(), "high": self.high.to_dict()}
-
-    @classmethod
-    def from_dict(cls, saved: dict[str, Any]) -> Pair:
-        """Read what was saved."""
-        low, high = (saved.get(name) for name in ("low", "high"))
-        if not isinstance(low, dict) or not isinstance(high, dict):
-            raise InputError("low, high", "be two tables", type(low).__name__)
-        return cls(Table.from_dict(low), Table.from_dict(high))
 
     def sql(self, column: str) -> str:
         """Return an expression of SQL."""
@@ -265,40 +226,8 @@ class Pair:
         return [*lines, "return high / (1.0 - low + high)"]
 
 
-FORMS: dict[str, Callable[[dict[str, Any]], Form]] = {
-    form.kind: form.from_dict for form in (Formula, Table, Pair)
-}
-
-
-def saved_form(form: Form) -> dict[str, Any]:
-    """Return what is saved of a form, with its kind."""
-    return {"kind": form.kind, **form.to_dict()}
-
-
-def loaded_form(saved: Any) -> Form:
-    """Read a form that was saved.
-
-    >>> loaded_form(saved_form(Formula(shift=1.0))).shift
-    1.0
-    """
-    if not isinstance(saved, dict) or saved.get("kind") not in FORMS:
-        kind = saved.get("kind") if isinstance(saved, dict) else saved
-        raise InputError("kind", f"be one of {', '.join(FORMS)}", kind)
-    return FORMS[saved["kind"]](saved)
-
-
-def _number(saved: dict[str, Any], name: str) -> float:
-    value = saved.get(name)
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not np.isfinite(value):
-        raise InputError(name, "be a finite number", value)
-    return float(value)
-
-
-def _numbers(saved: dict[str, Any], name: str) -> Array:
-    values = saved.get(name)
-    if not isinstance(values, Sequence) or isinstance(values, str):
-        raise InputError(name, "be a list of numbers", type(values).__name__)
-    return np.array([_number({name: value}, name) for value in values])
+#: What a fitted map of one score can be.
+Form: TypeAlias = Formula | Table | Pair
 
 
 def _sql_number(value: float) -> str:

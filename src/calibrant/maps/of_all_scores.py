@@ -8,8 +8,8 @@ the tempered ones and the draws of the posterior are averaged by their evidence.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, fields, replace
-from typing import Any, ClassVar, Self
+from dataclasses import dataclass, field, replace
+from typing import Annotated, ClassVar
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -17,6 +17,7 @@ from numpy.typing import DTypeLike
 from calibrant.evidence import Array
 from calibrant.evidence.simplex import Simplex
 from calibrant.inputs import InputError
+from calibrant.inputs.codec import FAR_FROM_OVERFLOW, Bounds, Shape, Share
 from calibrant.posterior.softmax.blocks import FEW, Blocks, least_of
 from calibrant.posterior.softmax.fit import CALIBRATED, SoftmaxPosterior, penalised
 from calibrant.posterior.softmax.likelihood import softmax
@@ -65,14 +66,16 @@ class Softmax:
     """
 
     kind: ClassVar[str] = "softmax"
-    n_classes: int
-    slope: float
-    least: float
+    n_classes: Annotated[int, Bounds(3)]
+    slope: Annotated[float, Bounds(0, FAR_FROM_OVERFLOW.high, above=True)]
+    least: Annotated[float, Bounds(*WITHIN)]
     blocks: Blocks | None = None
-    draws: Array = field(default_factory=lambda: np.empty((0, 0)))
-    bent: float = 0.0
-    untouched: float = 0.0
-    doubt: float = 0.0
+    draws: Annotated[Array, Shape((None, None), empty=True), FAR_FROM_OVERFLOW] = field(
+        default_factory=lambda: np.empty((0, 0))
+    )
+    bent: Share = 0.0
+    untouched: Share = 0.0
+    doubt: Annotated[float, Bounds(0, FAR_FROM_OVERFLOW.high)] = 0.0
 
     def tempered(self, score: Array) -> Array:
         """Return the scores at the temperature."""
@@ -124,42 +127,15 @@ class Softmax:
             at = self.blocks.columns(tempered)
             yield from (softmax(self.blocks.logits(at, each)) for each in self.draws)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return what is saved."""
-        of_blocks = None
-        if self.blocks is not None:
-            held = {each.name: getattr(self.blocks, each.name) for each in fields(Blocks)}
-            of_blocks = {
-                name: value.tolist() if isinstance(value, np.ndarray) else value
-                for name, value in held.items()
-            }
-        numbers = ("n_classes", "slope", "least", "bent", "untouched", "doubt")
-        return {
-            **{name: getattr(self, name) for name in numbers},
-            "blocks": of_blocks,
-            "draws": [[float(f"{v:.9g}") for v in row] for row in self.draws.tolist()],
-        }
-
-    @classmethod
-    def from_dict(cls, saved: dict[str, Any]) -> Self:
-        """Read what was saved."""
-        try:
-            names = ("slope", "least", "bent", "untouched", "doubt")
-            numbers = {name: float(saved[name]) for name in names}
-            classes, of_blocks = int(saved["n_classes"]), saved["blocks"]
-            blocks = None if of_blocks is None else _blocks_of(of_blocks, classes)
-            draws = np.array(saved["draws"], dtype=np.float64)
-        except (AttributeError, KeyError, TypeError, ValueError) as error:
-            if isinstance(error, InputError):
-                raise
-            raise InputError(
-                "map", "hold numbers for many classes", None, got=f"an error: {error}"
-            ) from error
-        size = 0 if blocks is None else blocks.size
-        fits = draws.size == 0 if blocks is None else draws.ndim == 2 and draws.shape[1] == size
-        if not fits or not np.isfinite(draws).all() or not np.isfinite(list(numbers.values())).all():
-            raise InputError("draws", f"be rows of {size} finite numbers", draws.shape)
-        return cls(classes, blocks=blocks, draws=draws, **numbers)
+    def check_fields(self) -> None:
+        """Refuse draws that do not fit the blocks."""
+        width = 0 if self.blocks is None else self.blocks.size
+        if self.draws.shape[1] != width:
+            raise InputError("draws", f"have {width} columns", got=f"shape {self.draws.shape}")
+        if self.blocks is not None and self.blocks.n_classes != self.n_classes:
+            raise InputError("n_classes", f"be that of blocks, {self.blocks.n_classes}", self.n_classes)
+        if self.bent > 0 and not len(self.draws):
+            raise InputError("bent", "be 0 without draws", self.bent)
 
 
 def log_odds(p: Array) -> Array:
@@ -171,28 +147,6 @@ def ends_of(odds: Array, reach: Array) -> tuple[Array, Array]:
     """Return the probabilities so far below and above some log-odds."""
     low, high = (1 / (1 + np.exp(-np.clip(each, -700, 700))) for each in (odds - reach, odds + reach))
     return low, high
-
-
-def _blocks_of(saved: dict[str, Any], classes: int) -> Blocks:
-    """Read blocks, and refuse those whose parts do not fit each other."""
-    held: dict[str, Any] = {"n_classes": classes}
-    for each in fields(Blocks)[1:]:
-        value = saved[each.name]
-        held[each.name] = np.array(value, dtype=np.float64) if isinstance(value, list) else value
-    made = Blocks(**held)
-    known = [value for value in held.values() if value is not None]
-    shapes = {
-        made.centre.shape == made.scale.shape == (classes,),
-        *(each.ndim == 2 == len(each) and each.shape[1] > 0 for each in (made.clock, made.top_clock)),
-        (made.axes is None) == (made.origin is None),
-        made.axes is None or (made.axes.ndim == 2 and len(made.axes) == classes),
-        made.origin is None or made.origin.shape == (classes,),
-        made.bumps is None or (made.bumps.ndim == 2 and made.bumps.shape[1] == classes),
-        all(np.isfinite(each).all() for each in known),
-    }
-    if not all(shapes):
-        raise InputError("blocks", f"hold finite numbers for {classes} classes", saved)
-    return made
 
 
 def fit_softmax(rows: Simplex) -> Softmax:

@@ -13,13 +13,15 @@ multiclass notion, its test and the maps of many classes (at a temperature, `cal
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
 from calibrant.compiled.cached import cached_property
 from calibrant.evidence import Array
 from calibrant.evidence.simplex import Simplex
+from calibrant.inputs import InputError
+from calibrant.inputs.codec import FAR_FROM_OVERFLOW, Ascending, Bounds, Real, Shape
 
 # Cosines of the curve that all classes share, of the shifts of the two largest, and of a class's own curve.
 CURVE, SHIFT, OWN = 12, 9, (2, 5)
@@ -31,6 +33,8 @@ FEW, MANY, AXES = 12, 200, 8
 # The least probability, where a score is 0, is half of the least other one, within these.
 LEAST = (1e-12, 1e-3)
 KNOTS = 512
+# The least spread of log probabilities, and the least squared reach of a bump.
+NARROWEST, SHORTEST = 0.1, 1e-6
 
 
 class Block(NamedTuple):
@@ -98,18 +102,29 @@ class Blocks:
         Squared reach of the bumps.
     """
 
-    n_classes: int
-    least: float
-    centre: Array
-    scale: Array
-    middle: float
-    width: float
-    clock: Array
-    top_clock: Array
-    axes: Array | None
-    origin: Array | None
-    bumps: Array | None
-    reach: float
+    n_classes: Annotated[int, Bounds(2)]
+    least: Annotated[float, Bounds(*LEAST)]
+    centre: Annotated[Array, FAR_FROM_OVERFLOW]
+    scale: Annotated[Array, Bounds(NARROWEST, FAR_FROM_OVERFLOW.high)]
+    middle: Real
+    width: Annotated[float, Bounds(NARROWEST, FAR_FROM_OVERFLOW.high)]
+    clock: Annotated[Array, Shape((2, None)), Bounds(0, 1), Ascending()]
+    top_clock: Annotated[Array, Shape((2, None)), Bounds(0, 1), Ascending()]
+    axes: Annotated[Array, Shape((None, None)), FAR_FROM_OVERFLOW] | None
+    origin: Annotated[Array, FAR_FROM_OVERFLOW] | None
+    bumps: Annotated[Array, Shape((None, None)), Bounds(0, 1)] | None
+    reach: Annotated[float, Bounds(SHORTEST, FAR_FROM_OVERFLOW.high)]
+
+    def check_fields(self) -> None:
+        """Refuse fields that are not of as many classes, or are there for other numbers of classes alone."""
+        classes = self.n_classes
+        shapes = {"centre": (classes,), "scale": (classes,), "origin": (classes,), "axes": (classes, None)}
+        for name, shape in (shapes | {"bumps": (None, classes)}).items():
+            if (array := getattr(self, name)) is not None:
+                Shape(shape).check(name, array)
+        for name, needed in (("bumps", self.few), ("axes", self.has_axes), ("origin", self.has_axes)):
+            if (getattr(self, name) is not None) != needed:
+                raise InputError(name, f"{'be given' if needed else 'be null'} for {classes} classes")
 
     @classmethod
     def of(cls, rows: Simplex) -> Blocks:
@@ -123,9 +138,9 @@ class Blocks:
         info = p * (1 - p) * weight[:, None]
         each = np.maximum(info.sum(axis=0), 1e-300)
         centre = (info * log).sum(axis=0) / each
-        scale = np.maximum(np.sqrt((info * (log - centre) ** 2).sum(axis=0) / each), 0.1)
+        scale = np.maximum(np.sqrt((info * (log - centre) ** 2).sum(axis=0) / each), NARROWEST)
         middle = float((info * log).sum() / each.sum())
-        width = max(float(np.sqrt((info * (log - middle) ** 2).sum() / each.sum())), 0.1)
+        width = max(float(np.sqrt((info * (log - middle) ** 2).sum() / each.sum())), NARROWEST)
         axes = origin = bumps = None
         reach = 1.0
         if FEW < classes <= MANY:
@@ -147,6 +162,11 @@ class Blocks:
     def few(self) -> bool:
         """Whether classes are few enough for a matrix, curves of their own and bumps."""
         return self.n_classes <= FEW
+
+    @property
+    def has_axes(self) -> bool:
+        """Whether the matrix of so many classes is one of principal axes."""
+        return FEW < self.n_classes <= MANY
 
     @property
     def shared(self) -> int:
@@ -220,7 +240,7 @@ class Blocks:
         tempered = np.clip((log - self.middle) / self.width, -6, 6)
         own = [tempered[..., None]]
         if self.alike > 1:
-            own.append(_cosines(np.interp(p, *self.clock), CURVE))
+            own.append(_cosines(_time(p, self.clock), CURVE))
         if not self.few:
             own.append(x[..., None])
         best = np.argpartition(-p, 1, axis=1)[:, :2] if p.shape[1] > 2 else np.tile([0, 1], (n, 1))
@@ -228,7 +248,7 @@ class Blocks:
         turned = (two[:, 0] < two[:, 1]) | ((two[:, 0] == two[:, 1]) & (best[:, 0] > best[:, 1]))
         best = np.where(turned[:, None], best[:, ::-1], best)
         top = np.ones((n, SHIFT))
-        top[:, 1:] = _cosines(np.interp(two.max(axis=1), *self.top_clock), SHIFT - 1)
+        top[:, 1:] = _cosines(_time(two.max(axis=1), self.top_clock), SHIFT - 1)
         common = [np.ones((n, 1))]
         if self.few:
             common.append(x)
@@ -291,6 +311,11 @@ def _clock(p: Array, weight: Array) -> Array:
     return np.stack([x[some], running[some]])
 
 
+def _time(p: Array, clock: Array) -> Array:
+    """Return the time that scores take; between scores that are almost equal a line would overflow."""
+    return np.asarray(np.clip(np.interp(p, *clock), 0.0, 1.0))
+
+
 def _placed(root: Array, weight: Array, count: int) -> tuple[Array, float]:
     """Place the centres of bumps among roots of scores, by weighted k-means."""
     rng = np.random.default_rng(0)
@@ -317,7 +342,7 @@ def _placed(root: Array, weight: Array, count: int) -> tuple[Array, float]:
     apart[np.diag_indices_from(apart)] = np.inf
     nearest = apart.min(axis=1)
     reach = 1.5 * float(np.median(nearest[np.isfinite(nearest)])) if len(centres) > 1 else 1.0
-    return centres, max(reach, 1e-6)
+    return centres, max(reach, SHORTEST)
 
 
 def squares(a: Array, b: Array) -> Array:

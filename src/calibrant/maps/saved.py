@@ -1,0 +1,138 @@
+"""What is saved of a calibrator: its fields, the range of each and the rules across them."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import Annotated
+
+import numpy as np
+
+from calibrant.curves.posterior_curve import Line
+from calibrant.evidence import Array
+from calibrant.inputs import InputError, check_choice, show
+from calibrant.inputs.codec import FAR_FROM_OVERFLOW, Ascending, Bounds, Shape, Share
+from calibrant.maps.forms import Form
+from calibrant.maps.methods import METHODS
+from calibrant.maps.of_all_scores import Softmax
+from calibrant.questions import named
+
+# The levels of the bands that are saved.
+LEVELS = (0.5, 0.8, 0.9, 0.95, 0.99)
+
+
+@dataclass(frozen=True, eq=False)
+class Band:
+    """The ends of an interval for each probability, with lines between some scores.
+
+    Attributes
+    ----------
+    level : float
+    score, low, high : array
+    """
+
+    level: Share
+    score: Annotated[Array, Shape((None,)), FAR_FROM_OVERFLOW, Ascending()]
+    low: Annotated[Array, Shape((None,)), Bounds(0, 1)]
+    high: Annotated[Array, Shape((None,)), Bounds(0, 1)]
+
+    @classmethod
+    def of(cls, level: float, line: Line) -> Band:
+        """Return the band of a reliability curve."""
+        return cls(level, line.score, line.low, line.high)
+
+    def check_fields(self) -> None:
+        """Refuse ends that are not as many as scores, or in the wrong order."""
+        for name in ("low", "high"):
+            Shape((self.score.size,)).check(name, getattr(self, name))
+        if (above := self.low > self.high).any():
+            k = int(np.argmax(above))
+            raise InputError(f"low[{k}]", "not be above high", got=f"{self.low[k]} above {self.high[k]}")
+
+    def ends(self, score: Array) -> tuple[Array, Array]:
+        """Return the ends at some scores."""
+        low, high = (np.interp(score, self.score, end) for end in (self.low, self.high))
+        return np.clip(low, 0.0, 1.0), np.clip(high, 0.0, 1.0)
+
+
+@dataclass(frozen=True, eq=False)
+class SavedCalibrator:
+    """A fitted calibrator.
+
+    Attributes
+    ----------
+    method, notion : str
+    from_logits : bool
+    vector : bool
+        Whether it maps a vector of scores.
+    classes : tuple
+        The class of each column; of a vector of scores the negative and the positive one.
+    positive : int or None
+        Column of the positive class.
+    n : float
+        Effective number of rows it was fitted to.
+    columns : tuple of str or None
+        Names of the columns of scores that it was fitted to, where these have names.
+    maps : tuple of Form
+        One map, or one for each class.
+    bands : tuple of tuple of Band
+        The bands of each map.
+    multiclass : Softmax or None
+        The map of all classes together, in place of `maps`.
+    """
+
+    method: str
+    notion: str
+    from_logits: bool
+    vector: bool
+    classes: tuple[Hashable, ...]
+    positive: Annotated[int, Bounds(0)] | None
+    n: Annotated[float, Bounds(0, above=True)]
+    columns: tuple[str, ...] | None
+    maps: tuple[Form, ...]
+    bands: tuple[tuple[Band, ...], ...]
+    multiclass: Softmax | None
+
+    def check_fields(self) -> None:
+        """Refuse fields that contradict each other."""
+        check_choice("method", self.method, METHODS)
+        self._check_classes()
+        method, count = METHODS[self.method], len(self.classes)
+        if self.multiclass is not None:
+            if method.many is None or self.vector:
+                given = "a vector of scores" if self.vector else f"method {self.method!r}"
+                raise InputError("multiclass", f"be null for {given}")
+            if self.multiclass.n_classes != count:
+                rule = f"be the number of classes, {count}"
+                raise InputError("multiclass.n_classes", rule, self.multiclass.n_classes)
+        # Of two columns, one map is of the positive class.
+        sizes = {1} if self.vector else {1, 2} if count == 2 else {count}
+        size, sizes = len(self.maps), {0} if self.multiclass is not None else sizes
+        if size not in sizes:
+            raise InputError("maps", f"have {' or '.join(map(str, sorted(sizes)))} entries", got=str(size))
+        if len(self.bands) != size:
+            raise InputError("bands", f"have {size} entries, as maps", got=str(len(self.bands)))
+        for k, form in enumerate(self.maps):
+            if not isinstance(form, method.forms):
+                raise InputError(f"maps[{k}].kind", f"be that of method {self.method!r}", form.kind)
+        for k, bands in enumerate(self.bands):
+            if (levels := tuple(band.level for band in bands)) != LEVELS:
+                raise InputError(f"bands[{k}]", f"have the levels {show(*LEVELS)}", got=show(*levels))
+
+    def _check_classes(self) -> None:
+        """Refuse classes that are not distinct, or not as many as the notion needs."""
+        notion, count = named(self.notion), len(self.classes)
+        if count < 2 or len(set(self.classes)) < count:
+            raise InputError("classes", "be at least two, each once", self.classes)
+        if self.vector and notion.one_class and count > 2:
+            raise InputError("classes", "be two, the negative and the positive one", self.classes)
+        if self.positive is not None and self.positive >= count:
+            raise InputError("positive", f"be below {count}, the number of classes", self.positive)
+        if self.vector and notion.one_class and self.positive != 1:
+            raise InputError("positive", "be 1 for a vector of scores", self.positive)
+        if self.vector if notion.several else not self.vector and not (notion.one_class and count == 2):
+            rule = f"be {not self.vector} for notion {self.notion!r} and {count} classes"
+            raise InputError("vector", rule, self.vector)
+        if self.columns is not None and len(self.columns) != (1 if self.vector else count):
+            got = str(len(self.columns))
+            raise InputError("columns", "be one for a vector of scores, else one for each class", got=got)

@@ -1,0 +1,271 @@
+"""Saved calibrators: what was fitted comes back to the last bit, and damage is refused by field."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+
+from calibrant import Calibrator, InputError, Sketch
+from calibrant.maps.methods import METHODS
+
+ONE = [name for name, method in METHODS.items() if method.one]
+MANY = [name for name, method in METHODS.items() if method.many]
+VECTOR = np.concatenate([[0.0, 5e-324, 1e-310, 1e-9], np.linspace(0.01, 0.99, 25), [1 - 1e-16, 1.0]])
+
+
+def binary(n=60, seed=0):
+    rng = np.random.default_rng(seed)
+    score = np.round(rng.random(n), 2)
+    return score, (rng.random(n) < score**2).astype(int)
+
+
+def matrix(n=60, c=3, seed=0):
+    rng = np.random.default_rng(seed)
+    score = rng.dirichlet(np.ones(c), n)
+    return score, (rng.random((n, 1)) > score.cumsum(axis=1)[:, :-1]).sum(axis=1)
+
+
+def two_columns(method):
+    score, outcome = binary()
+    return Calibrator(method).fit(np.stack([1 - score, score], axis=1), outcome)
+
+
+def of_notion(notion, method="isotonic", **options):
+    score, label = matrix()
+    return Sketch(notion, **options).update(label, score).calibrator(method)
+
+
+KINDS = {
+    **{f"one {name}": lambda name=name: Calibrator(name).fit(*binary()) for name in ONE},
+    "two columns": lambda: two_columns("venn-abers"),
+    **{
+        f"many {name}": lambda name=name: Calibrator(name, labels=[0, 1, 2]).fit(*matrix())
+        for name in (*MANY, "isotonic")
+    },
+    "many axes": lambda: Calibrator("vector", labels=range(14)).fit(*matrix(80, 14)),
+    "logits": lambda: Calibrator(from_logits=True).fit(binary()[0] * 8 - 4, binary()[1]),
+    "class": lambda: of_notion("class", pos_label=2),
+    "confidence": lambda: of_notion("confidence"),
+    "texts": lambda: Calibrator("vector", labels=["a", "b", "c"]).fit(
+        matrix()[0], np.array(["a", "b", "c"])[matrix()[1]]
+    ),
+}
+
+
+def scores_for(calibrator):
+    if calibrator.is_vector:
+        return VECTOR
+    corners = np.eye(size := len(calibrator.classes_))
+    return np.concatenate([corners, np.full((1, size), 1 / size), matrix(5, size, 1)[0]])
+
+
+def is_distribution(found, score):
+    inside = np.isfinite(found).all() and ((found >= 0) & (found <= 1)).all() and found.shape == score.shape
+    return bool(inside and (score.ndim == 1 or np.abs(found.sum(axis=1) - 1).max() < 1e-9))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_saved_calibrator_predicts_the_same_to_the_last_bit(kind):
+    made = KINDS[kind]()
+    again = Calibrator.from_json(made.to_json())
+    score = scores_for(made)
+    score = np.log(score + 1e-9) if made.from_logits else score
+    np.testing.assert_array_equal(again.predict_proba(score), made.predict_proba(score))
+    for level in (0.5, 0.95):
+        np.testing.assert_array_equal(
+            again.predict_interval(score, level), made.predict_interval(score, level)
+        )
+    assert (again.classes_, again.notion_, again.temperature_) == (
+        made.classes_,
+        made.notion_,
+        made.temperature_,
+    )
+    assert again.to_json() == made.to_json()
+
+
+def places(content, path=()):
+    """Yield the path of every field, of the last entry of every list, and of the first number of lists."""
+    if path:
+        yield path
+    if isinstance(content, dict):
+        for key in content:
+            yield from places(content[key], (*path, key))
+    elif isinstance(content, list):
+        numbers = bool(content) and isinstance(content[0], int | float)
+        for k in sorted({0 if numbers else len(content) - 1, len(content) - 1} if content else ()):
+            yield from places(content[k], (*path, k))
+
+
+def thinned(content):
+    """Return the content with two or three entries of each long list: fewer to damage, and valid as well."""
+    if isinstance(content, dict):
+        return {
+            key: value[:2] if key == "draws" else [thinned(row) for row in value] if key.endswith("clock")
+            else thinned(value) for key, value in content.items()
+        }  # fmt: skip
+    if isinstance(content, list) and len(content) > 20 and isinstance(content[0], float):
+        return [content[0], content[len(content) // 2], content[-1]]
+    return [thinned(each) for each in content] if isinstance(content, list) else content
+
+
+def damages(value):
+    """Yield what a field may hold after damage."""
+    yield from (None, "x", True, [], {}, [[]], {"kind": "table"}, "", [None], -1, 0, 1, 99, 0.5)
+    yield from (math.nan, math.inf, 1e308, -1e308, 5e-324, 10**400, [1e308], [math.nan, 0.0])
+    if isinstance(value, list) and value:
+        yield from (value[:-1], value[1:], [*value, value[-1]], value[::-1], [value], [*value, None])
+    if isinstance(value, dict):
+        yield value | {"more": 1}
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        yield from (-value, value + 1, str(value))
+
+
+def replaced(content, path, value):
+    """Return the content with one place changed; `KeyError` takes it away."""
+    if not path:
+        return value
+    first, *rest = path
+    copy = list(content) if isinstance(content, list) else dict(content)
+    if not rest and value is KeyError:
+        del copy[first]
+    else:
+        copy[first] = replaced(copy[first], rest, value)
+    return copy
+
+
+def written(path):
+    return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path).lstrip(".")
+
+
+def loaded(content):
+    """Return the calibrator, or the argument that an error is about."""
+    try:
+        return Calibrator.from_json(json.dumps(content)), None
+    except InputError as error:
+        return None, error.argument
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_damaged_calibrator_is_refused_or_predicts_probabilities(kind):
+    made = KINDS[kind]()
+    content = thinned(json.loads(made.to_json()))
+    Calibrator.from_json(json.dumps(content))
+    tops = {*content, "text", "more"}
+    for path in places(content):
+        value = content
+        for step in path:
+            value = value[step]
+        for damage in [KeyError, *damages(value)]:
+            where = f"{written(path)} = {str(damage)[:60]}"
+            again, argument = loaded(replaced(content, path, damage))
+            if again is None:
+                # The error is about the field itself, its parts, or another that it contradicts.
+                assert argument.split(".")[0].split("[")[0] in tops, where
+                if type(value) is float and damage in ("x", "", math.inf, 10**400, 1e308, -1e308):
+                    assert argument == written(path), where
+                continue
+            assert damage is not KeyError or not isinstance(path[-1], str), where
+            score = scores_for(again)
+            score = np.log(score + 1e-9) if again.from_logits else score
+            assert len(again.classes_) == len(made.classes_) or again.is_vector, where
+            found = again.predict_proba(score)
+            assert is_distribution(found, score), where
+            for level in again._bands[0] if again._bands else (0.95,):
+                low, high = again.predict_interval(score, level)
+                assert ((low >= 0) & (low <= found) & (found <= high) & (high <= 1)).all(), where
+
+
+@pytest.mark.parametrize(
+    ("kind", "path", "value", "message"),
+    [
+        (
+            "many temperature",
+            ["multiclass", "untouched"],
+            1e308,
+            r"multiclass.untouched must lie in \[0, 1\]",
+        ),
+        ("many temperature", ["multiclass", "slope"], -1e308, r"multiclass.slope must lie in \(0, 1e\+50\]"),
+        (
+            "many temperature",
+            ["multiclass", "n_classes"],
+            4,
+            "multiclass.n_classes must be the number of classes",
+        ),
+        ("many temperature", ["multiclass", "bent"], 0.5, "multiclass.bent must be 0 without draws"),
+        ("many vector", ["multiclass", "draws"], [[1.0]], r"multiclass.draws must have \d+ columns"),
+        ("many vector", ["multiclass", "draws"], [[1.0], []], r"multiclass.draws\[1\] must have 1 entries"),
+        ("many vector", ["multiclass", "blocks"], None, "multiclass.draws must have 0 columns"),
+        ("many vector", ["multiclass", "blocks", "bumps"], None, "multiclass.blocks.bumps must be given"),
+        ("many vector", ["multiclass", "blocks", "n_classes"], 4, "multiclass.blocks.centre must have shape"),
+        ("many axes", ["multiclass", "blocks", "axes"], None, "multiclass.blocks.axes must be given"),
+        ("one auto", ["multiclass"], 3, "multiclass must be a mapping of fields, got 3"),
+        ("many isotonic", ["maps"], [], "maps must have 3 entries, got 0"),
+        ("many isotonic", ["bands"], [], "bands must have 3 entries, as maps, got 0"),
+        (
+            "many isotonic",
+            ["maps", 1, "at"],
+            [1.0, 0.5],
+            r"maps\[1\].at\[1\] must not be below the entry before it",
+        ),
+        (
+            "many isotonic",
+            ["maps", 1, "value", 0],
+            1.5,
+            r"maps\[1\].value\[0\] must lie in \[0, 1\], got 1.5",
+        ),
+        ("many isotonic", ["maps", 1, "least"], 0.0, r"maps\[1\].least must lie in"),
+        ("one affine", ["maps", 0, "slope"], -1e308, r"maps\[0\].slope must lie in \[-1e\+50, 1e\+50\]"),
+        ("one affine", ["maps", 0, "slope"], KeyError, r"maps\[0\].slope must be given"),
+        ("one affine", ["maps", 0, "slope"], math.nan, r"maps\[0\].slope must be finite, got nan"),
+        ("one affine", ["maps", 0, "kind"], "tabel", r"maps\[0\].kind must be one of .*did you mean 'table'"),
+        ("one affine", ["method"], "venn-abers", r"maps\[0\].kind must be that of method 'venn-abers'"),
+        ("one venn-abers", ["maps", 0, "low", "between"], "line", r"maps\[0\].low must have scale 'score'"),
+        ("two columns", ["positive"], -1, "positive must be at least 0, got -1"),
+        ("two columns", ["positive"], 2, "positive must be below 2, the number of classes, got 2"),
+        ("one auto", ["positive"], 0, "positive must be 1 for a vector of scores, got 0"),
+        ("one auto", ["vector"], 1, "vector must be true or false, got 1"),
+        ("many vector", ["vector"], True, "vector must be False for notion 'classwise'"),
+        ("one auto", ["classes"], [1, 1], "classes must be at least two, each once"),
+        ("one auto", ["classes"], [0, 1, 2], "classes must be two, the negative and the positive one"),
+        ("one auto", ["n"], 0, "n must be above 0, got 0.0"),
+        (
+            "one auto",
+            ["bands", 0, 4, "level"],
+            0.98,
+            r"bands\[0\] must have the levels 0.5, 0.8, 0.9, 0.95, 0.99",
+        ),
+        ("one auto", ["bands", 0, 0, "low", 0], 1.0, r"bands\[0\]\[0\].low\[0\] must not be above high"),
+        ("one auto", ["format"], 99, "format must be 1, got 99; it was saved by another version"),
+        ("one auto", ["methods"], "auto", "methods must be a known field, .*did you mean 'method'"),
+    ],
+)
+def test_errors_name_the_path_of_the_field_and_its_rule(kind, path, value, message):
+    content = json.loads(KINDS[kind]().to_json())
+    if path == ["methods"]:
+        content["methods"] = value
+    with pytest.raises(InputError, match=f"^{message}"):
+        Calibrator.from_json(json.dumps(replaced(content, path, value)))
+
+
+def test_tables_of_venn_and_abers_that_cross_are_refused():
+    content = json.loads(KINDS["one venn-abers"]().to_json())
+    low, high = (content["maps"][0][name]["value"] for name in ("low", "high"))
+    low[:], high[:] = [1.0] * len(low), [0.0] * len(high)
+    with pytest.raises(InputError, match=r"^maps\[0\].low must not be above high, got 1.0 above 0.0"):
+        Calibrator.from_json(json.dumps(content))
+
+
+@pytest.mark.parametrize("text", ["[" * 10**5, "1" * 5000, b"\xff", '{"calibrant": "map", "format": 1}'])
+def test_text_that_holds_no_calibrator_is_refused(text):
+    with pytest.raises(InputError, match="must be"):
+        Calibrator.from_json(text)
+
+
+def test_a_label_that_json_cannot_hold_is_refused_when_saving():
+    import datetime
+
+    days = [datetime.date(2024, 1, 1), datetime.date(2024, 1, 2)]
+    made = Calibrator("identity", labels=days, pos_label=days[1]).fit([0.2, 0.7], days)
+    with pytest.raises(InputError, match=r"^classes\[0\] must be something that JSON holds"):
+        made.to_json()
