@@ -36,7 +36,7 @@ def test_the_scores_as_they_are_stand_beside_the_maps(compared):
 
 
 def test_what_helps_is_found(compared):
-    assert compared.best in ("auto", "temperature")
+    assert {"auto", "temperature"} >= set(compared.best_group) > set()
     assert compared.table[0].log_loss.value == min(row.log_loss.value for row in compared)
     for name in ("auto", "temperature"):
         row = compared[name]
@@ -52,8 +52,9 @@ def test_nothing_helps_scores_that_are_calibrated():
         rng.random(800) < score, score, methods=["auto", "histogram"], rng=0
     )
     assert not result["auto"].log_loss.difference.high < 0
-    assert result["histogram"].log_loss.difference.value > 0
-    assert not str(result).startswith(("best: auto, better", "best: histogram, better"))
+    assert result["histogram"].log_loss.value > result["identity"].log_loss.value
+    assert "identity" in result.best_group
+    assert str(result).startswith("no method is significantly better than leaving the scores as they are")
 
 
 @pytest.mark.parametrize("threads", ["1", "3"])
@@ -131,9 +132,93 @@ def test_a_loss_without_bound_is_told():
     outcome = np.concatenate([[1], np.zeros(60), np.ones(60)]).astype(int)
     result = calibrant.compare_calibrators(outcome, score, methods=["isotonic"], rng=0)
     assert result["isotonic"].log_loss.value == np.inf
+    assert result["isotonic"].log_loss.difference is None
+    assert result["isotonic"].from_best is None
+    assert result["isotonic"].infinite_rows == 1
     assert result.best == "identity"
-    assert str(result).startswith("no map is better than leaving the scores alone")
+    lines = str(result).splitlines()
+    assert lines[:2] == [
+        "best: identity, the scores as they are; every method is significantly worse",
+        "log loss is infinite, as a class of probability 0 occurred: isotonic (1 row)",
+    ]
+    assert "isotonic  infinite (1 row)" in lines
     assert '"log_loss": {"value": "inf", "low": "inf", "high": "inf", ' in result.to_json()
+    assert MapComparison.from_json(result.to_json()) == result
+
+
+def rounded(n=800, seed=3):
+    """Scores of which many are rounded to 0 and 1, with outcomes that contradict some of these."""
+    rng = np.random.default_rng(seed)
+    odds = rng.normal(0, 2, n)
+    score = np.round(1 / (1 + np.exp(-1.5 * odds)), 1)
+    return rng.random(n) < 1 / (1 + np.exp(-odds)), score
+
+
+def test_methods_are_compared_where_the_log_loss_of_the_scores_is_infinite():
+    outcome, score = rounded()
+    methods = ["auto", "temperature", "affine", "isotonic", "histogram", "isotonic-safe"]
+    result = calibrant.compare_calibrators(outcome, score, methods=methods, rng=0)
+    alone = result["identity"]
+    assert alone.infinite_rows == np.sum(np.where(outcome, score, 1 - score) == 0) > 0
+    assert (alone.log_loss.value, alone.log_loss.difference, alone.from_best) == (np.inf, None, None)
+    finite = [row for row in result if np.isfinite(row.log_loss.value)]
+    assert all(row.log_loss.difference is None for row in result)
+    assert {"auto", "temperature", "affine"} <= set(result.best_group)
+    assert result.best is None
+    for row in finite:
+        assert row.from_best.value == pytest.approx(row.log_loss.value - finite[0].log_loss.value, abs=1e-12)
+    text = str(result)
+    assert text.startswith(f"no single best method: {len(result.best_group)} do not differ significantly")
+    assert f"identity ({alone.infinite_rows} rows)" in text
+    assert f"minus {result.best_group[0]} (simultaneous)" in text
+    assert "-inf" not in text
+    assert "-inf" not in result.to_json()
+    assert result.to_dict()["best"] is None
+    assert result.to_dict()["best_group"] == list(result.best_group)
+    assert MapComparison.from_json(result.to_json()) == result
+    assert max(map(len, text.splitlines()[:-1])) < 80
+
+
+def test_the_best_group_is_that_of_paired_t_tests():
+    from scipy.stats import ttest_rel
+
+    outcome, score = sharpened(600, seed=2)
+    methods = ["temperature", "affine", "isotonic-safe", "quadratic", "platt"]
+    result = calibrant.compare_calibrators(outcome, score, methods=methods, rng=5)
+    data = inputs.predictions(outcome, score)
+    fold = folds_of(data, 5, np.random.default_rng(5))
+    losses = {}
+    for name in (*methods, "identity"):
+        p = cross_fitted(data, name, fold).score
+        losses[name] = -np.log(np.where(outcome, p, 1 - p))
+    lowest = min(losses, key=lambda name: losses[name].mean())
+    assert result.table[0].method == lowest
+    group = {lowest}
+    for name, loss in losses.items():
+        if name != lowest and ttest_rel(loss, losses[lowest]).pvalue >= 0.05 / 5:
+            group.add(name)
+    assert set(result.best_group) == group
+    assert "identity" not in group
+    assert len(group) > 1
+    assert result.best is None
+
+
+def test_a_method_that_is_better_than_all_others_is_the_best():
+    outcome, score = sharpened(1000)
+    result = calibrant.compare_calibrators(outcome, score, methods=["temperature"], rng=0)
+    assert (result.best, result.best_group) == ("temperature", ("temperature",))
+    assert str(result).startswith("best: temperature, significantly better than all others\n")
+
+
+def test_infinite_losses_on_different_rows_have_no_difference():
+    # One 1 below all others, which isotonic regression excludes, and one 0 at a score of exactly 1.
+    score = np.concatenate([[0.001, 1.0], np.linspace(0.01, 0.4, 60), np.linspace(0.6, 0.99, 60)])
+    outcome = np.concatenate([[1, 0], np.zeros(60), np.ones(60)]).astype(int)
+    result = calibrant.compare_calibrators(outcome, score, methods=["isotonic"], rng=0)
+    assert {row.method: row.infinite_rows for row in result} == {"identity": 1, "isotonic": 2}
+    assert all(row.log_loss.difference is None for row in result)
+    assert (result.best, result.best_group) == (None, ())
+    assert str(result).startswith("no best method: the log loss of every method is infinite")
     assert MapComparison.from_json(result.to_json()) == result
 
 
@@ -155,10 +240,10 @@ def test_a_comparison_is_written_and_read(compared):
     assert MapComparison.from_json(compared.to_json()) == compared
     assert repr(compared).startswith("MapComparison(best ")
     lines = str(compared).splitlines()
-    assert lines[0].endswith("better than leaving the scores alone")
+    assert lines[1] == f"leaving the scores as they are is significantly worse than {compared.best_group[0]}"
     assert max(map(len, lines[:-1])) < 80
     again = calibrant.compare_calibrators(*sharpened(1000), methods=["temperature"], rng=compared.seed)
-    assert again["temperature"] == compared["temperature"]
+    assert again["temperature"].log_loss == compared["temperature"].log_loss
 
 
 @pytest.mark.parametrize(
@@ -180,8 +265,9 @@ def test_what_cannot_be_compared_is_refused(options, message):
     ("change", "message"),
     [
         ({"level": 2}, "comparison.level must"),
-        ({"best": "platt"}, "comparison.best must be the first of the table"),
-        ({"table": []}, "comparison.best must be the first of the table"),
+        ({"best": "platt"}, "comparison.best must be what the table says"),
+        ({"best_group": ["platt"]}, "comparison.best must be what the table says"),
+        ({"table": []}, "comparison.table must not be empty"),
         ({"more": 1}, "comparison must have no fields that are not known"),
         ({"rows": -3}, "comparison.rows must be at least 2"),
     ],

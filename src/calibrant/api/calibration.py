@@ -310,7 +310,9 @@ def compare_calibrators(
     """Compare calibration maps on rows that they have not seen, each with leaving the scores alone.
 
     The rows fall into folds, and those of each fold are mapped by what the other folds taught. Intervals
-    are over rows (or clusters), and those of differences are paired, row by row.
+    are over rows (or clusters), and those of differences are paired, row by row. `best_group` of the result
+    holds the methods whose log loss is not significantly higher than the lowest one, and `best` is None
+    where these are several. A method whose log loss is infinite has no differences.
 
     Parameters
     ----------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
@@ -15,7 +16,8 @@ from calibrant.curves import Progress
 from calibrant.evidence import Array
 from calibrant.inference.comparison import compare_questions
 from calibrant.inference.estimate import count_steps
-from calibrant.inputs import InputError, Predictions, Record, Seed, from_text
+from calibrant.inference.multiplicity import each_level
+from calibrant.inputs import ROUNDING, InputError, Predictions, Record, Seed, from_text
 from calibrant.maps.folds import cross_fitted, in_folds, methods_for
 from calibrant.questions import Notion, Question, named
 
@@ -55,22 +57,23 @@ class Figure(Measured):
     Attributes
     ----------
     value, low, high : float
-    difference : Measured
-        From leaving the scores alone, paired by row; negative where the map is better.
+    difference : Measured or None
+        From leaving the scores alone, paired by row; negative where the map is better. None where one of
+        the two is infinite.
     """
 
-    difference: Measured
+    difference: Measured | None
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain numbers; infinities as text."""
-        return super().to_dict() | {"difference": self.difference.to_dict()}
+        return super().to_dict() | {"difference": _maybe_dict(self.difference)}
 
     @classmethod
     def of_record(cls, record: Record) -> Figure:
         """Return what a stored record holds."""
         record.only(("value", "low", "high", "difference"))
         numbers = {key: read(record, key) for key in ("value", "low", "high")}
-        return cls(**numbers, difference=Measured.of_record(record.record("difference")))
+        return cls(**numbers, difference=_maybe_measured(record, "difference"))
 
 
 @dataclass(frozen=True)
@@ -81,24 +84,33 @@ class MapFigures:
     ----------
     method : str
     log_loss, brier, ece : Figure
+    infinite_rows : int
+        Rows whose log loss is infinite: the map gave probability 0 to the class that occurred.
+    from_best : Measured or None
+        Log loss minus that of the method with the lowest one, paired by row; None where it is infinite.
+        The intervals of all methods hold together (Bonferroni).
     """
 
     method: str
     log_loss: Figure
     brier: Figure
     ece: Figure
+    infinite_rows: int
+    from_best: Measured | None
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain numbers and text."""
         figures = {key: getattr(self, key).to_dict() for key in ("log_loss", "brier", "ece")}
-        return {"method": self.method, **figures}
+        rest = {"infinite_rows": self.infinite_rows, "from_best": _maybe_dict(self.from_best)}
+        return {"method": self.method, **figures, **rest}
 
     @classmethod
     def of_record(cls, record: Record) -> MapFigures:
         """Return what a stored record holds."""
         record.only(cls.__dataclass_fields__)
         figures = {key: Figure.of_record(record.record(key)) for key in ("log_loss", "brier", "ece")}
-        return cls(record.text("method"), **figures)
+        infinite, from_best = record.whole("infinite_rows"), _maybe_measured(record, "from_best")
+        return cls(record.text("method"), **figures, infinite_rows=infinite, from_best=from_best)
 
 
 @dataclass(frozen=True)
@@ -108,7 +120,7 @@ class MapComparison:
     Attributes
     ----------
     table : tuple of MapFigures
-        The least log loss first.
+        The lowest log loss first, infinite ones last.
     notion : str
         What the calibration error is about.
     rows, folds : int
@@ -126,9 +138,18 @@ class MapComparison:
     seed: int
 
     @property
-    def best(self) -> str:
-        """The map of the least log loss."""
-        return self.table[0].method
+    def best(self) -> str | None:
+        """The method whose log loss is significantly lower than that of all others; None without one."""
+        return self.best_group[0] if len(self.best_group) == 1 else None
+
+    @property
+    def best_group(self) -> tuple[str, ...]:
+        """The method of the lowest log loss, and those whose log loss is not significantly higher.
+
+        It is empty where the log loss of every method is infinite.
+        """
+        near = [row for row in self.table if row.from_best is not None and row.from_best.low <= ROUNDING]
+        return tuple(row.method for row in near)
 
     def __getitem__(self, method: str) -> MapFigures:
         inputs.check_choice("method", method, [row.method for row in self.table])
@@ -138,13 +159,19 @@ class MapComparison:
         return iter(self.table)
 
     def __str__(self) -> str:
-        lines = [_conclusion(self)]
+        lines = _conclusion(self)
         for title, name in (("log loss", "log_loss"), ("Brier score", "brier"), ("ECE", "ece")):
-            cells = [("map", title, "difference from the scores as they are")]
-            for row in self.table:
+            change, apart = "difference from the scores as they are", self._differences(name)
+            if name == "log_loss" and self.best_group and self[ALONE].infinite_rows:
+                change = f"minus {self.best_group[0]} (simultaneous)"
+                apart = [row.from_best for row in self.table]
+                apart[0] = None
+            cells = [("method", title, change)]
+            for row, difference in zip(self.table, apart, strict=True):
                 figure: Figure = getattr(row, name)
-                change = "" if row.method == ALONE else _span(figure.difference, "+")
-                cells.append((row.method, _span(figure), change))
+                finite = np.isfinite(figure.value)
+                value = _span(figure) if finite else f"infinite ({_rows(row.infinite_rows)})"
+                cells.append((row.method, value, "" if difference is None else _span(difference, "+")))
             wide = [max(map(len, column)) for column in zip(*cells, strict=True)]
             lines += [
                 "",
@@ -159,29 +186,36 @@ class MapComparison:
             ]
         )
 
+    def _differences(self, name: str) -> list[Measured | None]:
+        """Return the differences of a figure from the scores as they are; None for these themselves."""
+        return [None if row.method == ALONE else getattr(row, name).difference for row in self.table]
+
     def __repr__(self) -> str:
-        return f"MapComparison(best {self.best} of {len(self.table)}, {self.rows} rows)"
+        return f"MapComparison(best {' or '.join(self.best_group)} of {len(self.table)}, {self.rows} rows)"
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain numbers and text; infinities as text."""
         plain = {key: getattr(self, key) for key in self.__dataclass_fields__}
-        return plain | {"best": self.best, "table": [row.to_dict() for row in self.table]}
+        best = {"best": self.best, "best_group": list(self.best_group)}
+        return plain | best | {"table": [row.to_dict() for row in self.table]}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> MapComparison:
         """Return the comparison that `to_dict` wrote; numbers that no comparison can have are refused."""
-        record = Record(values, "comparison").only((*cls.__dataclass_fields__, "best"))
-        table = tuple(MapFigures.of_record(row) for row in record.records("table"))
-        if not table or record.text("best") != table[0].method:
-            raise InputError(record.called("best"), "be the first of the table", values["best"])
-        return cls(
-            table,
+        record = Record(values, "comparison").only((*cls.__dataclass_fields__, "best", "best_group"))
+        made = cls(
+            tuple(MapFigures.of_record(row) for row in record.records("table")),
             named(record.text("notion")).name,
             rows=record.whole("rows", 2),
             folds=record.whole("folds", 2),
             level=record.level(),
             seed=record.whole("seed"),
         )
+        if not made.table:
+            raise InputError(record.called("table"), "not be empty")
+        if (record.maybe("best", record.text), record.texts("best_group")) != (made.best, made.best_group):
+            raise InputError(record.called("best"), "be what the table says", values["best"])
+        return made
 
     def to_json(self) -> str:
         """Return JSON that `from_json` reads."""
@@ -221,16 +255,22 @@ def compare_maps(
         step()
     questions = {name: Question.of(own, notion) for name, own in mapped.items()}
     errors = compare_questions(questions, ALONE, level=level, rng=seed, step=step)
+    losses = {name: log_loss_of_rows(own) for name, own in mapped.items()}
+    means = {name: mean_of_rows(data, loss, level) for name, loss in losses.items()}
+    lowest = min(means, key=lambda name: means[name].value)
+    together = each_level(level, len(names) - 1)
     table = []
     for name, own in mapped.items():
-        log_loss, brier = (
-            _figure(data, loss(own), loss(data), level) for loss in (log_loss_of_rows, brier_score_of_rows)
-        )
+        log_loss = _figure(means[name], _paired(data, losses[name], losses[ALONE], level))
+        score, alone = brier_score_of_rows(own), brier_score_of_rows(data)
+        brier = _figure(mean_of_rows(data, score, level), _paired(data, score, alone, level))
         estimate, apart = errors.estimates[name], errors.differences.get(name)
         change = Measured(0.0, 0.0, 0.0) if apart is None else Measured(apart.value, apart.low, apart.high)
         error = Figure(estimate.value, estimate.low, estimate.high, change)
-        table.append(MapFigures(name, log_loss, brier, error))
-    table.sort(key=lambda row: row.log_loss.value)
+        infinite = int(np.isinf(losses[name]).sum())
+        from_best = _paired(data, losses[name], losses[lowest], together)
+        table.append(MapFigures(name, log_loss, brier, error, infinite, from_best))
+    table.sort(key=lambda row: (row.log_loss.value, row.infinite_rows))
     return MapComparison(tuple(table), notion.name, data.n_rows, int(fold.max()) + 1, level, seed)
 
 
@@ -286,11 +326,15 @@ def mean_of_rows(data: Predictions, values: Array, level: float) -> Measured:
     return Measured(mean, mean - reach, mean + reach)
 
 
-def _figure(data: Predictions, own: Array, alone: Array, level: float) -> Figure:
-    value = mean_of_rows(data, own, level)
-    # Where both are infinite neither is better.
-    apart = np.subtract(own, alone, out=np.zeros(len(own)), where=own != alone)
-    return Figure(value.value, value.low, value.high, mean_of_rows(data, apart, level))
+def _figure(value: Measured, difference: Measured | None) -> Figure:
+    return Figure(value.value, value.low, value.high, difference)
+
+
+def _paired(data: Predictions, own: Array, other: Array, level: float) -> Measured | None:
+    """Return the mean difference of two losses, paired by row; None where one of them is infinite."""
+    if not (np.isfinite(own).all() and np.isfinite(other).all()):
+        return None
+    return mean_of_rows(data, own - other, level)
 
 
 def _names(data: Predictions, methods: Sequence[str] | None) -> list[str]:
@@ -305,17 +349,50 @@ def _names(data: Predictions, methods: Sequence[str] | None) -> list[str]:
     return list(dict.fromkeys([ALONE, *methods]))
 
 
-def _conclusion(comparison: MapComparison) -> str:
-    if comparison.best == ALONE:
-        return "no map is better than leaving the scores alone"
-    if comparison.table[0].log_loss.difference.high < 0:
-        return f"best: {comparison.best}, better than leaving the scores alone"
-    return f"best: {comparison.best}, within noise of leaving the scores alone"
+def _conclusion(comparison: MapComparison) -> list[str]:
+    """Return lines on which methods are best, and on those whose log loss is infinite."""
+    group, rows = comparison.best_group, comparison.table
+    if not group:
+        lines = ["no best method: the log loss of every method is infinite"]
+    elif ALONE in group:
+        lines = ["no method is significantly better than leaving the scores as they are"]
+        if len(group) == 1 < len(rows):
+            lines = ["best: identity, the scores as they are; every method is significantly worse"]
+    elif comparison.best is not None:
+        lines = [f"best: {comparison.best}, significantly better than all others"]
+    else:
+        lines = [f"no single best method: {len(group)} do not differ significantly in log loss"]
+        lines.append(f"leaving the scores as they are is significantly worse than {group[0]}")
+        if comparison[ALONE].infinite_rows:
+            lines.pop()
+    if len(group) > 1:
+        lines += _listed("best group:", group)
+    infinite = [f"{row.method} ({_rows(row.infinite_rows)})" for row in rows if row.infinite_rows]
+    if infinite and group:
+        lines += _listed("log loss is infinite, as a class of probability 0 occurred:", infinite)
+    return lines
+
+
+def _listed(title: str, names: Sequence[str]) -> list[str]:
+    """Return a title and names as lines."""
+    return textwrap.wrap(f"{title} {', '.join(names)}", 79, subsequent_indent="  ", break_on_hyphens=False)
+
+
+def _rows(count: int) -> str:
+    return f"{count} row{'s' * (count != 1)}"
+
+
+def _maybe_dict(number: Measured | None) -> dict[str, Any] | None:
+    return None if number is None else number.to_dict()
+
+
+def _maybe_measured(record: Record, key: str) -> Measured | None:
+    return record.maybe(key, lambda key: Measured.of_record(record.record(key)))
 
 
 def _span(number: Measured, sign: str = "") -> str:
     value, low, high = (f"{each:{sign}.4f}" for each in (number.value, number.low, number.high))
-    return f"{value} [{low}, {high}]" if np.isfinite(number.value) else value
+    return f"{value} [{low}, {high}]"
 
 
 def written(number: float | None) -> float | str | None:
