@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from calibrant import Calibrator, InputError
+from calibrant import Calibrator, InputError, InputWarning
 from calibrant.maps.methods import METHODS
 
 ONE = [name for name, method in METHODS.items() if method.one]
@@ -128,6 +128,42 @@ def test_bad_input_is_refused_by_name(call, named):
     with pytest.raises(InputError) as refused:
         call()
     assert refused.value.argument == named
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "float16"])
+def test_probabilities_in_the_place_of_logits_are_refused(dtype):
+    score, label = matrix()
+    made = Calibrator("temperature", from_logits=True)
+    with pytest.raises(
+        InputError, match=r"y_prob must hold logits .* got probabilities.*leave out from_logits"
+    ):
+        made.fit(score.astype(dtype), label)
+    # In double precision, probabilities that a softmax in single precision gave.
+    with pytest.raises(InputError, match="got probabilities"):
+        made.fit(score.astype("float32").astype("float64"), label)
+    made.fit(np.log(score).astype(dtype), label)
+    with pytest.raises(InputError, match="got probabilities"):
+        made.predict_proba(score.astype(dtype))
+
+
+def test_logits_that_are_no_probabilities_are_taken():
+    rng = np.random.default_rng(0)
+    label = rng.integers(0, 3, 60)
+    inside = rng.random((60, 3))
+    sums = inside - inside.mean(axis=1, keepdims=True) + 1 / 3 + np.array([2.0, -1.0, -1.0])
+    for logits in (inside, sums, np.log(matrix()[0])):
+        Calibrator("temperature", from_logits=True).fit(logits, label).predict_proba(logits[:2])
+    made = Calibrator("temperature", from_logits=True).fit(np.array([[0.0, 1.0], [1.0, 0.0]]), [1, 0])
+    np.testing.assert_allclose(made.predict_proba([[0.5, 0.5]]), [[0.5, 0.5]])
+
+
+def test_log_odds_that_may_be_probabilities_get_a_warning():
+    score, outcome = rows()
+    with pytest.warns(InputWarning, match=r"all values of y_prob lie in \[0, 1\]"):
+        Calibrator("temperature", from_logits=True).fit(score, outcome)
+    Calibrator("temperature", from_logits=True).fit(score[:19], outcome[:19])
+    made = Calibrator("temperature", from_logits=True).fit(np.append(score, 1.5), np.append(outcome, 1))
+    made.predict_proba(score)
 
 
 @pytest.mark.parametrize("from_logits", [False, True])

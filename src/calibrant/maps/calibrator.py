@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import warnings
 from collections.abc import Hashable, Sequence
 from pathlib import Path
 from statistics import NormalDist
@@ -17,7 +18,7 @@ from calibrant.atomic import write_whole
 from calibrant.curves.posterior_curve import beyond_all_scores
 from calibrant.evidence import Array, Evidence
 from calibrant.evidence.simplex import Simplex
-from calibrant.inputs import InputError, InputTypeError, Predictions, codec
+from calibrant.inputs import InputError, InputTypeError, InputWarning, Predictions, codec
 from calibrant.inputs.stored import from_text
 from calibrant.maps.forms import Form, Pair
 from calibrant.maps.methods import METHODS
@@ -31,6 +32,8 @@ from calibrant.questions import Question, named
 Monotone = Literal["auto"] | bool
 # The version of what is saved.
 FORMAT = 1
+# So many log-odds do not all lie in [0, 1] by chance, unless the model is never certain.
+MANY = 20
 # Methods that can be told to be increasing, or not to be.
 BENDING = ("auto", "spline")
 
@@ -47,7 +50,8 @@ class Calibrator:
     monotone : {"auto", True, False}
         Whether larger scores must mean larger probabilities. "auto": they do unless the data object.
     from_logits : bool
-        Whether scores are log-odds (a vector) or logits (a matrix) instead of probabilities.
+        Whether scores are log-odds (a vector) or logits (a matrix) instead of probabilities. Rows that are
+        probabilities already are refused.
     labels, pos_label : optional
         The class of each column, and the class that a vector of scores is of, as in `calibrant.ece`.
 
@@ -117,6 +121,8 @@ class Calibrator:
             Whether scores are percentages, from 0 to 100; `predict_proba` has to be told again.
         """
         _refuse_swapped(y_prob, y_true)
+        if self.from_logits:
+            _warn_of_probabilities(y_prob)
         data = inputs.predictions(
             y_true,
             _probabilities(y_prob) if self.from_logits else y_prob,
@@ -434,18 +440,32 @@ def calibrator_names() -> dict[str, str]:
 
 def _probabilities(logits: Any) -> Array:
     """Return the probabilities of logits: of a vector by the sigmoid, of a matrix by the softmax."""
-    array, _ = inputs.read("y_prob", logits)
+    array, tolerance = inputs.read("y_prob", logits)
     if array.dtype.kind not in "biuf":
         raise InputTypeError("y_prob", "hold real numbers", array.dtype, got=f"dtype {array.dtype}")
+    # Probabilities of single precision may have come in double.
+    tolerance = tolerance or max(inputs.TOLERANCE.get(array.dtype.itemsize, 0.0), inputs.TOLERANCE[4])
     array = array.astype(np.float64)
     if not np.isfinite(array).all():
         row = int(np.argmax(~np.isfinite(array).reshape(len(array), -1).all(axis=1)))
         raise InputError("y_prob", "be finite", array[row], row=row)
     if array.ndim == 1:
         return expit(array)
+    # Logits of a row sum to 1 by chance; those of several rows do not.
+    if len(array) > 2 and _in_unit_interval(array) and np.ptp(np.append(array.sum(axis=1), 1)) <= tolerance:
+        raise InputError(
+            "y_prob",
+            "hold logits with from_logits=True",
+            got="probabilities: rows in [0, 1] that sum to 1",
+            hint="leave out from_logits=True, or pass the logits that the softmax was taken of",
+        )
     named = softmax(array).view(_Columns)
     named.columns = inputs.column_names(logits)
     return named
+
+
+def _in_unit_interval(array: Array) -> bool:
+    return bool(((array >= 0) & (array <= 1)).all())
 
 
 class _Columns(np.ndarray):
@@ -458,6 +478,18 @@ def _column_names(y_prob: Any, *, vector: bool) -> tuple[str, ...] | None:
     """Return the names of the columns of a frame, or that of a series; None where they have none."""
     names = (getattr(y_prob, "name", None),) if vector else inputs.column_names(y_prob)
     return names if names and all(isinstance(name, str) and name for name in names) else None
+
+
+def _warn_of_probabilities(y_prob: Any) -> None:
+    """Warn of log-odds that may be probabilities; those of a model that is never certain look the same."""
+    array, _ = inputs.read("y_prob", y_prob)
+    if array.ndim == 1 and array.dtype.kind in "biuf" and array.size >= MANY and _in_unit_interval(array):
+        warnings.warn(
+            "all values of y_prob lie in [0, 1], and from_logits=True takes them for log-odds: leave it out "
+            "if they are probabilities",
+            InputWarning,
+            stacklevel=3,
+        )
 
 
 def _refuse_swapped(y_prob: Any, y_true: Any) -> None:
