@@ -219,6 +219,66 @@ def test_maps_are_compared(here):
     assert values["source"] == "one.csv"
 
 
+@pytest.mark.parametrize("sums", [False, True])
+@pytest.mark.parametrize(
+    ("columns", "options"),
+    [
+        ({"correct": OUTCOME, "confidence": SCORE}, ()),
+        ({"target": OUTCOME, "risk": SCORE, "age": OUTCOME}, ("--label", "target", "--scores", "risk")),
+        ({"y": OUTCOME, "p_true": 1 - SCORE, "score": SCORE}, ("--scores", "score")),
+        ({"score_class": OUTCOME, "p": SCORE}, ("--label", "score_class")),
+        ({"yes": OUTCOME, "how": SCORE}, ("--correct", "yes", "--confidence", "how")),
+    ],
+)
+def test_apply_takes_the_column_that_fit_took(here, monkeypatch, columns, options, sums):
+    if sums:
+        monkeypatch.setattr(data, "is_large", lambda path, format=None: (True, "1 MB"))
+    write_csv("in.csv", columns)
+    run("fit", "in.csv", *options, "-q", "-o", "map.json")
+    run("apply", "map.json", "in.csv", "-o", "out.csv")
+    fitted = Calibrator.load("map.json")
+    assert np.array_equal(
+        [float(row["calibrated"]) for row in read_csv("out.csv")], fitted.predict_proba(SCORE)
+    )
+
+
+@pytest.mark.parametrize("sums", [False, True])
+@pytest.mark.parametrize(
+    ("names", "options", "taken"),
+    [
+        (("eel", "cat", "dog"), ("--scores", "eel,cat,dog"), None),
+        (("p_dog", "p_cat", "p_eel"), ("--notion", "classwise"), None),
+        (("p_dog", "p_cat", "p_eel"), ("--notion", "class", "--pos-label", "eel"), 2),
+    ],
+)
+def test_apply_takes_the_columns_that_fit_took(here, monkeypatch, names, options, taken, sums):
+    if sums and "--notion" in options:
+        monkeypatch.setattr(data, "is_large", lambda path, format=None: (True, "1 MB"))
+    own = [NAMES.index(name.removeprefix("p_")) for name in names]
+    write_csv("in.csv", {"label": LABEL} | {n: MATRIX[:, k] for n, k in zip(names, own, strict=True)})
+    run("fit", "in.csv", *options, "-q", "-o", "map.json")
+    run("apply", "map.json", "in.csv", "-o", "out.csv")
+    fitted, rows = Calibrator.load("map.json"), read_csv("out.csv")
+    if taken is not None:
+        assert fitted.classes_ == (("dog", "cat"), "eel")
+        assert fitted.columns_ == ("p_eel",)
+        found = [float(row["calibrated"]) for row in rows]
+        assert np.array_equal(found, fitted.predict_proba(MATRIX[:, taken]))
+        return
+    assert fitted.columns_ == names
+    found = [[float(row[f"calibrated_{name}"]) for name in fitted.classes_] for row in rows]
+    order = [NAMES.index(name) for name in fitted.classes_]
+    assert np.array_equal(found, fitted.predict_proba(MATRIX[:, order]))
+
+
+def test_apply_finds_the_column_of_a_file_that_has_not_the_one_of_the_fit(here):
+    write_csv("in.csv", {"target": OUTCOME, "risk": SCORE})
+    run("fit", "in.csv", "--label", "target", "--scores", "risk", "-q", "-o", "map.json")
+    run("apply", "map.json", "one.csv", "-o", "out.csv")
+    mapped = [float(row["calibrated"]) for row in read_csv("out.csv")]
+    np.testing.assert_array_equal(mapped, Calibrator.load("map.json").predict_proba(SCORE))
+
+
 def test_methods_that_tie_are_told_as_a_group(here):
     words = ("compare", "one.csv", "--method", "platt", "--method", "affine", "--folds", "4")
     assert run(*words).startswith("no single best method: 2 do not differ significantly in log loss\n")

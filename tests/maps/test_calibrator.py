@@ -182,6 +182,17 @@ def test_columns_of_a_frame_are_read_by_name(from_logits):
     np.testing.assert_allclose(again.predict_proba(other), found, atol=1e-12)
 
 
+def test_the_names_of_the_columns_are_kept():
+    pandas = pytest.importorskip("pandas")
+    score, label = matrix()
+    made = Calibrator("vector").fit(pandas.DataFrame(score, columns=["p_0", "p_1", "p_2"]), label)
+    assert Calibrator.from_json(made.to_json()).columns_ == ("p_0", "p_1", "p_2")
+    score, outcome = rows()
+    assert Calibrator("beta").fit(pandas.Series(score, name="risk"), outcome).columns_ == ("risk",)
+    for nameless in (score, pandas.Series(score)):
+        assert Calibrator("beta").fit(nameless, outcome).columns_ is None
+
+
 def test_a_saved_map_holds_each_key_once_and_finite_numbers():
     text = Calibrator("temperature").fit([0.1, 0.4, 0.6, 0.9], [0, 1, 0, 1]).to_json()
     with pytest.raises(InputError, match="text must have each key once, got 'method' twice"):

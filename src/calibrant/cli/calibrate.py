@@ -121,8 +121,9 @@ def apply(
 ) -> None:
     """Write the rows of PATH with calibrated probabilities beside their scores.
 
-    All columns stay as they are. The new one is called calibrated; with several classes there is one
-    for each, such as calibrated_cat. Rows are read and written in pieces, so files may be of any
+    The scores are the columns that the map was fitted to, unless --scores names others. All columns
+    stay as they are. The new one is called calibrated; with several classes there is one for each,
+    such as calibrated_cat. Rows are read and written in pieces, so files may be of any
     size. The output is there whole or not at all: after a stop, the command starts from the first
     row again.
 

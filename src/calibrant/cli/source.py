@@ -285,11 +285,24 @@ def _calibrator(data: Data, notion: str | None, method: str) -> Calibrator:
     from calibrant.questions import Question, named
 
     calibrator = Calibrator(method, labels=data.labels, pos_label=data.pos_label)
+    columns = data.columns["scores"]
     if notion is None:
-        return calibrator.fit(data.y_prob, data.y_true, data.sample_weight, counts=data.counts)
+        fitted = calibrator.fit(data.y_prob, data.y_true, data.sample_weight, counts=data.counts)
+        return _naming(fitted, columns, None)
     asked = named(notion)
     rows = inputs.predictions(data.y_true, data.y_prob, by_name=not asked.of_pairs, **arguments(data))
-    return calibrator.fit_question(Question.of(rows, asked))
+    return _naming(calibrator.fit_question(Question.of(rows, asked)), columns, rows.positive)
+
+
+def _naming(calibrator: Calibrator, columns: Sequence[str], positive: int | None) -> Calibrator:
+    """Record the columns of scores that a calibrator was fitted to, for `calibrate apply`."""
+    from calibrant.questions import named
+
+    if calibrator.is_vector and len(columns) > 1:
+        one_class = named(calibrator.notion_).one_class
+        columns = () if positive is None or not one_class else columns[positive : positive + 1]
+    calibrator.columns_ = tuple(columns) or None
+    return calibrator
 
 
 def has_matrix(file: str, given: dict[str, Any]) -> bool:
@@ -310,7 +323,7 @@ def _of_files(file: str, given: dict[str, Any]) -> Source:
         options = {"format": given["format"], "checkpoint": given["checkpoint"]}
         streamed = stream(file, _asked(given), progress=progress, **options)
     about = origin(file, streamed.rows) | {"read": "sums"}
-    return _of_sums(streamed.sketches, streamed.source, about)
+    return _of_sums(streamed.sketches, streamed.source, about, streamed.columns["scores"])
 
 
 def _of_sketch(file: str, given: dict[str, Any]) -> Source:
@@ -343,7 +356,9 @@ def _of_sketch(file: str, given: dict[str, Any]) -> Source:
     return _of_sums({None: sketch}, name_of(file), origin(file, sketch.totals.rows) | {"read": "sums"})
 
 
-def _of_sums(sketches: Mapping[Any, Sketch], name: str, about: dict[str, Any]) -> Source:
+def _of_sums(
+    sketches: Mapping[Any, Sketch], name: str, about: dict[str, Any], columns: Sequence[str] = ()
+) -> Source:
     from calibrant.questions.notions import named
 
     first, *others = sketches.values()
@@ -352,7 +367,8 @@ def _of_sums(sketches: Mapping[Any, Sketch], name: str, about: dict[str, Any]) -
     def ask(what: str, **options: Any) -> Any:
         if what == "assess":
             options["groups"] = None if None in sketches else sketches
-        return getattr(sketch, what)(**options)
+        answer = getattr(sketch, what)(**options)
+        return _naming(answer, columns, sketch.positive) if what == "calibrator" else answer
 
     cautions = sketch.question.cautions if sketch.totals.renormalised else ()
     return Source(

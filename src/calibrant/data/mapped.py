@@ -20,6 +20,7 @@ from calibrant.data.pipeline import FILES, in_words, roles_in_all, rows_of_batch
 from calibrant.data.readers import Source, batches, described
 from calibrant.inputs import Array, InputError
 from calibrant.maps import Calibrator
+from calibrant.questions import named
 
 #: Formats that are written, by the suffix of the output.
 WRITTEN = ("csv", "tsv", "parquet", "arrow")
@@ -49,7 +50,8 @@ def map_files(
     out : path
         CSV, TSV, Parquet or Arrow by its suffix; there whole or not at all.
     scores : sequence of str
-        Columns of scores, by name or pattern; by default those with usual names.
+        Columns of scores, by name or pattern; by default those that the calibrator was fitted to, or
+        where a file does not have them those with usual names.
     percent : bool
         Whether scores are percentages, from 0 to 100.
     name : str
@@ -65,9 +67,13 @@ def map_files(
     """
     kind = format_of(out)
     sources = [described(file, format) for file in expanded(paths, format)]
-    roles = roles_in_all(sources, Asked(scores=tuple(scores), labelled=False, percent=percent))
+    fitted = () if scores else calibrator.columns_ or ()
+    if not all(sources[0].header.times[each] == 1 for each in fitted):
+        fitted = ()
+    asked = Asked(scores=fitted or tuple(scores), labelled=False, percent=percent)
+    roles = roles_in_all(sources, asked)
     with naming(sources[0].path):
-        order = order_of(calibrator, roles)
+        order = None if fitted else order_of(calibrator, roles)
         new = names_of(calibrator, name, level)
         _check_names(sources, new)
     count = 0
@@ -109,6 +115,8 @@ def order_of(calibrator: Calibrator, roles: Roles) -> list[int] | None:
     if calibrator.is_vector:
         if len(names) != 1:
             raise InputError("scores", "name the one column that the map is of", got=inputs.show(*names))
+        if named(calibrator.notion_).label(classes, 1) is None:
+            return None
         others = classes[0] if isinstance(classes[0], tuple) else classes[:1]
         told = inputs.class_of_name(names[0], [each for each in (*others, classes[1]) if each is not None])
         if told is not None and told != classes[1]:

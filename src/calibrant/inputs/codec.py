@@ -210,7 +210,7 @@ def _option(path: str, options: Sequence[Any], value: Any, rules: Sequence[Any])
     return _decoded(path, kinds[kind], value, rules)
 
 
-def _dataclass(path: str, kind: type[Any], value: Any, name: str) -> Any:
+def _dataclass(path: str, kind: Any, value: Any, name: str) -> Any:
     values = dict(_mapping(name, value))
     if (own := _kind(kind)) is not None:
         _choice(_field(path, "kind"), values.pop("kind", None), [own])
@@ -229,13 +229,13 @@ def _dataclass(path: str, kind: type[Any], value: Any, name: str) -> Any:
 
 
 @cache
-def _hints(kind: type[Any]) -> dict[str, Any]:
+def _hints(kind: Any) -> dict[str, Any]:
     """Return the annotations of the fields of a dataclass."""
     hints = get_type_hints(kind, include_extras=True)
     return {each.name: hints[each.name] for each in dataclasses.fields(kind)}
 
 
-def _kind(kind: type[Any]) -> str | None:
+def _kind(kind: Any) -> str | None:
     """Return what tells a dataclass from others in a union."""
     own: str | None = None if "kind" in _hints(kind) else getattr(kind, "kind", None)
     return own

@@ -135,7 +135,7 @@ class Calibrator:
         if percent:
             inputs.check_percent(float(data.score.max()))
         self.fit_predictions(data)
-        self.columns_ = _column_names(y_prob, vector=self._vector)
+        self.columns_ = _column_names(y_prob, vector=data.score.ndim == 1)
         return self
 
     def _are_percentages(self, percent: bool) -> bool:
