@@ -99,6 +99,24 @@ def test_a_loss_that_was_infinite_becomes_finite():
     assert again.cure.gain == result.cure.gain
 
 
+def test_a_loss_that_stays_infinite_is_told_as_such():
+    rng = np.random.default_rng(1)
+    odds = rng.normal(0, 1, 1500)
+    outcome = rng.random(1500) < 1 / (1 + np.exp(-odds))
+    # A single row contradicts a score of 0: the other folds give no reason to change that score.
+    result = calibrant.assess(np.append(outcome, True), np.append(1 / (1 + np.exp(-odds)), 0.0), rng=0)
+    assert np.isfinite(result.cure.gain.value)
+    assert text.gained(result).startswith("The log loss is infinite before and after recalibration")
+
+
+def test_an_infinite_excess_is_no_share_of_the_gain(sharp):
+    infinite = replace(sharp, cure=replace(sharp.cure, excess=np.inf, by_temperature=np.inf))
+    assert text.recommended(infinite)
+    assert "log loss" in text.advice(sharp)
+    assert "log loss" not in text.advice(infinite)
+    assert "temperature" not in text.advice(infinite)
+
+
 @pytest.mark.parametrize("case", ["few rows", "one outcome", "sums"])
 def test_where_nothing_is_known_nothing_is_said(case):
     if case == "few rows":

@@ -141,6 +141,7 @@ WRONG = {
     "norm": (Estimate, ESTIMATE, ("norm",), "max", "estimate.norm must be one of 'l1', 'l2', got 'max'"),
     "notion": (Estimate, ESTIMATE, ("notion",), "classs", "estimate.notion must be one of .* mean 'class'"),
     "null": (Estimate, ESTIMATE, ("null", "mean"), 2, r"estimate.null.mean must lie in \[0, 1\]"),
+    "digits": (Estimate, ESTIMATE, ("value",), 10**400, r"estimate.value must lie in \[0, 1\]"),
     "half a seed": (Estimate, ESTIMATE, ("seed",), 0.5, "estimate.seed must be a whole number"),
     "a class": (Estimate, CLASSWISE, ("by_class", 1, "high"), 3, r"estimate.by_class\[1\].high must lie in"),
     "a class twice": (

@@ -327,11 +327,12 @@ def advice(assessment: Assessment) -> str:
         parts.append(f"remove {points(removed)} of {points(cure.before)} points{_by_shown(assessment)}")
     if not np.isfinite(cure.gain.value):
         parts.append("make the log loss finite")
-    elif cure.excess is not None and cure.excess > 0:
+    elif cure.excess is not None and 0 < cure.excess < np.inf:
         share = f"{100 * min(cure.gain.value / cure.excess, 1):.0f} % of the excess log loss"
         parts.append(share if parts else f"remove {share}")
     what = " and ".join(parts) or "lower the log loss"
-    simple = cure.by_temperature / cure.gain.value if np.isfinite(cure.gain.value) else 0.0
+    finite = np.isfinite([cure.by_temperature, cure.gain.value]).all()
+    simple = cure.by_temperature / cure.gain.value if finite else 0.0
     tenths = TENTHS.get(round(10 * simple), "all" if simple > 0.95 else "")
     known = cure.temperature is not None and tenths
     named = f"; a temperature of {cure.temperature:.2g} does {tenths} of it" if known else ""
@@ -343,6 +344,8 @@ def gained(assessment: Assessment) -> str:
     cure = assessment.cure
     if cure is None or not np.isfinite(cure.gain.value):
         return ""
+    if cure.excess == np.inf:  # the gain leaves out the rows that make both infinite
+        return "The log loss is infinite before and after recalibration: a class of probability 0 occurred."
     low, high = (f"{end:+.4f}" for end in (-cure.gain.high, -cure.gain.low))
     return (
         f"Cross-validated in {cure.folds} folds of {count(cure.rows)} rows, a map changes the log loss of a "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Callable, Iterable
 from functools import wraps
 from numbers import Integral, Real
@@ -82,6 +83,14 @@ def level(value: Any) -> float:
 def is_number(value: Any) -> bool:
     """Whether a value is a real number and no boolean."""
     return isinstance(value, Real) and not isinstance(value, bool | np.bool_)
+
+
+def is_finite(value: Any) -> bool:
+    """Whether a number is finite as a float; an integer of hundreds of digits is not."""
+    try:
+        return math.isfinite(value)
+    except OverflowError:
+        return False
 
 
 def positive_int(name: str, value: Any, minimum: int = 1) -> int:

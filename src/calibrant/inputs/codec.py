@@ -23,7 +23,7 @@ from typing import Annotated, Any, Literal, TypeAlias, TypeVar, Union, get_args,
 
 import numpy as np
 
-from calibrant.inputs.arguments import is_number
+from calibrant.inputs.arguments import is_finite, is_number
 from calibrant.inputs.errors import InputError, InputTypeError, show, show_near
 from calibrant.inputs.predictions import Array
 from calibrant.inputs.stored import from_text
@@ -274,13 +274,9 @@ def _scalar(path: str, hint: Any, value: Any) -> Any:
 def _number(path: str, value: Any) -> float:
     if not is_number(value):
         raise InputTypeError(path, "be a number", value)
-    try:
-        number = float(value)
-    except OverflowError:  # an integer of hundreds of digits
-        number = inf
-    if not isfinite(number):
+    if not is_finite(value):
         raise InputError(path, "be finite", value)
-    return number
+    return float(value)
 
 
 def _label(path: str, value: Any) -> Hashable:

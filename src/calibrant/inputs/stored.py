@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from calibrant.inputs.arguments import is_number
+from calibrant.inputs.arguments import is_finite, is_number
 from calibrant.inputs.errors import InputError, InputTypeError, show_near
 from calibrant.inputs.parsing import NamedTwiceError, parsed_json
 from calibrant.inputs.predictions import Array
@@ -99,7 +99,7 @@ class Record:
         value = self.values[key]
         if not is_number(value):
             raise InputTypeError(self.called(key), "be a number", value)
-        if not (np.isfinite(value) and low - ROUNDING <= value <= high + ROUNDING):
+        if not (is_finite(value) and low - ROUNDING <= value <= high + ROUNDING):
             raise InputError(self.called(key), _within(low, high), value)
         return value
 
@@ -174,7 +174,8 @@ class Record:
         for k, value in enumerate(entries):
             if not (type(value) is float or is_number(value) or (gaps and value is None)):
                 raise InputTypeError(f"{self.called(key)}[{k}]", "be a number", value)
-        values = np.array([np.nan if value is None else value for value in entries], dtype=np.float64)
+        numbers = (value if value is not None and is_finite(value) else np.nan for value in entries)
+        values = np.array(list(numbers), dtype=np.float64)
         missing = np.array([value is None for value in entries], dtype=bool)
         fine = missing | (np.isfinite(values) & (values >= low - ROUNDING) & (values <= high + ROUNDING))
         if not fine.all():
