@@ -179,6 +179,14 @@ def test_methods_are_compared_where_the_log_loss_of_the_scores_is_infinite():
     assert max(map(len, text.splitlines()[:-1])) < 80
 
 
+def test_rows_of_infinite_loss_count_as_often_as_their_counts():
+    outcome, score = rounded(200)
+    methods = ["temperature"]
+    once = calibrant.compare_calibrators(outcome, score, methods=methods, rng=0)["identity"]
+    twice = calibrant.compare_calibrators(outcome, score, counts=np.full(200, 2), methods=methods, rng=0)
+    assert twice["identity"].infinite_rows == 2 * once.infinite_rows > 0
+
+
 def test_the_best_group_is_that_of_paired_t_tests():
     from scipy.stats import ttest_rel
 
