@@ -230,12 +230,36 @@ def test_residuals_of_few_rows_of_many_and_of_cells_are_the_same(seed, n, kind, 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(residuals, "COUNTED", 1)
         by_counting = Residuals.of(rows)
-    by_sorting = by_sorting[by_sorting.mass > 0]
+    by_sorting, by_counting = (each[each.mass > 0] for each in (by_sorting, by_counting))
     for attribute in ("mass", "score", "residual", "spread"):
         close(getattr(by_counting, attribute), getattr(by_sorting, attribute))
     from_cells = Residuals.of(Cells.of(rows))
+    from_cells = from_cells[from_cells.mass > 0]
     for attribute in ("mass", "score", "residual", "spread"):
         close(getattr(from_cells, attribute), getattr(by_sorting, attribute))
+
+
+@pytest.mark.parametrize("counted", [False, True])
+def test_scores_on_both_sides_of_an_edge_by_rounding_are_one_score(counted, monkeypatch):
+    monkeypatch.setattr(residuals, "COUNTED", 1 if counted else 8192)
+    rng = np.random.default_rng(0)
+    tenth = rng.integers(0, 11, 400)
+    score = np.clip(np.nextafter(tenth / 10, rng.integers(-1, 3, 400)), 0.0, 1.0)
+    rows = Sample(score, rng.random(400) < score)
+    found = Residuals.of(rows)
+    found = found[found.mass > 0]
+    assert np.unique(score).size > found.mass.size == 11
+    assert (np.diff(found.score) > 0.09).all()
+    for k in range(11):
+        own = tenth == k
+        assert found.mass[k] == own.sum()
+        assert score[own].min() <= found.score[k] <= score[own].max()
+        assert found.residual[k] == pytest.approx((rows.outcome[own] - score[own]).sum(), abs=1e-12)
+    # Each problem of a batch by itself.
+    both = Residuals.of(Sample(np.stack([score, 1 - score]), np.stack([rows.outcome, ~rows.outcome])))
+    for entry, step in ((0, 1), (1, -1)):
+        one = both[entry]
+        assert one[one.mass > 0].mass == pytest.approx(found.mass[::step])
 
 
 @few
@@ -255,7 +279,7 @@ def test_residuals_of_merged_cells_are_those_of_rows_whatever_weighs_them(seed, 
     ]
     merged = sum(cells[1:], cells[0])
     expected, found = Residuals.of(weighted_sample(score, outcome, weight)), Residuals.of(merged)
-    expected = expected[expected.mass > 0]
+    expected, found = (each[each.mass > 0] for each in (expected, found))
     for attribute in ("mass", "score", "residual", "spread"):
         np.testing.assert_allclose(
             getattr(found, attribute), getattr(expected, attribute), rtol=1e-9, atol=1e-12

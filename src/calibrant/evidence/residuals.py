@@ -1,7 +1,8 @@
 """Residuals in score order: what is left of the evidence when only its running sums matter.
 
 Scores that share a cell of the fine layout count as one score, so rows, sketches and merged
-sketches of that layout give the same residuals to rounding.
+sketches of that layout give the same residuals to rounding. So do scores that rounding leaves on both sides
+of a cell's edge: edges are round numbers, and a score of 0.3 is often computed as the float below.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ from calibrant.evidence.sample import Sample
 
 # From this many rows on, counting by cell is cheaper than sorting.
 COUNTED = 8192
+# Scores are equal up to rounding where they differ by no more than this share of the distance to 0 or 1.
+TIED = 1e-11
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,8 +58,9 @@ class Residuals:
         array([0.6, 0. , 0.1])
         """
         if isinstance(evidence, Cells):
-            return cls._from_cells(evidence)
-        return cls._from_few(evidence) if evidence.shape[-1] < COUNTED else cls._from_many(evidence)
+            return cls._from_cells(evidence)._ties_joined()
+        few = evidence.shape[-1] < COUNTED
+        return (cls._from_few(evidence) if few else cls._from_many(evidence))._ties_joined()
 
     def thinned(self, times: float, noisier: float = 1.0) -> Residuals:
         """Return what so many times fewer rows with the same frequencies would leave.
@@ -135,7 +139,29 @@ class Residuals:
         parts = (self.mass, self.residual, self.spread, self.mass * self.score)
         mass, residual, spread, ws = tally.sums_in_runs(run, *parts)
         score = np.divide(ws, mass, out=self.score.copy(), where=mass > 0)
+        # Rounding may move the mean of a run out of it, and past that of the next.
+        fresh = np.ones(run.shape, dtype=bool)
+        np.not_equal(run[..., 1:], run[..., :-1], out=fresh[..., 1:])
+        start = np.flatnonzero(fresh)
+        first, last = (self.score.ravel()[at] for at in (start, np.append(start[1:], run.size) - 1))
+        score.ravel()[start] = np.clip(score.ravel()[start], first, last)
         return Residuals(mass, score, residual, spread)
+
+    def _ties_joined(self) -> Residuals:
+        """Join neighbours whose scores agree up to rounding.
+
+        >>> score = np.array([0.3, np.nextafter(0.3, 0), 0.5])  # 0.3 is the edge of a cell
+        >>> Residuals.of(Sample(score, np.array([True, False, True]))).mass
+        array([2., 0., 1.])
+        """
+        held = np.flatnonzero(self.mass)
+        score = self.score.ravel()[held]
+        tied = np.abs(np.diff(score)) <= TIED * np.minimum(score, 1 - score)[1:]
+        if not tied.any():
+            return self
+        fresh = np.zeros(self.mass.size, dtype=np.intp)
+        fresh[held[1:][~tied]] = 1
+        return self._joined(np.cumsum(fresh).reshape(self.mass.shape))
 
     @classmethod
     def _from_few(cls, sample: Sample) -> Residuals:

@@ -149,14 +149,13 @@ class ClusteredNull:
         usual = float(np.mean([design.symmetric for design in designs]))
         alone, seen, drawn = [], [], []
         for problem, design in zip(problems, designs, strict=True):
-            plain = Residuals.of(problem)
-            steps = plain.thinned(usual, design.symmetric / usual).coarser(STEPS)
+            steps = Residuals.of(problem).thinned(usual, design.symmetric / usual).coarser(STEPS)
             cells = min(int(n_cells(steps.flat.n)[0]), STEPS // 2)
             if draws is None:
-                residual = turned(problem, cluster, plain, steps, signs)
+                residual = turned(problem, cluster, steps, signs)
             else:
                 low = np.broadcast_to(below, draws.order.shape)
-                residual = draws.residuals(problem, plain, steps, low)
+                residual = draws.residuals(problem, steps, low)
                 below = low + next(problem.rows())[0][draws.order]
             each = ranked(steps, [residual], norm, cells)
             alone.append(tied(each.simulated))
@@ -220,7 +219,7 @@ class Draws:
         alike = [correlation(problem, cluster, fitted=False) for problem in problems]  # type: ignore[arg-type]
         return cls(order, cluster[order], counted, float(np.mean(alike)), int(rng.integers(2**63)), size)
 
-    def residuals(self, problem: Evidence, plain: Residuals, steps: Residuals, below: Array) -> Array:
+    def residuals(self, problem: Evidence, steps: Residuals, below: Array) -> Array:
         """Return residuals (sets, steps) of a problem; see `turned`.
 
         Parameters
@@ -233,7 +232,7 @@ class Draws:
         score, _, weight = (part[self.order] for part in np.broadcast_arrays(*next(problem.rows())))
         weight = np.ones(weight.size) if self.counted else weight
         scaled = weight * (steps.mass.sum() / weight.sum())
-        place = steps_of(score, plain, steps), np.arange(score.size)
+        place = steps_of(score, scaled, steps), np.arange(score.size)
         each = csr_array((scaled, place), shape=(steps.mass.size, score.size))
         low, high = below[:, None], (below + score)[:, None]
         drawn = (((number >= low) & (number < high)) - score[:, None] for number in self._numbers())
@@ -254,19 +253,19 @@ def _columns(question: Question) -> list[int]:
     return by_name(question.labels) if question.notion.several else [0]
 
 
-def steps_of(score: Array, plain: Residuals, steps: Residuals) -> Array:
+def steps_of(score: Array, weight: Array, steps: Residuals) -> Array:
     """Return the step of each score."""
     # Steps are cells of scores, or neighbouring ones joined: the middle of a cell's mass tells which.
-    mass = plain.mass[plain.mass > 0]
+    cell = cells_of(score)
+    mass = np.bincount(cell, weight)
     ends = np.cumsum(steps.mass) * (mass.sum() / steps.mass.sum())
     step = np.minimum(np.searchsorted(ends, np.cumsum(mass) - mass / 2), ends.size - 1)
-    return np.asarray(step[cells_of(score)])
+    return np.asarray(step[cell])
 
 
 def turned(
     problem: Evidence,
     cluster: Array,
-    plain: Residuals,
     steps: Residuals,
     signs: Callable[[], Iterable[Array]],
 ) -> Array:
@@ -278,15 +277,15 @@ def turned(
         The rows.
     cluster : array
         The cluster of each row.
-    plain, steps : Residuals
-        Of these rows; and with neighbours joined and fewer rows, which is what is asked for.
+    steps : Residuals
+        Of these rows, perhaps with neighbours joined and fewer rows.
     signs : callable
         Yields signs (clusters, sets) in parts.
     """
     from scipy.sparse import csr_array
 
     score, outcome, weight = next(problem.rows())
-    step = steps_of(score, plain, steps)
+    step = steps_of(score, weight, steps)
     scale = float(steps.mass.sum() / weight.sum())
     shape = (steps.mass.size, int(cluster.max()) + 1)
     each = csr_array((scale * weight * (outcome - score), (step, cluster)), shape=shape)
