@@ -102,8 +102,7 @@ def test_turning_scores_and_outcomes_round_turns_the_answer_round(method):
     at = np.linspace(0.01, 0.99, 30)
     straight = predicted(method, score, outcome, at=at)
     turned = 1 - predicted(method, 1 - score, 1 - outcome, at=1 - at)
-    # Halves of the rows may be divided in the middle of a score.
-    np.testing.assert_allclose(turned, straight, atol=5e-5 if method == "auto" else 1e-6)
+    np.testing.assert_allclose(turned, straight, rtol=0, atol=1e-9)
 
 
 @pytest.mark.parametrize("case", hard_cases())

@@ -13,6 +13,7 @@ from calibrant.maps.forms import Form, Formula, Pair, Table
 from calibrant.maps.venn_abers import venn_abers
 from calibrant.posterior.odds import Mixture, OddsCells, average, smooth_average
 from calibrant.posterior.odds.average import EDGE
+from calibrant.posterior.odds.cells import softplus
 from calibrant.posterior.odds.members import features, modes
 
 # A prior so wide that it matters only where data are separable and the best slope would be infinite.
@@ -21,6 +22,8 @@ WIDE = 20.0
 BINS = 15
 # Scores that differ by less are one, and so are frequencies.
 BITS = 1e-12
+# A place among bins this close to an edge is on it.
+ROUNDING = 1e-9
 # What the monotone projection of a table may cost, in units of log likelihood.
 BEND = 2.0
 
@@ -81,13 +84,12 @@ def platt(problem: Problem) -> Form:
 def beta(problem: Problem) -> Form:
     """Take logit q = a ln p - b ln(1 - p) + c with a and b not below 0 (Kull, Silva Filho and Flach 2017)."""
     cells = problem.cells
-    p = np.clip(1 / (1 + np.exp(-cells.x)), EDGE, 1 - EDGE)
     # The likeliest with each set of slopes that are not 0: the best of those that fall nowhere.
-    basis = np.stack([np.log(p), -np.log1p(-p), np.ones(p.size)], axis=1)
+    basis = np.stack([-softplus(-cells.x), softplus(cells.x), np.ones(cells.x.size)], axis=1)
     best, (a, b, c) = -np.inf, np.zeros(3)
     for free in ([0, 1, 2], [0, 2], [1, 2], [2]):
         found = np.zeros(3)
-        found[free] = _likeliest(cells, basis[:, free], np.zeros(p.size))
+        found[free] = _likeliest(cells, basis[:, free], np.zeros(cells.x.size))
         value = float(cells.likelihood(basis @ found))
         if (found[:2] >= 0).all() and value > best:
             best, (a, b, c) = value, found
@@ -124,7 +126,7 @@ def isotonic_safe(problem: Problem) -> Form:
 def by_venn_abers(problem: Problem) -> Form:
     """Take the two increasing frequencies that a new row of outcome 0 and one of outcome 1 would leave."""
     held = problem.held
-    low, high = venn_abers(held.mass, held.mass * held.frequency)
+    low, high = (np.clip(level, 0.0, 1.0) for level in venn_abers(held.mass, held.mass * held.frequency))
     # Where a level stays the same, the first score of it is enough, or the last.
     first, last = np.append(True, np.diff(low) != 0), np.append(np.diff(high) != 0, True)
     # Beyond all scores the new row is by itself. A mean of equal scores may be off by its last bits.
@@ -138,7 +140,10 @@ def histogram(problem: Problem) -> Form:
     """Take the frequency of bins of equal mass."""
     held = problem.held
     running = np.cumsum(held.mass)
-    bins = np.minimum(((running - held.mass / 2) / running[-1] * BINS).astype(np.intp), BINS - 1)
+    place = (running - held.mass / 2) / running[-1] * BINS
+    # On the edge of two bins the outer one is taken: for the complement of the scores that is the same one.
+    outer = np.where(place < BINS / 2, -ROUNDING, ROUNDING)
+    bins = np.clip(np.floor(place + outer).astype(np.intp), 0, BINS - 1)
     some, first = np.unique(bins, return_index=True)
     yes, mass = (np.bincount(bins, part)[some] for part in (held.mass * held.frequency, held.mass))
     edge = np.append(0.0, (held.score[first[1:]] + held.score[first[1:] - 1]) / 2)

@@ -34,6 +34,8 @@ EDGE = 1e-15
 # Normal deviates at which members are asked whether the mean is worse than the scores.
 DEVIATES = np.array([-1.5, -0.75, 0.0, 0.75, 1.5])
 DENSITY = np.exp(-(DEVIATES**2) / 2)
+# A gain of log loss below this is none.
+NOTHING = 1e-12
 # Halvings of the interval that holds a quantile.
 HALVINGS = 40
 
@@ -95,7 +97,8 @@ class Mixture:
                 truth = np.vstack([truth[: self.wide], together[None]])
             gain = (truth * yes + (1 - truth) * no) @ share
             each = np.append(weight[: self.wide] @ share, rest @ share if len(gain) > self.wide else [])
-            chance += of_deviate * float(each[gain < 0].sum())
+            # A mean that is the scores gains nothing, but for rounding.
+            chance += of_deviate * float(each[gain < NOTHING].sum())
         return chance
 
     def quantile(self, deviate: float) -> Array:

@@ -12,7 +12,9 @@ from calibrant.evidence import Array, Residuals
 # range of log-odds.
 MOST, FEWER, MANY_ROWS = 256, 128, 4096
 # A score of 0 or 1 is taken for half the distance of the nearest other score from a wall, within these ends.
-NEAREST, FURTHEST, NO_OTHER = 1e-15, 0.25, 1e-3
+NEAREST, FURTHEST, NO_OTHER = 2.0**-50, 0.25, 1e-3
+# Distances are multiples of this, so that 1 less a distance is exact, and 0 and 1 are taken for complements.
+STEP = 2.0**-53
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,14 +91,15 @@ def expit(odds: Array) -> Array:
 def nearest(score: Array) -> float:
     """Return how far from 0 and 1 scores are kept: half the least distance of others, where some are 0 or 1.
 
-    >>> nearest(np.array([0.0, 0.02, 1.0])), nearest(np.array([0.02, 0.9]))
-    (0.01, 1e-15)
+    >>> nearest(np.array([0.0, 0.25, 1.0])), nearest(np.array([0.02, 0.9])) == 2**-50
+    (0.125, True)
     """
     away = np.minimum(score, 1 - score)
     if away.min() > 0:
         return NEAREST
     away = away[away > 0]
-    return float(np.clip(away.min() / 2 if away.size else NO_OTHER, NEAREST, FURTHEST))
+    least = np.clip(away.min() / 2 if away.size else NO_OTHER, NEAREST, FURTHEST)
+    return float(np.rint(least / STEP) * STEP)
 
 
 def log_odds(score: Array, least: float) -> Array:

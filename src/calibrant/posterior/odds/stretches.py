@@ -22,6 +22,8 @@ UNTOUCHED, WHOLE, DEEPEST = 0.9, 0.5, 8
 # Sizes in the prior of the shift of each score, where scores are few.
 OWN = np.array([(0.15, 0.0), (0.5, 0.0), (1.5, 0.0)])
 STEPS, HALVINGS, ENOUGH = 12, 6, 1e-3
+# A place this close to an edge is on it, and log-odds this close to 0 are 0.
+EDGE = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +48,10 @@ def tree(cells: OddsCells) -> Local:
     x, count = cells.x, cells.x.size
     levels = 1 + min(DEEPEST, int(np.log2(max(count, 2))))
     running = np.cumsum(cells.trials)
-    middle = np.minimum((running - cells.trials / 2) / running[-1], np.nextafter(1.0, 0.0))
+    middle = (running - cells.trials / 2) / running[-1]
+    # On the edge of two stretches the side of a score decides: complements of the scores divide alike.
+    side = np.where(np.abs(x) > EDGE, x, cells.successes - cells.trials / 2)
+    middle = np.clip(middle + EDGE * np.sign(side), 0.0, np.nextafter(1.0, 0.0))
     node = np.stack([(middle * 2**level).astype(np.intp) for level in range(levels)])
     # The stretches of all levels, one after the other.
     first = 2 ** np.arange(levels) - 1
