@@ -5,7 +5,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from calibrant.evidence.simplex import Simplex
+from calibrant.evidence.simplex import Simplex, class_order, without_rounding
 
 
 def drawn(n=60, classes=4, distinct=25, seed=0):
@@ -23,6 +23,39 @@ def test_the_order_of_rows_changes_nothing():
     score, code, rng = drawn()
     order = rng.permutation(len(code))
     same(Simplex.of(score, code), Simplex.of(score[order], code[order]))
+
+
+def test_scores_that_differ_by_rounding_are_equal():
+    rng = np.random.default_rng(0)
+    exact = np.round(rng.dirichlet(np.ones(3), 200), 1) + 0.1
+    score = exact * rng.uniform(0.5, 2, (200, 1))
+    score /= score.sum(axis=1, keepdims=True)
+    code = rng.integers(3, size=200)
+    rows = Simplex.of(score, code)
+    # Slowly: vectors of the same shares are one, whatever rounding has left of them.
+    shares = [tuple(np.round(row / row.sum(), 9)) for row in exact]
+    assert len(set(map(tuple, score.tolist()))) > len(set(shares)) == rows.group[-1] + 1
+    np.testing.assert_allclose(rows.score[rows.place], score, rtol=1e-14)
+    for name in ("score", "code", "weight"):
+        order = rng.permutation(200)
+        again = Simplex.of(score[order], code[order])
+        np.testing.assert_array_equal(getattr(again, name), getattr(rows, name))
+
+
+def test_small_scores_and_those_near_one_are_told_apart():
+    score = np.array([1e-300, 1.1e-300, 1e-18, 0.5, 1 - 1e-13, 1.0])
+    np.testing.assert_array_equal(without_rounding(score), score)
+
+
+def test_classes_are_ordered_by_what_they_hold_and_by_name_where_that_is_equal():
+    score, code, rng = drawn()
+    for order in (rng.permutation(4), rng.permutation(4)):
+        found = class_order(score[:, order], np.argsort(order)[code], None, "abcd")
+        np.testing.assert_array_equal(order[found], np.argsort(score.mean(axis=0)))
+    flat, names = np.full((6, 3), 1 / 3), ["c", "a", "b"]
+    np.testing.assert_array_equal(class_order(flat, np.array([0, 0, 1, 1, 2, 2]), None, names), [1, 2, 0])
+    np.testing.assert_array_equal(class_order(flat, np.array([0, 0, 0, 1, 2, 2]), None, names), [1, 2, 0])
+    np.testing.assert_array_equal(class_order(flat, np.array([0, 1, 1, 1, 2, 2]), None, names), [0, 2, 1])
 
 
 def test_repeated_rows_are_counted_rows_and_rows_without_weight_are_none():

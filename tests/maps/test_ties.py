@@ -25,9 +25,18 @@ def one_score(seed, n=300, classes=5):
     return score, (rng.random(score.size) < score ** rng.choice([0.5, 1, 2])).astype(int)
 
 
+def all_scores(seed, n=300, classes=3):
+    rng = np.random.default_rng(seed)
+    score = shares(rng, n, classes)
+    ends = np.cumsum(score**2 / (score**2).sum(axis=1, keepdims=True), axis=1)
+    return score, (rng.random((len(score), 1)) > ends).sum(axis=1).clip(0, classes - 1), rng
+
+
 def asked_at(score):
     """Return scores as they were fitted, and others."""
-    return np.concatenate([score[:50], np.linspace(0, 1, 48)])
+    if score.ndim == 1:
+        return np.concatenate([score[:50], np.linspace(0, 1, 48)])
+    return np.concatenate([score[:50], np.random.default_rng(9).dirichlet(np.ones(score.shape[1]), 20)])
 
 
 def test_such_scores_differ_in_their_last_bits():
@@ -52,6 +61,35 @@ def test_the_command_applies_the_map_that_it_has_fitted(tmp_path):
     for command in (["fit", rows, "-o", saved], ["apply", saved, rows, "-o", mapped]):
         result = CliRunner().invoke(cli.main, ["calibrate", *command])
         assert result.exit_code == 0, result.output
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_map_of_all_scores_does_not_depend_on_the_order_of_rows_or_classes_and_is_loaded(method):
+    score, label, rng = all_scores(0)
+    at = asked_at(score)
+    fitted = Calibrator(method).fit(score, label)
+    expected = fitted.predict_proba(at)
+    np.testing.assert_allclose(Calibrator.from_json(fitted.to_json()).predict_proba(at), expected, **NUMBERS)
+    rows = rng.permutation(len(label))
+    np.testing.assert_allclose(
+        Calibrator(method).fit(score[rows], label[rows]).predict_proba(at), expected, **NUMBERS
+    )
+    for order in ([2, 0, 1], [0, 2, 1]):
+        turned = Calibrator(method, labels=order).fit(score[:, order], label)
+        np.testing.assert_allclose(turned.predict_proba(at[:, order]), expected[:, order], **NUMBERS)
+        renamed = Calibrator(method).fit(score[:, order], np.argsort(order)[label])
+        np.testing.assert_allclose(renamed.predict_proba(at[:, order]), expected[:, order], **NUMBERS)
+
+
+@pytest.mark.parametrize("classes", [5, 14])  # with more than 12 classes there are axes instead of a matrix
+def test_classes_in_another_order_have_the_same_map(classes):
+    score, label, rng = all_scores(1, 200, classes)
+    order, weight, at = rng.permutation(classes), rng.uniform(0.5, 2, len(score)), asked_at(score)
+    one = Calibrator(labels=list(range(classes))).fit(score, label, weight)
+    other = Calibrator(labels=order.tolist()).fit(score[:, order], label, weight)
+    np.testing.assert_allclose(other.predict_proba(at[:, order]), one.predict_proba(at)[:, order], **NUMBERS)
+    for low, high in zip(one.predict_interval(at), other.predict_interval(at[:, order]), strict=True):
+        np.testing.assert_allclose(high, low[:, order], **NUMBERS)
 
 
 @pytest.mark.parametrize("method", ONE)

@@ -208,6 +208,17 @@ def test_a_bound_falls_with_the_level_and_follows_the_error():
 
 
 @pytest.mark.parametrize("spec", ALL)
+def test_scores_that_differ_by_rounding_do_not_tell_the_order_of_rows(spec):
+    rng = np.random.default_rng(0)
+    p = np.round(rng.dirichlet(np.ones(3), 200), 1) + 0.1
+    p *= rng.uniform(0.5, 2, (200, 1))
+    p /= p.sum(axis=1, keepdims=True)
+    y, order = rng.integers(3, size=200), rng.permutation(200)
+    again = errors(spec, Simplex.of(p[order], y[order]))
+    assert again == pytest.approx(errors(spec, Simplex.of(p, y)), abs=1e-9)
+
+
+@pytest.mark.parametrize("spec", ALL)
 @pytest.mark.parametrize("zeros", [False, True])
 def test_neither_order_nor_repetition_nor_precision_matters(spec, zeros):
     p, y = drawn(9, 60, 3, zeros=zeros)

@@ -1,11 +1,12 @@
 """Rows of scores of all classes, as evidence on the simplex: in an order of their own, equal ones merged.
 
 Neither the order of the rows nor whether a row is repeated or counted changes what is held here, and so
-nothing that is computed from it.
+nothing that is computed from it. Scores that differ by rounding alone are equal.
 """
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -16,6 +17,9 @@ from calibrant.evidence.moments import Array
 
 # Scores read at once.
 READ = 1 << 21
+# Scores are equal up to rounding where they differ by no more than this share of themselves: 32 units in the
+# last place. Means over rows are where they differ by no more than the other.
+TIED, TIED_MEANS = 2.0**-48, 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,6 +73,7 @@ class Simplex:
             square = weight * weight
         else:
             weight = square = weight.astype(np.float64)
+        score = without_rounding(score)
         keys, ways = np.empty(n), np.random.default_rng(0).random(classes)
         for first in range(0, n, max(1, READ // classes)):
             part = slice(first, first + max(1, READ // classes))
@@ -122,6 +127,40 @@ class Simplex:
         held = (self.score, self.code, self.weight, self.square, self.group)
         score, code, weight, square, group = (each[rows] for each in held)
         return Simplex(score, code, weight, square, group, np.arange(len(code)))
+
+
+def without_rounding(score: Array) -> Array:
+    """Return scores of which those that are equal up to rounding are replaced by the least of them.
+
+    >>> score = without_rounding(np.array([0.3, 0.1 + 0.2, 0.5]))
+    >>> score[0] == score[1], score[2]
+    (np.True_, np.float64(0.5))
+    """
+    ordered = np.sort(score, axis=None)
+    step = np.diff(ordered)
+    fresh = step > TIED * ordered[1:]
+    if (fresh == (step > 0)).all():
+        return score
+    distinct = ordered[np.append(True, fresh)]
+    return np.asarray(distinct[np.searchsorted(distinct, score, side="right") - 1])
+
+
+def class_order(score: Array, code: Array, weight: Array | None, names: Sequence[Hashable]) -> Array:
+    """Return the columns in an order of their own, whatever order they came in and whatever they are called.
+
+    Classes go by their mean scores, then by their frequencies, and by their names where both are equal.
+
+    >>> class_order(np.array([[0.5, 0.2, 0.3], [0.3, 0.2, 0.5]]), np.array([0, 2]), None, ["b", "c", "a"])
+    array([1, 2, 0])
+    """
+    share = np.full(len(code), 1 / len(code)) if weight is None else weight / weight.sum(dtype=np.float64)
+    keys = [np.array([str(name) for name in names])]
+    for mean in (np.bincount(code, share, len(names)), share @ score):
+        order = np.argsort(mean)
+        rank = np.empty(len(names), dtype=np.intp)
+        rank[order] = np.cumsum(np.diff(mean[order], prepend=mean[order[0]]) > TIED_MEANS)
+        keys.append(rank)
+    return np.lexsort(keys)
 
 
 def _mixed(keys: Array) -> Array:

@@ -17,7 +17,7 @@ from calibrant import inputs
 from calibrant.atomic import write_whole
 from calibrant.curves.posterior_curve import beyond_all_scores
 from calibrant.evidence import Array, Evidence
-from calibrant.evidence.simplex import Simplex
+from calibrant.evidence.simplex import Simplex, class_order
 from calibrant.inputs import InputError, InputTypeError, InputWarning, Predictions, codec
 from calibrant.inputs.stored import from_text
 from calibrant.maps.forms import Form, Pair
@@ -177,10 +177,12 @@ class Calibrator:
             question = Question.of(data, named(self.notion_))
             self.n_ = float(question.n)
             return self._fit_each(question.problems)
-        rows = Simplex.of(data.score, data.code, data.weight, counts=data.counts)
+        columns = class_order(data.score, data.code, data.weight, data.labels)
+        place = np.argsort(columns)
+        rows = Simplex.of(data.score[:, columns], place[data.code], data.weight, counts=data.counts)
         self.n_ = rows.n
         self._problems, self._forms, self._bands = [], [], []
-        self._whole = method.many(rows)
+        self._whole = method.many(rows).ordered(place)
         return self
 
     def _fit_each(self, problems: list[Evidence]) -> Self:

@@ -77,6 +77,13 @@ class Softmax:
     untouched: Share = 0.0
     doubt: Annotated[float, Bounds(0, FAR_FROM_OVERFLOW.high)] = 0.0
 
+    def ordered(self, columns: Array) -> Softmax:
+        """Return the same map with the classes in another order: that of these columns."""
+        if self.blocks is None:
+            return self
+        blocks, turned = self.blocks.ordered(columns)
+        return replace(self, blocks=blocks, draws=self.draws[:, turned])
+
     def tempered(self, score: Array) -> Array:
         """Return the scores at the temperature."""
         return softmax(self.slope * np.log(np.maximum(score, self.least)))

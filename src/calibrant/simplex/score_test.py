@@ -224,7 +224,7 @@ def _slope(blocks: Blocks, part: _Part, rest: Array) -> Array:
     shared[:, :, :first] = own[:, :, :first]
     for r in range(2):
         where = slice(first + r * SHIFT, first + (r + 1) * SHIFT)
-        shared[at.best[:, r], i, where] = at.top * part.unit[:, None]
+        shared[at.best[:, r], i, where] = at.top[:, r] * part.unit[:, None]
     out[:, : blocks.shared] = rest.reshape(sets, k * n) @ shared.reshape(k * n, -1)
     common = (at.common * part.unit[:, None]).astype(np.float32)
     out[:, blocks.common] = (rest.reshape(sets * k, n) @ common).reshape(sets, k, -1)

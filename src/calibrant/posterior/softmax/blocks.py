@@ -12,7 +12,7 @@ multiclass notion, its test and the maps of many classes (at a temperature, `cal
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, NamedTuple
 
 import numpy as np
@@ -35,6 +35,8 @@ LEAST = (1e-12, 1e-3)
 KNOTS = 512
 # The least spread of log probabilities, and the least squared reach of a bump.
 NARROWEST, SHORTEST = 0.1, 1e-6
+# Scores that differ by no more than this share of themselves are equal: rounding may have parted them.
+TIED = 1e-11
 
 
 class Block(NamedTuple):
@@ -65,8 +67,9 @@ class Columns(NamedTuple):
         Of each class's own score.
     best : array (rows, 2)
         The two most probable classes.
-    top : array (rows, SHIFT)
-        Of the largest score.
+    top : array (rows, 2, SHIFT)
+        Of the largest score, for the first and for the second class; 0 where several classes tie for that
+        place.
     common : array (rows, M)
         Of the whole row.
     """
@@ -158,6 +161,19 @@ class Blocks:
             _clock(p, weight[:, None]), _clock(p.max(axis=1), weight), axes, origin, bumps, reach,
         )  # fmt: skip
 
+    def ordered(self, columns: Array) -> tuple[Blocks, Array]:
+        """Return the same with the classes in another order, and where each coefficient stood before."""
+        common, turned = self.common[columns], np.arange(self.size)
+        if self.few:
+            across = slice(1, 1 + self.n_classes)
+            common[:, across] = common[:, across][:, columns]
+        turned[self.common], turned[self.own] = common, self.own[columns]
+        parts = {name: getattr(self, name)[columns] for name in ("centre", "scale")}
+        for name in ("axes", "origin"):
+            parts[name] = None if getattr(self, name) is None else getattr(self, name)[columns]
+        bumps = None if self.bumps is None else self.bumps[:, columns]
+        return replace(self, bumps=bumps, **parts), turned
+
     @property
     def few(self) -> bool:
         """Whether classes are few enough for a matrix, curves of their own and bumps."""
@@ -243,12 +259,10 @@ class Blocks:
             own.append(_cosines(_time(p, self.clock), CURVE))
         if not self.few:
             own.append(x[..., None])
-        best = np.argpartition(-p, 1, axis=1)[:, :2] if p.shape[1] > 2 else np.tile([0, 1], (n, 1))
-        two = np.take_along_axis(p, best, axis=1)
-        turned = (two[:, 0] < two[:, 1]) | ((two[:, 0] == two[:, 1]) & (best[:, 0] > best[:, 1]))
-        best = np.where(turned[:, None], best[:, ::-1], best)
-        top = np.ones((n, SHIFT))
-        top[:, 1:] = _cosines(_time(two.max(axis=1), self.top_clock), SHIFT - 1)
+        best, alone = _two_largest(p)
+        top = np.ones((n, 2, SHIFT))
+        top[:, :, 1:] = _cosines(_time(p.max(axis=1), self.top_clock), SHIFT - 1)[:, None]
+        top[~alone] = 0.0
         common = [np.ones((n, 1))]
         if self.few:
             common.append(x)
@@ -270,7 +284,7 @@ class Blocks:
         z = at.log + np.einsum("nkj,kj->nk", at.own, by_own) + at.common @ theta[self.common].T
         first = self.alike
         for r in range(2):
-            shift = at.top @ theta[first + r * SHIFT : first + (r + 1) * SHIFT]
+            shift = at.top[:, r] @ theta[first + r * SHIFT : first + (r + 1) * SHIFT]
             z[np.arange(len(z)), at.best[:, r]] += shift
         return np.asarray(z)
 
@@ -282,6 +296,24 @@ def least_of(p: Array, within: tuple[float, float] = LEAST) -> float:
     0.1
     """
     return float(np.clip(0.5 * np.min(p, where=p > 0, initial=1.0), *within))
+
+
+def _two_largest(p: Array) -> tuple[Array, Array]:
+    """Return the classes of the two largest scores (rows, 2), and whether they alone have them.
+
+    >>> best, alone = _two_largest(np.array([[0.2, 0.7, 0.1], [0.6, 0.2, 0.2]]))
+    >>> best[0], alone
+    (array([1, 0]), array([[ True,  True],
+           [ True, False]]))
+    """
+    best = np.argpartition(-p, 2, axis=1)[:, :3] if p.shape[1] > 3 else np.argsort(-p, axis=1)
+    if p.shape[1] > 3:
+        order = np.argsort(-np.take_along_axis(p, best, axis=1), axis=1)
+        best = np.take_along_axis(best, order, axis=1)
+    largest = np.take_along_axis(p, best, axis=1)
+    apart = largest[:, 1:] < largest[:, :-1] * (1 - TIED)
+    # A tie for the first place is one for the second as well.
+    return best[:, :2], np.stack([apart[:, 0], apart.all(axis=1)], axis=1)
 
 
 def _cosines(time: Array, count: int) -> Array:
@@ -307,7 +339,7 @@ def _clock(p: Array, weight: Array) -> Array:
     running /= running[-1]
     some = np.unique(np.searchsorted(running, np.linspace(0, 1, KNOTS)).clip(0, x.size - 1))
     # Equal scores have one time, that of their last.
-    some = np.unique(np.searchsorted(x, x[some], side="right") - 1)
+    some = np.unique(np.searchsorted(x, x[some] * (1 + TIED), side="right") - 1)
     return np.stack([x[some], running[some]])
 
 

@@ -46,7 +46,7 @@ class Likelihood:
     def _width(self) -> int:
         """Numbers that the features of a row take."""
         b = self.blocks
-        return b.n_classes * (1 + b.alike + b.width_own) + SHIFT + b.width_common
+        return b.n_classes * (1 + b.alike + b.width_own) + 2 * SHIFT + b.width_common
 
     def chunks(self, part: slice | None = None) -> Iterator[tuple[slice, Columns]]:
         """Make the features of some rows, a chunk at a time; those of few rows are kept."""
@@ -91,7 +91,7 @@ class Likelihood:
         gradient[: b.alike] += own[:, : b.alike].sum(axis=0)
         for r in range(2):
             where = slice(b.alike + r * SHIFT, b.alike + (r + 1) * SHIFT)
-            gradient[where] += rest[i, at.best[:, r]] @ at.top
+            gradient[where] += rest[i, at.best[:, r]] @ at.top[:, r]
         gradient[b.common] += rest.T @ at.common
         gradient[b.own] += own[:, b.own_slice()]
         return value
@@ -134,13 +134,14 @@ class Likelihood:
         # A row for each feature: products run along the rows of data, which are many.
         root = np.sqrt(weight).astype(self.kind)
         own = np.ascontiguousarray(np.moveaxis(at.own, 0, -1), self.kind)
-        q, top, common = (np.ascontiguousarray(each.T, self.kind) for each in (q, at.top, at.common))
+        q, common = (np.ascontiguousarray(each.T, self.kind) for each in (q, at.common))
+        top = np.ascontiguousarray(np.moveaxis(at.top, 0, -1), self.kind)
         # What the mean over classes takes away.
         taken, at_own = np.empty((b.size, n), self.kind), b.shared + b.common.size
         np.einsum("kn,kjn->jn", q, own[:, :first], out=taken[:first])
         for r in range(2):
             chance = np.take_along_axis(q, at.best[:, r][None], axis=0)
-            np.multiply(chance, top, out=taken[first + r * SHIFT : first + (r + 1) * SHIFT])
+            np.multiply(chance, top[r], out=taken[first + r * SHIFT : first + (r + 1) * SHIFT])
         for start, stop, part in ((b.shared, at_own, common), (at_own, b.size, own[:, b.own_slice()])):
             np.multiply(q[:, None], part, out=taken[start:stop].reshape(b.n_classes, -1, n))
         if active.size < b.size:
@@ -161,7 +162,7 @@ class Likelihood:
                 np.multiply(mine[:first], pull, out=full[:first])
                 for r in range(2):
                     place = slice(first + r * SHIFT, first + (r + 1) * SHIFT)
-                    np.multiply(top, pull * (at.best[:, r] == k), out=full[place])
+                    np.multiply(top[r], pull * (at.best[:, r] == k), out=full[place])
                 np.multiply(common, pull, out=full[b.shared : b.shared + len(common)])
                 np.multiply(mine[b.own_slice()], pull, out=full[b.shared + len(common) :])
                 some = full if use.size == len(full) else full[use]
@@ -181,7 +182,7 @@ class Likelihood:
         shared[:, :, : b.alike] = own[:, :, : b.alike]
         for r in range(2):
             where = slice(b.alike + r * SHIFT, b.alike + (r + 1) * SHIFT)
-            shared[np.arange(n), best[:, r], where] = top
+            shared[np.arange(n), best[:, r], where] = top[:, r]
         pulled = shared * mass[:, :, None]
         square[: b.shared, : b.shared] += np.tensordot(shared, pulled, ((0, 1), (0, 1)))
         slope = own[:, :, b.alike]
