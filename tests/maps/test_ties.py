@@ -96,9 +96,9 @@ def test_classes_in_another_order_have_the_same_map(classes):
 @pytest.mark.parametrize("n", [2, 3, 5, 9, 101, 300])
 def test_the_complement_has_the_complement_of_the_map(method, n):
     for seed in range(4):
-        score, outcome = one_score(seed, n)
+        inner, outcome = one_score(seed, n)
         rng = np.random.default_rng(seed)
-        for score in (score, np.where(rng.random(score.size) < 0.4, rng.integers(0, 2, score.size), score)):
+        for score in (inner, np.where(rng.random(inner.size) < 0.4, rng.integers(0, 2, inner.size), inner)):
             # A score on the edge of two bins of a histogram belongs to the one on its right.
             at = score if method == "histogram" else asked_at(score)
             one = Calibrator(method).fit(score, outcome).predict_proba(at)
