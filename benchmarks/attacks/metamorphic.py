@@ -2,7 +2,8 @@
 
 A case draws hostile predictions (ties, walls, one row, one class, thin tails, tiny scores, few values, and
 weights of different orders of magnitude), a notion, an estimator, a norm and a relation, and asks `ece`,
-`estimate` or a `Sketch` both ways. Each case has a generator of its own: `case(seed, number)` runs it again.
+`estimate` or a `Sketch` both ways. Others ask a `Calibrator`, or about the rows of all scores. Each case has
+a generator of its own: `case(seed, number)` runs it again.
 
 What is promised, and so what is allowed to differ, is in docs/reliability.md.
 """
@@ -18,6 +19,7 @@ import calibrant
 from calibrant import Sketch
 from calibrant.estimators import describe, resolve
 from calibrant.inference import interval
+from calibrant.maps.methods import METHODS
 
 #: Estimators asked, by family; `run` fails where the registry has a family that is not here.
 SPECS = {
@@ -386,6 +388,7 @@ def flat(estimate, about=""):
     """Return every number of an estimate."""
     names = ("value", "low", "high", "p_value", "over", "under", "n")
     numbers = {f"{about}{name}": getattr(estimate, name) for name in names}
+    numbers = {name: number for name, number in numbers.items() if number is not None}
     numbers[f"{about}null"] = estimate.null.mean
     numbers |= {f"{about}null {level}": value for level, value in estimate.null.quantiles.items()}
     for label, each in (estimate.by_class or {}).items():
@@ -490,9 +493,118 @@ class Case:
         return broken
 
 
+# --- calibrators, and rows of all scores ---------------------------------------------------------------
+
+#: One case in so many asks a calibrator, and one about the rows of all scores: the rest of the number's division.
+OF_MAP, OF_ROWS = 11, 13
+
+
+def shares(rng, n, classes):
+    """Draw scores that tie up to rounding: tenths, divided by their sums twice."""
+    score = np.round(rng.dirichlet(np.full(classes, rng.choice([0.5, 1, 2])), n), 1)
+    score[score.sum(axis=1) == 0] = 0.1
+    score *= rng.uniform(0.5, 2, (n, 1))
+    return score / score.sum(axis=1, keepdims=True)
+
+
+def with_shares(data, rng):
+    """Replace the scores by such that tie up to rounding."""
+    classes = int(rng.integers(3, 6)) if data.vector else data.score.shape[1]
+    score = shares(rng, data.n, classes)
+    return replace(data, kind="shares", score=score[:, 0] if data.vector else score)
+
+
+@dataclass(frozen=True, eq=False)
+class MapCase:
+    """A calibrator that learns the same in two wordings, or is saved and loaded."""
+
+    relation: str
+    method: str
+    one: Data
+    other: Data
+    at: np.ndarray
+
+    def __str__(self):
+        weight = "no weights" if self.one.weight is None else f"weights {self.one.weight.dtype}"
+        return f"{self.relation}: calibrator {self.method} of {self.one.kind}, n = {self.one.n}, {weight}"
+
+    def differences(self):
+        """How far the two are apart, if by more than they may."""
+        classes = 2 if self.one.vector else self.one.score.shape[1]
+
+        def fitted(data):
+            order = list(range(classes)) if data.labels is None else data.labels
+            asked = {"pos_label": 1} if data.vector else {"labels": order}
+            made = calibrant.Calibrator(self.method, **asked)
+            return made.fit(data.score, data.label, data.weight), order
+
+        one, _ = fitted(self.one)
+        first = one.predict_proba(self.at)
+        if self.relation == "saved and loaded":
+            second = calibrant.Calibrator.from_json(one.to_json()).predict_proba(self.at)
+        elif self.relation == "complement":
+            second = 1 - fitted(self.other)[0].predict_proba(1 - self.at)
+        else:
+            other, order = fitted(self.other)
+            at = self.at if self.one.vector else self.at[:, order]
+            second = other.predict_proba(at)
+            second = second if self.one.vector else second[:, np.argsort(order)]
+        apart = float(np.abs(first - second).max())
+        # Where few rows are near, the curve of kernel densities is a ratio of two sums that nearly vanish.
+        most = 1e-6 if self.method == "density" else 1e-9
+        return [] if apart <= most else [f"probabilities differ by {apart:.2g}"]
+
+
+def drawn_map_case(rng):
+    """Draw a case of a calibrator."""
+    relation = str(rng.choice(["order of rows", "order of classes", "complement", "saved and loaded"]))
+    vector = relation == "complement" or (relation != "order of classes" and rng.random() < 0.5)
+    data = draw(rng, vector=vector)
+    if rng.random() < 0.7:
+        data = with_shares(data, rng)
+    one_score = data.vector or data.score.shape[1] == 2
+    method = str(rng.choice([name for name in METHODS if METHODS[name].one or not one_score]))
+    weighted = data.weight is not None and data.weight.dtype.kind == "f"
+    if method == "density" and (np.unique(data.score).size < 3 or (relation == "complement" and weighted)):
+        method = "auto"  # of importance weights, quartiles are counted from the lowest score
+    if relation == "order of rows":
+        data, other = in_another_order(data, rng, "class")
+    elif relation == "order of classes":
+        data, other = with_classes_in_another_order(data, rng, "class")
+    elif relation == "complement":
+        # Where 1 - p is exact, which leaves scores that tie up to rounding.
+        data = replace(data, score=np.rint(data.score * 2.0**53) / 2.0**53)
+        other = replace(data, score=1 - data.score, label=1 - data.label)
+    else:
+        other = data
+    at = data.score[:60]
+    if method != "histogram":  # a score on the edge of two bins belongs to the one on its right
+        more = np.arange(33) / 32 if data.vector else rng.dirichlet(np.ones(data.score.shape[1]), 20)
+        at = np.concatenate([at, more])
+    return MapCase(relation, method, data, other, at)
+
+
+def drawn_rows_case(rng, number):
+    """Draw a case about the rows of all scores, which are three or more."""
+    while True:
+        data = draw(rng, vector=False)
+        if data.score.shape[1] > 2:
+            break
+    if rng.random() < 0.7:
+        data = with_shares(data, rng)
+    relation = str(rng.choice(["order of rows", "order of classes"]))
+    one, other = RELATIONS[relation](data, rng, "multiclass")
+    way = "estimate" if number // ESTIMATES % 10 == 0 else "ece"
+    return Case(relation, way, "multiclass", "auto", str(rng.choice(["l1", "l2"])), one, other)
+
+
 def drawn_case(seed, number):
     """Draw a case."""
     rng = np.random.default_rng([seed, number])
+    if number % ESTIMATES == OF_MAP:
+        return drawn_map_case(rng)
+    if number % ESTIMATES == OF_ROWS:
+        return drawn_rows_case(rng, number)
     way = "estimate" if number % ESTIMATES == ESTIMATES - 1 else "ece"
     choice = [s for s in ALL if resolve(s).measures_ece and s not in SLOW] if way == "estimate" else ALL
     spec = choice[(number // ESTIMATES if way == "estimate" else number) % len(choice)]
