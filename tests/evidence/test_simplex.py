@@ -42,6 +42,12 @@ def test_scores_that_differ_by_rounding_are_equal():
         np.testing.assert_array_equal(getattr(again, name), getattr(rows, name))
 
 
+def test_rows_without_weight_do_not_move_scores_that_differ_by_rounding():
+    score = np.array([[0.3, 0.7], [np.nextafter(0.3, 0), 0.7], [0.6, 0.4]])
+    code, count = np.array([0, 1, 0]), np.array([1, 0, 1])
+    same(Simplex.of(score, code, count, counts=True), Simplex.of(score[[0, 2]], code[[0, 2]]))
+
+
 def test_small_scores_and_those_near_one_are_told_apart():
     score = np.array([1e-300, 1.1e-300, 1e-18, 0.5, 1 - 1e-13, 1.0])
     np.testing.assert_array_equal(without_rounding(score), score)

@@ -73,7 +73,12 @@ class Simplex:
             square = weight * weight
         else:
             weight = square = weight.astype(np.float64)
-        score = without_rounding(score)
+        held = weight > 0
+        if held.all():
+            score = without_rounding(score)
+        else:
+            score = score.copy()
+            score[held] = without_rounding(score[held])
         keys, ways = np.empty(n), np.random.default_rng(0).random(classes)
         for first in range(0, n, max(1, READ // classes)):
             part = slice(first, first + max(1, READ // classes))
