@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from calibrant.evidence import COARSE, FINE, Cells, Layout, Residuals, cells, residuals, sample, tally
+from calibrant.evidence import COARSE, FINE, Cells, Layout, Residuals, Sample, cells, residuals, sample, tally
 from calibrant.evidence.locate import TABLE_FROM
 from calibrant.sketch import totals
 from oracles import tally as oracle
