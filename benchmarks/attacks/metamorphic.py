@@ -495,7 +495,7 @@ class Case:
 
 # --- calibrators, and rows of all scores ---------------------------------------------------------------
 
-#: One case in so many asks a calibrator, and one about the rows of all scores: the rest of the number's division.
+#: Of so many cases one asks a calibrator, and one about the rows of all scores: those of these numbers.
 OF_MAP, OF_ROWS = 11, 13
 
 
@@ -525,7 +525,8 @@ class MapCase:
     at: np.ndarray
 
     def __str__(self):
-        weight = "no weights" if self.one.weight is None else f"weights {self.one.weight.dtype}"
+        kind = "counts" if self.one.counted else "weights"
+        weight = "no weights" if self.one.weight is None else f"{kind} {self.one.weight.dtype}"
         return f"{self.relation}: calibrator {self.method} of {self.one.kind}, n = {self.one.n}, {weight}"
 
     def differences(self):
@@ -536,7 +537,7 @@ class MapCase:
             order = list(range(classes)) if data.labels is None else data.labels
             asked = {"pos_label": 1} if data.vector else {"labels": order}
             made = calibrant.Calibrator(self.method, **asked)
-            return made.fit(data.score, data.label, data.weight), order
+            return made.fit(data.score, data.label, **data.weighing(data.weight)), order
 
         one, _ = fitted(self.one)
         first = one.predict_proba(self.at)
@@ -564,7 +565,7 @@ def drawn_map_case(rng):
         data = with_shares(data, rng)
     one_score = data.vector or data.score.shape[1] == 2
     method = str(rng.choice([name for name in METHODS if METHODS[name].one or not one_score]))
-    weighted = data.weight is not None and data.weight.dtype.kind == "f"
+    weighted = data.weight is not None and not data.counted
     if method == "density" and (np.unique(data.score).size < 3 or (relation == "complement" and weighted)):
         method = "auto"  # of importance weights, quartiles are counted from the lowest score
     if relation == "order of rows":
