@@ -230,8 +230,9 @@ def checked_rows(rows: Rows, meaning: Meaning, first_row: int = 0) -> Piece:
         truth, seen = (np.zeros(len(rows), int), ()) if rows.label is None else _codes(meaning, rows.label)
         # A batch may have no weight at all, as long as the others have some.
         weightless = weight is not None and not weight.any()
-        kind = "sample_weight" if roles.counts is None else "counts"
-        data = inputs.predictions(truth, score, **{kind: None if weightless else weight})
+        kind, given = "sample_weight" if roles.counts is None else "counts", None if weightless else weight
+        weights: dict[str, Any] = {kind: given}
+        data = inputs.predictions(truth, score, **weights)
     classes = (None, 1 if meaning.pos_label is None else meaning.pos_label)
     data = replace(data, labels=meaning.classes or classes, positive=meaning.positive)
     if groups is not None and weight is not None:

@@ -549,11 +549,14 @@ def _predictions(rows: Any, request: Request) -> inputs.Predictions | None:
         code = rows["y"].to_numpy()
     else:
         code = rows.select(y=coded(rows, "y", request.codes))["y"].to_numpy().astype(np.intp)
+    weights: dict[str, Any] = {
+        "counts" if request.counts else "sample_weight": None if weightless else weight
+    }
     data = inputs.predictions(
         code,
         scores[0] if request.vector else np.column_stack(scores),
         labels=range(request.size),
         percent=request.percent,
-        **{"counts" if request.counts else "sample_weight": None if weightless else weight},
+        **weights,
     )
     return None if weightless else replace(data, labels=request.labels, positive=request.positive)

@@ -104,8 +104,8 @@ class Question:
                 yield Sample(problem.score, problem.outcome, weight, problem.support, data.counts)
 
         about = notion, data.labels, data.positive
-        known = data.weight, data.cluster, data.counts, data.cautions
-        return cls(*about, make, Rows.of(data), *known)
+        rows = Rows.of(data)
+        return cls(*about, make, rows, data.weight, data.cluster, data.counts, data.cautions)
 
     @cached_property
     def blocks(self) -> list[Evidence]:
