@@ -31,7 +31,7 @@ def population(kind, n=None):
         return Population.of(rng.dirichlet(np.ones(3), 6)[rng.integers(0, 6, 60)].T, None, n=n, classes=3)
     score = rng.choice([0.0, 0.03, 0.2, 0.55, 0.8, 0.97, 1.0], 60)[None]
     weight = {"counts": rng.integers(1, 4, 60), "weights": rng.random(60)}.get(kind)
-    return Population.of(score, weight, n=n)
+    return Population.of(score, weight, counts=kind != "weights", n=n)
 
 
 def counted_error(sample):
@@ -135,7 +135,7 @@ def test_a_local_gap_lives_on_a_tenth_of_the_mass_in_one_stretch(kind, shape):
     if kind == "atom":  # a quarter of the rows at the top
         score[:200] = 1.0
     weight = {"counts": rng.integers(1, 5, 800), "weights": rng.random(800)}.get(kind)
-    by_score = gaps(Population.of(score[None], weight), shape)
+    by_score = gaps(Population.of(score[None], weight, counts=kind != "weights"), shape)
     values = sorted(by_score)
     touched = [k for k, value in enumerate(values) if by_score[value][0] != 0]
     assert touched == list(range(touched[0], touched[-1] + 1))
@@ -282,7 +282,7 @@ def test_importance_weights_have_no_scale_and_change_the_truth():
     s, weight = scores(), np.random.default_rng(0).exponential(size=200)
     one, other = (calibrant.recommend(s, sample_weight=weight * f, **FEW) for f in (1.0, 2.0**600))
     assert one == other
-    people = Population.of(s[None], weight)
+    people = Population.of(s[None], weight, counts=False)
     chance = people.curves()[3].chance
     order = np.argsort(s)
     assert people.true_error(chance) == pytest.approx(

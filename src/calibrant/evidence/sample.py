@@ -14,7 +14,7 @@ from calibrant.evidence import tally
 from calibrant.evidence.drawers import Drawers
 from calibrant.evidence.draws import each_chance
 from calibrant.evidence.locate import TABLE_FROM
-from calibrant.evidence.moments import Array, Bins, Moments, single, unbiased
+from calibrant.evidence.moments import Array, Bins, Moments, check_kind, single, unbiased
 from calibrant.evidence.outcomes import OneHot
 
 # Rounding allowed when cumulated importance weights are compared with a rank, in units of n.
@@ -54,8 +54,7 @@ class Sample:
     shape: tuple[int, ...] = field(init=False)
 
     def __post_init__(self) -> None:
-        if self.weight is not None and self.counts and self.weight.dtype.kind == "f":
-            raise TypeError("counts must be integers; importance weights need counts=False")
+        check_kind(self.weight, counts=self.counts)
         shape = self.score.shape
         if self.outcome.shape != shape or (self.weight is not None and self.weight.shape != shape):
             parts = [self.score, self.outcome] + ([] if self.weight is None else [self.weight])

@@ -13,7 +13,7 @@ from itertools import pairwise
 import numpy as np
 
 from calibrant.compiled.cached import cached_property
-from calibrant.evidence.moments import Array
+from calibrant.evidence.moments import Array, check_kind
 
 # Scores read at once.
 READ = 1 << 21
@@ -62,8 +62,7 @@ class Simplex:
         Weights are numbers of equal rows, and without `counts` importance weights.
         """
         n, classes = score.shape
-        if weight is not None and counts and weight.dtype.kind == "f":
-            raise TypeError("counts must be integers; importance weights need counts=False")
+        check_kind(weight, counts=counts)
         if weight is None:
             weight = np.ones(n)
             square = weight

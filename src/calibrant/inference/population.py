@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from calibrant.evidence import Array, Sample
+from calibrant.evidence.moments import check_kind
 
 # Scores of one data set, all classes together; more rows are joined into scores that count several times.
 MOST = 16_000
@@ -94,6 +95,7 @@ class Population:
         several times, at unchanged `n`; with importance weights, and for classes beyond
         `MOST_COPIES`, data sets are smaller than asked for.
         """
+        check_kind(weight, counts=counts)
         order = np.lexsort((*(() if weight is None else (weight,)), *score))  # the last key counts first
         score = score[:, order].astype(np.float64)
         weight = None if weight is None else weight[order]
