@@ -7,9 +7,8 @@ The files are made once, chunk by chunk, and kept in the folder: `--rows 1e9` ne
 memory than 2e7. Every measurement is a process of its own, which reads a small file first, so that imports
 belong to nobody; contenders take turns, and a figure is the best of the rounds, to which other work on the
 machine has added least. `pyarrow` reads the same columns, two row groups at a time, and does nothing with
-them; a sketch is made with it where the compiled loop does not read a file. The peak is that of the whole
-process, the libraries included. `calibrant ece` is the command as it is typed, with its start, its interval
-and its test.
+them. The peak is that of the whole process, the libraries included. `calibrant ece` is the command as it is
+typed, with its start, its interval and its test.
 
 Files that fit into memory are in the system's cache from the first round on, and then the times are those of
 the processors. With `--cold` the system is told to forget the files before every measurement, so that all

@@ -1,12 +1,15 @@
 """Row groups of Parquet files are read once each, whatever their sizes, and give the same sums."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
 from calibrant import Sketch
-from calibrant.data import row_groups
+from calibrant.data import load, row_groups
 
 
 @pytest.fixture
@@ -14,9 +17,9 @@ def read(monkeypatch):
     """The row groups that are read, in any order."""
     own, groups = row_groups.RowGroups._read, []
 
-    def watched(self, about, numbers, *span):
+    def watched(self, about, *span):
         groups.extend(span)
-        return own(self, about, numbers, *span)
+        return own(self, about, *span)
 
     monkeypatch.setattr(row_groups.RowGroups, "_read", watched)
     return groups
@@ -54,3 +57,53 @@ def test_large_row_groups_are_not_kept(tmp_path, monkeypatch, read):
     monkeypatch.setattr(row_groups, "KEPT", 10)
     monkeypatch.setattr(row_groups._Shared, "taken", None)
     assert Sketch.from_files(path, label="y", scores="p", batch_rows=10).digest == expected
+
+
+def forged(path, old, new, **options):
+    """Write four rows as Parquet, and replace bytes that occur in it for every column or for the last."""
+    table = pa.table({"y": [0, 1, 1, 0], "p": [0.1, 0.2, 0.9, 0.4]})
+    parquet.write_table(table, path, use_dictionary=False, write_statistics=False, **options)
+    content = path.read_bytes()
+    assert content.count(old) in (1, 2)
+    head, tail = content.rsplit(old, 1)
+    path.write_bytes(head + new + tail)
+    return path
+
+
+def test_a_codec_that_nobody_knows_is_refused(tmp_path):
+    # The codec in the footer, after the path of its column: 6 is Zstandard, and 60 is none.
+    path = forged(tmp_path / "x.parquet", b"\x18\x01p\x15\x0c", b"\x18\x01p\x15\x78", compression="zstd")
+    command = [sys.executable, "-m", "calibrant", "ece", str(path), "--quiet"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+    assert "Unsupported compression codec value: 60" in done.stderr
+    with pytest.raises(ValueError, match=r"x.parquet: cannot be read: Unsupported compression codec value"):
+        load(str(path))
+
+
+def test_rows_that_are_missing_are_found_whatever_the_page_header_counts(tmp_path):
+    # Definition levels after the header of the page: a run of four ones, and the same without the third.
+    path = forged(
+        tmp_path / "x.parquet",
+        b"\x00\x08\x01" + np.float64(0.1).tobytes(),
+        b"\x00\x03\x0b" + np.float64(0.1).tobytes(),
+        compression="none",
+        data_page_version="2.0",
+    )
+    message = "column 'p' must have no missing values, got 1, the first at row 3"
+    for read in (load, Sketch.from_files):
+        with pytest.raises(ValueError, match=message):
+            read(str(path))
+
+
+@pytest.mark.parametrize("compression", ["none", "snappy", "gzip", "zstd", "lz4", "brotli"])
+@pytest.mark.parametrize("version", ["1.0", "2.0"])
+def test_every_codec_and_version_of_pages_gives_the_same_sums(tmp_path, compression, version):
+    rng = np.random.default_rng(0)
+    score = rng.random(3000)
+    table = pa.table({"y": (rng.random(3000) < score), "p": score})
+    options = {"compression": compression, "data_page_version": version, "data_page_size": 900}
+    parquet.write_table(table, tmp_path / "x.parquet", row_group_size=700, **options)
+    digest = Sketch("class").update(table["y"].to_numpy(), score).digest
+    assert Sketch.from_files(tmp_path / "x.parquet").digest == digest

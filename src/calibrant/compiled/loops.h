@@ -96,7 +96,6 @@ extern PyMethodDef draw_methods[];
 extern PyMethodDef gap_methods[];
 extern PyMethodDef total_methods[];
 extern PyMethodDef code_methods[];
-extern PyMethodDef page_methods[];
 extern PyMethodDef machine_methods[];
 extern PyMethodDef forest_methods[];
 extern PyMethodDef triweight_methods[];

@@ -81,7 +81,6 @@ PyMODINIT_FUNC PyInit__loops(void)
         gap_methods,
         total_methods,
         code_methods,
-        page_methods,
         machine_methods,
         forest_methods,
         triweight_methods,

@@ -2,8 +2,7 @@
 
 A batch has as many rows as asked for, the last one of a file fewer, whatever the file was written in: so
 batches are the same in every run, and a run can go on where another one stopped. Parsing is left to pyarrow,
-of NPZ to numpy, and of plain numbers in Parquet to a compiled loop; what a forged file could do is bounded
-by sizes that are looked at before.
+and of NPZ to numpy; what a forged file could do is bounded by sizes that are looked at before.
 """
 
 from __future__ import annotations
@@ -172,7 +171,8 @@ def _readable() -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        if type(error).__module__ != "pyarrow.lib":
+        # pyarrow raises an OSError without a number for contents that it cannot decode.
+        if type(error).__module__ != "pyarrow.lib" and getattr(error, "errno", 0) is not None:
             raise
         raise ValueError(f"cannot be read: {tidy(' '.join(str(error).split()))}") from None
 
@@ -256,7 +256,7 @@ def _parquet(
     texts = [name for name in values if pa.types.is_string(source.types[name])]
     # A path is opened by pyarrow itself, which reads without asking Python.
     opened = source.open if source.content is not None else partial(pa.OSFile, os.fsencode(source.path))
-    groups = RowGroups(opened, wanted, texts, on_disk=source.content is None)
+    groups = RowGroups(opened, wanted, texts)
     return groups.apart(rows, skip) or _regrouped(groups.in_order(rows, skip), rows, skip)
 
 

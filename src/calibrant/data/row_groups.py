@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import accumulate, chain
 from threading import Lock
 from typing import Any
-
-from calibrant.data.chunks import Numbers, numbers_in
 
 # Bytes of the buffers of all columns.
 BUFFERS = 1 << 26
@@ -32,14 +30,11 @@ class RowGroups:
         Opens the file anew, for every thread.
     wanted, texts : sequences of str
         The columns, and those of them that are text.
-    on_disk : bool
-        Whether it is a file of the system, which the compiled loop reads.
     """
 
     open: Callable[[], Any]
     wanted: list[str]
     texts: Sequence[str]
-    on_disk: bool = True
 
     def apart(self, rows: int, skip: int) -> list[tuple[int, Callable[[], Any], float]]:
         """Return pieces that can be read by themselves; none if many rows would be read twice.
@@ -48,7 +43,7 @@ class RowGroups:
         with it.
         """
         with self._opened() as file:
-            about, numbers = file.metadata, numbers_in(file, self.wanted) if self.on_disk else {}
+            about = file.metadata
         sizes = [about.row_group(k).num_rows for k in range(about.num_row_groups)]
         ends = list(accumulate(sizes))
         total = ends[-1] if ends else 0
@@ -56,7 +51,7 @@ class RowGroups:
         firsts = range(skip, total, rows)
         spans = [range(bisect_right(ends, a), bisect_left(ends, min(a + rows, total)) + 1) for a in firsts]
         users = Counter(chain.from_iterable(spans))
-        read_groups = partial(self._read, about, numbers)
+        read_groups = partial(self._read, about)
         shared = _Shared(read_groups, [users[k] for k in range(len(sizes))])
         keep = most <= LARGE * rows and most * len(self.wanted) <= KEPT
         pieces: list[tuple[int, Callable[[], Any], float]] = []
@@ -93,21 +88,11 @@ class RowGroups:
         for batch in file.iter_batches(rows, row_groups=span, columns=self.wanted):
             yield pa.Table.from_batches([batch])
 
-    def _read(self, about: Any, numbers: Mapping[str, Numbers], *span: int) -> Any:
-        """Return row groups: columns of numbers by the compiled loop, all others by pyarrow."""
-        import pyarrow as pa
-
-        groups = [about.row_group(k) for k in span]
-        rows, columns = sum(group.num_rows for group in groups), {}
-        with self.open() as file:
-            for name, column in numbers.items():
-                columns[name] = column.read(file, groups, rows)
-        if others := [name for name in self.wanted if columns.get(name) is None]:
-            with self._opened(about) as file:
-                # Several pieces are read at the same time already.
-                table = file.read_row_groups(list(span), columns=others, use_threads=False)
-            columns |= dict(zip(table.column_names, table.columns, strict=True))
-        return pa.table([columns[name] for name in self.wanted], names=self.wanted)
+    def _read(self, about: Any, *span: int) -> Any:
+        """Return row groups."""
+        with self._opened(about) as file:
+            # Several pieces are read at the same time already.
+            return file.read_row_groups(list(span), columns=self.wanted, use_threads=False)
 
     def _opened(self, about: Any = None) -> Any:
         from pyarrow import parquet
