@@ -182,6 +182,50 @@ def test_rows_that_lie_across_blocks_are_whole(monkeypatch):
         assert of(lines).y_prob.tolist() == score.tolist()
 
 
+def end_by_states(block, delimiter):
+    """Where the last whole row ends, one character at a time."""
+    end, quoted, starts, k = 0, False, True, 0
+    while k < len(block):
+        c = block[k]
+        if quoted:
+            if c == '"' and block[k + 1 : k + 2] == '"':
+                k += 1
+            elif c == '"':
+                quoted = False
+        elif c == '"' and starts:
+            quoted = True
+        elif c == "\n" or (c == "\r" and k + 1 < len(block)):
+            end = k + 1
+        starts = not quoted and c in (delimiter, "\r", "\n")
+        k += 1
+    return end
+
+
+@given(st.text('"",;\n\ra', max_size=40), st.sampled_from([",", ";"]))
+def test_rows_end_outside_of_quotes(block, delimiter):
+    assert text._end_of_rows(block.encode(), delimiter) == end_by_states(block, delimiter)
+
+
+@given(
+    cells=st.lists(st.text('",\n\ra\u00e9', max_size=8), min_size=1, max_size=20),
+    stray=st.sampled_from(["a", 'a"', 'a""b', '"b"c"d']),
+    size=st.integers(12, 60),
+)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_blocks_of_any_size_hold_the_same_rows(monkeypatch, cells, stray, size):
+    content = io.StringIO(newline="")
+    rows = csv.writer(content, lineterminator="\r\n")
+    rows.writerows([("y", "p", "note"), *((k % 2, k / 32, f"x{cell}x") for k, cell in enumerate(cells))])
+    written = content.getvalue() + f"1,0.5,{stray}\n" + f"0,0.25,{stray}x"
+    whole = of(written, groups="note")
+    with monkeypatch.context() as patch:
+        patch.setattr(text, "BLOCK", size)
+        found = of(written, groups="note")
+    assert found.y_prob.tolist() == whole.y_prob.tolist() == [k / 32 for k in range(len(cells))] + [0.5, 0.25]
+    assert found.groups.tolist() == whole.groups.tolist()
+    assert whole.groups.tolist()[: len(cells)] == [f"x{cell}x" for cell in cells]
+
+
 def test_a_number_may_become_a_fraction_in_a_later_block_of_json(monkeypatch):
     monkeypatch.setattr(text, "BLOCK", 40)
     lines = "".join(
@@ -734,9 +778,10 @@ def test_what_would_fill_the_memory_is_refused(tmp_path, monkeypatch):
 
 def test_a_line_without_end_is_refused(monkeypatch):
     monkeypatch.setattr(text, "BLOCK", 1000)
-    assert "cannot be read" in refusal("y,p\n" + "1" * 100_000)
     assert "has a first line of more than" in refusal("y" * 100_000)
     monkeypatch.setattr(text, "LONGEST", 5000)
+    assert "has a row of more than" in refusal("y,p\n" + "1" * 100_000)
+    assert "from line 2 on: is a quote left open" in refusal('y,p\n"' + "1,0\n" * 50_000)
     assert "has a line of more than" in refusal('{"y": ' + "1" * 100_000)
     monkeypatch.setattr(text, "LIST", 8000)
     assert "write a record a line" in refusal(

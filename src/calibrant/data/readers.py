@@ -239,8 +239,16 @@ def _about_parquet(source: Source, data: Any) -> Source:
     pyarrow_of()
     from pyarrow import parquet
 
-    file = parquet.ParquetFile(data)
-    return _with_schema(replace(source, rows=file.metadata.num_rows), file.schema_arrow)
+    with _native(source) as opened:
+        file = parquet.ParquetFile(opened)
+        return _with_schema(replace(source, rows=file.metadata.num_rows), file.schema_arrow)
+
+
+def _native(source: Source) -> Any:
+    """Open a file for pyarrow, whose threads then read without asking Python."""
+    import pyarrow as pa
+
+    return pa.OSFile(os.fsencode(source.path)) if source.content is None else pa.BufferReader(source.content)
 
 
 def _with_schema(source: Source, schema: Any) -> Source:
@@ -254,18 +262,17 @@ def _parquet(
     import pyarrow as pa
 
     texts = [name for name in values if pa.types.is_string(source.types[name])]
-    # A path is opened by pyarrow itself, which reads without asking Python.
-    opened = source.open if source.content is not None else partial(pa.OSFile, os.fsencode(source.path))
-    groups = RowGroups(opened, wanted, texts)
+    groups = RowGroups(partial(_native, source), wanted, texts)
     return groups.apart(rows, skip) or _regrouped(groups.in_order(rows, skip), rows, skip)
 
 
 def _about_arrow(source: Source, data: Any) -> Source:
     pa = pyarrow_of()
-    head = data.read(6)
-    data.seek(0)
-    reader = pa.ipc.open_file(data) if head == b"ARROW1" else pa.ipc.open_stream(data)
-    return _with_schema(source, reader.schema)
+    with _native(source) as opened:
+        head = opened.read(6)
+        opened.seek(0)
+        reader = pa.ipc.open_file(opened) if head == b"ARROW1" else pa.ipc.open_stream(opened)
+        return _with_schema(source, reader.schema)
 
 
 def _arrow(source: Source, wanted: list[str], skip: int) -> Iterator[tuple[Any, float]]:

@@ -7,7 +7,7 @@ import csv
 import io
 import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import chain
@@ -23,8 +23,9 @@ if TYPE_CHECKING:
     from calibrant.data.readers import Source
 
 DELIMITERS = (",", ";", "\t", "|")
-# Bytes of text parsed together, and of the longest header and of a JSON list, which is read whole.
-BLOCK, LONGEST, LIST = 1 << 22, 1 << 25, 1 << 28
+# Bytes of text parsed together, those that a thread parses, of the longest row and of a JSON list, which is
+# read whole.
+BLOCK, PARALLEL, LONGEST, LIST = 1 << 22, 1 << 20, 1 << 25, 1 << 28
 # What stands in a row after the last one.
 LAST = "\x1e"
 # Levels of lists and objects within a JSON record: a parser of many more overflows its stack.
@@ -42,13 +43,11 @@ def without_first(tables: Iterable[tuple[Any, float]], skip: int) -> Iterator[tu
 
 
 class _Text:
-    """Bytes of a text file, held to be UTF-8 while they are read, and what is put after the last of them."""
+    """Bytes of a text file, held to be UTF-8 while they are read."""
 
     def __init__(self, source: Source, data: Any, file: Any) -> None:
         self.source, self.data, self.file = source, data, file
         self.decoder = codecs.getincrementaldecoder("utf-8")()
-        self.after = b""
-        self.closed = False
 
     @property
     def share(self) -> float:
@@ -67,18 +66,12 @@ class _Text:
             raise ValueError(f"is not UTF-8 text: it has the byte {byte}{hint}") from None
         if b"\0" in part:
             raise ValueError("holds NUL bytes, so it is no text")
-        if not part:
-            part, self.after = self.after, b""
         return part
 
     def restart(self) -> None:
         """Go back to the start."""
         self.decoder.reset()
         self.data.seek(0)
-
-    def close(self) -> None:
-        """Do nothing: whoever opened the file closes it."""
-        self.closed = True
 
 
 @contextmanager
@@ -105,7 +98,7 @@ def about_csv(source: Source, data: Any) -> Source:
     check_width(1 + plain.count(delimiter))
     options = arrow_csv.ReadOptions(block_size=len(header) + 2)
     parse = arrow_csv.ParseOptions(delimiter=delimiter, newlines_in_values=True)
-    raw = arrow_csv.read_csv(io.BytesIO(header + b"\n"), options, parse).column_names
+    raw = arrow_csv.read_csv(pa.BufferReader(header + b"\n"), options, parse).column_names
     names = tuple(name.strip() for name in raw)
     types = dict.fromkeys(names, pa.string())
     return replace(source, header=Header(names), types=types, raw=tuple(raw), delimiter=delimiter)
@@ -129,91 +122,146 @@ def csv_tables(
     Columns are text; those of `floats` are numbers as far as all of them are, and text after that, so that
     whoever reads it can say what is wrong.
     """
+    yield from without_first(_csv_tables(source, wanted, floats), skip)
+
+
+def _csv_tables(source: Source, wanted: list[str], floats: Sequence[str]) -> Iterator[tuple[Any, float]]:
+    """Yield a table for each block of rows.
+
+    Rows are parsed block by block, each in memory: a streaming reader of Arrow reads ahead in a thread of its
+    own, and where it reads a Python object, that thread and the end of the process wait for each other.
+    """
     import pyarrow as pa
-
-    # A text in the last row tells that it is the last one.
-    if floats := [name for name in floats if name in wanted and len(wanted) > len(floats)]:
-        try:
-            for table, share in _csv_tables(source, wanted, skip, floats):
-                yield table, share
-                skip += table.num_rows
-            return
-        except (pa.ArrowInvalid, _OpenQuoteError):
-            pass
-    try:
-        yield from _csv_tables(source, wanted, skip, ())
-    except _OpenQuoteError:
-        _check_quotes(source)
-        raise ValueError("is no CSV: a quote is left open") from None
-
-
-class _OpenQuoteError(Exception):
-    """The last row has not been seen."""
-
-
-def _csv_tables(
-    source: Source, wanted: list[str], skip: int, floats: Sequence[str]
-) -> Iterator[tuple[Any, float]]:
-    """Yield tables of a CSV file, with some columns as numbers."""
-    import pyarrow as pa
-    from pyarrow import csv as arrow_csv
 
     written = dict(zip(source.header.names, source.raw, strict=False))
     raw = [written[name] for name in wanted]
-    numbers = {written[name] for name in floats}
-    texts = [k for k, name in enumerate(raw) if name not in numbers]
-    ragged: list[Any] = []
-    ended = False
+    numbers = {written[name] for name in floats if name in wanted}
+    rows, header = 0, True
+    with _opened(source) as text:
+        for block in _row_blocks(text, source):
+            table = None
+            if numbers:
+                try:
+                    table = _parsed_rows(source, block, raw, numbers, header=header)
+                except pa.ArrowInvalid:
+                    numbers = set()
+            if table is None:
+                ragged: list[Any] = []
+                try:
+                    table = _parsed_rows(source, block, raw, numbers, header=header, ragged=ragged)
+                except pa.ArrowInvalid as error:
+                    if header and "Empty CSV" in str(error):  # a header without the end of its line
+                        return
+                    _check_quotes(source)
+                    if not ragged:
+                        raise
+                    row, got = rows + ragged[0].number - header, ragged[0].actual_columns
+                    fields, due = "field" if got == 1 else "fields", ragged[0].expected_columns
+                    raise ValueError(f"row {row} has {got} {fields} where the header has {due}") from None
+            rows, header = rows + table.num_rows, False
+            yield table.rename_columns(wanted), text.share
+
+
+def _parsed_rows(
+    source: Source,
+    block: bytes,
+    raw: list[str],
+    numbers: Collection[str],
+    *,
+    header: bool,
+    ragged: list[Any] | None = None,
+) -> Any:
+    """Return the columns `raw` of whole rows as a table.
+
+    Parameters
+    ----------
+    source : Source
+    block : bytes
+    raw : list of str
+        Columns, by their names in the file.
+    numbers : collection of str
+        Those of them that are numbers.
+    header : bool
+        Whether the first row is the header.
+    ragged : list, optional
+        Takes the first row with more or fewer fields than the header.
+    """
+    import pyarrow as pa
+    from pyarrow import csv as arrow_csv
 
     def refuse(row: Any) -> str:
-        ragged.append(row)
+        if ragged is not None:
+            ragged.append(row)
         return "error"
 
-    def rows(reader: Any) -> Iterator[tuple[Any, float]]:
-        nonlocal ended
-        for batch in reader:
-            if not batch.num_rows:  # blank lines alone
-                continue
-            table = pa.Table.from_batches([batch])
-            ended = all(table.column(k)[-1].as_py() == LAST for k in texts)
-            yield table.slice(0, table.num_rows - 1) if ended else table, text.share
+    quoted = b'"' in block
+    return arrow_csv.read_csv(
+        pa.BufferReader(block),
+        arrow_csv.ReadOptions(
+            # With several threads it would not know the number of a bad row.
+            use_threads=ragged is None,
+            block_size=len(block) + 1 if quoted or ragged is not None else PARALLEL,
+            column_names=None if header else list(source.raw),
+        ),
+        arrow_csv.ParseOptions(
+            delimiter=source.delimiter, newlines_in_values=quoted, invalid_row_handler=refuse
+        ),
+        arrow_csv.ConvertOptions(
+            include_columns=raw,
+            column_types={name: pa.float64() if name in numbers else pa.string() for name in raw},
+            null_values=[""],
+            strings_can_be_null=True,
+        ),
+    )
 
-    with _opened(source) as text:
-        # A last row of ours: where a quote is left open, Arrow takes the rest of the file for one value.
-        last = ["nan" if name in numbers else LAST for name in source.raw]
-        text.after = f"\n{source.delimiter.join(last)}\n".encode()
-        try:
-            reader = arrow_csv.open_csv(
-                pa.PythonFile(text, mode="r"),
-                # With several threads it would not know the number of a bad row.
-                read_options=arrow_csv.ReadOptions(block_size=BLOCK, use_threads=bool(floats)),
-                parse_options=arrow_csv.ParseOptions(
-                    delimiter=source.delimiter,
-                    newlines_in_values=True,
-                    invalid_row_handler=None if floats else refuse,
-                ),
-                convert_options=arrow_csv.ConvertOptions(
-                    include_columns=raw,
-                    column_types={name: pa.float64() if name in numbers else pa.string() for name in raw},
-                    null_values=[""],
-                    strings_can_be_null=True,
-                ),
-            )
-            for table, share in without_first(rows(reader), skip):
-                yield table.rename_columns(wanted), share
-        except pa.ArrowInvalid as error:
-            if floats:
-                raise
+
+def _row_blocks(text: _Text, source: Source) -> Iterator[bytes]:
+    """Yield whole rows, many at a time; refuse a file that ends within quotes."""
+    rest, start = b"", codecs.BOM_UTF8
+    while part := text.read(BLOCK):
+        part, start = rest + (part.removeprefix(start) if start else part), b""
+        end = _end_of_rows(part, source.delimiter)
+        block, rest = part[:end], part[end:]
+        if len(rest) > LONGEST:
             _check_quotes(source)
-            if ragged:
-                row, got, due = ragged[0].number, ragged[0].actual_columns, ragged[0].expected_columns
-                fields = "field" if got == 1 else "fields"
-                raise ValueError(f"row {row - 1} has {got} {fields} where the header has {due}") from None
-            if "Empty CSV" in str(error):  # a header and nothing else, not even the end of its line
-                return
-            raise
-    if not ended:
-        raise _OpenQuoteError
+            raise ValueError(f"has a row of more than {LONGEST >> 20} MiB")
+        if block.strip(b"\r\n"):
+            yield block
+    if _end_of_rows(rest + b"\n", source.delimiter) <= len(rest):
+        _check_quotes(source)
+        raise ValueError("is no CSV: a quote is left open")
+    if rest.strip(b"\r\n"):
+        yield rest
+
+
+def _end_of_rows(block: bytes, delimiter: str) -> int:
+    """Return where the last row of a block that ends in it ends.
+
+    As Arrow reads it: a quote at the start of a value begins a quoted one, which may hold ends of lines, and
+    two quotes in that are one of its characters; a quote elsewhere is a character like others.
+
+    >>> _end_of_rows(b'1,"a\\nb"\\n2,"c\\n', ",")
+    8
+    """
+    # What follows a carriage return at the end of the block may belong to it.
+    if b'"' not in block:
+        return max(block.rfind(b"\n"), block.rfind(b"\r", 0, -1)) + 1
+    data = np.frombuffer(b"\n" + block, np.uint8)
+    quotes = np.flatnonzero(data == ord('"'))
+    begins = np.zeros(256, dtype=bool)
+    begins[[ord(delimiter), *b'\r\n"']] = True
+    # Quotes begin and end values in turn, and two in a row end one and begin it again, unless some are
+    # characters like others.
+    if not np.all(begins[data[quotes[::2] - 1]]):
+        begins[ord('"')] = False
+        real: list[int] = []
+        for at, begin in zip(quotes.tolist(), begins[data[quotes - 1]].tolist(), strict=True):
+            if len(real) % 2 or begin or real[-1:] == [at - 1]:
+                real.append(at)
+        quotes = np.array(real, dtype=np.intp)
+    ends = np.flatnonzero((data == ord("\n")) | (data == ord("\r")))
+    ends = ends[: -1 if data[-1] == ord("\r") else None]
+    return int(ends[np.searchsorted(quotes, ends) % 2 == 0][-1])
 
 
 def _check_quotes(source: Source) -> None:
@@ -311,12 +359,12 @@ def _parsed_lines(text: _Text, wanted: Sequence[str]) -> Iterator[tuple[Any, flo
             raise ValueError(f"row {rows + 1} must be an object of names and values, got null")
         options = arrow_json.ReadOptions(use_threads=False, block_size=len(block) + 1)
         try:
-            table = arrow_json.read_json(io.BytesIO(block), options)
+            table = arrow_json.read_json(pa.BufferReader(block), options)
             # Texts that look like times stay texts.
             if times := [field.name for field in table.schema if pa.types.is_timestamp(field.type)]:
                 texts = pa.schema([(name, pa.string()) for name in times])
                 table = arrow_json.read_json(
-                    io.BytesIO(block), options, arrow_json.ParseOptions(explicit_schema=texts)
+                    pa.BufferReader(block), options, arrow_json.ParseOptions(explicit_schema=texts)
                 )
         except pa.ArrowInvalid as error:
             if twice := _TWICE.search(str(error)):
