@@ -1,10 +1,11 @@
-"""Attack calibrant in five ways; a table of what was tried and what broke, and exit code 1 if anything did.
+"""Attack calibrant in six ways; a table of what was tried and what broke, and exit code 1 if anything did.
 
     python benchmarks/attack.py [--share 0.01] [--only metamorphic files ...] [--seed 0]
                                 [--write docs/reliability.md]
 
 - metamorphic: the same predictions said in another way, through every estimator, notion and norm;
 - files: fuzzed files of each format, read by every road;
+- refusals: files that are refused, each in a process of its own, which must end with its code within a limit;
 - kills: readings of files and experiments that are killed, interrupted or terminated, and then go on;
 - writers: two to eight processes that write to one place at once;
 - pages: reports of hostile names and numbers in a browser.
@@ -25,6 +26,7 @@ HERE = Path(__file__).parent
 ATTACKS = {
     "metamorphic": (5000, "questions in two wordings"),
     "files": (2000, "fuzzed files of each format"),
+    "refusals": (200, "processes that refuse a file"),
     "kills": (200, "processes killed at work"),
     "writers": (100, "races of 2 to 8 writers"),
     "pages": (50, "hostile pages in a browser"),

@@ -21,7 +21,7 @@ settings.register_profile("fast", derandomize=True, deadline=None, max_examples=
 FULL_FILES = (
     *("test_browser", "test_docs", "test_notebook", "test_studies", "test_experiment", "test_experiment_cli"),
     *("test_experiment_claims", "test_experiment_leaderboard", "test_peer_faults", "test_sklearn"),
-    *("test_experiment_folder", "test_attack_writes"),
+    *("test_experiment_folder", "test_attack_writes", "test_attack_refusals"),
     *("test_oracles", "test_plot", "test_plot_more", "test_many_classes", "test_later", "test_band"),
     *("test_assess", "test_stream", "test_contributing", "test_pages", "test_recommendation", "test_report"),
     "test_streams",
@@ -55,6 +55,7 @@ FULL_WORDS = (
 UNTRACED_FILES = (
     *("test_oracles", "test_browser", "test_rooms", "test_studies", "test_attack", "test_attack_files"),
     *("test_attack_writes", "test_frozen", "test_golden", "test_docs", "test_pages", "test_notebook"),
+    "test_attack_refusals",
 )
 
 

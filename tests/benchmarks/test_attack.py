@@ -105,6 +105,7 @@ def test_one_command_runs_a_share_of_the_attacks_and_writes_the_table(attack, mo
     assert asked == [
         ("metamorphic", 50, 7),
         ("files", 20, 7),
+        ("refusals", 2, 7),
         ("kills", 2, 7),
         ("writers", 1, 7),
         ("pages", 1, 7),
