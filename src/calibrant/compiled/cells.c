@@ -30,13 +30,14 @@ static void take_rows(const char *from, char type, Py_ssize_t step, int problems
 /* Add rows of a problem to the sums of their cells, which get places when they are first seen. Returns how many have
    one. */
 static int32_t add_where_held(const double *x, const int32_t *cell, const int64_t *code, int64_t own, int m,
-                              const double *origin, int32_t *place, int32_t held, double *sums, Py_ssize_t step)
+                              const double *origin, int32_t *place, int32_t held, int32_t size, double *sums,
+                              Py_ssize_t step)
 {
     for (int i = 0; i < m; i++) {
         int32_t at = place[cell[i]];
         double *to;
-        if (at < 0)
-            place[cell[i]] = at = held++;
+        if ((uint32_t)at >= (uint32_t)held)
+            place[cell[i]] = at = held < size ? held++ : 0;
         to = sums + at * step;
         ADD_PAIR(to, x[i] - origin[cell[i]]);
         if (code[i] == own)
@@ -92,14 +93,15 @@ static PyObject *sum_held(PyObject *self, PyObject *const *args, Py_ssize_t coun
                     failed = groups_of(&g, scores[c], m, cell);
                     if (!failed)
                         held = add_where_held(scores[c], cell, (const int64_t *)a[1].view.buf + row, first + start + c,
-                                              m, DOUBLES(a[3]), place, held, DOUBLES(a[5]) + (start + c) * 3,
-                                              3 * problems);
+                                              m, DOUBLES(a[3]), place, held, (int32_t)g.size,
+                                              DOUBLES(a[5]) + (start + c) * 3, 3 * problems);
                 }
             }
         Py_END_ALLOW_THREADS
         if (failed)
             fail("scores must lie in [0, 1]");
     }
+    free_groups(&g);
     give_arrays(a, 6);
     return failed ? NULL : PyLong_FromLong(held);
 }
@@ -108,14 +110,16 @@ static PyObject *sum_held(PyObject *self, PyObject *const *args, Py_ssize_t coun
 static int sum_column(const Groups *g, const Array *score, const double *weight, int32_t *cell, double *sums, int columns)
 {
     double scores[BLOCK];
+    int32_t own[BLOCK];
     for (Py_ssize_t a = 0, n = LENGTH(*score, 0); a < n; a += BLOCK) {
         int m = (int)(n - a < BLOCK ? n - a : BLOCK);
         const double *x = doubles((const char *)score->view.buf + a * score->view.itemsize, score->view.itemsize,
                                   score->type, m, scores);
-        if (groups_of(g, x, m, cell + a) < 0)
+        if (groups_of(g, x, m, own) < 0)
             return -1;
+        memcpy(cell + a, own, (size_t)m * sizeof(*cell));
         for (int i = 0; i < m; i++) {
-            double *at = sums + columns * (Py_ssize_t)cell[a + i], w = weight ? weight[a + i] : 1.0;
+            double *at = sums + columns * (Py_ssize_t)own[i], w = weight ? weight[a + i] : 1.0;
             at[0] += w;
             at[1] += w * x[i];
             if (columns > 2)
@@ -156,6 +160,7 @@ static PyObject *cell_sums(PyObject *self, PyObject *const *args, Py_ssize_t cou
         if (failed)
             fail("scores must lie in [0, 1]");
     }
+    free_groups(&g);
     give_arrays(a, 5);
     if (failed)
         return NULL;

@@ -32,9 +32,11 @@ static int order_rows(const void *codes, Py_ssize_t size, Py_ssize_t n, int64_t 
 {
     for (Py_ssize_t i = 0; i < n; i++) {
         uint64_t code = CODE(codes, size, i);
-        if (code >= values || (uint64_t)next[code] >= (uint64_t)n)
+        int64_t to = code < values ? next[code] : -1;
+        if ((uint64_t)to >= (uint64_t)n)
             return -1;
-        order[next[code]++] = i;
+        order[to] = i;
+        next[code] = to + 1;
     }
     return 0;
 }

@@ -12,14 +12,24 @@ static int is_table(const Array *a, char type, Py_ssize_t rows, Py_ssize_t colum
            && (columns < 0 || LENGTH(*a, 1) == columns) && PyBuffer_IsContiguous(&a->view, 'C');
 }
 
-/* Whether all places lie below an end. */
-static int are_below(const Array *places, Py_ssize_t end)
+/* A copy of places that all lie from a least one to below an end, to be freed; NULL where one does not, or with an
+   error set where there is no memory. */
+static int64_t *copy_places(const Array *places, Py_ssize_t least, Py_ssize_t end)
 {
-    const int64_t *place = places->view.buf;
-    for (Py_ssize_t i = 0; i < LENGTH(*places, 0); i++)
-        if (place[i] < 0 || place[i] >= end)
-            return 0;
-    return 1;
+    int64_t *place = copy_integers(places);
+    for (Py_ssize_t i = 0; place && i < LENGTH(*places, 0); i++)
+        if (place[i] < least || place[i] >= end) {
+            free(place);
+            place = NULL;
+        }
+    return place;
+}
+
+/* Give arrays back that do not fit; an error that is set stays. */
+static PyObject *do_not_fit(Array *arrays, int count, const char *what)
+{
+    give_arrays(arrays, count);
+    return PyErr_Occurred() ? NULL : PyErr_Format(PyExc_ValueError, "the arrays %s do not fit", what);
 }
 
 /* Read all arguments as arrays, the last of which are written to. */
@@ -56,23 +66,23 @@ static PyObject *outcomes(PyObject *self, PyObject *const *args, Py_ssize_t coun
 {
     Array a[6];
     Py_ssize_t sets, groups, most;
+    int64_t *place = NULL;
     (void)self;
     if (take_all(args, count, a, 6, 1) < 0)
         return NULL;
     groups = a[0].type && a[0].view.ndim == 2 ? LENGTH(a[0], 1) : -1;
     if (groups < 0 || !is_table(&a[0], 'I', -1, groups) || !is_table(&a[1], 'I', -1, groups)
         || !is_vector(&a[2], 'd', groups) || !is_vector(&a[3], 'd', groups) || !is_vector(&a[4], 'q', groups)
-        || !is_table(&a[5], 'd', LENGTH(a[0], 0), -1) || !are_below(&a[4], LENGTH(a[5], 1))) {
-        give_arrays(a, 6);
-        return PyErr_Format(PyExc_ValueError, "the arrays of outcomes do not fit");
-    }
+        || !is_table(&a[5], 'd', LENGTH(a[0], 0), -1) || !(place = copy_places(&a[4], 0, LENGTH(a[5], 1))))
+        return do_not_fit(a, 6, "of outcomes");
     sets = LENGTH(a[0], 0);
     most = LENGTH(a[1], 0);
     Py_BEGIN_ALLOW_THREADS
     for (Py_ssize_t i = 0; i < sets; i++)
         count_one((const uint32_t *)a[0].view.buf + i * groups, a[1].view.buf, groups, most, DOUBLES(a[2]), DOUBLES(a[3]),
-                  a[4].view.buf, DOUBLES(a[5]) + i * LENGTH(a[5], 1));
+                  place, DOUBLES(a[5]) + i * LENGTH(a[5], 1));
     Py_END_ALLOW_THREADS
+    free(place);
     give_arrays(a, 6);
     Py_RETURN_NONE;
 }
@@ -82,27 +92,26 @@ static PyObject *normals(PyObject *self, PyObject *const *args, Py_ssize_t count
 {
     Array a[5];
     Py_ssize_t sets, groups;
+    int64_t *place = NULL;
     (void)self;
     if (take_all(args, count, a, 5, 1) < 0)
         return NULL;
     groups = a[0].type && a[0].view.ndim == 2 ? LENGTH(a[0], 1) : -1;
     if (groups < 0 || !is_table(&a[0], 'H', -1, groups) || !is_vector(&a[1], 'd', 65536) || !is_vector(&a[2], 'd', groups)
         || !is_vector(&a[3], 'q', groups) || !is_table(&a[4], 'd', LENGTH(a[0], 0), -1)
-        || !are_below(&a[3], LENGTH(a[4], 1))) {
-        give_arrays(a, 5);
-        return PyErr_Format(PyExc_ValueError, "the arrays of normals do not fit");
-    }
+        || !(place = copy_places(&a[3], 0, LENGTH(a[4], 1))))
+        return do_not_fit(a, 5, "of normals");
     sets = LENGTH(a[0], 0);
     Py_BEGIN_ALLOW_THREADS
     for (Py_ssize_t i = 0; i < sets; i++) {
         const uint16_t *word = (const uint16_t *)a[0].view.buf + i * groups;
         const double *table = DOUBLES(a[1]), *sd = DOUBLES(a[2]);
-        const int64_t *place = a[3].view.buf;
         double *out = DOUBLES(a[4]) + i * LENGTH(a[4], 1);
         for (Py_ssize_t j = 0; j < groups; j++)
             out[place[j]] = sd[j] * table[word[j]];
     }
     Py_END_ALLOW_THREADS
+    free(place);
     give_arrays(a, 5);
     Py_RETURN_NONE;
 }
@@ -144,6 +153,7 @@ static PyObject *binomials(PyObject *self, PyObject *const *args, Py_ssize_t cou
 {
     Array a[8];
     Py_ssize_t sets, groups, columns;
+    int64_t *places = NULL;
     (void)self;
     if (take_all(args, count, a, 8, 1) < 0)
         return NULL;
@@ -151,15 +161,13 @@ static PyObject *binomials(PyObject *self, PyObject *const *args, Py_ssize_t cou
     if (groups < 0 || !is_table(&a[0], 'd', -1, groups) || !is_vector(&a[1], 'q', groups)
         || !is_vector(&a[2], 'd', groups) || !is_vector(&a[3], 'd', groups) || !is_vector(&a[4], 'd', groups)
         || !is_vector(&a[5], 'd', groups) || !is_vector(&a[6], 'q', groups)
-        || !is_table(&a[7], 'd', LENGTH(a[0], 0), -1) || !are_below(&a[6], LENGTH(a[7], 1))) {
-        give_arrays(a, 8);
-        return PyErr_Format(PyExc_ValueError, "the arrays of binomials do not fit");
-    }
+        || !is_table(&a[7], 'd', LENGTH(a[0], 0), -1) || !(places = copy_places(&a[6], 0, LENGTH(a[7], 1))))
+        return do_not_fit(a, 8, "of binomials");
     sets = LENGTH(a[0], 0);
     columns = LENGTH(a[7], 1);
     Py_BEGIN_ALLOW_THREADS
     for (Py_ssize_t first = 0; first < groups; first += GROUPS) {
-        const int64_t *rows = (const int64_t *)a[1].view.buf + first, *place = (const int64_t *)a[6].view.buf + first;
+        const int64_t *rows = (const int64_t *)a[1].view.buf + first, *place = places + first;
         const double *uniform = DOUBLES(a[0]) + first, *none = DOUBLES(a[2]) + first, *rare = DOUBLES(a[3]) + first;
         const double *unit = DOUBLES(a[4]) + first, *base = DOUBLES(a[5]) + first;
         double chance[FEW * GROUPS], own[COUNTS], *out = DOUBLES(a[7]);
@@ -184,6 +192,7 @@ static PyObject *binomials(PyObject *self, PyObject *const *args, Py_ssize_t cou
         }
     }
     Py_END_ALLOW_THREADS
+    free(places);
     give_arrays(a, 8);
     Py_RETURN_NONE;
 }
@@ -251,8 +260,11 @@ static PyObject *labels(PyObject *self, PyObject *const *args, Py_ssize_t count)
             const int32_t *to = place + r * (bounds + 1);
             double *out = DOUBLES(a[4]) + first * groups, weight = DOUBLES(a[3])[r];
             (bounds > SEARCHED ? search_row : label_row)(word, bound, bounds, width, label);
-            for (Py_ssize_t i = 0; i < width; i++)
-                out[i * groups + to[label[i]]] += weight;
+            for (Py_ssize_t i = 0; i < width; i++) {
+                uint32_t at = (uint32_t)to[label[i]];
+                if (at < groups) /* no more only where a place has changed since it was checked */
+                    out[i * groups + at] += weight;
+            }
         }
     Py_END_ALLOW_THREADS
     give_arrays(a, 5);
@@ -320,7 +332,7 @@ static PyObject *label(PyObject *self, PyObject *const *args, Py_ssize_t count)
 {
     Array a[4];
     Py_ssize_t rows, sets, classes;
-    const int64_t *column;
+    int64_t *column = NULL;
     double *total;
     (void)self;
     if (take_all(args, count, a, 4, 1) < 0)
@@ -329,17 +341,15 @@ static PyObject *label(PyObject *self, PyObject *const *args, Py_ssize_t count)
     classes = rows < 0 ? 0 : LENGTH(a[0], 1);
     sets = a[1].type && a[1].view.ndim == 2 ? LENGTH(a[1], 1) : -1;
     if (rows < 0 || classes < 1 || sets < 0 || !(is_table(&a[0], 'd', rows, classes) || is_table(&a[0], 'f', rows, classes))
-        || !is_table(&a[1], 'I', rows, sets) || !is_vector(&a[2], 'q', classes) || !are_below(&a[2], classes)
-        || !is_table(&a[3], 'i', rows, sets)) {
-        give_arrays(a, 4);
-        return PyErr_Format(PyExc_ValueError, "the arrays of labels do not fit");
-    }
+        || !is_table(&a[1], 'I', rows, sets) || !is_vector(&a[2], 'q', classes) || !is_table(&a[3], 'i', rows, sets)
+        || !(column = copy_places(&a[2], 0, classes)))
+        return do_not_fit(a, 4, "of labels");
     total = malloc(classes * sizeof(double));
     if (!total) {
+        free(column);
         give_arrays(a, 4);
         return PyErr_NoMemory();
     }
-    column = a[2].view.buf;
     Py_BEGIN_ALLOW_THREADS
     for (Py_ssize_t r = 0; r < rows; r++) {
         const uint32_t *word = (const uint32_t *)a[1].view.buf + r * sets;
@@ -363,6 +373,7 @@ static PyObject *label(PyObject *self, PyObject *const *args, Py_ssize_t count)
     }
     Py_END_ALLOW_THREADS
     free(total);
+    free(column);
     give_arrays(a, 4);
     Py_RETURN_NONE;
 }
@@ -416,7 +427,7 @@ enum { RESIDUAL, STEP, SHARE, WAYS, FIRST, LAST, CELL, WEIGHT, WIDTHS, TURNS, Z,
 
 typedef struct {
     Py_ssize_t steps, cells, runs, fine, widths;
-    const int64_t *step, *first, *last, *cell, *width;
+    int64_t *step, *first, *last, *cell, *width; /* copies */
     const double *share, *ways, *weight, *turns;
 } Walk;
 
@@ -493,20 +504,22 @@ static int fits(const Array *a, Walk *w)
         || LENGTH(a[TURNS], 0) < (w->cells > w->fine ? w->cells : w->fine) || !is_table(&a[Z], 'd', sets, w->cells)
         || !is_table(&a[SHOWN], 'd', sets, 3 + w->widths))
         return 0;
-    w->step = a[STEP].view.buf;
-    w->first = a[FIRST].view.buf;
-    w->last = a[LAST].view.buf;
-    w->cell = a[CELL].view.buf;
-    w->width = a[WIDTHS].view.buf;
-    for (Py_ssize_t i = 0; i < w->widths; i++)
-        if (w->width[i] < 1)
-            return 0;
     w->share = DOUBLES(a[SHARE]);
     w->ways = DOUBLES(a[WAYS]);
     w->weight = DOUBLES(a[WEIGHT]);
     w->turns = DOUBLES(a[TURNS]);
-    return are_below(&a[STEP], w->steps) && are_below(&a[FIRST], w->steps + 1) && are_below(&a[LAST], w->steps + 1)
-           && are_below(&a[CELL], w->fine);
+    return (w->step = copy_places(&a[STEP], 0, w->steps)) && (w->first = copy_places(&a[FIRST], 0, w->steps + 1))
+           && (w->last = copy_places(&a[LAST], 0, w->steps + 1)) && (w->cell = copy_places(&a[CELL], 0, w->fine))
+           && (w->width = copy_places(&a[WIDTHS], 1, PY_SSIZE_T_MAX));
+}
+
+static void free_walk(const Walk *w)
+{
+    free(w->step);
+    free(w->first);
+    free(w->last);
+    free(w->cell);
+    free(w->width);
 }
 
 /* walks(residual, step, share, ways, first, last, cell, weight, widths, turns, z, shown, fine): see `walk`; `fine` is
@@ -533,14 +546,15 @@ static PyObject *walks(PyObject *self, PyObject *const *args, Py_ssize_t count)
             return PyErr_Format(PyExc_TypeError, "walks takes arrays");
         }
     if (!fits(a, &w)) {
-        give_arrays(a, ARRAYS);
-        return PyErr_Format(PyExc_ValueError, "the arrays of walks do not fit");
+        free_walk(&w);
+        return do_not_fit(a, ARRAYS, "of walks");
     }
     sets = LENGTH(a[RESIDUAL], 0);
     room = w.cells > w.fine ? w.cells : w.fine;
     columns = 3 + w.widths;
     block = malloc((w.steps + 1 + 2 * room + columns + 2) * sizeof(Lanes));
     if (!block) {
+        free_walk(&w);
         give_arrays(a, ARRAYS);
         return PyErr_NoMemory();
     }
@@ -566,6 +580,7 @@ static PyObject *walks(PyObject *self, PyObject *const *args, Py_ssize_t count)
     }
     Py_END_ALLOW_THREADS
     free(block);
+    free_walk(&w);
     give_arrays(a, ARRAYS);
     Py_RETURN_NONE;
 }

@@ -40,8 +40,8 @@ static int64_t searched(const double *cuts, int64_t low, int64_t high, double x)
 static inline int64_t group_of(const Groups *g, double x)
 {
     if (g->per) {
-        int64_t j = (int64_t)((x - g->start) * g->per + 1);
-        j = j < 0 ? 0 : j > g->count ? g->count : j;
+        double at = (x - g->start) * g->per + 1;
+        int64_t j = !(at > 0) ? 0 : at < (double)g->count ? (int64_t)at : g->count;
         while (j > 0 && g->cuts[j - 1] > x)
             j--;
         while (j < g->count && g->cuts[j] <= x)
@@ -51,13 +51,27 @@ static inline int64_t group_of(const Groups *g, double x)
     return searched(g->cuts, 0, g->count, x);
 }
 
-/* Whether all scores lie in [0, 1], -0.0 included. */
-int in_range(const double *x, int n)
+/* Copy scores; whether all lie from +0.0 to 1.0, by their bits: see `doubles_below`. */
+VECTORISED static int copy_below(const double *restrict from, int n, double *restrict to)
 {
-    if (doubles_below((const uint64_t *)x, n, DOUBLE_ABOVE_ONE))
+    uint64_t all = UINT64_MAX, any = 0;
+    for (int i = 0; i < n; i++) {
+        double x = from[i];
+        uint64_t bits;
+        memcpy(&bits, &x, 8);
+        to[i] = x;
+        all &= bits - DOUBLE_ABOVE_ONE;
+        any |= bits;
+    }
+    return (all & ~any) >> 63;
+}
+
+int copy_in_range(const double *restrict from, int n, double *restrict to)
+{
+    if (copy_below(from, n, to))
         return 1;
     for (int i = 0; i < n; i++)
-        if (!(x[i] >= 0 && x[i] <= 1))
+        if (!(to[i] >= 0 && to[i] <= 1))
             return 0;
     return 1;
 }
@@ -94,7 +108,7 @@ VECTORISED static int spaces_of(const double *restrict x, int n, double start, d
     for (int i = 0; i < n; i++) {
         double scaled = (x[i] - start) * per + 1, away, sign;
         uint64_t bits;
-        scaled = scaled < 0 ? 0.5 : scaled;
+        scaled = scaled >= 0 ? scaled : 0.5; /* also where it is no number */
         scaled = scaled > most ? most : scaled;
         away = scaled - ((scaled + WHOLE) - WHOLE);
         sign = away * away - NEAR * NEAR;
@@ -134,10 +148,11 @@ VECTORISED static void cells_at_walls(const double *restrict x, int n, int shift
     }
 }
 
-/* The groups of a block of scores. Returns -1 where a score is outside of [0, 1], which has no group. */
-int groups_of(const Groups *g, const double *x, int n, int32_t *group)
+/* The groups of up to BLOCK scores. Returns -1 where a score is outside of [0, 1], which has no group. */
+int groups_of(const Groups *g, const double *scores, int n, int32_t *group)
 {
-    if (!in_range(x, n))
+    double x[BLOCK];
+    if (!copy_in_range(scores, n, x))
         return -1;
     if (g->table) {
         cells_by_power(x, n, g->cells, group);
@@ -260,12 +275,15 @@ int take_layout(Groups *g, PyObject *layout)
 int check_layout(Groups *g, Array *edges)
 {
     Py_ssize_t k = LENGTH(*edges, 0) - 1;
-    g->lower = DOUBLES(*edges);
-    g->k = k;
     /* From a shift of 31 bits on, what tells a cell fits into 32. */
     if (edges->view.ndim != 1 || k < 3 || k > 1000000 || g->shift < 31 || g->shift > 52 || g->first < 1 ||
         g->first > INT32_MAX)
         return -1;
+    g->k = k;
+    g->lower = malloc((size_t)(k + 1) * sizeof(double));
+    if (!g->lower)
+        return -1;
+    memcpy(g->lower, edges->view.buf, (size_t)(k + 1) * sizeof(double));
     if (g->below < 1 || g->below > g->size || g->above < 1 || g->above > g->size ||
         g->size != g->below + k - 2 + g->above)
         return -1;
@@ -280,7 +298,6 @@ int check_layout(Groups *g, Array *edges)
 
 void free_groups(Groups *g)
 {
-    if (!g->layout)
-        free(g->lower);
+    free(g->lower);
     free(g->table);
 }

@@ -21,8 +21,8 @@ typedef struct {
     int powers, squares, sums;
 } Groups;
 
-/* The groups of a block of scores. Returns -1 where a score is outside of [0, 1], which has no group. */
-int groups_of(const Groups *g, const double *x, int n, int32_t *group);
+/* The groups of up to BLOCK scores. Returns -1 where a score is outside of [0, 1], which has no group. */
+int groups_of(const Groups *g, const double *scores, int n, int32_t *group);
 
 /* Prepare the search between cuts for so many rows; what a search before allocated is freed. Returns 0, or -1 with
    an error set. */
@@ -31,11 +31,11 @@ int prepare_cuts(Groups *g, const double *cuts, Py_ssize_t count, Py_ssize_t row
 /* Read a layout, (below, above, least, shift). Returns 0, or -1 with an error set. */
 int take_layout(Groups *g, PyObject *layout);
 
-/* Whether cells are those of equal parts with these edges, 0 first and infinity last; they are noted. Returns 0 or
-   -1. */
+/* Whether cells are those of equal parts with these edges, side by side, 0 first and infinity last; they are copied.
+   Returns 0 or -1. */
 int check_layout(Groups *g, Array *edges);
 
-/* Free what `prepare_cuts` allocated. */
+/* Free what `prepare_cuts` and `check_layout` allocated. */
 void free_groups(Groups *g);
 
 #endif

@@ -67,8 +67,12 @@ int floats_below(const uint32_t *bits, Py_ssize_t n, uint32_t limit);
 #define FLOAT_ABOVE_ONE UINT32_C(0x3F800001)
 /* Whether integers of a size are all 0 or 1; which of them are 1 is written down. */
 int zero_one_labels(const char *label, Py_ssize_t size, Py_ssize_t n, uint8_t *code);
-/* Whether all scores lie in [0, 1]. */
-int in_range(const double *x, int n);
+/* Copy scores; whether all of the copy lie in [0, 1], -0.0 included. Another thread may write to the array of a caller
+   at any time: what decides about a place in memory is copied, checked as a copy and read from there. A compiler that
+   reads the array again instead would be within its rights, but none has a reason to. */
+int copy_in_range(const double *restrict from, int n, double *restrict to);
+/* A copy of the int64 of a vector, to be freed; NULL with an error set where there is no memory for it. */
+int64_t *copy_integers(const Array *vector);
 /* Which of 2^m equal cells each score lies in; 1 is in one of its own. */
 void cells_by_power(const double *x, int n, double cells, int32_t *cell);
 

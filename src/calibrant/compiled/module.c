@@ -59,6 +59,17 @@ int is_plain(const Array *a, char type, int ndim)
     return a->type == type && a->view.ndim == ndim && PyBuffer_IsContiguous(&a->view, 'C') && is_aligned(a);
 }
 
+int64_t *copy_integers(const Array *vector)
+{
+    size_t size = (size_t)LENGTH(*vector, 0) * sizeof(int64_t);
+    int64_t *copy = malloc(size + 1);
+    if (!copy)
+        PyErr_NoMemory();
+    else if (size)
+        memcpy(copy, vector->view.buf, size);
+    return copy;
+}
+
 int fail(const char *message)
 {
     PyErr_SetString(PyExc_ValueError, message);

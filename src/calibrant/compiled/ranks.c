@@ -25,14 +25,15 @@ static int take_rows(PyObject *const *args, Array *a, char type, int ndim, doubl
                 "and one more");
 }
 
-/* A block of scores and their cells; NULL where one is outside of [0, 1]. */
+/* Up to BLOCK scores and their cells; NULL where one is outside of [0, 1]. */
 static const double *cells_of(const Array *score, Py_ssize_t start, int n, double cells, double *room, int32_t *cell)
 {
     const char *from = (const char *)score->view.buf + start * STRIDE(*score, 0);
     const double *x = doubles(from, STRIDE(*score, 0), score->type, n, room);
-    if (!in_range(x, n))
+    double copy[BLOCK];
+    if (!copy_in_range(x, n, copy))
         return NULL;
-    cells_by_power(x, n, cells, cell);
+    cells_by_power(copy, n, cells, cell);
     return x;
 }
 
@@ -254,8 +255,12 @@ static uint64_t *sorted(uint64_t *key, uint64_t *room, Py_ssize_t n, Py_ssize_t 
             place[d][j] = before;
             before += own;
         }
-        for (Py_ssize_t i = 0; i < n; i++)
-            room[place[d][key[i] >> d * DIGIT & mask]++] = key[i];
+        for (Py_ssize_t i = 0; i < n; i++) {
+            uint64_t own = key[i];
+            Py_ssize_t to = place[d][own >> d * DIGIT & mask]++;
+            if (to < n) /* more only where a key has changed since it was counted */
+                room[to] = own;
+        }
         room = key;
         key = other;
     }

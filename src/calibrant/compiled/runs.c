@@ -3,10 +3,11 @@
 
 enum { POSITIVE, SCORED, SHIFT, START, TO, OUT, OUT_SCORED, ARRAYS };
 
-static int misfits(const Array *a)
+/* Whether the arrays do not fit; `start` and `to` are copies, made here, which are read from then on. */
+static int misfits(const Array *a, int64_t **starts, int64_t **tos)
 {
     Py_ssize_t sets, cells, runs, size, last = 0;
-    const int64_t *start = a[START].view.buf, *to = a[TO].view.buf;
+    const int64_t *start, *to;
     if (!is_plain(&a[POSITIVE], 'd', 2) || !is_plain(&a[START], 'q', 1) || !is_plain(&a[TO], 'q', 1)
         || !is_plain(&a[OUT], 'd', 2))
         return 1;
@@ -15,6 +16,10 @@ static int misfits(const Array *a)
     runs = LENGTH(a[TO], 0);
     size = LENGTH(a[OUT], 1);
     if (LENGTH(a[OUT], 0) != sets || LENGTH(a[START], 0) != runs + 1)
+        return 1;
+    start = *starts = copy_integers(&a[START]);
+    to = *tos = copy_integers(&a[TO]);
+    if (!start || !to)
         return 1;
     for (Py_ssize_t r = 0; r <= runs; r++) {
         if (start[r] < last || start[r] > cells || (r < runs && (to[r] < 0 || to[r] >= size)))
@@ -61,20 +66,20 @@ static PyObject *run_sums(PyObject *self, PyObject *const *args, Py_ssize_t coun
 {
     Array a[ARRAYS];
     Py_ssize_t cells, size;
-    const int64_t *start, *to;
+    int64_t *start = NULL, *to = NULL;
     (void)self;
     if (count != ARRAYS)
         return PyErr_Format(PyExc_TypeError, "%d arrays are taken", ARRAYS);
     if (take_arrays(args, a, ARRAYS, ARRAYS - OUT) < 0)
         return NULL;
-    if (misfits(a)) {
+    if (misfits(a, &start, &to)) {
+        free(start);
+        free(to);
         give_arrays(a, ARRAYS);
-        return PyErr_Format(PyExc_ValueError, "the arrays of runs do not fit");
+        return PyErr_Occurred() ? NULL : PyErr_Format(PyExc_ValueError, "the arrays of runs do not fit");
     }
     cells = LENGTH(a[POSITIVE], 1);
     size = LENGTH(a[OUT], 1);
-    start = a[START].view.buf;
-    to = a[TO].view.buf;
     Py_BEGIN_ALLOW_THREADS
     for (Py_ssize_t i = 0; i < LENGTH(a[POSITIVE], 0); i++) {
         const double *positive = DOUBLES(a[POSITIVE]) + i * cells;
@@ -87,6 +92,8 @@ static PyObject *run_sums(PyObject *self, PyObject *const *args, Py_ssize_t coun
         }
     }
     Py_END_ALLOW_THREADS
+    free(start);
+    free(to);
     give_arrays(a, ARRAYS);
     Py_RETURN_NONE;
 }

@@ -139,7 +139,7 @@ static PyObject *zero_one(PyObject *self, PyObject *const *args, Py_ssize_t coun
         Py_ssize_t first = 0;                                                     \
         /* As unsigned integers, floats without a sign are in the order of their values. */ \
         if (top <= bits_of_one)                                                   \
-            while (bits[first] != top)                                            \
+            while (first < n - 1 && bits[first] != top)                           \
                 first++;                                                          \
         else if (!name##_fine(x, n))                                              \
             return 0;                                                             \

@@ -363,20 +363,22 @@ static int of_matrix(Totals *t, Products *products, const Array *score, const Ar
     const int64_t *codes = code->view.buf;
     int together = classes <= FEW || steps[1] != score->view.itemsize;
     double own[BLOCK], right[BLOCK], square[BLOCK], weights[BLOCK], *w = weight->type ? weights : NULL;
+    int64_t column[BLOCK];
     for (Py_ssize_t a = 0; a < n; a += BLOCK) {
         int m = (int)(n - a < BLOCK ? n - a : BLOCK), step = together ? SOME : 1;
         const char *from = (const char *)score->view.buf + a * steps[0];
         int64_t outside = 0;
+        memcpy(column, codes + a, (size_t)m * sizeof(*codes));
         for (int i = 0; i < m; i++)
-            outside |= codes[a + i] | (classes - 1 - codes[a + i]);
+            outside |= column[i] | (classes - 1 - column[i]);
         if (outside < 0)
             return -1;
         for (int i = 0; i < m; i += step)
             if (together)
-                by_class(from + i * steps[0], steps, score->type, classes, codes + a + i, m - i < SOME ? m - i : SOME,
+                by_class(from + i * steps[0], steps, score->type, classes, column + i, m - i < SOME ? m - i : SOME,
                          own + i, right + i, square + i);
             else
-                by_row(from + i * steps[0], steps[1], score->type, classes, codes[a + i], own + i, right + i,
+                by_row(from + i * steps[0], steps[1], score->type, classes, column[i], own + i, right + i,
                        square + i);
         if (w)
             load((const char *)weight->view.buf + a * STRIDE(*weight, 0), STRIDE(*weight, 0), weight->type, m, w);
