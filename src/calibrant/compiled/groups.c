@@ -151,7 +151,7 @@ VECTORISED static void cells_at_walls(const double *restrict x, int n, int shift
 /* The groups of up to BLOCK scores. Returns -1 where a score is outside of [0, 1], which has no group. */
 int groups_of(const Groups *g, const double *scores, int n, int32_t *group)
 {
-    double x[BLOCK];
+    LINED double x[BLOCK];
     if (!copy_in_range(scores, n, x))
         return -1;
     if (g->table) {

@@ -48,6 +48,13 @@ int fail(const char *message);
 #define PREFETCH(address) ((void)0)
 #endif
 
+/* Numbers that begin where a line of the cache does. */
+#if defined(__GNUC__)
+#define LINED __attribute__((aligned(64)))
+#else
+#define LINED
+#endif
+
 /* A count and a sum that lie side by side: the machine adds both at once. */
 #if defined(__GNUC__)
 typedef double Pair __attribute__((vector_size(16), aligned(8), may_alias));
@@ -67,9 +74,11 @@ int floats_below(const uint32_t *bits, Py_ssize_t n, uint32_t limit);
 #define FLOAT_ABOVE_ONE UINT32_C(0x3F800001)
 /* Whether integers of a size are all 0 or 1; which of them are 1 is written down. */
 int zero_one_labels(const char *label, Py_ssize_t size, Py_ssize_t n, uint8_t *code);
-/* Copy scores; whether all of the copy lie in [0, 1], -0.0 included. Another thread may write to the array of a caller
-   at any time: what decides about a place in memory is copied, checked as a copy and read from there. A compiler that
-   reads the array again instead would be within its rights, but none has a reason to. */
+/* Another thread may write to the array of a caller at any time. What decides about a place in memory is therefore
+   copied, checked as a copy and read from there; or read once and compared where it is used. A compiler may read an
+   array again in place of a local variable, but none has a reason to. */
+
+/* Copy scores; whether all of the copy lie in [0, 1], -0.0 included. */
 int copy_in_range(const double *restrict from, int n, double *restrict to);
 /* A copy of the int64 of a vector, to be freed; NULL with an error set where there is no memory for it. */
 int64_t *copy_integers(const Array *vector);

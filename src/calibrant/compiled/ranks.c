@@ -30,7 +30,7 @@ static const double *cells_of(const Array *score, Py_ssize_t start, int n, doubl
 {
     const char *from = (const char *)score->view.buf + start * STRIDE(*score, 0);
     const double *x = doubles(from, STRIDE(*score, 0), score->type, n, room);
-    double copy[BLOCK];
+    LINED double copy[BLOCK];
     if (!copy_in_range(x, n, copy))
         return NULL;
     cells_by_power(copy, n, cells, cell);
