@@ -5,7 +5,10 @@ import json
 import shlex
 
 import numpy as np
+import pandas as pd
+import polars as pl
 import pyarrow as pa
+import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
@@ -30,9 +33,9 @@ def write_csv(path, columns):
         rows.writerows(zip(*columns.values(), strict=True))
 
 
-def read_csv(path):
-    with open(path, newline="") as file:
-        return list(csv.DictReader(file))
+def read_csv(path, delimiter=","):
+    with open(path, newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file, delimiter=delimiter))
 
 
 @pytest.fixture
@@ -92,6 +95,38 @@ def test_one_format_is_written_as_another(here):
     rows = read_csv("out.csv")
     assert [row["again"] for row in rows] == [row["calibrated"] for row in rows]
     assert pa.ipc.open_file("out.arrow").read_all()["again"].to_pylist() == [float(r["again"]) for r in rows]
+
+
+CELLS = ("a\rb", "a\nb", "a\r\nb", "\r", 'a"b', '"', '""', "a,b", "a;b", "a\tb", " a", "a ", " ", "\u00e9\r", "plain")
+
+
+@pytest.mark.parametrize("suffix", ["csv", "tsv"])
+def test_cells_of_text_are_read_back_by_every_reader(here, suffix):
+    cells = [CELLS[k % len(CELLS)] for k in range(N)]
+    pq.write_table(pa.table({"y": OUTCOME, "score": SCORE, "no\rte": cells}), "cells.parquet")
+    run("fit", "cells.parquet", "-o", "map.json")
+    out, delimiter = f"out.{suffix}", "\t" if suffix == "tsv" else ","
+    run("apply", "map.json", "cells.parquet", "-o", out)
+    rows = read_csv(out, delimiter)
+    assert list(rows[0]) == ["y", "score", "no\rte", "calibrated"]
+    assert [row["no\rte"] for row in rows] == cells
+    assert pd.read_csv(out, sep=delimiter, keep_default_na=False)["no\rte"].tolist() == cells
+    assert pl.read_csv(out, separator=delimiter)["no\rte"].to_list() == cells
+    options = pacsv.ParseOptions(delimiter=delimiter, newlines_in_values=True)
+    assert pacsv.read_csv(out, parse_options=options)["no\rte"].to_pylist() == cells
+    # And by the program itself, from CSV to CSV.
+    run("apply", "map.json", out, "--scores", "score", "--name", "again", "-o", f"again.{suffix}")
+    assert [row["no\rte"] for row in read_csv(f"again.{suffix}", delimiter)] == cells
+
+
+def test_the_table_of_a_curve_quotes_its_labels(here):
+    names = [f"{name}\rx" for name in LABEL]
+    columns = {f"p_{name}\rx": MATRIX[:, k] for k, name in enumerate(NAMES)}
+    pq.write_table(pa.table({"label": names, **columns}), "many.parquet")
+    words = ["curve", "many.parquet", "--notion", "classwise", "-o", "curve.csv"]
+    result = CliRunner().invoke(cli.main, words)
+    assert result.exit_code == 0, result.output
+    assert {row["label"] for row in read_csv("curve.csv")} == set(names)
 
 
 def test_all_classes_are_mapped_whatever_the_order_of_the_columns(here):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -221,17 +219,17 @@ def _picture(path: Path, result: Any) -> bytes:
 
 
 def _table(curves: Mapping[Any, ReliabilityCurve]) -> str:
-    text = io.StringIO(newline="")
-    rows = csv.writer(text, lineterminator="\n")
-    rows.writerow(("label", "score", "probability", "low", "high", "n_eff"))
+    from calibrant.atomic import csv_text
+
+    rows: list[tuple[Any, ...]] = [("label", "score", "probability", "low", "high", "n_eff")]
     for label, curve in curves.items():
         assert curve.low is not None
         assert curve.high is not None
         columns = (curve.score, curve.probability, curve.low, curve.high, curve.n_eff)
         for values in zip(*columns, strict=True):
             cells = ("" if math.isnan(v) else repr(float(v)) for v in values)
-            rows.writerow(("" if label is None else label, *cells))
-    return text.getvalue()
+            rows.append(("" if label is None else label, *cells))
+    return csv_text(rows)
 
 
 @click.command(epilog=EXITS)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import io
 import os
 from collections.abc import Callable, Iterator, Sequence
@@ -12,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from calibrant import inputs
-from calibrant.atomic import write_whole
+from calibrant.atomic import csv_text, write_whole
 from calibrant.data.batch import _placed, matrix_of, typed
 from calibrant.data.columns import Asked, Roles
 from calibrant.data.files import SUFFIXES, expanded, naming, pyarrow_of
@@ -222,14 +221,12 @@ def written(tables: Iterator[Any], kind: str, delimiter: str) -> Iterator[bytes]
 
 def _csv(tables: Iterator[Any], delimiter: str) -> Iterator[bytes]:
     """Yield lines; text stays as it was, and a number is written so that it is read as the same number."""
-    header = True
+    empty = True
     for table in tables:
-        text = io.StringIO(newline="")
-        rows = csv.writer(text, delimiter=delimiter, lineterminator="\n")
-        if header:
-            rows.writerow(table.column_names)
-            header = False
-        rows.writerows(zip(*(column.to_pylist() for column in table.columns), strict=True))
-        yield text.getvalue().encode()
-    if header:
+        if empty:
+            yield csv_text([table.column_names], delimiter).encode()
+        rows = zip(*(column.to_pylist() for column in table.columns), strict=True)
+        yield csv_text(rows, delimiter).encode()
+        empty = False
+    if empty:
         raise ValueError("there are no rows")
