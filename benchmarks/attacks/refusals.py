@@ -90,7 +90,9 @@ def failure(seed, case, folder):
     about = f"case {case} ({' '.join(words)}, {suffix}, {len(content)} bytes)"
     try:
         with open(path, "rb") as file:
-            done = subprocess.run(line, cwd=folder, stdin=file, capture_output=True, timeout=LIMIT, check=False)
+            done = subprocess.run(
+                line, cwd=folder, stdin=file, capture_output=True, timeout=LIMIT, check=False
+            )
     except subprocess.TimeoutExpired as error:
         return f"{about}: has not ended after {LIMIT} s, having said {ascii(error.stderr or b'')[:200]}"
     finally:

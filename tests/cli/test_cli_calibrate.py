@@ -97,7 +97,23 @@ def test_one_format_is_written_as_another(here):
     assert pa.ipc.open_file("out.arrow").read_all()["again"].to_pylist() == [float(r["again"]) for r in rows]
 
 
-CELLS = ("a\rb", "a\nb", "a\r\nb", "\r", 'a"b', '"', '""', "a,b", "a;b", "a\tb", " a", "a ", " ", "\u00e9\r", "plain")
+CELLS = (
+    "a\rb",
+    "a\nb",
+    "a\r\nb",
+    "\r",
+    'a"b',
+    '"',
+    '""',
+    "a,b",
+    "a;b",
+    "a\tb",
+    " a",
+    "a ",
+    " ",
+    "\u00e9\r",
+    "plain",
+)
 
 
 @pytest.mark.parametrize("suffix", ["csv", "tsv"])

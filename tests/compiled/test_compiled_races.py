@@ -8,8 +8,8 @@ import pytest
 
 from plainly import needs_loops
 
-# The arrays lie in memory that a second process shares, which writes garbage and sound numbers to it in turn: as a
-# thread could, but with no lock to wait for.
+# The arrays lie in memory that a second process shares, which writes garbage and sound numbers to it in turn:
+# as a thread could, but with no lock to wait for.
 SCRIPT = """
 import mmap, os, signal, sys, time, warnings
 import numpy as np
@@ -87,7 +87,8 @@ CALLS = {
     "normals": ([place], run(loops.normals, words16, np.zeros(65536), ones, place, out)),
     "outcomes": ([place], run(loops.outcomes, words, bounds, ones, ones, place, out)),
     "binomials": ([place], run(
-        loops.binomials, rng.random((50, 1000)), np.full(1000, 30), ones / 8, ones / 9, ones, ones, place, out)),
+        loops.binomials, rng.random(out.shape), np.full(1000, 30), ones / 8, ones / 9, ones, ones, place, out
+    )),
     "labels": ([places], lambda: loops.labels(
         rng.integers(0, 2**32, (1000, 20), np.uint32), np.zeros((1000, 3), np.uint32), places, ones,
         np.zeros((20, 30)))),

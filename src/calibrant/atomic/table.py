@@ -11,12 +11,13 @@ from typing import Any
 def csv_text(rows: Iterable[Iterable[Any]], delimiter: str = ",") -> str:
     r"""Return rows as lines that end in a line feed; every value is read back as it was written.
 
-    A value with a carriage return is quoted. The csv module does that before Python 3.13 only where lines end in
-    one, so they do until they are joined.
+    A value with a carriage return is quoted. The csv module does that before Python 3.13 only where lines
+    end in one, so they do until they are joined.
 
     >>> csv_text([("a", "b"), (1, "x\ry")])
     'a,b\n1,"x\ry"\n'
     """
     lines: list[str] = []
-    csv.writer(SimpleNamespace(write=lines.append), delimiter=delimiter, lineterminator="\r\n").writerows(rows)
+    sink = SimpleNamespace(write=lines.append)
+    csv.writer(sink, delimiter=delimiter, lineterminator="\r\n").writerows(rows)
     return "".join(line[:-2] + "\n" for line in lines)
