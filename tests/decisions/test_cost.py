@@ -169,6 +169,18 @@ def test_a_cost_may_be_read_before():
         calibrant.regret(y, s, cost)
 
 
+@pytest.mark.parametrize(("text", "cost"), [("0.3", 0.3), ("1:40", (1, 40)), (" 1 , 40 ", (1, 40))])
+def test_text_names_a_threshold_or_two_costs(text, cost, without_rulers):
+    y, s = sample()
+    assert calibrant.regret(y, s, text, rng=0) == calibrant.regret(y, s, cost, rng=0)
+    assert calibrant.best_threshold(y, s, text) == calibrant.best_threshold(y, s, cost)
+    sketch = calibrant.Sketch().update(y, s)
+    assert sketch.regret(text, rng=0) == sketch.regret(cost, rng=0)
+    assert sketch.best_threshold(text) == sketch.best_threshold(cost)
+    found = calibrant.assess(y, s, cost=text, rng=0).decision
+    assert found.regret.threshold == calibrant.regret(y, s, cost, rng=0).threshold
+
+
 def test_a_matrix_of_two_actions_is_a_threshold():
     found = Cost.of({"wait": [3, 12], "treat": [4, 3]}, (0, 1)).as_threshold()
     assert found.threshold == pytest.approx(0.1)
@@ -190,8 +202,12 @@ def test_a_matrix_of_two_actions_is_a_threshold():
         (-0.1, "lie strictly between 0 and 1 where it is a threshold, got -0.1"),
         ((0, 0), "have a positive sum: a false alarm and a miss cannot both pay"),
         ((-2, 1), "have a positive sum"),
-        ("0.3", "have 2 rows"),
-        ("cheap", "be a threshold, two costs or a matrix of numbers, got 'cheap'"),
+        ("cheap", "be a threshold such as 0.2 or two costs such as 1:9 where it is text, got 'cheap'"),
+        ("", "be a threshold such as 0.2 or two costs such as 1:9 where it is text, got ''"),
+        ("1:2:3", "be a threshold such as 0.2 or two costs such as 1:9 where it is text, got '1:2:3'"),
+        ("1:", "be a threshold such as 0.2 or two costs such as 1:9 where it is text"),
+        ("1.5", "lie strictly between 0 and 1 where it is a threshold, got 1.5"),
+        ("nan:1", "hold finite numbers, got nan"),
         ([["a", "b"], ["c", "d"]], "be a threshold, two costs or a matrix of numbers"),
         ([[0, 1], [2]], "be a threshold, two costs or a matrix of numbers"),
         ([], "have 2 rows, one for each class, and a column for each of two or more actions"),

@@ -30,18 +30,18 @@ def _read(ctx: click.Context, param: click.Parameter, value: str | None) -> Any:
     """Read numbers, or a file; the library says what is wrong with the costs themselves."""
     if value is None:
         return None
+    from calibrant.decisions import cost_from_text
+    from calibrant.inputs import InputError
+
     try:
-        numbers = [float(part) for part in value.replace(":", ",").split(",")]
-    except ValueError:
+        return cost_from_text(value)
+    except InputError:
         return _of_file(Path(value))
-    if len(numbers) > 2:
-        raise click.BadParameter(f"{value} is neither a threshold such as 0.2 nor two costs such as 1:9")
-    return numbers[0] if len(numbers) == 1 else (numbers[0], numbers[1])
 
 
 def _of_file(path: Path) -> Any:
     if not path.is_file():
-        raise click.BadParameter(f"{path} is no file, no threshold such as 0.2 and no two costs such as 1:9")
+        raise click.BadParameter(f"{path} is not a file, a threshold such as 0.2 or two costs such as 1:9")
     if path.stat().st_size > MOST:
         raise Refused(f"{path}: is too large for a table of costs")
     try:

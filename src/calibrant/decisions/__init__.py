@@ -1,7 +1,7 @@
 """What acting on the scores costs."""
 
 from calibrant.decisions.clinical import Clinical, clinical_of
-from calibrant.decisions.cost import Cost
+from calibrant.decisions.cost import Cost, cost_from_text
 from calibrant.decisions.curve import (
     THRESHOLDS,
     Difference,
@@ -31,6 +31,7 @@ __all__ = [
     "best_threshold_of",
     "check_thresholds",
     "clinical_of",
+    "cost_from_text",
     "cost_of",
     "deciding",
     "regret_curve_of",

@@ -47,9 +47,14 @@ class Cost:
 
     @classmethod
     def of(cls, cost: Any, labels: Sequence[Any], actions: Sequence[str] | None = None) -> Cost:
-        """Read a threshold, a pair (c_fp, c_fn) or a matrix; of a frame, the names of its columns."""
+        """Read a threshold, a pair (c_fp, c_fn) or a matrix; of a frame, the names of its columns.
+
+        A threshold and a pair may be text, "0.2" and "1:9".
+        """
         if isinstance(cost, Cost):
             return cost._in_order(tuple(labels))
+        if isinstance(cost, str):
+            cost = cost_from_text(cost)
         names: list[Any] | None = None
         if hasattr(cost, "columns") and hasattr(cost, "to_numpy"):
             names, cost = list(cost.columns), cost.to_numpy()
@@ -160,6 +165,22 @@ class Cost:
             if (beaten & strictly).any():
                 found.append(name)
         return tuple(found)
+
+
+def cost_from_text(text: str) -> float | tuple[float, float]:
+    """Return the threshold or the two costs, of a false alarm and of a miss, that a text names.
+
+    >>> cost_from_text("0.2"), cost_from_text("1:9"), cost_from_text("1, 9")
+    (0.2, (1.0, 9.0), (1.0, 9.0))
+    """
+    try:
+        numbers = [float(part) for part in text.replace(":", ",").split(",")]
+    except ValueError:
+        numbers = []
+    if not 1 <= len(numbers) <= 2:
+        rule = "be a threshold such as 0.2 or two costs such as 1:9 where it is text"
+        raise InputError("cost", rule, text)
+    return numbers[0] if len(numbers) == 1 else (numbers[0], numbers[1])
 
 
 def _column(cost: Any, labels: Sequence[Any]) -> Array:
