@@ -87,8 +87,8 @@ def one_cell(cell: Cell) -> dict[str, Array]:
     for k in range(cell.repetitions):
         score, outcome = family.draw(rng, cell.n)
         question = Question.of(predictions(outcome.astype(int), score), named("class"))
-        known = OneScore.of(question, np.union1d(AT, CURVE), rng)
-        value, low, high, gain = ends(known, lines, LEVEL)
+        known = OneScore.of(question, np.union1d(AT, CURVE))
+        value, low, high, gain, *_ = ends(known, lines, LEVEL)
         found["value"].append(value)
         found["held"].append((low <= truth + 1e-9) & (truth <= high + 1e-9))
         found["width"].append(high - low)
@@ -99,7 +99,7 @@ def one_cell(cell: Cell) -> dict[str, Array]:
         found["wide"].append(most - least)
         if k % BANDS:
             continue
-        _, low, high, _ = ends(known, curve, LEVEL, simultaneous=True)
+        _, low, high, *_ = ends(known, curve, LEVEL, simultaneous=True)
         found["band"].append(np.all((low <= whole + 1e-9) & (whole <= high + 1e-9)))
     return {"truth": truth, **{name: np.array(values) for name, values in found.items()}}
 
@@ -178,7 +178,7 @@ def one_cell_of_rows(cell: Several) -> tuple[float, Array]:
         error = CanonicalError.of(SoftmaxPosterior.of(rows))
         known = WholeRows(rows, error.posterior, error.held_out, costs)
         least, most = np.quantile(known.drawn, [0.025, 0.975])
-        (mean,), (apart,) = known.gain
+        (mean,), (apart,), _ = known.gain
         before = max(min(least, mean - 1.96 * apart), 0.0), max(most, mean + 1.96 * apart)
         found.append((known.value, *known.ends(1.96, LEVEL), *before))
     return truth, np.array(found)

@@ -7,10 +7,10 @@ import pytest
 
 import calibrant
 from calibrant import Regret, Sketch
+from calibrant.decisions import Decision
 from calibrant.decisions.interval import ends
 from calibrant.decisions.one_score import Lines, OneScore
 from calibrant.inputs import InputError, generator, in_clusters, predictions
-from calibrant.posterior import posterior_of
 from calibrant.questions import Question, named
 from oracles import decisions as oracle
 
@@ -44,19 +44,20 @@ def matrix_of(answer):
 
 @pytest.mark.parametrize("cost", COSTS)
 @pytest.mark.parametrize("weighted", [False, True])
-def test_the_value_is_that_of_the_posterior_mean_by_a_loop(cost, weighted):
+def test_the_value_is_that_of_the_default_map_by_a_loop(cost, weighted):
     y, s = sample()
     s = np.round(s, 2)  # with ties
     weight = np.random.default_rng(1).random(len(y)) + 0.5 if weighted else None
     found = calibrant.regret(y, s, cost, sample_weight=weight, rng=0)
-    question = Question.of(predictions(y, s, sample_weight=weight), named("class"))
-    points = posterior_of(question).points(0)
-    kept = np.diff(points.score, prepend=-1) > 1e-9  # of points at the same score the first
-    chance = np.clip(s + np.interp(s, points.score[kept], points.gap[kept]), 0, 1)
+    chance = calibrant.Calibrator().fit(s, y, weight).predict_proba(s)
     by_class = [np.stack([1 - p, p], axis=1) for p in (chance, s)]
     expected = oracle.regret(*by_class, matrix_of(found), weight)
     assert expected > 0
-    assert found.value == pytest.approx(expected, rel=1e-9)
+    # What was gained on other rows is lost as well.
+    gains = [found.recovered]
+    if found.threshold is not None:
+        gains.append(calibrant.best_threshold(y, s, cost, sample_weight=weight).gain)
+    assert found.value == pytest.approx(max(expected, *gains), rel=1e-9)
     assert found.cost == pytest.approx(oracle.spent(y, by_class[1], matrix_of(found), weight), rel=1e-9)
 
 
@@ -192,7 +193,11 @@ def test_repeated_rows_are_no_news_where_clusters_tell():
         OneScore.of(Question.of(data, named("class")), np.array([0.3]), generator(0))
         for data in (once, told, hidden)
     ]
-    plain, by_cluster, by_row = (float(each.held_out_gain(lines).error[0]) for each in known)
+    # The same actions, whichever rows are in which fold.
+    plain, by_cluster, by_row = (
+        float(each.gain(lines, lines.taken(each.parts.score), 0 * lines.taken(each.parts.score)).error[0])
+        for each in known
+    )
     assert by_cluster == pytest.approx(plain, rel=0.1)
     assert by_row == pytest.approx(plain / np.sqrt(5), rel=0.2)
     assert known[1].deviate(0.95) > known[0].deviate(0.95) == known[2].deviate(0.95)
@@ -229,6 +234,41 @@ def test_who_is_never_right_loses_nearly_everything():
     assert found.recovered == pytest.approx(0.5, abs=0.05)
 
 
+def wrong(seed):
+    """A sample of some size, with ties or clusters, whose scores are wrong in some way."""
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(20, 1500))
+    s = rng.beta(*rng.uniform(0.3, 3, 2), n)
+    s = s if seed % 3 else np.round(s, 2)
+    odds = np.log(np.clip(s, 1e-3, 0.999)) - np.log1p(-np.clip(s, 1e-3, 0.999))
+    p = 1 / (1 + np.exp(-rng.choice([0, -1, 1, 3]) - rng.choice([0.5, 1, 2]) * odds))
+    cluster = rng.integers(0, n // 8 + 2, n) if seed % 4 == 0 else None
+    return (rng.random(n) < p).astype(int), s, cluster
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_no_more_is_recovered_than_is_lost(seed):
+    y, s, cluster = wrong(seed)
+    for cost in (0.1, (1, 40), 0.6, MATRIX):
+        found = calibrant.regret(y, s, cost, cluster=cluster, rng=0)
+        assert found.recovered <= found.value
+        # The value is inside of its interval unless it is as small as it can be.
+        assert found.low < found.value < found.high or found.value == found.low == 0
+        assert (found.low > 0) == (found.p_value < 0.025)
+        if found.threshold is None:
+            continue
+        best = calibrant.best_threshold(y, s, cost, cluster=cluster, rng=1)
+        assert best.gain <= found.value
+        assert best.gain_low <= found.low or best.gain_low <= 0
+        assert best.gain_high <= found.high or found.high == pytest.approx(max(map(max, found.matrix)))
+        assert best.gain_low < best.gain < best.gain_high
+        assert best.as_is == found.cost
+        assert best.recalibrated == pytest.approx(found.cost - found.recovered, rel=1e-12)
+        decided = Decision(found, best).sentences
+        assert ("compatible with none" in decided[0]) == (found.low == 0)
+        assert (len(decided) > 1) <= (found.low > 0)
+
+
 def test_the_seed_repeats_the_answer():
     y, s = sample()
     s = np.round(s, 1)
@@ -258,8 +298,9 @@ def test_the_sentence_says_what_is_decided():
     y, s = sample()
     found = calibrant.regret(y, s, (1, 9), rng=0)
     text = str(found)
-    assert text.startswith("a false alarm costs 1, a miss 9 (act from 0.1 on): ")
-    assert f"{found.value:.3g} lost per row" in text
+    assert text.startswith("a false alarm costs 1, a miss 9 (act when the score is at least 0.1): ")
+    assert f"decision regret {found.value:.3g} per row" in text
+    assert "(H0: no decision regret)" in text
     assert f"{found.total:.3g} for the data" in text
     assert found.total == pytest.approx(150 * found.value)
     assert float(found) == found.value

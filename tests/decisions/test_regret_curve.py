@@ -11,7 +11,7 @@ import calibrant
 from calibrant import Sketch
 from calibrant.decisions.interval import ends
 from calibrant.decisions.one_score import Lines, OneScore
-from calibrant.inputs import InputError, generator, predictions
+from calibrant.inputs import InputError, predictions
 from calibrant.questions import Question, named
 from oracles import decisions as oracle
 from weighing import weighing
@@ -61,7 +61,7 @@ def test_a_curve_is_the_regrets_of_its_thresholds():
     found = calibrant.regret_curve(y, s, thresholds=AT, rng=0)
     question = Question.of(predictions(y, s), named("class"))
     for k in (0, 4, 8):
-        single = OneScore.of(question, AT[k : k + 1], generator(0))
+        single = OneScore.of(question, AT[k : k + 1])
         alone = ends(single, Lines.of_thresholds(AT[k : k + 1]), 0.95)
         assert found.value[k] == pytest.approx(alone.value[0], rel=1e-9)
         # The band is wider than an interval.

@@ -49,12 +49,27 @@ def test_the_value_is_that_of_the_posterior_by_a_loop(weighted):
     assert known.posterior.chance > 0.9
     lost = oracle.regret(chance, known.rows.score, COST.tolist(), known.rows.weight)
     assert lost > 0.005
-    assert known.value == pytest.approx(known.posterior.chance * lost, rel=1e-9)
+    expected = max(known.posterior.chance * lost, float(known.gain.value[0]))
+    assert known.value == pytest.approx(expected, rel=1e-9)
     found = calibrant.regret(y, p, COST, sample_weight=weight, rng=0)
     assert found.value == pytest.approx(known.value, rel=1e-9)
     assert found.cost == pytest.approx(oracle.spent(y, p, COST.tolist(), weight), rel=1e-9)
     gained = found.cost - oracle.spent(known.rows.code, known.held_out, COST.tolist(), known.rows.weight)
-    assert found.recovered == pytest.approx(gained, rel=1e-9)
+    assert known.gain.mean[0] == pytest.approx(gained, rel=1e-9)
+    # What is reported is the posterior's gain by the same actions, at most one standard error away.
+    after = known.lost(chance, known.taken(known.held_out))
+    fitted = known.posterior.chance * (lost - np.average(after, weights=known.rows.weight))
+    error = float(known.gain.error[0])
+    assert found.recovered == pytest.approx(np.clip(fitted, gained - error, gained + error), rel=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_no_more_is_recovered_than_is_lost(seed):
+    y, p = sample(60 + 100 * seed, seed=seed, power=[0.3, 1.0, 2.5][seed % 3])
+    found = calibrant.regret(y, p, COST, rng=0)
+    assert found.recovered <= found.value
+    assert found.low < found.value < found.high or found.value == found.low == 0
+    assert (found.low > 0) == (found.p_value < 0.025)
 
 
 def test_an_abstaining_action_is_taken_where_no_class_is_sure():

@@ -147,8 +147,8 @@ def test_right_scores_keep_the_threshold_of_the_costs():
 def test_the_sentence():
     y, s = sample()
     found = calibrant.best_threshold(y, s, (1, 9), rng=0)
-    assert str(found).startswith(f"act from {found.threshold:.3g} on [")
-    assert f"instead of 0.1: {found.cost:.3g} per row" in str(found)
+    assert str(found).startswith(f"act when the score is at least {found.threshold:.3g} [")
+    assert f"instead of 0.1: cost {found.cost:.3g} per row" in str(found)
     assert repr(found) == f"BestThreshold({found.threshold:.3g}, cost {found.cost:.3g} per row, n=300)"
 
 
@@ -191,6 +191,11 @@ def test_odd_samples_have_an_answer(y, s):
     assert found.cost == pytest.approx(found.as_is - found.gain)
     assert found.low <= found.threshold <= found.high
     assert 0 <= found.cost <= 0.7
+
+
+def test_no_end_of_a_gain_lies_where_no_gain_can():
+    few = calibrant.best_threshold([1, 0, 1, 0], [0.9, 0.2, 0.4, 0.3], (1, 9), cluster=[0, 0, 1, 1])
+    assert -9 <= few.gain_low <= few.gain <= few.gain_high <= 9
 
 
 def test_no_end_of_a_cost_lies_where_no_cost_can():

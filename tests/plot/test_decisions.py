@@ -101,7 +101,7 @@ def test_a_regret_shows_its_interval_and_what_is_recovered():
     np.testing.assert_allclose(bar.get_segments()[0], [[0.05, 0], [0.2, 0]])
     dots = [line.get_xydata()[0].tolist() for line in ax.lines if line.get_marker() == "o"]
     assert dots == [[0.1, 0], [0.08, 1], [0.002, 2]]
-    assert [label.get_text() for label in ax.get_yticklabels()] == ["lost", "recovered", "calibrated reads"]
+    assert [label.get_text() for label in ax.get_yticklabels()] == ["regret", "recovered", "if calibrated"]
     assert ax.get_xlabel() == "per row, in the unit of the costs"
     assert_texts_apart_and_inside(ax.figure)
     given = axes()

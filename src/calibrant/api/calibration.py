@@ -602,8 +602,8 @@ def assess(
         Level of all intervals; those of classes and groups hold together at it.
     rng : int or numpy.random.Generator, optional
         Seed of the simulations; the assessment records it.
-    cost : float, pair or matrix, optional
-        What decisions on the scores cost, as for `regret`: `decision` says what is lost.
+    cost : float, pair, str or matrix, optional
+        What decisions on the scores cost, as for `regret`: `decision` has the regret.
     progress : bool or callable, optional
         True shows how far it is on standard error; a callable is called as progress(done, total).
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,24 +36,25 @@ class Decision:
         """Measure both."""
         best = None
         if cost.threshold is not None:
-            best = best_threshold_of(question, cost, level=level, seed=seed)
+            best = best_threshold_of(question, cost, level=level)
         return cls(regret_of(question, cost, level=level, seed=seed), best)
 
     @property
     def sentences(self) -> list[str]:
-        """What is lost per thousand rows, what recalibrating recovers, and what another threshold does."""
+        """The regret per thousand rows, and what recalibration or another threshold recovers of it."""
         lost, least = self.regret, "at least " if self.regret.lower_bound else ""
         value, low, high, back = (ROWS * x for x in (lost.value, lost.low, lost.high, lost.recovered))
-        text = f"With {self.about} you lose {least}{value:.3g} per thousand rows [{low:.3g}, {high:.3g}]"
+        interval = f"[{low:.3g}, {high:.3g}]"
+        text = f"With {self.about} the decision regret is {least}{value:.3g} per thousand rows {interval}"
         told = [
-            f"{text}, which chance can explain."
+            f"{text}, which is compatible with none."
             if low == 0
             else f"{text}; recalibrating recovers {back:.3g}."
         ]
         if self.best is not None and self.best.gain_low > 0:
             best = self.best
-            act = "acting always" if best.threshold == 0 else f"acting from {best.threshold:.3g} on"
-            act = "never acting" if best.threshold > 1 else act
+            act = f"acting when the score is at least {best.threshold:.3g}"
+            act = {0.0: "always acting", math.inf: "never acting"}.get(best.threshold, act)
             ends = f"[{ROWS * best.gain_low:.3g}, {ROWS * best.gain_high:.3g}]"
             told.append(f"On the scores as they are, {act} recovers {ROWS * best.gain:.3g} {ends}.")
         return [*told, *(f"{caution[0].upper()}{caution[1:]}." for caution in lost.cautions)]
@@ -68,13 +70,14 @@ class Decision:
 
         rows = [
             row(
-                "lost", "by acting on the scores and not on calibrated ones", lost.value, lost.low, lost.high
+                "decision regret", "extra cost of acting on the scores instead of calibrated ones",
+                lost.value, lost.low, lost.high,
             ),
             row("acting on the scores", "as if they were probabilities", lost.cost),
-            row("recalibrated", "on rows that the map had not seen", lost.cost - lost.recovered),
-        ]
+            row("recalibrated", "by maps fitted to other rows", lost.cost - lost.recovered),
+        ]  # fmt: skip
         if best is not None:
-            meaning = "on the scores as they are; rows that had no part in choosing it"
+            meaning = "on the scores as they are, chosen on other rows"
             rows.append(row("best threshold", meaning, best.cost, best.cost_low, best.cost_high))
         return rows
 
@@ -85,7 +88,10 @@ class Decision:
         if lost.threshold is None:
             return f"the actions {', '.join(lost.actions)}"
         (alarm, _), (_, miss) = lost.matrix
-        return f"a false alarm at {alarm:.6g} and a miss at {miss:.6g}, acting from {lost.threshold:.4g} on,"
+        return (
+            f"a false alarm at {alarm:.6g} and a miss at {miss:.6g}, acting when the score is at least "
+            f"{lost.threshold:.4g},"
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain numbers and text."""

@@ -1,4 +1,4 @@
-"""Ends of an interval for a regret, from what is known of the frequencies where decisions are taken."""
+"""Regret and what recovers it, with intervals: all from one set of held-out gains and one posterior."""
 
 from __future__ import annotations
 
@@ -6,60 +6,96 @@ from typing import NamedTuple
 
 import numpy as np
 
-from calibrant.decisions.one_score import Gain, Lines, OneScore
+from calibrant.decisions.one_score import Gain, Lines, OneScore, mean_curve
 from calibrant.evidence import Array
 
-# Sets of normal multipliers for the largest of many deviations.
+# Sets of correlated normal deviates for the largest of many deviations.
 SETS, SEED = 1000, 20240714
 
 
 class Ends(NamedTuple):
-    """Value, both ends, and the gain on held-out rows, of each decision."""
+    """The regret of each decision with both ends of its interval, and what recovers it.
+
+    Attributes
+    ----------
+    value, low, high : arrays
+        No value or end of `recalibrated` or `threshold` is above that of the regret.
+    recalibrated : Gain
+        Of acting on recalibrated scores, on held-out rows.
+    threshold : Gain or None
+        Of the best threshold, on held-out rows, where there are two actions.
+    as_is : array
+        Cost of acting on the scores.
+    deviate : float
+        Standard errors on either side of a gain.
+    """
 
     value: Array
     low: Array
     high: Array
-    gain: Gain
+    recalibrated: Gain
+    threshold: Gain | None
+    as_is: Array
+    deviate: float
+
+    @property
+    def z(self) -> Array:
+        """The largest held-out gain in its standard errors."""
+        gains = [gain for gain in (self.recalibrated, self.threshold) if gain is not None]
+        return np.max([gain.mean / gain.error for gain in gains], axis=0)
 
 
 def ends(known: OneScore, lines: Lines, level: float, *, simultaneous: bool = False) -> Ends:
     """Return intervals for the regret of each decision, or a band that holds all of them.
 
-    The low end is that of the gain on held-out rows, which is at most the regret on average. The high end
-    is the largest of that gain's, of the posterior's, and of what blocks of neighbouring rows could gain at
-    most.
+    The regret is at least the expected gain of any other actions. Its value is the largest of the regret
+    against the recalibrated scores of all rows, of the held-out gain of recalibration and of that of the
+    best threshold. The low end is the larger one of these gains'. The high end is the largest of the gains',
+    of the posterior's, and of what blocks of neighbouring rows could gain at most.
     """
-    value, gain = known.regret(lines), known.held_out_gain(lines)
+    before = lines.taken(known.parts.score)
+    recalibrated = known.gain(lines, before, known.recalibrated(lines))
+    threshold = known.gain(lines, before, known.best_threshold(lines)) if lines.no.shape[1] == 2 else None
+    gains = [recalibrated] if threshold is None else [recalibrated, threshold]
     usual = known.deviate(level)
-    deviate = max(usual, _largest(known, lines, gain, level)) if simultaneous else usual
-    share = (1 + level) / 2
-    upper = np.quantile(known.drawn(lines), share, axis=1, method="inverted_cdf")
-    upper = value + deviate / usual * np.maximum(upper - value, 0.0)
-    high = np.maximum.reduce([value, upper, gain.mean + deviate * gain.error, known.reach(lines, deviate)])
-    low = np.clip(gain.mean - deviate * gain.error, 0.0, value)
+    deviate = max(usual, _largest(known, lines, recalibrated, level)) if simultaneous else usual
+    upper = np.quantile(known.drawn(lines), (1 + level) / 2, axis=1, method="inverted_cdf")
+    posterior = known.regret(lines, mean_curve(known.posterior, 0, known.groups.score))
+    value = np.maximum.reduce([known.regret(lines), *(gain.value for gain in gains)])
+    upper = np.maximum(posterior, value) + deviate / usual * np.maximum(upper - posterior, 0.0)
+    lower, higher = zip(*(gain.interval(deviate) for gain in gains), strict=True)
+    high = np.maximum.reduce([value, upper, *higher, known.reach(lines, deviate)])
+    low = np.maximum.reduce([np.zeros(value.shape), *lower])
     # Rounding may lift a value above the most that can be lost.
-    return Ends(value, low, np.maximum(np.minimum(high, lines.top), value), gain)
+    high = np.maximum(np.minimum(high, lines.top), value)
+    return Ends(value, low, high, recalibrated, threshold, known.gain(lines, before).mean, deviate)
 
 
 def _largest(known: OneScore, lines: Lines, gain: Gain, level: float) -> float:
     """Return the quantile of the largest deviation of any decision's gain, in its standard errors."""
-    rng = np.random.default_rng(SEED)
     parts, p = known.parts, known.parts.frequency
-    before, after = lines.taken(parts.score), lines.taken(known.held_out)
+    before, after = lines.taken(parts.score), known.recalibrated(lines)
     (no, yes), (less_no, less_yes) = lines.at(before), lines.at(after)
     no, yes = no - less_no, yes - less_yes
     # Outcomes of a part move the gains of all decisions together.
-    size = np.sqrt(parts.spread * p * (1 - p)) * (yes - no)
-    luck = np.sqrt(parts.spread) * (no + (yes - no) * p - gain.mean[:, None])
-    noise = rng.standard_normal((SETS, parts.mass.size)) @ size.T
-    noise += rng.standard_normal((SETS, parts.mass.size)) @ luck.T
-    rest = np.sqrt(np.maximum((gain.error * known.n) ** 2 - (size**2 + luck**2).sum(axis=1), 0.0))
-    noise += rng.standard_normal((SETS, 1)) * rest
-    most = np.abs(noise / (gain.error * known.n)).max(axis=1)
-    return float(np.quantile(most, level)) * known.deviate(level) / _normal(level)
+    by_outcome = np.sqrt(parts.spread * p * (1 - p)) * (yes - no)
+    by_scores = np.sqrt(parts.spread) * (no + (yes - no) * p - gain.mean[:, None])
+    covariance = (by_outcome @ by_outcome.T + by_scores @ by_scores.T) / known.n**2
+    return simultaneous_deviate(covariance, gain.error, known, level)
 
 
-def _normal(level: float) -> float:
+def simultaneous_deviate(covariance: Array, error: Array, known: OneScore, level: float) -> float:
+    """Return the quantile of the largest of correlated deviations, in standard errors.
+
+    What the errors have beyond the covariance is independent of it and common to all. Few clusters have the
+    tails of Student's distribution.
+    """
     from scipy.special import ndtri
 
-    return float(ndtri((1 + level) / 2))
+    rng = np.random.default_rng(SEED)
+    value, vector = np.linalg.eigh(covariance)
+    root = (vector * np.sqrt(np.maximum(value, 0.0))) @ vector.T
+    rest = np.sqrt(np.maximum(error**2 - np.diag(covariance), 0.0))
+    noise = rng.standard_normal((SETS, error.size)) @ root + rng.standard_normal((SETS, 1)) * rest
+    largest = float(np.quantile(np.abs(noise / error).max(axis=1), level))
+    return largest * known.deviate(level) / float(ndtri((1 + level) / 2))

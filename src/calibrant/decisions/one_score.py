@@ -1,10 +1,10 @@
-"""Decisions on a single score: what the evidence says of the frequencies where they are taken.
+"""Decisions on a single score: the expected costs of acting on it, recalibrating it or moving the threshold.
 
-Rows are pooled into groups of neighbours, none of which reaches over a score where an action changes. Of each
-group the frequency is known in three ways: by the posterior mean of all rows; by that of the rows of other
-folds, whose gains are honest; and by draws from the posterior. What a posterior takes for noise may still
-be a gap that pays in one place: blocks of neighbouring rows are therefore searched for the most that could be
-gained there within the noise (`reach`).
+Rows are pooled into groups of neighbouring scores. No group extends over a score where the action changes.
+The outcome frequency of each group is estimated in three ways: by the default calibration map of all rows, by
+that of the other folds (for held-out gains), and by draws from the posterior of the calibration gap. All of
+these may smooth away a gap that is confined to a narrow range of scores. Blocks of neighbouring rows are
+therefore searched for the largest gain that is compatible with the noise (`reach`).
 """
 
 from __future__ import annotations
@@ -18,13 +18,15 @@ import numpy as np
 from calibrant.compiled.cached import cached_property
 from calibrant.decisions.cost import Cost
 from calibrant.evidence import Array, Residuals
-from calibrant.inference.clusters import View
+from calibrant.inference.clusters import View, steps_of
+from calibrant.maps.of_one_score import improved
 from calibrant.posterior import Posterior, posterior_of
-from calibrant.posterior.clock import n_cells
+from calibrant.posterior.odds import average
 from calibrant.questions import Question
 
-# Groups by rank at most; folds, and blocks of neighbours dealt out to each of them.
-GROUPS, FOLDS, DEALT = 1000, 5, 20
+# Groups by rank at most; folds; the generator that deals rows out to folds, so that folds depend on the data
+# alone; and the most rows of a group that are dealt one by one (numpy draws from fewer than 1e9).
+GROUPS, FOLDS, FOLD_SEED, MOST_DEALT = 1000, 5, 20240717, 5e8
 # Scores, and expected costs as a share of the largest, that differ by less are the same: an action at the
 # threshold itself is no matter of rounding.
 TIED = 1e-9
@@ -92,20 +94,82 @@ class Lines(NamedTuple):
         limit = cost.min(axis=1) + TIED * np.maximum(self.top, 1e-300)[:, None]
         return np.argmax(cost <= limit[:, None], axis=1)
 
+    @property
+    def act(self) -> Array:
+        """The action, of two, that is the better one at high probabilities, for each decision."""
+        return np.argmax(self.no - self.yes, axis=1)
+
+    def first(self, mass: Array, frequency: Array, score: Array) -> Array:
+        """Return from which group on acting costs least (decisions, sets); of two actions.
+
+        Of equally good groups it is the nearest to where the costs place the threshold.
+
+        Parameters
+        ----------
+        mass, frequency : arrays (sets, groups)
+        score : array (groups,)
+
+        Examples
+        --------
+        >>> lines, score = Lines.of_thresholds(np.array([0.1, 0.5])), np.array([0.2, 0.4, 0.6])
+        >>> lines.first(np.ones((1, 3)), score[None] / 3, score)
+        array([[1],
+               [3]])
+        """
+        found = []
+        for no, yes, act in zip(*self, self.act, strict=True):
+            alarm, miss = no[act] - no[1 - act], yes[1 - act] - yes[act]
+            given = alarm / (alarm + miss) if alarm + miss > 0 else 0.5
+            extra = mass * (alarm * (1 - frequency) - miss * frequency)
+            total = np.concatenate([np.zeros((len(mass), 1)), np.cumsum(extra, axis=1)], axis=1)
+            # Acting from group j on costs the sum from j on: least where the sum up to j is largest.
+            most = total.max(axis=1, keepdims=True)
+            equal = total >= most - 1e-12 * np.abs(extra).sum(axis=1, keepdims=True)
+            away = np.abs(np.arange(total.shape[1]) - np.searchsorted(score, given - TIED))
+            found.append(np.where(equal, away, score.size + 1).argmin(axis=1))
+        return np.array(found)
+
     def at(self, action: Array) -> tuple[Array, Array]:
         """Return the costs of actions (decisions, ...) where the outcome is 0, and where it is 1."""
         return np.take_along_axis(self.no, action, axis=1), np.take_along_axis(self.yes, action, axis=1)
 
 
 class Gain(NamedTuple):
-    """What rows gain on average by other actions, and the standard error of that, of each decision."""
+    """Mean reduction of the cost per row by other actions, for each decision.
+
+    Attributes
+    ----------
+    mean, error : arrays
+        By the observed outcomes, and the standard error of that.
+    fitted : array
+        If the recalibrated scores of all rows were right.
+    """
 
     mean: Array
     error: Array
+    fitted: Array
+
+    @property
+    def value(self) -> Array:
+        """The fitted gain, moved to at most one standard error from the observed one.
+
+        The fitted gain has less noise, but the map that it relies on shrinks towards no calibration gap.
+        Bounding its distance from the unbiased estimate is limited translation (Efron and Morris 1972).
+
+        >>> gain = Gain(np.array([0.3, 0.3]), np.array([0.1, 0.1]), np.array([0.05, 0.25]))
+        >>> gain.value
+        array([0.2 , 0.25])
+        """
+        return np.clip(self.fitted, self.mean - self.error, self.mean + self.error)
+
+    def interval(self, deviate: float) -> tuple[Array, Array]:
+        """Return both ends of an interval so many standard errors wide on either side; it holds the value."""
+        low, high = self.mean - deviate * self.error, self.mean + deviate * self.error
+        return np.minimum(low, self.value), np.maximum(high, self.value)
 
 
 class Dealt(NamedTuple):
-    """Parts of groups that were dealt out to folds: neighbours in turn, and rows of the same score in lots.
+    """Groups split at random into folds.
 
     Attributes
     ----------
@@ -121,32 +185,62 @@ class Dealt(NamedTuple):
 
     @classmethod
     def of(cls, groups: Residuals, rng: np.random.Generator) -> Dealt:
-        """Deal groups out; rows of a score that many have are dealt out by chance."""
-        share = (np.cumsum(groups.mass) - groups.mass / 2) / groups.n
-        turn = np.floor(FOLDS * DEALT * share + 1e-9)
-        fold = np.cumsum(np.diff(turn, prepend=turn[0]) > 0) % FOLDS
-        rows = np.rint(groups.mass**2 / groups.spread).astype(np.int64)
-        many = (groups.mass > groups.n / (FOLDS * DEALT)) & (rows >= 2 * FOLDS)
-        single = np.flatnonzero(~many)
-        parts = [(single, fold[single], groups[single])]
-        for g in np.flatnonzero(many):
-            size = rows[g] // FOLDS + (np.arange(FOLDS) < rows[g] % FOLDS)
-            hits = np.rint(groups.frequency[g] * rows[g]).astype(np.int64)
-            drawn = rng.multivariate_hypergeometric(size, hits)
-            part = size / rows[g]
-            # With weights the frequency is no share of rows: what the lots add to it is.
-            frequency = np.clip(groups.frequency[g] + drawn / size - hits / rows[g], 0.0, 1.0)
-            mass, score = groups.mass[g] * part, np.full(FOLDS, groups.score[g])
-            steps = Residuals(mass, score, mass * (frequency - score), groups.spread[g] * part)
-            parts.append((np.full(FOLDS, g), np.arange(FOLDS), steps))
-        group, fold, each = zip(*parts, strict=True)
-        joined = [
-            np.concatenate([getattr(one, name) for one in each])
-            for name in ("mass", "score", "residual", "spread")
-        ]
-        order = np.argsort(np.concatenate(group), kind="stable")
-        steps = Residuals(*(part[order] for part in joined))
-        return cls(np.concatenate(group)[order], np.concatenate(fold)[order], steps)
+        """Deal the rows of each group out at random.
+
+        Each run of `FOLDS` rows in score order has one row in every fold, so that no fold lacks a range of
+        scores. Only the sums of a group are used: neither the order of the rows nor whether they are rows
+        or counts makes a difference.
+        """
+        frequency = groups.frequency
+        has_hits, has_misses = frequency > TIED, frequency < 1 - TIED
+        # Rounded first, since the last bit of a weight must not change the number of rows.
+        rows = np.floor(np.round(groups.mass**2 / groups.spread, 9) + 0.5)
+        rows = np.clip(rows, has_hits * 1.0 + has_misses, MOST_DEALT).astype(np.int64)
+        hits = np.floor(np.round(frequency * rows, 9) + 0.5).astype(np.int64)
+        hits = np.clip(hits, has_hits, rows - has_misses)
+        left = rows % FOLDS
+        rounds = -(-int(left.sum()) // FOLDS)
+        turns = rng.permuted(np.tile(np.arange(FOLDS), (rounds, 1)), axis=1).ravel()[: left.sum()]
+        each = np.repeat(np.arange(left.size), left)
+        size = np.bincount(turns * left.size + each, minlength=FOLDS * left.size).reshape(FOLDS, -1)
+        size += rows // FOLDS
+        dealt_hits, free, free_hits = np.zeros_like(size), rows.copy(), hits.copy()
+        for k in range(FOLDS):
+            dealt_hits[k] = rng.hypergeometric(free_hits, free - free_hits, size[k])
+            free, free_hits = free - size[k], free_hits - dealt_hits[k]
+        # Of weighted rows each positive one has the same weight, and so has each negative one.
+        positive = dealt_hits * (groups.mass * frequency / np.maximum(hits, 1))
+        mass = positive + (size - dealt_hits) * (groups.mass * (1 - frequency) / np.maximum(rows - hits, 1))
+        return cls._of_sums(groups, mass, positive, size / rows)
+
+    @classmethod
+    def of_clusters(cls, question: Question, groups: Residuals, rng: np.random.Generator) -> Dealt:
+        """Deal whole clusters out at random: rows of one cluster are no independent test of each other."""
+        score, outcome, weight = next(question.problems[0].rows())
+        cluster = question.cluster
+        assert cluster is not None
+        # An order of the clusters that depends neither on their names nor on the order of the rows.
+        keys = [np.round(np.bincount(cluster, weight * part), 9) for part in (score, outcome, 1.0)]
+        fold = np.empty(len(keys[0]), dtype=np.intp)
+        fold[rng.permutation(np.lexsort(keys))] = np.arange(fold.size) % FOLDS
+        (plain,) = question.residuals
+        place = fold[cluster] * groups.mass.size + steps_of(score, plain, groups)
+        shape = FOLDS, groups.mass.size
+        scale = groups.n / weight.sum()
+        mass, positive = (
+            np.bincount(place, scale * weight * part, shape[0] * shape[1]).reshape(shape)
+            for part in (1.0, outcome)
+        )
+        return cls._of_sums(groups, mass, positive, mass / groups.mass)
+
+    @classmethod
+    def _of_sums(cls, groups: Residuals, mass: Array, positive: Array, share: Array) -> Dealt:
+        """Return the parts that hold rows: mass, mass of positive rows and share of a group, by fold."""
+        group, fold = np.nonzero((share > 0).T)
+        mass, positive, share = (part[fold, group] for part in (mass, positive, share))
+        score = groups.score[group]
+        residual = positive - mass * score
+        return cls(group, fold, Residuals(mass, score, residual, groups.spread[group] * share))
 
     def taught(self, groups: Residuals) -> tuple[Array, Array]:
         """Return the mass that each fold learns from, and the frequencies that it learns, (folds, groups)."""
@@ -161,8 +255,7 @@ class Dealt(NamedTuple):
             # A single score, of few rows: there are no others to learn from, and nothing is gained.
             return mass, groups.score[None]
         flat = Residuals(mass, np.repeat(groups.score[None], len(used), axis=0), residual, spread)
-        posterior = Posterior.of_residuals(flat, int(n_cells(flat.n).min()))
-        return mass, np.stack([mean_curve(posterior, k, groups.score) for k in range(len(used))])
+        return mass, np.stack([recalibrated(flat[k], groups.score) for k in range(len(used))])
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,7 +267,7 @@ class OneScore:
     groups : Residuals
     posterior : Posterior
     curve : array
-        Posterior mean of the frequency of each group.
+        The recalibrated score of each group, by the map of all rows.
     dealt : Dealt
         The groups, or parts of them, that were dealt out to folds.
     taught, learnt : arrays (folds, groups)
@@ -192,15 +285,23 @@ class OneScore:
     clusters: float = np.inf
 
     @classmethod
-    def of(cls, question: Question, cuts: Array, rng: np.random.Generator) -> OneScore:
-        """Make groups that no cut runs through; the generator deals tied rows out to folds."""
+    def of(cls, question: Question, cuts: Array, rng: np.random.Generator | None = None) -> OneScore:
+        """Make groups that no cut runs through, and deal them out to folds.
+
+        Unless a generator is given the folds depend on the data alone, and the question keeps the result.
+        """
+        if rng is None:
+            key = "decisions on one score", tuple(cuts.tolist())
+            return question.once(key, lambda: cls.of(question, cuts, np.random.default_rng(FOLD_SEED)))
         (residuals,) = question.residuals
         posterior = posterior_of(question)
         held = residuals[residuals.mass > 0]
         groups = _pooled(held, cuts)
-        curve = mean_curve(posterior, 0, groups.score)
-        clusters = np.inf if question.designs is None else View.of(question)[0].clusters
-        dealt = Dealt.of(groups, rng)
+        curve = recalibrated(held, groups.score)
+        if question.designs is None:
+            clusters, dealt = np.inf, Dealt.of(groups, rng)
+        else:
+            clusters, dealt = View.of(question)[0].clusters, Dealt.of_clusters(question, groups, rng)
         return cls(groups, posterior, curve, dealt, *dealt.taught(groups), clusters)
 
     @property
@@ -216,7 +317,12 @@ class OneScore:
     @cached_property
     def held_out(self) -> Array:
         """The frequency of each part by the rows of other folds."""
-        return np.asarray(self.learnt[np.unique(self.dealt.fold, return_inverse=True)[1], self.dealt.group])
+        return np.asarray(self.learnt[self._fold, self.dealt.group])
+
+    @property
+    def _fold(self) -> Array:
+        """The fold of each part among those that hold any."""
+        return np.unique(self.dealt.fold, return_inverse=True)[1]
 
     def deviate(self, level: float) -> float:
         """Return how far both ends of an interval lie from its middle: by Student, of few clusters."""
@@ -252,18 +358,29 @@ class OneScore:
     def gain(self, lines: Lines, before: Array, after: Array | None = None) -> Gain:
         """Return what is gained by actions `after` (decisions, parts) over `before`; or what these cost."""
         no, yes = lines.at(before)
+        mass, p, spread = self.parts.mass / self.n, self.parts.frequency, self.parts.spread
+        spent = (no + (yes - no) * p) @ mass
         if after is not None:
             less_no, less_yes = lines.at(after)
             no, yes = no - less_no, yes - less_yes
-        p, spread = self.parts.frequency, self.parts.spread
-        mean = (no + (yes - no) * p) @ self.parts.mass / self.n
+        mean, fitted = ((no + (yes - no) * each) @ mass for each in (p, self.curve[self.dealt.group]))
+        if after is not None:
+            # The actions cost neither less than the least entry nor more than the largest.
+            entries = np.concatenate([lines.no, lines.yes], axis=1)
+            fitted = np.clip(fitted, spent - entries.max(axis=1), spent - entries.min(axis=1))
         apart = (1 - p) * (no - mean[:, None]) ** 2 + p * (yes - mean[:, None]) ** 2
         floor = FLOOR * spread.sum() / self.n * lines.top**2
-        return Gain(mean, np.sqrt(apart @ spread + floor) / self.n)
+        return Gain(mean, np.sqrt(apart @ spread + floor) / self.n, fitted)
 
-    def held_out_gain(self, lines: Lines) -> Gain:
-        """Return what acting on the curve of other rows gains; on average no more than the regret."""
-        return self.gain(lines, lines.taken(self.parts.score), lines.taken(self.held_out))
+    def recalibrated(self, lines: Lines) -> Array:
+        """Return actions (decisions, parts) on scores that were recalibrated by the other folds."""
+        return lines.taken(self.held_out)
+
+    def best_threshold(self, lines: Lines) -> Array:
+        """Return actions (decisions, parts), of two, by the threshold that is best on the other folds."""
+        first = lines.first(self.taught, self.learnt, self.groups.score)[:, self._fold]
+        act = lines.act[:, None]
+        return np.where(self.dealt.group >= first, act, 1 - act)
 
     def drawn(self, lines: Lines) -> Array:
         """Return regrets (decisions, draws) of the posterior, among scores as they might have been drawn."""
@@ -357,6 +474,12 @@ def _between(points: Array, gap: Array, score: Array) -> Array:
     left = np.clip(np.searchsorted(points, score) - 1, 0, points.size - 2)
     share = np.clip((score - points[left]) / (points[left + 1] - points[left]), 0.0, 1.0)
     return np.asarray(gap[:, left] * (1 - share) + gap[:, left + 1] * share)
+
+
+def recalibrated(residuals: Residuals, score: Array) -> Array:
+    """Return scores recalibrated by the map that a `Calibrator` fits to these rows by default."""
+    held = residuals[residuals.mass > 0]
+    return np.asarray(improved(held, average(held)).probability(score))
 
 
 def mean_curve(posterior: Posterior, k: int, score: Array) -> Array:

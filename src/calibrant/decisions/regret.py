@@ -9,45 +9,45 @@ from typing import Any
 
 import numpy as np
 
+from calibrant.compiled import shared
 from calibrant.decisions.cost import Cost
 from calibrant.decisions.interval import ends
-from calibrant.decisions.one_score import Lines, OneScore, mean_curve
+from calibrant.decisions.one_score import Lines, OneScore, recalibrated
 from calibrant.decisions.whole_rows import WholeRows
 from calibrant.evidence import Array, Residuals
 from calibrant.inference.null import drawn
 from calibrant.inference.result import Null, plain
 from calibrant.inputs import ROUNDING, InputError, Predictions, Record, class_labels, from_text, generator
 from calibrant.inputs import level as check_level
-from calibrant.posterior import Posterior
-from calibrant.posterior.clock import n_cells
 from calibrant.posterior.softmax import FEW, SoftmaxPosterior
 from calibrant.questions import Question, named
 
 # Simulated calibrated data, whose steps are pooled; the quantiles that are kept; and the least p-value
 # written.
-SIMULATED, STEPS, KEPT, LEAST_P = 200, 512, (0.5, 0.95), 1e-6
+SIMULATED, STEPS, KEPT, LEAST_P = 50, 512, (0.5, 0.95), 1e-6
 # Whole rows of calibrated data, and how often labels are drawn for them.
 SEEN, TIMES = 1000, 3
 
 
 @dataclass(frozen=True)
 class Regret:
-    """What is lost per row, in the unit of the costs, by acting on the scores instead of on calibrated ones.
+    """Decision regret: the extra cost per row of acting on the scores instead of on calibrated ones.
 
     Attributes
     ----------
     value : float
-        The estimate.
+        The estimate, in the unit of the costs. It is never below `recovered` or the gain of `best_threshold`.
     low, high : float
         Interval for the true regret.
     level : float
         Its level.
     p_value : float
-        Of the hypothesis that nothing is lost.
+        Of the null hypothesis that there is no regret.
     null : Null
-        What a perfectly calibrated model typically reads at this size.
+        What is expected of a calibrated model of this size.
     recovered : float
-        What acting on recalibrated scores gained on rows that the map had not seen; it may be negative.
+        The gain of acting on scores that a default `Calibrator` recalibrated, fitted to other rows; it may be
+        negative.
     cost : float
         What acting on the scores costs.
     n : float
@@ -56,7 +56,7 @@ class Regret:
         Costs: a row for each class in the order of `labels`, a column for each action.
     actions, labels : tuples
     threshold : float or None
-        Of a threshold or two costs: the score from which on one acts.
+        Of a threshold or two costs: one acts when the score is at least this.
     label : object
         The class that such a decision is about.
     lower_bound : bool
@@ -73,9 +73,9 @@ class Regret:
     >>> score = rng.random(2000)
     >>> answer = calibrant.regret(rng.random(2000) < score**2, score, (1, 9), rng=0)
     >>> answer
-    Regret(0.106 [0.0616, 0.191] per row, n=2000)
+    Regret(0.103 [0.0567, 0.19] per row, n=2000)
     >>> print(str(answer).split(": ")[0])
-    a false alarm costs 1, a miss 9 (act from 0.1 on)
+    a false alarm costs 1, a miss 9 (act when the score is at least 0.1)
     """
 
     value: float
@@ -110,12 +110,16 @@ class Regret:
         if self.threshold is None:
             return f"{len(self.labels)} classes, actions {', '.join(self.actions)}"
         (alarm, _), (_, miss) = self.matrix
-        return f"a false alarm costs {alarm:.6g}, a miss {miss:.6g} (act from {self.threshold:.4g} on)"
+        return (
+            f"a false alarm costs {alarm:.6g}, a miss {miss:.6g} "
+            f"(act when the score is at least {self.threshold:.4g})"
+        )
 
     @property
     def p_text(self) -> str:
-        """The p-value in words."""
-        return f"p <= {LEAST_P:g}" if self.p_value <= LEAST_P else f"p = {self.p_value:.2g}"
+        """The p-value and its null hypothesis."""
+        p = f"p <= {LEAST_P:g}" if self.p_value <= LEAST_P else f"p = {self.p_value:.2g}"
+        return f"{p} (H0: no decision regret)"
 
     def __repr__(self) -> str:
         return f"Regret({self.value:.3g} [{self.low:.3g}, {self.high:.3g}] per row, n={self.n:.6g})"
@@ -123,10 +127,10 @@ class Regret:
     def __str__(self) -> str:
         least = "at least " if self.lower_bound else ""
         return (
-            f"{self.decision}: {least}{self.value:.3g} lost per row [{self.low:.3g}, {self.high:.3g}] "
-            f"at {100 * self.level:g} %, {self.total:.3g} for the data; recalibrating recovers "
-            f"{self.recovered:.3g}; a calibrated model typically reads {self.null.mean:.2g}; {self.p_text}; "
-            f"n = {self.n:.6g}" + "".join(f"\n{caution}" for caution in self.cautions)
+            f"{self.decision}: decision regret {least}{self.value:.3g} per row "
+            f"[{self.low:.3g}, {self.high:.3g}] at {100 * self.level:g} %, {self.total:.3g} for the data; "
+            f"recalibrating recovers {self.recovered:.3g}; expected if calibrated: {self.null.mean:.2g}; "
+            f"{self.p_text}; n = {self.n:.6g}" + "".join(f"\n{caution}" for caution in self.cautions)
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -224,14 +228,13 @@ def regret_of(question: Question, cost: Cost, *, level: float, seed: int) -> Reg
 
 def _of_one_score(question: Question, cost: Cost, level: float, rng: np.random.Generator) -> dict[str, Any]:
     lines = Lines.of(cost)
-    known = OneScore.of(question, lines.changes, rng)
+    known = OneScore.of(question, lines.changes)
     found = ends(known, lines, level)
-    spent = known.gain(lines, lines.taken(known.parts.score)).mean
-    z = float(found.gain.mean[0] / found.gain.error[0])
     return {
         "value": float(found.value[0]), "low": float(found.low[0]), "high": float(found.high[0]),
-        "p_value": max(1 - known.chance_below(z), LEAST_P), "recovered": float(found.gain.mean[0]),
-        "cost": float(spent[0]), "n": question.n, "null": _null(known, lines, rng),
+        "p_value": max(1 - known.chance_below(float(found.z[0])), LEAST_P),
+        "recovered": float(found.recalibrated.value[0]), "cost": float(found.as_is[0]), "n": question.n,
+        "null": _null(known, lines, rng),
     }  # fmt: skip
 
 
@@ -240,11 +243,12 @@ def _of_rows(question: Question, cost: Cost, level: float, rng: np.random.Genera
 
     known = WholeRows.of(question, cost)
     low, high = known.ends(float(ndtri((1 + level) / 2)), level)
-    (mean,), (error,) = known.gain
+    gain = known.gain
+    z = float(gain.mean[0] / gain.error[0])
     costs = known.cost[known.rows.code, known.actions]
     return {
-        "value": known.value, "low": low, "high": high, "p_value": max(float(ndtr(-mean / error)), LEAST_P),
-        "recovered": float(mean), "cost": known.rows.mean(costs)[0], "n": question.n,
+        "value": known.value, "low": low, "high": high, "p_value": max(float(ndtr(-z)), LEAST_P),
+        "recovered": float(gain.value[0]), "cost": known.rows.mean(costs)[0], "n": question.n,
         "null": _null_of_rows(known, rng),
     }  # fmt: skip
 
@@ -253,15 +257,14 @@ def _null(known: OneScore, lines: Lines, rng: np.random.Generator) -> Null:
     """Simulate what calibrated data of these scores would read."""
     steps = known.groups.coarser(STEPS)
     sets = drawn(steps, rng, SIMULATED).astype(np.float64)
-    mass, score, spread = (
-        np.broadcast_to(part, sets.shape) for part in (steps.mass, steps.score, steps.spread)
-    )
-    flat = Residuals(mass, score, sets, spread)
-    posterior = Posterior.of_residuals(flat, min(int(n_cells(flat.n).min()), STEPS // 2))
-    curves = (mean_curve(posterior, k, known.groups.score) for k in range(SIMULATED))
-    reads = np.array([known.regret(lines, curve)[0] for curve in curves])
+
+    def read(residual: Array) -> float:
+        simulated = Residuals(steps.mass, steps.score, residual, steps.spread)
+        return float(known.regret(lines, recalibrated(simulated, known.groups.score))[0])
+
+    reads = list(shared(read, list(sets)))
     levels = {level: float(np.quantile(reads, level)) for level in KEPT}
-    return Null(float(reads.mean()), MappingProxyType(levels))
+    return Null(float(np.mean(reads)), MappingProxyType(levels))
 
 
 def _null_of_rows(known: WholeRows, rng: np.random.Generator) -> Null:

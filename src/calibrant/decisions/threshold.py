@@ -9,22 +9,23 @@ from typing import Any
 import numpy as np
 
 from calibrant.decisions.cost import Cost
+from calibrant.decisions.interval import ends
 from calibrant.decisions.one_score import Lines, OneScore
 from calibrant.evidence import Array
 from calibrant.inference.result import plain
-from calibrant.inputs import InputError, Record, generator
+from calibrant.inputs import InputError, Record
 from calibrant.inputs import level as check_level
 from calibrant.questions import Question
 
 
 @dataclass(frozen=True)
 class BestThreshold:
-    """From which score on to act, and what that costs.
+    """The score at which it is best to begin to act, and what that costs.
 
     Attributes
     ----------
     threshold : float
-        0 stands for always, infinity for never.
+        Act when the score is at least this; 0 stands for always, infinity for never.
     low, high : float
         Between which thresholds the best one lies.
     cost : float
@@ -32,11 +33,12 @@ class BestThreshold:
     cost_low, cost_high : float
         Interval for that.
     as_is : float
-        What acting from the threshold of the costs on would cost, as if scores were probabilities.
+        What acting at the threshold of the costs costs, as if scores were probabilities.
     recalibrated : float
-        What acting on recalibrated scores costs, on rows that the map had not seen.
+        What acting on recalibrated scores costs, by maps that were fitted to other rows.
     gain, gain_low, gain_high : float
-        What the threshold saves against acting as is, and an interval for that.
+        What the threshold saves against acting as is, and an interval for that. Neither the gain nor an end
+        is above that of the regret.
     level : float
         Of all intervals.
     of_costs : float
@@ -53,7 +55,7 @@ class BestThreshold:
     >>> score = rng.random(5000)
     >>> best = calibrant.best_threshold(rng.random(5000) < score**2, score, (1, 9), rng=0)
     >>> print(str(best).split(": ")[0])
-    act from 0.335 on [0.296, 0.336] instead of 0.1
+    act when the score is at least 0.318 [0.296, 0.336] instead of 0.1
     """
 
     threshold: float
@@ -80,14 +82,15 @@ class BestThreshold:
 
     def __str__(self) -> str:
         act = {0.0: "always act", math.inf: "never act"}.get(
-            self.threshold, f"act from {self.threshold:.3g} on"
+            self.threshold, f"act when the score is at least {self.threshold:.3g}"
         )
         side, far = "less", (self.gain_low, self.gain_high)
         if self.gain < 0:
             side, far = "more", (-self.gain_high, -self.gain_low)
         return (
             f"{act} [{_shown(self.low)}, {_shown(self.high)}] instead of {self.of_costs:.4g}: "
-            f"{self.cost:.3g} per row [{self.cost_low:.3g}, {self.cost_high:.3g}] at {100 * self.level:g} %, "
+            f"cost {self.cost:.3g} per row [{self.cost_low:.3g}, {self.cost_high:.3g}] "
+            f"at {100 * self.level:g} %, "
             f"{abs(self.gain):.3g} {side} than as is [{far[0]:.3g}, {far[1]:.3g}]; "
             f"acting on recalibrated scores costs {self.recalibrated:.3g}; n = {self.n:.6g}"
         )
@@ -117,50 +120,36 @@ class BestThreshold:
 _COSTS = ("cost", "cost_low", "cost_high", "as_is", "recalibrated", "gain", "gain_low", "gain_high")
 
 
-def best_threshold_of(question: Question, cost: Cost, *, level: float, seed: int) -> BestThreshold:
+def best_threshold_of(question: Question, cost: Cost, *, level: float) -> BestThreshold:
     """Choose the threshold of least expected cost; judge such choices on rows that had no part in them."""
     check_level(level)
     assert cost.threshold is not None
     lines, given = Lines.of(cost), cost.threshold
-    known = OneScore.of(question, lines.changes, generator(seed))
+    known = OneScore.of(question, lines.changes)
     score = known.groups.score
-    first = int(_first(lines, known.groups.mass[None], known.curve[None], score, given)[0])
+    ((first,),) = lines.first(known.groups.mass[None], known.curve[None], score)
     frequency, share = known.draws
-    drawn = np.sort(_first(lines, share, frequency, score, given))
+    drawn = np.sort(lines.first(share, frequency, score)[0])
     tail = round((1 - level) / 2 * (len(drawn) - 1))
     low, high = (_between(score, int(drawn[k]), given) for k in (tail, len(drawn) - 1 - tail))
-    chosen = _between(score, first, given)
-    by_fold = _first(lines, known.taught, known.learnt, score, given)
-    fold = np.unique(known.dealt.fold, return_inverse=True)[1]
-    # The first action is to act.
-    action = np.where(known.dealt.group >= by_fold[fold], 0, 1)[None]
-    before = lines.taken(known.parts.score)
-    deviate = known.deviate(level)
-    spent, saved = known.gain(lines, action), known.gain(lines, before, action)
-    as_is = float(known.gain(lines, before).mean[0])
-    middle, reach = float(spent.mean[0]), deviate * float(spent.error[0])
+    chosen = _between(score, int(first), given)
+    found = ends(known, lines, level)
+    assert found.threshold is not None
+    gain, (gain_low, gain_high) = float(found.threshold.value[0]), found.threshold.interval(found.deviate)
+    spent = known.gain(lines, known.best_threshold(lines))
+    cost_low, cost_high = spent.interval(found.deviate)
+    as_is = float(found.as_is[0])
     # No row costs less than the least entry, or more than the largest.
     least, most = float(cost.matrix.min()), float(cost.matrix.max())
-    gain, gain_reach = float(saved.mean[0]), deviate * float(saved.error[0])
     return BestThreshold(
-        threshold=chosen, low=min(low, chosen), high=max(high, chosen),
-        cost=middle, cost_low=max(middle - reach, least), cost_high=min(middle + reach, most), as_is=as_is,
-        recalibrated=as_is - float(known.held_out_gain(lines).mean[0]),
-        gain=gain, gain_low=gain - gain_reach, gain_high=gain + gain_reach, level=level, of_costs=given,
+        threshold=chosen, low=min(low, chosen), high=max(high, chosen), cost=as_is - gain,
+        cost_low=max(min(float(cost_low[0]), as_is - gain), least),
+        cost_high=min(max(float(cost_high[0]), as_is - gain), most),
+        as_is=as_is, recalibrated=as_is - float(found.recalibrated.value[0]),
+        gain=gain, gain_low=max(float(gain_low[0]), -float(lines.top[0])),
+        gain_high=min(float(gain_high[0]), float(lines.top[0])), level=level, of_costs=given,
         n=question.n, label=question.label,
     )  # fmt: skip
-
-
-def _first(lines: Lines, mass: Array, frequency: Array, score: Array, given: float) -> Array:
-    """Return from which group on acting costs least (sets,); of equal ones the nearest to the given one."""
-    extra = mass * (lines.no[0, 0] - lines.no[0, 1]) * (1 - frequency)
-    extra += mass * (lines.yes[0, 0] - lines.yes[0, 1]) * frequency
-    total = np.concatenate([np.zeros((len(mass), 1)), np.cumsum(extra, axis=1)], axis=1)
-    # Acting from group j on costs the sum from j on: least where the sum up to j is largest.
-    most = total.max(axis=1, keepdims=True)
-    equal = total >= most - 1e-12 * np.abs(extra).sum(axis=1, keepdims=True)
-    away = np.abs(np.arange(total.shape[1]) - np.searchsorted(score, given - 1e-9))
-    return np.asarray(np.where(equal, away, len(score) + 1).argmin(axis=1))
 
 
 def _between(score: Array, first: int, given: float) -> float:

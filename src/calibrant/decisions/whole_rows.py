@@ -71,22 +71,31 @@ class WholeRows:
 
     @cached_property
     def value(self) -> float:
-        """The regret of the scores against the posterior, as far as there is a gap at all."""
-        mean = self.rows.mean(self.lost(self.posterior.predict(self.rows.score), self.actions))[0]
-        return self.posterior.chance * mean
+        """The regret against the posterior, and at least the gain on held-out rows."""
+        return max(self._against_posterior(self.actions), float(self.gain.value[0]))
+
+    def _against_posterior(self, actions: Array) -> float:
+        """Return what actions cost more than those by the posterior, as far as there is a gap at all."""
+        lost = self.lost(self.posterior.predict(self.rows.score), actions)
+        return self.posterior.chance * self.rows.mean(lost)[0]
 
     @cached_property
     def gain(self) -> Gain:
         """What acting on held-out probabilities gains; on average no more than the regret."""
         cost = self.cost[self.rows.code]
         i = np.arange(len(cost))
-        gained = cost[i, self.actions] - cost[i, self.taken(self.held_out)]
+        after = self.taken(self.held_out)
+        gained = cost[i, self.actions] - cost[i, after]
         mean = self.rows.mean(gained)[0]
+        fitted = self._against_posterior(self.actions) - self._against_posterior(after)
+        # The actions cost neither less than the least entry nor more than the largest.
+        spent = self.rows.mean(cost[i, self.actions])[0]
+        fitted = np.clip(fitted, spent - self.cost.max(), spent - self.cost.min())
         weight, square = self.rows.weight, self.rows.square
         scale = self.rows.n / weight.sum()
         apart = scale**2 * (square @ (gained - mean) ** 2)
         floor = FLOOR * scale**2 * square.sum() / self.rows.n * self.top**2
-        return Gain(np.array([mean]), np.array([np.sqrt(apart + floor) / self.rows.n]))
+        return Gain(np.array([mean]), np.array([np.sqrt(apart + floor) / self.rows.n]), np.array([fitted]))
 
     @cached_property
     def drawn(self) -> Array:
@@ -109,8 +118,8 @@ class WholeRows:
 
     def ends(self, deviate: float, level: float) -> tuple[float, float]:
         """Return both ends of an interval of the regret."""
-        (mean,), (error,) = self.gain
+        gain = self.gain
         upper = float(np.quantile(self.drawn, (1 + level) / 2, method="inverted_cdf"))
-        high = max(upper, max(self.value, float(mean)) + WIDER * deviate * float(error))
-        low = float(np.clip(mean - deviate * error, 0.0, self.value))
+        high = max(upper, max(self.value, float(gain.mean[0])) + WIDER * deviate * float(gain.error[0]))
+        low = max(float(gain.interval(deviate)[0][0]), 0.0)
         return low, max(min(high, self.top), self.value)

@@ -152,7 +152,7 @@ def histogram(problem: Problem) -> Form:
 
 def auto(problem: Problem, monotone: bool | None = None) -> Form:
     """Take the average over maps, or leave the scores alone where it is likelier to harm."""
-    return improved(problem, monotone)
+    return improved(problem.held, problem.average, monotone)
 
 
 def spline(problem: Problem, monotone: bool | None = False) -> Form:
@@ -167,14 +167,13 @@ def density(problem: Problem) -> Form:
     return Table(fit.score[known], np.clip(fit.frequency[known], 0.0, 1.0), "score", "line")
 
 
-def improved(problem: Problem, monotone: bool | None = None) -> Form:
+def improved(held: Residuals, mixture: Mixture, monotone: bool | None = None) -> Form:
     """Read the average off, or leave the scores as they are where it is likelier to harm than to help."""
-    held = problem.held
     # The average takes 0 and 1 for something less: left as they are, they would exclude what has happened.
     excluded = ((held.score <= 0) & (held.frequency > 0)) | ((held.score >= 1) & (held.frequency < 1))
-    if problem.average.worse > 0.5 and not excluded.any():
+    if mixture.worse > 0.5 and not excluded.any():
         return Formula()
-    return tabulated(problem.average, monotone)
+    return tabulated(mixture, monotone)
 
 
 def tabulated(mixture: Mixture, monotone: bool | None = None) -> Form:

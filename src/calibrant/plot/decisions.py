@@ -68,7 +68,7 @@ def plot_regret_curve(result: RegretCurve, axes: Sequence[Axes] | None = None) -
 
 
 def plot_regret(result: Regret, ax: Any = None) -> Any:
-    """Draw what is lost with its interval, what recalibrating recovers and what a calibrated model reads.
+    """Draw the regret with its interval, what recalibrating recovers and what is expected if calibrated.
 
     Parameters
     ----------
@@ -83,7 +83,7 @@ def plot_regret(result: Regret, ax: Any = None) -> Any:
     """
     if ax is None:
         _, ax = pyplot().subplots(figsize=(WIDE, 1.9), layout="constrained")
-    names = ("lost", "recovered", "calibrated reads")
+    names = ("regret", "recovered", "if calibrated")
     values = (result.value, result.recovered, result.null.mean)
     ax.hlines(0, result.low, result.high, color=CURVE, lw=3)
     for row, (value, color) in enumerate(zip(values, (CURVE, BINS, GREY), strict=True)):

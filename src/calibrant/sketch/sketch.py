@@ -548,13 +548,15 @@ class Sketch:
         """Measure the regret at every threshold, as `calibrant.regret_curve` would from the rows."""
         at = check_thresholds(thresholds)
         self._check_one_class()
-        return regret_curve_of(self.question, at, level=level, seed=inputs.seeded(rng))
+        inputs.seeded(rng)
+        return regret_curve_of(self.question, at, level=level)
 
     @inputs.helpful
     def best_threshold(self, cost: Any, *, level: float = 0.95, rng: Seed = None) -> BestThreshold:
-        """Choose from which score on to act, as `calibrant.best_threshold` would from the rows."""
+        """Choose the threshold of least expected cost, as `calibrant.best_threshold` would from the rows."""
         question, costs = self.deciding(cost)
-        return best_threshold_of(question, costs.as_threshold(), level=level, seed=inputs.seeded(rng))
+        inputs.seeded(rng)
+        return best_threshold_of(question, costs.as_threshold(), level=level)
 
     def deciding(self, cost: Any, actions: Sequence[str] | None = None) -> tuple[Question, Cost]:
         """Return the question, and what a cost says of its two classes."""
