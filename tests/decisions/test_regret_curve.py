@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.special import expit
 
 import calibrant
 from calibrant import Sketch
@@ -231,6 +232,26 @@ def test_clusters_of_a_difference():
     np.testing.assert_allclose(told.value, plain.difference.value)
     np.testing.assert_allclose(np.subtract(*told[:0:-1]), width, rtol=0.02)
     assert (np.subtract(*hidden[:0:-1]) < 0.6 * width).all()
+
+
+def test_a_difference_among_few_clusters_is_as_wide_as_a_cluster_bootstrap_says():
+    rng = np.random.default_rng(0)
+    clusters, size = 10, 300
+    cluster = np.repeat(np.arange(clusters), size)
+    x = rng.normal(-1, 1.3, cluster.size)
+    y = (rng.random(x.size) < expit(x + rng.normal(0, 0.5, clusters)[cluster])).astype(int)
+    s, other = expit(x), expit(0.8 * x + rng.normal(-0.2, 0.6, x.size))
+    at = np.array([0.1, 0.3, 0.5])
+    found = calibrant.regret_curve(y, s, other=other, thresholds=at, cluster=cluster, rng=0).difference
+    each = np.array([((s >= t) * 1.0 - (other >= t)) * np.where(y == 1, 1.0, -t / (1 - t)) for t in at])
+    sums = np.array([each[:, cluster == k].sum(axis=1) for k in range(clusters)])
+    drawn = sums[rng.integers(0, clusters, (4000, clusters))].sum(axis=1) / cluster.size
+    # Student's quantile of nine degrees of freedom is 2.26, and the band holds three thresholds at once.
+    ratio = (found.high - found.low) / 2 / drawn.std(axis=0)
+    assert ((ratio > 2.26) & (ratio < 3.7)).all()
+    # Models that never differ have no more noise than a few rows.
+    same = calibrant.regret_curve(y, s, other=s, thresholds=at, cluster=cluster, rng=0).difference
+    assert (same.high < 10 / cluster.size).all()
 
 
 def test_the_other_model_may_have_columns():

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from calibrant.decisions.interval import ends
+from calibrant.decisions.interval import ends, simultaneous_deviate
 from calibrant.decisions.one_score import FLOOR, Lines, OneScore
 from calibrant.evidence import Array, Evidence
 from calibrant.inference.result import plain
@@ -20,8 +20,6 @@ from calibrant.questions import Question
 THRESHOLDS = np.arange(1, 100) / 100
 # Thresholds at most, each of which makes a group of its own.
 MOST = 1000
-# Sets of normal multipliers for the band of a difference.
-SETS, SEED = 1000, 20240716
 
 
 class WorstDecision(NamedTuple):
@@ -173,7 +171,7 @@ def regret_curve_of(
     gained = found.recalibrated.value / (1 - thresholds)
     difference = None
     if other is not None:
-        difference = _difference(question, other, thresholds, known.deviate(level), level)
+        difference = _difference(question, other, thresholds, known, level)
     return RegretCurve(
         thresholds, found.value, found.low, found.high, level, model, everyone, model + gained, question.n,
         question.label, difference,
@@ -197,9 +195,12 @@ def net_benefit(evidence: Evidence, thresholds: Array) -> tuple[Array, Array]:
 
 
 def _difference(
-    question: Question, other: Question, thresholds: Array, deviate: float, level: float
+    question: Question, other: Question, thresholds: Array, known: OneScore, level: float
 ) -> Difference:
-    """Return the difference of two net benefits, paired by rows, with a band over the thresholds."""
+    """Return the difference of two net benefits, paired by rows, with a band over the thresholds.
+
+    The variance is that of sums over rows, or over clusters by the sandwich estimator.
+    """
     (one, two), label, weight = _pair(question, other)
     regions = len(thresholds) + 1
     first, second = (np.searchsorted(thresholds, score, side="right") for score in (one, two))
@@ -214,20 +215,24 @@ def _difference(
     w = np.ones(label.shape) if weight is None else weight.astype(np.float64)
     total = w.sum()
     mean = each @ np.bincount(kind, w) / total
-    if question.cluster is None:
-        square = np.bincount(kind, w if question.counts else w * w)
-        spread, alone = (each - mean[:, None]) * np.sqrt(square) / total, square.sum() / total**2
-    else:
+    square = np.bincount(kind, w if question.counts else w * w)
+    spread = (each - mean[:, None]) * np.sqrt(square) / total
+    # The most that a row can bring, as a share of all.
+    most = np.maximum(1.0, odds[:, 0]) * square.sum() / total**2
+    if question.designs is not None:
         size = np.bincount(question.cluster, w)
         sums = np.stack([np.bincount(question.cluster, w * one[kind]) for one in each])
-        spread, alone = (sums - np.outer(mean, size)) / total, (size**2).sum() / total**2
-    together = spread @ spread.T
-    # The most that one row, or one cluster, can bring is added: few of them say little about their spread.
-    error = np.sqrt(np.diag(together) + FLOOR * (np.maximum(1.0, odds[:, 0]) * alone) ** 2)
-    value, way = np.linalg.eigh(together)
-    root = (way * np.sqrt(np.maximum(value, 0.0))) @ way.T
-    noise = np.random.default_rng(SEED).standard_normal((SETS, len(root))) @ root
-    wide = max(float(np.quantile(np.abs(noise / error).max(axis=1), level)), deviate)
+        # The mean is fitted to the clusters, which takes a share of their variance.
+        lost = np.sqrt(known.clusters / max(known.clusters - 1, 1.0))
+        by_cluster = lost * (sums - np.outer(mean, size)) / total
+        ratios = [((part / most[:, None]) ** 2).sum() for part in (by_cluster, spread)]
+        # Rows of a cluster differ together: the design effect of the differences, over all thresholds.
+        most *= max(ratios[0] / ratios[1], 1.0) if ratios[1] > 0 else 1.0
+        spread = by_cluster
+    covariance = spread @ spread.T
+    # Few rows that differ say little about their spread: so much is added to it.
+    error = np.sqrt(np.diag(covariance) + FLOOR * most**2)
+    wide = max(simultaneous_deviate(covariance, error, known, level), known.deviate(level))
     return Difference(mean, mean - wide * error, mean + wide * error)
 
 
