@@ -203,6 +203,14 @@ def test_repeated_rows_are_no_news_where_clusters_tell():
     assert known[1].deviate(0.95) > known[0].deviate(0.95) == known[2].deviate(0.95)
 
 
+def test_clusters_that_are_worth_next_to_no_rows_have_an_answer():
+    weight = np.array([5.1e5, 3.05, 5.5e-4])
+    found = calibrant.regret(
+        [0, 0, 0], [0.3, 0.1, 0.2], (1, 3), sample_weight=weight, cluster=[0, 0, 1], labels=[0, 1], rng=0
+    )
+    assert 0 <= found.low <= found.value <= found.high <= 3
+
+
 ODD = {
     "one row": ([1], [0.3]),
     "two rows": ([0, 1], [0.3, 0.6]),

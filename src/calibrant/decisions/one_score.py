@@ -438,10 +438,11 @@ def drawn_shares(rng: np.random.Generator, mass: Array, spread: Array, size: int
     array([1., 1., 1.])
     """
     # Rounded, since the last bit of a weight would change all that is drawn after it.
-    rows = np.round(mass**2 / spread, 9)
+    rows = np.maximum(np.round(mass**2 / spread, 9), 1e-9)
     share = rng.standard_gamma(np.broadcast_to(rows, (size, rows.size))) * (mass / rows)
-    share /= share.sum(axis=1, keepdims=True)
-    return share
+    # Of next to no rows all draws may be 0.
+    share = np.where(share.any(axis=1, keepdims=True), share, mass)
+    return np.asarray(share / share.sum(axis=1, keepdims=True))
 
 
 def _most(others: Sequence[tuple[Array, Array]], deviate: float) -> float:
