@@ -17,6 +17,7 @@ import numpy as np
 
 import calibrant
 from calibrant import Sketch
+from calibrant.decisions import one_score
 from calibrant.estimators import describe, resolve
 from calibrant.inference import interval
 from calibrant.maps.methods import METHODS
@@ -660,8 +661,84 @@ def case(seed, number):
     return f"case({seed}, {number}), {asked}: {'; '.join(broken)}" if broken else ""
 
 
+# --- decisions -----------------------------------------------------------------------------------------
+
+#: One case in so many asks for the costs of decisions as well.
+DECISIONS = 5
+#: Relations of decisions: the numbers stay the same, or move within their intervals when folds are dealt anew.
+DECISION_RELATIONS = ("order of rows", "no weight", "scale of weights", "names of clusters", "other folds")
+
+
+def decided(data, cost):
+    """Return the numbers of regret, of the best threshold and of the decision curve."""
+    asked = {"sample_weight": data.weight, "cluster": data.cluster, "rng": 0}
+    regret = calibrant.regret(data.label, data.score, cost, **asked)
+    best = calibrant.best_threshold(data.label, data.score, cost, **asked)
+    curve = calibrant.regret_curve(data.label, data.score, thresholds=[0.1, 0.5], **asked)
+    numbers = {name: getattr(regret, name) for name in ("value", "low", "high", "recovered", "cost")}
+    numbers |= {name: getattr(best, name) for name in ("gain", "gain_low", "gain_high", "recalibrated")}
+    parts = {name: getattr(curve, name) for name in ("value", "low", "high", "recalibrated")}
+    return numbers | {f"curve {name} {k}": part[k] for name, part in parts.items() for k in (0, 1)}
+
+
+def contradictions(found, most):
+    """Return what a user could hold against numbers that are told together; `most` is the largest cost."""
+    room = 1e-9 * most
+    rules = {
+        "low <= value <= high": found["low"] - room <= found["value"] <= found["high"] + room,
+        "recovered <= value": found["recovered"] <= found["value"] + room,
+        "gain <= value": found["gain"] <= found["value"] + room,
+        "gain_low <= low": found["gain_low"] <= found["low"] + room or found["gain_low"] <= 0,
+        "gain_high <= high": found["gain_high"] <= found["high"] + room or found["high"] >= most - room,
+        "recalibrated = cost - recovered": abs(found["cost"] - found["recovered"] - found["recalibrated"])
+        <= room,
+    }
+    return [f"not {rule}: {found}" for rule, holds in rules.items() if not holds]
+
+
+def decision_case(seed, number):
+    """Run a case of decisions; return a line for what is broken, nothing otherwise."""
+    rng = np.random.default_rng([seed, number, 1])
+    relation = DECISION_RELATIONS[number // DECISIONS % len(DECISION_RELATIONS)]
+    while True:
+        data = draw(rng, vector=True)
+        if "clusters" in relation or rng.random() < 0.2:
+            data = replace(data, cluster=rng.integers(0, 1 + data.n // 2, data.n))
+        one, other = RELATIONS.get(relation, unchanged)(data, rng, "class")
+        held = one.weight is None or (one.weight != 0).any()
+        if held and not any(too_few_clusters(each) for each in (one, other)):
+            break
+    cost = tuple(10 ** rng.uniform(-1.5, 1.5, 2))
+    most = max(cost)
+    about = f"decision_case({seed}, {number}), {relation}, {one.kind}, n = {one.n}, costs {cost}"
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            warnings.simplefilter("error", RuntimeWarning)
+            first = decided(one, cost)
+            with patch.object(one_score, "FOLD_SEED", one_score.FOLD_SEED + (relation == "other folds")):
+                second = decided(other, cost)
+    except Exception as error:  # every one is a finding
+        return f"{about}: {type(error).__name__}: {error}"
+    broken = contradictions(first, most) + contradictions(second, most)
+    if relation == "other folds":
+        for name in ("", "curve "):
+            for k in ("",) if name == "" else (" 0", " 1"):
+                value, low, high = (f"{name}{part}{k}" for part in ("value", "low", "high"))
+                if not first[low] - 1e-9 <= second[value] <= first[high] + 1e-9:
+                    broken.append(f"{value} {second[value]!r} outside of {first[low]!r}, {first[high]!r}")
+    else:
+        broken += [
+            f"{name} {first[name]!r} and {second[name]!r}"
+            for name in first
+            if not abs(first[name] - second[name]) <= 1e-7 * max(most, 1)
+        ]
+    return f"{about}: {'; '.join(broken)}" if broken else ""
+
+
 def run(cases: int, seed: int) -> list[str]:
     """Run so many cases; return what is broken."""
     unknown = {entry.name for entry in describe()} - set(SPECS)
     missing = [f"the estimator {name} is in no case" for name in sorted(unknown)]
-    return missing + [line for number in range(cases) if (line := case(seed, number))]
+    missing += [line for number in range(cases) if (line := case(seed, number))]
+    return missing + [line for number in range(0, cases, DECISIONS) if (line := decision_case(seed, number))]
