@@ -161,8 +161,8 @@ def cure_of(
     excess = next((s.calibration for s in logs if s.about == "all classes"), None)
     if excess is None and logs:
         excess = logs[0].calibration
-    mended = Question.of(mapped, headline).independent
-    curve = _curve(mended, mapped, worst, level) if gain.low > 0 else None
+    mended = Question.of(mapped, headline)
+    curve = _curve(mended.independent, mapped, worst, level) if gain.low > 0 else None
     # The curve knows the error of what it was drawn of.
     after = measure(mended, "auto", "l1") if curve is None or headline.several else curve.error
     return Cure(

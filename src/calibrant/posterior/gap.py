@@ -435,7 +435,9 @@ def posterior_of(question: Question) -> Posterior:
 
     def compute() -> Posterior:
         flats = [residuals.flat for residuals in question.residuals]
-        return Posterior.joined([Posterior.of_residuals(flat, int(n_cells(flat.n)[0])) for flat in flats])
+        # With clusters the classes may differ in their effective sizes; they are joined over as many cells.
+        cells = min(int(n_cells(flat.n)[0]) for flat in flats)
+        return Posterior.joined([Posterior.of_residuals(flat, cells) for flat in flats])
 
     return question.once("posterior", compute)
 
