@@ -88,11 +88,6 @@ def test_scores_far_apart_within_a_cluster_leave_a_strong_shape_its_rows():
     assert found.effect < 1.4
 
 
-def test_one_cluster_is_one_observation():
-    sample, cluster = drawn()
-    assert Design.of(sample, 0 * cluster).effect == cluster.size
-
-
 def test_unequal_clusters_are_worth_fewer():
     cluster = np.repeat([0, 1, 2], [8, 1, 1])
     assert effective_clusters(cluster, None) == pytest.approx(100 / 66)
@@ -104,6 +99,11 @@ def test_rows_are_alone_where_none_share_a_cluster_or_count_twice():
     assert are_alone(np.array([1, 0, 2]), np.array([1, 2, 3]), counts=False)
     assert not are_alone(np.array([1, 0, 0]), None)
     assert not are_alone(np.array([1, 0, 2]), np.array([1, 1, 2]))
+
+
+@pytest.mark.parametrize("weight", [None, np.array([1, 2, 3]), np.array([0.5, 2.0, 3.0])])
+def test_rows_of_a_single_cluster_are_treated_as_independent(weight):
+    assert are_alone(np.zeros(3, np.intp), weight)
 
 
 @pytest.mark.parametrize("rows", [300, 9000])

@@ -120,6 +120,7 @@ def cautions(assessment: Assessment, seen: Seen) -> Iterator[str]:
         few = "class" if len(seen.absent) == 1 else "the classes"
         yield f"No row is of {few} {_listed(seen.absent)}: counted all the same."
     yield from small_groups(assessment.by_group)
+    yield from single_clusters(assessment.by_group)
     if any(estimate.conservative for estimate in assessment.estimates.values()):
         yield (
             "A sketch does not know which scores of the classes belong together: interval and p-value of the "
@@ -148,6 +149,17 @@ def small_groups(groups: Sequence[Row]) -> Iterator[str]:
     small = [row.name for row in groups if row.rows < FEW_HERE]
     if small:
         yield f"Fewer than {FEW_HERE} rows: {'group' if len(small) == 1 else 'groups'} {_listed(small)}."
+
+
+def single_clusters(groups: Sequence[Row]) -> Iterator[str]:
+    """Yield a sentence about groups whose rows are all of one cluster, if there are any."""
+    single = [row.name for row in groups if row.estimate.clusters == 1]
+    if single:
+        which = "Group" if len(single) == 1 else "Each of the groups"
+        yield (
+            f"{which} {_listed(single)} is a single cluster; its rows are treated as independent, "
+            "so the interval does not include variation between clusters."
+        )
 
 
 def seen_in_rows(data: Predictions, names: Sequence[str], headline: Notion) -> Seen:

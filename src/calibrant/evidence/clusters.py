@@ -50,7 +50,7 @@ class Design:
 
     @classmethod
     def of(cls, sample: Sample, cluster: Array) -> Design:
-        """Look at the clusters of a single problem; they are numbered from 0 on.
+        """Look at the clusters of a single problem, two or more of them; they are numbered from 0 on.
 
         Four rows, each of them asked three times:
 
@@ -59,21 +59,24 @@ class Design:
         >>> round(Design.of(Sample(score[cluster], outcome[cluster]), cluster).symmetric, 6)
         3.0
         """
-        if cluster.max() == 0:
-            # All of it is one observation.
-            n = float(sample.n)
-            return cls(n, n, n, n)
         return _Sums.of(sample, cluster).design()
 
 
 def are_alone(cluster: Array, weight: Array | None, *, counts: bool = True) -> bool:
-    """Tell whether no two rows belong together, those that count several times included.
+    """Tell whether rows are treated as independent.
+
+    They are where no two rows belong together, those that count several times included, and where all rows
+    belong to one cluster: nothing is known about variation between clusters then, and the result is about
+    this cluster.
 
     >>> are_alone(np.array([0, 2, 1]), None), are_alone(np.array([0, 2, 1]), np.array([1, 2, 1]))
     (True, False)
+    >>> are_alone(np.array([0, 0, 0]), None)
+    True
     """
     counted = weight is not None and counts and bool(np.any(weight > 1))
-    return not counted and int(cluster.max()) + 1 == cluster.size
+    clusters = int(cluster.max()) + 1
+    return clusters == 1 or (not counted and clusters == cluster.size)
 
 
 def correlation(sample: Sample, cluster: Array, *, fitted: bool = True) -> float:

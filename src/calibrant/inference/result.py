@@ -71,7 +71,8 @@ class Estimate:
     seed : int or None
         Seed of the simulations: the same call with `rng=seed` gives the same estimate.
     clusters : int or None
-        How many clusters the rows fall into, where that was said: all of it allows for them.
+        How many clusters the rows fall into, where that was said: all of it allows for them. The rows of a
+        single cluster are treated as independent.
     at_least : float or None
         Where whole rows are compared: a bound that the true error exceeds with probability `level`,
         whatever the gap looks like.
@@ -118,6 +119,8 @@ class Estimate:
         name = NAMES[self.norm]
         kept = ", conservative" if self.conservative else ""
         within = "" if self.clusters is None else f" in {self.clusters} clusters"
+        if self.clusters == 1:
+            within = " in a single cluster, treated as independent"
         return (
             f"{name} ({self.about}) {self.value:.4f} [{self.low:.4f}, {self.high:.4f}] "
             f"at {100 * self.level:g} %{kept}{self._parts}; "

@@ -25,17 +25,20 @@ def in_clusters(data: Predictions, cluster: Any, y_true: Any, weight: Any) -> Pr
         values = values[read("sample_weight", weight)[0] != 0]
     code = _numbered(values)
     if code.max() == 0:
-        raise InputError("cluster", "hold at least two clusters", 1, got=f"{show(values[0])} in every row")
+        got, hint = f"{show(values[0])} in every row", "leave it out to treat the rows as independent"
+        raise InputError("cluster", "hold at least two clusters", 1, got=got, hint=hint)
     return replace(data, cluster=_in_own_order(code, data))
 
 
 def some_rows(data: Predictions, which: Array) -> Predictions:
-    """Return some rows of predictions, with the clusters that are left."""
+    """Return some rows of predictions, with their clusters numbered as if there were no others."""
     weight = None if data.weight is None else data.weight[which]
-    cluster = None if data.cluster is None else np.unique(data.cluster[which], return_inverse=True)[1]
     deviation = None if data.deviation is None else data.deviation[which]
     score, code = data.score[which], data.code[which]
-    return replace(data, score=score, code=code, weight=weight, cluster=cluster, deviation=deviation)
+    some = replace(data, score=score, code=code, weight=weight, cluster=None, deviation=deviation)
+    if data.cluster is None:
+        return some
+    return replace(some, cluster=_in_own_order(np.unique(data.cluster[which], return_inverse=True)[1], some))
 
 
 def _numbered(values: Array) -> Array:
