@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import calibrant
+from weighing import weighing
 
 
 @pytest.fixture(scope="module")
@@ -145,7 +146,7 @@ def test_the_result_of_a_group_is_that_of_its_rows_alone(notion, weighted, clust
     y, score, weight, group, cluster = alone(150, weighted, matrix=notion != "class")
     options = {"notion": notion, "rng": 7, "labels": [0, 1, 2] if score.ndim == 2 else [0, 1]}
     found = calibrant.assess(
-        y, score, groups=group, cluster=cluster if clustered else None, sample_weight=weight, **options
+        y, score, groups=group, cluster=cluster if clustered else None, **weighing(weight), **options
     )
     assert len(found.by_group) == 3
     for row in found.by_group:
@@ -155,8 +156,9 @@ def test_the_result_of_a_group_is_that_of_its_rows_alone(notion, weighted, clust
             y[own],
             score[own],
             cluster=cluster[own] if several else None,
-            sample_weight=None if weight is None else weight[own],
+            **weighing(None if weight is None else weight[own]),
             level=row.estimate.level,
+            n_resamples=row.estimate.n_resamples,
             **options,
         )
         if clustered and not several:
@@ -164,3 +166,19 @@ def test_the_result_of_a_group_is_that_of_its_rows_alone(notion, weighted, clust
             by_class = {k: dataclasses.replace(v, clusters=1) for k, v in (single.by_class or {}).items()}
             single = dataclasses.replace(single, by_class=by_class or None)
         assert row.estimate.to_dict() == single.to_dict()
+
+
+@pytest.mark.parametrize(("clusters", "tested"), [(2, False), (6, False), (8, True)])
+@pytest.mark.usefixtures("without_rulers")
+def test_groups_with_too_few_clusters_to_be_tested_are_named(clusters, tested):
+    y, score, group, hospital = hospitals(clusters)
+    found = calibrant.assess(y, score, groups=group, cluster=hospital, rng=0)
+    row = found.by_group[0]
+    # The signs of all clusters can be turned in 2^k ways, of which two leave the evidence as it is.
+    assert row.estimate.p_value == row.estimate.p_floor == 2.0 ** (1 - clusters)
+    assert row.estimate.n_resamples is None
+    assert row.off(0.95) == tested
+    text = f"at level 0.95 whatever the data: group 3 ({clusters} clusters)."
+    assert any(text in note for note in found.warnings) != tested
+    assert ("1 group had too few clusters to be tested." in found.summary) != tested
+    assert calibrant.Assessment.from_json(found.to_json()).summary == found.summary

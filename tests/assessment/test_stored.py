@@ -93,7 +93,7 @@ def test_fields_that_are_missing_and_fields_that_are_not_known_are_refused(resul
     optional = {"label", "clusters", "by_class", "at_least", "lower_bound", "where", "clinical", "decision"}
     kind = type(result)
     if kind is calibrant.Estimate:
-        optional.add("cautions")
+        optional |= {"cautions", "n_resamples", "p_floor"}
     for key in values:
         if key in optional or key == "format":
             continue

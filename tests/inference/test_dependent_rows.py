@@ -170,7 +170,7 @@ def test_signs_are_turned_for_whole_clusters():
     steps = Residuals.of(sample).thinned(2.0).coarser(9)
     assert steps.mass.size <= 9
     signs = np.random.default_rng(1).choice([-1.0, 1.0], (7, 4))
-    found = turned(sample, cluster, steps, lambda: [signs[:, :3], signs[:, 3:]])
+    found = np.concatenate(list(turned(sample, cluster, steps, lambda: [signs[:, :3], signs[:, 3:]])))
     # The last score of each step, by its share of the rows.
     order = np.argsort(p)
     held = np.cumsum(weight[order]) / weight.sum()
@@ -179,7 +179,7 @@ def test_signs_are_turned_for_whole_clusters():
     for k in range(4):
         wanted = slow.turned(p, y, cluster, weight, signs[:, k], ends, scale)
         assert found[k] == pytest.approx(wanted, abs=1e-12)
-    together = turned(sample, cluster, steps, lambda: [np.ones((7, 1))])
+    (together,) = turned(sample, cluster, steps, lambda: [np.ones((7, 1))])
     assert together[0] == pytest.approx(steps.residual, abs=1e-12)
 
 
@@ -195,7 +195,7 @@ def test_calibrated_data_are_drawn_in_clusters_and_for_whole_rows():
     for k, problem in enumerate(question.problems):
         plain = Residuals.of(problem)
         steps = plain[plain.mass > 0]
-        found = draws.residuals(problem, steps, below)
+        found = np.concatenate(list(draws.residuals(problem, steps, below)))
         below = below + scores[cluster, k][draws.order]
         sums.append(found.sum(axis=1))
         # Rows of a cluster are all alike: six times an outcome of its probability.
@@ -224,7 +224,7 @@ def test_counted_rows_are_drawn_as_often():
     question = asked(y, p, cluster, weight=counts)
     draws = Draws.of(question, np.random.default_rng(0), 300)
     plain = Residuals.of(question.problems[0])
-    found = draws.residuals(question.problems[0], plain[plain.mass > 0], np.zeros(counts.sum()))
+    (found,) = draws.residuals(question.problems[0], plain[plain.mass > 0], np.zeros(counts.sum()))
     assert draws.order.size == counts.sum()
     assert found.sum(axis=1).mean() == pytest.approx(0, abs=4 * found.sum(axis=1).std() / np.sqrt(300))
 
@@ -237,7 +237,7 @@ def test_the_steps_of_many_rows_are_those_of_the_residuals(rows, tied):
         p = np.nextafter(np.round(p, 1), np.arange(p.size) % 2)
     sample = Sample(p, y > 0)
     steps = Residuals.of(sample).thinned(3.0).coarser(50)
-    found = turned(sample, cluster, steps, lambda: [np.ones((30, 1))])
+    (found,) = turned(sample, cluster, steps, lambda: [np.ones((30, 1))])
     assert found[0] == pytest.approx(steps.residual, abs=1e-9)
 
 

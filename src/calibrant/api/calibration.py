@@ -164,6 +164,7 @@ def estimate(
     norm: Norm | RowsNorm = "l1",
     level: float = 0.95,
     rng: Seed = None,
+    n_resamples: int | None = None,
     sample_weight: ArrayLike | None = None,
     counts: ArrayLike | None = None,
     cluster: ArrayLike | None = None,
@@ -188,6 +189,10 @@ def estimate(
         Level of the interval for the true error.
     rng : int or numpy.random.Generator, optional
         Seed of null and test, which the estimate records; the interval does not depend on it.
+    n_resamples : int, optional
+        Number of calibrated data sets simulated for the test, 999 by default: the p-value is at least
+        1 / (1 + n_resamples). With more than 20 classes it is the number for each class whose p-value is
+        small; all classes together are tested by 199.
     progress : bool or callable, optional
         Many classes take a while: True shows how far it is on standard error; a callable is called as
         progress(done, total).
@@ -215,7 +220,8 @@ def estimate(
         y_true, y_prob, notion, sample_weight, labels, pos_label, cluster, counts=counts, percent=percent
     )
     steps = Steps(inputs.progress(progress), inference.count_steps(question))
-    result = inference.estimate(question, estimator=estimator, norm=norm, level=level, rng=rng, step=steps)
+    options: dict[str, Any] = {"estimator": estimator, "norm": norm, "level": level, "rng": rng}
+    result = inference.estimate(question, step=steps, n_resamples=n_resamples, **options)
     steps.end()
     return result
 
@@ -231,6 +237,7 @@ def compare(
     norm: Norm | RowsNorm = "l1",
     level: float = 0.95,
     rng: Seed = None,
+    n_resamples: int | None = None,
     sample_weight: ArrayLike | None = None,
     counts: ArrayLike | None = None,
     cluster: ArrayLike | None = None,
@@ -249,7 +256,9 @@ def compare(
         Scores of each model, as `y_prob` of `ece`.
     baseline : str, optional
         The model that the others are compared with; the first by default.
-    notion, estimator, norm, level, rng, sample_weight, counts, cluster, labels, pos_label, progress, percent
+    notion, estimator, norm, level, rng, n_resamples, sample_weight, counts, cluster, labels, pos_label
+        As for `estimate`.
+    progress, percent
         As for `estimate`.
 
     Returns
@@ -286,7 +295,7 @@ def compare(
         raise inputs.InputError("models", "all use the same notion", notions, hint=hint)
     options: dict[str, Any] = {"estimator": estimator, "norm": norm, "level": level, "rng": seed}
     steps = Steps(inputs.progress(progress), sum(map(inference.count_steps, questions.values())))
-    return compare_questions(questions, first, step=steps, **options)
+    return compare_questions(questions, first, step=steps, n_resamples=n_resamples, **options)
 
 
 @inputs.helpful
@@ -566,6 +575,7 @@ def assess(
     name: str | None = None,
     level: float = 0.95,
     rng: Seed = None,
+    n_resamples: int | None = None,
     sample_weight: ArrayLike | None = None,
     counts: ArrayLike | None = None,
     cluster: ArrayLike | None = None,
@@ -602,6 +612,10 @@ def assess(
         Level of all intervals; those of classes and groups hold together at it.
     rng : int or numpy.random.Generator, optional
         Seed of the simulations; the assessment records it.
+    n_resamples : int, optional
+        Number of calibrated data sets simulated for each test. By default 999, and more for a group (or one
+        of more than 20 classes) whose p-value is small, as many as let it be rejected among all of them;
+        each estimate records its number.
     cost : float, pair, str or matrix, optional
         What decisions on the scores cost, as for `regret`: `decision` has the regret.
     progress : bool or callable, optional
@@ -639,6 +653,7 @@ def assess(
         name=name,
         level=level,
         rng=rng,
+        n_resamples=n_resamples,
         command=command,
         cost=cost,
         labels=labels,

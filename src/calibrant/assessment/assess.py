@@ -28,8 +28,8 @@ from calibrant.estimators import Binned
 from calibrant.evidence import Array, Evidence
 from calibrant.inference import Estimate
 from calibrant.inference.clusters import View
-from calibrant.inference.estimate import MANY, estimate
-from calibrant.inference.multiplicity import each_level, false_discovery
+from calibrant.inference.estimate import MANY, SIMULATED, estimate
+from calibrant.inference.multiplicity import each_level, false_discovery, refined
 from calibrant.inputs import Predictions
 from calibrant.questions import Notion, Question, named
 from calibrant.questions.notions import applicable, pictured
@@ -112,6 +112,7 @@ def assess_predictions(
     progress: Progress | None,
     cost: Any = None,
     labels: Any = None,
+    n_resamples: int | None = None,
 ) -> Assessment:
     """Assess rows by every notion that applies, the headline first; see `calibrant.assess`."""
     level = inputs.level(level)
@@ -133,7 +134,7 @@ def assess_predictions(
         data=data,
         decision=None if cost is None else deciding(data, cost, labels=labels),
     )
-    return _assemble(material, seen_in_rows(data, names, headline), level, rng, progress)
+    return _assemble(material, seen_in_rows(data, names, headline), level, rng, progress, n_resamples)
 
 
 def assess_sketch(
@@ -147,6 +148,7 @@ def assess_sketch(
     command: str | None,
     progress: Progress | None,
     cost: Any = None,
+    n_resamples: int | None = None,
 ) -> Assessment:
     """Assess a sketch by its one notion, as far as its sums allow; see `Sketch.assess`."""
     level, question = inputs.level(level), sketch.question
@@ -170,11 +172,16 @@ def assess_sketch(
         decision=None if cost is None else sketch.deciding(cost),
     )
     left_out = [ruler for ruler in usual if ruler not in rulers]
-    return _assemble(material, seen_in_sums(sketch, names, left_out), level, rng, progress)
+    return _assemble(material, seen_in_sums(sketch, names, left_out), level, rng, progress, n_resamples)
 
 
 def _assemble(
-    material: Material, seen: Seen, level: float, rng: Any, progress: Progress | None
+    material: Material,
+    seen: Seen,
+    level: float,
+    rng: Any,
+    progress: Progress | None,
+    n_resamples: int | None,
 ) -> Assessment:
     """Answer all questions, and put together what follows."""
     seed, names = inputs.seeded(rng), material.names
@@ -187,11 +194,12 @@ def _assemble(
     estimates: dict[str, Estimate] = {}
     keep_memory()
     with aside() as begin:
-        jobs = _jobs(material, shown, estimates, level, seed, begin)
+        options: dict[str, Any] = {"level": level, "rng": seed, "n_resamples": n_resamples}
+        jobs = _jobs(material, shown, estimates, options, begin)
         steps = Steps(progress, _count_steps(material) + len(jobs))
         for question in material.questions:
             each = each_level(level, len(names))
-            found = estimate(question, level=level, each_level=each, rng=seed, step=steps)
+            found = estimate(question, each_level=each, step=steps, **options)
             estimates[question.notion.name] = found
             steps()
         begun = {job: begin(work) for job, work in jobs.items()}
@@ -212,7 +220,7 @@ def _assemble(
         odds=_odds(shown, _worst(estimates[by_curve]), level),
         rulers=MappingProxyType({"auto": estimates[by_curve]} | all_of("ruler")),
         by_class=() if by_class is None else _rows_of_classes(estimates, by_class, names),
-        by_group=_rows_of_groups(material.groups, list(all_of("group").values())),
+        by_group=_rows_of_groups(material.groups, _refined(material.groups, all_of("group"), options)),
         balance=material.accuracy if shown.notion.several else balance_of(shown, level),
         accuracy=material.accuracy,
         scores=material.scores,
@@ -241,8 +249,7 @@ def _jobs(
     material: Material,
     shown: Question,
     estimates: Mapping[str, Estimate],
-    level: float,
-    seed: int,
+    options: dict[str, Any],
     begin: Callable[[Callable[[], Any]], Callable[[], Any]],
 ) -> dict[Job, Callable[[], Any]]:
     """Return what is left to do where the estimates are known, none of which needs another.
@@ -254,11 +261,12 @@ def _jobs(
         The one that is pictured.
     estimates : mapping
         Filled before the first job is done.
-    level, seed
+    options : dict
+        Level, seed and number of resamples of every estimate.
     begin : callable
         Begins beside all else what needs no estimate and shares nothing with one.
     """
-    options: dict[str, Any] = {"level": level, "rng": seed}
+    level, seed = options["level"], options["rng"]
     jobs: dict[Job, Callable[[], Any]] = {}
     for ruler in material.rulers:
         jobs["ruler", ruler] = partial(estimate, shown, estimator=ruler, **options)
@@ -281,13 +289,36 @@ def _jobs(
                 jobs["class", label] = partial(_of_class, estimates, name, label)
         if question.notion.one_class:
             jobs["clinical", None] = partial(clinical_of, question, level=level, seed=seed)
-    options["level"] = each_level(level, len(material.groups))
     for k, group in enumerate(material.groups):
-        jobs["group", k] = partial(estimate, group.question, **options)
+        jobs["group", k] = partial(_of_group, group, len(material.groups), options)
     jobs["where", None] = partial(where_of, material.questions[0])
     if material.decision is not None:
         jobs["decision", None] = partial(Decision.of, *material.decision, level=level, seed=seed)
     return jobs
+
+
+def _of_group(group: Group, count: int, options: dict[str, Any]) -> Estimate:
+    """Return the estimate of one group among so many."""
+    return estimate(group.question, **options | {"level": each_level(options["level"], count)})
+
+
+def _refined(
+    groups: Sequence[Group], found: Mapping[int, Estimate], options: dict[str, Any]
+) -> list[Estimate]:
+    """Return the estimates of groups, with more resamples where these decide after multiplicity control."""
+    # The signs of few clusters have all been turned already.
+    simulated = {k: each for k, each in found.items() if each.n_resamples is not None}
+    if options["n_resamples"] is not None or len(groups) < 2:
+        return list(found.values())
+    more = refined(
+        simulated,
+        lambda each: each.p_value,
+        lambda k, size: _of_group(groups[k], len(groups), options | {"n_resamples": size}),
+        tests=len(groups),
+        alpha=1 - options["level"],
+        size=SIMULATED,
+    )
+    return [more.get(k, each) for k, each in found.items()]
 
 
 def _of_class(estimates: Mapping[str, Estimate], name: str, label: Any) -> Estimate:

@@ -16,7 +16,7 @@ from calibrant.curves import ByClass, ReliabilityCurve, ReliabilityDiagram
 from calibrant.decisions import Clinical, Decision
 from calibrant.evidence import Array
 from calibrant.inference.multiplicity import each_level
-from calibrant.inference.result import LEAST_P, Estimate
+from calibrant.inference.result import Estimate
 from calibrant.inputs import Record, from_text
 from calibrant.posterior.softmax.where import Where
 from calibrant.questions.notions import named, pictured
@@ -98,13 +98,8 @@ class Row:
     p_adjusted: float
 
     def off(self, level: float) -> bool:
-        """Tell whether it is off beyond chance, allowing for how many were looked at.
-
-        Simulations cannot show a p-value below .001, which adjusted for many rows is no longer small:
-        there the adjusted interval decides, by whether it excludes 0.
-        """
-        least = self.estimate.p_value <= LEAST_P + 1e-12 and self.estimate.low > 0
-        return self.p_adjusted < 1 - level or least
+        """Tell whether it is off beyond chance, allowing for how many were looked at."""
+        return self.p_adjusted < 1 - level
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain numbers and text."""

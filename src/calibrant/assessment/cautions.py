@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from calibrant.assessment.assessment import Assessment, Row
-from calibrant.assessment.text import count, short
+from calibrant.assessment.text import count, short, too_few_clusters
 from calibrant.curves import ByClass
 from calibrant.estimators.curve import positions
 from calibrant.evidence import Array, Cells
@@ -121,6 +121,7 @@ def cautions(assessment: Assessment, seen: Seen) -> Iterator[str]:
         yield f"No row is of {few} {_listed(seen.absent)}: counted all the same."
     yield from small_groups(assessment.by_group)
     yield from single_clusters(assessment.by_group)
+    yield from few_clusters(assessment)
     if any(estimate.conservative for estimate in assessment.estimates.values()):
         yield (
             "A sketch does not know which scores of the classes belong together: interval and p-value of the "
@@ -159,6 +160,18 @@ def single_clusters(groups: Sequence[Row]) -> Iterator[str]:
         yield (
             f"{which} {_listed(single)} is a single cluster; its rows are treated as independent, "
             "so the interval does not include variation between clusters."
+        )
+
+
+def few_clusters(assessment: Assessment) -> Iterator[str]:
+    """Yield a sentence about groups whose clusters are too few for their test to reject, if there are any."""
+    few = too_few_clusters(assessment.by_group, assessment.level)
+    if few:
+        names = [f"{row.name} ({row.estimate.clusters} clusters)" for row in few]
+        yield (
+            f"Too few clusters to reject calibration at level {assessment.level:g} whatever the data: "
+            f"{'group' if len(few) == 1 else 'groups'} {_listed(names)}. "
+            "With k clusters the smallest attainable p-value is 2^(1 - k), before it is adjusted."
         )
 
 

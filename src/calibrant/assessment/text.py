@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,7 +10,7 @@ import numpy as np
 from calibrant.assessment.where import pairs
 from calibrant.curves import ByClass, Point, ReliabilityCurve
 from calibrant.evidence import Array
-from calibrant.inference.result import LEAST_P, Estimate, p_text, rejects, usual
+from calibrant.inference.result import Estimate, p_text, rejects, usual
 from calibrant.questions import named
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ def verdict(assessment: Assessment) -> str:
         return f"Too few rows to tell: the error reads {points(e.value)} points and may be almost anything."
     if e.low == 0:
         return (
-            f"Not calibrated ({p_text(e.p_value, '≤')}), but how far off is uncertain: "
+            f"Not calibrated ({p_text(e, '≤')}), but how far off is uncertain: "
             f"the error reads {value}; {typical}."
         )
     direction = side(e, assessment.balance)
@@ -140,10 +140,7 @@ def _of_many_classes(assessment: Assessment, typical: str) -> str:
     if not sure(e, assessment.level):
         return f"No miscalibration found, but {unseen}: {seen}."
     if not e.at_least:
-        return (
-            f"Not calibrated ({p_text(e.p_value, '≤')}), but how far off is uncertain, "
-            f"since {unseen}: {seen}."
-        )
+        return f"Not calibrated ({p_text(e, '≤')}), but how far off is uncertain, since {unseen}: {seen}."
     least = f"at least {points(e.at_least)} points in sum ({100 * e.level:.3g} %)"
     return f"Class probabilities off by {least}, since {unseen}; {seen}."
 
@@ -261,18 +258,29 @@ def standing_out(assessment: Assessment) -> str:
         if len(rows) < 2:
             continue
         bad = [row for row in rows if row.off(assessment.level)]
+        few = len([row for row in too_few_clusters(rows, assessment.level) if row not in bad])
+        untested = f" {few} {what if few == 1 else plural} had too few clusters to be tested." if few else ""
         if not bad:
             none = "Neither of the two" if len(rows) == 2 else f"None of the {len(rows)}"
-            return f"{none} {plural} is off beyond chance."
+            return f"{none} {plural} is off beyond chance.{untested}"
         if len(bad) == len(rows):
             all_of = "Both" if len(rows) == 2 else f"All {len(rows)}"
             return f"{all_of} {plural} are off beyond chance, most of all {listed(bad[:1], what)}."
         verb = "is" if len(bad) == 1 else "are"
         return (
             f"Of {len(rows)} {plural}, {len(bad)} {verb} off beyond chance, "
-            f"{'most of all ' if len(bad) > LISTED else ''}{listed(bad, what)}."
+            f"{'most of all ' if len(bad) > LISTED else ''}{listed(bad, what)}.{untested}"
         )
     return ""
+
+
+def too_few_clusters(rows: Sequence[Row], level: float) -> list[Row]:
+    """Return the groups that no data could have rejected by themselves, having so few clusters.
+
+    A test that looks at every way to turn the signs of k clusters has a p-value of at least 2^(1 - k).
+    """
+    exhaustive = (row for row in rows if row.estimate.n_resamples is None)
+    return [row for row in exhaustive if len(rows) * row.estimate.p_floor >= 1 - level]
 
 
 def clinical(assessment: Assessment) -> list[str]:
@@ -368,7 +376,7 @@ def listed(rows: Iterable[Row], what: str) -> str:
 
 def adjusted_p(row: Row) -> str:
     """Return the adjusted p-value of a row; a bound, where simulations can show none smaller."""
-    return f"{'≤ ' if row.estimate.p_value <= LEAST_P else ''}{row.p_adjusted:.2g}"
+    return f"{'≤ ' * row.estimate.at_floor}{row.p_adjusted:.2g}"
 
 
 def methods(assessment: Assessment) -> str:
@@ -388,7 +396,7 @@ def methods(assessment: Assessment) -> str:
     else:
         weighted = f"{weighted} in {count(e.clusters)} clusters, which interval and test allow for,"
         tested = "simulated in the same clusters"
-    p = p_text(e.p_value, "≤")
+    p = p_text(e, "≤")
     name = f"{title} notion, L1"
     interval = "from inverting its simulated sampling distribution"
     if notion.whole:

@@ -42,7 +42,7 @@ def _models(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) 
 @click.option(
     "--baseline", metavar="NAME", help="Model that the others are held against.  [default: the first]"
 )
-@options(*DATA, "cluster", "notion", "estimator", "norm", "level", "seed", "json", "quiet")
+@options(*DATA, "cluster", "notion", "estimator", "norm", "level", "seed", "n_resamples", "json", "quiet")
 def compare(
     files: tuple[str, ...],
     models: dict[str, tuple[str, ...]],
@@ -102,6 +102,7 @@ def compare(
             norm=given["norm"],
             level=given["level"],
             rng=given["seed"],
+            n_resamples=given["n_resamples"],
             sample_weight=first.sample_weight,
             counts=first.counts,
             cluster=first.cluster,

@@ -41,7 +41,7 @@ TABLES = (".csv",)
 @click.command(epilog=EXITS)
 @options("path", *DATA, "cluster", "notion", "estimator")
 @norm(largest=True)
-@options("level", "seed", "checkpoint", "json", "quiet")
+@options("level", "seed", "n_resamples", "checkpoint", "json", "quiet")
 def ece(file: str, estimator: str, as_json: bool, **given: Any) -> None:
     """Print the calibration error of the scores in PATH, with its interval.
 
@@ -65,7 +65,7 @@ def ece(file: str, estimator: str, as_json: bool, **given: Any) -> None:
             value = source.ask("ece", estimator=estimator, norm=norm)
             about = {"value": value, "notion": notion.name, "estimator": str(chosen), "norm": norm}
             return about, f"{value:.4f}", None
-        options = {"level": given["level"], "rng": given["seed"]}
+        options = {"level": given["level"], "rng": given["seed"], "n_resamples": given["n_resamples"]}
         estimate = source.ask("estimate", estimator=estimator, norm=norm, **options)
         return estimate.to_dict(), str(estimate), estimate
 

@@ -142,6 +142,13 @@ _OPTIONS: dict[str, Callable[[Any], Any]] = {
         "--level", type=float, default=0.95, show_default=True, help="Level of the interval."
     ),
     "seed": seed(),
+    "n_resamples": click.option(
+        "--n-resamples",
+        type=click.IntRange(min=99),
+        metavar="N",
+        help="Data sets simulated for each test; the p-value is at least 1 / (1 + N).  [default: 999, and "
+        "more for groups and many classes whose p-value is small]",
+    ),
     "json": click.option("--json", "as_json", is_flag=True, help="Print JSON."),
     "quiet": quiet(),
 }

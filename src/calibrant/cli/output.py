@@ -83,7 +83,7 @@ def tell_classes(estimate: Estimate, most: int = 12) -> None:
     width = max(map(len, names), default=0)
     for name, each in zip(names, classes, strict=False):
         interval = f"{each.value:.4f} [{each.low:.4f}, {each.high:.4f}]"
-        tell(f"  class {name:<{width}}  {interval}; {p_text(each.p_value)}")
+        tell(f"  class {name:<{width}}  {interval}; {p_text(each)}")
     if len(classes) > most:
         tell(f"  ... and {len(classes) - most} classes with smaller errors; --json has all")
 

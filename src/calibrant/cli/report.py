@@ -21,7 +21,7 @@ COLUMNS = ("file", "label", "scores", "correct", "confidence", "sample_weight", 
 
 
 @click.command(epilog=EXITS)
-@options("path", *DATA, "groups", "cluster", "notion", "level", "seed")
+@options("path", *DATA, "groups", "cluster", "notion", "level", "seed", "n_resamples")
 @click.option("--name", metavar="TEXT", help="Title of the report.  [default: the name of PATH]")
 @click.option(
     "--class-names",
@@ -64,7 +64,7 @@ def report(
     check_outputs([file, listed], where, as_json, format=given["format"], checkpoint=given["checkpoint"])
     check_suffix(where, PAGES)
     names = None if class_names is None else _class_names(class_names)
-    options = {"level": given["level"], "rng": given["seed"]}
+    options = {"level": given["level"], "rng": given["seed"], "n_resamples": given["n_resamples"]}
     source = read_source(file, given, lambda few: few.ask("estimate", **options))
     with source.refusing(), Meter("assessing", given["quiet"]) as meter:
         assessment = source.ask(

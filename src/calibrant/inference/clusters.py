@@ -29,7 +29,7 @@ from calibrant.evidence import (
     effective_clusters,
 )
 from calibrant.evidence.draws import each_chance
-from calibrant.inference.null import STEPS, Simulated, by_class, error, ranked, together
+from calibrant.inference.null import AT_ONCE, STEPS, Simulated, by_class, error, ranked, together
 from calibrant.inputs import by_name
 from calibrant.posterior import Posterior
 from calibrant.posterior.clock import n_cells
@@ -39,8 +39,9 @@ from calibrant.questions import Question
 # Signs drawn at once, and rows up to which correlated outcomes are drawn for each of them.
 SIGNS, MOST_ROWS = 1 << 22, 1 << 17
 # Calibrated data are drawn for this many clusters at least, and this many outcomes at most; otherwise
-# signs are turned, which needs no estimate of how alike rows are.
-FEWEST, MOST_DRAWN = 10, 1 << 27
+# signs are turned, which needs no estimate of how alike rows are. The choice does not depend on how many sets
+# are asked for beyond the usual number.
+FEWEST, MOST_DRAWN, USUAL = 10, 1 << 27, 999
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,7 +142,8 @@ class ClusteredNull:
         def tied(null: Simulated) -> Simulated:
             if draws is not None:
                 return null
-            return replace(null, evidence=np.where(same, null.observed, null.evidence))
+            evidence = np.where(same, null.observed, null.evidence)
+            return replace(null, evidence=evidence, exhaustive=clusters < FEWEST)
 
         draws = Draws.of(question, rng, size)
         below: Array = np.zeros(1)
@@ -152,12 +154,12 @@ class ClusteredNull:
             steps = Residuals.of(problem).thinned(usual, design.symmetric / usual).coarser(STEPS)
             cells = min(int(n_cells(steps.flat.n)[0]), STEPS // 2)
             if draws is None:
-                residual = turned(problem, cluster, steps, signs)
+                residuals = turned(problem, cluster, steps, signs)
             else:
                 low = np.broadcast_to(below, draws.order.shape)
-                residual = draws.residuals(problem, steps, low)
+                residuals = draws.residuals(problem, steps, low)
                 below = low + next(problem.rows())[0][draws.order]
-            each = ranked(steps, [residual], norm, cells)
+            each = ranked(steps, residuals, norm, cells, keep=len(problems) > 1)
             alone.append(tied(each.simulated))
             seen.append(each.observed)
             drawn.append(each.z)
@@ -165,11 +167,15 @@ class ClusteredNull:
             return cls(alone, alone[0])
         observed = replace(Posterior.joined(seen), few=None, at_values=None)
         cells = observed.z.shape[-1]
-        terms = by_class(observed, np.stack(drawn, axis=1), norm)
+        evidence, errors = [], []
+        for part in zip(*drawn, strict=True):
+            terms = by_class(observed, np.stack(part, axis=1), norm)
+            evidence.append(together(terms, cells))
+            errors.append(error(terms, norm, cells))
         own = Terms(*(term[None] for term in observed.terms(norm)))
         found = float(together(own, cells)[0])
         alone = [alone[k] for k in np.argsort(columns)]
-        return cls(alone, tied(Simulated(together(terms, cells), error(terms, norm, cells), found)))
+        return cls(alone, tied(Simulated(np.concatenate(evidence), np.concatenate(errors), found)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -205,7 +211,7 @@ class Draws:
         """Return how to draw for a question; None for too few clusters or too many rows."""
         cluster, weight, problems = question.cluster, question.weight, question.problems
         assert cluster is not None
-        if cluster.max() + 1 < FEWEST or max(question.n, cluster.size) * size > MOST_DRAWN:
+        if cluster.max() + 1 < FEWEST or max(question.n, cluster.size) * min(size, USUAL) > MOST_DRAWN:
             return None
         keys = []
         for k in reversed(_columns(question)):
@@ -219,8 +225,8 @@ class Draws:
         alike = [correlation(problem, cluster, fitted=False) for problem in problems]  # type: ignore[arg-type]
         return cls(order, cluster[order], counted, float(np.mean(alike)), int(rng.integers(2**63)), size)
 
-    def residuals(self, problem: Evidence, steps: Residuals, below: Array) -> Array:
-        """Return residuals (sets, steps) of a problem; see `turned`.
+    def residuals(self, problem: Evidence, steps: Residuals, below: Array) -> Iterator[Array]:
+        """Yield residuals (sets, steps) of a problem in parts; see `turned`.
 
         Parameters
         ----------
@@ -235,12 +241,12 @@ class Draws:
         place = steps_of(score, scaled, steps), np.arange(score.size)
         each = csr_array((scaled, place), shape=(steps.mass.size, score.size))
         low, high = below[:, None], (below + score)[:, None]
-        drawn = (((number >= low) & (number < high)) - score[:, None] for number in self._numbers())
-        return np.concatenate([(each @ part).T for part in drawn])
+        for number in self._numbers():
+            yield (each @ (((number >= low) & (number < high)) - score[:, None])).T
 
     def _numbers(self) -> Iterator[Array]:
         """Yield a number for each row (rows, sets), in parts."""
-        again, few = np.random.default_rng(self.seed), max(1, SIGNS // self.order.size)
+        again, few = np.random.default_rng(self.seed), max(1, min(AT_ONCE, SIGNS // self.order.size))
         for a in range(0, self.size, few):
             shape = (self.order.size, min(few, self.size - a))
             own = again.random(shape) >= np.sqrt(self.correlation)
@@ -268,8 +274,8 @@ def turned(
     cluster: Array,
     steps: Residuals,
     signs: Callable[[], Iterable[Array]],
-) -> Array:
-    """Return the residuals of data sets with signs turned, (sets, steps).
+) -> Iterator[Array]:
+    """Yield the residuals of data sets with signs turned, (sets, steps), in parts.
 
     Parameters
     ----------
@@ -289,13 +295,21 @@ def turned(
     scale = float(steps.mass.sum() / weight.sum())
     shape = (steps.mass.size, int(cluster.max()) + 1)
     each = csr_array((scale * weight * (outcome - score), (step, cluster)), shape=shape)
-    return np.concatenate([(each @ part).T for part in signs()])
+    for part in signs():
+        yield (each @ part).T
 
 
 def _signs(clusters: int, rng: np.random.Generator, size: int) -> Callable[[], Iterable[Array]]:
-    """Return how to draw signs (clusters, sets) in parts; each time the same."""
+    """Return how to draw signs (clusters, sets) in parts; each time the same.
+
+    Of few clusters all there are, but for that of the data themselves, in random order: no more than 511.
+    """
+    if clusters < FEWEST:
+        pattern = rng.permutation(np.arange(1, 2**clusters))
+        every = 1.0 - 2.0 * ((pattern >> np.arange(clusters)[:, None]) & 1)
+        return lambda: [every]
     seed = int(rng.integers(2**63))
-    few = max(1, SIGNS // clusters)
+    few = max(1, min(AT_ONCE, SIGNS // clusters))
 
     def parts() -> Iterator[Array]:
         again = np.random.default_rng(seed)

@@ -151,13 +151,14 @@ def compare_questions(
     level: float = 0.95,
     rng: Any = None,
     step: Callable[[], object] = lambda: None,
+    n_resamples: int | None = None,
 ) -> Comparison:
     """Compare models by the same question about each, of the same rows; `step` counts what is done."""
     estimates = {}
     for name, question in questions.items():
         with inputs.within(f"model {name!r}"):
             options: dict[str, Any] = {"estimator": estimator, "norm": norm, "level": level, "rng": rng}
-            estimates[name] = estimate(question, step=step, **options)
+            estimates[name] = estimate(question, step=step, n_resamples=n_resamples, **options)
         step()
     added = {name: contributions(question) for name, question in questions.items()}
     weight, code = questions[baseline].weight, questions[baseline].cluster

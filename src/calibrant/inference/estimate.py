@@ -30,6 +30,8 @@ from calibrant.simplex import RowsNorm
 
 # Simulated calibrated data sets, and the quantiles of their errors that are kept.
 SIMULATED, KEPT = 999, (0.5, 0.95)
+# Data sets at least that the test may be asked to simulate.
+FEWEST = 99
 # Data sets simulated for the interval of one class among several; more classes than MANY are simulated
 # over fewer cells (see `calibrant.inference.many_classes`).
 BY_CLASS, MANY = 800, 20
@@ -46,6 +48,7 @@ def estimate(
     rng: Any = None,
     each_level: float | None = None,
     step: Callable[[], object] = lambda: None,
+    n_resamples: int | None = None,
 ) -> Estimate:
     """Estimate the calibration error that a question asks for.
 
@@ -55,7 +58,7 @@ def estimate(
     Parameters
     ----------
     question : Question
-    estimator, norm, level, rng
+    estimator, norm, level, rng, n_resamples
         As for `calibrant.estimate`.
     each_level : float, optional
         Level of the intervals of single classes.
@@ -65,7 +68,9 @@ def estimate(
     inputs.check_choice("norm", norm, question.notion.norms)
     level, seed = inputs.level(level), inputs.seeded(rng)
     each_level = level if each_level is None else inputs.level(each_level)
-    found = _answer(question, estimator, norm, level, each_level, seed, step)
+    if n_resamples is not None:
+        n_resamples = inputs.positive_int("n_resamples", n_resamples, FEWEST)
+    found = _answer(question, estimator, norm, level, each_level, seed, step, n_resamples)
     return replace(found, cautions=question.cautions)
 
 
@@ -77,10 +82,11 @@ def _answer(
     each_level: float,
     seed: int,
     step: Callable[[], object],
+    n_resamples: int | None,
 ) -> Estimate:
     """Estimate what a question asks for, with arguments that are checked."""
     if question.notion.whole:
-        options: dict[str, Any] = {"level": level, "each_level": each_level}
+        options: dict[str, Any] = {"level": level, "each_level": each_level, "n_resamples": n_resamples}
         by = with_interval(estimator)
         if len(question.labels) > 2:
             found = estimate_rows(question, norm=norm, seed=seed, **options)
@@ -95,7 +101,7 @@ def _answer(
         raise inputs.InputError(
             "estimator", rule, chosen, got=f"{chosen}, a measure of its own", advice="ece"
         )
-    plan = _Plan(chosen, cast("Norm", norm), level, each_level, seed, step)
+    plan = _Plan(chosen, cast("Norm", norm), level, each_level, seed, step, n_resamples)
     if not question.notion.several:
         return _one_problem(question, plan)
     if question.designs is not None and len(question.labels) > MANY:
@@ -121,6 +127,12 @@ class _Plan:
     each_level: float
     seed: int
     step: Callable[[], object]
+    n_resamples: int | None
+
+    @property
+    def size(self) -> int:
+        """How many calibrated data sets are simulated for the test."""
+        return SIMULATED if self.n_resamples is None else self.n_resamples
 
 
 def _one_problem(question: Question, plan: _Plan) -> Estimate:
@@ -129,7 +141,13 @@ def _one_problem(question: Question, plan: _Plan) -> Estimate:
     value = float(_errors(question, plan, posterior)[0])
     null = _drawn_alone(question, plan)[0]()
     reach = view.reach(plan.level, plan.estimator)
-    ends, other = _interval(plan, view.n, [view.problem], posterior, value, spread=reach)
+
+    def interval() -> tuple[tuple[float, float], Array | None]:
+        return _interval(plan, view.n, [view.problem], posterior, value, spread=reach)
+
+    # It does not depend on the seed or on the number of resamples.
+    key = "interval", str(plan.estimator), plan.norm, plan.level
+    ends, other = question.once(key, interval) if plan.estimator.from_posterior else interval()
     about = {"notion": question.notion.name, "label": question.label, "clusters": question.clusters}
     return _assembled(plan, question.n, value, ends, null, other, posterior, **about)
 
@@ -146,20 +164,25 @@ def _few_classes(question: Question, plan: _Plan) -> Estimate:
         simulated = combined(np.stack([null.error for null in drawn], axis=-1), norm)
         null = nulls.Simulated(drawn[0].evidence, simulated, np.nan)
         p_value = nulls.any_of([null.p_value for null in drawn])
+        p_floor = nulls.any_of([null.p_floor for null in drawn])
         spread = float(np.sqrt(len(alone)))
     elif question.designs is not None:
         null = _clustered(question, plan).whole
-        p_value, spread = null.p_value, together(posterior, rows, question.cluster, _counts(question))
+        p_value, p_floor = null.p_value, null.p_floor
+        spread = together(posterior, rows, question.cluster, _counts(question))
     else:
-        null = question.once(("together", norm, plan.seed), lambda: _drawn_jointly(question, rows, plan))
-        p_value, spread = null.p_value, together(posterior, rows, None, _counts(question))
+        null = question.once(
+            ("together", norm, plan.seed, plan.size), lambda: _drawn_jointly(question, rows, plan)
+        )
+        p_value, p_floor = null.p_value, null.p_floor
+        spread = together(posterior, rows, None, _counts(question))
     n = question.n / float(np.mean([view.effect for view in views]))
     spread *= float(np.mean([view.reach(plan.level, plan.estimator) for view in views]))
     ends, other = _interval(
         plan, n, [view.problem for view in views], posterior, value, spread=spread, labels=question.labels
     )
     return _assembled(
-        plan, question.n, value, ends, null, other, posterior, p_value=p_value,
+        plan, question.n, value, ends, null, other, posterior, p_value=p_value, p_floor=p_floor,
         notion=question.notion.name, by_class=by_class, conservative=rows is None,
         clusters=question.clusters,
     )  # fmt: skip
@@ -173,7 +196,8 @@ def _many_classes(question: Question, plan: _Plan) -> Estimate:
     errors = _errors(question, plan, classes.posterior)
     value = question.notion.combine(errors, norm)
     labels = None if rows is None else _drawn_together(question, rows, classes, plan.seed)
-    null = many_classes.nulls(classes, norm, plan.seed, keys, labels, plan.step)
+    options: dict[str, Any] = {"alpha": 1 - plan.level, "n_resamples": plan.n_resamples}
+    null = many_classes.nulls(classes, norm, plan.seed, keys, labels, plan.step, **options)
     views = (View(problem, n) for problem in question.each())
     by_class = _by_class(plan, question, errors, views, classes.coarse.ready(), null.alone)
     widest = many_classes.WIDEST
@@ -190,7 +214,7 @@ def _many_classes(question: Question, plan: _Plan) -> Estimate:
         )
     return _assembled(
         plan, n, value, ends, null.whole, other, classes.posterior, p_value=null.p_value,
-        notion=question.notion.name, by_class=by_class, conservative=rows is None,
+        p_floor=null.p_floor, notion=question.notion.name, by_class=by_class, conservative=rows is None,
         clusters=question.clusters,
     )  # fmt: skip
 
@@ -209,9 +233,9 @@ def _drawn_alone(question: Question, plan: _Plan) -> list[Callable[[], nulls.Sim
         return [partial(_same, each) for each in _clustered(question, plan).alone]
     labels = question.labels if question.notion.several else ("alone",)
     return question.once(
-        ("alone", plan.norm, plan.seed),
+        ("alone", plan.norm, plan.seed, plan.size),
         lambda: [
-            nulls.later(each, plan.norm, stream(plan.seed, "null", label), SIMULATED)
+            nulls.later(each, plan.norm, stream(plan.seed, "null", label), plan.size)
             for each, label in zip(question.residuals, labels, strict=True)
         ],
     )
@@ -226,7 +250,7 @@ def _drawn_jointly(question: Question, rows: Rows, plan: _Plan) -> nulls.Simulat
     own, _, columns = in_own_order(rows, question.labels, _counts(question))
     residuals = [question.residuals[k] for k in columns]
     rng = stream(plan.seed, "together")
-    return nulls.joint(residuals, lambda some: own.take(some)[::2], own.n, plan.norm, rng, SIMULATED)
+    return nulls.joint(residuals, lambda some: own.take(some)[::2], own.n, plan.norm, rng, plan.size)
 
 
 def _counts(question: Question) -> Array | None:
@@ -238,7 +262,8 @@ def _clustered(question: Question, plan: _Plan) -> ClusteredNull:
     """Simulate calibrated data in the same clusters; they are the same for every estimator."""
     rng = stream(plan.seed, "clustered")
     return question.once(
-        ("clustered", plan.norm, plan.seed), lambda: ClusteredNull.of(question, plan.norm, rng, SIMULATED)
+        ("clustered", plan.norm, plan.seed, plan.size),
+        lambda: ClusteredNull.of(question, plan.norm, rng, plan.size),
     )
 
 
@@ -349,6 +374,7 @@ def _assembled(
     posterior: Posterior,
     *,
     p_value: float | None = None,
+    p_floor: float | None = None,
     **about: Any,
 ) -> Estimate:
     """Put an estimate together; `other` are the errors of calibrated data by an estimator of its own."""
@@ -363,6 +389,8 @@ def _assembled(
         level=plan.level,
         null=Null(float(np.mean(errors)), MappingProxyType(quantiles)),
         p_value=null.p_value if p_value is None else p_value,
+        p_floor=null.p_floor if p_floor is None else p_floor,
+        n_resamples=None if null.exhaustive else int(null.evidence.size),
         over=value * share,
         under=value - value * share,
         n=n,

@@ -37,14 +37,15 @@ from calibrant.inference.interval import (
     streams,
 )
 from calibrant.inference.measure import TOGETHER
+from calibrant.inference.multiplicity import refined
 from calibrant.inference.null import Ranked, Simulated, rank, ranked
 from calibrant.posterior.clock import CELLS, n_cells
 from calibrant.posterior.gap import Judged, Posterior, Terms, judged
 from calibrant.questions import Question
 from calibrant.questions.notions import combined
 
-# Simulated sets of a class, those of a class that stands out, and the p-value below which it does.
-SETS, MORE, SUSPECT = 199, 999, 0.02
+# Simulated sets of a class, and those of a class that stands out at least.
+SETS, MORE = 199, 999
 # Classes that may stand out, and their share of all.
 STANDING, STANDING_SHARE = 50, 0.2
 # Times that the sets of independent classes are put together anew.
@@ -129,11 +130,15 @@ def enough(spread: float, classes: int) -> int:
 
 
 class Nulls(NamedTuple):
-    """What calibrated data would show: of each class, when it is asked for, and of all; and the p-value."""
+    """What calibrated data would show: of each class, when it is asked for, and of all.
+
+    `p_value` is that of all classes together, and `p_floor` the smallest that it can be.
+    """
 
     alone: list[Callable[[], Simulated]]
     whole: Simulated
     p_value: float
+    p_floor: float
 
 
 def nulls(
@@ -143,6 +148,8 @@ def nulls(
     keys: Sequence[int],
     together: Callable[[int], Array] | None,
     step: Callable[[], object],
+    alpha: float = 0.05,
+    n_resamples: int | None = None,
 ) -> Nulls:
     """Simulate each class, and all of them.
 
@@ -156,12 +163,16 @@ def nulls(
         A number for each class: what is drawn for it belongs to that.
     step : callable
         Called after each class.
+    alpha : float
+        The level that adjusted p-values of the classes are held against.
+    n_resamples : int, optional
+        Sets simulated for each class that stands out; by default as many as let these be rejected.
     """
     count, cells = len(classes.steps), classes.coarse.z.shape[-1]
     sets = SETS if together is not None else SETS * SHUFFLED
     seen, drawn_sums, pooled = _Sums(1), _Sums(sets), []
     rngs = [np.random.default_rng([seed, key]) for key in keys]
-    alone = _Alone(classes.steps, classes.coarse.some, norm, cells, rngs)
+    alone = _Alone(classes.steps, classes.coarse.some, norm, cells, rngs, alpha, n_resamples)
     if together is not None:
         draw = together
 
@@ -189,14 +200,14 @@ def nulls(
     ranks = rank(evidence)
     if together is None:
         # At most so many classes of calibrated data would stand out as far, however they depend.
-        more = np.count_nonzero(np.concatenate(pooled) >= seen.most[0] - 1e-12 * abs(seen.most[0]))
-        outlying = (1 + more) / (1 + SETS)
+        further = np.count_nonzero(np.concatenate(pooled) >= seen.most[0] - 1e-12 * abs(seen.most[0]))
+        outlying = (1 + further) / (1 + SETS)
         p_value = min(1.0, float(ranks[-1]) / SHARES[0], outlying / SHARES[1])
         whole = Simulated(evidence[:-1], drawn_sums.error(cells, count, norm), float(evidence[-1]))
-        return Nulls(alone.each, whole, p_value)
+        return Nulls(alone.each, whole, p_value, whole.p_floor / SHARES[0])
     joined = -np.minimum(ranks / SHARES[0], rank(np.append(drawn_sums.most, seen.most)) / SHARES[1])
     whole = Simulated(joined[:-1], drawn_sums.error(cells, count, norm), float(joined[-1]))
-    return Nulls(alone.each, whole, whole.p_value)
+    return Nulls(alone.each, whole, whole.p_value, whole.p_floor)
 
 
 class _Alone:
@@ -208,12 +219,22 @@ class _Alone:
         Evidence of each class.
     first : list of Simulated
         What was simulated already: of every class, or of none.
+    alpha, n_resamples
+        As for `nulls`.
     """
 
     def __init__(
-        self, steps: list[Residuals], some: Array, norm: Norm, cells: int, rngs: list[np.random.Generator]
+        self,
+        steps: list[Residuals],
+        some: Array,
+        norm: Norm,
+        cells: int,
+        rngs: list[np.random.Generator],
+        alpha: float,
+        n_resamples: int | None,
     ) -> None:
         self.steps, self.some, self.norm, self.cells, self.rngs = steps, some, norm, cells, rngs
+        self.alpha, self.n_resamples = alpha, n_resamples
         self.first: list[Simulated] = []
         # Whichever classes are asked about first, by several threads: generators have one turn.
         self._all = compiled.once(self._simulate)
@@ -231,17 +252,23 @@ class _Alone:
     def _simulate(self) -> list[Simulated]:
         """Return the simulations of all classes, more of those that stand out.
 
-        So their p-values can be small. A class whose first p-value is small gets that of new simulations,
-        which is valid at any level. Where most classes stand out, only the first of them are worth it.
+        So their p-values can be small. Where most classes stand out, only the first of them are worth it.
         """
         every = range(len(self.steps))
         alone = self.first or list(compiled.shared(lambda k: self.draw(k).simulated, every))
         p_values = np.array([simulation.p_value for simulation in alone])
         most = max(STANDING, int(STANDING_SHARE * len(alone)))
         order = np.lexsort((-self.some, p_values))[:most]
-        for k in order[p_values[order] <= SUSPECT]:
-            alone[k] = self.draw(k, MORE).simulated
-        return alone
+        again = refined(
+            {k: alone[k] for k in order.tolist()},
+            lambda each: each.p_value,
+            lambda k, size: self.draw(k, self.n_resamples or size).simulated,
+            tests=len(alone),
+            alpha=self.alpha,
+            size=SETS,
+            least=MORE,
+        )
+        return [again.get(k, each) for k, each in enumerate(alone)]
 
 
 def _together(classes: int, size: int) -> list[slice]:

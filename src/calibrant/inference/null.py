@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -30,8 +31,8 @@ FINEST = 1024
 SHARES, FEW_SHARES = (0.3, 0.15, 0.2, 0.15, 0.1, 0.1), (0.1, 0.5, 0.15, 0.1, 0.1, 0.05)
 # Simulated sets whose error is read.
 READ = 300
-# Numbers in the largest table of simulated outcomes.
-TABLE = 1 << 22
+# Numbers in the largest table of simulated outcomes, and simulated sets that are held at once.
+TABLE, AT_ONCE = 1 << 22, 1000
 
 
 def error(terms: Terms, norm: Norm, cells: int | None = None) -> Array:
@@ -63,7 +64,7 @@ def by_class(posterior: Posterior, z: Array, norm: Norm, read: int | None = None
     each = []
     for k in range(z.shape[1]):
         frame = posterior[k : k + 1]
-        parts = [frame.again(z[:read, k]).terms(norm)]
+        parts = [frame.again(z[:read, k]).terms(norm)] if read else []
         if read < len(z):
             parts.append(frame.again(z[read:, k]).terms(None))
         each.append(Terms(*(np.concatenate(part) for part in zip(*parts, strict=True))))
@@ -72,17 +73,27 @@ def by_class(posterior: Posterior, z: Array, norm: Norm, read: int | None = None
 
 @dataclass(frozen=True, eq=False)
 class Simulated:
-    """Evidence against calibration, and error, of simulated calibrated data; and the observed evidence."""
+    """Evidence against calibration, and error, of simulated calibrated data; and the observed evidence.
+
+    `exhaustive` says that the simulated data are all that there can be, and not a sample of them.
+    """
 
     evidence: Array
     error: Array
     observed: float
+    exhaustive: bool = False
 
     @property
     def p_value(self) -> float:
         """Share of simulated data with at least the observed evidence, the data themselves included."""
         more = np.count_nonzero(self.evidence >= self.observed - 1e-12 * abs(self.observed))
         return (1 + int(more)) / (1 + self.evidence.size)
+
+    @property
+    def p_floor(self) -> float:
+        """Smallest p-value that can be found."""
+        # Where all signs are turned the data are as they were.
+        return (1 + self.exhaustive) / (1 + self.evidence.size)
 
 
 class Ranked(NamedTuple):
@@ -94,14 +105,14 @@ class Ranked(NamedTuple):
     observed : Posterior
     read : Posterior
         Of the first `READ` sets.
-    z : array (sets, cells)
-        Coefficients of all sets.
+    z : list of arrays (sets, cells)
+        Coefficients of all sets, where they are asked for.
     """
 
     simulated: Simulated
     observed: Posterior
     read: Posterior
-    z: Array
+    z: list[Array]
 
 
 def single(residuals: Residuals, norm: Norm, rng: np.random.Generator, size: int) -> Simulated:
@@ -123,7 +134,15 @@ def later(residuals: Residuals, norm: Norm, rng: np.random.Generator, size: int)
     return once(lambda: ranked(steps, Outcomes.of(steps).blocks(rng, size), norm, cells).simulated)
 
 
-def ranked(steps: Residuals, blocks: Iterable[Array], norm: Norm, cells: int, finest: int = FINEST) -> Ranked:
+def ranked(
+    steps: Residuals,
+    blocks: Iterable[Array],
+    norm: Norm,
+    cells: int,
+    finest: int = FINEST,
+    *,
+    keep: bool = False,
+) -> Ranked:
     """Rank the evidence of a problem among that of simulated residuals.
 
     Parameters
@@ -132,40 +151,62 @@ def ranked(steps: Residuals, blocks: Iterable[Array], norm: Norm, cells: int, fi
         Simulated residuals at each step of the problem.
     cells, finest : int
         Cells of equal variance, and cells along the score for rough gaps at most.
+    keep : bool
+        Whether the coefficients of all sets are wanted.
     """
     observed = Posterior.of_residuals(steps.flat, cells, plain=True)
-    whole, kept = observed.discrete(0), []
-
-    def everyone() -> Iterator[Array]:
-        for residual in blocks:
-            if whole:
-                kept.append(residual)
-            yield residual
-        yield steps.residual[None]
-
-    shown = show(steps, everyone(), cells, finest)
-    z, at_values = shown.z[:-1], None
-    if observed.few is not None:
-        n, unit = observed.n[0], observed.few.unit
-        at_values = (
-            np.concatenate(kept) / (n * unit) if whole else observed.few.from_cells(_back(z) * observed.scale)
-        )
-    # The error is read of the first sets alone.
-    read, rest = (
-        observed.again(z[some], None if at_values is None else at_values[some])
-        for some in (slice(READ), slice(READ, None))
-    )
-    terms = read.terms(norm)
-    everybody = [read, *([rest] if len(rest.z) else []), observed]
-    smooth = np.concatenate([each.evidence_of_process for each in everybody])
-    local = np.concatenate([each.local for each in everybody])
-    ranks = [rank(smooth), rank(local), rank(shown.reach)]
-    ranks += [np.minimum(1.0, 2 * np.minimum(rank(way), rank(-way))) for way in shown.ways]
-    if shown.rough is not None:
-        ranks.append(rank(shown.rough))
+    read, shown, z = None, [], []
+    smooth, local = [], []
+    for chunk in _chunks(blocks):
+        seen = show(steps, chunk, cells, finest)
+        values = _at_values(observed, chunk, seen.z)
+        # The error is read of the first sets alone.
+        ends = (0, len(seen.z)) if read is not None else (0, min(READ, len(seen.z)), len(seen.z))
+        for first, last in pairwise(ends):
+            if first == last:
+                continue
+            part = observed.again(seen.z[first:last], None if values is None else values[first:last])
+            read = part if read is None else read
+            smooth.append(part.evidence_of_process)
+            local.append(part.local)
+        shown.append(seen)
+        z += [seen.z] if keep else []
+    assert read is not None
+    shown.append(show(steps, [steps.residual[None]], cells, finest))
+    smooth.append(observed.evidence_of_process)
+    local.append(observed.local)
+    ranks = [rank(np.concatenate(each)) for each in (smooth, local, [seen.reach for seen in shown])]
+    for way in np.concatenate([seen.ways for seen in shown], axis=1):
+        ranks.append(np.minimum(1.0, 2 * np.minimum(rank(way), rank(-way))))
+    rough = [seen.rough for seen in shown if seen.rough is not None]
+    if rough:
+        ranks.append(rank(np.concatenate(rough)))
     shares = FEW_SHARES if observed.discrete(0) else SHARES
     joined = -np.min([each / share for each, share in zip(ranks, shares, strict=False)], axis=0)
-    return Ranked(Simulated(joined[:-1], error(terms, norm), float(joined[-1])), observed, read, z)
+    errors = error(read.terms(norm), norm)
+    return Ranked(Simulated(joined[:-1], errors, float(joined[-1])), observed, read, z)
+
+
+def _chunks(blocks: Iterable[Array]) -> Iterator[list[Array]]:
+    """Gather blocks of sets, so that enough of them are looked at together and not too many are held."""
+    held: list[Array] = []
+    for block in blocks:
+        held.append(block)
+        if sum(map(len, held)) >= AT_ONCE:
+            yield held
+            held = []
+    if held:
+        yield held
+
+
+def _at_values(observed: Posterior, residuals: list[Array], z: Array) -> Array | None:
+    """Return what simulated sets say at distinct scores, where these are few."""
+    if observed.few is None:
+        return None
+    unit = observed.few.unit
+    if observed.discrete(0):
+        return np.asarray(np.concatenate(residuals) / (observed.n[0] * unit))
+    return observed.few.from_cells(_back(z) * observed.scale)
 
 
 def drawn(steps: Residuals, rng: np.random.Generator, size: int) -> Array:
@@ -218,10 +259,15 @@ def joint(
     few = max(4 * cells, TABLE // (2 * classes) // 4)
     some = np.arange(n_rows) if n_rows <= few else np.sort(rng.choice(n_rows, few, replace=False))
     score, weight = rows(some)
-    drawn = draw_labels(score, weight, cells, rng, size)
-    null, seen = by_class(observed, drawn, norm, READ), Terms(*(term[None] for term in observed.terms(norm)))
-    read = Terms(*(term[:READ] for term in null))
-    return Simulated(together(null, cells), error(read, norm, cells), float(together(seen, cells)[0]))
+    evidence: list[Array] = []
+    for first in range(0, size, AT_ONCE):
+        drawn = draw_labels(score, weight, cells, rng, min(AT_ONCE, size - first))
+        null = by_class(observed, drawn, norm, 0 if first else READ)
+        if not first:
+            errors = error(Terms(*(term[:READ] for term in null)), norm, cells)
+        evidence.append(together(null, cells))
+    seen = Terms(*(term[None] for term in observed.terms(norm)))
+    return Simulated(np.concatenate(evidence), errors, float(together(seen, cells)[0]))
 
 
 def _observed(problems: list[Residuals]) -> Posterior:

@@ -81,6 +81,12 @@ class Estimate:
         and interval tell only the part of the error that can be seen.
     cautions : tuple of str
         What to know about the data before relying on the estimate, one sentence each.
+    n_resamples : int or None
+        Number of calibrated data sets simulated for the test; None where fewer than ten clusters allow the
+        test to look at every way to turn their signs.
+    p_floor : float
+        Smallest p-value that the test can show: 1 / (1 + n_resamples) for a single test by simulation, and
+        2 ** (1 - clusters) with fewer than ten clusters.
     """
 
     value: float
@@ -103,9 +109,16 @@ class Estimate:
     at_least: float | None = None
     lower_bound: bool = False
     cautions: tuple[str, ...] = ()
+    n_resamples: int | None = 999
+    p_floor: float = LEAST_P
 
     def __float__(self) -> float:
         return self.value
+
+    @property
+    def at_floor(self) -> bool:
+        """Whether the p-value is a bound: the smallest that this number of simulations can show."""
+        return self.n_resamples is not None and self.p_value <= self.p_floor + 1e-12
 
     @property
     def about(self) -> str:
@@ -124,7 +137,7 @@ class Estimate:
         return (
             f"{name} ({self.about}) {self.value:.4f} [{self.low:.4f}, {self.high:.4f}] "
             f"at {100 * self.level:g} %{kept}{self._parts}; "
-            f"{usual(self, '{:.4f}'.format)}; {p_text(self.p_value)} for calibration; "
+            f"{usual(self, '{:.4f}'.format)}; {p_text(self)} for calibration; "
             f"n = {self.n:.15g}{within}, {self.estimator}" + "".join(f"\n{each}" for each in self.cautions)
         )
 
@@ -157,9 +170,7 @@ class Estimate:
     @classmethod
     def of_record(cls, record: Record) -> Estimate:
         """Return the estimate that a stored record holds."""
-        record.only(
-            (*_NEEDED, "null"), ("clusters", "label", "by_class", "at_least", "lower_bound", "cautions")
-        )
+        record.only((*_NEEDED, "null"), ("label", "by_class", "cautions", *_LATER))
         with record.naming("notion"):
             notion = named(record.text("notion"))
         with record.naming("norm"):
@@ -187,6 +198,8 @@ class Estimate:
             p_value=record.share("p_value"),
             at_least=record.maybe("at_least", lambda key: record.number(key, 0, most)),
             lower_bound=record.values.get("lower_bound") is not None and record.flag("lower_bound"),
+            n_resamples=record.maybe("n_resamples", record.whole) if "n_resamples" in record.values else 999,
+            p_floor=record.share("p_floor") if "p_floor" in record.values else LEAST_P,
             level=record.level(),
             n=record.size("n"),
             notion=record.text("notion"),
@@ -237,8 +250,11 @@ _PLAIN = (
     "clusters",
     "at_least",
     "lower_bound",
+    "n_resamples",
+    "p_floor",
 )
-_NEEDED = tuple(key for key in _PLAIN if key not in ("clusters", "at_least", "lower_bound"))
+_LATER = ("clusters", "at_least", "lower_bound", "n_resamples", "p_floor")
+_NEEDED = tuple(key for key in _PLAIN if key not in _LATER)
 NAMES = {"l1": "ECE", "l2": "root mean square calibration error", "mul": "label-weighted ECE"}
 
 
@@ -253,14 +269,17 @@ def _level(quantiles: Record, key: str) -> float:
     return level
 
 
-def p_text(p_value: float, at_most: str = "<=") -> str:
-    """Return a p-value as a person writes it; the least that simulations can show is a bound.
+def p_text(estimate: Estimate, at_most: str = "<=") -> str:
+    """Return the p-value of an estimate; the smallest that simulations can show is a bound.
 
-    >>> p_text(0.0312), p_text(0.001)
+    >>> import calibrant
+    >>> from dataclasses import replace
+    >>> found = calibrant.estimate([0, 1, 1, 1], [0.2, 0.6, 0.7, 0.9], rng=0)
+    >>> p_text(replace(found, p_value=0.0312)), p_text(replace(found, p_value=0.001))
     ('p = 0.031', 'p <= 0.001')
     """
-    least = p_value <= LEAST_P + 1e-12
-    return f"p {at_most} {LEAST_P:g}" if least else f"p = {p_value:.2g}"
+    sign = at_most if estimate.at_floor else "="
+    return f"p {sign} {estimate.p_value:.2g}"
 
 
 def usual(estimate: Estimate, written: Callable[[float], str], of: str = "", unit: str = "") -> str:

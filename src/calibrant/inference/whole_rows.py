@@ -113,14 +113,17 @@ def estimate_rows(
     level: float,
     each_level: float,
     seed: int,
+    n_resamples: int | None,
 ) -> Estimate:
     """Estimate the error on the simplex of more than two classes."""
     rows, error = question.simplex, canonical_error(question)
-    test = question.once(("score test", seed), lambda: _tested(question, seed))
+    sims = SIMULATED if n_resamples is None else n_resamples
+    test = question.once(("score test", seed, sims), lambda: _tested(question, seed, sims))
     null = _null(question, test, norm, seed)
     bound = question.once("held out", lambda: refitted(rows))
     low, high = error.interval(norm, level)
     about: dict[str, Any] = {"n": rows.n, "estimator": Softmax.name, "seed": seed}
+    about |= {"n_resamples": sims, "p_floor": 1 / (1 + sims)}
     by_class = _classes(question, test, _null(question, test, "l1", seed).mean, each_level, about)
     return Estimate(
         value=error.value(norm), low=low, high=high, level=level, null=null, p_value=test.p_value,
@@ -149,9 +152,9 @@ def _classes(
     return found
 
 
-def _tested(question: Question, seed: int) -> ScoreTest:
+def _tested(question: Question, seed: int, sims: int) -> ScoreTest:
     error = canonical_error(question)
-    return p_value(question.simplex, error.posterior.blocks, stream(seed, "score test"), SIMULATED)
+    return p_value(question.simplex, error.posterior.blocks, stream(seed, "score test"), sims)
 
 
 def _null(question: Question, test: ScoreTest, norm: str, seed: int) -> Null:

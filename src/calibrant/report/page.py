@@ -115,7 +115,7 @@ def _templates() -> Environment:
         "points": points,
         "count": count,
         "short": short,
-        "p": lambda p: p_text(p, "≤"),
+        "p": lambda estimate: p_text(estimate, "≤"),
         "adjusted": wording.adjusted_p,
         "share": share,
         "signed": simplex.signed,

@@ -388,7 +388,13 @@ class Sketch:
 
     @inputs.helpful
     def estimate(
-        self, *, estimator: EstimatorLike = "auto", norm: Norm = "l1", level: float = 0.95, rng: Seed = None
+        self,
+        *,
+        estimator: EstimatorLike = "auto",
+        norm: Norm = "l1",
+        level: float = 0.95,
+        rng: Seed = None,
+        n_resamples: int | None = None,
     ) -> Estimate:
         """Estimate the calibration error with interval, null and test, as `calibrant.estimate` would.
 
@@ -396,7 +402,8 @@ class Sketch:
         of the class-wise notion allow for any dependence, and say so (`conservative`).
         """
         self._check_bins(resolve(estimator, shared=self._notion.several))
-        return inference.estimate(self.question, estimator=estimator, norm=norm, level=level, rng=rng)
+        options: dict[str, Any] = {"estimator": estimator, "norm": norm, "level": level, "rng": rng}
+        return inference.estimate(self.question, n_resamples=n_resamples, **options)
 
     @inputs.helpful
     def assess(
@@ -407,6 +414,7 @@ class Sketch:
         name: str | None = None,
         level: float = 0.95,
         rng: Seed = None,
+        n_resamples: int | None = None,
         command: str | None = None,
         cost: Any = None,
         progress: Progress | bool | None = None,
@@ -420,7 +428,7 @@ class Sketch:
         ----------
         groups : mapping from group to Sketch, optional
             Sketches of the groups that the rows fall into.
-        class_names, name, level, rng, command, cost, progress
+        class_names, name, level, rng, n_resamples, command, cost, progress
             As for `calibrant.assess`.
 
         Examples
@@ -442,6 +450,7 @@ class Sketch:
             name=name,
             level=level,
             rng=rng,
+            n_resamples=n_resamples,
             command=command,
             cost=cost,
             progress=inputs.progress(progress),
