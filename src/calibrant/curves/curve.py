@@ -41,8 +41,9 @@ SAME = 1e-3
 CELLS_FROM = 1 << 16
 # A score for which fewer rows speak is not judged.
 FEW = 10.0
-# A round score that this share of the rows has is a level, however the others lie.
-LEVEL, DIGITS = 0.02, 4
+# A round score that this share of the rows has, and at least so many of them, is a level, however the others
+# lie. Effective numbers of rows may fall short of a whole one by rounding.
+LEVEL, SHARED, DIGITS, ROUNDING = 0.02, 5, 4, 1e-6
 # Scores that a curve prints.
 PRINTED = np.arange(1, 10) / 10
 
@@ -351,9 +352,16 @@ def _levels(residuals: Residuals) -> Array:
     >>> score = np.append(np.linspace(0.1, 0.9, 90), np.ones(30))
     >>> _levels(Residuals.of(Sample(score, score > 0.5)))
     array([1.])
+
+    Of few rows a single one is a large share, but shares its score with no other:
+
+    >>> _levels(Residuals.of(Sample(np.arange(1, 10) / 10, np.arange(9) > 4)))
+    array([], dtype=float64)
     """
     score = np.round(residuals.score, DIGITS)
-    shared = residuals.mass >= LEVEL * residuals.n
+    mass, spread = residuals.mass, residuals.spread
+    rows = np.divide(mass * mass, spread, out=np.zeros(mass.shape), where=spread > 0)
+    shared = (mass >= LEVEL * residuals.n) & (rows >= SHARED - ROUNDING)
     return np.unique(score[shared & (np.abs(residuals.score - score) < SAME * 10.0**-DIGITS)])
 
 
