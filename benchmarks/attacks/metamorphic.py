@@ -17,6 +17,7 @@ import numpy as np
 
 import calibrant
 from calibrant import Sketch
+from calibrant.assessment import assess as assessing
 from calibrant.decisions import one_score
 from calibrant.estimators import describe, resolve
 from calibrant.inference import interval
@@ -302,6 +303,7 @@ RELATIONS = {
     "single precision": in_single_precision,
     "complement": complemented,
     "merge": unchanged,
+    "group alone": unchanged,  # the pieces of a case are groups
     "names of clusters": with_clusters_renamed,
     "clusters of one": in_clusters_of_one,
 }
@@ -413,10 +415,29 @@ def sketched(data, notion, spec, norm, pieces=None):
     return {"value": whole.ece(estimator=spec, norm=norm)}
 
 
+def of_group(data, notion, rows):
+    """Answer about some rows: as a group in an assessment of all, and by themselves."""
+    group = np.isin(np.arange(data.n), rows)
+    asked = data.options(notion) | {"rng": 0}
+    if notion != "correctness":
+        asked["labels"] = list(range(2 if data.vector else data.score.shape[1]))
+    with patch.object(assessing, "RULERS", ()):
+        found = calibrant.assess(data.label, data.score, groups=group, cluster=data.cluster, **asked)
+    own = next(row.estimate for row in found.by_group if row.name == "True")
+    alone = data.take(rows)
+    # The rows of a single cluster are treated as independent in a group, and refused by themselves.
+    cluster = None if too_few_clusters(alone) else alone.cluster
+    asked |= {key: value for key, value in alone.options(notion).items() if key != "labels"}
+    options = {"cluster": cluster, "level": own.level, "n_resamples": own.n_resamples}
+    return flat(own), flat(calibrant.estimate(alone.label, alone.score, **asked, **options))
+
+
 # --- cases ---------------------------------------------------------------------------------------------
 
 #: One case in so many asks for an estimate: a thousand times the work.
 ESTIMATES = 20
+#: One case in so many asks for an assessment with a group.
+GROUPS, GROUPED = 2 * ESTIMATES, "group alone"
 #: Estimators left out there, since the interval of a single one takes them seconds to minutes.
 SLOW = ("d:isj", "bk", "bk:0.02")
 #: Relations under which what is simulated is drawn anew, and so agrees within the noise of a seed.
@@ -451,6 +472,8 @@ class Case:
         if self.way == "sketch":
             asked = self.notion, self.spec, self.norm
             return sketched(self.one, *asked), sketched(self.other, *asked, self.pieces)
+        if self.way == "group":
+            return of_group(self.one, self.notion, self.pieces[0])
         ask = estimated if self.way == "estimate" else measured
         return tuple(ask(data, self.notion, self.spec, self.norm) for data in (self.one, self.other))
 
@@ -614,9 +637,13 @@ def drawn_case(seed, number):
         spec = "auto"
     norms = [norm for norm in resolve(spec).norms if way == "ece" or norm != "max"]
     norm = str(rng.choice(norms))
+    grouped = number % GROUPS == GROUPS - 2
+    if grouped:
+        spec, norm = "auto", "l1"
     while True:
-        relation = str(rng.choice([name for name in RELATIONS if way == "ece" or name != "merge"]))
-        own = "sketch" if relation == "merge" else way
+        others = [name for name in RELATIONS if name != GROUPED and (way == "ece" or name != "merge")]
+        relation = GROUPED if grouped else str(rng.choice(others))
+        own = {"merge": "sketch", GROUPED: "group"}.get(relation, way)
         vector = relation == "complement" or (relation != "order of classes" and rng.random() < 0.5)
         notion = str(rng.choice(VECTOR if vector else MATRIX))
         data = draw(rng, vector=vector, sizes=SIZES if way == "ece" or spec == "auto" else SIZES[:6])
@@ -633,7 +660,9 @@ def drawn_case(seed, number):
         held = one.weight != 0 if one.weight is not None else np.ones(one.n, dtype=bool)
         if not held.any() or any(too_few_clusters(each) for each in (one, other)):
             continue
-        pieces = [piece for piece in pieces_of(one.n, rng) if held[piece].any()] if own == "sketch" else None
+        pieces = None
+        if own in ("sketch", "group"):
+            pieces = [piece for piece in pieces_of(one.n, rng) if held[piece].any()]
         return Case(relation, own, notion, spec, norm, one, other, pieces)
 
 

@@ -65,9 +65,9 @@ def test_every_estimator_notion_norm_and_relation_is_attacked(metamorphic):
     assert {case.relation for case in cases} == set(metamorphic.RELATIONS)
     assert {case.notion for case in cases} == {*metamorphic.VECTOR, *metamorphic.MATRIX}
     assert {case.norm for case in cases} == {"l1", "l2", "max"}
-    assert {case.way for case in cases} == {"ece", "estimate", "sketch"}
+    assert {case.way for case in cases} == {"ece", "estimate", "sketch", "group"}
     of_estimates = {case.relation for case in cases if case.way == "estimate"}
-    assert of_estimates == set(metamorphic.RELATIONS) - {"merge"}
+    assert of_estimates == set(metamorphic.RELATIONS) - {"merge", "group alone"}
 
 
 @pytest.mark.parametrize("relation", ["order of rows", "counts", "no weight", "complement"])
