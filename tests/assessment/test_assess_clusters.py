@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import calibrant
+from calibrant.inference.estimate import SINGLE_CLUSTER
 from weighing import weighing
 
 
@@ -116,7 +117,7 @@ def test_the_rows_of_a_group_that_is_one_cluster_are_treated_as_independent():
     assert row.off(0.95)
     assert row.estimate.low < abs(row.frequency - row.score) < row.estimate.high
     assert "Of 4 groups, 1 is off beyond chance, group 3" in found.summary
-    assert "in a single cluster, treated as independent" in str(row.estimate)
+    assert "n = 500 in 1 cluster, bayes\nAll rows belong to a single cluster; they are" in str(row.estimate)
     for text in ("\n".join(found.warnings), found.html(), str(found)):
         assert "Each of the groups 3, " in text
         assert "is a single cluster; its rows are treated as independent" in text
@@ -162,7 +163,7 @@ def test_the_result_of_a_group_is_that_of_its_rows_alone(notion, weighted, clust
             **options,
         )
         if clustered and not several:
-            single = dataclasses.replace(single, clusters=1)
+            single = dataclasses.replace(single, clusters=1, cautions=(SINGLE_CLUSTER,))
             by_class = {k: dataclasses.replace(v, clusters=1) for k, v in (single.by_class or {}).items()}
             single = dataclasses.replace(single, by_class=by_class or None)
         assert row.estimate.to_dict() == single.to_dict()

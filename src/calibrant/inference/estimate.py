@@ -30,6 +30,10 @@ from calibrant.simplex import RowsNorm
 
 # Simulated calibrated data sets, and the quantiles of their errors that are kept.
 SIMULATED, KEPT = 999, (0.5, 0.95)
+SINGLE_CLUSTER = (
+    "All rows belong to a single cluster; they are treated as independent, so the interval does not include "
+    "variation between clusters."
+)
 # Data sets at least that the test may be asked to simulate.
 FEWEST = 99
 # Data sets simulated for the interval of one class among several; more classes than MANY are simulated
@@ -71,7 +75,8 @@ def estimate(
     if n_resamples is not None:
         n_resamples = inputs.positive_int("n_resamples", n_resamples, FEWEST)
     found = _answer(question, estimator, norm, level, each_level, seed, step, n_resamples)
-    return replace(found, cautions=question.cautions)
+    single = (SINGLE_CLUSTER,) if question.clusters == 1 else ()
+    return replace(found, cautions=question.cautions + single)
 
 
 def _answer(

@@ -131,9 +131,7 @@ class Estimate:
     def __str__(self) -> str:
         name = NAMES[self.norm]
         kept = ", conservative" if self.conservative else ""
-        within = "" if self.clusters is None else f" in {self.clusters} clusters"
-        if self.clusters == 1:
-            within = " in a single cluster, treated as independent"
+        within = "" if self.clusters is None else f" in {self.clusters} cluster{'s' * (self.clusters != 1)}"
         return (
             f"{name} ({self.about}) {self.value:.4f} [{self.low:.4f}, {self.high:.4f}] "
             f"at {100 * self.level:g} %{kept}{self._parts}; "
