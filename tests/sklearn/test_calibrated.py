@@ -323,6 +323,18 @@ def test_decision_values_all_zero_say_nothing():
     np.testing.assert_allclose(model.predict_proba(X)[:, 1], (y == "ham").mean(), atol=1e-4)
 
 
+def test_decision_values_in_the_unit_interval_are_not_taken_for_probabilities():
+    class Bounded(Stretched):
+        def decision_function(self, X):
+            return 1 / (1 + np.exp(-super().decision_function(X)))
+
+    X, y = data(n=100)
+    model = CalibratedModel(Bounded(1.0), method="affine").fit(X, y)
+    values = model.estimators_[0].decision_function(X)
+    assert ((values >= 0) & (values <= 1)).all()
+    assert np.corrcoef(values, model.predict_proba(X)[:, 1])[0, 1] > 0.9
+
+
 def test_probabilities_come_before_decision_values_and_keep_their_unit():
     X, y = data()
     model = CalibratedModel(LogisticRegression()).fit(X, y)

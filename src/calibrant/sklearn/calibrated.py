@@ -303,7 +303,10 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
             )
             part = None if weight is None else weight[some]
             try:
-                calibrator.fit(score / self.scale_, label[some], sample_weight=part)
+                with warnings.catch_warnings():
+                    # Decision values are no probabilities, wherever they lie.
+                    warnings.filterwarnings("ignore", "all values of y_prob lie in", InputWarning)
+                    calibrator.fit(score / self.scale_, label[some], sample_weight=part)
             except ValueError as error:
                 explain(y, classes, error)
                 raise
