@@ -219,7 +219,7 @@ def _difference(
     spread = (each - mean[:, None]) * np.sqrt(square) / total
     # The most that a row can bring, as a share of all.
     most = np.maximum(1.0, odds[:, 0]) * square.sum() / total**2
-    if question.designs is not None:
+    if question.cluster is not None and question.designs is not None:
         size = np.bincount(question.cluster, w)
         sums = np.stack([np.bincount(question.cluster, w * one[kind]) for one in each])
         # The mean is fitted to the clusters, which takes a share of their variance.
