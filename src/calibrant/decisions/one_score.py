@@ -223,8 +223,7 @@ class Dealt(NamedTuple):
         keys = [np.round(np.bincount(cluster, weight * part), 9) for part in (score, outcome, 1.0)]
         fold = np.empty(len(keys[0]), dtype=np.intp)
         fold[rng.permutation(np.lexsort(keys))] = np.arange(fold.size) % FOLDS
-        (plain,) = question.residuals
-        place = fold[cluster] * groups.mass.size + steps_of(score, plain, groups)
+        place = fold[cluster] * groups.mass.size + steps_of(score, weight, groups)
         shape = FOLDS, groups.mass.size
         scale = groups.n / weight.sum()
         mass, positive = (
