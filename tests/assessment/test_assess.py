@@ -17,11 +17,13 @@ import calibrant
 from calibrant import compiled
 from calibrant.assessment import Balance
 from calibrant.assessment import text as wording
-from calibrant.assessment.decomposition import of_classes, of_event
+from calibrant.assessment.decomposition import log_loss_of_classes, of_event
 from calibrant.curves import ByClass
 from calibrant.evidence import Cells, Sample
+from calibrant.evidence.simplex import Simplex
 from calibrant.inference import Estimate, Null
 from calibrant.inference.multiplicity import each_level, false_discovery
+from calibrant.maps.of_all_scores import fit_temperature
 
 matplotlib.use("Agg")
 # What is not about the estimators of the literature does without most of them.
@@ -180,9 +182,8 @@ def test_scores_are_taken_apart_exactly(one, many):
 
 def test_the_log_loss_of_classes_finds_the_temperature():
     y, p = multiclass(20_000, sharper=2.0)
-    data = calibrant.inputs.predictions(y, p)
-    block = Sample(p.T, y == np.arange(4)[:, None])
-    log = of_classes(data, [block])[1]
+    rows = Simplex.of(p, y)
+    log = log_loss_of_classes(rows, fit_temperature(rows))
     true = p**0.5 / (p**0.5).sum(axis=1, keepdims=True)
     best = -np.mean(np.log(true[np.arange(len(y)), y]))
     assert best - 1e-3 < log.refinement <= best + 1e-9

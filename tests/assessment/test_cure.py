@@ -63,15 +63,15 @@ def test_the_gain_is_the_one_that_a_comparison_finds(sharp):
 def test_scores_that_are_fine_are_left_alone(fine):
     assert not fine.cure.helps
     assert fine.advice in (
-        "No map is better than leaving the scores alone.",
-        "No map is surely better than leaving the scores alone.",
+        "No recalibration method improves the held-out log loss.",
+        "No recalibration method improves the held-out log loss significantly.",
     )
     assert fine.cure.curve is None
 
 
 def test_no_map_is_praised_where_calibration_is_not_rejected(sharp, fine):
     lucky = replace(fine, cure=sharp.cure)
-    assert lucky.advice == "No map is surely better than leaving the scores alone."
+    assert lucky.advice == "No recalibration method improves the held-out log loss significantly."
 
 
 def test_many_classes_are_cured_together():

@@ -26,11 +26,13 @@ from calibrant.curves import Progress, curve_of, diagram_of, each_problem
 from calibrant.decisions import Cost, Decision, clinical_of, deciding
 from calibrant.estimators import Binned
 from calibrant.evidence import Array, Evidence
+from calibrant.evidence.simplex import Simplex
 from calibrant.inference import Estimate
 from calibrant.inference.clusters import View
 from calibrant.inference.estimate import MANY, SIMULATED, estimate
 from calibrant.inference.multiplicity import each_level, false_discovery, refined
 from calibrant.inputs import Predictions
+from calibrant.maps.of_all_scores import Softmax, fit_temperature
 from calibrant.questions import Notion, Question, named
 from calibrant.questions.notions import applicable, pictured
 
@@ -82,6 +84,8 @@ class Material:
         Whole rows, where they are at hand.
     decision : pair of Question and Cost, or None
         What acting on the scores is asked to cost.
+    tempered : Softmax or None
+        The temperature map of more than two classes, fitted to all rows.
     """
 
     questions: Sequence[Question]
@@ -96,6 +100,7 @@ class Material:
     command: str | None
     data: Predictions | None = None
     decision: tuple[Question, Cost] | None = None
+    tempered: Softmax | None = None
 
 
 def assess_predictions(
@@ -120,19 +125,21 @@ def assess_predictions(
     names = names_of(data.labels, class_names, vector=vector)
     notions = applicable(headline, n_classes=len(names), one_asked=pos_label is not None)
     questions = [Question.of(data, notion) for notion in notions]
+    scores, tempered = _scores(questions, names, data)
     material = Material(
         questions=questions,
         names=names,
         rulers=rulers_for(pictured(headline, n_classes=len(names)), len(names)),
         groups=() if groups is None else _groups_of(data, headline, *groups),
         accuracy=_accuracy(questions, level),
-        scores=_scores(questions, names, data),
+        scores=scores,
         rows=data.n_rows,
         digest=_digest(data),
         name=name,
         command=command,
         data=data,
         decision=None if cost is None else deciding(data, cost, labels=labels),
+        tempered=tempered,
     )
     return _assemble(material, seen_in_rows(data, names, headline), level, rng, progress, n_resamples)
 
@@ -270,13 +277,13 @@ def _jobs(
     jobs: dict[Job, Callable[[], Any]] = {}
     for ruler in material.rulers:
         jobs["ruler", ruler] = partial(estimate, shown, estimator=ruler, **options)
-    if material.data is not None and (trial := Trial.of(material.data, seed)) is not None:
+    if material.data is not None and (trial := Trial.of(material.data, seed, material.tempered)) is not None:
         fitted = trial.fit(begin)
 
         def cure() -> Cure:
             before = estimates[shown.notion.name]
             about: dict[str, Any] = {"before": before.value, "worst": _worst(before)}
-            return cure_of(trial.data, fitted, shown.notion, material.scores, level=level, **about)
+            return cure_of(trial, fitted, shown.notion, material.scores, level=level, **about)
 
         jobs["cure", None] = cure
     for question in material.questions:
@@ -439,9 +446,13 @@ def _accuracy_of_sums(sketch: Sketch, level: float) -> Balance | None:
 
 def _scores(
     questions: Sequence[Question], names: tuple[str, ...], data: Predictions
-) -> tuple[decomposition.Score, ...]:
-    """Return proper scores: of the class asked about, of all classes, of the prediction."""
+) -> tuple[tuple[decomposition.Score, ...], Softmax | None]:
+    """Return proper scores: of the class asked about, of all classes, of the prediction.
+
+    With them the temperature map that the score of all classes was decomposed by.
+    """
     scores: list[decomposition.Score] = []
+    tempered = None
     single = [question for question in questions if not question.notion.whole]
     for question in sorted(single, key=lambda q: (not q.notion.one_class, not q.notion.several)):
         if not question.notion.several:
@@ -449,8 +460,11 @@ def _scores(
             exact = decomposition.log_loss_of_largest(data, question.notion) if top else None
             scores += decomposition.of_event(question.problems[0], _event(question, names), exact)
         elif len(names) > 2:
-            scores += decomposition.of_classes(data, question.blocks)
-    return tuple(scores)
+            rows = Simplex.of(data.score, data.code, data.weight, counts=data.counts)
+            tempered = fit_temperature(rows)
+            log_loss = decomposition.log_loss_of_classes(rows, tempered, data.cluster)
+            scores += decomposition.brier_of_classes(question.blocks), log_loss
+    return tuple(scores), tempered
 
 
 def _scores_of_sums(sketch: Sketch, names: tuple[str, ...]) -> tuple[decomposition.Score, ...]:

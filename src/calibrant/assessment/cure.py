@@ -16,12 +16,13 @@ from calibrant.inference.measure import measure
 from calibrant.inputs import Array, Predictions, Record, some_rows
 from calibrant.maps import Calibrator
 from calibrant.maps.folds import in_folds, joined, mapped
+from calibrant.maps.of_all_scores import Softmax, newton_slope, slope_derivatives
 from calibrant.questions import Notion, Question, named
 
 FOLDS = 5
 # Rows that are looked at: of one score, and of many classes so many numbers in all.
 MOST_ROWS, MOST_NUMBERS = 200_000, 100_000
-# Classes beyond which fitting takes longer than the rest of an assessment.
+# Classes beyond which fitting "auto" takes too long, and only a temperature is tried.
 MOST_CLASSES = 100
 
 #: What waits for the rows that a map was fitted for.
@@ -35,14 +36,14 @@ class Cure:
     Attributes
     ----------
     gain : Measured
-        What the map "auto" takes away from the log loss of a row, with its interval; infinite where it
+        What the map `method` takes away from the log loss of a row, with its interval; infinite where it
         makes an infinite one finite.
     excess : float or None
         What the best recalibration in hindsight would take away, if that is known.
     before, after : float
         The calibration error of the headline as it is, and of the mapped scores.
     temperature : float or None
-        The number that log-odds are best divided by.
+        The number that log-odds are best divided by; of more than two classes, fitted to all rows.
     by_temperature : float
         What that alone takes away from the log loss of a row.
     curve : ReliabilityCurve or None
@@ -51,6 +52,8 @@ class Cure:
         How many rows were looked at, in how many folds.
     command : str or None
         What to type on the command line.
+    method : str
+        The map: "auto", and beyond 100 classes "temperature".
     """
 
     gain: Measured
@@ -63,6 +66,7 @@ class Cure:
     rows: int
     folds: int
     command: str | None = None
+    method: str = "auto"
 
     @property
     def helps(self) -> bool:
@@ -78,7 +82,7 @@ class Cure:
     @classmethod
     def of_record(cls, record: Record, curve: ReliabilityCurve | None) -> Cure:
         """Return the cure that a stored record holds, with its curve."""
-        record.only(cls.__dataclass_fields__)
+        record.only((key for key in cls.__dataclass_fields__ if key != "method"), ("method",))
         return cls(
             gain=Measured.of_record(record.record("gain")),
             excess=record.maybe("excess", partial(read, record)),
@@ -90,29 +94,47 @@ class Cure:
             rows=record.whole("rows", 1),
             folds=record.whole("folds", 2),
             command=record.maybe("command", record.text),
+            method=record.text("method") if "method" in record.values else "auto",
         )
 
 
 @dataclass(frozen=True, eq=False)
 class Trial:
-    """Rows that maps are tried on, each in a fold that is mapped by what the others taught."""
+    """Rows that maps are tried on, each in a fold that is mapped by what the others taught.
+
+    Attributes
+    ----------
+    data : Predictions
+    fold : array
+    tempered : Softmax or None
+        The temperature map of more than two classes, fitted to all rows.
+    """
 
     data: Predictions
     fold: Array
+    tempered: Softmax | None
 
     @classmethod
-    def of(cls, data: Predictions, seed: int) -> Trial | None:
-        """Divide the rows; None of too few to learn and to judge, or of too many classes."""
-        if len(data.labels) > MOST_CLASSES:
-            return None
-        data = _fewer(data)
+    def of(cls, data: Predictions, seed: int, tempered: Softmax | None) -> Trial | None:
+        """Divide the rows; None of too few to learn and to judge."""
+        if len(data.labels) <= MOST_CLASSES:
+            data = _fewer(data)
         units = data.n_rows if data.cluster is None else int(data.cluster.max()) + 1
         if units < 2 * FOLDS or data.code.min() == data.code.max():
             return None
-        return cls(*in_folds(data, FOLDS, np.random.default_rng(seed)))
+        return cls(*in_folds(data, FOLDS, np.random.default_rng(seed)), tempered)
+
+    @property
+    def temperature(self) -> float | None:
+        """The number that log-odds are best divided by."""
+        if self.tempered is not None:
+            return 1 / self.tempered.slope
+        return Calibrator("temperature").fit_predictions(self.data).temperature_
 
     def fit(self, begin: Callable[[Callable[[], Array]], Callable[[], Array]]) -> dict[str, Fitted]:
         """Begin to fit the maps, and return by their names what waits for the rows that they map."""
+        if len(self.data.labels) > MOST_CLASSES:
+            return {"temperature": begin(self._tempered)}
         return {
             method: partial(self._joined, [begin(partial(self._mapped, method, k)) for k in range(FOLDS)])
             for method in ("auto", "temperature")
@@ -121,12 +143,26 @@ class Trial:
     def _mapped(self, method: str, k: int) -> Array:
         return mapped(self.data, method, self.fold, k)
 
+    def _tempered(self) -> Predictions:
+        """Return the rows, each fold at the temperature of the others: one Newton step from that of all."""
+        start, data = self.tempered, self.data
+        assert start is not None
+        weight = np.ones(len(data.code)) if data.weight is None else data.weight
+        sums = [
+            (by_fold := np.bincount(self.fold, weight * each)).sum() - by_fold
+            for each in slope_derivatives(start, data.score, data.code)
+        ]
+        slopes = newton_slope(start.slope, *sums)
+        score = data.score.astype(np.float64, copy=False)
+        mapped = (replace(start, slope=a).tempered(score[self.fold == k]) for k, a in enumerate(slopes))
+        return joined(data, self.fold, mapped)
+
     def _joined(self, parts: list[Callable[[], Array]]) -> Predictions:
         return joined(self.data, self.fold, (part() for part in parts))
 
 
 def cure_of(
-    data: Predictions,
+    trial: Trial,
     fitted: Mapping[str, Fitted],
     headline: Notion,
     scores: Sequence[Score],
@@ -139,10 +175,9 @@ def cure_of(
 
     Parameters
     ----------
-    data : Predictions
-        The rows of a trial.
+    trial : Trial
     fitted : mapping
-        What the maps of the trial make of them.
+        What the maps of the trial make of its rows.
     headline : Notion
     scores : sequence of Score
         Those of the assessment, for what could be gained.
@@ -152,8 +187,9 @@ def cure_of(
         The class that is furthest off, for the picture of a notion of several.
     level
     """
+    data, method = trial.data, "auto" if "auto" in fitted else "temperature"
     alone = log_loss_of_rows(data)
-    mapped, tempered = (fitted[method]() for method in ("auto", "temperature"))
+    mapped, tempered = (fitted[name]() for name in (method, "temperature"))
     gain, by_temperature = (
         mean_of_rows(data, _less(alone, log_loss_of_rows(own)), level) for own in (mapped, tempered)
     )
@@ -170,11 +206,12 @@ def cure_of(
         excess=excess,
         before=before,
         after=after,
-        temperature=Calibrator("temperature").fit_predictions(data).temperature_,
+        temperature=trial.temperature,
         by_temperature=by_temperature.value,
         curve=curve,
         rows=data.n_rows,
         folds=FOLDS,
+        method=method,
     )
 
 

@@ -6,14 +6,15 @@ the constant forecast c, the base rate:
     S(p) = [S(p) - S(q)] - [S(c) - S(q)] + S(c) = calibration - resolution + uncertainty.
 
 Where the question is one event, q is the isotonic curve (CORP, Dimitriadis, Gneiting and Jordan 2021).
-For the log loss over many classes, q scales the log probabilities and shifts each class. Both families
-hold p itself and c, so neither part is ever negative.
+For the log loss over many classes, q is a temperature that is fitted to all rows, followed by a shift of each
+class where shifts that were fitted to one half of the rows lower the loss of the other half. Both families
+hold p itself, and c is tried too, so neither part is ever negative.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -21,13 +22,14 @@ import numpy as np
 from calibrant.estimators.curve import positions
 from calibrant.estimators.isotonic import isotonic
 from calibrant.evidence import Array, Evidence
+from calibrant.evidence.simplex import Simplex
 from calibrant.inputs import Predictions, Record
+from calibrant.maps.of_all_scores import Softmax
 from calibrant.questions import Notion
 
-# Numbers that the recalibration of many classes is fitted to; it is judged on all of them.
-FITTED = 1 << 21
-# Probabilities below have no finite logarithm worth fitting.
-TINY = 1e-9
+# Folds that class shifts are cross-fitted in, up to so many scores; of more scores two folds. A fit takes at
+# most so many of the scores.
+FOLDS, FEW, FITTED = 5, 1 << 21, 1 << 25
 
 
 @dataclass(frozen=True)
@@ -93,11 +95,6 @@ def of_event(evidence: Evidence, about: str, log_loss: float | None = None) -> t
     best, base = (_log_loss(w, p, y) for p in (q, np.full(w.size, c)))
     value = _log_loss(w, s, y) if log_loss is None else log_loss
     return brier, _taken_apart("log loss", about, value, best, base)
-
-
-def of_classes(data: Predictions, blocks: Sequence[Evidence]) -> tuple[Score, Score]:
-    """Return Brier score and log loss over all classes of a matrix of scores, whose problems are `blocks`."""
-    return brier_of_classes(blocks), _log_loss_of_classes(data)
 
 
 def brier_of_classes(blocks: Sequence[Evidence]) -> Score:
@@ -169,48 +166,110 @@ def _taken_apart(name: str, about: str, value: float, best: float, base: float) 
     return Score(name, about, value, value - best, base - best, base)
 
 
-def _log_loss_of_classes(data: Predictions) -> Score:
-    """Return the log loss over all classes of a matrix of scores."""
+def log_loss_of_classes(rows: Simplex, tempered: Softmax, cluster: Array | None = None) -> Score:
+    """Return the log loss over all classes.
+
+    Parameters
+    ----------
+    rows : Simplex
+    tempered : Softmax
+        The temperature map, fitted to all rows.
+    cluster : array, optional
+        The cluster of each row of the data.
+    """
     from scipy.special import xlogy
 
-    score, code, n = data.score, data.code.astype(np.intp), len(data.code)
-    weight = np.ones(n) if data.weight is None else data.weight.astype(np.float64)
-    weight = weight / weight.sum()
+    weight = rows.weight / rows.n
     with np.errstate(divide="ignore"):
-        each = -np.log(np.take_along_axis(score, code[:, None], axis=1)[:, 0].astype(np.float64))
-    share = np.bincount(code, weight, score.shape[1])
-    few = max(1000, FITTED // score.shape[1])
-    some = np.arange(n) if n <= few else np.linspace(0, n - 1, few).astype(np.intp)
-    value, base = float(weight @ each), float(-xlogy(share, share).sum())
-    best = _recalibrated(score, code, weight, some, few)
-    return _taken_apart("log loss", "all classes", value, best, base)
+        value = float(weight @ -np.log(rows.score[np.arange(len(rows.code)), rows.code]))
+    share = np.bincount(rows.code, weight, rows.n_classes)
+    best = min(_loss(rows, rows.weight, tempered), _cross_fitted(rows, tempered, cluster)) / rows.n
+    return _taken_apart("log loss", "all classes", value, best, float(-xlogy(share, share).sum()))
 
 
-def _recalibrated(score: Array, code: Array, weight: Array, some: Array, step: int) -> float:
-    """Return the log loss after the best scale of the log probabilities and the best shift of each class."""
+def _cross_fitted(rows: Simplex, tempered: Softmax, cluster: Array | None) -> float:
+    """Return the sum of the log losses with class shifts that were fitted to the rows of other folds."""
+    total = 0.0
+    for held_out in _folds(rows, cluster, FOLDS if rows.score.size <= FEW else 2):
+        learned = rows.weight - held_out
+        fitted = _fit_shifts(rows, learned, tempered) if learned.any() else None
+        total += _loss(rows, held_out, *(fitted or (tempered,)))
+    return total
+
+
+def _folds(rows: Simplex, cluster: Array | None, count: int) -> Array:
+    """Return the weight of each row in each random fold; clusters and weighted rows stay whole."""
+    rng, weight = np.random.default_rng(0), rows.weight
+    if cluster is None and np.array_equal(rows.square, weight):  # numbers of repetitions
+        return rng.multinomial(weight.astype(np.int64), np.full(count, 1 / count)).T.astype(np.float64)
+    if cluster is None:
+        return np.asarray(weight * (rng.integers(0, count, len(weight)) == np.arange(count)[:, None]))
+    fold = (rng.permutation(int(cluster.max()) + 1) % count)[cluster]
+    shares = np.stack([np.bincount(rows.place, fold == k, len(weight)) for k in range(count)])
+    return np.asarray(weight * shares / np.maximum(shares.sum(axis=0), 1))
+
+
+def _fit_shifts(rows: Simplex, weight: Array, start: Softmax) -> tuple[Softmax, Array] | None:
+    """Return the temperature map and the class shifts that fit best, beginning with a temperature map.
+
+    The shifts are penalised as if drawn from a normal distribution, whose variance is estimated from how much
+    more the frequencies of the classes differ from the expected ones than by chance. None if they do not.
+    """
     from scipy.optimize import minimize
 
-    def logs(rows: Any) -> Array:
-        return np.log(np.maximum(score[rows].astype(np.float64), TINY))
+    some = np.flatnonzero(weight)[: max(1, FITTED // rows.n_classes)]
+    score, code, weight = np.log(np.maximum(rows.score[some], start.least)), rows.code[some], weight[some]
+    parts = list(start.parts(len(code)))
 
-    def loss(p: Array, x: Array, y: Array, w: Array) -> tuple[float, Array]:
-        """Return the loss under scale and shifts p, and its gradient."""
-        z = p[0] * x + p[1:]
-        z -= z.max(axis=1, keepdims=True)
-        e = np.exp(z)
-        total = e.sum(axis=1)
-        own = np.take_along_axis(z, y[:, None], axis=1)[:, 0]
-        g = e * (w / total)[:, None]
-        g[np.arange(len(y)), y] -= w
-        return float(w @ (np.log(total) - own)), np.concatenate([[(g * x).sum()], g.sum(axis=0)])
+    def terms(slope: float, shift: Any) -> Iterator[tuple[slice, Array, Array]]:
+        for part in parts:
+            yield part, *_probabilities(slope * score[part] + shift, code[part])
 
-    x, y, w = logs(some), code[some], weight[some] / weight[some].sum()
-    start = np.zeros(1 + x.shape[1])
-    start[0] = 1.0
-    options: Any = {"jac": True, "method": "L-BFGS-B", "options": {"maxiter": 200}}
-    fit: Any = minimize(loss, start, (x, y, w), **options)
-    total = 0.0
-    for a in range(0, len(code), step):
-        rows = slice(a, a + step)
-        total += loss(fit.x, logs(rows), code[rows], weight[rows])[0]
+    expected, squared = np.zeros(rows.n_classes), np.zeros(rows.n_classes)
+    for part, _, p in terms(start.slope, 0.0):
+        expected += weight[part] @ p
+        squared += weight[part] @ (p * p)
+    observed, variance = np.bincount(code, weight, rows.n_classes), expected - squared
+    excess = float(((observed - expected) ** 2 - variance).sum())
+    if excess <= 0:
+        return None
+    penalty = float(variance @ variance) / excess
+    # All parameters are scaled such that the curvature is about the same.
+    scale = np.sqrt(np.concatenate([[weight.sum() / start.slope**2], variance + penalty]))
+
+    def loss(x: Array) -> tuple[float, Array]:
+        slope, shift = x[0] / scale[0], x[1:] / scale[1:]
+        total, gradient = 0.5 * penalty * float(shift @ shift), np.concatenate([[0.0], penalty * shift])
+        for part, own, p in terms(slope, shift):
+            total -= float(weight[part] @ own)
+            gradient[1:] += weight[part] @ p
+            p[np.arange(len(p)), code[part]] -= 1
+            gradient[0] += weight[part] @ np.einsum("ij,ij->i", p, score[part])
+        gradient[1:] -= observed
+        return total, gradient / scale
+
+    begin = np.zeros(1 + rows.n_classes)
+    begin[0] = start.slope * scale[0]
+    options = {"maxiter": 50, "ftol": 1e-6}
+    fit: Any = minimize(loss, begin, jac=True, method="L-BFGS-B", options=options)
+    return replace(start, slope=float(fit.x[0] / scale[0])), fit.x[1:] / scale[1:]
+
+
+def _loss(rows: Simplex, weight: Array, tempered: Softmax, shift: Any = 0.0) -> float:
+    """Return the weighted sum of the log losses after a temperature and a shift of each class."""
+    some, total = np.flatnonzero(weight), 0.0
+    for part in tempered.parts(len(some)):
+        own = some[part]
+        logits = tempered.slope * np.log(np.maximum(rows.score[own], tempered.least)) + shift
+        total -= float(weight[own] @ _probabilities(logits, rows.code[own])[0])
     return total
+
+
+def _probabilities(logits: Array, code: Array) -> tuple[Array, Array]:
+    """Return the log probability of what happened, and the probabilities of all classes, in place."""
+    logits -= logits.max(axis=1, keepdims=True)
+    own = logits[np.arange(len(code)), code]
+    np.exp(logits, out=logits)
+    total = logits.sum(axis=1)
+    logits /= total[:, None]
+    return own - np.log(total), logits

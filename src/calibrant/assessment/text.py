@@ -327,9 +327,12 @@ def advice(assessment: Assessment) -> str:
     cure = assessment.cure
     if cure is None:
         return ""
+    alone = cure.method != "auto"
+    among = f"; with {count(len(assessment.classes))} classes no other method was tried" if alone else ""
     if not recommended(assessment):
-        how = "" if cure.gain.value <= 0 else "surely "
-        return f"No map is {how}better than leaving the scores alone."
+        which = "No temperature" if alone else "No recalibration method"
+        surely = "" if cure.gain.value <= 0 else " significantly"
+        return f"{which} improves the held-out log loss{surely}{among}."
     parts, removed = [], cure.before - cure.after
     if removed > 0:
         parts.append(f"remove {points(removed)} of {points(cure.before)} points{_by_shown(assessment)}")
@@ -339,11 +342,13 @@ def advice(assessment: Assessment) -> str:
         share = f"{100 * min(cure.gain.value / cure.excess, 1):.0f} % of the excess log loss"
         parts.append(share if parts else f"remove {share}")
     what = " and ".join(parts) or "lower the log loss"
+    if alone and cure.temperature is not None:
+        return f"Dividing the logits by a temperature of {cure.temperature:.3g} would {what}{among}."
     finite = np.isfinite([cure.by_temperature, cure.gain.value]).all()
     simple = cure.by_temperature / cure.gain.value if finite else 0.0
     tenths = TENTHS.get(round(10 * simple), "all" if simple > 0.95 else "")
     known = cure.temperature is not None and tenths
-    named = f"; a temperature of {cure.temperature:.2g} does {tenths} of it" if known else ""
+    named = f"; a temperature of {cure.temperature:.3g} does {tenths} of it" if known else ""
     return f"Recalibrating would {what}{named}."
 
 

@@ -38,6 +38,8 @@ MIXED = float(1 << 20)
 EXACT = 1 << 16
 # Draws of sizes and of coefficients given each, and numbers held at once.
 OF_SIZES, OF_EACH, CHUNK = 16, 2, 1 << 22
+# Most steps of Newton's method for the temperature.
+NEWTON_STEPS = 20
 # Sizes of a shift and a stretch of each class, of what the temperature leaves, and of a matrix over classes.
 STRETCHED, ACROSS = {"temperature": 0.2, "bias": 0.6, "slope": 0.3}, 0.5
 
@@ -93,7 +95,7 @@ class Softmax:
         if self.untouched == 1:
             return np.array(score, dtype=np.float64)
         out = np.empty(score.shape)
-        for part in self._parts(len(score)):
+        for part in self.parts(len(score)):
             tempered = self.tempered(score[part])
             out[part] = (1 - self.bent) * tempered
             for drawn in self._drawn(tempered):
@@ -103,7 +105,7 @@ class Softmax:
     def interval(self, score: Array, deviate: float) -> tuple[Array, Array]:
         """Return the ends of an interval of each class's probability, normal in its log-odds."""
         low, high = np.empty(score.shape), np.empty(score.shape)
-        for part in self._parts(len(score)):
+        for part in self.parts(len(score)):
             tempered = self.tempered(score[part])
             start = log_odds(tempered)
             mean, square = np.zeros(start.shape), np.zeros(start.shape)
@@ -122,7 +124,7 @@ class Softmax:
         away = log - (tempered * log).sum(axis=1, keepdims=True)
         return np.asarray(self.doubt * away / np.maximum(1 - tempered, 1e-15))
 
-    def _parts(self, n: int) -> Iterator[slice]:
+    def parts(self, n: int) -> Iterator[slice]:
         """Cut rows into parts that are held at once."""
         width = 1 if self.blocks is None else self.blocks.size
         step = max(1, CHUNK // max(width, self.n_classes))
@@ -220,13 +222,41 @@ def fit_temperature(rows: Simplex) -> Softmax:
     from scipy.optimize import minimize_scalar
 
     least = least_of(rows.score, WITHIN)
-    likelihood = _likelihood(rows, least)
+    # The order of the rows is random: the first of them locate the optimum, and Newton's method ends on all.
+    few = rows[: max(1, CHUNK // rows.n_classes)]
+    likelihood, scale = _likelihood(few, least), rows.n / few.n
 
     def cost(log: float) -> float:
-        return float(0.5 * (log / TEMPERATURES) ** 2) - likelihood(float(np.exp(log)))
+        return float(0.5 * (log / TEMPERATURES) ** 2) - scale * likelihood(float(np.exp(log)))
 
     found = minimize_scalar(cost, bounds=(-6.0, 4.0), method="bounded", options={"xatol": 1e-4})
-    return Softmax(rows.n_classes, float(np.exp(found.x)), least)
+    start = Softmax(rows.n_classes, float(np.exp(found.x)), least)
+    for _ in range(NEWTON_STEPS if len(few.code) < len(rows.code) else 0):
+        gradient, curvature = (rows.weight @ each for each in slope_derivatives(start, rows.score, rows.code))
+        slope = float(newton_slope(start.slope, gradient, curvature))
+        start, step = replace(start, slope=slope), abs(slope / start.slope - 1)
+        if step < 1e-3:  # the next one would be about its square
+            break
+    return start
+
+
+def newton_slope(slope: float, gradient: Array, curvature: Array) -> Array:
+    """Return the slope after a Newton step of its logarithm, given sums of `slope_derivatives` over rows."""
+    first = slope * gradient - np.log(slope) / TEMPERATURES**2
+    step = first / (slope * slope * curvature + 1 / TEMPERATURES**2)
+    return np.asarray(slope * np.exp(np.clip(step, -0.5, 0.5)))
+
+
+def slope_derivatives(start: Softmax, score: Array, code: Array) -> tuple[Array, Array]:
+    """Return for each row the derivative of its log likelihood by the slope, and minus the second one."""
+    first, second = np.empty(len(score)), np.empty(len(score))
+    for part in start.parts(len(score)):
+        log = np.log(np.maximum(score[part].astype(np.float64, copy=False), start.least))
+        p = softmax(start.slope * log)
+        mean = np.einsum("ij,ij->i", p, log)
+        first[part] = log[np.arange(len(log)), code[part]] - mean
+        second[part] = np.einsum("ij,ij,ij->i", p, log, log) - mean * mean
+    return first, np.maximum(second, 0.0)
 
 
 def _likelihood(rows: Simplex, least: float) -> Callable[[float], float]:
