@@ -50,8 +50,8 @@ class Cure:
         That of the mapped scores, where they are better; class-wise, of the class that was furthest off.
     rows, folds : int
         How many rows were looked at, in how many folds.
-    command : str or None
-        What to type on the command line.
+    command, apply_command : str or None
+        What to type on the command line to fit the map, and to apply it.
     method : str
         The map: "auto", and beyond 100 classes "temperature".
     """
@@ -67,6 +67,7 @@ class Cure:
     folds: int
     command: str | None = None
     method: str = "auto"
+    apply_command: str | None = None
 
     @property
     def helps(self) -> bool:
@@ -82,7 +83,8 @@ class Cure:
     @classmethod
     def of_record(cls, record: Record, curve: ReliabilityCurve | None) -> Cure:
         """Return the cure that a stored record holds, with its curve."""
-        record.only((key for key in cls.__dataclass_fields__ if key != "method"), ("method",))
+        later = ("method", "apply_command")
+        record.only((key for key in cls.__dataclass_fields__ if key not in later), later)
         return cls(
             gain=Measured.of_record(record.record("gain")),
             excess=record.maybe("excess", partial(read, record)),
@@ -95,6 +97,7 @@ class Cure:
             folds=record.whole("folds", 2),
             command=record.maybe("command", record.text),
             method=record.text("method") if "method" in record.values else "auto",
+            apply_command=record.maybe("apply_command", record.text),
         )
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from calibrant.cli.options import PAGES, output, quiet, seed
+from calibrant.cli.options import PAGES, Reproducible, command_line, output, quiet, seed
 from calibrant.cli.output import check_outputs, printable, tell, writing
 from calibrant.cli.progress import Meter
 
@@ -28,7 +28,7 @@ def digits() -> tuple[Array, Array]:
     return data.target, cross_val_predict(forest, data.data, data.target, cv=5, method="predict_proba")
 
 
-@click.command()
+@click.command(cls=Reproducible)
 @output(
     "-o",
     "--out",
@@ -39,7 +39,8 @@ def digits() -> tuple[Array, Array]:
 )
 @seed()
 @quiet("Print only where the report is.")
-def demo(out: Path, seed: int, quiet: bool) -> None:
+@click.pass_context
+def demo(ctx: click.Context, /, out: Path, seed: int, quiet: bool) -> None:
     """Train a random forest on handwritten digits, assess its scores, write the report.
 
     Needs the extra: pip install 'calibrant[demo]'.
@@ -57,7 +58,7 @@ def demo(out: Path, seed: int, quiet: bool) -> None:
             scores,
             rng=seed,
             name="handwritten digits, random forest",
-            command="calibrant demo",
+            command=command_line(ctx),
             progress=meter,
         )
     with writing(out):

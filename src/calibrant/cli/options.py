@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import shlex
+from collections.abc import Callable, Collection
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -17,6 +18,45 @@ EXITS = "Exit codes: 0 done, 2 bad input or usage."
 PICTURES, PAGES = (".png", ".svg", ".pdf"), (".html", ".htm", "")
 #: The columns of a file that are asked about.
 DATA = ("label", "scores", "pair", "percent", "pos_label", "sample_weight", "counts", "format")
+
+
+class Reproducible(click.Command):
+    """A command that keeps the words it was given, so that a page can show the command that makes it."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Keep the words, then parse them."""
+        ctx.meta[__name__] = list(args)
+        return super().parse_args(ctx, args)
+
+
+def command_line(ctx: click.Context, command: str | None = None, only: Collection[str] | None = None) -> str:
+    """Return the command as someone else would type it: the options given, files without their folders.
+
+    Parameters
+    ----------
+    ctx : Context
+        That of a `Reproducible` command.
+    command : str, optional
+        Another command, which takes some of the same parameters.
+    only : collection of str, optional
+        Names of these.
+    """
+    given, _, _ = ctx.command.make_parser(ctx).parse_args(list(ctx.meta[__name__]))
+    words = ["calibrant", *(command or ctx.command.name or "").split()]
+    for param in ctx.command.params:
+        name, value = param.name or "", given.get(param.name or "")
+        wanted = name != "quiet" if only is None else name in only
+        if not wanted or not isinstance(value, str | bool | list):  # else it was not given
+            continue
+        flag = [] if isinstance(param, click.Argument) else [max(param.opts, key=len)]
+        if getattr(param, "is_flag", False):
+            words += flag
+            continue
+        for text in value if isinstance(value, list) else [str(value)]:
+            path = Path(text)
+            is_path = not flag or isinstance(param.type, click.Path) or path.is_absolute() or path.is_file()
+            words += [*flag, path.name if is_path and text != "-" else text]
+    return shlex.join(words)
 
 
 def output(

@@ -4,23 +4,29 @@ from __future__ import annotations
 
 import shlex
 from dataclasses import replace
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import Any
 
 import click
-from click.core import ParameterSource
 
 from calibrant.cli.costs import cost_option
-from calibrant.cli.options import DATA, EXITS, PAGES, check_suffix, options, output, quiet
+from calibrant.cli.options import (
+    DATA,
+    EXITS,
+    PAGES,
+    Reproducible,
+    check_suffix,
+    command_line,
+    options,
+    output,
+    quiet,
+)
 from calibrant.cli.output import Refused, check_outputs, printable, tell, write, writing
 from calibrant.cli.progress import Meter
 from calibrant.cli.source import name_of, read_source, stem_of
 
-#: The options of a report that say where labels and scores are.
-COLUMNS = ("file", "label", "scores", "correct", "confidence", "sample_weight", "counts", "format")
 
-
-@click.command(epilog=EXITS)
+@click.command(cls=Reproducible, epilog=EXITS)
 @options("path", *DATA, "groups", "cluster", "notion", "level", "seed", "n_resamples")
 @click.option("--name", metavar="TEXT", help="Title of the report.  [default: the name of PATH]")
 @click.option(
@@ -71,16 +77,21 @@ def report(
             "assess",
             class_names=names,
             name=name or (stem_of(file) if file == "-" else name_of(file)),
-            command=_command(ctx),
+            command=command_line(ctx),
             progress=meter,
             cost=cost,
             **options,
         )
     if assessment.cure is not None:
         # Of a matrix all classes are mapped, not the one that was asked about.
-        named = (*COLUMNS, "pos_label") if source.vector else COLUMNS
-        fit = _command(ctx, ("calibrate", "fit"), only=named)
-        assessment = replace(assessment, cure=replace(assessment.cure, command=f"{fit} -o map.json"))
+        columns = {"file", *DATA, "correct", "confidence"} - (set() if source.vector else {"pos_label"})
+        fit = command_line(ctx, "calibrate fit", columns)
+        method = "" if assessment.cure.method == "auto" else f" --method {assessment.cure.method}"
+        apply = command_line(ctx, "calibrate apply map.json NEW", ("scores", "percent", "format"))
+        if given["confidence"] is not None:
+            apply += f" --scores {shlex.quote(given['confidence'])}"
+        commands = {"command": f"{fit}{method} -o map.json", "apply_command": f"{apply} -o OUT"}
+        assessment = replace(assessment, cure=replace(assessment.cure, **commands))
     with writing(where):
         assessment.to_html(where)
     if as_json is not None:
@@ -103,29 +114,3 @@ def _class_names(text: str) -> list[str]:
     except (OSError, UnicodeDecodeError) as error:
         raise Refused(f"cannot read the class names in {text}: {error}") from None
     return [name.strip() for name in lines if name.strip()]
-
-
-def _command(
-    ctx: click.Context, command: tuple[str, ...] = ("report",), only: tuple[str, ...] | None = None
-) -> str:
-    """Return the command as someone else would type it: the options given, files without their folders.
-
-    Another command is given those of its options that are named.
-    """
-    words = ["calibrant", *command]
-    for param in ctx.command.params:
-        name = param.name or ""
-        if only is not None and name not in only:
-            continue
-        if ctx.get_parameter_source(name) is not ParameterSource.COMMANDLINE or name == "quiet":
-            continue
-        value = ctx.params[name]
-        flag = [] if isinstance(param, click.Argument) else [max(param.opts, key=len)]
-        if getattr(param, "is_flag", False):
-            words += flag
-            continue
-        for entry in value if isinstance(value, tuple) else (value,):
-            text = str(entry)
-            is_path = not flag or isinstance(entry, Path) or Path(text).is_absolute()
-            words += [*flag, PurePath(text).name if is_path and text != "-" else text]
-    return shlex.join(words)
