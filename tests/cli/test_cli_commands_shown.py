@@ -1,4 +1,4 @@
-"""Commands that pages show: each runs, and the one that a page names as its own writes the same page again."""
+"""Commands that pages show: each runs, and the one that made a page writes the same page again."""
 
 import html
 import json
