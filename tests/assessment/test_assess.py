@@ -318,9 +318,9 @@ def test_the_verdict_does_not_claim_what_the_test_does_not(many):
     reads = "the error reads 0.6 points and may be up to 2.1 points (95 %)"
     assert calm.startswith(f"No miscalibration found: {reads}")
     unsure = said(many, value=0.01, low=0.0, high=0.04, p=0.004)
-    assert unsure.startswith("Not calibrated (p = 0.004), but how far off is uncertain")
+    assert unsure.startswith("Not calibrated (p = 0.004, H0: calibrated), but how far off is uncertain")
     least = said(many, value=0.01, low=0.0, high=0.04, p=0.001)
-    assert least.startswith("Not calibrated (p ≤ 0.001), but how far off is uncertain")
+    assert least.startswith("Not calibrated (p ≤ 0.001, H0: calibrated), but how far off is uncertain")
     assert said(many, value=0.3, low=0.0, high=1.0, p=0.5).startswith("Too few rows to tell")
 
 

@@ -127,7 +127,7 @@ def test_the_largest_sum_is_almost_anything():
 def test_tables_of_pairs_and_predictions_are_printed():
     lines = str(whole_rows()).splitlines()
     head = next(k for k, line in enumerate(lines) if line.startswith("class ") and "takes from" in line)
-    assert "98.333 % interval" in lines[head]
+    assert "98.33 % interval" in lines[head]
     assert re.match(r"wolf +cat +0\.1\d{3}  \[", lines[head + 1])
     assert any(re.match(r"predicted +share of rows +gap", line) for line in lines)
 

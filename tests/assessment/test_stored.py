@@ -66,7 +66,7 @@ def test_a_result_survives_and_no_number_may_be_text_or_beyond_all_bounds(result
     for path, value in list(leaves(values)):
         if path[-1] in FREE or path == ("format",):
             continue
-        if isinstance(value, str) or path[-1] in ("name", "command", "asked", "band"):
+        if isinstance(value, str) or path[-1] in ("name", "command", "apply_command", "asked", "band"):
             wrong = [5]
         elif value is None or isinstance(value, bool):
             wrong = ["text"]

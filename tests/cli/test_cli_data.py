@@ -190,7 +190,7 @@ def test_curve_says_what_a_score_means(folder):
     point = curve.at(0.83)
     assert told("curve", folder / "data.csv", "--at", "0.83") == (
         f"a score of 0.83 means {point.probability:.4f} [{point.low:.4f}, {point.high:.4f}] at 95 %, "
-        f"n nearby {point.n_eff:.3g} (confidence)\n"
+        f"effective n nearby {point.n_eff:.3g} (confidence)\n"
     )
     found = as_json("curve", folder / "data.csv", "--at", "0.83")
     assert [found[name] for name in ("value", "low", "high", "n_eff", "score")] == [
@@ -283,7 +283,7 @@ def test_a_curve_of_few_scores_and_of_few_rows_says_so(here):
     scores = [0.1 + 0.3 * k / 200 for k in range(200)]
     rows = [f"{score},{int(k % 3 == 0)}" for k, score in enumerate([*scores, 0.9])]
     Path("lonely.csv").write_text("\n".join(["score,label", *rows]))
-    assert "n nearby 1, too few to tell (class 1)" in told("curve", "lonely.csv", "--at", "0.9")
+    assert "effective n nearby 1, too few to tell (class 1)" in told("curve", "lonely.csv", "--at", "0.9")
 
 
 # Compare

@@ -93,9 +93,9 @@ def test_it_prints_as_one_line_and_survives_json_and_pickle():
         "ECE (classwise)",
         "at 95 %",
         "of it by scores too",
-        "p <= 0.001 for calibration",
+        "p <= 0.001 (H0: calibrated)",
         "a calibrated model typically reads",
-        "for calibration",
+        "(H0: calibrated)",
         "n = 300",
     ):
         assert part in text

@@ -110,7 +110,7 @@ def test_moving_along_the_score_axis_reads_off_what_a_score_means(visit):
     page.mouse.move(x, box["y"] + box["height"] / 2)
     words = reading(page)
     number = r"(\d\.\d\d)"
-    means = rf"a score of {number} means {number} \[{number}, {number}\] · \d+ rows nearby"
+    means = rf"a score of {number} means {number} \[{number}, {number}\] · effective n nearby \d+"
     found = re.fullmatch(means, words)
     assert found, words
     score, means, low, high = map(float, found.groups())

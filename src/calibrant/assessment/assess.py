@@ -226,7 +226,7 @@ def _assemble(
         diagrams=MappingProxyType(all_of("diagram")),
         odds=_odds(shown, _worst(estimates[by_curve]), level),
         rulers=MappingProxyType({"auto": estimates[by_curve]} | all_of("ruler")),
-        by_class=() if by_class is None else _rows_of_classes(estimates, by_class, names),
+        by_class=() if by_class is None else _rows_of_classes(estimates, by_class, names, material.data),
         by_group=_rows_of_groups(material.groups, _refined(material.groups, all_of("group"), options)),
         balance=material.accuracy if shown.notion.several else balance_of(shown, level),
         accuracy=material.accuracy,
@@ -370,16 +370,26 @@ def _rows_of_groups(groups: Sequence[Group], estimates: Sequence[Estimate]) -> t
 
 
 def _rows_of_classes(
-    estimates: Mapping[str, Estimate], question: Question, names: tuple[str, ...]
+    estimates: Mapping[str, Estimate],
+    question: Question,
+    names: tuple[str, ...],
+    data: Predictions | None,
 ) -> tuple[Row, ...]:
-    """Return the classes, the worst first."""
+    """Return the classes, the worst first; rows are known by the labels, and of a sketch by frequencies."""
     whole = estimates[question.notion.name]
     by_class = list((whole.by_class or {}).values())
     adjusted = false_discovery([result.p_value for result in by_class])
+    times = None
+    if data is not None and data.counts:
+        times = data.weight
+    labels = None if data is None else np.bincount(data.code.astype(np.intp), times, len(names))
     rows = []
-    for name, result, problem, p in zip(names, by_class, question.each(), adjusted, strict=True):
+    for k, (name, result, problem, p) in enumerate(
+        zip(names, by_class, question.each(), adjusted, strict=True)
+    ):
         score, frequency = _means([problem])
-        rows.append(Row(name, round(frequency * whole.n, 6), score, frequency, result, p))
+        size = round(frequency * whole.n, 6) if labels is None else float(labels[k])
+        rows.append(Row(name, size, score, frequency, result, p))
     return tuple(sorted(rows, key=lambda row: -row.estimate.value))
 
 

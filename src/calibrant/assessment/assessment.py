@@ -18,6 +18,7 @@ from calibrant.evidence import Array
 from calibrant.inference.multiplicity import each_level
 from calibrant.inference.result import Estimate
 from calibrant.inputs import Record, from_text
+from calibrant.inputs.wording import percent, plural
 from calibrant.posterior.softmax.where import Where
 from calibrant.questions.notions import named, pictured
 
@@ -251,8 +252,8 @@ class Assessment:
     def __repr__(self) -> str:
         alone = self.asked is None or named(self.notion).whole
         asked = self.notion if alone else f"{self.notion} {self.asked}"
-        e = self.estimate
-        return f"Assessment({asked}, ECE {e.value:.4f} [{e.low:.4f}, {e.high:.4f}], {self.rows} rows)"
+        e, rows = self.estimate, f"{self.rows} {'row' if self.rows == 1 else plural('row')}"
+        return f"Assessment({asked}, ECE {e.value:.4f} [{e.low:.4f}, {e.high:.4f}], {rows})"
 
     def plot(self, ax: Axes | None = None) -> Any:
         """Draw the headline's curve with its band and the bins; class-wise, one panel for each class."""
@@ -263,11 +264,15 @@ class Assessment:
             return plot.small_multiples(curve, ax)  # type: ignore[arg-type]
         return plot.overlay(curve, diagram, ax)
 
-    def to_html(self, path: str | Path) -> None:
-        """Write the report as one self-contained page."""
+    def to_html(self, path: str | Path | None = None) -> str | None:
+        """Write the report as one self-contained page; without a path, return it."""
         from calibrant import report
 
-        report.write(Path(path), self.html())
+        page = report.page(self)
+        if path is None:
+            return page
+        report.write(Path(path), page)
+        return None
 
     def html(self) -> str:
         """Return the report as one self-contained page."""
@@ -336,12 +341,12 @@ def _where(assessment: Assessment, most: int = 12) -> list[str]:
 
 def _percent(level: float, count: int) -> str:
     """Return the level of each of several intervals that hold together."""
-    return f"{100 * each_level(level, count):.5g} %"
+    return percent(each_level(level, count))
 
 
 def _table(title: str, rows: tuple[Row, ...], most: int = 12) -> list[str]:
     """Return lines about the worst classes or groups."""
-    level = f"{100 * rows[0].estimate.level:.5g} %"
+    level = percent(rows[0].estimate.level)
     width = max(len(title), *(len(text.short(row.name)) for row in rows[:most]))
     head = "".join(f"{word:>12}" for word in ("rows", "mean score", "frequency", "ECE"))
     lines = [f"{title:<{width}}{head}  {level} interval  adjusted p"]

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from calibrant.assessment.assessment import Assessment, Row
-from calibrant.assessment.text import count, short, too_few_clusters
+from calibrant.assessment.text import short, too_few_clusters
 from calibrant.curves import ByClass
 from calibrant.estimators.curve import positions
 from calibrant.evidence import Array, Cells
 from calibrant.inputs import PREDICTED, Predictions, are_usual, decided
+from calibrant.inputs.wording import count, counted
 from calibrant.questions import Notion
 
 if TYPE_CHECKING:
@@ -75,10 +76,11 @@ class Seen:
 def cautions(assessment: Assessment, seen: Seen) -> Iterator[str]:
     """Yield sentences, one for each thing to know."""
     if seen.rows < FEW:
-        yield f"There are only {seen.rows} rows: intervals are wide, and tests find large errors alone."
+        yield f"{_only(seen.rows, 'row')}: intervals are wide, and tests find large errors alone."
     elif seen.distinct * SHARED <= seen.looked:
+        distinct = counted(seen.distinct, "distinct score")
         yield (
-            f"Scores are discrete: {count(seen.distinct)} distinct ones in {count(seen.rows)} rows."
+            f"Scores are discrete: {distinct} in {counted(seen.rows, 'row')}."
             f"{'' if _each_by_itself(assessment) else ' Between them the curve is interpolated.'}"
         )
     yield from assessment.estimate.cautions
@@ -99,23 +101,25 @@ def cautions(assessment: Assessment, seen: Seen) -> Iterator[str]:
             f"{read.least:.3g} from there, since its log-odds are infinite."
         )
     if seen.mirrored != 0:
-        many = "Scores" if seen.mirrored is None else f"{count(seen.mirrored)} scores"
+        many = "Scores" if seen.mirrored is None else counted(seen.mirrored, "score")
+        verb = "counts" if seen.mirrored == 1 else "count"
         yield (
-            f"{many} below 0.5 count as 1 - score, the confidence in the other class. If these are pairs, "
+            f"{many} below 0.5 {verb} as 1 - score, the confidence in the other class. If these are pairs, "
             "was it right and how sure was it, ask for the notion correctness."
         )
     if assessment.n < 0.5 * assessment.rows:
-        yield f"Weights are uneven: {count(assessment.rows)} rows count as {count(round(assessment.n))}."
+        rows, n = counted(assessment.rows, "row"), count(round(assessment.n))
+        yield f"Weights are uneven: {rows}, effective sample size {n}."
     if seen.tabulated:
         yield (
             "The weights look like counts of an aggregated table: all are whole numbers, and no score occurs "
-            f"twice with the same label. As importance weights they count as {count(round(assessment.n))} "
-            f"rows. If they are numbers of rows, {count(round(seen.tabulated))} in all, pass counts instead "
-            "of sample_weight (on the command line --counts)."
+            "twice with the same label. As importance weights they have an effective sample size of "
+            f"{count(round(assessment.n))}. If they are numbers of rows, {count(round(seen.tabulated))} in all, "
+            "pass counts instead of sample_weight (on the command line --counts)."
         )
     clusters = assessment.estimate.clusters
     if clusters is not None and clusters < FEW_CLUSTERS:
-        yield f"There are only {clusters} clusters: how much they differ is itself uncertain."
+        yield f"{_only(clusters, 'cluster')}: how much they differ is itself uncertain."
     if seen.absent:
         few = "class" if len(seen.absent) == 1 else "the classes"
         yield f"No row is of {few} {_listed(seen.absent)}: counted all the same."
@@ -136,6 +140,11 @@ def cautions(assessment: Assessment, seen: Seen) -> Iterator[str]:
             else "The log loss is infinite as far as a sketch knows: a score that rounds to 1 was wrong, and "
             "what was left to the other classes is not kept."
         )
+
+
+def _only(number: int, noun: str) -> str:
+    """Return the beginning of a sentence about a number that is small."""
+    return f"There {'is' if number == 1 else 'are'} only {counted(number, noun)}"
 
 
 def _each_by_itself(assessment: Assessment) -> bool:
@@ -167,7 +176,7 @@ def few_clusters(assessment: Assessment) -> Iterator[str]:
     """Yield a sentence about groups whose clusters are too few for their test to reject, if there are any."""
     few = too_few_clusters(assessment.by_group, assessment.level)
     if few:
-        names = [f"{row.name} ({row.estimate.clusters} clusters)" for row in few]
+        names = [f"{row.name} ({counted(row.estimate.clusters or 0, 'cluster')})" for row in few]
         yield (
             f"Too few clusters to reject calibration at level {assessment.level:g} whatever the data: "
             f"{'group' if len(few) == 1 else 'groups'} {_listed(names)}. "

@@ -11,6 +11,7 @@ from calibrant.assessment.where import pairs
 from calibrant.curves import ByClass, Point, ReliabilityCurve
 from calibrant.evidence import Array
 from calibrant.inference.result import Estimate, p_text, rejects, usual
+from calibrant.inputs.wording import count, counted, percent, plural
 from calibrant.questions import named
 
 if TYPE_CHECKING:
@@ -68,16 +69,6 @@ def score_text(score: float) -> str:
     return next((t for t in texts if abs(float(t) - score) <= 0.005 * min(score, 1 - score)), f"{score:.17g}")
 
 
-def count(number: float) -> str:
-    """Return a number of rows with thousands set apart.
-
-    >>> count(10000), count(812.5)
-    ('10 000', '812.5')
-    """
-    digits = 0 if number == int(number) else 1
-    return f"{number:,.{digits}f}".replace(",", " ")
-
-
 def sure(estimate: Estimate, level: float) -> bool:
     """Tell whether calibration is rejected."""
     return rejects(estimate.p_value, level)
@@ -102,18 +93,18 @@ def verdict(assessment: Assessment) -> str:
     typical = usual(e, points, " of this size", " points")
     if e.lower_bound:
         return _of_many_classes(assessment, typical)
-    span = f"{100 * e.level:.3g} %: {points(e.low)} to {points(e.high)} points"
+    span = f"{percent(e.level)}: {points(e.low)} to {points(e.high)} points"
     value = f"{points(e.value)} points{' in sum' if notion.whole else ''} ({span})"
     if not sure(e, assessment.level):
         if e.high < notion.most(e.norm) and assessment.rows >= FEWEST:
             return (
                 f"No miscalibration found: the error reads {points(e.value)} points and may be up to "
-                f"{points(e.high)} points ({100 * e.level:.3g} %); {typical}."
+                f"{points(e.high)} points ({percent(e.level)}); {typical}."
             )
         return f"Too few rows to tell: the error reads {points(e.value)} points and may be almost anything."
     if e.low == 0:
         return (
-            f"Not calibrated ({p_text(e, '≤')}), but how far off is uncertain: "
+            f"Not calibrated ({p_text(e, '≤')}, H0: calibrated), but how far off is uncertain: "
             f"the error reads {value}; {typical}."
         )
     direction = side(e, assessment.balance)
@@ -140,8 +131,11 @@ def _of_many_classes(assessment: Assessment, typical: str) -> str:
     if not sure(e, assessment.level):
         return f"No miscalibration found, but {unseen}: {seen}."
     if not e.at_least:
-        return f"Not calibrated ({p_text(e, '≤')}), but how far off is uncertain, since {unseen}: {seen}."
-    least = f"at least {points(e.at_least)} points in sum ({100 * e.level:.3g} %)"
+        return (
+            f"Not calibrated ({p_text(e, '≤')}, H0: calibrated), but how far off is uncertain, "
+            f"since {unseen}: {seen}."
+        )
+    least = f"at least {points(e.at_least)} points in sum ({percent(e.level)})"
     return f"Class probabilities off by {least}, since {unseen}; {seen}."
 
 
@@ -160,7 +154,8 @@ def taking(assessment: Assessment) -> str:
         for k, pair in enumerate(certain[:LISTED])
     ]
     listed = told[0] if len(told) == 1 else f"{', '.join(told[:-1])} and {told[-1]}"
-    more = f"; {len(certain) - LISTED} more pairs differ" if len(certain) > LISTED else ""
+    rest = len(certain) - LISTED
+    more = f"; {counted(rest, 'more pair')} {'differs' if rest == 1 else 'differ'}" if rest > 0 else ""
     return f"Per row on average, {listed}{more}."
 
 
@@ -253,22 +248,21 @@ def balance(assessment: Assessment) -> str:
 
 def standing_out(assessment: Assessment) -> str:
     """Return which groups or classes are off beyond doubt, allowing for how many were looked at."""
-    kinds = (("group", "groups", assessment.by_group), ("class", "classes", assessment.by_class))
-    for what, plural, rows in kinds:
+    for what, rows in (("group", assessment.by_group), ("class", assessment.by_class)):
         if len(rows) < 2:
             continue
         bad = [row for row in rows if row.off(assessment.level)]
         few = len([row for row in too_few_clusters(rows, assessment.level) if row not in bad])
-        untested = f" {few} {what if few == 1 else plural} had too few clusters to be tested." if few else ""
+        untested = f" {counted(few, what)} had too few clusters to be tested." if few else ""
         if not bad:
             none = "Neither of the two" if len(rows) == 2 else f"None of the {len(rows)}"
-            return f"{none} {plural} is off beyond chance.{untested}"
+            return f"{none} {plural(what)} is off beyond chance.{untested}"
         if len(bad) == len(rows):
             all_of = "Both" if len(rows) == 2 else f"All {len(rows)}"
-            return f"{all_of} {plural} are off beyond chance, most of all {listed(bad[:1], what)}."
+            return f"{all_of} {plural(what)} are off beyond chance, most of all {listed(bad[:1], what)}."
         verb = "is" if len(bad) == 1 else "are"
         return (
-            f"Of {len(rows)} {plural}, {len(bad)} {verb} off beyond chance, "
+            f"Of {len(rows)} {plural(what)}, {len(bad)} {verb} off beyond chance, "
             f"{'most of all ' if len(bad) > LISTED else ''}{listed(bad, what)}.{untested}"
         )
     return ""
@@ -328,7 +322,7 @@ def advice(assessment: Assessment) -> str:
     if cure is None:
         return ""
     alone = cure.method != "auto"
-    among = f"; with {count(len(assessment.classes))} classes no other method was tried" if alone else ""
+    among = f"; with {counted(len(assessment.classes), 'class')} no other method was tried" if alone else ""
     if not recommended(assessment):
         which = "No temperature" if alone else "No recalibration method"
         surely = "" if cure.gain.value <= 0 else " significantly"
@@ -361,8 +355,8 @@ def gained(assessment: Assessment) -> str:
         return "The log loss is infinite before and after recalibration: a class of probability 0 occurred."
     low, high = (f"{end:+.4f}" for end in (-cure.gain.high, -cure.gain.low))
     return (
-        f"Cross-validated in {cure.folds} folds of {count(cure.rows)} rows, a map changes the log loss of a "
-        f"row by {-cure.gain.value:+.4f} ({100 * assessment.level:.3g} %: {low} to {high}), and "
+        f"Cross-validated in {counted(cure.folds, 'fold')} of {counted(cure.rows, 'row')}, a map changes the "
+        f"log loss of a row by {-cure.gain.value:+.4f} ({percent(assessment.level)}: {low} to {high}), and "
         f"the error{_by_shown(assessment)} reads {points(cure.after)} points after it."
     )
 
@@ -389,7 +383,9 @@ def methods(assessment: Assessment) -> str:
     e, notion = assessment.estimate, named(assessment.notion)
     title = notion.reading.title
     weighted = (
-        "" if assessment.n == assessment.rows else f" (effective size {count(assessment.n)} under weights)"
+        ""
+        if assessment.n == assessment.rows
+        else f" (effective sample size {count(assessment.n)} under weights)"
     )
     how = (
         "the posterior mean under a Gaussian-process prior of the gap"
@@ -399,7 +395,7 @@ def methods(assessment: Assessment) -> str:
     if e.clusters is None:
         tested = "simulated"
     else:
-        weighted = f"{weighted} in {count(e.clusters)} clusters, which interval and test allow for,"
+        weighted = f"{weighted} in {counted(e.clusters, 'cluster')}, which interval and test allow for,"
         tested = "simulated in the same clusters"
     p = p_text(e, "≤")
     name = f"{title} notion, L1"
@@ -413,7 +409,7 @@ def methods(assessment: Assessment) -> str:
             interval += f", of the part of it that {len(assessment.classes)} classes let one see"
     if e.at_least:
         interval += (
-            f"; it is at least {e.at_least:.4f} (one-sided, {100 * e.level:.3g} %) by rows held out from all "
+            f"; it is at least {e.at_least:.4f} (one-sided, {percent(e.level)}) by rows held out from all "
             "that was fitted"
         )
     many = max(len(assessment.by_class), len(assessment.by_group))
@@ -423,11 +419,11 @@ def methods(assessment: Assessment) -> str:
         else ""
     )
     return (
-        f"Calibration was assessed on {count(assessment.rows)} predictions{weighted} with calibrant "
+        f"Calibration was assessed on {counted(assessment.rows, 'prediction')}{weighted} with calibrant "
         f"{assessment.version}. The expected calibration error ({name}) was estimated "
-        f"by {how} as {e.value:.4f}, with a {100 * e.level:.3g} % interval of {e.low:.4f} to {e.high:.4f} "
+        f"by {how} as {e.value:.4f}, with a {percent(e.level)} interval of {e.low:.4f} to {e.high:.4f} "
         f"{interval}; a calibrated model of this size typically "
-        f"reads {e.null.mean:.4f}, and the hypothesis of calibration has {p}, by a test that sees more than "
+        f"reads {e.null.mean:.4f}, and {p} (H0: the model is calibrated), by a test that sees more than "
         f"the size of the error ({tested}, seed {assessment.seed})."
         f"{adjusted}"
     )

@@ -28,6 +28,7 @@ from calibrant.cli.output import (
 )
 from calibrant.cli.progress import Meter
 from calibrant.cli.source import Source, read_source, settled
+from calibrant.inputs.wording import counted, percent, sample_size
 
 if TYPE_CHECKING:
     from calibrant import Estimate, Regret
@@ -134,7 +135,7 @@ class Held(ABC):
     @property
     def sentence(self) -> str:
         """Return the verdict without its first word."""
-        text = f"{self.called} {self.shown} {self.where}; n = {self.measured.n:.15g}"
+        text = f"{self.called} {self.shown} {self.where}; {sample_size(self.measured.n)}"
         return text if self.status != "inconclusive" else f"{text}; {self._advice()}"
 
     @property
@@ -213,7 +214,7 @@ class Verdict(Held):
         seen = "" if not estimate.lower_bound else " of what so many classes let one see"
         seen += "" if estimate.at_least is None else f", at least {estimate.at_least:.4f},"
         ends = f"[{estimate.low:.4f}, {estimate.high:.4f}]"
-        return f"{estimate.value:.4f} {ends} at {100 * estimate.level:g} %{seen}"
+        return f"{estimate.value:.4f} {ends} at {percent(estimate.level)}{seen}"
 
     @property
     def where(self) -> str:
@@ -227,8 +228,9 @@ class Verdict(Held):
         """Return the verdict without its first word."""
         if self.estimate.clusters is None:
             return super().sentence
-        rows = f"n = {self.estimate.n:.15g}"
-        return super().sentence.replace(rows, f"{rows} in {self.estimate.clusters} clusters", 1)
+        size = sample_size(self.estimate.n)
+        within = f"{size} in {counted(self.estimate.clusters, 'cluster')}"
+        return super().sentence.replace(size, within, 1)
 
     def _advice(self) -> str:
         if self.estimate.lower_bound:
@@ -272,7 +274,7 @@ class RegretVerdict(Held):
     def shown(self) -> str:
         """Value and interval, per row."""
         found = self.regret
-        return f"{found.value:.4g} per row [{found.low:.4g}, {found.high:.4g}] at {100 * found.level:g} %"
+        return f"{found.value:.4g} per row [{found.low:.4g}, {found.high:.4g}] at {percent(found.level)}"
 
     def _advice(self) -> str:
         if self.regret.lower_bound:

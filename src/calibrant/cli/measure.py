@@ -30,6 +30,7 @@ from calibrant.cli.source import (
     settled,
     tell_cautions,
 )
+from calibrant.inputs.wording import percent, sample_size
 
 if TYPE_CHECKING:
     from calibrant import Estimate
@@ -202,10 +203,11 @@ def _sentence(point: dict[str, Any], level: float) -> str:
         why = "does not occur" if point["discrete"] else "has no rows nearby"
         return f"a score of {point['score']:g} {why} ({asked})"
     few = ", too few to tell" if point["n_eff"] < FEW else ""
-    rows = f"n = {point['n_eff']:.15g}" if point["discrete"] else f"n nearby {point['n_eff']:.3g}"
+    n = point["n_eff"]
+    rows = sample_size(n) if point["discrete"] else f"effective n nearby {n:.3g}"
     return (
         f"a score of {point['score']:g} means {point['value']:.4f} [{point['low']:.4f}, {point['high']:.4f}] "
-        f"at {100 * level:g} %, {rows}{few} ({asked})"
+        f"at {percent(level)}, {rows}{few} ({asked})"
     )
 
 

@@ -20,6 +20,7 @@ from calibrant.estimators.density import DensityFit
 from calibrant.estimators.density_beta import DensityBeta, DensityBetaFit, density_by
 from calibrant.evidence import Array, Cells, Evidence, Residuals, Sample
 from calibrant.inputs import InputError
+from calibrant.inputs.wording import percent, size_name
 from calibrant.posterior import posterior_of
 from calibrant.posterior.odds import average
 from calibrant.questions import Question
@@ -175,14 +176,15 @@ class ReliabilityCurve:
     def __str__(self) -> str:
         by_density = f"{self.kernel} bandwidth {self.bandwidth:.3g}"
         how = ["by an average over maps" if self.method == "bayes" else by_density]
-        how += [f"{100 * self.level:g} % {self.band} band"] if self.band else []
+        how += [f"{percent(self.level)} {self.band} band"] if self.band else []
         how += [f"{self.n_boot} resamples"] if self.n_boot else []
         printed = self.score if self.discrete else PRINTED
         at = self.at(printed)
         columns = zip(printed, at.probability, at.low, at.high, at.n_eff, strict=True)
         rows = (row for row in columns if not np.isnan(row[1]))
         digits = ".4g" if self.discrete else ".1f"
-        formats = {"score": digits, "frequency": ".3f", "low": ".3f", "high": ".3f", "rows": ".0f"}
+        size = size_name(self.n) if self.discrete else "local n"
+        formats = {"score": digits, "frequency": ".3f", "low": ".3f", "high": ".3f", size: ".0f"}
         return f"Reliability curve of {headline(self)}\n{', '.join(how)}\n{table(formats, rows)}"
 
 
@@ -213,7 +215,7 @@ def curve_of(
     >>> print("\\n".join(str(curve).splitlines()[:3]))
     Reliability curve of class 1, n=1000, ECE 0.1...
     by an average over maps, 95 % pointwise band
-    score  frequency    low   high  rows
+    score  frequency    low   high  local n
     """
     inputs.check_choice("method", method, METHODS)
     level, generator = inputs.level(level), inputs.generator(rng)

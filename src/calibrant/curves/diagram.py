@@ -15,6 +15,7 @@ from calibrant.curves.text import headline, table
 from calibrant.estimators import Binned, parse
 from calibrant.estimators.bins import mapped
 from calibrant.evidence import Array, Evidence
+from calibrant.inputs.wording import percent, size_name
 from calibrant.questions.notions import Notion
 
 if TYPE_CHECKING:
@@ -65,8 +66,9 @@ class ReliabilityDiagram:
         return f"ReliabilityDiagram({headline(self)}, {self.estimator})"
 
     def __str__(self) -> str:
-        how = f"{self.estimator} bins, {100 * self.level:g} % {self.interval} bars"
-        formats = dict.fromkeys(("from", "to", "score", "frequency", "low", "high"), ".3f") | {"rows": ".6g"}
+        how = f"{self.estimator} bins, {percent(self.level)} {self.interval} bars"
+        formats = dict.fromkeys(("from", "to", "score", "frequency", "low", "high"), ".3f")
+        formats[size_name(self.n)] = ".6g"
         values = (self.score, self.frequency, self.low, self.high, self.count)
         rows = (row for row in zip(self.edges[:-1], self.edges[1:], *values, strict=True) if row[-1] > 0)
         return f"Reliability diagram of {headline(self)}\n{how}\n{table(formats, rows)}"

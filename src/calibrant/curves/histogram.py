@@ -10,6 +10,7 @@ import numpy as np
 from calibrant import inputs
 from calibrant.curves.text import subject, table
 from calibrant.evidence import Array, Bins, Evidence
+from calibrant.inputs.wording import sample_size
 from calibrant.questions.notions import Notion
 
 if TYPE_CHECKING:
@@ -53,13 +54,13 @@ class ScoreHistogram:
         return plot.score_histograms(self, ax)
 
     def __repr__(self) -> str:
-        return (
-            f"ScoreHistogram({subject(self.notion, self.label)}, n={self.n:.6g}, {self.positive.size} cells)"
-        )
+        about, size = subject(self.notion, self.label), sample_size(self.n, "=")
+        return f"ScoreHistogram({about}, {size}, {self.positive.size} cells)"
 
     def __str__(self) -> str:
         share = self.positive.sum() / self.n
-        title = f"Scores of {subject(self.notion, self.label)}, n={self.n:.6g}, {share:.1%} positive"
+        about, size = subject(self.notion, self.label), sample_size(self.n, "=")
+        title = f"Scores of {about}, {size}, {share:.1%} positive"
         first = np.unique(np.arange(PRINTED) * self.positive.size // PRINTED)
         counts = (np.add.reduceat(count, first) for count in (self.positive, self.negative))
         rows = zip(self.edges[first], self.edges[[*first[1:], -1]], *counts, strict=True)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from calibrant.inputs.wording import sample_size
 from calibrant.questions import named
 
 
@@ -23,7 +24,7 @@ def subject(notion: str, label: Any) -> str:
 
 def headline(result: Any) -> str:
     """Say what was asked, of how many rows, and the error."""
-    return f"{subject(result.notion, result.label)}, n={result.n:.6g}, ECE {result.error:.4f}"
+    return f"{subject(result.notion, result.label)}, {sample_size(result.n, '=')}, ECE {result.error:.4f}"
 
 
 def table(columns: Mapping[str, str], rows: Iterable[Sequence[float]]) -> str:

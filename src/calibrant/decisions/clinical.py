@@ -23,6 +23,7 @@ from calibrant.decisions.measured import Measured
 from calibrant.evidence import Array, Cells, Evidence, are_alone, effective_clusters
 from calibrant.inference.streams import stream
 from calibrant.inputs import ROUNDING, InputError, Record
+from calibrant.inputs.wording import percent
 from calibrant.posterior import posterior_of
 from calibrant.posterior.odds.cells import expit, log_odds, nearest, softplus
 from calibrant.questions import Question
@@ -87,7 +88,7 @@ class Clinical:
         parts = (("calibration intercept", self.intercept), ("slope", self.slope), ("O/E", self.ratio))
         told = [f"{name} {'unknown' if one is None else f'{one:.3f}'}" for name, one in parts]
         cells = " (intercept and slope from cells)" if self.from_cells else ""
-        text = f"{', '.join(told)}; E50 {self.e50:.4f}, E90 {self.e90:.4f} at {100 * self.level:g} %{cells}"
+        text = f"{', '.join(told)}; E50 {self.e50:.4f}, E90 {self.e90:.4f} at {percent(self.level)}{cells}"
         return text[0].upper() + text[1:] + (f"; {self.missing}" if self.missing else "")
 
     def to_dict(self) -> dict[str, Any]:

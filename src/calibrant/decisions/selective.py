@@ -23,6 +23,7 @@ from calibrant.evidence import Array, Evidence, are_alone, effective_clusters
 from calibrant.inference.interval import first_of_each
 from calibrant.inference.streams import stream
 from calibrant.inputs import ROUNDING, InputError, is_number
+from calibrant.inputs.wording import counted, percent, sample_size
 from calibrant.posterior import posterior_of
 from calibrant.questions import Question, named
 
@@ -178,7 +179,7 @@ class RiskCoverage:
         return plain
 
     def __repr__(self) -> str:
-        return f"RiskCoverage({self.notion}, n={self.n:.6g}, AURC {self.aurc:.4f})"
+        return f"RiskCoverage({self.notion}, {sample_size(self.n, '=')}, AURC {self.aurc:.4f})"
 
     def __str__(self) -> str:
         whole, half = self.accuracy_at(1), self.accuracy_at(0.5)
@@ -188,11 +189,11 @@ class RiskCoverage:
         )
         surest, every = told
         called = named(self.notion).reading.score
+        within = "" if self.clusters is None else f" in {counted(self.clusters, 'cluster')}"
         return (
             f"The surest {100 * half.coverage:.0f} % of rows ({called} of {half.confidence:.3g} or more) are "
             f"{surest}, all of them {every}; AURC {self.aurc:.4f}, {self.excess:.4f} of it above the best "
-            f"order, at {100 * self.level:g} %; n = {self.n:.15g}"
-            f"{'' if self.clusters is None else f' in {self.clusters} clusters'}"
+            f"order, at {percent(self.level)}; {sample_size(self.n)}{within}"
         )
 
 

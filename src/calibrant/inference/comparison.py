@@ -20,6 +20,7 @@ from calibrant.inference.estimate import estimate, influence, signs
 from calibrant.inference.result import Estimate
 from calibrant.inference.whole_rows import added
 from calibrant.inputs import InputError, Record, from_text
+from calibrant.inputs.wording import percent
 from calibrant.posterior import posterior_of
 from calibrant.questions import Question, named
 from calibrant.simplex import RowsEstimator, RowsNorm
@@ -58,7 +59,7 @@ class Difference:
         p = "p < 0.001" if self.p_value < 0.001 else f"p = {self.p_value:.2g}"
         return (
             f"{self.model} - {self.baseline}: {self.value:+.4f} [{self.low:+.4f}, {self.high:+.4f}] "
-            f"at {100 * self.level:g} %; {p} for equal errors"
+            f"at {percent(self.level)}; {p} (H0: equal errors)"
         )
 
     def __repr__(self) -> str:

@@ -18,6 +18,7 @@ from calibrant.inference.comparison import compare_questions
 from calibrant.inference.estimate import count_steps
 from calibrant.inference.multiplicity import each_level
 from calibrant.inputs import ROUNDING, InputError, Predictions, Record, Seed, from_text, some_rows
+from calibrant.inputs.wording import percent
 from calibrant.maps.folds import cross_fitted, in_folds, methods_for
 from calibrant.questions import Notion, Question, named
 
@@ -181,7 +182,7 @@ class MapComparison:
             [
                 *lines,
                 "",
-                f"{self.folds} folds of {self.rows} rows, ECE by {self.notion}; {100 * self.level:g} % "
+                f"{self.folds} folds of {self.rows} rows, ECE by {self.notion}; {percent(self.level)} "
                 f"intervals, those of differences paired by row; seed {self.seed}",
             ]
         )

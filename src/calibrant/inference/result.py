@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import Any
 
 from calibrant.inputs import ROUNDING, InputError, Record, check_choice, from_text
+from calibrant.inputs.wording import counted, percent, sample_size
 from calibrant.questions import named
 
 # The least p-value that the simulations can show.
@@ -126,17 +127,19 @@ class Estimate:
         return self.notion if self.label is None else f"{self.notion} {self.label}"
 
     def __repr__(self) -> str:
-        return f"Estimate({self.value:.4f} [{self.low:.4f}, {self.high:.4f}], {self.about}, n={self.n:.6g})"
+        ends, size = f"[{self.low:.4f}, {self.high:.4f}]", sample_size(self.n, "=")
+        return f"Estimate({self.value:.4f} {ends}, {self.about}, {size})"
 
     def __str__(self) -> str:
         name = NAMES[self.norm]
         kept = ", conservative" if self.conservative else ""
-        within = "" if self.clusters is None else f" in {self.clusters} cluster{'s' * (self.clusters != 1)}"
+        within = "" if self.clusters is None else f" in {counted(self.clusters, 'cluster')}"
         return (
             f"{name} ({self.about}) {self.value:.4f} [{self.low:.4f}, {self.high:.4f}] "
-            f"at {100 * self.level:g} %{kept}{self._parts}; "
-            f"{usual(self, '{:.4f}'.format)}; {p_text(self)} for calibration; "
-            f"n = {self.n:.15g}{within}, {self.estimator}" + "".join(f"\n{each}" for each in self.cautions)
+            f"at {percent(self.level)}{kept}{self._parts}; "
+            f"{usual(self, '{:.4f}'.format)}; {p_text(self)} (H0: calibrated); "
+            f"{sample_size(self.n)}{within}, {self.estimator}"
+            + "".join(f"\n{each}" for each in self.cautions)
         )
 
     @property

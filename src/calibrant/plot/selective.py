@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from calibrant.inputs.wording import percent
 from calibrant.plot.canvas import CURVE, GREY, LIMITS, legend, new, plain, reading_of, unit_ticks
 
 if TYPE_CHECKING:
@@ -32,13 +33,13 @@ def risk_coverage(result: RiskCoverage, ax: Axes | None = None) -> Axes:
     Axes
     """
     fresh, ax = ax is None, new(0.75)[0, 0] if ax is None else ax
-    percent = plain(f"{100 * result.level:g} %")
+    level = plain(percent(result.level))
     # A share is kept by the threshold that keeps at least as much: the curve is a flight of steps.
     share = np.append(0.0, result.coverage)
     kept = [np.append(part[0], part) for part in (result.band_low, result.band_high, result.low, result.high)]
     for ends, alpha, name in ((kept[:2], 0.15, "band"), (kept[2:], 0.3, "interval")):
         style: dict[str, Any] = {"step": "pre", "color": CURVE, "linewidth": 0, "zorder": 1.5}
-        ax.fill_between(share, ends[0], ends[1], alpha=alpha, label=f"{percent} {name}", **style)
+        ax.fill_between(share, ends[0], ends[1], alpha=alpha, label=f"{level} {name}", **style)
     accuracy = np.append(result.accuracy[0], result.accuracy)
     ax.plot(share, accuracy, drawstyle="steps-pre", color=CURVE, linewidth=1.6, zorder=3)
     every = float(result.accuracy[-1])

@@ -23,6 +23,7 @@ from calibrant.assessment.where import pairs, predicted
 from calibrant.atomic import write_whole
 from calibrant.curves import FEW, ByClass, ReliabilityCurve, ReliabilityDiagram
 from calibrant.inference.result import p_text, usual
+from calibrant.inputs.wording import counted, percent, plural, size_name
 from calibrant.questions import named
 from calibrant.report import chart, simplex
 
@@ -78,6 +79,7 @@ def page(assessment: Assessment) -> str:
         recommended=wording.recommended(assessment),
         picture=picture,
         data=_embedded(picture),
+        size=_size(picture.curve),
         looked_up=looked_up(picture, wording.sure(assessment.estimates[assessment.shown], assessment.level)),
         top=max(ruler.high for ruler in assessment.rulers.values()),
         curves=next(by_class, None),
@@ -114,6 +116,10 @@ def _templates() -> Environment:
     environment.filters |= {
         "points": points,
         "count": count,
+        "counted": counted,
+        "percent": percent,
+        "plural": plural,
+        "size_name": size_name,
         "short": short,
         "p": lambda estimate: p_text(estimate, "≤"),
         "adjusted": wording.adjusted_p,
@@ -146,7 +152,7 @@ def picture_of(assessment: Assessment) -> chart.Picture:
     if not reading.event:
         names = (f"{reading.score} of {short(wording.called(about), 30)}", reading.frequency)
         title = f"{event} of {wording.called(about)} against its {reading.score}"
-    band = f"{100 * assessment.level:g} percent"
+    band = percent(assessment.level).replace("%", "percent")
     shown = f"Points with their {band} bars show" if curve.discrete else f"A line with its {band} band shows"
     described = (
         f"{shown} what each score means; "
@@ -190,6 +196,11 @@ def looked_up(picture: chart.Picture, sure: bool) -> list[dict[str, Any]]:
     return rows
 
 
+def _size(curve: ReliabilityCurve) -> str:
+    """Return what the numbers behind the scores of a curve are called."""
+    return size_name(curve.n) if curve.discrete else "effective n nearby"
+
+
 def _embedded(picture: chart.Picture) -> Markup:
     """Return the curve for the script, as JSON that cannot end its element."""
     curve = thinned(picture.curve)
@@ -202,7 +213,8 @@ def _embedded(picture: chart.Picture) -> Markup:
         "means": rounded(curve.probability),
         "low": rounded(curve.low),
         "high": rounded(curve.high),
-        "rows": rounded(np.rint(curve.n_eff)),
+        "n": rounded(np.rint(curve.n_eff)),
+        "size": _size(curve),
         "discrete": curve.discrete,
         "odds": [*picture.ends, *picture.heights],
         "frame": [chart.LEFT, chart.TOP, chart.SIDE],

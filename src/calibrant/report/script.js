@@ -12,7 +12,7 @@
     if (data.discrete) {
       const i = data.score.indexOf(score);
       const one = (values) => (values === null ? null : values[i]);
-      return i < 0 ? null : { means: data.means[i], low: one(data.low), high: one(data.high), rows: data.rows[i] };
+      return i < 0 ? null : { means: data.means[i], low: one(data.low), high: one(data.high), n: data.n[i] };
     }
     let i = 0;
     while (i < data.score.length - 2 && data.score[i + 1] < score) i += 1;
@@ -24,7 +24,7 @@
       return values[i] + part * (values[i + 1] - values[i]);
     };
     const means = read(data.means);
-    return means === null ? null : { means, low: read(data.low), high: read(data.high), rows: read(data.rows) };
+    return means === null ? null : { means, low: read(data.low), high: read(data.high), n: read(data.n) };
   }
 
   const logit = (s) => Math.log(s / (1 - s));
@@ -58,7 +58,7 @@
     if (found !== null) {
       const band = found.low === null ? "" : ` [${show(found.low, 2)}, ${show(found.high, 2)}]`;
       words = `a score of ${written(score)} means ${show(found.means, 2)}${band}`;
-      if (found.rows !== null) words += ` · ${Math.round(found.rows).toLocaleString("en").replaceAll(",", " ")} rows${data.discrete ? "" : " nearby"}`;
+      if (found.n !== null) words += ` · ${data.size} ${Math.round(found.n).toLocaleString("en").replaceAll(",", " ")}`;
     }
     readout.textContent = words;
     if (settle) range.value = place[shown()](score);
