@@ -9,6 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from calibrant.assessment import Assessment
+from calibrant.curves import ByClass
+from calibrant.inputs import InputTypeError
+from calibrant.inputs.wording import percent, size_name
 from calibrant.questions.notions import Reading, named
 
 if TYPE_CHECKING:
@@ -168,17 +172,27 @@ def rounded(error: float) -> str:
     return "< 0.001" if error < 0.001 else f"{error:.3f}"
 
 
+def part_of(result: Any, part: str) -> Any:
+    """Return the curve or the diagram to draw: the result itself, or that part of an assessment."""
+    found = getattr(result, part) if isinstance(result, Assessment) else result
+    if isinstance(found, ByClass):
+        hint = "calibrant.plot.small_multiples draws one panel for each class"
+        raise InputTypeError(part, "be of one class", got="one for each class", hint=hint)
+    return found
+
+
 def words(result: Any, label: str | None = None) -> tuple[str, list[str]]:
     """Return the entry in the legend, and the lines above it; a named result has its error in the entry.
 
     The error of bins is called so: it is not the one that estimates and reports give.
     """
     error = f"{'binned ' if hasattr(result, 'edges') else ''}ECE {rounded(result.error)}"
-    size, percent = f"n = {result.n:,.0f}", plain(f"{100 * result.level:g} %")
+    n = "n" if size_name(result.n) == "rows" else "effective n"
+    size, level = f"{n} = {result.n:,.0f}", plain(percent(result.level))
     if label is not None:
-        return f"{plain(label)}, {error}", [size, f"{percent} intervals"]
+        return f"{plain(label)}, {error}", [size, f"{level} intervals"]
     what = "interval" if hasattr(result, "edges") or result.discrete else "band"
-    return "curve" if result.low is None else f"{percent} {what}", [error, size]
+    return "curve" if result.low is None else f"{level} {what}", [error, size]
 
 
 def _text(name: object) -> str:

@@ -10,12 +10,15 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+from calibrant.assessment import Assessment
+from calibrant.inference import Estimate
+from calibrant.inputs.wording import percent, size_name
 from calibrant.plot.canvas import BINS, CURVE, GREY, KEY, above, fitted, plain, pyplot, room, width_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from calibrant.inference import Comparison, Estimate
+    from calibrant.inference import Comparison
 
 ROW, REST = 0.25, 0.95  # inches of a row in a new figure, and of all that is not rows
 WIDE = 4.5  # inches; below, names and ticks are in small type
@@ -60,27 +63,39 @@ def comparison(result: Comparison, ax: Axes | None = None) -> Axes:
 
 
 def groups(
-    estimates: Mapping[Any, Estimate], ax: Axes | None = None, *, overall: Estimate | None = None
+    estimates: Mapping[Any, Estimate] | Estimate | Assessment,
+    ax: Axes | None = None,
+    *,
+    overall: Estimate | None = None,
 ) -> Axes:
     """Draw the errors of groups, the worst first, with the size of each at the right.
 
     Parameters
     ----------
-    estimates : mapping from name to Estimate
-        What to draw; the `by_class` of a class-wise estimate for instance.
+    estimates : mapping from name to Estimate, Estimate or Assessment
+        What to draw. Of an estimate its classes; of an assessment its groups, or its classes if it has no
+        groups.
     ax : Axes, optional
         Where to draw; one new figure otherwise, higher the more groups there are. In a given one the
         type shrinks instead. A constrained layout makes room for the names.
     overall : Estimate, optional
-        That of all rows together: a line, and a band for its interval.
+        That of all rows together: a line, and a band for its interval. An estimate and an assessment have
+        their own.
 
     Returns
     -------
     Axes
     """
+    if isinstance(estimates, Assessment):
+        rows = estimates.by_group or estimates.by_class
+        about = estimates.estimates["classwise"] if rows is estimates.by_class else estimates.estimate
+        overall, estimates = overall or about, {row.name: row.estimate for row in rows}
+    elif isinstance(estimates, Estimate):
+        overall, estimates = overall or estimates, estimates.by_class or {}
     ordered = sorted(estimates.items(), key=lambda item: -item[1].value)
     shown = [estimate for _, estimate in ordered]
-    sizes = ["n", *(f"{estimate.n:,.0f}" for estimate in shown)]
+    whole = all(size_name(estimate.n) == "rows" for estimate in shown)
+    sizes = ["n" if whole else "effective n", *(f"{estimate.n:,.0f}" for estimate in shown)]
     ax, *_ = _rows(ax, [name for name, _ in ordered], shown, column=sizes, reach=overall)
     if overall is not None:
         ax.axvspan(overall.low, overall.high, color=BINS, alpha=0.16, linewidth=0, zorder=0.5)
@@ -89,12 +104,12 @@ def groups(
     return ax
 
 
-def estimators(estimates: Mapping[str, Estimate], ax: Axes | None = None) -> Axes:
+def estimators(estimates: Mapping[str, Estimate] | Assessment, ax: Axes | None = None) -> Axes:
     """Draw what different estimators say of the same rows, the first of them in front of the others.
 
     Parameters
     ----------
-    estimates : mapping from name to Estimate
+    estimates : mapping from name to Estimate, or Assessment
         What to draw, in this order.
     ax : Axes, optional
         Where to draw; one new figure otherwise. A constrained layout makes room for the names.
@@ -103,6 +118,7 @@ def estimators(estimates: Mapping[str, Estimate], ax: Axes | None = None) -> Axe
     -------
     Axes
     """
+    estimates = estimates.rulers if isinstance(estimates, Assessment) else estimates
     shown = list(estimates.values())
     values = ["", *(f"{estimate.value:.3f}" for estimate in shown)]
     ax, *_ = _rows(ax, list(estimates), shown, column=values, first=True)
@@ -260,7 +276,7 @@ def _key(ax: Any, shown: Sequence[Estimate], overall: Estimate | None = None) ->
     from matplotlib.patches import Patch
 
     levels = {estimate.level for estimate in shown}
-    level = plain(f"{100 * levels.pop():g} % interval") if len(levels) == 1 else "interval"
+    level = plain(f"{percent(levels.pop())} interval") if len(levels) == 1 else "interval"
     entries: list[Any] = [
         Line2D([], [], color=CURVE, marker="o", ms=4.6, lw=1.6),
         Line2D([], [], color=NULL, marker="|", ms=11, mew=1.5, lw=0),

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from calibrant.assessment import Assessment
+from calibrant.curves import ByClass
 from calibrant.plot.canvas import (
     BINS,
     CORNERS,
@@ -32,7 +34,7 @@ if TYPE_CHECKING:
 
 
 def small_multiples(
-    results: Mapping[Any, ReliabilityCurve | ReliabilityDiagram | ScoreHistogram],
+    results: Mapping[Any, ReliabilityCurve | ReliabilityDiagram | ScoreHistogram] | Assessment,
     axes: Any = None,
     *,
     histogram: bool = True,
@@ -41,8 +43,8 @@ def small_multiples(
 
     Parameters
     ----------
-    results : mapping of class to ReliabilityCurve, ReliabilityDiagram or ScoreHistogram
-        What to draw, in this order; histograms all or none.
+    results : mapping of class to ReliabilityCurve, ReliabilityDiagram or ScoreHistogram; or Assessment
+        What to draw, in this order; histograms all or none. Of an assessment the curve of each class.
     axes : array of Axes, optional
         Where to draw, one per result; any more are switched off. One new figure with a legend otherwise.
     histogram : bool
@@ -53,6 +55,8 @@ def small_multiples(
     array of Axes
         The main panels, in the order of `results`.
     """
+    if isinstance(results, Assessment):
+        results = next((curves for curves in results.curves.values() if isinstance(curves, ByClass)), {})
     count, peers = len(results), list(results.values())
     if not 0 < count <= (count if axes is None else np.size(axes)):
         raise ValueError(f"axes must hold one Axes per result, and results at least one, got {count} results")

@@ -25,6 +25,7 @@ from calibrant.plot.canvas import (
     inches,
     legend,
     new,
+    part_of,
     plain,
     reading_of,
     rounded,
@@ -36,6 +37,7 @@ from calibrant.plot.canvas import (
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from calibrant.assessment import Assessment
     from calibrant.curves import ReliabilityCurve, ReliabilityDiagram
 
 PANEL = "_calibrant_histogram"  # the attribute of a main panel that holds the one underneath
@@ -52,13 +54,13 @@ LINES: Sequence[tuple[str, Any]] = (
 BANDED = 2  # up to so many models have their bands; more would hide each other
 
 
-def diagram(result: ReliabilityDiagram, ax: Axes | None = None, *, histogram: bool = True,
+def diagram(result: ReliabilityDiagram | Assessment, ax: Axes | None = None, *, histogram: bool = True,
             legend: bool = True, color: str = BINS, label: str | None = None) -> Axes:  # fmt: skip
     """Draw a reliability diagram: a marker and a bar for each bin with mass, the area growing with its count.
 
     Parameters
     ----------
-    result : ReliabilityDiagram
+    result : ReliabilityDiagram or Assessment
         What to draw.
     ax : Axes, optional
         Where to draw; one new figure otherwise.
@@ -74,10 +76,10 @@ def diagram(result: ReliabilityDiagram, ax: Axes | None = None, *, histogram: bo
     Axes
         The main panel.
     """
-    return draw(result, ax, histogram, legend, color, label)
+    return draw(part_of(result, "diagram"), ax, histogram, legend, color, label)
 
 
-def curve(result: ReliabilityCurve, ax: Axes | None = None, *, histogram: bool = True,
+def curve(result: ReliabilityCurve | Assessment, ax: Axes | None = None, *, histogram: bool = True,
           legend: bool = True, color: str = CURVE, label: str | None = None) -> Axes:  # fmt: skip
     """Draw a reliability curve and its band where there are data, faint where these are few.
 
@@ -85,28 +87,34 @@ def curve(result: ReliabilityCurve, ax: Axes | None = None, *, histogram: bool =
 
     The parameters and the Axes returned are those of `diagram`.
     """
-    return draw(result, ax, histogram, legend, color, label)
+    return draw(part_of(result, "curve"), ax, histogram, legend, color, label)
 
 
 def overlay(
-    curve_result: ReliabilityCurve, diagram_result: ReliabilityDiagram, ax: Axes | None = None
+    curve_result: ReliabilityCurve | Assessment,
+    diagram_result: ReliabilityDiagram | None = None,
+    ax: Axes | None = None,
 ) -> Axes:
     """Draw a curve with its band and, over it, the bins of a diagram of the same sample with their bars.
 
-    The one error in the legend is that of the curve, which is the headline of estimates and reports.
+    The one error in the legend is that of the curve, which is the headline of estimates and reports. An
+    assessment has both.
     """
+    bins = curve_result if diagram_result is None else diagram_result
+    diagram_result = part_of(bins, "diagram")
+    curve_result = part_of(curve_result, "curve")
     fresh, ax = ax is None, draw(curve_result, ax, True, False, CURVE, None, "curve")
     draw(diagram_result, ax, False, False, BINS, None, "bins")
     legend(ax, [words(curve_result)[1][0], *words(diagram_result, "")[1]], CORNERS, fresh)
     return ax
 
 
-def models(curves: Mapping[str, ReliabilityCurve], ax: Axes | None = None) -> Axes:
+def models(curves: Mapping[str, ReliabilityCurve | Assessment], ax: Axes | None = None) -> Axes:
     """Draw the curves of up to six models in one square, each with its own colour, lightness and dashes.
 
     Parameters
     ----------
-    curves : mapping from name to ReliabilityCurve
+    curves : mapping from name to ReliabilityCurve or Assessment
         What to draw, in this order, all of one notion. One or two have their bands.
     ax : Axes, optional
         Where to draw; one new figure otherwise.
@@ -117,6 +125,7 @@ def models(curves: Mapping[str, ReliabilityCurve], ax: Axes | None = None) -> Ax
     """
     if not 0 < len(curves) <= len(LINES):
         raise ValueError(f"curves must hold 1 to {len(LINES)} curves to be told apart, got {len(curves)}")
+    curves = {name: part_of(result, "curve") for name, result in curves.items()}
     if len(kinds := {result.notion for result in curves.values()}) > 1:
         raise ValueError(f"curves must be of one notion, got {sorted(kinds)}")
     fresh, ax = ax is None, new(1.0)[0, 0] if ax is None else ax
@@ -134,8 +143,9 @@ def models(curves: Mapping[str, ReliabilityCurve], ax: Axes | None = None) -> Ax
     return ax
 
 
-def local_error(result: ReliabilityCurve, ax: Axes | None = None) -> Axes:
+def local_error(result: ReliabilityCurve | Assessment, ax: Axes | None = None) -> Axes:
     """Draw the local calibration error, frequency minus score, with its band over the score."""
+    result = part_of(result, "curve")
     fresh, ax = ax is None, new(0.75)[0, 0] if ax is None else ax
     ax.axhline(0, color=GREY, linestyle="--", linewidth=1, zorder=1, label=CALIBRATED)
     _line(ax, result, result.lce, result.score, CURVE, words(result)[0])
