@@ -131,4 +131,4 @@ def test_the_page_of_the_demonstration_names_its_seed(tmp_path, monkeypatch):
     monkeypatch.setattr(module, "digits", lambda: (rng.integers(0, 3, 60), score))
     monkeypatch.chdir(tmp_path)
     invoke(["demo", "--seed", "3", "-o", "page.html", "-q"])
-    assert shown((tmp_path / "page.html").read_text()) == [["demo", "--out", "page.html", "--seed", "3"]]
+    assert shown((tmp_path / "page.html").read_text()) == [["demo", "--seed", "3"]]

@@ -58,7 +58,7 @@ def demo(ctx: click.Context, /, out: Path, seed: int, quiet: bool) -> None:
             scores,
             rng=seed,
             name="handwritten digits, random forest",
-            command=command_line(ctx),
+            command=command_line(ctx, only=("seed",)),
             progress=meter,
         )
     with writing(out):
