@@ -114,8 +114,8 @@ def cautions(assessment: Assessment, seen: Seen) -> Iterator[str]:
         yield (
             "The weights look like counts of an aggregated table: all are whole numbers, and no score occurs "
             "twice with the same label. As importance weights they have an effective sample size of "
-            f"{count(round(assessment.n))}. If they are numbers of rows, {count(round(seen.tabulated))} in all, "
-            "pass counts instead of sample_weight (on the command line --counts)."
+            f"{count(round(assessment.n))}. If they are numbers of rows, {count(round(seen.tabulated))} in "
+            "all, pass counts instead of sample_weight (on the command line --counts)."
         )
     clusters = assessment.estimate.clusters
     if clusters is not None and clusters < FEW_CLUSTERS:

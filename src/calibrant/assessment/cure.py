@@ -134,7 +134,7 @@ class Trial:
             return 1 / self.tempered.slope
         return Calibrator("temperature").fit_predictions(self.data).temperature_
 
-    def fit(self, begin: Callable[[Callable[[], Array]], Callable[[], Array]]) -> dict[str, Fitted]:
+    def fit(self, begin: Callable[[Callable[[], Any]], Callable[[], Any]]) -> dict[str, Fitted]:
         """Begin to fit the maps, and return by their names what waits for the rows that they map."""
         if len(self.data.labels) > MOST_CLASSES:
             return {"temperature": begin(self._tempered)}

@@ -125,19 +125,19 @@ def models(curves: Mapping[str, ReliabilityCurve | Assessment], ax: Axes | None 
     """
     if not 0 < len(curves) <= len(LINES):
         raise ValueError(f"curves must hold 1 to {len(LINES)} curves to be told apart, got {len(curves)}")
-    curves = {name: part_of(result, "curve") for name, result in curves.items()}
-    if len(kinds := {result.notion for result in curves.values()}) > 1:
+    drawn: dict[str, ReliabilityCurve] = {name: part_of(each, "curve") for name, each in curves.items()}
+    if len(kinds := {result.notion for result in drawn.values()}) > 1:
         raise ValueError(f"curves must be of one notion, got {sorted(kinds)}")
     fresh, ax = ax is None, new(1.0)[0, 0] if ax is None else ax
-    banded = len(curves) <= BANDED
-    ax.set_xlabel(_square(ax, min(curves.values(), key=lambda result: result.support[0])))
-    for (name, result), (color, dashes) in zip(curves.items(), LINES, strict=False):
+    banded = len(drawn) <= BANDED
+    ax.set_xlabel(_square(ax, min(drawn.values(), key=lambda result: result.support[0])))
+    for (name, result), (color, dashes) in zip(drawn.items(), LINES, strict=False):
         _line(ax, result, result.probability, 0.0, color, None, dashes, 0.16 if banded else 0.0)
         entry = f"{plain(name, 16)}, {rounded(result.error)}"
         look = {"marker": "o", "linestyle": ""} if result.discrete else {"linestyle": dashes}
         ax.plot([], [], color=color, linewidth=1.6, label=entry, **look)
     size, level = words(result, "")[1]
-    facts = [size] if len({round(curve.n) for curve in curves.values()}) == 1 else []
+    facts = [size] if len({round(curve.n) for curve in drawn.values()}) == 1 else []
     facts += [level.replace("intervals", "bands")] if banded and result.low is not None else []
     legend(ax, [*facts, "ECE by model"], CORNERS, fresh, handlelength=2.4)
     return ax
@@ -145,21 +145,21 @@ def models(curves: Mapping[str, ReliabilityCurve | Assessment], ax: Axes | None 
 
 def local_error(result: ReliabilityCurve | Assessment, ax: Axes | None = None) -> Axes:
     """Draw the local calibration error, frequency minus score, with its band over the score."""
-    result = part_of(result, "curve")
+    drawn: ReliabilityCurve = part_of(result, "curve")
     fresh, ax = ax is None, new(0.75)[0, 0] if ax is None else ax
     ax.axhline(0, color=GREY, linestyle="--", linewidth=1, zorder=1, label=CALIBRATED)
-    _line(ax, result, result.lce, result.score, CURVE, words(result)[0])
+    _line(ax, drawn, drawn.lce, drawn.score, CURVE, words(drawn)[0])
     # The band counts where it is firm: elsewhere it may span all there is, and would flatten the rest.
-    band = [] if result.low is None or result.high is None else [result.low, result.high]
-    firm = [(edge - result.score)[result.n_eff >= FEW] for edge in band]
-    top = 1.1 * float(np.nanmax(np.abs(np.concatenate([result.lce, *firm])), initial=0.02))
-    ax.set(xlim=LIMITS, ylim=(-top, top), xlabel=axis_labels(result)[0])
-    ax.set_ylabel("{0.frequency}\nminus {0.score}".format(reading_of(result)))
+    band = [] if drawn.low is None or drawn.high is None else [drawn.low, drawn.high]
+    firm = [(edge - drawn.score)[drawn.n_eff >= FEW] for edge in band]
+    top = 1.1 * float(np.nanmax(np.abs(np.concatenate([drawn.lce, *firm])), initial=0.02))
+    ax.set(xlim=LIMITS, ylim=(-top, top), xlabel=axis_labels(drawn)[0])
+    ax.set_ylabel("{0.frequency}\nminus {0.score}".format(reading_of(drawn)))
     unit_ticks(ax, ax.xaxis)
-    shade(ax, result)
+    shade(ax, drawn)
     for y, side, hint in ((1, "top", "too low"), (0, "bottom", "too high")):
         ax.text(1.015, y, hint, color=GREY, size="small", rotation=270, va=side, transform=ax.transAxes)
-    legend(ax, words(result)[1], (*CORNERS, "upper right", "lower left"), fresh)
+    legend(ax, words(drawn)[1], (*CORNERS, "upper right", "lower left"), fresh)
     return ax
 
 

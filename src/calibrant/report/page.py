@@ -18,12 +18,12 @@ from markupsafe import Markup
 from calibrant.assessment import Assessment
 from calibrant.assessment import text as wording
 from calibrant.assessment.serialize import thinned, to_plain
-from calibrant.assessment.text import count, points, short
+from calibrant.assessment.text import points, short
 from calibrant.assessment.where import pairs, predicted
 from calibrant.atomic import write_whole
 from calibrant.curves import FEW, ByClass, ReliabilityCurve, ReliabilityDiagram
 from calibrant.inference.result import p_text, usual
-from calibrant.inputs.wording import counted, percent, plural, size_name
+from calibrant.inputs.wording import count, counted, percent, plural, size_name
 from calibrant.questions import named
 from calibrant.report import chart, simplex
 
