@@ -106,7 +106,8 @@ def many():
 def test_advice_on_many_classes_is_a_cross_fitted_temperature_of_all_rows(many):
     found, y, score, excess = many
     cure, fitted = found.cure, Calibrator("temperature").fit_predictions(predictions(y, score))
-    assert (cure.method, cure.rows, cure.temperature) == ("temperature", 1500, fitted.temperature_)
+    assert (cure.method, cure.rows) == ("temperature", 1500)
+    assert cure.temperature == pytest.approx(fitted.temperature_)
     assert found.advice.startswith(f"Dividing the logits by a temperature of {cure.temperature:.3g} would ")
     assert found.advice.endswith("; with 6 classes no other method was tried.")
     assert 'calibrant.Calibrator("temperature")' in found.html().replace("&#34;", '"')
@@ -132,7 +133,7 @@ def test_the_temperature_that_is_named_is_that_of_all_rows(monkeypatch):
     found = calibrant.assess(y, score, notion="confidence", rng=0)
     assert found.cure.rows < 400
     whole = Calibrator("temperature").fit_predictions(predictions(y, score))
-    assert found.cure.temperature == whole.temperature_
+    assert found.cure.temperature == pytest.approx(whole.temperature_)
     assert f"a temperature of {whole.temperature_:.3g} does" in found.advice
 
 

@@ -44,6 +44,7 @@ CASES = {
     "two clusters": lambda: calibrant.assess(*binary(), cluster=np.arange(240) // 120, rng=0),
     "weights": lambda: calibrant.assess(*binary(), sample_weight=binary(seed=1)[1] + 0.1, rng=0),
     "uneven weights": lambda: calibrant.assess(*binary(), sample_weight=binary(seed=1)[1] ** 8, rng=0),
+    "costs": lambda: calibrant.assess(*binary(), cost=(1, 9), rng=0),
     "few rows": lambda: calibrant.assess([1, 0, 1], [0.9, 0.3, 0.4], rng=0),
     "one row": lambda: calibrant.assess([1], [0.9], rng=0),
     "classes": lambda: calibrant.assess(*matrix(), rng=0),

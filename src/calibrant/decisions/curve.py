@@ -14,6 +14,7 @@ from calibrant.inference.result import plain
 from calibrant.inputs import InputError
 from calibrant.inputs import level as check_level
 from calibrant.inputs import scores as check_scores
+from calibrant.inputs.wording import percent, sample_size
 from calibrant.questions import Question
 
 #: Thresholds of a curve, unless others are asked for.
@@ -109,7 +110,7 @@ class RegretCurve:
         return WorstDecision(float(self.thresholds[k]), float(self.value[k]), *ends)
 
     def __repr__(self) -> str:
-        return f"RegretCurve({len(self.thresholds)} thresholds, {self.worst}, n={self.n:.6g})"
+        return f"RegretCurve({len(self.thresholds)} thresholds, {self.worst}, {sample_size(self.n, '=')})"
 
     def __str__(self) -> str:
         rows = [f"{'threshold':>9}  {'regret':>8}  {'band':^20}  net benefit, recalibrated, treating all"]
@@ -121,7 +122,7 @@ class RegretCurve:
                 f"{self.thresholds[k]:9.4g}  {self.value[k]:8.4f}  {band:^20}  {self.net_benefit[k]:.4f}, "
                 f"{self.recalibrated[k]:.4f}, {self.treat_all[k]:.4f}"
             )
-        return "\n".join([*rows, f"{self.worst}; band at {100 * self.level:g} %, n = {self.n:.6g}"])
+        return "\n".join([*rows, f"{self.worst}; band at {percent(self.level)}, {sample_size(self.n)}"])
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain lists of numbers, and the worst decision."""

@@ -19,6 +19,7 @@ from calibrant.inference.null import drawn
 from calibrant.inference.result import Null, plain
 from calibrant.inputs import ROUNDING, InputError, Predictions, Record, class_labels, from_text, generator
 from calibrant.inputs import level as check_level
+from calibrant.inputs.wording import percent, sample_size
 from calibrant.posterior.softmax import FEW, SoftmaxPosterior
 from calibrant.questions import Question, named
 
@@ -122,15 +123,17 @@ class Regret:
         return f"{p} (H0: no decision regret)"
 
     def __repr__(self) -> str:
-        return f"Regret({self.value:.3g} [{self.low:.3g}, {self.high:.3g}] per row, n={self.n:.6g})"
+        return (
+            f"Regret({self.value:.3g} [{self.low:.3g}, {self.high:.3g}] per row, {sample_size(self.n, '=')})"
+        )
 
     def __str__(self) -> str:
         least = "at least " if self.lower_bound else ""
         return (
             f"{self.decision}: decision regret {least}{self.value:.3g} per row "
-            f"[{self.low:.3g}, {self.high:.3g}] at {100 * self.level:g} %, {self.total:.3g} for the data; "
+            f"[{self.low:.3g}, {self.high:.3g}] at {percent(self.level)}, {self.total:.3g} for the data; "
             f"recalibrating recovers {self.recovered:.3g}; expected if calibrated: {self.null.mean:.2g}; "
-            f"{self.p_text}; n = {self.n:.6g}" + "".join(f"\n{caution}" for caution in self.cautions)
+            f"{self.p_text}; {sample_size(self.n)}" + "".join(f"\n{caution}" for caution in self.cautions)
         )
 
     def to_dict(self) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from calibrant.evidence import Array
 from calibrant.inference.result import plain
 from calibrant.inputs import InputError, Record
 from calibrant.inputs import level as check_level
+from calibrant.inputs.wording import percent, sample_size
 from calibrant.questions import Question
 
 
@@ -78,7 +79,8 @@ class BestThreshold:
         return self.threshold
 
     def __repr__(self) -> str:
-        return f"BestThreshold({_shown(self.threshold)}, cost {self.cost:.3g} per row, n={self.n:.6g})"
+        size = sample_size(self.n, "=")
+        return f"BestThreshold({_shown(self.threshold)}, cost {self.cost:.3g} per row, {size})"
 
     def __str__(self) -> str:
         act = {0.0: "always act", math.inf: "never act"}.get(
@@ -90,9 +92,9 @@ class BestThreshold:
         return (
             f"{act} [{_shown(self.low)}, {_shown(self.high)}] instead of {self.of_costs:.4g}: "
             f"cost {self.cost:.3g} per row [{self.cost_low:.3g}, {self.cost_high:.3g}] "
-            f"at {100 * self.level:g} %, "
+            f"at {percent(self.level)}, "
             f"{abs(self.gain):.3g} {side} than as is [{far[0]:.3g}, {far[1]:.3g}]; "
-            f"acting on recalibrated scores costs {self.recalibrated:.3g}; n = {self.n:.6g}"
+            f"acting on recalibrated scores costs {self.recalibrated:.3g}; {sample_size(self.n)}"
         )
 
     def to_dict(self) -> dict[str, Any]:
