@@ -68,7 +68,9 @@ class Simplex:
             square = weight
         elif not counts:
             share = weight / weight.max()
-            weight = share * (share.sum() / (share @ share))
+            # Sums of sorted weights do not depend on the order of the rows.
+            ordered = np.sort(share)
+            weight = share * (ordered.sum() / (ordered**2).sum())
             square = weight * weight
         else:
             weight = square = weight.astype(np.float64)
@@ -83,7 +85,11 @@ class Simplex:
             part = slice(first, first + max(1, READ // classes))
             keys[part] = np.einsum("ij,j->i", score[part].astype(np.float64), ways)
         mixed = _mixed(keys)
-        order = np.lexsort((code, mixed))
+        order = np.lexsort((weight, code, mixed))
+        near = np.flatnonzero(mixed[order[1:]] == mixed[order[:-1]])
+        if (score[order[near]] != score[order[near + 1]]).any():
+            # Different rows may have one key.
+            order = np.lexsort((weight, code, *score.T, mixed))
         n, order = len(order), order[weight[order] > 0]
         mixed, score, code = mixed[order], score[order].astype(np.float64), np.asarray(code[order], np.intp)
         near = np.flatnonzero(mixed[1:] == mixed[:-1])
