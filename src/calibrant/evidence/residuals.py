@@ -156,7 +156,7 @@ class Residuals:
         """
         held = np.flatnonzero(self.mass)
         score = self.score.ravel()[held]
-        tied = np.abs(np.diff(score)) <= TIED * np.minimum(score, 1 - score)[1:]
+        tied = tied_with_last(score)[1:]
         if not tied.any():
             return self
         fresh = np.zeros(self.mass.size, dtype=np.intp)
@@ -202,3 +202,13 @@ class Residuals:
         if np.all(factor == 1):
             return self
         return Residuals(self.mass * factor, self.score, self.residual * factor, self.spread * factor**2)
+
+
+def tied_with_last(score: Array) -> Array:
+    """Tell for each of ascending scores whether it equals the one before up to rounding.
+
+    >>> tied_with_last(np.array([0.3, 0.1 + 0.2, 0.5]))
+    array([False,  True, False])
+    """
+    near = np.abs(np.diff(score)) <= TIED * np.minimum(score, 1 - score)[1:]
+    return np.concatenate([np.zeros(min(1, score.size), dtype=bool), near])

@@ -16,6 +16,7 @@ import numpy as np
 from calibrant import compiled
 from calibrant.evidence import FINE, Array, Residuals
 from calibrant.evidence.draws import random_words
+from calibrant.evidence.residuals import tied_with_last
 from calibrant.evidence.tally import cells_and_sums
 from calibrant.inference.walks import Edges, coefficients
 
@@ -47,7 +48,7 @@ class _Sums(NamedTuple):
         """Look at the scores of a class."""
         order = np.argsort(score, kind="stable")
         s, w = score[order].astype(np.float64), weight[order]
-        start = np.flatnonzero(np.diff(s, prepend=-1.0))
+        start = np.flatnonzero(~tied_with_last(s))
         mass, scored, spread = (np.add.reduceat(array, start) for array in (w, w * s, w * w))
         step = Residuals(mass, scored / mass, np.zeros(mass.size), spread)
         # Only the sums up to the edges matter: the steps between them are counted as one.
@@ -229,13 +230,15 @@ class Labels:
         cell, sums = cells_and_sums(score, w, FINE)
         size, held = sums.shape[-1], np.flatnonzero(sums[0])
         sums = sums[:, held]
+        fresh = ~tied_with_last(sums[1] / sums[0])
+        sums = np.add.reduceat(sums, np.flatnonzero(fresh), axis=1)
         mass, scored, spread = *sums[:2], sums[-1 if w is not None else 0]
-        step = Residuals(mass, scored / mass, np.zeros(held.size), spread)
+        step = Residuals(mass, scored / mass, np.zeros(mass.size), spread)
         edges = Edges.of(step, cells)
         # Only the sums up to the edges matter: the steps between them are counted as one.
-        ends, inner = edges.met(held.size)
+        ends, inner = edges.met(mass.size)
         group = np.zeros(size, dtype=np.int64)
-        group[held] = np.searchsorted(ends, np.arange(held.size), side="right") - 1
+        group[held] = np.searchsorted(ends, np.cumsum(fresh) - 1, side="right") - 1
         count, each = np.zeros((self.sets, ends.size - 1)), np.ones(cell.size) if w is None else w
         for first, width, order, start in self.parts:
             _add_hits(order[start[k] : start[k + 1]], cell, group, each, count[first : first + width])
