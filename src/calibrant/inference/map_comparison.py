@@ -17,7 +17,7 @@ from calibrant.evidence import Array
 from calibrant.inference.comparison import compare_questions
 from calibrant.inference.estimate import count_steps
 from calibrant.inference.multiplicity import each_level
-from calibrant.inputs import ROUNDING, InputError, Predictions, Record, Seed, from_text, some_rows
+from calibrant.inputs import ROUNDING, InputError, Predictions, Record, Seed, from_text
 from calibrant.inputs.wording import percent
 from calibrant.maps.folds import cross_fitted, in_folds, methods_for
 from calibrant.questions import Notion, Question, named
@@ -268,11 +268,17 @@ def compare_maps(
         estimate, apart = errors.estimates[name], errors.differences.get(name)
         change = Measured(0.0, 0.0, 0.0) if apart is None else Measured(apart.value, apart.low, apart.high)
         error = Figure(estimate.value, estimate.low, estimate.high, change)
-        infinite = some_rows(data, np.isinf(losses[name])).n_rows
+        infinite = _number_of(data, np.isinf(losses[name]))
         from_best = _paired(data, losses[name], losses[lowest], together)
         table.append(MapFigures(name, log_loss, brier, error, infinite, from_best))
     table.sort(key=lambda row: (row.log_loss.value, row.infinite_rows))
     return MapComparison(tuple(table), notion.name, data.n_rows, int(fold.max()) + 1, level, seed)
+
+
+def _number_of(data: Predictions, which: Array) -> int:
+    """Return the number of these rows, counted ones as often as they count."""
+    counted = data.weight is not None and data.counts
+    return int(data.weight[which].sum()) if counted else int(np.count_nonzero(which))  # type: ignore[index]
 
 
 def log_loss_of_rows(data: Predictions) -> Array:
