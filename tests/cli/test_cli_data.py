@@ -513,6 +513,7 @@ def test_report_writes_and_says_where(here, assessed):
         "name": "data.csv",
         "level": 0.95,
         "rng": 0,
+        "n_resamples": None,
         "sample_weight": None,
         "counts": None,
         "labels": CLASSES,
