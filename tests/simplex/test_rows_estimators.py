@@ -348,3 +348,13 @@ def test_an_error_that_can_be_none_is_refused():
             fit.error(norm)
     with pytest.raises(InputError, match="without a parameter"):
         Broken.parse("3")
+
+
+def test_the_information_of_very_many_rows_is_positive_definite():
+    """Rounded to single floats, counts of a million rows left negative eigenvalues and no answer."""
+    rng = np.random.default_rng(0)
+    score = np.where(
+        rng.random((120, 1)) < 0.7, np.eye(4)[rng.integers(0, 4, 120)], rng.dirichlet(np.full(4, 0.5), 120)
+    )
+    label, counts = rng.integers(0, 4, 120), np.rint(10 ** rng.uniform(0, 5, 120)).astype(int)
+    assert 0 < calibrant.ece(label, score, notion="multiclass", norm="l2", counts=counts) < 1

@@ -14,6 +14,8 @@ from calibrant.posterior.softmax.blocks import SHIFT, Blocks, Columns
 
 # Numbers held at once by the features of a chunk, and of all rows where they are kept.
 CHUNK, KEPT = 1 << 21, 1 << 24
+# Rows up to which single floats sum the information: of more their rounding outweighs the prior.
+SINGLE = 1 << 17
 
 
 def softmax(z: Array) -> Array:
@@ -33,7 +35,8 @@ class Likelihood:
     rows : Simplex
     blocks : Blocks
     kind : dtype
-        The floats that the information is summed in; single ones take half the time.
+        The floats that the information is summed in. Single ones take half the time; double ones are used
+        for very many rows.
     """
 
     rows: Simplex
@@ -41,6 +44,10 @@ class Likelihood:
     kind: DTypeLike = np.float32
     _kept: list[tuple[slice, Columns]] = field(default_factory=list, repr=False)
     _last: list[tuple[Array, float, Array]] = field(default_factory=list, repr=False)
+
+    def __post_init__(self) -> None:
+        if self.rows.n > SINGLE:
+            object.__setattr__(self, "kind", np.float64)
 
     @property
     def _width(self) -> int:
