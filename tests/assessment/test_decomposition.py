@@ -5,7 +5,7 @@ import pytest
 from scipy.optimize import minimize_scalar
 
 import calibrant
-from calibrant.assessment.decomposition import log_loss_of_classes
+from calibrant.assessment.decomposition import _fit_shifts, log_loss_of_classes
 from calibrant.evidence.simplex import Simplex
 from calibrant.inputs import predictions
 from calibrant.maps import Calibrator
@@ -141,3 +141,9 @@ def test_assessments_stored_without_the_method_are_read(many):
     values = many[0].to_dict()
     del values["cure"]["method"]
     assert calibrant.Assessment.from_dict(values).cure.method == "auto"
+
+
+def test_scores_that_are_certain_have_no_class_shifts():
+    label = np.repeat([0, 1, 2], 20)
+    rows = Simplex.of(np.eye(3)[np.where(np.arange(60) % 4 == 0, 0, label)], label)
+    assert _fit_shifts(rows, rows.weight, maps.Softmax(3, slope=1e3, least=1e-12)) is None

@@ -229,9 +229,10 @@ def _fit_shifts(rows: Simplex, weight: Array, start: Softmax) -> tuple[Softmax, 
     for part, _, p in terms(start.slope, 0.0):
         expected += weight[part] @ p
         squared += weight[part] @ (p * p)
-    observed, variance = np.bincount(code, weight, rows.n_classes), expected - squared
+    observed, variance = np.bincount(code, weight, rows.n_classes), np.maximum(expected - squared, 0.0)
     excess = float(((observed - expected) ** 2 - variance).sum())
-    if excess <= 0:
+    # Shifts do not change scores of 0 and 1, which have no variance.
+    if excess <= 0 or variance.max() < len(code) * np.finfo(float).eps:
         return None
     penalty = float(variance @ variance) / excess
     # All parameters are scaled such that the curvature is about the same.
