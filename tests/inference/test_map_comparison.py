@@ -248,10 +248,11 @@ def test_a_comparison_is_written_and_read(compared):
     assert MapComparison.from_json(compared.to_json()) == compared
     assert repr(compared).startswith("MapComparison(best ")
     lines = str(compared).splitlines()
-    assert lines[1] == f"leaving the scores as they are is significantly worse than {compared.best_group[0]}"
-    assert max(map(len, lines[:-1])) < 80
+    better = "significantly better than leaving the scores as they are: "
+    assert lines[1] == better + ", ".join(compared.better)
+    assert max(map(len, lines)) <= 88
     again = calibrant.compare_calibrators(*sharpened(1000), methods=["temperature"], rng=compared.seed)
-    assert again["temperature"].log_loss == compared["temperature"].log_loss
+    assert again["temperature"].log_loss.value == compared["temperature"].log_loss.value
 
 
 @pytest.mark.parametrize(
@@ -288,3 +289,18 @@ def test_a_stored_comparison_is_checked(compared, change, message):
 def test_a_single_row_cannot_be_judged():
     with pytest.raises(InputError, match="at least two rows"):
         calibrant.compare_calibrators([1], [0.5])
+
+
+def test_the_conclusion_agrees_with_the_intervals_of_the_table():
+    rng = np.random.default_rng(0)
+    for power in (1.0, 1.2, 2.0):
+        score = rng.beta(2, 3, 400)
+        found = calibrant.compare_calibrators(rng.random(400) < score**power, score, rng=0)
+        significant = [row.method for row in found if row.method != "identity" and row.log_loss.difference
+                       and row.log_loss.difference.high < 0]  # fmt: skip
+        assert list(found.better) == significant
+        text = str(found).splitlines()[0]
+        assert (text == "no method is significantly better than leaving the scores as they are") == (
+            not significant
+        )
+        assert ("identity" in found.best_group) <= (not significant)

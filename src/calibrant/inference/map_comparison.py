@@ -60,7 +60,7 @@ class Figure(Measured):
     value, low, high : float
     difference : Measured or None
         From leaving the scores alone, paired by row; negative where the map is better. None where one of
-        the two is infinite.
+        the two is infinite. The intervals of the log loss hold together for all methods (Bonferroni).
     """
 
     difference: Measured | None
@@ -147,10 +147,17 @@ class MapComparison:
     def best_group(self) -> tuple[str, ...]:
         """The method of the lowest log loss, and those whose log loss is not significantly higher.
 
-        It is empty where the log loss of every method is infinite.
+        Leaving the scores alone is not among them where any method is significantly better. It is empty where
+        the log loss of every method is infinite.
         """
         near = [row for row in self.table if row.from_best is not None and row.from_best.low <= ROUNDING]
-        return tuple(row.method for row in near)
+        return tuple(row.method for row in near if row.method != ALONE or not self.better)
+
+    @property
+    def better(self) -> tuple[str, ...]:
+        """The methods whose log loss is significantly lower than that of leaving the scores alone."""
+        apart = {row.method: row.log_loss.difference for row in self.table if row.method != ALONE}
+        return tuple(name for name, each in apart.items() if each is not None and each.high < 0)
 
     def __getitem__(self, method: str) -> MapFigures:
         inputs.check_choice("method", method, [row.method for row in self.table])
@@ -183,7 +190,8 @@ class MapComparison:
                 *lines,
                 "",
                 f"{self.folds} folds of {self.rows} rows, ECE by {self.notion}; {percent(self.level)} "
-                f"intervals, those of differences paired by row; seed {self.seed}",
+                f"intervals; seed {self.seed}",
+                "differences are paired by row; those of the log loss are simultaneous over the methods",
             ]
         )
 
@@ -262,7 +270,7 @@ def compare_maps(
     together = each_level(level, len(names) - 1)
     table = []
     for name, own in mapped.items():
-        log_loss = _figure(means[name], _paired(data, losses[name], losses[ALONE], level))
+        log_loss = _figure(means[name], _paired(data, losses[name], losses[ALONE], together))
         score, alone = brier_score_of_rows(own), brier_score_of_rows(data)
         brier = _figure(mean_of_rows(data, score, level), _paired(data, score, alone, level))
         estimate, apart = errors.estimates[name], errors.differences.get(name)
@@ -369,9 +377,8 @@ def _conclusion(comparison: MapComparison) -> list[str]:
         lines = [f"best: {comparison.best}, significantly better than all others"]
     else:
         lines = [f"no single best method: {len(group)} do not differ significantly in log loss"]
-        lines.append(f"leaving the scores as they are is significantly worse than {group[0]}")
-        if comparison[ALONE].infinite_rows:
-            lines.pop()
+        if comparison.better:
+            lines += _listed("significantly better than leaving the scores as they are:", comparison.better)
     if len(group) > 1:
         lines += _listed("best group:", group)
     infinite = [f"{row.method} ({_rows(row.infinite_rows)})" for row in rows if row.infinite_rows]
