@@ -577,6 +577,10 @@ class MapCase:
         apart = float(np.abs(first - second).max())
         # Where few rows are near, the curve of kernel densities is a ratio of two sums that nearly vanish.
         most = 1e-6 if self.method == "density" else 1e-9
+        if self.relation == "complement":
+            # A probability near 1 has fewer digits than its complement, and so have the log-odds of both.
+            away = np.minimum(self.one.score, 1 - self.one.score)
+            most = max(most, min(1e-3, 2.0**-51 / np.min(away, where=away > 0, initial=1.0)))
         return [] if apart <= most else [f"probabilities differ by {apart:.2g}"]
 
 
