@@ -137,12 +137,6 @@ def test_the_temperature_that_is_named_is_that_of_all_rows(monkeypatch):
     assert f"a temperature of {whole.temperature_:.3g} does" in found.advice
 
 
-def test_assessments_stored_without_the_method_are_read(many):
-    values = many[0].to_dict()
-    del values["cure"]["method"]
-    assert calibrant.Assessment.from_dict(values).cure.method == "auto"
-
-
 def test_scores_that_are_certain_have_no_class_shifts():
     label = np.repeat([0, 1, 2], 20)
     rows = Simplex.of(np.eye(3)[np.where(np.arange(60) % 4 == 0, 0, label)], label)

@@ -83,8 +83,7 @@ class Cure:
     @classmethod
     def of_record(cls, record: Record, curve: ReliabilityCurve | None) -> Cure:
         """Return the cure that a stored record holds, with its curve."""
-        later = ("method", "apply_command")
-        record.only((key for key in cls.__dataclass_fields__ if key not in later), later)
+        record.only(cls.__dataclass_fields__)
         return cls(
             gain=Measured.of_record(record.record("gain")),
             excess=record.maybe("excess", partial(read, record)),
@@ -96,7 +95,7 @@ class Cure:
             rows=record.whole("rows", 1),
             folds=record.whole("folds", 2),
             command=record.maybe("command", record.text),
-            method=record.text("method") if "method" in record.values else "auto",
+            method=record.text("method"),
             apply_command=record.maybe("apply_command", record.text),
         )
 
