@@ -335,3 +335,16 @@ def test_net_benefit_is_the_published_one_of_family_history():
     curve = calibrant.regret_curve(cancer, history, thresholds=list(PUBLISHED), rng=0)
     found = np.stack([curve.net_benefit, curve.treat_all], axis=1)
     np.testing.assert_allclose(found, list(PUBLISHED.values()), rtol=0, atol=1e-12)
+
+
+def test_no_more_is_gained_than_was_spent_where_few_rows_decide():
+    """At extreme thresholds a fitted gain may exceed the cost of all rows that it is about."""
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        odds = rng.normal(-0.5, 2.0, 500)
+        outcome, score = rng.random(500) < expit(odds), expit(3 * odds)
+        curve = calibrant.regret_curve(outcome, score, thresholds=np.array([0.02, 0.5, 0.9, 0.98, 0.99]))
+        cost = (1 - curve.thresholds) * (outcome.mean() - curve.net_benefit)
+        assert (curve.value <= cost + 1e-12).all()
+        # The net benefit of the best decisions at 0.99, if it is known how likely each outcome is, is 0.002.
+        assert curve.recalibrated[-1] < 0.03

@@ -61,7 +61,9 @@ def ends(known: OneScore, lines: Lines, level: float, *, simultaneous: bool = Fa
     deviate = max(usual, _largest(known, lines, recalibrated, level)) if simultaneous else usual
     upper = np.quantile(known.drawn(lines), (1 + level) / 2, axis=1, method="inverted_cdf")
     posterior = known.regret(lines, mean_curve(known.posterior, 0, known.groups.score))
-    value = np.maximum.reduce([known.regret(lines), *(gain.value for gain in gains)])
+    # No more can be lost than the right action for every row would save.
+    most = known.excess(lines, before, known.parts.frequency)
+    value = np.maximum.reduce([np.minimum(known.regret(lines), most), *(gain.value for gain in gains)])
     upper = np.maximum(posterior, value) + deviate / usual * np.maximum(upper - posterior, 0.0)
     lower, higher = zip(*(gain.interval(deviate) for gain in gains), strict=True)
     high = np.maximum.reduce([value, upper, *higher, known.reach(lines, deviate)])

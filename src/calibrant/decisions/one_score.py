@@ -168,6 +168,19 @@ class Gain(NamedTuple):
         return np.minimum(low, self.value), np.maximum(high, self.value)
 
 
+def possible_gain(fitted: Array, spent: Array, observed: Array, expected: Array, largest: Array) -> Array:
+    """Return fitted gains after which the other actions cost what they can.
+
+    That is at least the smaller one of their observed and their expected cost, and at most the largest cost;
+    all of them beyond the cost of the right actions. Where few rows decide, the fitted gain may exceed all
+    that was spent on them.
+
+    >>> possible_gain(np.array([0.5]), np.array([0.4]), np.array([0.1]), np.array([0.2]), np.array([9.0]))
+    array([0.3])
+    """
+    return np.clip(fitted, spent - largest, spent - np.minimum(observed, expected))
+
+
 class Dealt(NamedTuple):
     """Groups split at random into folds.
 
@@ -358,18 +371,23 @@ class OneScore:
         """Return what is gained by actions `after` (decisions, parts) over `before`; or what these cost."""
         no, yes = lines.at(before)
         mass, p, spread = self.parts.mass / self.n, self.parts.frequency, self.parts.spread
-        spent = (no + (yes - no) * p) @ mass
+        curve = self.curve[self.dealt.group]
         if after is not None:
             less_no, less_yes = lines.at(after)
             no, yes = no - less_no, yes - less_yes
-        mean, fitted = ((no + (yes - no) * each) @ mass for each in (p, self.curve[self.dealt.group]))
+        mean, fitted = ((no + (yes - no) * each) @ mass for each in (p, curve))
         if after is not None:
-            # The actions cost neither less than the least entry nor more than the largest.
-            entries = np.concatenate([lines.no, lines.yes], axis=1)
-            fitted = np.clip(fitted, spent - entries.max(axis=1), spent - entries.min(axis=1))
+            spent, expected = self.excess(lines, before, p), self.excess(lines, after, curve)
+            fitted = possible_gain(fitted, spent, spent - mean, expected, lines.top)
         apart = (1 - p) * (no - mean[:, None]) ** 2 + p * (yes - mean[:, None]) ** 2
         floor = FLOOR * spread.sum() / self.n * lines.top**2
         return Gain(mean, np.sqrt(apart @ spread + floor) / self.n, fitted)
+
+    def excess(self, lines: Lines, actions: Array, frequency: Array) -> Array:
+        """Return the cost of actions beyond that of the right action for every row, by these frequencies."""
+        no, yes = lines.at(actions)
+        no, yes = no - lines.no.min(axis=1, keepdims=True), yes - lines.yes.min(axis=1, keepdims=True)
+        return np.asarray((no + (yes - no) * frequency) @ self.parts.mass / self.n)
 
     def recalibrated(self, lines: Lines) -> Array:
         """Return actions (decisions, parts) on scores that were recalibrated by the other folds."""

@@ -8,7 +8,7 @@ import numpy as np
 
 from calibrant.compiled.cached import cached_property
 from calibrant.decisions.cost import Cost
-from calibrant.decisions.one_score import FLOOR, TIED, Gain, drawn_shares
+from calibrant.decisions.one_score import FLOOR, TIED, Gain, drawn_shares, possible_gain
 from calibrant.evidence import Array
 from calibrant.evidence.simplex import Simplex
 from calibrant.posterior.softmax import SoftmaxPosterior
@@ -88,9 +88,11 @@ class WholeRows:
         gained = cost[i, self.actions] - cost[i, after]
         mean = self.rows.mean(gained)[0]
         fitted = self._against_posterior(self.actions) - self._against_posterior(after)
-        # The actions cost neither less than the least entry nor more than the largest.
-        spent = self.rows.mean(cost[i, self.actions])[0]
-        fitted = np.clip(fitted, spent - self.cost.max(), spent - self.cost.min())
+        # Beyond the cost of the right action for each class.
+        excess = self.cost - self.cost.min(axis=1, keepdims=True)
+        spent = self.rows.mean(excess[self.rows.code, self.actions])[0]
+        expected = self.rows.mean((self.posterior.predict(self.rows.score) @ excess)[i, after])[0]
+        fitted = possible_gain(fitted, spent, spent - mean, expected, excess.max())
         weight, square = self.rows.weight, self.rows.square
         scale = self.rows.n / weight.sum()
         apart = scale**2 * (square @ (gained - mean) ** 2)
