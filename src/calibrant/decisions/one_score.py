@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -168,7 +168,7 @@ class Gain(NamedTuple):
         return np.minimum(low, self.value), np.maximum(high, self.value)
 
 
-def possible_gain(fitted: Array, spent: Array, observed: Array, expected: Array, largest: Array) -> Array:
+def possible_gain(fitted: Any, spent: Any, observed: Any, expected: Any, largest: Any) -> Any:
     """Return fitted gains after which the other actions cost what they can.
 
     That is at least the smaller one of their observed and their expected cost, and at most the largest cost;
