@@ -577,11 +577,16 @@ class MapCase:
         apart = float(np.abs(first - second).max())
         # Where few rows are near, the curve of kernel densities is a ratio of two sums that nearly vanish.
         most = 1e-6 if self.method == "density" else 1e-9
-        if self.relation == "complement":
+        if self.relation == "complement" or (self.relation == "order of classes" and classes == 2):
             # A probability near 1 has fewer digits than its complement, and so have the log-odds of both.
             away = np.minimum(self.one.score, 1 - self.one.score)
             most = max(most, min(1e-3, 2.0**-51 / np.min(away, where=away > 0, initial=1.0)))
         return [] if apart <= most else [f"probabilities differ by {apart:.2g}"]
+
+
+def exact_complement(score):
+    """Round scores to where 1 - p is exact, which leaves scores that tie up to rounding."""
+    return np.rint(score * 2.0**53) / 2.0**53
 
 
 def drawn_map_case(rng):
@@ -599,10 +604,12 @@ def drawn_map_case(rng):
     if relation == "order of rows":
         data, other = in_another_order(data, rng, "class")
     elif relation == "order of classes":
+        if one_score:  # each column is one minus the other, as of a complement
+            first = exact_complement(data.score[:, 0])
+            data = replace(data, score=np.column_stack([first, 1 - first]))
         data, other = with_classes_in_another_order(data, rng, "class")
     elif relation == "complement":
-        # Where 1 - p is exact, which leaves scores that tie up to rounding.
-        data = replace(data, score=np.rint(data.score * 2.0**53) / 2.0**53)
+        data = replace(data, score=exact_complement(data.score))
         other = replace(data, score=1 - data.score, label=1 - data.label)
     else:
         other = data
