@@ -614,7 +614,11 @@ def drawn_map_case(rng):
     else:
         other = data
     at = data.score[:60]
-    if method != "histogram":  # a score on the edge of two bins belongs to the one on its right
+    if (
+        method == "histogram"
+    ):  # a score on the edge of two bins, where no row is, belongs to the one on its right
+        at = at if data.weight is None else at[data.weight[:60] != 0]
+    else:
         more = np.arange(33) / 32 if data.vector else rng.dirichlet(np.ones(data.score.shape[1]), 20)
         at = np.concatenate([at, more])
     return MapCase(relation, method, data, other, at)
