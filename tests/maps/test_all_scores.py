@@ -114,8 +114,7 @@ def test_the_temperature_of_many_rows_is_found_a_part_at_a_time(monkeypatch):
     score, code, _ = rows(400)
     whole = fitted("temperature", score, code)
     monkeypatch.setattr(module, "CHUNK", 3 * 70)
-    # The one by a search to 1e-4, the other by Newton's method.
-    assert fitted("temperature", score, code).slope == pytest.approx(whole.slope, rel=1e-4)
+    assert fitted("temperature", score, code).slope == pytest.approx(whole.slope, rel=1e-9)
 
 
 @pytest.mark.parametrize("method", [*MANY, "isotonic-safe", "beta"])

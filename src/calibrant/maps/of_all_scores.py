@@ -231,11 +231,11 @@ def fit_temperature(rows: Simplex) -> Softmax:
 
     found = minimize_scalar(cost, bounds=(-6.0, 4.0), method="bounded", options={"xatol": 1e-4})
     start = Softmax(rows.n_classes, float(np.exp(found.x)), least)
-    for _ in range(NEWTON_STEPS if len(few.code) < len(rows.code) else 0):
+    for _ in range(NEWTON_STEPS):
         gradient, curvature = (rows.weight @ each for each in slope_derivatives(start, rows.score, rows.code))
         slope = float(newton_slope(start.slope, gradient, curvature))
         start, step = replace(start, slope=slope), abs(slope / start.slope - 1)
-        if step < 1e-3:  # the next one would be about its square
+        if step < 1e-6:  # the next one would be about its square
             break
     return start
 
