@@ -250,7 +250,7 @@ def test_a_comparison_is_written_and_read(compared):
     lines = str(compared).splitlines()
     better = "significantly better than leaving the scores as they are: "
     assert lines[1] == better + ", ".join(compared.better)
-    assert max(map(len, lines)) <= 88
+    assert max(map(len, lines)) < 80
     again = calibrant.compare_calibrators(*sharpened(1000), methods=["temperature"], rng=compared.seed)
     assert again["temperature"].log_loss.value == compared["temperature"].log_loss.value
 

@@ -191,7 +191,7 @@ class MapComparison:
                 "",
                 f"{self.folds} folds of {self.rows} rows, ECE by {self.notion}; {percent(self.level)} "
                 f"intervals; seed {self.seed}",
-                "differences are paired by row; those of the log loss are simultaneous over the methods",
+                "differences are paired by row; those of log loss hold for all methods together",
             ]
         )
 
