@@ -430,6 +430,7 @@ class Calibrated:
 
 
 boosting_12 = _ensemble("GradientBoostingClassifier", n_estimators=12, max_depth=3, learning_rate=0.4)
+boosting_stumps = _ensemble("GradientBoostingClassifier", n_estimators=12, max_depth=1, learning_rate=1.0)
 boosting_200 = _ensemble("GradientBoostingClassifier", n_estimators=200, max_depth=3, learning_rate=0.1)
 hist_boosting = _ensemble("HistGradientBoostingClassifier", max_iter=80)
 rare_boosting = _ensemble("GradientBoostingClassifier", n_estimators=60, max_depth=2, min_samples_leaf=20)
@@ -441,6 +442,7 @@ rare_correlated = partial(correlated, offset=-5.9)
 PIPELINES: dict[str, Pipeline | Mixed | Levels | Calibrated] = {
     "tree": Pipeline(waves, classifier(_tree), 2500),
     "boosting-12": Pipeline(waves, boosting_12, 800),
+    "boosting-stumps": Pipeline(waves, boosting_stumps, 500),
     "boosting-200": Pipeline(waves, boosting_200, 1500, 500_000),
     "hist-boosting": Pipeline(skewed, hist_boosting, 1500, 500_000),
     "forest-20": Pipeline(skewed, _ensemble("RandomForestClassifier", n_estimators=20), 1500, 400_000),
