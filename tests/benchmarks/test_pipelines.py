@@ -35,7 +35,8 @@ def test_there_are_enough_pipelines(pipelines):
 
 @pytest.mark.parametrize(
     "name", ["tree", "boosting-12", "target-encoding", "two-way-lookup", "isotonic", "clipped-linear",
-             "mixture", "label-shift", "covariate-shift", "rare-logistic", "calibrated-lookup", "calibrated-continuous"]
+             "mixture", "label-shift", "covariate-shift", "rare-logistic",
+             "calibrated-lookup", "calibrated-continuous"]
 )  # fmt: skip
 def test_populations_are_valid(pipelines, name):
     found = pipelines.population(name, None, 0.02)
