@@ -23,6 +23,7 @@ from calibrant.inputs import InputError
 from calibrant.inputs.wording import percent, size_name
 from calibrant.posterior import posterior_of
 from calibrant.posterior.odds import average
+from calibrant.posterior.score_effects import is_few
 from calibrant.questions import Question
 from calibrant.questions.notions import Notion
 
@@ -254,7 +255,7 @@ def _by_posterior(
         block, place = places[k]
         evidence = block[place] if several else block
         residuals = question.residuals[k] if held else Residuals.of(evidence)
-        mixture, discrete = average(residuals), posterior.discrete(k)
+        mixture, discrete = average(residuals), is_few(residuals[residuals.mass > 0])
         simultaneous = band == "simultaneous"
         if discrete:
             line = at_each_score(mixture, residuals, level, simultaneous=simultaneous)

@@ -262,7 +262,7 @@ def _null(known: OneScore, lines: Lines, rng: np.random.Generator) -> Null:
     sets = drawn(steps, rng, SIMULATED).astype(np.float64)
 
     def read(residual: Array) -> float:
-        simulated = Residuals(steps.mass, steps.score, residual, steps.spread)
+        simulated = replace(steps, residual=residual)
         return float(known.regret(lines, recalibrated(simulated, known.groups.score))[0])
 
     reads = list(shared(read, list(sets)))

@@ -7,13 +7,13 @@ of a cell's edge: edges are round numbers, and a score of 0.3 is often computed 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from calibrant.evidence import tally
-from calibrant.evidence.cells import Cells
+from calibrant.evidence.cells import FINE_UP_TO, Cells
 from calibrant.evidence.layout import FINE
 from calibrant.evidence.loops import sums_where_held
 from calibrant.evidence.moments import Array
@@ -21,8 +21,14 @@ from calibrant.evidence.sample import Sample
 
 # From this many rows on, counting by cell is cheaper than sorting.
 COUNTED = 8192
+# Rows of a problem among which shared scores are looked for.
+LOOKED_AT = 2048
 # Scores are equal up to rounding where they differ by no more than this share of the distance to 0 or 1.
 TIED = 1e-11
+# Rows of a cell share one score where their variance is below this share of the squared width of the cell.
+# Where this share of all rows does so with others, a stray row in a cell counts with the score that dominates
+# it, up to this share of the squared width.
+EXACT, DISCRETE, DOMINATED = 1e-12, 0.1, 0.005
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,12 +46,15 @@ class Residuals:
     spread : array
         Sum of squared weights (of weights, where they are counts): times the variance of an
         outcome, the variance of the residual.
+    one_score : array of bool
+        Whether all rows of the step have the same score.
     """
 
     mass: Array
     score: Array
     residual: Array
     spread: Array
+    one_score: Array
 
     @classmethod
     def of(cls, evidence: Any) -> Residuals:
@@ -72,7 +81,7 @@ class Residuals:
         2.0
         """
         spread = self.spread * (noisier / times)
-        return Residuals(self.mass / times, self.score, self.residual / times, spread)
+        return replace(self, mass=self.mass / times, residual=self.residual / times, spread=spread)
 
     @property
     def n(self) -> Array:
@@ -91,8 +100,8 @@ class Residuals:
         return Residuals(*(part.reshape(rows, -1) for part in self._parts))
 
     @property
-    def _parts(self) -> tuple[Array, Array, Array, Array]:
-        return self.mass, self.score, self.residual, self.spread
+    def _parts(self) -> tuple[Array, ...]:
+        return self.mass, self.score, self.residual, self.spread, self.one_score
 
     @property
     def frequency(self) -> Array:
@@ -145,7 +154,10 @@ class Residuals:
         start = np.flatnonzero(fresh)
         first, last = (self.score.ravel()[at] for at in (start, np.append(start[1:], run.size) - 1))
         score.ravel()[start] = np.clip(score.ravel()[start], first, last)
-        return Residuals(mass, score, residual, spread)
+        one_score: Array = np.ones(run.shape, dtype=bool)
+        same = last - first <= TIED * np.minimum(last, 1 - last)
+        one_score.ravel()[start] = same & (np.minimum.reduceat(self.one_score.ravel(), start))
+        return Residuals(mass, score, residual, spread, one_score)
 
     def _ties_joined(self) -> Residuals:
         """Join neighbours whose scores agree up to rounding.
@@ -168,40 +180,77 @@ class Residuals:
         score, outcome, weight = sample.in_order
         mass = np.ones(sample.shape) if weight is None else weight
         spread = mass if sample.counts else mass * mass
-        rows = cls(mass, score, mass * (outcome - score), spread)
-        return rows._joined(FINE.locate(score))._scaled(sample.n)
+        rows = cls(mass, score, mass * (outcome - score), spread, np.ones(sample.shape, dtype=bool))
+        cell = FINE.locate(score)
+        joined = rows._joined(cell)
+        away = score - FINE.low[cell]
+        ws, wss = tally.sums_in_runs(cell, mass * away, mass * away**2)
+        width = (FINE.high - FINE.low)[cell]
+        one_score = _one_score(joined.mass, ws, wss, width, joined.spread)
+        return replace(joined, one_score=one_score)._scaled(sample.n)
 
     @classmethod
     def _from_many(cls, sample: Sample) -> Residuals:
-        found = sums_where_held(sample.score, sample.outcome, sample.weight, FINE)
+        found = None
+        if not _repeats(sample):
+            found = sums_where_held(sample.score, sample.outcome, sample.weight, FINE)
         if found is None:
-            return cls._from_cells(Cells.of(sample, powers=1))
+            return cls._from_cells(Cells.of(sample))
         held, (w, ws, wy) = found
-        return cls._of_sums(w, ws, wy, FINE.low[held], FINE.high[held], w)
+        # Without sums of squares no score is known to be shared.
+        return cls._of_sums(w, ws, wy, np.full(w.shape, np.nan), FINE.low[held], FINE.high[held], w)
 
     @classmethod
     def _from_cells(cls, cells: Cells) -> Residuals:
         """Return the residuals of the cells that hold anything."""
-        w, ws, wy, _, _ = cells.atoms().parts
+        w, ws, wy, _, wss = cells.atoms().parts
         held = np.flatnonzero((w > 0).reshape(-1, w.shape[-1]).any(axis=0))
         # Most cells of many classes are empty: what follows is for the others alone.
         per_row = None if cells.spread is not None else (cells.squares / w.sum(axis=-1))[..., None]
-        w, ws, wy, low, high = (part[..., held] for part in (w, ws, wy, cells.low, cells.high))
+        w, ws, wy, wss, low, high = (part[..., held] for part in (w, ws, wy, wss, cells.low, cells.high))
         spread = cells.own_squares[..., held] if per_row is None else w * per_row
-        return cls._of_sums(w, ws, wy, low, high, spread)._scaled(cells.n)
+        return cls._of_sums(w, ws, wy, wss, low, high, spread)._scaled(cells.n)
 
     @classmethod
-    def _of_sums(cls, w: Array, ws: Array, wy: Array, low: Array, high: Array, spread: Array) -> Residuals:
+    def _of_sums(
+        cls, w: Array, ws: Array, wy: Array, wss: Array, low: Array, high: Array, spread: Array
+    ) -> Residuals:
         """Return the residuals of cells with these bounds from sums, scores measured from the least."""
         mean = np.divide(ws, w, out=np.zeros(w.shape), where=w > 0)
-        return cls(w, np.clip(low + mean, low, high), wy - w * low - ws, spread)
+        one_score = _one_score(w, ws, wss, high - low, spread)
+        return cls(w, np.clip(low + mean, low, high), wy - w * low - ws, spread, one_score)
 
     def _scaled(self, n: Array) -> Residuals:
         """Return the same with weights on the scale on which they sum to the effective number of rows."""
         factor = (n / self.mass.sum(axis=-1))[..., None]
         if np.all(factor == 1):
             return self
-        return Residuals(self.mass * factor, self.score, self.residual * factor, self.spread * factor**2)
+        return replace(
+            self, mass=self.mass * factor, residual=self.residual * factor, spread=self.spread * factor**2
+        )
+
+
+def _one_score(w: Array, ws: Array, wss: Array, width: Array, spread: Array) -> Array:
+    """Tell of cells of this width whether their rows share one score, from sums of scores and their squares.
+
+    >>> w, wss = np.array([2.0, 2.0]), np.array([2.0, 4.0])
+    >>> _one_score(w, np.array([2.0, 2.0]), wss, np.full(2, 3.0), w)
+    array([ True, False])
+    """
+    mean, square = (np.divide(sums, w, out=np.zeros(w.shape), where=w > 0) for sums in (ws, wss))
+    variance = square - mean**2
+    exact = variance <= EXACT * np.maximum(width**2, mean**2)
+    several = w * w > (1 + 1e-6) * spread
+    discrete = np.where(exact & several, w, 0.0).sum(axis=-1) >= DISCRETE * w.sum(axis=-1)
+    return np.asarray(exact | (discrete[..., None] & (variance <= DOMINATED * width**2)))
+
+
+def _repeats(sample: Sample) -> bool:
+    """Tell whether some of the rows share a score, in a batch of few problems; of many none is looked at."""
+    if int(np.prod(sample.batch, dtype=np.intp)) > FINE_UP_TO:
+        return False
+    some = np.sort(sample.score[..., :: max(1, sample.shape[-1] // LOOKED_AT)], axis=-1)
+    return bool(np.any(np.diff(some, axis=-1) == 0))
 
 
 def tied_with_last(score: Array) -> Array:

@@ -165,7 +165,7 @@ class ClusteredNull:
             drawn.append(each.z)
         if len(problems) == 1:
             return cls(alone, alone[0])
-        observed = replace(Posterior.joined(seen), few=None, at_values=None)
+        observed = Posterior.joined(seen).smooth_alone
         cells = observed.z.shape[-1]
         evidence, errors = [], []
         for part in zip(*drawn, strict=True):

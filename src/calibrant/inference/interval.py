@@ -39,7 +39,7 @@ LEVELS = (0.2, 0.5, 0.7, 0.8, 0.85, 0.9, 0.925, 0.95, 0.965, 0.98, 0.99, 0.995, 
 NEARBY, SOFT, LAST = 0.8, 0.12, 0.015
 # Of the sets, each kind of gap has at least the share FAIR, unless its chance is below RARE; a kind that
 # reaches a true error in too few sets is left out there; and steps to bring a clipped gap to its error.
-FAIR, RARE, REACHING, FITTED = 0.35, 0.002, 10, 4
+FAIR, RARE, REACHING, FITTED = 0.35, 0.01, 10, 4
 # Cells simulated at most, and numbers simulated for each true error; many classes get fewer sets, but enough.
 FINEST, TOGETHER, ENOUGH = 256, 1 << 16, 80
 # Other estimators: gaps simulated, sets along each, and the rows beyond which they are simulated on cells.
@@ -81,7 +81,7 @@ def interval(
     spread : float
         How much wider the mean over classes spreads than if they were independent.
     """
-    whole, posterior = posterior, posterior.coarser(FINEST)
+    whole, posterior = posterior, posterior.coarser(FINEST).focused()
     classes, cells = posterior.z.shape
     grid = errors_tried(posterior, value)
     size = int(np.clip(TOGETHER // (classes * cells), ENOUGH, max(ENOUGH, drawn // len(grid))))
@@ -103,9 +103,9 @@ def interval(
                 world.data(each[k].gap, noise[k], each[k].sd)
                 for each, (noise, _) in zip(possible, drawn, strict=True)
             ]
-            z, at_values = zip(*data, strict=True)
-            values = None if at_values[0] is None else np.concatenate(at_values)
-            terms.append(world.posterior.again(np.concatenate(z), values).terms(norm))
+            z, residual = zip(*data, strict=True)
+            shared_scores = () if residual[0] is None else (np.concatenate(residual),)
+            terms.append(world.posterior.again(np.concatenate(z), shared_scores).terms(norm))
         stacked = Terms(*(np.stack(term, axis=1) for term in zip(*terms, strict=True)))
         estimates = error(stacked, norm, cells) if shared else combined(error(stacked, norm), norm)
         by_error = estimates.astype(np.float64).reshape(len(errors), size)
@@ -179,11 +179,12 @@ class World:
             possible = self.possible(gap, factor)
             error = true_error(possible, self.mass, norm)
             chance = sampling(possible, self.mass, error, norm, n)
-            return error, chance, self.posterior.again(*self.data(possible, noise), apart)
+            z, residual = self.data(possible, noise)
+            return error, chance, self.posterior.again(z, () if residual is None else (residual,), apart)
         cells = np.empty(gap.shape, dtype=np.float32)
         size, square, fourth = self._sums(gap, factor, noise, cells)
         error, of_error = (size, square) if norm == "l1" else (np.sqrt(square), fourth)
-        return error, _moved(of_error, error, norm, n), self.posterior.again(*self._from_cells(cells), apart)
+        return error, _moved(of_error, error, norm, n), self.posterior.again(_coefficients(cells), (), apart)
 
     @property
     def _loop(self) -> Callable[..., None] | None:
@@ -234,31 +235,28 @@ class World:
     def data(self, possible: Array, noise: Array, sd: Array | None = None) -> tuple[Array, Array | None]:
         """Return unit-noise data, (sets, ...), with these gaps per row and standard normal noise.
 
-        They are cosine coefficients over the cells and, where scores are few, the data at each.
+        They are cosine coefficients over the cells and, where effects of single scores matter, the residuals at
+        each score.
         """
-        from scipy.fft import dct
-
         p = self.posterior
         residual = possible * self.mass + noise * (self.sd(possible) if sd is None else sd)
         if self.mass.ndim > 1:
-            return self._from_cells((residual / self._scale).astype(np.float32))
-        if p.few is not None and p.discrete(0):
-            held = p.few.share[0] > 0
-            cells = residual @ p.few.overlap[0][:, held].T
-            each: Array = np.zeros((len(residual), held.size))
-            each[:, held] = residual / p.few.unit[0, held]
-            return dct((cells / p.scale[0]).astype(np.float32), norm="ortho"), each
+            return _coefficients((residual / self._scale).astype(np.float32)), None
+        if p.discrete(0):
+            ties = p.ties[0]
+            assert ties is not None
+            cells = ties.time(cells=p.z.shape[-1]).to_cells(residual)
+            return _coefficients((cells / p.scale[0]).astype(np.float32)), residual.astype(np.float32)
         cells = np.zeros((len(residual), p.z.shape[-1]), dtype=np.float32)
         cells[:, p.mass[0] > 0] = residual / p.scale[0]
-        return self._from_cells(cells)
+        return _coefficients(cells), None
 
-    def _from_cells(self, cells: Array) -> tuple[Array, Array | None]:
-        """Return unit-noise data from those of each cell, (..., sets, cells)."""
-        from scipy.fft import dct
 
-        few, size = self.posterior.few, cells.shape[-1]
-        at_values = None if few is None else few.from_cells((cells * self._scale).reshape(-1, size))
-        return dct(cells.reshape(-1, size), norm="ortho"), at_values
+def _coefficients(cells: Array) -> Array:
+    """Return the cosine coefficients of data over cells, (sets, cells) of all problems."""
+    from scipy.fft import dct
+
+    return np.asarray(dct(cells.reshape(-1, cells.shape[-1]), norm="ortho"))
 
 
 def first_of_each(score: Array) -> Array:
@@ -395,26 +393,26 @@ def allowance(posterior: Posterior, value: float, norm: Norm) -> float:
 def shapes(posterior: Posterior, each_rng: list[np.random.Generator], size: int) -> tuple[Array, list[Array]]:
     """Draw gaps per row from the posterior: their kind, and (size, points) of each class, of any error.
 
-    The kinds are smooth gaps and others, each with a fair number of sets unless the data rule it out.
+    The kinds are smooth gaps, gaps in ranges of the scores, and smooth ones with effects of single scores; each
+    has a fair number of sets unless the data rule it out.
     """
-    weight = posterior.weight[:, 1:] / posterior.weight[:, 1:].sum(axis=-1, keepdims=True)
-    local = float(1 - weight[:, 0].mean())
-    share = 0.0 if local < RARE else 1.0 if local > 1 - RARE else float(np.clip(local, FAIR, 1 - FAIR))
-    count = round(share * size)
+    weight = posterior.weight[:, 1:].mean(axis=0)
+    weight = weight / weight.sum()
+    # The smooth process stands for what the other members leave.
+    share = np.where(weight < RARE, 0.0, np.maximum(weight, FAIR))
+    share[0] = max(share[0], 0.0 if share[1:].any() and weight[0] < RARE else FAIR)
+    ends = np.rint(size * np.cumsum(share) / share.sum()).astype(np.intp)
+    count = np.diff(ends, prepend=0)
     gaps = []
     for k, rng in enumerate(each_rng):
-        drawn = [posterior.shapes(k, 1, rng, size - count, CALMER)]
-        if count:
-            others = weight[k, 1:] / max(weight[k, 1:].sum(), 1e-300)
-            by_value = rng.binomial(count, others[1]) if others.size > 1 else 0
-            drawn.append(posterior.shapes(k, 2, rng, count - by_value))
-            if by_value:
-                alone = posterior.shapes(k, 3, rng, by_value)
-                # Gaps of one size at all scores are the hardest to tell from noise.
-                alone[::2] = np.sign(alone[::2])
-                drawn.append(alone)
+        drawn = []
+        for member, times in enumerate(count, 1):
+            # A class whose scores are not shared has no effects of them.
+            own = member if member < 3 or posterior.discrete(k) else 1
+            if times:
+                drawn.append(posterior.shapes(k, own, rng, int(times), CALMER if own == 1 else 1.0))
         gaps.append(np.concatenate(drawn))
-    return np.repeat([0, 1], [size - count, count]), gaps
+    return np.repeat(np.arange(len(count)), count), gaps
 
 
 def true_error(gap: Array, mass: Array, norm: Norm) -> Array:

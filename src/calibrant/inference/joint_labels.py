@@ -50,7 +50,7 @@ class _Sums(NamedTuple):
         s, w = score[order].astype(np.float64), weight[order]
         start = np.flatnonzero(~tied_with_last(s))
         mass, scored, spread = (np.add.reduceat(array, start) for array in (w, w * s, w * w))
-        step = Residuals(mass, scored / mass, np.zeros(mass.size), spread)
+        step = Residuals(mass, scored / mass, np.zeros(mass.size), spread, np.zeros(mass.size, dtype=bool))
         # Only the sums up to the edges matter: the steps between them are counted as one.
         ends, edges = Edges.of(step, cells).met(mass.size)
         group = np.empty(s.size, dtype=np.int32)
@@ -233,7 +233,7 @@ class Labels:
         fresh = ~tied_with_last(sums[1] / sums[0])
         sums = np.add.reduceat(sums, np.flatnonzero(fresh), axis=1)
         mass, scored, spread = *sums[:2], sums[-1 if w is not None else 0]
-        step = Residuals(mass, scored / mass, np.zeros(mass.size), spread)
+        step = Residuals(mass, scored / mass, np.zeros(mass.size), spread, np.zeros(mass.size, dtype=bool))
         edges = Edges.of(step, cells)
         # Only the sums up to the edges matter: the steps between them are counted as one.
         ends, inner = edges.met(mass.size)

@@ -100,7 +100,7 @@ class Classes:
         few = enough(float(np.mean(spread)), len(steps))
         whole = Posterior.joined(plain)
         # Labels that are drawn for whole rows give coefficients alone.
-        plainly = replace(whole.coarser(few), few=None, at_values=None)
+        plainly = whole.coarser(few).smooth_alone
         return cls(posterior, posterior.coarser(few), plainly, steps)
 
 
@@ -417,7 +417,7 @@ def _worlds(posterior: Posterior) -> tuple[list[World], Array]:
     A class whose scores are few has a world of its own.
     """
     classes, cells = posterior.z.shape
-    alone = np.zeros(classes, dtype=bool) if posterior.few is None else posterior.few.whole
+    alone = np.array([posterior.discrete(k) for k in range(classes)])
     order = np.argsort(alone, kind="stable")
     count = classes - np.count_nonzero(alone)
     others = posterior[order[:count]]

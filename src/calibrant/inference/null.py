@@ -27,8 +27,8 @@ STEPS = 2048
 # Cells along the score in the test for rough gaps, at most.
 FINEST = 1024
 # Shares of the level that the Bayes factors of smooth and of other gaps, the range, a shift and a slope of
-# the log odds, and the test for rough gaps have. Few scores are likely to have gaps of their own.
-SHARES, FEW_SHARES = (0.3, 0.15, 0.2, 0.15, 0.1, 0.1), (0.1, 0.5, 0.15, 0.1, 0.1, 0.05)
+# the log odds, and the test for rough gaps have. Scores that rows share are likely to have gaps of their own.
+SHARES, SHARED_SCORES = (0.3, 0.15, 0.2, 0.15, 0.1, 0.1), (0.1, 0.5, 0.15, 0.1, 0.1, 0.05)
 # Simulated sets whose error is read.
 READ = 300
 # Numbers in the largest table of simulated outcomes, and simulated sets that are held at once.
@@ -159,13 +159,13 @@ def ranked(
     smooth, local = [], []
     for chunk in _chunks(blocks):
         seen = show(steps, chunk, cells, finest)
-        values = _at_values(observed, chunk, seen.z)
+        residual = _at_shared_scores(observed, chunk)
         # The error is read of the first sets alone.
         ends = (0, len(seen.z)) if read is not None else (0, min(READ, len(seen.z)), len(seen.z))
         for first, last in pairwise(ends):
             if first == last:
                 continue
-            part = observed.again(seen.z[first:last], None if values is None else values[first:last])
+            part = observed.again(seen.z[first:last], tuple(each[first:last] for each in residual))
             read = part if read is None else read
             smooth.append(part.evidence_of_process)
             local.append(part.local)
@@ -181,7 +181,8 @@ def ranked(
     rough = [seen.rough for seen in shown if seen.rough is not None]
     if rough:
         ranks.append(rank(np.concatenate(rough)))
-    shares = FEW_SHARES if observed.discrete(0) else SHARES
+    ties = observed.ties[0] if observed.ties else None
+    shares = SHARED_SCORES if ties is not None and ties.dense else SHARES
     joined = -np.min([each / share for each, share in zip(ranks, shares, strict=False)], axis=0)
     errors = error(read.terms(norm), norm)
     return Ranked(Simulated(joined[:-1], errors, float(joined[-1])), observed, read, z)
@@ -199,26 +200,15 @@ def _chunks(blocks: Iterable[Array]) -> Iterator[list[Array]]:
         yield held
 
 
-def _at_values(observed: Posterior, residuals: list[Array], z: Array) -> Array | None:
-    """Return what simulated sets say at distinct scores, where these are few."""
-    if observed.few is None:
-        return None
-    unit = observed.few.unit
-    if observed.discrete(0):
-        return np.asarray(np.concatenate(residuals) / (observed.n[0] * unit))
-    return observed.few.from_cells(_back(z) * observed.scale)
+def _at_shared_scores(observed: Posterior, residuals: list[Array]) -> tuple[Array, ...]:
+    """Return the residuals of simulated sets at scores that rows share, as shares of all rows."""
+    ties = observed.ties[0] if observed.ties else None
+    return () if ties is None else (ties.residual_of(np.concatenate(residuals)) / ties.n,)
 
 
 def drawn(steps: Residuals, rng: np.random.Generator, size: int) -> Array:
     """Draw `size` sets of outcomes from the scores, and return their residuals at each step."""
     return np.concatenate(list(Outcomes.of(steps).blocks(rng, size)))
-
-
-def _back(z: Array) -> Array:
-    """Return the data over cells from their coefficients."""
-    from scipy.fft import idct
-
-    return np.asarray(idct(z, norm="ortho"))
 
 
 def rank(statistic: Array) -> Array:
@@ -274,7 +264,7 @@ def _observed(problems: list[Residuals]) -> Posterior:
     """Return the posterior of all classes, with the variances that the scores say."""
     flats = [residuals.flat for residuals in problems]
     each = [Posterior.of_residuals(flat, int(n_cells(flat.n)[0]), plain=True) for flat in flats]
-    return replace(Posterior.joined(each), few=None, at_values=None)
+    return Posterior.joined(each).smooth_alone
 
 
 def any_of(chances: list[float]) -> float:

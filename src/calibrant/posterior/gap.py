@@ -1,15 +1,15 @@
 """What the data say about the calibration gap: an average over shapes, weighed by their evidence.
 
-A model may have no gap at all; a smooth one over all scores (`process`); one that lives in stretches
-of the scores (`tree`); and, where scores are few, one of its own at each (`values`). All of them see
-the same data with unit noise over cells of equal variance (`clock`), so their likelihoods compare, and
-number, curve and interval come from one posterior.
+A model may have no gap at all; a smooth one over all scores (`process`); one in some ranges of the scores
+(`tree`); and, where rows share scores, a smooth one with an effect of each score on top (`score_effects`).
+All of them see the same data with unit noise over cells of equal variance (`clock`), so their likelihoods
+compare.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,19 +20,18 @@ from calibrant.posterior.clock import halfway, look, n_cells, units
 from calibrant.posterior.looks import Look, look_at
 from calibrant.posterior.process import Process, evidence_of, softmax
 from calibrant.posterior.tree import Tree, log_add, positive
-from calibrant.posterior.values import EachValue, Few
+from calibrant.posterior.score_effects import ScoreEffects, TiedScores
 from calibrant.questions import Question
 
-# Prior of no gap, and that where scores are few: their gaps are hard to tell from noise, and none is read
-# from them too easily. Of the others the shares of those that live in stretches; of those of each score by
-# itself where scores are few, and where some stand out; and of the classes of a model to go their own ways.
-CALIBRATED, FEW_CALIBRATED = 0.13, 0.03
-STRETCHES, BY_VALUE, STANDING_OUT, APART = 0.16, 0.85, 0.2, 0.2
+# Prior of no gap: of one problem, and of each class of several. Of the others the shares of gaps in ranges of
+# the scores; and of the classes of a model to have gaps that do not resemble each other.
+CALIBRATED, CLASS_CALIBRATED = 0.03, 0.13
+STRETCHES, APART = 0.16, 0.2
 # A smooth gap counts this much of what its uncertainty adds to the gap of the posterior mean: a process
 # that must follow one jump is uncertain everywhere.
 UNCERTAIN = 0.75
-# Numbers in the largest table of distinct scores, cells and problems.
-TOGETHER = 1 << 22
+# Effects of single scores below this weight are neglected, and those of more problems than this.
+NEGLIGIBLE, FEW_PROBLEMS = 0.002, 20
 
 
 class Points(NamedTuple):
@@ -89,10 +88,12 @@ class Posterior:
         Share of the rows and mean score of each cell.
     n : array (frames,)
         Effective number of rows.
-    few : Few or None
-        The distinct scores of problems with few of them.
-    at_values : array (problems, values) or None
-        Their unit-noise data.
+    ties : tuple of TiedScores or None
+        The scores that rows share, of each frame; None for frames without any.
+    residual : tuple of arrays (sets, points) or None
+        Residuals at these scores, as shares of all rows.
+    counts : bool
+        Whether they are of outcomes, and not simulated as normal.
     apart : int or None
         Problems of each frame, the last ones, that may go their own ways: the sides over all shapes of others
         are not asked for, and need not be right. None for all.
@@ -103,8 +104,9 @@ class Posterior:
     mass: Array
     score: Array
     n: Array
-    few: Few | None = None
-    at_values: Array | None = None
+    ties: tuple[TiedScores | None, ...] = ()
+    residual: tuple[Array | None, ...] = ()
+    counts: bool = True
     apart: int | None = None
 
     @classmethod
@@ -114,16 +116,23 @@ class Posterior:
         With `plain` outcomes have the variance that the scores say, as under calibration.
         """
         variance = halfway(flat) if plain else halfway(flat, look(flat))
-        few = Few.of(flat, variance, cells)
-        return cls(*units(flat, variance, cells), flat.n, *(few or (None, None)))
+        return cls(*units(flat, variance, cells), flat.n, *_tied(flat, variance))
 
-    def again(self, z: Array, at_values: Array | None = None, apart: int | None = None) -> Posterior:
+    def again(
+        self, z: Array, residual: tuple[Array | None, ...] = (), apart: int | None = None, counts: bool = False
+    ) -> Posterior:
         """Return posteriors of other data, (sets, cells), on these scores: as many for each problem in turn.
 
-        Data at distinct scores come with them.
+        Residuals at shared scores come with them, or effects of single scores are left out.
         """
-        few = self.few if at_values is not None else None
-        return replace(self, z=z.astype(np.float64, copy=False), few=few, at_values=at_values, apart=apart)
+        ties = self.ties if residual else ()
+        z = z.astype(np.float64, copy=False)
+        return replace(self, z=z, ties=ties, residual=residual, counts=counts, apart=apart)
+
+    @property
+    def smooth_alone(self) -> Posterior:
+        """The same without effects of single scores."""
+        return replace(self, ties=(), residual=())
 
     @classmethod
     def joined(cls, batches: Sequence[Posterior]) -> Posterior:
@@ -135,7 +144,13 @@ class Posterior:
             for name in ("z", "scale", "mass", "score", "n")
         ]
         z, scale, mass, score, n = arrays
-        return cls(z, scale, mass, score, n, *_joined_few(batches))
+        ties: tuple[TiedScores | None, ...] = ()
+        residual: tuple[Array | None, ...] = ()
+        if any(batch.ties for batch in batches) and len(z) <= FEW_PROBLEMS:
+            for batch in batches:
+                ties += batch.ties or (None,) * len(batch.z)
+                residual += batch.residual or (None,) * len(batch.z)
+        return cls(z, scale, mass, score, n, ties, residual)
 
     def coarser(self, cells: int) -> Posterior:
         """Return the posterior of the same data over no more than so many cells: neighbours are joined."""
@@ -149,26 +164,19 @@ class Posterior:
         mass = self.mass.reshape(shape).sum(axis=-1)
         scored = (self.mass * self.score).reshape(shape).sum(axis=-1)
         score = np.divide(scored, mass, out=np.zeros(mass.shape), where=mass > 0)
-        few = self.few
-        if few is not None:
-            joined = (
-                array.reshape(*shape, array.shape[-1]).sum(axis=2) for array in (few.overlap, few.inside)
-            )
-            overlap, inside = joined
-            few = replace(few, overlap=overlap, inside=inside * (cells / fine))
-        return Posterior(
-            dct(sums, norm="ortho"), self.scale * times, mass, score, self.n, few, self.at_values
-        )
+        return replace(self, z=dct(sums, norm="ortho"), scale=self.scale * times, mass=mass, score=score)
 
     def __getitem__(self, some: slice | Array) -> Posterior:
         """Return some of the problems."""
-        values = None if self.at_values is None else self.at_values[some]
-        few = None if self.few is None else self.few[some]
         arrays = [getattr(self, name)[some] for name in ("z", "scale", "mass", "score", "n")]
         z, scale, mass, score, n = arrays
-        part = Posterior(z, scale, mass, score, n, few, values)
+        ties, residual = (
+            tuple(each[i] for i in np.arange(len(self.z))[some]) if each else ()
+            for each in (self.ties, self.residual)
+        )
+        part = Posterior(z, scale, mass, score, n, ties, residual, self.counts)
         # What is known of all is known of some.
-        for name in ("logs", "weight", "some", "_mixed", "_moments", "smooth_sides", "own_sides"):
+        for name in ("logs", "weight", "some", "_mixed", "_smooth_moments", "smooth_sides", "own_sides", "effects"):
             if name in self.__dict__ and len(scale) == len(z):
                 part.__dict__[name] = _some_of(self.__dict__[name], some)
         return part
@@ -221,29 +229,34 @@ class Posterior:
         return Tree(idct(self.z, norm="ortho"), self._of_each(self.mass / self.scale[:, None]))
 
     @cached_property
-    def values(self) -> EachValue | None:
-        """The gap at each distinct score."""
-        if self.few is None or self.at_values is None:
-            return None
-        return EachValue(self.few.repeated(len(self.z) // len(self.few.share)), self.at_values)
+    def effects(self) -> list[ScoreEffects | None]:
+        """Effects of single scores, of each frame."""
+        pairs = zip(self.ties, self.residual, strict=True)
+        return [
+            None if ties is None or residual is None else ScoreEffects(ties, residual, self.counts)
+            for ties, residual in pairs
+        ]
+
+    def _of_effects(self, name: str, missing: float) -> Array:
+        """Return what effects say of each problem; `missing` where no scores are shared."""
+        each = len(self.z) // max(len(self.effects), 1)
+        return np.concatenate(
+            [np.full(each, missing) if one is None else getattr(one, name) for one in self.effects]
+        )
 
     @cached_property
     def logs(self) -> Array:
-        """Log of prior times likelihood, against that of no gap: of none, process, tree and values."""
+        """Log of prior times likelihood, against that of no gap: of none, process, tree and effects."""
         look = self._evidence
         evidence = (self.process.evidence, self.tree.evidence) if look is None else (look.process, look.tree)
-        logs = [np.zeros(len(self.z)), *evidence]
-        prior = np.array([CALIBRATED, (1 - CALIBRATED) * (1 - STRETCHES), (1 - CALIBRATED) * STRETCHES, 0.0])
-        if self.values is None:
-            return np.stack(logs, axis=-1) + np.log(prior[:3])
-        logs.append(self.values.evidence)
-        few = self.values.few
-        values = np.where(few.any, np.where(few.whole, BY_VALUE, STANDING_OUT), 0.0)[:, None]
-        none = np.where(few.whole, FEW_CALIBRATED, CALIBRATED)[:, None]
-        shares = [none, (1 - none) * (1 - values) * (prior[1:3] / (1 - CALIBRATED)), (1 - none) * values]
+        prior = np.array([CALIBRATED, (1 - CALIBRATED) * (1 - STRETCHES), (1 - CALIBRATED) * STRETCHES])
+        logs = np.stack([np.zeros(len(self.z)), *evidence], axis=-1) + np.log(prior)
+        if not self.ties:
+            return logs
+        share = self._of_each(np.array([0.0 if ties is None else ties.prior for ties in self.ties]))
         with np.errstate(divide="ignore"):
-            prior = np.log(np.concatenate(shares, axis=-1))
-        return np.where(np.isneginf(prior), -np.inf, np.stack(logs, axis=-1)) + prior
+            effects = evidence[0] + self._of_effects("evidence", -np.inf) + np.log(share)
+        return np.concatenate([logs + np.log1p(-share)[:, None], effects[:, None]], axis=-1)
 
     @cached_property
     def weight(self) -> Array:
@@ -257,8 +270,22 @@ class Posterior:
 
     @property
     def local(self) -> Array:
-        """Log of prior times likelihood of all gaps but smooth ones, against that of no gap."""
-        return _log_sum(self.logs[:, 2:])
+        """Log of the Bayes factor of gaps in ranges of the scores, or at single ones, against no gap.
+
+        It is a statistic of the test, for which effects of single scores have no smooth part.
+        """
+        look = self._evidence
+        tree = self.tree.evidence if look is None else look.tree
+        if not self.ties:
+            return tree
+        each = len(self.z) // len(self.ties)
+        scattered = [
+            np.full(each, -np.inf) if ties is None or residual is None else ties.scattered(residual)
+            for ties, residual in zip(self.ties, self.residual, strict=True)
+        ]
+        share = self._of_each(np.array([0.0 if ties is None else ties.prior for ties in self.ties]))
+        with np.errstate(divide="ignore"):
+            return log_add(tree + np.log(STRETCHES), np.concatenate(scattered) + np.log(share))
 
     @property
     def _none(self) -> Array:
@@ -282,8 +309,8 @@ class Posterior:
         smooth = self.smooth_sides
         stretches = self.tree.sides if self._looked is None else self._looked.stretches
         w, members = self.weight, [smooth, tuple(self._unit * side for side in stretches)]
-        if self.values is not None:
-            members.append(self.values.sides)
+        if self.ties:
+            members.append((self._of_effects("over", 0.0), self._of_effects("under", 0.0)))
         over, under = (sum(w[:, i] * sides[j] for i, sides in enumerate(members, 1)) for j in range(2))
         return np.asarray(over), np.asarray(under)
 
@@ -298,19 +325,29 @@ class Posterior:
         return self._square(self._mixed[1])
 
     @cached_property
-    def _moments(self) -> list[tuple[Array, Array]]:
-        """Mean and mean square in units of each cell, of process, tree and values."""
+    def _smooth_moments(self) -> list[tuple[Array, Array]]:
+        """Mean and mean square in units of each cell, of process and tree."""
         p = self.process
-        moments = [(p.mean, p.mean**2 + UNCERTAIN * p.sd**2), self.tree.moments]
-        if self.values is not None:
-            # A gap at a score is that of all cells over which its rows are spread.
-            few = self.values.few
-            spread = self._of_each(few.overlap * few.share[:: len(few.share) // len(few.overlap), None])
-            each, scale = self.values.moments, self._unit[:, None]
-            mean = np.einsum("...jv,...v->...j", spread, each[0]) / scale
-            root = np.einsum("...jv,...v->...j", spread, np.sqrt(each[1])) / scale
-            moments.append((mean, np.maximum(root**2, mean**2)))
-        return moments
+        return [(p.mean, p.mean**2 + UNCERTAIN * p.sd**2), self.tree.moments]
+
+    @property
+    def _moments(self) -> list[tuple[Array, Array]]:
+        """Mean and mean square in units of each cell, of process, tree and effects."""
+        return [*self._smooth_moments, *([self._effects_in_cells] if self.ties else [])]
+
+    @cached_property
+    def _effects_in_cells(self) -> tuple[Array, Array]:
+        """Mean and mean square in units of each cell, of a gap with effects of single scores."""
+        mean, square = np.zeros((2, *self.z.shape))
+        each = len(self.z) // len(self.effects)
+        for k, one in enumerate(self.effects):
+            if one is not None:
+                time, some = one.ties.time(cells=self.z.shape[-1]), slice(k * each, (k + 1) * each)
+                own, own_square = one.moments
+                mean[some] = time.to_cells(one.ties.mass * own) / time.unit
+                # The mean square of the scores in a cell, as if all of its rows had that gap.
+                square[some] = time.to_cells(one.ties.mass * own_square) * time.mass / time.unit**2
+        return mean, np.maximum(square, mean**2)
 
     @cached_property
     def _mixed(self) -> tuple[Array, Array]:
@@ -344,14 +381,32 @@ class Posterior:
         elif norm == "l1":
             smooth, own = (over + under for over, under in (self.smooth_sides, self.own_sides))
         else:
-            smooth, own = (square.sum(axis=-1) for square in (self.smooth_square, self.own_square))
+            squares = [self._square(moments[1]).sum(axis=-1) for moments in self._smooth_moments]
+            smooth = squares[0]
+            own = sum(w * square for w, square in zip(self.weight[:, 1:3].T, squares, strict=True))
+            if self.ties:
+                own = own + self.weight[:, 3] * self._of_effects("square", 0.0)
         p = self._evidence or self.process
-        alone = log_add(self.some + np.log1p(-np.exp(self._none)), self._none)
-        return Terms(p.shape, p.offset, alone, smooth, own)
+        alone = log_add(self.some + np.log1p(-CLASS_CALIBRATED), np.log(CLASS_CALIBRATED))
+        return Terms(p.shape, p.offset, alone, smooth, np.asarray(own))
 
     def discrete(self, k: int) -> bool:
-        """Return whether the points of problem k are the distinct scores that occur."""
-        return self.few is not None and bool(self.few.whole[k])
+        """Return whether the points of problem k are its distinct scores: whether effects of them matter."""
+        return bool(self.ties) and self.ties[k] is not None and bool(self.weight[k, 3] > NEGLIGIBLE)
+
+    def _tied(self, k: int) -> tuple[TiedScores, ScoreEffects]:
+        """Return the shared scores of problem k, and their effects."""
+        ties, effects = self.ties[k], self.effects[k]
+        assert ties is not None
+        assert effects is not None
+        return ties, effects
+
+    def focused(self) -> Posterior:
+        """Return the same for simulations, which look at effects of single scores as far as these matter."""
+        ties = [one.focused() if one and self.discrete(k) else None for k, one in enumerate(self.effects)]
+        focused = replace(self, ties=tuple(ties))
+        focused.__dict__.update({name: self.__dict__[name] for name in ("weight", "effects") if self.ties})
+        return focused
 
     def ready(self) -> Posterior:
         """Compute together what each problem by itself would compute again, and return itself."""
@@ -361,38 +416,31 @@ class Posterior:
 
     def places(self, k: int) -> tuple[Array, Array, Array]:
         """Return score, share of the rows and effective rows of the points of problem k."""
-        if self.few is not None and self.discrete(k):
-            held = self.few.share[k] > 0
-            return self.few.score[k][held], self.few.share[k][held], self.few.rows[k][held]
+        if self.discrete(k):
+            ties = self._tied(k)[0]
+            return ties.score, ties.mass, ties.mass**2 / ties.spread
         mass = self.mass[k]
         held = mass > 0
         return self.score[k][held], mass[held], mass[held] * self.n[k]
 
     def points(self, k: int) -> Points:
         """Return where the posterior of problem k is known, and what it says there."""
-        if self.few is not None and self.discrete(k):
-            held = self.few.share[k] > 0
-            (mean, square), moments = self._at_values(k), self.values.moments  # type: ignore[union-attr]
-            w = self.weight[k, 3]
-            mean, square = mean + w * moments[0][k], square + w * moments[1][k]
-            sd = np.sqrt(np.maximum(square - mean**2, 0.0))
-            return Points(*self.places(k), mean[held], sd[held])
         mass = self.mass[k]
         held = mass > 0
         per = self.scale[k] / np.where(held, mass, 1.0)
+        if self.discrete(k):
+            ties, effects = self._tied(k)
+            time, w = ties.time(cells=mass.size), self.weight[k]
+            parts = [[(per**power * array[k])[None] for power, array in enumerate(pair, 1)] for pair in self._smooth_moments]
+            members = [[time.at_points(part)[0] for part in pair] for pair in parts]
+            members.append([moments[0] for moments in effects.moments])
+            mean, square = (
+                np.asarray(sum(w[i] * pair[j] for i, pair in enumerate(members, 1))) for j in range(2)
+            )
+            return Points(*self.places(k), mean, np.sqrt(np.maximum(square - mean**2, 0.0)))
         mean, square = (array[k] for array in self._mixed)
         sd = np.sqrt(np.maximum(square - mean**2, 0.0))
         return Points(*self.places(k), (per * mean)[held], (per * sd)[held])
-
-    def _at_values(self, k: int) -> tuple[Array, Array]:
-        """Return what process and tree add to mean and mean square of the gap at each distinct score."""
-        assert self.few is not None
-        overlap = self.few.overlap[k]
-        per = np.divide(self.scale[k], self.mass[k], out=np.zeros(self.mass[k].shape), where=self.mass[k] > 0)
-        mean, square = (
-            sum(self.weight[k, 1 + i] * self._moments[i][j][k] for i in range(2)) for j in range(2)
-        )
-        return (per * mean) @ overlap, (per**2 * square) @ overlap
 
     def draws(self, k: int, rng: np.random.Generator, size: int) -> Array:
         """Draw gaps per row at the points of problem k, (size, points), from the whole posterior."""
@@ -401,26 +449,18 @@ class Posterior:
         return np.asarray(rng.permutation(np.concatenate(drawn)))
 
     def shapes(self, k: int, member: int, rng: np.random.Generator, size: int, calmer: float = 1.0) -> Array:
-        """Draw gaps per row at the points of problem k from one member: none, process, tree or values.
+        """Draw gaps per row at the points of problem k from one member: none, process, tree or effects.
 
         With `calmer` below one a process keeps closer to its mean.
         """
-        few = self.few if self.discrete(k) else None
-        held = self.mass[k] > 0 if few is None else few.share[k] > 0
+        discrete, mass = self.discrete(k), self.mass[k]
         if member == 0:
-            return np.zeros((size, np.count_nonzero(held)))
-        mass = self.mass[k]
+            return np.zeros((size, self.places(k)[0].size))
         if member == 3:
-            assert self.values is not None
-            assert self.few is not None
-            gaps = self.values.draw(k, rng, size)
-            if few is None:
-                spread = (self.few.overlap[k] * self.few.share[k]).T
-                gaps = gaps @ np.divide(spread, mass, out=np.zeros(spread.shape), where=mass > 0)
-            return gaps[:, held]
+            return self._tied(k)[1].draw(rng, size)
         cells = self.process.draw(k, rng, size, calmer) if member == 1 else self.tree.draw(k, rng, size)
         cells = cells * np.divide(self.scale[k], mass, out=np.zeros(mass.shape), where=mass > 0)
-        return (cells if few is None else cells @ few.overlap[k])[:, held]
+        return self._tied(k)[0].time(cells=mass.size).at_points(cells) if discrete else cells[:, mass > 0]
 
 
 def posterior_of(question: Question) -> Posterior:
@@ -473,42 +513,31 @@ def judged(terms: Terms, cells: int, classes: int) -> Judged:
 
 def chance(evidence: Array) -> Array:
     """Return the posterior probability that there is any gap at all."""
-    odds = (1 - CALIBRATED) / CALIBRATED * np.exp(np.clip(evidence, -600, 600))
+    odds = (1 - CLASS_CALIBRATED) / CLASS_CALIBRATED * np.exp(np.clip(evidence, -600, 600))
     return np.asarray(odds / (1 + odds))
 
 
-def _joined_few(batches: Sequence[Posterior]) -> tuple[Few | None, Array | None]:
-    """Join the distinct scores of batches; those with many get shares of zero."""
-    width = max((0 if batch.few is None else batch.few.share.shape[-1]) for batch in batches)
-    # Of many classes no score is taken by itself: that would hold a table for each.
-    if width == 0 or width * sum(batch.z.size for batch in batches) > TOGETHER:
-        return None, None
-    parts: dict[str, list[Array]] = {f.name: [] for f in fields(Few)}
-    data = []
-    for batch in batches:
-        problems, cells = batch.z.shape
-        empty = np.zeros((problems, width))
-        for name, arrays in parts.items():
-            if name == "whole":
-                arrays.append(np.zeros(problems, dtype=bool) if batch.few is None else batch.few.whole)
-                continue
-            blank = np.zeros((problems, cells, width)) if name in ("overlap", "inside") else empty
-            arrays.append(blank if batch.few is None else _padded(getattr(batch.few, name), width))
-        data.append(empty if batch.at_values is None else _padded(batch.at_values, width))
-    return Few(*(np.concatenate(arrays) for arrays in parts.values())), np.concatenate(data)
+def _tied(
+    flat: Residuals, variance: Array
+) -> tuple[tuple[TiedScores | None, ...], tuple[Array | None, ...]]:
+    """Return the scores that rows share, and the residuals there as shares of all rows, of each problem."""
+    if not np.any(flat.one_score & (flat.mass**2 > (1 + 1e-6) * flat.spread) & (flat.mass > 0)):
+        return (), ()
+    ties = tuple(TiedScores.of(flat, variance, k) for k in range(len(flat.mass)))
+    residual = tuple(
+        None if each is None else each.residual_of(flat.residual[k : k + 1]) / each.n
+        for k, each in enumerate(ties)
+    )
+    return (ties, residual) if any(each is not None for each in ties) else ((), ())
 
 
 def _some_of(known: Any, some: slice | Array) -> Any:
     """Return some of the problems of an array, or of each array of a list or tuple."""
-    return (
-        known[some] if isinstance(known, np.ndarray) else type(known)(_some_of(each, some) for each in known)
-    )
-
-
-def _padded(array: Array, width: int) -> Array:
-    """Append zeros along the last axis."""
-    short = width - array.shape[-1]
-    return array if short == 0 else np.pad(array, [(0, 0)] * (array.ndim - 1) + [(0, short)])
+    if isinstance(known, np.ndarray):
+        return known[some]
+    if known and not isinstance(known[0], np.ndarray | tuple):
+        return [known[i] for i in np.arange(len(known))[some]]
+    return type(known)(_some_of(each, some) for each in known)
 
 
 def _log_sum(log: Array) -> Array:

@@ -21,7 +21,7 @@ from calibrant.posterior.odds.members import (
     weighed,
 )
 from calibrant.posterior.odds.stretches import Local, each_score, tree
-from calibrant.posterior.values import is_few
+from calibrant.posterior.score_effects import is_few
 
 # Prior weight of gaps that live in one place, and of a gap of its own for each of few scores.
 PLACES, EACH = 0.15, 0.3

@@ -1,0 +1,442 @@
+"""Gaps of single scores: a random effect for each distinct score, on top of a smooth gap.
+
+Trees, lookup tables and rounded models give the same score to many rows, and each score is off in its own
+way. The gap at score v is f(v) + e(v): a smooth process, and an independent effect of variance
+rho mu (1 - mu). Rows that share a score are then correlated, with intraclass correlation rho. Their residual
+sum has the variance of a beta-binomial count, 1 + (rows - 1) rho times the binomial one. Data without
+replication do not inform about rho, and give no effect.
+
+The smooth part is fitted on cells of equal variance that include the effect, for a few values of rho. The
+likelihood of rho is the beta-binomial one at the fitted mean, less what that fit gained over its own Bayes
+factor. A Gaussian likelihood would take a wrong variance for over-dispersion where outcomes are rare.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+
+from calibrant.compiled.cached import cached_property
+from calibrant.evidence import Array, Residuals
+from calibrant.posterior.process import Process, log_mean, softmax
+from calibrant.posterior.tree import positive
+from calibrant.posterior.variance_time import VarianceTime
+
+# Intraclass correlations for which the smooth part is fitted, and those in between that are weighed. They are
+# those of an average row, and fall with this power of the frequency of a score: the scores of a leaf or of a
+# category are averages over training rows, and vary as one over their number.
+POWERS, FITTED, RHO = (0.0, 0.5, 1.0), np.geomspace(0.002, 0.5, 6), np.geomspace(0.001, 0.5, 32)
+LARGEST = 0.5
+# Prior of rho: log-normal with this median and standard deviation of the logarithm.
+MEDIAN, LOG_SD = 0.05, 1.0
+# Prior probability of an effect where all rows share scores, where hardly any do, and for rounded scores; and
+# the effect that replication must be able to show, or the probability is less.
+ALL_TIED, FEW_TIED, ROUNDED, VISIBLE = 0.7, 0.2, 0.3, 0.1
+# Scores with this share of the rows, or this close to 0 or 1, say nothing about scores of single rows.
+HEAVY, EDGE = 0.05, 1e-3
+# Cells of equal variance of the smooth part, at most.
+CELLS = 128
+# Scores of single rows are joined in cells where they have no effect, or where there are very many points.
+POOLED, MOST_POINTS, COVERED = 256, 4096, 0.05
+# More distinct scores than this, all of them multiples of .001, are rounded ones.
+FEW_LEVELS = 32
+# Rows that each of few levels has on average at least, for a curve that is shown at each of them alone.
+LEVEL_ROWS = 3
+# Nodes with less posterior weight are left out of moments, and of simulations.
+NEGLIGIBLE, RELEVANT = 1e-3, 0.02
+# Numbers of a table of data sets and scores that is held at once.
+TOGETHER = 1 << 17
+
+
+@dataclass(frozen=True, eq=False)
+class TiedScores:
+    """The scores of one problem where rows share them.
+
+    Attributes
+    ----------
+    mass, score : arrays (points,)
+        Share of the rows, and score, of each point: a distinct score, or several with one row each.
+    spread : array
+        Variance of the mean residual for outcomes of variance one, times the squared share.
+    variance : array
+        Variance of an outcome.
+    rows : array
+        Effective number of rows that share the score; 1 where none do.
+    n : float
+        Effective number of rows in all.
+    group : array (steps,)
+        The point of each step of the residuals.
+    active : array (powers, nodes) of bool, optional
+        Nodes that are looked at; all by default.
+    """
+
+    mass: Array
+    score: Array
+    spread: Array
+    variance: Array
+    rows: Array
+    n: float
+    group: Array
+    active: Array | None = None
+
+    @classmethod
+    def of(cls, flat: Residuals, variance: Array, k: int) -> TiedScores | None:
+        """Return the scores of problem k; None where no two rows share one."""
+        held = flat.mass[k] > 0
+        mass, spread, single = flat.mass[k, held], flat.spread[k, held], flat.one_score[k, held]
+        rows = np.where(single, mass**2 / spread, 1.0)
+        tied = rows > 1 + 1e-6
+        if not tied.any():
+            return None
+        n, score = float(flat.n[k]), flat.score[k, held]
+        point = np.arange(tied.size)
+        if tied.size > MOST_POINTS or coverage(mass, score, tied) < COVERED:
+            time = VarianceTime(spread * variance[k, held], mass, POOLED)
+            cell = np.where(tied, -1, ((time.start + time.stop) / 2).astype(np.intp))
+            fresh = tied | (np.diff(cell, prepend=-1) != 0)
+            point = np.cumsum(fresh) - 1
+        group: Array = np.cumsum(held) - 1
+        group = np.where(held, point[np.maximum(group, 0)], -1)
+
+        def total(part: Array) -> Array:
+            return np.bincount(point, part)
+
+        whole = total(mass)
+        return cls(
+            whole / n,
+            np.clip(total(mass * score) / whole, 0.0, 1.0),
+            total(spread) / n**2,
+            total(mass * variance[k, held]) / whole,
+            np.where(total(tied) > 0, total(np.where(tied, rows, 0.0)), 1.0),
+            n,
+            group,
+        )
+
+    @cached_property
+    def tied(self) -> Array:
+        """Whether rows share the score of each point."""
+        return self.rows > 1 + 1e-6
+
+    @property
+    def dense(self) -> bool:
+        """Whether most rows share their score with two others or more."""
+        return float(self.mass[self.rows >= 3 - 1e-6].sum()) > 0.5
+
+    @cached_property
+    def noise(self) -> Array:
+        """Variance of the residual at each point, as a share of all rows."""
+        return self.spread * self.variance
+
+    @cached_property
+    def coverage(self) -> float:
+        """Share of the rows at a new score that would be one of those known, apart from heavy ones."""
+        return coverage(self.mass, self.score, self.tied)
+
+    @cached_property
+    def prior(self) -> float:
+        """Probability that scores have effects."""
+        tied = float(self.mass[self.tied].sum())
+        most = FEW_TIED + (ALL_TIED - FEW_TIED) * tied
+        score = self.score[self.tied]
+        if score.size > FEW_LEVELS and np.allclose(1e3 * score, np.rint(1e3 * score), atol=1e-6):
+            most = min(most, ROUNDED)
+        pairs = float((self.rows * (self.rows - 1))[self.tied].sum()) / 2
+        return most * -float(np.expm1(-pairs * VISIBLE**2 / 2))
+
+    def residual_of(self, steps: Array) -> Array:
+        """Return residuals at the points from those of steps, (..., steps), in the same unit."""
+        held = self.group >= 0
+        first = np.flatnonzero(np.diff(self.group[held], prepend=-1))
+        return np.asarray(np.add.reduceat(steps[..., held], first, axis=-1))
+
+    def time(self, rho: float | Array = 0.0, cells: int | None = None) -> VarianceTime:
+        """Return cells of equal variance, where effects have these intraclass correlations."""
+        return VarianceTime(self.noise * self.design(rho), self.mass, self.cells if cells is None else cells)
+
+    def design(self, rho: float | Array) -> Array:
+        """Return how much more the residual of each point varies for an intraclass correlation."""
+        return np.asarray(1 + (self.rows - 1) * rho)
+
+    @property
+    def cells(self) -> int:
+        """Cells of equal variance of the smooth part."""
+        return int(np.clip(2 ** int(np.log2(max(self.n, 2))), 2, CELLS))
+
+    @cached_property
+    def powers(self) -> tuple[float, ...]:
+        """How the intraclass correlation may depend on the frequency of a score."""
+        rows = self.rows[self.tied]
+        return POWERS if rows.max() > 2 * rows.min() else (0.0,)
+
+    def correlations(self, power: float, rho: Array) -> Array:
+        """Return the intraclass correlations of all points, (rhos, points)."""
+        tied = self.tied
+        usual = np.exp(np.average(np.log(self.rows[tied]), weights=self.mass[tied]))
+        return np.minimum(rho[:, None] * (usual / self.rows) ** power, LARGEST)
+
+    @cached_property
+    def nodes(self) -> Array:
+        """Intraclass correlations of the nodes, (powers, nodes, points); the first of each power has none."""
+        none = np.zeros((1, self.rows.size))
+        return np.stack([np.vstack([none, self.correlations(power, FITTED)]) for power in self.powers])
+
+    @cached_property
+    def times(self) -> list[VarianceTime]:
+        """Cells of equal variance for each node, the same for all powers: those of the middle one."""
+        return [self.time(rho) for rho in self.nodes[len(self.powers) // 2]]
+
+    @cached_property
+    def designs(self) -> tuple[Array, Array]:
+        """Inverse design of each power and rho, (powers, points, rhos), and half the sum of its logarithm."""
+        design = self.design(np.stack([self.correlations(power, RHO) for power in self.powers]))
+        return np.moveaxis(1 / design, -1, -2), 0.5 * np.log(design).sum(axis=-1)
+
+    @cached_property
+    def effect_share(self) -> Array:
+        """Variance of the effect at each point as a share of that at scores that rows share."""
+        return np.where(self.tied, 1.0, self.coverage)
+
+    def scattered(self, residual: Array) -> Array:
+        """Return the log Bayes factor of independent gaps at shared scores against none, for data sets.
+
+        It has no smooth part, which makes it cheap enough for thousands of simulated data sets.
+        """
+        tied = self.tied
+        square = np.square(residual[:, tied]) / self.noise[tied]
+        design = self.design(self.correlations(0.0, RHO[::4]))[:, tied]
+        log = 0.5 * (square @ (1 - 1 / design).T - np.log(design).sum(axis=-1))
+        return log_mean(log, _log_prior()[::4] + np.log(4.0))
+
+
+def coverage(mass: Array, score: Array, tied: Array) -> float:
+    """Return the share of the rows, apart from heavy and extreme scores, at scores that others share.
+
+    >>> coverage(np.array([4.0, 1.0, 1.0, 90.0]), np.array([0.2, 0.4, 0.6, 1.0]), np.array([1, 0, 0, 1]) > 0)
+    0.6666666666666666
+    """
+    apart = tied & ((mass >= HEAVY * mass.sum()) | (np.minimum(score, 1 - score) < EDGE))
+    if not np.any(tied & ~apart) and np.all(tied):
+        return 1.0
+    rest = mass[~apart].sum()
+    return float(mass[tied & ~apart].sum() / rest) if rest > 0 else 1.0
+
+
+@dataclass(frozen=True, eq=False)
+class ScoreEffects:
+    """What data sets on the same scores say about effects.
+
+    Attributes
+    ----------
+    ties : TiedScores
+    residual : array (sets, points)
+        Sums of outcome minus score, as shares of all rows.
+    counts : bool
+        Whether these are outcomes, whose counts are beta-binomial, or data that were simulated as normal.
+    """
+
+    ties: TiedScores
+    residual: Array
+    counts: bool
+
+    def _smooth(self, node: int, some: slice) -> tuple[Process, Array, Array]:
+        """Return the process at a node for some sets, and its mean and variance at each point."""
+        from scipy.fft import dct
+
+        time, cells = self.ties.times[node], self.ties.cells
+        z = dct(time.to_cells(self.residual[some]) / time.unit, norm="ortho")
+        process = Process.of(z, np.array([1 / (time.unit**2 * cells)]))
+        per = time.unit / time.mass
+        return process, time.at_points(per * process.mean), time.at_points(np.square(per * process.sd))
+
+    def _log_counts(self, mu: Array, rho: Array, some: slice) -> Array:
+        """Return the log likelihood of the outcomes for a mean and correlations (powers, points), (powers, sets).
+
+        It is beta-binomial, and up to a constant.
+        """
+        from scipy.special import betaln, xlog1py, xlogy
+
+        ties, tied = self.ties, self.ties.tied
+        trials = ties.mass**2 / ties.spread
+        yes = trials * np.clip(ties.score + self.residual[some] / ties.mass, 0.0, 1.0)
+        if not rho.any():
+            return np.asarray((xlogy(yes, mu) + xlog1py(trials - yes, -mu)).sum(axis=-1))[None]
+        k = (1 / rho[:, tied] - 1)[:, None]
+        a, b, successes = mu[:, tied] * k, (1 - mu[:, tied]) * k, yes[:, tied]
+        log = (betaln(a + successes, b + trials[tied] - successes) - betaln(a, b)).sum(axis=-1)
+        single = yes[:, ~tied]
+        rest = xlogy(single, mu[:, ~tied]) + xlog1py(trials[~tied] - single, -mu[:, ~tied])
+        return np.asarray(log + rest.sum(axis=-1))
+
+    def _mean(self, f: Array) -> Array:
+        """Return the probability of the outcome where the effect is zero."""
+        least = 0.25 / self.ties.n
+        return np.clip(self.ties.score.astype(f.dtype) + f, least, 1 - least)
+
+    def _effect(self, f: Array, vf: Array, rho: Array, some: slice) -> tuple[Array, Array]:
+        """Return posterior mean and variance of the gap at each point, given the smooth part.
+
+        The correlations are (points,), or (powers, 1, points).
+        """
+        ties, mu, kind = self.ties, self._mean(f), f.dtype
+        kappa = np.where(ties.tied, 1 - (1 - rho) / ties.design(rho), 0.0).astype(kind)
+        prior = (rho * ties.effect_share * (1 - kappa)).astype(kind)
+        mean = f + kappa * (self.residual[some] / ties.mass.astype(kind) - f)
+        return mean, (1 - kappa) ** 2 * vf + prior * (mu * (1 - mu))
+
+    def _expected(self, f: Array, vf: Array, rho: Array, some: slice) -> Array:
+        """Return the expected positive part of the gap, its mean and its mean square, (powers, 3, sets)."""
+        mean, variance = self._effect(f, vf, rho[:, None], some)
+        up = positive(mean, np.sqrt(variance))
+        return np.stack([part @ self.ties.mass.astype(f.dtype) for part in (up, mean, mean**2 + variance)], axis=1)
+
+    @cached_property
+    def fitted(self) -> _Fitted:
+        """Likelihoods of all rhos, and what is expected at each node, in parts that stay in the cache."""
+        sets, points = self.residual.shape
+        step = max(1, TOGETHER // points)
+        parts = [self._fit(slice(first, first + step)) for first in range(0, sets, step)]
+        return _Fitted(*(np.concatenate(part, axis=-1) for part in zip(*parts, strict=True)))
+
+    def _fit(self, some: slice) -> _Fitted:
+        """Fit some of the sets."""
+        from scipy.fft import idct
+
+        ties, kind = self.ties, self.residual.dtype
+        powers, nodes = ties.nodes.shape[:2]
+        active = np.ones((powers, nodes), dtype=bool) if ties.active is None else ties.active
+        inverse, half_logs = ties.designs
+        between = _between()
+        log: Array = np.zeros((powers, RHO.size, len(self.residual[some])))
+        expected = np.zeros((powers, nodes, 3, log.shape[-1]))
+        root = np.sqrt(ties.noise)
+        of_gap, of_residual = (ties.mass / root).astype(kind), (1 / root).astype(kind)
+        for node in np.flatnonzero(active.any(axis=0)):
+            process, f, vf = self._smooth(int(node), some)
+            x = idct(process.z, norm="ortho")
+            gain = (x * process.mean - 0.5 * process.mean**2).sum(axis=-1)
+            square = np.square(self.residual[some] * of_residual - of_gap * f)
+            cost, which = process.evidence - gain, np.flatnonzero(active[:, node])
+            rho = ties.nodes[which if node else which[:1], node]
+            # The normal likelihood is exact between nodes up to what it misses at the nodes.
+            correction: Array = np.zeros((len(rho), len(f)))
+            if self.counts:
+                design = ties.design(rho)
+                normal = -0.5 * (square @ (1 / design).T + np.log(design).sum(axis=-1))
+                correction = self._log_counts(self._mean(f), rho, some) - normal.T
+            if node == 0:
+                none = cost + correction[0] - 0.5 * square.sum(axis=-1)
+            near = between[:, node] > 0
+            table = np.concatenate(inverse[which][:, :, near], axis=1).astype(kind)
+            logs = -0.5 * (square @ table).reshape(len(f), which.size, -1) - half_logs[which][:, near]
+            logs = np.moveaxis(logs, 0, -1) + (cost + correction)[:, None]
+            log[np.ix_(which, near)] += between[near, node, None] * logs
+            expected[which, node] = self._expected(f, vf, rho, some)
+        log -= none
+        # A rho counts where the nodes on both of its sides are looked at.
+        log[(between @ ~active.T > 0).T] = -np.inf
+        return _Fitted(log, expected)
+
+    @property
+    def _log_prior(self) -> Array:
+        return np.tile(_log_prior() - np.log(len(self.ties.powers)), len(self.ties.powers))
+
+    @property
+    def evidence(self) -> Array:
+        """Log of the Bayes factor of effects on top of a smooth gap against that gap alone, of each set."""
+        log = self.fitted.log
+        return log_mean(log.reshape(-1, log.shape[-1]).T, self._log_prior)
+
+    @cached_property
+    def weight(self) -> Array:
+        """Posterior weight of each node, (powers, nodes, sets)."""
+        log = self.fitted.log
+        weight = softmax(log.reshape(-1, log.shape[-1]).T + self._log_prior).T.reshape(log.shape)
+        return np.asarray(np.einsum("pqs,qn->pns", weight, _between()))
+
+    def focused(self) -> TiedScores:
+        """Return the same scores with the nodes alone that matter, and those of less effect next to them."""
+        kept = self.weight.max(axis=-1) > RELEVANT
+        kept[:, :-1] |= kept[:, 1:]
+        kept[kept.any(axis=1), 0] = True
+        return replace(self.ties, active=kept)
+
+    @property
+    def under(self) -> Array:
+        """Expected positive part of the gap of each set, as a share of all rows: scores too low."""
+        return self._over_nodes(0)
+
+    @property
+    def over(self) -> Array:
+        """Expected negative part: scores too high."""
+        return self._over_nodes(0) - self._over_nodes(1)
+
+    @property
+    def square(self) -> Array:
+        """Expected square of the gap of each set, over all rows."""
+        return self._over_nodes(2)
+
+    def _over_nodes(self, which: int) -> Array:
+        return np.asarray(np.einsum("pns,pns->s", self.weight, self.fitted.expected[:, :, which]))
+
+    @cached_property
+    def moments(self) -> tuple[Array, Array]:
+        """Posterior mean and mean square of the gap at each point, (sets, points)."""
+        every = slice(None)
+        mean, square = np.zeros((2, *self.residual.shape))
+        for node in np.flatnonzero((self.weight > NEGLIGIBLE).any(axis=(0, 2))):
+            _, f, vf = self._smooth(int(node), every)
+            for power, weight in enumerate(self.weight[:, node]):
+                own, variance = self._effect(f, vf, self.ties.nodes[power, node], every)
+                mean += weight[:, None] * own
+                square += weight[:, None] * (own**2 + variance)
+        return mean, square
+
+    def draw(self, rng: np.random.Generator, size: int) -> Array:
+        """Draw gaps of a single data set, (size, points)."""
+        ties, every, weight = self.ties, slice(None), self.weight[..., 0]
+        count = rng.multinomial(size, weight.ravel() / weight.sum()).reshape(weight.shape)
+        drawn = []
+        for power, node in zip(*np.nonzero(count), strict=True):
+            time, process = ties.times[node], self._smooth(int(node), every)[0]
+            f = time.at_points(process.draw(0, rng, int(count[power, node])) * (time.unit / time.mass))
+            mean, variance = self._effect(f, np.zeros(1), ties.nodes[power, node], every)
+            drawn.append(mean + np.sqrt(variance) * rng.standard_normal(mean.shape))
+        return np.concatenate(drawn)
+
+
+class _Fitted(NamedTuple):
+    """Likelihoods and expectations, the last axis running over data sets.
+
+    Attributes
+    ----------
+    log : array (powers, rhos, sets)
+        Log likelihood of each rho against no effect.
+    expected : array (powers, nodes, 3, sets)
+        Positive part, mean and mean square of the gap at each node.
+    """
+
+    log: Array
+    expected: Array
+
+
+def is_few(held: Residuals) -> bool:
+    """Return whether the scores of a single problem are few, and repeat."""
+    return bool(held.mass.size <= FEW_LEVELS and held.mass.size * LEVEL_ROWS <= held.n + 1e-6)
+
+
+@lru_cache(maxsize=1)
+def _log_prior() -> Array:
+    """Return the log prior of each rho."""
+    log = -0.5 * np.square(np.log(RHO / MEDIAN) / LOG_SD)
+    return np.asarray(log - np.logaddexp.reduce(log))
+
+
+@lru_cache(maxsize=1)
+def _between() -> Array:
+    """Return for each rho the shares of the nodes next to it, (rhos, nodes); they change linearly in log rho."""
+    # The node of no effect stands where the ratio of the others puts it.
+    ladder = np.log(np.append(FITTED[0] ** 2 / FITTED[1], FITTED))
+    return np.stack([np.interp(np.log(RHO), ladder, row) for row in np.eye(ladder.size)], axis=-1)
