@@ -48,7 +48,8 @@ def verdicts(start, summary):
 
 
 def curves(ax):
-    return [line for line in ax.lines if not line.get_label().startswith("_")]
+    hidden = ("_", "zero", "best constant")
+    return [line for line in ax.lines if not line.get_label().startswith(hidden)]
 
 
 # --- figures
@@ -65,6 +66,21 @@ def test_figure_2_has_the_fifteen_and_the_default_on_log_axes_in_each_panel():
         assert "auto" in [text.get_text() for text in ax.texts]
         looks = {(line.get_color(), line.get_linestyle(), line.get_linewidth()) for line in curves(ax)}
         assert len(looks) >= 10
+
+
+def test_figure_2_has_the_baselines_in_every_reading():
+    summary = made_up()
+    summary.truth["confidence"][:, :2] = np.linspace(0.02, 0.1, len(summary.models))[:, None]
+    for reading in ("published", "corrected", "normalised"):
+        confidence, classwise = figures.figure2(summary, reading).axes
+        lines = {line.get_label(): line.get_ydata() for line in confidence.lines}
+        for name, error in zip(
+            ("zero", "best constant"), summary.baselines(reading, "confidence"), strict=True
+        ):
+            np.testing.assert_array_equal(lines[name], [error, error])
+            assert name in [text.get_text() for text in confidence.texts]
+        # All class-wise errors are alike, so that the best constant is right and has no place on a log axis.
+        assert "best constant" not in {line.get_label() for line in classwise.lines}
 
 
 def test_a_run_without_the_default_is_drawn_and_judged_all_the_same():
