@@ -190,8 +190,7 @@ def statements() -> Iterator[Statement]:
     yield Statement(
         text, "confidence", what, lambda v: v["d:silverman"] / np.minimum(v["d:0.033"], v["d:0.1"]), TIED
     )
-    for notion, word in titled:
-        where = "5.2" if notion == "confidence" else OURS
+    for (notion, word), where in zip(titled, ("5.2", OURS), strict=True):
         for over, under in (("c", "l"), ("ac", "a")):
             text = f"{word}: convex mapping improves {under} (same bins)"
             yield Statement(
