@@ -231,7 +231,7 @@ def claims(summary: Summary, *, studies: bool = True, scale: str = "full") -> li
     studies : bool
         Whether to run the side studies.
     scale : {"full", "smoke"}
-        Sizes of the side studies: a minute or two, or some seconds of little weight.
+        Sizes of the side studies: three minutes, or some seconds of little weight.
     """
     inputs.check_choice("scale", scale, ("full", "smoke"))
     view = cache(partial(View, summary))
