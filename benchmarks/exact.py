@@ -57,7 +57,7 @@ def binary(names: list[str], repetitions: dict[int, int]) -> None:
             cells = (f"{r:.3f} ({e:.3f})" for r, e in zip(found.ratio[k, i], found.error[k, i], strict=True))
             print(f"{family:12}" + "".join(f"{cell:>16}" for cell in cells))
         print(f"{'mean':12}" + "".join(f"{value:>16.3f}" for value in found.ratio[k].mean(axis=0)))
-        worst, family, n = found.worst(k)
+        worst, family, n = found.worst(found.ratio[k])
         error = np.sqrt(np.square(found.error[k]).sum()) / found.error[k].size
         largest = (found.error[k] / found.ratio[k]).max()
         print(

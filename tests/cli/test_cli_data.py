@@ -404,6 +404,22 @@ def test_check_says_by_its_exit_code_where_the_interval_lies(folder, confidence)
         assert result.output.endswith(f", counted as {choice}\n")
 
 
+def test_the_decision_of_check_does_not_depend_on_the_estimator(folder, confidence):
+    for name in ("uniform:15", "density"):
+        named = calibrant.estimate(TRUTH, PROB, estimator=name, rng=0, **LABELLED)
+        # A limit on different sides of the two upper ends, so that the named interval would decide otherwise.
+        limit = (confidence.high + named.high) / 2
+        command = ("check", folder / "data.csv", "--max-ece", repr(float(limit)))
+        plain, other = call(*command), call(*command, "--estimator", name)
+        assert Verdict(named, limit).exit_code != plain.exit_code == other.exit_code
+        beside = f"{named.estimator}: {named.value:.4f} (the default interval decides)"
+        assert other.output == f"{plain.output.rstrip()}; {beside}\n"
+        found = json.loads(call(*command, "--estimator", name, "--json").stdout)
+        assert found["estimate"] == json.loads(confidence.to_json())
+        assert found["named_estimate"] == json.loads(named.to_json())
+    assert "always uses the interval of the default estimator" in " ".join(call("check", "-h").output.split())
+
+
 def test_check_tells_how_many_rows_would_decide(confidence):
     for limit in (confidence.value + 0.02, confidence.value - 0.02):
         verdict = Verdict(confidence, limit)

@@ -11,6 +11,7 @@ import sys
 import time
 import warnings
 from dataclasses import dataclass, replace
+from itertools import product
 from math import exp, pi, sqrt
 from pathlib import Path
 
@@ -23,8 +24,9 @@ from calibrant.estimators import FIFTEEN, Density, parse
 from calibrant.evidence import Sample
 from calibrant.experiment import PRESETS, SIZES, Mixture, Settings, Store, Summary, compute, exact_error, run
 from calibrant.experiment import procedure as proc
+from calibrant.experiment import summary as summaries
 from calibrant.experiment.distributions import Distribution, rng_of
-from calibrant.experiment.procedure import STATISTICS, Result, Task
+from calibrant.experiment.procedure import KEPT, STATISTICS, Result, Task
 from calibrant.experiment.store import DamagedResult
 from calibrant.experiment.truth import Truth, truth
 
@@ -748,8 +750,8 @@ def test_the_summary_is_written(tmp_path):
     summary = Summary.of(Made(tmp_path / "run").build())
     with summary.write(tmp_path / "summary.csv").open() as file:
         found = list(csv.DictReader(file))
-    # Published: two of three estimators; corrected and normalised: all. Two notions, two sizes.
-    assert len(found) == (2 + 3 + 3) * 2 * 2
+    # Published: two of three estimators; corrected and normalised: all. Two baselines, notions, sizes.
+    assert len(found) == (2 + 3 + 3 + 3 * 2) * 2 * 2
     (row,) = (
         row
         for row in found
@@ -767,7 +769,83 @@ def test_a_summary_without_a_single_number_can_be_written(tmp_path):
     store.save(Result(TINY.tasks()[0], true, nothing, []))
     text = Summary.of(store).write(tmp_path / "summary.csv").read_text()
     assert text.startswith("reading,notion,estimator,n,p95")
-    assert len(text.splitlines()) == 1
+    assert {line.split(",")[2] for line in text.splitlines()[1:]} == {"zero", "best constant"}
+
+
+# --- baselines
+
+
+def test_the_best_constant_has_the_least_median_error_of_a_fine_grid():
+    rng = np.random.default_rng(0)
+    for count in (1, 2, 5, 8, 31):
+        true = rng.gamma(2, 0.03, count)
+        for unit in (np.ones(count), true):
+            grid = np.linspace(0, true.max(), 20_001)
+            errors = np.median(np.abs(grid[:, None] - true) / unit, axis=1)
+            found = np.median(np.abs(summaries.best_constant(true, unit) - true) / unit)
+            assert found <= errors.min() + 1e-12
+            assert found == pytest.approx(errors.min(), abs=true.max() / 20_000 / unit.min())
+
+
+def test_pairs_are_counted_one_by_one():
+    rng = np.random.default_rng(1)
+    true, estimates = rng.integers(0, 6, 9) / 10, rng.integers(0, 4, (9, 2, 3)) / 10
+    estimates[4, 1, 0] = np.nan
+    for k in range(2):
+        scores = []
+        for i, j, r in product(range(9), range(9), range(3)):
+            if true[i] < true[j]:
+                low, high = estimates[i, k, r], estimates[j, k, r]
+                scores.append(1.0 if low < high else 0.0 if low > high else 0.5)  # NaN is neither
+        assert summaries.ordered(estimates, true)[k] == pytest.approx(np.mean(scores))
+    assert summaries.ordered(np.full((9, 1, 3), 0.05), true) == pytest.approx(0.5)
+    assert summaries.ordered(true[:, None, None] ** 2, true) == pytest.approx(1.0)
+    assert np.isnan(summaries.ordered(np.full((9, 1, 3), np.nan), true)).all()
+    assert np.isnan(summaries.ordered(estimates, np.zeros(9))).all()
+
+
+def test_a_run_keeps_estimates_and_an_older_one_is_read_without(tmp_path):
+    settings = replace(TINY, repetitions=12, seeds=(0, 1))
+    store = run(settings, tmp_path / "run")
+    summary = Summary.of(store)
+    result = next(store.results())
+    assert result.estimates.shape == (*settings.shape[:-1], KEPT)
+    task, true = result.task, result.truth["confidence"].exact
+    again = compute(task, replace(settings, repetitions=KEPT))
+    # All samples are kept where there are ten: their statistics are those of the result.
+    mean = np.abs(again.estimates[1, 0] - true).mean(axis=-1)
+    np.testing.assert_allclose(again.statistics[1, 0, ..., 1], mean, rtol=1e-12)
+    assert np.isfinite(summary.ordered("normalised", "confidence")).all()
+    for path in store.tasks_path.iterdir():
+        with np.load(path) as data:
+            older = {name: data[name] for name in data.files if name != "estimates"}
+        np.savez_compressed(path, **older)
+    assert np.isnan(Summary.of(store).ordered("corrected", "confidence")).all()
+    np.testing.assert_array_equal(
+        Summary.of(store).skill("corrected", "classwise"), summary.skill("corrected", "classwise")
+    )
+
+
+def test_skill_and_baselines_are_those_of_the_table_on_disk(tmp_path):
+    store = run(replace(TINY, seeds=(0, 1, 2)), tmp_path / "run")
+    summary = Summary.of(store)
+    with gzip.open(store.folder / "results.csv.gz", "rt") as file:
+        lines = [line for line in csv.DictReader(file) if line["notion"] == "confidence"]
+    for reading in ("published", "corrected"):
+        cells = [line for line in lines if line["reading"] == reading and line["n"] == str(TINY.sizes[0])]
+        first = [line for line in cells if line["estimator"] == TINY.estimators[0]]
+        true = np.array([float(line["truth"]) for line in first])
+        zero, best = summary.baselines(reading, "confidence")
+        assert zero == pytest.approx(np.median(true), rel=1e-6)
+        grid = np.linspace(0, true.max(), 5001)
+        assert best == pytest.approx(np.median(np.abs(grid[:, None] - true), axis=1).min(), abs=1e-4)
+        error = np.median([float(line["p95"]) for line in first])
+        assert summary.skill(reading, "confidence")[0, 0] == pytest.approx(1 - error / best, rel=1e-4)
+        rows = [row for row in summary.rows() if (row["reading"], row["notion"]) == (reading, "confidence")]
+        by_name = {row["estimator"]: row for row in rows if row["n"] == TINY.sizes[0]}
+        assert by_name["zero"]["bias"] == pytest.approx(-zero)
+        assert (by_name["best constant"]["skill"], by_name["best constant"]["ordered"]) == (0.0, 0.5)
+    assert summary.baselines("normalised", "confidence")[0] == 1
 
 
 def test_a_run_without_a_result_has_no_summary(tmp_path):

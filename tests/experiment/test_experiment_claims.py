@@ -8,8 +8,11 @@ import numpy as np
 import pytest
 from scipy.special import betaincinv
 
+import calibrant
 from calibrant.estimators import FIFTEEN
 from calibrant.experiment import SIZES, Settings, Summary, Task, claims, figures, studies
+from calibrant.experiment.distributions import rng_of
+from calibrant.experiment.procedure import true_errors
 
 SETTINGS = Settings(
     classes=(2,),
@@ -45,7 +48,8 @@ def verdicts(start, summary):
 
 
 def curves(ax):
-    return [line for line in ax.lines if not line.get_label().startswith("_")]
+    hidden = ("_", "zero", "best constant")
+    return [line for line in ax.lines if not line.get_label().startswith(hidden)]
 
 
 # --- figures
@@ -62,6 +66,21 @@ def test_figure_2_has_the_fifteen_and_the_default_on_log_axes_in_each_panel():
         assert "auto" in [text.get_text() for text in ax.texts]
         looks = {(line.get_color(), line.get_linestyle(), line.get_linewidth()) for line in curves(ax)}
         assert len(looks) >= 10
+
+
+def test_figure_2_has_the_baselines_in_every_reading():
+    summary = made_up()
+    summary.truth["confidence"][:, :2] = np.linspace(0.02, 0.1, len(summary.models))[:, None]
+    for reading in ("published", "corrected", "normalised"):
+        confidence, classwise = figures.figure2(summary, reading).axes
+        lines = {line.get_label(): line.get_ydata() for line in confidence.lines}
+        for name, error in zip(
+            ("zero", "best constant"), summary.baselines(reading, "confidence"), strict=True
+        ):
+            np.testing.assert_array_equal(lines[name], [error, error])
+            assert name in [text.get_text() for text in confidence.texts]
+        # All class-wise errors are alike, so that the best constant is right and has no place on a log axis.
+        assert "best constant" not in {line.get_label() for line in classwise.lines}
 
 
 def test_a_run_without_the_default_is_drawn_and_judged_all_the_same():
@@ -251,14 +270,42 @@ def test_what_a_run_lacks_stays_open(change):
     assert verdicts(start, summary) == {claims.OPEN}
 
 
+def test_silvermans_rule_spares_a_choice_if_no_fixed_bandwidth_is_closer():
+    start = "Confidence: Silverman's rule spares"
+    assert verdicts(start, made_up()) == {"holds"}
+    assert verdicts(start, made_up(lambda name, *_: 0.9 if name == "d:0.1" else 1.0)) == {"does not hold"}
+    assert verdicts(start, made_up(lambda name, *_: 0.9 if name == "l:10" else 1.0)) == {"holds"}
+
+
+def test_what_the_paper_does_not_claim_is_marked():
+    where = {claim.text: claim.where for claim in claims.claims(made_up(), studies=False)}
+    for family in "la":
+        assert where[f"Confidence: convex mapping improves {family} (same bins)"] == "5.2"
+        assert where[f"Class-wise: convex mapping improves {family} (same bins)"] == "not claimed"
+
+
+@pytest.mark.parametrize(
+    ("ahead", "verdict"),
+    [
+        ((0, 0, 1, 1), "does not hold at N in 30-50, the small sizes; holds for N in 100-200"),
+        ((0, 1, 0, 0), "does not hold at N in 30, the small sizes; holds for N in 50"),
+        ((0, 0, 0, 0), "does not hold at N in 30-50, the small sizes"),
+        ((1, 1, 0, 0), "holds only for N in 30-50"),
+        ((1, 1, 1, 1), "holds"),
+    ],
+)
+def test_small_sizes_decide_a_claim_about_small_data(ahead, verdict):
+    assert claims._small(dict(zip((30, 50, 100, 200), map(bool, ahead), strict=True))) == verdict
+
+
 def test_studies_join_the_claims_and_the_table_holds_every_one():
     found = claims.claims(made_up(), scale="smoke")
     text = claims.to_markdown(found)
-    assert sum("study" in claim.verdicts for claim in found) == 11
+    assert sum("study" in claim.verdicts for claim in found) == 16
     assert all(f"| {claim.text} |" in text for claim in found)
     width = [line.count("|") for line in text.splitlines() if line]
     assert set(width) == {7, 5}
-    allowed = (claims.HOLDS, claims.FAILS, claims.OPEN)
+    allowed = (claims.HOLDS, claims.FAILS, claims.OPEN, claims.NAMED)
     assert all(v.startswith(allowed) for claim in found for v in claim.verdicts.values())
     with pytest.raises(ValueError, match="scale"):
         claims.claims(made_up(), scale="huge")
@@ -334,6 +381,52 @@ def test_ace_is_the_adaptive_ece_only_with_equal_counts():
 def test_the_cost_is_told_by_rows_and_points():
     found = smoke("cost")
     assert all(seconds > 0 for part in found.values() for seconds in part.values())
+    assert set(found["rows"]) == set(found["beta"])
+
+
+def test_the_cost_does_not_depend_on_what_else_the_machine_does(monkeypatch):
+    from threadpoolctl import threadpool_info
+
+    threads = []
+    fit = studies.DensityBeta.fit
+
+    def watched(self, sample):
+        threads.extend(pool["num_threads"] for pool in threadpool_info())
+        return fit(self, sample)
+
+    monkeypatch.setattr(studies.DensityBeta, "fit", watched)
+    # Processor time of one thread: a second thread that waits for a core would count as well.
+    clock = iter(range(1000))
+    monkeypatch.setattr(studies, "process_time", lambda: float(next(clock)))
+    found = studies.cost(sizes=(1000,), points=(1024,), repetitions=2)
+    assert found == {"rows": {1000: 1.0}, "points": {1024: 1.0}, "beta": {1000: 1.0}}
+    assert set(threads) == {1}
+
+
+def test_the_second_beta_kernel_is_judged_as_figure_2_judges():
+    options = studies.SMOKE["kernels_on_models"] | {"most": 2}
+    found = studies.kernels_on_models(**options)
+    names = ("d:silverman", "density-beta2")
+    tasks = Settings(seeds=(0, 1), train_sets=1).tasks()[:2]
+    errors = []
+    for task, (score, label, chance) in zip(tasks, studies._cheap(tasks, 300, 5000), strict=True):
+        truth = true_errors(score, label, chance, ("confidence",))["confidence"].exact
+        off = []
+        for rows in rng_of(task.name, "kernels", 100).integers(0, 5000, (10, 100)):
+            data = (label[rows], score[rows])
+            off.append(
+                [abs(calibrant.ece(*data, notion="confidence", estimator=name) - truth) for name in names]
+            )
+        errors.append(np.percentile(off, 95, axis=0))
+    silverman, beta = np.median(errors, axis=0)
+    assert set(found) == {"confidence", "classwise"}
+    assert found["confidence"][100][0] == pytest.approx(beta / silverman, rel=2e-2)  # another grid
+
+
+def test_percentiles_of_bootstrapped_curves_cover_too_little():
+    found = smoke("bootstrap_coverage")
+    assert all(0.2 < coverage < 0.9 for coverage in found.values())
+    assert found[500] < found[100]
 
 
 def test_reflection_keeps_the_mass_and_the_authors_three_quarters_of_it():

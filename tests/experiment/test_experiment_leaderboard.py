@@ -17,6 +17,7 @@ from calibrant.evidence import Sample
 from calibrant.experiment import PRESETS, Store, Summary, figures, leaderboard, page, run
 from calibrant.experiment.distributions import rng_of
 from calibrant.experiment.families import EXACT, LOCAL, Family
+from calibrant.experiment.summary import BASELINES
 
 # Six distributions, so that the bootstrap has something to draw from.
 SETTINGS = replace(
@@ -74,7 +75,8 @@ def by_name(board, notion):
 def test_medians_and_ratios_are_those_of_the_table(stores, notion):
     board = ranked(stores, "run")
     rows = by_name(board, notion)
-    assert set(rows) == set(SETTINGS.estimators)
+    assert set(rows) == {*SETTINGS.estimators, *BASELINES}
+    rows = {name: row for name, row in rows.items() if not row.baseline}
     for statistic in ("p95", "mean", "bias", "sd"):
         cells = table(stores["run"], notion, statistic)
         for name, row in rows.items():
@@ -125,7 +127,7 @@ def test_runs_are_merged_over_what_they_share(stores):
     assert board.ranked == (29, 150)
     assert (board.models, board.distributions) == (12, 6)
     rows = by_name(board, "confidence")
-    assert set(rows) == {*FIFTEEN, "auto", "isotonic", "ks"}
+    assert set(rows) == {*FIFTEEN, "auto", "isotonic", "ks", *BASELINES}
     assert {name: row.repetitions for name, row in rows.items() if row.repetitions != 10} == {
         "isotonic": 6,
         "ks": 6,
@@ -194,7 +196,7 @@ def test_an_estimator_that_fails_for_three_of_four_models_leads_neither_table_no
         assert np.isnan(last.ratio).all()
         assert np.isnan(last.median["p95"]).all()
     text = page.to_markdown(board, ["run"])
-    assert text.count(f"|  | `auto` ({last.failed} samples failed) | 10 |  |  |  |  |") == 2
+    assert text.count(f"|  | `auto` ({last.failed} samples failed) | 10 |  |  |  |  |  |  |  |  |") == 2
     assert "is not ranked" in text
     drawn = figures.figure2(summary, "corrected")
     for ax in drawn.axes[:2]:
@@ -211,6 +213,66 @@ def test_a_failure_at_a_size_that_does_not_rank_is_a_failure(stores):
     assert (row.estimator, row.failed, np.isnan(row.overall)) == ("auto", 1, True)
     assert np.isfinite(row.ratio[:-1]).all()
     assert np.isnan(row.ratio[-1])
+
+
+# Baselines
+
+
+@pytest.mark.parametrize("notion", ["confidence", "classwise"])
+def test_baselines_and_skill_are_those_of_the_true_errors(stores, notion):
+    board = ranked(stores, "run", "later")
+    rows = by_name(board, notion)
+    true = np.array([value for _, value in table(stores["run"], notion, "truth")["l:10", 29]])
+    grid = np.linspace(0, true.max(), 20_001)
+    least = np.median(np.abs(grid[:, None] - true), axis=1).min()
+    zero, best = (rows[name] for name in BASELINES)
+    shown = np.isfinite(best.ratio)
+    for statistic in ("p95", "mean"):
+        np.testing.assert_allclose(zero.median[statistic][shown], np.median(true), rtol=1e-6)
+        np.testing.assert_allclose(best.median[statistic][shown], least, atol=1e-5)
+    np.testing.assert_allclose(best.skill[shown], 0, atol=1e-12)
+    assert (best.skill_overall, best.ordered_overall) == (0.0, 0.5)
+    for statistic, before in (("p95", ""), ("mean", "mean_")):
+        cells = table(stores["run"], notion, statistic)
+        errors = np.array([median(cells["auto", n]) for n in (29, 60, 150)])
+        exact = best.median[statistic][0]
+        np.testing.assert_allclose(getattr(rows["auto"], f"{before}skill")[:3], 1 - errors / exact, rtol=1e-5)
+        overall = 1 - sqrt(errors[0] * errors[2]) / exact  # the sizes that rank
+        assert getattr(rows["auto"], f"{before}skill_overall") == pytest.approx(overall, rel=1e-5)
+    row = rows["auto"]
+    assert row.skill_low <= row.skill_overall <= row.skill_high
+    assert np.median(np.abs(board.constants[notion] - true)) == pytest.approx(least, abs=1e-5)
+
+
+def test_the_share_of_ordered_pairs_is_that_of_the_estimates(stores):
+    summary = Summary.of(stores["run"])
+    row = by_name(ranked(stores, "run", "later"), "confidence")["auto"]
+    np.testing.assert_array_equal(row.ordered[:3], summary.ordered("corrected", "confidence")[-1])
+    assert row.ordered_overall == pytest.approx(row.ordered[[0, 2]].mean())
+    assert np.isnan(row.ordered[3])
+
+
+def test_baselines_have_no_rank_and_the_page_leads_with_known_truth(stores):
+    found = leaderboard.exact_families(["uniform:15", "auto"], FEW, families=[*EXACT.values(), LOCAL["step"]])
+    board = replace(ranked(stores, "run"), exact=found.only(EXACT), local=found.only(LOCAL))
+    text = page.to_markdown(board, ["run"])
+    assert text.index("## Families with a known bound") < text.index("## The paper's procedure")
+    assert text.count("|  | `best constant` |") == text.count("|  | `zero` |") == 3
+    for rank in range(1, len(SETTINGS.estimators) + 1):
+        assert text.count(f"\n| {rank} | `") == (3 if rank <= 2 else 2)
+    exact = board.exact
+    grid = np.linspace(0, 0.2, 2001)
+    means = [np.mean(np.abs(c - exact.truth)[:, None] / exact.bound) for c in grid]
+    assert exact.of_constant(exact.best_constant).mean() <= min(means) + 1e-12
+    assert grid[np.argmin(means)] == pytest.approx(exact.best_constant, abs=1e-4)
+    for notion, rows in board.rows.items():
+        worse = all(row.skill[0] <= 0 for row in rows if not row.baseline)
+        (line,) = (
+            line
+            for line in text.splitlines()
+            if f"The best constant is {board.constants[notion]:.3f}" in line
+        )
+        assert ("N = 29" in line) == worse
 
 
 # Families with a bound
@@ -231,7 +293,7 @@ def test_exact_part_is_the_mean_absolute_error_over_the_bound():
         ]
         assert found.ratio[k, 1, 1] == pytest.approx(np.mean(off), rel=1e-6)
         assert found.error[k, 1, 1] == pytest.approx(abs(off[0] - off[1]) / 2, rel=1e-5)
-    value, name, n = found.worst(0)
+    value, name, n = found.worst(found.ratio[0])
     assert value == found.ratio[0].max()
     assert found.ratio[0, found.families.index(name), list(FEW).index(n)] == value
 
@@ -272,11 +334,13 @@ def test_the_page_has_the_mean_absolute_error_beside_the_percentile(stores):
     board = ranked(stores, "run")
     text = page.to_markdown(board, ["run"])
     for notion, rows in board.rows.items():
-        first = rows[0]
+        first = next(row for row in rows if not row.baseline)
         ends = [f"{v:.2f}" for v in (first.low, first.high, first.mean_low, first.mean_high)]
         overall, mean = f"{first.overall:.2f}", f"{first.mean_overall:.2f}"
         line = f"| {overall} | {ends[0]} to {ends[1]} | {mean} | {ends[2]} to {ends[3]} |"
-        assert f"| 1 | `{first.estimator}` | 10 {line}\n" in text
+        skills = [f"{v:.2f}" for v in (first.skill_overall, first.skill_low, first.skill_high)]
+        line += f" {skills[0]} | {skills[1]} to {skills[2]} | {first.mean_skill_overall:.2f} |"
+        assert f"| 1 | `{first.estimator}` | 10 {line} {first.ordered_overall:.2f} |\n" in text
         pairs = [f"{a:.2f} / {b:.2f}" for a, b in zip(first.ratio, first.mean_ratio, strict=True)]
         assert f"| `{first.estimator}` | {' | '.join(pairs)} |\n" in text
         assert f"by MAE: {board.mean_best[notion][0]} at 29" in text

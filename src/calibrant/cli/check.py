@@ -182,11 +182,22 @@ class Held(ABC):
 
 @dataclass(frozen=True)
 class Verdict(Held):
-    """A calibration error held against a limit; `estimate` is the error."""
+    """A calibration error held against a limit.
+
+    Attributes
+    ----------
+    estimate : Estimate
+        The default estimate, whose interval decides.
+    limit, inconclusive
+        As for `Held`.
+    named : Estimate, optional
+        The estimate by another estimator, which is printed and does not decide.
+    """
 
     estimate: Estimate
     limit: float
     inconclusive: str | None = None
+    named: Estimate | None = None
 
     @property
     def measured(self) -> Estimate:
@@ -226,11 +237,13 @@ class Verdict(Held):
     @property
     def sentence(self) -> str:
         """Return the verdict without its first word."""
-        if self.estimate.clusters is None:
-            return super().sentence
-        size = sample_size(self.estimate.n)
-        within = f"{size} in {counted(self.estimate.clusters, 'cluster')}"
-        return super().sentence.replace(size, within, 1)
+        text = super().sentence
+        if self.estimate.clusters is not None:
+            size = sample_size(self.estimate.n)
+            text = text.replace(size, f"{size} in {counted(self.estimate.clusters, 'cluster')}", 1)
+        if self.named is None:
+            return text
+        return f"{text}; {self.named.estimator}: {self.named.value:.4f} (the default interval decides)"
 
     def _advice(self) -> str:
         if self.estimate.lower_bound:
@@ -240,7 +253,8 @@ class Verdict(Held):
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain numbers and text."""
-        return super().to_dict() | {"estimate": self.estimate.to_dict()}
+        named = {} if self.named is None else {"named_estimate": self.named.to_dict()}
+        return super().to_dict() | {"estimate": self.estimate.to_dict()} | named
 
     @property
     def _test(self) -> str:
@@ -344,6 +358,9 @@ def check(
     The interval decides, not the estimate: the check passes if its upper end is within the limit
     and fails if its lower end is above. In between there are too few rows to tell.
 
+    The decision always uses the interval of the default estimator, so that it does not depend on
+    --estimator. The value of another estimator is printed beside it.
+
     \b
     Examples:
       calibrant check predictions.csv --max-ece 0.05
@@ -364,8 +381,10 @@ def check(
         if limit is None:
             assert most is not None
             return RegretVerdict(source.ask("regret", cost=cost, **options), most, inconclusive)
-        asked = {"estimator": estimator, "norm": given["norm"]}
-        return Verdict(source.ask("estimate", **asked, **options), limit, inconclusive)
+        options["norm"] = given["norm"]
+        default = source.ask("estimate", **options)
+        named = None if estimator == "auto" else source.ask("estimate", estimator=estimator, **options)
+        return Verdict(default, limit, inconclusive, named)
 
     source = read_source(file, given, held)
     with source.refusing(), Meter("estimating", given["quiet"]):

@@ -229,8 +229,10 @@ def figure1(out: Path, seed: int) -> None:
 def table(folder: Path, out: Path | None, reading: str) -> None:
     """Print how far each estimator is from the truth, and save the whole summary.
 
-    A number is the 95th percentile of the absolute error over repeated samples of n rows, and of
-    those the median over the models of the run in DIR.
+    The error is the 95th percentile of the absolute error over repeated samples of n rows, and of
+    those the median over the models of the run in DIR. Beside it are two baselines that look at no
+    data, zero and the constant that is best in hindsight; the skill against the latter; and how often
+    of two models the one with the larger true error has the larger estimate.
     """
     out = out or folder / "summary.csv"
     check_runs([folder], out)
@@ -303,17 +305,30 @@ def _summary(folder: Path) -> Summary:
 
 
 def _lines(summary: Summary, reading: str) -> Iterator[str]:
-    """Yield a table for each notion: a line for each estimator, a column for each size."""
+    """Yield tables for each notion: a line for each estimator, a column for each size."""
+    from calibrant.experiment.summary import BASELINES
+
     settings = summary.settings
-    wide = max(len(name) for name in (*settings.estimators, "estimator"))
     for notion in settings.notions:
-        yield f"{notion}, {reading}: median over {len(summary.models)} models of the 95th percentile error"
-        yield " ".join(["estimator".ljust(wide), *(f"{n:>7}" for n in settings.sizes)])
-        failed = summary.failed(reading, notion)
-        for name, row, bad in zip(settings.estimators, summary.median(reading, notion), failed, strict=True):
-            cells = (_cell(value, count) for value, count in zip(row, bad, strict=True))
-            yield " ".join([name.ljust(wide), *cells])
-        yield ""
+        failed, sizes = summary.failed(reading, notion), len(settings.sizes)
+        constants = zip(BASELINES, summary.constants[reading, notion], strict=True)
+        added = [f"{name} ({value:.3f})" if value else name for name, value in constants]
+        errors = [[error] * sizes for error in summary.baselines(reading, notion)]
+        names = (*settings.estimators, *added)
+        wide = max(len(name) for name in (*names, "estimator"))
+        tables: dict[str, Any] = {
+            "median over {} models of the 95th percentile error": [*summary.median(reading, notion), *errors],
+            "skill over {} models: 1 - error / error of the best constant": summary.skill(reading, notion),
+            "share of pairs of {} models in the right order": summary.ordered(reading, notion),
+        }
+        for title, table in tables.items():
+            yield f"{notion}, {reading}: {title.format(len(summary.models))}"
+            yield " ".join(["estimator".ljust(wide), *(f"{n:>7}" for n in settings.sizes)])
+            bad: list[Any] = [*failed, *[[0] * sizes] * len(added)]
+            for name, row, counts in zip(names, table, bad, strict=False):
+                cells = (_cell(value, count) for value, count in zip(row, counts, strict=True))
+                yield " ".join([name.ljust(wide), *cells])
+            yield ""
         counts = zip(settings.estimators, failed.sum(axis=1), strict=True)
         told = [f"{name} ({count})" for name, count in counts if count]
         if told:
@@ -325,7 +340,7 @@ def _cell(value: float, failed: int) -> str:
     """Return a number of the table in seven characters."""
     if value != value:
         return f"{'failed' if failed else '-':>7}"
-    return f"{value:7.4f}" if value < 10 else f"{value:7.3g}"
+    return f"{value:7.4f}" if abs(value) < 10 else f"{value:7.3g}"
 
 
 def _tell_failures(settings: Settings, store: Store, problems: dict[str, str]) -> int:

@@ -21,7 +21,7 @@ from calibrant.evidence import Array
 from calibrant.experiment import models
 from calibrant.experiment.distributions import Mixture, rng_of
 from calibrant.experiment.procedure import title
-from calibrant.experiment.summary import Summary
+from calibrant.experiment.summary import BASELINES, Summary
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -64,7 +64,7 @@ def figure2(summary: Summary, reading: str = "published") -> Figure:
     -------
     matplotlib.figure.Figure
         Median over the models of the 95th percentile of |estimate - truth|; estimators beyond the paper's
-        fifteen are black, with markers.
+        fifteen are black, with markers. The error of the baselines, which are constants, is grey.
     """
     from matplotlib.figure import Figure
 
@@ -105,6 +105,11 @@ def _panel(ax: Any, summary: Summary, reading: str, notion: str) -> None:
         ax.plot(sizes, curve, label=name, solid_capstyle="round", dash_capstyle="butt", **style)
         last = np.flatnonzero(np.isfinite(curve))[-1]
         ends.append((sizes[last], curve[last], _short(name), style["color"]))
+    errors = zip(BASELINES, summary.baselines(reading, notion), strict=True)
+    for name, error in errors:
+        if error > 0:  # a logarithmic axis has no 0
+            ax.plot(sizes[[0, -1]], [error, error], label=name, color="0.5", linewidth=2.2, zorder=1.5)
+            ends.append((sizes[-1], error, name, "#7f7f7f"))
     low, high = sizes.min(), sizes.max()
     room = (high / low) ** 0.015 if high > low else 1.1
     ax.set_xlim(low / room, high * room)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -18,7 +19,7 @@ from calibrant.experiment.families import EXACT, Family
 from calibrant.experiment.procedure import TOGETHER, Settings, estimator
 from calibrant.experiment.runner import Report
 from calibrant.experiment.studies import resampled
-from calibrant.experiment.summary import Summary
+from calibrant.experiment.summary import BASELINES, Summary, best_constant, ordered
 
 STATISTICS = ("p95", "mean", "bias", "sd")
 # Those of the absolute error, which are held against the best of the fifteen; the first ranks.
@@ -53,6 +54,13 @@ class Row:
         Geometric mean of the ratios over the sizes that rank, and its interval.
     mean_ratio, mean_overall, mean_low, mean_high
         The same of the mean absolute error, over the least that any of the fifteen has.
+    skill, skill_overall, skill_low, skill_high
+        1 - error / error of the best constant, by the 95th percentile: at each size, by the geometric mean of
+        the errors over the sizes that rank, and its interval.
+    mean_skill, mean_skill_overall, mean_skill_low, mean_skill_high
+        The same by the mean absolute error.
+    ordered, ordered_overall
+        Share of pairs of models that are ordered right: at each size, and the mean over those that rank.
     """
 
     estimator: str
@@ -69,6 +77,21 @@ class Row:
     mean_overall: float
     mean_low: float
     mean_high: float
+    skill: Array
+    skill_overall: float
+    skill_low: float
+    skill_high: float
+    mean_skill: Array
+    mean_skill_overall: float
+    mean_skill_low: float
+    mean_skill_high: float
+    ordered: Array
+    ordered_overall: float
+
+    @property
+    def baseline(self) -> bool:
+        """Whether it is a constant, which is not ranked."""
+        return self.estimator in BASELINES
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,6 +106,8 @@ class Exact:
     ratio, error : arrays
         The ratio and its standard error.
     seed : int
+    truth, bound : arrays
+        True error of each family, and the bound by family and size.
     """
 
     estimators: tuple[str, ...]
@@ -91,6 +116,8 @@ class Exact:
     ratio: Array
     error: Array
     seed: int
+    truth: Array
+    bound: Array
 
     @property
     def own(self) -> tuple[bool, ...]:
@@ -101,22 +128,34 @@ class Exact:
         """Return the part about some of the families."""
         kept = [k for k, name in enumerate(self.families) if name in families]
         names = tuple(self.families[k] for k in kept)
-        return replace(self, families=names, ratio=self.ratio[:, kept], error=self.error[:, kept])
+        return replace(
+            self,
+            families=names,
+            ratio=self.ratio[:, kept],
+            error=self.error[:, kept],
+            truth=self.truth[kept],
+            bound=self.bound[kept],
+        )
+
+    def of_constant(self, value: float) -> Array:
+        """Return the ratios of an estimator that always returns the same value: (family, size)."""
+        return np.asarray(np.abs(value - self.truth)[:, None] / self.bound)
 
     @property
-    def typical(self) -> Array:
-        """Geometric mean over families and sizes, by estimator."""
-        return np.asarray(np.exp(np.log(self.ratio).mean(axis=(1, 2))))
+    def best_constant(self) -> float:
+        """The constant with the least mean over families and sizes, which is known only in hindsight."""
+        # A sum of absolute differences is least at one of the values.
+        return float(min(self.truth, key=lambda value: self.of_constant(value).mean()))
 
     @property
     def mean(self) -> Array:
         """Mean over families and sizes, by estimator."""
         return np.asarray(self.ratio.mean(axis=(1, 2)))
 
-    def worst(self, k: int) -> tuple[float, str, int]:
-        """Return the largest ratio of an estimator, with its family and size."""
-        i, j = np.unravel_index(np.argmax(self.ratio[k]), self.ratio[k].shape)
-        return float(self.ratio[k, i, j]), self.families[i], tuple(self.repetitions)[j]
+    def worst(self, ratio: Array) -> tuple[float, str, int]:
+        """Return the largest of some ratios (family, size), with its family and size."""
+        i, j = np.unravel_index(np.argmax(ratio), ratio.shape)
+        return float(ratio[i, j]), self.families[i], tuple(self.repetitions)[j]
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,7 +174,9 @@ class Board:
         By notion the best of the fifteen at each size: by the 95th percentile, which ranks, and by the
         mean absolute error.
     rows : dict
-        By notion the estimators, best first.
+        By notion the estimators and the baselines, best first.
+    constants : dict
+        By notion the value of the best constant.
     exact, local : Exact or None
         The second part, where it was asked for: regular families, and gaps that live in one place. See
         `exact_families`.
@@ -149,6 +190,7 @@ class Board:
     best: dict[str, tuple[str, ...]]
     mean_best: dict[str, tuple[str, ...]]
     rows: dict[str, list[Row]]
+    constants: dict[str, float]
     exact: Exact | None = None
     local: Exact | None = None
 
@@ -175,8 +217,10 @@ def board(summaries: Sequence[Summary]) -> Board:
     whole = [k for k, setting in enumerate(settings) if {*FIFTEEN} <= {*setting.estimators}]
     best: dict[str, dict[str, tuple[str, ...]]] = {statistic: {} for statistic in HELD}
     rows: dict[str, list[Row]] = {}
+    constants: dict[str, float] = {}
     for notion in notions:
         tables = [_table(summary, models, notion, sizes) for summary in summaries]
+        constants[notion] = _constants(summaries[0], models, notion)[1]
         ratios: dict[str, list[Array]] = {}
         for statistic in HELD:
             medians = [_resampled_medians(table[statistic], names) for table in tables]
@@ -190,11 +234,12 @@ def board(summaries: Sequence[Summary]) -> Board:
             ]
         by_name: dict[str, Row] = {}
         for k, setting in enumerate(settings):
-            for i, name in enumerate(setting.estimators):
-                held = [ratios[statistic][k][:, i] for statistic in HELD]
+            for i, name in enumerate((*setting.estimators, *BASELINES)):
+                held = [ratios[statistic][k][:, [i, -1]] for statistic in HELD]
                 by_name.setdefault(name, _row(name, k, setting, tables[k], i, held, np.isin(sizes, ranked)))
         rows[notion] = sorted(by_name.values(), key=lambda row: np.nan_to_num(row.overall, nan=np.inf))
-    return Board(settings, sizes, ranked, len(models), len(set(names)), best["p95"], best["mean"], rows)
+    shared = (settings, sizes, ranked, len(models), len(set(names)))
+    return Board(*shared, best["p95"], best["mean"], rows, constants)
 
 
 def _common(summaries: Sequence[Summary]) -> tuple[list[tuple[str, int, str]], list[str], tuple[int, ...]]:
@@ -222,16 +267,39 @@ def _common(summaries: Sequence[Summary]) -> tuple[list[tuple[str, int, str]], l
 def _table(
     summary: Summary, models: list[tuple[str, int, str]], notion: str, sizes: tuple[int, ...]
 ) -> dict[str, Array]:
-    """Return the numbers of the models by statistic: (model, estimator, size), NaN at sizes not run."""
+    """Return the numbers of the models by statistic: (model, estimator, size), NaN at sizes not run.
+
+    The baselines are the last estimators. Under "ordered" is the share of pairs of models in the right order,
+    with an axis of one model.
+    """
     settings = summary.settings
-    index = {model: k for k, model in enumerate(summary.models)}
-    kept, where = [index[model] for model in models], np.searchsorted(sizes, settings.sizes)
+    kept, where = _places(summary, models), np.searchsorted(sizes, settings.sizes)
+    bias = np.subtract.outer(_constants(summary, models, notion), summary.truth[notion][kept, 1]).T[..., None]
+    constant = {"p95": np.abs(bias), "mean": np.abs(bias), "bias": bias}
     table = {}
     for name in (*STATISTICS, "failed"):
         values = summary.values["corrected"][name][kept, settings.notions.index(notion)]
-        table[name] = np.full((*values.shape[:2], len(sizes)), np.nan)
-        table[name][..., where] = values
+        added = np.broadcast_to(constant.get(name, 0.0), (len(kept), len(BASELINES), values.shape[2]))
+        table[name] = np.full((len(kept), values.shape[1] + len(BASELINES), len(sizes)), np.nan)
+        table[name][..., where] = np.concatenate([values, added], axis=1)
+    table["ordered"] = np.full((1, *table["failed"].shape[1:]), np.nan)
+    if "corrected" in summary.estimates:
+        drawn = summary.estimates["corrected"][kept, settings.notions.index(notion)]
+        table["ordered"][0][: drawn.shape[1], where] = ordered(drawn, summary.truth[notion][kept, 1])
+    table["ordered"][0][-len(BASELINES) :, where] = 0.5
     return table
+
+
+def _places(summary: Summary, models: list[tuple[str, int, str]]) -> list[int]:
+    """Return where a run has these models."""
+    index = {model: k for k, model in enumerate(summary.models)}
+    return [index[model] for model in models]
+
+
+def _constants(summary: Summary, models: list[tuple[str, int, str]], notion: str) -> tuple[float, float]:
+    """Return the values of the baselines over these models."""
+    true = summary.truth[notion][_places(summary, models), 1]
+    return 0.0, best_constant(true, np.ones_like(true))
 
 
 def _medians(table: Array) -> Array:
@@ -262,7 +330,8 @@ def _name_of_least(column: Array) -> str:
 
 def _overall(ratio: Array, ranked: Array) -> tuple[float, float, float]:
     """Return the geometric mean over the sizes that rank, and the ends of its interval."""
-    overall = np.exp(np.log(ratio[:, ranked]).mean(axis=1))
+    with np.errstate(divide="ignore"):  # a constant may have no error
+        overall = np.exp(np.log(ratio[:, ranked]).mean(axis=1))
     low, high = np.quantile(overall[1:], ((1 - LEVEL) / 2, (1 + LEVEL) / 2))
     return float(overall[0]), float(low), float(high)
 
@@ -277,10 +346,18 @@ def _row(
     ranked: Array,
 ) -> Row:
     failed = np.nansum(table["failed"][:, i], axis=0)
-    ratio, mean_ratio = (np.where(failed, np.nan, ratio) for ratio in held)
-    nothing = (np.nan, np.nan, np.nan)
-    overall, low, high = nothing if failed.any() else _overall(ratio, ranked)
-    mean_overall, mean_low, mean_high = nothing if failed.any() else _overall(mean_ratio, ranked)
+    figures: dict[str, Any] = {}
+    for before, both in zip(("", "mean_"), held, strict=True):
+        ratio, constant = np.where(failed, np.nan, np.moveaxis(both, 1, 0))
+        lost = ratio / np.where(constant > 0, constant, np.nan)
+        figures |= {f"{before}ratio": ratio[0], f"{before}skill": 1 - lost[0]}
+        ends = [np.full(3, np.nan) if failed.any() else np.array(_overall(x, ranked)) for x in (ratio, lost)]
+        figures |= {
+            before + name: float(end) for name, end in zip(("overall", "low", "high"), ends[0], strict=True)
+        }
+        skills = zip(("skill_overall", "skill_high", "skill_low"), 1 - ends[1], strict=True)
+        figures |= {before + name: float(end) for name, end in skills}
+    share = np.where(failed, np.nan, table["ordered"][0, i])
     return Row(
         estimator=name,
         own=own_measure(name),
@@ -288,14 +365,9 @@ def _row(
         repetitions=settings.repetitions,
         failed=int(failed.sum()),
         median={name: np.where(failed, np.nan, _medians(table[name][:, i])) for name in STATISTICS},
-        ratio=ratio[0],
-        overall=overall,
-        low=low,
-        high=high,
-        mean_ratio=mean_ratio[0],
-        mean_overall=mean_overall,
-        mean_low=mean_low,
-        mean_high=mean_high,
+        ordered=share,
+        ordered_overall=float(share[ranked].mean()),
+        **figures,
     )
 
 
@@ -305,7 +377,7 @@ def own_measure(name: str) -> bool:
     >>> [own_measure(name) for name in ("ks", "smooth", "isotonic")]
     [True, True, False]
     """
-    return not estimator(name).measures_ece
+    return name not in BASELINES and not estimator(name).measures_ece
 
 
 def usual() -> tuple[str, ...]:
@@ -356,18 +428,23 @@ def exact_families(
     names = usual() if names is None else tuple(names)
     total = len(families) * len(repetitions)
     ratio = np.empty((len(names), len(families), len(repetitions)))
-    error = np.empty_like(ratio)
+    error, bounds = np.empty_like(ratio), np.empty(ratio.shape[1:])
     for i, family in enumerate(families):
         bound = family.bound(1)
         for j, (n, times) in enumerate(repetitions.items()):
             if report is not None:
                 report(i * len(repetitions) + j, total, "")
             drawn = family.draw(rng_of("leaderboard", seed, family.name, family.factor, n), times, n)
-            off = np.abs(_estimates(names, *drawn) - family.truth) / (bound / n**0.5)
+            bounds[i, j] = bound / n**0.5
+            off = np.abs(_estimates(names, *drawn) - family.truth) / bounds[i, j]
             ratio[:, i, j], error[:, i, j] = off.mean(axis=1), off.std(axis=1, ddof=1) / times**0.5
     if report is not None:
         report(total, total, "")
-    return Exact(names, tuple(family.label for family in families), dict(repetitions), ratio, error, seed)
+    labels, truth = (
+        tuple(family.label for family in families),
+        np.array([family.truth for family in families]),
+    )
+    return Exact(names, labels, dict(repetitions), ratio, error, seed, truth, bounds)
 
 
 def _estimates(names: Sequence[str], score: Array, outcome: Array) -> Array:

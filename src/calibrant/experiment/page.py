@@ -8,9 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from calibrant.evidence import Array
 from calibrant.experiment.leaderboard import LEVEL, RESAMPLES, Board, Exact, Row
 from calibrant.experiment.procedure import PRESETS, Settings
 from calibrant.experiment.procedure import title as title_of
+from calibrant.experiment.summary import BASELINES
 
 STATISTICS = {
     "p95": "95th percentile of the absolute error",
@@ -44,6 +46,7 @@ def to_json(board: Board, names: Sequence[str]) -> str:
         "interval": {"level": LEVEL, "resamples": RESAMPLES},
         "best_of_fifteen": board.best,
         "best_of_fifteen_by_mean": board.mean_best,
+        "best_constant": board.constants,
         "rows": [
             {"notion": notion, **vars(row), "run": names[row.run]}
             for notion, rows in board.rows.items()
@@ -67,7 +70,7 @@ def to_markdown(board: Board, names: Sequence[str], out: str = "") -> str:
         Where the page goes, for the command that makes it again.
     """
     return (
-        "\n".join([*_head(board, names, out), *_paper(board, names), *_families(board.exact, board.local)])
+        "\n".join([*_head(board, names, out), *_families(board.exact, board.local), *_paper(board, names)])
         + "\n"
     )
 
@@ -125,7 +128,7 @@ def _head(board: Board, names: Sequence[str], out: str) -> Iterator[str]:
 
 
 def _paper(board: Board, names: Sequence[str]) -> Iterator[str]:
-    yield "## The paper's distributions"
+    yield "## The paper's procedure"
     yield ""
     planned = max(len(setting.tasks()) for setting in board.settings)
     of_planned = f" of {planned}" if board.models < planned else ""
@@ -149,6 +152,14 @@ def _paper(board: Board, names: Sequence[str]) -> Iterator[str]:
         f"N = {', '.join(map(str, board.ranked))}; its {100 * LEVEL:g} % interval comes from {RESAMPLES} "
         "resamples of the distributions, each with all its models. Rows are sorted by that of p95."
     )
+    yield ""
+    yield (
+        "Two baselines look at no data and have no rank: `zero`, and `best constant`, the constant with the "
+        "least median error over these models, which is known only in hindsight. Skill is 1 - error / error "
+        "of the best constant: below 0 an estimator is further from the truth than the constant. Pairs in "
+        "order is the share of pairs of models, at equal N, of which the one with the larger true error has "
+        "the larger estimate; ties count one half, so a constant has .5."
+    )
     if any(row.failed for rows in board.rows.values() for row in rows):
         yield ""
         yield "An estimator that had no estimate for some sample is not ranked, and has no figure at that N."
@@ -166,19 +177,37 @@ def _paper(board: Board, names: Sequence[str]) -> Iterator[str]:
             named = [f"{name} at {n}" for name, n in zip(best, board.sizes, strict=True) if name]
             yield f"Best of the fifteen by {what}: {', '.join(named)}."
             yield ""
+        yield _against_constant(board, notion)
+        yield ""
+        ranks = np.cumsum([not row.baseline for row in rows])
         yield from _table(
-            ("", "estimator", "samples", "p95, overall ratio", "interval", "MAE, overall ratio", "interval"),
+            (
+                *(
+                    "",
+                    "estimator",
+                    "samples",
+                    "p95, overall ratio",
+                    "interval",
+                    "MAE, overall ratio",
+                    "interval",
+                ),
+                *("p95, skill", "interval", "MAE, skill", "pairs in order"),
+            ),
             (
                 (
-                    "" if row.failed else str(k + 1),
+                    "" if row.failed or row.baseline else str(rank),
                     _name(row),
-                    str(row.repetitions),
+                    "" if row.baseline else str(row.repetitions),
                     _number(row.overall, 2),
                     _range(row.low, row.high),
                     _number(row.mean_overall, 2),
                     _range(row.mean_low, row.mean_high),
+                    _number(row.skill_overall, 2),
+                    _range(row.skill_low, row.skill_high),
+                    _number(row.mean_skill_overall, 2),
+                    _number(row.ordered_overall, 2),
                 )
-                for k, row in enumerate(rows)
+                for rank, row in zip(ranks, rows, strict=True)
             ),
         )
         yield f"#### Ratios by N: p95 / MAE ({title_of(notion).lower()})"
@@ -186,6 +215,18 @@ def _paper(board: Board, names: Sequence[str]) -> Iterator[str]:
         yield from _table(
             ("estimator", *(f"N={n}" for n in board.sizes)),
             ((_name(row), *map(_pair, row.ratio, row.mean_ratio)) for row in rows),
+        )
+        yield f"#### Skill by N: p95 / MAE ({title_of(notion).lower()})"
+        yield ""
+        yield from _table(
+            ("estimator", *(f"N={n}" for n in board.sizes)),
+            ((_name(row), *map(_pair, row.skill, row.mean_skill)) for row in rows),
+        )
+        yield f"#### Pairs of models in order, by N ({title_of(notion).lower()})"
+        yield ""
+        yield from _table(
+            ("estimator", *(f"N={n}" for n in board.sizes)),
+            ((_name(row), *(_number(value, 2) for value in row.ordered)) for row in rows),
         )
         for statistic, title in STATISTICS.items():
             yield f"#### {title}, in thousandths ({title_of(notion).lower()})"
@@ -207,8 +248,16 @@ def _families(exact: Exact | None, local: Exact | None) -> Iterator[str]:
     if exact is None:
         return
     parts = [exact] if local is None else [exact, local]
-    order, sizes = np.argsort(exact.mean, kind="stable"), tuple(exact.repetitions)
-    marked = [f"`{name}`{f' {MARK}' if exact.own[k] else ''}" for k, name in enumerate(exact.estimators)]
+    sizes = tuple(exact.repetitions)
+    constants = dict(zip(BASELINES, (0.0, exact.best_constant), strict=True))
+    ratios = {
+        f"`{name}`{f' {MARK}' if own else ''}": [part.ratio[k] for part in parts]
+        for k, (name, own) in enumerate(zip(exact.estimators, exact.own, strict=True))
+    }
+    ratios |= {f"`{name}`": [part.of_constant(c) for part in parts] for name, c in constants.items()}
+    ordered = sorted(ratios.items(), key=lambda entry: float(entry[1][0].mean()))
+    ranks = np.cumsum([name.strip("`") not in BASELINES for name, _ in ordered])
+    least = float(exact.of_constant(exact.best_constant).mean())
     yield "## Families with a known bound"
     yield ""
     yield (
@@ -216,6 +265,11 @@ def _families(exact: Exact | None, local: Exact | None) -> Iterator[str]:
         "efficiency bound .798 sqrt((Brier - ECE^2) / n), the least that a regular estimator can have for "
         "large n. Less than 1 is possible at small n, where an estimator may lean towards what is likely. "
         "Rows are sorted by the mean over families and sizes."
+    )
+    yield ""
+    yield (
+        f"Two baselines look at no data: `zero`, and `best constant`, {exact.best_constant:.3f}, which has "
+        "the least mean and is known only in hindsight. Skill is 1 - mean / mean of the best constant."
     )
     if local is not None:
         yield ""
@@ -226,25 +280,22 @@ def _families(exact: Exact | None, local: Exact | None) -> Iterator[str]:
     yield ""
     yield from _table(
         (
-            "",
-            "estimator",
-            "mean",
-            "worst",
-            "worst at",
+            *("", "estimator", "mean", "skill", "worst", "worst at"),
             *(f"n={n}" for n in sizes),
             *["local"] * (local is not None),
         ),
         (
             (
-                str(rank + 1),
-                marked[k],
-                _number(exact.mean[k], 2),
-                _number(exact.worst(k)[0], 2),
-                "{}, n={}".format(*exact.worst(k)[1:]),
-                *(_number(value, 2) for value in exact.ratio[k].mean(axis=0)),
-                *([] if local is None else [_number(local.typical[k], 2)]),
+                "" if name.strip("`") in BASELINES else str(rank),
+                name,
+                _number(ratio.mean(), 2),
+                _number(1 - ratio.mean() / least, 2),
+                _number(exact.worst(ratio)[0], 2),
+                "{}, n={}".format(*exact.worst(ratio)[1:]),
+                *(_number(value, 2) for value in ratio.mean(axis=0)),
+                *(_number(_geometric_mean(part), 2) for part in other),
             )
-            for rank, k in enumerate(order)
+            for rank, (name, (ratio, *other)) in zip(ranks, ordered, strict=True)
         ),
     )
     for j, (n, times) in enumerate(exact.repetitions.items()):
@@ -256,10 +307,31 @@ def _families(exact: Exact | None, local: Exact | None) -> Iterator[str]:
         yield from _table(
             ("estimator", *(family for part in parts for family in part.families)),
             (
-                (marked[k], *(_number(value, 2) for part in parts for value in part.ratio[k, :, j]))
-                for k in order
+                (name, *(_number(value, 2) for ratio in both for value in ratio[:, j]))
+                for name, both in ordered
             ),
         )
+
+
+def _geometric_mean(ratio: Array) -> float:
+    with np.errstate(divide="ignore"):  # a constant may be right
+        return float(np.exp(np.log(ratio).mean()))
+
+
+def _against_constant(board: Board, notion: str) -> str:
+    """Return where the best constant is closer than every estimator."""
+    rows = board.rows[notion]
+    (constant,) = [row for row in rows if row.estimator == BASELINES[1]]
+    said = f"The best constant is {board.constants[notion]:.3f}, with a median error of {{:.3f}}. "
+    with np.errstate(invalid="ignore"):
+        behind = np.all([~(row.skill > 0) for row in rows if not row.baseline], axis=0)
+    ahead = [str(n) for n, lost in zip(board.sizes, behind, strict=True) if lost]
+    said += (
+        f"By p95 no estimator is closer at N = {', '.join(ahead)}."
+        if ahead
+        else "At every N some estimator is closer by p95."
+    )
+    return said.format(float(np.nanmax(constant.median["p95"])))
 
 
 def _name(row: Row) -> str:

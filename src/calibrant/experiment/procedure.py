@@ -35,6 +35,8 @@ ESTIMATORS = (*FIFTEEN, "auto")
 SIZES = tuple(int(n) for n in np.logspace(np.log10(30), np.log10(5000), 20))
 #: Those eleven and the ends of the paper's axis, 30 and 500.
 TO_500 = tuple(sorted({*SIZES[:11], 30, 500}))
+#: Estimates of each cell that a result keeps, to compare models with each other.
+KEPT = 10
 # A coarser grid than the default changes a density estimate by less than 1e-4 at these sizes.
 STEP = 1 / 1024
 # So do fewer points for beta kernels.
@@ -131,12 +133,17 @@ class Task:
 
 @dataclass(frozen=True, eq=False)
 class Result:
-    """Statistics of one task: an axis each for reading, notion, estimator, size and statistic."""
+    """Statistics of one task: an axis each for reading, notion, estimator, size and statistic.
+
+    `estimates` are those of the first samples, which take the place of the statistics on the last axis; None
+    in a run that kept none.
+    """
 
     task: Task
     truth: dict[str, Truth]
     statistics: Array
     failures: list[str] = field(default_factory=list)
+    estimates: Array | None = None
 
 
 def named(path: str) -> Any:
@@ -221,6 +228,7 @@ def compute(task: Task, settings: Settings) -> Result:
     scores = models.scores(trained, features, where.n_classes)
     truths = true_errors(scores, labels, posterior, settings.notions)
     statistics = np.full(settings.shape, np.nan)
+    kept = np.full((*settings.shape[:-1], min(KEPT, settings.repetitions)), np.nan)
     failures: list[str] = []
     for k, n in enumerate(settings.sizes):
         drawn = rng_of(task.name, "rows", n).integers(0, len(labels), (settings.repetitions, n))
@@ -229,7 +237,8 @@ def compute(task: Task, settings: Settings) -> Result:
             values = estimates(problem, notion, where.n_classes, settings, failures)
             for i, reading in enumerate(settings.readings):
                 statistics[i, j, :, k] = summarise(values[reading], truths[notion], reading)
-    return Result(task, truths, statistics, sorted(set(failures)))
+                kept[i, j, :, k] = values[reading][:, :KEPT]
+    return Result(task, truths, statistics, sorted(set(failures)), kept)
 
 
 def true_errors(scores: Array, labels: Array, posterior: Array, names: Sequence[str]) -> dict[str, Truth]:

@@ -151,12 +151,14 @@ class Store:
         """Keep a result."""
         buffer = io.BytesIO()
         truths = np.array([result.truth[notion] for notion in result.truth])
+        kept: dict[str, Any] = {} if result.estimates is None else {"estimates": result.estimates}
         np.savez_compressed(
             buffer,
             statistics=result.statistics,
             truth=truths,
             notions=np.array(list(result.truth)),
             failures=np.array(result.failures, dtype=str),
+            **kept,
         )
         write_whole(self.path(result.task), [buffer.getvalue()], parents=True)
 
@@ -173,7 +175,10 @@ class Store:
                 statistics = data["statistics"]
                 if tuple(truths) != settings.notions or statistics.shape != settings.shape:
                     raise ValueError("it belongs to another run")
-                return Result(task, truths, statistics, [str(text) for text in data["failures"]])
+                kept = data["estimates"] if "estimates" in data.files else None
+                if kept is not None and kept.shape[:-1] != settings.shape[:-1]:
+                    raise ValueError("it belongs to another run")
+                return Result(task, truths, statistics, [str(text) for text in data["failures"]], kept)
         except Exception as error:
             raise DamagedResult(
                 f"{self.path(task)} cannot be read ({error}); the next run computes it again"

@@ -2,13 +2,16 @@
 
 Three readings: `published` (the authors' estimators against the paper's ground truth), `corrected`
 (calibrant's against the exact one), and `normalised`, the corrected errors divided by the truth.
+
+Two baselines look at no data: `zero`, and the `best constant`, which has the least median error over the
+models. It is known only in hindsight. The skill of an estimator is 1 - its error / that of the best constant.
 """
 
 from __future__ import annotations
 
 import csv
 import io
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -16,12 +19,14 @@ from typing import Any
 import numpy as np
 
 from calibrant.atomic import write_whole
+from calibrant.compiled.cached import cached_property
 from calibrant.evidence import Array
 from calibrant.experiment.procedure import STATISTICS, Settings
 from calibrant.experiment.store import Store
 
 READINGS = ("published", "corrected", "normalised")
-COLUMNS = ("reading", "notion", "estimator", "n", *STATISTICS[:5], "models", "failed")
+BASELINES = ("zero", "best constant")
+COLUMNS = ("reading", "notion", "estimator", "n", *STATISTICS[:5], "models", "failed", "skill", "ordered")
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,6 +44,8 @@ class Summary:
         By reading and statistic.
     failures : list of str
         What estimators said when they failed.
+    estimates : dict
+        By reading, estimates of some samples, with an axis for these at the end; empty if none were kept.
     """
 
     settings: Settings
@@ -46,6 +53,7 @@ class Summary:
     truth: dict[str, Array]
     values: dict[str, dict[str, Array]]
     failures: list[str]
+    estimates: dict[str, Array] = field(default_factory=dict)
 
     @classmethod
     def of(cls, store: Store) -> Summary:
@@ -69,7 +77,11 @@ class Summary:
             }
         models = [(result.task.distribution, result.task.train_set, result.task.family) for result in results]
         failures = sorted({text for result in results for text in result.failures})
-        return cls(settings, models, truth, values, failures)
+        kept = [result.estimates for result in results if result.estimates is not None]
+        stacked = np.stack(kept, axis=1) if len(kept) == len(results) else ()
+        return cls(
+            settings, models, truth, values, failures, dict(zip(settings.readings, stacked, strict=False))
+        )
 
     def median(self, reading: str, notion: str, statistic: str = "p95") -> Array:
         """Return the median over the models: (estimator, size).
@@ -94,16 +106,56 @@ class Summary:
         failed = self.values[reading]["failed"][:, self.settings.notions.index(notion)]
         return np.asarray(np.nan_to_num(failed).astype(int))
 
+    @cached_property
+    def constants(self) -> dict[tuple[str, str], tuple[float, float]]:
+        """Values of the baselines by reading and notion."""
+        keys = product(self.values, self.settings.notions)
+        return {key: (0.0, best_constant(*self._truth_and_unit(*key))) for key in keys}
+
+    def baselines(self, reading: str, notion: str) -> Array:
+        """Return the median absolute errors of the baselines, whatever the size and the statistic."""
+        true, unit = self._truth_and_unit(reading, notion)
+        return np.array([np.median(np.abs(c - true) / unit) for c in self.constants[reading, notion]])
+
+    def skill(self, reading: str, notion: str, statistic: str = "p95") -> Array:
+        """Return 1 - error / error of the best constant: (estimator, size); NaN if that has none."""
+        least = self.baselines(reading, notion)[1]
+        return np.asarray(1 - self.median(reading, notion, statistic) / (least if least > 0 else np.nan))
+
+    def ordered(self, reading: str, notion: str) -> Array:
+        """Return the share of pairs of models that the estimates order as the true errors: (estimator, size).
+
+        See `ordered`; NaN if the run kept no estimates.
+        """
+        kept = self.estimates.get("corrected" if reading == "normalised" else reading)
+        if kept is None:
+            return np.full((len(self.settings.estimators), len(self.settings.sizes)), np.nan)
+        true = self.truth[notion][:, 0 if reading == "published" else 1]
+        return ordered(kept[:, self.settings.notions.index(notion)], true)
+
+    def _truth_and_unit(self, reading: str, notion: str) -> tuple[Array, Array]:
+        """Return the truth of each model, and what its errors are divided by."""
+        true = self.truth[notion][:, 0 if reading == "published" else 1]
+        return true, np.maximum(true, 1e-12) if reading == "normalised" else np.ones_like(true)
+
     def rows(self) -> list[dict[str, Any]]:
-        """Return one row for each reading, notion, estimator and size."""
+        """Return one row for each reading, notion, estimator or baseline, and size."""
         rows = []
         for reading, notion in product(self.values, self.settings.notions):
             medians = np.stack([self.median(reading, notion, name) for name in STATISTICS[:5]], axis=-1)
-            cells = product(self.settings.estimators, self.settings.sizes)
+            cells = list(product((*self.settings.estimators, *BASELINES), self.settings.sizes))
             failed = self.failed(reading, notion).ravel().tolist()
-            for cell, numbers, bad in zip(cells, medians.reshape(-1, 5).tolist(), failed, strict=True):
-                if np.isfinite(numbers[0]) or bad:
-                    values = (reading, notion, *cell, *numbers, len(self.models), bad)
+            scores = [self.skill(reading, notion).ravel(), self.ordered(reading, notion).ravel()]
+            numbers = [*zip(medians.reshape(-1, 5).tolist(), failed, *scores, strict=True)]
+            true, unit = self._truth_and_unit(reading, notion)
+            errors = self.baselines(reading, notion)
+            for constant, error in zip(self.constants[reading, notion], errors.tolist(), strict=True):
+                skill = 1 - error / errors[1] if errors[1] > 0 else np.nan
+                statistics = [error, error, float(np.median((constant - true) / unit)), 0.0, np.nan]
+                numbers += [(statistics, 0, skill, 0.5)] * len(self.settings.sizes)
+            for cell, (statistics, bad, *rest) in zip(cells, numbers, strict=True):
+                if np.isfinite(statistics[0]) or bad:
+                    values = (reading, notion, *cell, *statistics, len(self.models), bad, *map(float, rest))
                     rows.append(dict(zip(COLUMNS, values, strict=True)))
         return rows
 
@@ -117,6 +169,43 @@ class Summary:
             writer.writerow({key: _written(value) for key, value in row.items()})
         write_whole(path, [text.getvalue().encode()], parents=True)
         return path
+
+
+def best_constant(true: Array, unit: Array) -> float:
+    """Return the constant with the least median of |constant - truth| / unit over the models.
+
+    The median is linear between the places where two models are equally wrong; one of these is the best.
+
+    >>> round(best_constant(np.array([0.1, 0.2, 0.24]), np.ones(3)), 3)
+    0.22
+    """
+    one, other = np.triu_indices(len(true), 1)
+    between = (true[one] * unit[other] + true[other] * unit[one]) / (unit[one] + unit[other])
+    places, parts = np.unique(np.concatenate([true, between])), []
+    for block in np.array_split(places, max(1, len(places) // 4096)):
+        parts.append(np.median(np.abs(block[:, None] - true) / unit, axis=1))
+    return float(places[np.argmin(np.concatenate(parts))])
+
+
+def ordered(estimates: Array, true: Array) -> Array:
+    """Return the share of pairs of models whose estimates are in the order of their true errors.
+
+    Models are along the first axis and samples along the last one. Equal estimates, and samples without one,
+    count one half, so that a constant has .5. Models with equal true errors are not compared.
+
+    >>> round(float(ordered(np.array([[0.1], [0.3], [0.2]]), np.array([0.1, 0.2, 0.3]))), 3)
+    0.667
+    """
+    order = np.argsort(true, kind="stable")
+    estimates, true = estimates[order], true[order]
+    balance, pairs = np.zeros(estimates.shape[1:]), 0
+    for lag in range(1, len(true)):
+        differ = true[lag:] > true[:-lag]
+        steps = np.nan_to_num(estimates[lag:] - estimates[:-lag])[differ]
+        balance += np.sign(steps).sum(axis=0)
+        pairs += int(differ.sum())
+    known = np.isfinite(estimates).any(axis=(0, -1))
+    return np.where(known, 0.5 + balance.mean(axis=-1) / (2 * pairs or np.nan), np.nan)
 
 
 def _written(value: Any) -> Any:
