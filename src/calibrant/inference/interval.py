@@ -381,13 +381,15 @@ def _noise(
 def allowance(posterior: Posterior, value: float, norm: Norm) -> float:
     """Return the share of what noise adds to the error that the lower end of an interval allows for.
 
-    The mean over classes, and an estimate from many rows, has little noise left but all of its bias.
+    The mean over classes, and an estimate from many rows, has little noise left but all of its bias. Effects of
+    single scores are uncertain without a bias.
     """
     mass = posterior.mass
     firm = true_error(posterior.gap / np.maximum(mass, 1e-300), mass, norm)
     over, under = posterior.own_sides
     whole = combined(over + under, norm) if norm == "l1" else value
-    return max(0.0, ALLOWED * float(whole - combined(firm, norm)))
+    smooth = 1 - float(posterior.weight[:, 3].mean()) if posterior.ties else 1.0
+    return max(0.0, ALLOWED * smooth * float(whole - combined(firm, norm)))
 
 
 def shapes(posterior: Posterior, each_rng: list[np.random.Generator], size: int) -> tuple[Array, list[Array]]:
@@ -463,7 +465,15 @@ def invert(
     top = np.maximum.accumulate(_ends(runs, seen, ladder, above=False))
     at = -NormalDist().inv_cdf(THINNER * (1 - level) / 2)
     low, high = (float(np.interp(at, ladder, ends)) for ends in (bottom, top))
-    return max(0.0, min(low, value)), min(1.0, max(high, value))
+    return max(0.0, min(low, value)), min(1.0, max(high, value, _mean_limit(posterior, level)))
+
+
+def _mean_limit(posterior: Posterior, level: float) -> float:
+    """Return the upper limit of the absolute mean gap of a single problem, which its error cannot be below."""
+    if len(posterior.z) > 1:
+        return 0.0
+    mean = float(np.abs(posterior.z[0, 0]))
+    return _unit(posterior) * (mean + NormalDist().inv_cdf((1 + level) / 2))
 
 
 def in_turn(

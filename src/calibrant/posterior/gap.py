@@ -24,9 +24,10 @@ from calibrant.posterior.score_effects import ScoreEffects, TiedScores
 from calibrant.questions import Question
 
 # Prior of no gap: of one problem, and of each class of several. Of the others the shares of gaps in ranges of
-# the scores; and of the classes of a model to have gaps that do not resemble each other.
+# the scores, and by how much it is less where rows share scores; and of the classes of a model to have gaps that
+# do not resemble each other.
 CALIBRATED, CLASS_CALIBRATED = 0.03, 0.13
-STRETCHES, APART = 0.16, 0.2
+STRETCHES, FEWER_STRETCHES, APART = 0.16, 0.9, 0.2
 # A smooth gap counts this much of what its uncertainty adds to the gap of the posterior mean: a process
 # that must follow one jump is uncertain everywhere.
 UNCERTAIN = 0.75
@@ -237,25 +238,31 @@ class Posterior:
             for ties, residual in pairs
         ]
 
-    def _of_effects(self, name: str, missing: float) -> Array:
-        """Return what effects say of each problem; `missing` where no scores are shared."""
-        each = len(self.z) // max(len(self.effects), 1)
-        return np.concatenate(
-            [np.full(each, missing) if one is None else getattr(one, name) for one in self.effects]
-        )
+    @cached_property
+    def _effects_expected(self) -> Array:
+        """Expected positive part, mean and square of a gap with effects of single scores, (3, problems)."""
+        needed = (self.weight[:, 3] > NEGLIGIBLE).reshape(len(self.effects), -1)
+        none = np.zeros((3, needed.shape[1]))
+        parts = zip(self.effects, needed, strict=True)
+        return np.concatenate([none if one is None else one.expected(some) for one, some in parts], axis=1)
 
     @cached_property
     def logs(self) -> Array:
         """Log of prior times likelihood, against that of no gap: of none, process, tree and effects."""
         look = self._evidence
         evidence = (self.process.evidence, self.tree.evidence) if look is None else (look.process, look.tree)
-        prior = np.array([CALIBRATED, (1 - CALIBRATED) * (1 - STRETCHES), (1 - CALIBRATED) * STRETCHES])
-        logs = np.stack([np.zeros(len(self.z)), *evidence], axis=-1) + np.log(prior)
+        # Where rows share scores, gaps in ranges of them are less likely than effects of each.
+        tied = [0.0 if ties is None else ties.share for ties in self.ties] or [0.0]
+        tree = self._of_each(STRETCHES * (1 - FEWER_STRETCHES * np.array(tied)))[:, None]
+        prior = [np.full(tree.shape, CALIBRATED), (1 - CALIBRATED) * (1 - tree), (1 - CALIBRATED) * tree]
+        logs = np.stack([np.zeros(len(self.z)), *evidence], axis=-1) + np.log(np.concatenate(prior, axis=-1))
         if not self.ties:
             return logs
         share = self._of_each(np.array([0.0 if ties is None else ties.prior for ties in self.ties]))
+        none = np.full(len(self.z) // len(self.ties), -np.inf)
         with np.errstate(divide="ignore"):
-            effects = evidence[0] + self._of_effects("evidence", -np.inf) + np.log(share)
+            effects = np.concatenate([none if one is None else one.evidence for one in self.effects])
+            effects = evidence[0] + effects + np.log(share)
         return np.concatenate([logs + np.log1p(-share)[:, None], effects[:, None]], axis=-1)
 
     @cached_property
@@ -310,7 +317,8 @@ class Posterior:
         stretches = self.tree.sides if self._looked is None else self._looked.stretches
         w, members = self.weight, [smooth, tuple(self._unit * side for side in stretches)]
         if self.ties:
-            members.append((self._of_effects("over", 0.0), self._of_effects("under", 0.0)))
+            up, net, _ = self._effects_expected
+            members.append((up - net, up))
         over, under = (sum(w[:, i] * sides[j] for i, sides in enumerate(members, 1)) for j in range(2))
         return np.asarray(over), np.asarray(under)
 
@@ -385,7 +393,7 @@ class Posterior:
             smooth = squares[0]
             own = sum(w * square for w, square in zip(self.weight[:, 1:3].T, squares, strict=True))
             if self.ties:
-                own = own + self.weight[:, 3] * self._of_effects("square", 0.0)
+                own = own + self.weight[:, 3] * self._effects_expected[2]
         p = self._evidence or self.process
         alone = log_add(self.some + np.log1p(-CLASS_CALIBRATED), np.log(CLASS_CALIBRATED))
         return Terms(p.shape, p.offset, alone, smooth, np.asarray(own))

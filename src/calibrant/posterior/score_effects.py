@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import NamedTuple
 
 import numpy as np
 
@@ -34,7 +33,7 @@ LARGEST = 0.5
 MEDIAN, LOG_SD = 0.05, 1.0
 # Prior probability of an effect where all rows share scores, where hardly any do, and for rounded scores; and
 # the effect that replication must be able to show, or the probability is less.
-ALL_TIED, FEW_TIED, ROUNDED, VISIBLE = 0.7, 0.2, 0.3, 0.1
+ALL_TIED, FEW_TIED, ROUNDED, VISIBLE = 0.6, 0.2, 0.3, 0.1
 # Scores with this share of the rows, or this close to 0 or 1, say nothing about scores of single rows.
 HEAVY, EDGE = 0.05, 1e-3
 # Cells of equal variance of the smooth part, at most.
@@ -46,7 +45,7 @@ FEW_LEVELS = 32
 # Rows that each of few levels has on average at least, for a curve that is shown at each of them alone.
 LEVEL_ROWS = 3
 # Nodes with less posterior weight are left out of moments, and of simulations.
-NEGLIGIBLE, RELEVANT = 1e-3, 0.02
+NEGLIGIBLE, RELEVANT = 0.005, 0.02
 # Numbers of a table of data sets and scores that is held at once.
 TOGETHER = 1 << 17
 
@@ -135,11 +134,15 @@ class TiedScores:
         """Share of the rows at a new score that would be one of those known, apart from heavy ones."""
         return coverage(self.mass, self.score, self.tied)
 
+    @property
+    def share(self) -> float:
+        """Share of the rows that have their score in common with others."""
+        return float(self.mass[self.tied].sum())
+
     @cached_property
     def prior(self) -> float:
         """Probability that scores have effects."""
-        tied = float(self.mass[self.tied].sum())
-        most = FEW_TIED + (ALL_TIED - FEW_TIED) * tied
+        most = FEW_TIED + (ALL_TIED - FEW_TIED) * self.share
         score = self.score[self.tied]
         if score.size > FEW_LEVELS and np.allclose(1e3 * score, np.rint(1e3 * score), atol=1e-6):
             most = min(most, ROUNDED)
@@ -241,17 +244,23 @@ class ScoreEffects:
     residual: Array
     counts: bool
 
-    def _smooth(self, node: int, some: slice) -> tuple[Process, Array, Array]:
-        """Return the process at a node for some sets, and its mean and variance at each point."""
+    def _smooth(self, node: int, some: slice | Array) -> tuple[Process, Array]:
+        """Return the process at a node for some sets, and its mean at each point."""
         from scipy.fft import dct
 
         time, cells = self.ties.times[node], self.ties.cells
         z = dct(time.to_cells(self.residual[some]) / time.unit, norm="ortho")
         process = Process.of(z, np.array([1 / (time.unit**2 * cells)]))
-        per = time.unit / time.mass
-        return process, time.at_points(per * process.mean), time.at_points(np.square(per * process.sd))
+        return process, time.at_points((time.unit / time.mass).astype(z.dtype) * process.mean)
 
-    def _log_counts(self, mu: Array, rho: Array, some: slice) -> Array:
+    def _gap(self, node: int, some: slice | Array, power: int) -> tuple[Array, Array]:
+        """Return posterior mean and variance of the gap at each point, at a node."""
+        time = self.ties.times[node]
+        process, f = self._smooth(node, some)
+        variance = time.at_points(np.square((time.unit / time.mass).astype(f.dtype) * process.sd))
+        return self._effect(f, variance, self.ties.nodes[power, node], some)
+
+    def _log_counts(self, mu: Array, rho: Array, some: slice | Array) -> Array:
         """Return the log likelihood of the outcomes for a mean and correlations (powers, points), (powers, sets).
 
         It is beta-binomial, and up to a constant.
@@ -275,33 +284,24 @@ class ScoreEffects:
         least = 0.25 / self.ties.n
         return np.clip(self.ties.score.astype(f.dtype) + f, least, 1 - least)
 
-    def _effect(self, f: Array, vf: Array, rho: Array, some: slice) -> tuple[Array, Array]:
-        """Return posterior mean and variance of the gap at each point, given the smooth part.
-
-        The correlations are (points,), or (powers, 1, points).
-        """
+    def _effect(self, f: Array, vf: Array, rho: Array, some: slice | Array) -> tuple[Array, Array]:
+        """Return posterior mean and variance of the gap at each point, given the smooth part."""
         ties, mu, kind = self.ties, self._mean(f), f.dtype
         kappa = np.where(ties.tied, 1 - (1 - rho) / ties.design(rho), 0.0).astype(kind)
         prior = (rho * ties.effect_share * (1 - kappa)).astype(kind)
         mean = f + kappa * (self.residual[some] / ties.mass.astype(kind) - f)
         return mean, (1 - kappa) ** 2 * vf + prior * (mu * (1 - mu))
 
-    def _expected(self, f: Array, vf: Array, rho: Array, some: slice) -> Array:
-        """Return the expected positive part of the gap, its mean and its mean square, (powers, 3, sets)."""
-        mean, variance = self._effect(f, vf, rho[:, None], some)
-        up = positive(mean, np.sqrt(variance))
-        return np.stack([part @ self.ties.mass.astype(f.dtype) for part in (up, mean, mean**2 + variance)], axis=1)
-
     @cached_property
-    def fitted(self) -> _Fitted:
-        """Likelihoods of all rhos, and what is expected at each node, in parts that stay in the cache."""
+    def log(self) -> Array:
+        """Log likelihood of each rho against no effect, (powers, rhos, sets)."""
         sets, points = self.residual.shape
         step = max(1, TOGETHER // points)
-        parts = [self._fit(slice(first, first + step)) for first in range(0, sets, step)]
-        return _Fitted(*(np.concatenate(part, axis=-1) for part in zip(*parts, strict=True)))
+        parts = [self._likelihood(slice(first, first + step)) for first in range(0, sets, step)]
+        return np.concatenate(parts, axis=-1)
 
-    def _fit(self, some: slice) -> _Fitted:
-        """Fit some of the sets."""
+    def _likelihood(self, some: slice) -> Array:
+        """Return the log likelihoods of some of the sets."""
         from scipy.fft import idct
 
         ties, kind = self.ties, self.residual.dtype
@@ -310,11 +310,10 @@ class ScoreEffects:
         inverse, half_logs = ties.designs
         between = _between()
         log: Array = np.zeros((powers, RHO.size, len(self.residual[some])))
-        expected = np.zeros((powers, nodes, 3, log.shape[-1]))
         root = np.sqrt(ties.noise)
         of_gap, of_residual = (ties.mass / root).astype(kind), (1 / root).astype(kind)
         for node in np.flatnonzero(active.any(axis=0)):
-            process, f, vf = self._smooth(int(node), some)
+            process, f = self._smooth(int(node), some)
             x = idct(process.z, norm="ortho")
             gain = (x * process.mean - 0.5 * process.mean**2).sum(axis=-1)
             square = np.square(self.residual[some] * of_residual - of_gap * f)
@@ -333,11 +332,10 @@ class ScoreEffects:
             logs = -0.5 * (square @ table).reshape(len(f), which.size, -1) - half_logs[which][:, near]
             logs = np.moveaxis(logs, 0, -1) + (cost + correction)[:, None]
             log[np.ix_(which, near)] += between[near, node, None] * logs
-            expected[which, node] = self._expected(f, vf, rho, some)
         log -= none
         # A rho counts where the nodes on both of its sides are looked at.
         log[(between @ ~active.T > 0).T] = -np.inf
-        return _Fitted(log, expected)
+        return log
 
     @property
     def _log_prior(self) -> Array:
@@ -346,13 +344,12 @@ class ScoreEffects:
     @property
     def evidence(self) -> Array:
         """Log of the Bayes factor of effects on top of a smooth gap against that gap alone, of each set."""
-        log = self.fitted.log
-        return log_mean(log.reshape(-1, log.shape[-1]).T, self._log_prior)
+        return log_mean(self.log.reshape(-1, self.log.shape[-1]).T, self._log_prior)
 
     @cached_property
     def weight(self) -> Array:
         """Posterior weight of each node, (powers, nodes, sets)."""
-        log = self.fitted.log
+        log = self.log
         weight = softmax(log.reshape(-1, log.shape[-1]).T + self._log_prior).T.reshape(log.shape)
         return np.asarray(np.einsum("pqs,qn->pns", weight, _between()))
 
@@ -363,35 +360,31 @@ class ScoreEffects:
         kept[kept.any(axis=1), 0] = True
         return replace(self.ties, active=kept)
 
-    @property
-    def under(self) -> Array:
-        """Expected positive part of the gap of each set, as a share of all rows: scores too low."""
-        return self._over_nodes(0)
+    def expected(self, needed: Array) -> Array:
+        """Return the expected positive part, mean and square of the gap over all rows, (3, sets).
 
-    @property
-    def over(self) -> Array:
-        """Expected negative part: scores too high."""
-        return self._over_nodes(0) - self._over_nodes(1)
-
-    @property
-    def square(self) -> Array:
-        """Expected square of the gap of each set, over all rows."""
-        return self._over_nodes(2)
-
-    def _over_nodes(self, which: int) -> Array:
-        return np.asarray(np.einsum("pns,pns->s", self.weight, self.fitted.expected[:, :, which]))
+        They are zero for sets that are not needed.
+        """
+        total, mass = np.zeros((3, len(self.residual))), self.ties.mass.astype(self.residual.dtype)
+        weight = np.where(self.weight > NEGLIGIBLE, self.weight, 0.0) * needed
+        step = max(1, TOGETHER // mass.size)
+        for power, node in zip(*np.nonzero(weight.any(axis=-1)), strict=True):
+            every = np.flatnonzero(weight[power, node])
+            for first in range(0, every.size, step):
+                some = every[first : first + step]
+                mean, variance = self._gap(int(node), some, int(power))
+                parts = positive(mean, np.sqrt(variance)), mean, mean**2 + variance
+                total[:, some] += weight[power, node, some] * np.stack([part @ mass for part in parts])
+        return total / np.maximum(weight.sum(axis=(0, 1)), NEGLIGIBLE)
 
     @cached_property
     def moments(self) -> tuple[Array, Array]:
         """Posterior mean and mean square of the gap at each point, (sets, points)."""
-        every = slice(None)
         mean, square = np.zeros((2, *self.residual.shape))
-        for node in np.flatnonzero((self.weight > NEGLIGIBLE).any(axis=(0, 2))):
-            _, f, vf = self._smooth(int(node), every)
-            for power, weight in enumerate(self.weight[:, node]):
-                own, variance = self._effect(f, vf, self.ties.nodes[power, node], every)
-                mean += weight[:, None] * own
-                square += weight[:, None] * (own**2 + variance)
+        for power, node in zip(*np.nonzero((self.weight > NEGLIGIBLE).any(axis=-1)), strict=True):
+            own, variance = self._gap(int(node), slice(None), int(power))
+            mean += self.weight[power, node, :, None] * own
+            square += self.weight[power, node, :, None] * (own**2 + variance)
         return mean, square
 
     def draw(self, rng: np.random.Generator, size: int) -> Array:
@@ -405,21 +398,6 @@ class ScoreEffects:
             mean, variance = self._effect(f, np.zeros(1), ties.nodes[power, node], every)
             drawn.append(mean + np.sqrt(variance) * rng.standard_normal(mean.shape))
         return np.concatenate(drawn)
-
-
-class _Fitted(NamedTuple):
-    """Likelihoods and expectations, the last axis running over data sets.
-
-    Attributes
-    ----------
-    log : array (powers, rhos, sets)
-        Log likelihood of each rho against no effect.
-    expected : array (powers, nodes, 3, sets)
-        Positive part, mean and mean square of the gap at each node.
-    """
-
-    log: Array
-    expected: Array
 
 
 def is_few(held: Residuals) -> bool:
