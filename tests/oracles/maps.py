@@ -21,6 +21,13 @@ def log_likelihood(odds, outcomes):
     return float(-np.logaddexp(0.0, np.where(np.asarray(outcomes) > 0, -1.0, 1.0) * np.asarray(odds)).sum())
 
 
+def jeffreys_mean(successes, trials):
+    """Posterior mean of a probability under Jeffreys' prior, by numerical integration over p = sin(t)^2."""
+    t = (np.arange(200_000) + 0.5) / 200_000 * np.pi / 2
+    density = np.sin(t) ** (2 * successes) * np.cos(t) ** (2 * (trials - successes))
+    return float((density * np.sin(t) ** 2).sum() / density.sum())
+
+
 # --- increasing frequencies ---
 
 

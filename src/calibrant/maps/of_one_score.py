@@ -9,11 +9,11 @@ import numpy as np
 from calibrant.compiled.cached import cached_property
 from calibrant.estimators import Density
 from calibrant.evidence import Array, Evidence, Residuals
-from calibrant.maps.forms import Form, Formula, Pair, Table
+from calibrant.maps.forms import Bounded, Form, Formula, Pair, Table
 from calibrant.maps.venn_abers import venn_abers
 from calibrant.posterior.odds import Mixture, OddsCells, average, smooth_average
 from calibrant.posterior.odds.average import EDGE
-from calibrant.posterior.odds.cells import softplus
+from calibrant.posterior.odds.cells import STEP, certainty_bound, softplus
 from calibrant.posterior.odds.members import features, modes
 
 # A prior so wide that it matters only where data are separable and the best slope would be infinite.
@@ -172,8 +172,18 @@ def improved(held: Residuals, mixture: Mixture, monotone: bool | None = None) ->
     # The average takes 0 and 1 for something less: left as they are, they would exclude what has happened.
     excluded = ((held.score <= 0) & (held.frequency > 0)) | ((held.score >= 1) & (held.frequency < 1))
     if mixture.worse > 0.5 and not excluded.any():
-        return Formula()
+        return bounded(held)
     return tabulated(mixture, monotone)
+
+
+def bounded(held: Residuals) -> Bounded:
+    """Leave the scores as they are, but for those nearer to 0 or 1 than the rows can tell."""
+    away = np.minimum(held.score, 1 - held.score)
+    other = float(away.min(where=away > 0, initial=0.5))
+    ends = (held.mass.sum(where=end) for end in (held.score <= 0, held.score >= 1))
+    # Multiples of the step, so that the complement of the scores has the complements of these bounds.
+    low, high = (np.rint(certainty_bound(float(rows), other) / STEP) * STEP for rows in ends)
+    return Bounded(float(low), float(1 - high))
 
 
 def tabulated(mixture: Mixture, monotone: bool | None = None) -> Form:
