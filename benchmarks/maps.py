@@ -543,6 +543,7 @@ def _skewed(rng: np.random.Generator, n: int) -> tuple[Array, Array]:
 
 def trained_models(part: str) -> Iterator[tuple[str, Callable[[np.random.Generator, int], tuple], object]]:
     """Yield name, generator and fitted model; of a model "balanced", classes are equal in training alone."""
+    from sklearn.base import clone
     from sklearn.ensemble import AdaBoostClassifier, GradientBoostingClassifier, RandomForestClassifier
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.linear_model import LogisticRegression
@@ -590,8 +591,8 @@ def trained_models(part: str) -> Iterator[tuple[str, Callable[[np.random.Generat
                 order = rng.permutation(order)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", ConvergenceWarning)  # the network stops early on purpose
-                model.fit(x[order[:N_TRAIN]], label[order[:N_TRAIN]])
-            yield name, generator, model
+                fitted = clone(model).fit(x[order[:N_TRAIN]], label[order[:N_TRAIN]])
+            yield name, generator, fitted
 
 
 def model_scores(model: object, x: Array) -> Array:

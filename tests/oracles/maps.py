@@ -28,6 +28,15 @@ def jeffreys_mean(successes, trials):
     return float((density * np.sin(t) ** 2).sum() / density.sum())
 
 
+def beta_binomial(successes, trials, mean, correlation):
+    """Likelihood of outcomes and posterior mean of a beta distributed probability, by quadrature."""
+    a, b = (share * (1 - correlation) / correlation for share in (mean, 1 - mean))
+    p = (np.arange(400_000) + 0.5) / 400_000
+    density = p ** (a - 1) * (1 - p) ** (b - 1)
+    joint = density * p**successes * (1 - p) ** (trials - successes)
+    return float(joint.sum() / density.sum()), float((joint * p).sum() / joint.sum())
+
+
 # --- increasing frequencies ---
 
 

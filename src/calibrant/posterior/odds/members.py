@@ -28,8 +28,8 @@ SHAPES = (
 )
 # With few rows the scores as they are weigh more, by this over the number of rows, in nats.
 HELD = 25.0
-# So does a temperature alone, by this over the number of rows, and by at most one nat. The constant was chosen on
-# the development models of `benchmarks/maps.py --models`.
+# So does a temperature alone, by this over the number of rows, and by at most one nat. The constant was
+# chosen on the development models of `benchmarks/maps.py --models`.
 TEMPERED = 100.0
 # Labels that are wrong, or scores that are too sure: q is between d and 1 - d before anything else is done.
 NOISE = {0.0: 0.7, 0.005: 0.1, 0.03: 0.1, 0.1: 0.1}
