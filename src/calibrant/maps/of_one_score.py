@@ -29,9 +29,10 @@ BITS = 1e-12
 ROUNDING = 1e-9
 # What the monotone projection of a table may cost, in units of log likelihood.
 BEND = 2.0
-# Distinct scores that may have deviations of their own, rows that each has on average at least, rows by which
-# continuous scores are recognised, and the spread within a cell, in its widths, of scores that are one.
-MOST_REPEATED, LEAST_ROWS, FIRST_ROWS, ONE_SCORE = 1000, 2.0, 5000, 1e-6
+# Distinct scores that may have deviations of their own, rows that each has on average at least (fewer are
+# often repeated measurements of one case, which do not come again), rows by which continuous scores are
+# recognised, and the spread within a cell, in its widths, of scores that are one.
+MOST_REPEATED, LEAST_ROWS, FIRST_ROWS, ONE_SCORE = 1000, 10.0, 5000, 1e-6
 
 
 @dataclass(frozen=True, eq=False)
