@@ -3,6 +3,8 @@
     python benchmarks/maps.py [--share 1] [--parts one interval many speed]
     python benchmarks/maps.py --real DIR     # scores of real models, and scikit-learn's own data sets
     python benchmarks/maps.py --paper        # the paper's 540 models, with a calibration split each
+    python benchmarks/maps.py --models development     # scikit-learn models on data of known probabilities
+    python benchmarks/maps.py --models confirmation    # other data and other models: run it once per change
 
 Families know the probability of the outcome at every score, so that a map's excess is exact up to the draw of
 the rows that it learns from: the mean over scores of the relative entropy from the true probability (log
@@ -486,6 +488,179 @@ def real(folder: str, share: float) -> dict[str, Array]:
     return tables
 
 
+# --- models of scikit-learn on data of known probabilities ---
+
+MODEL_MAPS = ("auto", "identity", "temperature", "platt", "beta", "isotonic")
+MODEL_SIZES = {100: 20, 300: 12, 1000: 6, 3000: 3}
+N_TRAIN, N_NEW, N_REFERENCE_BINS = 1000, 40_000, 100
+
+
+def _gaussians(rng: np.random.Generator, n: int) -> tuple[Array, Array]:
+    """Two Gaussian classes with common covariance."""
+    label, mean = rng.random(n) < 0.5, np.linspace(0.2, 0.6, 6)
+    x = rng.standard_normal((n, 6)) + np.where(label, 1, -1)[:, None] * mean
+    return x, expit(2 * x @ mean)
+
+
+def _interactions(rng: np.random.Generator, n: int) -> tuple[Array, Array]:
+    x = rng.standard_normal((n, 8))
+    return x, expit(1.5 * x[:, 0] * x[:, 1] + x[:, 2] - 0.5 * x[:, 3] + np.sin(3 * x[:, 4]))
+
+
+def _rare(rng: np.random.Generator, n: int) -> tuple[Array, Array]:
+    x = rng.standard_normal((n, 5))
+    return x, expit(-3.5 + 1.2 * x[:, 0] + 0.8 * x[:, 1] + x[:, 2] ** 2)
+
+
+def _clusters(rng: np.random.Generator, n: int) -> tuple[Array, Array]:
+    """Two classes of two Gaussian clusters each, of different sizes and widths."""
+    place = np.array([[0, 0, 0, 0], [2, 2, 0, 1], [2, 0, 1, 0], [0, 2, 0, -1]])
+    share, width = np.array([0.35, 0.25, 0.3, 0.1]), np.array([0.8, 1.3, 1.0, 0.6])
+    source = rng.choice(4, n, p=share)
+    x = place[source] + width[source][:, None] * rng.standard_normal((n, 4))
+    square = ((x[:, None] - place) ** 2).sum(axis=2)
+    density = share * np.exp(-square / (2 * width**2)) / width**4
+    return x, density[:, 2:].sum(axis=1) / density.sum(axis=1)
+
+
+def _ring(rng: np.random.Generator, n: int) -> tuple[Array, Array]:
+    """A ring among irrelevant features, with 5 % of the labels wrong."""
+    x = rng.standard_normal((n, 5))
+    return x, 0.05 + 0.9 * expit(4 * (np.hypot(x[:, 0], x[:, 1]) - 1.2))
+
+
+def _words(rng: np.random.Generator, n: int) -> tuple[Array, Array]:
+    """Binary features in correlated groups of three."""
+    topic = rng.random((n, 10)) < 0.3
+    x = np.repeat(topic, 3, axis=1) ^ (rng.random((n, 30)) < 0.1)
+    return x.astype(float), expit(-1 + topic @ np.linspace(-1.5, 2.5, 10))
+
+
+def _skewed(rng: np.random.Generator, n: int) -> tuple[Array, Array]:
+    x = rng.exponential(1.0, (n, 6))
+    return x, expit(-3 + x[:, 0] * (x[:, 1] > 0.7) + np.sqrt(x[:, 2]) + 0.5 * x[:, 3])
+
+
+def trained_models(part: str) -> Iterator[tuple[str, Callable[[np.random.Generator, int], tuple], object]]:
+    """Yield name, generator and fitted model; of a model "balanced", classes are equal in training alone."""
+    from sklearn.base import clone
+    from sklearn.ensemble import AdaBoostClassifier, GradientBoostingClassifier, RandomForestClassifier
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.naive_bayes import BernoulliNB, GaussianNB
+    from sklearn.neighbors import KNeighborsClassifier
+    from sklearn.neural_network import MLPClassifier
+    from sklearn.svm import SVC
+    from sklearn.tree import DecisionTreeClassifier
+
+    generators, kinds = {
+        "development": (
+            (_gaussians, _interactions, _rare),
+            {
+                "bayes": GaussianNB(),
+                "logistic": LogisticRegression(max_iter=1000),
+                "logistic, balanced": LogisticRegression(max_iter=1000),
+                "tree": DecisionTreeClassifier(min_samples_leaf=10, random_state=0),
+                "neighbours": KNeighborsClassifier(15),
+                "boosting": GradientBoostingClassifier(n_estimators=60, random_state=0),
+            },
+        ),
+        "confirmation": (
+            (_clusters, _ring, _words, _skewed),
+            {
+                "bayes": BernoulliNB(binarize=0.5),
+                "forest": RandomForestClassifier(100, min_samples_leaf=3, random_state=0),
+                "forest, balanced": RandomForestClassifier(60, min_samples_leaf=8, random_state=0),
+                "support vectors": SVC(C=3, random_state=0),
+                "network": MLPClassifier((30,), alpha=1e-3, max_iter=60, random_state=0),
+                "neighbours": KNeighborsClassifier(40),
+                "boosting": AdaBoostClassifier(n_estimators=50, random_state=0),
+            },
+        ),
+    }[part]
+    for generator in generators:
+        for kind, model in kinds.items():
+            name = f"{generator.__name__[1:]}, {kind}"
+            rng = rng_of("maps", name, "train")
+            x, chance = generator(rng, 8 * N_TRAIN)
+            label = rng.random(len(x)) < chance
+            order = np.arange(len(x))
+            if "balanced" in kind:
+                few = min(label.sum(), (~label).sum())
+                order = np.concatenate([np.flatnonzero(label == y)[:few] for y in (False, True)])
+                order = rng.permutation(order)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", ConvergenceWarning)  # the network stops early on purpose
+                fitted = clone(model).fit(x[order[:N_TRAIN]], label[order[:N_TRAIN]])
+            yield name, generator, fitted
+
+
+def model_scores(model: object, x: Array) -> Array:
+    """Return probabilities of the positive class, by the sigmoid where a model has decision values alone."""
+    if hasattr(model, "predict_proba"):
+        return model.predict_proba(x)[:, 1]
+    return expit(model.decision_function(x))
+
+
+def reference_loss(score: Array, truth: Array) -> float:
+    """Return the log loss of the best map of the scores: the mean of an in-sample and an out-of-sample fit.
+
+    The first is too small by the noise of the bins, and the second too large by about the same.
+    """
+    rank = np.searchsorted(np.sort(score), score)  # equal scores share a bin
+    cell = rank * N_REFERENCE_BINS // score.size
+    half = np.arange(score.size) % 2
+    total = 0.0
+    for fitted, judged, share in ((-1, -1, 0.5), (0, 1, 0.25), (1, 0, 0.25)):
+        a, b = (half != 1 - each if each >= 0 else half >= 0 for each in (fitted, judged))
+        mass = np.bincount(cell[a], minlength=N_REFERENCE_BINS)
+        mean = np.bincount(cell[a], truth[a], N_REFERENCE_BINS) / np.maximum(mass, 1)
+        total += share * cross_entropy(truth[b], np.where(mass > 0, mean, 0.5)[cell[b]])
+    return total
+
+
+def cross_entropy(truth: Array, found: Array) -> float:
+    """Return the mean log loss of an answer, given the true probabilities."""
+    q = np.clip(found, LEAST, 1 - LEAST)
+    return float(-(xlogy(truth, q) + xlogy(1 - truth, 1 - q)).mean())
+
+
+def of_models(part: str, share: float) -> dict[int, dict[str, list[float]]]:
+    """Print the excess log loss of maps of scikit-learn models, and return it by size, map and setting."""
+    cells: dict[int, dict[str, list[float]]] = {n: {key: [] for key in MODEL_MAPS} for n in MODEL_SIZES}
+    certain, fits, names = 0, 0, []
+    for name, generator, model in trained_models(part):
+        rng = rng_of("maps", name, "new")
+        x, truth = generator(rng, N_NEW)
+        score = model_scores(model, x)
+        least = reference_loss(score, truth)
+        names.append(name)
+        for n, repetitions in MODEL_SIZES.items():
+            total = dict.fromkeys(MODEL_MAPS, 0.0)
+            for _ in range(done := times(repetitions, share)):
+                x, chance = generator(rng, n)
+                label = (rng.random(n) < chance).astype(int)
+                if label.min() == label.max():
+                    label[rng.integers(n)] ^= 1
+                rows = model_scores(model, x), label
+                for key in MODEL_MAPS:
+                    found = Calibrator(key).fit(*rows).predict_proba(score)
+                    total[key] += (cross_entropy(truth, found) - least) / done
+                    if key == "auto":
+                        certain, fits = certain + bool(np.isin(found, (0, 1)).any()), fits + 1
+            for key in MODEL_MAPS:
+                cells[n][key].append(total[key])
+    print(f"\nMean excess log loss x 10^4 over {len(names)} models of scikit-learn ({part})\n")
+    print("| n | " + " | ".join(MODEL_MAPS) + " | auto better than temperature in |")
+    print("|---" * (len(MODEL_MAPS) + 2) + "|")
+    for n, row in cells.items():
+        means = (f"{1e4 * np.mean(row[key]):.1f}" for key in MODEL_MAPS)
+        better = sum(a < t for a, t in zip(row["auto"], row["temperature"], strict=True))
+        print(f"| {n} | " + " | ".join(means) + f" | {better} of {len(names)} |")
+    print(f"\nauto answers 0 or 1 in {certain} of {fits} fits")
+    return cells
+
+
 # --- the paper's models ---
 
 PAPER_MAPS = (
@@ -594,12 +769,13 @@ def main() -> None:
     parser.add_argument("--parts", nargs="*", choices=PARTS, default=None)
     parser.add_argument("--real", metavar="DIR", help="folder of scores of real models")
     parser.add_argument("--paper", action="store_true", help="the paper's models, and nothing else")
+    parser.add_argument("--models", choices=("development", "confirmation"), help="models of scikit-learn")
     asked = parser.parse_args()
     warnings.simplefilter("ignore", FutureWarning)
     start = time.perf_counter()
     parts = asked.parts
     if parts is None:
-        parts = () if asked.paper or asked.real else PARTS
+        parts = () if asked.paper or asked.real or asked.models else PARTS
     if "one" in parts or "interval" in parts:
         maps = ONE if "one" in parts else ["auto"]
         cells = one(asked.sizes, asked.share, maps, "interval" in parts)
@@ -615,6 +791,8 @@ def main() -> None:
         real(asked.real, asked.share)
     if asked.paper:
         paper(asked.share)
+    if asked.models:
+        of_models(asked.models, asked.share)
     if "speed" in parts:
         speed(asked.share)
     print(f"\n{time.perf_counter() - start:.0f} s")

@@ -100,13 +100,16 @@ def test_a_loss_that_was_infinite_becomes_finite():
     assert again.cure.gain == result.cure.gain
 
 
-def test_a_loss_that_stays_infinite_is_told_as_such():
+def test_an_infinite_loss_becomes_finite_and_one_that_stays_infinite_is_told_as_such():
     rng = np.random.default_rng(1)
     odds = rng.normal(0, 1, 1500)
     outcome = rng.random(1500) < 1 / (1 + np.exp(-odds))
     # A single row contradicts a score of 0: the other folds give no reason to change that score.
     result = calibrant.assess(np.append(outcome, True), np.append(1 / (1 + np.exp(-odds)), 0.0), rng=0)
-    assert np.isfinite(result.cure.gain.value)
+    assert result.cure.gain.value == np.inf
+    assert text.gained(result) == ""
+    gain = replace(result.cure.gain, value=0.0, low=0.0, high=0.0)
+    result = replace(result, cure=replace(result.cure, gain=gain))
     assert text.gained(result).startswith("The log loss is infinite before and after recalibration")
 
 

@@ -326,6 +326,21 @@ def test_the_study_of_maps_on_the_models_of_the_paper(monkeypatch):
     assert np.isfinite(table).all()
 
 
+def test_the_study_of_maps_of_models_with_known_probabilities(monkeypatch, capsys):
+    maps = study("maps")
+    rng = np.random.default_rng(0)
+    score = rng.random(20_000)
+    entropy = maps.cross_entropy(score**2, score**2)
+    assert maps.reference_loss(score, score**2) == pytest.approx(entropy, abs=1e-3)
+    chosen = list(maps.trained_models("development"))[:2]
+    monkeypatch.setattr(maps, "trained_models", lambda part: iter(chosen))
+    monkeypatch.setattr(maps, "MODEL_SIZES", {100: 1})
+    monkeypatch.setattr(maps, "N_NEW", 2000)
+    cells = maps.of_models("development", 1.0)
+    assert all(len(values) == 2 for values in cells[100].values())
+    assert "auto answers 0 or 1 in 0 of 2 fits" in capsys.readouterr().out
+
+
 def test_the_study_of_maps_that_must_rise(monkeypatch, capsys):
     maps = study("maps")
     monkeypatch.setattr(maps, "FAMILIES", {name: maps.FAMILIES[name] for name in ("square", "u-turn")})

@@ -110,6 +110,8 @@ def test_the_complement_has_the_complement_of_the_map(method, n):
 
 def test_a_few_rows_with_a_wall_leave_the_scores_alone_whichever_class_is_positive():
     for score, outcome in (([1.0, 0.52], [1, 0]), ([0.0, 0.48], [0, 1])):
-        np.testing.assert_array_equal(
-            Calibrator().fit(score, outcome).predict_proba([0.0, 0.01, 0.7]), [0, 0.01, 0.7]
-        )
+        found = Calibrator().fit(score, outcome).predict_proba([0.01, 0.25, 0.7])
+        np.testing.assert_array_equal(found[1:], [0.25, 0.7])
+    # No row had a score of 0: such a score is taken for 0.001 (`odds.cells.NO_OTHER`).
+    found = Calibrator().fit([1.0, 0.52], [1, 0]).predict_proba([0.0, 0.01, 0.7])
+    np.testing.assert_allclose(found, [0.001, 0.01, 0.7], rtol=1e-9)

@@ -21,6 +21,22 @@ def log_likelihood(odds, outcomes):
     return float(-np.logaddexp(0.0, np.where(np.asarray(outcomes) > 0, -1.0, 1.0) * np.asarray(odds)).sum())
 
 
+def jeffreys_mean(successes, trials):
+    """Posterior mean of a probability under Jeffreys' prior, by numerical integration over p = sin(t)^2."""
+    t = (np.arange(200_000) + 0.5) / 200_000 * np.pi / 2
+    density = np.sin(t) ** (2 * successes) * np.cos(t) ** (2 * (trials - successes))
+    return float((density * np.sin(t) ** 2).sum() / density.sum())
+
+
+def beta_binomial(successes, trials, mean, correlation):
+    """Likelihood of outcomes and posterior mean of a beta distributed probability, by quadrature."""
+    a, b = (share * (1 - correlation) / correlation for share in (mean, 1 - mean))
+    p = (np.arange(400_000) + 0.5) / 400_000
+    density = p ** (a - 1) * (1 - p) ** (b - 1)
+    joint = density * p**successes * (1 - p) ** (trials - successes)
+    return float(joint.sum() / density.sum()), float((joint * p).sum() / joint.sum())
+
+
 # --- increasing frequencies ---
 
 

@@ -89,6 +89,16 @@ def test_with_few_rows_the_scores_as_they_are_weigh_more():
     assert logs[10] - logs[10_000] == pytest.approx(members.HELD / 10 - members.HELD / 10_000)
 
 
+@pytest.mark.parametrize(("n", "nats"), [(10, 1.0), (100, 1.0), (400, 0.25)])
+def test_with_few_rows_a_temperature_weighs_more_than_a_shift(n, nats):
+    cells = OddsCells(np.array([-1.0, 1.0]), np.full(2, n / 2), np.full(2, n / 4), 1e-15)
+    for block in members.parametric(cells):
+        shapes = np.log([shape[3] for shape in members.SHAPES])
+        extra = block.prior - shapes
+        np.testing.assert_allclose(extra[[3, 4]] - extra[1], nats, atol=1e-12)
+        np.testing.assert_allclose(extra[[2, 5, 9]], extra[1], atol=1e-12)
+
+
 def test_newton_ends_at_the_top():
     score, outcome = rows(120, 3)
     cells = OddsCells.of(residuals(score, outcome))

@@ -48,7 +48,8 @@ class Calibrator:
         stretching and bending them in the log-odds, smoothly or in one place; with little evidence it
         leaves them alone. Others by name: see `calibrator_names`.
     monotone : {"auto", True, False}
-        Whether larger scores must mean larger probabilities. "auto": they do unless the data object.
+        Whether larger scores must mean larger probabilities. "auto": they do unless the data object, or
+        scores that repeat deviate each by itself.
     from_logits : bool
         Whether scores are log-odds (a vector) or logits (a matrix) instead of probabilities. Rows that are
         probabilities already are refused.

@@ -1,4 +1,4 @@
-"""What a fitted map of one score is: a formula in log-odds, a table, or a pair of tables.
+"""What a fitted map of one score is: a formula in log-odds, bounded scores, a table, or a pair of tables.
 
 All of them need numpy alone to predict, are saved as a few numbers, and can be written as an expression of
 SQL or as a plain Python function.
@@ -13,7 +13,7 @@ import numpy as np
 
 from calibrant.evidence import Array
 from calibrant.inputs import InputError
-from calibrant.inputs.codec import FAR_FROM_OVERFLOW, Ascending, Bounds, Real, Shape
+from calibrant.inputs.codec import FAR_FROM_OVERFLOW, Ascending, Bounds, Real, Shape, Share
 from calibrant.posterior.odds.cells import NEAREST, expit, log_odds
 from calibrant.posterior.odds.members import features
 
@@ -82,6 +82,36 @@ class Formula:
         if self.square:
             odds += f" + {self.square!r} * x * x"
         return [*lines, f"odds = {odds}", *_PYTHON_EXPIT]
+
+
+@dataclass(frozen=True)
+class Bounded:
+    """The scores as they are, between bounds.
+
+    >>> Bounded(0.01, 0.98).probability(np.array([0.0, 0.3, 1.0]))
+    array([0.01, 0.3 , 0.98])
+    """
+
+    kind: ClassVar[str] = "bounded"
+    low: Share
+    high: Share
+
+    def check_fields(self) -> None:
+        """Refuse bounds in the wrong order."""
+        if self.low > self.high:
+            raise InputError("low", "not be above high", got=f"{self.low} above {self.high}")
+
+    def probability(self, score: Array) -> Array:
+        """Return the probability that each score stands for."""
+        return np.clip(np.asarray(score, dtype=np.float64), self.low, self.high)
+
+    def sql(self, column: str) -> str:
+        """Return an expression of SQL."""
+        return f"LEAST(GREATEST({column}, {_sql_number(self.low)}), {_sql_number(self.high)})"
+
+    def python(self) -> list[str]:
+        """Return the lines of a Python function of `score`."""
+        return [f"return min(max(score, {self.low!r}), {self.high!r})"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -227,7 +257,7 @@ class Pair:
 
 
 #: What a fitted map of one score can be.
-Form: TypeAlias = Formula | Table | Pair
+Form: TypeAlias = Formula | Bounded | Table | Pair
 
 
 def _sql_number(value: float) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from calibrant.evidence.simplex import Simplex
 from calibrant.maps import of_one_score as one
-from calibrant.maps.forms import Form, Formula, Pair, Table
+from calibrant.maps.forms import Bounded, Form, Formula, Pair, Table
 from calibrant.maps.of_all_scores import Softmax, fit_matrix, fit_softmax, fit_temperature, fit_vector
 
 
@@ -34,7 +34,7 @@ class Method:
 
 METHODS: dict[str, Method] = {
     "auto": Method(
-        "average by evidence over all ways in which scores go wrong", one.auto, fit_softmax, (Formula, Table)
+        "average by evidence over all ways in which scores go wrong", one.auto, fit_softmax, (Bounded, Table)
     ),
     "identity": Method("the scores as they are", one.identity),
     "temperature": Method("log-odds over one number", one.temperature, fit_temperature),

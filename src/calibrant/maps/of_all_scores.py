@@ -18,6 +18,7 @@ from calibrant.evidence import Array
 from calibrant.evidence.simplex import Simplex
 from calibrant.inputs import InputError
 from calibrant.inputs.codec import FAR_FROM_OVERFLOW, Bounds, Shape, Share
+from calibrant.posterior.odds.cells import NEAREST, certainty_bound
 from calibrant.posterior.softmax.blocks import FEW, Blocks, least_of
 from calibrant.posterior.softmax.fit import CALIBRATED, SoftmaxPosterior, penalised
 from calibrant.posterior.softmax.likelihood import softmax
@@ -65,6 +66,8 @@ class Softmax:
         Weight of the scores as they are, against both.
     doubt : float
         Standard deviation of the logarithm of the slope.
+    floor : float
+        The least probability of a class, before those of a row are divided by their sum.
     """
 
     kind: ClassVar[str] = "softmax"
@@ -78,6 +81,7 @@ class Softmax:
     bent: Share = 0.0
     untouched: Share = 0.0
     doubt: Annotated[float, Bounds(0, FAR_FROM_OVERFLOW.high)] = 0.0
+    floor: Share = 0.0
 
     def ordered(self, columns: Array) -> Softmax:
         """Return the same map with the classes in another order: that of these columns."""
@@ -93,14 +97,21 @@ class Softmax:
     def probability(self, score: Array) -> Array:
         """Return the probabilities that rows of scores stand for."""
         if self.untouched == 1:
-            return np.array(score, dtype=np.float64)
+            return self._above_floor(np.array(score, dtype=np.float64))
         out = np.empty(score.shape)
         for part in self.parts(len(score)):
             tempered = self.tempered(score[part])
             out[part] = (1 - self.bent) * tempered
             for drawn in self._drawn(tempered):
                 out[part] += self.bent / len(self.draws) * drawn
-        return self.untouched * score + (1 - self.untouched) * out
+        return self._above_floor(self.untouched * score + (1 - self.untouched) * out)
+
+    def _above_floor(self, probability: Array) -> Array:
+        """Raise probabilities to the floor, in place; rows without any below it stay as they are."""
+        rows = np.flatnonzero((probability < self.floor).any(axis=1))
+        raised = np.maximum(probability[rows], self.floor)
+        probability[rows] = raised / raised.sum(axis=1, keepdims=True)
+        return probability
 
     def interval(self, score: Array, deviate: float) -> tuple[Array, Array]:
         """Return the ends of an interval of each class's probability, normal in its log-odds."""
@@ -174,14 +185,23 @@ def fit_softmax(rows: Simplex) -> Softmax:
     untouched = float(1 / (1 + np.exp(np.clip(odds, -500, 500))))
     # A score of 0 was taken for a small one above: left as it is, it would call impossible what has happened.
     possible = bool((rows.score[np.arange(len(rows.code)), rows.code] > 0).all())
+    alone = possible and untouched > ALONE
     return replace(
         start,
         blocks=posterior.blocks,
         draws=draws,
         bent=posterior.chance,
-        untouched=1.0 if possible and untouched > ALONE else untouched,
+        untouched=1.0 if alone else untouched,
         doubt=float((told + 1 / spread) ** -0.5),
+        floor=_floor(rows) if alone else NEAREST,
     )
+
+
+def _floor(rows: Simplex) -> float:
+    """Return the least probability of a class where the scores stay as they are and exclude no label."""
+    excluding = float(rows.weight[(rows.score <= 0).any(axis=1)].sum())
+    other = float(np.min(rows.score, where=rows.score > 0, initial=1.0))
+    return certainty_bound(excluding, other) / (rows.n_classes - 1)
 
 
 def _tempered(rows: Simplex, start: Softmax) -> Simplex:

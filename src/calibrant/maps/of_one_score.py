@@ -8,13 +8,16 @@ import numpy as np
 
 from calibrant.compiled.cached import cached_property
 from calibrant.estimators import Density
-from calibrant.evidence import Array, Evidence, Residuals
-from calibrant.maps.forms import Form, Formula, Pair, Table
+from calibrant.evidence import Array, Cells, Evidence, Residuals, Sample
+from calibrant.evidence.residuals import TIED, tied_with_last
+from calibrant.maps.forms import Bounded, Form, Formula, Pair, Table
 from calibrant.maps.venn_abers import venn_abers
 from calibrant.posterior.odds import Mixture, OddsCells, average, smooth_average
 from calibrant.posterior.odds.average import EDGE
-from calibrant.posterior.odds.cells import softplus
+from calibrant.posterior.odds.cells import STEP, certainty_bound, log_odds, nearest, softplus
 from calibrant.posterior.odds.members import features, modes
+from calibrant.posterior.odds.repeated import ScoreEffects, deflated
+from calibrant.posterior.values import is_few
 
 # A prior so wide that it matters only where data are separable and the best slope would be infinite.
 WIDE = 20.0
@@ -26,6 +29,10 @@ BITS = 1e-12
 ROUNDING = 1e-9
 # What the monotone projection of a table may cost, in units of log likelihood.
 BEND = 2.0
+# Distinct scores that may have deviations of their own, rows that each has on average at least (fewer are
+# often repeated measurements of one case, which do not come again), rows by which continuous scores are
+# recognised, and the spread within a cell, in its widths, of scores that are one.
+MOST_REPEATED, LEAST_ROWS, FIRST_ROWS, ONE_SCORE = 1000, 10.0, 5000, 1e-6
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,6 +46,36 @@ class Problem:
         """Rows and outcomes at each score that occurs."""
         residuals = Residuals.of(self.evidence)
         return residuals[residuals.mass > 0]
+
+    @cached_property
+    def repeated(self) -> Array:
+        """Whether the rows of each step share one score, and are more than one; never if scores are few."""
+        held = self.held
+        none, size = np.zeros(held.mass.shape, dtype=bool), held.mass.size
+        if is_few(held) or size > MOST_REPEATED or LEAST_ROWS * size > held.n:
+            return none
+        if isinstance(self.evidence, Sample):
+            if np.unique(self.evidence.score[:FIRST_ROWS]).size > 2 * MOST_REPEATED:
+                return none
+            score, _, weight = self.evidence.in_order
+            mass = np.ones(score.shape) if weight is None else weight
+            total = mass.sum()
+        else:
+            assert isinstance(self.evidence, Cells)
+            w, ws, _, _, wss = self.evidence.atoms().parts
+            mean, square = (np.divide(each, w, out=np.zeros(w.shape), where=w > 0) for each in (ws, wss))
+            width = self.evidence.high - self.evidence.low
+            single = (w > 0) & (square - mean * mean <= (ONE_SCORE * width) ** 2)
+            score, mass, total = (self.evidence.low + mean)[single], w[single], w.sum()
+        score, mass = score[mass > 0], mass[mass > 0]
+        fresh = ~tied_with_last(score)
+        mass, score = np.bincount(np.cumsum(fresh) - 1, mass), score[fresh]
+        # A step that joins several scores has the mean of these, or more rows than the score at its mean.
+        step = np.clip(np.searchsorted((held.score[1:] + held.score[:-1]) / 2, score), 0, size - 1)
+        same = np.abs(held.score[step] - score) <= 2 * TIED * np.minimum(score, 1 - score) + 4 * STEP
+        same &= np.isclose(mass / total, held.mass[step] / held.n, rtol=1e-9)
+        none[step[same]] = True
+        return none & (held.mass > 1)
 
     @cached_property
     def cells(self) -> OddsCells:
@@ -152,7 +189,10 @@ def histogram(problem: Problem) -> Form:
 
 def auto(problem: Problem, monotone: bool | None = None) -> Form:
     """Take the average over maps, or leave the scores alone where it is likelier to harm."""
-    return improved(problem.held, problem.average, monotone)
+    form = improved(problem.held, problem.average, monotone)
+    if monotone or not problem.repeated.any():
+        return form
+    return deviating(problem.held, problem.repeated, form, monotone)
 
 
 def spline(problem: Problem, monotone: bool | None = False) -> Form:
@@ -172,8 +212,58 @@ def improved(held: Residuals, mixture: Mixture, monotone: bool | None = None) ->
     # The average takes 0 and 1 for something less: left as they are, they would exclude what has happened.
     excluded = ((held.score <= 0) & (held.frequency > 0)) | ((held.score >= 1) & (held.frequency < 1))
     if mixture.worse > 0.5 and not excluded.any():
-        return Formula()
+        return bounded(held)
     return tabulated(mixture, monotone)
+
+
+def bounded(held: Residuals) -> Bounded:
+    """Leave the scores as they are, but for those nearer to 0 or 1 than the rows can tell."""
+    away = np.minimum(held.score, 1 - held.score)
+    other = float(away.min(where=away > 0, initial=0.5))
+    ends = (held.mass.sum(where=end) for end in (held.score <= 0, held.score >= 1))
+    # Multiples of the step, so that the complement of the scores has the complements of these bounds.
+    low, high = (np.rint(certainty_bound(float(rows), other) / STEP) * STEP for rows in ends)
+    return Bounded(float(low), float(1 - high))
+
+
+def deviating(held: Residuals, repeated: Array, form: Form, monotone: bool | None = None) -> Form:
+    """Give repeated scores deviations of their own where the evidence for these exceeds `BEND`."""
+    steps = held[repeated]
+    effects = ScoreEffects.of(steps, form.probability(steps.score))
+    if effects.log_bayes_factor <= BEND:
+        return form
+    # Deviations of single scores are no evidence for a bend of the map: it is fitted once more without them.
+    rows = deflated(held, effects.correlation)
+    form = improved(rows, average(rows), monotone)
+    known = ScoreEffects.of(steps, form.probability(steps.score)).probability
+    known = np.clip(known, EDGE, 1 - EDGE)
+    return with_scores(form, steps.score, np.log(known) - np.log1p(-known), nearest(held.score))
+
+
+def with_scores(form: Form, score: Array, value: Array, least: float) -> Table:
+    """Return a map with log-odds of its own at some scores, and at those that equal them up to rounding."""
+    if isinstance(form, Bounded):
+        at = base = log_odds(np.array([form.low, form.high]), 0.0)
+    else:
+        assert isinstance(form, Table)
+        at, base = form.at, form.value
+    x, inside = log_odds(score, least), np.clip(score, least, 1 - least)
+    # Half the width of a step around each score: that of the rule for ties, and some bits of the score.
+    half = TIED / np.maximum(inside, 1 - inside) + 4 * STEP / np.minimum(inside, 1 - inside)
+    gap = np.diff(x, prepend=-np.inf, append=np.inf) / 4
+    half = np.minimum(half, np.minimum(gap[:-1], gap[1:]))
+    steps = np.stack([x - 2 * half, x - half, x + half, x + 2 * half], axis=1)
+    values = np.stack(
+        [np.interp(steps[:, 0], at, base), value, value, np.interp(steps[:, 3], at, base)], axis=1
+    )
+    # Places of the map within a step are left out.
+    above = np.minimum(np.searchsorted(x, at), x.size - 1)
+    rest = np.ones(at.shape, dtype=bool)
+    for neighbour in (above, np.maximum(above - 1, 0)):
+        rest &= np.abs(at - x[neighbour]) > 2 * half[neighbour]
+    places = np.concatenate([at[rest], steps.ravel()])
+    order = np.argsort(places, kind="stable")
+    return Table(places[order], np.concatenate([base[rest], values.ravel()])[order], least=least)
 
 
 def tabulated(mixture: Mixture, monotone: bool | None = None) -> Form:

@@ -102,6 +102,29 @@ def nearest(score: Array) -> float:
     return float(np.rint(least / STEP) * STEP)
 
 
+def certainty_bound(rows: float, nearest_other: float) -> float:
+    """Return the least probability that is given to an outcome that a score excludes.
+
+    Where rows have such a score, and the outcome never occurred in them, it is the posterior mean under
+    Jeffreys' prior, 0.5 / (rows + 1): if the scores are right, this costs at most 0.5 nats in all rows
+    together. It is at most half the distance of the nearest other score, which keeps the order of scores.
+
+    Parameters
+    ----------
+    rows : float
+        Rows with a score of exactly 0, or of exactly 1.
+    nearest_other : float
+        Least distance from 0 and 1 of all other scores.
+
+    Examples
+    --------
+    >>> certainty_bound(99, 0.1), certainty_bound(1, 0.1), certainty_bound(0, 0.1)
+    (0.005, 0.05, 0.001)
+    """
+    of_rows = 0.5 / (rows + 1) if rows > 0 else NO_OTHER
+    return float(np.clip(nearest_other / 2, NEAREST, of_rows))
+
+
 def log_odds(score: Array, least: float) -> Array:
     """Return the log-odds of scores that are kept away from 0 and 1.
 

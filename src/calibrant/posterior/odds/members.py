@@ -28,6 +28,9 @@ SHAPES = (
 )
 # With few rows the scores as they are weigh more, by this over the number of rows, in nats.
 HELD = 25.0
+# So does a temperature alone, by this over the number of rows, and by at most one nat. The constant was
+# chosen on the development models of `benchmarks/maps.py --models`.
+TEMPERED = 100.0
 # Labels that are wrong, or scores that are too sure: q is between d and 1 - d before anything else is done.
 NOISE = {0.0: 0.7, 0.005: 0.1, 0.03: 0.1, 0.1: 0.1}
 # The smooth part: its sizes, and how far its spectrum reaches and how steeply it falls.
@@ -124,6 +127,8 @@ def parametric(cells: OddsCells) -> list[Block]:
     mode, odds, evidence = modes(cells, np.repeat(offset, members, axis=0), basis, start)
     prior = np.log(weight * (1 - SMOOTH))
     held = np.where(sizes.any(axis=1), 0.0, HELD / max(cells.n, 1.0))
+    only_slope = (sizes[:, 1] > 0) & (np.count_nonzero(sizes, axis=1) == 1)
+    prior = prior + np.where(only_slope, min(TEMPERED / max(cells.n, 1.0), 1.0), 0.0)
     blocks = []
     for k, (noise, share) in enumerate(NOISE.items()):
         own = slice(k * members, (k + 1) * members)

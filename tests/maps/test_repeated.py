@@ -1,0 +1,143 @@
+"""Scores that repeat, and deviate each by itself from a smooth map."""
+
+import numpy as np
+import pytest
+
+from calibrant import Calibrator, Sketch
+from calibrant.evidence import Cells, Residuals, Sample
+from calibrant.maps.of_one_score import Problem, improved
+from calibrant.posterior.odds.repeated import CORRELATIONS, ScoreEffects, deflated
+from oracles.maps import beta_binomial
+
+
+def logit(p):
+    return np.log(p) - np.log1p(-p)
+
+
+def expit(x):
+    return 1 / (1 + np.exp(-x))
+
+
+def lookup_table(n=3000, sd=1.0, seed=0, categories=200):
+    """Draw scores of categories, rows, and the true probability of each category."""
+    rng = np.random.default_rng(seed)
+    score = np.unique(np.round(rng.beta(1, 2, categories), 5).clip(0.001, 0.999))
+    truth = expit(logit(score) + sd * rng.standard_normal(score.size))
+    row = rng.integers(0, score.size, n)
+    return score, truth, score[row], (rng.random(n) < truth[row]).astype(int)
+
+
+def excess(truth, q):
+    return float((truth * np.log(truth / q) + (1 - truth) * np.log((1 - truth) / (1 - q))).mean())
+
+
+def problem(score, outcome):
+    return Problem(Sample(score, outcome.astype(bool)))
+
+
+def test_effects_are_those_of_numerical_integrals():
+    successes, trials = np.array([0, 3, 7]), np.array([4, 5, 9])
+    score = np.repeat([0.2, 0.5, 0.6], trials)
+    outcome = np.concatenate([np.arange(n) < k for k, n in zip(successes, trials, strict=True)])
+    residuals = Residuals.of(Sample(score, outcome))
+    held = residuals[residuals.mass > 0]
+    average = np.array([0.3, 0.4, 0.7])
+    effects = ScoreEffects.of(held, average)
+    likelihood, mean = [], []
+    plain = np.prod(average**successes * (1 - average) ** (trials - successes))
+    for correlation in CORRELATIONS:
+        found = [beta_binomial(*each, correlation) for each in zip(successes, trials, average, strict=True)]
+        likelihood.append(np.prod([value for value, _ in found]))
+        mean.append([value for _, value in found])
+    weight = np.array(likelihood) / sum(likelihood)
+    assert effects.log_bayes_factor == pytest.approx(np.log(np.mean(likelihood) / plain), abs=1e-4)
+    assert effects.correlation == pytest.approx(weight @ CORRELATIONS, rel=1e-4)
+    np.testing.assert_allclose(effects.probability, weight @ np.array(mean), rtol=1e-4)
+
+
+def test_single_rows_tell_nothing_of_deviations():
+    residuals = Residuals.of(Sample(np.array([0.2, 0.5, 0.9]), np.array([True, False, True])))
+    effects = ScoreEffects.of(residuals, residuals.score)
+    assert effects.log_bayes_factor == pytest.approx(0, abs=1e-9)
+
+
+def test_correlated_rows_count_less():
+    residuals = Residuals.of(Sample(np.repeat([0.2, 0.6], [11, 1]), np.arange(12) < 5))
+    held = residuals[residuals.mass > 0]
+    rows = deflated(held, 0.1)
+    np.testing.assert_allclose(rows.mass, [11 / 2, 1])
+    np.testing.assert_allclose(rows.frequency, held.frequency)
+
+
+def test_deviations_of_categories_are_followed():
+    loss = np.zeros(3)
+    for seed in range(3):
+        score, truth, *rows = lookup_table(seed=seed)
+        for k, choices in enumerate(({}, {"monotone": True}, {"method": "identity"})):
+            loss[k] += excess(truth, Calibrator(**choices).fit(*rows).predict_proba(score))
+    assert loss[0] < 0.5 * loss[1] < loss[2]
+
+
+def test_a_map_with_deviations_is_saved_exported_turned_round_and_fitted_to_sums():
+    score, _, rows, outcome = lookup_table()
+    rows, score = (np.where(each == score[0], 0.0, each) for each in (rows, score))
+    fitted = Calibrator().fit(rows, outcome)
+    at = np.concatenate([score, (score[1:] + score[:-1]) / 2])
+    expected = fitted.predict_proba(at)
+    assert (np.diff(expected[: score.size]) < -0.05).any()
+    np.testing.assert_array_equal(Calibrator.from_json(fitted.to_json()).predict_proba(at), expected)
+    turned = Calibrator(pos_label=1).fit(1 - rows, 1 - outcome).predict_proba(1 - at)
+    np.testing.assert_allclose(1 - turned, expected, rtol=0, atol=1e-9)
+    sketch = Sketch().update(outcome[:900], rows[:900]) + Sketch().update(outcome[900:], rows[900:])
+    np.testing.assert_allclose(sketch.calibrator().predict_proba(at), expected, atol=1e-9)
+    space = {}
+    exec(fitted.python("calibrated"), space)
+    np.testing.assert_allclose([space["calibrated"](p) for p in at.tolist()], expected, atol=1e-9)
+    # Scores that differ in their last bits are the same score.
+    for near in (np.nextafter(score, 0), np.nextafter(score, 1)):
+        np.testing.assert_allclose(fitted.predict_proba(near), expected[: score.size], atol=1e-9)
+
+
+def test_other_scores_stay_on_a_smooth_map():
+    score, _, *rows = lookup_table()
+    between = (score[1:] + score[:-1]) / 2
+    fitted = Calibrator().fit(*rows)
+    at_scores, elsewhere = (np.abs(np.diff(fitted.predict_proba(each))).max() for each in (score, between))
+    assert elsewhere < at_scores / 3
+    assert (np.diff(Calibrator(monotone=True).fit(*rows).predict_proba(score)) >= 0).all()
+
+
+@pytest.mark.parametrize("low", [0.0, 0.5])
+@pytest.mark.parametrize("evidence", [lambda sample: sample, lambda sample: Cells.of(sample)])
+def test_continuous_scores_do_not_repeat(low, evidence):
+    # Many scores share a cell of the layout without being equal.
+    rng = np.random.default_rng(0)
+    score = low + 0.02 * rng.random(6000)
+    continuous = Problem(evidence(Sample(score, rng.random(6000) < score)))
+    assert continuous.held.mass.size < 3000
+    assert not continuous.repeated.any()
+    rounded = Problem(evidence(Sample(np.round(score, 4), rng.random(6000) < score)))
+    assert rounded.repeated.sum() == np.unique(np.round(score, 4)).size
+
+
+def test_many_continuous_scores_do_not_repeat():
+    rng = np.random.default_rng(0)
+    score = 0.5 + 0.02 * rng.random(12_000)
+    assert not problem(score, rng.random(12_000) < score).repeated.any()
+
+
+def test_a_cell_of_two_scores_has_no_deviation():
+    rng = np.random.default_rng(0)
+    score = rng.choice(np.append(np.arange(1, 60) / 64, 0.5 + 1e-9), 2000)
+    found = problem(score, rng.random(2000) < score)
+    assert found.held.mass.size == 59
+    assert found.repeated.sum() == 58
+
+
+@pytest.mark.parametrize("sd", [0.0, 0.02])
+def test_without_deviations_the_map_is_the_average(sd):
+    score, _, rows, outcome = lookup_table(2000, sd)
+    found = problem(rows, outcome)
+    assert found.repeated.any()
+    expected = improved(found.held, found.average).probability(score)
+    np.testing.assert_array_equal(Calibrator().fit(rows, outcome).predict_proba(score), expected)
