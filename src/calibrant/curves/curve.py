@@ -255,7 +255,8 @@ def _by_posterior(
         block, place = places[k]
         evidence = block[place] if several else block
         residuals = question.residuals[k] if held else Residuals.of(evidence)
-        mixture, discrete = average(residuals), is_few(residuals[residuals.mass > 0])
+        discrete = is_few(residuals[residuals.mass > 0]) or posterior.scattered(k)
+        mixture = average(residuals, scattered=discrete)
         simultaneous = band == "simultaneous"
         if discrete:
             line = at_each_score(mixture, residuals, level, simultaneous=simultaneous)

@@ -9,15 +9,15 @@ import numpy as np
 from calibrant.compiled.cached import cached_property
 from calibrant.estimators import Density
 from calibrant.evidence import Array, Cells, Evidence, Residuals, Sample
-from calibrant.evidence.residuals import TIED, tied_with_last
+from calibrant.evidence.residuals import TIED
 from calibrant.maps.forms import Bounded, Form, Formula, Pair, Table
 from calibrant.maps.venn_abers import venn_abers
 from calibrant.posterior.odds import Mixture, OddsCells, average, smooth_average
 from calibrant.posterior.odds.average import EDGE
 from calibrant.posterior.odds.cells import STEP, certainty_bound, log_odds, nearest, softplus
 from calibrant.posterior.odds.members import features, modes
-from calibrant.posterior.odds.repeated import ScoreEffects, deflated
-from calibrant.posterior.values import is_few
+from calibrant.posterior.odds.repeated import ScoreDeviations, deflated
+from calibrant.posterior.score_effects import is_few
 
 # A prior so wide that it matters only where data are separable and the best slope would be infinite.
 WIDE = 20.0
@@ -29,10 +29,9 @@ BITS = 1e-12
 ROUNDING = 1e-9
 # What the monotone projection of a table may cost, in units of log likelihood.
 BEND = 2.0
-# Distinct scores that may have deviations of their own, rows that each has on average at least (fewer are
-# often repeated measurements of one case, which do not come again), rows by which continuous scores are
-# recognised, and the spread within a cell, in its widths, of scores that are one.
-MOST_REPEATED, LEAST_ROWS, FIRST_ROWS, ONE_SCORE = 1000, 10.0, 5000, 1e-6
+# Distinct scores that may have deviations of their own, and rows that each has on average at least: fewer are
+# often repeated measurements of one case, which do not come again.
+MOST_REPEATED, LEAST_ROWS = 1000, 10.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,31 +50,9 @@ class Problem:
     def repeated(self) -> Array:
         """Whether the rows of each step share one score, and are more than one; never if scores are few."""
         held = self.held
-        none, size = np.zeros(held.mass.shape, dtype=bool), held.mass.size
-        if is_few(held) or size > MOST_REPEATED or LEAST_ROWS * size > held.n:
-            return none
-        if isinstance(self.evidence, Sample):
-            if np.unique(self.evidence.score[:FIRST_ROWS]).size > 2 * MOST_REPEATED:
-                return none
-            score, _, weight = self.evidence.in_order
-            mass = np.ones(score.shape) if weight is None else weight
-            total = mass.sum()
-        else:
-            assert isinstance(self.evidence, Cells)
-            w, ws, _, _, wss = self.evidence.atoms().parts
-            mean, square = (np.divide(each, w, out=np.zeros(w.shape), where=w > 0) for each in (ws, wss))
-            width = self.evidence.high - self.evidence.low
-            single = (w > 0) & (square - mean * mean <= (ONE_SCORE * width) ** 2)
-            score, mass, total = (self.evidence.low + mean)[single], w[single], w.sum()
-        score, mass = score[mass > 0], mass[mass > 0]
-        fresh = ~tied_with_last(score)
-        mass, score = np.bincount(np.cumsum(fresh) - 1, mass), score[fresh]
-        # A step that joins several scores has the mean of these, or more rows than the score at its mean.
-        step = np.clip(np.searchsorted((held.score[1:] + held.score[:-1]) / 2, score), 0, size - 1)
-        same = np.abs(held.score[step] - score) <= 2 * TIED * np.minimum(score, 1 - score) + 4 * STEP
-        same &= np.isclose(mass / total, held.mass[step] / held.n, rtol=1e-9)
-        none[step[same]] = True
-        return none & (held.mass > 1)
+        if is_few(held) or LEAST_ROWS * held.mass.size > held.n or held.mass.size > MOST_REPEATED:
+            return np.zeros(held.mass.shape, dtype=bool)
+        return held.one_score & (held.mass > 1)
 
     @cached_property
     def cells(self) -> OddsCells:
@@ -229,13 +206,13 @@ def bounded(held: Residuals) -> Bounded:
 def deviating(held: Residuals, repeated: Array, form: Form, monotone: bool | None = None) -> Form:
     """Give repeated scores deviations of their own where the evidence for these exceeds `BEND`."""
     steps = held[repeated]
-    effects = ScoreEffects.of(steps, form.probability(steps.score))
+    effects = ScoreDeviations.of(steps, form.probability(steps.score))
     if effects.log_bayes_factor <= BEND:
         return form
     # Deviations of single scores are no evidence for a bend of the map: it is fitted once more without them.
     rows = deflated(held, effects.correlation)
     form = improved(rows, average(rows), monotone)
-    known = ScoreEffects.of(steps, form.probability(steps.score)).probability
+    known = ScoreDeviations.of(steps, form.probability(steps.score)).probability
     known = np.clip(known, EDGE, 1 - EDGE)
     return with_scores(form, steps.score, np.log(known) - np.log1p(-known), nearest(held.score))
 

@@ -31,6 +31,9 @@ STRETCHES, FEWER_STRETCHES, APART = 0.16, 0.9, 0.2
 # A smooth gap counts this much of what its uncertainty adds to the gap of the posterior mean: a process
 # that must follow one jump is uncertain everywhere.
 UNCERTAIN = 0.75
+# Scores that a curve shows one by one where they have effects, and the share of the rows that have theirs in
+# common with others.
+MOST_LEVELS, NEARLY_ALL = 128, 0.95
 # Effects of single scores below this weight are neglected, and those of more problems than this.
 NEGLIGIBLE, FEW_PROBLEMS = 0.002, 20
 
@@ -401,6 +404,14 @@ class Posterior:
     def discrete(self, k: int) -> bool:
         """Return whether the points of problem k are its distinct scores: whether effects of them matter."""
         return bool(self.ties) and self.ties[k] is not None and bool(self.weight[k, 3] > NEGLIGIBLE)
+
+    def scattered(self, k: int) -> bool:
+        """Return whether scores of problem k likely have gaps of their own, and are shared by nearly all rows."""
+        if not self.discrete(k):
+            return False
+        ties = self._tied(k)[0]
+        few = ties.mass.size <= MOST_LEVELS and ties.share > NEARLY_ALL
+        return bool(few and self.weight[k, 3] > 0.5)
 
     def _tied(self, k: int) -> tuple[TiedScores, ScoreEffects]:
         """Return the shared scores of problem k, and their effects."""

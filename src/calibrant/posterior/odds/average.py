@@ -136,8 +136,11 @@ def smooth_average(residuals: Residuals) -> Mixture:
     return Mixture(cells, at, weight, mean, sd, len(weight))
 
 
-def average(residuals: Residuals) -> Mixture:
-    """Average over all members, for a single problem."""
+def average(residuals: Residuals, *, scattered: bool = False) -> Mixture:
+    """Average over all members, for a single problem.
+
+    Few scores may have a gap of their own each, and more of them where they are `scattered`.
+    """
     cells = OddsCells.of(residuals)
     blocks = parametric(cells)
     times: dict[str, Clock] = {}
@@ -146,7 +149,7 @@ def average(residuals: Residuals) -> Mixture:
         blocks += waved
     everywhere = np.logaddexp.reduce(np.concatenate([block.log for block in blocks]))
     local = [(PLACES, tree(cells))]
-    if is_few(residuals[residuals.mass > 0]):
+    if scattered or is_few(residuals[residuals.mass > 0]):
         local.append((EACH, each_score(cells)))
     rest = 1 - sum(share for share, _ in local)
     logs = np.array(

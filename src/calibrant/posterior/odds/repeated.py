@@ -7,7 +7,7 @@ likelihood; a score with a single row tells nothing.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -18,7 +18,7 @@ CORRELATIONS = np.array([0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.4])
 
 
 @dataclass(frozen=True, eq=False)
-class ScoreEffects:
+class ScoreDeviations:
     """Deviations of repeated scores from the average over maps.
 
     Attributes
@@ -36,14 +36,14 @@ class ScoreEffects:
     probability: Array
 
     @classmethod
-    def of(cls, held: Residuals, average: Array) -> ScoreEffects:
+    def of(cls, held: Residuals, average: Array) -> ScoreDeviations:
         """Shrink the frequency of each score towards the average over maps.
 
         >>> from calibrant.evidence import Sample
         >>> sample = Sample(np.repeat([0.2, 0.8], 50), np.arange(100) % 50 < 25)
         >>> held = Residuals.of(sample)
         >>> held = held[held.mass > 0]
-        >>> effects = ScoreEffects.of(held, held.score)
+        >>> effects = ScoreDeviations.of(held, held.score)
         >>> effects.probability.round(2), effects.log_bayes_factor > 5
         (array([0.47, 0.53]), True)
         """
@@ -67,4 +67,6 @@ class ScoreEffects:
 def deflated(held: Residuals, correlation: float) -> Residuals:
     """Return the rows that count: those of one score are correlated, and tell less of a map of all scores."""
     effect = 1 + correlation * np.maximum(held.mass - 1, 0.0)
-    return Residuals(held.mass / effect, held.score, held.residual / effect, held.spread / effect)
+    effect = np.where(held.one_score, effect, 1.0)
+    parts = {name: getattr(held, name) / effect for name in ("mass", "residual", "spread")}
+    return replace(held, **parts)
