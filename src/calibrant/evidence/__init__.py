@@ -11,17 +11,18 @@ from typing import Any, Protocol, Self
 
 import numpy as np
 
-from calibrant.evidence.cells import Cells, layout_for
+from calibrant.evidence.cells import FINE_UP_TO, Cells, layout_for
 from calibrant.evidence.clusters import Design, are_alone, cells_of, correlation, effective_clusters, thinned
 from calibrant.evidence.layout import COARSE, FINE, Layout
 from calibrant.evidence.moments import Array, Bins, Moments
 from calibrant.evidence.outcomes import OneHot
-from calibrant.evidence.residuals import Residuals
+from calibrant.evidence.residuals import Residuals, across_clusters
 from calibrant.evidence.sample import Sample
 
 __all__ = [
     "COARSE",
     "FINE",
+    "FINE_UP_TO",
     "Array",
     "Bins",
     "Cells",
@@ -32,6 +33,7 @@ __all__ = [
     "OneHot",
     "Residuals",
     "Sample",
+    "across_clusters",
     "are_alone",
     "cells_of",
     "correlation",

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from calibrant.evidence import tally
-from calibrant.evidence.cells import FINE_UP_TO, Cells
+from calibrant.evidence.cells import Cells
 from calibrant.evidence.layout import FINE
 from calibrant.evidence.loops import sums_where_held
 from calibrant.evidence.moments import Array
@@ -57,8 +57,8 @@ class Residuals:
     one_score: Array
 
     @classmethod
-    def of(cls, evidence: Any) -> Residuals:
-        """Return the residuals of rows or of cells.
+    def of(cls, evidence: Any, *, ties: bool = True) -> Residuals:
+        """Return the residuals of rows or of cells; without `ties` no score is taken for shared.
 
         >>> residuals = Residuals.of(Sample(np.array([0.9, 0.2, 0.2]), np.array([True, False, True])))
         >>> residuals.score
@@ -67,9 +67,13 @@ class Residuals:
         array([0.6, 0. , 0.1])
         """
         if isinstance(evidence, Cells):
-            return cls._from_cells(evidence)._ties_joined()
-        few = evidence.shape[-1] < COUNTED
-        return (cls._from_few(evidence) if few else cls._from_many(evidence))._ties_joined()
+            found = cls._from_cells(evidence)
+        elif evidence.shape[-1] < COUNTED:
+            found = cls._from_few(evidence)
+        else:
+            found = cls._from_many(evidence, ties=ties)
+        found = found._ties_joined()
+        return found if ties else replace(found, one_score=np.zeros(found.mass.shape, dtype=bool))
 
     def thinned(self, times: float, noisier: float = 1.0) -> Residuals:
         """Return what so many times fewer rows with the same frequencies would leave.
@@ -190,9 +194,9 @@ class Residuals:
         return replace(joined, one_score=one_score)._scaled(sample.n)
 
     @classmethod
-    def _from_many(cls, sample: Sample) -> Residuals:
+    def _from_many(cls, sample: Sample, *, ties: bool) -> Residuals:
         found = None
-        if not _repeats(sample):
+        if not ties or not _repeats(sample):
             found = sums_where_held(sample.score, sample.outcome, sample.weight, FINE)
         if found is None:
             return cls._from_cells(Cells.of(sample))
@@ -230,6 +234,24 @@ class Residuals:
         )
 
 
+def across_clusters(residuals: Residuals, sample: Any, cluster: Array | None) -> Residuals:
+    """Return the same, with scores taken for shared where rows of several clusters share them.
+
+    Repeated rows of one case resemble each other, which says nothing about the score.
+
+    >>> sample = Sample(np.array([0.2, 0.2, 0.9, 0.9]), np.array([False, True, True, True]))
+    >>> across_clusters(Residuals.of(sample), sample, np.array([0, 0, 1, 2])).one_score[[0, 2]]
+    array([False,  True])
+    """
+    held = np.flatnonzero(residuals.mass > 0)
+    score = residuals.score[held]
+    step = np.searchsorted((score[1:] + score[:-1]) / 2, next(sample.rows())[0])
+    pairs = np.unique(np.stack([step, np.broadcast_to(cluster, step.shape)]), axis=1)  # type: ignore[arg-type]
+    one_score = residuals.one_score.copy()
+    one_score[held] &= np.bincount(pairs[0], minlength=held.size) > 1
+    return replace(residuals, one_score=one_score)
+
+
 def _one_score(w: Array, ws: Array, wss: Array, width: Array, spread: Array) -> Array:
     """Tell of cells of this width whether their rows share one score, from sums of scores and their squares.
 
@@ -246,9 +268,7 @@ def _one_score(w: Array, ws: Array, wss: Array, width: Array, spread: Array) -> 
 
 
 def _repeats(sample: Sample) -> bool:
-    """Tell whether some of the rows share a score, in a batch of few problems; of many none is looked at."""
-    if int(np.prod(sample.batch, dtype=np.intp)) > FINE_UP_TO:
-        return False
+    """Tell whether some of the rows share a score."""
     some = np.sort(sample.score[..., :: max(1, sample.shape[-1] // LOOKED_AT)], axis=-1)
     return bool(np.any(np.diff(some, axis=-1) == 0))
 

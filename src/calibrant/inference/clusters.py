@@ -24,6 +24,7 @@ from calibrant.evidence import (
     Evidence,
     Residuals,
     Sample,
+    across_clusters,
     cells_of,
     correlation,
     effective_clusters,
@@ -151,7 +152,8 @@ class ClusteredNull:
         usual = float(np.mean([design.symmetric for design in designs]))
         alone, seen, drawn = [], [], []
         for problem, design in zip(problems, designs, strict=True):
-            steps = Residuals.of(problem).thinned(usual, design.symmetric / usual).coarser(STEPS)
+            steps = across_clusters(Residuals.of(problem), problem, cluster)
+            steps = steps.thinned(usual, design.symmetric / usual).coarser(STEPS)
             cells = min(int(n_cells(steps.flat.n)[0]), STEPS // 2)
             if draws is None:
                 residuals = turned(problem, cluster, steps, signs)

@@ -34,6 +34,11 @@ SINGLE_CLUSTER = (
     "All rows belong to a single cluster; they are treated as independent, so the interval does not include "
     "variation between clusters."
 )
+THIN_REPLICATION = (
+    "Most scores that repeat are shared by 2 to 10 rows, and outcomes vary more between these scores than "
+    "chance explains. Repeated measurements of the same case look like this too: if there are any, pass "
+    "cluster=, or the error is overestimated."
+)
 # Data sets at least that the test may be asked to simulate.
 FEWEST = 99
 # Data sets simulated for the interval of one class among several; more classes than MANY are simulated
@@ -75,8 +80,12 @@ def estimate(
     if n_resamples is not None:
         n_resamples = inputs.positive_int("n_resamples", n_resamples, FEWEST)
     found = _answer(question, estimator, norm, level, each_level, seed, step, n_resamples)
-    single = (SINGLE_CLUSTER,) if question.clusters == 1 else ()
-    return replace(found, cautions=question.cautions + single)
+    cautions = question.cautions
+    if question.clusters == 1:
+        cautions += (SINGLE_CLUSTER,)
+    if not question.notion.whole and question.cluster is None and posterior_of(question).thinly_repeated:
+        cautions += (THIN_REPLICATION,)
+    return replace(found, cautions=cautions)
 
 
 def _answer(

@@ -108,7 +108,7 @@ def _looks(question: Question) -> Iterator[tuple[Posterior, Posterior, list[Resi
     """Return posterior, the one with the variance of the scores, and steps, of some classes at a time."""
 
     def look(some: Evidence) -> tuple[Posterior, Posterior, list[Residuals]]:
-        flat = Residuals.of(some).flat
+        flat = Residuals.of(some, ties=False).flat
         cells, steps = int(n_cells(flat.n)[0]), [flat[k].coarser(STEPS) for k in range(len(flat.mass))]
         return Posterior.of_residuals(flat, cells), Posterior.of_residuals(flat, cells, plain=True), steps
 

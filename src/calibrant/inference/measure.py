@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, cast
 
 import numpy as np
@@ -59,8 +60,11 @@ def errors_of(question: Question, estimator: Estimator, norm: Norm) -> Array:
 def _fits(question: Question, estimator: Estimator) -> list[Fit]:
     """Fit each block of problems; return one fit for all where classes are judged together."""
     fits: list[Fit] = []
+    fit: Any = estimator.fit
+    if estimator.from_posterior:
+        fit = partial(fit, ties=question.has_ties)
     for block in question.stream():
-        fits += compiled.shared(estimator.fit, pieces(block) if estimator.from_posterior else [block])
+        fits += compiled.shared(fit, pieces(block) if estimator.from_posterior else [block])
     return type(fits[0]).joined(fits)
 
 

@@ -34,8 +34,8 @@ UNCERTAIN = 0.75
 # Scores that a curve shows one by one where they have effects, and the share of the rows that have theirs in
 # common with others.
 MOST_LEVELS, NEARLY_ALL = 128, 0.95
-# Effects of single scores below this weight are neglected, and those of more problems than this.
-NEGLIGIBLE, FEW_PROBLEMS = 0.002, 20
+# Effects of single scores below this weight are neglected.
+NEGLIGIBLE = 0.002
 
 
 class Points(NamedTuple):
@@ -150,7 +150,7 @@ class Posterior:
         z, scale, mass, score, n = arrays
         ties: tuple[TiedScores | None, ...] = ()
         residual: tuple[Array | None, ...] = ()
-        if any(batch.ties for batch in batches) and len(z) <= FEW_PROBLEMS:
+        if any(batch.ties for batch in batches):
             for batch in batches:
                 ties += batch.ties or (None,) * len(batch.z)
                 residual += batch.residual or (None,) * len(batch.z)
@@ -404,6 +404,12 @@ class Posterior:
     def discrete(self, k: int) -> bool:
         """Return whether the points of problem k are its distinct scores: whether effects of them matter."""
         return bool(self.ties) and self.ties[k] is not None and bool(self.weight[k, 3] > NEGLIGIBLE)
+
+    @property
+    def thinly_repeated(self) -> bool:
+        """Whether effects of single scores are likely, and known from scores that few rows share."""
+        likely = (k for k, ties in enumerate(self.ties) if ties is not None and ties.thin)
+        return any(self.weight[k, 3] > 0.5 for k in likely)
 
     def scattered(self, k: int) -> bool:
         """Return whether scores of problem k likely have gaps of their own, and are shared by nearly all rows."""

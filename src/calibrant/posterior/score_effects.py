@@ -40,6 +40,8 @@ HEAVY, EDGE = 0.05, 1e-3
 CELLS = 128
 # Scores of single rows are joined in cells where they have no effect, or where there are very many points.
 POOLED, MOST_POINTS, COVERED = 256, 4096, 0.05
+# Scores that so few rows share may be repeated measurements of one case; and the share of rows that is nearly all.
+FEW_ROWS, NEARLY_ALL = 10, 0.9
 # More distinct scores than this, all of them multiples of .001, are rounded ones.
 FEW_LEVELS = 32
 # Rows that each of few levels has on average at least, for a curve that is shown at each of them alone.
@@ -138,6 +140,12 @@ class TiedScores:
     def share(self) -> float:
         """Share of the rows that have their score in common with others."""
         return float(self.mass[self.tied].sum())
+
+    @property
+    def thin(self) -> bool:
+        """Whether nearly all rows that share a score share it with few others."""
+        few = self.tied & (self.rows <= FEW_ROWS)
+        return float(self.mass[few].sum()) > NEARLY_ALL * self.share
 
     @cached_property
     def prior(self) -> float:

@@ -13,7 +13,17 @@ from typing import Any, TypeVar
 import numpy as np
 
 from calibrant.compiled.cached import cached_property
-from calibrant.evidence import Array, Design, Evidence, Residuals, Sample, are_alone, thinned
+from calibrant.evidence import (
+    FINE_UP_TO,
+    Array,
+    Design,
+    Evidence,
+    Residuals,
+    Sample,
+    across_clusters,
+    are_alone,
+    thinned,
+)
 from calibrant.evidence.simplex import Simplex
 from calibrant.inputs import Predictions
 from calibrant.questions.notions import Notion, check_whole, named
@@ -153,13 +163,22 @@ class Question:
     @cached_property
     def residuals(self) -> list[Residuals]:
         """Residuals of each problem in score order; of clusters, as if by fewer rows that are independent."""
-        plain = [Residuals.of(problem) for problem in self.each()]
+        plain = [Residuals.of(problem, ties=self.has_ties) for problem in self.each()]
         if self.designs is None:
             return plain
+        plain = [
+            across_clusters(each, problem, self.cluster)
+            for each, problem in zip(plain, self.each(), strict=True)
+        ]
         # All problems are of the same rows: what differs from one to the other is the variance.
         effects = [design.effect for design in self.designs]
         usual = float(np.mean(effects))
         return [each.thinned(usual, own / usual) for each, own in zip(plain, effects, strict=True)]
+
+    @property
+    def has_ties(self) -> bool:
+        """Whether scores may have effects of their own; those of many classes are not kept apart."""
+        return self.notion.size(len(self.labels)) <= FINE_UP_TO
 
     @cached_property
     def designs(self) -> list[Design] | None:
