@@ -47,7 +47,7 @@ def test_by_several_rows_of_chances_outcomes_are_drawn_one_after_the_other():
 
 def steps_of(rows, score):
     rows, score = (np.asarray(part, dtype=np.float64) for part in (rows, score))
-    return Residuals(rows, score, np.zeros(rows.size), rows)
+    return Residuals(rows, score, np.zeros(rows.size), rows, np.ones(rows.size, dtype=bool))
 
 
 def drawn(steps, size, seed=0):

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from calibrant.posterior import clock, gap, process, tree, values
+from calibrant.posterior import clock, gap, process, score_effects, tree
 
 
 def triweight(u):
@@ -22,17 +22,22 @@ def triweight(u):
     return float(np.trapezoid(35 / 32 * (1 - x * x) ** 3 * np.cos(3 * u * x), x))
 
 
+def overlaps(ends, cuts):
+    """Share of each step, of a stretch that ends here, between every two cuts: (steps, cells)."""
+    shares = np.zeros((len(ends), len(cuts) - 1))
+    start = 0.0
+    for i, end in enumerate(ends):
+        for j in range(shares.shape[1]):
+            overlap = min(end, cuts[j + 1]) - max(start, cuts[j])
+            if overlap > 0:
+                shares[i, j] = overlap / (end - start)
+        start = end
+    return shares
+
+
 def spread_evenly(ends, sums, cuts):
     """Sums over stretches between cuts when each step's sum is spread evenly over its stretch."""
-    found = np.zeros(len(cuts) - 1)
-    start = 0.0
-    for end, value in zip(ends, sums, strict=True):
-        for j in range(len(found)):
-            overlap = min(end, cuts[j + 1]) - max(start, cuts[j])
-            if overlap > 0 and end > start:
-                found[j] += value * overlap / (end - start)
-        start = end
-    return found
+    return sums @ overlaps(ends, cuts)
 
 
 def cosines(g):
@@ -96,12 +101,12 @@ def problem(score, outcome):
     return Problem(n, s, count, r, v, sums / unit, rows / n, unit / n, cuts)
 
 
-def by_process(p):
-    """One process over all scores."""
-    g = len(p.x)
+def fit_process(x, unit):
+    """Likelihood of a process against no gap, its mean and standard deviation in each cell, in units."""
+    g = len(x)
     basis = cosines(g)
-    z = basis @ p.x
-    e = 1 / (g * p.unit**2)
+    z = basis @ x
+    e = 1 / (g * unit**2)
 
     def sizes(largest):
         """Variances against the noise, evenly on a logarithmic scale."""
@@ -132,12 +137,18 @@ def by_process(p):
         h[1:] += w * t / (1 + t) / by_shape.sum()
     mean = basis.T @ (h * z)
     sd = np.sqrt(np.diag(basis.T @ np.diag(h) @ basis))
+    return by_mean.sum() * by_shape.sum(), mean, sd
+
+
+def by_process(p):
+    """One process over all scores."""
+    likelihood, mean, sd = fit_process(p.x, p.unit)
     sides = np.zeros(2)
     for a, b in zip(mean, sd, strict=True):
         sure, unsure = np.array(parts(a, 0.0)), np.array(parts(a, b))
         sides += p.unit * (sure + gap.UNCERTAIN * (unsure - sure))
     square = mean**2 + gap.UNCERTAIN * sd**2
-    return by_mean.sum() * by_shape.sum(), sides, p.unit**2 * square
+    return likelihood, sides, p.unit**2 * square
 
 
 def flat(x, pull):
@@ -213,48 +224,197 @@ def by_tree(p):
     return likelihood, p.unit * sides, p.unit**2 * square
 
 
-def by_value(p):
-    """A gap of its own at each score, and its priors before; None if scores are many.
+@dataclass
+class Point:
+    """A score that rows share, or one or several scores of single rows, as sums over rows."""
 
-    The first prior is that of no gap at all, the second the share of this kind among all gaps. Where a cell
-    reaches over several scores, its square is that of gaps which agree in sign.
-    """
-    few = len(p.score) <= values.FEW and len(p.score) * values.ROWS <= p.n
-    which = [i for i, m in enumerate(p.count) if few or m >= max(values.HEAVY * p.n, values.HEAVY_ROWS)]
-    if not which:
-        return None
-    total, sides, squares = 0.0, np.zeros(2), np.zeros(len(p.score))
-    for size in values.SIZES:
-        likelihood, own, own_squares = 1.0 / len(values.SIZES), np.zeros(2), np.zeros(len(p.score))
-        for i in which:
-            # The mean residual at a score is the gap plus noise.
-            seen, noise = p.residual[i] / p.count[i], p.variance[i] / p.count[i]
-            spread = size**2 + noise
-            likelihood *= math.sqrt(noise / spread) * math.exp(seen**2 / 2 * (1 / noise - 1 / spread))
-            mean, variance = seen * size**2 / spread, noise * size**2 / spread
-            own += p.count[i] / p.n * np.array(parts(mean, math.sqrt(variance)))
-            own_squares[i] = mean**2 + variance
-        total += likelihood
-        sides += likelihood * own
-        squares += likelihood * own_squares
-    priors = (gap.FEW_CALIBRATED, gap.BY_VALUE) if few else (gap.CALIBRATED, gap.STANDING_OUT)
-    root = p.count / p.n * np.sqrt(squares / total)
-    square = spread_evenly(np.cumsum(p.count * p.variance), root, p.cuts) ** 2
-    return priors, total, sides / total, square
+    tied: bool
+    rows: float = 0.0
+    scores: float = 0.0
+    residual: float = 0.0
+    variance: float = 0.0
+
+
+def coverage(p):
+    """Share of the rows at shared scores, without heavy scores and those at 0 or 1."""
+    shared, rest = 0, 0
+    for s, m in zip(p.score, p.count, strict=True):
+        apart = m > 1 and (m >= score_effects.HEAVY * p.n or min(s, 1 - s) < score_effects.EDGE)
+        shared += m if m > 1 and not apart else 0
+        rest += 0 if apart else m
+    return shared / rest if rest and (shared or p.count.min() == 1) else 1.0
+
+
+def points_of(p):
+    """Each distinct score; where too few are shared, single rows in one of many cells are one point."""
+    time = np.append(0, np.cumsum(p.count * p.variance))
+    cell = score_effects.POOLED * (time[1:] + time[:-1]) / 2 // time[-1]
+    pooling = coverage(p) < score_effects.COVERED
+    points, last = [], None
+    for i, m in enumerate(p.count):
+        own = None if m > 1 or not pooling else cell[i]
+        if own is None or own != last:
+            points.append(Point(m > 1))
+        last, point = own, points[-1]
+        point.rows += m
+        point.scores += m * p.score[i]
+        point.residual += p.residual[i]
+        point.variance += m * p.variance[i]
+    return points
+
+
+def log_beta(a, b):
+    """Logarithm of the beta function."""
+    return math.lgamma(a) + math.lgamma(b) - math.lgamma(a + b)
+
+
+def log_counts(yes, rows, mu, rho):
+    """Log likelihood of outcomes that share a score: binomial, or beta-binomial if they are correlated."""
+    no = rows - yes
+    if rho == 0:
+        return yes * math.log(mu) + no * math.log(1 - mu)
+    a, b = mu * (1 / rho - 1), (1 - mu) * (1 / rho - 1)
+    return log_beta(a + yes, b + no) - log_beta(a, b)
+
+
+def nodes_near(rho):
+    """Number and share of the nodes on both sides of an intraclass correlation; the first has none."""
+    fitted = list(score_effects.FITTED)
+    ladder = [math.log(each) for each in (fitted[0] ** 2 / fitted[1], *fitted)]
+    at = math.log(rho)
+    high = next((j for j in range(1, len(ladder)) if ladder[j] >= at - 1e-12), len(ladder) - 1)
+    share = min((at - ladder[high - 1]) / (ladder[high] - ladder[high - 1]), 1.0)
+    return (high - 1, 1 - share), (high, share)
+
+
+class Effects:
+    """An effect of each shared score on top of a smooth gap."""
+
+    def __init__(self, p):
+        self.n, self.points = p.n, points_of(p)
+        fields = ("rows", "scores", "residual", "variance")
+        self.rows, scores, residual, variance = (
+            np.array([getattr(point, field) for point in self.points], dtype=float) for field in fields
+        )
+        self.tied = np.array([point.tied for point in self.points])
+        self.mass, self.score = self.rows / p.n, scores / self.rows
+        self.residual, self.noise = residual / p.n, variance / p.n**2
+        self.sharing = np.where(self.tied, self.rows, 1.0)
+        self.cells = min(max(2 ** int(math.log2(p.n)), 2), score_effects.CELLS)
+        shared = self.rows[self.tied]
+        self.usual = math.exp((shared * np.log(shared)).sum() / shared.sum())
+        self.powers = score_effects.POWERS if shared.max() > 2 * shared.min() else (0.0,)
+        self.share, self.coverage = shared.sum() / p.n, coverage(p)
+
+    def prior(self):
+        """Prior probability of effects."""
+        most = score_effects.FEW_TIED + (score_effects.ALL_TIED - score_effects.FEW_TIED) * self.share
+        levels = [point.scores / point.rows for point in self.points if point.tied]
+        rounded = all(abs(1000 * s - round(1000 * s)) < 1e-6 for s in levels)
+        if rounded and len(levels) > score_effects.FEW_LEVELS:
+            most = min(most, score_effects.ROUNDED)
+        pairs = sum(m * (m - 1) / 2 for m in self.rows[self.tied])
+        return most * (1 - math.exp(-pairs * score_effects.VISIBLE**2 / 2))
+
+    def correlation(self, power, rho):
+        """Intraclass correlation at each point."""
+        return np.minimum(rho * (self.usual / self.sharing) ** power, score_effects.LARGEST)
+
+    def design(self, rho):
+        """Factor of the variance of the residual at each point."""
+        return 1 + (self.sharing - 1) * rho
+
+    def fit_smooth(self, rho):
+        """Mean and variance of the smooth part at each point, and what its fit gained beyond its evidence."""
+        ends = np.cumsum(self.noise * self.design(rho))
+        share = overlaps(ends, ends[-1] * np.linspace(0, 1, self.cells + 1))
+        unit, mass = math.sqrt(ends[-1] / self.cells), self.mass @ share
+        x = self.residual @ share / unit
+        likelihood, mean, sd = fit_process(x, unit)
+        cost = math.log(likelihood) - (x @ mean - mean @ mean / 2)
+        return share @ (unit / mass * mean), share @ (unit / mass * sd) ** 2, cost
+
+    def probability(self, f):
+        """Probability of an outcome where the effect is zero."""
+        return np.clip(self.score + f, 0.25 / self.n, 1 - 0.25 / self.n)
+
+    def normal(self, f, rho):
+        """Log likelihood of the residuals if they were normal."""
+        design = self.design(rho)
+        square = (self.residual - self.mass * f) ** 2 / self.noise
+        return -(square / design + np.log(design)).sum() / 2
+
+    def counts(self, f, rho):
+        """Log likelihood of the outcomes."""
+        yes = self.rows * np.clip(self.score + self.residual / self.mass, 0, 1)
+        used = np.where(self.tied, rho, 0.0)
+        return sum(map(log_counts, yes, self.rows, self.probability(f), used))
+
+    def gap(self, f, variance, rho):
+        """Posterior mean and variance of the gap at each point."""
+        shrink = np.where(self.tied, self.rows * rho / self.design(rho), 0.0)
+        mean = f + shrink * (self.residual / self.mass - f)
+        mu, known = self.probability(f), np.where(self.tied, 1.0, self.coverage)
+        return mean, (1 - shrink) ** 2 * variance + rho * known * (1 - shrink) * mu * (1 - mu)
+
+    def weigh(self):
+        """Likelihood against no effect, and weight, mean and variance of the gap for each power and node."""
+        middle = self.powers[len(self.powers) // 2]
+        nodes = (0.0, *score_effects.FITTED)
+        fits = [self.fit_smooth(self.correlation(middle, rho)) for rho in nodes]
+        none = fits[0][2] + self.counts(fits[0][0], np.zeros(len(self.points)))
+        prior = [math.exp(-((math.log(rho / score_effects.MEDIAN) / score_effects.LOG_SD) ** 2) / 2)
+                 for rho in score_effects.RHO]  # fmt: skip
+        total, weight = 0.0, np.zeros((len(self.powers), len(nodes)))
+        for i, power in enumerate(self.powers):
+            at_nodes = [self.correlation(power, rho) for rho in nodes]
+            missed = [
+                cost + self.counts(f, own) - self.normal(f, own)
+                for (f, _, cost), own in zip(fits, at_nodes, strict=True)
+            ]
+            for chance, rho in zip(prior, score_effects.RHO, strict=True):
+                own, near = self.correlation(power, rho), nodes_near(rho)
+                log = sum(share * (self.normal(fits[j][0], own) + missed[j]) for j, share in near) - none
+                likelihood = chance / sum(prior) / len(self.powers) * math.exp(log)
+                total += likelihood
+                for j, share in near:
+                    weight[i, j] += share * likelihood
+        gaps = [[self.gap(f, variance, self.correlation(power, rho))
+                 for (f, variance, _), rho in zip(fits, nodes, strict=True)] for power in self.powers]  # fmt: skip
+        return total, weight / total, gaps
+
+
+def by_effects(p):
+    """Effects of single scores: their likelihood against a smooth gap alone."""
+    effects = Effects(p)
+    total, weight, gaps = effects.weigh()
+    weight[weight <= score_effects.NEGLIGIBLE] = 0.0
+    weight /= weight.sum()
+    sides, second = np.zeros(2), np.zeros(len(effects.points))
+    for i, j in zip(*np.nonzero(weight), strict=True):
+        mean, variance = gaps[i][j]
+        each = [parts(a, math.sqrt(b)) for a, b in zip(mean, variance, strict=True)]
+        sides += weight[i, j] * effects.mass @ np.array(each)
+        second += weight[i, j] * (mean**2 + variance)
+    ends = np.cumsum(effects.noise)
+    share = overlaps(ends, ends[-1] * np.linspace(0, 1, len(p.x) + 1))
+    # The mean square of the scores in a cell, as if all of its rows had that gap.
+    return effects, total, sides, ((effects.mass * second) @ share) * (effects.mass @ share)
 
 
 def told(score, outcome):
     """Expected error of scores too high and of scores too low, and the expected square in each cell."""
     p = problem(score, outcome)
-    value = by_value(p)
-    none, special = value[0] if value else (gap.CALIBRATED, 0.0)
-    some = 1 - none
-    members = [
-        (some * (1 - special) * (1 - gap.STRETCHES), *by_process(p)),
-        (some * (1 - special) * gap.STRETCHES, *by_tree(p)),
-    ]
-    if value:
-        members.append((some * special, *value[1:]))
+    tied = p.count[p.count > 1].sum() / p.n
+    in_ranges = gap.STRETCHES * (1 - gap.FEWER_STRETCHES * tied)
+    none, some = gap.CALIBRATED, 1 - gap.CALIBRATED
+    members = [(some * (1 - in_ranges), *by_process(p)), (some * in_ranges, *by_tree(p))]
+    if tied:
+        effects, factor, *expected = by_effects(p)
+        prior = effects.prior()
+        smooth = members[0][1]
+        none, members = (1 - prior) * none, [((1 - prior) * share, *rest) for share, *rest in members]
+        members.append((prior, smooth * factor, *expected))
     whole = none + sum(prior * likelihood for prior, likelihood, *_ in members)
     sides, square = (sum(member[0] * member[1] * member[at] for member in members) / whole for at in (2, 3))
     return p, sides, square

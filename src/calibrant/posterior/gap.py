@@ -27,7 +27,7 @@ from calibrant.questions import Question
 # the scores, and by how much it is less where rows share scores; and of the classes of a model to have gaps that
 # do not resemble each other.
 CALIBRATED, CLASS_CALIBRATED = 0.03, 0.13
-STRETCHES, FEWER_STRETCHES, APART = 0.16, 0.9, 0.2
+STRETCHES, FEWER_STRETCHES, APART = 0.16, 0.98, 0.2
 # A smooth gap counts this much of what its uncertainty adds to the gap of the posterior mean: a process
 # that must follow one jump is uncertain everywhere.
 UNCERTAIN = 0.75

@@ -27,7 +27,7 @@ from calibrant.posterior.variance_time import VarianceTime
 # Intraclass correlations for which the smooth part is fitted, and those in between that are weighed. They are
 # those of an average row, and fall with this power of the frequency of a score: the scores of a leaf or of a
 # category are averages over training rows, and vary as one over their number.
-POWERS, FITTED, RHO = (0.0, 0.5, 1.0), np.geomspace(0.002, 0.5, 6), np.geomspace(0.001, 0.5, 32)
+POWERS, FITTED, RHO = (0.0, 0.5, 1.0, 1.5), np.geomspace(0.002, 0.5, 6), np.geomspace(0.001, 0.5, 32)
 LARGEST = 0.5
 # Prior of rho: log-normal with this median and standard deviation of the logarithm.
 MEDIAN, LOG_SD = 0.05, 1.0
