@@ -410,7 +410,7 @@ class Levels:
 
     def population(self, name: str, scale: float = 1.0) -> Population:
         score = (np.arange(self.n_levels) + 0.5) / self.n_levels
-        gap = self.sd * rng_of("pipelines", "levels", self.n_levels).standard_normal(self.n_levels)
+        gap = self.sd * rng_of("pipelines", "levels", self.n_levels, name.partition("@")[2]).standard_normal(self.n_levels)
         return Population(score, np.clip(score + gap, 0, 1), np.full(self.n_levels, 1 / self.n_levels))
 
 
@@ -483,11 +483,12 @@ PIPELINES: dict[str, Pipeline | Mixed | Levels | Calibrated] = {
 @lru_cache(maxsize=2)
 def population(name: str, cache: str | None = None, scale: float = 1.0) -> Population:
     """Return the population of a pipeline, from the cache where it is stored there."""
+    pipeline = PIPELINES[name.partition("@")[0]]
     if cache is None:
-        return PIPELINES[name].population(name, scale)
+        return pipeline.population(name, scale)
     file = Path(cache) / f"{name}-{VERSION}-{scale:g}.npz"
     if not file.exists():
-        made = PIPELINES[name].population(name, scale)
+        made = pipeline.population(name, scale)
         columns = {"score": made.score, "eta": made.eta}
         file.parent.mkdir(parents=True, exist_ok=True)
         partial_file = file.with_suffix(f".{os.getpid()}.npz")
@@ -685,9 +686,12 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=2, help="processes")
     parser.add_argument("--cache", metavar="DIR", help="folder of the populations")
     parser.add_argument("--scale", type=float, default=1.0, help="factor of the population sizes")
+    parser.add_argument("--training-seed", type=int, default=0, help="train other models of the same kinds")
     parser.add_argument("--list", action="store_true", help="describe the pipelines and stop")
     asked = parser.parse_args()
     names = asked.only or list(PIPELINES)
+    if asked.training_seed:
+        names = [f"{name}@{asked.training_seed}" for name in names]
     cache = asked.cache or str(Path(tempfile.gettempdir()) / "calibrant-pipelines")
     if asked.list:
         for line in describe(names, cache, asked.scale):

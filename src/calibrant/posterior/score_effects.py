@@ -13,6 +13,7 @@ factor. A Gaussian likelihood would take a wrong variance for over-dispersion wh
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -47,7 +48,7 @@ FEW_LEVELS = 32
 # Rows that each of few levels has on average at least, for a curve that is shown at each of them alone.
 LEVEL_ROWS = 3
 # Nodes with less posterior weight are left out of moments, and of simulations.
-NEGLIGIBLE, RELEVANT = 0.005, 0.02
+NEGLIGIBLE, RELEVANT = 0.01, 0.05
 # Numbers of a table of data sets and scores that is held at once.
 TOGETHER = 1 << 17
 
@@ -261,12 +262,13 @@ class ScoreEffects:
         process = Process.of(z, np.array([1 / (time.unit**2 * cells)]))
         return process, time.at_points((time.unit / time.mass).astype(z.dtype) * process.mean)
 
-    def _gap(self, node: int, some: slice | Array, power: int) -> tuple[Array, Array]:
-        """Return posterior mean and variance of the gap at each point, at a node."""
+    def _gaps(self, node: int, some: slice | Array, powers: Array) -> Iterator[tuple[Array, Array]]:
+        """Yield posterior mean and variance of the gap at each point, at a node of each power."""
         time = self.ties.times[node]
         process, f = self._smooth(node, some)
         variance = time.at_points(np.square((time.unit / time.mass).astype(f.dtype) * process.sd))
-        return self._effect(f, variance, self.ties.nodes[power, node], some)
+        for power in powers:
+            yield self._effect(f, variance, self.ties.nodes[power, node], some)
 
     def _log_counts(self, mu: Array, rho: Array, some: slice | Array) -> Array:
         """Return the log likelihood of the outcomes for a mean and correlations (powers, points), (powers, sets).
@@ -374,25 +376,35 @@ class ScoreEffects:
         They are zero for sets that are not needed.
         """
         total, mass = np.zeros((3, len(self.residual))), self.ties.mass.astype(self.residual.dtype)
-        weight = np.where(self.weight > NEGLIGIBLE, self.weight, 0.0) * needed
+        weight = self._kept * needed
         step = max(1, TOGETHER // mass.size)
-        for power, node in zip(*np.nonzero(weight.any(axis=-1)), strict=True):
-            every = np.flatnonzero(weight[power, node])
+        for node in range(weight.shape[1]):
+            every = np.flatnonzero(weight[:, node].any(axis=0))
             for first in range(0, every.size, step):
                 some = every[first : first + step]
-                mean, variance = self._gap(int(node), some, int(power))
-                parts = positive(mean, np.sqrt(variance)), mean, mean**2 + variance
-                total[:, some] += weight[power, node, some] * np.stack([part @ mass for part in parts])
-        return total / np.maximum(weight.sum(axis=(0, 1)), NEGLIGIBLE)
+                powers = np.flatnonzero(weight[:, node, some].any(axis=1))
+                for power, (mean, variance) in zip(powers, self._gaps(node, some, powers), strict=True):
+                    parts = positive(mean, np.sqrt(variance)), mean, mean**2 + variance
+                    total[:, some] += weight[power, node, some] * np.stack([part @ mass for part in parts])
+        return total
+
+    @cached_property
+    def _kept(self) -> Array:
+        """Weights of the nodes without those that are negligible."""
+        weight = np.where(self.weight > NEGLIGIBLE, self.weight, 0.0)
+        return np.asarray(weight / weight.sum(axis=(0, 1)))
 
     @cached_property
     def moments(self) -> tuple[Array, Array]:
         """Posterior mean and mean square of the gap at each point, (sets, points)."""
         mean, square = np.zeros((2, *self.residual.shape))
-        for power, node in zip(*np.nonzero((self.weight > NEGLIGIBLE).any(axis=-1)), strict=True):
-            own, variance = self._gap(int(node), slice(None), int(power))
-            mean += self.weight[power, node, :, None] * own
-            square += self.weight[power, node, :, None] * (own**2 + variance)
+        for node in range(self._kept.shape[1]):
+            powers = np.flatnonzero(self._kept[:, node].any(axis=1))
+            if powers.size:
+                gaps = self._gaps(node, slice(None), powers)
+                for power, (own, variance) in zip(powers, gaps, strict=True):
+                    mean += self._kept[power, node, :, None] * own
+                    square += self._kept[power, node, :, None] * (own**2 + variance)
         return mean, square
 
     def draw(self, rng: np.random.Generator, size: int) -> Array:
