@@ -21,12 +21,12 @@ def apart(score):
     return np.sort(np.unique(FINE.locate(score), return_index=True)[1])
 
 
-def held_to_the_oracle(score, outcome, norms=("l1", "l2", "max")):
+def held_to_the_oracle(score, outcome):
     errors, sides = oracle.errors(score, outcome)
     found = Bayes().fit(Sample(score, outcome))
     # The expected positive part of a normal variable is known to 1e-7.
-    for norm in norms:
-        assert found.error(norm) == pytest.approx(errors[norm], rel=1e-6), norm
+    for norm, expected in errors.items():
+        assert found.error(norm) == pytest.approx(expected, rel=1e-6), norm
         for estimator in ("auto", "bayes"):
             value = calibrant.ece(outcome.astype(int), score, labels=[0, 1], estimator=estimator, norm=norm)
             assert value == pytest.approx(float(found.error(norm)), rel=1e-12)
@@ -42,7 +42,7 @@ def test_it_equals_the_plain_loop(n, seed):
 
 
 def repeated(kind, seed):
-    """Rows that share their scores: all of them, about as many, in other numbers, or at an end of the scores."""
+    """Rows that share scores: all of them or some, as many at each or not, or at an end of the scores."""
     rng = np.random.default_rng(seed)
     score, _ = draw(300, seed)
     if kind == "seven":
@@ -60,19 +60,10 @@ def repeated(kind, seed):
     return score, rng.random(score.size) < chance * score
 
 
-REPEATED = ("seven", "fifty", "mixed", "pairs", "end", "end below")
-
-
 @pytest.mark.parametrize("seed", [0, 1])
-@pytest.mark.parametrize("kind", REPEATED)
+@pytest.mark.parametrize("kind", ["seven", "fifty", "mixed", "pairs", "end", "end below"])
 def test_repeated_scores_equal_the_plain_loop(kind, seed):
-    held_to_the_oracle(*repeated(kind, seed), norms=["l1"])
-
-
-@pytest.mark.xfail(reason="moments of effects leave out nodes and do not renormalise")
-@pytest.mark.parametrize("kind", REPEATED)
-def test_squares_at_repeated_scores_equal_the_plain_loop(kind):
-    held_to_the_oracle(*repeated(kind, 0), norms=["l2", "max"])
+    held_to_the_oracle(*repeated(kind, seed))
 
 
 def test_a_gap_in_one_stretch_equals_the_plain_loop():

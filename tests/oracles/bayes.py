@@ -363,8 +363,8 @@ class Effects:
         nodes = (0.0, *score_effects.FITTED)
         fits = [self.fit_smooth(self.correlation(middle, rho)) for rho in nodes]
         none = fits[0][2] + self.counts(fits[0][0], np.zeros(len(self.points)))
-        prior = [math.exp(-((math.log(rho / score_effects.MEDIAN) / score_effects.LOG_SD) ** 2) / 2)
-                 for rho in score_effects.RHO]  # fmt: skip
+        deviates = [math.log(rho / score_effects.MEDIAN) / score_effects.LOG_SD for rho in score_effects.RHO]
+        prior = [math.exp(-(deviate**2) / 2) for deviate in deviates]
         total, weight = 0.0, np.zeros((len(self.powers), len(nodes)))
         for i, power in enumerate(self.powers):
             at_nodes = [self.correlation(power, rho) for rho in nodes]
@@ -379,8 +379,10 @@ class Effects:
                 total += likelihood
                 for j, share in near:
                     weight[i, j] += share * likelihood
-        gaps = [[self.gap(f, variance, self.correlation(power, rho))
-                 for (f, variance, _), rho in zip(fits, nodes, strict=True)] for power in self.powers]  # fmt: skip
+        gaps = [
+            [self.gap(*fit[:2], self.correlation(power, rho)) for fit, rho in zip(fits, nodes, strict=True)]
+            for power in self.powers
+        ]
         return total, weight / total, gaps
 
 

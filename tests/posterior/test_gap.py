@@ -14,8 +14,6 @@ from calibrant.posterior.process import evidence_of
 
 ARRAYS = ("z", "scale", "mass", "score", "n")
 KINDS = ("smooth", "tenths", "heavy")
-NOT_RENORMALISED = pytest.mark.xfail(reason="moments of effects leave out nodes and do not renormalise")
-RENORMALISED_KINDS = ["smooth", *(pytest.param(kind, marks=NOT_RENORMALISED) for kind in KINDS[1:])]
 
 
 def draw(kind, n=400, seed=0):
@@ -71,6 +69,7 @@ def test_points_say_what_the_cells_say(kind):
     # Single rows that are pooled have one variance.
     assert (at.mass * at.gap).sum() == pytest.approx(p.gap.sum(), rel=1e-5 if kind == "heavy" else 1e-6)
     over, under = p.own_sides
+    assert under[0] - over[0] == pytest.approx(p.gap.sum())
     assert over[0] + under[0] >= np.abs(p.gap).sum() * (1 - 1e-6)
     assert np.all(at.sd > 0)
     assert p.discrete(0) == (kind != "smooth")
@@ -79,13 +78,6 @@ def test_points_say_what_the_cells_say(kind):
     if kind == "smooth":
         np.testing.assert_allclose(at.mass * at.gap, p.gap[0], atol=1e-12)
         np.testing.assert_allclose(at.mass * at.sd, p.sd[0], atol=1e-12)
-
-
-@pytest.mark.parametrize("kind", RENORMALISED_KINDS)
-def test_the_sides_differ_by_the_mean_gap(kind):
-    p = posterior(kind)
-    over, under = p.own_sides
-    assert under[0] - over[0] == pytest.approx(p.gap.sum())
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -161,41 +153,27 @@ def test_problems_joined_and_taken_apart_are_what_they_were():
     assert Posterior.joined([parts[0], parts[3]]).ties == ()
 
 
-def other_data(p):
-    """Three other data sets on the scores of a posterior: together, and one by one."""
+@pytest.mark.parametrize("kind", KINDS)
+def test_other_data_on_the_same_scores_have_a_posterior_of_their_own(kind):
+    p = posterior(kind)
     rng = np.random.default_rng(1)
     noise = rng.standard_normal((3, p.z.shape[-1]))
     residual = tuple(
         each + np.sqrt(ties.noise) * rng.standard_normal((3, each.shape[-1]))
         for ties, each in zip(p.ties, p.residual, strict=True)
     )
-    alone = []
+    again = p.again(p.z + noise, residual)
     for k in range(3):
         own = tuple(each[k : k + 1] for each in residual)
-        arrays = (p.z + noise[k : k + 1], p.scale, p.mass, p.score, p.n)
-        alone.append(Posterior(*arrays, p.ties, own, counts=False))
-    return p.again(p.z + noise, residual), alone
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_other_data_on_the_same_scores_have_a_posterior_of_their_own(kind):
-    p = posterior(kind)
-    again, each = other_data(p)
-    for k, alone in enumerate(each):
+        alone = Posterior(p.z + noise[k : k + 1], p.scale, p.mass, p.score, p.n, p.ties, own, counts=False)
         np.testing.assert_allclose(np.array(again.own_sides)[:, k], np.array(alone.own_sides)[:, 0])
         np.testing.assert_allclose(again.weight[k], alone.weight[0], rtol=1e-7, atol=1e-12)
+        np.testing.assert_allclose(again.gap[k], alone.gap[0], atol=1e-12)
         for one, other in zip(again.terms("l1"), alone.terms("l1"), strict=True):
             np.testing.assert_allclose(one[k], other[0])
     alike(p.again(p.z, p.residual, counts=True), p)
     # Without residuals at shared scores, their effects are left out.
     assert p.again(p.z).weight.shape == (1, 3)
-
-
-@pytest.mark.parametrize("kind", RENORMALISED_KINDS)
-def test_other_data_on_the_same_scores_have_a_mean_gap_of_their_own(kind):
-    again, each = other_data(posterior(kind))
-    for k, alone in enumerate(each):
-        np.testing.assert_allclose(again.gap[k], alone.gap[0], atol=1e-12)
 
 
 @pytest.mark.parametrize("kind", KINDS)
