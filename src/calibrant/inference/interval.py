@@ -37,9 +37,9 @@ SMALL = 0.03
 # last error.
 LEVELS = (0.2, 0.5, 0.7, 0.8, 0.85, 0.9, 0.925, 0.95, 0.965, 0.98, 0.99, 0.995, 0.999, 0.9999, 0.999999)
 NEARBY, SOFT, LAST = 0.8, 0.12, 0.015
-# Of the sets, each kind of gap has at least the share FAIR, unless its chance is below RARE; a kind that
+# Of the sets, each kind of gap has at least a fair share, unless its chance is below RARE; a kind that
 # reaches a true error in too few sets is left out there; and steps to bring a clipped gap to its error.
-FAIR, RARE, REACHING, FITTED = 0.35, 0.01, 10, 4
+FAIR, FAIR_OF_THREE, RARE, REACHING, FITTED = 0.35, 0.25, 0.01, 10, 4
 # Cells simulated at most, and numbers simulated for each true error; many classes get fewer sets, but enough.
 FINEST, TOGETHER, ENOUGH = 256, 1 << 16, 80
 # Other estimators: gaps simulated, sets along each, and the rows beyond which they are simulated on cells.
@@ -400,10 +400,13 @@ def shapes(posterior: Posterior, each_rng: list[np.random.Generator], size: int)
     """
     weight = posterior.weight[:, 1:].mean(axis=0)
     weight = weight / weight.sum()
-    # The smooth process stands for what the other members leave.
-    share = np.where(weight < RARE, 0.0, np.maximum(weight, FAIR))
-    share[0] = max(share[0], 0.0 if share[1:].any() and weight[0] < RARE else FAIR)
-    ends = np.rint(size * np.cumsum(share) / share.sum()).astype(np.intp)
+    possible = weight >= RARE
+    fair = FAIR if np.count_nonzero(possible) < 3 else FAIR_OF_THREE
+    small = possible & (weight < fair)
+    large = possible & ~small
+    share = np.where(small, fair, 0.0)
+    share[large] = weight[large] / weight[large].sum() * (1 - share.sum())
+    ends = np.rint(size * np.cumsum(share)).astype(np.intp)
     count = np.diff(ends, prepend=0)
     gaps = []
     for k, rng in enumerate(each_rng):

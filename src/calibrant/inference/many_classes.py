@@ -377,8 +377,9 @@ def interval(
     common, each_rng = streams(keys)
     kind, drawn = shapes(posterior, each_rng, DRAWN)
     normal = [rng.standard_normal(each.shape, np.float32) for rng, each in zip(each_rng, drawn, strict=True)]
-    worlds, order = _worlds(posterior)
-    noise, gaps = (_in(worlds, [each[k] for k in order]) for each in (normal, drawn))
+    together = list(_together(classes, DRAWN * cells))
+    worlds = [World.of_several(posterior[some]) for some in together]
+    noise, gaps = ([np.stack(each[some]) for some in together] for each in (normal, drawn))
     del normal, drawn
     gap = [each.astype(np.float32, order="C") for each in alike(gaps, worlds, norm)]
     most = furthest(worlds, gap, norm)
@@ -409,28 +410,6 @@ def interval(
     value = float(observed.error(cells, classes, norm)[0])
     allowed = allowance(posterior, value, norm)
     return invert(in_turn(simulate, value), value, posterior, level, allowed)
-
-
-def _worlds(posterior: Posterior) -> tuple[list[World], Array]:
-    """Return worlds of several classes each, and the order of the classes in them.
-
-    A class whose scores are few has a world of its own.
-    """
-    classes, cells = posterior.z.shape
-    alone = np.array([posterior.discrete(k) for k in range(classes)])
-    order = np.argsort(alone, kind="stable")
-    count = classes - np.count_nonzero(alone)
-    others = posterior[order[:count]]
-    worlds = [World.of_several(others[some]) for some in _together(count, DRAWN * cells)]
-    return worlds + [World.of(posterior, k) for k in order[count:]], order
-
-
-def _in(worlds: list[World], each: list[Array]) -> list[Array]:
-    """Return arrays of single classes by world: those of several stacked, that of one as it is."""
-    rest = iter(each)
-    return [
-        next(rest) if world.mass.ndim == 1 else np.stack([next(rest) for _ in world.mass]) for world in worlds
-    ]
 
 
 def _row_luck(each: Array, chances: Array, truth: Array, norm: Norm, n: float) -> Array:
