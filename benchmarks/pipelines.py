@@ -410,7 +410,9 @@ class Levels:
 
     def population(self, name: str, scale: float = 1.0) -> Population:
         score = (np.arange(self.n_levels) + 0.5) / self.n_levels
-        gap = self.sd * rng_of("pipelines", "levels", self.n_levels, name.partition("@")[2]).standard_normal(self.n_levels)
+        gap = self.sd * rng_of("pipelines", "levels", self.n_levels, name.partition("@")[2]).standard_normal(
+            self.n_levels
+        )
         return Population(score, np.clip(score + gap, 0, 1), np.full(self.n_levels, 1 / self.n_levels))
 
 

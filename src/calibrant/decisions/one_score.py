@@ -252,7 +252,11 @@ class Dealt(NamedTuple):
         mass, positive, share = (part[fold, group] for part in (mass, positive, share))
         score = groups.score[group]
         residual = positive - mass * score
-        return cls(group, fold, Residuals(mass, score, residual, groups.spread[group] * share, groups.one_score[group]))
+        return cls(
+            group,
+            fold,
+            Residuals(mass, score, residual, groups.spread[group] * share, groups.one_score[group]),
+        )
 
     def taught(self, groups: Residuals) -> tuple[Array, Array]:
         """Return the mass that each fold learns from, and the frequencies that it learns, (folds, groups)."""
@@ -266,7 +270,9 @@ class Dealt(NamedTuple):
         if len(used) == 1:
             # A single score, of few rows: there are no others to learn from, and nothing is gained.
             return mass, groups.score[None]
-        score, one_score = (np.repeat(part[None], len(used), axis=0) for part in (groups.score, groups.one_score))
+        score, one_score = (
+            np.repeat(part[None], len(used), axis=0) for part in (groups.score, groups.one_score)
+        )
         flat = Residuals(mass, score, residual, spread, one_score)
         return mass, np.stack([recalibrated(flat[k], groups.score) for k in range(len(used))])
 

@@ -14,7 +14,7 @@ from calibrant.decisions.cost import Cost
 from calibrant.decisions.interval import ends
 from calibrant.decisions.one_score import Lines, OneScore, recalibrated
 from calibrant.decisions.whole_rows import WholeRows
-from calibrant.evidence import Array, Residuals
+from calibrant.evidence import Array
 from calibrant.inference.null import drawn
 from calibrant.inference.result import Null, plain
 from calibrant.inputs import ROUNDING, InputError, Predictions, Record, class_labels, from_text, generator

@@ -26,9 +26,9 @@ LOOKED_AT = 2048
 # Scores are equal up to rounding where they differ by no more than this share of the distance to 0 or 1.
 TIED = 1e-11
 # Rows of a cell share one score where their variance is below this share of the squared width of the cell.
-# Where this share of all rows does so with others, a stray row in a cell counts with the score that dominates
-# it, up to this share of the squared width.
-EXACT, DISCRETE, DOMINATED = 1e-12, 0.1, 0.005
+# Where this share of all rows does so with others, a stray row in a cell of at least so many rows counts with
+# the score that dominates it, up to this share of the squared width.
+EXACT, DISCRETE, DOMINATED_ROWS, DOMINATED = 1e-12, 0.1, 8.0, 0.005
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,7 +160,8 @@ class Residuals:
         score.ravel()[start] = np.clip(score.ravel()[start], first, last)
         one_score: Array = np.ones(run.shape, dtype=bool)
         same = last - first <= TIED * np.minimum(last, 1 - last)
-        one_score.ravel()[start] = same & (np.minimum.reduceat(self.one_score.ravel(), start))
+        (mixed,) = tally.sums_in_runs(run, (~self.one_score).astype(np.float64))
+        one_score.ravel()[start] = same & (mixed.ravel()[start] == 0)
         return Residuals(mass, score, residual, spread, one_score)
 
     def _ties_joined(self) -> Residuals:
@@ -247,8 +248,9 @@ def across_clusters(residuals: Residuals, sample: Any, cluster: Array | None) ->
     score = residuals.score[held]
     step = np.searchsorted((score[1:] + score[:-1]) / 2, next(sample.rows())[0])
     pairs = np.unique(np.stack([step, np.broadcast_to(cluster, step.shape)]), axis=1)  # type: ignore[arg-type]
+    clusters = np.diff(np.searchsorted(pairs[0], np.arange(held.size + 1)))
     one_score = residuals.one_score.copy()
-    one_score[held] &= np.bincount(pairs[0], minlength=held.size) > 1
+    one_score[held] &= clusters > 1
     return replace(residuals, one_score=one_score)
 
 
@@ -264,13 +266,25 @@ def _one_score(w: Array, ws: Array, wss: Array, width: Array, spread: Array) -> 
     exact = variance <= EXACT * np.maximum(width**2, mean**2)
     several = w * w > (1 + 1e-6) * spread
     discrete = np.where(exact & several, w, 0.0).sum(axis=-1) >= DISCRETE * w.sum(axis=-1)
-    return np.asarray(exact | (discrete[..., None] & (variance <= DOMINATED * width**2)))
+    dominated = (variance <= DOMINATED * width**2) & (w * w > DOMINATED_ROWS * spread)
+    return np.asarray(exact | (discrete[..., None] & dominated))
 
 
 def _repeats(sample: Sample) -> bool:
-    """Tell whether some of the rows share a score."""
-    some = np.sort(sample.score[..., :: max(1, sample.shape[-1] // LOOKED_AT)], axis=-1)
-    return bool(np.any(np.diff(some, axis=-1) == 0))
+    """Tell whether some of the rows share a score, from some rows and from all rows of some scores.
+
+    The latter are chosen by a hash of the score, so that it does not matter how rows are ordered.
+    """
+    n = sample.shape[-1]
+    some = np.sort(sample.score[..., :: max(1, n // LOOKED_AT)], axis=-1)
+    if np.any(np.diff(some, axis=-1) == 0):
+        return True
+    for score in sample.score.reshape(-1, n):
+        code = np.ascontiguousarray(score, np.float64).view(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+        chosen = np.sort(code[code < np.uint64(2**64 // max(1, n // LOOKED_AT) - 1)])
+        if np.any(np.diff(chosen) == 0):
+            return True
+    return False
 
 
 def tied_with_last(score: Array) -> Array:

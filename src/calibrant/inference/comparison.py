@@ -29,6 +29,14 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
+# Intervals that differ by this factor in width are of errors that are not equally visible.
+WIDER = 2.0
+UNEQUAL = (
+    "The error of {!r} is much less certain than that of {!r} (its interval is {:.1f} times as wide): a "
+    "smaller estimate is weak evidence that it is better calibrated."
+)
+
+
 @dataclass(frozen=True)
 class Difference:
     """Calibration error of a model less that of another on the same labels.
@@ -97,9 +105,20 @@ class Comparison:
     differences: Mapping[str, Difference]
     baseline: str
 
+    @property
+    def cautions(self) -> tuple[str, ...]:
+        """Sentences about errors that are much less certain than that of the baseline, or the reverse."""
+        reference = self.estimates[self.baseline]
+        return tuple(
+            UNEQUAL.format(*names, ratio)
+            for name, result in self.estimates.items()
+            for ratio, *names in (_less_certain((name, result), (self.baseline, reference)),)
+            if ratio > WIDER
+        )
+
     def __str__(self) -> str:
         lines = [f"{name}: {estimate}" for name, estimate in self.estimates.items()]
-        return "\n".join([*lines, *map(str, self.differences.values())])
+        return "\n".join([*lines, *map(str, self.differences.values()), *self.cautions])
 
     def __repr__(self) -> str:
         return f"Comparison({', '.join(self.estimates)}; baseline {self.baseline})"
@@ -141,6 +160,15 @@ class Comparison:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Comparison.from_dict, (self.to_dict(),)
+
+
+def _less_certain(one: tuple[str, Estimate], other: tuple[str, Estimate]) -> tuple[float, str, str]:
+    """Return how many times as wide the wider of two intervals is, and the names, the wider one first."""
+    (first, a), (second, b) = one, other
+    wide, narrow = a.high - a.low, b.high - b.low
+    if wide < narrow:
+        (first, wide), (second, narrow) = (second, narrow), (first, wide)
+    return wide / max(narrow, 1e-12), first, second
 
 
 def compare_questions(

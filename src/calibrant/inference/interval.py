@@ -235,8 +235,8 @@ class World:
     def data(self, possible: Array, noise: Array, sd: Array | None = None) -> tuple[Array, Array | None]:
         """Return unit-noise data, (sets, ...), with these gaps per row and standard normal noise.
 
-        They are cosine coefficients over the cells and, where effects of single scores matter, the residuals at
-        each score.
+        They are cosine coefficients over the cells and, where effects of single scores matter, the residuals
+        at each score.
         """
         p = self.posterior
         residual = possible * self.mass + noise * (self.sd(possible) if sd is None else sd)
@@ -381,8 +381,8 @@ def _noise(
 def allowance(posterior: Posterior, value: float, norm: Norm) -> float:
     """Return the share of what noise adds to the error that the lower end of an interval allows for.
 
-    The mean over classes, and an estimate from many rows, has little noise left but all of its bias. Effects of
-    single scores are uncertain without a bias.
+    The mean over classes, and an estimate from many rows, has little noise left but all of its bias. Effects
+    of single scores are uncertain without a bias.
     """
     mass = posterior.mass
     firm = true_error(posterior.gap / np.maximum(mass, 1e-300), mass, norm)
@@ -395,8 +395,8 @@ def allowance(posterior: Posterior, value: float, norm: Norm) -> float:
 def shapes(posterior: Posterior, each_rng: list[np.random.Generator], size: int) -> tuple[Array, list[Array]]:
     """Draw gaps per row from the posterior: their kind, and (size, points) of each class, of any error.
 
-    The kinds are smooth gaps, gaps in ranges of the scores, and smooth ones with effects of single scores; each
-    has a fair number of sets unless the data rule it out.
+    The kinds are smooth gaps, gaps in ranges of the scores, and smooth ones with effects of single scores;
+    each has a fair number of sets unless the data rule it out.
     """
     weight = posterior.weight[:, 1:].mean(axis=0)
     weight = weight / weight.sum()
@@ -472,7 +472,7 @@ def invert(
 
 
 def _mean_limit(posterior: Posterior, level: float) -> float:
-    """Return the upper limit of the absolute mean gap of a single problem, which its error cannot be below."""
+    """Return the upper limit of the absolute mean gap of a single problem; its error cannot be below it."""
     if len(posterior.z) > 1:
         return 0.0
     mean = float(np.abs(posterior.z[0, 0]))

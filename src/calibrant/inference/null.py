@@ -7,7 +7,7 @@ are linear in the outcomes, and a thousand simulated data sets cost one matrix p
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
 

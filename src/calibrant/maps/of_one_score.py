@@ -8,7 +8,7 @@ import numpy as np
 
 from calibrant.compiled.cached import cached_property
 from calibrant.estimators import Density
-from calibrant.evidence import Array, Cells, Evidence, Residuals, Sample
+from calibrant.evidence import Array, Evidence, Residuals
 from calibrant.evidence.residuals import TIED
 from calibrant.maps.forms import Bounded, Form, Formula, Pair, Table
 from calibrant.maps.venn_abers import venn_abers

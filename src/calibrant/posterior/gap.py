@@ -19,13 +19,13 @@ from calibrant.evidence import Array, Residuals
 from calibrant.posterior.clock import halfway, look, n_cells, units
 from calibrant.posterior.looks import Look, look_at
 from calibrant.posterior.process import Process, evidence_of, softmax
-from calibrant.posterior.tree import Tree, log_add, positive
 from calibrant.posterior.score_effects import ScoreEffects, TiedScores
+from calibrant.posterior.tree import Tree, log_add, positive
 from calibrant.questions import Question
 
 # Prior of no gap: of one problem, and of each class of several. Of the others the shares of gaps in ranges of
-# the scores, and by how much it is less where rows share scores; and of the classes of a model to have gaps that
-# do not resemble each other.
+# the scores, and by how much it is less where rows share scores; and of the classes of a model to have gaps
+# that do not resemble each other.
 CALIBRATED, CLASS_CALIBRATED = 0.03, 0.13
 STRETCHES, FEWER_STRETCHES, APART = 0.16, 0.98, 0.2
 # A smooth gap counts this much of what its uncertainty adds to the gap of the posterior mean: a process
@@ -34,6 +34,10 @@ UNCERTAIN = 0.75
 # Scores that a curve shows one by one where they have effects, and the share of the rows that have theirs in
 # common with others.
 MOST_LEVELS, NEARLY_ALL = 128, 0.95
+# What is computed for each problem by itself.
+KNOWN_OF_SOME = (
+    "logs", "weight", "some", "_mixed", "_smooth_moments", "smooth_sides", "own_sides", "effects",
+)  # fmt: skip
 # Effects of single scores below this weight are neglected.
 NEGLIGIBLE = 0.002
 
@@ -123,7 +127,11 @@ class Posterior:
         return cls(*units(flat, variance, cells), flat.n, *_tied(flat, variance))
 
     def again(
-        self, z: Array, residual: tuple[Array | None, ...] = (), apart: int | None = None, counts: bool = False
+        self,
+        z: Array,
+        residual: tuple[Array | None, ...] = (),
+        apart: int | None = None,
+        counts: bool = False,
     ) -> Posterior:
         """Return posteriors of other data, (sets, cells), on these scores: as many for each problem in turn.
 
@@ -131,7 +139,7 @@ class Posterior:
         """
         ties = self.ties if residual else ()
         z = z.astype(np.float64, copy=False)
-        return replace(self, z=z, ties=ties, residual=residual, counts=counts, apart=apart)
+        return replace(self, z=z, ties=ties, residual=residual, counts=False, apart=apart)
 
     @property
     def smooth_alone(self) -> Posterior:
@@ -180,7 +188,16 @@ class Posterior:
         )
         part = Posterior(z, scale, mass, score, n, ties, residual, self.counts)
         # What is known of all is known of some.
-        for name in ("logs", "weight", "some", "_mixed", "_smooth_moments", "smooth_sides", "own_sides", "effects"):
+        for name in (
+            "logs",
+            "weight",
+            "some",
+            "_mixed",
+            "_smooth_moments",
+            "smooth_sides",
+            "own_sides",
+            "effects",
+        ):
             if name in self.__dict__ and len(scale) == len(z):
                 part.__dict__[name] = _some_of(self.__dict__[name], some)
         return part
@@ -412,7 +429,7 @@ class Posterior:
         return any(self.weight[k, 3] > 0.5 for k in likely)
 
     def scattered(self, k: int) -> bool:
-        """Return whether scores of problem k likely have gaps of their own, and are shared by nearly all rows."""
+        """Return whether scores of problem k likely have gaps of their own, and nearly all are shared."""
         if not self.discrete(k):
             return False
         ties = self._tied(k)[0]
@@ -456,7 +473,10 @@ class Posterior:
         if self.discrete(k):
             ties, effects = self._tied(k)
             time, w = ties.time(cells=mass.size), self.weight[k]
-            parts = [[(per**power * array[k])[None] for power, array in enumerate(pair, 1)] for pair in self._smooth_moments]
+            parts = [
+                [(per**power * array[k])[None] for power, array in enumerate(pair, 1)]
+                for pair in self._smooth_moments
+            ]
             members = [[time.at_points(part)[0] for part in pair] for pair in parts]
             members.append([moments[0] for moments in effects.moments])
             mean, square = (
@@ -542,9 +562,7 @@ def chance(evidence: Array) -> Array:
     return np.asarray(odds / (1 + odds))
 
 
-def _tied(
-    flat: Residuals, variance: Array
-) -> tuple[tuple[TiedScores | None, ...], tuple[Array | None, ...]]:
+def _tied(flat: Residuals, variance: Array) -> tuple[tuple[TiedScores | None, ...], tuple[Array | None, ...]]:
     """Return the scores that rows share, and the residuals there as shares of all rows, of each problem."""
     if not np.any(flat.one_score & (flat.mass**2 > (1 + 1e-6) * flat.spread) & (flat.mass > 0)):
         return (), ()

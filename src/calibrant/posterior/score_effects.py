@@ -41,8 +41,12 @@ HEAVY, EDGE = 0.05, 1e-3
 CELLS = 128
 # Scores of single rows are joined in cells where they have no effect, or where there are very many points.
 POOLED, MOST_POINTS, COVERED = 256, 4096, 0.05
-# Scores that so few rows share may be repeated measurements of one case; and the share of rows that is nearly all.
+# Scores that so few rows share may be repeated measurements of one case; and the share of rows that is nearly
+# all.
 FEW_ROWS, NEARLY_ALL = 10, 0.9
+# Such scores are copies where their outcomes vary by less than this share of what is expected; a variance
+# below this is not enough to tell.
+COPIED, COPIED_FROM = 0.1, 1.0
 # More distinct scores than this, all of them multiples of .001, are rounded ones.
 FEW_LEVELS = 32
 # Rows that each of few levels has on average at least, for a curve that is shown at each of them alone.
@@ -90,10 +94,11 @@ class TiedScores:
         held = flat.mass[k] > 0
         mass, spread, single = flat.mass[k, held], flat.spread[k, held], flat.one_score[k, held]
         rows = np.where(single, mass**2 / spread, 1.0)
+        n, score = float(flat.n[k]), flat.score[k, held]
+        rows = np.where(_copied(rows, flat[k].frequency[held], variance[k, held]), 1.0, rows)
         tied = rows > 1 + 1e-6
         if not tied.any():
             return None
-        n, score = float(flat.n[k]), flat.score[k, held]
         point = np.arange(tied.size)
         if tied.size > MOST_POINTS or coverage(mass, score, tied) < COVERED:
             time = VarianceTime(spread * variance[k, held], mass, POOLED)
@@ -223,6 +228,22 @@ class TiedScores:
         return log_mean(log, _log_prior()[::4] + np.log(4.0))
 
 
+def _copied(rows: Array, frequency: Array, variance: Array) -> Array:
+    """Tell which scores that few rows share are copies of one row: nearly all have outcomes that agree.
+
+    Duplicated rows, and resamples of a bootstrap, say nothing about the score.
+
+    >>> _copied(np.array([2.0, 3.0, 2.0, 2.0, 2.0]), np.array([1.0, 0.0, 1.0, 0.0, 1.0]), np.full(5, 0.25))
+    array([ True,  True,  True,  True,  True])
+    >>> _copied(np.full(5, 2.0), np.array([0.5, 0.0, 0.5, 0.0, 1.0]), np.full(5, 0.25)).any()
+    np.False_
+    """
+    few = (rows > 1 + 1e-6) & (rows <= FEW_ROWS)
+    within = float((rows * frequency * (1 - frequency))[few].sum())
+    expected = float(((rows - 1) * variance)[few].sum())
+    return few & bool(expected > COPIED_FROM and within < COPIED * expected)
+
+
 def coverage(mass: Array, score: Array, tied: Array) -> float:
     """Return the share of the rows, apart from heavy and extreme scores, at scores that others share.
 
@@ -271,23 +292,23 @@ class ScoreEffects:
             yield self._effect(f, variance, self.ties.nodes[power, node], some)
 
     def _log_counts(self, mu: Array, rho: Array, some: slice | Array) -> Array:
-        """Return the log likelihood of the outcomes for a mean and correlations (powers, points), (powers, sets).
+        """Return the beta-binomial log likelihood of the outcomes, (powers, sets), up to a constant.
 
-        It is beta-binomial, and up to a constant.
+        The mean is (sets, points), and the intraclass correlations are (powers, points).
         """
         from scipy.special import betaln, xlog1py, xlogy
 
         ties, tied = self.ties, self.ties.tied
         trials = ties.mass**2 / ties.spread
-        yes = trials * np.clip(ties.score + self.residual[some] / ties.mass, 0.0, 1.0)
+        share = np.clip(ties.score + self.residual[some] / ties.mass, 0.0, 1.0)
+        yes, no = trials * share, trials * (1 - share)
+        binomial = xlogy(yes, mu) + xlog1py(no, -mu)
         if not rho.any():
-            return np.asarray((xlogy(yes, mu) + xlog1py(trials - yes, -mu)).sum(axis=-1))[None]
+            return np.asarray(binomial.sum(axis=-1))[None]
         k = (1 / rho[:, tied] - 1)[:, None]
-        a, b, successes = mu[:, tied] * k, (1 - mu[:, tied]) * k, yes[:, tied]
-        log = (betaln(a + successes, b + trials[tied] - successes) - betaln(a, b)).sum(axis=-1)
-        single = yes[:, ~tied]
-        rest = xlogy(single, mu[:, ~tied]) + xlog1py(trials[~tied] - single, -mu[:, ~tied])
-        return np.asarray(log + rest.sum(axis=-1))
+        a, b = mu[:, tied] * k, (1 - mu[:, tied]) * k
+        log = (betaln(a + yes[:, tied], b + no[:, tied]) - betaln(a, b)).sum(axis=-1)
+        return np.asarray(log + binomial[:, ~tied].sum(axis=-1))
 
     def _mean(self, f: Array) -> Array:
         """Return the probability of the outcome where the effect is zero."""
@@ -434,7 +455,7 @@ def _log_prior() -> Array:
 
 @lru_cache(maxsize=1)
 def _between() -> Array:
-    """Return for each rho the shares of the nodes next to it, (rhos, nodes); they change linearly in log rho."""
+    """Return for each rho the shares of the nodes next to it, (rhos, nodes), linear in the log of rho."""
     # The node of no effect stands where the ratio of the others puts it.
     ladder = np.log(np.append(FITTED[0] ** 2 / FITTED[1], FITTED))
     return np.stack([np.interp(np.log(RHO), ladder, row) for row in np.eye(ladder.size)], axis=-1)

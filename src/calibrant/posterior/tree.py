@@ -304,7 +304,8 @@ def positive(mean: Array, sd: Array) -> Array:
     array([0.3989, 2.    ])
     """
     sd = np.maximum(sd, 1e-30)
-    q = np.abs(mean) / sd
+    # Further out the density is zero.
+    q = np.minimum(np.abs(mean) / sd, 40.0)
     density = np.exp(-0.5 * q * q)
     # Chance beyond q, by the rational approximation 7.1.26 of Abramowitz and Stegun (error below 1e-7).
     t = 1 / (1 + 0.3275911 / sqrt(2) * q)

@@ -47,7 +47,9 @@ class VarianceTime:
         width = self.stop - self.start
         self._share = np.clip((edges - self.start[self._point]) / width[self._point], 0.0, 1.0)
         self.mass = self.to_cells(mass[None])[0]
-        self._first, self._last = (np.minimum(at.astype(np.intp), cells - 1) for at in (self.start, self.stop))
+        self._first, self._last = (
+            np.minimum(at.astype(np.intp), cells - 1) for at in (self.start, self.stop)
+        )
 
     def to_cells(self, residual: Array) -> Array:
         """Return the residuals of the cells, (sets, cells), from those of points that are spread evenly."""
@@ -64,7 +66,11 @@ class VarianceTime:
             upto = np.zeros((len(values), self.cells + 1), values.dtype)
             np.cumsum(values, axis=-1, out=upto[:, 1:])
             first, last = self._first[wide], self._last[wide]
-            into = [part[wide].astype(values.dtype) for part in (self.start - self._first, self.stop - self._last)]
-            low, high = (upto[:, at] + part * values[:, at] for at, part in zip((first, last), into, strict=True))
+            into = [
+                part[wide].astype(values.dtype) for part in (self.start - self._first, self.stop - self._last)
+            ]
+            low, high = (
+                upto[:, at] + part * values[:, at] for at, part in zip((first, last), into, strict=True)
+            )
             mean[:, wide] = (high - low) / (self.stop - self.start)[wide].astype(values.dtype)
         return mean
