@@ -23,6 +23,7 @@ from calibrant.evidence import Cells, Sample
 from calibrant.evidence.simplex import Simplex
 from calibrant.inference import Estimate, Null
 from calibrant.inference.multiplicity import each_level, false_discovery
+from calibrant.inference.result import SIZE_UNKNOWN
 from calibrant.maps.of_all_scores import fit_temperature
 
 matplotlib.use("Agg")
@@ -99,8 +100,8 @@ def test_classes_come_worst_first_with_intervals_that_hold_together(many):
         assert row.p_adjusted >= row.estimate.p_value
     y, p = multiclass()
     worst = many.by_class[0].estimate.label
-    assert many.by_class[0].frequency == pytest.approx(np.mean(y == worst))
-    assert many.by_class[0].score == pytest.approx(p[:, worst].mean())
+    assert many.by_class[0].observed == pytest.approx(np.sum(y == worst))
+    assert many.by_class[0].expected == pytest.approx(p[:, worst].sum())
     assert many.by_class[0].rows == np.sum(y == worst)
 
 
@@ -115,7 +116,7 @@ def test_groups_are_assessed_by_themselves(many):
         expected.high,
     )
     assert row.rows == south.sum()
-    assert row.frequency == pytest.approx(np.mean(p[south].argmax(axis=1) == y[south]))
+    assert row.observed == pytest.approx(np.sum(p[south].argmax(axis=1) == y[south]))
 
 
 def test_rows_without_weight_have_no_group():
@@ -293,7 +294,7 @@ def estimated(value, low, high, p, over=1.0, notion="confidence"):
 
 def said(found, balance=None, **parts):
     e = estimated(**parts)
-    balance = Balance(0.9, 0.86, 0.03, 0.05) if balance is None else balance
+    balance = Balance(100, 86, 90, 0.04, 0.03, 0.05) if balance is None else balance
     return replace(found, notion=e.notion, estimates={e.notion: e}, balance=balance).verdict
 
 
@@ -304,13 +305,13 @@ def test_the_verdict_names_a_direction_only_where_the_mean_is_off_too(many):
         "a calibrated model of this size typically reads 0.9 points."
     )
     assert said(many, **sure) == expected
-    assert said(many, **sure, balance=Balance(0.86, 0.9, -0.05, -0.03), over=0.0).startswith(
+    assert said(many, **sure, balance=Balance(100, 90, 86, -0.04, -0.05, -0.03), over=0.0).startswith(
         "Underconfident by 4.1 points"
     )
     both = said(many, **sure, over=0.5)
     assert both.startswith("Off by 4.1 points")
     assert "too high at some scores" not in both  # the band is never above the diagonal
-    assert said(many, **sure, balance=Balance(0.9, 0.89, -0.01, 0.03)).startswith("Off by 4.1 points")
+    assert said(many, **sure, balance=Balance(100, 89, 90, 0.01, -0.01, 0.03)).startswith("Off by 4.1 points")
 
 
 def test_the_verdict_does_not_claim_what_the_test_does_not(many):
@@ -318,9 +319,9 @@ def test_the_verdict_does_not_claim_what_the_test_does_not(many):
     reads = "the error reads 0.6 points and may be up to 2.1 points (95 %)"
     assert calm.startswith(f"No miscalibration found: {reads}")
     unsure = said(many, value=0.01, low=0.0, high=0.04, p=0.004)
-    assert unsure.startswith("Not calibrated (p = 0.004, H0: calibrated), but how far off is uncertain")
+    assert unsure.startswith(f"Not calibrated (p = 0.004, H0: calibrated), but {SIZE_UNKNOWN}: the error")
     least = said(many, value=0.01, low=0.0, high=0.04, p=0.001)
-    assert least.startswith("Not calibrated (p ≤ 0.001, H0: calibrated), but how far off is uncertain")
+    assert least.startswith(f"Not calibrated (p ≤ 0.001, H0: calibrated), but {SIZE_UNKNOWN}: the error")
     assert said(many, value=0.3, low=0.0, high=1.0, p=0.5).startswith("Too few rows to tell")
 
 
@@ -363,7 +364,8 @@ def predicted(kind, seed):
 
 def about(many, e, rows):
     """Return an assessment whose headline is an estimate, in either direction."""
-    gap = Balance(0.9, 0.86, 0.03, 0.05) if e.over > e.under else Balance(0.9, 0.94, -0.05, -0.03)
+    high, low = Balance(100, 86, 90, 0.04, 0.03, 0.05), Balance(100, 94, 90, -0.04, -0.05, -0.03)
+    gap = high if e.over > e.under else low
     curves = {e.notion: many.curve}
     return replace(many, notion=e.notion, estimates={e.notion: e}, curves=curves, rows=rows, balance=gap)
 
@@ -411,7 +413,7 @@ def test_a_class_is_named_in_the_verdict(one):
     assert one.verdict.startswith("Scores of class 1 too high by")
     text = one.summary
     assert "comes true" in text
-    assert "The mean score of class 1 is" in text
+    assert "The scores of class 1 are too high by" in text
 
 
 def test_the_summary_has_at_most_four_sentences(one, many):
@@ -420,13 +422,14 @@ def test_the_summary_has_at_most_four_sentences(one, many):
     assert "groups" in many.summary
 
 
-def test_standing_out_counts_what_is_off_beyond_chance(many):
+def test_standing_out_counts_rejected_classes(many):
     rows = many.by_class
     calm = [replace(row, p_adjusted=0.2, estimate=replace(row.estimate, p_value=0.1)) for row in rows]
     none = replace(many, by_group=(), by_class=tuple(calm))
-    assert wording.standing_out(none) == "None of the 4 classes is off beyond chance."
+    assert wording.standing_out(none) == "Calibration is rejected for none of the 4 classes."
     first = replace(many, by_group=(), by_class=(replace(rows[0], p_adjusted=0.01), *none.by_class[1:]))
-    assert wording.standing_out(first).startswith(f"Of 4 classes, 1 is off beyond chance, {rows[0].name} (")
+    named_first = f"Calibration is rejected for 1 of 4 classes: {rows[0].name} ("
+    assert wording.standing_out(first).startswith(named_first)
 
 
 def test_methods_name_what_was_done(one):

@@ -32,7 +32,7 @@ def test_every_figure_allows_for_clusters(rows, both):
     assert {e.clusters for e in (*found.estimates.values(), *found.rulers.values())} == {60}
     for name in ("balance", "accuracy"):
         one, other = getattr(found, name), getattr(plain, name)
-        assert (one.score, one.frequency) == (other.score, other.frequency)
+        assert (one.observed, one.expected) == (other.observed, other.expected)
         assert one.high - one.low > 1.5 * (other.high - other.low)
     one, other = found.curve, plain.curve
     assert np.nanmean(one.high - one.low) > 1.15 * np.nanmean(other.high - other.low)
@@ -115,8 +115,8 @@ def test_the_rows_of_a_group_that_is_one_cluster_are_treated_as_independent():
     row = found.by_group[0]
     assert row.name == "3"
     assert row.off(0.95)
-    assert row.estimate.low < abs(row.frequency - row.score) < row.estimate.high
-    assert "Of 4 groups, 1 is off beyond chance, group 3" in found.summary
+    assert row.estimate.low < abs(row.observed - row.expected) / row.estimate.n < row.estimate.high
+    assert "Calibration is rejected for 1 of 4 groups: group 3" in found.summary
     assert "n = 500 in 1 cluster, bayes\nAll rows belong to a single cluster; they are" in str(row.estimate)
     for text in ("\n".join(found.warnings), found.html(), str(found)):
         assert "Each of the groups 3, " in text

@@ -40,7 +40,7 @@ def test_two_classes_are_pictured_by_the_class_asked_about():
     found = calibrant.assess(np.arange(40) % 3 == 0, p, notion="multiclass", rng=0)
     assert (found.shown, found.where) == ("class", None)
     assert found.estimate.value == pytest.approx(2 * found.estimates["class"].value, abs=1e-12)
-    assert found.balance.score == pytest.approx(0.5)
+    assert found.balance.expected == pytest.approx(20)
     assert Assessment.from_json(found.to_json()).to_json() == found.to_json()
     assert "of <bdi>1</bdi>" in found.html()
 
@@ -136,7 +136,7 @@ def test_groups_are_asked_the_same():
     found = whole_rows()
     assert {row.name for row in found.by_group} == {"day", "night"}
     assert {row.estimate.notion for row in found.by_group} == {"multiclass"}
-    accuracy = sum(row.rows * row.frequency for row in found.by_group) / found.rows
+    accuracy = sum(row.observed for row in found.by_group) / found.rows
     assert accuracy == pytest.approx(found.accuracy.frequency)
 
 

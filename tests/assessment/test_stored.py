@@ -91,6 +91,7 @@ def test_a_result_survives_and_no_number_may_be_text_or_beyond_all_bounds(result
 def test_fields_that_are_missing_and_fields_that_are_not_known_are_refused(result):
     values = json.loads(result.to_json())
     optional = {"label", "clusters", "by_class", "at_least", "lower_bound", "where", "clinical", "decision"}
+    optional |= {"remarks"}
     kind = type(result)
     if kind is calibrant.Estimate:
         optional |= {"cautions", "n_resamples", "p_floor"}
@@ -209,7 +210,7 @@ WRONG = {
         -1,
         r"scores\[0\].value must be finite and at least 0",
     ),
-    "balance": (Assessment, BINARY, ("balance", "low"), 3, "assessment.balance.low must not be above high"),
+    "balance": (Assessment, BINARY, ("balance", "low"), 3, "balance.low must not be above difference"),
     "a list of estimates": (Assessment, BINARY, ("estimates", "class"), [], "must be a mapping of fields"),
     "a curve of a class": (
         Assessment,

@@ -263,7 +263,7 @@ def test_the_text_says_how_many_of_the_cases_are_missed(rare):
     assert wording.cases(fair).endswith(", a difference that chance can explain.")
     assert "for every 100" not in fair.summary
     none = replace(found, clinical=read([0, 0], [0.2, 0.4], labels=[0, 1]))
-    assert wording.cases(none) == "No row of class 1 occurs, and the scores expect 30 % to be."
+    assert wording.cases(none) == "No row of class 1 occurs, and the scores expect 0.6."
     assert wording.cases(replace(found, clinical=read([0, 1], [0, 0]))) == ""
     few = replace(found, clinical=replace(found.clinical, ratio=Measured(0.05, 0.0, 2.0)))
     assert "expect 2 000 (50 or more), a difference" in wording.cases(few)

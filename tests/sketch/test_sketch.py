@@ -654,10 +654,10 @@ def test_an_assessment_has_the_numbers_of_the_rows(assessed):
         assert found.curve.keys() == rows.curve.keys() if notion == "classwise" else found.curve.n == rows.n
         np.testing.assert_allclose(found.odds.counts.sum(), rows.odds.counts.sum())
         if kind == "vector":
-            for name in ("score", "frequency", "low", "high"):
+            for name in ("observed", "expected", "low", "high"):
                 for part in ("balance", "accuracy"):
                     mine, theirs = (getattr(getattr(one, part), name) for one in (found, rows))
-                    assert mine == pytest.approx(theirs, abs=1e-12)
+                    assert mine == pytest.approx(theirs, abs=1e-9)
         else:
             assert found.accuracy is found.balance is None
 
@@ -690,7 +690,7 @@ def test_classes_of_a_sketch_come_worst_first(assessed):
     for row in found.by_class:
         other = expected[row.name]
         assert (row.rows, row.estimate.level) == (other.rows, other.estimate.level)
-        assert (row.score, row.frequency) == pytest.approx((other.score, other.frequency), abs=1e-12)
+        assert (row.observed, row.expected) == pytest.approx((other.observed, other.expected), abs=1e-9)
         assert row.estimate.value == pytest.approx(other.estimate.value, abs=1e-5)
 
 

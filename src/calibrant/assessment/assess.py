@@ -33,6 +33,7 @@ from calibrant.inference.estimate import MANY, SIMULATED, estimate
 from calibrant.inference.multiplicity import each_level, false_discovery, refined
 from calibrant.inputs import Predictions
 from calibrant.maps.of_all_scores import Softmax, fit_temperature
+from calibrant.posterior import posterior_of
 from calibrant.questions import Notion, Question, named
 from calibrant.questions.notions import applicable, pictured
 
@@ -74,7 +75,7 @@ class Material:
         Estimators that measure the headline beside the default.
     groups : sequence of Group
     accuracy : Balance or None
-        Mean confidence against accuracy, where it is known.
+        Mean confidence against accuracy, where it is known from sums and from no question.
     scores : tuple of Score
         Proper scores with their parts.
     rows, digest : int, str
@@ -131,7 +132,7 @@ def assess_predictions(
         names=names,
         rulers=rulers_for(pictured(headline, n_classes=len(names)), len(names)),
         groups=() if groups is None else _groups_of(data, headline, *groups),
-        accuracy=_accuracy(questions, level),
+        accuracy=None,
         scores=scores,
         rows=data.n_rows,
         digest=_digest(data),
@@ -170,7 +171,7 @@ def assess_sketch(
             Group(str(key), own.totals.rows, own.question, own.question)
             for key, own in (groups or {}).items()
         ],
-        accuracy=_accuracy_of_sums(sketch, level) or _accuracy([question], level),
+        accuracy=_accuracy_of_sums(sketch, question, level),
         scores=_scores_of_sums(sketch, names),
         rows=sketch.totals.rows,
         digest=sketch.digest,
@@ -216,6 +217,8 @@ def _assemble(
             steps()
         done = {job: result() for job, result in begun.items()}
 
+    accuracy = material.accuracy or _accuracy(material.questions, estimates, level)
+
     def all_of(kind: str) -> dict[Any, Any]:
         return {name: result for (of, name), result in done.items() if of == kind}
 
@@ -228,8 +231,8 @@ def _assemble(
         rulers=MappingProxyType({"auto": estimates[by_curve]} | all_of("ruler")),
         by_class=() if by_class is None else _rows_of_classes(estimates, by_class, names, material.data),
         by_group=_rows_of_groups(material.groups, _refined(material.groups, all_of("group"), options)),
-        balance=material.accuracy if shown.notion.several else balance_of(shown, level),
-        accuracy=material.accuracy,
+        balance=accuracy if shown.notion.several else balance_of(shown, estimates[by_curve], level),
+        accuracy=accuracy,
         scores=material.scores,
         warnings=(),
         rows=material.rows,
@@ -363,7 +366,7 @@ def _rows_of_groups(groups: Sequence[Group], estimates: Sequence[Estimate]) -> t
     """Return the groups, each by itself, the worst first."""
     adjusted = false_discovery([result.p_value for result in estimates])
     rows = [
-        Row(group.name, group.rows, *_means(group.pictured.each()), result, p)
+        Row(group.name, group.rows, *_counts(group.pictured.each(), result.n), result, p)
         for group, result, p in zip(groups, estimates, adjusted, strict=True)
     ]
     return tuple(sorted(rows, key=lambda row: -row.estimate.value))
@@ -387,17 +390,17 @@ def _rows_of_classes(
     for k, (name, result, problem, p) in enumerate(
         zip(names, by_class, question.each(), adjusted, strict=True)
     ):
-        score, frequency = _means([problem])
-        size = round(frequency * whole.n, 6) if labels is None else float(labels[k])
-        rows.append(Row(name, size, score, frequency, result, p))
+        observed, expected = _counts([problem], result.n)
+        size = round(observed, 6) if labels is None else float(labels[k])
+        rows.append(Row(name, size, observed, expected, result, p))
     return tuple(sorted(rows, key=lambda row: -row.estimate.value))
 
 
-def _means(problems: Iterable[Evidence]) -> tuple[float, float]:
-    """Return mean score and frequency, averaged over the problems."""
+def _counts(problems: Iterable[Evidence], n: float) -> tuple[float, float]:
+    """Return how many of n rows have the outcome, and the sum of their scores, averaged over the problems."""
     bins = [problem.bins(np.empty(0)) for problem in problems]
-    score = float(np.mean([each.score[0] for each in bins]))
-    return score, float(np.mean([each.frequency[0] for each in bins]))
+    observed = n * float(np.mean([each.frequency[0] for each in bins]))
+    return observed, n * float(np.mean([each.score[0] for each in bins]))
 
 
 def _worst(result: Estimate) -> int:
@@ -417,41 +420,54 @@ def _odds(question: Question, worst: int, level: float) -> Odds:
     return Odds(edges, counts, diagram_of(shown, binning=BY_MASS, level=level, notion=named("class")))
 
 
-def balance_of(question: Question, level: float) -> Balance:
-    """Return mean score against frequency of a question's one problem."""
+def balance_of(question: Question, found: Estimate, level: float) -> Balance:
+    """Return mean score against frequency of a question's one problem; the difference is its estimate's."""
     problem, noise = question.problems[0], View.of(question)[0].of_mean(level)
-    bins = problem.bins(np.empty(0))
     atoms = problem.atoms()
     atoms = atoms.about(np.zeros(np.shape(atoms.origin)))
     square = float((atoms.wss - 2 * atoms.wsy + atoms.wy).sum() / atoms.w.sum())
-    return _balance(float(bins.score[0]), float(bins.frequency[0]), square, float(problem.n) / noise, level)
+    counts, difference = _counts([problem], found.n), found.mean_difference
+    assert difference is not None
+    return _balance(found.n, counts, difference, square, float(problem.n) / noise, level)
 
 
-def _balance(score: float, frequency: float, square: float, n: float, level: float) -> Balance:
-    """Return mean score against frequency, from the mean square of their differences."""
-    gap = score - frequency
+def _balance(
+    n: float, counts: tuple[float, float], difference: float, square: float, effective: float, level: float
+) -> Balance:
+    """Return mean score against frequency, from the mean square of their differences.
+
+    The interval is that of the raw difference, and holds the posterior mean.
+    """
+    raw = (counts[1] - counts[0]) / n
     # The spread of a residual is at least that of an outcome at the frequency seen.
-    reach = NormalDist().inv_cdf((1 + level) / 2) * np.sqrt(max(square - gap * gap, 0.25 / n) / n)
-    return Balance(score, frequency, gap - reach, gap + reach)
+    spread = np.sqrt(max(square - raw * raw, 0.25 / effective) / effective)
+    reach = NormalDist().inv_cdf((1 + level) / 2) * spread
+    return Balance(n, *counts, difference, min(raw - reach, difference), max(raw + reach, difference))
 
 
-def _accuracy(questions: Sequence[Question], level: float) -> Balance | None:
+def _accuracy(
+    questions: Sequence[Question], estimates: Mapping[str, Estimate], level: float
+) -> Balance | None:
     """Return mean confidence against accuracy, where a question tells both."""
     sure = next((q for q in questions if q.notion.tells_accuracy), None)
-    return None if sure is None else balance_of(sure, level)
+    return None if sure is None else balance_of(sure, estimates[sure.notion.name], level)
 
 
-def _accuracy_of_sums(sketch: Sketch, level: float) -> Balance | None:
+def _accuracy_of_sums(sketch: Sketch, question: Question, level: float) -> Balance | None:
     """Return the same from the sums of a single score p, whose confidence is the larger of p and 1 - p."""
-    question, totals = sketch.question, sketch.totals
+    totals = sketch.totals
     if question.notion.tells_accuracy or not sketch.is_vector:
         return None
     # A cell lies on one side of 0.5.
     problem = question.problems[-1]
     halves = problem.bins(np.array([0.5]))
     confidence = float(halves.w[0] - halves.ws[0] + halves.ws[1]) / totals.weight
-    square = totals.brier / 2 / totals.weight
-    return _balance(confidence, totals.right / totals.weight, square, float(problem.n), level)
+    square, n = totals.brier / 2 / totals.weight, float(problem.n)
+    posterior = posterior_of(question)
+    # Below 0.5 the confidence is 1 - p: a score that is too low is a confidence that is too high.
+    difference = float(np.where(posterior.score[-1] < 0.5, 1, -1) @ posterior.gap[-1])
+    counts = n * totals.right / totals.weight, n * confidence
+    return _balance(n, counts, difference, square, n, level)
 
 
 def _scores(

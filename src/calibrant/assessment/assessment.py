@@ -17,7 +17,7 @@ from calibrant.decisions import Clinical, Decision
 from calibrant.evidence import Array
 from calibrant.inference.multiplicity import each_level
 from calibrant.inference.result import Estimate
-from calibrant.inputs import Record, from_text
+from calibrant.inputs import ROUNDING, Record, from_text
 from calibrant.inputs.wording import percent, plural
 from calibrant.posterior.softmax.where import Where
 from calibrant.questions.notions import named, pictured
@@ -32,29 +32,38 @@ class Balance:
 
     Attributes
     ----------
-    score, frequency : float
-        Mean score, and share of outcomes.
+    n : float
+        Number of rows; the effective number under weights.
+    observed, expected : float
+        How many of them have the outcome, and the sum of their scores.
+    difference : float
+        Posterior mean of score minus frequency. Like the calibration error it is shrunk towards 0, and its
+        size is never above the error. The raw difference, (expected - observed) / n, may be.
     low, high : float
-        Interval of their difference, score minus frequency.
+        Interval of the difference.
     """
 
-    score: float
-    frequency: float
+    n: float
+    observed: float
+    expected: float
+    difference: float
     low: float
     high: float
 
     @property
-    def gap(self) -> float:
-        """Mean score minus frequency: what is too high on average."""
-        return self.score - self.frequency
+    def frequency(self) -> float:
+        """Share of the outcome."""
+        return self.observed / self.n
 
     @classmethod
     def of_record(cls, record: Record) -> Balance:
         """Return the balance that a stored record holds."""
         record.only(cls.__dataclass_fields__)
-        ends = {key: record.number(key) for key in ("low", "high")}
-        record.ordered("low", "high")
-        return cls(record.share("score"), record.share("frequency"), **ends)
+        n = record.size("n")
+        counts = {key: record.number(key, 0, n * (1 + ROUNDING)) for key in ("observed", "expected")}
+        ends = {key: record.number(key) for key in ("difference", "low", "high")}
+        record.ordered("low", "difference", "high")
+        return cls(n, **counts, **ends)
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,8 +92,8 @@ class Row:
     name : str
     rows : float
         Rows of the group, or of the class.
-    score, frequency : float
-        Mean score, and share of outcomes.
+    observed, expected : float
+        How many of the rows compared have the outcome, and the sum of their scores.
     estimate : Estimate
         Its interval has a level such that all rows' intervals hold together.
     p_adjusted : float
@@ -93,18 +102,18 @@ class Row:
 
     name: str
     rows: float
-    score: float
-    frequency: float
+    observed: float
+    expected: float
     estimate: Estimate
     p_adjusted: float
 
     def off(self, level: float) -> bool:
-        """Tell whether it is off beyond chance, allowing for how many were looked at."""
+        """Tell whether calibration is rejected, allowing for how many were looked at."""
         return self.p_adjusted < 1 - level
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain numbers and text."""
-        values = {key: getattr(self, key) for key in ("name", "rows", "score", "frequency", "p_adjusted")}
+        values = {key: getattr(self, key) for key in ("name", "rows", "observed", "expected", "p_adjusted")}
         return values | {"estimate": self.estimate.to_dict()}
 
     @classmethod
@@ -116,9 +125,11 @@ class Row:
     def of_record(cls, record: Record) -> Row:
         """Return the row that a stored record holds."""
         record.only(cls.__dataclass_fields__)
-        shares = {key: record.share(key) for key in ("score", "frequency", "p_adjusted")}
         estimate = Estimate.of_record(record.record("estimate"))
-        return cls(name=record.text("name"), rows=record.number("rows", 0), estimate=estimate, **shares)
+        most = estimate.n * (1 + ROUNDING)
+        counts = {key: record.number(key, 0, most) for key in ("observed", "expected")}
+        rows, p_adjusted = record.number("rows", 0), record.share("p_adjusted")
+        return cls(name=record.text("name"), rows=rows, estimate=estimate, p_adjusted=p_adjusted, **counts)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -234,6 +245,13 @@ class Assessment:
         return text.advice(self)
 
     @property
+    def remarks(self) -> tuple[str, ...]:
+        """Explanations where the numbers of the headline, of classes or of groups look contradictory."""
+        tables = ((self.by_class, "class"), (self.by_group, "group"))
+        found = [line for rows, what in tables for line in text.row_remarks(rows, what, self.level)]
+        return (*self.estimate.remarks, *found)
+
+    @property
     def methods(self) -> str:
         """What to write about all this in a paper."""
         return text.methods(self)
@@ -245,7 +263,7 @@ class Assessment:
         lines += ["", *decided] if (decided := text.decision(self)) else []
         lines += [] if self.where is None else ["", *_where(self)]
         for title, rows in (("class", self.by_class), ("group", self.by_group)):
-            lines += ["", *_table(title, rows)] if rows else []
+            lines += ["", *_table(title, rows), *text.row_remarks(rows, title, self.level)] if rows else []
         lines += ["", *(f"Note: {text}" for text in self.warnings)] if self.warnings else []
         return "\n".join(lines)
 
@@ -348,10 +366,13 @@ def _table(title: str, rows: tuple[Row, ...], most: int = 12) -> list[str]:
     """Return lines about the worst classes or groups."""
     level = percent(rows[0].estimate.level)
     width = max(len(title), *(len(text.short(row.name)) for row in rows[:most]))
-    head = "".join(f"{word:>12}" for word in ("rows", "mean score", "frequency", "ECE"))
+    sides = ["difference"] if rows[0].estimate.mean_difference is not None else []
+    head = "".join(f"{word:>12}" for word in ("rows", "observed", "expected", *sides, "ECE"))
     lines = [f"{title:<{width}}{head}  {level} interval  adjusted p"]
     for row in rows[:most]:
         e, name = row.estimate, text.short(row.name)
-        numbers = f"{row.rows:>12.15g}{row.score:>12.4f}{row.frequency:>12.4f}{e.value:>12.4f}"
+        counts = (row.rows, round(row.observed, 1), round(row.expected, 1))
+        shares = (e.value,) if e.mean_difference is None else (e.mean_difference, e.value)
+        numbers = "".join([*(f"{n:>12.15g}" for n in counts), *(f"{share:>z12.4f}" for share in shares)])
         lines.append(f"{name:<{width}}{numbers}  [{e.low:.4f}, {e.high:.4f}]  {text.adjusted_p(row)}")
     return lines + ([f"... and {len(rows) - most} more"] if len(rows) > most else [])

@@ -65,6 +65,7 @@ def to_dict(assessment: Assessment) -> dict[str, Any]:
     values["clinical"] = None if assessment.clinical is None else assessment.clinical.to_dict()
     values["decision"] = None if assessment.decision is None else assessment.decision.to_dict()
     values["advice"] = assessment.advice
+    values["remarks"] = list(assessment.remarks)
     return values
 
 
@@ -74,7 +75,10 @@ def from_dict(values: Mapping[str, Any]) -> Assessment:
     if values.get("format") != FORMAT:
         raise ValueError(f"not an assessment of format {FORMAT}, got {values.get('format')!r}")
     about = ("format", "value", "verdict", "advice", *_PLAIN)
-    record.only((*about, *_RESULTS, *_ROWS, "odds", *_BALANCES, "cure"), ("where", "clinical", "decision"))
+    later = ("where", "clinical", "decision", "remarks")
+    record.only((*about, *_RESULTS, *_ROWS, "odds", *_BALANCES, "cure"), later)
+    if "remarks" in values:
+        record.texts("remarks")
     for key in ("verdict", "advice"):
         record.text(key)
     results = {

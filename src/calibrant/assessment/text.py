@@ -10,7 +10,15 @@ import numpy as np
 from calibrant.assessment.where import pairs
 from calibrant.curves import ByClass, Point, ReliabilityCurve
 from calibrant.evidence import Array
-from calibrant.inference.result import Estimate, p_text, rejects, usual
+from calibrant.inference.result import (
+    SIZE_UNKNOWN,
+    Estimate,
+    p_text,
+    rejects,
+    remarks,
+    size_unknown,
+    usual,
+)
 from calibrant.inputs.wording import count, counted, percent, plural
 from calibrant.questions import named
 
@@ -38,7 +46,7 @@ def points(share: float) -> str:
     ['4.1', '0.09', '0.0']
     """
     value = 100 * share
-    return f"{value:.2f}" if 0.0095 <= value < 0.095 else f"{value:.1f}"
+    return f"{value:.2f}" if 0.0095 <= abs(value) < 0.095 else f"{value:z.1f}"
 
 
 def short(name: str, longest: int = 40) -> str:
@@ -102,9 +110,9 @@ def verdict(assessment: Assessment) -> str:
                 f"{points(e.high)} points ({percent(e.level)}); {typical}."
             )
         return f"Too few rows to tell: the error reads {points(e.value)} points and may be almost anything."
-    if e.low == 0:
+    if size_unknown(e, rejected=True):
         return (
-            f"Not calibrated ({p_text(e, '≤')}, H0: calibrated), but how far off is uncertain: "
+            f"Not calibrated ({p_text(e, '≤')}, H0: calibrated), but {SIZE_UNKNOWN}: "
             f"the error reads {value}; {typical}."
         )
     direction = side(e, assessment.balance)
@@ -170,8 +178,18 @@ def both_ways(curve: ReliabilityCurve | ByClass[ReliabilityCurve]) -> bool:
 
 def summary(assessment: Assessment) -> list[str]:
     """Return a few sentences: the verdict, who takes from whom, an example, the balance, what stands out."""
-    writers = (verdict, taking, example, balance, standing_out)
+    writers = (verdict, at_end, taking, example, balance, standing_out)
     return [line for line in (write(assessment) for write in writers) if line]
+
+
+def at_end(assessment: Assessment) -> str:
+    """Return why the headline's estimate lies at an end of its interval; empty where it does not."""
+    return " ".join(remarks([("", assessment.estimate, False)]))
+
+
+def row_remarks(rows: Sequence[Row], what: str, level: float) -> tuple[str, ...]:
+    """Return explanations of numbers in a table of classes or groups that look contradictory."""
+    return remarks([(short(called(row.name, what), 24), row.estimate, row.off(level)) for row in rows])
 
 
 def example(assessment: Assessment) -> str:
@@ -233,11 +251,11 @@ def balance(assessment: Assessment) -> str:
     b = assessment.balance if by_class or assessment.accuracy is None else assessment.accuracy
     if b is None:
         return ""
+    told = f"{too_high(b)} on average ({percent(assessment.level)}: {ends(b)}; {counts(b)})"
     if b is assessment.accuracy:
-        text = f"It is {100 * b.frequency:.1f} % accurate and {100 * b.score:.1f} % confident on average"
+        text = f"It is {100 * b.frequency:.1f} % accurate, and its confidence is {told}"
     else:
-        about = called(assessment.asked)
-        text = f"The mean score of {about} is {100 * b.score:.1f} %, its frequency {100 * b.frequency:.1f} %"
+        text = f"The scores of {called(assessment.asked)} are {told}"
     if b.low <= 0 <= b.high:
         return f"{text}, a difference that chance can explain."
     ratio = assessment.clinical.ratio if by_class and assessment.clinical is not None else None
@@ -246,8 +264,28 @@ def balance(assessment: Assessment) -> str:
     return f"{text}."
 
 
+def too_high(b: Balance) -> str:
+    """Return the posterior mean of score minus frequency in words."""
+    return f"too {'high' if b.difference >= 0 else 'low'} by {points(abs(b.difference))} points"
+
+
+def ends(b: Balance) -> str:
+    """Return the interval of that, in the same direction."""
+    low, high = (b.low, b.high) if b.difference >= 0 else (-b.high, -b.low)
+    return f"{points(low)} to {points(high)}"
+
+
+def counts(b: Balance) -> str:
+    """Return how many rows have the outcome and how many the scores expect: counts, not rates.
+
+    Rates would invite to compare their raw difference with the error, which is a posterior mean.
+    """
+    observed, n, expected = (count(round(number, 1)) for number in (b.observed, b.n, b.expected))
+    return f"observed {observed} of {n}, expected {expected}"
+
+
 def standing_out(assessment: Assessment) -> str:
-    """Return which groups or classes are off beyond doubt, allowing for how many were looked at."""
+    """Return for which groups or classes calibration is rejected, allowing for how many were looked at."""
     for what, rows in (("group", assessment.by_group), ("class", assessment.by_class)):
         if len(rows) < 2:
             continue
@@ -255,15 +293,14 @@ def standing_out(assessment: Assessment) -> str:
         few = len([row for row in too_few_clusters(rows, assessment.level) if row not in bad])
         untested = f" {counted(few, what)} had too few clusters to be tested." if few else ""
         if not bad:
-            none = "Neither of the two" if len(rows) == 2 else f"None of the {len(rows)}"
-            return f"{none} {plural(what)} is off beyond chance.{untested}"
-        if len(bad) == len(rows):
-            all_of = "Both" if len(rows) == 2 else f"All {len(rows)}"
-            return f"{all_of} {plural(what)} are off beyond chance, most of all {listed(bad[:1], what)}."
-        verb = "is" if len(bad) == 1 else "are"
+            return f"Calibration is rejected for none of the {len(rows)} {plural(what)}.{untested}"
+        every = "both" if len(rows) == 2 else f"all {len(rows)}"
+        some = every if len(bad) == len(rows) else f"{len(bad)} of {len(rows)}"
+        largest = "the largest errors are " if len(bad) > LISTED else ""
+        unknown = "".join(f" {line}" for line in row_remarks(bad, what, assessment.level))
         return (
-            f"Of {len(rows)} {plural(what)}, {len(bad)} {verb} off beyond chance, "
-            f"{'most of all ' if len(bad) > LISTED else ''}{listed(bad, what)}.{untested}"
+            f"Calibration is rejected for {some} {plural(what)}: {largest}{listed(bad, what)}."
+            f"{unknown}{untested}"
         )
     return ""
 
@@ -299,7 +336,7 @@ def cases(assessment: Assessment) -> str:
     what = f"in which the {event}" if event else f"of {called(assessment.asked)}"
     ratio = found.ratio
     if ratio.value == 0:
-        return f"No row {what} occurs, and the scores expect {100 * found.expected:.3g} % to be."
+        return f"No row {what} occurs, and the scores expect {count(round(found.expected, 1))}."
     far = f"{_cases(ratio.high)} {f'to {_cases(ratio.low)}' if ratio.low > 0 else 'or more'}"
     chance = ", a difference that chance can explain" if ratio.low <= 1 <= ratio.high else ""
     return f"For every 100 rows {what} the scores expect {_cases(ratio.value)} ({far}){chance}."

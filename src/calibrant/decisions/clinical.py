@@ -23,7 +23,7 @@ from calibrant.decisions.measured import Measured
 from calibrant.evidence import Array, Cells, Evidence, are_alone, effective_clusters
 from calibrant.inference.streams import stream
 from calibrant.inputs import ROUNDING, InputError, Record
-from calibrant.inputs.wording import percent
+from calibrant.inputs.wording import count, percent
 from calibrant.posterior import posterior_of
 from calibrant.posterior.odds.cells import expit, log_odds, nearest, softplus
 from calibrant.questions import Question
@@ -44,7 +44,9 @@ class Clinical:
     Attributes
     ----------
     observed, expected : float
-        Frequency of the outcome, and mean score.
+        How many rows have the outcome, and the sum of the scores; under weights, of the effective number of
+        rows. Ratio, intercept and slope are likelihood quantities of these outcomes: unlike the calibration
+        error, E50 and E90, they are not shrunk by a posterior.
     ratio : Measured or None
         Observed over expected; None where every score is 0.
     intercept : Measured or None
@@ -87,6 +89,7 @@ class Clinical:
     def __str__(self) -> str:
         parts = (("calibration intercept", self.intercept), ("slope", self.slope), ("O/E", self.ratio))
         told = [f"{name} {'unknown' if one is None else f'{one:.3f}'}" for name, one in parts]
+        told[-1] += f" (observed {count(round(self.observed, 1))}, expected {count(round(self.expected, 1))})"
         cells = " (intercept and slope from cells)" if self.from_cells else ""
         text = f"{', '.join(told)}; E50 {self.e50:.4f}, E90 {self.e90:.4f} at {percent(self.level)}{cells}"
         return text[0].upper() + text[1:] + (f"; {self.missing}" if self.missing else "")
@@ -113,8 +116,8 @@ class Clinical:
         if bool(missing) != (None in (ratio, *lines.values())):
             raise InputError(record.called("missing"), "say why a number is missing, where one is", missing)
         return cls(
-            observed=record.share("observed"),
-            expected=record.share("expected"),
+            observed=record.number("observed", 0),
+            expected=record.number("expected", 0),
             ratio=ratio,
             **lines,
             e50=Measured.of_record(record.record("e50"), 0, 1),
@@ -160,7 +163,7 @@ def clinical_of(question: Question, *, level: float = 0.95, seed: int = 0) -> Cl
             missing.append(f"no slope, since {why or 'scores all but separate the outcomes'}")
     e50, e90 = _gaps(question, level, seed)
     return Clinical(
-        observed, expected, ratio, intercept, slope, e50, e90, level, "; ".join(missing),
+        rows.n * observed, rows.n * expected, ratio, intercept, slope, e50, e90, level, "; ".join(missing),
         rows.clipped, rows.least, rows.from_cells,
     )  # fmt: skip
 

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
 from calibrant.inputs import ROUNDING, InputError, Record, check_choice, from_text
-from calibrant.inputs.wording import counted, percent, sample_size
+from calibrant.inputs.wording import counted, few_of, percent, sample_size
 from calibrant.questions import named
 
 # The least p-value that the simulations can show.
 LEAST_P = 0.001
+# Lower ends below this are printed as 0, in points and as shares.
+PRINTED_AS_0 = 0.000095
 
 
 @dataclass(frozen=True)
@@ -122,6 +124,21 @@ class Estimate:
         return self.n_resamples is not None and self.p_value <= self.p_floor + 1e-12
 
     @property
+    def mean_difference(self) -> float | None:
+        """Posterior mean of score minus frequency over all rows; its size is never above the value.
+
+        None where whole rows are compared, and for norms other than l1, whose parts do not add up to it.
+        """
+        if self.over is None or self.under is None or self.norm != "l1":
+            return None
+        return self.over - self.under
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """Explanations of what looks contradictory: the test and the interval, the value and the interval."""
+        return remarks([("", self, rejects(self.p_value, self.level))])
+
+    @property
     def about(self) -> str:
         """What was asked: the notion, and the class if it was about one."""
         return self.notion if self.label is None else f"{self.notion} {self.label}"
@@ -139,7 +156,7 @@ class Estimate:
             f"at {percent(self.level)}{kept}{self._parts}; "
             f"{usual(self, '{:.4f}'.format)}; {p_text(self)} (H0: calibrated); "
             f"{sample_size(self.n)}{within}, {self.estimator}"
-            + "".join(f"\n{each}" for each in self.cautions)
+            + "".join(f"\n{each}" for each in (*self.remarks, *self.cautions))
         )
 
     @property
@@ -158,7 +175,7 @@ class Estimate:
         values = {key: getattr(self, key) for key in _PLAIN}
         values["null"] = self.null.to_dict()
         values["label"] = plain(self.label)
-        values["cautions"] = list(self.cautions)
+        values |= {key: list(getattr(self, key)) for key in ("remarks", "cautions")}
         if self.by_class is not None:
             values["by_class"] = [estimate.to_dict() for estimate in self.by_class.values()]
         return values
@@ -171,7 +188,9 @@ class Estimate:
     @classmethod
     def of_record(cls, record: Record) -> Estimate:
         """Return the estimate that a stored record holds."""
-        record.only((*_NEEDED, "null"), ("label", "by_class", "cautions", *_LATER))
+        record.only((*_NEEDED, "null"), ("label", "by_class", "cautions", "remarks", *_LATER))
+        if "remarks" in record.values:
+            record.texts("remarks")
         with record.naming("notion"):
             notion = named(record.text("notion"))
         with record.naming("norm"):
@@ -256,6 +275,7 @@ _PLAIN = (
 )
 _LATER = ("clusters", "at_least", "lower_bound", "n_resamples", "p_floor")
 _NEEDED = tuple(key for key in _PLAIN if key not in _LATER)
+SIZE_UNKNOWN = "the interval starts at 0 because the size of the error is uncertain"
 NAMES = {"l1": "ECE", "l2": "root mean square calibration error", "mul": "label-weighted ECE"}
 
 
@@ -303,6 +323,53 @@ def usual(estimate: Estimate, written: Callable[[float], str], of: str = "", uni
 def rejects(p_value: float, level: float) -> bool:
     """Tell whether calibration is rejected at a level; simulations cannot show a p-value below theirs."""
     return p_value <= max(1 - level, LEAST_P) + 1e-12
+
+
+def size_unknown(estimate: Estimate, rejected: bool) -> bool:
+    """Tell whether the test rejects calibration beside an interval that starts at 0."""
+    return rejected and estimate.low < PRINTED_AS_0
+
+
+def remarks(estimates: Sequence[tuple[str, Estimate, bool]]) -> tuple[str, ...]:
+    """Return a sentence for each kind of apparent contradiction between the numbers of some estimates.
+
+    Parameters
+    ----------
+    estimates : sequence of tuples
+        What each is about, in words or empty for a single one; the estimate; whether its test rejects.
+
+    >>> import calibrant
+    >>> from dataclasses import replace
+    >>> found = calibrant.estimate([0, 1, 1, 1], [0.2, 0.6, 0.7, 0.9], rng=0)
+    >>> remarks([("", replace(found, low=0.0), False)])
+    ()
+    >>> print(*remarks([("1", replace(found, low=0.0), True)]))
+    Calibration of 1 is rejected, but the interval starts at 0 because the size of the error is uncertain.
+    """
+
+    def named_in(chosen: Sequence[str]) -> str:
+        return f" of {few_of(chosen)}" if any(chosen) else ""
+
+    found = []
+    if zero := [name for name, each, rejected in estimates if size_unknown(each, rejected)]:
+        found.append(f"Calibration{named_in(zero)} is rejected, but {SIZE_UNKNOWN}.")
+    for end in ("lower", "upper"):
+        if chosen := [(name, each) for name, each, _ in estimates if end_of(each) == end]:
+            bayes = all(each.estimator.startswith("bayes") for _, each in chosen)
+            bias = "a posterior mean" if bayes else "the estimator"
+            place = f"the {end} end of its interval, which allows for the bias of {bias}"
+            found.append(f"The estimate{named_in([name for name, _ in chosen])} lies at {place}.")
+    return tuple(found)
+
+
+def end_of(estimate: Estimate) -> str:
+    """Return the end of the interval that the estimate lies at, unless no error can lie beyond it."""
+    value, low, high = estimate.value, estimate.low, estimate.high
+    if low == high:
+        return ""
+    if value >= high:
+        return "upper" if high < named(estimate.notion).most(estimate.norm) else ""
+    return "lower" if value <= low and value >= PRINTED_AS_0 else ""
 
 
 def plain(label: Any) -> Any:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 
 def count(number: float) -> str:
     """Return a number of rows with thousands set apart.
@@ -29,6 +31,17 @@ def counted(number: float, noun: str) -> str:
     ('1 cluster', '12 000 rows', '3 classes')
     """
     return f"{count(number)} {noun if number == 1 else plural(noun)}"
+
+
+def few_of(names: Sequence[str], most: int = 3) -> str:
+    """Return the first of several names, and how many more there are.
+
+    >>> few_of(["a", "b"]), few_of(["a", "b", "c", "d", "e"])
+    ('a and b', 'a, b, c and 2 more')
+    """
+    rest = [f"{len(names) - most} more"] if len(names) > most else []
+    *first, last = [*names[:most], *rest]
+    return f"{', '.join(first)} and {last}" if first else last
 
 
 def percent(level: float) -> str:

@@ -22,7 +22,7 @@ from calibrant.assessment.text import points, short
 from calibrant.assessment.where import pairs, predicted
 from calibrant.atomic import write_whole
 from calibrant.curves import FEW, ByClass, ReliabilityCurve, ReliabilityDiagram
-from calibrant.inference.result import p_text, usual
+from calibrant.inference.result import p_text, remarks, usual
 from calibrant.inputs.wording import count, counted, percent, plural, size_name
 from calibrant.questions import named
 from calibrant.report import chart, simplex
@@ -81,6 +81,7 @@ def page(assessment: Assessment) -> str:
         data=_embedded(picture),
         size=_size(picture.curve),
         looked_up=looked_up(picture, wording.sure(assessment.estimates[assessment.shown], assessment.level)),
+        rulers=remarks([(RULERS.get(name, name), one, False) for name, one in assessment.rulers.items()]),
         top=max(ruler.high for ruler in assessment.rulers.values()),
         curves=next(by_class, None),
         first=FIRST,
@@ -113,6 +114,7 @@ def _templates() -> Environment:
         lstrip_blocks=True,
     )
     environment.globals |= {"chart": chart, "simplex": simplex, "points": points, "usual": usual}
+    environment.globals["row_remarks"] = wording.row_remarks
     environment.filters |= {
         "points": points,
         "count": count,
@@ -123,6 +125,9 @@ def _templates() -> Environment:
         "short": short,
         "p": lambda estimate: p_text(estimate, "≤"),
         "adjusted": wording.adjusted_p,
+        "counts": wording.counts,
+        "too_high": wording.too_high,
+        "ends": wording.ends,
         "share": share,
         "signed": simplex.signed,
         "score": lambda s: f"{s:.2f}" if abs(s - round(s, 2)) < 1e-9 else wording.score_text(s),
