@@ -276,6 +276,18 @@ class ScoreEffects:
 
     def _smooth(self, node: int, some: slice | Array) -> tuple[Process, Array]:
         """Return the process at a node for some sets, and its mean at each point."""
+        if len(self.residual) > 1:
+            return self._fit(node, some)
+        if node not in self._fits:
+            self._fits[node] = self._fit(node, slice(None))
+        return self._fits[node]
+
+    @cached_property
+    def _fits(self) -> dict[int, tuple[Process, Array]]:
+        """The processes of a single data set that are known already."""
+        return {}
+
+    def _fit(self, node: int, some: slice | Array) -> tuple[Process, Array]:
         from scipy.fft import dct
 
         time, cells = self.ties.times[node], self.ties.cells
