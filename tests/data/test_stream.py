@@ -1061,7 +1061,7 @@ def test_every_command_takes_sums(tmp_path, large, monkeypatch):
     assert {row["name"]: row["rows"] for row in numbers["by_group"]} == {"no": 100, "se": 100, "dk": 100}
     expected = calibrant.assess(TRUTH, PROB, labels=NAMES, groups=GROUP, rng=0)
     for row, other in zip(numbers["by_group"], expected.by_group, strict=True):
-        assert (row["name"], row["score"]) == (other.name, pytest.approx(other.score))
+        assert (row["name"], row["observed"]) == (other.name, pytest.approx(other.observed))
         assert row["estimate"]["value"] == pytest.approx(other.estimate.value, abs=1e-6)
 
 

@@ -139,7 +139,7 @@ class Posterior:
         """
         ties = self.ties if residual else ()
         z = z.astype(np.float64, copy=False)
-        return replace(self, z=z, ties=ties, residual=residual, counts=False, apart=apart)
+        return replace(self, z=z, ties=ties, residual=residual, counts=counts, apart=apart)
 
     @property
     def smooth_alone(self) -> Posterior:
@@ -433,7 +433,7 @@ class Posterior:
         if not self.discrete(k):
             return False
         ties = self._tied(k)[0]
-        few = ties.mass.size <= MOST_LEVELS and ties.share > NEARLY_ALL
+        few = ties.mass.size <= MOST_LEVELS and ties.share > NEARLY_ALL and not ties.thin
         return bool(few and self.weight[k, 3] > 0.5)
 
     def _tied(self, k: int) -> tuple[TiedScores, ScoreEffects]:
@@ -489,7 +489,8 @@ class Posterior:
 
     def draws(self, k: int, rng: np.random.Generator, size: int) -> Array:
         """Draw gaps per row at the points of problem k, (size, points), from the whole posterior."""
-        count = rng.multinomial(size, self.weight[k] / self.weight[k].sum())
+        weight = self.weight[k] if self.discrete(k) else self.weight[k, :3]
+        count = rng.multinomial(size, weight / weight.sum())
         drawn = [self.shapes(k, i, rng, int(times)) for i, times in enumerate(count) if times]
         return np.asarray(rng.permutation(np.concatenate(drawn)))
 
