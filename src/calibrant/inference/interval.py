@@ -382,14 +382,15 @@ def allowance(posterior: Posterior, value: float, norm: Norm) -> float:
     """Return the share of what noise adds to the error that the lower end of an interval allows for.
 
     The mean over classes, and an estimate from many rows, has little noise left but all of its bias. Effects
-    of single scores are uncertain without a bias.
+    of single scores are uncertain with little bias: no more than a standard error of a mean is allowed for them.
     """
     mass = posterior.mass
     firm = true_error(posterior.gap / np.maximum(mass, 1e-300), mass, norm)
     over, under = posterior.own_sides
     whole = combined(over + under, norm) if norm == "l1" else value
-    smooth = 1 - float(posterior.weight[:, 3].mean()) if posterior.ties else 1.0
-    return max(0.0, ALLOWED * smooth * float(whole - combined(firm, norm)))
+    allowed = max(0.0, ALLOWED * float(whole - combined(firm, norm)))
+    effects = float(posterior.weight[:, 3].mean()) if posterior.ties else 0.0
+    return (1 - effects) * allowed + effects * min(allowed, _unit(posterior))
 
 
 def shapes(posterior: Posterior, each_rng: list[np.random.Generator], size: int) -> tuple[Array, list[Array]]:

@@ -37,6 +37,8 @@ MEDIAN, LOG_SD = 0.05, 1.0
 ALL_TIED, FEW_TIED, ROUNDED, VISIBLE = 0.6, 0.2, 0.3, 0.1
 # Scores with this share of the rows, or this close to 0 or 1, say nothing about scores of single rows.
 HEAVY, EDGE = 0.05, 1e-3
+# Scores with fewer rows are rare among those that repeat.
+RARELY = 4.5
 # Cells of equal variance of the smooth part, at most.
 CELLS = 128
 # Scores of single rows are joined in cells where they have no effect, or where there are very many points.
@@ -100,7 +102,7 @@ class TiedScores:
         if not tied.any():
             return None
         point = np.arange(tied.size)
-        if tied.size > MOST_POINTS or coverage(mass, score, tied) < COVERED:
+        if tied.size > MOST_POINTS or coverage(mass, score, rows) < COVERED:
             time = VarianceTime(spread * variance[k, held], mass, POOLED)
             cell = np.where(tied, -1, ((time.start + time.stop) / 2).astype(np.intp))
             fresh = tied | (np.diff(cell, prepend=-1) != 0)
@@ -139,8 +141,8 @@ class TiedScores:
 
     @cached_property
     def coverage(self) -> float:
-        """Share of the rows at a new score that would be one of those known, apart from heavy ones."""
-        return coverage(self.mass, self.score, self.tied)
+        """Effects of scores of single rows as a share of those at scores that rows share."""
+        return coverage(self.mass, self.score, self.rows)
 
     @property
     def share(self) -> float:
@@ -244,17 +246,25 @@ def _copied(rows: Array, frequency: Array, variance: Array) -> Array:
     return few & bool(expected > COPIED_FROM and within < COPIED * expected)
 
 
-def coverage(mass: Array, score: Array, tied: Array) -> float:
+def coverage(mass: Array, score: Array, rows: Array) -> float:
     """Return the share of the rows, apart from heavy and extreme scores, at scores that others share.
 
-    >>> coverage(np.array([4.0, 1.0, 1.0, 90.0]), np.array([0.2, 0.4, 0.6, 1.0]), np.array([1, 0, 0, 1]) > 0)
+    It is less where hardly any scores have two to four rows: scores of single rows are then no rare ones among
+    scores that repeat, but of a continuous model.
+
+    >>> score, rows = np.array([0.2, 0.4, 0.6, 1.0]), np.array([4.0, 1.0, 1.0, 90.0])
+    >>> coverage(rows, score, rows)
     0.6666666666666666
+    >>> coverage(rows, score, np.array([5.0, 1.0, 1.0, 90.0]))
+    0.0
     """
+    tied = rows > 1 + 1e-6
     apart = tied & ((mass >= HEAVY * mass.sum()) | (np.minimum(score, 1 - score) < EDGE))
-    if not np.any(tied & ~apart) and np.all(tied):
+    if np.all(tied):
         return 1.0
-    rest = mass[~apart].sum()
-    return float(mass[tied & ~apart].sum() / rest) if rest > 0 else 1.0
+    shared, single = float(mass[tied & ~apart].sum()), float(mass[~tied].sum())
+    rare = float(mass[tied & (rows < RARELY)].sum())
+    return shared / (shared + single) * min(1.0, 2 * rare / single)
 
 
 @dataclass(frozen=True, eq=False)
