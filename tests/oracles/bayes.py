@@ -236,13 +236,14 @@ class Point:
 
 
 def coverage(p):
-    """Share of the rows at shared scores, without heavy scores and those at 0 or 1."""
-    shared, rest = 0, 0
+    """Share of the rows at shared scores, without heavy scores and those at 0 or 1; less if none are rare."""
+    shared, single, rare = 0, 0, 0
     for s, m in zip(p.score, p.count, strict=True):
         apart = m > 1 and (m >= score_effects.HEAVY * p.n or min(s, 1 - s) < score_effects.EDGE)
         shared += m if m > 1 and not apart else 0
-        rest += 0 if apart else m
-    return shared / rest if rest and (shared or p.count.min() == 1) else 1.0
+        single += m == 1
+        rare += m if 1 < m < score_effects.RARELY else 0
+    return shared / (shared + single) * min(1.0, 2 * rare / single) if single else 1.0
 
 
 def points_of(p):
