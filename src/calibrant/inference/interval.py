@@ -382,7 +382,7 @@ def allowance(posterior: Posterior, value: float, norm: Norm) -> float:
     """Return the share of what noise adds to the error that the lower end of an interval allows for.
 
     The mean over classes, and an estimate from many rows, has little noise left but all of its bias. Effects
-    of single scores are uncertain with little bias: no more than a standard error of a mean is allowed for them.
+    of single scores are uncertain with little bias: at most a standard error of a mean is allowed for them.
     """
     mass = posterior.mass
     firm = true_error(posterior.gap / np.maximum(mass, 1e-300), mass, norm)

@@ -249,8 +249,8 @@ def _copied(rows: Array, frequency: Array, variance: Array) -> Array:
 def coverage(mass: Array, score: Array, rows: Array) -> float:
     """Return the share of the rows, apart from heavy and extreme scores, at scores that others share.
 
-    It is less where hardly any scores have two to four rows: scores of single rows are then no rare ones among
-    scores that repeat, but of a continuous model.
+    It is less where hardly any scores have two to four rows: scores of single rows are then not rare ones
+    among scores that repeat, but those of a continuous model.
 
     >>> score, rows = np.array([0.2, 0.4, 0.6, 1.0]), np.array([4.0, 1.0, 1.0, 90.0])
     >>> coverage(rows, score, rows)
