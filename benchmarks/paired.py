@@ -82,8 +82,32 @@ def beside_spread(name):
     return pair
 
 
+@cache
+def leaves():
+    """Return frequency and true rate of seventy leaves, their scores, and how far a smooth model must go."""
+    rng = rng_of("paired", "leaves")
+    mass = rng.gamma(0.8, 1.0, 70)
+    mass, effect = mass / mass.sum(), rng.normal(0, 1.2, 70)
+    node, weight = np.polynomial.hermite_e.hermegauss(60)
+    chance = 1 / (1 + np.exp(-effect[:, None] - node))
+    by_leaf, by_signal = chance @ (weight / weight.sum()), mass @ chance
+    score = np.clip(by_leaf + rng.normal(0, 0.08, 70), 0.01, 0.99)
+    error = mass @ np.abs(by_leaf - score)
+    # The other model is off by k q (1 - q) at its true rate q.
+    return mass, effect, score, error / ((weight / weight.sum()) @ (by_signal * (1 - by_signal)))
+
+
+def leaf(rng, n):
+    """A tree of seventy leaves, each with a gap of its own, beside a smooth gap of the same error."""
+    mass, effect, score, slope = leaves()
+    which, signal = rng.choice(mass.size, n, p=mass), rng.standard_normal(n)
+    rate = (mass / (1 + np.exp(-effect - signal[:, None]))).sum(axis=1)
+    return 1 / (1 + np.exp(-effect[which] - signal)), rate + slope * rate * (1 - rate), score[which]
+
+
 PAIRS = {f.__name__: f for f in (opposite, alike, calibrated, apart)}
 LOCAL_PAIRS = {f"spread, {name}": beside_spread(name) for name in ("step", "top", "certain")}
+LEAF_PAIRS, LEAF_SIZES = {"spread, leaves": leaf}, (300, 1000, 3000, 10_000)
 
 
 # Calibrated data, which nothing here looks at, are simulated as little as can be.
@@ -93,7 +117,7 @@ def one_cell(task):
     rng = rng_of("paired", *task)
     alarms, held, rho = [], [], []
     for _ in range(repetitions):
-        chance, *scores = (PAIRS | LOCAL_PAIRS)[name](rng, n)
+        chance, *scores = (PAIRS | LOCAL_PAIRS | LEAF_PAIRS)[name](rng, n)
         outcome = (rng.random(n) < chance).astype(int)
         models = {model: np.clip(score, 0, 1) for model, score in zip("ab", scores, strict=True)}
         answer = calibrant.compare(outcome, models, rng=int(rng.integers(2**32)), labels=(0, 1))
@@ -116,6 +140,7 @@ def main() -> None:
     count = max(20, round(2000 * arguments.share))
     tasks = [(name, n, count) for name in PAIRS for n in SIZES]
     tasks += [(name, n, count) for name in LOCAL_PAIRS for n in LOCAL_SIZES]
+    tasks += [(name, n, count) for name in LEAF_PAIRS for n in LEAF_SIZES]
     tasks = [task for task in tasks if arguments.only in task[0]]
     with ProcessPoolExecutor(arguments.jobs) as pool:
         for task, (alarms, held, rho) in zip(tasks, pool.map(one_cell, tasks), strict=True):

@@ -161,17 +161,20 @@ def test_the_study_of_kernels_on_the_simplex(monkeypatch):
 
 
 PAIRS = ["opposite", "alike", "calibrated", "apart", "spread, step", "spread, top", "spread, certain"]
+PAIRS += ["spread, leaves"]
 
 
 @pytest.mark.parametrize("pair", PAIRS)
 def test_the_study_of_comparisons(pair):
     paired = study("paired")
-    assert set(PAIRS) == {*paired.PAIRS, *paired.LOCAL_PAIRS}
+    known = paired.PAIRS | paired.LOCAL_PAIRS | paired.LEAF_PAIRS
+    assert set(PAIRS) == set(known)
     assert paired.one_cell((pair, 200, 5))[0] <= 0.6
     # Both models of a pair have the same error.
-    chance, *scores = (paired.PAIRS | paired.LOCAL_PAIRS)[pair](np.random.default_rng(0), 400_000)
+    chance, *scores = known[pair](np.random.default_rng(0), 400_000)
     outcome = np.random.default_rng(1).random(chance.size) < chance
-    one, other = (calibrant.ece(outcome, np.clip(score, 0, 1), estimator="debiased:100") for score in scores)
+    estimator = "auto" if pair in paired.LEAF_PAIRS else "debiased:100"
+    one, other = (calibrant.ece(outcome, np.clip(score, 0, 1), estimator=estimator) for score in scores)
     assert one == pytest.approx(other, abs=0.004)
 
 
