@@ -278,9 +278,8 @@ def log_counts(yes, rows, mu, rho):
     return log_beta(a + yes, b + no) - log_beta(a, b)
 
 
-def nodes_near(rho):
+def nodes_near(rho, fitted):
     """Number and share of the nodes on both sides of an intraclass correlation; the first has none."""
-    fitted = list(score_effects.FITTED)
     ladder = [math.log(each) for each in (fitted[0] ** 2 / fitted[1], *fitted)]
     at = math.log(rho)
     high = next((j for j in range(1, len(ladder)) if ladder[j] >= at - 1e-12), len(ladder) - 1)
@@ -304,7 +303,9 @@ class Effects:
         self.cells = min(max(2 ** int(math.log2(p.n)), 2), score_effects.CELLS)
         shared = self.rows[self.tied]
         self.usual = math.exp((shared * np.log(shared)).sum() / shared.sum())
-        self.powers = score_effects.POWERS if shared.max() > 2 * shared.min() else (0.0,)
+        many = (shared * (shared - 1)).sum() / 2 >= score_effects.MANY_PAIRS
+        self.powers = score_effects.POWERS if many and shared.max() > 2 * shared.min() else (0.0,)
+        self.fitted = score_effects.FITTED if many else score_effects.FEWER
         self.share, self.coverage = shared.sum() / p.n, coverage(p)
 
     def prior(self):
@@ -361,7 +362,7 @@ class Effects:
     def weigh(self):
         """Likelihood against no effect, and weight, mean and variance of the gap for each power and node."""
         middle = self.powers[len(self.powers) // 2]
-        nodes = (0.0, *score_effects.FITTED)
+        nodes = (0.0, *self.fitted)
         fits = [self.fit_smooth(self.correlation(middle, rho)) for rho in nodes]
         none = fits[0][2] + self.counts(fits[0][0], np.zeros(len(self.points)))
         deviates = [math.log(rho / score_effects.MEDIAN) / score_effects.LOG_SD for rho in score_effects.RHO]
@@ -374,7 +375,7 @@ class Effects:
                 for (f, _, cost), own in zip(fits, at_nodes, strict=True)
             ]
             for chance, rho in zip(prior, score_effects.RHO, strict=True):
-                own, near = self.correlation(power, rho), nodes_near(rho)
+                own, near = self.correlation(power, rho), nodes_near(rho, self.fitted)
                 log = sum(share * (self.normal(fits[j][0], own) + missed[j]) for j, share in near) - none
                 likelihood = chance / sum(prior) / len(self.powers) * math.exp(log)
                 total += likelihood

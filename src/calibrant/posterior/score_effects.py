@@ -29,6 +29,8 @@ from calibrant.posterior.variance_time import VarianceTime
 # those of an average row, and fall with this power of the frequency of a score: the scores of a leaf or of a
 # category are averages over training rows, and vary as one over their number.
 POWERS, FITTED, RHO = (0.0, 0.5, 1.0, 1.5), np.geomspace(0.002, 0.5, 6), np.geomspace(0.001, 0.5, 32)
+# With fewer pairs of rows that share a score, powers cannot be told apart, and fewer correlations are fitted.
+MANY_PAIRS, FEWER = 3000, np.geomspace(0.004, 0.5, 4)
 LARGEST = 0.5
 # Prior of rho: log-normal with this median and standard deviation of the logarithm.
 MEDIAN, LOG_SD = 0.05, 1.0
@@ -162,8 +164,22 @@ class TiedScores:
         score = self.score[self.tied]
         if score.size > FEW_LEVELS and np.allclose(1e3 * score, np.rint(1e3 * score), atol=1e-6):
             most = min(most, ROUNDED)
-        pairs = float((self.rows * (self.rows - 1))[self.tied].sum()) / 2
-        return most * -float(np.expm1(-pairs * VISIBLE**2 / 2))
+        return most * -float(np.expm1(-self.pairs * VISIBLE**2 / 2))
+
+    @cached_property
+    def pairs(self) -> float:
+        """Number of pairs of rows that share a score."""
+        return float((self.rows * (self.rows - 1))[self.tied].sum()) / 2
+
+    @property
+    def fitted(self) -> Array:
+        """Intraclass correlations for which the smooth part is fitted."""
+        return FITTED if self.pairs >= MANY_PAIRS else FEWER
+
+    @property
+    def between(self) -> Array:
+        """Shares of the nodes at each rho, (rhos, nodes)."""
+        return _between(tuple(self.fitted.tolist()))
 
     def residual_of(self, steps: Array) -> Array:
         """Return residuals at the points from those of steps, (..., steps), in the same unit."""
@@ -188,7 +204,7 @@ class TiedScores:
     def powers(self) -> tuple[float, ...]:
         """How the intraclass correlation may depend on the frequency of a score."""
         rows = self.rows[self.tied]
-        return POWERS if rows.max() > 2 * rows.min() else (0.0,)
+        return POWERS if rows.max() > 2 * rows.min() and self.pairs >= MANY_PAIRS else (0.0,)
 
     def correlations(self, power: float, rho: Array) -> Array:
         """Return the intraclass correlations of all points, (rhos, points)."""
@@ -200,7 +216,7 @@ class TiedScores:
     def nodes(self) -> Array:
         """Intraclass correlations of the nodes, (powers, nodes, points); the first of each power has none."""
         none = np.zeros((1, self.rows.size))
-        return np.stack([np.vstack([none, self.correlations(power, FITTED)]) for power in self.powers])
+        return np.stack([np.vstack([none, self.correlations(power, self.fitted)]) for power in self.powers])
 
     @cached_property
     def times(self) -> list[VarianceTime]:
@@ -361,7 +377,7 @@ class ScoreEffects:
         powers, nodes = ties.nodes.shape[:2]
         active = np.ones((powers, nodes), dtype=bool) if ties.active is None else ties.active
         inverse, half_logs = ties.designs
-        between = _between()
+        between = ties.between
         log: Array = np.zeros((powers, RHO.size, len(self.residual[some])))
         root = np.sqrt(ties.noise)
         of_gap, of_residual = (ties.mass / root).astype(kind), (1 / root).astype(kind)
@@ -404,7 +420,7 @@ class ScoreEffects:
         """Posterior weight of each node, (powers, nodes, sets)."""
         log = self.log
         weight = softmax(log.reshape(-1, log.shape[-1]).T + self._log_prior).T.reshape(log.shape)
-        return np.asarray(np.einsum("pqs,qn->pns", weight, _between()))
+        return np.asarray(np.einsum("pqs,qn->pns", weight, self.ties.between))
 
     def focused(self) -> TiedScores:
         """Return the same scores with the nodes alone that matter, and those of less effect next to them."""
@@ -475,9 +491,9 @@ def _log_prior() -> Array:
     return np.asarray(log - np.logaddexp.reduce(log))
 
 
-@lru_cache(maxsize=1)
-def _between() -> Array:
+@lru_cache(maxsize=2)
+def _between(fitted: tuple[float, ...]) -> Array:
     """Return for each rho the shares of the nodes next to it, (rhos, nodes), linear in the log of rho."""
     # The node of no effect stands where the ratio of the others puts it.
-    ladder = np.log(np.append(FITTED[0] ** 2 / FITTED[1], FITTED))
+    ladder = np.log((fitted[0] ** 2 / fitted[1], *fitted))
     return np.stack([np.interp(np.log(RHO), ladder, row) for row in np.eye(ladder.size)], axis=-1)
