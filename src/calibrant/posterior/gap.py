@@ -433,7 +433,8 @@ class Posterior:
         if not self.discrete(k):
             return False
         ties = self._tied(k)[0]
-        few = ties.mass.size <= MOST_LEVELS and ties.share > NEARLY_ALL and not ties.thin
+        few = ties.mass.size <= MOST_LEVELS and ties.share > NEARLY_ALL
+        few = few and not ties.thin and not ties.rounded
         return bool(few and self.weight[k, 3] > 0.5)
 
     def _tied(self, k: int) -> tuple[TiedScores, ScoreEffects]:

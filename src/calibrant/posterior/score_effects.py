@@ -152,6 +152,12 @@ class TiedScores:
         return float(self.mass[self.tied].sum())
 
     @property
+    def rounded(self) -> bool:
+        """Whether the scores look like those of a continuous model that were rounded."""
+        score = self.score[self.tied]
+        return score.size > FEW_LEVELS and bool(np.allclose(1e3 * score, np.rint(1e3 * score), atol=1e-6))
+
+    @property
     def thin(self) -> bool:
         """Whether nearly all rows that share a score share it with few others."""
         few = self.tied & (self.rows <= FEW_ROWS)
@@ -161,8 +167,7 @@ class TiedScores:
     def prior(self) -> float:
         """Probability that scores have effects."""
         most = FEW_TIED + (ALL_TIED - FEW_TIED) * self.share
-        score = self.score[self.tied]
-        if score.size > FEW_LEVELS and np.allclose(1e3 * score, np.rint(1e3 * score), atol=1e-6):
+        if self.rounded:
             most = min(most, ROUNDED)
         return most * -float(np.expm1(-self.pairs * VISIBLE**2 / 2))
 
