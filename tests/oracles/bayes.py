@@ -190,8 +190,8 @@ def wave(x, size_of_one):
     return total, shrink @ x, np.sqrt(np.diag(shrink))
 
 
-def stretch(x, pull, level, number):
-    """One stretch and all within, in units of the noise."""
+def stretch(x, pull, level, number, empty):
+    """One stretch and all within, in units of the noise; one that stops is empty with this chance."""
     g = len(x)
     first, last = (int(np.round((number + i) * (g / 2**level))) for i in (0, 1))
     own, its_pull = x[first:last], pull[first:last]
@@ -203,14 +203,14 @@ def stretch(x, pull, level, number):
         likelihood, means, sds = wave(own, length * pull.mean() ** 2)
         sides = np.sum([parts(a, b) for a, b in zip(means, sds, strict=True)], axis=0)
         kinds = [(1 - tree.WAVING, *kinds[0][1:]), (tree.WAVING, likelihood, sides, means**2 + sds**2)]
-    some = 1.0 if level == 0 else 1 - tree.EMPTY
-    whole = 0.0 if level == 0 else tree.EMPTY
+    some = 1.0 if level == 0 else 1 - empty
+    whole = 0.0 if level == 0 else empty
     sides, square = np.zeros(2), np.zeros(length)
     for share, likelihood, each, own_square in kinds:
         chance = some * share * likelihood
         whole, sides, square = whole + chance, sides + chance * each, square + chance * own_square
     if level < int(math.log2(g)):
-        low, high = (stretch(x, pull, level + 1, 2 * number + i) for i in (0, 1))
+        low, high = (stretch(x, pull, level + 1, 2 * number + i, empty) for i in (0, 1))
         stop, halved = tree.STOP * whole, (1 - tree.STOP) * low[0] * high[0]
         sides = tree.STOP * sides + halved * (low[1] + high[1])
         square = tree.STOP * square + halved * np.concatenate([low[2], high[2]])
@@ -220,8 +220,10 @@ def stretch(x, pull, level, number):
 
 def by_tree(p):
     """A gap that lives in stretches."""
-    likelihood, sides, square = stretch(p.x, p.mass / p.unit, 0, 0)
-    return likelihood, p.unit * sides, p.unit**2 * square
+    trees = [stretch(p.x, p.mass / p.unit, 0, 0, empty) for empty in tree.EMPTY]
+    likelihood = sum(each[0] for each in trees)
+    sides, square = (sum(each[0] * each[i] for each in trees) / likelihood for i in (1, 2))
+    return likelihood / len(trees), p.unit * sides, p.unit**2 * square
 
 
 @dataclass

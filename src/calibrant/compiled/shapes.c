@@ -4,8 +4,8 @@
 
 #ifdef HAVE_LANES
 
-/* Sizes of a flat gap in a stretch, of a wave, and of a process. */
-enum { FLATS = 5, WAVES = 4, SIZES = 8 };
+/* Sizes of a flat gap in a stretch, of a wave, and of a process; priors of the tree: sparse and dense. */
+enum { FLATS = 5, WAVES = 4, SIZES = 8, TREES = 2 };
 /* Stretches may wave down to so many cells. */
 enum { SHORTEST = 8 };
 /* The columns of the result: before those of the mean, and of the shape of a process. */
@@ -14,7 +14,7 @@ enum { PROCESS, TREE, SMOOTH_OVER, SMOOTH_UNDER, TREE_OVER, TREE_UNDER, MEANS };
 /* Numbers of the prior, in the order of `_rules` in calibrant.posterior.looks. */
 typedef struct {
     double flat[FLATS], wave[WAVES];
-    double stop, go, empty, some, flat_share;
+    double stop, go, empty[TREES], flat_share;
     double log_no_mean, log_some_mean, log_no_shape, log_some_shape, uncertain;
 } Rules;
 
@@ -31,7 +31,7 @@ typedef struct {
 /* Numbers of the sets that are looked at together. */
 typedef struct {
     Lanes *z, *square, *x, *shrink, *mean, *work, *sums;
-    Lanes *stop, *power, *chance, *above, *below, *shape, *out;
+    Lanes *gapped, *gapped_power, *stop, *power, *chance, *reach, *above, *below, *shape, *out;
 } Sets;
 
 #define NODE(level, i) (((Py_ssize_t)1 << (level)) - 1 + (i))
@@ -272,8 +272,8 @@ PART void look_at_waves(const Frame *f, const Sets *s, Py_ssize_t level, Py_ssiz
             means[w + 1] = 0.5 * (of(f->wave_share, of_level, width) * square[0]) + of(f->wave_mean, of_level, width);
             shapes[w + 1] = 0.5 * shapes[w + 1] + of(f->wave_cost, of_level, width);
         }
-        s->stop[NODE(level, i)] = weigh(means, none, 1 + WAVES, &power) * weigh(shapes, none, 1 + WAVES, &more);
-        s->power[NODE(level, i)] = power + more;
+        s->gapped[NODE(level, i)] = weigh(means, none, 1 + WAVES, &power) * weigh(shapes, none, 1 + WAVES, &more);
+        s->gapped_power[NODE(level, i)] = power + more;
         if (!sides)
             continue;
         shrink[0] = all(0.0);
@@ -293,12 +293,11 @@ PART void look_at_waves(const Frame *f, const Sets *s, Py_ssize_t level, Py_ssiz
     }
 }
 
-/* The stretches of a level: what a gap that is flat says, together with a wave and with none. Leaves the likelihood of
-   stopping there, as a number and a power of two, and the expected positive and negative part of what is there then. */
-PART void stop_at(const Frame *f, const Sets *s, Py_ssize_t level, int waves, int sides, int width)
+/* The stretches of a level with a gap, flat or a wave. Leaves their likelihood, as a number and a power of two, and the
+   expected positive and negative part of the gap. */
+PART void gaps_at(const Frame *f, const Sets *s, Py_ssize_t level, int waves, int sides, int width)
 {
-    const Rules *rules = f->rules;
-    double flat = level ? rules->some * (waves ? rules->flat_share : 1.0) : 1.0, empty = level ? rules->empty : 0.0;
+    double flat = waves ? f->rules->flat_share : 1.0;
     for (Py_ssize_t i = NODE(level, 0); i < NODE(level + 1, 0); i++) {
         Lanes square = s->sums[i] * s->sums[i], log[FLATS], top = {0}, power;
         Lanes sum = {0}, slope = {0}, bend = {0}, wave = {0}, total;
@@ -308,8 +307,8 @@ PART void stop_at(const Frame *f, const Sets *s, Py_ssize_t level, int waves, in
         }
         power = power_in(top);
         if (waves) {
-            power = larger(power, s->power[i]);
-            wave = scaled((rules->some * (1 - rules->flat_share)) * s->stop[i], s->power[i] - power);
+            power = larger(power, s->gapped_power[i]);
+            wave = scaled((1 - flat) * s->gapped[i], s->gapped_power[i] - power);
         }
         for (int q = 0; q < FLATS; q++) {
             Lanes weight = exponential_without(log[q], power);
@@ -321,10 +320,8 @@ PART void stop_at(const Frame *f, const Sets *s, Py_ssize_t level, int waves, in
             }
         }
         total = flat * sum + wave;
-        if (level)
-            total += empty * scaled(all(1.0), -power);
-        s->stop[i] = total;
-        s->power[i] = power;
+        s->gapped[i] = total;
+        s->gapped_power[i] = power;
         if (sides) {
             Lanes even = flat * sum / total * of(f->pulled, i, width), mean, up;
             slope /= sum;
@@ -336,11 +333,53 @@ PART void stop_at(const Frame *f, const Sets *s, Py_ssize_t level, int waves, in
     }
 }
 
+/* Sum one tree over all partitions: returns its likelihood as a number and a power of two, and adds its share of the
+   expected sides. */
+PART Lanes sum_tree(const Frame *f, const Sets *s, double empty, int sides, Lanes *power_of_all, Lanes *under, Lanes *over)
+{
+    const Rules *rules = f->rules;
+    Py_ssize_t leaves = NODE(f->depth, 0), nodes = leaves + f->cells;
+    Lanes likelihood;
+    *under = *over = all(0.0);
+    /* The whole of the scores has a gap: none anywhere is a model of its own. */
+    s->stop[0] = s->gapped[0];
+    s->power[0] = s->gapped_power[0];
+    for (Py_ssize_t i = 1; i < nodes; i++) {
+        s->stop[i] = (1 - empty) * s->gapped[i] + empty * scaled(all(1.0), -s->gapped_power[i]);
+        s->power[i] = s->gapped_power[i];
+    }
+    for (Py_ssize_t i = 0; sides && i < nodes; i++)
+        s->reach[i] = (i ? 1 - empty : 1.0) * s->gapped[i] / s->stop[i];
+    /* Bottom up: the likelihood of each stretch, and its chance to stop if it is reached; that of a cell is one. */
+    for (Py_ssize_t i = leaves; i-- > 0;) {
+        Lanes halves = rules->go * (s->stop[2 * i + 1] * s->stop[2 * i + 2]), stop = rules->stop * s->stop[i];
+        Lanes power = s->power[2 * i + 1] + s->power[2 * i + 2], top = larger(power, s->power[i]);
+        stop = scaled(stop, s->power[i] - top);
+        halves = scaled(halves, power - top);
+        s->chance[i] = stop / (stop + halves);
+        s->stop[i] = apart_from_power(stop + halves, &top);
+        s->power[i] = top;
+    }
+    likelihood = s->stop[0];
+    *power_of_all = s->power[0];
+    if (!sides)
+        return likelihood;
+    /* Top down: the chance of each stretch to be reached, which takes the place of its likelihood. */
+    s->stop[0] = all(1.0);
+    for (Py_ssize_t i = 0; i < leaves; i++)
+        s->stop[2 * i + 1] = s->stop[2 * i + 2] = s->stop[i] * (1 - s->chance[i]);
+    for (Py_ssize_t i = 0; i < nodes; i++) {
+        Lanes stops = (i < leaves ? s->stop[i] * s->chance[i] : s->stop[i]) * s->reach[i];
+        *under += stops * s->above[i];
+        *over += stops * s->below[i];
+    }
+    return likelihood;
+}
+
 PART void look_at_tree(const Frame *f, const Sets *s, int sides, int width)
 {
     Py_ssize_t g = f->cells, depth = f->depth, leaves = NODE(depth, 0);
-    const Rules *rules = f->rules;
-    Lanes over = {0}, under = {0};
+    Lanes likelihood[TREES], power[TREES], under[TREES], over[TREES], top, total = {0};
     memcpy(s->x, s->z, g * sizeof(Lanes));
     orthonormal_back(s->x, g, f->turns, s->work);
     for (Py_ssize_t i = 0; i < g; i++)
@@ -352,34 +391,23 @@ PART void look_at_tree(const Frame *f, const Sets *s, int sides, int width)
         if (waves) {
             look_at_waves(f, s, level, at, sides, width);
             at += (g >> level) - 1;
-            stop_at(f, s, level, 1, sides, width);
+            gaps_at(f, s, level, 1, sides, width);
         } else
-            stop_at(f, s, level, 0, sides, width);
+            gaps_at(f, s, level, 0, sides, width);
     }
-    /* Bottom up: the likelihood of each stretch, and its chance to stop if it is reached; that of a cell is one. */
-    for (Py_ssize_t i = leaves; i-- > 0;) {
-        Lanes halves = rules->go * (s->stop[2 * i + 1] * s->stop[2 * i + 2]), stop = rules->stop * s->stop[i];
-        Lanes power = s->power[2 * i + 1] + s->power[2 * i + 2], top = larger(power, s->power[i]);
-        stop = scaled(stop, s->power[i] - top);
-        halves = scaled(halves, power - top);
-        s->chance[i] = stop / (stop + halves);
-        s->stop[i] = apart_from_power(stop + halves, &top);
-        s->power[i] = top;
+    for (int t = 0; t < TREES; t++) {
+        likelihood[t] = sum_tree(f, s, f->rules->empty[t], sides, &power[t], &under[t], &over[t]);
+        top = t ? larger(top, power[t]) : power[t];
     }
-    s->out[TREE] = logarithm_with(s->stop[0], s->power[0]);
-    if (!sides)
-        return;
-    /* Top down: the chance of each stretch to be reached, which takes the place of its likelihood. */
-    s->stop[0] = all(1.0);
-    for (Py_ssize_t i = 0; i < leaves; i++)
-        s->stop[2 * i + 1] = s->stop[2 * i + 2] = s->stop[i] * (1 - s->chance[i]);
-    for (Py_ssize_t i = 0; i < leaves + g; i++) {
-        Lanes stops = i < leaves ? s->stop[i] * s->chance[i] : s->stop[i];
-        under += stops * s->above[i];
-        over += stops * s->below[i];
+    for (int t = 0; t < TREES; t++) {
+        likelihood[t] = scaled(likelihood[t], power[t] - top) / TREES;
+        total += likelihood[t];
     }
-    s->out[TREE_OVER] = over;
-    s->out[TREE_UNDER] = under;
+    s->out[TREE] = logarithm_with(total, top);
+    for (int t = 0; sides && t < TREES; t++) {
+        s->out[TREE_OVER] += likelihood[t] / total * over[t];
+        s->out[TREE_UNDER] += likelihood[t] / total * under[t];
+    }
 }
 
 /* How much is asked for: evidence alone, the sides of a process too, or those of both. */
@@ -571,14 +599,14 @@ static PyObject *shapes(PyObject *self, PyObject *const *args, Py_ssize_t count)
         /* Sizes are multiples of a line: eight numbers. */
         double **to[] = {
             (double **)&s.z, (double **)&s.square, (double **)&s.x, (double **)&s.shrink, (double **)&s.mean,
-            (double **)&s.work, (double **)&s.sums, (double **)&s.stop, (double **)&s.power,
-            (double **)&s.chance, (double **)&s.above, (double **)&s.below, (double **)&s.shape, (double **)&s.out, &f.variance, &f.cost,
+            (double **)&s.work, (double **)&s.sums, (double **)&s.gapped, (double **)&s.gapped_power,
+            (double **)&s.stop, (double **)&s.power, (double **)&s.chance, (double **)&s.reach, (double **)&s.above, (double **)&s.below, (double **)&s.shape, (double **)&s.out, &f.variance, &f.cost,
             &f.pull, &f.pulled, &f.wave_share, &f.wave_mean, &f.wave_cost, &f.wave_spectrum, &f.share, &f.shape_cost, &f.mean_share,
             &f.mean_cost,
         };
         Py_ssize_t size[] = {
             g * LANES, g * LANES, g * LANES, g * LANES, g * LANES, g * LANES, nodes * LANES, nodes * LANES,
-            nodes * LANES, nodes * LANES, nodes * LANES, nodes * LANES,
+            nodes * LANES, nodes * LANES, nodes * LANES, nodes * LANES, nodes * LANES, nodes * LANES, nodes * LANES,
             (parts + 1) * LANES, LENGTH(a[OUT], 1) * LANES, nodes * FLATS * width, nodes * FLATS * width, g * width,
             nodes * width, (f.depth + 1) * WAVES * width, (f.depth + 1) * WAVES * width,
             (f.depth + 1) * WAVES * width, waves * WAVES * width, parts * (g - 1) * width, parts * width,

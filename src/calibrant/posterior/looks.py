@@ -119,7 +119,7 @@ def _rules(uncertain: float) -> Array:
     sizes = [size**2 for size in (*tree.LEVELS, *tree.WAVES)]
     waves = len(tree.WAVES)
     logs = [
-        tree.STOP, 1 - tree.STOP, tree.EMPTY, 1 - tree.EMPTY, 1 - tree.WAVING,
+        tree.STOP, 1 - tree.STOP, *tree.EMPTY, 1 - tree.WAVING,
         log(tree.NO_MEAN), log((1 - tree.NO_MEAN) / waves),
         log(tree.NO_SHAPE), log((1 - tree.NO_SHAPE) / waves),
     ]  # fmt: skip

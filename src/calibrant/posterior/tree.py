@@ -5,6 +5,10 @@ same gap in all its cells, or a smooth one of its own, a short Gaussian process.
 stretch that is halved is the product of its halves', so the whole tree is summed bottom up, exactly,
 and the chance to stop at each stretch, the expected gap and draws follow top down, in time linear in
 the cells for each level.
+
+Two priors are averaged. In a sparse tree most stretches have no gap: a model that is wrong in one place. In a
+dense tree nearly all have one: a model that is wrong everywhere and much more so in one place, whose small
+gaps a sparse tree would take for none.
 """
 
 from __future__ import annotations
@@ -20,9 +24,9 @@ from calibrant.compiled.cached import cached_property
 from calibrant.evidence import Array
 from calibrant.posterior.process import Shrunk
 
-# The prior: chance that a stretch stops, and that one that stops has no gap. The whole of the scores has
-# one for sure, for no gap anywhere is a model of its own.
-STOP, EMPTY = 0.5, 0.85
+# The prior: chance that a stretch stops, and that one that stops has no gap, in a sparse tree and in a dense one.
+# The whole of the scores has a gap for sure, for no gap anywhere is a model of its own.
+STOP, EMPTY = 0.5, (0.85, 0.05)
 # Sizes of a gap, in units of probability: of one that is the same in all cells, of one that waves.
 LEVELS = tuple(np.geomspace(0.0125, 0.5, 5).tolist())
 WAVES = tuple(np.geomspace(0.0125, 0.5, 4).tolist())
@@ -102,6 +106,24 @@ class _Wave(Shrunk):
         pairs = zip(self.shapes[1:], self.spectra, strict=True)
         shrink[..., 1:] = sum(w[..., None] * share for w, share in pairs)
         return shrink
+
+
+class _Summed(NamedTuple):
+    """One tree summed over all partitions.
+
+    Attributes
+    ----------
+    evidence : array (problems,)
+        Log of the Bayes factor against no gap.
+    chance : list of arrays (problems, stretches)
+        Chance of each stretch of each level to stop if it is reached.
+    gap : list of arrays
+        Chance of a gap in a stretch that stops.
+    """
+
+    evidence: Array
+    chance: list[Array]
+    gap: list[Array]
 
 
 @dataclass(frozen=True, eq=False)
@@ -191,49 +213,58 @@ class Tree:
         return _Wave(evidence + more, z, by_mean, by_shape, shares, spectra)
 
     @cached_property
-    def _stretches(self) -> tuple[list[Array], list[Array], list[Array]]:
-        """Return for each level the log likelihood of stopping, and the chances of both kinds of gap."""
-        stops, even, waving = [], [], []
+    def _gaps(self) -> tuple[list[Array], list[Array]]:
+        """Return for each level the log likelihood of a gap in a stretch, and the chance that it is flat."""
+        logs, flats = [], []
         for level in range(self.layout.depth + 1):
-            empty = log(EMPTY) if level else -1e30
-            some = 0.0 if not level else log1p(-EMPTY)
-            flat = self.flat.evidence[:, self.layout.level(level)] + some
+            log_gap = self.flat.evidence[:, self.layout.level(level)]
+            flat = np.ones_like(log_gap)
             if level in self.waves:
-                flat = flat + log1p(-WAVING)
-                wave = self.waves[level].evidence + some + log(WAVING)
-                stop = log_add(log_add(flat, wave), empty)
-                waving.append(np.exp(wave - stop))
-            else:
-                stop = log_add(flat, empty)
-                waving.append(np.zeros(0))
-            stops.append(stop)
-            even.append(np.exp(flat - stop))
-        return stops, even, waving
+                log_flat = log_gap + log1p(-WAVING)
+                log_gap = log_add(log_flat, self.waves[level].evidence + log(WAVING))
+                flat = np.exp(log_flat - log_gap)
+            logs.append(log_gap)
+            flats.append(flat)
+        return logs, flats
 
     @cached_property
-    def _summed(self) -> tuple[Array, list[Array]]:
-        """Return the log likelihood of the tree, and the chance of each stretch to stop if it is reached."""
-        stops = self._stretches[0]
+    def _summed(self) -> list[_Summed]:
+        """Sum each of the two trees over all partitions."""
+        return [self._sum(empty) for empty in EMPTY]
+
+    def _sum(self, empty: float) -> _Summed:
+        """Sum the tree in which a stretch that stops has no gap with this chance."""
+        first, *others = self._gaps[0]
+        stops = [first, *(log_add(log_gap + log1p(-empty), log(empty)) for log_gap in others)]
+        gaps = [np.ones_like(first)]
+        gaps += [np.exp(log_gap + log1p(-empty) - stop) for log_gap, stop in zip(others, stops[1:], strict=True)]
         whole, chance = stops[-1], [np.ones_like(stops[-1])]
         for stop in stops[-2::-1]:
             halves = whole.reshape(len(whole), -1, 2).sum(axis=-1) + log1p(-STOP)
             stop = stop + log(STOP)
             whole = log_add(stop, halves)
             chance.insert(0, np.exp(stop - whole))
-        return whole[:, 0], chance
+        return _Summed(whole[:, 0], chance, gaps)
+
+    @cached_property
+    def _mixed(self) -> tuple[Array, list[Array]]:
+        """Log of the Bayes factor against no gap, and the posterior weights of the sparse and the dense tree."""
+        return mixed([summed.evidence - log(len(EMPTY)) for summed in self._summed])
 
     @property
     def evidence(self) -> Array:
         """Log of the Bayes factor against no gap."""
-        return self._summed[0]
+        return self._mixed[0]
 
     @cached_property
     def reached(self) -> list[Array]:
-        """Chance of each stretch of each level to be one that stops."""
-        reach, stopping = np.ones((len(self.x), 1), self.x.dtype), []
-        for chance in self._summed[1]:
-            stopping.append(reach * chance)
-            reach = np.repeat(reach * (1 - chance), 2, axis=-1)
+        """Chance of each stretch of each level to be one that stops and has a gap."""
+        stopping = [np.zeros_like(log_gap) for log_gap in self._gaps[0]]
+        for weight, summed in zip(self._mixed[1], self._summed, strict=True):
+            reach = weight[:, None]
+            for level, (chance, gap) in enumerate(zip(summed.chance, summed.gap, strict=True)):
+                stopping[level] += reach * chance * gap
+                reach = np.repeat(reach * (1 - chance), 2, axis=-1)
         return stopping
 
     @cached_property
@@ -245,11 +276,11 @@ class Tree:
         over, under = np.zeros((2, len(self.x)), self.x.dtype)
         for level, reach in enumerate(self.reached):
             some = self.layout.level(level)
-            even = reach * self._stretches[1][level]
+            even = reach * self._gaps[1][level]
             under += (even * up[:, some]).sum(axis=-1)
             over += (even * (up - net)[:, some]).sum(axis=-1)
             if level in self.waves:
-                wave, waving = self.waves[level], reach * self._stretches[2][level]
+                wave, waving = self.waves[level], reach - even
                 above = positive(wave.mean, wave.sd).sum(axis=-1)
                 under += (waving * above).sum(axis=-1)
                 over += (waving * (above - wave.mean.sum(axis=-1))).sum(axis=-1)
@@ -260,36 +291,42 @@ class Tree:
         """Posterior mean and mean square in each cell, in units."""
         mean, square = np.zeros_like(self.x), np.zeros_like(self.x)
         for level, reach in enumerate(self.reached):
-            some, even = self.layout.level(level), reach * self._stretches[1][level]
+            some, even = self.layout.level(level), reach * self._gaps[1][level]
             flat = self.flat.mean[:, some]
             mean += self.layout.spread(level, even * flat) * self.pull
             square += self.layout.spread(level, even * (flat**2 + self.flat.variance[:, some])) * self.pull**2
             if level in self.waves:
-                wave, waving = self.waves[level], (reach * self._stretches[2][level])[..., None]
+                wave, waving = self.waves[level], (reach - even)[..., None]
                 mean += (waving * wave.mean).reshape(mean.shape)
                 square += (waving * (wave.mean**2 + wave.sd**2)).reshape(mean.shape)
         return mean, square
 
     def draw(self, k: int, rng: np.random.Generator, size: int) -> Array:
         """Draw gaps of problem k, (size, cells), in units."""
+        weights = [float(weight[k]) for weight in self._mixed[1]]
+        count = rng.multinomial(size, np.array(weights) / sum(weights))
+        parts = [self._draw(summed, k, rng, int(some)) for summed, some in zip(self._summed, count, strict=True)]
+        return np.concatenate(parts)
+
+    def _draw(self, summed: _Summed, k: int, rng: np.random.Generator, size: int) -> Array:
+        """Draw gaps of problem k from one of the two trees."""
         from scipy.fft import idct
 
         drawn = np.zeros((size, self.x.shape[-1]))
         pull = self.pull[k if len(self.pull) > 1 else 0]
         alive = np.ones((size, 1), dtype=bool)
-        for level, chance in enumerate(self._summed[1]):
+        for level, chance in enumerate(summed.chance):
             count = 2**level
             stops = alive & (rng.random((size, count)) < chance[k])
-            kind = rng.random((size, count))
-            even = stops & (kind < self._stretches[1][level][k])
+            gaps = stops & (rng.random((size, count)) < summed.gap[level][k])
+            even = gaps & (rng.random((size, count)) < self._gaps[1][level][k])
             some = self.layout.level(level)
             noise = rng.standard_normal((size, count))
             gap = self.flat.mean[k, some] + np.sqrt(self.flat.variance[k, some]) * noise
             drawn += self.layout.spread(level, np.where(even, gap, 0.0)) * pull
             if level in self.waves:
                 wave = self.waves[level]
-                waving = stops & ~even & (kind < (self._stretches[1][level] + self._stretches[2][level])[k])
-                which, stretch = np.nonzero(waving)
+                which, stretch = np.nonzero(gaps & ~even)
                 h = wave.shrink[k][stretch]
                 waves = idct(h * wave.z[k][stretch] + np.sqrt(h) * rng.standard_normal(h.shape), norm="ortho")
                 drawn.reshape(size, count, drawn.shape[-1] >> level)[which, stretch] += waves
