@@ -202,10 +202,17 @@ def test_ends_allow_for_what_noise_adds():
     own = posterior()
     unit = interval._unit(own)
     value = 8 * unit
-    plain, allowed = (interval.invert(normal(unit), value, own, 0.9, by) for by in (0.0, unit))
-    assert allowed[0] == pytest.approx(plain[0] - unit, abs=0.1 * unit)
-    assert allowed[1] == plain[1]
-    assert interval.allowance(own, value, "l1") > 0
+    plain, below, above = (
+        interval.invert(normal(unit), value, own, 0.9, interval.Allowance(*by))
+        for by in ((0.0, 0.0), (unit, 0.0), (0.0, unit))
+    )
+    assert below[0] == pytest.approx(plain[0] - unit, abs=0.1 * unit)
+    assert below[1] == plain[1]
+    assert above[0] == plain[0]
+    assert above[1] == pytest.approx(plain[1] + unit, abs=0.1 * unit)
+    allowed = interval.allowance(own, value, "l1")
+    assert 0 < allowed.above < allowed.below
+    assert interval.allowance(several(), value, "l1").above == 0
 
 
 def several(cells=30):

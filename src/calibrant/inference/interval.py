@@ -28,8 +28,8 @@ TRIED, DRAWN = (-3.5, -2.0, -0.8, 0.8, 2.0, 3.0, 4.0, 5.5), 1000
 THINNER = 0.75
 # Shapes keep this much of the process's own spread: with all of it they are rougher than gaps are.
 CALMER = 0.7
-# Share of what noise adds to an estimate that the lower end allows for.
-ALLOWED = 0.6
+# Shares of what uncertainty adds to an estimate that the lower and the upper end allow for.
+ALLOWED_BELOW, ALLOWED_ABOVE = 0.6, 0.3
 # Estimates below this quantile of calibrated data are taken for small by luck.
 SMALL = 0.03
 # Levels for which ends are computed, so that those of any level are nested; how far, in normal quantiles,
@@ -120,7 +120,7 @@ def interval(
             runs.append((true, groups) if enough else (float(whole.mean()), [estimate]))
         return runs
 
-    return invert(simulate, value, posterior, level, allowed=allowance(whole, value, norm))
+    return invert(simulate, value, posterior, level, allowance(whole, value, norm))
 
 
 @dataclass(frozen=True, eq=False)
@@ -378,19 +378,33 @@ def _noise(
     return parts[:-1], parts[-1]
 
 
-def allowance(posterior: Posterior, value: float, norm: Norm) -> float:
-    """Return the share of what noise adds to the error that the lower end of an interval allows for.
+class Allowance(NamedTuple):
+    """How much too large, and too small, an estimate may be because its gap is uncertain."""
 
-    The mean over classes, and an estimate from many rows, has little noise left but all of its bias. Effects
-    of single scores are uncertain with little bias: at most a standard error of a mean is allowed for them.
+    below: float = 0.0
+    above: float = 0.0
+
+
+NO_ALLOWANCE = Allowance()
+
+
+def allowance(posterior: Posterior, value: float, norm: Norm) -> Allowance:
+    """Return what the ends of an interval allow for where the sign of the gap is uncertain.
+
+    An estimate exceeds the error of the posterior mean gap by what uncertainty adds. The mean over classes,
+    and an estimate from many rows, has little noise left but all of that bias. Effects of single scores are
+    uncertain with little bias: at most a standard error of a mean is allowed for them below. Gaps rougher
+    than those that are simulated hide in the same uncertainty, which the upper end allows for.
     """
     mass = posterior.mass
     firm = true_error(posterior.gap / np.maximum(mass, 1e-300), mass, norm)
     over, under = posterior.own_sides
     whole = combined(over + under, norm) if norm == "l1" else value
-    allowed = max(0.0, ALLOWED * float(whole - combined(firm, norm)))
+    added = max(0.0, float(whole - combined(firm, norm)))
     effects = float(posterior.weight[:, 3].mean()) if posterior.ties else 0.0
-    return (1 - effects) * allowed + effects * min(allowed, _unit(posterior))
+    below = ALLOWED_BELOW * added
+    below = (1 - effects) * below + effects * min(below, _unit(posterior))
+    return Allowance(below, ALLOWED_ABOVE * added if len(posterior.z) == 1 else 0.0)
 
 
 def shapes(posterior: Posterior, each_rng: list[np.random.Generator], size: int) -> tuple[Array, list[Array]]:
@@ -448,7 +462,7 @@ def invert(
     value: float,
     posterior: Posterior,
     level: float,
-    allowed: float = 0.0,
+    allowed: Allowance = NO_ALLOWANCE,
 ) -> tuple[float, float]:
     """Return the range of true errors under which `value` lies between the tails of simulated estimates.
 
@@ -459,12 +473,12 @@ def invert(
     grid, unit = errors_tried(posterior, value), _unit(posterior)
     runs = simulate(grid)
     # An estimate that is small by luck, even for a calibrated model, must not make the interval short.
-    seen = max(value, _small(np.concatenate(runs[0][1])))
+    seen = max(value, _small(np.concatenate(runs[0][1]))) + allowed.above
     while _share_below(seen, runs[-1][1]) > LAST and grid[-1] < 1 and runs[-1][0] > runs[-2][0] + 1e-9:
         grid = [grid[-1] + step * (2 * unit + grid[-1] / 4) for step in (1, 2)]
         runs += simulate(grid)
     ladder = -np.array([NormalDist().inv_cdf(THINNER * (1 - at) / 2) for at in LEVELS])
-    small = max(0.0, value - allowed)
+    small = max(0.0, value - allowed.below)
     bottom = np.minimum.accumulate(_ends(runs, small, ladder, above=True))
     top = np.maximum.accumulate(_ends(runs, seen, ladder, above=False))
     at = -NormalDist().inv_cdf(THINNER * (1 - level) / 2)

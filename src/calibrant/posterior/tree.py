@@ -24,8 +24,8 @@ from calibrant.compiled.cached import cached_property
 from calibrant.evidence import Array
 from calibrant.posterior.process import Shrunk
 
-# The prior: chance that a stretch stops, and that one that stops has no gap, in a sparse tree and in a dense one.
-# The whole of the scores has a gap for sure, for no gap anywhere is a model of its own.
+# The prior: chance that a stretch stops, and that one that stops has no gap, in a sparse tree and in a dense
+# one. The whole of the scores has a gap for sure, for no gap anywhere is a model of its own.
 STOP, EMPTY = 0.5, (0.85, 0.05)
 # Sizes of a gap, in units of probability: of one that is the same in all cells, of one that waves.
 LEVELS = tuple(np.geomspace(0.0125, 0.5, 5).tolist())
@@ -237,7 +237,9 @@ class Tree:
         first, *others = self._gaps[0]
         stops = [first, *(log_add(log_gap + log1p(-empty), log(empty)) for log_gap in others)]
         gaps = [np.ones_like(first)]
-        gaps += [np.exp(log_gap + log1p(-empty) - stop) for log_gap, stop in zip(others, stops[1:], strict=True)]
+        gaps += [
+            np.exp(log_gap + log1p(-empty) - stop) for log_gap, stop in zip(others, stops[1:], strict=True)
+        ]
         whole, chance = stops[-1], [np.ones_like(stops[-1])]
         for stop in stops[-2::-1]:
             halves = whole.reshape(len(whole), -1, 2).sum(axis=-1) + log1p(-STOP)
@@ -248,7 +250,7 @@ class Tree:
 
     @cached_property
     def _mixed(self) -> tuple[Array, list[Array]]:
-        """Log of the Bayes factor against no gap, and the posterior weights of the sparse and the dense tree."""
+        """Log of the Bayes factor against no gap, and the weights of the sparse and the dense tree."""
         return mixed([summed.evidence - log(len(EMPTY)) for summed in self._summed])
 
     @property
@@ -305,7 +307,9 @@ class Tree:
         """Draw gaps of problem k, (size, cells), in units."""
         weights = [float(weight[k]) for weight in self._mixed[1]]
         count = rng.multinomial(size, np.array(weights) / sum(weights))
-        parts = [self._draw(summed, k, rng, int(some)) for summed, some in zip(self._summed, count, strict=True)]
+        parts = [
+            self._draw(summed, k, rng, int(some)) for summed, some in zip(self._summed, count, strict=True)
+        ]
         return np.concatenate(parts)
 
     def _draw(self, summed: _Summed, k: int, rng: np.random.Generator, size: int) -> Array:
