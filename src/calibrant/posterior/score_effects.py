@@ -224,9 +224,9 @@ class TiedScores:
         return np.stack([np.vstack([none, self.correlations(power, self.fitted)]) for power in self.powers])
 
     @cached_property
-    def times(self) -> list[VarianceTime]:
+    def times(self) -> VarianceTime:
         """Cells of equal variance for each node, the same for all powers: those of the middle one."""
-        return [self.time(rho) for rho in self.nodes[len(self.powers) // 2]]
+        return self.time(self.nodes[len(self.powers) // 2])
 
     @cached_property
     def designs(self) -> tuple[Array, Array]:
@@ -289,6 +289,52 @@ def coverage(mass: Array, score: Array, rows: Array) -> float:
 
 
 @dataclass(frozen=True, eq=False)
+class _Smooth:
+    """The smooth part of the gap, of several sets or at several nodes.
+
+    Attributes
+    ----------
+    process : Process
+    time : VarianceTime
+        Of all sets, or with a frame for each node.
+    mean : array (sets, points)
+        Posterior mean at each point.
+    cost : array (sets,)
+        Log of the Bayes factor of the process, less what its fit gained.
+    """
+
+    process: Process
+    time: VarianceTime
+    mean: Array
+    cost: Array
+
+    @classmethod
+    def of(cls, time: VarianceTime, residual: Array) -> _Smooth:
+        """Fit a process to the residuals of cells, (sets, cells) or (nodes, cells)."""
+        from scipy.fft import dct
+
+        unit = np.atleast_1d(time.unit).astype(residual.dtype)[:, None]
+        x = residual / unit
+        process = Process.of(dct(x, norm="ortho"), 1 / (np.atleast_1d(time.unit) ** 2 * time.cells))
+        gain = (x * process.mean - 0.5 * process.mean**2).sum(axis=-1)
+        mean = time.at_points((unit / time.mass).astype(residual.dtype) * process.mean)
+        return cls(process, time, mean, process.evidence - gain)
+
+    @cached_property
+    def variance(self) -> Array:
+        """Posterior variance at each point."""
+        kind = self.mean.dtype
+        per = np.atleast_1d(self.time.unit)[:, None] / self.time.mass
+        return self.time.at_points(np.square(per.astype(kind) * self.process.sd))
+
+    def __getitem__(self, node: int) -> _Smooth:
+        """Return the smooth part at one of several nodes."""
+        some, p = slice(node, node + 1), self.process
+        process = Process(p.z[some], p.shrink[some], p.shape[some], p.offset[some])
+        return _Smooth(process, self.time[node], self.mean[some], self.cost[some])
+
+
+@dataclass(frozen=True, eq=False)
 class ScoreEffects:
     """What data sets on the same scores say about effects.
 
@@ -305,34 +351,24 @@ class ScoreEffects:
     residual: Array
     counts: bool
 
-    def _smooth(self, node: int, some: slice | Array) -> tuple[Process, Array]:
-        """Return the process at a node for some sets, and its mean at each point."""
+    def _smooth(self, node: int, some: slice | Array) -> _Smooth:
+        """Return the smooth part at a node for some sets."""
         if len(self.residual) > 1:
-            return self._fit(node, some)
-        if node not in self._fits:
-            self._fits[node] = self._fit(node, slice(None))
-        return self._fits[node]
+            time = self.ties.times[node]
+            return _Smooth.of(time, time.to_cells(self.residual[some]))
+        return self._smooth_at_nodes[node]
 
     @cached_property
-    def _fits(self) -> dict[int, tuple[Process, Array]]:
-        """The processes of a single data set that are known already."""
-        return {}
-
-    def _fit(self, node: int, some: slice | Array) -> tuple[Process, Array]:
-        from scipy.fft import dct
-
-        time, cells = self.ties.times[node], self.ties.cells
-        z = dct(time.to_cells(self.residual[some]) / time.unit, norm="ortho")
-        process = Process.of(z, np.array([1 / (time.unit**2 * cells)]))
-        return process, time.at_points((time.unit / time.mass).astype(z.dtype) * process.mean)
+    def _smooth_at_nodes(self) -> _Smooth:
+        """The smooth part of a single data set at all nodes."""
+        time = self.ties.times
+        return _Smooth.of(time, time.to_cells(self.residual[0]))
 
     def _gaps(self, node: int, some: slice | Array, powers: Array) -> Iterator[tuple[Array, Array]]:
         """Yield posterior mean and variance of the gap at each point, at a node of each power."""
-        time = self.ties.times[node]
-        process, f = self._smooth(node, some)
-        variance = time.at_points(np.square((time.unit / time.mass).astype(f.dtype) * process.sd))
+        smooth = self._smooth(node, some)
         for power in powers:
-            yield self._effect(f, variance, self.ties.nodes[power, node], some)
+            yield self._effect(smooth.mean, smooth.variance, self.ties.nodes[power, node], some)
 
     def _log_counts(self, mu: Array, rho: Array, some: slice | Array) -> Array:
         """Return the beta-binomial log likelihood of the outcomes, (powers, sets), up to a constant.
@@ -376,8 +412,6 @@ class ScoreEffects:
 
     def _likelihood(self, some: slice) -> Array:
         """Return the log likelihoods of some of the sets."""
-        from scipy.fft import idct
-
         ties, kind = self.ties, self.residual.dtype
         powers, nodes = ties.nodes.shape[:2]
         active = np.ones((powers, nodes), dtype=bool) if ties.active is None else ties.active
@@ -387,11 +421,9 @@ class ScoreEffects:
         root = np.sqrt(ties.noise)
         of_gap, of_residual = (ties.mass / root).astype(kind), (1 / root).astype(kind)
         for node in np.flatnonzero(active.any(axis=0)):
-            process, f = self._smooth(int(node), some)
-            x = idct(process.z, norm="ortho")
-            gain = (x * process.mean - 0.5 * process.mean**2).sum(axis=-1)
+            smooth = self._smooth(int(node), some)
+            f, cost, which = smooth.mean, smooth.cost, np.flatnonzero(active[:, node])
             square = np.square(self.residual[some] * of_residual - of_gap * f)
-            cost, which = process.evidence - gain, np.flatnonzero(active[:, node])
             rho = ties.nodes[which if node else which[:1], node]
             # The normal likelihood is exact between nodes up to what it misses at the nodes.
             correction: Array = np.zeros((len(rho), len(f)))
@@ -477,7 +509,7 @@ class ScoreEffects:
         count = rng.multinomial(size, weight.ravel() / weight.sum()).reshape(weight.shape)
         drawn = []
         for power, node in zip(*np.nonzero(count), strict=True):
-            time, process = ties.times[node], self._smooth(int(node), every)[0]
+            time, process = ties.times[node], self._smooth(int(node), every).process
             f = time.at_points(process.draw(0, rng, int(count[power, node])) * (time.unit / time.mass))
             mean, variance = self._effect(f, np.zeros(1), ties.nodes[power, node], every)
             drawn.append(mean + np.sqrt(variance) * rng.standard_normal(mean.shape))
