@@ -34,10 +34,6 @@ UNCERTAIN = 0.75
 # Scores that a curve shows one by one where they have effects, and the share of the rows that have theirs in
 # common with others.
 MOST_LEVELS, NEARLY_ALL = 128, 0.95
-# What is computed for each problem by itself.
-KNOWN_OF_SOME = (
-    "logs", "weight", "some", "_mixed", "_smooth_moments", "smooth_sides", "own_sides", "effects",
-)  # fmt: skip
 # Effects of single scores below this weight are neglected.
 NEGLIGIBLE = 0.002
 
