@@ -23,8 +23,8 @@ import numpy as np
 
 from calibrant.evidence.simplex import Simplex
 from calibrant.experiment.distributions import rng_of
+from calibrant.inference import score_test
 from calibrant.posterior.softmax.blocks import Blocks
-from calibrant.simplex import score_test
 
 SIMS = 199
 SIZES = [

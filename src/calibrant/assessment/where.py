@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from calibrant.estimators.canonical.softmax import canonical_error
 from calibrant.evidence import Array
 from calibrant.inference.multiplicity import each_level
 from calibrant.inputs import ROUNDING, InputError, Record
 from calibrant.posterior.softmax.where import Where
 from calibrant.questions import Question
-from calibrant.simplex.softmax import canonical_error
 
 
 class Pair(NamedTuple):

@@ -13,12 +13,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from calibrant.estimators.canonical.skce import SET_BY, kernel, reach_of
 from calibrant.evidence import Array
 from calibrant.evidence.simplex import Simplex
 from calibrant.posterior.softmax.blocks import SHIFT, Block, Blocks
 from calibrant.posterior.softmax.fit import ABSENT, SIZES, shapes
 from calibrant.posterior.softmax.likelihood import Likelihood
-from calibrant.simplex.skce import SET_BY, kernel, reach_of
 
 # Scores that the information is taken from, and rows at least.
 INFORMED, INFORMED_ROWS = 1 << 15, 1000

@@ -8,12 +8,11 @@ from typing import Self
 
 import numpy as np
 
-from calibrant.estimators.base import number_or_text
+from calibrant.estimators.base import Estimator, Fit, Norm, number_or_text
 from calibrant.evidence import Array
 from calibrant.evidence.simplex import Simplex
 from calibrant.inputs import InputError, check_choice, is_number
 from calibrant.posterior.softmax.blocks import least_of
-from calibrant.simplex.base import RowsEstimator, RowsFit, RowsNorm, distance
 
 NARROWEST = 1e-5
 # Candidates for the bandwidth, and vectors whose likelihood decides.
@@ -25,7 +24,7 @@ ALONE = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
-class DirichletFit(RowsFit):
+class DirichletFit(Fit):
     """Frequencies around each row.
 
     Attributes
@@ -41,12 +40,15 @@ class DirichletFit(RowsFit):
     frequency: Array
     bandwidth: float
 
-    def _error(self, norm: RowsNorm) -> float:
-        return distance(self.frequency, self.rows, norm)
+    def _error(self, norm: Norm) -> Array:
+        gap = np.abs(self.frequency - self.rows.score)
+        each = {"l1": gap, "l2": gap * gap, "mul": self.frequency * gap}[norm].sum(axis=1)
+        mean = self.rows.mean(each)[0]
+        return np.asarray(np.sqrt(mean) if norm == "l2" else mean)
 
 
 @dataclass(frozen=True)
-class Dirichlet(RowsEstimator):
+class Dirichlet(Estimator):
     """Leave-one-out kernel regression on the simplex (Popordanoska, Sayer and Blaschko 2022).
 
     The frequencies at a vector p are those of the other rows, row j weighing the density at p of a
@@ -66,13 +68,15 @@ class Dirichlet(RowsEstimator):
     >>> label = (rng.random((1000, 1)) > (0.7 * p + 0.1).cumsum(axis=1)).sum(axis=1)
     >>> fit = Dirichlet(0.05).fit(Simplex.of(p, label))
     >>> truth = 0.3 * float(np.abs(p - 1 / 3).sum(axis=1).mean())
-    >>> round(fit.error(), 2), round(truth, 2)
+    >>> round(float(fit.error()), 2), round(truth, 2)
     (0.22, 0.18)
     """
 
     bandwidth: float | str = "likelihood"
 
+    vectors = True
     name = "dirichlet"
+    short = "dirichlet"
     parameter = "bandwidth"
     summary = "leave-one-out Dirichlet kernels"
 

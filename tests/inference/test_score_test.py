@@ -2,13 +2,14 @@
 
 import numpy as np
 import pytest
-from test_rows_estimators import as_rows, drawn
+from test_canonical_estimators import as_rows, drawn
 
 from calibrant.evidence.simplex import Simplex
+from calibrant.inference import score_test
+from calibrant.inference.score_test import p_value
 from calibrant.posterior.softmax import fit as softmax_fit
 from calibrant.posterior.softmax.blocks import Blocks
 from calibrant.posterior.softmax.likelihood import Likelihood
-from calibrant.simplex import p_value, score_test
 from oracles import simplex as oracle
 from weighing import are_counts
 
