@@ -12,8 +12,8 @@ from calibrant.decisions.one_score import FLOOR, TIED, Gain, drawn_shares, possi
 from calibrant.estimators.canonical.softmax import canonical_error
 from calibrant.evidence import Array
 from calibrant.evidence.simplex import Simplex
+from calibrant.posterior.process import softmax
 from calibrant.posterior.softmax import SoftmaxPosterior
-from calibrant.posterior.softmax.likelihood import softmax
 from calibrant.questions import Question
 
 # Draws of sizes and of coefficients given each, and scores of the rows at which they are looked at.

@@ -8,10 +8,10 @@ import numpy as np
 
 from calibrant.evidence import Array
 from calibrant.evidence.simplex import Simplex
+from calibrant.posterior.process import softmax
 from calibrant.posterior.softmax.blocks import FEW
 from calibrant.posterior.softmax.error import NONE, CanonicalError
 from calibrant.posterior.softmax.fit import SoftmaxPosterior
-from calibrant.posterior.softmax.likelihood import softmax
 
 # Draws of sizes and of coefficients given each, and rows that they are looked at.
 OF_SIZES, OF_EACH, ROWS = 8, 6, 4000
