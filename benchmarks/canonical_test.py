@@ -5,9 +5,9 @@
 
 Size: calibrated models, flat scores and those of a network, few and many classes, counts, weights and few
 distinct vectors, and sets that are put together of simulated parts. Power: labels that follow some of the
-way (the strength, times `--strength`) from the scores to another map of them. Beside ours a test by the kernel
-error of all pairs of rows (Widmann et al. 2019), whose time grows with the square of the rows. Both have 199
-simulated sets of labels.
+way (the strength, times `--strength`) from the scores to another map of them. Beside ours a test by the
+kernel error of all pairs of rows (Widmann et al. 2019), whose time grows with the square of the rows. Both
+have 199 simulated sets of labels.
 """
 
 from __future__ import annotations
