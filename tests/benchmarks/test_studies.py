@@ -92,7 +92,8 @@ def test_the_coverage_study_has_local_gaps_few_scores_and_real_models(real_score
 
 def test_the_study_of_errors_against_six_others(real_scores, capsys):
     exact = study("exact")
-    families = (LOCAL["top"].shrunk(0.3), FEW["seven"], *exact.real_families(real_scores).values())
+    real = exact.real_scores.real_families(real_scores)
+    families = (LOCAL["top"].shrunk(0.3), FEW["seven"], *real.values())
     ratio = exact.against_six(["auto", "isotonic"], {100: 4, 200: 3}, families)
     assert ratio["isotonic"].shape == (4, 2)
     assert ratio["isotonic"].min() >= 1  # it is one of the six

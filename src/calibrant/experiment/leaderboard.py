@@ -283,9 +283,8 @@ def _table(
         table[name] = np.full((len(kept), values.shape[1] + len(BASELINES), len(sizes)), np.nan)
         table[name][..., where] = np.concatenate([values, added], axis=1)
     table["ordered"] = np.full((1, *table["failed"].shape[1:]), np.nan)
-    if "corrected" in summary.estimates:
-        drawn = summary.estimates["corrected"][kept, settings.notions.index(notion)]
-        table["ordered"][0][: drawn.shape[1], where] = ordered(drawn, summary.truth[notion][kept, 1])
+    drawn = summary.estimates["corrected"][kept, settings.notions.index(notion)]
+    table["ordered"][0][: drawn.shape[1], where] = ordered(drawn, summary.truth[notion][kept, 1])
     table["ordered"][0][-len(BASELINES) :, where] = 0.5
     return table
 
