@@ -31,14 +31,14 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import numpy as np
 from scipy.spatial import cKDTree
 
+from calibrant.estimators import resolve
+from calibrant.estimators.canonical.softmax import refitted
+from calibrant.estimators.canonical.variational import lower_bound
 from calibrant.evidence.simplex import Simplex
 from calibrant.experiment import models
 from calibrant.experiment.distributions import Mixture, rng_of
 from calibrant.posterior.softmax import NORMS, CanonicalError, SoftmaxPosterior
 from calibrant.posterior.softmax.where import Where
-from calibrant.simplex import resolve_rows
-from calibrant.simplex.softmax import refitted
-from calibrant.simplex.variational import lower_bound
 
 _spec = util.spec_from_file_location("canonical_test", Path(__file__).with_name("canonical_test.py"))
 families = util.module_from_spec(_spec)
@@ -236,7 +236,7 @@ def paper_cell(task):
         for _ in range(count):
             some = rng.integers(0, LARGE, n)
             rows = Simplex.of(p[some], labels[some])
-            fits = [resolve_rows(name).fit(rows) for name in (RULERS if n <= MANY else RULERS[:1])]
+            fits = [resolve(name, vectors=True).fit(rows) for name in (RULERS if n <= MANY else RULERS[:1])]
             off[i, : len(fits)] += np.abs(np.array([fit.error("l1") for fit in fits]) - truth) / count
             low, high = fits[0].found.interval("l1", 0.95)
             held[i] += np.array([low <= truth <= high, high - low]) / count

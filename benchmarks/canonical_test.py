@@ -5,9 +5,9 @@
 
 Size: calibrated models, flat scores and those of a network, few and many classes, counts, weights and few
 distinct vectors, and sets that are put together of simulated parts. Power: labels that follow some of the
-way (the strength, times `--strength`) from the scores to another map of them. Beside ours two tests by
-kernel errors (Widmann et al. 2019): of all pairs of rows, whose time grows with the square of the rows, and
-of pairs in blocks, as `ScoreTest.skce_p` has it, all with 199 simulated sets of labels.
+way (the strength, times `--strength`) from the scores to another map of them. Beside ours a test by the
+kernel error of all pairs of rows (Widmann et al. 2019), whose time grows with the square of the rows. Both
+have 199 simulated sets of labels.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ import numpy as np
 
 from calibrant.evidence.simplex import Simplex
 from calibrant.experiment.distributions import rng_of
+from calibrant.inference import score_test
 from calibrant.posterior.softmax.blocks import Blocks
-from calibrant.simplex import score_test
 
 SIMS = 199
 SIZES = [
@@ -106,11 +106,11 @@ def all_pairs(p, y, rng, sims):
 def p_values(p, y, rng, weight=None):
     rows = Simplex.of(p, y, weight, counts=weight is None)
     found = score_test.p_value(rows, Blocks.of(rows), rng, SIMS)
-    return found.p_value, found.skce_p, found.by_class[0]
+    return found.p_value, found.by_class[0]
 
 
 def size_cell(task):
-    """Return the size of ours, of the kernel error in blocks, and of the first class by itself."""
+    """Return the size of ours, and of the first class by itself."""
     kind, k, n, repetitions = task
     rng, usual, found = rng_of("canonical size", *task), (score_test.SIMULATED, score_test.PART), []
     if kind == "parts":
@@ -130,7 +130,7 @@ def size_cell(task):
 
 
 def power_cell(task):
-    """Return the power of ours, of the kernel error in blocks and of all pairs, and the l1 error."""
+    """Return the power of ours, and of the kernel error of all pairs, and the l1 error."""
     name, k, n, times, repetitions = task
     kind, strength = STRENGTHS[name]
     strength *= times
@@ -141,7 +141,7 @@ def power_cell(task):
         eta = (1 - strength) * p + strength * mapped(name, p)
         y = labels(eta, rng)
         error.append(np.abs(eta - p).sum(axis=1).mean())
-        found.append((*p_values(p, y, rng)[:2], all_pairs(p, y, rng, SIMS)))
+        found.append((p_values(p, y, rng)[0], all_pairs(p, y, rng, SIMS)))
     return *np.mean(np.array(found) <= 0.05, axis=0), np.mean(error)
 
 
@@ -158,19 +158,19 @@ def main() -> None:
     started = time.perf_counter()
     with ProcessPoolExecutor(arguments.workers) as pool:
         tasks = [] if arguments.no_size else [(*cell, sized) for cell in SIZES]
-        for task, (ours, blocks, first) in zip(tasks, pool.map(size_cell, tasks), strict=True):
+        for task, (ours, first) in zip(tasks, pool.map(size_cell, tasks), strict=True):
             off = np.sqrt(ours * (1 - ours) / sized)
             print(
                 f"size   {task[0]:8} K {task[1]:3} n {task[2]:5}  ours {ours:.4f} ({off:.4f})  "
-                f"SKCE in blocks {blocks:.4f}  first class {first:.4f}",
+                f"first class {first:.4f}",
                 flush=True,
             )
         tasks = [(*cell, arguments.strength, powered) for cell in POWERS]
-        for task, (ours, blocks, pairs, error) in zip(tasks, pool.map(power_cell, tasks), strict=True):
+        for task, (ours, pairs, error) in zip(tasks, pool.map(power_cell, tasks), strict=True):
             off = np.sqrt(max(ours * (1 - ours), 0.25 / powered) / powered)
             print(
                 f"power  {task[0]:8} K {task[1]:3} n {task[2]:5}  l1 {error:.3f}  "
-                f"ours {ours:.3f} ({off:.3f})  SKCE in blocks {blocks:.3f}  of all pairs {pairs:.3f}"
+                f"ours {ours:.3f} ({off:.3f})  SKCE of all pairs {pairs:.3f}"
                 f"{'  BEHIND' if ours < pairs else ''}",
                 flush=True,
             )

@@ -23,9 +23,9 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import numpy as np
 
+from calibrant.estimators import resolve
 from calibrant.evidence.simplex import Simplex
 from calibrant.experiment.distributions import rng_of
-from calibrant.simplex import resolve_rows
 
 _spec = util.spec_from_file_location("canonical_test", Path(__file__).with_name("canonical_test.py"))
 families = util.module_from_spec(_spec)
@@ -93,7 +93,7 @@ def one_cell(task):
                 rows = Simplex.of(p, y)
                 found = [binned(p, y, cells(p)) for cells in BINNED.values()]
                 names = ("dirichlet", *(f"dirichlet:{h}" for h in FIXED), "auto")
-                found += [resolve_rows(each).fit(rows).error("l1") for each in names]
+                found += [resolve(each, vectors=True).fit(rows).error("l1") for each in names]
                 out.append(np.array(found) - truth)
     return np.array(out)
 

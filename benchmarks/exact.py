@@ -17,6 +17,8 @@ import argparse
 import os
 import time
 from collections.abc import Sequence
+from importlib import util
+from pathlib import Path
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
@@ -28,8 +30,11 @@ from calibrant.experiment.distributions import rng_of
 from calibrant.experiment.families import FAMILIES, FEW, LOCAL, SHIFTED, Dirichlet, Family
 from calibrant.experiment.leaderboard import exact_families
 from calibrant.experiment.procedure import one_dimensional
-from calibrant.experiment.real import real_families
 from calibrant.questions.notions import named
+
+_spec = util.spec_from_file_location("real_scores", Path(__file__).with_name("real_scores.py"))
+real_scores = util.module_from_spec(_spec)
+_spec.loader.exec_module(real_scores)
 
 # One family for each distribution of the scores.
 CALIBRATED = {
@@ -159,7 +164,7 @@ def main() -> None:
     if "local" in asked.parts:
         against_six(asked.estimators, repetitions)
     if asked.real:
-        against_six(asked.estimators, repetitions, tuple(real_families(asked.real).values()))
+        against_six(asked.estimators, repetitions, tuple(real_scores.real_families(asked.real).values()))
     if "calibrated" in asked.parts:
         calibrated(asked.estimators, asked.reps)
     if "multiclass" in asked.parts:

@@ -13,23 +13,13 @@ ROOT = Path(calibrant.__file__).parent
 MODULES = {path: ast.parse(path.read_text(encoding="utf-8")) for path in sorted(ROOT.rglob("*.py"))}
 ROOMS = (
     *("compiled", "atomic", "inputs", "evidence", "questions", "posterior", "estimators", "curves", "maps"),
-    *(
-        "simplex",
-        "inference",
-        "decisions",
-        "sketch",
-        "assessment",
-        "api",
-        "data",
-        "plot",
-        "report",
-        "sklearn",
-    ),
+    *("inference", "decisions", "sketch", "assessment", "api", "data", "plot", "report", "sklearn"),
     *("published", "experiment", "cli"),
 )
-# Methods that lead to the right import inside the function: .plot, .to_html and what a sketch can be made of
-# and asked.
+# Methods that lead to the right import inside the function: .plot, .to_html, what a sketch can be made of and
+# asked, and the estimator that cross-fits any map.
 TO_THE_RIGHT = {
+    ("estimators", "maps"),
     *((room, "plot") for room in ("curves", "inference", "decisions", "assessment")),
     ("assessment", "report"),
     *(("sketch", room) for room in ("assessment", "api", "data")),

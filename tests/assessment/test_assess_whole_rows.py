@@ -72,7 +72,6 @@ def test_where_follows_the_columns_whatever_their_order():
     there = where_of(Question.of(predictions(label, p[:, turned], labels=other), named("multiclass")))
     np.testing.assert_allclose(there.taken, here.taken[np.ix_(turned, turned)], atol=1e-12)
     np.testing.assert_allclose(there.gap, here.gap[turned], atol=1e-12)
-    np.testing.assert_allclose(there.start[:, 0].sum(), here.start[:, 2].sum())
 
 
 def test_more_than_twelve_classes_have_no_places():
@@ -149,8 +148,6 @@ WRONG = {
     "no list": (("where", "taken", 0), 0.1, r"where.taken\[0\] must be a list"),
     "text": (("where", "gap", 0), "much", r"where.gap\[0\] must be a number"),
     "a share": (("where", "share", 0), 0.9, "where.share must add up to 1"),
-    "no simplex": (("where", "start", 0), [0.9, 0.9, 0.9], "where.start must add up to 1"),
-    "an arrow alone": (("where", "weight"), [1.0], "where.weight must have .* entries"),
     "unknown": (("where", "more"), 1, "not known, got 'more'"),
     "of another notion": (("notion",), "confidence", "be that of the estimate|be missing where the notion"),
     "a curve": (("curves", "multiclass"), STORED["curves"]["confidence"], "curves must hold 'confidence'"),

@@ -92,7 +92,8 @@ def test_the_coverage_study_has_local_gaps_few_scores_and_real_models(real_score
 
 def test_the_study_of_errors_against_six_others(real_scores, capsys):
     exact = study("exact")
-    families = (LOCAL["top"].shrunk(0.3), FEW["seven"], *exact.real_families(real_scores).values())
+    real = exact.real_scores.real_families(real_scores)
+    families = (LOCAL["top"].shrunk(0.3), FEW["seven"], *real.values())
     ratio = exact.against_six(["auto", "isotonic"], {100: 4, 200: 3}, families)
     assert ratio["isotonic"].shape == (4, 2)
     assert ratio["isotonic"].min() >= 1  # it is one of the six
@@ -133,7 +134,7 @@ def test_the_study_of_the_test_of_whole_vectors(monkeypatch):
     for kind in ("net", "counts", "weights", "few", "zeros", "parts"):
         assert (canonical.size_cell((kind, 3, 60, 6)) <= 0.7).all()
     assert usual == canonical.score_test.SIMULATED
-    ours, _, pairs, error = canonical.power_cell(("pairs", 4, 300, 3.0, 3))
+    ours, pairs, error = canonical.power_cell(("pairs", 4, 300, 3.0, 3))
     assert ours == 1
     assert 0 <= pairs <= 1
     assert error > 0.2

@@ -6,7 +6,6 @@ import pytest
 import calibrant
 from calibrant import Sketch, estimator_names
 from calibrant.estimators import resolve
-from calibrant.simplex.registry import rows_estimator_names
 from plainly import plain
 from weighing import weighing
 
@@ -56,7 +55,7 @@ def test_every_estimator_agrees(name, kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("name", rows_estimator_names())
+@pytest.mark.parametrize("name", estimator_names(vectors=True))
 def test_every_estimator_of_whole_rows_agrees(name, kind):
     label, score, weight = rows(kind)
     agree(lambda: calibrant.ece(label, score, notion="multiclass", estimator=name, **weighing(weight)))

@@ -101,10 +101,9 @@ def test_beta_kernels_and_sums_equal_the_loops(kind, n, seed):
         for norm in ("l1", "l2"):
             expected = later.beta_kernel(listed, bandwidth, norm)
             assert BetaKernel(bandwidth).fit(sample).error(norm) == pytest.approx(expected, abs=1e-9)
-    ks, kuiper, sigma = later.cumulative(listed)
+    ks, kuiper = later.cumulative(listed)
     fit = Cumulative("ks").fit(sample)
     assert fit.error() == pytest.approx(ks, abs=1e-12)
-    assert fit.sigma == pytest.approx(sigma, abs=1e-12)
     assert Cumulative("kuiper").fit(sample).error() == pytest.approx(kuiper, abs=1e-12)
 
 
@@ -271,19 +270,6 @@ def test_the_variational_bound_is_zero_on_average_for_a_calibrated_model_and_a_l
     bent = Variational().fit(Sample(score, rng.random(score.shape) < score**2))
     assert 0.12 < bent.signed.mean() < 1 / 6
     np.testing.assert_array_equal(bent.error(), np.maximum(bent.signed, 0))
-
-
-def test_standardised_sums_follow_brownian_motion():
-    """P(sup |W| > 2.2414) = P(range W > 2.4977) = .05 (Feller 1951 for the range)."""
-    rng = np.random.default_rng(6)
-    score = rng.random((2000, 400))
-    sample = Sample(score, rng.random(score.shape) < score)
-    for statistic, quantile in (("ks", 2.2414), ("kuiper", 2.4977)):
-        assert np.mean(Cumulative(statistic).fit(sample).standardised > quantile) == pytest.approx(
-            0.05, abs=0.02
-        )
-    certain = Cumulative().fit(Sample(np.array([0.0, 1.0]), np.array([[False, True], [True, True]])))
-    np.testing.assert_array_equal(certain.standardised, [0, np.inf])
 
 
 def test_the_beta_curve_finds_the_coefficients_that_made_the_data():

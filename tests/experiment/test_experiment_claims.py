@@ -35,11 +35,11 @@ def made_up(factor=lambda *_: 1.0, settings=SETTINGS, truth=0.05, noise=0.002, r
         n, name = settings.sizes[i], settings.estimators[k]
         p95[m, j, k, i] = factor(name, n, settings.notions[j], tasks[m].distribution) / n**0.5
     p95 *= np.exp(noise * rng.standard_normal(shape))
-    exact = {name: p95.copy() for name in ("p95", "sd")}
+    exact = {name: p95.copy() for name in ("p95", "sd")} | {"failed": np.zeros(shape)}
     values = {"published": exact, "corrected": exact, "normalised": {k: v / truth for k, v in exact.items()}}
     truths = {notion: np.tile([truth, truth, 0.0], (len(tasks), 1)) for notion in settings.notions}
     models = [(task.distribution, task.train_set, task.family) for task in tasks]
-    return Summary(settings, models, truths, values, [])
+    return Summary(settings, models, truths, values, [], {})
 
 
 def verdicts(start, summary):
@@ -93,7 +93,7 @@ def test_a_run_without_the_default_is_drawn_and_judged_all_the_same():
 
 def test_an_estimator_of_the_users_is_black_with_markers_and_named():
     summary = made_up(settings=replace(SETTINGS, estimators=(*FIFTEEN, USER)))
-    summary.values["published"] = {
+    summary.values["published"] = summary.values["corrected"] | {
         "p95": np.where(np.arange(16) == 15, np.nan, 1.0)[:, None] * np.ones((24, 2, 16, 11))
     }
     for reading, count in (("corrected", 16), ("published", 15)):

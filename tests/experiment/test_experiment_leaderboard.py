@@ -86,26 +86,26 @@ def test_medians_and_ratios_are_those_of_the_table(stores, notion):
                 rtol=1e-6,
                 atol=1e-9,
             )
-    for statistic, before, best in (("p95", "", board.best), ("mean", "mean_", board.mean_best)):
+    for statistic, best in board.best.items():
         cells = table(stores["run"], notion, statistic)
         least = {n: min(median(cells[name, n]) for name in FIFTEEN) for n in SETTINGS.sizes}
         for name, row in rows.items():
             ratio = [median(cells[name, n]) / least[n] for n in SETTINGS.sizes]
-            np.testing.assert_allclose(getattr(row, f"{before}ratio"), ratio, rtol=1e-6)
+            np.testing.assert_allclose(row.ratio[statistic].by_size, ratio, rtol=1e-6)
             overall = exp(sum(map(log, ratio)) / len(ratio))
-            assert getattr(row, f"{before}overall") == pytest.approx(overall, rel=1e-6)
+            assert row.ratio[statistic].overall == pytest.approx(overall, rel=1e-6)
         for n, name in zip(SETTINGS.sizes, best[notion], strict=True):
             assert median(cells[name, n]) == least[n]
 
 
 def test_rows_are_sorted_by_the_overall_ratio(stores):
     for rows in ranked(stores, "run", "later").rows.values():
-        overall = [row.overall for row in rows]
+        overall = [row.ratio["p95"].overall for row in rows]
         assert overall == sorted(overall)
 
 
-@pytest.mark.parametrize(("statistic", "before"), [("p95", ""), ("mean", "mean_")])
-def test_the_interval_is_the_bootstrap_over_distributions(stores, statistic, before):
+@pytest.mark.parametrize("statistic", ["p95", "mean"])
+def test_the_interval_is_the_bootstrap_over_distributions(stores, statistic):
     cells = table(stores["run"], "confidence", statistic)
     names = sorted({name for name, _ in cells["l:10", 29]})
     own = {key: [[v for d, v in pairs if d == name] for name in names] for key, pairs in cells.items()}
@@ -116,7 +116,7 @@ def test_the_interval_is_the_bootstrap_over_distributions(stores, statistic, bef
         least = {n: min(middle[name, n] for name in FIFTEEN) for n in SETTINGS.sizes}
         found.append(exp(np.mean([log(middle["auto", n] / least[n]) for n in SETTINGS.sizes])))
     row = by_name(ranked(stores, "run"), "confidence")["auto"]
-    low, overall, high = (getattr(row, before + name) for name in ("low", "overall", "high"))
+    _, overall, low, high = row.ratio[statistic]
     np.testing.assert_allclose((low, high), np.quantile(found, (0.025, 0.975)), rtol=1e-6)
     assert low < overall < high
 
@@ -139,15 +139,17 @@ def test_runs_are_merged_over_what_they_share(stores):
         median(p95["later"]["isotonic", n]) / min(median(p95["run"][name, n]) for name in FIFTEEN)
         for n in (29, 150)
     ]
-    np.testing.assert_allclose(rows["isotonic"].ratio, [ratio[0], nan, ratio[1], nan], rtol=1e-6)
-    assert rows["isotonic"].overall == pytest.approx(sqrt(ratio[0] * ratio[1]), rel=1e-6)
+    np.testing.assert_allclose(
+        rows["isotonic"].ratio["p95"].by_size, [ratio[0], nan, ratio[1], nan], rtol=1e-6
+    )
+    assert rows["isotonic"].ratio["p95"].overall == pytest.approx(sqrt(ratio[0] * ratio[1]), rel=1e-6)
 
 
 def test_a_row_is_held_against_the_fifteen_of_its_own_run(stores):
     row = by_name(ranked(stores, "run", "both"), "confidence")["isotonic"]
     p95 = table(stores["both"], "confidence", "p95")
     wanted = [median(p95["isotonic", n]) / min(median(p95[name, n]) for name in FIFTEEN) for n in (29, 150)]
-    np.testing.assert_allclose(row.ratio[[0, 2]], wanted, rtol=1e-6)
+    np.testing.assert_allclose(row.ratio["p95"].by_size[[0, 2]], wanted, rtol=1e-6)
 
 
 def test_an_estimator_of_several_runs_counts_in_the_first(stores):
@@ -192,8 +194,9 @@ def test_an_estimator_that_fails_for_three_of_four_models_leads_neither_table_no
     board = leaderboard.board([summary])
     for notion in ("confidence", "classwise"):
         last = board.rows[notion][-1]
-        assert (last.estimator, np.isnan([last.overall, last.low, last.mean_overall]).all()) == ("auto", True)
-        assert np.isnan(last.ratio).all()
+        assert last.estimator == "auto"
+        for figure in last.ratio.values():
+            assert np.isnan([*figure.by_size, *figure[1:]]).all()
         assert np.isnan(last.median["p95"]).all()
     text = page.to_markdown(board, ["run"])
     assert text.count(f"|  | `auto` ({last.failed} samples failed) | 10 |  |  |  |  |  |  |  |  |") == 2
@@ -210,9 +213,9 @@ def test_a_failure_at_a_size_that_does_not_rank_is_a_failure(stores):
     values["failed"][0, :, SETTINGS.estimators.index("auto"), -1] = 1
     board = leaderboard.board([replace(one, values={"corrected": values})])
     row = board.rows["confidence"][-1]
-    assert (row.estimator, row.failed, np.isnan(row.overall)) == ("auto", 1, True)
-    assert np.isfinite(row.ratio[:-1]).all()
-    assert np.isnan(row.ratio[-1])
+    assert (row.estimator, row.failed, np.isnan(row.ratio["p95"].overall)) == ("auto", 1, True)
+    assert np.isfinite(row.ratio["p95"].by_size[:-1]).all()
+    assert np.isnan(row.ratio["p95"].by_size[-1])
 
 
 # Baselines
@@ -226,21 +229,21 @@ def test_baselines_and_skill_are_those_of_the_true_errors(stores, notion):
     grid = np.linspace(0, true.max(), 20_001)
     least = np.median(np.abs(grid[:, None] - true), axis=1).min()
     zero, best = (rows[name] for name in BASELINES)
-    shown = np.isfinite(best.ratio)
+    shown = np.isfinite(best.ratio["p95"].by_size)
     for statistic in ("p95", "mean"):
         np.testing.assert_allclose(zero.median[statistic][shown], np.median(true), rtol=1e-6)
         np.testing.assert_allclose(best.median[statistic][shown], least, atol=1e-5)
-    np.testing.assert_allclose(best.skill[shown], 0, atol=1e-12)
-    assert (best.skill_overall, best.ordered_overall) == (0.0, 0.5)
-    for statistic, before in (("p95", ""), ("mean", "mean_")):
+    np.testing.assert_allclose(best.skill["p95"].by_size[shown], 0, atol=1e-12)
+    assert (best.skill["p95"].overall, best.ordered_overall) == (0.0, 0.5)
+    for statistic in ("p95", "mean"):
         cells = table(stores["run"], notion, statistic)
         errors = np.array([median(cells["auto", n]) for n in (29, 60, 150)])
         exact = best.median[statistic][0]
-        np.testing.assert_allclose(getattr(rows["auto"], f"{before}skill")[:3], 1 - errors / exact, rtol=1e-5)
+        np.testing.assert_allclose(rows["auto"].skill[statistic].by_size[:3], 1 - errors / exact, rtol=1e-5)
         overall = 1 - sqrt(errors[0] * errors[2]) / exact  # the sizes that rank
-        assert getattr(rows["auto"], f"{before}skill_overall") == pytest.approx(overall, rel=1e-5)
+        assert rows["auto"].skill[statistic].overall == pytest.approx(overall, rel=1e-5)
     row = rows["auto"]
-    assert row.skill_low <= row.skill_overall <= row.skill_high
+    assert row.skill["p95"].low <= row.skill["p95"].overall <= row.skill["p95"].high
     assert np.median(np.abs(board.constants[notion] - true)) == pytest.approx(least, abs=1e-5)
 
 
@@ -266,7 +269,7 @@ def test_baselines_have_no_rank_and_the_page_leads_with_known_truth(stores):
     assert exact.of_constant(exact.best_constant).mean() <= min(means) + 1e-12
     assert grid[np.argmin(means)] == pytest.approx(exact.best_constant, abs=1e-4)
     for notion, rows in board.rows.items():
-        worse = all(row.skill[0] <= 0 for row in rows if not row.baseline)
+        worse = all(row.skill["p95"].by_size[0] <= 0 for row in rows if not row.baseline)
         (line,) = (
             line
             for line in text.splitlines()
@@ -335,18 +338,20 @@ def test_the_page_has_the_mean_absolute_error_beside_the_percentile(stores):
     text = page.to_markdown(board, ["run"])
     for notion, rows in board.rows.items():
         first = next(row for row in rows if not row.baseline)
-        ends = [f"{v:.2f}" for v in (first.low, first.high, first.mean_low, first.mean_high)]
-        overall, mean = f"{first.overall:.2f}", f"{first.mean_overall:.2f}"
-        line = f"| {overall} | {ends[0]} to {ends[1]} | {mean} | {ends[2]} to {ends[3]} |"
-        skills = [f"{v:.2f}" for v in (first.skill_overall, first.skill_low, first.skill_high)]
-        line += f" {skills[0]} | {skills[1]} to {skills[2]} | {first.mean_skill_overall:.2f} |"
+        figures = (first.ratio["p95"], first.ratio["mean"], first.skill["p95"])
+        line = "|" + "".join(f" {f.overall:.2f} | {f.low:.2f} to {f.high:.2f} |" for f in figures)
+        line += f" {first.skill['mean'].overall:.2f} |"
         assert f"| 1 | `{first.estimator}` | 10 {line} {first.ordered_overall:.2f} |\n" in text
-        pairs = [f"{a:.2f} / {b:.2f}" for a, b in zip(first.ratio, first.mean_ratio, strict=True)]
+        pairs = [
+            f"{a:.2f} / {b:.2f}"
+            for a, b in zip(*(figure.by_size for figure in first.ratio.values()), strict=True)
+        ]
         assert f"| `{first.estimator}` | {' | '.join(pairs)} |\n" in text
-        assert f"by MAE: {board.mean_best[notion][0]} at 29" in text
+        assert f"by MAE: {board.best['mean'][notion][0]} at 29" in text
     data = json.loads(page.to_json(board, ["run"]))
-    assert data["rows"][0]["mean_overall"] == board.rows["confidence"][0].mean_overall
-    assert data["best_of_fifteen_by_mean"]["classwise"] == list(board.mean_best["classwise"])
+    first = board.rows["confidence"][0]
+    assert data["rows"][0]["ratio"]["mean"]["overall"] == first.ratio["mean"].overall
+    assert data["best_of_fifteen"]["mean"]["classwise"] == list(board.best["mean"]["classwise"])
 
 
 def test_a_run_without_the_default_is_ranked(stores):
@@ -378,7 +383,7 @@ def test_command_writes_both_forms(stores, tmp_path, monkeypatch):
         row.estimator for row in board.rows["classwise"]
     ]
     first, row = board.rows["confidence"][0], data["rows"][0]
-    assert (row["overall"], row["low"], row["high"]) == (first.overall, first.low, first.high)
+    assert [row["ratio"]["p95"][key] for key in ("overall", "low", "high")] == [*first.ratio["p95"][1:]]
     assert data["exact"]["estimators"] == ["uniform:15", "auto", "kuiper"]
     assert np.shape(data["exact"]["ratio"]) == (3, len(EXACT), 3)
     # Local gaps have a column of their own, and no part in the ranking.

@@ -219,11 +219,10 @@ def beta_kernel(sample, bandwidth, norm):
 
 
 def cumulative(sample):
-    """KS, Kuiper and the standard deviation of the walk's end."""
+    """KS and Kuiper."""
     total = float(sum(w for *_, w in sample))
     walk, sums = 0.0, [0.0]
     for score, w, wy, _ in groups(sample):
         walk += wy - w * score
         sums.append(walk / total)
-    sigma = sqrt(sum(float(w) ** 2 * s * (1 - s) for s, _, w in sample)) / total
-    return max(map(abs, sums)), max(sums) - min(sums), sigma
+    return max(map(abs, sums)), max(sums) - min(sums)

@@ -1,4 +1,4 @@
-"""Pictures of whole rows: the heat map and the simplex."""
+"""The picture of whole rows: the heat map."""
 
 from dataclasses import replace
 
@@ -15,12 +15,11 @@ from calibrant import plot
 from calibrant.inputs import InputError
 
 
-@pytest.mark.parametrize("draw", [plot.taken, plot.simplex])
-def test_it_draws_on_the_axes_it_is_given_or_on_one_new_figure(draw):
+def test_it_draws_on_the_axes_it_is_given_or_on_one_new_figure():
     ax = plt.subplots()[1]
-    assert draw(whole_rows(), ax) is ax
+    assert plot.taken(whole_rows(), ax) is ax
     assert plt.get_fignums() == [ax.figure.number]
-    new = draw(whole_rows())
+    new = plot.taken(whole_rows())
     assert plt.get_fignums() == [ax.figure.number, new.figure.number]
     assert_texts_apart_and_inside(new.figure)
 
@@ -51,30 +50,10 @@ def test_narrow_cells_hold_no_numbers():
     assert not ax.texts
 
 
-def test_arrows_lead_from_scores_to_frequencies():
-    found = whole_rows()
-    ax = plot.simplex(found)
-    kept = found.where.weight >= 5e-3
-    dots = ax.collections[0].get_offsets()
-    assert len(dots) == kept.sum()
-    start = found.where.start[kept]
-    np.testing.assert_allclose(dots[:, 0], start[:, 1] + start[:, 2] / 2)
-    names = [text.get_text() for text in ax.texts if text.get_text()]
-    assert names == list(found.classes)
-    arrows = [note for note in ax.texts if not note.get_text()]
-    assert 0 < len(arrows) <= kept.sum()
-    # Near the corner of wolf they lead towards cat, which lies at the right.
-    nearest = int(start[:, 0].argmax())
-    first = next(note for note in arrows if np.allclose(note.get_position(), dots[nearest]))
-    assert first.xy[0] > dots[nearest, 0]
-
-
 def test_what_was_not_assessed_is_refused():
     with pytest.raises(
         InputError, match='be of notion="multiclass" with 3 to 12 classes, got class, 2 classes'
     ):
         plot.taken(binary())
     with pytest.raises(InputError, match="3 to 12 classes"):
-        plot.simplex(too_many_classes())
-    with pytest.raises(InputError, match="be of three classes"):
-        plot.simplex(replace(whole_rows(), classes=("a", "b", "c", "d")))
+        plot.taken(too_many_classes())

@@ -250,10 +250,6 @@ def test_who_takes_from_whom_is_found():
     assert where.taken[0, 1] - 2 * where.spread[0, 1] > 0
     np.testing.assert_allclose(where.taken, -where.taken.T, atol=1e-12)
     assert np.abs(where.taken[2]).max() < 0.3 * moved
-    np.testing.assert_allclose(where.start.sum(axis=1), 1)
-    np.testing.assert_allclose(where.end.sum(axis=1), 1)
-    assert where.weight.sum() == pytest.approx(1)
-    assert np.sum(where.weight * (where.end - where.start)[:, 0]) == pytest.approx(-moved, rel=0.2)
     assert Where.of(CanonicalError.of(SoftmaxPosterior.of(drawn(60, 13)[0]))) is None
 
 

@@ -16,7 +16,7 @@ from tests.reports import HOSTILE, binary, hostile, saturated, ten_classes, too_
 import calibrant
 from calibrant.assessment import text as wording
 from calibrant.assessment.text import points
-from calibrant.report import chart, simplex
+from calibrant.report import chart
 from calibrant.report.page import looked_up, picture_of
 from calibrant.report.svg import Axis, area, path, runs, tag, text
 
@@ -252,11 +252,11 @@ def test_a_p_value_at_its_floor_is_a_bound_everywhere():
         assert not re.search("p = 0.001|p 0.001|<td>0.001</td>", words)
 
 
-def test_whole_rows_are_shown_by_pairs_predictions_and_the_simplex():
+def test_whole_rows_are_shown_by_pairs_and_predictions():
     found = whole_rows()
     page = found.html()
     tree = outline(page)
-    assert {"heat", "simplex", "h-where"} <= set(tree.ids)
+    assert {"heat", "h-where"} <= set(tree.ids)
     assert page.index("h-where") < page.index("h-curve")
     assert wording.taking(found) in page
     assert page.count(wording.taking(found)) == 1
@@ -272,24 +272,6 @@ def test_whole_rows_are_shown_by_pairs_predictions_and_the_simplex():
     groups = page[page.index('id="h-groups"') :]
     assert "too high, points" not in groups
     assert "too high, points" in page[page.index('id="h-classes"') : page.index('id="h-groups"')]
-
-
-def test_an_arrow_leads_from_scores_to_frequencies():
-    where = replace(
-        whole_rows().where,
-        start=np.array([[1.0, 0.0, 0.0], [0.2, 0.2, 0.6]]),
-        end=np.array([[0.0, 1.0, 0.0], [0.2, 0.2, 0.6]]),
-        weight=np.array([0.7, 0.3]),
-    )
-    drawn = str(simplex.triangle(where, ("a", "b", "c")))
-    # The second is where it belongs: a dot alone.
-    assert drawn.count("<circle") == 2
-    (line,) = re.findall(r"<line ([^>]*)>", drawn)
-    ends = {key: float(value) for key, value in re.findall(r'([xy][12])="([\d.]+)"', line)}
-    assert ends["y1"] == pytest.approx(ends["y2"])
-    assert ends["x1"] == simplex.MARGIN
-    assert ends["x2"] == pytest.approx(simplex.MARGIN + simplex.SIDE - simplex.ARROW)
-    assert "1.00, 0.00, 0.00 → 0.00, 1.00, 0.00; 70.0 % of the rows" in drawn
 
 
 def test_of_many_classes_the_page_says_what_cannot_be_seen():

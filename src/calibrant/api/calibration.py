@@ -41,7 +41,6 @@ from calibrant.inference.recommendation import rank_estimators
 from calibrant.inputs import Array, Seed
 from calibrant.questions import usual
 from calibrant.questions.notions import check_whole, refuse_whole
-from calibrant.simplex import RowsEstimator, RowsNorm
 
 
 @inputs.helpful
@@ -50,8 +49,8 @@ def ece(
     y_prob: ArrayLike,
     *,
     notion: str | None = None,
-    estimator: EstimatorLike | RowsEstimator = "auto",
-    norm: Norm | RowsNorm = "l1",
+    estimator: EstimatorLike = "auto",
+    norm: Norm = "l1",
     sample_weight: ArrayLike | None = None,
     counts: ArrayLike | None = None,
     cluster: ArrayLike | None = None,
@@ -129,7 +128,7 @@ def mce(
     y_prob: ArrayLike,
     *,
     notion: str | None = None,
-    estimator: EstimatorLike | RowsEstimator = "auto",
+    estimator: EstimatorLike = "auto",
     sample_weight: ArrayLike | None = None,
     counts: ArrayLike | None = None,
     cluster: ArrayLike | None = None,
@@ -160,8 +159,8 @@ def estimate(
     y_prob: ArrayLike,
     *,
     notion: str | None = None,
-    estimator: EstimatorLike | RowsEstimator = "auto",
-    norm: Norm | RowsNorm = "l1",
+    estimator: EstimatorLike = "auto",
+    norm: Norm = "l1",
     level: float = 0.95,
     rng: Seed = None,
     n_resamples: int | None = None,
@@ -233,8 +232,8 @@ def compare(
     *,
     baseline: str | None = None,
     notion: str | None = None,
-    estimator: EstimatorLike | RowsEstimator = "auto",
-    norm: Norm | RowsNorm = "l1",
+    estimator: EstimatorLike = "auto",
+    norm: Norm = "l1",
     level: float = 0.95,
     rng: Seed = None,
     n_resamples: int | None = None,

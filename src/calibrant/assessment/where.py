@@ -8,12 +8,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from calibrant.evidence import Array
+from calibrant.estimators.canonical.softmax import canonical_error
 from calibrant.inference.multiplicity import each_level
 from calibrant.inputs import ROUNDING, InputError, Record
 from calibrant.posterior.softmax.where import Where
 from calibrant.questions import Question
-from calibrant.simplex.softmax import canonical_error
 
 
 class Pair(NamedTuple):
@@ -110,18 +109,6 @@ def of_record(record: Record, classes: int) -> Where:
     if np.any(np.abs(taken + taken.T) > ROUNDING):
         raise InputError(record.called("taken"), "say of each pair of classes what one takes and one gives")
     share = record.array("share", 0, 1)
-    _adds_up(record, "share", share[None, :])
-    start, end = (record.matrix(key, classes, 0, 1) for key in ("start", "end"))
-    for key, rows in (("start", start), ("end", end)):
-        _adds_up(record, key, rows)
-    record.lengths(len(start), "end", "weight")
-    return Where(
-        taken, spread, share, record.array("gap", 0, 2), record.array("gap_spread", 0, 2),
-        start, end, record.array("weight", 0, 1),
-    )  # fmt: skip
-
-
-def _adds_up(record: Record, key: str, rows: Array) -> None:
-    """Refuse rows of shares that do not add up to 1, but for the rounding of scores."""
-    if np.any(off := np.abs(rows.sum(axis=1) - 1) > 0.05):
-        raise InputError(record.called(key), "add up to 1", float(rows.sum(axis=1)[off][0]))
+    if abs((total := float(share.sum())) - 1) > 0.05:  # rounded scores need not add up exactly
+        raise InputError(record.called("share"), "add up to 1", total)
+    return Where(taken, spread, share, record.array("gap", 0, 2), record.array("gap_spread", 0, 2))

@@ -9,12 +9,12 @@ import numpy as np
 from calibrant.compiled.cached import cached_property
 from calibrant.decisions.cost import Cost
 from calibrant.decisions.one_score import FLOOR, TIED, Gain, drawn_shares, possible_gain
+from calibrant.estimators.canonical.softmax import canonical_error
 from calibrant.evidence import Array
 from calibrant.evidence.simplex import Simplex
+from calibrant.posterior.process import softmax
 from calibrant.posterior.softmax import SoftmaxPosterior
-from calibrant.posterior.softmax.likelihood import softmax
 from calibrant.questions import Question
-from calibrant.simplex.softmax import canonical_error
 
 # Draws of sizes and of coefficients given each, and scores of the rows at which they are looked at.
 OF_SIZES, OF_EACH, ENTRIES, SEED = 8, 12, 50_000, 20240715

@@ -14,8 +14,9 @@ from calibrant.evidence import Array, Evidence
 from calibrant.inputs import InputError, InputTypeError, check_choice
 from calibrant.posterior import Posterior
 
-Norm = Literal["l1", "l2", "max"]
+Norm = Literal["l1", "l2", "max", "mul"]
 NORMS: tuple[Norm, ...] = ("l1", "l2", "max")
+CANONICAL_NORMS: tuple[Norm, ...] = ("l1", "l2", "mul")
 # How far rounding may take an error beyond its bounds.
 ROUNDING = 1e-9
 
@@ -34,6 +35,8 @@ class Entry:
         What is measured, in a few words.
     parse : callable
         Makes the estimator from the text after the colon, or from None without one.
+    vectors : bool
+        Whether the estimator compares whole vectors of scores.
     """
 
     name: str
@@ -41,16 +44,7 @@ class Entry:
     parameter: str
     summary: str
     parse: Callable[[str | None], Estimator]
-
-    @property
-    def norms(self) -> tuple[Norm, ...]:
-        """Norms that the estimator defines."""
-        return self.parse(None).norms
-
-    @property
-    def measures_ece(self) -> bool:
-        """Whether it estimates the ECE, and no measure of its own."""
-        return self.parse(None).measures_ece
+    vectors: bool = False
 
 
 class Estimator(ABC):
@@ -60,16 +54,22 @@ class Estimator(ABC):
     ----------
     name, short, parameter, summary : str
         Its entry of the registry; a class with several names returns an `Entry` for each from `entries`.
+    vectors : bool
+        Whether it compares whole vectors of scores, a `Simplex`, and not one score at a time.
     norms : tuple of str
         Norms that it defines; its fit refuses the others.
     measures_ece : bool
         Whether it estimates the ECE, and no measure of its own.
+    signed : bool
+        Whether a measure of its own may be negative.
     from_posterior : bool
         Whether it reads the posterior of the gap (see `calibrant.posterior`), and `fit_posterior` serves.
     shared : bool
         Whether it judges the problems along the last axis of a batch together.
     """
 
+    vectors: bool = False
+    signed: bool = False
     from_posterior: bool = False
     shared: bool = False
     name: str = ""
@@ -80,7 +80,7 @@ class Estimator(ABC):
     @property
     def norms(self) -> tuple[Norm, ...]:
         """Norms that are defined."""
-        return NORMS
+        return CANONICAL_NORMS if self.vectors else NORMS
 
     @property
     def measures_ece(self) -> bool:
@@ -90,7 +90,7 @@ class Estimator(ABC):
     @classmethod
     def entries(cls) -> tuple[Entry, ...]:
         """Return what the registry holds of this class."""
-        return (Entry(cls.name, cls.short, cls.parameter, cls.summary, cls.parse),)
+        return (Entry(cls.name, cls.short, cls.parameter, cls.summary, cls.parse, cls.vectors),)
 
     @classmethod
     def parse(cls, parameter: str | None) -> Self:
@@ -99,8 +99,14 @@ class Estimator(ABC):
         return cls()
 
     @abstractmethod
-    def fit(self, evidence: Evidence) -> Fit:
-        """Look at the evidence once; the fit answers for every norm."""
+    def fit(self, evidence: Any) -> Fit:
+        """Look at the evidence once; the fit answers for every norm.
+
+        Parameters
+        ----------
+        evidence : Evidence or Simplex
+            A `Simplex` where the estimator compares whole vectors of scores.
+        """
 
     def fit_posterior(self, batch: tuple[int, ...], posterior: Posterior) -> Fit:
         """Read a posterior that is known already; for an estimator `from_posterior`."""
@@ -144,7 +150,15 @@ class Fit(ABC):
     estimator: Estimator
 
     def error(self, norm: Norm = "l1") -> Array:
-        """Return the calibration error of each batch entry."""
+        """Return the calibration error of each batch entry.
+
+        Parameters
+        ----------
+        norm : {"l1", "l2", "max", "mul"}
+            The mean, root mean square or largest gap. Of whole vectors p, with probabilities eta: the mean of
+            sum_k |eta_k - p_k|, the root of the mean of sum_k (eta_k - p_k)^2, or ("mul") the mean of
+            sum_k eta_k |eta_k - p_k|.
+        """
         check_norm(norm, self.estimator)
         return _checked(self._error(norm), self.estimator)
 
@@ -207,22 +221,25 @@ class SeveralFits(Fit):
 
 
 def _checked(error: Array, estimator: Estimator) -> Array:
-    """Return errors that can be errors: finite, at least 0, and an expected calibration error at most 1."""
+    """Refuse what can be no error: an ECE lies between 0 and 1, of whole vectors between 0 and 2."""
     values = np.asarray(error)
     if values.dtype.kind not in "iuf":
         raise InputTypeError(f"the estimator {estimator}", "return real numbers", error)
-    most = 1 + ROUNDING if estimator.measures_ece else np.finfo(float).max
-    if values.size == 1 and -ROUNDING <= float(values.item()) <= most:
+    largest, finite = 2 if estimator.vectors else 1, np.finfo(float).max
+    least = -finite if estimator.signed else -ROUNDING
+    most = largest + ROUNDING if estimator.measures_ece else finite
+    if values.size == 1 and least <= float(values.item()) <= most:
         return error
-    if (fine := (values >= -ROUNDING) & (values <= most)).all():
+    if (fine := (values >= least) & (values <= most)).all():
         return error
-    rule = f"return a finite error of at least 0{' and at most 1' * estimator.measures_ece}"
+    rule = "return a finite error"
+    rule += " of at least 0" * (not estimator.signed) + f" and at most {largest}" * estimator.measures_ece
     raise InputError(f"the estimator {estimator}", rule, values[~fine][0])
 
 
 def check_norm(norm: str, estimator: Estimator | None = None) -> None:
     """Refuse a norm that does not exist, or that an estimator does not define."""
-    check_choice("norm", norm, NORMS)
+    check_choice("norm", norm, CANONICAL_NORMS if estimator is not None and estimator.vectors else NORMS)
     if estimator is not None and norm not in estimator.norms:
         defined = f"{estimator} defines norm {', '.join(map(repr, estimator.norms))}"
         raise InputError("norm", f"suit the estimator: {defined}", norm)

@@ -169,17 +169,10 @@ class Neighbours:
         return (self.score > 0) & (self.score < 1)
 
     def bandwidth(self) -> float:
-        """Find the bandwidth of largest likelihood: the best candidate, moved to the vertex of a parabola."""
+        """Find the bandwidth of largest likelihood."""
         if not self._inside.any():
             return float(TRIED[0])
-        value = np.array([self.likelihood(h) for h in TRIED])
-        best = int(np.argmax(value))
-        if not 0 < best < TRIED.size - 1:
-            return float(TRIED[best])
-        left, top, right = value[best - 1 : best + 2]
-        bend = left - 2 * top + right
-        move = 0.5 * (left - right) / bend if bend < 0 else 0.0
-        return float(TRIED[best] * (TRIED[1] / TRIED[0]) ** move)
+        return likeliest(np.array([self.likelihood(h) for h in TRIED]))
 
     def gaps(self, bandwidth: float) -> tuple[Array, Array]:
         """Regress, without the row and with it.
@@ -199,6 +192,29 @@ class Neighbours:
         # A row that no other one reaches can only speak for itself.
         rates = [np.where(company, (positive - y * own) / others, y) for y in (1.0, 0.0)]
         return np.clip(rates, 0.0, 1.0) - self.score, np.clip(positive / mass, 0.0, 1.0)
+
+
+def likeliest(value: Array) -> float:
+    """Return the candidate of `TRIED` with the largest log likelihood, moved to the vertex of a parabola.
+
+    >>> likeliest(-np.arange(13.0)), round(likeliest(-((np.arange(13) - 4.0) ** 2)) / TRIED[4], 6)
+    (0.001, np.float64(1.0))
+    """
+    best = int(np.argmax(value))
+    if not 0 < best < TRIED.size - 1:
+        return float(TRIED[best])
+    left, top, right = value[best - 1 : best + 2]
+    bend = left - 2 * top + right
+    move = 0.5 * (left - right) / bend if bend < 0 else 0.0
+    return float(TRIED[best] * (TRIED[1] / TRIED[0]) ** move)
+
+
+def check_bandwidth(bandwidth: float | str) -> None:
+    """Refuse a bandwidth that is neither "likelihood" nor a number of at least `NARROWEST`."""
+    if isinstance(bandwidth, str):
+        check_choice("bandwidth", bandwidth, ("likelihood",))
+    elif not (is_number(bandwidth) and NARROWEST <= bandwidth < np.inf):
+        raise InputError("bandwidth", f"be a number of at least {NARROWEST:g}", bandwidth)
 
 
 @dataclass(frozen=True)
@@ -235,10 +251,7 @@ class BetaKernel(Estimator):
     norms = ("l1", "l2")
 
     def __post_init__(self) -> None:
-        if isinstance(self.bandwidth, str):
-            check_choice("bandwidth", self.bandwidth, ("likelihood",))
-        elif not (is_number(self.bandwidth) and NARROWEST <= self.bandwidth < np.inf):
-            raise InputError("bandwidth", f"be a number of at least {NARROWEST:g}", self.bandwidth)
+        check_bandwidth(self.bandwidth)
 
     @classmethod
     def parse(cls, parameter: str | None) -> Self:

@@ -27,28 +27,15 @@ class CumulativeFit(Fit):
     ----------
     walk : array
         Sum of outcome minus score up to the end of each tie group, over the mass of all rows.
-    sigma : array
-        Standard deviation of the end of the walk if the scores are true probabilities.
     """
 
     estimator: Cumulative
     walk: Array
-    sigma: Array
 
     def _error(self, norm: Norm) -> Array:
         """Return the largest distance of the walk from zero (ks), or the range it spans (kuiper)."""
         high, low = np.maximum(self.walk.max(axis=-1), 0.0), np.minimum(self.walk.min(axis=-1), 0.0)
         return np.maximum(high, -low) if self.estimator.statistic == "ks" else high - low
-
-    @property
-    def standardised(self) -> Array:
-        """The error over `sigma`; for a calibrated model sup |W| or the range of a Brownian motion W.
-
-        Where every score is 0 or 1 there is no chance: 0 without an error, otherwise infinite.
-        """
-        value = self.error()
-        certain = np.where(value > 0, np.inf, 0.0)
-        return np.divide(value, self.sigma, out=certain, where=self.sigma > 0)
 
 
 @dataclass(frozen=True)
@@ -102,9 +89,4 @@ class Cumulative(Estimator):
     def fit(self, evidence: Evidence) -> CumulativeFit:
         """Sum the residuals in score order."""
         bins = evidence.atoms().bins
-        total = bins.w.sum(axis=-1)
-        squares = evidence.squared().atoms()
-        plain = squares.about(np.zeros(squares.origin.shape))
-        variance = np.maximum((plain.ws - plain.wss).sum(axis=-1), 0.0)
-        walk = np.cumsum(bins.residual, axis=-1) / total[..., None]
-        return CumulativeFit(self, walk, np.sqrt(variance) / total)
+        return CumulativeFit(self, np.cumsum(bins.residual, axis=-1) / bins.w.sum(axis=-1, keepdims=True))

@@ -7,8 +7,7 @@ this registry.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
@@ -17,6 +16,10 @@ from calibrant.estimators.bayes import Bayes
 from calibrant.estimators.beta import Beta
 from calibrant.estimators.beta_kernel import BetaKernel
 from calibrant.estimators.binned import Binned
+from calibrant.estimators.canonical.dirichlet import Dirichlet
+from calibrant.estimators.canonical.skce import Skce
+from calibrant.estimators.canonical.softmax import Softmax
+from calibrant.estimators.canonical.variational import CanonicalVariational
 from calibrant.estimators.cumulative import Cumulative
 from calibrant.estimators.debiased import Debiased
 from calibrant.estimators.density import Density
@@ -30,7 +33,7 @@ from calibrant.evidence import Array
 from calibrant.inputs import InputError, InputTypeError, check_choice, show
 
 #: What callers may pass for an estimator: a name, a value with `fit`, or a plain function.
-EstimatorLike = str | SupportsFit | Callable[[Array, Array, Array], float]
+EstimatorLike = str | Estimator | SupportsFit | Callable[[Array, Array, Array], float]
 
 CLASSES: tuple[type[Estimator], ...] = (
     Binned,
@@ -45,6 +48,10 @@ CLASSES: tuple[type[Estimator], ...] = (
     Variational,
     Smooth,
     Cumulative,
+    Softmax,
+    Dirichlet,
+    CanonicalVariational,
+    Skce,
 )
 _ENTRIES: list[Entry] = []
 
@@ -58,8 +65,8 @@ FIFTEEN = (
 def register(estimator: type[Estimator]) -> None:
     """Add a class of estimators under its names."""
     for entry in estimator.entries():
-        for name in (entry.name, entry.short):
-            if not name or ":" in name or name == "auto" or name in _by_name():
+        for name in {entry.name, entry.short}:
+            if not name or ":" in name or name == "auto" or name in _by_name(vectors=entry.vectors):
                 raise ValueError(
                     f"the names of {estimator.__name__} must be new and free of colons, got {name!r}"
                 )
@@ -67,71 +74,97 @@ def register(estimator: type[Estimator]) -> None:
     parse.cache_clear()
 
 
-def describe() -> tuple[Entry, ...]:
-    """Return the entries of the registry.
+def describe(*, vectors: bool = False) -> tuple[Entry, ...]:
+    """Return the entries of the registry: estimators of one score, or of whole vectors of scores.
 
     >>> for entry in describe()[:2]:
     ...     print(entry.name, entry.parameter, entry.summary, sep="; ")
     uniform; bins; bins of equal width (legacy ECE)
     adaptive; bins; bins of equal mass
     """
-    return tuple(_ENTRIES)
+    return tuple(entry for entry in _ENTRIES if entry.vectors == vectors)
 
 
-def estimator_names() -> tuple[str, ...]:
-    """Return the names of all estimators.
+def estimator_names(*, vectors: bool = False) -> tuple[str, ...]:
+    """Return the names of all estimators of one score, or of whole vectors of scores.
 
+    Parameters
+    ----------
+    vectors : bool
+        Whether to return the names that the canonical notion takes.
+
+    Examples
+    --------
     >>> estimator_names()[:5]
     ('uniform', 'adaptive', 'uniform-convex', 'adaptive-convex', 'density')
+    >>> estimator_names(vectors=True)
+    ('softmax', 'dirichlet', 'variational', 'skce')
     """
-    return tuple(entry.name for entry in _ENTRIES)
+    return tuple(entry.name for entry in describe(vectors=vectors))
 
 
-def _by_name() -> dict[str, Entry]:
-    return {name: entry for entry in _ENTRIES for name in (entry.name, entry.short)}
+def _by_name(*, vectors: bool) -> dict[str, Entry]:
+    return {name: entry for entry in describe(vectors=vectors) for name in (entry.name, entry.short)}
 
 
 @lru_cache(maxsize=256)
-def parse(text: str, *, shared: bool = False) -> Estimator:
+def parse(text: str, *, shared: bool = False, vectors: bool = False) -> Estimator:
     """Return the estimator that a name such as "adaptive:30", "c:sqrt", "d:0.033" or "auto" stands for.
 
     "auto" is `bayes`; where problems are the classes of one model (`shared`), `bayes:shared`: they are
-    calibrated, or not, together.
+    calibrated, or not, together. Of whole vectors (`vectors`) it is `softmax`.
 
     >>> parse("l:10")
     Binned(binning='uniform', n_bins=10, mapping='one')
+    >>> parse("variational:temperature:10", vectors=True)
+    CanonicalVariational(map='temperature', n_folds=10)
     """
     name, colon, parameter = text.partition(":")
-    entries = _by_name()
+    entries = _by_name(vectors=vectors)
+    if name not in entries and name in _by_name(vectors=not vectors):
+        raise _other_kind(text, vectors=vectors)
     check_choice("estimator", name, ("auto", *entries))
     if colon and not parameter:
         raise InputError("estimator", "have a parameter after its colon", text)
     if name == "auto":
         refuse_parameter(name, parameter or None)
-        return Bayes(shared=shared)
-    with naming_estimator(text):
-        return entries[name].parse(parameter or None)
-
-
-@contextmanager
-def naming_estimator(text: str) -> Iterator[None]:
-    """Let errors about the parameter of a name show the whole name."""
+        return Softmax() if vectors else Bayes(shared=shared)
     try:
-        yield
+        return entries[name].parse(parameter or None)
     except InputError as error:
+        # An error about the parameter shows the whole name.
         if error.argument == "estimator":
             raise
         rule = f"have a parameter that fits: {error.argument} must {error.rule}"
-        got = f"{show(text.partition(':')[2])} in {show(text)}"
+        got = f"{show(parameter)} in {show(text)}"
         raise InputError("estimator", rule, text, got=got, hint=error.hint) from None
 
 
-def resolve(estimator: Any, *, shared: bool = False) -> Estimator:
-    """Return the estimator that is meant by a name (see `parse`), a value with `fit` or a plain function."""
+def _other_kind(text: str, *, vectors: bool) -> InputError:
+    """Return the error about an estimator of one score where vectors are compared, or the other way round."""
+    one, whole = "one score at a time", "whole vectors of scores"
+    wanted, meant = (whole, one) if vectors else (one, whole)
+    rule = f"compare {wanted}: {show('auto', *estimator_names(vectors=vectors))}"
+    return InputError("estimator", rule, text, hint=f"{text} compares {meant}")
+
+
+def resolve(estimator: Any, *, shared: bool = False, vectors: bool = False) -> Estimator:
+    """Return the estimator that is meant by a name (see `parse`), a value with `fit` or a plain function.
+
+    >>> resolve("uniform:15", vectors=True)
+    Traceback (most recent call last):
+        ...
+    calibrant.inputs.errors.InputError: estimator must compare whole vectors of scores: 'auto', ...;
+    uniform:15 compares one score at a time
+    """
     if isinstance(estimator, Estimator):
+        if estimator.vectors != vectors:
+            raise _other_kind(str(estimator), vectors=vectors)
         return estimator
     if isinstance(estimator, str):
-        return parse(estimator, shared=shared)
+        return parse(estimator, shared=shared, vectors=vectors)
+    if vectors:
+        raise InputTypeError("estimator", "be a name or a value that fits whole vectors of scores", estimator)
     if isinstance(estimator, SupportsFit) and not isinstance(estimator, type):
         return Foreign(estimator)
     if callable(estimator) and not isinstance(estimator, type):

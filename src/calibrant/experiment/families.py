@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy.special import betaincinv, expit, logit, ndtri
 
 from calibrant.evidence import Array
 from calibrant.questions.notions import named
@@ -73,8 +74,6 @@ class Family:
         """
         if callable(self.scores):
             return self.scores(share)
-        from scipy.special import betaincinv
-
         return np.clip(betaincinv(*self.scores, share), 1e-300, 1 - 1e-16)
 
     def pairs(self, drawn: Array) -> tuple[Array, Array]:
@@ -155,15 +154,11 @@ class Dirichlet:
         return float(added.mean(axis=1).std())
 
 
-def _logit(p: Array) -> Array:
-    return np.log(p) - np.log1p(-p)
-
-
 def affine(slope: float, shift: float) -> Map:
     """Make a map that is affine in the log odds."""
 
     def curve(p: Array) -> Array:
-        return 1 / (1 + np.exp(-(slope * _logit(p) + shift)))
+        return np.asarray(expit(slope * logit(p) + shift))
 
     return curve
 
@@ -175,7 +170,7 @@ def _wavy(p: Array) -> Array:
 def _beta_map(m: float, a: float, b: float) -> Map:
     def curve(x: Array) -> Array:
         t = b * np.log1p(-m) - a * np.log(m) + a * np.log(x) - b * np.log1p(-x)
-        return 1 / (1 + np.exp(-t))
+        return np.asarray(expit(t))
 
     return curve
 
@@ -207,8 +202,6 @@ def _normal_logits(mean: float, deviation: float) -> Map:
     """Make the quantile function of scores whose log odds are normal."""
 
     def quantile(share: Array) -> Array:
-        from scipy.special import expit, ndtri
-
         return np.asarray(expit(mean + deviation * ndtri(np.clip(share, 1e-300, 1 - 1e-16))))
 
     return quantile

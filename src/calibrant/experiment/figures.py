@@ -166,6 +166,7 @@ def _spaced(sizes: Array) -> list[float]:
 def _label(ax: Any, ends: Sequence[tuple[float, float, str, str]]) -> None:
     """Write names at the right, moved apart as little as they need, each tied to the end of its curve."""
     from matplotlib.colors import to_rgb
+    from matplotlib.lines import Line2D
 
     if not ends:
         return
@@ -175,19 +176,13 @@ def _label(ax: Any, ends: Sequence[tuple[float, float, str, str]]) -> None:
     gap = (FONT + 1.2) / 72 / PANEL
     for (x, y), level, (_, _, name, color) in zip(points, apart(points[:, 1], gap), ends, strict=True):
         tie = {"color": color, "linewidth": 0.5, "clip_on": False, "transform": ax.transAxes, "zorder": 1}
-        ax.add_line(_line([x + 0.003, 1.005, 1.035, 1.045], [y, y, level, level], **tie))
+        ax.add_line(Line2D([x + 0.003, 1.005, 1.035, 1.045], [y, y, level, level], label="_tie", **tie))
         ink = 0.75 * np.array(to_rgb(color))  # thin letters need more contrast than lines
         ax.text(1.052, level, name, color=ink, size=FONT, va="center_baseline", transform=ax.transAxes)
 
 
-def _line(x: Sequence[float], y: Sequence[float], **style: Any) -> Any:
-    from matplotlib.lines import Line2D
-
-    return Line2D(x, y, label="_tie", **style)
-
-
-def apart(points: Array, gap: float, low: float = 0.0, high: float = 1.0) -> Array:
-    """Move ascending places at least `gap` apart, as little as possible, and between the walls if they fit.
+def apart(points: Array, gap: float) -> Array:
+    """Move ascending places at least `gap` apart, as little as possible, and between 0 and 1 if they fit.
 
     >>> apart(np.array([0.5, 0.5, 0.9]), 0.1)
     array([0.45, 0.55, 0.9 ])
@@ -196,7 +191,7 @@ def apart(points: Array, gap: float, low: float = 0.0, high: float = 1.0) -> Arr
 
     offset = gap * np.arange(len(points))
     moved = isotonic_regression(points - offset).x
-    return np.asarray(np.clip(moved, low, max(low, high - offset[-1])) + offset)
+    return np.asarray(np.clip(moved, 0.0, max(0.0, 1.0 - offset[-1])) + offset)
 
 
 def _keys(figure: Any, height: float) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 
@@ -32,6 +32,15 @@ USUAL = {name: f"{name}:15" for name in ("uniform", "adaptive", "uniform-convex"
 USUAL |= {"bayes": "auto", "debiased": "debiased:15"}
 
 
+class Overall(NamedTuple):
+    """A figure at each size, over the sizes that rank by the geometric mean of errors, and its interval."""
+
+    by_size: Array
+    overall: float
+    low: float
+    high: float
+
+
 @dataclass(frozen=True, eq=False)
 class Row:
     """One estimator under one notion. Arrays go by size and are NaN where its run has no such size.
@@ -48,17 +57,10 @@ class Row:
         Which run it is from, samples of each size, and how many of them had no estimate.
     median : dict
         By statistic: p95 and mean of the absolute error, bias and sd of the estimate.
-    ratio : array
-        p95 over that of the best of the fifteen at the same size.
-    overall, low, high : float
-        Geometric mean of the ratios over the sizes that rank, and its interval.
-    mean_ratio, mean_overall, mean_low, mean_high
-        The same of the mean absolute error, over the least that any of the fifteen has.
-    skill, skill_overall, skill_low, skill_high
-        1 - error / error of the best constant, by the 95th percentile: at each size, by the geometric mean of
-        the errors over the sizes that rank, and its interval.
-    mean_skill, mean_skill_overall, mean_skill_low, mean_skill_high
-        The same by the mean absolute error.
+    ratio : dict of Overall
+        By p95 and mean: over the least that any of the fifteen has at the same size.
+    skill : dict of Overall
+        By p95 and mean: 1 - error / error of the best constant.
     ordered, ordered_overall
         Share of pairs of models that are ordered right: at each size, and the mean over those that rank.
     """
@@ -69,22 +71,8 @@ class Row:
     repetitions: int
     failed: int
     median: dict[str, Array]
-    ratio: Array
-    overall: float
-    low: float
-    high: float
-    mean_ratio: Array
-    mean_overall: float
-    mean_low: float
-    mean_high: float
-    skill: Array
-    skill_overall: float
-    skill_low: float
-    skill_high: float
-    mean_skill: Array
-    mean_skill_overall: float
-    mean_skill_low: float
-    mean_skill_high: float
+    ratio: dict[str, Overall]
+    skill: dict[str, Overall]
     ordered: Array
     ordered_overall: float
 
@@ -170,9 +158,8 @@ class Board:
         Sizes of any run, and those of all runs, which rank.
     models, distributions : int
         How many all runs have in common.
-    best, mean_best : dict
-        By notion the best of the fifteen at each size: by the 95th percentile, which ranks, and by the
-        mean absolute error.
+    best : dict
+        By p95, which ranks, and mean, and by notion the best of the fifteen at each size.
     rows : dict
         By notion the estimators and the baselines, best first.
     constants : dict
@@ -187,8 +174,7 @@ class Board:
     ranked: tuple[int, ...]
     models: int
     distributions: int
-    best: dict[str, tuple[str, ...]]
-    mean_best: dict[str, tuple[str, ...]]
+    best: dict[str, dict[str, tuple[str, ...]]]
     rows: dict[str, list[Row]]
     constants: dict[str, float]
     exact: Exact | None = None
@@ -235,11 +221,12 @@ def board(summaries: Sequence[Summary]) -> Board:
         by_name: dict[str, Row] = {}
         for k, setting in enumerate(settings):
             for i, name in enumerate((*setting.estimators, *BASELINES)):
-                held = [ratios[statistic][k][:, [i, -1]] for statistic in HELD]
+                held = {statistic: ratios[statistic][k][:, [i, -1]] for statistic in HELD}
                 by_name.setdefault(name, _row(name, k, setting, tables[k], i, held, np.isin(sizes, ranked)))
-        rows[notion] = sorted(by_name.values(), key=lambda row: np.nan_to_num(row.overall, nan=np.inf))
-    shared = (settings, sizes, ranked, len(models), len(set(names)))
-    return Board(*shared, best["p95"], best["mean"], rows, constants)
+        rows[notion] = sorted(
+            by_name.values(), key=lambda row: np.nan_to_num(row.ratio["p95"].overall, nan=np.inf)
+        )
+    return Board(settings, sizes, ranked, len(models), len(set(names)), best, rows, constants)
 
 
 def _common(summaries: Sequence[Summary]) -> tuple[list[tuple[str, int, str]], list[str], tuple[int, ...]]:
@@ -283,9 +270,8 @@ def _table(
         table[name] = np.full((len(kept), values.shape[1] + len(BASELINES), len(sizes)), np.nan)
         table[name][..., where] = np.concatenate([values, added], axis=1)
     table["ordered"] = np.full((1, *table["failed"].shape[1:]), np.nan)
-    if "corrected" in summary.estimates:
-        drawn = summary.estimates["corrected"][kept, settings.notions.index(notion)]
-        table["ordered"][0][: drawn.shape[1], where] = ordered(drawn, summary.truth[notion][kept, 1])
+    drawn = summary.estimates["corrected"][kept, settings.notions.index(notion)]
+    table["ordered"][0][: drawn.shape[1], where] = ordered(drawn, summary.truth[notion][kept, 1])
     table["ordered"][0][-len(BASELINES) :, where] = 0.5
     return table
 
@@ -328,12 +314,12 @@ def _name_of_least(column: Array) -> str:
     return FIFTEEN[int(np.argmin(column))] if np.isfinite(column).all() else ""
 
 
-def _overall(ratio: Array, ranked: Array) -> tuple[float, float, float]:
-    """Return the geometric mean over the sizes that rank, and the ends of its interval."""
+def _overall(ratio: Array, ranked: Array) -> Overall:
+    """Return a ratio of the run (first) at each size, over the sizes that rank, and its interval."""
     with np.errstate(divide="ignore"):  # a constant may have no error
         overall = np.exp(np.log(ratio[:, ranked]).mean(axis=1))
     low, high = np.quantile(overall[1:], ((1 - LEVEL) / 2, (1 + LEVEL) / 2))
-    return float(overall[0]), float(low), float(high)
+    return Overall(ratio[0], float(overall[0]), float(low), float(high))
 
 
 def _row(
@@ -342,21 +328,18 @@ def _row(
     settings: Settings,
     table: dict[str, Array],
     i: int,
-    held: Sequence[Array],
+    held: dict[str, Array],
     ranked: Array,
 ) -> Row:
     failed = np.nansum(table["failed"][:, i], axis=0)
-    figures: dict[str, Any] = {}
-    for before, both in zip(("", "mean_"), held, strict=True):
+    ratios, skills = {}, {}
+    for statistic, both in held.items():
         ratio, constant = np.where(failed, np.nan, np.moveaxis(both, 1, 0))
-        lost = ratio / np.where(constant > 0, constant, np.nan)
-        figures |= {f"{before}ratio": ratio[0], f"{before}skill": 1 - lost[0]}
-        ends = [np.full(3, np.nan) if failed.any() else np.array(_overall(x, ranked)) for x in (ratio, lost)]
-        figures |= {
-            before + name: float(end) for name, end in zip(("overall", "low", "high"), ends[0], strict=True)
-        }
-        skills = zip(("skill_overall", "skill_high", "skill_low"), 1 - ends[1], strict=True)
-        figures |= {before + name: float(end) for name, end in skills}
+        # One that failed at any size has no figure over all of those that rank.
+        counted = np.full_like(ranked, True) if failed.any() else ranked
+        ratios[statistic] = _overall(ratio, counted)
+        lost = _overall(ratio / np.where(constant > 0, constant, np.nan), counted)
+        skills[statistic] = Overall(1 - lost.by_size, 1 - lost.overall, 1 - lost.high, 1 - lost.low)
     share = np.where(failed, np.nan, table["ordered"][0, i])
     return Row(
         estimator=name,
@@ -365,9 +348,10 @@ def _row(
         repetitions=settings.repetitions,
         failed=int(failed.sum()),
         median={name: np.where(failed, np.nan, _medians(table[name][:, i])) for name in STATISTICS},
+        ratio=ratios,
+        skill=skills,
         ordered=share,
         ordered_overall=float(share[ranked].mean()),
-        **figures,
     )
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from calibrant.evidence import Array
-from calibrant.experiment.leaderboard import LEVEL, RESAMPLES, Board, Exact, Row
+from calibrant.experiment.leaderboard import LEVEL, RESAMPLES, Board, Exact, Overall, Row
 from calibrant.experiment.procedure import PRESETS, Settings
 from calibrant.experiment.procedure import title as title_of
 from calibrant.experiment.summary import BASELINES
@@ -45,7 +45,6 @@ def to_json(board: Board, names: Sequence[str]) -> str:
         "distributions": board.distributions,
         "interval": {"level": LEVEL, "resamples": RESAMPLES},
         "best_of_fifteen": board.best,
-        "best_of_fifteen_by_mean": board.mean_best,
         "best_constant": board.constants,
         "rows": [
             {"notion": notion, **vars(row), "run": names[row.run]}
@@ -173,8 +172,8 @@ def _paper(board: Board, names: Sequence[str]) -> Iterator[str]:
     for notion, rows in board.rows.items():
         yield f"### {title_of(notion)}"
         yield ""
-        for what, best in (("p95", board.best[notion]), ("MAE", board.mean_best[notion])):
-            named = [f"{name} at {n}" for name, n in zip(best, board.sizes, strict=True) if name]
+        for what, best in (("p95", board.best["p95"]), ("MAE", board.best["mean"])):
+            named = [f"{name} at {n}" for name, n in zip(best[notion], board.sizes, strict=True) if name]
             yield f"Best of the fifteen by {what}: {', '.join(named)}."
             yield ""
         yield _against_constant(board, notion)
@@ -198,30 +197,26 @@ def _paper(board: Board, names: Sequence[str]) -> Iterator[str]:
                     "" if row.failed or row.baseline else str(rank),
                     _name(row),
                     "" if row.baseline else str(row.repetitions),
-                    _number(row.overall, 2),
-                    _range(row.low, row.high),
-                    _number(row.mean_overall, 2),
-                    _range(row.mean_low, row.mean_high),
-                    _number(row.skill_overall, 2),
-                    _range(row.skill_low, row.skill_high),
-                    _number(row.mean_skill_overall, 2),
+                    *_overall(row.ratio["p95"]),
+                    *_overall(row.ratio["mean"]),
+                    *_overall(row.skill["p95"]),
+                    _number(row.skill["mean"].overall, 2),
                     _number(row.ordered_overall, 2),
                 )
                 for rank, row in zip(ranks, rows, strict=True)
             ),
         )
-        yield f"#### Ratios by N: p95 / MAE ({title_of(notion).lower()})"
-        yield ""
-        yield from _table(
-            ("estimator", *(f"N={n}" for n in board.sizes)),
-            ((_name(row), *map(_pair, row.ratio, row.mean_ratio)) for row in rows),
-        )
-        yield f"#### Skill by N: p95 / MAE ({title_of(notion).lower()})"
-        yield ""
-        yield from _table(
-            ("estimator", *(f"N={n}" for n in board.sizes)),
-            ((_name(row), *map(_pair, row.skill, row.mean_skill)) for row in rows),
-        )
+        figures = {"Ratios": [row.ratio for row in rows], "Skill": [row.skill for row in rows]}
+        for title, by_row in figures.items():
+            yield f"#### {title} by N: p95 / MAE ({title_of(notion).lower()})"
+            yield ""
+            yield from _table(
+                ("estimator", *(f"N={n}" for n in board.sizes)),
+                (
+                    (_name(row), *map(_pair, both["p95"].by_size, both["mean"].by_size))
+                    for row, both in zip(rows, by_row, strict=True)
+                ),
+            )
         yield f"#### Pairs of models in order, by N ({title_of(notion).lower()})"
         yield ""
         yield from _table(
@@ -324,7 +319,7 @@ def _against_constant(board: Board, notion: str) -> str:
     (constant,) = [row for row in rows if row.estimator == BASELINES[1]]
     said = f"The best constant is {board.constants[notion]:.3f}, with a median error of {{:.3f}}. "
     with np.errstate(invalid="ignore"):
-        behind = np.all([~(row.skill > 0) for row in rows if not row.baseline], axis=0)
+        behind = np.all([~(row.skill["p95"].by_size > 0) for row in rows if not row.baseline], axis=0)
     ahead = [str(n) for n, lost in zip(board.sizes, behind, strict=True) if lost]
     said += (
         f"By p95 no estimator is closer at N = {', '.join(ahead)}."
@@ -343,8 +338,10 @@ def _number(value: float, digits: int) -> str:
     return f"{value:.{digits}f}" if np.isfinite(value) else ""
 
 
-def _range(low: float, high: float) -> str:
-    return f"{low:.2f} to {high:.2f}" if np.isfinite(low) else ""
+def _overall(figure: Overall) -> tuple[str, str]:
+    """Return a figure over all sizes that rank, and its interval."""
+    interval = f"{figure.low:.2f} to {figure.high:.2f}" if np.isfinite(figure.low) else ""
+    return _number(figure.overall, 2), interval
 
 
 def _pair(p95: float, mean: float) -> str:
@@ -360,6 +357,8 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
 
 
 def _plain(value: Any) -> Any:
+    if isinstance(value, Overall):
+        value = value._asdict()
     if isinstance(value, dict):
         return {str(key): _plain(entry) for key, entry in value.items()}
     if isinstance(value, np.ndarray | tuple | list):

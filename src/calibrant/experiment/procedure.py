@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from importlib import import_module
 from math import prod
@@ -135,15 +135,14 @@ class Task:
 class Result:
     """Statistics of one task: an axis each for reading, notion, estimator, size and statistic.
 
-    `estimates` are those of the first samples, which take the place of the statistics on the last axis; None
-    in a run that kept none.
+    `estimates` are those of the first samples, which take the place of the statistics on the last axis.
     """
 
     task: Task
     truth: dict[str, Truth]
     statistics: Array
-    failures: list[str] = field(default_factory=list)
-    estimates: Array | None = None
+    failures: list[str]
+    estimates: Array
 
 
 def named(path: str) -> Any:

@@ -6,7 +6,6 @@ writes to it.
 
 from __future__ import annotations
 
-import csv
 import gzip
 import io
 import json
@@ -14,14 +13,14 @@ import platform
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import product
+from itertools import chain, product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import calibrant
-from calibrant.atomic import LOCK, Hold, is_beginning, write_whole
+from calibrant.atomic import LOCK, Hold, csv_text, is_beginning, write_whole
 from calibrant.experiment.procedure import STATISTICS, Result, Settings, Task
 from calibrant.experiment.truth import Truth
 from calibrant.inputs import parsed_json
@@ -151,14 +150,13 @@ class Store:
         """Keep a result."""
         buffer = io.BytesIO()
         truths = np.array([result.truth[notion] for notion in result.truth])
-        kept: dict[str, Any] = {} if result.estimates is None else {"estimates": result.estimates}
         np.savez_compressed(
             buffer,
             statistics=result.statistics,
             truth=truths,
             notions=np.array(list(result.truth)),
             failures=np.array(result.failures, dtype=str),
-            **kept,
+            estimates=result.estimates,
         )
         write_whole(self.path(result.task), [buffer.getvalue()], parents=True)
 
@@ -173,10 +171,9 @@ class Store:
                     for notion, row in zip(data["notions"], data["truth"], strict=True)
                 }
                 statistics = data["statistics"]
-                if tuple(truths) != settings.notions or statistics.shape != settings.shape:
-                    raise ValueError("it belongs to another run")
-                kept = data["estimates"] if "estimates" in data.files else None
-                if kept is not None and kept.shape[:-1] != settings.shape[:-1]:
+                kept = data["estimates"]
+                wanted = settings.notions, settings.shape, settings.shape[:-1]
+                if (tuple(truths), statistics.shape, kept.shape[:-1]) != wanted:
                     raise ValueError("it belongs to another run")
                 return Result(task, truths, statistics, [str(text) for text in data["failures"]], kept)
         except Exception as error:
@@ -213,13 +210,10 @@ class Store:
 
     def write_table(self) -> Path:
         """Write the tidy table as compressed CSV."""
-        text = io.StringIO()
-        writer = csv.writer(text, lineterminator="\n")
-        writer.writerow(COLUMNS)
-        for row in self.rows():
-            writer.writerow([f"{v:.7g}" if isinstance(v, float) else v for v in row])
+        rows = ([f"{v:.7g}" if isinstance(v, float) else v for v in row] for row in self.rows())
         path = self.folder / "results.csv.gz"
-        write_whole(path, [gzip.compress(text.getvalue().encode(), mtime=0)], parents=True)
+        text = csv_text(chain([COLUMNS], rows))
+        write_whole(path, [gzip.compress(text.encode(), mtime=0)], parents=True)
         return path
 
 

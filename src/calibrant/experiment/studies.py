@@ -15,6 +15,8 @@ import numpy as np
 
 import calibrant
 from calibrant.estimators import FIFTEEN, Binned, Density, DensityBeta, Estimator
+from calibrant.estimators.canonical.dirichlet import Dirichlet
+from calibrant.estimators.canonical.softmax import Softmax
 from calibrant.evidence import Array, Sample
 from calibrant.evidence.simplex import Simplex
 from calibrant.experiment import models
@@ -31,7 +33,6 @@ from calibrant.experiment.procedure import (
     true_errors,
 )
 from calibrant.experiment.summary import Summary
-from calibrant.simplex import resolve_rows
 
 BINS, CHEAP = (10, 30, "sqrt"), ("logistic", "naive-bayes")  # models quick to train again
 LADDER = (2, 3, 4, 5, 7, 10, 14, 20, 28, 40, 56, 80, 113)
@@ -241,9 +242,9 @@ def dimension(
                 p = rng.dirichlet(np.ones(k), n)
                 eta = (1 - pull) * p + pull / k
                 rows = Simplex.of(p, (rng.random((n, 1)) > eta.cumsum(axis=1)[:, :-1]).sum(axis=1))
-                read = [resolve_rows(name).fit(rows).error("l1") for name in ("dirichlet", "softmax")]
+                kernels, default = (each.fit(rows).error() for each in (Dirichlet(), Softmax()))
                 truth = float(np.abs(eta - p).sum(axis=1).mean())
-                off += np.abs(np.array([read[0], _in_cells(rows, 5), read[1]]) - truth)
+                off += np.abs(np.array([kernels, _in_cells(rows, 5), default]) - truth)
         found[k] = dict(zip(("kernels", "bins", "default"), off / (2 * repetitions), strict=True))
     return found
 

@@ -9,16 +9,14 @@ models. It is known only in hindsight. The skill of an estimator is 1 - its erro
 
 from __future__ import annotations
 
-import csv
-import io
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from calibrant.atomic import write_whole
+from calibrant.atomic import csv_text, write_whole
 from calibrant.compiled.cached import cached_property
 from calibrant.evidence import Array
 from calibrant.experiment.procedure import STATISTICS, Settings
@@ -45,7 +43,7 @@ class Summary:
     failures : list of str
         What estimators said when they failed.
     estimates : dict
-        By reading, estimates of some samples, with an axis for these at the end; empty if none were kept.
+        By reading, estimates of some samples, with an axis for these at the end.
     """
 
     settings: Settings
@@ -53,7 +51,7 @@ class Summary:
     truth: dict[str, Array]
     values: dict[str, dict[str, Array]]
     failures: list[str]
-    estimates: dict[str, Array] = field(default_factory=dict)
+    estimates: dict[str, Array]
 
     @classmethod
     def of(cls, store: Store) -> Summary:
@@ -77,11 +75,9 @@ class Summary:
             }
         models = [(result.task.distribution, result.task.train_set, result.task.family) for result in results]
         failures = sorted({text for result in results for text in result.failures})
-        kept = [result.estimates for result in results if result.estimates is not None]
-        stacked = np.stack(kept, axis=1) if len(kept) == len(results) else ()
-        return cls(
-            settings, models, truth, values, failures, dict(zip(settings.readings, stacked, strict=False))
-        )
+        estimates = np.stack([result.estimates for result in results], axis=1)
+        kept = dict(zip(settings.readings, estimates, strict=True))
+        return cls(settings, models, truth, values, failures, kept)
 
     def median(self, reading: str, notion: str, statistic: str = "p95") -> Array:
         """Return the median over the models: (estimator, size).
@@ -100,9 +96,6 @@ class Summary:
 
     def _failed(self, reading: str, notion: str) -> Array:
         """Return how many samples of each model had no estimate."""
-        shape = len(self.models), len(self.settings.estimators), len(self.settings.sizes)
-        if "failed" not in self.values[reading]:  # as of numbers that were not made by a run
-            return np.zeros(shape, dtype=int)
         failed = self.values[reading]["failed"][:, self.settings.notions.index(notion)]
         return np.asarray(np.nan_to_num(failed).astype(int))
 
@@ -125,11 +118,9 @@ class Summary:
     def ordered(self, reading: str, notion: str) -> Array:
         """Return the share of pairs of models that the estimates order as the true errors: (estimator, size).
 
-        See `ordered`; NaN if the run kept no estimates.
+        See `ordered`.
         """
-        kept = self.estimates.get("corrected" if reading == "normalised" else reading)
-        if kept is None:
-            return np.full((len(self.settings.estimators), len(self.settings.sizes)), np.nan)
+        kept = self.estimates["corrected" if reading == "normalised" else reading]
         true = self.truth[notion][:, 0 if reading == "published" else 1]
         return ordered(kept[:, self.settings.notions.index(notion)], true)
 
@@ -161,13 +152,8 @@ class Summary:
 
     def write(self, path: Path) -> Path:
         """Write the rows as CSV."""
-        rows = self.rows()
-        text = io.StringIO()
-        writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
-        writer.writeheader()
-        for row in rows:
-            writer.writerow({key: _written(value) for key, value in row.items()})
-        write_whole(path, [text.getvalue().encode()], parents=True)
+        rows = ([_written(row[column]) for column in COLUMNS] for row in self.rows())
+        write_whole(path, [csv_text([COLUMNS, *rows]).encode()], parents=True)
         return path
 
 

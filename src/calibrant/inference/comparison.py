@@ -23,7 +23,6 @@ from calibrant.inputs import InputError, Record, from_text
 from calibrant.inputs.wording import percent
 from calibrant.posterior import posterior_of
 from calibrant.questions import Question, named
-from calibrant.simplex import RowsEstimator, RowsNorm
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -175,8 +174,8 @@ def compare_questions(
     questions: Mapping[str, Question],
     baseline: str,
     *,
-    estimator: EstimatorLike | RowsEstimator = "auto",
-    norm: Norm | RowsNorm = "l1",
+    estimator: EstimatorLike = "auto",
+    norm: Norm = "l1",
     level: float = 0.95,
     rng: Any = None,
     step: Callable[[], object] = lambda: None,

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from types import MappingProxyType
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -22,11 +22,10 @@ from calibrant.inference.joint_labels import Labels, columns_of
 from calibrant.inference.measure import errors_of
 from calibrant.inference.result import Estimate, Null
 from calibrant.inference.streams import in_own_order, key_of, stream
-from calibrant.inference.whole_rows import by_name, estimate_rows, of_two_classes, with_interval
+from calibrant.inference.whole_rows import by_name, estimate_rows, of_two_classes
 from calibrant.posterior import Posterior, posterior_of
 from calibrant.questions import Question, Rows
 from calibrant.questions.notions import combined
-from calibrant.simplex import RowsNorm
 
 # Simulated calibrated data sets, and the quantiles of their errors that are kept.
 SIMULATED, KEPT = 999, (0.5, 0.95)
@@ -52,7 +51,7 @@ def estimate(
     question: Question,
     *,
     estimator: Any = "auto",
-    norm: Norm | RowsNorm = "l1",
+    norm: Norm = "l1",
     level: float = 0.95,
     rng: Any = None,
     each_level: float | None = None,
@@ -91,7 +90,7 @@ def estimate(
 def _answer(
     question: Question,
     estimator: Any,
-    norm: Norm | RowsNorm,
+    norm: Norm,
     level: float,
     each_level: float,
     seed: int,
@@ -99,23 +98,22 @@ def _answer(
     n_resamples: int | None,
 ) -> Estimate:
     """Estimate what a question asks for, with arguments that are checked."""
+    chosen = resolve(estimator, shared=question.notion.several, vectors=question.notion.whole)
+    if not chosen.measures_ece:
+        rule = "estimate the ECE, which the interval is for"
+        raise inputs.InputError(
+            "estimator", rule, chosen, got=f"{chosen}, a measure of its own", advice="ece"
+        )
     if question.notion.whole:
         options: dict[str, Any] = {"level": level, "each_level": each_level, "n_resamples": n_resamples}
-        by = with_interval(estimator)
         if len(question.labels) > 2:
             found = estimate_rows(question, norm=norm, seed=seed, **options)
         else:
             found = of_two_classes(
                 question, norm, lambda one, norm: estimate(one, norm=norm, rng=seed, step=step, **options)
             )
-        return by_name(question, found, by, seed)
-    chosen = resolve(estimator, shared=question.notion.several)
-    if not chosen.measures_ece:
-        rule = "estimate the ECE, which the interval is for"
-        raise inputs.InputError(
-            "estimator", rule, chosen, got=f"{chosen}, a measure of its own", advice="ece"
-        )
-    plan = _Plan(chosen, cast("Norm", norm), level, each_level, seed, step, n_resamples)
+        return by_name(question, found, chosen, seed)
+    plan = _Plan(chosen, norm, level, each_level, seed, step, n_resamples)
     if not question.notion.several:
         return _one_problem(question, plan)
     if question.designs is not None and len(question.labels) > MANY:

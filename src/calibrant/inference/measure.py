@@ -3,46 +3,34 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
 from calibrant import compiled
 from calibrant.estimators import Estimator, EstimatorLike, Fit, Norm, check_norm, resolve
 from calibrant.evidence import Array, Evidence, Sample
-from calibrant.inference.whole_rows import measure_rows
 from calibrant.inputs import InputError
 from calibrant.posterior import posterior_of
 from calibrant.questions import Notion, Question
-from calibrant.simplex import RowsEstimator, RowsNorm, check_rows_norm, resolve_rows
 
 # Problems that a posterior is made of at a time where each has at least so many rows.
 TOGETHER, LONG = 16, 1 << 13
 
 
-def chosen_for(notion: Notion, estimator: Any, norm: str) -> Estimator | RowsEstimator:
+def chosen_for(notion: Notion, estimator: Any, norm: str) -> Estimator:
     """Return the estimator that is meant where a notion is asked; refuse a norm that it does not define."""
-    if notion.whole:
-        rows = resolve_rows(estimator)
-        check_rows_norm(norm, rows)
-        return rows
-    chosen = resolve(estimator, shared=notion.several)
+    chosen = resolve(estimator, shared=notion.several, vectors=notion.whole)
     check_norm(norm, chosen)
     return chosen
 
 
-def has_interval(estimator: Estimator | RowsEstimator) -> bool:
-    """Tell whether `estimate` has an interval for an estimator."""
-    return estimator.measures_ece
-
-
-def measure(question: Question, estimator: EstimatorLike | RowsEstimator, norm: Norm | RowsNorm) -> float:
+def measure(question: Question, estimator: EstimatorLike, norm: Norm) -> float:
     """Return the calibration error that a question asks for."""
-    if question.notion.whole:
-        return measure_rows(question, estimator, norm)
-    chosen = resolve(estimator, shared=question.notion.several)
-    check_norm(norm, chosen)
-    return question.notion.combine(errors_of(question, chosen, cast("Norm", norm)), norm)
+    chosen = chosen_for(question.notion, estimator, norm)
+    if chosen.vectors:
+        return float(chosen.fit(question.simplex).error(norm))
+    return question.notion.combine(errors_of(question, chosen, norm), norm)
 
 
 def errors_of(question: Question, estimator: Estimator, norm: Norm) -> Array:

@@ -9,17 +9,17 @@ from typing import Any
 
 import numpy as np
 
+from calibrant.estimators import Estimator
+from calibrant.estimators.canonical.softmax import Softmax, canonical_error, refitted, scale_of
+from calibrant.estimators.canonical.variational import lower_bound
 from calibrant.evidence import Array
 from calibrant.evidence.simplex import Simplex
 from calibrant.inference.result import Estimate, Null
+from calibrant.inference.score_test import ScoreTest, p_value
 from calibrant.inference.streams import stream
-from calibrant.inputs import InputError
 from calibrant.posterior.softmax import FEW, NORMS, CanonicalError, SoftmaxPosterior
 from calibrant.posterior.softmax.fit import chance_of
 from calibrant.questions import Question
-from calibrant.simplex import RowsEstimator, lower_bound, resolve_rows
-from calibrant.simplex.score_test import ScoreTest, p_value
-from calibrant.simplex.softmax import Softmax, canonical_error, refitted, scale_of
 
 # Simulated label sets of the test, and the quantiles of calibrated readings that are kept.
 SIMULATED, KEPT = 999, (0.5, 0.95)
@@ -27,12 +27,6 @@ SIMULATED, KEPT = 999, (0.5, 0.95)
 SEEN, TIMES = 1000, 3
 # Sets of labels that tell what a named estimator reads of calibrated data.
 SETS = 5
-
-
-def measure_rows(question: Question, estimator: Any, norm: Any) -> float:
-    """Return the error on the simplex; of two classes by default from the posterior of one of them."""
-    chosen = resolve_rows(estimator)
-    return chosen.fit(question.simplex).error(norm)
 
 
 def of_two_classes(question: Question, norm: str, ask: Callable[[Question, Any], Estimate]) -> Estimate:
@@ -65,16 +59,7 @@ def of_two_classes(question: Question, norm: str, ask: Callable[[Question, Any],
     )
 
 
-def with_interval(estimator: Any) -> RowsEstimator:
-    """Return the estimator of whole rows that is meant; refuse one whose measure has no interval."""
-    chosen = resolve_rows(estimator)
-    if not chosen.measures_ece:
-        rule = "estimate the ECE, which the interval is for"
-        raise InputError("estimator", rule, chosen, got=f"{chosen}, a measure of its own", advice="ece")
-    return chosen
-
-
-def by_name(question: Question, found: Estimate, chosen: RowsEstimator, seed: int) -> Estimate:
+def by_name(question: Question, found: Estimate, chosen: Estimator, seed: int) -> Estimate:
     """Return the estimate with the value of a named estimator in the place of the default's.
 
     Test, bound and interval are about the true error, whoever reads it, and stay; the interval is widened to
@@ -82,9 +67,12 @@ def by_name(question: Question, found: Estimate, chosen: RowsEstimator, seed: in
     """
     if isinstance(chosen, Softmax):
         return found
-    value = measure_rows(question, chosen, found.norm)
-    labels = _simulated(question.simplex, stream(seed, "by name"))
-    read = [chosen.fit(rows).error(found.norm) for rows in labels]  # type: ignore[arg-type]
+
+    def error(rows: Simplex) -> float:
+        return float(chosen.fit(rows).error(found.norm))  # type: ignore[arg-type]
+
+    value = error(question.simplex)
+    read = [error(rows) for rows in _simulated(question.simplex, stream(seed, "by name"))]
     return replace(
         found,
         value=value,

@@ -26,7 +26,7 @@ from calibrant.maps.of_all_scores import Softmax
 from calibrant.maps.of_one_score import Problem
 from calibrant.maps.saved import LEVELS, Band, SavedCalibrator
 from calibrant.posterior.odds.cells import expit
-from calibrant.posterior.softmax.likelihood import softmax
+from calibrant.posterior.process import softmax
 from calibrant.questions import Question, named
 
 Monotone = Literal["auto"] | bool

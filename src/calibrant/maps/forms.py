@@ -157,8 +157,7 @@ class Table:
             right = self.between == "from"
             entry = np.searchsorted(self.at, place, side="right" if right else "left") - right
             known = self.value[np.clip(entry, 0, self.value.size - 1)]
-        # Values of a table are far from where this would overflow.
-        return np.asarray(1 / (1 + np.exp(-known))) if self.scale == "odds" else known
+        return expit(known) if self.scale == "odds" else known
 
     def sql(self, column: str) -> str:
         """Return an expression of SQL: comparisons that halve what is left, and then a line or a value."""

@@ -18,10 +18,10 @@ from calibrant.evidence import Array
 from calibrant.evidence.simplex import Simplex
 from calibrant.inputs import InputError
 from calibrant.inputs.codec import FAR_FROM_OVERFLOW, Bounds, Shape, Share
-from calibrant.posterior.odds.cells import NEAREST, certainty_bound
+from calibrant.posterior.odds.cells import NEAREST, certainty_bound, expit
+from calibrant.posterior.process import softmax
 from calibrant.posterior.softmax.blocks import FEW, Blocks, least_of
 from calibrant.posterior.softmax.fit import CALIBRATED, SoftmaxPosterior, penalised
-from calibrant.posterior.softmax.likelihood import softmax
 
 # Prior weight of leaving the scores as they are.
 UNTOUCHED = 0.25
@@ -165,8 +165,7 @@ def log_odds(p: Array) -> Array:
 
 def ends_of(odds: Array, reach: Array) -> tuple[Array, Array]:
     """Return the probabilities so far below and above some log-odds."""
-    low, high = (1 / (1 + np.exp(-np.clip(each, -700, 700))) for each in (odds - reach, odds + reach))
-    return low, high
+    return expit(odds - reach), expit(odds + reach)
 
 
 def fit_softmax(rows: Simplex) -> Softmax:
@@ -182,7 +181,7 @@ def fit_softmax(rows: Simplex) -> Softmax:
     changed -= 0.5 * np.log1p(spread * max(told, TOLD))
     changed += np.logaddexp(np.log(CALIBRATED), np.log1p(-CALIBRATED) + posterior.log_odds)
     odds = np.log1p(-UNTOUCHED) - np.log(UNTOUCHED) + changed - likelihood(1.0)
-    untouched = float(1 / (1 + np.exp(np.clip(odds, -500, 500))))
+    untouched = float(expit(-odds))
     # A score of 0 was taken for a small one above: left as it is, it would call impossible what has happened.
     possible = bool((rows.score[np.arange(len(rows.code)), rows.code] > 0).all())
     alone = possible and untouched > ALONE

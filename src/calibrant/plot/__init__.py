@@ -9,7 +9,7 @@ from calibrant.plot.grid import small_multiples
 from calibrant.plot.reliability import curve, diagram, local_error, models, overlay
 from calibrant.plot.scores import score_histograms
 from calibrant.plot.selective import risk_coverage
-from calibrant.plot.whole_rows import simplex, taken
+from calibrant.plot.whole_rows import taken
 
 __all__ = [
     "comparison",
@@ -22,7 +22,6 @@ __all__ = [
     "overlay",
     "risk_coverage",
     "score_histograms",
-    "simplex",
     "small_multiples",
     "taken",
 ]

@@ -125,9 +125,11 @@ def log_mean(log: Array, prior: Array) -> Array:
 
 
 def softmax(log: Array) -> Array:
-    """Return weights in proportion to the exponentials, which sum to one."""
-    weight = np.exp(log - log.max(axis=-1, keepdims=True))
-    return np.asarray(weight / weight.sum(axis=-1, keepdims=True))
+    """Return weights along the last axis in proportion to the exponentials, which sum to one."""
+    weight = log - log.max(axis=-1, keepdims=True)
+    np.exp(weight, out=weight)
+    weight /= weight.sum(axis=-1, keepdims=True)
+    return weight
 
 
 def _weigh(z: Array, precision: Array) -> tuple[Array, Array, Array]:

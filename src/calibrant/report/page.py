@@ -25,7 +25,7 @@ from calibrant.curves import FEW, ByClass, ReliabilityCurve, ReliabilityDiagram
 from calibrant.inference.result import p_text, remarks, usual
 from calibrant.inputs.wording import count, counted, percent, plural, size_name
 from calibrant.questions import named
-from calibrant.report import chart, simplex
+from calibrant.report import chart, heat
 
 # Rows of a table that are shown at once, and classes that have a small picture.
 FIRST, PICTURES = 20, 8
@@ -113,7 +113,7 @@ def _templates() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.globals |= {"chart": chart, "simplex": simplex, "points": points, "usual": usual}
+    environment.globals |= {"chart": chart, "heat": heat.heat, "points": points, "usual": usual}
     environment.globals["row_remarks"] = wording.row_remarks
     environment.filters |= {
         "points": points,
@@ -129,7 +129,7 @@ def _templates() -> Environment:
         "too_high": wording.too_high,
         "ends": wording.ends,
         "share": share,
-        "signed": simplex.signed,
+        "signed": heat.signed,
         "score": lambda s: f"{s:.2f}" if abs(s - round(s, 2)) < 1e-9 else wording.score_text(s),
         "title_of": lambda notion: named(notion).reading.title,
         "ruler": lambda name: RULERS.get(name, name),

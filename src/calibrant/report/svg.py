@@ -103,8 +103,10 @@ class Axis:
         if self.odds:
             with np.errstate(invalid="ignore"):
                 s = np.clip(s, self.low, self.high)
-            low, high = _logit(self.low), _logit(self.high)
-            return np.asarray(self.start + self.length * (_logit(s) - low) / (high - low))
+            from scipy.special import logit
+
+            low, high = logit(self.low), logit(self.high)
+            return np.asarray(self.start + self.length * (logit(s) - low) / (high - low))
         return np.asarray(self.start + self.length * (s - self.low) / (self.high - self.low))
 
     @property
@@ -123,10 +125,6 @@ class Axis:
         step = -(-len(kept) // 12)
         middle = kept.index((0.5, "0.5"))
         return [tick for i, tick in enumerate(kept) if (i - middle) % step == 0]
-
-
-def _logit(s: Any) -> Any:
-    return np.log(s) - np.log1p(-np.asarray(s, dtype=np.float64))
 
 
 def drawing(

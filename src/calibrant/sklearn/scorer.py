@@ -13,7 +13,6 @@ from calibrant.estimators import Norm
 from calibrant.inference.measure import chosen_for
 from calibrant.inputs import same_rows
 from calibrant.questions import notions
-from calibrant.simplex import RowsNorm
 from calibrant.sklearn.model import explain, probabilities
 from sklearn import get_config
 
@@ -22,7 +21,7 @@ def neg_ece_scorer(
     notion: str | None = None,
     *,
     estimator: Any = "auto",
-    norm: Norm | RowsNorm = "l1",
+    norm: Norm = "l1",
     pos_label: Any = None,
 ) -> Any:
     """Make a scorer for model selection: minus the calibration error, by confidence for every model.
@@ -76,7 +75,7 @@ class NegECE:
 
     notion: str
     estimator: Any
-    norm: Norm | RowsNorm
+    norm: Norm
     pos_label: Any
     requested: bool | str | None = None  # whether routing brings weights, or their name there; None: not said
 

@@ -84,8 +84,9 @@ def step_weights(trials: Array, successes: Array, odds: Array, *, sure: bool) ->
 
 def expit(odds: Array) -> Array:
     """Return 1 / (1 + exp(-odds)), without overflow."""
-    small = np.exp(-np.abs(odds))
-    return np.where(odds >= 0, 1.0, small) / (1.0 + small)
+    from scipy.special import expit
+
+    return np.asarray(expit(odds))
 
 
 def nearest(score: Array) -> float:

@@ -16,8 +16,8 @@ import numpy as np
 from calibrant.compiled.cached import cached_property
 from calibrant.evidence import Array
 from calibrant.evidence.simplex import Simplex
+from calibrant.posterior.process import softmax
 from calibrant.posterior.softmax.fit import SoftmaxPosterior
-from calibrant.posterior.softmax.likelihood import softmax
 from calibrant.posterior.softmax.local import Local
 
 NORMS = ("l1", "l2", "mul")

@@ -10,8 +10,10 @@ from numpy.typing import DTypeLike
 
 from calibrant.evidence import Array
 from calibrant.evidence.simplex import Simplex
+from calibrant.posterior.odds.cells import expit
+from calibrant.posterior.process import softmax
 from calibrant.posterior.softmax.blocks import Block, Blocks
-from calibrant.posterior.softmax.likelihood import CHUNK, Likelihood, Nearby, softmax
+from calibrant.posterior.softmax.likelihood import CHUNK, Likelihood, Nearby
 
 # Prior sizes of a block, how rough its waves may be, and the prior probability that it is absent.
 SIZES, ROUGH, ABSENT = np.geomspace(0.03, 1.5, 7), (1.25, 5.0), 0.5
@@ -193,7 +195,7 @@ def penalised(
 def chance_of(log_odds: Array | float) -> Array:
     """Return the probability of a gap from the logarithm of the evidence for one over that for none."""
     odds = np.log1p(-CALIBRATED) - np.log(CALIBRATED) + log_odds
-    return np.asarray(1 / (1 + np.exp(-np.clip(odds, -500, 500))))
+    return expit(odds)
 
 
 def _prior(count: int) -> Array:

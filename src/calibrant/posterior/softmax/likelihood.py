@@ -10,20 +10,13 @@ from numpy.typing import DTypeLike
 
 from calibrant.evidence import Array
 from calibrant.evidence.simplex import Simplex
+from calibrant.posterior.process import softmax
 from calibrant.posterior.softmax.blocks import SHIFT, Blocks, Columns
 
 # Numbers held at once by the features of a chunk, and of all rows where they are kept.
 CHUNK, KEPT = 1 << 21, 1 << 24
 # Rows up to which single floats sum the information: of more their rounding outweighs the prior.
 SINGLE = 1 << 17
-
-
-def softmax(z: Array) -> Array:
-    """Return the softmax along the last axis."""
-    z = z - z.max(axis=-1, keepdims=True)
-    np.exp(z, out=z)
-    z /= z.sum(axis=-1, keepdims=True)
-    return z
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,4 +1,4 @@
-"""Where the gap lies: which classes take probability from which, at which predictions, and which way."""
+"""Where the gap lies: which classes take probability from which, and at which predictions."""
 
 from __future__ import annotations
 
@@ -8,15 +8,13 @@ import numpy as np
 
 from calibrant.evidence import Array
 from calibrant.evidence.simplex import Simplex
+from calibrant.posterior.process import softmax
 from calibrant.posterior.softmax.blocks import FEW
 from calibrant.posterior.softmax.error import NONE, CanonicalError
 from calibrant.posterior.softmax.fit import SoftmaxPosterior
-from calibrant.posterior.softmax.likelihood import softmax
 
 # Draws of sizes and of coefficients given each, and rows that they are looked at.
 OF_SIZES, OF_EACH, ROWS = 8, 6, 4000
-# Cells along a side of the triangle of three classes.
-SIDE = 8
 # Pairs of classes of rows that are looked at together, and how much wider than by their noise alone what
 # they say spreads, since predictions miss.
 CHUNK, WIDER = 1 << 20, 1.3
@@ -35,9 +33,6 @@ class Where:
     share, gap, gap_spread : arrays (classes,)
         Of the rows that each class is predicted for: their share, the mean of sum_k |eta_k - s_k| and its
         standard deviation.
-    start, end, weight : arrays (cells, classes), (cells, classes), (cells,)
-        Of three classes: mean scores and mean frequencies in cells of the triangle, and their share of
-        the rows. Empty for more classes.
     """
 
     taken: Array
@@ -45,9 +40,6 @@ class Where:
     share: Array
     gap: Array
     gap_spread: Array
-    start: Array
-    end: Array
-    weight: Array
 
     @classmethod
     def of(cls, error: CanonicalError) -> Where | None:
@@ -62,26 +54,23 @@ class Where:
         share = np.bincount(first, weight, minlength=k)
         held_out, noise = _by_prediction(rows, error.added["l1"])
         if error.local is None:
-            gap, middle = _drawn(posterior, p, weight)
-            gap /= np.where(share > 0, share, 1)
+            gap = _drawn(posterior, p, weight) / np.where(share > 0, share, 1)
             # The posterior counts its doubts as gap, and predictions miss some of it: the truth lies between.
             expected = np.maximum((gap.mean(axis=0) + held_out) / 2, 0.0)
             deviation = WIDER * np.maximum(gap.std(axis=0), noise) + np.abs(gap.mean(axis=0) - held_out) / 4
-            middle = p + error.chance * (middle - p)
         else:
-            middle, asked = error.held_out[some], rows[: len(error.local.near.worth)]
+            asked = rows[: len(error.local.near.worth)]
             gap = np.array([
                 _by_prediction(asked, around.errors(asked.score)[0][0])[0]
                 for around in (error.local.near, error.local.nearer)
             ])  # fmt: skip
             expected = gap.mean(axis=0)
             deviation = WIDER * noise + np.abs(expected - held_out) / 4
-        cells = _cells(p, middle, weight) if k == 3 else (np.empty((0, k)), np.empty((0, k)), np.empty(0))
         chance = error.chance
         taken, apart = _taken(rows, error.held_out)
         return cls(
             np.clip(chance * taken, -1, 1), np.minimum(_spread(taken, apart, chance), 1), share,
-            np.minimum(chance * expected, 2), np.minimum(_spread(expected, deviation, chance), 2), *cells,
+            np.minimum(chance * expected, 2), np.minimum(_spread(expected, deviation, chance), 2),
         )  # fmt: skip
 
     def ordered(self, columns: Array) -> Where:
@@ -90,20 +79,18 @@ class Where:
         return Where(
             self.taken[both], self.spread[both],
             self.share[columns], self.gap[columns], self.gap_spread[columns],
-            self.start[:, columns], self.end[:, columns], self.weight,
         )  # fmt: skip
 
 
-def _drawn(posterior: SoftmaxPosterior, p: Array, weight: Array) -> tuple[Array, Array]:
-    """Return what the rows that each class is predicted for add to the error of each draw, and mean draws."""
+def _drawn(posterior: SoftmaxPosterior, p: Array, weight: Array) -> Array:
+    """Return what the rows that each class is predicted for add to the error of each draw."""
     at, first, k = posterior.blocks.columns(p), p.argmax(axis=1), p.shape[1]
     theta = posterior.draws(np.random.default_rng(1), OF_SIZES, OF_EACH)
-    gap, middle = np.zeros((len(theta), k)), np.zeros(p.shape)
+    gap = np.zeros((len(theta), k))
     for j, each in enumerate(theta):
         q = softmax(posterior.blocks.logits(at, each)) if each.any() else p
-        middle += q / len(theta)
         gap[j] = np.bincount(first, weight * np.abs(q - p).sum(axis=1), minlength=k)
-    return gap, middle
+    return gap
 
 
 def _taken(rows: Simplex, x: Array) -> tuple[Array, Array]:
@@ -154,16 +141,3 @@ def _spread(mean: Array, deviation: Array, chance: float) -> Array:
     """Return the standard deviation of something that is 0 unless there is a gap."""
     square = chance * (mean * mean + deviation * deviation) - (chance * mean) ** 2
     return np.asarray(np.sqrt(np.maximum(square, 0.0)))
-
-
-def _cells(p: Array, middle: Array, weight: Array) -> tuple[Array, Array, Array]:
-    """Return mean scores, mean frequencies and mass in small triangles of the simplex."""
-    place = np.minimum((p * SIDE).astype(np.intp), SIDE - 1)
-    key = (place[:, 0] * SIDE + place[:, 1]) * SIDE + place[:, 2]
-    _, cell = np.unique(key, return_inverse=True)
-    mass = np.bincount(cell, weight)
-    mean = [
-        np.stack([np.bincount(cell, weight * each[:, c]) / mass for c in range(3)], axis=1)
-        for each in (p, middle)
-    ]
-    return mean[0], mean[1], mass

@@ -2,8 +2,10 @@
 
 import numpy as np
 import pytest
+from test_studies import study
 
-from calibrant.experiment.real import read, real_families
+real_scores = study("real_scores")
+read, real_families = real_scores.read, real_scores.real_families
 
 
 def logit(p):

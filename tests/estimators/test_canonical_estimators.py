@@ -4,23 +4,16 @@ import numpy as np
 import pytest
 
 import calibrant
-from calibrant.estimators import BetaKernel, Variational
+from calibrant.estimators import BetaKernel, Estimator, Fit, Variational, estimator_names, resolve
+from calibrant.estimators.base import CANONICAL_NORMS
+from calibrant.estimators.canonical import dirichlet as dirichlet_file
+from calibrant.estimators.canonical import variational as variational_file
+from calibrant.estimators.canonical.dirichlet import Dirichlet
+from calibrant.estimators.canonical.skce import Skce, reach_of
+from calibrant.estimators.canonical.variational import CanonicalVariational, gains, held_out, lower_bound
 from calibrant.evidence import Sample
 from calibrant.evidence.simplex import Simplex
 from calibrant.inputs import InputError, InputTypeError
-from calibrant.simplex import (
-    ROWS_NORMS,
-    Dirichlet,
-    Skce,
-    VariationalRows,
-    lower_bound,
-    resolve_rows,
-    rows_estimator_names,
-)
-from calibrant.simplex import dirichlet as dirichlet_file
-from calibrant.simplex.base import RowsEstimator, RowsFit
-from calibrant.simplex.skce import reach_of
-from calibrant.simplex.variational import gains, held_out
 from oracles import simplex as oracle
 
 # Every estimator appears here; a new one fails the first test until it does.
@@ -53,13 +46,17 @@ def as_rows(rows):
     return found
 
 
+def resolve_canonical(estimator):
+    return resolve(estimator, vectors=True)
+
+
 def errors(spec, rows):
-    fit = resolve_rows(spec).fit(rows)
+    fit = resolve_canonical(spec).fit(rows)
     return np.array([fit.error(norm) for norm in fit.estimator.norms])
 
 
 def test_every_estimator_is_tested_here():
-    assert set(rows_estimator_names()) == set(SPECS)
+    assert set(estimator_names(vectors=True)) == set(SPECS)
 
 
 @pytest.mark.parametrize("zeros", [False, True])
@@ -70,7 +67,7 @@ def test_dirichlet_kernels_are_those_of_a_loop(zeros):
     # Where a score is 0 the density is taken at half of the least other one.
     found = oracle.dirichlet(expected, 0.08, 1e-3 if zeros else 0.0)
     wanted = oracle.distances(expected, found)
-    assert [fit.error(norm) for norm in ROWS_NORMS] == pytest.approx(wanted, rel=1e-9)
+    assert [fit.error(norm) for norm in CANONICAL_NORMS] == pytest.approx(wanted, rel=1e-9)
 
 
 def test_the_bandwidth_is_the_likeliest_and_ties_do_not_make_it_a_spike():
@@ -125,9 +122,9 @@ def test_skce_is_negative_where_residuals_point_away_from_each_other():
 @pytest.mark.parametrize("norm", ["l1", "l2"])
 def test_the_variational_error_is_that_of_a_loop(norm):
     rows = Simplex.of(*drawn(5, 120, 3))
-    fit = VariationalRows("temperature", 4).fit(rows)
+    fit = CanonicalVariational("temperature", 4).fit(rows)
     parts = rows.folds(4)
-    assert fit.folds == len(parts) == 4
+    assert len(parts) == 4
     found = []
     for part in parts:
         rest = np.r_[0 : part.start, part.stop : len(rows.code)]
@@ -138,11 +135,10 @@ def test_the_variational_error_is_that_of_a_loop(norm):
     mean = np.mean(each)
     assert mean > 0
     assert fit.error(norm) == pytest.approx(mean if norm == "l1" else np.sqrt(mean), rel=1e-9)
-    assert fit.estimator.lower_bound
-    assert fit.bound(norm) == lower_bound(rows, np.concatenate(found), norm, 0.95) < fit.error(norm)
+    assert lower_bound(rows, fit.held_out, norm, 0.95) < fit.error(norm)
 
 
-@pytest.mark.parametrize("norm", ROWS_NORMS)
+@pytest.mark.parametrize("norm", CANONICAL_NORMS)
 def test_the_bound_is_below_the_truth_on_average_and_the_truth_by_the_right_map(norm):
     """By exact expectation over labels, whatever is held out."""
     rng = np.random.default_rng(6)
@@ -183,28 +179,30 @@ def test_few_rows_that_say_anything_do_not_make_a_bound(count, top):
     assert above <= 25
 
 
-def test_folds_that_learn_noise_from_each_other_do_not_make_a_bound():
+@pytest.mark.parametrize("factor", [variational_file.TOGETHER, 1.0])
+def test_folds_that_learn_noise_from_each_other_do_not_make_a_bound(factor, monkeypatch):
+    monkeypatch.setattr(variational_file, "TOGETHER", factor)
     rng = np.random.default_rng(8)
-    above = np.zeros(2)
+    above = 0
     for _ in range(300):
         p = rng.dirichlet(np.ones(4), 600)
         y = (rng.random((600, 1)) >= p.cumsum(axis=1)[:, :-1]).sum(axis=1)
         rows = Simplex(p, y, *[np.ones(600)] * 2, *[np.arange(600)] * 2)
         rest = (np.eye(4)[y] - p).reshape(5, 120, 4).sum(axis=1)
         x = p + np.repeat(rest.sum(axis=0) - rest, 120, axis=0) / 480
-        above += [lower_bound(rows, x) > 0, lower_bound(rows, x, together=1.0) > 0]
-    assert above[0] <= 15 < 20 <= above[1]
+        above += lower_bound(rows, x) > 0
+    assert above >= 20 if factor == 1.0 else above <= 15
 
 
 def test_a_bound_falls_with_the_level_and_follows_the_error():
     rows = Simplex.of(*drawn(8, 2000, 3))
-    fit = VariationalRows("vector").fit(rows)
-    bounds = [fit.bound("l1", level) for level in (0.8, 0.95, 0.99)]
+    fit = CanonicalVariational("vector").fit(rows)
+    bounds = [lower_bound(rows, fit.held_out, "l1", level) for level in (0.8, 0.95, 0.99)]
     assert bounds == sorted(bounds, reverse=True)
     truth = 0.4 * np.abs(rows.score - 1 / 3).sum(axis=1).mean()
     assert 0.6 * truth < bounds[1] < truth
     with pytest.raises(InputError, match="level"):
-        fit.bound("l1", 95)
+        lower_bound(rows, fit.held_out, "l1", 95)
 
 
 @pytest.mark.parametrize("spec", ALL)
@@ -258,7 +256,6 @@ def test_little_to_look_at_gives_a_number(spec, case):
     if case == "one vector" and spec.startswith("variational"):
         gap = np.bincount(y, minlength=3) / 40 - p[0]
         assert found == pytest.approx([np.abs(gap).sum(), np.sqrt((gap**2).sum())])
-        assert resolve_rows(spec).fit(Simplex.of(p, y)).bound() == 0
 
 
 def test_a_single_row_speaks_for_itself():
@@ -280,13 +277,13 @@ def test_maps_of_importance_weights_are_those_of_the_weights():
 
 def test_names_are_read_and_printed():
     for spec in ALL:
-        assert resolve_rows(str(resolve_rows(spec))) == resolve_rows(spec)
-    assert resolve_rows("variational") == resolve_rows("variational:5") == VariationalRows()
-    assert resolve_rows("variational:3") == VariationalRows(n_folds=3)
-    assert resolve_rows(Dirichlet(0.1)) == resolve_rows("dirichlet:0.1")
-    assert resolve_rows("auto") == resolve_rows(rows_estimator_names()[0])
+        assert resolve_canonical(str(resolve_canonical(spec))) == resolve_canonical(spec)
+    assert resolve_canonical("variational") == resolve_canonical("variational:5") == CanonicalVariational()
+    assert resolve_canonical("variational:3") == CanonicalVariational(n_folds=3)
+    assert resolve_canonical(Dirichlet(0.1)) == resolve_canonical("dirichlet:0.1")
+    assert resolve_canonical("auto") == resolve_canonical(estimator_names(vectors=True)[0])
     # With one score at a time, it is the number of folds.
-    assert calibrant.estimators.resolve("variational:3") == Variational(3)
+    assert resolve("variational:3") == Variational(3)
 
 
 @pytest.mark.parametrize(
@@ -313,12 +310,12 @@ def test_names_are_read_and_printed():
 )
 def test_other_estimators_are_refused_in_words(estimator, words):
     with pytest.raises(InputError, match=words):
-        resolve_rows(estimator)
+        resolve_canonical(estimator)
 
 
 def test_values_that_are_no_estimators_are_refused():
     with pytest.raises(InputTypeError, match="fits whole vectors"):
-        resolve_rows(15)
+        resolve_canonical(15)
 
 
 def test_norms_that_are_not_defined_are_refused():
@@ -328,23 +325,26 @@ def test_norms_that_are_not_defined_are_refused():
     with pytest.raises(InputError, match="norm must be one of 'l1', 'l2', 'mul', got 'max'"):
         Dirichlet().fit(rows).error("max")
     with pytest.raises(InputError, match="map must be one of"):
-        VariationalRows("vector").fit(Simplex.of(*drawn(12, 30, 2)))
+        CanonicalVariational("vector").fit(Simplex.of(*drawn(12, 30, 2)))
 
 
 def test_an_error_that_can_be_none_is_refused():
-    class Broken(RowsEstimator):
+    class Broken(Estimator):
+        vectors = True
         name = "broken"
 
         def fit(self, rows):
             return BrokenFit(self)
 
-    class BrokenFit(RowsFit):
+    class BrokenFit(Fit):
         def _error(self, norm):
             return {"l1": float("nan"), "l2": -0.1, "mul": 2.5}[norm]
 
-    fit = resolve_rows(Broken()).fit(Simplex.of(*drawn(0, 5, 3)))
-    for norm in ROWS_NORMS:
-        with pytest.raises(InputError, match="the estimator broken must return a finite error from 0 to 2"):
+    fit = resolve_canonical(Broken()).fit(Simplex.of(*drawn(0, 5, 3)))
+    for norm in CANONICAL_NORMS:
+        with pytest.raises(
+            InputError, match="the estimator broken must return a finite error of at least 0 and at most 2"
+        ):
             fit.error(norm)
     with pytest.raises(InputError, match="without a parameter"):
         Broken.parse("3")

@@ -7,33 +7,17 @@ from typing import Self
 
 import numpy as np
 
+from calibrant.estimators.base import Estimator, ValueFit
 from calibrant.evidence import Array
 from calibrant.evidence.simplex import Simplex
 from calibrant.inputs import InputError, positive_int
-from calibrant.simplex.base import RowsEstimator, RowsFit, RowsNorm
 
 # Rows of a block, and vectors whose distances set the reach of the kernel.
 BLOCK, SET_BY = 64, 500
 
 
-@dataclass(frozen=True, eq=False)
-class SkceFit(RowsFit):
-    """The number itself.
-
-    Attributes
-    ----------
-    value : float
-        May be negative.
-    """
-
-    value: float
-
-    def _error(self, norm: RowsNorm) -> float:
-        return self.value
-
-
 @dataclass(frozen=True)
-class Skce(RowsEstimator):
+class Skce(Estimator):
     """Squared kernel calibration error (Widmann, Lindsten and Zachariah 2019), unbiased, by blocks.
 
     The mean over pairs of rows in a block of exp(-|p - p'|/h) <e_y - p, e_y' - p'>, h the median distance of
@@ -50,15 +34,18 @@ class Skce(RowsEstimator):
     >>> rng = np.random.default_rng(0)
     >>> p = rng.dirichlet([1, 1, 1], 4000)
     >>> label = (rng.random((4000, 1)) > p.cumsum(axis=1)).sum(axis=1)
-    >>> abs(Skce().fit(Simplex.of(p, label)).error()) < 0.002
+    >>> abs(float(Skce().fit(Simplex.of(p, label)).error())) < 0.002
     True
-    >>> Skce().fit(Simplex.of(p, 2 - label)).error() > 0.02
+    >>> float(Skce().fit(Simplex.of(p, 2 - label)).error()) > 0.02
     True
     """
 
     block: int = BLOCK
 
+    vectors = True
+    signed = True
     name = "skce"
+    short = "skce"
     parameter = "rows of a block"
     summary = "squared kernel calibration error, unbiased; may be negative"
     norms = ("l1",)
@@ -77,7 +64,7 @@ class Skce(RowsEstimator):
     def __str__(self) -> str:
         return self.name if self.block == BLOCK else f"{self.name}:{self.block}"
 
-    def fit(self, rows: Simplex) -> SkceFit:
+    def fit(self, rows: Simplex) -> ValueFit:
         """Sum over the pairs of each block."""
         reach = reach_of(rows.score)
         total = pairs = 0.0
@@ -88,7 +75,7 @@ class Skce(RowsEstimator):
             each = rest * weight[:, None]
             total += float(np.sum(each * (kernel(p, reach) @ each)) - square @ (rest * rest).sum(axis=1))
             pairs += float(weight.sum() ** 2 - square.sum())
-        return SkceFit(self, total / pairs if pairs > 1e-9 else 0.0)
+        return ValueFit(self, np.asarray(total / pairs if pairs > 1e-9 else 0.0))
 
 
 def reach_of(score: Array) -> float:

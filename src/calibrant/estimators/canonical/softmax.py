@@ -6,40 +6,39 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from calibrant.estimators.base import Fit
+from calibrant.estimators.base import Estimator, Fit, Norm
 from calibrant.estimators.bayes import Bayes
 from calibrant.evidence import Array, Sample
 from calibrant.evidence.simplex import Simplex
 from calibrant.posterior.softmax import CanonicalError, SoftmaxPosterior
 from calibrant.questions import Question
-from calibrant.simplex.base import RowsEstimator, RowsFit, RowsNorm
 
 # Parts that are each predicted by a posterior of the others alone.
 PARTS = 3
 
 
 @dataclass(frozen=True, eq=False)
-class SoftmaxFit(RowsFit):
+class SoftmaxFit(Fit):
     """The errors on the simplex."""
 
     found: CanonicalError
 
-    def _error(self, norm: RowsNorm) -> float:
-        return self.found.value(norm)
+    def _error(self, norm: Norm) -> Array:
+        return np.asarray(self.found.value(norm))
 
 
 @dataclass(frozen=True, eq=False)
-class TwoClassesFit(RowsFit):
+class TwoClassesFit(Fit):
     """The posterior of one of two classes, whose gap the other mirrors."""
 
     one: Fit
 
-    def _error(self, norm: RowsNorm) -> float:
-        return scale_of(norm) * float(self.one.error("l2" if norm == "l2" else "l1"))
+    def _error(self, norm: Norm) -> Array:
+        return scale_of(norm) * self.one.error("l2" if norm == "l2" else "l1")
 
 
 @dataclass(frozen=True)
-class Softmax(RowsEstimator):
+class Softmax(Estimator):
     """Posterior mean over softmax maps of the scores, averaged with cross-fitted rows.
 
     Temperature, curves, shifts of the first two choices, biases, slopes, a matrix and bumps on the simplex
@@ -52,14 +51,16 @@ class Softmax(RowsEstimator):
     >>> p = rng.dirichlet([1, 1, 1], 1000)
     >>> label = (rng.random((1000, 1)) > (0.7 * p + 0.1).cumsum(axis=1)).sum(axis=1)
     >>> truth = 0.3 * float(np.abs(p - 1 / 3).sum(axis=1).mean())
-    >>> abs(Softmax().fit(Simplex.of(p, label)).error() / truth - 1) < 0.1
+    >>> abs(float(Softmax().fit(Simplex.of(p, label)).error()) / truth - 1) < 0.1
     True
     """
 
+    vectors = True
     name = "softmax"
+    short = "softmax"
     summary = "posterior of a softmax of all scores, cross-fitted"
 
-    def fit(self, rows: Simplex) -> RowsFit:
+    def fit(self, rows: Simplex) -> Fit:
         """Fit the posterior."""
         if rows.n_classes == 2:
             counts = np.array_equal(rows.weight, rows.square)

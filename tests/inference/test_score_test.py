@@ -2,13 +2,14 @@
 
 import numpy as np
 import pytest
-from test_rows_estimators import as_rows, drawn
+from test_canonical_estimators import as_rows, drawn
 
 from calibrant.evidence.simplex import Simplex
+from calibrant.inference import score_test
+from calibrant.inference.score_test import p_value
 from calibrant.posterior.softmax import fit as softmax_fit
 from calibrant.posterior.softmax.blocks import Blocks
 from calibrant.posterior.softmax.likelihood import Likelihood
-from calibrant.simplex import p_value, score_test
 from oracles import simplex as oracle
 from weighing import are_counts
 
@@ -37,15 +38,6 @@ def test_the_statistic_is_that_of_a_loop(counted):
     assert found.p_value == (1 + (found.null >= found.statistic).sum()) / 10
 
 
-def test_information_that_is_known_is_not_computed_again():
-    rows = Simplex.of(*drawn(0, 60, 3))
-    blocks = Blocks.of(rows)
-    information = Likelihood(rows, blocks).expand(np.zeros(blocks.size))
-    found = [p_value(rows, blocks, np.random.default_rng(0), 9, known) for known in (None, information)]
-    assert found[0].statistic == found[1].statistic
-    assert p_value(rows, blocks, np.random.default_rng(0), 9, 2 * information).statistic != found[0].statistic
-
-
 @pytest.mark.parametrize("classes", [2, 3, 15])
 @pytest.mark.parametrize("weight", [None, "counts", "importance"])
 def test_slopes_are_those_of_the_likelihood(classes, weight):
@@ -53,7 +45,7 @@ def test_slopes_are_those_of_the_likelihood(classes, weight):
     given = {None: None, "counts": rng.integers(1, 4, 300), "importance": rng.random(300) + 0.2}[weight]
     rows = Simplex.of(*drawn(1, 300, classes), given, counts=are_counts(given))
     blocks = Blocks.of(rows)
-    slopes, _ = score_test._slopes(rows, blocks, rng, 5)
+    slopes = score_test._slopes(rows, blocks, rng, 5)
     wanted = Likelihood(rows, blocks).slope(np.zeros(blocks.size))[1]
     assert slopes.shape == (6, blocks.size)
     assert slopes[-1] == pytest.approx(wanted, abs=1e-4 * np.abs(wanted).max())
@@ -68,36 +60,24 @@ def test_simulated_slopes_are_zero_on_average_and_spread_as_the_information_says
     for most in (score_test.SIMULATED, 60 * 3 * 300):  # the second: put together of parts
         monkeypatch.setattr(score_test, "SIMULATED", most)
         monkeypatch.setattr(score_test, "PART", 6)
-        slopes, errors = score_test._slopes(rows, blocks, rng, 1500)
+        slopes = score_test._slopes(rows, blocks, rng, 1500)
         some = spread > 0.05
         assert np.abs(slopes[:-1].mean(axis=0) / np.sqrt(spread))[some].max() < 5 / np.sqrt(1500)
         assert slopes[:-1].std(axis=0)[some] ** 2 / spread[some] == pytest.approx(1, abs=0.25)
-        assert abs(errors[:-1].mean()) < 4 * errors[:-1].std() / np.sqrt(1500)
-
-
-@pytest.mark.parametrize("counted", [False, True])
-def test_the_kernel_error_sums_over_pairs_of_rows(counted):
-    p, y = drawn(3, 30, 3)
-    rows = Simplex.of(p, y, np.arange(30) % 4 + 1 if counted else None)
-    _, errors = score_test._slopes(rows, Blocks.of(rows), np.random.default_rng(0), 3)
-    each = as_rows(rows)
-    reach = score_test.reach_of(rows.score)
-    wanted = oracle.skce([each], reach) * len(each) * (len(each) - 1)
-    assert errors[-1] == pytest.approx(wanted, rel=1e-4)
 
 
 def test_a_calibrated_model_passes_and_a_gap_is_seen():
     assert on_rows(*calibrated(8, 400, 3)).p_value > 0.05
     found = on_rows(*drawn(8, 400, 3))
-    assert found.p_value == found.skce_p == 1 / 40
+    assert found.p_value == 1 / 40
     assert found.statistic > found.null.max()
 
 
 def test_p_values_are_even_for_calibrated_models():
     found = [on_rows(*calibrated(seed, 40, 3), sims=19) for seed in range(30)]
-    for value in (np.array([each.p_value for each in found]), np.array([each.skce_p for each in found])):
-        assert 0.4 < value.mean() < 0.65
-        assert (value <= 0.1).mean() < 0.25
+    value = np.array([each.p_value for each in found])
+    assert 0.4 < value.mean() < 0.65
+    assert (value <= 0.1).mean() < 0.25
 
 
 def test_a_class_has_a_p_value_of_its_own():
@@ -119,7 +99,7 @@ def test_neither_order_nor_repetition_matters(zeros):
     repeated = on_rows(np.repeat(p, count, axis=0), np.repeat(y, count))
     for other in (again, repeated):
         assert other.statistic == pytest.approx(expected.statistic, rel=1e-6)
-        assert (other.p_value, other.skce_p) == (expected.p_value, expected.skce_p)
+        assert other.p_value == expected.p_value
 
 
 @pytest.mark.parametrize("case", ["one row", "one class", "one vector", "certain", "two classes", "many"])

@@ -8,13 +8,11 @@ from typing import Self
 
 import numpy as np
 
+from calibrant.estimators.base import CANONICAL_NORMS, Estimator, Fit, Norm
 from calibrant.evidence import Array
 from calibrant.evidence.simplex import Simplex
 from calibrant.inputs import InputError, Predictions, check_choice, positive_int
 from calibrant.inputs import level as checked_level
-from calibrant.maps import Calibrator, calibrator_names
-from calibrant.maps.folds import methods_for
-from calibrant.simplex.base import RowsEstimator, RowsFit, RowsNorm, check_rows_norm
 
 FOLDS = 5
 # A map this close to the score has no direction.
@@ -27,32 +25,25 @@ TOGETHER = 1.4
 
 
 @dataclass(frozen=True, eq=False)
-class VariationalRowsFit(RowsFit):
+class CanonicalVariationalFit(Fit):
     """Rows and what a map says of them that has not seen them.
 
     Attributes
     ----------
     rows : Simplex
     held_out : array (rows, classes)
-    folds : int
-        Number of folds; with 1 there was nothing to cross-fit.
     """
 
     rows: Simplex
     held_out: Array
-    folds: int
 
-    def _error(self, norm: RowsNorm) -> float:
+    def _error(self, norm: Norm) -> Array:
         mean = max(self.rows.mean(gains(self.rows, self.held_out, norm))[0], 0.0)
-        return float(np.sqrt(mean)) if norm == "l2" else mean
-
-    def bound(self, norm: RowsNorm = "l1", level: float = 0.95) -> float:
-        """Return what the error is at least, with some confidence."""
-        return lower_bound(self.rows, self.held_out, norm, level) if self.folds > 1 else 0.0
+        return np.asarray(np.sqrt(mean) if norm == "l2" else mean)
 
 
 @dataclass(frozen=True)
-class VariationalRows(RowsEstimator):
+class CanonicalVariational(Estimator):
     """Cross-fitted variational error (Berta et al. 2026) with any map.
 
     For a row with scores p and class y, with q the probabilities by a map that was fitted without the row's
@@ -72,22 +63,25 @@ class VariationalRows(RowsEstimator):
     >>> rng = np.random.default_rng(0)
     >>> p = rng.dirichlet([1, 1, 1], 4000)
     >>> label = (rng.random((4000, 1)) > (0.7 * p + 0.1).cumsum(axis=1)).sum(axis=1)
-    >>> fit = VariationalRows("temperature").fit(Simplex.of(p, label))
+    >>> fit = CanonicalVariational("temperature").fit(Simplex.of(p, label))
     >>> truth = 0.3 * float(np.abs(p - 1 / 3).sum(axis=1).mean())
-    >>> fit.bound() < fit.error() < 1.1 * truth
+    >>> 0.9 * truth < float(fit.error()) < 1.1 * truth
     True
     """
 
     map: str = "auto"
     n_folds: int = FOLDS
 
+    vectors = True
     name = "variational"
+    short = "variational"
     parameter = "map[:folds]"
     summary = "cross-fitted lower bound"
     norms = ("l1", "l2")
-    lower_bound = True
 
     def __post_init__(self) -> None:
+        from calibrant.maps import calibrator_names
+
         check_choice("map", self.map, calibrator_names())
         positive_int("n_folds", self.n_folds, 2)
 
@@ -104,10 +98,9 @@ class VariationalRows(RowsEstimator):
     def __str__(self) -> str:
         return f"{self.name}:{self.map}" + (f":{self.n_folds}" if self.n_folds != FOLDS else "")
 
-    def fit(self, rows: Simplex) -> VariationalRowsFit:
+    def fit(self, rows: Simplex) -> CanonicalVariationalFit:
         """Fit the map for each fold, without it."""
-        parts = rows.folds(self.n_folds)
-        return VariationalRowsFit(self, rows, held_out(rows, self.map, parts), len(parts))
+        return CanonicalVariationalFit(self, rows, held_out(rows, self.map, rows.folds(self.n_folds)))
 
 
 def held_out(rows: Simplex, method: str, parts: list[slice]) -> Array:
@@ -121,6 +114,9 @@ def held_out(rows: Simplex, method: str, parts: list[slice]) -> Array:
     parts : list of slice
         The folds; with one of them alone, the frequencies of the classes are returned.
     """
+    from calibrant.maps import Calibrator
+    from calibrant.maps.folds import methods_for
+
     data = _predictions(rows, slice(0, 0))
     check_choice("map", method, methods_for(data))
     if len(parts) == 1:
@@ -143,7 +139,7 @@ def _predictions(rows: Simplex, some: slice | Array) -> Predictions:
     return Predictions(rows.score[some], rows.code[some], weight, labels, positive, counts=counts)
 
 
-def gains(rows: Simplex, held_out: Array, norm: RowsNorm) -> Array:
+def gains(rows: Simplex, held_out: Array, norm: Norm) -> Array:
     """Return what each row adds to a mean that is, on average, at most l1, l2 squared or mul.
 
     It is linear in the class: a constant of the row plus the coefficient of its class.
@@ -152,9 +148,7 @@ def gains(rows: Simplex, held_out: Array, norm: RowsNorm) -> Array:
     return np.asarray(constant + slope[np.arange(len(slope)), rows.code])
 
 
-def lower_bound(
-    rows: Simplex, held_out: Array, norm: RowsNorm = "l1", level: float = 0.95, together: float = TOGETHER
-) -> float:
+def lower_bound(rows: Simplex, held_out: Array, norm: Norm = "l1", level: float = 0.95) -> float:
     """Return what the error is at least, with some confidence.
 
     Normal, with the larger of two standard errors, that of the rows and that which labels by the scores would
@@ -170,9 +164,6 @@ def lower_bound(
     norm : {"l1", "l2", "mul"}
         For mul only classes with too small scores count: the bound holds, and reaches about half.
     level : float
-    together : float
-        Factor of the standard error: that of five folds or fewer; 1 where one set of rows taught and
-        another is judged.
 
     Examples
     --------
@@ -180,7 +171,7 @@ def lower_bound(
     >>> round(lower_bound(rows, np.array([[0.9, 0.1]])), 2)  # true error 1; equal rows are held as one
     0.83
     """
-    check_rows_norm(norm)
+    check_choice("norm", norm, CANONICAL_NORMS)
     z = NormalDist().inv_cdf(checked_level(level))
     n = len(rows.code)
     added, spread, least_added = np.empty(n), np.empty(n), np.inf
@@ -196,11 +187,11 @@ def lower_bound(
     mean, error = rows.mean(added)
     by_scores = float(np.sqrt(rows.square @ np.maximum(spread, 0.0))) / rows.n
     objection = float(np.max(rows.square / rows.weight)) * min(least_added, 0.0)
-    least = max(mean - z * together * max(error, by_scores) + objection / rows.n, 0.0)
+    least = max(mean - z * TOGETHER * max(error, by_scores) + objection / rows.n, 0.0)
     return float(np.sqrt(least)) if norm == "l2" else least
 
 
-def _linear(p: Array, x: Array, norm: RowsNorm) -> tuple[Array, Array]:
+def _linear(p: Array, x: Array, norm: Norm) -> tuple[Array, Array]:
     """Return constants (rows,) and coefficients of the classes (rows, classes) of the gains."""
     d = x - p
     if norm == "l1":

@@ -18,7 +18,6 @@ from calibrant.evidence.simplex import Simplex
 from calibrant.posterior.softmax.blocks import SHIFT, Block, Blocks
 from calibrant.posterior.softmax.fit import ABSENT, SIZES, shapes
 from calibrant.posterior.softmax.likelihood import Likelihood
-from calibrant.simplex.skce import SET_BY, kernel, reach_of
 
 # Scores that the information is taken from, and rows at least.
 INFORMED, INFORMED_ROWS = 1 << 15, 1000
@@ -27,8 +26,6 @@ INFORMED, INFORMED_ROWS = 1 << 15, 1000
 SIMULATED, FEWEST = 20_000_000, 20
 # Vectors of a part, parts at most, and numbers held at once.
 PART, PARTS, HELD = 128, 500, 1 << 22
-# Vectors that the kernel error looks at.
-FIRST = 20_000
 # Sums of single precision differ by that much.
 ROUNDING = 1e-4
 
@@ -47,24 +44,15 @@ class ScoreTest:
         The same of simulated labels.
     by_class : array (classes,)
         p-value of each class: whether its own score, given all of them, is its frequency.
-    skce_p : float
-        p-value of the squared kernel calibration error, in blocks of 128 vectors.
     """
 
     p_value: float
     statistic: float
     null: Array
     by_class: Array
-    skce_p: float
 
 
-def p_value(
-    rows: Simplex,
-    blocks: Blocks,
-    rng: np.random.Generator,
-    sims: int = 999,
-    information: Array | None = None,
-) -> ScoreTest:
+def p_value(rows: Simplex, blocks: Blocks, rng: np.random.Generator, sims: int = 999) -> ScoreTest:
     """Test whether the labels follow the scores.
 
     Up to 20 million simulated scores (2000 rows of ten classes and 999 simulations) the test is exact. With
@@ -78,8 +66,6 @@ def p_value(
     rng : Generator
     sims : int
         Number of simulated sets of labels.
-    information : array, optional
-        Of all coefficients at no gap, where it is known; any matrix that does not depend on labels is valid.
 
     Examples
     --------
@@ -92,14 +78,12 @@ def p_value(
     >>> p_value(wrong, Blocks.of(wrong), rng, 99).p_value
     0.01
     """
-    if information is None:
-        looked_at = max(INFORMED_ROWS, INFORMED // rows.n_classes)
-        some = rows[:looked_at]
-        information = Likelihood(some, blocks).expand(np.zeros(blocks.size)) * (rows.n / some.n)
-    slopes, errors = _slopes(rows, blocks, rng, sims)
+    some = rows[: max(INFORMED_ROWS, INFORMED // rows.n_classes)]
+    information = Likelihood(some, blocks).expand(np.zeros(blocks.size)) * (rows.n / some.n)
+    slopes = _slopes(rows, blocks, rng, sims)
     whole = _evidence(slopes, information, [(b.places[None], b) for b in blocks.blocks])[:, 0]
     by_class = _evidence(slopes, information, _of_classes(blocks))
-    return ScoreTest(float(_tail(whole)), float(whole[-1]), whole[:-1], _tail(by_class), float(_tail(errors)))
+    return ScoreTest(float(_tail(whole)), float(whole[-1]), whole[:-1], _tail(by_class))
 
 
 def _tail(value: Array) -> Array:
@@ -168,21 +152,17 @@ class _Part(NamedTuple):
         return cls(score / score.sum(axis=1, keepdims=True), seen / unit[:, None], members, unit)
 
 
-def _slopes(rows: Simplex, blocks: Blocks, rng: np.random.Generator, sims: int) -> tuple[Array, Array]:
-    """Return slopes of the likelihood (sets, coefficients) and kernel errors; the last set is as seen."""
+def _slopes(rows: Simplex, blocks: Blocks, rng: np.random.Generator, sims: int) -> Array:
+    """Return slopes of the likelihood (sets, coefficients); the last set is as seen."""
     start = np.flatnonzero(np.diff(rows.group, prepend=-1))
     count, k = len(start), rows.n_classes
     times = min(sims, max(FEWEST, SIMULATED // (count * k)))
     step = max(1, min(max(PART, count // PARTS), HELD // (times * k)))
-    reach = reach_of(rows.score[start[:SET_BY]])
-    total = np.zeros((sims + 1, blocks.size + 1))
+    total = np.zeros((sims + 1, blocks.size))
     for a in range(0, count, step):
         end = start[a + step] if a + step < count else len(rows.code)
         part = _Part.of(rows[start[a] : end])
-        rest = _residuals(part, rng, times)
-        values = np.empty((times + 1, blocks.size + 1))
-        values[:, :-1] = _slope(blocks, part, rest)
-        values[:, -1] = _kernel_error(part, rest, reach) if a < FIRST else 0.0
+        values = _slope(blocks, part, _residuals(part, rng, times))
         total[-1] += values[-1]
         if times == sims:
             total[:-1] += values[:-1]
@@ -190,7 +170,7 @@ def _slopes(rows: Simplex, blocks: Blocks, rng: np.random.Generator, sims: int) 
             # The mean is known to be 0, and single draws are used many times.
             drawn = values[:-1] - values[:-1].mean(axis=0)
             total[:-1] += np.sqrt(times / (times - 1)) * drawn[rng.integers(times, size=sims)]
-    return total[:, :-1], total[:, -1]
+    return total
 
 
 def _residuals(part: _Part, rng: np.random.Generator, times: int) -> Array:
@@ -231,17 +211,3 @@ def _slope(blocks: Blocks, part: _Part, rest: Array) -> Array:
     for j in range(k):
         out[:, blocks.own[j]] = rest[:, j] @ own[j][:, blocks.own_slice()]
     return out
-
-
-def _kernel_error(part: _Part, rest: Array, reach: float) -> Array:
-    """Sum over all pairs of rows of vectors, those of one vector among them, but no row with itself."""
-    p, unit = part.score, part.unit
-    near = (kernel(p, reach) * unit * unit[:, None]).astype(np.float32)
-    sets, k, n = rest.shape
-    pairs = ((rest.reshape(sets * k, n) @ near) * rest.reshape(sets * k, n)).reshape(sets, -1).sum(axis=1)
-    # A row of class y with itself: 1 - 2 p_y + |p|^2, summed over the rows of the vector.
-    length = (p * p).sum(axis=1)
-    itself = ((1 - 2 * p.T + length) * unit * unit).astype(np.float32)
-    labels = part.members * p.T
-    fixed = float((itself * labels).sum())
-    return np.asarray(pairs - fixed - (rest.reshape(sets, k * n) @ itself.ravel()), np.float64)

@@ -8,24 +8,20 @@ from typing import Self
 
 import numpy as np
 
-from calibrant.estimators.base import number_or_text
+from calibrant.estimators.base import Estimator, Fit, Norm, number_or_text
+from calibrant.estimators.beta_kernel import ALONE, TRIED, check_bandwidth, likeliest
 from calibrant.evidence import Array
 from calibrant.evidence.simplex import Simplex
-from calibrant.inputs import InputError, check_choice, is_number
 from calibrant.posterior.softmax.blocks import least_of
-from calibrant.simplex.base import RowsEstimator, RowsFit, RowsNorm, distance
 
-NARROWEST = 1e-5
-# Candidates for the bandwidth, and vectors whose likelihood decides.
-TRIED, ASKED = np.geomspace(1e-3, 0.5, 13), 1000
+# Vectors whose likelihood decides on the bandwidth.
+ASKED = 1000
 # Kernels held at once.
 HELD = 1 << 20
-# Less mass than this share of a row's own is no neighbourhood.
-ALONE = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
-class DirichletFit(RowsFit):
+class DirichletFit(Fit):
     """Frequencies around each row.
 
     Attributes
@@ -41,12 +37,15 @@ class DirichletFit(RowsFit):
     frequency: Array
     bandwidth: float
 
-    def _error(self, norm: RowsNorm) -> float:
-        return distance(self.frequency, self.rows, norm)
+    def _error(self, norm: Norm) -> Array:
+        gap = np.abs(self.frequency - self.rows.score)
+        each = {"l1": gap, "l2": gap * gap, "mul": self.frequency * gap}[norm].sum(axis=1)
+        mean = self.rows.mean(each)[0]
+        return np.asarray(np.sqrt(mean) if norm == "l2" else mean)
 
 
 @dataclass(frozen=True)
-class Dirichlet(RowsEstimator):
+class Dirichlet(Estimator):
     """Leave-one-out kernel regression on the simplex (Popordanoska, Sayer and Blaschko 2022).
 
     The frequencies at a vector p are those of the other rows, row j weighing the density at p of a
@@ -66,21 +65,20 @@ class Dirichlet(RowsEstimator):
     >>> label = (rng.random((1000, 1)) > (0.7 * p + 0.1).cumsum(axis=1)).sum(axis=1)
     >>> fit = Dirichlet(0.05).fit(Simplex.of(p, label))
     >>> truth = 0.3 * float(np.abs(p - 1 / 3).sum(axis=1).mean())
-    >>> round(fit.error(), 2), round(truth, 2)
+    >>> round(float(fit.error()), 2), round(truth, 2)
     (0.22, 0.18)
     """
 
     bandwidth: float | str = "likelihood"
 
+    vectors = True
     name = "dirichlet"
+    short = "dirichlet"
     parameter = "bandwidth"
     summary = "leave-one-out Dirichlet kernels"
 
     def __post_init__(self) -> None:
-        if isinstance(self.bandwidth, str):
-            check_choice("bandwidth", self.bandwidth, ("likelihood",))
-        elif not (is_number(self.bandwidth) and NARROWEST <= self.bandwidth < np.inf):
-            raise InputError("bandwidth", f"be a number of at least {NARROWEST:g}", self.bandwidth)
+        check_bandwidth(self.bandwidth)
 
     @classmethod
     def parse(cls, parameter: str | None) -> Self:
@@ -154,7 +152,7 @@ class _Neighbours:
             yield part, np.exp(log - log.max(axis=1, keepdims=True))
 
     def bandwidth(self) -> float:
-        """Find the bandwidth of largest likelihood: the best candidate, moved to the vertex of a parabola."""
+        """Find the bandwidth of largest likelihood."""
         if len(self.score) == 1:
             return float(TRIED[0])
         asked, step = min(ASKED, len(self.score)), max(1, HELD // len(self.score))
@@ -169,10 +167,4 @@ class _Neighbours:
                 log[np.arange(len(some)), some] = -np.inf
                 top = log.max(axis=1)
                 value[j] += weight[some] @ (top + np.log(np.exp(log - top[:, None]).sum(axis=1)))
-        best = int(np.argmax(value))
-        if not 0 < best < TRIED.size - 1:
-            return float(TRIED[best])
-        left, middle, right = value[best - 1 : best + 2]
-        bend = left - 2 * middle + right
-        move = 0.5 * (left - right) / bend if bend < 0 else 0.0
-        return float(TRIED[best] * (TRIED[1] / TRIED[0]) ** move)
+        return likeliest(value)
