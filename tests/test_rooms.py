@@ -32,7 +32,7 @@ ROOMS = (
 TO_THE_RIGHT = {
     *((room, "plot") for room in ("curves", "inference", "decisions", "assessment")),
     ("assessment", "report"),
-    *(("sketch", room) for room in ("assessment", "api", "data")),
+    *(("sketch", room) for room in ("api", "data")),
 }
 
 

@@ -22,7 +22,8 @@ import os
 import struct
 import zipfile
 import zlib
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Annotated, Any, BinaryIO, Literal, TypeVar
 
@@ -32,7 +33,6 @@ from calibrant.atomic import write_whole
 from calibrant.evidence import Array, Layout
 from calibrant.inputs import InputError, codec, within
 from calibrant.inputs.codec import Bounds
-from calibrant.inputs.stored import from_text
 from calibrant.questions import named
 from calibrant.questions.notions import refuse_whole
 from calibrant.sketch.sketch import Sketch
@@ -152,7 +152,8 @@ class Header:
 def save(sketch: Sketch, path: str | os.PathLike[str]) -> None:
     """Write a sketch to a file, whole or not at all."""
     arrays, header = _arrays(sketch), codec.to_dict(Header.of(sketch))
-    _decoded(header)  # what could not be read again is not written
+    with _of_header():  # what could not be read again is not written
+        codec.from_dict(Header, header, "header")
     text = _json(header)
     if len(text) > MOST_HEADER:
         raise InputError("labels", f"take at most {MOST_HEADER} bytes in a file", got=f"{len(text)}")
@@ -245,15 +246,18 @@ def _header(archive: zipfile.ZipFile) -> Header:
     size = archive.getinfo(HEADER).file_size
     if size > MOST_HEADER:
         raise InputError("header", f"take at most {MOST_HEADER} bytes", got=f"{size}")
-    return _decoded(from_text(_bytes(archive, HEADER, size), "header"))
+    with _of_header():
+        return codec.from_json(Header, _bytes(archive, HEADER, size), "header")
 
 
-def _decoded(values: Any) -> Header:
-    """Return the header that JSON holds; errors name its fields."""
+@contextmanager
+def _of_header() -> Iterator[None]:
+    """Name the header in errors about its fields."""
     try:
-        return codec.from_dict(Header, values, "header")
+        yield
     except InputError as error:
-        error.argument = f"header.{error.argument}".removesuffix(".header")
+        if not error.argument.startswith("header"):
+            error.argument = f"header.{error.argument}"
         raise
 
 
