@@ -51,8 +51,10 @@ _NPY = b"\x93NUMPY\x01\x00"
 # Rounding allowed within a cell, and what products of tiny scores may lose.
 NEAR, TINY = 1e-9, 1e-300
 # What a damaged archive raises in zipfile, zlib and json.
-_DAMAGE = (ValueError, LookupError, ArithmeticError, RuntimeError, EOFError, struct.error)
-_DAMAGED = (*_DAMAGE, zipfile.BadZipFile, zlib.error)
+_DAMAGED = (
+    *(ValueError, LookupError, ArithmeticError, RuntimeError, EOFError),
+    *(struct.error, zipfile.BadZipFile, zlib.error),
+)
 
 Kind = TypeVar("Kind", bound=Sketch)
 
@@ -161,8 +163,8 @@ def save(sketch: Sketch, path: str | os.PathLike[str]) -> None:
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
         with archive.open(HEADER, "w") as member:
             member.write(text)
-        for name, array in arrays.items():
-            with archive.open(f"{name}.npy", "w") as member:
+        for name, array in arrays.items():  # which may exceed 2 GiB
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
                 np.lib.format.write_array(member, array, allow_pickle=False)
     write_whole(path, [buffer.getvalue()])
 
