@@ -22,7 +22,7 @@ TO_THE_RIGHT = {
     ("estimators", "maps"),
     *((room, "plot") for room in ("curves", "inference", "decisions", "assessment")),
     ("assessment", "report"),
-    *(("sketch", room) for room in ("assessment", "api", "data")),
+    *(("sketch", room) for room in ("api", "data")),
 }
 
 

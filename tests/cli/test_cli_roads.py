@@ -52,7 +52,7 @@ def test_a_sketch_is_known_by_its_content(folder, name):
         (["compare", "a.sketch", "a.csv"], "got a sketch, which holds sums; calibrant ece, curve, check"),
         (["recommend", "a.sketch"], "got a sketch, which holds sums; calibrant ece, curve, check"),
         (["ece", "empty.sketch"], "is a sketch of no rows"),
-        (["ece", "cut.sketch"], "cannot be read as a sketch"),
+        (["ece", "cut.sketch"], "cut.sketch: sketch must be a whole file"),
     ],
 )
 def test_what_a_sketch_cannot_answer_is_refused(folder, words, text):

@@ -610,6 +610,63 @@ def test_curves_diagrams_histograms_and_local_errors_are_those_of_the_rows(notio
         sketch.histogram(bins=0)
 
 
+def test_functions_take_a_sketch_in_place_of_rows():
+    sketch = Sketch("class").update(*binary(200))
+    at, cost = [0.2, 0.7], (1, 4)
+    assert calibrant.ece(sketch) == sketch.ece()
+    assert calibrant.mce(sketch, estimator="uniform:10") == sketch.mce(estimator="uniform:10")
+    assert calibrant.estimate(sketch, rng=0) == sketch.estimate(rng=0)
+    assert calibrant.assess(sketch, rng=0).to_json() == sketch.assess(rng=0).to_json()
+    np.testing.assert_array_equal(calibrant.lce(sketch, at=at), sketch.lce(at))
+    assert repr(calibrant.reliability_curve(sketch).at(at)) == repr(sketch.curve().at(at))
+    assert repr(calibrant.reliability_diagram(sketch)) == repr(sketch.diagram())
+    assert repr(calibrant.score_histogram(sketch)) == repr(sketch.histogram())
+    assert calibrant.regret(sketch, cost=cost, rng=0) == sketch.regret(cost, rng=0)
+    np.testing.assert_array_equal(calibrant.regret_curve(sketch).value, sketch.regret_curve().value)
+    assert calibrant.best_threshold(sketch, cost=cost) == sketch.best_threshold(cost)
+    sketch = made("confidence", *matrix(200))
+    assert calibrant.risk_coverage(sketch, rng=0).aurc == sketch.risk_coverage(rng=0).aurc
+
+
+ABOUT_ROWS = {
+    "y_prob": [0.2, 0.7],
+    "notion": "class",
+    "sample_weight": [1.0, 2.0],
+    "counts": [1, 2],
+    "labels": [0, 1],
+    "pos_label": 1,
+    "percent": True,
+}
+
+
+@pytest.mark.parametrize("name", ABOUT_ROWS)
+def test_what_is_about_rows_is_refused_with_a_sketch(name):
+    sketch, given = Sketch("class").update([0, 1], [0.2, 0.7]), {name: ABOUT_ROWS[name]}
+    asked = [calibrant.ece, calibrant.estimate, calibrant.assess, calibrant.reliability_curve]
+    asked += [calibrant.risk_coverage]
+    if name != "notion":
+        asked += [lambda *a, **k: calibrant.regret(*a, cost=0.2, **k), calibrant.regret_curve]
+    for function in asked:
+        with pytest.raises(calibrant.InputError, match=f"{name} must be left out for a sketch"):
+            function(sketch, **given)
+    with pytest.raises(calibrant.InputError, match="cluster must go with rows"):
+        calibrant.ece(sketch, cluster=[1, 2])
+
+
+def test_what_needs_rows_refuses_a_sketch():
+    sketch = Sketch("class").update([0, 1], [0.2, 0.7])
+    with pytest.raises(TypeError, match="y_true must be labels, got a sketch, which has no rows"):
+        calibrant.compare_calibrators(sketch, [0.2, 0.7])
+    with pytest.raises(calibrant.InputError, match="must be left out for a sketch"):
+        calibrant.compare(sketch, {"a": [0.2, 0.7], "b": [0.3, 0.6]})
+    with pytest.raises(calibrant.InputError, match="other must be left out for a sketch"):
+        calibrant.regret_curve(sketch, other=[0.2, 0.7])
+    with pytest.raises(TypeError, match="groups must map the names of groups to sketches"):
+        calibrant.assess(sketch, groups=[1, 2])
+    with pytest.raises(TypeError, match="y_prob must be scores, got None"):
+        calibrant.ece([0, 1])
+
+
 @pytest.mark.parametrize("spec", ["l", "ac", "db:sqrt"])
 def test_more_bins_than_cells_are_refused(spec):
     sketch = Sketch("class").update([0, 1], [0.2, 0.7], counts=[10**9, 10**9])

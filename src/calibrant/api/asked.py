@@ -7,6 +7,7 @@ from typing import Any
 
 from calibrant import inputs
 from calibrant.questions import Question, named, usual
+from calibrant.sketch import Sketch
 
 # Rows from which on scores that are all 0 or 1 are hardly chance.
 ENOUGH = 20
@@ -23,14 +24,45 @@ def ask(
     *,
     counts: Any = None,
     percent: bool = False,
+    estimator: Any = None,
 ) -> Question:
-    """Make a question of what a public function was given; warn of what looks like decided labels."""
+    """Make a question of what a public function was given; warn of what looks like decided labels.
+
+    A sketch must have cells for the bins of the `estimator`.
+    """
     more = {"counts": counts, "percent": percent}
+    if isinstance(y_true, Sketch):
+        sketch = alone(y_true, y_prob, notion, sample_weight, labels, pos_label, cluster, **more)
+        if estimator is not None:
+            sketch.check_bins(estimator)
+        return sketch.question
     data = read(y_true, y_prob, notion, sample_weight, labels, pos_label, cluster, **more)
     if data.score.ndim == 1 and len(data.score) >= ENOUGH and inputs.decided(data):
         # Four steps up: this function, the public one, what checks its keywords, and who called that.
         warnings.warn(f"all scores are 0 or 1: {inputs.PREDICTED}", inputs.InputWarning, stacklevel=4)
     return Question.of(data, usual(notion, vector=data.score.ndim == 1))
+
+
+def alone(
+    sketch: Sketch,
+    y_prob: Any,
+    notion: str | None,
+    sample_weight: Any,
+    labels: Any,
+    pos_label: Any,
+    cluster: Any = None,
+    *,
+    counts: Any = None,
+    percent: bool = False,
+) -> Sketch:
+    """Return a sketch; refuse what is about rows, and what the sketch was told when it was made."""
+    if cluster is not None:
+        inputs.refuse_clusters()
+    rows = {"y_prob": y_prob, "sample_weight": sample_weight, "counts": counts, "percent": percent or None}
+    for name, value in {**rows, "notion": notion, "labels": labels, "pos_label": pos_label}.items():
+        if value is not None:
+            raise inputs.InputError(name, "be left out for a sketch, which holds sums of rows")
+    return sketch
 
 
 def read(
@@ -47,6 +79,10 @@ def read(
     percent: bool = False,
 ) -> inputs.Predictions:
     """Check labels, scores, weights and clusters."""
+    if isinstance(y_true, Sketch):
+        raise inputs.InputTypeError("y_true", "be labels", y_true, got="a sketch, which has no rows")
+    if y_prob is None:
+        raise inputs.InputTypeError("y_prob", "be scores", None)
     weights = {"sample_weight": sample_weight, "counts": counts}
     inputs.same_rows(y_true=y_true, y_prob=y_prob, cluster=cluster, groups=groups, **weights)
     # What was right is no class, whatever the confidences are called.

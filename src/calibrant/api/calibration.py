@@ -1,6 +1,6 @@
-"""From labels and scores to a number, an estimate, a curve, an assessment.
+"""From labels and scores, or from a sketch, to a number, an estimate, a curve, an assessment.
 
-Each function checks its input once, makes a question of it, and hands that to the room that answers.
+Each function checks its input once, makes a question of it, and hands that to the package that answers.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ import numpy as np  # noqa: F401 - the examples use it
 from numpy.typing import ArrayLike
 
 from calibrant import inputs
-from calibrant.api.asked import ask, read
-from calibrant.assessment.assess import Steps, assess_predictions
+from calibrant.api.asked import alone, ask, read
+from calibrant.assessment.assess import Steps, assess_predictions, assess_sketch
 from calibrant.assessment.assessment import Assessment
 from calibrant.curves import (
     Band,
@@ -23,6 +23,7 @@ from calibrant.curves import (
     ReliabilityCurve,
     ReliabilityDiagram,
     ScoreHistogram,
+    bins_of,
     curve_of,
     diagram_of,
     each_problem,
@@ -41,12 +42,13 @@ from calibrant.inference.recommendation import rank_estimators
 from calibrant.inputs import Array, Seed
 from calibrant.questions import usual
 from calibrant.questions.notions import check_whole, refuse_whole
+from calibrant.sketch import Sketch
 
 
 @inputs.helpful
 def ece(
-    y_true: ArrayLike,
-    y_prob: ArrayLike,
+    y_true: ArrayLike | Sketch,
+    y_prob: ArrayLike | None = None,
     *,
     notion: str | None = None,
     estimator: EstimatorLike = "auto",
@@ -62,11 +64,12 @@ def ece(
 
     Parameters
     ----------
-    y_true : array of shape (N,)
-        Labels.
-    y_prob : array of shape (N,) or (N, C)
-        Scores of the positive class, or of every class. The columns of a frame are matched to the
-        classes by their names where these tell them; names that contradict the labels are refused.
+    y_true : array of shape (N,) or Sketch
+        Labels; or a sketch of rows, in place of all arguments about rows, classes and notion.
+    y_prob : array of shape (N,) or (N, C), optional
+        Scores of the positive class, or of every class; left out for a sketch. The columns of a frame are
+        matched to the classes by their names where these tell them; names that contradict the labels are
+        refused.
     notion : {"class", "classwise", "confidence", "top:k", "correctness", "multiclass"}, optional
         What is compared: the score of one class with its frequency, that of every class in turn, the
         largest score with the accuracy, the sum of the k largest with how often the label is among them,
@@ -110,22 +113,24 @@ def ece(
     >>> y_prob = [0.1, 0.4, 0.35, 0.8, 0.45, 0.9]
     >>> round(calibrant.ece(y_true, y_prob, estimator="uniform:2"), 4)
     0.1
+    >>> sketch = calibrant.Sketch().update(y_true, y_prob)
+    >>> round(calibrant.ece(sketch, estimator="uniform:2"), 4)
+    0.1
     """
     if sample_weight is counts is cluster is labels is pos_label is None and not percent:
         at_once = error_at_once(y_true, y_prob, notion, estimator, norm)
         if at_once is not None:
             return at_once
     check_whole(notion, clustered=cluster is not None, norm=norm)
-    question = ask(
-        y_true, y_prob, notion, sample_weight, labels, pos_label, cluster, counts=counts, percent=percent
-    )
+    rows = y_true, y_prob, notion, sample_weight, labels, pos_label, cluster
+    question = ask(*rows, counts=counts, percent=percent, estimator=estimator)
     return measure(question, estimator, norm)
 
 
 @inputs.helpful
 def mce(
-    y_true: ArrayLike,
-    y_prob: ArrayLike,
+    y_true: ArrayLike | Sketch,
+    y_prob: ArrayLike | None = None,
     *,
     notion: str | None = None,
     estimator: EstimatorLike = "auto",
@@ -147,16 +152,15 @@ def mce(
     0.15
     """
     check_whole(notion, norm="max")
-    question = ask(
-        y_true, y_prob, notion, sample_weight, labels, pos_label, cluster, counts=counts, percent=percent
-    )
+    rows = y_true, y_prob, notion, sample_weight, labels, pos_label, cluster
+    question = ask(*rows, counts=counts, percent=percent, estimator=estimator)
     return measure(question, estimator, "max")
 
 
 @inputs.helpful
 def estimate(
-    y_true: ArrayLike,
-    y_prob: ArrayLike,
+    y_true: ArrayLike | Sketch,
+    y_prob: ArrayLike | None = None,
     *,
     notion: str | None = None,
     estimator: EstimatorLike = "auto",
@@ -215,9 +219,8 @@ def estimate(
     (True, 0.001, True)
     """
     check_whole(notion, clustered=cluster is not None, norm=norm)
-    question = ask(
-        y_true, y_prob, notion, sample_weight, labels, pos_label, cluster, counts=counts, percent=percent
-    )
+    rows = y_true, y_prob, notion, sample_weight, labels, pos_label, cluster
+    question = ask(*rows, counts=counts, percent=percent, estimator=estimator)
     steps = Steps(inputs.progress(progress), inference.count_steps(question))
     options: dict[str, Any] = {"estimator": estimator, "norm": norm, "level": level, "rng": rng}
     result = inference.estimate(question, step=steps, n_resamples=n_resamples, **options)
@@ -360,8 +363,8 @@ def compare_calibrators(
 
 @inputs.helpful
 def reliability_curve(
-    y_true: ArrayLike,
-    y_prob: ArrayLike,
+    y_true: ArrayLike | Sketch,
+    y_prob: ArrayLike | None = None,
     *,
     notion: str | None = None,
     method: Method = "bayes",
@@ -441,8 +444,8 @@ def reliability_curve(
 
 @inputs.helpful
 def reliability_diagram(
-    y_true: ArrayLike,
-    y_prob: ArrayLike,
+    y_true: ArrayLike | Sketch,
+    y_prob: ArrayLike | None = None,
     *,
     notion: str | None = None,
     binning: str | Binned = "uniform:15",
@@ -478,15 +481,16 @@ def reliability_diagram(
     array([0.5, 1. ])
     """
     refuse_whole(notion)
-    question = ask(y_true, y_prob, notion, sample_weight, labels, pos_label, counts=counts, percent=percent)
-    options: dict[str, Any] = {"binning": binning, "mapping": mapping, "interval": interval, "level": level}
-    return each_problem(question, diagram_of, **options)
+    bins = bins_of(binning, mapping)
+    options: dict[str, Any] = {"counts": counts, "percent": percent, "estimator": bins}
+    question = ask(y_true, y_prob, notion, sample_weight, labels, pos_label, **options)
+    return each_problem(question, diagram_of, binning=bins, interval=interval, level=level)
 
 
 @inputs.helpful
 def score_histogram(
-    y_true: ArrayLike,
-    y_prob: ArrayLike,
+    y_true: ArrayLike | Sketch,
+    y_prob: ArrayLike | None = None,
     *,
     notion: str | None = None,
     bins: int = 50,
@@ -519,9 +523,9 @@ def score_histogram(
 
 @inputs.helpful
 def lce(
-    y_true: ArrayLike,
-    y_prob: ArrayLike,
-    at: ArrayLike,
+    y_true: ArrayLike | Sketch,
+    y_prob: ArrayLike | None = None,
+    at: ArrayLike | None = None,
     *,
     notion: str | None = None,
     method: Method = "bayes",
@@ -565,11 +569,11 @@ def lce(
 
 @inputs.helpful
 def assess(
-    y_true: ArrayLike,
-    y_prob: ArrayLike,
+    y_true: ArrayLike | Sketch,
+    y_prob: ArrayLike | None = None,
     *,
     notion: str | None = None,
-    groups: ArrayLike | None = None,
+    groups: ArrayLike | Mapping[Any, Sketch] | None = None,
     class_names: Sequence[str] | Mapping[Any, str] | None = None,
     name: str | None = None,
     level: float = 0.95,
@@ -589,7 +593,7 @@ def assess(
 
     Two classes mirror each other, so a binary model is asked about its positive class and its
     confidence; with more classes it is asked about confidence and every class, and about one class
-    with `pos_label`.
+    with `pos_label`. A sketch is assessed by its own notion.
 
     Parameters
     ----------
@@ -601,8 +605,8 @@ def assess(
         The notion of the headline; as for `ece` by default. The multiclass notion has no curve: the
         pictures are then of confidence (of two classes, of the second), and `where` says which classes
         take probability from which.
-    groups : array of shape (N,), optional
-        A subgroup for each row; each is assessed by itself.
+    groups : array of shape (N,) or mapping, optional
+        A subgroup for each row; each is assessed by itself. For a sketch, the sketches of the groups by name.
     class_names : sequence or mapping, optional
         Names to show, in the order of the columns, or by label.
     name, command : str, optional
@@ -630,33 +634,31 @@ def assess(
     Scores of class 1 too high by ... points (95 %: ...); a calibrated model of this size typically reads ...
     """
     check_whole(notion, clustered=cluster is not None)
-    data = read(
-        y_true,
-        y_prob,
-        notion,
-        sample_weight,
-        labels,
-        pos_label,
-        cluster,
-        groups,
-        counts=counts,
-        percent=percent,
-    )
+    rows = y_prob, notion, sample_weight, labels, pos_label, cluster
+    options: dict[str, Any] = {
+        "class_names": class_names,
+        "name": name,
+        "level": level,
+        "rng": rng,
+        "n_resamples": n_resamples,
+        "command": command,
+        "cost": cost,
+        "progress": inputs.progress(progress),
+    }
+    if isinstance(y_true, Sketch):
+        sketch = alone(y_true, *rows, counts=counts, percent=percent)
+        if not (groups is None or isinstance(groups, Mapping)):
+            raise inputs.InputTypeError("groups", "map the names of groups to sketches", groups)
+        return assess_sketch(sketch, groups=groups, **options)
+    data = read(y_true, *rows, groups, counts=counts, percent=percent)
     weight = counts if sample_weight is None else sample_weight
     return assess_predictions(
         data,
         usual(notion, vector=data.score.ndim == 1),
         pos_label=pos_label,
         groups=None if groups is None else inputs.groups_of_rows(groups, y_true, weight),
-        class_names=class_names,
-        name=name,
-        level=level,
-        rng=rng,
-        n_resamples=n_resamples,
-        command=command,
-        cost=cost,
         labels=labels,
-        progress=inputs.progress(progress),
+        **options,
     )
 
 

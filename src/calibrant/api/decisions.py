@@ -1,4 +1,4 @@
-"""From labels, scores and costs to what decisions lose, and how to take them."""
+"""From labels, scores and costs, or from a sketch and costs, to what decisions lose, and how to take them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np  # noqa: F401 - the examples use it
 from numpy.typing import ArrayLike
 
 from calibrant import inputs
-from calibrant.api.asked import read
+from calibrant.api.asked import alone, read
 from calibrant.decisions import (
     BestThreshold,
     Regret,
@@ -23,13 +23,14 @@ from calibrant.decisions import (
 )
 from calibrant.inputs import Seed
 from calibrant.questions import Question, named
+from calibrant.sketch import Sketch
 
 
 @inputs.helpful
 def regret(
-    y_true: ArrayLike,
-    y_prob: ArrayLike,
-    cost: Any,
+    y_true: ArrayLike | Sketch,
+    y_prob: ArrayLike | None = None,
+    cost: Any = None,
     *,
     actions: Sequence[str] | None = None,
     labels: Sequence[Hashable] | None = None,
@@ -45,10 +46,10 @@ def regret(
 
     Parameters
     ----------
-    y_true : array of shape (N,)
-        True classes.
-    y_prob : array of shape (N,) or (N, C)
-        Scores of the positive class, or one column for each class.
+    y_true : array of shape (N,) or Sketch
+        True classes; or a sketch of the scores of one class, in place of arguments about rows and classes.
+    y_prob : array of shape (N,) or (N, C), optional
+        Scores of the positive class, or one column for each class; left out for a sketch.
     cost : float, pair, str or matrix
         A threshold t (act if the score is t or more; a false alarm costs t and a miss 1 - t); a pair (cost
         of a false alarm, cost of a miss), which means the threshold c_fp / (c_fp + c_fn); one of these as
@@ -101,17 +102,20 @@ def regret(
     ('no', 'yes', 'ask')
     """
     seed = inputs.seeded(rng)
-    data = read(
-        y_true, y_prob, None, sample_weight, labels, pos_label, cluster, counts=counts, percent=percent
-    )
-    question, costs = deciding(data, cost, actions, labels)
+    rows = y_prob, None, sample_weight, labels, pos_label, cluster
+    if isinstance(y_true, Sketch):
+        sketch = alone(y_true, *rows, counts=counts, percent=percent)
+        question, costs = sketch.deciding(cost, actions)
+    else:
+        data = read(y_true, *rows, counts=counts, percent=percent)
+        question, costs = deciding(data, cost, actions, labels)
     return regret_of(question, costs, level=level, seed=seed)
 
 
 @inputs.helpful
 def regret_curve(
-    y_true: ArrayLike,
-    y_prob: ArrayLike,
+    y_true: ArrayLike | Sketch,
+    y_prob: ArrayLike | None = None,
     *,
     thresholds: ArrayLike | None = None,
     other: ArrayLike | None = None,
@@ -154,25 +158,22 @@ def regret_curve(
     """
     at = check_thresholds(thresholds)
     inputs.seeded(rng)
-    data = read(
-        y_true, y_prob, None, sample_weight, labels, pos_label, cluster, counts=counts, percent=percent
-    )
-    question = _about_one(data)
+    rows = None, sample_weight, labels, pos_label, cluster
+    question = _about_one(y_true, y_prob, *rows, counts=counts, percent=percent)
     compared = None
     if other is not None:
+        if isinstance(y_true, Sketch):
+            raise inputs.InputError("other", "be left out for a sketch, which has no rows to pair")
         with inputs.within("other"):
-            second = read(
-                y_true, other, None, sample_weight, labels, pos_label, cluster, counts=counts, percent=percent
-            )
-            compared = _about_one(second)
+            compared = _about_one(y_true, other, *rows, counts=counts, percent=percent)
     return regret_curve_of(question, at, level=level, other=compared)
 
 
 @inputs.helpful
 def best_threshold(
-    y_true: ArrayLike,
-    y_prob: ArrayLike,
-    cost: Any,
+    y_true: ArrayLike | Sketch,
+    y_prob: ArrayLike | None = None,
+    cost: Any = None,
     *,
     labels: Sequence[Hashable] | None = None,
     pos_label: Hashable = None,
@@ -211,16 +212,17 @@ def best_threshold(
     BestThreshold(0.318, cost 0.445 per row, n=5000)
     """
     inputs.seeded(rng)
-    data = read(
-        y_true, y_prob, None, sample_weight, labels, pos_label, cluster, counts=counts, percent=percent
-    )
-    question = _about_one(data)
-    costs = cost_of(question, cost, labels=labels).as_threshold()
-    return best_threshold_of(question, costs, level=level)
+    rows = None, sample_weight, labels, pos_label, cluster
+    question = _about_one(y_true, y_prob, *rows, counts=counts, percent=percent)
+    costs = y_true.deciding(cost)[1] if isinstance(y_true, Sketch) else cost_of(question, cost, labels=labels)
+    return best_threshold_of(question, costs.as_threshold(), level=level)
 
 
-def _about_one(data: inputs.Predictions) -> Question:
+def _about_one(y_true: Any, *rows: Any, **more: Any) -> Question:
     """Ask about one class, which has to be named where there are more than two."""
+    if isinstance(y_true, Sketch):
+        return alone(y_true, *rows, **more).about_one_class
+    data = read(y_true, *rows, **more)
     if data.positive is None:
         rule = f"name one of {list(data.labels)}, the class that the decision is about"
         raise inputs.InputError("pos_label", rule, None)

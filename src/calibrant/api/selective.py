@@ -12,12 +12,13 @@ from calibrant.api.asked import ask
 from calibrant.decisions.selective import RiskCoverage, risk_coverage_of
 from calibrant.inputs import Seed
 from calibrant.questions.notions import refuse_whole
+from calibrant.sketch import Sketch
 
 
 @inputs.helpful
 def risk_coverage(
-    y_true: ArrayLike,
-    y_prob: ArrayLike,
+    y_true: ArrayLike | Sketch,
+    y_prob: ArrayLike | None = None,
     *,
     notion: str | None = None,
     sample_weight: ArrayLike | None = None,
@@ -36,10 +37,11 @@ def risk_coverage(
 
     Parameters
     ----------
-    y_true : array of shape (N,)
-        Labels; of pairs, whether the answer was right.
-    y_prob : array of shape (N,) or (N, C)
-        Scores of every class, or of the positive one.
+    y_true : array of shape (N,) or Sketch
+        Labels; of pairs, whether the answer was right; or a sketch, in place of all arguments about rows,
+        classes and notion.
+    y_prob : array of shape (N,) or (N, C), optional
+        Scores of every class, or of the positive one; left out for a sketch.
     notion : str, optional
         `"confidence"`, the default: how sure a row is, is its largest score, and of a vector of scores s of
         the positive class the larger of s and 1 - s. `"correctness"` for pairs, was it right and how sure was
@@ -75,15 +77,7 @@ def risk_coverage(
     True
     """
     refuse_whole(notion)
-    question = ask(
-        y_true,
-        y_prob,
-        "confidence" if notion is None else notion,
-        sample_weight,
-        labels,
-        pos_label,
-        cluster,
-        counts=counts,
-        percent=percent,
-    )
-    return risk_coverage_of(question, level=level, rng=rng)
+    if notion is None and not isinstance(y_true, Sketch):
+        notion = "confidence"
+    rows = y_true, y_prob, notion, sample_weight, labels, pos_label, cluster
+    return risk_coverage_of(ask(*rows, counts=counts, percent=percent), level=level, rng=rng)

@@ -158,7 +158,7 @@ def assess_sketch(
     cost: Any = None,
     n_resamples: int | None = None,
 ) -> Assessment:
-    """Assess a sketch by its one notion, as far as its sums allow; see `Sketch.assess`."""
+    """Assess a sketch by its one notion, as far as its sums allow; see `calibrant.assess`."""
     level, question = inputs.level(level), sketch.question
     names = names_of(sketch.labels, class_names, vector=sketch.is_vector)
     usual = rulers_for(question.notion, len(names))

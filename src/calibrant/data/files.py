@@ -17,7 +17,7 @@ from typing import Any, BinaryIO
 from urllib.parse import unquote
 
 from calibrant.inputs import InputError, InputTypeError, check_choice
-from calibrant.sketch.file import MAGIC
+from calibrant.sketch import file as sketch_file
 
 EXTRA = "pip install 'calibrant[files]'"
 FORMATS = ("csv", "tsv", "jsonl", "json", "parquet", "arrow", "npz")
@@ -153,7 +153,7 @@ def recognised(file: Any, path: str, format: str | None) -> tuple[str, Any]:
     head = _head(data)
     if not head:
         raise ValueError("is empty")
-    if head.startswith(MAGIC):
+    if sketch_file.is_sketch(head):
         raise InputError("data", "be rows", got="a sketch, which holds sums", advice="sketch")
     by_bytes, own = sniffed(head), format or SUFFIXES.get(suffixes[-1] if suffixes else "")
     own = own or by_bytes
@@ -183,7 +183,7 @@ def is_sketch(path: str) -> bool:
         if not os.path.isfile(path):
             return False
         with open(path, "rb") as file:
-            return file.read(len(MAGIC)) == MAGIC
+            return sketch_file.is_sketch(file.read(64))
     except OSError:
         return False  # what is wrong with it is said when it is read
 

@@ -52,7 +52,7 @@ class Bounds:
         outside = (array < self.low) | (array > self.high) | (self.above & (array == self.low))
         if outside.any():
             place = np.unravel_index(int(np.argmax(outside)), outside.shape)
-            raise InputError(_entry(path, *place), str(self), array[place].item())
+            raise InputError(_entry(path, *place), str(self), array.item(*place))
 
     def __str__(self) -> str:
         if isfinite(self.high) and isfinite(self.low):

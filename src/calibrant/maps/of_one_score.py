@@ -73,14 +73,14 @@ def identity(problem: Problem) -> Form:
 def temperature(problem: Problem) -> Form:
     """Divide the log-odds by the likeliest temperature."""
     cells = problem.cells
-    (slope,) = _likeliest(cells, cells.x[:, None], np.zeros(cells.x.size))
+    (slope,) = _likeliest(cells, cells.x[:, None])
     return Formula(slope=float(slope), least=cells.least)
 
 
 def affine(problem: Problem) -> Form:
     """Shift and stretch the log-odds."""
     cells = problem.cells
-    shift, slope = _likeliest(cells, features(cells.x)[:, :2], np.zeros(cells.x.size))
+    shift, slope = _likeliest(cells, features(cells.x)[:, :2])
     return Formula(float(shift), float(slope), least=cells.least)
 
 
@@ -91,7 +91,7 @@ def platt(problem: Problem) -> Form:
     yes, no = (positive + 1) / (positive + 2), 1 / (n - positive + 2)
     softened = cells.successes * yes + (cells.trials - cells.successes) * no
     soft = OddsCells(cells.x, cells.trials, softened, cells.least)
-    shift, slope = _likeliest(soft, features(cells.x)[:, :2], np.zeros(cells.x.size))
+    shift, slope = _likeliest(soft, features(cells.x)[:, :2])
     return Formula(float(shift), float(slope), least=cells.least)
 
 
@@ -103,7 +103,7 @@ def beta(problem: Problem) -> Form:
     best, (a, b, c) = -np.inf, np.zeros(3)
     for free in ([0, 1, 2], [0, 2], [1, 2], [2]):
         found = np.zeros(3)
-        found[free] = _likeliest(cells, basis[:, free], np.zeros(cells.x.size))
+        found[free] = _likeliest(cells, basis[:, free])
         value = float(cells.likelihood(basis @ found))
         if (found[:2] >= 0).all() and value > best:
             best, (a, b, c) = value, found
@@ -116,7 +116,7 @@ def quadratic(problem: Problem) -> Form:
     """Take a parabola in the log-odds."""
     cells = problem.cells
     basis = np.stack([np.ones(cells.x.size), cells.x, cells.x**2], axis=1)
-    shift, slope, square = _likeliest(cells, basis, np.zeros(cells.x.size))
+    shift, slope, square = _likeliest(cells, basis)
     return Formula(float(shift), float(slope), square=float(square), least=cells.least)
 
 
@@ -259,10 +259,10 @@ def tabulated(mixture: Mixture, monotone: bool | None = None) -> Form:
     return Table(mixture.at, np.log(probability) - np.log1p(-probability), least=mixture.cells.least)
 
 
-def _likeliest(cells: OddsCells, basis: Array, offset: Array) -> Array:
+def _likeliest(cells: OddsCells, basis: Array) -> Array:
     """Return the coefficients of the likeliest member with this basis."""
     scale = WIDE / np.maximum(np.sqrt((basis**2 * cells.trials[:, None]).sum(axis=0) / cells.n), 1e-9)
-    mode, *_ = modes(cells, offset[None], (basis * scale)[None], np.zeros((1, basis.shape[1])))
+    mode, *_ = modes(cells, np.zeros((1, cells.x.size)), (basis * scale)[None], np.zeros((1, basis.shape[1])))
     return mode[0] * scale
 
 

@@ -1,69 +1,172 @@
-"""Sketches as files: numbers and labels only, written whole, and checked to the last byte when read.
+"""Sketches as files: an NPZ archive of numbers with a JSON header, checked when it is read.
 
-A file is, with all numbers little-endian:
+The members of the archive are:
 
-    16 bytes    "calibrant sketch"
-    4, 4, 8     format (2), length of the header, length of the body
-    header      JSON: notion, classes, what was given, cells of equal width, sums of a cell (5 or 6), totals
-                (with the number of renormalised rows where there are any)
-    body        compressed by zlib; for each problem
-                    the number of cells that hold rows (4 bytes) and the sum of squared weights (8)
-                    the distance of each such cell from the one before, the first from -1 (4 each)
-                    their sums of w, ws, wy, wsy and wss, and of squared weights where these are
-                    importance weights (8 each), one after the other
-    32 bytes    SHA-256 of all of the above
+    calibrant_sketch.json   notion, classes, what was given, and totals (`Header`)
+    held.npy                a bit for each cell of each class: whether it holds rows
+    sums.npy                for each cell that holds rows, its sums of w, ws, wy, wsy and wss, and of squared
+                            weights where these are importance weights: a row for each kind of sum
+    squares.npy             the sum of squared weights of each class
 
-Within one array first come all first bytes, then all second ones and so on, which compresses better.
-
-The number of sums says which kind of weights there are: five for rows and counts of rows, six for importance
-weights.
-
-Format 1 had five sums, whatever the weights: it is read, and what it knows of the squares of importance
-weights, their total, is shared out over the cells by weight. Its number of rows did not include counts.
+A sketch of no rows has a header alone. Nothing in a file is unpickled. The size of each member is compared
+with what the header implies before the member is read, so that a small file cannot take much memory.
 """
 
 from __future__ import annotations
 
 import hashlib
+import io
 import json
+import math
 import os
 import struct
+import zipfile
 import zlib
-from collections.abc import Iterable, Iterator
-from dataclasses import asdict, replace
-from itertools import chain
-from typing import Any, BinaryIO, TypeVar
+from collections.abc import Hashable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Annotated, Any, BinaryIO, Literal, TypeVar
 
 import numpy as np
 
 from calibrant.atomic import write_whole
-from calibrant.evidence import Array
-from calibrant.questions import Notion, named
-from calibrant.sketch.file_checks import Header, Unfit, check_outcomes, check_squares, check_sums, due, plain
+from calibrant.evidence import Array, Layout
+from calibrant.inputs import InputError, codec, within
+from calibrant.inputs.codec import Bounds
+from calibrant.questions import named
+from calibrant.questions.notions import refuse_whole
 from calibrant.sketch.sketch import Sketch
 from calibrant.sketch.sums import empty_cells, layout_of
+from calibrant.sketch.totals import ROUNDING, Totals
 
-MAGIC, FORMAT = b"calibrant sketch", 2
-# No file makes a reader take more memory: for its header, and for the sums of all classes.
+HEADER = "calibrant_sketch.json"
+# Bytes of the header, and of all sums in memory, that a file may have.
 MOST_HEADER, MOST_SUMS = 1 << 24, 1 << 32
-_START, _PROBLEM = struct.Struct("<16sIIQ"), struct.Struct("<Id")
-# Bytes read at a time, of the hash, and of a class with a single cell.
-_PIECE, _HASH, _LEAST = 1 << 20, 32, 56
+# Bytes of a member per compressed byte, and on top of that: sums of rows are never so repetitive.
+MOST_RATIO, SLACK = 200, 1 << 24
+# Bytes of the directory at the end of an archive, which zipfile reads at once.
+MOST_DIRECTORY = 1 << 12
+_ZIP, _END, _ZIP64 = b"PK\x03\x04", struct.Struct("<4s4H2LH"), b"PK\x06\x07"
+_NPY = b"\x93NUMPY\x01\x00"
+# Rounding allowed within a cell, and what products of tiny scores may lose.
+NEAR, TINY = 1e-9, 1e-300
+# What a damaged archive raises in zipfile, zlib and json.
+_DAMAGED = (
+    *(ValueError, LookupError, ArithmeticError, RuntimeError, EOFError),
+    *(struct.error, zipfile.BadZipFile, zlib.error),
+)
 
 Kind = TypeVar("Kind", bound=Sketch)
 
 
+@dataclass(frozen=True)
+class Content:
+    """What the header says of the rows of a sketch.
+
+    Attributes
+    ----------
+    labels : tuple
+    positive : int or None
+    vector : bool
+    weighted : bool
+        Whether rows had importance weights.
+    cells : int
+        Number of cells of equal width.
+    totals : Totals
+    """
+
+    labels: tuple[Hashable, ...]
+    positive: Annotated[int, Bounds(0)] | None
+    vector: bool
+    weighted: bool
+    cells: int
+    totals: Totals
+
+
+@dataclass(frozen=True)
+class Header:
+    """The header of a file.
+
+    Attributes
+    ----------
+    format : int
+    notion : str
+    n_classes : int or None
+    given_labels, given_pos_label
+        The arguments of the sketch.
+    rows : Content or None
+        None for a sketch of no rows.
+    """
+
+    format: Literal[1]
+    notion: str
+    n_classes: Annotated[int, Bounds(2)] | None
+    given_labels: tuple[Hashable, ...] | None
+    given_pos_label: Hashable
+    rows: Content | None
+
+    @classmethod
+    def of(cls, sketch: Sketch) -> Header:
+        """Return the header of a sketch."""
+        rows = None
+        if sketch._cells is not None:
+            about = sketch.labels, sketch.positive, sketch.is_vector, sketch.weighted
+            rows = Content(*about, sketch._layout.uniform, sketch.totals)
+        given = sketch._given
+        return cls(1, sketch.notion, sketch._n_classes, given["labels"], given["pos_label"], rows)
+
+    def check_fields(self) -> None:
+        """Refuse values that do not go together."""
+        refuse_whole(self.notion)
+        rows, classes = self.rows, self.n_classes
+        if rows is None:
+            return
+        if classes is None or len(rows.labels) != classes or len(set(rows.labels)) != classes:
+            raise InputError("rows.labels", f"be {classes} distinct classes", got=f"{len(rows.labels)}")
+        if rows.positive is not None and rows.positive >= classes:
+            raise InputError("rows.positive", f"be below {classes}, the number of classes", rows.positive)
+        if named(self.notion).one_class and rows.positive is None:
+            raise InputError("rows.positive", "name the class that is asked about", None)
+        if rows.vector and (classes, rows.positive) != (2, 1):
+            raise InputError("rows.vector", "be false unless scores are of the second of two classes", True)
+        if rows.cells != self.layout.uniform:
+            raise InputError("rows.cells", f"be {self.layout.uniform}", rows.cells)
+        if (size := 8 * self.n_sums * self.problems * self.layout.size) > MOST_SUMS:
+            rule = f"have sums of at most {MOST_SUMS} bytes in a file"
+            raise InputError("n_classes", rule, classes, got=f"{size} bytes for {classes} classes")
+
+    @property
+    def problems(self) -> int:
+        """The number of classes with sums of their own."""
+        return named(self.notion).size(self.n_classes or 2)
+
+    @property
+    def layout(self) -> Layout:
+        """The cells of each class."""
+        return layout_of(self.notion, self.n_classes or 2)
+
+    @property
+    def n_sums(self) -> int:
+        """The number of sums of a cell."""
+        return 6 if self.rows is not None and self.rows.weighted else 5
+
+
 def save(sketch: Sketch, path: str | os.PathLike[str]) -> None:
     """Write a sketch to a file, whole or not at all."""
-    sums = _sums(sketch)
-    if sketch._cells is not None and size_of(sketch._notion, sketch._n_classes or 2, sums) > MOST_SUMS:
-        raise ValueError(f"a sketch of {sketch._n_classes} classes is too large for a file")
-    header, squeeze = _json(_about(sketch) | {"sums": sums}), zlib.compressobj()
-    if len(header) > MOST_HEADER:
-        raise ValueError(f"labels must take at most {MOST_HEADER} bytes in a file, got {len(header)}")
-    body = [*map(squeeze.compress, _problems(sketch)), squeeze.flush()]
-    parts = [_START.pack(MAGIC, FORMAT, len(header), sum(map(len, body))), header, *body]
-    write_whole(path, [*parts, _hash(parts).digest()])
+    arrays, header = _arrays(sketch), codec.to_dict(Header.of(sketch))
+    with _of_header():  # what could not be read again is not written
+        codec.from_dict(Header, header, "header")
+    text = _json(header)
+    if len(text) > MOST_HEADER:
+        raise InputError("labels", f"take at most {MOST_HEADER} bytes in a file", got=f"{len(text)}")
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        with archive.open(HEADER, "w") as member:
+            member.write(text)
+        for name, array in arrays.items():  # which may exceed 2 GiB
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+                np.lib.format.write_array(member, array, allow_pickle=False)
+    write_whole(path, [buffer.getvalue()])
 
 
 def load(kind: type[Kind], path: str | os.PathLike[str]) -> Kind:
@@ -71,45 +174,33 @@ def load(kind: type[Kind], path: str | os.PathLike[str]) -> Kind:
 
     Raises
     ------
-    ValueError
-        If the file is anything else, with the reason.
+    InputError
+        If the file is anything else, with the file and the rule that it breaks.
     """
-    with open(path, "rb") as file:
+    name = os.fsdecode(path).encode("utf-8", "backslashreplace").decode()
+    with open(path, "rb") as file, within(name):
         try:
             return _read(kind, file)
-        except Unfit as error:
-            name = os.fsdecode(path).encode("utf-8", "backslashreplace").decode()
-            raise ValueError(f"{name} cannot be read as a sketch: {error}") from None
+        except InputError:
+            raise
+        except _DAMAGED as error:
+            reason = " ".join(str(error).split())
+            raise InputError("sketch", "be a whole file", got=f"a damaged one: {reason}") from None
 
 
 def digest(sketch: Sketch) -> str:
-    """Return the SHA-256 of notion, classes and sums: equal for equal content, whatever zlib makes of it."""
-    about = {key: value for key, value in _about(sketch).items() if key != "given"}
-    return _hash(chain([_json(about)], _problems(sketch))).hexdigest()
+    """Return the SHA-256 of notion, classes and sums: equal for equal content."""
+    about = codec.to_dict(Header.of(sketch))
+    total = hashlib.sha256(_json({key: value for key, value in about.items() if "given" not in key}))
+    for array in _arrays(sketch).values():
+        total.update(array.tobytes())
+    return total.hexdigest()
 
 
-def _hash(pieces: Iterable[bytes]) -> Any:
-    """Return the SHA-256 of pieces, one after the other."""
-    total = hashlib.sha256()
-    for piece in pieces:
-        total.update(piece)
-    return total
-
-
-def _about(sketch: Sketch) -> dict[str, Any]:
-    """Return the values of the header that any file of the same content has."""
-    return {
-        "notion": sketch.notion,
-        "labels": [plain(label) for label in sketch.labels],
-        "positive": sketch.positive,
-        "vector": sketch._vector,
-        "n_classes": sketch._n_classes,
-        "given": {key: plain(value) for key, value in sketch._given.items()},
-        "cells": None if sketch._cells is None else sketch._layout.uniform,
-        "totals": {
-            key: value for key, value in asdict(sketch.totals).items() if value or key != "renormalised"
-        },
-    }
+def is_sketch(head: bytes) -> bool:
+    """Return whether a file that begins with these bytes, 64 at least, is a sketch."""
+    # The name of the first member follows 30 bytes that are about it.
+    return head.startswith(_ZIP) and head[30:].startswith(HEADER.encode())
 
 
 def _json(values: dict[str, Any]) -> bytes:
@@ -117,140 +208,153 @@ def _json(values: dict[str, Any]) -> bytes:
     return json.dumps(values, allow_nan=False, sort_keys=True, separators=(",", ":")).encode("ascii")
 
 
-def _problems(sketch: Sketch) -> Iterator[bytes]:
-    """Yield the cells that hold rows, problem by problem."""
-    for block in [] if sketch._cells is None else sketch._blocks():
-        for k in range(block.batch[0] if block.batch else 1):
-            problem = block[k] if block.batch else block
-            held = np.flatnonzero(problem.sums.w)
-            gaps = np.diff(held, prepend=-1).astype("<u4")
-            sums = np.stack([array[held] for array in problem.arrays]).astype("<f8")
-            yield b"".join([_PROBLEM.pack(held.size, float(problem.squares)), _planes(gaps), _planes(sums)])
-
-
-def _sums(sketch: Sketch) -> int:
-    """Return the number of sums of a cell."""
-    return 5 if sketch._cells is None else len(sketch._cells.arrays)
-
-
-def size_of(notion: Notion, n_classes: int, sums: int) -> int:
-    """Return the bytes that the sums of a sketch take in memory."""
-    return notion.size(n_classes) * layout_of(notion, n_classes).size * sums * 8
-
-
-def _planes(array: Array) -> bytes:
-    """Return all first bytes, all second ones and so on."""
-    return array.reshape(-1).view(np.uint8).reshape(array.size, -1).T.tobytes()
-
-
-def _joined(planes: bytes, kind: str) -> Array:
-    """Return the array that `_planes` took apart."""
-    size = np.dtype(kind).itemsize
-    return np.ascontiguousarray(np.frombuffer(planes, np.uint8).reshape(size, -1).T).view(kind).reshape(-1)
+def _arrays(sketch: Sketch) -> dict[str, Array]:
+    """Return the arrays of a file: none for a sketch of no rows."""
+    if sketch._cells is None:
+        return {}
+    cells = sketch._held
+    held = cells.sums.w.reshape(-1) > 0
+    sums = np.stack([array.reshape(-1)[held] for array in cells.arrays])
+    squares = np.reshape(cells.squares, -1)
+    return {"held": np.packbits(held), "sums": sums.astype("<f8"), "squares": squares.astype("<f8")}
 
 
 def _read(kind: type[Kind], file: BinaryIO) -> Kind:
     """Read a sketch from an open file; refuse anything else."""
-    size, start = os.fstat(file.fileno()).st_size, file.read(_START.size)
-    if not start:
-        raise Unfit("it is empty")
-    if not start.startswith(MAGIC[: len(start)]):
-        raise Unfit("it is a file of another kind")
-    if len(start) < _START.size:
-        raise Unfit(f"it is cut short, after {len(start)} bytes")
-    _, version, header, body = _START.unpack(start)
-    if not 1 <= version <= FORMAT:
-        hint = "; a later calibrant wrote it" if version > FORMAT else ""
-        raise Unfit(f"it has format {version}, and this calibrant reads formats 1 to {FORMAT}{hint}")
-    whole = _START.size + header + body + _HASH
-    if size != whole:
-        raise Unfit(f"it is cut short or goes on after its end: {size} bytes where {whole} are due")
-    if header > MOST_HEADER:
-        raise Unfit(f"its header must take at most {MOST_HEADER} bytes, got {header}")
-    lengths = (min(_PIECE, whole - _HASH - a) for a in range(_START.size, whole - _HASH, _PIECE))
-    if _hash(chain([start], map(file.read, lengths))).digest() != file.read(_HASH):
-        raise Unfit("its checksum does not match, so it has been damaged or changed")
-    file.seek(_START.size)
-    values, stream = Header.read(file.read(header), version), _Inflated(file, body)
-    sketch = _sketch(kind, values, stream, body, version)
-    stream.end()
+    if not is_sketch(file.read(64)):
+        raise InputError("sketch", "be a file that Sketch.save wrote", got="a file of another kind")
+    _check_directory(file)
+    with zipfile.ZipFile(file) as archive:
+        header = _header(archive)
+        sketch = kind(header.notion, n_classes=header.n_classes)
+        sketch._given = {"labels": header.given_labels, "pos_label": header.given_pos_label}
+        if header.rows is not None:
+            _fill(sketch, header, header.rows, archive)
     return sketch
 
 
-class _Inflated:
-    """What zlib compressed, a bounded piece at a time."""
-
-    def __init__(self, file: BinaryIO, length: int) -> None:
-        self._file, self._left, self._held = file, length, b""
-        self._stream = zlib.decompressobj()
-
-    def take(self, size: int) -> bytes:
-        """Return the next `size` bytes."""
-        pieces = []
-        while size:
-            if not self._held:
-                self._held = self._file.read(min(_PIECE, self._left))
-                self._left = self._left - len(self._held) if self._held else 0
-            piece = self._some(self._held, size)
-            ended = not piece and (self._stream.eof or not self._left)
-            self._held = self._stream.unconsumed_tail
-            if ended and not self._held:
-                raise Unfit("its body ends too soon")
-            pieces.append(piece)
-            size -= len(piece)
-        return b"".join(pieces)
-
-    def end(self) -> None:
-        """Refuse a body that goes on."""
-        # What is left holds no more than the mark of its end.
-        due(self._left <= _PIECE, "its body goes on after its end")
-        more = self._some(self._held + self._file.read(self._left), 1)
-        ended = self._stream.eof and not more and not self._stream.unused_data
-        due(ended, "its body goes on after its end, or does not end")
-
-    def _some(self, squeezed: bytes, most: int) -> bytes:
-        """Decompress to at most this many bytes."""
-        try:
-            return self._stream.decompress(squeezed, most)
-        except zlib.error as error:
-            raise Unfit(f"its body is damaged: {error}") from None
+def _check_directory(file: BinaryIO) -> None:
+    """Refuse a directory of members, at the end of a file, that is larger than that of any sketch."""
+    size = file.seek(0, os.SEEK_END)
+    file.seek(max(size - 42, 0))
+    tail = file.read()
+    mark, *_, length, _, _ = _END.unpack(tail[-_END.size :])
+    if mark != b"PK\x05\x06" or tail.startswith(_ZIP64) or length > MOST_DIRECTORY:
+        raise InputError("sketch", "be a whole file", got="one that is cut short or changed")
 
 
-def _sketch(kind: type[Kind], header: Header, stream: _Inflated, body: int, version: int) -> Kind:
-    """Return the sketch of a header and the sums that follow it."""
-    sketch = kind(header.notion, n_classes=header.n_classes)
-    sketch._given = header.given
-    if header.n_classes is None or header.cells is None:
-        return sketch
-    notion = named(header.notion)
-    layout, problems = layout_of(notion, header.n_classes), notion.size(header.n_classes)
-    # Every class has a cell at least, and zlib makes nothing smaller than a thousandth.
-    due(problems * _LEAST <= 1100 * body, f"{problems} classes do not fit into its body")
-    due(
-        size_of(notion, header.n_classes, header.sums) <= MOST_SUMS,
-        f"{problems} classes take too much memory",
-    )
-    batch, support = (problems,) if notion.several else (), notion.support(header.n_classes)
-    cells = empty_cells(batch, layout, support, weighted=header.sums == 6)
-    for k in range(problems):
-        count, squares = _PROBLEM.unpack(stream.take(_PROBLEM.size))
-        due(1 <= count <= layout.size, f"a class must have 1 to {layout.size} cells, got {count}")
-        gaps = _joined(stream.take(4 * count), "<u4").astype(np.int64)
-        due(bool(gaps.all()) and gaps.sum() <= layout.size, "its cells must be in order, each of them once")
-        values = _joined(stream.take(8 * header.sums * count), "<f8")
-        at, sums = np.cumsum(gaps) - 1, values.reshape(header.sums, count)
-        check_sums(sums[:5], layout.high[at] - layout.low[at], squares, header.totals)
-        check_squares(sums, squares, header, version)
-        own = k if notion.several else ...
-        for array, values in zip(cells.arrays, sums, strict=True):
-            array[own][at] = values
-        cells.squares[own] = squares
-    check_outcomes(header, float(cells.sums.wy.sum()))
-    sketch.labels, sketch.positive, sketch._vector = header.labels, header.positive, header.vector
-    totals = header.totals
-    if version == 1 and cells.counts:
-        totals = replace(totals, rows=round(totals.weight))
-    elif version == 1:
-        cells = replace(cells, spread=cells.own_squares)
-    sketch._cells, sketch.totals = cells, totals
-    return sketch
+def _header(archive: zipfile.ZipFile) -> Header:
+    """Return the header of a file, with every value checked."""
+    size = archive.getinfo(HEADER).file_size
+    if size > MOST_HEADER:
+        raise InputError("header", f"take at most {MOST_HEADER} bytes", got=f"{size}")
+    with _of_header():
+        return codec.from_json(Header, _bytes(archive, HEADER, size), "header")
+
+
+@contextmanager
+def _of_header() -> Iterator[None]:
+    """Name the header in errors about its fields."""
+    try:
+        yield
+    except InputError as error:
+        if not error.argument.startswith("header"):
+            error.argument = f"header.{error.argument}"
+        raise
+
+
+def _bytes(archive: zipfile.ZipFile, name: str, size: int) -> bytes:
+    """Return a member of so many bytes, none of which is read before its size is checked."""
+    info = archive.getinfo(name)
+    if info.file_size != size or info.compress_type != zipfile.ZIP_DEFLATED:
+        raise InputError(name, f"take {size} bytes, compressed by deflate", got=f"{info.file_size}")
+    if size > MOST_RATIO * info.compress_size + SLACK:
+        raise InputError(name, "hold what its bytes can", got=f"{size} bytes in {info.compress_size}")
+    with archive.open(info) as member:
+        return member.read(size)
+
+
+def _array(archive: zipfile.ZipFile, name: str, kind: str, shape: tuple[int, ...]) -> Array:
+    """Return an array of a known type and shape; nothing that the file says about it is trusted."""
+    member, count = f"{name}.npy", math.prod(shape)
+    size = np.dtype(kind).itemsize * count
+    start = archive.getinfo(member).file_size - size
+    if not len(_NPY) < start <= MOST_DIRECTORY:
+        raise InputError(member, f"hold an array of {size} bytes", got=f"{start + size} bytes")
+    data = _bytes(archive, member, start + size)
+    about = f"{{'descr': {kind!r}, 'fortran_order': False, 'shape': {shape}, }}".encode()
+    if not data.startswith(_NPY) or data[len(_NPY) + 2 : start].rstrip() != about:
+        raise InputError(member, f"be an array of type {kind!r} and shape {shape}")
+    return np.frombuffer(data, kind, count, start).reshape(shape)
+
+
+def _fill(sketch: Sketch, header: Header, rows: Content, archive: zipfile.ZipFile) -> None:
+    """Put the sums of a file into a sketch that holds nothing."""
+    layout, problems, notion = header.layout, header.problems, named(header.notion)
+    size = problems * layout.size
+    held = np.unpackbits(_array(archive, "held", "|u1", (-(-size // 8),)), count=size)
+    sums = _array(archive, "sums", "<f8", (header.n_sums, int(held.sum())))
+    squares = _array(archive, "squares", "<f8", (problems,))
+    at = np.flatnonzero(held)
+    _check_sums(sums, squares, at, header, rows.totals)
+    batch, support = (problems,) if notion.several else (), notion.support(header.n_classes or 2)
+    cells = empty_cells(batch, layout, support, weighted=rows.weighted)
+    for array, values in zip(cells.arrays, sums, strict=True):
+        array.reshape(-1)[at] = values
+    cells.squares[...] = squares.reshape(batch)
+    sketch.labels, sketch.positive, sketch._vector = rows.labels, rows.positive, rows.vector
+    sketch._cells, sketch.totals = cells, rows.totals
+
+
+def _require(holds: Any, name: str, rule: str) -> None:
+    """Refuse numbers for which a rule does not hold."""
+    if not np.all(holds):
+        raise InputError(name, rule)
+
+
+@np.errstate(all="ignore")
+def _check_sums(sums: Array, squares: Array, at: Array, header: Header, totals: Totals) -> None:
+    """Refuse sums that no rows have.
+
+    Parameters
+    ----------
+    sums : array of shape (5 or 6, cells)
+    squares : array of shape (problems,)
+    at : array of shape (cells,)
+        The place of each cell among those of all classes.
+    header : Header
+    totals : Totals
+    """
+    notion, layout = named(header.notion), header.layout
+    width = (layout.high - layout.low)[at % layout.size]
+    w, ws, wy, wsy, wss = sums[:5]
+    _require(np.isfinite(sums), "sums", "be finite")
+    _require((sums >= 0) & (w > 0), "sums", "not be negative, and those of weights be above 0")
+    _require(wy <= w * (1 + NEAR), "sums", "hold no more outcomes than rows in a cell")
+    _require(ws <= w * width * (1 + NEAR), "sums", "be of scores that lie in their cells")
+    room, rest = w * width * NEAR + TINY, np.maximum(w - wy, 0)
+    apart = (wsy <= wy * width + room) & (ws - wsy <= rest * width + room) & (wsy <= ws * (1 + NEAR) + TINY)
+    _require(apart, "sums", "be of scores that lie in their cells with and without the outcome")
+    mean = ws / w
+    spread = (mean * mean <= wss / w * (1 + NEAR) + TINY / w) & (wss <= ws * width * (1 + NEAR) + TINY)
+    _require(spread, "sums", "have squared scores that fit the scores")
+
+    def by_class(values: Array) -> Array:
+        return np.bincount(at // layout.size, values, header.problems)
+
+    total, most = by_class(w), (totals.rows + totals.weight) * (1 + ROUNDING)
+    near = np.abs(total - totals.weight) <= ROUNDING * totals.weight
+    _require(near, "sums", "hold the weight of all rows for each class")
+    fits = (total * total <= most * squares) & (squares <= total * total * (1 + ROUNDING))
+    _require(fits, "squares", "fit the weights")
+    if header.n_sums == 5:  # counts of rows, each of which has a weight of one
+        _require(np.abs(squares - total) <= ROUNDING * total, "squares", "be the weights of counted rows")
+    else:
+        _require(sums[5] > 0, "sums", "have squared weights above 0")
+        near = np.abs(by_class(sums[5]) - squares) <= ROUNDING * squares
+        _require(near, "squares", "be the sums of those of the cells")
+        _require(by_class(w / sums[5] * w) <= most, "sums", "have squared weights that fit in every cell")
+    if notion.several or notion.top == 1:
+        known = totals.weight if notion.several else totals.right
+        near = np.abs(wy.sum() - known) <= ROUNDING * totals.weight
+        _require(near, "sums", "hold as many outcomes as the totals say")

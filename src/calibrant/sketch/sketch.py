@@ -3,48 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from calibrant import inputs
-from calibrant.curves import (
-    Band,
-    ByClass,
-    Method,
-    Progress,
-    ReliabilityCurve,
-    ReliabilityDiagram,
-    ScoreHistogram,
-    bins_of,
-    curve_of,
-    diagram_of,
-    each_problem,
-    histogram_of,
-    local_error,
-)
-from calibrant.decisions import (
-    BestThreshold,
-    Cost,
-    Regret,
-    RegretCurve,
-    RiskCoverage,
-    best_threshold_of,
-    check_thresholds,
-    cost_of,
-    regret_curve_of,
-    regret_of,
-    risk_coverage_of,
-)
-from calibrant.estimators import Binned, Estimator, EstimatorLike, Norm, resolve
+from calibrant.decisions import Cost, cost_of
+from calibrant.estimators import EstimatorLike, resolve
 from calibrant.evidence import Array, Cells, Layout, OneHot, Sample
-from calibrant.inference import Estimate
-from calibrant.inference import estimate as inference
-from calibrant.inference.measure import measure
-from calibrant.inputs import Predictions, Seed
+from calibrant.inputs import Predictions
 from calibrant.maps import Calibrator
 from calibrant.maps.calibrator import Monotone
 from calibrant.questions import Question, named
@@ -54,6 +24,9 @@ from calibrant.sketch.totals import Totals
 
 if TYPE_CHECKING:
     from calibrant.assessment import Assessment
+    from calibrant.curves import ByClass, ReliabilityCurve, ReliabilityDiagram, ScoreHistogram
+    from calibrant.decisions import BestThreshold, Regret, RegretCurve, RiskCoverage
+    from calibrant.inference import Estimate
 
 # Problems summed and answered for together: what is made on the way stays small beside the sketch.
 TOGETHER = 32
@@ -375,61 +348,33 @@ class Sketch:
     def __repr__(self) -> str:
         return f"{type(self).__name__}(notion={self.notion!r}, n={self.n:.15g})"
 
-    @inputs.helpful
-    def ece(self, *, estimator: EstimatorLike = "auto", norm: Norm = "l1") -> float:
-        """Estimate the calibration error, as `calibrant.ece` would from the rows."""
-        self._check_bins(resolve(estimator, shared=self._notion.several))
-        return measure(self.question, estimator, norm)
+    def ece(self, **options: Any) -> float:
+        """Estimate the calibration error; see `calibrant.ece` for the options."""
+        from calibrant.api import ece
 
-    @inputs.helpful
-    def mce(self, *, estimator: EstimatorLike = "auto") -> float:
-        """Estimate the maximum calibration error."""
-        return self.ece(estimator=estimator, norm="max")
+        return ece(self, **options)
 
-    @inputs.helpful
-    def estimate(
-        self,
-        *,
-        estimator: EstimatorLike = "auto",
-        norm: Norm = "l1",
-        level: float = 0.95,
-        rng: Seed = None,
-        n_resamples: int | None = None,
-    ) -> Estimate:
-        """Estimate the calibration error with interval, null and test, as `calibrant.estimate` would.
+    def mce(self, **options: Any) -> float:
+        """Estimate the maximum calibration error; see `calibrant.mce` for the options."""
+        from calibrant.api import mce
+
+        return mce(self, **options)
+
+    def estimate(self, **options: Any) -> Estimate:
+        """Estimate the calibration error with interval, null and test; see `calibrant.estimate`.
 
         A sketch does not know which scores of the classes belong together: interval and p-value
         of the class-wise notion allow for any dependence, and say so (`conservative`).
         """
-        self._check_bins(resolve(estimator, shared=self._notion.several))
-        options: dict[str, Any] = {"estimator": estimator, "norm": norm, "level": level, "rng": rng}
-        return inference.estimate(self.question, n_resamples=n_resamples, **options)
+        from calibrant.api import estimate
 
-    @inputs.helpful
-    def assess(
-        self,
-        *,
-        groups: Mapping[Any, Sketch] | None = None,
-        class_names: Sequence[str] | Mapping[Any, str] | None = None,
-        name: str | None = None,
-        level: float = 0.95,
-        rng: Seed = None,
-        n_resamples: int | None = None,
-        command: str | None = None,
-        cost: Any = None,
-        progress: Progress | bool | None = None,
-    ) -> Assessment:
-        """Assess the scores by the notion of the sketch, as `calibrant.assess` does by all of them.
+        return estimate(self, **options)
+
+    def assess(self, **options: Any) -> Assessment:
+        """Assess the scores by the notion of the sketch; see `calibrant.assess` for the options.
 
         What needs rows is left out: other notions, and the log loss over several classes. The
-        class-wise interval is conservative.
-
-        Parameters
-        ----------
-        groups : mapping from group to Sketch, optional
-            Sketches of the groups that the rows fall into.
-        class_names, name, level, rng, n_resamples, command, cost, progress
-            As for `calibrant.assess`.
+        class-wise interval is conservative. `groups` maps the names of groups to their sketches.
 
         Examples
         --------
@@ -441,22 +386,10 @@ class Sketch:
         >>> print(result.verdict)
         Scores of class 1 too high by ... points (95 %: ...); a calibrated model of this size typically ...
         """
-        from calibrant.assessment.assess import assess_sketch
+        from calibrant.api import assess
 
-        return assess_sketch(
-            self,
-            groups=groups,
-            class_names=class_names,
-            name=name,
-            level=level,
-            rng=rng,
-            n_resamples=n_resamples,
-            command=command,
-            cost=cost,
-            progress=inputs.progress(progress),
-        )
+        return assess(self, **options)
 
-    @inputs.helpful
     def calibrator(self, method: str = "auto", *, monotone: Monotone = "auto") -> Calibrator:
         """Fit a map from scores to probabilities, as `Calibrator` would from the rows.
 
@@ -478,124 +411,88 @@ class Sketch:
         """
         return Calibrator(method, monotone=monotone).fit_question(self.question)
 
-    @inputs.helpful
-    def curve(
-        self,
-        *,
-        method: Method = "bayes",
-        kernel: str | None = None,
-        bandwidth: str | float | None = None,
-        n_boot: int | None = None,
-        level: float = 0.95,
-        band: Band | None = "pointwise",
-        rng: Seed = None,
-        progress: Progress | bool | None = None,
-    ) -> ReliabilityCurve | ByClass[ReliabilityCurve]:
-        """Fit the reliability curve, as `calibrant.reliability_curve` would from the rows."""
-        return curve_of(
-            self.question,
-            method=method,
-            kernel=kernel,
-            bandwidth=bandwidth,
-            n_boot=n_boot,
-            level=level,
-            band=band,
-            rng=rng,
-            progress=inputs.progress(progress),
-        )
+    def curve(self, **options: Any) -> ReliabilityCurve | ByClass[ReliabilityCurve]:
+        """Fit the reliability curve; see `calibrant.reliability_curve` for the options."""
+        from calibrant.api import reliability_curve
 
-    @inputs.helpful
-    def diagram(
-        self,
-        *,
-        binning: str | Binned = "uniform:15",
-        mapping: Literal["one", "convex", "published"] | None = None,
-        interval: str = "wilson",
-        level: float = 0.95,
-    ) -> ReliabilityDiagram | ByClass[ReliabilityDiagram]:
-        """Fit the reliability diagram, as `calibrant.reliability_diagram` would from the rows."""
-        estimator = bins_of(binning, mapping)
-        self._check_bins(estimator)
-        return each_problem(self.question, diagram_of, binning=estimator, interval=interval, level=level)
+        return reliability_curve(self, **options)
 
-    @inputs.helpful
-    def lce(
-        self,
-        at: ArrayLike,
-        *,
-        method: Method = "bayes",
-        kernel: str | None = None,
-        bandwidth: str | float | None = None,
-    ) -> Array:
-        """Estimate the local calibration error at given scores, as `calibrant.lce` would from the rows."""
-        scores = inputs.scores("at", at)
-        options: dict[str, Any] = {"method": method, "kernel": kernel, "bandwidth": bandwidth}
-        return local_error(self.curve(n_boot=0, band=None, **options), scores)
+    def diagram(self, **options: Any) -> ReliabilityDiagram | ByClass[ReliabilityDiagram]:
+        """Fit the reliability diagram; see `calibrant.reliability_diagram` for the options."""
+        from calibrant.api import reliability_diagram
 
-    @inputs.helpful
-    def histogram(self, *, bins: int = 50) -> ScoreHistogram | ByClass[ScoreHistogram]:
-        """Count the scores by outcome, as `calibrant.score_histogram` would count the rows.
+        return reliability_diagram(self, **options)
+
+    def lce(self, at: ArrayLike, **options: Any) -> Array:
+        """Estimate the local calibration error at given scores; see `calibrant.lce` for the options."""
+        from calibrant.api import lce
+
+        return lce(self, at=at, **options)
+
+    def histogram(self, **options: Any) -> ScoreHistogram | ByClass[ScoreHistogram]:
+        """Count the scores by outcome; see `calibrant.score_histogram` for the options.
 
         A cell that an edge divides goes to the side of its mean; no edge of 10, 20, 30 or 40 bins does.
         """
-        return each_problem(self.question, histogram_of, bins=bins)
+        from calibrant.api import score_histogram
 
-    @inputs.helpful
-    def regret(
-        self, cost: Any, *, actions: Sequence[str] | None = None, level: float = 0.95, rng: Seed = None
-    ) -> Regret:
-        """Measure what acting on the scores costs, as `calibrant.regret` would from the rows.
+        return score_histogram(self, **options)
+
+    def regret(self, cost: Any, **options: Any) -> Regret:
+        """Measure what acting on the scores costs; see `calibrant.regret` for the options.
 
         A threshold that falls into a cell acts on all of its rows, or on none, by their mean score.
         """
-        return regret_of(*self.deciding(cost, actions), level=level, seed=inputs.seeded(rng))
+        from calibrant.api import regret
 
-    @inputs.helpful
-    def regret_curve(
-        self, *, thresholds: ArrayLike | None = None, level: float = 0.95, rng: Seed = None
-    ) -> RegretCurve:
-        """Measure the regret at every threshold, as `calibrant.regret_curve` would from the rows."""
-        at = check_thresholds(thresholds)
-        self._check_one_class()
-        inputs.seeded(rng)
-        return regret_curve_of(self.question, at, level=level)
+        return regret(self, cost=cost, **options)
 
-    @inputs.helpful
-    def best_threshold(self, cost: Any, *, level: float = 0.95, rng: Seed = None) -> BestThreshold:
-        """Choose the threshold of least expected cost, as `calibrant.best_threshold` would from the rows."""
-        question, costs = self.deciding(cost)
-        inputs.seeded(rng)
-        return best_threshold_of(question, costs.as_threshold(), level=level)
+    def regret_curve(self, **options: Any) -> RegretCurve:
+        """Measure the regret at every threshold; see `calibrant.regret_curve` for the options."""
+        from calibrant.api import regret_curve
 
-    def deciding(self, cost: Any, actions: Sequence[str] | None = None) -> tuple[Question, Cost]:
-        """Return the question, and what a cost says of its two classes."""
-        self._check_one_class()
-        return self.question, cost_of(self.question, cost, actions, self._given["labels"])
+        return regret_curve(self, **options)
 
-    def _check_one_class(self) -> None:
-        """Refuse a sketch that is not about the score of one class."""
-        if not self._notion.one_class:
-            rule = "be a sketch of the score of one class: decisions by other scores need the rows"
-            raise inputs.InputError("sketch", rule, got=f"the notion {self._notion.name!r}")
+    def best_threshold(self, cost: Any, **options: Any) -> BestThreshold:
+        """Choose the threshold of least expected cost; see `calibrant.best_threshold` for the options."""
+        from calibrant.api import best_threshold
 
-    @inputs.helpful
-    def risk_coverage(self, *, level: float = 0.95, rng: Seed = None) -> RiskCoverage:
-        """Say how right the surest rows are, as `calibrant.risk_coverage` would from the rows.
+        return best_threshold(self, cost=cost, **options)
+
+    def risk_coverage(self, **options: Any) -> RiskCoverage:
+        """Measure the accuracy of the most confident rows; see `calibrant.risk_coverage` for the options.
 
         The rows of a cell enter together. A sketch of the scores of a class is refused: it takes one of
         `confidence`, `correctness` or `top:k`.
         """
-        return risk_coverage_of(self.question, level=level, rng=rng)
+        from calibrant.api import risk_coverage
+
+        return risk_coverage(self, **options)
+
+    @property
+    def about_one_class(self) -> Question:
+        """The question, of a sketch that is about the score of one class; others are refused."""
+        if not self._notion.one_class:
+            rule = "be a sketch of the score of one class: decisions by other scores need the rows"
+            raise inputs.InputError("sketch", rule, got=f"the notion {self._notion.name!r}")
+        return self.question
+
+    def deciding(self, cost: Any, actions: Sequence[str] | None = None) -> tuple[Question, Cost]:
+        """Return the question, and what a cost says of its two classes."""
+        question = self.about_one_class
+        return question, cost_of(question, cost, actions, self._given["labels"])
 
     def has_cells_for(self, estimator: EstimatorLike) -> bool:
-        """Whether an estimator asks for no more bins than there are cells."""
+        """Return whether an estimator asks for no more bins than there are cells."""
         try:
-            self._check_bins(resolve(estimator, shared=self._notion.several))
+            self.check_bins(estimator)
         except ValueError:
             return False
         return True
 
-    def _check_bins(self, estimator: Estimator) -> None:
+    def check_bins(self, estimator: EstimatorLike) -> None:
+        """Refuse an estimator that asks for more bins than there are cells."""
+        estimator = resolve(estimator, shared=self._notion.several)
         cells, bins = self._layout.uniform, estimator.n_bins_at(self._held.n)
         if bins is not None and bins > cells:
             raise ValueError(

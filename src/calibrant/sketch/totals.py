@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from operator import add
+from typing import Annotated
 
 from calibrant.evidence.tally import row_totals
-from calibrant.inputs import Predictions
+from calibrant.inputs import InputError, Predictions
+from calibrant.inputs.codec import Bounds
+
+#: Rounding allowed between sums over the same rows.
+ROUNDING = 1e-6
 
 
 @dataclass(frozen=True)
@@ -37,13 +42,24 @@ class Totals:
     Totals(rows=3, weight=5.0, right=4.0, log_loss=0.79..., impossible=0.0, brier=0.5, renormalised=0)
     """
 
-    rows: int
-    weight: float
-    right: float
-    log_loss: float
-    impossible: float
-    brier: float
-    renormalised: int = 0
+    rows: Annotated[int, Bounds(1, 2**63)]
+    weight: Annotated[float, Bounds(0, above=True)]
+    right: Annotated[float, Bounds(0)]
+    log_loss: Annotated[float, Bounds(0)]
+    impossible: Annotated[float, Bounds(0)]
+    brier: Annotated[float, Bounds(0)]
+    renormalised: Annotated[int, Bounds(0)] = 0
+
+    def check_fields(self) -> None:
+        """Refuse totals that no rows have, where they are read from a file."""
+        if self.renormalised > self.rows:
+            raise InputError("renormalised", f"be at most the number of rows, {self.rows}", self.renormalised)
+        # Minus the logarithm of the least score above 0, and the Brier score of a row, are below these.
+        most = {"right": 1 + ROUNDING, "impossible": 1 + ROUNDING, "log_loss": 750.0, "brier": 2.1}
+        for name, times in most.items():
+            if getattr(self, name) > times * self.weight:
+                rule = f"be at most {times:g} times the weight, {self.weight:g}"
+                raise InputError(name, rule, getattr(self, name))
 
     @classmethod
     def zero(cls) -> Totals:

@@ -20,7 +20,7 @@ from calibrant import inputs
 from calibrant.evidence import Array
 from calibrant.inputs import InputError, InputTypeError, InputWarning
 from calibrant.maps import Calibrator, calibrator_names
-from calibrant.sklearn.model import explain, probabilities
+from calibrant.sklearn.model import explaining, probabilities
 from sklearn import get_config
 
 try:
@@ -302,14 +302,10 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
                 pos_label=classes[1] if score.ndim == 1 else None,
             )
             part = None if weight is None else weight[some]
-            try:
-                with warnings.catch_warnings():
-                    # Decision values are no probabilities, wherever they lie.
-                    warnings.filterwarnings("ignore", "all values of y_prob lie in", InputWarning)
-                    calibrator.fit(score / self.scale_, label[some], sample_weight=part)
-            except ValueError as error:
-                explain(y, classes, error)
-                raise
+            with explaining(y, classes), warnings.catch_warnings():
+                # Decision values are no probabilities, wherever they lie.
+                warnings.filterwarnings("ignore", "all values of y_prob lie in", InputWarning)
+                calibrator.fit(score / self.scale_, label[some], sample_weight=part)
             self.calibrators_.append(calibrator)
 
     def _scored(self, X: Any) -> list[tuple[Calibrator, Array]]:

@@ -13,7 +13,7 @@ from calibrant.curves import ByClass, ReliabilityCurve, ReliabilityDiagram
 from calibrant.evidence import Array
 from calibrant.plot.canvas import CALIBRATED, CORNERS, legend, words
 from calibrant.questions import notions
-from calibrant.sklearn.model import explain, probabilities
+from calibrant.sklearn.model import explaining, probabilities
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -192,7 +192,7 @@ class ReliabilityDisplay:
         inputs.same_rows(X=X, y=y, sample_weight=sample_weight, counts=counts)
         score, classes = probabilities(estimator, X)
         vector = pos_label is not None or np.shape(score)[-1] == 2
-        try:
+        with explaining(y, classes):
             return cls.from_predictions(
                 y,
                 score,
@@ -212,9 +212,6 @@ class ReliabilityDisplay:
                 labels=classes,
                 **kwargs,
             )
-        except ValueError as error:
-            explain(y, classes, error)
-            raise
 
     @classmethod
     def from_predictions(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -32,15 +34,19 @@ def probabilities(estimator: Any, X: Any) -> tuple[Any, tuple[Any, ...] | None]:
     return score, None if classes is None else tuple(np.asarray(classes).tolist())
 
 
-def explain(y: Any, classes: tuple[Any, ...] | None, error: ValueError) -> None:
+@contextmanager
+def explaining(y: Any, classes: tuple[Any, ...] | None) -> Iterator[None]:
     """Say so if the reason of an error is a label that the model has never seen."""
-    if classes is None:
-        return
-    present = dict.fromkeys(np.asarray(y).ravel().tolist())
-    unseen = [label for label in present if label is not None and label == label and label not in classes]
-    if unseen:
+    try:
+        yield
+    except ValueError as error:
+        present = dict.fromkeys(np.asarray(y).ravel().tolist())
+        known = present if classes is None else classes
+        unseen = [label for label in present if label is not None and label == label and label not in known]
+        if not unseen:
+            raise
         # A model of fewer classes is asked another question: its score does not belong beside the others.
         raise ValueError(
-            f"y must hold only classes that the model was fitted on, {list(classes)}, got {unseen[0]!r}; "
+            f"y must hold only classes that the model was fitted on, {list(known)}, got {unseen[0]!r}; "
             "its training data held none of that class: use a stratified split, or fewer folds"
         ) from error

@@ -13,7 +13,7 @@ from calibrant.estimators import Norm
 from calibrant.inference.measure import chosen_for
 from calibrant.inputs import same_rows
 from calibrant.questions import notions
-from calibrant.sklearn.model import explain, probabilities
+from calibrant.sklearn.model import explaining, probabilities
 from sklearn import get_config
 
 
@@ -85,7 +85,7 @@ class NegECE:
         """Return minus the calibration error of a fitted model."""
         same_rows(X=X, y=y, sample_weight=sample_weight)
         score, classes = probabilities(estimator, X)
-        try:
+        with explaining(y, classes):
             return -ece(
                 y,
                 score,
@@ -96,9 +96,6 @@ class NegECE:
                 labels=classes,
                 pos_label=self.pos_label,
             )
-        except ValueError as error:
-            explain(y, classes, error)
-            raise
 
     def __repr__(self) -> str:
         asked = f"notion={self.notion!r}, estimator={self.estimator!r}, norm={self.norm!r}"
