@@ -79,7 +79,7 @@ def test_whole_numbers_are_read_as_floats_where_these_are_meant():
         ({"choice": "c"}, "choice must be one of 'a', 'b', got 'c'"),
         ({"choice": []}, r"choice must be one of 'a', 'b', got \[\]"),
         ({"labels": "ab"}, "labels must be a list, got 'ab'"),
-        ({"labels": [{}]}, r"labels\[0\] must be a number, got {}"),
+        ({"labels": [{}]}, r"labels\[0\] must be a label: .*, got {}"),
         ({"labels": [math.nan]}, r"labels\[0\] must be finite, got nan"),
         ({"parts": [{"kind": "step"}]}, r"parts\[0\].at must be given"),
         ({"parts": [{"at": [0.0]}]}, r"parts\[0\].kind must be one of 'step', 'constant', got None"),
@@ -100,7 +100,7 @@ def test_whole_numbers_are_read_as_floats_where_these_are_meant():
     ],
 )
 def test_damage_is_refused_by_the_path_of_the_field(change, message):
-    with pytest.raises(InputError, match=f"^{message}"):
+    with pytest.raises(InputError, match=f"^whole.{message}"):
         from_dict(Whole, to_dict(WHOLE) | change, "whole")
 
 
@@ -112,7 +112,7 @@ def test_what_is_no_object_is_refused_by_its_name():
 
 
 def test_a_value_that_json_cannot_hold_is_refused():
-    with pytest.raises(InputError, match=r"^value must be something that JSON holds"):
+    with pytest.raises(InputError, match=r"^value must be a number, got 1j"):
         to_json(Constant(1j))
 
 
@@ -122,5 +122,5 @@ def test_an_annotation_without_a_rule_is_a_fault_of_the_class():
         value: complex
 
     Odd.__annotations__["value"] = complex
-    with pytest.raises(TypeError, match="value: the codec has no rule for"):
+    with pytest.raises(TypeError, match=r"odd\.value: the codec has no rule for"):
         from_dict(Odd, {"value": 1}, "odd")

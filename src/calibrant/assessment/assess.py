@@ -440,7 +440,7 @@ def _balance(
     """
     raw = (counts[1] - counts[0]) / n
     # The spread of a residual is at least that of an outcome at the frequency seen.
-    spread = np.sqrt(max(square - raw * raw, 0.25 / effective) / effective)
+    spread = float(np.sqrt(max(square - raw * raw, 0.25 / effective) / effective))
     reach = NormalDist().inv_cdf((1 + level) / 2) * spread
     return Balance(n, *counts, difference, min(raw - reach, difference), max(raw + reach, difference))
 

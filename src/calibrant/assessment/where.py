@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
+from dataclasses import replace
 from statistics import NormalDist
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from calibrant.evidence import Array
 from calibrant.inference.multiplicity import each_level
-from calibrant.inputs import ROUNDING, InputError, Record
 from calibrant.posterior.softmax.where import Where
 from calibrant.questions import Question
 from calibrant.simplex.softmax import canonical_error
@@ -94,34 +92,3 @@ def predicted(where: Where, level: float) -> list[Predicted]:
 
 def _reach(level: float) -> float:
     return NormalDist().inv_cdf((1 + level) / 2)
-
-
-def to_dict(where: Where) -> dict[str, Any]:
-    """Return plain lists of numbers."""
-    return {field.name: getattr(where, field.name).tolist() for field in fields(where)}
-
-
-def of_record(record: Record, classes: int) -> Where:
-    """Return what a stored record holds; numbers that no gap can have are refused."""
-    record.only(field.name for field in fields(Where))
-    taken = record.matrix("taken", classes, -1, 1)
-    spread = record.matrix("spread", classes, 0, 1)
-    record.lengths(classes, "taken", "spread", "share", "gap", "gap_spread")
-    if np.any(np.abs(taken + taken.T) > ROUNDING):
-        raise InputError(record.called("taken"), "say of each pair of classes what one takes and one gives")
-    share = record.array("share", 0, 1)
-    _adds_up(record, "share", share[None, :])
-    start, end = (record.matrix(key, classes, 0, 1) for key in ("start", "end"))
-    for key, rows in (("start", start), ("end", end)):
-        _adds_up(record, key, rows)
-    record.lengths(len(start), "end", "weight")
-    return Where(
-        taken, spread, share, record.array("gap", 0, 2), record.array("gap_spread", 0, 2),
-        start, end, record.array("weight", 0, 1),
-    )  # fmt: skip
-
-
-def _adds_up(record: Record, key: str, rows: Array) -> None:
-    """Refuse rows of shares that do not add up to 1, but for the rounding of scores."""
-    if np.any(off := np.abs(rows.sum(axis=1) - 1) > 0.05):
-        raise InputError(record.called(key), "add up to 1", float(rows.sum(axis=1)[off][0]))

@@ -10,19 +10,30 @@ normal limit.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import numpy as np
 
 from calibrant import inputs
 from calibrant.compiled.cached import cached_property
 from calibrant.curves.band import clopper_pearson
-from calibrant.decisions.measured import Measured
 from calibrant.evidence import Array, Evidence, are_alone, effective_clusters
 from calibrant.inference.interval import first_of_each
+from calibrant.inference.measured import Measured, Within
 from calibrant.inference.streams import stream
-from calibrant.inputs import ROUNDING, InputError, is_number
+from calibrant.inputs import ROUNDING, InputError, Serializable, is_number
+from calibrant.inputs.codec import (
+    UNIT,
+    Ascending,
+    Count,
+    Level,
+    Number,
+    Shape,
+    Size,
+    check_lengths,
+    check_order,
+)
 from calibrant.inputs.wording import counted, percent, sample_size
 from calibrant.posterior import posterior_of
 from calibrant.questions import Question, named
@@ -63,7 +74,7 @@ class Coverage(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class RiskCoverage:
+class RiskCoverage(Serializable):
     """How right the rows are that are kept, from the surest on.
 
     Attributes
@@ -91,20 +102,20 @@ class RiskCoverage:
         Of the draws that the band is from.
     """
 
-    confidence: Array
-    coverage: Array
-    accuracy: Array
-    low: Array
-    high: Array
-    band_low: Array
-    band_high: Array
-    aurc: Measured
-    excess: Measured
-    level: float
-    n: float
+    confidence: Annotated[Array, Shape((None,)), UNIT]
+    coverage: Annotated[Array, UNIT, Ascending()]
+    accuracy: Annotated[Array, UNIT]
+    low: Annotated[Array, UNIT]
+    high: Annotated[Array, UNIT]
+    band_low: Annotated[Array, UNIT]
+    band_high: Annotated[Array, UNIT]
+    aurc: Annotated[Measured, Within(0, 1)]
+    excess: Annotated[Measured, Within(0, 1)]
+    level: Level
+    n: Size
     notion: str
-    clusters: int | None
-    seed: int
+    clusters: Number | None
+    seed: Count
 
     @property
     def risk(self) -> Array:
@@ -169,14 +180,14 @@ class RiskCoverage:
 
         return plot.risk_coverage(self, ax)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain numbers and text."""
-        values = {field.name: getattr(self, field.name) for field in fields(self)}
-        plain: dict[str, Any] = {}
-        for key, value in values.items():
-            plain[key] = value.tolist() if isinstance(value, np.ndarray) else value
-            plain[key] = vars(value).copy() if isinstance(value, Measured) else plain[key]
-        return plain
+    def check_fields(self) -> None:
+        """Refuse arrays of other lengths than the thresholds, and intervals that do not hold the accuracy."""
+        named(self.notion)
+        arrays = ("coverage", "accuracy", "low", "high", "band_low", "band_high")
+        check_lengths(self, len(self.confidence), *arrays)
+        check_order(self, "band_low", "accuracy", "band_high")
+        check_order(self, "low", "accuracy", "high")
+        Ascending().check("confidence", -self.confidence)
 
     def __repr__(self) -> str:
         return f"RiskCoverage({self.notion}, {sample_size(self.n, '=')}, AURC {self.aurc:.4f})"

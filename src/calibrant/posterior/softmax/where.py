@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated, TypeAlias
 
 import numpy as np
 
 from calibrant.evidence import Array
 from calibrant.evidence.simplex import Simplex
+from calibrant.inputs import ROUNDING, InputError
+from calibrant.inputs.codec import UNIT, Bounds, Shape, check_lengths
 from calibrant.posterior.softmax.blocks import FEW
 from calibrant.posterior.softmax.error import NONE, CanonicalError
 from calibrant.posterior.softmax.fit import SoftmaxPosterior
@@ -20,6 +23,9 @@ SIDE = 8
 # Pairs of classes of rows that are looked at together, and how much wider than by their noise alone what
 # they say spreads, since predictions miss.
 CHUNK, WIDER = 1 << 20, 1.3
+
+Square: TypeAlias = Annotated[Array, Shape((None, None))]
+Cells: TypeAlias = Annotated[Array, Shape((None, None), empty=True), UNIT]
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,14 +46,30 @@ class Where:
         the rows. Empty for more classes.
     """
 
-    taken: Array
-    spread: Array
-    share: Array
-    gap: Array
-    gap_spread: Array
-    start: Array
-    end: Array
-    weight: Array
+    taken: Annotated[Square, Bounds(-1, 1, slack=ROUNDING)]
+    spread: Annotated[Square, UNIT]
+    share: Annotated[Array, UNIT]
+    gap: Annotated[Array, Bounds(0, 2, slack=ROUNDING)]
+    gap_spread: Annotated[Array, Bounds(0, 2, slack=ROUNDING)]
+    start: Cells
+    end: Cells
+    weight: Annotated[Array, UNIT]
+
+    def check_fields(self) -> None:
+        """Refuse arrays that are not of as many classes or cells, and shares that do not add up to 1."""
+        classes, cells = len(self.share), len(self.weight)
+        shapes = dict.fromkeys(("taken", "spread"), (classes, classes))
+        shapes |= dict.fromkeys(("start", "end"), (cells, classes) if cells else (0, 0))
+        for name, shape in shapes.items():
+            Shape(shape).check(name, getattr(self, name))
+        check_lengths(self, classes, "gap", "gap_spread")
+        if np.any(np.abs(self.taken + self.taken.T) > ROUNDING):
+            raise InputError("taken", "say of each pair of classes what one takes and one gives")
+        for name in ("share", "start", "end"):
+            totals = np.atleast_2d(getattr(self, name)).sum(axis=1)
+            # Scores are rounded.
+            if np.any(off := np.abs(totals - 1) > 0.05):
+                raise InputError(name, "add up to 1", float(totals[off][0]))
 
     @classmethod
     def of(cls, error: CanonicalError) -> Where | None:
