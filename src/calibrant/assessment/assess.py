@@ -366,7 +366,7 @@ def _rows_of_groups(groups: Sequence[Group], estimates: Sequence[Estimate]) -> t
     """Return the groups, each by itself, the worst first."""
     adjusted = false_discovery([result.p_value for result in estimates])
     rows = [
-        Row(group.name, group.rows, *_counts(group.pictured.each(), result.n), result, p)
+        Row(group.name, float(group.rows), *_counts(group.pictured.each(), result.n), result, p)
         for group, result, p in zip(groups, estimates, adjusted, strict=True)
     ]
     return tuple(sorted(rows, key=lambda row: -row.estimate.value))

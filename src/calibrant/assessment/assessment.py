@@ -29,7 +29,6 @@ from calibrant.inputs.codec import (
     Size,
     check_lengths,
     check_order,
-    to_dict,
 )
 from calibrant.inputs.wording import percent, plural
 from calibrant.posterior.softmax.where import Where
@@ -317,7 +316,7 @@ class Assessment(Serializable):
         cure = self.cure and replace(self.cure, curve=self.cure.curve and self.cure.curve.thinned())
         # What is said is about the curves as they are.
         words = {"verdict": self.verdict, "advice": self.advice, "remarks": list(self.remarks)}
-        return to_dict(replace(self, curves=curves, cure=cure)) | words
+        return Serializable.to_dict(replace(self, curves=curves, cure=cure)) | words
 
     def check_fields(self) -> None:
         """Refuse parts that contradict each other."""

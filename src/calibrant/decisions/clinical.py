@@ -20,7 +20,7 @@ import numpy as np
 from calibrant import inputs
 from calibrant.curves.band import clopper_pearson
 from calibrant.evidence import Array, Cells, Evidence, are_alone, effective_clusters
-from calibrant.inference.measured import Measured, Within
+from calibrant.inference.measured import Measured, Within, interval_deviate
 from calibrant.inference.streams import stream
 from calibrant.inputs import ROUNDING, InputError, Serializable
 from calibrant.inputs.codec import Amount, Bounds, Level
@@ -114,7 +114,7 @@ def clinical_of(question: Question, *, level: float = 0.95, seed: int = 0) -> Cl
     """
     level = inputs.level(level)
     rows = _Rows.of(question)
-    reach = rows.reach(level)
+    reach = interval_deviate(level, rows.clusters)
     observed, expected = (
         float(rows.weight @ part / rows.weight.sum()) for part in (rows.outcome, rows.score)
     )
@@ -209,14 +209,6 @@ class _Rows:
             x[part] = log_odds(score[part], least)
         return cls(score, x, outcome, weight, square, cluster, n, clusters, clipped, least, cells)
 
-    def reach(self, level: float) -> float:
-        """Return how many standard errors an interval reaches; of few clusters as Student says."""
-        from scipy.special import ndtri, stdtrit
-
-        if self.cluster is None:
-            return float(ndtri((1 + level) / 2))
-        return float(stdtrit(max(self.clusters - 1, 1.0), (1 + level) / 2))
-
     def one_sided(self) -> str:
         """Return why there is no line at all, if there is none."""
         if self.outcome.min() < self.outcome.max():
@@ -246,7 +238,7 @@ class _Rows:
         variance = max(alone, 0.25 / self.n**2)
         if self.cluster is not None:
             variance = max(variance, self._together(rest) / mass**2)
-        far = min(self.reach(level) * float(np.sqrt(variance)) / observed, FURTHEST)
+        far = min(interval_deviate(level, self.clusters) * float(np.sqrt(variance)) / observed, FURTHEST)
         return Measured(ratio, ratio * float(np.exp(-far)), min(ratio * float(np.exp(far)), 1 / expected))
 
     def _together(self, rest: Array) -> float:

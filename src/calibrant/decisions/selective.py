@@ -20,7 +20,7 @@ from calibrant.compiled.cached import cached_property
 from calibrant.curves.band import clopper_pearson
 from calibrant.evidence import Array, Evidence, are_alone, effective_clusters
 from calibrant.inference.interval import first_of_each
-from calibrant.inference.measured import Measured, Within
+from calibrant.inference.measured import Measured, Within, interval_deviate
 from calibrant.inference.streams import stream
 from calibrant.inputs import ROUNDING, InputError, Serializable, is_number
 from calibrant.inputs.codec import (
@@ -227,10 +227,10 @@ def risk_coverage_of(question: Question, *, level: float = 0.95, rng: Any = None
     alone = kept.variance(grid)
     ratio = np.divide(np.diag(together), alone, out=np.ones(grid.size), where=alone > NOTHING)
     effect = np.interp(kept.coverage[nodes], kept.coverage[grid], np.maximum(ratio, 1.0))
-    reach = kept.reach(level)
+    reach = interval_deviate(level, kept.clusters)
     ends = kept.interval(nodes, effect, reach)
     furthest = _furthest(together, level, stream(seed, "selective"))
-    band = kept.interval(nodes, effect, max(reach * furthest / _deviate(level), reach))
+    band = kept.interval(nodes, effect, max(reach * furthest / interval_deviate(level), reach))
     aurc, excess = kept.areas(level)
     return RiskCoverage(
         kept.confidence[nodes],
@@ -246,12 +246,6 @@ def risk_coverage_of(question: Question, *, level: float = 0.95, rng: Any = None
         question.clusters,
         seed,
     )
-
-
-def _deviate(level: float) -> float:
-    from scipy.special import ndtri
-
-    return float(ndtri((1 + level) / 2))
 
 
 def _spread(coverage: Array, most: int, first: float = 0.0) -> Array:
@@ -273,7 +267,7 @@ def _furthest(covariance: Array, level: float, rng: np.random.Generator) -> floa
     variance = np.diag(covariance)
     known = variance > NOTHING
     if not known.any():
-        return _deviate(level)
+        return interval_deviate(level)
     sd = np.sqrt(variance[known])
     correlation = covariance[np.ix_(known, known)] / np.outer(sd, sd)
     values, vectors = np.linalg.eigh(correlation)
@@ -352,14 +346,6 @@ class _Kept:
         """Squared weights down to each level, and those of right rows, over the square of the weight."""
         mass = self.weight.sum() ** 2
         return np.cumsum(self.square) / mass, np.cumsum(self.square_right) / mass
-
-    def reach(self, level: float) -> float:
-        """Return how many standard errors an interval reaches; of few clusters as Student says."""
-        from scipy.special import stdtrit
-
-        if self.rows is None:
-            return _deviate(level)
-        return float(stdtrit(max(self.clusters - 1, 1.0), (1 + level) / 2))
 
     def variance(self, at: Array) -> Array:
         """Return the variance of the accuracy at some levels, at a fixed coverage, of independent rows."""
@@ -440,11 +426,11 @@ class _Kept:
             low, high = (float(end) for end in clopper_pearson(np.array(wrong), np.array(size), level))
             above = Measured(0.0, 0.0, 1 - low if wrong else high)
             return Measured(area, min(low, area), max(high, area)), above
-        found = []
+        found, reach = [], interval_deviate(level, self.clusters)
         for value, tilt in ((area, 0.0), (max(area - best, 0.0), float(np.log1p(-wrong)))):
             add = np.stack([of_wrong + tilt * (1 - wrong), of_right - tilt * wrong])
             variance, times = self._spread_of(add, mass)
-            found.append(_of_few(value, variance, min(times / self.n, 1 / size), self.reach(level)))
+            found.append(_of_few(value, variance, min(times / self.n, 1 / size), reach))
         return found[0], found[1]
 
     def _spread_of(self, add: Array, mass: float) -> tuple[float, float]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import isfinite
+from math import inf, isfinite, isinf
 from typing import Annotated, Any, TypeAlias
 
 from calibrant.inputs import ROUNDING, InputError, Serializable
@@ -11,6 +11,18 @@ from calibrant.inputs.codec import Allow, Bounds, check_order
 
 #: A number that may be infinite, as a log loss.
 Extended: TypeAlias = Annotated[float, Allow.INFINITY]
+
+
+def interval_deviate(level: float, clusters: float = inf) -> float:
+    """Return how many standard errors an interval extends to either side; of few clusters by Student's t.
+
+    >>> round(interval_deviate(0.95), 2), round(interval_deviate(0.95, clusters=5), 2)
+    (1.96, 2.78)
+    """
+    from scipy.special import ndtri, stdtrit
+
+    share = (1 + level) / 2
+    return float(ndtri(share) if isinf(clusters) else stdtrit(max(clusters - 1, 1.0), share))
 
 
 @dataclass(frozen=True)

@@ -35,7 +35,6 @@ from typing import (
     Literal,
     Self,
     TypeAlias,
-    TypeVar,
     Union,
     get_args,
     get_origin,
@@ -49,7 +48,6 @@ from calibrant.inputs.errors import InputError, InputTypeError, show, show_near
 from calibrant.inputs.parsing import from_text
 from calibrant.inputs.predictions import Array
 
-Value = TypeVar("Value")
 # How far rounding may take a number beyond its bounds, or two numbers out of their order.
 ROUNDING = 1e-9
 
@@ -180,7 +178,7 @@ class Serializable:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain numbers, text, lists and dictionaries, by field."""
-        return to_dict(self)
+        return _plain_record("", type(self), self)
 
     def to_json(self) -> str:
         """Return JSON that `from_json` reads."""
@@ -189,12 +187,18 @@ class Serializable:
     @classmethod
     def from_dict(cls, values: Any) -> Self:
         """Return what `to_dict` wrote, with every field checked."""
-        return from_dict(cls, values, _snake_case(cls.__name__))
+        made: Self = _record(cls._root(), cls, values)
+        return made
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Self:
         """Return what `to_json` wrote, with every field checked."""
-        return from_json(cls, text, _snake_case(cls.__name__))
+        return cls.from_dict(from_text(text, cls._root()))
+
+    @classmethod
+    def _root(cls) -> str:
+        """Return what errors call an object: the name of its class, as ``best_threshold``."""
+        return re.sub(r"(?<!^)(?=[A-Z])", "_", cls.__name__).lower()
 
     def __getstate__(self) -> dict[str, Any]:
         # Views of mappings, and mappings that compute their values, cannot be pickled.
@@ -219,37 +223,6 @@ def check_lengths(result: Any, size: int, *names: str) -> None:
     for name in names:
         if (values := getattr(result, name)) is not None:
             _check_count(name, values, size)
-
-
-def to_dict(value: Any) -> dict[str, Any]:
-    """Return a dataclass as plain numbers, text, lists and dictionaries, by its fields."""
-    return _plain_record("", type(value), value)
-
-
-def to_json(value: Any) -> str:
-    """Return a dataclass as JSON that `from_json` reads."""
-    return json.dumps(to_dict(value), allow_nan=False)
-
-
-def from_dict(kind: type[Value], values: Any, name: str) -> Value:
-    """Return the dataclass that `to_dict` wrote, with every field checked.
-
-    Parameters
-    ----------
-    kind : type
-        The dataclass.
-    values : mapping
-    name : str
-        What errors call the object itself; the paths of fields begin with it.
-    """
-    made = _record(name, kind, values)
-    assert isinstance(made, kind)
-    return made
-
-
-def from_json(kind: type[Value], text: str | bytes, name: str) -> Value:
-    """Return the dataclass that `to_json` wrote, with every field checked."""
-    return from_dict(kind, from_text(text, name), name)
 
 
 def _plain(path: str, hint: Any, value: Any, rules: Sequence[Any] = ()) -> Any:
@@ -547,10 +520,6 @@ def _within(path: str) -> Iterator[None]:
     except InputError as error:
         error.argument = _field(path, error.argument)
         raise
-
-
-def _snake_case(name: str) -> str:
-    return re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()
 
 
 def _field(path: str, name: str) -> str:

@@ -17,7 +17,7 @@ from calibrant.atomic import write_whole
 from calibrant.curves.posterior_curve import beyond_all_scores
 from calibrant.evidence import Array, Evidence
 from calibrant.evidence.simplex import Simplex, class_order
-from calibrant.inputs import InputError, InputTypeError, InputWarning, Predictions, codec
+from calibrant.inputs import InputError, InputTypeError, InputWarning, Predictions
 from calibrant.maps.forms import Form, Pair
 from calibrant.maps.methods import METHODS
 from calibrant.maps.of_all_scores import Softmax
@@ -276,7 +276,7 @@ class Calibrator:
             bands=tuple(tuple(self._band(k, level) for level in LEVELS) for k in range(len(self._forms))),
             multiclass=self._whole,
         )
-        return codec.to_json(saved)
+        return saved.to_json()
 
     @classmethod
     def from_json(cls, text: str) -> Calibrator:
@@ -287,7 +287,7 @@ class Calibrator:
         >>> bool((again.predict_proba([0.2]) == calibrator.predict_proba([0.2])).all())
         True
         """
-        saved = codec.from_json(SavedCalibrator, text, "calibrator")
+        saved = SavedCalibrator.from_json(text)
         made = cls(saved.method, from_logits=saved.from_logits)
         made.classes_, made.n_, made.columns_ = saved.classes, saved.n, saved.columns
         made.notion_ = named(saved.notion).name

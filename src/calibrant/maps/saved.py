@@ -11,7 +11,7 @@ import numpy as np
 
 from calibrant.curves.posterior_curve import Line
 from calibrant.evidence import Array
-from calibrant.inputs import InputError, check_choice, show
+from calibrant.inputs import InputError, Serializable, check_choice, show
 from calibrant.inputs.codec import (
     FAR_FROM_OVERFLOW,
     Ascending,
@@ -62,7 +62,7 @@ class Band:
 
 
 @dataclass(frozen=True, eq=False)
-class SavedCalibrator:
+class SavedCalibrator(Serializable):
     """A fitted calibrator.
 
     Attributes
