@@ -10,6 +10,7 @@ from calibrant import Regret, Sketch
 from calibrant.decisions import Decision
 from calibrant.decisions.interval import ends
 from calibrant.decisions.one_score import Lines, OneScore
+from calibrant.inference.measured import interval_deviate
 from calibrant.inputs import InputError, generator, in_clusters, predictions
 from calibrant.questions import Question, named
 from oracles import decisions as oracle
@@ -200,7 +201,8 @@ def test_repeated_rows_are_no_news_where_clusters_tell():
     )
     assert by_cluster == pytest.approx(plain, rel=0.1)
     assert by_row == pytest.approx(plain / np.sqrt(5), rel=0.2)
-    assert known[1].deviate(0.95) > known[0].deviate(0.95) == known[2].deviate(0.95)
+    wide = [interval_deviate(0.95, each.clusters) for each in known]
+    assert wide[1] > wide[0] == wide[2]
 
 
 def test_clusters_that_are_worth_next_to_no_rows_have_an_answer():

@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from enum import Enum
 from functools import cache
 from itertools import pairwise
-from math import inf, isfinite, isnan, nan
+from math import inf, isfinite, nan
 from types import MappingProxyType, NoneType, UnionType
 from typing import (
     Annotated,
@@ -225,19 +225,16 @@ def check_lengths(result: Any, size: int, *names: str) -> None:
             _check_count(name, values, size)
 
 
-def _plain(path: str, hint: Any, value: Any, rules: Sequence[Any] = ()) -> Any:
+def _plain(path: str, annotation: Any, value: Any) -> Any:
     """Return a value of an annotation as JSON holds it."""
     if value is None:
         return None
-    origin = get_origin(hint)
-    if origin is Annotated:
-        base, *more = get_args(hint)
-        return _plain(path, base, value, (*rules, *more))
+    hint, origin, rules = _taken_apart(annotation)
     if origin in (Union, UnionType):
         options = [option for option in get_args(hint) if option is not NoneType]
         if len(options) > 1:
             options = [option for option in options if isinstance(value, get_origin(option) or option)]
-        return _plain(path, options[0], value, rules)
+        return _plain(path, options[0], value)
     if origin is np.ndarray or hint is float:
         return _plain_numbers(path, value, rules)
     if origin is tuple:
@@ -260,6 +257,8 @@ def _plain_record(path: str, kind: Any, value: Any) -> dict[str, Any]:
 
 def _plain_numbers(path: str, value: Any, rules: Sequence[Any]) -> Any:
     """Return a number or nested lists of them; NaN and infinities where they are allowed."""
+    if type(value) is float and isfinite(value):
+        return value
     if not isinstance(value, np.ndarray) and not is_number(value):
         raise InputTypeError(path, "be a number", value)
     array = np.asarray(value, dtype=np.float64)
@@ -268,13 +267,10 @@ def _plain_numbers(path: str, value: Any, rules: Sequence[Any]) -> Any:
     refused = np.isnan(array) & (Allow.NAN not in rules) | np.isinf(array) & (Allow.INFINITY not in rules)
     if refused.any():
         raise InputError(path, "be finite", array[refused][0])
-
-    def plain(number: Any) -> Any:
-        if isinstance(number, list):
-            return [plain(each) for each in number]
-        return number if isfinite(number) else None if isnan(number) else str(number)
-
-    return plain(array.tolist())
+    plain = array.astype(object)
+    plain[np.isnan(array)] = None
+    plain[array == inf], plain[array == -inf] = "inf", "-inf"
+    return plain.tolist()
 
 
 def _plain_scalar(path: str, value: Any, *, lenient: bool) -> Any:
@@ -289,16 +285,13 @@ def _plain_scalar(path: str, value: Any, *, lenient: bool) -> Any:
     return value
 
 
-def _decoded(path: str, hint: Any, value: Any, rules: Sequence[Any] = ()) -> Any:
+def _decoded(path: str, annotation: Any, value: Any) -> Any:
     """Return a value of an annotation, checked."""
-    origin = get_origin(hint)
-    if origin is Annotated:
-        base, *more = get_args(hint)
-        return _decoded(path, base, value, (*rules, *more))
+    hint, origin, rules = _taken_apart(annotation)
     if origin in (Union, UnionType):
-        return _option(path, get_args(hint), value, rules)
-    if origin is np.ndarray:
-        made: Any = _array(path, value, rules)
+        made: Any = _option(path, get_args(hint), value)
+    elif origin is np.ndarray:
+        made = _array(path, value, rules)
     elif origin is Literal:
         made = _choice(path, value, get_args(hint))
     elif origin is tuple:
@@ -320,7 +313,7 @@ def _decoded(path: str, hint: Any, value: Any, rules: Sequence[Any] = ()) -> Any
     return made
 
 
-def _option(path: str, options: Sequence[Any], value: Any, rules: Sequence[Any]) -> Any:
+def _option(path: str, options: Sequence[Any], value: Any) -> Any:
     """Return a value of one of several annotations: None, a list by label, or the dataclass of its kind."""
     some = [option for option in options if option is not NoneType]
     if value is None and len(some) < len(options):
@@ -329,11 +322,11 @@ def _option(path: str, options: Sequence[Any], value: Any, rules: Sequence[Any])
         mappings = [option for option in some if _is_mapping(option)]
         some = mappings if mappings and isinstance(value, list) else [x for x in some if x not in mappings]
     if len(some) == 1:
-        return _decoded(path, some[0], value, rules)
+        return _decoded(path, some[0], value)
     kinds = {_constants(option)["kind"]: option for option in some}
     kind = _object(path, value).get("kind")
     _choice(_field(path, "kind"), kind, list(kinds))
-    return _decoded(path, kinds[kind], value, rules)
+    return _decoded(path, kinds[kind], value)
 
 
 def _record(path: str, kind: Any, value: Any) -> Any:
@@ -361,6 +354,13 @@ def _record(path: str, kind: Any, value: Any) -> Any:
         if key in kind.computed and given != (expected := getattr(made, key)):
             raise InputError(_field(path, key), f"be {show(expected)}, as other fields say", given)
     return made
+
+
+@cache
+def _taken_apart(annotation: Any) -> tuple[Any, Any, tuple[Any, ...]]:
+    """Return the type of an annotation, what that is an alias of, and the rules."""
+    hint, *rules = get_args(annotation) if get_origin(annotation) is Annotated else (annotation,)
+    return hint, get_origin(hint), tuple(rules)
 
 
 @cache
@@ -497,7 +497,8 @@ def _axes(value: Any) -> int:
 def _nested(path: str, value: Any, axes: int, rules: Sequence[Any]) -> Array:
     entries = _listed(path, value)
     if axes == 1:
-        if all(type(each) is float and isfinite(each) for each in entries):
+        gaps = Allow.NAN in rules
+        if all((type(each) is float and isfinite(each)) or (gaps and each is None) for each in entries):
             return np.array(entries, float)
         return np.array([_number(_entry(path, k), each, rules) for k, each in enumerate(entries)], float)
     rows = [_nested(_entry(path, k), each, axes - 1, rules) for k, each in enumerate(entries)]
