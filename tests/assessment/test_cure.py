@@ -172,7 +172,7 @@ def test_clusters_widen_the_gain():
         ({"temperature": -1}, "assessment.cure.temperature must be above 0"),
         ({"rows": 0}, "assessment.cure.rows must be at least 1"),
         ({"gain": {"value": 1, "low": "x", "high": 2}}, "assessment.cure.gain.low must be a number"),
-        ({"more": 1}, "assessment.cure must have no fields that are not known"),
+        ({"more": 1}, "assessment.cure.more must be a known field"),
     ],
 )
 def test_a_stored_cure_is_checked(sharp, change, message):

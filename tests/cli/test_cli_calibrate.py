@@ -218,7 +218,7 @@ def test_pairs_have_a_map(here):
         (("apply", "map.json", "one.csv", "-o", "map.json"), "cannot write map.json: it is an input"),
         (("fit", "one.csv", "--method", "temperatur", "-o", "m.json"), "did you mean 'temperature'?"),
         (("fit", "one.csv", "--method", "vector", "-o", "m.json"), "--method must be a map of one score"),
-        (("apply", "one.csv", "one.csv", "-o", "out.csv"), "one.csv: text must be JSON"),
+        (("apply", "one.csv", "one.csv", "-o", "out.csv"), "one.csv: saved_calibrator must be JSON"),
         (("apply", "none.json", "one.csv", "-o", "out.csv"), "none.json"),
         (("apply", "map.json", "many.csv", "-o", "out.csv"), "--scores must name the one column"),
         (("apply", "map.json", "one.csv", "-o", "out.xlsx"), "-o must end in .csv, .tsv, .parquet or .arrow"),

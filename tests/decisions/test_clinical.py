@@ -13,8 +13,9 @@ import calibrant
 from calibrant import InputError
 from calibrant.api.asked import ask
 from calibrant.assessment import text as wording
-from calibrant.decisions import Clinical, Measured, clinical_of
+from calibrant.decisions import Clinical, clinical_of
 from calibrant.evidence import effective_clusters
+from calibrant.inference.measured import Measured
 from calibrant.posterior import posterior_of
 from calibrant.posterior.odds.cells import nearest
 
@@ -274,16 +275,13 @@ def test_it_is_stored_and_checked_as_it_is_read(rare):
     text = assessed.to_json()
     values = json.loads(text)
     assert calibrant.Assessment.from_dict(values).clinical == assessed.clinical
-    # Written before there was such a thing.
-    old = {key: value for key, value in values.items() if key != "clinical"}
-    assert calibrant.Assessment.from_dict(old).clinical is None
     for path, new, words in (
-        (("ratio", "value"), -1, "clinical.ratio.value must be finite and at least 0"),
+        (("ratio", "low"), -1, "clinical.ratio.low must be at least 0"),
         (("e50", "high"), 2, r"clinical.e50.high must lie in \[0, 1\]"),
         (("slope", "low"), 9, "clinical.slope.low must not be above value"),
         (("slope",), None, "clinical.missing must say why a number is missing"),
         (("missing",), "why not", "clinical.missing must say why a number is missing"),
-        (("more",), 1, "not known, got 'more'"),
+        (("more",), 1, "clinical.more must be a known field"),
         (("level",), 1, "clinical.level must lie strictly"),
     ):
         wrong = json.loads(text)

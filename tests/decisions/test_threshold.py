@@ -8,7 +8,7 @@ import pytest
 
 import calibrant
 from calibrant import BestThreshold, Sketch
-from calibrant.inputs import InputError, Record
+from calibrant.inputs import InputError
 from oracles import decisions as oracle
 
 
@@ -20,7 +20,7 @@ def sample(n=300, seed=0):
 
 def numbers(found):
     stored = found.to_dict()
-    return np.array([np.inf if stored[name] is None else stored[name] for name in stored if name != "label"])
+    return np.array([float(stored[name]) for name in stored if name != "label"])
 
 
 def test_the_known_best_threshold_is_found():
@@ -99,7 +99,7 @@ def test_always_and_never(outcome, threshold, word):
     assert 0 <= found.cost <= 0.01
     assert found.gain == pytest.approx(found.as_is, abs=0.01)
     stored = json.loads(json.dumps(found.to_dict(), allow_nan=False))
-    assert stored["threshold"] == (None if outcome == 0 else 0.0)
+    assert stored["threshold"] == ("inf" if outcome == 0 else 0.0)
 
 
 def test_costs_may_say_always_or_never():
@@ -109,29 +109,29 @@ def test_costs_may_say_always_or_never():
     assert (never.of_costs, never.threshold, never.high) == (1.25, math.inf, math.inf)
     assert str(always).startswith("always act [always, always] instead of -0.25")
     for found in (always, never):
-        assert BestThreshold.of_record(Record(found.to_dict(), "best")) == found
+        assert BestThreshold.from_dict(found.to_dict()) == found
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"threshold": 2}, "best.threshold must lie in"),
-        ({"low": 0.9, "high": 0.95}, "best must have low <= threshold <= high"),
-        ({"cost_low": 3}, "best.cost_low must not be above cost"),
-        ({"gain": -9}, "best.gain_low must not be above gain"),
-        ({"level": 1}, "best.level must lie strictly between"),
-        ({"n": 0}, "best.n must be above 0"),
-        ({"cost": "x"}, "best.cost must be a number"),
-        ({"label": [1]}, "best.label must be a label"),
+        ({"threshold": 2}, "best_threshold.threshold must lie in"),
+        ({"low": 0.9, "high": 0.95}, "best_threshold.low must not be above threshold"),
+        ({"cost_low": 3}, "best_threshold.cost_low must not be above cost"),
+        ({"gain": -9}, "best_threshold.gain_low must not be above gain"),
+        ({"level": 1}, "best_threshold.level must lie strictly between"),
+        ({"n": 0}, "best_threshold.n must be above 0"),
+        ({"cost": "x"}, "best_threshold.cost must be a number"),
+        ({"label": {}}, "best_threshold.label must be a label"),
     ],
 )
 def test_what_is_stored_comes_back_or_is_refused(change, message):
     y, s = sample(100)
     found = calibrant.best_threshold(y, s, (1, 9), rng=0)
     stored = json.loads(json.dumps(found.to_dict()))
-    assert BestThreshold.of_record(Record(stored, "best")) == found
+    assert BestThreshold.from_dict(stored) == found
     with pytest.raises(InputError, match=message):
-        BestThreshold.of_record(Record(stored | change, "best"))
+        BestThreshold.from_dict(stored | change)
 
 
 def test_right_scores_keep_the_threshold_of_the_costs():

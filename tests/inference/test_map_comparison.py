@@ -273,12 +273,12 @@ def test_what_cannot_be_compared_is_refused(options, message):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"level": 2}, "comparison.level must"),
-        ({"best": "platt"}, "comparison.best must be what the table says"),
-        ({"best_group": ["platt"]}, "comparison.best must be what the table says"),
-        ({"table": []}, "comparison.table must not be empty"),
-        ({"more": 1}, "comparison must have no fields that are not known"),
-        ({"rows": -3}, "comparison.rows must be at least 2"),
+        ({"level": 2}, "map_comparison.level must"),
+        ({"best": "platt"}, "map_comparison.best must be .*, as other fields say, got 'platt'"),
+        ({"best_group": ["platt"]}, "map_comparison.best_group must be .*, as other fields say"),
+        ({"table": []}, "map_comparison.table must not be empty"),
+        ({"more": 1}, "map_comparison.more must be a known field"),
+        ({"rows": -3}, "map_comparison.rows must be at least 2"),
     ],
 )
 def test_a_stored_comparison_is_checked(compared, change, message):

@@ -143,7 +143,7 @@ def loaded(content):
     try:
         return Calibrator.from_json(json.dumps(content)), None
     except InputError as error:
-        return None, error.argument
+        return None, error.argument.removeprefix("saved_calibrator.")
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -151,7 +151,7 @@ def test_a_damaged_calibrator_is_refused_or_predicts_probabilities(kind):
     made = KINDS[kind]()
     content = thinned(json.loads(made.to_json()))
     Calibrator.from_json(json.dumps(content))
-    tops = {*content, "text", "more"}
+    tops = {*content, "saved_calibrator", "more"}
     for path in places(content):
         value = content
         for step in path:
@@ -244,7 +244,7 @@ def test_errors_name_the_path_of_the_field_and_its_rule(kind, path, value, messa
     content = json.loads(KINDS[kind]().to_json())
     if path == ["methods"]:
         content["methods"] = value
-    with pytest.raises(InputError, match=f"^{message}"):
+    with pytest.raises(InputError, match=f"^saved_calibrator.{message}"):
         Calibrator.from_json(json.dumps(replaced(content, path, value)))
 
 
@@ -252,7 +252,7 @@ def test_tables_of_venn_and_abers_that_cross_are_refused():
     content = json.loads(KINDS["one venn-abers"]().to_json())
     low, high = (content["maps"][0][name]["value"] for name in ("low", "high"))
     low[:], high[:] = [1.0] * len(low), [0.0] * len(high)
-    with pytest.raises(InputError, match=r"^maps\[0\].low must not be above high, got 1.0 above 0.0"):
+    with pytest.raises(InputError, match=r"^saved_calibrator.maps\[0\].low must not be above high, got 1.0"):
         Calibrator.from_json(json.dumps(content))
 
 

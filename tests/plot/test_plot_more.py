@@ -28,9 +28,9 @@ from test_plot import (
 import calibrant
 from calibrant import plot
 from calibrant.curves.histogram import ScoreHistogram, histogram_of
-from calibrant.decisions import Measured
 from calibrant.evidence import Cells, Sample
 from calibrant.inference.comparison import Comparison, Difference
+from calibrant.inference.measured import Measured
 from calibrant.inference.result import Estimate, Null
 from calibrant.plot import canvas, reliability, scores
 from calibrant.questions import named

@@ -366,7 +366,7 @@ def _rows_of_groups(groups: Sequence[Group], estimates: Sequence[Estimate]) -> t
     """Return the groups, each by itself, the worst first."""
     adjusted = false_discovery([result.p_value for result in estimates])
     rows = [
-        Row(group.name, group.rows, *_counts(group.pictured.each(), result.n), result, p)
+        Row(group.name, float(group.rows), *_counts(group.pictured.each(), result.n), result, p)
         for group, result, p in zip(groups, estimates, adjusted, strict=True)
     ]
     return tuple(sorted(rows, key=lambda row: -row.estimate.value))
@@ -440,7 +440,7 @@ def _balance(
     """
     raw = (counts[1] - counts[0]) / n
     # The spread of a residual is at least that of an outcome at the frequency seen.
-    spread = np.sqrt(max(square - raw * raw, 0.25 / effective) / effective)
+    spread = float(np.sqrt(max(square - raw * raw, 0.25 / effective) / effective))
     reach = NormalDist().inv_cdf((1 + level) / 2) * spread
     return Balance(n, *counts, difference, min(raw - reach, difference), max(raw + reach, difference))
 

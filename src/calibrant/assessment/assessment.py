@@ -2,22 +2,34 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from calibrant.assessment import text
 from calibrant.assessment.cure import Cure
 from calibrant.assessment.decomposition import Score
 from calibrant.assessment.where import pairs, predicted
 from calibrant.curves import ByClass, ReliabilityCurve, ReliabilityDiagram
+from calibrant.curves.histogram import Edges, Rows
 from calibrant.decisions import Clinical, Decision
-from calibrant.evidence import Array
 from calibrant.inference.multiplicity import each_level
 from calibrant.inference.result import Estimate
-from calibrant.inputs import ROUNDING, Record, from_text
+from calibrant.inputs import ROUNDING, InputError, Serializable
+from calibrant.inputs.codec import (
+    Amount,
+    Bounds,
+    Count,
+    Level,
+    Number,
+    Probability,
+    Shape,
+    Size,
+    check_lengths,
+    check_order,
+)
 from calibrant.inputs.wording import percent, plural
 from calibrant.posterior.softmax.where import Where
 from calibrant.questions.notions import named, pictured
@@ -27,7 +39,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Balance:
+class Balance(Serializable):
     """Mean score against frequency.
 
     Attributes
@@ -43,9 +55,9 @@ class Balance:
         Interval of the difference.
     """
 
-    n: float
-    observed: float
-    expected: float
+    n: Size
+    observed: Amount
+    expected: Amount
     difference: float
     low: float
     high: float
@@ -55,15 +67,12 @@ class Balance:
         """Share of the outcome."""
         return self.observed / self.n
 
-    @classmethod
-    def of_record(cls, record: Record) -> Balance:
-        """Return the balance that a stored record holds."""
-        record.only(cls.__dataclass_fields__)
-        n = record.size("n")
-        counts = {key: record.number(key, 0, n * (1 + ROUNDING)) for key in ("observed", "expected")}
-        ends = {key: record.number(key) for key in ("difference", "low", "high")}
-        record.ordered("low", "difference", "high")
-        return cls(n, **counts, **ends)
+    def check_fields(self) -> None:
+        """Refuse more outcomes than rows, and an interval that does not hold the difference."""
+        bounds = Bounds(0, self.n * (1 + ROUNDING))
+        bounds.check("observed", self.observed)
+        bounds.check("expected", self.expected)
+        check_order(self, "low", "difference", "high")
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,13 +87,17 @@ class Odds:
         Bins of equal mass.
     """
 
-    edges: Array
-    counts: Array
+    edges: Edges
+    counts: Rows
     diagram: ReliabilityDiagram
+
+    def check_fields(self) -> None:
+        """Refuse counts that are not as many as cells."""
+        check_lengths(self, len(self.edges) - 1, "counts")
 
 
 @dataclass(frozen=True)
-class Row:
+class Row(Serializable):
     """One class or group among several.
 
     Attributes
@@ -101,39 +114,25 @@ class Row:
     """
 
     name: str
-    rows: float
-    observed: float
-    expected: float
+    rows: Amount
+    observed: Amount
+    expected: Amount
     estimate: Estimate
-    p_adjusted: float
+    p_adjusted: Probability
 
     def off(self, level: float) -> bool:
         """Tell whether calibration is rejected, allowing for how many were looked at."""
         return self.p_adjusted < 1 - level
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain numbers and text."""
-        values = {key: getattr(self, key) for key in ("name", "rows", "observed", "expected", "p_adjusted")}
-        return values | {"estimate": self.estimate.to_dict()}
-
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> Row:
-        """Return what `to_dict` wrote; numbers that no row can have are refused."""
-        return cls.of_record(Record(values, "row"))
-
-    @classmethod
-    def of_record(cls, record: Record) -> Row:
-        """Return the row that a stored record holds."""
-        record.only(cls.__dataclass_fields__)
-        estimate = Estimate.of_record(record.record("estimate"))
-        most = estimate.n * (1 + ROUNDING)
-        counts = {key: record.number(key, 0, most) for key in ("observed", "expected")}
-        rows, p_adjusted = record.number("rows", 0), record.share("p_adjusted")
-        return cls(name=record.text("name"), rows=rows, estimate=estimate, p_adjusted=p_adjusted, **counts)
+    def check_fields(self) -> None:
+        """Refuse more outcomes than rows."""
+        bounds = Bounds(0, self.estimate.n * (1 + ROUNDING))
+        bounds.check("observed", self.observed)
+        bounds.check("expected", self.expected)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Assessment:
+class Assessment(Serializable):
     """How far a model's scores are from probabilities: numbers, pictures, words.
 
     Attributes
@@ -178,6 +177,9 @@ class Assessment:
         What acting on the scores costs, where costs were given.
     """
 
+    constants: ClassVar[Mapping[str, Any]] = MappingProxyType({"format": 1})
+    computed: ClassVar[tuple[str, ...]] = ("value",)
+    worded: ClassVar[tuple[str, ...]] = ("verdict", "advice", "remarks")
     notion: str
     estimates: Mapping[str, Estimate]
     curves: Mapping[str, ReliabilityCurve | ByClass[ReliabilityCurve]]
@@ -190,12 +192,12 @@ class Assessment:
     accuracy: Balance | None
     scores: tuple[Score, ...]
     warnings: tuple[str, ...]
-    rows: int
-    n: float
+    rows: Number
+    n: Size
     classes: tuple[str, ...]
     asked: str | None
-    level: float
-    seed: int
+    level: Level
+    seed: Count
     created: str
     digest: str
     version: str
@@ -210,6 +212,11 @@ class Assessment:
     def estimate(self) -> Estimate:
         """The headline's estimate."""
         return self.estimates[self.notion]
+
+    @property
+    def value(self) -> float:
+        """The headline's calibration error."""
+        return self.estimate.value
 
     @property
     def shown(self) -> str:
@@ -305,28 +312,41 @@ class Assessment:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain numbers and text; curves at a few hundred scores."""
-        from calibrant.assessment.serialize import to_dict
+        curves = {name: _thinned(curve) for name, curve in self.curves.items()}
+        cure = self.cure and replace(self.cure, curve=self.cure.curve and self.cure.curve.thinned())
+        # What is said is about the curves as they are.
+        words = {"verdict": self.verdict, "advice": self.advice, "remarks": list(self.remarks)}
+        return Serializable.to_dict(replace(self, curves=curves, cure=cure)) | words
 
-        return to_dict(self)
+    def check_fields(self) -> None:
+        """Refuse parts that contradict each other."""
+        notion, names = named(self.notion), tuple(self.estimates)
+        if self.notion not in names:
+            raise InputError("estimates", f"hold {self.notion!r}", names)
+        for name, estimate in self.estimates.items():
+            if estimate.notion != name:
+                raise InputError(f"estimates[{name!r}].notion", f"be {name!r}", estimate.notion)
+        curved = {name for name in names if not named(name).whole}
+        for key, pictures in (("curves", self.curves), ("diagrams", self.diagrams)):
+            if self.shown not in pictures or {*pictures} != curved:
+                raise InputError(key, f"hold {self.shown!r} and what the estimates hold", tuple(pictures))
+        if self.asked is not None and self.asked not in self.classes:
+            raise InputError("asked", f"be one of {list(self.classes)}", self.asked)
+        if self.where is not None and not notion.whole:
+            raise InputError("where", f"be missing where the notion is {notion}")
+        if self.where is not None:
+            Shape((len(self.classes),)).check("where.share", self.where.share)
+        if self.clinical is not None and not any(named(name).one_class for name in names):
+            raise InputError("clinical", "be missing where no notion is about one class")
 
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> Assessment:
-        """Return the assessment that `to_dict` wrote; numbers that no assessment can have are refused."""
-        from calibrant.assessment.serialize import from_dict
 
-        return from_dict(values)
-
-    def to_json(self) -> str:
-        """Return JSON that `from_json` reads."""
-        return json.dumps(self.to_dict(), allow_nan=False)
-
-    @classmethod
-    def from_json(cls, text: str) -> Assessment:
-        """Return the assessment that `to_json` wrote."""
-        return cls.from_dict(from_text(text, "assessment"))
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return Assessment.from_dict, (self.to_dict(),)
+def _thinned(
+    curve: ReliabilityCurve | ByClass[ReliabilityCurve],
+) -> ReliabilityCurve | ByClass[ReliabilityCurve]:
+    """Return a curve, or that of each class, at a few hundred scores."""
+    if isinstance(curve, ByClass):
+        return ByClass({label: each.thinned() for label, each in curve.items()})
+    return curve.thinned()
 
 
 def _score_line(score: Score) -> str:

@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
 from calibrant.assessment.decomposition import Score
 from calibrant.curves import ReliabilityCurve, curve_of
-from calibrant.inference.map_comparison import Measured, log_loss_of_rows, mean_of_rows, read, written
+from calibrant.inference.map_comparison import log_loss_of_rows, mean_of_rows
 from calibrant.inference.measure import measure
-from calibrant.inputs import Array, Predictions, Record, some_rows
+from calibrant.inference.measured import Extended, Measured
+from calibrant.inputs import Array, Predictions, Serializable, some_rows
+from calibrant.inputs.codec import Bounds, Number, Probability, Size
 from calibrant.maps import Calibrator
 from calibrant.maps.folds import in_folds, joined, mapped
 from calibrant.maps.of_all_scores import Softmax, newton_slope, slope_derivatives
@@ -30,7 +32,7 @@ Fitted = Callable[[], Predictions]
 
 
 @dataclass(frozen=True, eq=False)
-class Cure:
+class Cure(Serializable):
     """What recalibrating would do, cross-validated.
 
     Attributes
@@ -57,14 +59,14 @@ class Cure:
     """
 
     gain: Measured
-    excess: float | None
-    before: float
-    after: float
-    temperature: float | None
-    by_temperature: float
+    excess: Extended | None
+    before: Probability
+    after: Probability
+    temperature: Size | None
+    by_temperature: Extended
     curve: ReliabilityCurve | None
-    rows: int
-    folds: int
+    rows: Number
+    folds: Annotated[int, Bounds(2)]
     command: str | None = None
     method: str = "auto"
     apply_command: str | None = None
@@ -73,31 +75,6 @@ class Cure:
     def helps(self) -> bool:
         """Whether recalibrating makes scores better beyond doubt."""
         return self.gain.low > 0
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain numbers and text, but for the curve; infinities as text."""
-        plain = {key: getattr(self, key) for key in self.__dataclass_fields__ if key != "curve"}
-        plain |= {key: written(plain[key]) for key in ("excess", "by_temperature")}
-        return plain | {"gain": self.gain.to_dict()}
-
-    @classmethod
-    def of_record(cls, record: Record, curve: ReliabilityCurve | None) -> Cure:
-        """Return the cure that a stored record holds, with its curve."""
-        record.only(cls.__dataclass_fields__)
-        return cls(
-            gain=Measured.of_record(record.record("gain")),
-            excess=record.maybe("excess", partial(read, record)),
-            before=record.share("before"),
-            after=record.share("after"),
-            temperature=record.maybe("temperature", record.size),
-            by_temperature=read(record, "by_temperature"),
-            curve=curve,
-            rows=record.whole("rows", 1),
-            folds=record.whole("folds", 2),
-            command=record.maybe("command", record.text),
-            method=record.text("method"),
-            apply_command=record.maybe("apply_command", record.text),
-        )
 
 
 @dataclass(frozen=True, eq=False)

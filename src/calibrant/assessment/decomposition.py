@@ -13,9 +13,9 @@ hold p itself, and c is tried too, so neither part is ever negative.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import Any
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -23,7 +23,9 @@ from calibrant.estimators.curve import positions
 from calibrant.estimators.isotonic import isotonic
 from calibrant.evidence import Array, Evidence
 from calibrant.evidence.simplex import Simplex
-from calibrant.inputs import Predictions, Record
+from calibrant.inference.measured import Extended
+from calibrant.inputs import Predictions, Serializable
+from calibrant.inputs.codec import NOT_NEGATIVE, Amount
 from calibrant.maps.of_all_scores import Softmax
 from calibrant.questions import Notion
 
@@ -33,7 +35,7 @@ FOLDS, FEW, FITTED = 5, 1 << 21, 1 << 25
 
 
 @dataclass(frozen=True)
-class Score:
+class Score(Serializable):
     """A proper score (lower is better) and its parts.
 
     Attributes
@@ -49,34 +51,15 @@ class Score:
 
     name: str
     about: str
-    value: float
-    calibration: float
-    resolution: float
-    uncertainty: float
+    value: Annotated[Extended, NOT_NEGATIVE]
+    calibration: Annotated[Extended, NOT_NEGATIVE]
+    resolution: Amount
+    uncertainty: Amount
 
     @property
     def refinement(self) -> float:
         """What recalibration cannot take away: uncertainty less resolution."""
         return self.uncertainty - self.resolution
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain numbers; None stands for infinity."""
-        return {k: None if v == np.inf else v for k, v in asdict(self).items()}
-
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> Score:
-        """Return what `to_dict` wrote; numbers that no score can have are refused."""
-        return cls.of_record(Record(values, "score"))
-
-    @classmethod
-    def of_record(cls, record: Record) -> Score:
-        """Return the score that a stored record holds."""
-        record.only(cls.__dataclass_fields__)
-        numbers: dict[str, Any] = {key: record.number(key, 0) for key in ("resolution", "uncertainty")}
-        for key in ("value", "calibration"):
-            number = record.maybe(key, lambda key: record.number(key, 0))
-            numbers[key] = np.inf if number is None else number
-        return cls(record.text("name"), record.text("about"), **numbers)
 
 
 def of_event(evidence: Evidence, about: str, log_loss: float | None = None) -> tuple[Score, Score]:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
+from dataclasses import replace
 from statistics import NormalDist
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from calibrant.estimators.canonical.softmax import canonical_error
 from calibrant.inference.multiplicity import each_level
-from calibrant.inputs import ROUNDING, InputError, Record
 from calibrant.posterior.softmax.where import Where
 from calibrant.questions import Question
 
@@ -93,22 +92,3 @@ def predicted(where: Where, level: float) -> list[Predicted]:
 
 def _reach(level: float) -> float:
     return NormalDist().inv_cdf((1 + level) / 2)
-
-
-def to_dict(where: Where) -> dict[str, Any]:
-    """Return plain lists of numbers."""
-    return {field.name: getattr(where, field.name).tolist() for field in fields(where)}
-
-
-def of_record(record: Record, classes: int) -> Where:
-    """Return what a stored record holds; numbers that no gap can have are refused."""
-    record.only(field.name for field in fields(Where))
-    taken = record.matrix("taken", classes, -1, 1)
-    spread = record.matrix("spread", classes, 0, 1)
-    record.lengths(classes, "taken", "spread", "share", "gap", "gap_spread")
-    if np.any(np.abs(taken + taken.T) > ROUNDING):
-        raise InputError(record.called("taken"), "say of each pair of classes what one takes and one gives")
-    share = record.array("share", 0, 1)
-    if abs((total := float(share.sum())) - 1) > 0.05:  # rounded scores need not add up exactly
-        raise InputError(record.called("share"), "add up to 1", total)
-    return Where(taken, spread, share, record.array("gap", 0, 2), record.array("gap_spread", 0, 2))

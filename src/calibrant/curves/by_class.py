@@ -12,13 +12,26 @@ Result = TypeVar("Result")
 
 
 class ByClass(Mapping[Any, Result], Generic[Result]):
-    """One result for each class, in the order of the columns."""
+    """One result for each class, in the order of the columns.
 
-    def __init__(self, results: dict[Any, Result]) -> None:
-        self._results = results
+    Parameters
+    ----------
+    results : mapping
+        For each label its result, or a function that computes it when it is first asked for: few of a
+        thousand ever are.
+    """
+
+    def __init__(self, results: Mapping[Any, Result | Callable[[], Result]]) -> None:
+        self._results = dict(results)
 
     def __getitem__(self, label: Any) -> Result:
-        return self._results[label]
+        result = self._results[label]
+        if callable(result):
+            self._results[label] = result = result()
+        return result
+
+    def __contains__(self, label: object) -> bool:
+        return label in self._results
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self._results)

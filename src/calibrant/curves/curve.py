@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 
@@ -12,14 +12,28 @@ from calibrant import inputs
 from calibrant.compiled import shared
 from calibrant.curves.band import corrected
 from calibrant.curves.by_class import ByClass, each_problem
-from calibrant.curves.histogram import counts
+from calibrant.curves.histogram import Edges, Rows, Support, check_picture, counts
 from calibrant.curves.posterior_curve import at_each_score, through_all_scores
 from calibrant.curves.text import headline, table
 from calibrant.estimators import Bayes, Density
 from calibrant.estimators.density import DensityFit
 from calibrant.estimators.density_beta import DensityBeta, DensityBetaFit, density_by
 from calibrant.evidence import Array, Cells, Evidence, Residuals, Sample
-from calibrant.inputs import InputError
+from calibrant.inputs import InputError, Serializable
+from calibrant.inputs.codec import (
+    NOT_NEGATIVE,
+    UNIT,
+    Allow,
+    Amount,
+    Ascending,
+    Count,
+    Level,
+    Probability,
+    Shape,
+    Size,
+    check_lengths,
+    check_order,
+)
 from calibrant.inputs.wording import percent, size_name
 from calibrant.posterior import posterior_of
 from calibrant.posterior.odds import average
@@ -46,22 +60,32 @@ FEW = 10.0
 # A round score that this share of the rows has, and at least so many of them, is a level, however the others
 # lie. Effective numbers of rows may fall short of a whole one by rounding.
 LEVEL, SHARED, DIGITS, ROUNDING = 0.02, 5, 4, 1e-6
+# The arrays of a curve, with an entry for each score.
+ALONG = ("score", "probability", "point", "low", "high", "density", "n_eff")
+# Scores of a thinned curve, evenly along the score and along its log odds up to these ends.
+NODES, ENDS = 200, 20.0
 # Scores that a curve prints.
 PRINTED = np.arange(1, 10) / 10
 
 
 @dataclass(frozen=True)
-class Point:
+class Point(Serializable):
     """A reliability curve at given scores; arrays have the shape of the scores asked for."""
 
-    probability: Any
-    low: Any
-    high: Any
-    n_eff: Any
+    probability: Annotated[Array, Shape(None), UNIT, Allow.NAN]
+    low: Annotated[Array, Shape(None), UNIT, Allow.NAN]
+    high: Annotated[Array, Shape(None), UNIT, Allow.NAN]
+    n_eff: Annotated[Array, Shape(None), NOT_NEGATIVE, Allow.NAN]
+
+    def check_fields(self) -> None:
+        """Refuse arrays of different shapes, and a band that does not ascend."""
+        for name in ("low", "high", "n_eff"):
+            Shape(self.probability.shape).check(name, getattr(self, name))
+        check_order(self, "low", "high")
 
 
 @dataclass(frozen=True, eq=False)
-class ReliabilityCurve:
+class ReliabilityCurve(Serializable):
     """What a score really means: the frequency of the outcome at every score.
 
     Attributes
@@ -103,28 +127,52 @@ class ReliabilityCurve:
         The expected calibration error, as `ece` gives it.
     """
 
-    score: Array
-    probability: Array
-    point: Array
-    low: Array | None
-    high: Array | None
-    density: Array
-    n_eff: Array
-    bandwidth: float
+    score: Annotated[Array, Shape((None,)), UNIT, Ascending()]
+    probability: Annotated[Array, UNIT, Allow.NAN]
+    point: Annotated[Array, UNIT, Allow.NAN]
+    low: Annotated[Array, UNIT, Allow.NAN] | None
+    high: Annotated[Array, UNIT, Allow.NAN] | None
+    density: Annotated[Array, NOT_NEGATIVE, Allow.NAN]
+    n_eff: Annotated[Array, NOT_NEGATIVE, Allow.NAN]
+    bandwidth: Amount
     floored: bool
     kernel: str
-    support: tuple[float, float]
-    histogram: tuple[Array, Array]
-    error: float
-    n: float
-    n_boot: int
-    level: float
+    support: Support
+    histogram: tuple[Edges, Rows]
+    error: Probability
+    n: Size
+    n_boot: Count
+    level: Level
     notion: str
     label: Any = None
     band: str | None = None
     method: Method = "bayes"
     discrete: bool = False
-    levels: Array = field(default_factory=lambda: np.empty(0))
+    levels: Annotated[Array, UNIT] = field(default_factory=lambda: np.empty(0))
+
+    def check_fields(self) -> None:
+        """Refuse arrays that are not of as many scores, and a band of one end or in the wrong order."""
+        check_lengths(self, len(self.score), *ALONG)
+        if (self.low is None) != (self.high is None):
+            raise InputError("low", "come with high")
+        if self.low is not None:
+            check_order(self, "low", "high")
+        check_picture(self)
+
+    def thinned(self) -> ReliabilityCurve:
+        """Return the curve at a few hundred of its scores; one that has no more comes back as it is."""
+        by_odds = 1 / (1 + np.exp(-np.linspace(-ENDS, ENDS, NODES)))
+        wanted = np.concatenate([np.linspace(0, 1, NODES + 1), by_odds])
+        if self.score.size <= wanted.size:
+            return self
+        kept = np.unique(np.abs(self.score[:, None] - wanted).argmin(axis=0))
+        kept = np.union1d(kept, [0, self.score.size - 1])
+        # Where the curve begins and ends, and a node on either side.
+        turns = np.flatnonzero(np.diff(np.isnan(self.probability)))
+        kept = np.union1d(kept, np.concatenate([turns, turns + 1])).astype(np.intp)
+        arrays: dict[str, Any] = {name: getattr(self, name) for name in ALONG}
+        fewer: dict[str, Any] = {k: None if v is None else v[kept] for k, v in arrays.items()}
+        return replace(self, **fewer)
 
     @property
     def lce(self) -> Array:

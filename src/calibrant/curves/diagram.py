@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 
 from calibrant import inputs
 from calibrant.curves.band import INTERVALS
-from calibrant.curves.histogram import counts
+from calibrant.curves.histogram import Edges, Rows, Support, check_picture, counts
 from calibrant.curves.text import headline, table
 from calibrant.estimators import Binned, parse
 from calibrant.estimators.bins import mapped
 from calibrant.evidence import Array, Evidence
+from calibrant.inputs.codec import UNIT, Allow, Level, Probability, Size, check_lengths, check_order
 from calibrant.inputs.wording import percent, size_name
 from calibrant.questions.notions import Notion
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class ReliabilityDiagram:
+class ReliabilityDiagram(inputs.Serializable):
     """Mean score against frequency in each bin.
 
     Attributes
@@ -40,21 +41,27 @@ class ReliabilityDiagram:
         The expected calibration error of the same bins.
     """
 
-    edges: Array
-    score: Array
-    frequency: Array
-    count: Array
-    low: Array
-    high: Array
-    histogram: tuple[Array, Array]
-    error: float
-    n: float
-    level: float
+    edges: Edges
+    score: Annotated[Array, UNIT, Allow.NAN]
+    frequency: Annotated[Array, UNIT, Allow.NAN]
+    count: Rows
+    low: Annotated[Array, UNIT, Allow.NAN]
+    high: Annotated[Array, UNIT, Allow.NAN]
+    histogram: tuple[Edges, Rows]
+    error: Probability
+    n: Size
+    level: Level
     estimator: str
     interval: str
     notion: str
-    support: tuple[float, float]
+    support: Support
     label: Any = None
+
+    def check_fields(self) -> None:
+        """Refuse arrays that are not of as many bins, and bars that do not ascend."""
+        check_lengths(self, len(self.edges) - 1, "score", "frequency", "count", "low", "high")
+        check_order(self, "low", "high")
+        check_picture(self)
 
     def plot(self, ax: Axes | None = None, **options: Any) -> Axes:
         """Draw the bins with their bars and the histogram of scores; see `calibrant.plot.diagram`."""

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import numpy as np
 
 from calibrant import inputs
 from calibrant.curves.text import subject, table
 from calibrant.evidence import Array, Bins, Evidence
+from calibrant.inputs import InputError, Serializable
+from calibrant.inputs.codec import NOT_NEGATIVE, UNIT, Ascending, Probability, Shape, Size, check_lengths
 from calibrant.inputs.wording import sample_size
-from calibrant.questions.notions import Notion
+from calibrant.questions.notions import Notion, named
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -19,9 +21,13 @@ if TYPE_CHECKING:
 # Cells of the histogram below a curve or a diagram, and those that a histogram prints.
 CELLS, PRINTED = 50, 10
 
+Edges: TypeAlias = Annotated[Array, Shape((None,)), UNIT, Ascending()]
+Rows: TypeAlias = Annotated[Array, NOT_NEGATIVE]
+Support: TypeAlias = tuple[Probability, Probability]
+
 
 @dataclass(frozen=True, eq=False)
-class ScoreHistogram:
+class ScoreHistogram(Serializable):
     """How many rows have which score, by outcome.
 
     Attributes
@@ -39,13 +45,18 @@ class ScoreHistogram:
         Where scores can lie.
     """
 
-    edges: Array
-    positive: Array
-    negative: Array
+    edges: Edges
+    positive: Rows
+    negative: Rows
     notion: str
     label: Any
-    n: float
-    support: tuple[float, float] = (0.0, 1.0)
+    n: Size
+    support: Support = (0.0, 1.0)
+
+    def check_fields(self) -> None:
+        """Refuse counts that are not as many as cells."""
+        check_lengths(self, len(self.edges) - 1, "positive", "negative")
+        check_subject(self)
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw one outcome upwards and the other downwards; see `calibrant.plot.score_histograms`."""
@@ -66,6 +77,21 @@ class ScoreHistogram:
         rows = zip(self.edges[first], self.edges[[*first[1:], -1]], *counts, strict=True)
         formats = {"from": ".2f", "to": ".2f", "positive": ".6g", "negative": ".6g"}
         return f"{title}\n{table(formats, rows)}"
+
+
+def check_subject(result: Any) -> None:
+    """Refuse a notion that there is not, and a support that is empty."""
+    named(result.notion)
+    low, high = result.support
+    if not low < high:
+        raise InputError("support", "ascend", [low, high])
+
+
+def check_picture(result: Any) -> None:
+    """Refuse what no picture is of, and a histogram whose counts are not as many as its cells."""
+    check_subject(result)
+    edges, rows = result.histogram
+    Shape((len(edges) - 1,)).check("histogram[1]", rows)
 
 
 def _cells(evidence: Evidence, bins: int) -> tuple[Array, Bins, float]:

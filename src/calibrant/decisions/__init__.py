@@ -11,7 +11,6 @@ from calibrant.decisions.curve import (
     regret_curve_of,
 )
 from calibrant.decisions.decision import Decision
-from calibrant.decisions.measured import Measured
 from calibrant.decisions.regret import Regret, cost_of, deciding, regret_of
 from calibrant.decisions.selective import RiskCoverage, risk_coverage_of
 from calibrant.decisions.threshold import BestThreshold, best_threshold_of
@@ -23,7 +22,6 @@ __all__ = [
     "Cost",
     "Decision",
     "Difference",
-    "Measured",
     "Regret",
     "RegretCurve",
     "RiskCoverage",

@@ -11,18 +11,19 @@ its draws. The mean of |frequency - score|, which medicine calls ICI, is the cal
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
 from calibrant import inputs
 from calibrant.curves.band import clopper_pearson
-from calibrant.decisions.measured import Measured
 from calibrant.evidence import Array, Cells, Evidence, are_alone, effective_clusters
+from calibrant.inference.measured import Measured, Within, interval_deviate
 from calibrant.inference.streams import stream
-from calibrant.inputs import ROUNDING, InputError, Record
+from calibrant.inputs import ROUNDING, InputError, Serializable
+from calibrant.inputs.codec import Amount, Bounds, Level
 from calibrant.inputs.wording import count, percent
 from calibrant.posterior import posterior_of
 from calibrant.posterior.odds.cells import expit, log_odds, nearest, softplus
@@ -38,7 +39,7 @@ BLOCK, FURTHEST = 1 << 14, 500.0
 
 
 @dataclass(frozen=True, repr=False)
-class Clinical:
+class Clinical(Serializable):
     """What medicine reads of the score of one class, or of pairs.
 
     Attributes
@@ -68,17 +69,17 @@ class Clinical:
         Whether intercept and slope are of a sketch: by the mean scores of its cells.
     """
 
-    observed: float
-    expected: float
-    ratio: Measured | None
-    intercept: Measured | None
-    slope: Measured | None
-    e50: Measured
-    e90: Measured
-    level: float
+    observed: Amount
+    expected: Amount
+    ratio: Annotated[Measured, Within(0)] | None
+    intercept: Annotated[Measured, Within()] | None
+    slope: Annotated[Measured, Within()] | None
+    e50: Annotated[Measured, Within(0, 1)]
+    e90: Annotated[Measured, Within(0, 1)]
+    level: Level
     missing: str = ""
-    clipped: float = 0.0
-    least: float = 0.0
+    clipped: Amount = 0.0
+    least: Annotated[float, Bounds(0, 0.5)] = 0.0
     from_cells: bool = False
 
     def __repr__(self) -> str:
@@ -94,40 +95,10 @@ class Clinical:
         text = f"{', '.join(told)}; E50 {self.e50:.4f}, E90 {self.e90:.4f} at {percent(self.level)}{cells}"
         return text[0].upper() + text[1:] + (f"; {self.missing}" if self.missing else "")
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain numbers and text."""
-        return asdict(self)
-
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> Clinical:
-        """Return what `to_dict` wrote; numbers that none of these can be are refused."""
-        return cls.of_record(Record(values, "clinical"))
-
-    @classmethod
-    def of_record(cls, record: Record) -> Clinical:
-        """Return what a stored record holds."""
-        record.only(cls.__dataclass_fields__)
-        lines = {
-            key: record.maybe(key, lambda key: Measured.of_record(record.record(key)))
-            for key in ("intercept", "slope")
-        }
-        ratio = record.maybe("ratio", lambda key: Measured.of_record(record.record(key), 0))
-        missing = record.text("missing")
-        if bool(missing) != (None in (ratio, *lines.values())):
-            raise InputError(record.called("missing"), "say why a number is missing, where one is", missing)
-        return cls(
-            observed=record.number("observed", 0),
-            expected=record.number("expected", 0),
-            ratio=ratio,
-            **lines,
-            e50=Measured.of_record(record.record("e50"), 0, 1),
-            e90=Measured.of_record(record.record("e90"), 0, 1),
-            level=record.level(),
-            missing=missing,
-            clipped=record.number("clipped", 0),
-            least=record.number("least", 0, 0.5),
-            from_cells=record.flag("from_cells"),
-        )
+    def check_fields(self) -> None:
+        """Refuse a missing number without a reason, and a reason where none is missing."""
+        if bool(self.missing) != (None in (self.ratio, self.intercept, self.slope)):
+            raise InputError("missing", "say why a number is missing, where one is", self.missing)
 
 
 def clinical_of(question: Question, *, level: float = 0.95, seed: int = 0) -> Clinical:
@@ -143,7 +114,7 @@ def clinical_of(question: Question, *, level: float = 0.95, seed: int = 0) -> Cl
     """
     level = inputs.level(level)
     rows = _Rows.of(question)
-    reach = rows.reach(level)
+    reach = interval_deviate(level, rows.clusters)
     observed, expected = (
         float(rows.weight @ part / rows.weight.sum()) for part in (rows.outcome, rows.score)
     )
@@ -238,14 +209,6 @@ class _Rows:
             x[part] = log_odds(score[part], least)
         return cls(score, x, outcome, weight, square, cluster, n, clusters, clipped, least, cells)
 
-    def reach(self, level: float) -> float:
-        """Return how many standard errors an interval reaches; of few clusters as Student says."""
-        from scipy.special import ndtri, stdtrit
-
-        if self.cluster is None:
-            return float(ndtri((1 + level) / 2))
-        return float(stdtrit(max(self.clusters - 1, 1.0), (1 + level) / 2))
-
     def one_sided(self) -> str:
         """Return why there is no line at all, if there is none."""
         if self.outcome.min() < self.outcome.max():
@@ -275,7 +238,7 @@ class _Rows:
         variance = max(alone, 0.25 / self.n**2)
         if self.cluster is not None:
             variance = max(variance, self._together(rest) / mass**2)
-        far = min(self.reach(level) * float(np.sqrt(variance)) / observed, FURTHEST)
+        far = min(interval_deviate(level, self.clusters) * float(np.sqrt(variance)) / observed, FURTHEST)
         return Measured(ratio, ratio * float(np.exp(-far)), min(ratio * float(np.exp(far)), 1 / expected))
 
     def _together(self, rest: Array) -> float:

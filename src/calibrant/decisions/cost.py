@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
 from calibrant.evidence import Array
-from calibrant.inputs import InputError, InputTypeError, is_number, show
+from calibrant.inputs import ROUNDING, InputError, InputTypeError, Serializable, is_number, show
+from calibrant.inputs.codec import Shape
 
 # Actions of two costs: the first is taken where both cost the same, as decision curves do.
 ACT, LEAVE = "act", "leave"
@@ -18,7 +19,7 @@ LEAST, MOST = 1e-100, 1e100
 
 
 @dataclass(frozen=True, eq=False)
-class Cost:
+class Cost(Serializable):
     """What every action costs in every class.
 
     Attributes
@@ -40,7 +41,7 @@ class Cost:
     ('no', 'yes', 'ask')
     """
 
-    matrix: Array
+    matrix: Annotated[Array, Shape((None, None))]
     actions: tuple[str, ...]
     labels: tuple[Any, ...]
     threshold: float | None = None
@@ -107,6 +108,17 @@ class Cost:
                 return replace(self, matrix=matrix, actions=actions, threshold=alarm / (alarm + miss))
         rule = "be a threshold, two costs, or a matrix of two actions that differ by class"
         raise InputError("cost", rule, got=f"a matrix of the shape {self.matrix.shape}")
+
+    def check_fields(self) -> None:
+        """Refuse a matrix of other classes or actions, and a threshold that is not that of the matrix."""
+        try:
+            same = Cost.of(self.matrix, self.labels, self.actions)
+            known = same if self.threshold is None else same.as_threshold()
+        except InputError as error:
+            error.argument = "matrix"
+            raise
+        if abs((known.threshold or 0.0) - (self.threshold or 0.0)) > ROUNDING:
+            raise InputError("threshold", f"be that of the matrix, {known.threshold:g}", self.threshold)
 
     def _in_order(self, labels: tuple[Any, ...]) -> Cost:
         """Return the same cost with its rows in another order of its classes."""

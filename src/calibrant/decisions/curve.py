@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from calibrant.decisions.interval import ends, simultaneous_deviate
 from calibrant.decisions.one_score import FLOOR, Lines, OneScore
 from calibrant.evidence import Array, Evidence
-from calibrant.inference.result import plain
-from calibrant.inputs import InputError
+from calibrant.inference.measured import interval_deviate
+from calibrant.inputs import InputError, Serializable
 from calibrant.inputs import level as check_level
 from calibrant.inputs import scores as check_scores
+from calibrant.inputs.codec import UNIT, Ascending, Bounds, Level, Shape, Size, check_lengths, check_order
 from calibrant.inputs.wording import percent, sample_size
 from calibrant.questions import Question
 
@@ -53,9 +54,14 @@ class Difference(NamedTuple):
     low: Array
     high: Array
 
+    def check_fields(self) -> None:
+        """Refuse a band that does not hold the values."""
+        check_lengths(self, len(self.value), "low", "high")
+        check_order(self, "low", "value", "high")
+
 
 @dataclass(frozen=True, eq=False)
-class RegretCurve:
+class RegretCurve(Serializable):
     """What acting from each threshold on costs more than it had to, and what it brings.
 
     Attributes
@@ -90,15 +96,16 @@ class RegretCurve:
     the worst decision is at 0.36: 0.0345 lost per row [0.0198, 0.0515]
     """
 
-    thresholds: Array
-    value: Array
-    low: Array
-    high: Array
-    level: float
+    computed: ClassVar[tuple[str, ...]] = ("worst",)
+    thresholds: Annotated[Array, Shape((None,)), Bounds(0, 1, above=True, below=True), Ascending()]
+    value: Annotated[Array, UNIT]
+    low: Annotated[Array, UNIT]
+    high: Annotated[Array, UNIT]
+    level: Level
     net_benefit: Array
     treat_all: Array
     recalibrated: Array
-    n: float
+    n: Size
     label: Any = None
     difference: Difference | None = None
 
@@ -124,19 +131,14 @@ class RegretCurve:
             )
         return "\n".join([*rows, f"{self.worst}; band at {percent(self.level)}, {sample_size(self.n)}"])
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain lists of numbers, and the worst decision."""
-        names = ("thresholds", "value", "low", "high", "net_benefit", "treat_all", "recalibrated")
-        values: dict[str, Any] = {name: getattr(self, name).tolist() for name in names}
-        values |= {
-            "level": self.level,
-            "n": self.n,
-            "label": plain(self.label),
-            "worst": self.worst._asdict(),
-        }
+    def check_fields(self) -> None:
+        """Refuse arrays of other lengths than the thresholds, and bands that do not hold the values."""
+        size = len(self.thresholds)
+        check_lengths(self, size, "value", "low", "high", "net_benefit", "treat_all", "recalibrated")
+        check_order(self, "low", "value", "high")
         if self.difference is not None:
-            values["difference"] = {name: part.tolist() for name, part in self.difference._asdict().items()}
-        return values
+            for name, part in self.difference._asdict().items():
+                Shape((size,)).check(f"difference.{name}", part)
 
     def plot(self, ax: Any = None) -> Any:
         """Draw the regret with its band above the decision curves."""
@@ -233,7 +235,7 @@ def _difference(
     covariance = spread @ spread.T
     # Few rows that differ say little about their spread: so much is added to it.
     error = np.sqrt(np.diag(covariance) + FLOOR * most**2)
-    wide = max(simultaneous_deviate(covariance, error, known, level), known.deviate(level))
+    wide = max(simultaneous_deviate(covariance, error, known, level), interval_deviate(level, known.clusters))
     return Difference(mean, mean - wide * error, mean + wide * error)
 
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 from calibrant.decisions.cost import Cost
 from calibrant.decisions.regret import Regret, regret_of
 from calibrant.decisions.threshold import BestThreshold, best_threshold_of
-from calibrant.inputs import Record
+from calibrant.inputs import Serializable
 from calibrant.questions import Question
 
 # Costs are told for so many rows.
@@ -19,7 +18,7 @@ Row = tuple[str, float, float | None, float | None, str]
 
 
 @dataclass(frozen=True)
-class Decision:
+class Decision(Serializable):
     """The regret of the scores at given costs and, of two costs, the best threshold.
 
     Attributes
@@ -92,17 +91,3 @@ class Decision:
             f"a false alarm at {alarm:.6g} and a miss at {miss:.6g}, acting when the score is at least "
             f"{lost.threshold:.4g},"
         )
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain numbers and text."""
-        return {
-            "regret": self.regret.to_dict(),
-            "best": None if self.best is None else self.best.to_dict(),
-        }
-
-    @classmethod
-    def of_record(cls, record: Record) -> Decision:
-        """Return what a record of `to_dict` holds."""
-        record.only(("regret", "best"))
-        best = record.maybe("best", lambda key: BestThreshold.of_record(record.record(key)))
-        return cls(Regret.of_record(record.record("regret")), best)

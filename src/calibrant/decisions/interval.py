@@ -8,6 +8,7 @@ import numpy as np
 
 from calibrant.decisions.one_score import Gain, Lines, OneScore, mean_curve
 from calibrant.evidence import Array
+from calibrant.inference.measured import interval_deviate
 
 # Sets of correlated normal deviates for the largest of many deviations.
 SETS, SEED = 1000, 20240714
@@ -57,7 +58,7 @@ def ends(known: OneScore, lines: Lines, level: float, *, simultaneous: bool = Fa
     recalibrated = known.gain(lines, before, known.recalibrated(lines))
     threshold = known.gain(lines, before, known.best_threshold(lines)) if lines.no.shape[1] == 2 else None
     gains = [recalibrated] if threshold is None else [recalibrated, threshold]
-    usual = known.deviate(level)
+    usual = interval_deviate(level, known.clusters)
     deviate = max(usual, _largest(known, lines, recalibrated, level)) if simultaneous else usual
     upper = np.quantile(known.drawn(lines), (1 + level) / 2, axis=1, method="inverted_cdf")
     posterior = known.regret(lines, mean_curve(known.posterior, 0, known.groups.score))
@@ -92,12 +93,10 @@ def simultaneous_deviate(covariance: Array, error: Array, known: OneScore, level
     What the errors have beyond the covariance is independent of it and common to all. Few clusters have the
     tails of Student's distribution.
     """
-    from scipy.special import ndtri
-
     rng = np.random.default_rng(SEED)
     value, vector = np.linalg.eigh(covariance)
     root = (vector * np.sqrt(np.maximum(value, 0.0))) @ vector.T
     rest = np.sqrt(np.maximum(error**2 - np.diag(covariance), 0.0))
     noise = rng.standard_normal((SETS, error.size)) @ root + rng.standard_normal((SETS, 1)) * rest
     largest = float(np.quantile(np.abs(noise / error).max(axis=1), level))
-    return largest * known.deviate(level) / float(ndtri((1 + level) / 2))
+    return largest * interval_deviate(level, known.clusters) / interval_deviate(level)

@@ -343,13 +343,6 @@ class OneScore:
         """The fold of each part among those that hold any."""
         return np.unique(self.dealt.fold, return_inverse=True)[1]
 
-    def deviate(self, level: float) -> float:
-        """Return how far both ends of an interval lie from its middle: by Student, of few clusters."""
-        from scipy.special import ndtri, stdtrit
-
-        share = (1 + level) / 2
-        return float(ndtri(share) if np.isinf(self.clusters) else stdtrit(max(self.clusters - 1, 1.0), share))
-
     def chance_below(self, deviate: float) -> float:
         """Return the share of such a distribution below a quantile."""
         from scipy.special import ndtr, stdtr

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
@@ -16,9 +16,10 @@ from calibrant.decisions.one_score import Lines, OneScore, recalibrated
 from calibrant.decisions.whole_rows import WholeRows
 from calibrant.evidence import Array
 from calibrant.inference.null import drawn
-from calibrant.inference.result import Null, plain
-from calibrant.inputs import ROUNDING, InputError, Predictions, Record, class_labels, from_text, generator
+from calibrant.inference.result import Null
+from calibrant.inputs import ROUNDING, InputError, Predictions, Serializable, class_labels, generator
 from calibrant.inputs import level as check_level
+from calibrant.inputs.codec import Amount, Bounds, Count, Level, Probability, Size, check_order
 from calibrant.inputs.wording import percent, sample_size
 from calibrant.posterior.softmax import FEW, SoftmaxPosterior
 from calibrant.questions import Question, named
@@ -31,7 +32,7 @@ SEEN, TIMES = 1000, 3
 
 
 @dataclass(frozen=True)
-class Regret:
+class Regret(Serializable):
     """Decision regret: the extra cost per row of acting on the scores instead of on calibrated ones.
 
     Attributes
@@ -79,15 +80,15 @@ class Regret:
     a false alarm costs 1, a miss 9 (act when the score is at least 0.1)
     """
 
-    value: float
-    low: float
-    high: float
-    level: float
-    p_value: float
+    value: Amount
+    low: Amount
+    high: Amount
+    level: Level
+    p_value: Probability
     null: Null
     recovered: float
     cost: float
-    n: float
+    n: Size
     matrix: tuple[tuple[float, ...], ...]
     actions: tuple[str, ...]
     labels: tuple[Any, ...]
@@ -95,7 +96,7 @@ class Regret:
     label: Any = None
     lower_bound: bool = False
     cautions: tuple[str, ...] = ()
-    seed: int | None = None
+    seed: Count | None = None
 
     def __float__(self) -> float:
         return self.value
@@ -136,47 +137,23 @@ class Regret:
             f"{self.p_text}; {sample_size(self.n)}" + "".join(f"\n{caution}" for caution in self.cautions)
         )
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain numbers and text."""
-        values = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        names = {"label": plain(self.label), "labels": tuple(map(plain, self.labels))}
-        return {**values, **names, "null": self.null.to_dict()}
-
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> Regret:
-        """Return what `to_dict` wrote, checked like any input."""
-        return cls.of_record(Record(values, "regret"))
-
-    @classmethod
-    def from_json(cls, text: str | bytes) -> Regret:
-        """Return what `json.dumps(regret.to_dict())` wrote."""
-        return cls.of_record(Record(from_text(text, "regret"), "regret"))
-
-    @classmethod
-    def of_record(cls, record: Record) -> Regret:
-        """Return what a record holds."""
-        record.only(cls.__dataclass_fields__)
-        labels, actions = record.labels("labels"), record.texts("actions")
-        threshold = record.maybe("threshold", record.number)
-        with record.naming("matrix"):
-            cost = Cost.of(record.matrix("matrix", len(actions)), labels, actions)
-            told = None if threshold is None else cost.as_threshold().threshold
-        if threshold is not None and told is not None and abs(told - threshold) > ROUNDING:
-            raise InputError(record.called("threshold"), f"be that of the matrix, {told:g}", threshold)
+    def check_fields(self) -> None:
+        """Refuse numbers that these costs do not allow."""
+        for k, row in enumerate(self.matrix):
+            if len(row) != len(self.actions):
+                raise InputError(f"matrix[{k}]", f"have {len(self.actions)} entries", got=str(len(row)))
+        cost = Cost(np.array(self.matrix), self.actions, self.labels, self.threshold)
+        cost.check_fields()
         # In a large unit rounding is large.
-        room = ROUNDING * float(np.abs(cost.matrix).max())
-        top = float(np.ptp(cost.matrix, axis=1).max()) + room
-        sizes = {key: record.number(key, 0, top) for key in ("value", "low", "high")}
-        record.ordered("low", "value", "high")
-        least, most = float(cost.matrix.min()) - room, float(cost.matrix.max()) + room
-        return cls(
-            **sizes, level=record.level(), p_value=record.share("p_value"),
-            null=Null.of_record(record.record("null"), top), recovered=record.number("recovered", -top, top),
-            cost=record.number("cost", least, most), n=record.size("n"), matrix=_plain(cost.matrix),
-            actions=actions, labels=labels, threshold=threshold, label=record.label(),
-            lower_bound=record.flag("lower_bound"), cautions=record.texts("cautions"),
-            seed=record.maybe("seed", record.whole),
-        )  # fmt: skip
+        room = ROUNDING * max(float(np.abs(cost.matrix).max()), 1.0)
+        top = float(np.ptp(cost.matrix, axis=1).max())
+        bounds = Bounds(0, top, slack=room)
+        for name in ("value", "low", "high"):
+            bounds.check(name, getattr(self, name))
+        self.null.check_within(bounds)
+        check_order(self, "low", "value", "high")
+        Bounds(-top, top, slack=room).check("recovered", self.recovered)
+        Bounds(float(cost.matrix.min()), float(cost.matrix.max()), slack=room).check("cost", self.cost)
 
     def plot(self, ax: Any = None) -> Any:
         """Draw value and interval beside what a calibrated model reads and what is recovered."""

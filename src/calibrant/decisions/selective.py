@@ -10,19 +10,30 @@ normal limit.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import numpy as np
 
 from calibrant import inputs
 from calibrant.compiled.cached import cached_property
 from calibrant.curves.band import clopper_pearson
-from calibrant.decisions.measured import Measured
 from calibrant.evidence import Array, Evidence, are_alone, effective_clusters
 from calibrant.inference.interval import first_of_each
+from calibrant.inference.measured import Measured, Within, interval_deviate
 from calibrant.inference.streams import stream
-from calibrant.inputs import ROUNDING, InputError, is_number
+from calibrant.inputs import ROUNDING, InputError, Serializable, is_number
+from calibrant.inputs.codec import (
+    UNIT,
+    Ascending,
+    Count,
+    Level,
+    Number,
+    Shape,
+    Size,
+    check_lengths,
+    check_order,
+)
 from calibrant.inputs.wording import counted, percent, sample_size
 from calibrant.posterior import posterior_of
 from calibrant.questions import Question, named
@@ -63,7 +74,7 @@ class Coverage(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class RiskCoverage:
+class RiskCoverage(Serializable):
     """How right the rows are that are kept, from the surest on.
 
     Attributes
@@ -91,20 +102,20 @@ class RiskCoverage:
         Of the draws that the band is from.
     """
 
-    confidence: Array
-    coverage: Array
-    accuracy: Array
-    low: Array
-    high: Array
-    band_low: Array
-    band_high: Array
-    aurc: Measured
-    excess: Measured
-    level: float
-    n: float
+    confidence: Annotated[Array, Shape((None,)), UNIT]
+    coverage: Annotated[Array, UNIT, Ascending()]
+    accuracy: Annotated[Array, UNIT]
+    low: Annotated[Array, UNIT]
+    high: Annotated[Array, UNIT]
+    band_low: Annotated[Array, UNIT]
+    band_high: Annotated[Array, UNIT]
+    aurc: Annotated[Measured, Within(0, 1)]
+    excess: Annotated[Measured, Within(0, 1)]
+    level: Level
+    n: Size
     notion: str
-    clusters: int | None
-    seed: int
+    clusters: Number | None
+    seed: Count
 
     @property
     def risk(self) -> Array:
@@ -169,14 +180,14 @@ class RiskCoverage:
 
         return plot.risk_coverage(self, ax)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain numbers and text."""
-        values = {field.name: getattr(self, field.name) for field in fields(self)}
-        plain: dict[str, Any] = {}
-        for key, value in values.items():
-            plain[key] = value.tolist() if isinstance(value, np.ndarray) else value
-            plain[key] = vars(value).copy() if isinstance(value, Measured) else plain[key]
-        return plain
+    def check_fields(self) -> None:
+        """Refuse arrays of other lengths than the thresholds, and intervals that do not hold the accuracy."""
+        named(self.notion)
+        arrays = ("coverage", "accuracy", "low", "high", "band_low", "band_high")
+        check_lengths(self, len(self.confidence), *arrays)
+        check_order(self, "band_low", "accuracy", "band_high")
+        check_order(self, "low", "accuracy", "high")
+        Ascending().check("confidence", -self.confidence)
 
     def __repr__(self) -> str:
         return f"RiskCoverage({self.notion}, {sample_size(self.n, '=')}, AURC {self.aurc:.4f})"
@@ -216,10 +227,10 @@ def risk_coverage_of(question: Question, *, level: float = 0.95, rng: Any = None
     alone = kept.variance(grid)
     ratio = np.divide(np.diag(together), alone, out=np.ones(grid.size), where=alone > NOTHING)
     effect = np.interp(kept.coverage[nodes], kept.coverage[grid], np.maximum(ratio, 1.0))
-    reach = kept.reach(level)
+    reach = interval_deviate(level, kept.clusters)
     ends = kept.interval(nodes, effect, reach)
     furthest = _furthest(together, level, stream(seed, "selective"))
-    band = kept.interval(nodes, effect, max(reach * furthest / _deviate(level), reach))
+    band = kept.interval(nodes, effect, max(reach * furthest / interval_deviate(level), reach))
     aurc, excess = kept.areas(level)
     return RiskCoverage(
         kept.confidence[nodes],
@@ -235,12 +246,6 @@ def risk_coverage_of(question: Question, *, level: float = 0.95, rng: Any = None
         question.clusters,
         seed,
     )
-
-
-def _deviate(level: float) -> float:
-    from scipy.special import ndtri
-
-    return float(ndtri((1 + level) / 2))
 
 
 def _spread(coverage: Array, most: int, first: float = 0.0) -> Array:
@@ -262,7 +267,7 @@ def _furthest(covariance: Array, level: float, rng: np.random.Generator) -> floa
     variance = np.diag(covariance)
     known = variance > NOTHING
     if not known.any():
-        return _deviate(level)
+        return interval_deviate(level)
     sd = np.sqrt(variance[known])
     correlation = covariance[np.ix_(known, known)] / np.outer(sd, sd)
     values, vectors = np.linalg.eigh(correlation)
@@ -341,14 +346,6 @@ class _Kept:
         """Squared weights down to each level, and those of right rows, over the square of the weight."""
         mass = self.weight.sum() ** 2
         return np.cumsum(self.square) / mass, np.cumsum(self.square_right) / mass
-
-    def reach(self, level: float) -> float:
-        """Return how many standard errors an interval reaches; of few clusters as Student says."""
-        from scipy.special import stdtrit
-
-        if self.rows is None:
-            return _deviate(level)
-        return float(stdtrit(max(self.clusters - 1, 1.0), (1 + level) / 2))
 
     def variance(self, at: Array) -> Array:
         """Return the variance of the accuracy at some levels, at a fixed coverage, of independent rows."""
@@ -429,11 +426,11 @@ class _Kept:
             low, high = (float(end) for end in clopper_pearson(np.array(wrong), np.array(size), level))
             above = Measured(0.0, 0.0, 1 - low if wrong else high)
             return Measured(area, min(low, area), max(high, area)), above
-        found = []
+        found, reach = [], interval_deviate(level, self.clusters)
         for value, tilt in ((area, 0.0), (max(area - best, 0.0), float(np.log1p(-wrong)))):
             add = np.stack([of_wrong + tilt * (1 - wrong), of_right - tilt * wrong])
             variance, times = self._spread_of(add, mass)
-            found.append(_of_few(value, variance, min(times / self.n, 1 / size), self.reach(level)))
+            found.append(_of_few(value, variance, min(times / self.n, 1 / size), reach))
         return found[0], found[1]
 
     def _spread_of(self, add: Array, mass: float) -> tuple[float, float]:

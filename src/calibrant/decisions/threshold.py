@@ -12,15 +12,16 @@ from calibrant.decisions.cost import Cost
 from calibrant.decisions.interval import ends
 from calibrant.decisions.one_score import Lines, OneScore
 from calibrant.evidence import Array
-from calibrant.inference.result import plain
-from calibrant.inputs import InputError, Record
+from calibrant.inference.measured import Extended
+from calibrant.inputs import Serializable
 from calibrant.inputs import level as check_level
+from calibrant.inputs.codec import UNIT, Level, Size, check_order
 from calibrant.inputs.wording import percent, sample_size
 from calibrant.questions import Question
 
 
 @dataclass(frozen=True)
-class BestThreshold:
+class BestThreshold(Serializable):
     """The score at which it is best to begin to act, and what that costs.
 
     Attributes
@@ -59,9 +60,9 @@ class BestThreshold:
     act when the score is at least 0.318 [0.296, 0.336] instead of 0.1
     """
 
-    threshold: float
-    low: float
-    high: float
+    threshold: Extended
+    low: Extended
+    high: Extended
     cost: float
     cost_low: float
     cost_high: float
@@ -70,9 +71,9 @@ class BestThreshold:
     gain: float
     gain_low: float
     gain_high: float
-    level: float
+    level: Level
     of_costs: float
-    n: float
+    n: Size
     label: Any = None
 
     def __float__(self) -> float:
@@ -97,29 +98,14 @@ class BestThreshold:
             f"acting on recalibrated scores costs {self.recalibrated:.3g}; {sample_size(self.n)}"
         )
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain numbers; a threshold that means never is None."""
-        values = {name: getattr(self, name) for name in self.__dataclass_fields__ if name != "label"}
-        finite = {key: None if value == math.inf else value for key, value in values.items()}
-        return {**finite, "label": plain(self.label)}
-
-    @classmethod
-    def of_record(cls, record: Record) -> BestThreshold:
-        """Return what a record of `to_dict` holds."""
-        record.only(cls.__dataclass_fields__)
-        numbers = {name: record.number(name) for name in (*_COSTS, "of_costs")}
-        record.ordered("cost_low", "cost", "cost_high")
-        record.ordered("gain_low", "gain", "gain_high")
-        cuts = {
-            name: math.inf if record.values[name] is None else record.number(name, 0, 1)
-            for name in ("threshold", "low", "high")
-        }
-        if not cuts["low"] <= cuts["threshold"] <= cuts["high"]:
-            raise InputError(record.name, "have low <= threshold <= high", tuple(cuts.values()))
-        return cls(**cuts, **numbers, level=record.level(), n=record.size("n"), label=record.label())
-
-
-_COSTS = ("cost", "cost_low", "cost_high", "as_is", "recalibrated", "gain", "gain_low", "gain_high")
+    def check_fields(self) -> None:
+        """Refuse thresholds that are no scores, and intervals that do not hold their number."""
+        for name in ("threshold", "low", "high"):
+            if math.isfinite(threshold := getattr(self, name)):
+                UNIT.check(name, threshold)
+        check_order(self, "low", "threshold", "high")
+        check_order(self, "cost_low", "cost", "cost_high")
+        check_order(self, "gain_low", "gain", "gain_high")
 
 
 def best_threshold_of(question: Question, cost: Cost, *, level: float) -> BestThreshold:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from importlib import import_module
 from math import prod
@@ -22,7 +22,7 @@ from calibrant.evidence import Array, OneHot, Sample
 from calibrant.experiment import models
 from calibrant.experiment.distributions import Distribution, Mixture, rng_of
 from calibrant.experiment.truth import Truth, truth
-from calibrant.inputs import Predictions
+from calibrant.inputs import Predictions, Serializable
 from calibrant.inputs.predictions import Seen
 from calibrant.questions import notions
 
@@ -47,7 +47,7 @@ TOGETHER, GRID = 1 << 17, 512
 
 
 @dataclass(frozen=True)
-class Settings:
+class Settings(Serializable):
     """What a run computes; two runs with equal settings give equal numbers."""
 
     classes: tuple[int, ...] = (2, 5, 7)
@@ -79,20 +79,6 @@ class Settings:
             distribution(name)
         if not self.sizes or min(self.sizes) < 1 or list(self.sizes) != sorted(set(self.sizes)):
             raise ValueError(f"sizes must be positive and increase, got {self.sizes}")
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain lists and numbers, for the manifest."""
-        return {
-            key: list(value) if isinstance(value, tuple) else value for key, value in asdict(self).items()
-        }
-
-    @classmethod
-    def from_dict(cls, values: dict[str, Any]) -> Settings:
-        """Return the settings that `to_dict` wrote."""
-        plain: dict[str, Any] = {
-            key: tuple(value) if isinstance(value, list) else value for key, value in values.items()
-        }
-        return cls(**plain)
 
     @property
     def shape(self) -> tuple[int, int, int, int, int]:

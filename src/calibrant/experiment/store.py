@@ -139,7 +139,7 @@ class Store:
             yield parsed_json(self.manifest_path.read_text())
         except FileNotFoundError:
             raise ValueError(f"{self.folder} holds no run: there is no {self.manifest_path.name}") from None
-        except (json.JSONDecodeError, KeyError, TypeError, AttributeError, UnicodeDecodeError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise ValueError(f"{self.manifest_path} is damaged: {error}") from None
 
     def path(self, task: Task) -> Path:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import erfc, sqrt
 from statistics import NormalDist
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 
@@ -19,7 +18,8 @@ from calibrant.inference.clusters import by_cluster
 from calibrant.inference.estimate import estimate, influence, signs
 from calibrant.inference.result import Estimate
 from calibrant.inference.whole_rows import added
-from calibrant.inputs import InputError, Record, from_text
+from calibrant.inputs import ROUNDING, InputError, Serializable
+from calibrant.inputs.codec import Bounds, Level, Probability, check_order
 from calibrant.inputs.wording import percent
 from calibrant.posterior import posterior_of
 from calibrant.questions import Question, named
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
+# Differences between errors.
+CHANGE = Bounds(-2, 2, slack=ROUNDING)
 # Intervals that differ by this factor in width are of errors that are not equally visible.
 WIDER = 2.0
 UNEQUAL = (
@@ -37,7 +39,7 @@ UNEQUAL = (
 
 
 @dataclass(frozen=True)
-class Difference:
+class Difference(Serializable):
     """Calibration error of a model less that of another on the same labels.
 
     Attributes
@@ -55,12 +57,12 @@ class Difference:
 
     model: str
     baseline: str
-    value: float
-    low: float
-    high: float
-    level: float
-    p_value: float
-    correlation: float
+    value: Annotated[float, CHANGE]
+    low: Annotated[float, CHANGE]
+    high: Annotated[float, CHANGE]
+    level: Level
+    p_value: Probability
+    correlation: Annotated[float, Bounds(-1, 1, slack=ROUNDING)]
 
     def __str__(self) -> str:
         p = "p < 0.001" if self.p_value < 0.001 else f"p = {self.p_value:.2g}"
@@ -73,23 +75,13 @@ class Difference:
         ends = f"[{self.low:+.4f}, {self.high:+.4f}]"
         return f"Difference({self.model} - {self.baseline}, {self.value:+.4f} {ends})"
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain numbers and text."""
-        return {name: getattr(self, name) for name in self.__dataclass_fields__}
-
-    @classmethod
-    def of_record(cls, record: Record) -> Difference:
-        """Return the difference that a stored record holds."""
-        record.only(cls.__dataclass_fields__)
-        values = {key: record.number(key, -2, 2) for key in ("value", "low", "high")}
-        values["correlation"] = record.number("correlation", -1, 1)
-        record.ordered("low", "value", "high")
-        models = record.text("model"), record.text("baseline")
-        return cls(*models, level=record.level(), p_value=record.share("p_value"), **values)
+    def check_fields(self) -> None:
+        """Refuse an interval that does not hold the value."""
+        check_order(self, "low", "value", "high")
 
 
 @dataclass(frozen=True)
-class Comparison:
+class Comparison(Serializable):
     """Estimates of several models on the same labels, and their paired differences from a baseline.
 
     Attributes
@@ -128,37 +120,11 @@ class Comparison:
 
         return plot.comparison(self, ax)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain numbers and text."""
-        return {
-            "baseline": self.baseline,
-            "estimates": {name: estimate.to_dict() for name, estimate in self.estimates.items()},
-            "differences": {name: each.to_dict() for name, each in self.differences.items()},
-        }
-
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> Comparison:
-        """Return the comparison that `to_dict` wrote; numbers that no comparison can have are refused."""
-        record = Record(values, "comparison").only(("baseline", "estimates", "differences"))
-        estimates = {name: Estimate.of_record(one) for name, one in record.by_name("estimates").items()}
-        differences = {name: Difference.of_record(one) for name, one in record.by_name("differences").items()}
-        baseline = record.text("baseline")
-        if baseline not in estimates or {*differences, baseline} != {*estimates}:
-            rule = f"hold a difference from {baseline!r} for every other model"
-            raise InputError(record.called("differences"), rule, tuple(differences))
-        return cls(MappingProxyType(estimates), MappingProxyType(differences), baseline)
-
-    def to_json(self) -> str:
-        """Return JSON that `from_json` reads."""
-        return json.dumps(self.to_dict(), allow_nan=False)
-
-    @classmethod
-    def from_json(cls, text: str) -> Comparison:
-        """Return the comparison that `to_json` wrote."""
-        return cls.from_dict(from_text(text, "comparison"))
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return Comparison.from_dict, (self.to_dict(),)
+    def check_fields(self) -> None:
+        """Refuse other differences than one from the baseline for every other model."""
+        if {*self.differences, self.baseline} != {*self.estimates} or self.baseline in self.differences:
+            rule = f"hold a difference from {self.baseline!r} for every other model"
+            raise InputError("differences", rule, tuple(self.differences))
 
 
 def _less_certain(one: tuple[str, Estimate], other: tuple[str, Estimate]) -> tuple[float, str, str]:

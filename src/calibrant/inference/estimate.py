@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 
 from calibrant import inputs
+from calibrant.curves import ByClass
 from calibrant.estimators import Estimator, Norm, resolve
 from calibrant.evidence import Array, Evidence
 from calibrant.inference import interval as intervals
 from calibrant.inference import many_classes
 from calibrant.inference import null as nulls
-from calibrant.inference.by_class import ByClass
 from calibrant.inference.clusters import ClusteredNull, Correlated, View, by_cluster
 from calibrant.inference.joint_labels import Labels, columns_of
 from calibrant.inference.measure import errors_of

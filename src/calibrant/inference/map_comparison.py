@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import inf
-from typing import Any
+from typing import Annotated, ClassVar
 
 import numpy as np
 
@@ -16,39 +15,16 @@ from calibrant.curves import Progress
 from calibrant.evidence import Array
 from calibrant.inference.comparison import compare_questions
 from calibrant.inference.estimate import count_steps
+from calibrant.inference.measured import Measured
 from calibrant.inference.multiplicity import each_level
-from calibrant.inputs import ROUNDING, InputError, Predictions, Record, Seed, from_text
+from calibrant.inputs import ROUNDING, InputError, Predictions, Seed, Serializable
+from calibrant.inputs.codec import Bounds, Count, Level
 from calibrant.inputs.wording import percent
 from calibrant.maps.folds import cross_fitted, in_folds, methods_for
 from calibrant.questions import Notion, Question, named
 
 # What all maps are held against.
 ALONE = "identity"
-
-
-@dataclass(frozen=True)
-class Measured:
-    """A number with its interval.
-
-    Attributes
-    ----------
-    value, low, high : float
-        A log loss may be infinite, and has no interval then.
-    """
-
-    value: float
-    low: float
-    high: float
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain numbers; infinities as text, which JSON has no numbers for."""
-        return {key: written(getattr(self, key)) for key in ("value", "low", "high")}
-
-    @classmethod
-    def of_record(cls, record: Record) -> Measured:
-        """Return what a stored record holds."""
-        record.only(("value", "low", "high"))
-        return cls(*(read(record, key) for key in ("value", "low", "high")))
 
 
 @dataclass(frozen=True)
@@ -65,20 +41,9 @@ class Figure(Measured):
 
     difference: Measured | None
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain numbers; infinities as text."""
-        return super().to_dict() | {"difference": _maybe_dict(self.difference)}
-
-    @classmethod
-    def of_record(cls, record: Record) -> Figure:
-        """Return what a stored record holds."""
-        record.only(("value", "low", "high", "difference"))
-        numbers = {key: read(record, key) for key in ("value", "low", "high")}
-        return cls(**numbers, difference=_maybe_measured(record, "difference"))
-
 
 @dataclass(frozen=True)
-class MapFigures:
+class MapFigures(Serializable):
     """What a map achieves on rows that it has not seen.
 
     Attributes
@@ -96,26 +61,12 @@ class MapFigures:
     log_loss: Figure
     brier: Figure
     ece: Figure
-    infinite_rows: int
+    infinite_rows: Count
     from_best: Measured | None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain numbers and text."""
-        figures = {key: getattr(self, key).to_dict() for key in ("log_loss", "brier", "ece")}
-        rest = {"infinite_rows": self.infinite_rows, "from_best": _maybe_dict(self.from_best)}
-        return {"method": self.method, **figures, **rest}
-
-    @classmethod
-    def of_record(cls, record: Record) -> MapFigures:
-        """Return what a stored record holds."""
-        record.only(cls.__dataclass_fields__)
-        figures = {key: Figure.of_record(record.record(key)) for key in ("log_loss", "brier", "ece")}
-        infinite, from_best = record.whole("infinite_rows"), _maybe_measured(record, "from_best")
-        return cls(record.text("method"), **figures, infinite_rows=infinite, from_best=from_best)
 
 
 @dataclass(frozen=True)
-class MapComparison:
+class MapComparison(Serializable):
     """Calibration maps, cross-validated; see `calibrant.compare_calibrators`.
 
     Attributes
@@ -131,12 +82,13 @@ class MapComparison:
         The same call with `rng=seed` gives the same comparison.
     """
 
+    computed: ClassVar[tuple[str, ...]] = ("best", "best_group")
     table: tuple[MapFigures, ...]
     notion: str
-    rows: int
-    folds: int
-    level: float
-    seed: int
+    rows: Annotated[int, Bounds(2)]
+    folds: Annotated[int, Bounds(2)]
+    level: Level
+    seed: Count
 
     @property
     def best(self) -> str | None:
@@ -202,38 +154,11 @@ class MapComparison:
     def __repr__(self) -> str:
         return f"MapComparison(best {' or '.join(self.best_group)} of {len(self.table)}, {self.rows} rows)"
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain numbers and text; infinities as text."""
-        plain = {key: getattr(self, key) for key in self.__dataclass_fields__}
-        best = {"best": self.best, "best_group": list(self.best_group)}
-        return plain | best | {"table": [row.to_dict() for row in self.table]}
-
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> MapComparison:
-        """Return the comparison that `to_dict` wrote; numbers that no comparison can have are refused."""
-        record = Record(values, "comparison").only((*cls.__dataclass_fields__, "best", "best_group"))
-        made = cls(
-            tuple(MapFigures.of_record(row) for row in record.records("table")),
-            named(record.text("notion")).name,
-            rows=record.whole("rows", 2),
-            folds=record.whole("folds", 2),
-            level=record.level(),
-            seed=record.whole("seed"),
-        )
-        if not made.table:
-            raise InputError(record.called("table"), "not be empty")
-        if (record.maybe("best", record.text), record.texts("best_group")) != (made.best, made.best_group):
-            raise InputError(record.called("best"), "be what the table says", values["best"])
-        return made
-
-    def to_json(self) -> str:
-        """Return JSON that `from_json` reads."""
-        return json.dumps(self.to_dict(), allow_nan=False)
-
-    @classmethod
-    def from_json(cls, text: str) -> MapComparison:
-        """Return the comparison that `to_json` wrote."""
-        return cls.from_dict(from_text(text, "comparison"))
+    def check_fields(self) -> None:
+        """Refuse a comparison of nothing, and a notion that there is not."""
+        named(self.notion)
+        if not self.table:
+            raise InputError("table", "not be empty")
 
 
 def compare_maps(
@@ -396,25 +321,6 @@ def _rows(count: int) -> str:
     return f"{count} row{'s' * (count != 1)}"
 
 
-def _maybe_dict(number: Measured | None) -> dict[str, Any] | None:
-    return None if number is None else number.to_dict()
-
-
-def _maybe_measured(record: Record, key: str) -> Measured | None:
-    return record.maybe(key, lambda key: Measured.of_record(record.record(key)))
-
-
 def _span(number: Measured, sign: str = "") -> str:
     value, low, high = (f"{each:{sign}.4f}" for each in (number.value, number.low, number.high))
     return f"{value} [{low}, {high}]"
-
-
-def written(number: float | None) -> float | str | None:
-    """Return a number as JSON takes it: infinities as text."""
-    return number if number is None or np.isfinite(number) else str(float(number))
-
-
-def read(record: Record, key: str) -> float:
-    """Return a number that `written` wrote."""
-    value = record.values[key]
-    return float(value) if value in ("inf", "-inf") else float(record.number(key))

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
-from typing import Any
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
 from calibrant.evidence import Array
 from calibrant.inference.population import Curve
-from calibrant.inference.result import plain
-from calibrant.inputs import InputError, Record, from_text
+from calibrant.inputs import ROUNDING, InputError, Serializable
+from calibrant.inputs.codec import Amount, Bounds, Count, Number, Probability
 from calibrant.questions import named
 
 # Resamples for the noise of the ranking, and how many standard errors a difference must exceed.
@@ -38,11 +37,11 @@ class Measured:
     estimator: str
     curve: str
     shape: str
-    true: float
-    bias: float
-    sd: float
-    p95: float
-    mae: float
+    true: Probability
+    bias: Annotated[float, Bounds(-1, 1, slack=ROUNDING)]
+    sd: Probability
+    p95: Probability
+    mae: Probability
 
 
 @dataclass(frozen=True)
@@ -63,13 +62,13 @@ class Ranked:
 
     estimator: str
     resolved: str
-    loss: float
-    se: float
+    loss: Amount
+    se: Amount
     tied: bool
 
 
 @dataclass(frozen=True)
-class Recommendation:
+class Recommendation(Serializable):
     """Estimators ranked on the scores of a model.
 
     Attributes
@@ -91,13 +90,14 @@ class Recommendation:
         What was simulated smaller than asked for, if anything was.
     """
 
+    computed: ClassVar[tuple[str, ...]] = ("best",)
     ranking: tuple[Ranked, ...]
     table: tuple[Measured, ...]
-    n: int
+    n: Number
     notion: str
     label: Any
-    repetitions: int
-    seed: int
+    repetitions: Number
+    seed: Count
     notes: tuple[str, ...] = ()
 
     @property
@@ -137,59 +137,11 @@ class Recommendation:
     def __repr__(self) -> str:
         return f"Recommendation({self.notion}, n={self.n}, best {self.best} of {len(self.ranking)})"
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain numbers and text."""
-        return {field.name: getattr(self, field.name) for field in fields(self)} | {
-            "best": self.best,
-            "label": plain(self.label),
-            "ranking": [asdict(ranked) for ranked in self.ranking],
-            "table": [asdict(row) for row in self.table],
-            "notes": list(self.notes),
-        }
-
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> Recommendation:
-        """Return the recommendation that `to_dict` wrote; numbers that none can have are refused."""
-        record = Record(values, "recommendation").only((*(field.name for field in fields(cls)), "best"))
-        ranking = tuple(_ranked_of(one) for one in record.records("ranking"))
-        if not ranking or record.text("best") != ranking[0].estimator:
-            raise InputError(record.called("best"), "come first in the ranking", values["best"])
-        with record.naming("notion"):
-            named(record.text("notion"))
-        return cls(
-            ranking=ranking,
-            table=tuple(_measured_of(one) for one in record.records("table")),
-            n=record.whole("n", 1),
-            notion=record.text("notion"),
-            label=record.label(),
-            repetitions=record.whole("repetitions", 1),
-            seed=record.whole("seed"),
-            notes=record.texts("notes"),
-        )
-
-    def to_json(self) -> str:
-        """Return JSON that `from_json` reads."""
-        return json.dumps(self.to_dict(), allow_nan=False)
-
-    @classmethod
-    def from_json(cls, text: str) -> Recommendation:
-        """Return the recommendation that `to_json` wrote."""
-        return cls.from_dict(from_text(text, "recommendation"))
-
-
-def _ranked_of(record: Record) -> Ranked:
-    """Return the place of an estimator that a stored record holds."""
-    record.only(field.name for field in fields(Ranked))
-    names = record.text("estimator"), record.text("resolved")
-    return Ranked(*names, record.number("loss", 0), record.number("se", 0), record.flag("tied"))
-
-
-def _measured_of(record: Record) -> Measured:
-    """Return the row of the table that a stored record holds."""
-    record.only(field.name for field in fields(Measured))
-    names = record.text("estimator"), record.text("curve"), record.text("shape")
-    shares = {key: record.share(key) for key in ("true", "sd", "p95", "mae")}
-    return Measured(*names, **shares, bias=record.number("bias", -1, 1))
+    def check_fields(self) -> None:
+        """Refuse a ranking of nothing, and a notion that there is not."""
+        named(self.notion)
+        if not self.ranking:
+            raise InputError("ranking", "not be empty")
 
 
 def measured(error: Array, curves: Sequence[Curve], names: Sequence[str]) -> Iterator[Measured]:

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any
+from typing import Any, ClassVar
 
-from calibrant.inputs import ROUNDING, InputError, Record, check_choice, from_text
+from calibrant.inputs import ROUNDING, InputError, Serializable, check_choice
+from calibrant.inputs.codec import (
+    Amount,
+    Bounds,
+    Count,
+    Level,
+    Number,
+    Probability,
+    Size,
+    check_order,
+)
 from calibrant.inputs.wording import counted, few_of, percent, sample_size
 from calibrant.questions import named
 
@@ -19,32 +28,27 @@ PRINTED_AS_0 = 0.000095
 
 
 @dataclass(frozen=True)
-class Null:
+class Null(Serializable):
     """What a perfectly calibrated model typically reads at this size: the mean, and quantiles by level."""
 
-    mean: float
-    quantiles: Mapping[float, float] = field(default_factory=lambda: MappingProxyType({}))
+    mean: Amount
+    quantiles: Mapping[float, Amount] = field(default_factory=lambda: MappingProxyType({}))
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain numbers; quantiles by level."""
-        return {"mean": self.mean, "quantiles": {str(k): v for k, v in self.quantiles.items()}}
+    def check_fields(self) -> None:
+        """Refuse quantiles of what is no level."""
+        for level in self.quantiles:
+            if not 0 < level < 1:
+                raise InputError("quantiles", "go by levels strictly between 0 and 1", level)
 
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> Null:
-        """Return what `to_dict` wrote."""
-        return cls.of_record(Record(values, "null"))
-
-    @classmethod
-    def of_record(cls, record: Record, most: float = 1.0) -> Null:
-        """Return what a stored record holds, of errors of at most so much."""
-        mean = record.only(("mean", "quantiles")).number("mean", 0, most)
-        quantiles = record.record("quantiles")
-        values = {_level(quantiles, key): quantiles.number(key, 0, most) for key in quantiles.values}
-        return cls(mean, MappingProxyType(values))
+    def check_within(self, bounds: Bounds) -> None:
+        """Refuse numbers that the result cannot have which this is the null of."""
+        bounds.check("null.mean", self.mean)
+        for level, quantile in self.quantiles.items():
+            bounds.check(f"null.quantiles[{level}]", quantile)
 
 
 @dataclass(frozen=True)
-class Estimate:
+class Estimate(Serializable):
     """A calibration error, how sure one can be of it, and what it would be without any.
 
     Attributes
@@ -90,30 +94,38 @@ class Estimate:
     p_floor : float
         Smallest p-value that the test can show: 1 / (1 + n_resamples) for a single test by simulation, and
         2 ** (1 - clusters) with fewer than ten clusters.
+
+    Examples
+    --------
+    >>> import calibrant
+    >>> estimate = calibrant.estimate([0, 1, 1, 1], [0.2, 0.6, 0.7, 0.9], rng=0)
+    >>> Estimate.from_json(estimate.to_json()) == estimate
+    True
     """
 
-    value: float
-    low: float
-    high: float
-    level: float
+    worded: ClassVar[tuple[str, ...]] = ("remarks",)
+    value: Amount
+    low: Amount
+    high: Amount
+    level: Level
     null: Null
-    p_value: float
-    over: float | None
-    under: float | None
-    n: float
+    p_value: Probability
+    over: Probability | None
+    under: Probability | None
+    n: Size
     notion: str
     estimator: str
     norm: str = "l1"
     label: Any = None
     by_class: Mapping[Any, Estimate] | None = None
     conservative: bool = False
-    seed: int | None = None
-    clusters: int | None = None
-    at_least: float | None = None
+    seed: Count | None = None
+    clusters: Number | None = None
+    at_least: Amount | None = None
     lower_bound: bool = False
     cautions: tuple[str, ...] = ()
-    n_resamples: int | None = 999
-    p_floor: float = LEAST_P
+    n_resamples: Count | None = 999
+    p_floor: Probability = LEAST_P
 
     def __float__(self) -> float:
         return self.value
@@ -170,124 +182,28 @@ class Estimate:
         (most, way), (rest, other) = sides
         return f"; {most:.4f} of it {way} and {rest:.4f} {other}"
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain numbers and text; classes are a list, since labels may be of any kind."""
-        values = {key: getattr(self, key) for key in _PLAIN}
-        values["null"] = self.null.to_dict()
-        values["label"] = plain(self.label)
-        values |= {key: list(getattr(self, key)) for key in ("remarks", "cautions")}
-        if self.by_class is not None:
-            values["by_class"] = [estimate.to_dict() for estimate in self.by_class.values()]
-        return values
-
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> Estimate:
-        """Return the estimate that `to_dict` wrote; numbers that no estimate can have are refused."""
-        return cls.of_record(Record(values, "estimate"))
-
-    @classmethod
-    def of_record(cls, record: Record) -> Estimate:
-        """Return the estimate that a stored record holds."""
-        record.only((*_NEEDED, "null"), ("label", "by_class", "cautions", "remarks", *_LATER))
-        if "remarks" in record.values:
-            record.texts("remarks")
-        with record.naming("notion"):
-            notion = named(record.text("notion"))
-        with record.naming("norm"):
-            check_choice("norm", norm := record.text("norm"), notion.norms)
-        most = notion.most(norm)
-        sizes = {key: record.number(key, 0, most) for key in ("value", "low", "high")}
-        record.ordered("low", "value", "high")
-        over, under = (record.maybe(key, record.share) for key in ("over", "under"))
-        if over is None or under is None:
-            if not notion.whole or over is not under:
-                raise InputError(record.called("over"), "be a number as under is", over)
-        elif abs(over + under - sizes["value"]) > ROUNDING:
-            got = f"{over:g} and {under:g}"
-            raise InputError(record.called("over"), f"add up to {sizes['value']:g} with under", got=got)
-        by_class = record.maybe("by_class", record.records)
-        if by_class is not None and not (notion.several or notion.whole):
-            raise InputError(record.called("by_class"), f"be missing where the notion is {notion}")
-        estimates = {} if by_class is None else {one.label(): cls.of_record(one) for one in by_class}
-        if by_class is not None and not len(estimates) == len(by_class) > 0:
-            raise InputError(record.called("by_class"), "hold different classes")
-        return cls(
-            **sizes,
-            over=over,
-            under=under,
-            p_value=record.share("p_value"),
-            at_least=record.maybe("at_least", lambda key: record.number(key, 0, most)),
-            lower_bound=record.values.get("lower_bound") is not None and record.flag("lower_bound"),
-            n_resamples=record.maybe("n_resamples", record.whole) if "n_resamples" in record.values else 999,
-            p_floor=record.share("p_floor") if "p_floor" in record.values else LEAST_P,
-            level=record.level(),
-            n=record.size("n"),
-            notion=record.text("notion"),
-            estimator=record.text("estimator"),
-            norm=norm,
-            conservative=record.flag("conservative"),
-            seed=record.maybe("seed", record.whole),
-            clusters=record.maybe("clusters", lambda key: record.whole(key, 1)),
-            null=Null.of_record(record.record("null"), most),
-            label=record.label(),
-            cautions=record.texts("cautions") if "cautions" in record.values else (),
-            by_class=None if by_class is None else MappingProxyType(estimates),
-        )
-
-    def to_json(self) -> str:
-        """Return JSON that `from_json` reads.
-
-        >>> import calibrant
-        >>> estimate = calibrant.estimate([0, 1, 1, 1], [0.2, 0.6, 0.7, 0.9], rng=0)
-        >>> Estimate.from_json(estimate.to_json()) == estimate
-        True
-        """
-        return json.dumps(self.to_dict(), allow_nan=False)
-
-    @classmethod
-    def from_json(cls, text: str) -> Estimate:
-        """Return the estimate that `to_json` wrote."""
-        return cls.from_dict(from_text(text, "estimate"))
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return Estimate.from_dict, (self.to_dict(),)
+    def check_fields(self) -> None:
+        """Refuse numbers that no estimate of this notion and norm can have, and parts of another value."""
+        notion = named(self.notion)
+        check_choice("norm", self.norm, notion.norms)
+        bounds = Bounds(0, notion.most(self.norm), slack=ROUNDING)
+        for name in ("value", "low", "high", "at_least"):
+            if (number := getattr(self, name)) is not None:
+                bounds.check(name, number)
+        self.null.check_within(bounds)
+        check_order(self, "low", "value", "high")
+        if self.over is None or self.under is None:
+            if not notion.whole or self.over is not self.under:
+                raise InputError("over", "be a number as under is", self.over)
+        elif abs(self.over + self.under - self.value) > ROUNDING:
+            got = f"{self.over:g} and {self.under:g}"
+            raise InputError("over", f"add up to {self.value:g} with under", got=got)
+        if self.by_class is not None and not (notion.several or notion.whole):
+            raise InputError("by_class", f"be missing where the notion is {notion}")
 
 
-_PLAIN = (
-    "value",
-    "low",
-    "high",
-    "level",
-    "p_value",
-    "over",
-    "under",
-    "n",
-    "notion",
-    "estimator",
-    "norm",
-    "conservative",
-    "seed",
-    "clusters",
-    "at_least",
-    "lower_bound",
-    "n_resamples",
-    "p_floor",
-)
-_LATER = ("clusters", "at_least", "lower_bound", "n_resamples", "p_floor")
-_NEEDED = tuple(key for key in _PLAIN if key not in _LATER)
 SIZE_UNKNOWN = "the interval starts at 0 because the size of the error is uncertain"
 NAMES = {"l1": "ECE", "l2": "root mean square calibration error", "mul": "label-weighted ECE"}
-
-
-def _level(quantiles: Record, key: str) -> float:
-    """Return the level that a stored quantile is of."""
-    try:
-        level = float(key)
-    except ValueError:
-        level = 0.0
-    if not 0 < level < 1:
-        raise InputError(quantiles.name, "go by levels strictly between 0 and 1", key)
-    return level
 
 
 def p_text(estimate: Estimate, at_most: str = "<=") -> str:
@@ -370,9 +286,3 @@ def end_of(estimate: Estimate) -> str:
     if value >= high:
         return "upper" if high < named(estimate.notion).most(estimate.norm) else ""
     return "lower" if value <= low and value >= PRINTED_AS_0 else ""
-
-
-def plain(label: Any) -> Any:
-    """Return a label as JSON has it: numpy's numbers and strings lose their type."""
-    label = label.item() if hasattr(label, "item") else label
-    return label if label is None or isinstance(label, str | int | float | bool) else str(label)

@@ -12,6 +12,7 @@ from calibrant.inputs.arguments import (
     seeded,
 )
 from calibrant.inputs.clusters import in_clusters, some_rows
+from calibrant.inputs.codec import ROUNDING, Serializable
 from calibrant.inputs.columns import (
     advice_on_labels,
     by_name,
@@ -61,7 +62,6 @@ from calibrant.inputs.progress import progress
 from calibrant.inputs.rounding import TOLERANCE
 from calibrant.inputs.rounding import caution as renormalisation_caution
 from calibrant.inputs.rows import same_rows
-from calibrant.inputs.stored import ROUNDING, Record, from_text
 
 __all__ = [
     "MOST_GROUPS",
@@ -76,8 +76,8 @@ __all__ = [
     "InputWarning",
     "NamedTwiceError",
     "Predictions",
-    "Record",
     "Seed",
+    "Serializable",
     "Words",
     "advice_on_labels",
     "are_usual",
@@ -93,7 +93,6 @@ __all__ = [
     "column_names",
     "decided",
     "exact",
-    "from_text",
     "generator",
     "groups_of_rows",
     "helpful",

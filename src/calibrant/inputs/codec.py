@@ -1,34 +1,55 @@
 """Frozen dataclasses as JSON: written by their fields, read back with a check of every field.
 
-The annotation of a field says what it holds: `float`, `int`, `bool`, `str`, a `Literal`, `Hashable` (a class
-label), an array of floats, a dataclass, a tuple of any of these, or a union of them with None. Dataclasses
-that stand in one union have a class variable `kind`, which is written beside their fields. Rules of a single
-field are part of its annotation, such as ``Annotated[float, Bounds(0, 1)]``; all numbers are finite.
+The annotation of a field says what it holds: `float`, `int`, `bool`, `str`, a `Literal`, an array of floats,
+a class label (`Hashable`, or `Any` where labels that JSON cannot hold are written as text), a dataclass or
+named tuple, a tuple or a mapping of any of these, or a union of them with None. Mappings by label are written
+as a list of their values, which have a field `label`. Rules of a single field are part of its annotation,
+such as ``Annotated[float, Bounds(0, 1)]``. Numbers are finite unless the annotation has `Allow.NAN`, written
+as null, or `Allow.INFINITY`, written as text.
+
+Some class variables are written beside the fields: `kind`, which tells dataclasses of one union apart;
+`constants`, such as the version of a format; and the names of properties, `computed` and `worded`. A computed
+property must be what the fields say; words may be those of another version.
 
 A rule across fields is a method `check_fields` that raises an `InputError` about one of them. All errors name
-the field by its path, such as ``maps[1].slope``.
+the field by its path, such as ``calibrator.maps[1].slope``.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import json
+import re
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from enum import Enum
 from functools import cache
-from math import inf, isfinite
-from types import NoneType, UnionType
-from typing import Annotated, Any, Literal, TypeAlias, TypeVar, Union, get_args, get_origin, get_type_hints
+from itertools import pairwise
+from math import inf, isfinite, nan
+from types import MappingProxyType, NoneType, UnionType
+from typing import (
+    Annotated,
+    Any,
+    ClassVar,
+    Literal,
+    Self,
+    TypeAlias,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 import numpy as np
 
 from calibrant.inputs.arguments import is_finite, is_number
 from calibrant.inputs.errors import InputError, InputTypeError, show, show_near
+from calibrant.inputs.parsing import from_text
 from calibrant.inputs.predictions import Array
-from calibrant.inputs.stored import from_text
 
-Value = TypeVar("Value")
+# How far rounding may take a number beyond its bounds, or two numbers out of their order.
+ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
@@ -38,24 +59,31 @@ class Bounds:
     Attributes
     ----------
     low, high : float
-    above : bool
-        Whether `low` itself is excluded.
+    above, below : bool
+        Whether `low` itself is excluded, and whether `high` is.
+    slack : float
+        How far beyond the range a number may lie.
     """
 
     low: float = -inf
     high: float = inf
     above: bool = False
+    below: bool = False
+    slack: float = 0.0
 
     def check(self, path: str, value: Any) -> None:
         """Refuse a number outside of the range."""
         array = np.asarray(value)
-        outside = (array < self.low) | (array > self.high) | (self.above & (array == self.low))
+        outside = (array < self.low - self.slack) | (array > self.high + self.slack)
+        outside = outside | (self.above & (array == self.low)) | (self.below & (array == self.high))
         if outside.any():
             place = np.unravel_index(int(np.argmax(outside)), outside.shape)
             raise InputError(_entry(path, *place), str(self), array.item(*place))
 
     def __str__(self) -> str:
         if isfinite(self.high) and isfinite(self.low):
+            if self.above and self.below:
+                return f"lie strictly between {self.low:g} and {self.high:g}"
             return f"lie in {'(' if self.above else '['}{self.low:g}, {self.high:g}]"
         return f"be {'above' if self.above else 'at least'} {self.low:g}"
 
@@ -66,20 +94,21 @@ class Shape:
 
     Attributes
     ----------
-    sizes : tuple of int or None
-        The length of each axis; None where it is free.
+    sizes : tuple of int or None, or None
+        The length of each axis; None where it is free. Without them the array may have any shape, and be a
+        single number.
     empty : bool
         Whether a free axis may have length 0.
     """
 
-    sizes: tuple[int | None, ...]
+    sizes: tuple[int | None, ...] | None
     empty: bool = False
 
     def check(self, path: str, value: Array) -> None:
         """Refuse other lengths."""
-        for size, length in zip(self.sizes, value.shape, strict=True):
+        for size, length in zip(self.sizes or (), value.shape, strict=self.sizes is not None):
             if (length != size) if size is not None else (length == 0 and not self.empty):
-                wanted = ", ".join("n" if each is None else str(each) for each in self.sizes)
+                wanted = ", ".join("n" if each is None else str(each) for each in self.sizes or ())
                 raise InputError(path, f"have shape ({wanted})", got=f"shape {value.shape}")
 
 
@@ -98,98 +127,185 @@ class Ascending:
             )
 
 
+class Allow(Enum):
+    """Numbers that are not finite, and allowed in a field."""
+
+    NAN = "nan"
+    INFINITY = "infinity"
+
+    def check(self, path: str, value: Any) -> None:
+        """Do nothing: whether a number may be read is decided where it is read."""
+
+
 #: Numbers of which products of a few are finite.
 FAR_FROM_OVERFLOW = Bounds(-1e50, 1e50)
 Real: TypeAlias = Annotated[float, FAR_FROM_OVERFLOW]
 Share: TypeAlias = Annotated[float, Bounds(0, 1)]
+#: Numbers of results, which rounding may take out of their bounds.
+UNIT = Bounds(0, 1, slack=ROUNDING)
+NOT_NEGATIVE = Bounds(0, slack=ROUNDING)
+Probability: TypeAlias = Annotated[float, UNIT]
+Amount: TypeAlias = Annotated[float, NOT_NEGATIVE]
+Size: TypeAlias = Annotated[float, Bounds(0, above=True)]
+Level: TypeAlias = Annotated[float, Bounds(0, 1, above=True, below=True)]
+Count: TypeAlias = Annotated[int, Bounds(0)]
+Number: TypeAlias = Annotated[int, Bounds(1)]
 
 
-def to_dict(value: Any) -> dict[str, Any]:
-    """Return a dataclass as plain numbers, text and lists, by its fields.
-
-    Examples
-    --------
-    >>> @dataclass(frozen=True)
-    ... class Line:
-    ...     slope: Annotated[float, Bounds(0, above=True)]
-    ...     at: Array
-    >>> to_dict(Line(2.0, np.array([0.0, 1.0])))
-    {'slope': 2.0, 'at': [0.0, 1.0]}
-    """
-    written: dict[str, Any] = _plain("", value)
-    return written
-
-
-def to_json(value: Any) -> str:
-    """Return a dataclass as JSON that `from_json` reads."""
-    return json.dumps(to_dict(value), allow_nan=False)
-
-
-def from_dict(kind: type[Value], values: Any, name: str) -> Value:
-    """Return the dataclass that `to_dict` wrote, with every field checked.
-
-    Parameters
-    ----------
-    kind : type
-        The dataclass.
-    values : mapping
-    name : str
-        What errors call the object itself; those about a field give the path of the field.
+class Serializable:
+    """Base of frozen dataclasses that are written as JSON, and read back with a check of every field.
 
     Examples
     --------
     >>> @dataclass(frozen=True)
-    ... class Line:
+    ... class Line(Serializable):
     ...     slope: Annotated[float, Bounds(0, above=True)]
-    ...     at: Array
-    >>> from_dict(Line, {"slope": -1, "at": [0.0, 1.0]}, "line")
+    ...     at: tuple[float, ...]
+    >>> line = Line(2.0, (0.0, 1.0))
+    >>> line.to_json()
+    '{"slope": 2.0, "at": [0.0, 1.0]}'
+    >>> Line.from_json(line.to_json()) == line
+    True
+    >>> Line.from_dict({"slope": -1, "at": [0.0, 1.0]})
     Traceback (most recent call last):
         ...
-    calibrant.inputs.errors.InputError: slope must be above 0, got -1.0
+    calibrant.inputs.errors.InputError: line.slope must be above 0, got -1.0
     """
-    made = _dataclass("", kind, values, name)
-    assert isinstance(made, kind)
-    return made
+
+    constants: ClassVar[Mapping[str, Any]] = MappingProxyType({})
+    computed: ClassVar[tuple[str, ...]] = ()
+    worded: ClassVar[tuple[str, ...]] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain numbers, text, lists and dictionaries, by field."""
+        return _plain_record("", type(self), self)
+
+    def to_json(self) -> str:
+        """Return JSON that `from_json` reads."""
+        return json.dumps(self.to_dict(), allow_nan=False)
+
+    @classmethod
+    def from_dict(cls, values: Any) -> Self:
+        """Return what `to_dict` wrote, with every field checked."""
+        made: Self = _record(cls._root(), cls, values)
+        return made
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> Self:
+        """Return what `to_json` wrote, with every field checked."""
+        return cls.from_dict(from_text(text, cls._root()))
+
+    @classmethod
+    def _root(cls) -> str:
+        """Return what errors call an object: the name of its class, as ``best_threshold``."""
+        return re.sub(r"(?<!^)(?=[A-Z])", "_", cls.__name__).lower()
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Views of mappings, and mappings that compute their values, cannot be pickled.
+        return {
+            name: dict(value) if isinstance(value, Mapping) else value for name, value in vars(self).items()
+        }
 
 
-def from_json(kind: type[Value], text: str | bytes, name: str) -> Value:
-    """Return the dataclass that `to_json` wrote, with every field checked."""
-    return from_dict(kind, from_text(text, name, finite=False), name)
+def check_order(result: Any, *names: str) -> None:
+    """Refuse fields that do not ascend in this order, whether numbers or arrays; NaN is in any order."""
+    for lower, upper in pairwise(names):
+        low, high = (np.asarray(getattr(result, name)) for name in (lower, upper))
+        above = low > high + ROUNDING
+        if above.any():
+            place = np.unravel_index(int(np.argmax(above)), above.shape)
+            got = f"{low[place]} above {high[place]}"
+            raise InputError(_entry(lower, *place), f"not be above {upper}", got=got)
 
 
-def _plain(path: str, value: Any) -> Any:
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        kind = _kind(type(value))
-        own = {each.name: getattr(value, each.name) for each in dataclasses.fields(value)}
-        plain = {name: _plain(_field(path, name), each) for name, each in own.items()}
-        return plain if kind is None else {"kind": kind, **plain}
-    if isinstance(value, np.ndarray | np.generic):
-        return value.tolist()
-    if isinstance(value, tuple | list):
-        return [_plain(_entry(path, k), each) for k, each in enumerate(value)]
+def check_lengths(result: Any, size: int, *names: str) -> None:
+    """Refuse arrays and tuples of other lengths; None is of any."""
+    for name in names:
+        if (values := getattr(result, name)) is not None:
+            _check_count(name, values, size)
+
+
+def _plain(path: str, annotation: Any, value: Any) -> Any:
+    """Return a value of an annotation as JSON holds it."""
+    if value is None:
+        return None
+    hint, origin, rules = _taken_apart(annotation)
+    if origin in (Union, UnionType):
+        options = [option for option in get_args(hint) if option is not NoneType]
+        if len(options) > 1:
+            options = [option for option in options if isinstance(value, get_origin(option) or option)]
+        return _plain(path, options[0], value)
+    if origin is np.ndarray or hint is float:
+        return _plain_numbers(path, value, rules)
+    if origin is tuple:
+        parts = zip(_parts(hint, len(value)), value, strict=True)
+        return [_plain(_entry(path, k), part, each) for k, (part, each) in enumerate(parts)]
+    if _is_mapping(hint):
+        key, inner = _mapping_hints(hint)
+        entries = {label: _plain(_key(path, label), inner, each) for label, each in value.items()}
+        return list(entries.values()) if key is Any else {str(name): each for name, each in entries.items()}
+    if _is_record(hint):
+        return _plain_record(path, hint, value)
+    return _plain_scalar(path, value, lenient=hint is Any)
+
+
+def _plain_record(path: str, kind: Any, value: Any) -> dict[str, Any]:
+    hints = _hints(kind) | _property_hints(kind)
+    plain = {name: _plain(_field(path, name), hint, getattr(value, name)) for name, hint in hints.items()}
+    return {**_constants(kind), **plain}
+
+
+def _plain_numbers(path: str, value: Any, rules: Sequence[Any]) -> Any:
+    """Return a number or nested lists of them; NaN and infinities where they are allowed."""
+    if type(value) is float and isfinite(value):
+        return value
+    if not isinstance(value, np.ndarray) and not is_number(value):
+        raise InputTypeError(path, "be a number", value)
+    array = np.asarray(value, dtype=np.float64)
+    if np.isfinite(array).all():
+        return array.tolist()
+    refused = np.isnan(array) & (Allow.NAN not in rules) | np.isinf(array) & (Allow.INFINITY not in rules)
+    if refused.any():
+        raise InputError(path, "be finite", array[refused][0])
+    plain = array.astype(object)
+    plain[np.isnan(array)] = None
+    plain[array == inf], plain[array == -inf] = "inf", "-inf"
+    return plain.tolist()
+
+
+def _plain_scalar(path: str, value: Any, *, lenient: bool) -> Any:
+    """Return text, a whole number, a boolean or a label."""
+    value = value.item() if isinstance(value, np.generic) else value
+    if isinstance(value, tuple):
+        return [_plain_scalar(_entry(path, k), each, lenient=lenient) for k, each in enumerate(value)]
     if value is not None and not isinstance(value, str | int | float):
+        if lenient:
+            return str(value)
         raise InputTypeError(path, "be something that JSON holds: text, a number, a boolean or None", value)
     return value
 
 
-def _decoded(path: str, hint: Any, value: Any, rules: Sequence[Any] = ()) -> Any:
+def _decoded(path: str, annotation: Any, value: Any) -> Any:
     """Return a value of an annotation, checked."""
-    origin = get_origin(hint)
-    if origin is Annotated:
-        base, *more = get_args(hint)
-        return _decoded(path, base, value, (*rules, *more))
+    hint, origin, rules = _taken_apart(annotation)
     if origin in (Union, UnionType):
-        return _option(path, get_args(hint), value, rules)
-    if origin is np.ndarray:
-        made: Any = _array(path, value, rules)
+        made: Any = _option(path, get_args(hint), value)
+    elif origin is np.ndarray:
+        made = _array(path, value, rules)
     elif origin is Literal:
         made = _choice(path, value, get_args(hint))
     elif origin is tuple:
-        made = tuple(_decoded(_entry(path, k), get_args(hint)[0], each) for k, each in _each(path, value))
-    elif dataclasses.is_dataclass(hint) and isinstance(hint, type):
-        made = _dataclass(path, hint, value, path)
-    elif hint is Hashable:
+        parts = _parts(hint, len(_listed(path, value)))
+        _check_count(path, value, len(parts))
+        made = tuple(_decoded(_entry(path, k), part, value[k]) for k, part in enumerate(parts))
+    elif _is_mapping(hint):
+        made = _by_key(path, hint, value)
+    elif _is_record(hint):
+        made = _record(path, hint, value)
+    elif hint in (Any, Hashable):
         made = _label(path, value)
+    elif hint is float:
+        made = _number(path, value, rules)
     else:
         made = _scalar(path, hint, value)
     for rule in rules:
@@ -197,60 +313,132 @@ def _decoded(path: str, hint: Any, value: Any, rules: Sequence[Any] = ()) -> Any
     return made
 
 
-def _option(path: str, options: Sequence[Any], value: Any, rules: Sequence[Any]) -> Any:
-    """Return a value of one of several annotations: None, or the dataclass of its kind."""
+def _option(path: str, options: Sequence[Any], value: Any) -> Any:
+    """Return a value of one of several annotations: None, a list by label, or the dataclass of its kind."""
     some = [option for option in options if option is not NoneType]
     if value is None and len(some) < len(options):
         return None
+    if len(some) > 1:
+        mappings = [option for option in some if _is_mapping(option)]
+        some = mappings if mappings and isinstance(value, list) else [x for x in some if x not in mappings]
     if len(some) == 1:
-        return _decoded(path, some[0], value, rules)
-    kinds = {_kind(option): option for option in some}
-    kind = _mapping(path, value).get("kind")
+        return _decoded(path, some[0], value)
+    kinds = {_constants(option)["kind"]: option for option in some}
+    kind = _object(path, value).get("kind")
     _choice(_field(path, "kind"), kind, list(kinds))
-    return _decoded(path, kinds[kind], value, rules)
+    return _decoded(path, kinds[kind], value)
 
 
-def _dataclass(path: str, kind: Any, value: Any, name: str) -> Any:
-    values = dict(_mapping(name, value))
-    if (own := _kind(kind)) is not None:
-        _choice(_field(path, "kind"), values.pop("kind", None), [own])
-    hints = _hints(kind)
-    for key in hints:
+def _record(path: str, kind: Any, value: Any) -> Any:
+    """Return a dataclass or named tuple, every field and the rules across them checked."""
+    values = dict(_object(path, value))
+    for key, constant in _constants(kind).items():
+        given = values.pop(key, None)
+        if type(given) is not type(constant) or given != constant:
+            hint = "it was saved by another version" if key == "format" else ""
+            raise InputError(_field(path, key), f"be {constant!r}", given, hint=hint)
+    hints, properties = _hints(kind), _property_hints(kind)
+    known = {**hints, **properties}
+    for key in known:
         if key not in values:
             raise InputError(_field(path, key), "be given")
     for key in values:
-        if key not in hints:
-            raise InputError(_field(path, key), "be a known field", got=show_near(key, hints))
+        if key not in known:
+            raise InputError(_field(path, key), "be a known field", got=show_near(key, known))
     made = kind(**{key: _decoded(_field(path, key), hint, values[key]) for key, hint in hints.items()})
     if hasattr(made, "check_fields"):
         with _within(path):
             made.check_fields()
+    for key, hint in properties.items():
+        given = _decoded(_field(path, key), hint, values[key])
+        if key in kind.computed and given != (expected := getattr(made, key)):
+            raise InputError(_field(path, key), f"be {show(expected)}, as other fields say", given)
     return made
 
 
 @cache
+def _taken_apart(annotation: Any) -> tuple[Any, Any, tuple[Any, ...]]:
+    """Return the type of an annotation, what that is an alias of, and the rules."""
+    hint, *rules = get_args(annotation) if get_origin(annotation) is Annotated else (annotation,)
+    return hint, get_origin(hint), tuple(rules)
+
+
+@cache
 def _hints(kind: Any) -> dict[str, Any]:
-    """Return the annotations of the fields of a dataclass."""
+    """Return the annotations of the fields of a dataclass or named tuple."""
     hints = get_type_hints(kind, include_extras=True)
-    return {each.name: hints[each.name] for each in dataclasses.fields(kind)}
+    names = getattr(kind, "_fields", None) or [each.name for each in dataclasses.fields(kind)]
+    return {name: hints[name] for name in names}
 
 
-def _kind(kind: Any) -> str | None:
-    """Return what tells a dataclass from others in a union."""
-    own: str | None = None if "kind" in _hints(kind) else getattr(kind, "kind", None)
-    return own
+@cache
+def _property_hints(kind: Any) -> dict[str, Any]:
+    """Return the annotations of the properties that are written beside the fields."""
+    names = (*getattr(kind, "computed", ()), *getattr(kind, "worded", ()))
+    return {name: get_type_hints(getattr(kind, name).fget, include_extras=True)["return"] for name in names}
 
 
-def _mapping(path: str, value: Any) -> Mapping[str, Any]:
+@cache
+def _constants(kind: Any) -> Mapping[str, Any]:
+    """Return what is written before the fields of a dataclass, the same for all of its kind."""
+    own = getattr(kind, "kind", None) if "kind" not in _hints(kind) else None
+    return {**({} if own is None else {"kind": own}), **getattr(kind, "constants", {})}
+
+
+def _is_record(hint: Any) -> bool:
+    return isinstance(hint, type) and (dataclasses.is_dataclass(hint) or hasattr(hint, "_fields"))
+
+
+def _is_mapping(hint: Any) -> bool:
+    origin = get_origin(hint)
+    return isinstance(origin, type) and issubclass(origin, Mapping)
+
+
+def _mapping_hints(hint: Any) -> tuple[Any, Any]:
+    """Return the annotations of the keys and of the values; subclasses that have one are by label."""
+    key, inner = (Any, *get_args(hint))[-2:]
+    return key, inner
+
+
+def _parts(hint: Any, size: int) -> Sequence[Any]:
+    """Return the annotation of each entry of a tuple."""
+    parts = get_args(hint)
+    return parts[:1] * size if parts[-1] is ... else parts
+
+
+def _by_key(path: str, hint: Any, value: Any) -> Mapping[Any, Any]:
+    """Return a mapping: by name, by number, or a list of results by their labels."""
+    key, inner = _mapping_hints(hint)
+    if key is Any:
+        results = [_decoded(_entry(path, k), inner, each) for k, each in enumerate(_listed(path, value))]
+        made = {result.label: result for result in results}
+        if not len(made) == len(results) > 0:
+            raise InputError(path, "hold different classes")
+    else:
+        names = {name: name if key is str else _number_of(path, name) for name in _object(path, value)}
+        made = {names[name]: _decoded(_key(path, name), inner, each) for name, each in value.items()}
+    wrap: Any = get_origin(hint)
+    return MappingProxyType(made) if wrap is Mapping else wrap(made)
+
+
+def _number_of(path: str, name: str) -> float:
+    """Return the number that the name of an entry is."""
+    try:
+        return float(name)
+    except ValueError:
+        raise InputError(path, "have numbers as names", name) from None
+
+
+def _object(path: str, value: Any) -> Mapping[str, Any]:
     if not isinstance(value, Mapping):
         raise InputTypeError(path, "be a mapping of fields", value)
     return value
 
 
-def _each(path: str, value: Any) -> Iterator[tuple[int, Any]]:
+def _listed(path: str, value: Any) -> Sequence[Any]:
     if not isinstance(value, list | tuple):
         raise InputTypeError(path, "be a list", value)
-    return enumerate(value)
+    return value
 
 
 def _choice(path: str, value: Any, options: Sequence[Any]) -> Any:
@@ -261,8 +449,6 @@ def _choice(path: str, value: Any, options: Sequence[Any]) -> Any:
 
 
 def _scalar(path: str, hint: Any, value: Any) -> Any:
-    if hint is float:
-        return _number(path, value)
     names = {bool: "true or false", int: "a whole number", str: "a text"}
     if hint not in names:
         raise TypeError(f"{path}: the codec has no rule for {hint}")
@@ -271,7 +457,11 @@ def _scalar(path: str, hint: Any, value: Any) -> Any:
     return value
 
 
-def _number(path: str, value: Any) -> float:
+def _number(path: str, value: Any, rules: Sequence[Any] = ()) -> float:
+    if value is None and Allow.NAN in rules:
+        return nan
+    if value in ("inf", "-inf") and Allow.INFINITY in rules:
+        return float(value)
     if not is_number(value):
         raise InputTypeError(path, "be a number", value)
     if not is_finite(value):
@@ -282,29 +472,45 @@ def _number(path: str, value: Any) -> float:
 def _label(path: str, value: Any) -> Hashable:
     """Return a class label; lists are tuples of labels."""
     if isinstance(value, list | tuple):
-        return tuple(_label(_entry(path, k), each) for k, each in _each(path, value))
-    if value is not None and not isinstance(value, str | bool | int):
-        return _number(path, value)
-    return value
+        return tuple(_label(_entry(path, k), each) for k, each in enumerate(value))
+    if value is None or isinstance(value, str | bool | int):
+        return value
+    if not is_number(value):
+        raise InputTypeError(path, "be a label: text, a number, a boolean, None or a list of these", value)
+    return _number(path, value)
 
 
-def _array(path: str, value: Any, rules: Sequence[Any]) -> Array:
+def _array(path: str, value: Any, rules: Sequence[Any]) -> Any:
     """Return lists of numbers as an array, of one axis unless a shape says otherwise."""
     shape = next((rule for rule in rules if isinstance(rule, Shape)), Shape((None,), empty=True))
-    return _nested(path, value, len(shape.sizes))
+    axes = _axes(value) if shape.sizes is None else len(shape.sizes)
+    return _nested(path, value, axes, rules) if axes else np.float64(_number(path, value, rules))
 
 
-def _nested(path: str, value: Any, axes: int) -> Array:
-    entries = [each for _, each in _each(path, value)]
+def _axes(value: Any) -> int:
+    """Return how deep lists are nested."""
+    if not isinstance(value, list | tuple):
+        return 0
+    return 1 + (_axes(value[0]) if value else 0)
+
+
+def _nested(path: str, value: Any, axes: int, rules: Sequence[Any]) -> Array:
+    entries = _listed(path, value)
     if axes == 1:
-        if all(type(each) is float and isfinite(each) for each in entries):
+        gaps = Allow.NAN in rules
+        if all((type(each) is float and isfinite(each)) or (gaps and each is None) for each in entries):
             return np.array(entries, float)
-        return np.array([_number(_entry(path, k), each) for k, each in enumerate(entries)], float)
-    rows = [_nested(_entry(path, k), each, axes - 1) for k, each in enumerate(entries)]
+        return np.array([_number(_entry(path, k), each, rules) for k, each in enumerate(entries)], float)
+    rows = [_nested(_entry(path, k), each, axes - 1, rules) for k, each in enumerate(entries)]
     for k, row in enumerate(rows):
-        if row.shape != rows[0].shape:
-            raise InputError(_entry(path, k), f"have {len(rows[0])} entries", got=str(len(row)))
+        _check_count(_entry(path, k), row, len(rows[0]))
     return np.stack(rows) if rows else np.empty((0,) * axes)
+
+
+def _check_count(path: str, value: Any, size: int) -> None:
+    """Refuse a list of another length."""
+    if len(value) != size:
+        raise InputError(path, f"have {size} entries", got=str(len(value)))
 
 
 @contextmanager
@@ -323,3 +529,7 @@ def _field(path: str, name: str) -> str:
 
 def _entry(path: str, *places: Any) -> str:
     return path + "".join(f"[{int(k)}]" for k in places)
+
+
+def _key(path: str, key: Any) -> str:
+    return f"{path}[{key!r}]"

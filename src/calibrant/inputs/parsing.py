@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable
 from typing import Any
 
-from calibrant.inputs.errors import show
+from calibrant.inputs.errors import InputError, show
 
 
 class NamedTwiceError(json.JSONDecodeError):
@@ -24,17 +23,32 @@ class NamedTwiceError(json.JSONDecodeError):
         return self.msg
 
 
-def parsed_json(text: str | bytes, constant: Callable[[str], Any] | None = None) -> Any:
+def parsed_json(text: str | bytes) -> Any:
     """Return what a JSON text holds; an object that has a name twice is refused.
-
-    `constant` is called for NaN and the infinities, which JSON does not know.
 
     >>> parsed_json('{"p": 0.1, "p": 0.9}')
     Traceback (most recent call last):
         ...
     calibrant.inputs.parsing.NamedTwiceError: the name 'p' stands twice in one object
     """
-    return json.loads(text, object_pairs_hook=_once, parse_constant=constant)
+    return json.loads(text, object_pairs_hook=_once)
+
+
+def from_text(text: str | bytes, name: str) -> Any:
+    """Return what a JSON text holds; one that is no JSON is refused by its name.
+
+    >>> from_text('{"value": 0.1, "value": 0.2}', "estimate")
+    Traceback (most recent call last):
+        ...
+    calibrant.inputs.errors.InputError: estimate must have each key once, got 'value' twice
+    """
+    try:
+        return parsed_json(text)
+    except NamedTwiceError as error:
+        rule = "have each key once"
+        raise InputError(name, rule, error.name, got=f"{error.name!r} twice") from None
+    except (ValueError, RecursionError) as error:  # no JSON, no text, too many digits, nested too deeply
+        raise InputError(name, "be JSON", text, got=f"an error: {error}") from None
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

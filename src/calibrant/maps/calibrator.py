@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import warnings
 from collections.abc import Hashable, Sequence
@@ -18,8 +17,7 @@ from calibrant.atomic import write_whole
 from calibrant.curves.posterior_curve import beyond_all_scores
 from calibrant.evidence import Array, Evidence
 from calibrant.evidence.simplex import Simplex, class_order
-from calibrant.inputs import InputError, InputTypeError, InputWarning, Predictions, codec
-from calibrant.inputs.stored import from_text
+from calibrant.inputs import InputError, InputTypeError, InputWarning, Predictions
 from calibrant.maps.forms import Form, Pair
 from calibrant.maps.methods import METHODS
 from calibrant.maps.of_all_scores import Softmax
@@ -30,8 +28,6 @@ from calibrant.posterior.process import softmax
 from calibrant.questions import Question, named
 
 Monotone = Literal["auto"] | bool
-# The version of what is saved.
-FORMAT = 1
 # So many log-odds do not all lie in [0, 1] by chance, unless the model is never certain.
 MANY = 20
 # Methods that can be told to be increasing, or not to be.
@@ -280,8 +276,7 @@ class Calibrator:
             bands=tuple(tuple(self._band(k, level) for level in LEVELS) for k in range(len(self._forms))),
             multiclass=self._whole,
         )
-        header = {"calibrant": "map", "format": FORMAT}
-        return json.dumps(header | codec.to_dict(saved), allow_nan=False)
+        return saved.to_json()
 
     @classmethod
     def from_json(cls, text: str) -> Calibrator:
@@ -292,7 +287,7 @@ class Calibrator:
         >>> bool((again.predict_proba([0.2]) == calibrator.predict_proba([0.2])).all())
         True
         """
-        saved = codec.from_dict(SavedCalibrator, _content(text), "text")
+        saved = SavedCalibrator.from_json(text)
         made = cls(saved.method, from_logits=saved.from_logits)
         made.classes_, made.n_, made.columns_ = saved.classes, saved.n, saved.columns
         made.notion_ = named(saved.notion).name
@@ -508,14 +503,3 @@ def _refuse_swapped(y_prob: Any, y_true: Any) -> None:
             got="labels",
             hint="fit takes scores first and labels second: swap them",
         )
-
-
-def _content(text: str) -> dict[str, Any]:
-    content = from_text(text, "text", finite=False)
-    if not isinstance(content, dict) or content.get("calibrant") != "map":
-        raise InputError("text", "be a calibration map that calibrant has saved", text)
-    if content.get("format") != FORMAT:
-        raise InputError(
-            "format", f"be {FORMAT}", content.get("format"), hint="it was saved by another version"
-        )
-    return {key: value for key, value in content.items() if key not in ("calibrant", "format")}

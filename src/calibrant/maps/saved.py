@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
-from typing import Annotated
+from types import MappingProxyType
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
 from calibrant.curves.posterior_curve import Line
 from calibrant.evidence import Array
-from calibrant.inputs import InputError, check_choice, show
-from calibrant.inputs.codec import FAR_FROM_OVERFLOW, Ascending, Bounds, Shape, Share
+from calibrant.inputs import InputError, Serializable, check_choice, show
+from calibrant.inputs.codec import (
+    FAR_FROM_OVERFLOW,
+    Ascending,
+    Bounds,
+    Shape,
+    Share,
+    check_lengths,
+    check_order,
+)
 from calibrant.maps.forms import Form
 from calibrant.maps.methods import METHODS
 from calibrant.maps.of_all_scores import Softmax
@@ -43,11 +52,8 @@ class Band:
 
     def check_fields(self) -> None:
         """Refuse ends that are not as many as scores, or in the wrong order."""
-        for name in ("low", "high"):
-            Shape((self.score.size,)).check(name, getattr(self, name))
-        if (above := self.low > self.high).any():
-            k = int(np.argmax(above))
-            raise InputError(f"low[{k}]", "not be above high", got=f"{self.low[k]} above {self.high[k]}")
+        check_lengths(self, self.score.size, "low", "high")
+        check_order(self, "low", "high")
 
     def ends(self, score: Array) -> tuple[Array, Array]:
         """Return the ends at some scores."""
@@ -56,7 +62,7 @@ class Band:
 
 
 @dataclass(frozen=True, eq=False)
-class SavedCalibrator:
+class SavedCalibrator(Serializable):
     """A fitted calibrator.
 
     Attributes
@@ -81,6 +87,8 @@ class SavedCalibrator:
         The map of all classes together, in place of `maps`.
     """
 
+    #: What the file is, and the version of its format.
+    constants: ClassVar[Mapping[str, Any]] = MappingProxyType({"calibrant": "map", "format": 1})
     method: str
     notion: str
     from_logits: bool

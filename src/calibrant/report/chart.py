@@ -9,7 +9,6 @@ import numpy as np
 from markupsafe import Markup
 
 from calibrant.assessment import Odds
-from calibrant.assessment.serialize import thinned
 from calibrant.curves import FEW, ReliabilityCurve, ReliabilityDiagram
 from calibrant.inference import Estimate
 from calibrant.inputs.wording import counted, size_name
@@ -116,7 +115,7 @@ def _line(curve: ReliabilityCurve, x: Axis, y: Axis, width: float = 2.5) -> list
     """Return the curve with its band, dashed where few rows speak; or a point with a bar for each score."""
     if curve.discrete:
         return _each_score(curve, x, y, width)
-    curve = thinned(curve)
+    curve = curve.thinned()
     firm = curve.n_eff >= FEW
     # A node on either side, so that dashed and firm stretches meet.
     near = firm | np.roll(firm, 1) | np.roll(firm, -1)

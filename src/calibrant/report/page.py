@@ -17,7 +17,6 @@ from markupsafe import Markup
 
 from calibrant.assessment import Assessment
 from calibrant.assessment import text as wording
-from calibrant.assessment.serialize import thinned, to_plain
 from calibrant.assessment.text import points, short
 from calibrant.assessment.where import pairs, predicted
 from calibrant.atomic import write_whole
@@ -208,13 +207,13 @@ def _size(curve: ReliabilityCurve) -> str:
 
 def _embedded(picture: chart.Picture) -> Markup:
     """Return the curve for the script, as JSON that cannot end its element."""
-    curve = thinned(picture.curve)
+    curve = picture.curve.thinned()
 
     def rounded(values: Any) -> Any:
         return None if values is None else [None if v != v else round(v, 5) for v in values.tolist()]
 
     values = {
-        "score": to_plain(curve.score),
+        "score": curve.score.tolist(),
         "means": rounded(curve.probability),
         "low": rounded(curve.low),
         "high": rounded(curve.high),

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated, TypeAlias
 
 import numpy as np
 
 from calibrant.evidence import Array
 from calibrant.evidence.simplex import Simplex
+from calibrant.inputs import ROUNDING, InputError
+from calibrant.inputs.codec import UNIT, Bounds, Shape, check_lengths
 from calibrant.posterior.process import softmax
 from calibrant.posterior.softmax.blocks import FEW
 from calibrant.posterior.softmax.error import NONE, CanonicalError
@@ -18,6 +21,8 @@ OF_SIZES, OF_EACH, ROWS = 8, 6, 4000
 # Pairs of classes of rows that are looked at together, and how much wider than by their noise alone what
 # they say spreads, since predictions miss.
 CHUNK, WIDER = 1 << 20, 1.3
+
+Square: TypeAlias = Annotated[Array, Shape((None, None))]
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,11 +40,23 @@ class Where:
         standard deviation.
     """
 
-    taken: Array
-    spread: Array
-    share: Array
-    gap: Array
-    gap_spread: Array
+    taken: Annotated[Square, Bounds(-1, 1, slack=ROUNDING)]
+    spread: Annotated[Square, UNIT]
+    share: Annotated[Array, UNIT]
+    gap: Annotated[Array, Bounds(0, 2, slack=ROUNDING)]
+    gap_spread: Annotated[Array, Bounds(0, 2, slack=ROUNDING)]
+
+    def check_fields(self) -> None:
+        """Refuse arrays that are not of as many classes, and shares that do not add up to 1."""
+        classes = len(self.share)
+        for name in ("taken", "spread"):
+            Shape((classes, classes)).check(name, getattr(self, name))
+        check_lengths(self, classes, "gap", "gap_spread")
+        if np.any(np.abs(self.taken + self.taken.T) > ROUNDING):
+            raise InputError("taken", "say of each pair of classes what one takes and one gives")
+        # Scores are rounded.
+        if abs((total := float(self.share.sum())) - 1) > 0.05:
+            raise InputError("share", "add up to 1", total)
 
     @classmethod
     def of(cls, error: CanonicalError) -> Where | None:
