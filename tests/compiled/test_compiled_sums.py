@@ -313,7 +313,7 @@ def test_arrays_of_cells_that_do_not_fit_are_refused():
     held = [np.ascontiguousarray(score.T).T, code, SMALL.parts, SMALL.low, place, sums]
     column = [np.full(8, 0.3), weight, SMALL.parts, np.empty(8, np.int32), np.zeros((SMALL.size, 2))]
     whole = compiled.loops
-    calls = ((whole.sum_held, held, (SMALL.walls, 0)), (whole.cell_sums, column, (SMALL.walls,)))
+    calls = ((whole.sum_held, held, (*SMALL.walls, 0)), (whole.cell_sums, column, SMALL.walls))
     for function, arrays, rest in calls:
         function(*arrays, *rest)
         with pytest.raises(TypeError):
@@ -330,4 +330,4 @@ def test_arrays_of_cells_that_do_not_fit_are_refused():
             with pytest.raises(ValueError, match="lie in"):
                 function(bad, *arrays[1:], *rest)
         with pytest.raises(ValueError, match="fit"):
-            function(*arrays, (1, 1, 1, 40), *rest[1:])
+            function(*arrays, 1, 1, 1, 40, *rest[4:])

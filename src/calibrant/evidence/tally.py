@@ -19,10 +19,9 @@ from typing import Literal
 import numpy as np
 
 from calibrant import compiled
-from calibrant.evidence.drawers import Drawers
 from calibrant.evidence.layout import Layout
 from calibrant.evidence.locate import TABLE_FROM, Locator, beside_edge, positions
-from calibrant.evidence.loops import sums_of, totals_of
+from calibrant.evidence.loops import sums_of
 from calibrant.evidence.moments import Array
 from calibrant.evidence.outcomes import OneHot
 
@@ -169,7 +168,7 @@ def cells_and_sums(score: Array, weight: Array | None, layout: Layout) -> tuple[
     if compiled.loops is not None and score.dtype.char in "df":
         cell, sums = np.empty(score.size, np.int32), np.zeros((layout.size, 2 if weight is None else 3))
         own = (None if each is None else np.ascontiguousarray(each) for each in (score, weight))
-        compiled.loops.cell_sums(*own, layout.parts, cell, sums, layout.walls)
+        compiled.loops.cell_sums(*own, layout.parts, cell, sums, *layout.walls)
         return cell, sums.T
     cell, score = layout.locate(score).astype(np.int32), score.astype(np.float64)
     parts = [None, score] if weight is None else [weight, weight * score, weight * weight]
@@ -212,9 +211,6 @@ def mean_square(score: Array, weight: Array | None) -> Array:
     >>> mean_square(np.array([0.25, 0.75]), None)
     np.float64(0.0625)
     """
-    if weight is None and (loops := compiled.loops) and score.ndim == 1 and is_plain(score):
-        mean = score.mean(dtype=np.float64)
-        return np.asarray(loops.squared_distances(score, mean) / len(score))[()]
     if weight is None:
         return score.var(axis=-1, dtype=np.float64)
     share = weight / weight.sum(axis=-1, dtype=np.float64, keepdims=True)
@@ -242,9 +238,6 @@ def order_statistics(score: Array, rank: Array) -> Array:
     >>> order_statistics(np.array([0.5, 0.1, 0.9]), np.array([0, 2]))
     array([0.1, 0.9])
     """
-    if (loops := compiled.loops) and is_plain(score):
-        bits = min(score.size.bit_length() - 3, (512 * rank.size).bit_length())
-        return Drawers(loops, score, None, bits).ranked(rank)
     cells = 1 << 14  # an index of 16 bits
     count, index = np.zeros(cells + 1, dtype=np.int64), np.empty(score.shape, dtype=np.int16)
     for a in range(0, score.size, CHUNK):
@@ -258,11 +251,6 @@ def order_statistics(score: Array, rank: Array) -> Array:
     kept.sort()
     skipped = np.cumsum(np.where(held, 0, count))
     return kept[rank - skipped[wanted]]
-
-
-def is_plain(score: Array) -> bool:
-    """Tell whether scores lie side by side in one of the types of the compiled loops."""
-    return score.dtype.char in "df" and score.flags.c_contiguous and score.flags.aligned
 
 
 def row_totals(
@@ -289,8 +277,6 @@ def row_totals(
     >>> row_totals(np.array([0.5, 0.75, 0.0]), np.array([0, 1, 1]), None)
     (3, 3.0, 2.0, 0.98..., 1.0, 2.625)
     """
-    if (summed := totals_of(score, code, weight)) is not None:
-        return len(code), *summed
     vector = score.ndim == 1
     step = LONG_CHUNK if vector else max(1, MATRIX_CHUNK // max(1, score[:1].size))
     totals = np.zeros(5)
