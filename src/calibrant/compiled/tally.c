@@ -47,6 +47,13 @@ static inline void add_far(const Groups *g, char *at, Py_ssize_t step, double x,
         *(double *)(at + p * step) += (w *= x);
 }
 
+/* Which half of the sums of all groups each row belongs to. */
+VECTORISED static void halves_of(const int32_t *restrict group, const uint8_t *restrict y, int n, int32_t *restrict half)
+{
+    for (int i = 0; i < n; i++)
+        half[i] = 2 * group[i] + (y[i] != 0);
+}
+
 /* Sums that take turns, so that no row waits for the one before it. */
 #define COPIES 4
 
@@ -54,18 +61,14 @@ static inline void add_far(const Groups *g, char *at, Py_ssize_t step, double x,
 static void add_counted(const Groups *g, const double *x, const int32_t *group, const uint8_t *y, int n, double *sums)
 {
     Py_ssize_t whole = 4 * g->size;
-    int32_t at[BLOCK];
+    int32_t half[BLOCK];
     int i;
-    for (i = 0; i < n; i++)
-        at[i] = 2 * (2 * group[i] + (y[i] != 0));
-    for (i = 0; i + COPIES <= n; i += COPIES) {
-        ADD_PAIR(sums + at[i], x[i]);
-        ADD_PAIR(sums + whole + at[i + 1], x[i + 1]);
-        ADD_PAIR(sums + 2 * whole + at[i + 2], x[i + 2]);
-        ADD_PAIR(sums + 3 * whole + at[i + 3], x[i + 3]);
-    }
+    halves_of(group, y, n, half);
+    for (i = 0; i + COPIES <= n; i += COPIES)
+        for (int c = 0; c < COPIES; c++)
+            ADD_PAIR(sums + c * whole + 2 * half[i + c], x[i + c]);
     for (; i < n; i++)
-        ADD_PAIR(sums + at[i], x[i]);
+        ADD_PAIR(sums + 2 * half[i], x[i]);
 }
 
 static void add_block(const Groups *g, const double *x, const int32_t *group, const uint8_t *y, const double *w,
@@ -95,13 +98,6 @@ static void set_origins(double *lines, const double *origin, Py_ssize_t size)
 {
     for (Py_ssize_t j = 0; j < size; j++)
         lines[j * LINE + LINE / 2 - 1] = lines[j * LINE + LINE - 1] = origin[j];
-}
-
-/* The halves of lines that rows belong to. */
-VECTORISED static void halves_of(const int32_t *restrict group, const uint8_t *restrict y, int n, int32_t *restrict half)
-{
-    for (int i = 0; i < n; i++)
-        half[i] = 2 * group[i] + (y[i] != 0);
 }
 
 static void add_to_lines(const double *x, const int32_t *group, const uint8_t *y, int n, double *lines)

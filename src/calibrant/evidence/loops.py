@@ -12,7 +12,7 @@ from calibrant.evidence.moments import Array
 from calibrant.evidence.outcomes import OneHot
 
 # Rows of one problem that a thread sums at a time; the sums of pieces are added in their order.
-PIECE = 1 << 20
+PIECE = 1 << 19
 # Problems side by side that are summed together: what a thread gets is made of these.
 TILE = 64
 
@@ -54,14 +54,14 @@ def sums_of(
     cuts, origin = np.ascontiguousarray(cuts), None if origin is None else np.ascontiguousarray(origin)
     weight = _typed(weight)
     side_by_side = isinstance(outcome, OneHot) and _side_by_side(score, weight, cuts, origin, layout)
-    if side_by_side:
+    if isinstance(outcome, OneHot) and side_by_side:
         batch: tuple[int, ...] = (outcome.size,)
-        first, outcome = outcome.first, outcome.code
+        first, code = outcome.first, outcome.code
     else:
-        first, outcome = 0, _outcomes(outcome)
-        batch = _batch(score, outcome, weight)
+        first, code = 0, _outcomes(outcome)
+        batch = _batch(score, code, weight)
     problems, n = prod(batch), score.shape[-1]
-    rows = [_lines(part, batch, n) for part in (score, outcome, weight)]
+    rows = [_lines(part, batch, n) for part in (score, code, weight)]
     groups = [_lines(cuts, batch if layout is None else (), cuts.shape[-1]), _lines(origin, batch, size)]
     shape = powers + 1 + squares, 2, problems, size
 

@@ -178,4 +178,5 @@ class Moments:
         """Join groups: group k goes to `group[..., k]`, measured from that one's origin."""
         size = origin.shape[-1]
         at = np.take_along_axis(np.broadcast_to(origin, (*group.shape[:-1], size)), group, axis=-1)
-        return Moments(*(pool(part, group, size) for part in self.about(at).parts), origin)
+        w, ws, wy, wsy, wss = (pool(part, group, size) for part in self.about(at).parts)
+        return Moments(w, ws, wy, wsy, wss, origin)

@@ -211,8 +211,14 @@ def mean_square(score: Array, weight: Array | None) -> Array:
     >>> mean_square(np.array([0.25, 0.75]), None)
     np.float64(0.0625)
     """
-    if weight is None:
+    if weight is None and score.ndim > 1:
         return score.var(axis=-1, dtype=np.float64)
+    if weight is None:
+        mean = score.mean(dtype=np.float64)
+        total = np.float64(0.0)
+        for a in range(0, score.size, CHUNK):  # squares that stay in the cache
+            total += np.square(np.subtract(score[a : a + CHUNK], mean, dtype=np.float64)).sum()
+        return np.asarray(total / score.size)[()]
     share = weight / weight.sum(axis=-1, dtype=np.float64, keepdims=True)
     mean = (score * share).sum(axis=-1, keepdims=True)
     return (np.square(score - mean) * share).sum(axis=-1)
