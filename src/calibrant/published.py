@@ -35,7 +35,6 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from calibrant import compiled
 from calibrant.questions.notions import Notion, named
 
 __all__ = ["ece", "errors", "errors_many", "silverman"]
@@ -303,24 +302,12 @@ def _density(scores: _Floats, outcomes: _Floats, bandwidth: _Floats, low: float)
     half-width 3 bandwidths (the paper names no kernel). Where no outcome is 1, f1 is 0. The furthest copy, 2
     (1 - low) + s, counts only for a half-width above 1 - low; its place there is inferred, not verified.
     """
+    from scipy import fft
+
     start, stop = (low - 3.0, 4.0) if low else (-2.5, 3.5)
     grid, step = np.linspace(start, stop, _GRID, retstep=True)
     first, last = np.searchsorted(grid, (low, 1.0), side="right")
-    inside = float(start + step * first), float(step), int(last - first)
-    if (loop := getattr(compiled.loops, "triweight", None)) is None:
-        return _by_transform(scores, outcomes, bandwidth, low, *inside)
-    samples = (np.ascontiguousarray(part.reshape(-1, scores.shape[2])) for part in (scores, outcomes == 1))
-    width = np.repeat(3 * bandwidth / step, scores.shape[1], axis=1)
-    value = np.empty(width.shape)
-    loop(*samples, width, value, low, *inside)
-    return value.reshape(len(bandwidth), *scores.shape[:2])
-
-
-def _by_transform(
-    scores: _Floats, outcomes: _Floats, bandwidth: _Floats, low: float, origin: float, step: float, width: int
-) -> _Floats:
-    """Return what `_density` describes by convolution; origin is the first of the grid points in (low, 1]."""
-    from scipy import fft
+    origin, width = start + step * first, int(last - first)
 
     # At g = x + (g - x), f1 - g f sums the kernel times (outcome - x) less the kernel times its lag over the
     # copies x: an even and an odd kernel. One transform has both, and each bandwidth needs one inverse.

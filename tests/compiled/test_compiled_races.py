@@ -29,20 +29,18 @@ def share(array):
     return shared
 
 
-score, label = share(rng.random(n)), share(rng.integers(0, 2, n))
+score, label, outcome = share(rng.random(n)), share(rng.integers(0, 2, n)), share(rng.random(n) < 0.5)
 matrix, column = share(rng.dirichlet(np.ones(4), 700)), share(rng.integers(0, 4, 700))
 wide, wide_column = share(rng.dirichlet(np.ones(40), 300)), share(rng.integers(0, 40, 300))
 cuts, even = share(np.sort(rng.random(50))), share(np.linspace(0.013, 0.97, 50))
 place = share(rng.permutation(1000))
-edges, codes, keys = share(layout.parts), share(rng.integers(0, 40, n)), share(rng.integers(0, 2**62, n))
-starts, counts = share(np.sort(rng.integers(0, n, 1001))), np.bincount(codes, minlength=40)
+edges = share(layout.parts)
 held = share(np.full(layout.size, -1, np.int32))
-first = np.append(0, np.cumsum(counts)[:-1])
 
 
-def add(cuts, size, layout=None):
+def add(cuts, size, walls=(0, 0, 0, 0)):
     out = np.zeros((2, 2, 1, size))
-    loops.add_sums(score, label, None, cuts, None, out, 1, False, layout, None)
+    loops.add_sums(score[None], outcome[None], None, cuts[None], None, out, 1, False, *walls, 0)
 
 
 def ece(y, p, spec, notion):
@@ -65,7 +63,7 @@ CALLS = {
     "classwise": ([matrix, column], ece(column, matrix, "uniform:20", "classwise")),
     "sketch": ([score, label], lambda: calibrant.Sketch("class").update(label, score)),
     "sketch of rows": ([matrix, column], lambda: calibrant.Sketch("confidence").update(column, matrix)),
-    "equal parts": ([score, label], lambda: add(np.arange(1, 20) / 20, 20)),
+    "equal parts": ([score], lambda: add(np.arange(1, 20) / 20, 20)),
     "cuts": ([score, cuts], lambda: add(cuts, 51)),
     "even cuts": ([score, even], lambda: add(even, 51)),
     "changing cuts": ([cuts], lambda: add(cuts, 51)),
@@ -73,22 +71,11 @@ CALLS = {
     "layout": ([score], lambda: add(edges, layout.size, layout.walls)),
     "changing layout": ([edges], lambda: add(edges, layout.size, layout.walls)),
     "cells": ([score], lambda: loops.cell_sums(
-        score, None, layout.parts, np.empty(n, np.int32), np.zeros((layout.size, 2)), layout.walls)),
+        score, None, layout.parts, np.empty(n, np.int32), np.zeros((layout.size, 2)), *layout.walls)),
     "changing cells": ([held], lambda: loops.sum_held(
-        matrix.T, column, layout.parts, layout.low, held, np.zeros((layout.size, 4, 3)), layout.walls, 0)),
-    "largest scores": ([wide], lambda: loops.look_at_rows(wide, np.empty(300, np.int64), np.empty(300))),
-    "totals": ([matrix, column], run(loops.row_totals, matrix, column, None)),
-    "totals of many": ([wide, wide_column], run(loops.row_totals, wide, wide_column, None)),
-    "ranks": ([score], lambda: loops.count_cells(score, None, np.zeros(1025, np.int32))),
-    "keys": ([keys], lambda: loops.sort_keys(keys)),
-    "codes": ([codes], lambda: loops.order_codes(codes, first.copy(), np.empty(n, np.int64))),
-    "runs": ([starts], lambda: loops.run_sums(
-        score[None], None, None, starts, np.arange(1000), np.zeros((1, 1000)), None)),
+        matrix.T, column, layout.parts, layout.low, held, np.zeros((layout.size, 4, 3)), *layout.walls, 0)),
     "normals": ([place], run(loops.normals, words16, np.zeros(65536), ones, place, out)),
     "outcomes": ([place], run(loops.outcomes, words, bounds, ones, ones, place, out)),
-    "binomials": ([place], run(
-        loops.binomials, rng.random(out.shape), np.full(1000, 30), ones / 8, ones / 9, ones, ones, place, out
-    )),
     "labels": ([places], lambda: loops.labels(
         rng.integers(0, 2**32, (1000, 20), np.uint32), np.zeros((1000, 3), np.uint32), places, ones,
         np.zeros((20, 30)))),

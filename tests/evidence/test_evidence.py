@@ -94,11 +94,6 @@ def test_cells_are_fine_for_few_problems_and_coarse_for_many():
     assert [layout_for(n) for n in (1, 2, 20, 21, 1000)] == [FINE, FINE, FINE, COARSE, COARSE]
 
 
-@pytest.mark.parametrize("layout", [FINE, COARSE])
-def test_inner_cells_are_the_equal_parts_away_from_the_walls(layout):
-    np.testing.assert_array_equal(layout.low[layout.inner], np.arange(1, layout.uniform - 1) / layout.uniform)
-
-
 # --- sums ------------------------------------------------------------------------------------------
 
 

@@ -12,6 +12,7 @@ from calibrant.evidence import COARSE, FINE, Cells, Layout, Residuals, Sample, c
 from calibrant.evidence.locate import TABLE_FROM
 from calibrant.sketch import totals
 from oracles import tally as oracle
+from plainly import plain as without_loops
 from weighing import are_counts, weighted_sample
 
 few = settings(max_examples=60, deadline=None)
@@ -134,8 +135,7 @@ def test_sums_in_cells_are_those_of_a_loop_for_few_rows_and_for_many(
     outcome, weight = positives(rng, score, rare), weights(rng, weighting, n)
     with pytest.MonkeyPatch.context() as patch:
         if many:
-            patch.setattr(tally, "LONG", 1)
-            patch.setattr(tally, "LONG_CHUNK", 7)
+            patch.setattr(tally, "CHUNK", 7)
         counted = np.ones(n, dtype=int) if weight is None else weight
         expected = oracle.sums_in_cells(score, outcome, counted, SMALL.low, SMALL.high)
         for powers in (0, 1, 2):
@@ -168,15 +168,15 @@ def test_many_rows_are_summed_like_few(kind, dtype, weighting, layout, monkeypat
     rng, n = np.random.default_rng(2), 70_001
     score = scores(rng, kind, n, dtype, k=14400)
     rows = score, positives(rng, score, rare=False), weights(rng, weighting, n)
-    monkeypatch.setattr(tally, "LONG_CHUNK", 1 << 13)  # so that there are several, and a shorter one
-    many = tally.sums_in_cells(*rows, layout)
-    monkeypatch.setattr(tally, "LONG", n + 1)
-    few_rows = tally.sums_in_cells(*rows, layout)
-    np.testing.assert_allclose(many[0], few_rows[0], rtol=1e-13)
+    whole = tally.sums_in_cells(*rows, layout)
+    monkeypatch.setattr(tally, "CHUNK", 1 << 13)  # so that there are several, and a shorter one
+    with without_loops():
+        many = tally.sums_in_cells(*rows, layout)
+    np.testing.assert_allclose(many[0], whole[0], rtol=1e-13)
     # A distance is known as well as the score itself is.
-    assert np.all(np.abs(many - few_rows) <= 2e-15 * np.maximum(few_rows[0], 1) + 1e-13 * few_rows)
+    assert np.all(np.abs(many - whole) <= 2e-15 * np.maximum(whole[0], 1) + 1e-13 * whole)
     if weighting != "importance":
-        np.testing.assert_array_equal(many[0], few_rows[0])
+        np.testing.assert_array_equal(many[0], whole[0])
 
 
 @pytest.mark.parametrize("n", [2, 70_000])

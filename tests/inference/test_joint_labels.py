@@ -71,13 +71,6 @@ def test_arrays_that_do_not_fit_are_refused():
     arrays = {
         "labels": [word, _bounds(score), place, np.ones(4), np.zeros((5, 2))],
         "label": [score, word, np.arange(3), np.zeros((4, 5), np.int32)],
-        "binomials": [
-            np.ones((5, 2)),
-            np.ones(2, np.int64),
-            *np.ones((4, 2)),
-            np.arange(2),
-            np.zeros((5, 2)),
-        ],
     }
     for name, fitting in arrays.items():
         loop = getattr(compiled.loops, name)
@@ -87,9 +80,9 @@ def test_arrays_that_do_not_fit_are_refused():
                 with pytest.raises((TypeError, ValueError)):
                     loop(*fitting[:i], wrong, *fitting[i + 1 :])
     for wrong in (-1, 2):
-        with pytest.raises(ValueError, match="do not fit"):
+        with pytest.raises(ValueError, match="outside"):
             compiled.loops.label(score, word, np.arange(3) + wrong, np.zeros((4, 5), np.int32))
-        with pytest.raises(ValueError, match="do not fit"):
+        with pytest.raises(ValueError, match="outside"):
             compiled.loops.labels(word, _bounds(score), place + wrong, np.ones(4), np.zeros((5, 2)))
 
 
@@ -128,7 +121,7 @@ def test_hits_are_counted_where_they_belong_or_refused(monkeypatch):
         odd[i][:] = value
         with pytest.raises(ValueError, match="no place"):
             compiled.loops.hits(*odd)
-    with pytest.raises(ValueError, match="fit"):
+    with pytest.raises(ValueError, match="no place"):
         compiled.loops.hits(*fitting[:4], np.ones((0, 3)))
     monkeypatch.setattr(compiled, "loops", None)
     slow = np.ones((5, 3))

@@ -95,8 +95,8 @@ def test_arrays_that_do_not_fit_are_refused():
             with pytest.raises((TypeError, ValueError)):
                 loops.shapes(*fitting[:i], wrong, *fitting[i + 1 :], True, 3)
     with pytest.raises(ValueError, match="power of two"):
-        loops.shapes(np.ones((3, 12)), *fitting[1:], True, 3)
-    with pytest.raises(ValueError, match="contiguous"):
+        loops.shapes(np.ones((3, 12)), np.ones((1, 12)), *fitting[2:], True, 3)
+    with pytest.raises(ValueError, match="does not fit"):
         loops.shapes(np.ones((16, 3)).T, *fitting[1:], True, 3)
     for frames in (0, 2):
         few = [np.ones((frames, 16)), np.ones((frames, 8)), np.ones((frames, 8))]

@@ -31,7 +31,6 @@ from calibrant.curves import (
     local_error,
 )
 from calibrant.estimators import Binned, EstimatorLike, Norm
-from calibrant.estimators.at_once import error_at_once
 from calibrant.inference import Comparison, Estimate
 from calibrant.inference import estimate as inference
 from calibrant.inference.comparison import compare_questions
@@ -117,10 +116,6 @@ def ece(
     >>> round(calibrant.ece(sketch, estimator="uniform:2"), 4)
     0.1
     """
-    if sample_weight is counts is cluster is labels is pos_label is None and not percent:
-        at_once = error_at_once(y_true, y_prob, notion, estimator, norm)
-        if at_once is not None:
-            return at_once
     check_whole(notion, clustered=cluster is not None, norm=norm)
     rows = y_true, y_prob, notion, sample_weight, labels, pos_label, cluster
     question = ask(*rows, counts=counts, percent=percent, estimator=estimator)

@@ -46,38 +46,28 @@ static int32_t add_where_held(const double *x, const int32_t *cell, const int64_
     return held;
 }
 
-/* sum_held(score, code, parts, origin, place, sums, layout, first): the sums of problems that lie side by side,
+/* sum_held(score, code, parts, origin, place, sums, *layout, first): the sums of problems that lie side by side,
    (problems, rows), in the cells of a layout that hold any: sums[k, problem] has the number of rows, the sum of their
    scores less the origin of the cell, and of those whose code is that of the problem, the first of which is given.
-   `place` gets the k of each such cell and -1 elsewhere; their number is returned. */
-static PyObject *sum_held(PyObject *self, PyObject *const *args, Py_ssize_t count)
+   `place` gets the k of each such cell and -1 elsewhere. */
+LOOP(sum_held)
 {
-    Array a[6];
+    enum { SCORE, CODE, PARTS, ORIGIN, PLACE, SUMS };
+    Call call;
+    Array *a = call.array;
     Groups g = {0};
-    int failed = -1;
+    int failed = 0;
     int32_t held = 0;
-    int64_t first;
-    (void)self;
-    if (count != 8)
-        return PyErr_Format(PyExc_TypeError, "sum_held takes six arrays, a layout and a number");
-    first = PyLong_AsLongLong(args[7]);
-    if (PyErr_Occurred() || take_layout(&g, args[6]) < 0)
+    if (begin(&call, "sum_held", "~df(pn) q(n) d(e) d(g) >i(g) >d(gp3) =v =w =x =y =f", args, count) < 0)
         return NULL;
-    if (take_arrays(args, a, 6, 2) < 0)
-        return NULL;
-    int fine = (a[0].type == 'f' || a[0].type == 'd') && a[0].view.ndim == 2 && is_aligned(&a[0])
-               && (LENGTH(a[0], 0) < 2 || STRIDE(a[0], 0) == a[0].view.itemsize);
-    Py_ssize_t problems = fine ? LENGTH(a[0], 0) : 0, n = fine ? LENGTH(a[0], 1) : 0;
-    fine = fine && is_plain(&a[1], 'q', 1) && LENGTH(a[1], 0) == n && is_plain(&a[2], 'd', 1)
-           && is_plain(&a[3], 'd', 1) && is_plain(&a[4], 'i', 1) && is_plain(&a[5], 'd', 3)
-           && LENGTH(a[4], 0) == LENGTH(a[3], 0) && LENGTH(a[5], 0) == LENGTH(a[3], 0)
-           && LENGTH(a[5], 1) == problems && LENGTH(a[5], 2) == 3 && LENGTH(a[3], 0) <= INT32_MAX;
-    g.size = fine ? LENGTH(a[3], 0) : 0;
-    if (!fine || g.size < 1 || check_layout(&g, &a[2]) < 0)
-        fail("the arrays of cells do not fit");
+    Py_ssize_t problems = SIZE(call, 'p'), n = SIZE(call, 'n');
+    int64_t first = SIZE(call, 'f');
+    g.size = SIZE(call, 'g');
+    if ((problems > 1 && STRIDE(a[SCORE], 0) != a[SCORE].view.itemsize) || g.size < 1 || g.size > INT32_MAX ||
+        check_layout(&g, &call, &a[PARTS]) < 0)
+        fail(&call, "the arrays of cells do not fit");
     else {
-        int32_t *place = a[4].view.buf;
-        failed = 0;
+        int32_t *place = a[PLACE].view.buf;
         Py_BEGIN_ALLOW_THREADS
         for (Py_ssize_t j = 0; j < g.size; j++)
             place[j] = -1;
@@ -87,23 +77,22 @@ static PyObject *sum_held(PyObject *self, PyObject *const *args, Py_ssize_t coun
                 int32_t cell[TAKEN];
                 int m = (int)(n - row < TAKEN ? n - row : TAKEN);
                 int width = (int)(problems - start < SIDE ? problems - start : SIDE);
-                take_rows((const char *)a[0].view.buf + start * STRIDE(a[0], 0) + row * STRIDE(a[0], 1), a[0].type,
-                          STRIDE(a[0], 1), width, m, scores);
+                take_rows((const char *)a[SCORE].view.buf + start * STRIDE(a[SCORE], 0) + row * STRIDE(a[SCORE], 1),
+                          a[SCORE].type, STRIDE(a[SCORE], 1), width, m, scores);
                 for (int c = 0; c < width && !failed; c++) {
                     failed = groups_of(&g, scores[c], m, cell);
                     if (!failed)
-                        held = add_where_held(scores[c], cell, (const int64_t *)a[1].view.buf + row, first + start + c,
-                                              m, DOUBLES(a[3]), place, held, (int32_t)g.size,
-                                              DOUBLES(a[5]) + (start + c) * 3, 3 * problems);
+                        held = add_where_held(scores[c], cell, (const int64_t *)a[CODE].view.buf + row,
+                                              first + start + c, m, DOUBLES(a[ORIGIN]), place, held, (int32_t)g.size,
+                                              DOUBLES(a[SUMS]) + (start + c) * 3, 3 * problems);
                 }
             }
         Py_END_ALLOW_THREADS
         if (failed)
-            fail("scores must lie in [0, 1]");
+            fail(&call, "scores must lie in [0, 1]");
     }
     free_groups(&g);
-    give_arrays(a, 6);
-    return failed ? NULL : PyLong_FromLong(held);
+    return finish(&call);
 }
 
 /* The cells of a problem's rows, and the sums of w, w x and w^2 in them, side by side; one row after the other. */
@@ -129,46 +118,30 @@ static int sum_column(const Groups *g, const Array *score, const double *weight,
     return 0;
 }
 
-/* cell_sums(score, weight, parts, cell, sums, layout): the cell of each row in a layout, and in (cells, 2 or 3) sums of
+/* cell_sums(score, weight, parts, cell, sums, *layout): the cell of each row in a layout, and in (cells, 2 or 3) sums of
    weights, of weighted scores and of squared weights, to which those of the rows are added. */
-static PyObject *cell_sums(PyObject *self, PyObject *const *args, Py_ssize_t count)
+LOOP(cell_sums)
 {
-    Array a[5];
+    enum { SCORE, WEIGHT, PARTS, CELL, SUMS };
+    Call call;
+    Array *a = call.array;
     Groups g = {0};
-    int failed = -1;
-    (void)self;
-    if (count != 6)
-        return PyErr_Format(PyExc_TypeError, "cell_sums takes five arrays and a layout");
-    if (take_layout(&g, args[5]) < 0)
+    int failed;
+    if (begin(&call, "cell_sums", "df(n) -d(n) d(e) >i(n) >d(gc) =v =w =x =y", args, count) < 0)
         return NULL;
-    if (take_arrays(args, a, 5, 2) < 0)
-        return NULL;
-    Py_ssize_t n = a[0].type && a[0].view.ndim == 1 ? LENGTH(a[0], 0) : -1;
-    int fine = n >= 0 && (is_plain(&a[0], 'd', 1) || is_plain(&a[0], 'f', 1))
-               && (!a[1].type || (is_plain(&a[1], 'd', 1) && LENGTH(a[1], 0) == n)) && is_plain(&a[2], 'd', 1)
-               && is_plain(&a[3], 'i', 1) && LENGTH(a[3], 0) == n && is_plain(&a[4], 'd', 2)
-               && (LENGTH(a[4], 1) == 2 || LENGTH(a[4], 1) == 3) && LENGTH(a[4], 0) <= INT32_MAX;
-    if (fine)
-        g.size = LENGTH(a[4], 0);
-    if (!fine || check_layout(&g, &a[2]) < 0)
-        fail("the arrays of cells do not fit");
+    g.size = SIZE(call, 'g');
+    if (SIZE(call, 'c') < 2 || SIZE(call, 'c') > 3 || g.size > INT32_MAX || check_layout(&g, &call, &a[PARTS]) < 0)
+        fail(&call, "the arrays of cells do not fit");
     else {
         Py_BEGIN_ALLOW_THREADS
-        failed = sum_column(&g, &a[0], a[1].type ? DOUBLES(a[1]) : NULL, a[3].view.buf, DOUBLES(a[4]),
-                           (int)LENGTH(a[4], 1));
+        failed = sum_column(&g, &a[SCORE], a[WEIGHT].type ? DOUBLES(a[WEIGHT]) : NULL, a[CELL].view.buf,
+                            DOUBLES(a[SUMS]), (int)SIZE(call, 'c'));
         Py_END_ALLOW_THREADS
         if (failed)
-            fail("scores must lie in [0, 1]");
+            fail(&call, "scores must lie in [0, 1]");
     }
     free_groups(&g);
-    give_arrays(a, 5);
-    if (failed)
-        return NULL;
-    Py_RETURN_NONE;
+    return finish(&call);
 }
 
-PyMethodDef cell_methods[] = {
-    {"cell_sums", FASTCALL(cell_sums), METH_FASTCALL, NULL},
-    {"sum_held", FASTCALL(sum_held), METH_FASTCALL, NULL},
-    {NULL, NULL, 0, NULL},
-};
+PyMethodDef cell_methods[] = {METHOD(cell_sums), METHOD(sum_held), NO_METHOD};

@@ -3,7 +3,7 @@
 #include "loops.h"
 #include <math.h>
 
-enum { GAP, SCORE, MASS, SPREAD, SCALE, FACTOR, SUMS, NOISE, CELLS, ARRAYS };
+enum { GAP, SCORE, MASS, SPREAD, SCALE, FACTOR, SUMS, NOISE, CELLS };
 
 /* Sums that do not wait for each other, so that their order is the same for vectors of any width. */
 #define SIDE 8
@@ -45,34 +45,6 @@ VECTORISED static void add_noise(const double *possible, const double *noise, co
     }
 }
 
-static int is_whole(const Array *a, const char *types, int axes, Py_ssize_t first, Py_ssize_t second, Py_ssize_t third)
-{
-    const Py_ssize_t lengths[] = {first, second, third};
-    if (!a->type || !strchr(types, a->type) || a->view.ndim != axes || !PyBuffer_IsContiguous(&a->view, 'C'))
-        return 0;
-    for (int i = 0; i < axes; i++)
-        if (LENGTH(*a, i) != lengths[i])
-            return 0;
-    return is_aligned(a);
-}
-
-static int fits(const Array *a)
-{
-    Py_ssize_t classes, sets, points;
-    if (!a[GAP].type || a[GAP].view.ndim != 3)
-        return 0;
-    classes = LENGTH(a[GAP], 0);
-    sets = LENGTH(a[GAP], 1);
-    points = LENGTH(a[GAP], 2);
-    if (a[NOISE].type && (!is_whole(&a[NOISE], "fd", 3, classes, sets, points)
-                          || !is_whole(&a[CELLS], "f", 3, classes, sets, points)))
-        return 0;
-    return is_whole(&a[GAP], "fd", 3, classes, sets, points) && is_whole(&a[SCORE], "d", 2, classes, points, 0)
-           && is_whole(&a[MASS], "d", 2, classes, points, 0) && is_whole(&a[SPREAD], "d", 2, classes, points, 0)
-           && is_whole(&a[SCALE], "d", 1, classes, 0, 0) && is_whole(&a[FACTOR], "d", 1, sets, 0, 0)
-           && is_whole(&a[SUMS], "d", 3, classes, sets, 3);
-}
-
 /* One set of one class, its numbers in blocks. */
 static void simulate(const Array *a, Py_ssize_t k, Py_ssize_t set)
 {
@@ -100,31 +72,21 @@ static void simulate(const Array *a, Py_ssize_t k, Py_ssize_t set)
 
 /* gaps(gap, score, mass, spread, scale, factor, sums, noise, cells): sums[k, i] are those of the size, square and
    fourth power of factor[i] * gap[k, i], clipped, over points with shares mass[k]; with noise, cells[k, i] are data. */
-static PyObject *gaps(PyObject *self, PyObject *const *args, Py_ssize_t count)
+LOOP(gaps)
 {
-    Array a[ARRAYS];
-    (void)self;
-    if (count != ARRAYS)
-        return PyErr_Format(PyExc_TypeError, "gaps takes %d arrays", ARRAYS);
-    for (int i = 0; i < ARRAYS; i++)
-        if (take_array(args[i], &a[i], i == SUMS || i == CELLS) < 0) {
-            give_arrays(a, i);
-            return NULL;
-        }
-    if (!fits(a)) {
-        give_arrays(a, ARRAYS);
-        return PyErr_Format(PyExc_ValueError, "the arrays of gaps do not fit");
-    }
+    Call call;
+    Array *a = call.array;
+    const char *description = "df(ksp) d(kp) d(kp) d(kp) d(k) d(s) >d(ks3) -df(ksp) ->f(ksp)";
+    if (begin(&call, "gaps", description, args, count) < 0)
+        return NULL;
+    if (a[NOISE].type && !a[CELLS].type)
+        return fail(&call, "noise needs cells"), finish(&call);
     Py_BEGIN_ALLOW_THREADS
-    for (Py_ssize_t k = 0; k < LENGTH(a[GAP], 0); k++)
-        for (Py_ssize_t set = 0; set < LENGTH(a[GAP], 1); set++)
+    for (Py_ssize_t k = 0; k < SIZE(call, 'k'); k++)
+        for (Py_ssize_t set = 0; set < SIZE(call, 's'); set++)
             simulate(a, k, set);
     Py_END_ALLOW_THREADS
-    give_arrays(a, ARRAYS);
-    Py_RETURN_NONE;
+    return finish(&call);
 }
 
-PyMethodDef gap_methods[] = {
-    {"gaps", FASTCALL(gaps), METH_FASTCALL, NULL},
-    {NULL, NULL, 0, NULL},
-};
+PyMethodDef gap_methods[] = {METHOD(gaps), NO_METHOD};

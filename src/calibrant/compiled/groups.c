@@ -51,7 +51,8 @@ static inline int64_t group_of(const Groups *g, double x)
     return searched(g->cuts, 0, g->count, x);
 }
 
-/* Copy scores; whether all lie from +0.0 to 1.0, by their bits: see `doubles_below`. */
+/* Copy scores; whether all lie from +0.0 to 1.0, by their bits: less those of the next float above 1 they are negative,
+   and no others are but floats with a sign of their own. */
 VECTORISED static int copy_below(const double *restrict from, int n, double *restrict to)
 {
     uint64_t all = UINT64_MAX, any = 0;
@@ -60,13 +61,14 @@ VECTORISED static int copy_below(const double *restrict from, int n, double *res
         uint64_t bits;
         memcpy(&bits, &x, 8);
         to[i] = x;
-        all &= bits - DOUBLE_ABOVE_ONE;
+        all &= bits - UINT64_C(0x3FF0000000000001);
         any |= bits;
     }
     return (all & ~any) >> 63;
 }
 
-int copy_in_range(const double *restrict from, int n, double *restrict to)
+/* Copy scores; whether all of the copy lie in [0, 1], -0.0 included. */
+static int copy_in_range(const double *restrict from, int n, double *restrict to)
 {
     if (copy_below(from, n, to))
         return 1;
@@ -94,7 +96,7 @@ VECTORISED static int parts_of(const double *restrict x, int n, double k, int32_
 }
 
 /* Cells of scores; multiplying by a power of two is exact. */
-VECTORISED void cells_by_power(const double *restrict x, int n, double cells, int32_t *restrict cell)
+VECTORISED static void cells_by_power(const double *restrict x, int n, double cells, int32_t *restrict cell)
 {
     for (int i = 0; i < n; i++)
         cell[i] = (int32_t)(x[i] * cells);
@@ -255,30 +257,18 @@ int prepare_cuts(Groups *g, const double *cuts, Py_ssize_t count, Py_ssize_t row
     return 0;
 }
 
-/* Whether cells are those of equal parts with these edges, 0 first and infinity last; they are noted. */
-int take_layout(Groups *g, PyObject *layout)
+int check_layout(Groups *g, const Call *call, const Array *edges)
 {
-    long long below, above, least;
-    if (!PyTuple_Check(layout)) {
-        PyErr_Format(PyExc_TypeError, "a layout is a tuple");
-        return -1;
-    }
-    if (!PyArg_ParseTuple(layout, "LLLi", &below, &above, &least, &g->shift))
-        return -1;
+    Py_ssize_t k = LENGTH(*edges, edges->view.ndim - 1) - 1;
+    long long shift = SIZE(*call, 'y');
     g->layout = 1;
-    g->below = below;
-    g->above = above;
-    g->first = least;
-    return 0;
-}
-
-int check_layout(Groups *g, Array *edges)
-{
-    Py_ssize_t k = LENGTH(*edges, 0) - 1;
+    g->below = SIZE(*call, 'v');
+    g->above = SIZE(*call, 'w');
+    g->first = SIZE(*call, 'x');
     /* From a shift of 31 bits on, what tells a cell fits into 32. */
-    if (edges->view.ndim != 1 || k < 3 || k > 1000000 || g->shift < 31 || g->shift > 52 || g->first < 1 ||
-        g->first > INT32_MAX)
+    if (k < 3 || k > 1000000 || shift < 31 || shift > 52 || g->first < 1 || g->first > INT32_MAX)
         return -1;
+    g->shift = (int)shift;
     g->k = k;
     g->lower = malloc((size_t)(k + 1) * sizeof(double));
     if (!g->lower)

@@ -28,12 +28,9 @@ int groups_of(const Groups *g, const double *scores, int n, int32_t *group);
    an error set. */
 int prepare_cuts(Groups *g, const double *cuts, Py_ssize_t count, Py_ssize_t rows);
 
-/* Read a layout, (below, above, least, shift). Returns 0, or -1 with an error set. */
-int take_layout(Groups *g, PyObject *layout);
-
-/* Whether cells are those of equal parts with these edges, side by side, 0 first and infinity last; they are copied.
-   Returns 0 or -1. */
-int check_layout(Groups *g, Array *edges);
+/* Read a layout from the integers of a call, below, above, least and shift, which are those of the letters v to y: cells
+   of equal parts with these edges, side by side, 0 first and infinity last; they are copied. Returns 0 or -1. */
+int check_layout(Groups *g, const Call *call, const Array *edges);
 
 /* Free what `prepare_cuts` and `check_layout` allocated. */
 void free_groups(Groups *g);

@@ -157,5 +157,14 @@ PART Lanes positive_part(Lanes mean, Lanes sd)
 void cosines(Lanes *x, Py_ssize_t n, const double *turns, Lanes *work);
 void cosines_back(Lanes *x, Py_ssize_t n, const double *turns, Lanes *work);
 
+/* From numbers to coefficients of orthonormal cosines. */
+PART void orthonormal(Lanes *x, Py_ssize_t n, const double *turns, Lanes *work)
+{
+    double first = sqrt(1.0 / (double)n), other = sqrt(2.0 / (double)n);
+    cosines(x, n, turns, work);
+    for (Py_ssize_t k = 0; k < n; k++)
+        x[k] *= k ? other : first;
+}
+
 #endif
 #endif

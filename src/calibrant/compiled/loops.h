@@ -1,4 +1,4 @@
-/* What the files of the extension share: arrays as buffers, and how functions are compiled. */
+/* What the files of the extension share: arguments, and how functions are compiled. */
 #ifndef CALIBRANT_LOOPS_H
 #define CALIBRANT_LOOPS_H
 
@@ -26,92 +26,81 @@ typedef struct {
     char type;
 } Array;
 
-/* Read the buffer of an object; None gives an array of type 0. Returns 0, or -1 with an error set. */
-int take_array(PyObject *object, Array *array, int writable);
-/* Take so many arguments, the last of which are written to; returns -1 with none of them held where one is no array. */
-int take_arrays(PyObject *const *args, Array *arrays, int count, int written);
-void give_arrays(Array *arrays, int count);
-/* Whether every number lies where the machine reads numbers of its size; rows of packed records do not. */
-int is_aligned(const Array *array);
-/* Whether an array has a type and so many axes, and its numbers lie side by side. */
-int is_plain(const Array *array, char type, int ndim);
-/* Set a ValueError; returns -1. */
-int fail(const char *message);
-
 #define LENGTH(array, axis) ((array).view.shape[axis])
 #define STRIDE(array, axis) ((array).view.strides[axis])
 #define DOUBLES(array) ((double *)(array).view.buf)
 
-#if defined(__GNUC__)
-#define PREFETCH(address) __builtin_prefetch(address)
-#else
-#define PREFETCH(address) ((void)0)
-#endif
+/* The most arguments of a loop, and the most pieces of memory that one needs. */
+#define MOST_ARGUMENTS 16
+#define MOST_PIECES 8
 
-/* Numbers that begin where a line of the cache does. */
-#if defined(__GNUC__)
-#define LINED __attribute__((aligned(64)))
-#else
-#define LINED
-#endif
+/* The arguments of a call, and the memory that it needs; `finish` gives both back. */
+typedef struct {
+    const char *name;
+    Array array[MOST_ARGUMENTS];
+    int count;
+    long long size[26]; /* of the letters of a description, -1 where it has none such */
+    void *piece[MOST_PIECES];
+    int pieces;
+} Call;
 
-/* A count and a sum that lie side by side: the machine adds both at once. */
-#if defined(__GNUC__)
-typedef double Pair __attribute__((vector_size(16), aligned(8), may_alias));
-#define ADD_PAIR(at, x) (*(Pair *)(at) += (Pair){1.0, (x)})
-#else
-#define ADD_PAIR(at, x) ((at)[0] += 1.0, (at)[1] += (x))
-#endif
+/* Read the arguments of a loop by a description, which has a word for each:
 
-#define FASTCALL(function) ((PyCFunction)(void (*)(void))(function))
+     types(axes)   an array of one of these types: d f (floats), q i (integers), H I (without a sign), ? (booleans).
+                   Each axis is a letter, and axes of one letter are equally long; or it is a digit, its length.
+                   The numbers lie side by side, and as the machine reads them.
+       ~           before it: with any strides; the numbers still lie as the machine reads them.
+       -           before it: None may take its place.
+       >           before it: it is written to.
+     =letter       an integer, kept as the size of a letter.
 
-/* Up to BLOCK numbers as double precision; those that are so already stay where they are. */
-const double *doubles(const char *from, Py_ssize_t stride, char type, int n, double *to);
-/* Whether floats, seen as integers, are all from +0.0 to below a limit; and the bits of the next float above 1. */
-int doubles_below(const uint64_t *bits, Py_ssize_t n, uint64_t limit);
-int floats_below(const uint32_t *bits, Py_ssize_t n, uint32_t limit);
-#define DOUBLE_ABOVE_ONE UINT64_C(0x3FF0000000000001)
-#define FLOAT_ABOVE_ONE UINT32_C(0x3F800001)
-/* Whether integers of a size are all 0 or 1; which of them are 1 is written down. */
-int zero_one_labels(const char *label, Py_ssize_t size, Py_ssize_t n, uint8_t *code);
+   Returns 0, or -1 with an error set and nothing held. */
+int begin(Call *call, const char *name, const char *description, PyObject *const *args, Py_ssize_t count);
+#define SIZE(call, letter) ((Py_ssize_t)(call).size[(letter) - 'a'])
+
+/* Memory that a call needs; NULL with an error set where there is none. */
+void *borrow(Call *call, size_t bytes);
+/* A copy of the int64 of a vector, all of which lie from a least one to below an end; NULL with an error set where
+   one does not, or where there is no memory. */
+int64_t *borrow_places(Call *call, int array, Py_ssize_t least, Py_ssize_t end);
+/* Set a ValueError that names the loop, unless an error is set; returns -1. */
+int fail(const Call *call, const char *message);
+/* End a call: returns None, or NULL where an error is set. */
+PyObject *finish(Call *call);
+
 /* Another thread may write to the array of a caller at any time. What decides about a place in memory is therefore
    copied, checked as a copy and read from there; or read once and compared where it is used. A compiler may read an
    array again in place of a local variable, but none has a reason to. */
 
-/* Copy scores; whether all of the copy lie in [0, 1], -0.0 included. */
-int copy_in_range(const double *restrict from, int n, double *restrict to);
-/* A copy of the int64 of a vector, to be freed; NULL with an error set where there is no memory for it. */
-int64_t *copy_integers(const Array *vector);
-/* Which of 2^m equal cells each score lies in; 1 is in one of its own. */
-void cells_by_power(const double *x, int n, double cells, int32_t *cell);
+#define LOOP(name) static PyObject *name(PyObject *Py_UNUSED(self), PyObject *const *args, Py_ssize_t count)
+#define METHOD(name) {#name, (PyCFunction)(void (*)(void))(name), METH_FASTCALL, NULL}
+#define NO_METHOD {NULL, NULL, 0, NULL}
 
-/* Rows of a matrix looked at together, and columns so few that four rows are looked at side by side. */
-#define LOOKED 256
-#define FEW_CLASSES 24
-/* Whether an array has rows of floats side by side. */
-int are_rows(const Array *score);
-/* The largest score of up to LOOKED rows, its first column, and their sums; whether all scores lie in [0, 1]. */
-int look_into_rows(const Array *score, Py_ssize_t start, int n, double *most, int64_t *best, double *sum);
+#if defined(__GNUC__)
+#define PREFETCH(address) __builtin_prefetch(address)
+/* Numbers that begin where a line of the cache does. */
+#define LINED __attribute__((aligned(64)))
+/* A count and a sum that lie side by side: the machine adds both at once. */
+typedef double Pair __attribute__((vector_size(16), aligned(8), may_alias));
+#define ADD_PAIR(at, x) (*(Pair *)(at) += (Pair){1.0, (x)})
+#else
+#define PREFETCH(address) ((void)0)
+#define LINED
+#define ADD_PAIR(at, x) ((at)[0] += 1.0, (at)[1] += (x))
+#endif
 
-/* How far the sum farthest from 1 is away from it. */
-double farthest(const double *sum, int n);
+/* Up to BLOCK numbers as double precision; those that are so already stay where they are. */
+const double *doubles(const char *from, Py_ssize_t stride, char type, int n, double *to);
 
 /* The methods of each file. */
-extern PyMethodDef score_methods[];
 extern PyMethodDef tally_methods[];
 extern PyMethodDef cell_methods[];
-extern PyMethodDef rank_methods[];
 extern PyMethodDef shape_methods[];
+extern PyMethodDef draw_methods[];
+extern PyMethodDef walk_methods[];
+extern PyMethodDef gap_methods[];
 /* Those that take the place of others on a machine with wide vectors. */
 extern PyMethodDef wide_shape_methods[];
 int has_wide_vectors(void);
-extern PyMethodDef draw_methods[];
-extern PyMethodDef gap_methods[];
-extern PyMethodDef total_methods[];
-extern PyMethodDef code_methods[];
-extern PyMethodDef machine_methods[];
-extern PyMethodDef forest_methods[];
-extern PyMethodDef triweight_methods[];
-extern PyMethodDef run_methods[];
 
 #endif

@@ -133,21 +133,13 @@ PART void set_frame(Frame *f, int width, const double *const *pulls, const doubl
         }
 }
 
-/* From orthonormal coefficients to numbers, and back. */
+/* From orthonormal coefficients to numbers. */
 PART void orthonormal_back(Lanes *x, Py_ssize_t n, const double *turns, Lanes *work)
 {
     double first = sqrt(1.0 / (double)n), other = sqrt(2.0 / (double)n);
     for (Py_ssize_t k = 0; k < n; k++)
         x[k] *= k ? other : first;
     cosines_back(x, n, turns, work);
-}
-
-PART void orthonormal(Lanes *x, Py_ssize_t n, const double *turns, Lanes *work)
-{
-    double first = sqrt(1.0 / (double)n), other = sqrt(2.0 / (double)n);
-    cosines(x, n, turns, work);
-    for (Py_ssize_t k = 0; k < n; k++)
-        x[k] *= k ? other : first;
 }
 
 /* The standard deviation in each cell of coefficients with these variances: see `spread_of`. Even frequencies alone
@@ -449,56 +441,49 @@ VECTORISED static void set_apart(Frame *f, const double *const *pulls, const dou
     set_frame(f, LANES, pulls, sizes, means, spectra, waves);
 }
 
-enum { Z, PULL, SIZE, MEAN, SPECTRA, WAVE_SPECTRA, TURNS, SHAPE_PRIOR, MEAN_PRIOR, RULES, OUT, ARRAYS };
+enum { Z, PULL, SIZES_OF, MEAN, SPECTRA, WAVE_SPECTRA, TURNS, SHAPE_PRIOR, MEAN_PRIOR, RULES, OUT };
 
-/* Shapes that fit each other, whatever was passed. */
-static const char *misfit(const Array *a, Py_ssize_t sets, Py_ssize_t cells, Py_ssize_t frames)
+/* What is wrong with the sizes of arrays that have the axes they should; NULL where they fit. */
+static const char *misfit(const Call *call)
 {
-    Py_ssize_t roughs, waves = 0;
-    for (int i = 0; i < ARRAYS; i++) {
-        int two = i <= SPECTRA || i == OUT;
-        if (a[i].type != 'd')
-            return "arrays must hold floats";
-        if (!PyBuffer_IsContiguous(&a[i].view, 'C') || a[i].view.ndim != (two ? 2 : 1))
-            return "arrays must be contiguous and have the right axes";
-    }
+    Py_ssize_t cells = SIZE(*call, 'g'), sets = SIZE(*call, 's'), frames = SIZE(*call, 'f'), waves = 0;
     if (cells < 2 || cells & (cells - 1))
         return "cells must be a power of two";
-    roughs = LENGTH(a[SPECTRA], 0);
     for (Py_ssize_t length = cells / 2; length >= SHORTEST; length /= 2)
         waves += length - 1;
-    if ((frames ? sets % frames : sets) || LENGTH(a[PULL], 1) != cells || LENGTH(a[SIZE], 0) != frames
-        || LENGTH(a[SIZE], 1) != SIZES || LENGTH(a[MEAN], 0) != frames || LENGTH(a[MEAN], 1) != SIZES)
-        return "frames do not fit";
-    if (roughs < 1 || LENGTH(a[SPECTRA], 1) != cells - 1 || LENGTH(a[WAVE_SPECTRA], 0) != waves
-        || LENGTH(a[TURNS], 0) < cells || LENGTH(a[SHAPE_PRIOR], 0) != 1 + roughs * SIZES
-        || LENGTH(a[MEAN_PRIOR], 0) != 1 + SIZES || a[RULES].view.len != (Py_ssize_t)sizeof(Rules))
+    if (frames ? sets % frames : sets)
+        return "each of the frames must be that of as many sets";
+    if (SIZE(*call, 'r') < 1 || SIZE(*call, 'h') != cells - 1 || SIZE(*call, 'w') != waves || SIZE(*call, 't') < cells ||
+        SIZE(*call, 'p') != 1 + SIZE(*call, 'r') * SIZES || SIZE(*call, 'u') != sizeof(Rules) / sizeof(double))
         return "tables do not fit";
-    if (LENGTH(a[OUT], 0) != sets || LENGTH(a[OUT], 1) != MEANS + 1 + SIZES + 1 + roughs * SIZES)
-        return "the result does not fit";
-    return NULL;
+    return SIZE(*call, 'c') != MEANS + 1 + SIZES + SIZE(*call, 'p') ? "the result does not fit" : NULL;
 }
 
 /* Numbers between the parts of a block: five lines of the cache, so that those of equal length do not meet in it. */
 #define APART 40
 
-/* One block of memory, divided: sizes of the parts in numbers, and where they go. */
-static double *divide(double **parts[], const Py_ssize_t *sizes, int count)
+/* A part of a block of memory: the pointer to it, and its size in numbers. */
+typedef struct {
+    void *to;
+    Py_ssize_t size;
+} Part;
+
+/* Divide one block of memory. Returns 0, or -1 with an error set. */
+static int divide(Call *call, const Part *part, size_t count)
 {
-    Py_ssize_t total = 0;
-    double *block;
-    for (int i = 0; i < count; i++)
-        total += sizes[i] + APART;
-    block = malloc((total + 8) * sizeof(double));
-    if (!block)
-        return NULL;
-    /* Lanes begin where a line of the cache does. */
-    total = (Py_ssize_t)(-(uintptr_t)block % 64 / sizeof(double));
-    for (int i = 0; i < count; i++) {
-        *parts[i] = block + total;
-        total += sizes[i] + APART;
+    Py_ssize_t total = 8;
+    for (size_t i = 0; i < count; i++)
+        total += part[i].size + APART;
+    double *at = borrow(call, (size_t)total * sizeof(double));
+    if (!at)
+        return -1;
+    /* Lanes begin where a line of the cache does; sizes are those of whole lanes where it matters. */
+    at += -(uintptr_t)at % 64 / sizeof(double);
+    for (size_t i = 0; i < count; i++) {
+        memcpy(part[i].to, &at, sizeof(at));
+        at += part[i].size + APART;
     }
-    return block;
+    return 0;
 }
 
 /* Look at sets first, first + 1, ... side by side; those of one frame have `each` sets. */
@@ -512,7 +497,7 @@ static void look_at_some(const Array *a, Frame *f, const Sets *s, Py_ssize_t fir
     for (int l = 0; l < LANES; l++) {
         Py_ssize_t set = first + (l < count ? l : count - 1), frame = set / each;
         pulls[l] = DOUBLES(a[PULL]) + frame * g;
-        sizes[l] = DOUBLES(a[SIZE]) + frame * SIZES;
+        sizes[l] = DOUBLES(a[SIZES_OF]) + frame * SIZES;
         means[l] = DOUBLES(a[MEAN]) + frame * SIZES;
         for (Py_ssize_t k = 0; k < g; k++)
             z[k * LANES + l] = DOUBLES(a[Z])[set * g + k];
@@ -549,91 +534,58 @@ static void look_at_all(const Array *a, Frame *f, const Sets *s, Py_ssize_t sets
 /* shapes(z, pull, sizes, means, spectra, wave_spectra, turns, shape_prior, mean_prior, rules, out, sides, own): fill the
    rows of `out` for the sets of `z`. Each frame of pull, sizes and means is that of as many sets in turn. With `sides`
    those of a process are there; those of a tree for the last `own` sets of each frame. */
-static PyObject *shapes(PyObject *self, PyObject *const *args, Py_ssize_t count)
+LOOP(shapes)
 {
-    Array a[ARRAYS];
-    const char *wrong;
-    Py_ssize_t sets, frames, each, sides, own, g, width, nodes, parts, waves;
-    int apart;
-    double *block;
-    Frame f;
+    Call call;
+    Array *a = call.array;
+    const char *wrong, *description = "d(sg) d(fg) d(f8) d(f8) d(rh) d(w) d(t) d(p) d(9) d(u) >d(sc) =i =o";
+    Frame f = {0};
     Sets s;
-    (void)self;
-    if (count != ARRAYS + 2)
-        return PyErr_Format(PyExc_TypeError, "shapes takes %d arguments", ARRAYS + 2);
-    sides = PyLong_AsSsize_t(args[ARRAYS]);
-    own = PyLong_AsSsize_t(args[ARRAYS + 1]);
-    if (PyErr_Occurred())
+    if (begin(&call, "shapes", description, args, count) < 0)
         return NULL;
-    if (take_arrays(args, a, ARRAYS, 1) < 0)
-        return NULL;
-    for (int i = 0; i < ARRAYS; i++)
-        if (!a[i].type || (i <= PULL && a[i].view.ndim != 2)) {
-            give_arrays(a, ARRAYS);
-            return PyErr_Format(PyExc_TypeError, "shapes takes arrays");
-        }
-    sets = LENGTH(a[Z], 0);
-    g = LENGTH(a[Z], 1);
-    frames = LENGTH(a[PULL], 0);
-    wrong = misfit(a, sets, g, frames);
-    if (wrong) {
-        give_arrays(a, ARRAYS);
-        return PyErr_Format(PyExc_ValueError, "%s", wrong);
-    }
-    memset(&f, 0, sizeof(f));
+    if ((wrong = misfit(&call)))
+        return fail(&call, wrong), finish(&call);
+    Py_ssize_t g = SIZE(call, 'g'), sets = SIZE(call, 's'), frames = SIZE(call, 'f'), parts = SIZE(call, 'r') * SIZES;
+    Py_ssize_t each = frames ? sets / frames : 0, nodes = 2 * g - 1, waves = SIZE(call, 'w');
+    int apart = frames > 1 && each == 1;
+    Py_ssize_t width = apart ? LANES : 1;
     f.cells = g;
     while ((Py_ssize_t)1 << f.depth < g)
         f.depth++;
-    f.roughs = LENGTH(a[SPECTRA], 0);
-    f.parts = parts = f.roughs * SIZES;
+    f.roughs = SIZE(call, 'r');
+    f.parts = parts;
     f.rules = a[RULES].view.buf;
     f.turns = DOUBLES(a[TURNS]);
     f.shape_prior = DOUBLES(a[SHAPE_PRIOR]);
     f.mean_prior = DOUBLES(a[MEAN_PRIOR]);
-    each = frames ? sets / frames : 0;
-    apart = frames > 1 && each == 1;
-    width = apart ? LANES : 1;
-    nodes = 2 * g - 1;
-    waves = LENGTH(a[WAVE_SPECTRA], 0);
-    {
-        /* Sizes are multiples of a line: eight numbers. */
-        double **to[] = {
-            (double **)&s.z, (double **)&s.square, (double **)&s.x, (double **)&s.shrink, (double **)&s.mean,
-            (double **)&s.work, (double **)&s.sums, (double **)&s.gapped, (double **)&s.gapped_power,
-            (double **)&s.stop, (double **)&s.power, (double **)&s.chance, (double **)&s.reach, (double **)&s.above, (double **)&s.below, (double **)&s.shape, (double **)&s.out, &f.variance, &f.cost,
-            &f.pull, &f.pulled, &f.wave_share, &f.wave_mean, &f.wave_cost, &f.wave_spectrum, &f.share, &f.shape_cost, &f.mean_share,
-            &f.mean_cost,
-        };
-        Py_ssize_t size[] = {
-            g * LANES, g * LANES, g * LANES, g * LANES, g * LANES, g * LANES, nodes * LANES, nodes * LANES,
-            nodes * LANES, nodes * LANES, nodes * LANES, nodes * LANES, nodes * LANES, nodes * LANES, nodes * LANES,
-            (parts + 1) * LANES, LENGTH(a[OUT], 1) * LANES, nodes * FLATS * width, nodes * FLATS * width, g * width,
-            nodes * width, (f.depth + 1) * WAVES * width, (f.depth + 1) * WAVES * width,
-            (f.depth + 1) * WAVES * width, waves * WAVES * width, parts * (g - 1) * width, parts * width,
-            SIZES * width, SIZES * width,
-        };
-        block = divide(to, size, sizeof(size) / sizeof(size[0]));
+    Py_ssize_t levels = (f.depth + 1) * WAVES * width;
+    const Part plan[] = {
+        {&s.z, g * LANES}, {&s.square, g * LANES}, {&s.x, g * LANES}, {&s.shrink, g * LANES}, {&s.mean, g * LANES},
+        {&s.work, g * LANES}, {&s.sums, nodes * LANES}, {&s.gapped, nodes * LANES},
+        {&s.gapped_power, nodes * LANES}, {&s.stop, nodes * LANES}, {&s.power, nodes * LANES},
+        {&s.chance, nodes * LANES}, {&s.reach, nodes * LANES}, {&s.above, nodes * LANES}, {&s.below, nodes * LANES},
+        {&s.shape, (parts + 1) * LANES}, {&s.out, SIZE(call, 'c') * LANES}, {&f.variance, nodes * FLATS * width},
+        {&f.cost, nodes * FLATS * width}, {&f.pull, g * width}, {&f.pulled, nodes * width}, {&f.wave_share, levels},
+        {&f.wave_mean, levels}, {&f.wave_cost, levels}, {&f.wave_spectrum, waves * WAVES * width},
+        {&f.share, parts * (g - 1) * width}, {&f.shape_cost, parts * width}, {&f.mean_share, SIZES * width},
+        {&f.mean_cost, SIZES * width},
+    };
+    if (divide(&call, plan, sizeof(plan) / sizeof(plan[0])) == 0) {
+        Py_BEGIN_ALLOW_THREADS
+        look_at_all(a, &f, &s, sets, each, apart, SIZE(call, 'i') != 0, SIZE(call, 'o'));
+        Py_END_ALLOW_THREADS
     }
-    if (!block) {
-        give_arrays(a, ARRAYS);
-        return PyErr_NoMemory();
-    }
-    Py_BEGIN_ALLOW_THREADS
-    look_at_all(a, &f, &s, sets, each, apart, sides != 0, own);
-    Py_END_ALLOW_THREADS
-    free(block);
-    give_arrays(a, ARRAYS);
-    Py_RETURN_NONE;
+    return finish(&call);
 }
 
 #endif
 
 PyMethodDef shape_methods[] = {
 #ifdef HAVE_LANES
-    {"shapes", FASTCALL(shapes), METH_FASTCALL, NULL},
+    METHOD(shapes),
 #ifndef WIDE
-    {"narrow_shapes", FASTCALL(shapes), METH_FASTCALL, NULL},
+    {"narrow_shapes", (PyCFunction)(void (*)(void))(shapes), METH_FASTCALL, NULL},
 #endif
 #endif
-    {NULL, NULL, 0, NULL},
+    NO_METHOD,
 };

@@ -47,6 +47,13 @@ static inline void add_far(const Groups *g, char *at, Py_ssize_t step, double x,
         *(double *)(at + p * step) += (w *= x);
 }
 
+/* Which half of the sums of all groups each row belongs to. */
+VECTORISED static void halves_of(const int32_t *restrict group, const uint8_t *restrict y, int n, int32_t *restrict half)
+{
+    for (int i = 0; i < n; i++)
+        half[i] = 2 * group[i] + (y[i] != 0);
+}
+
 /* Sums that take turns, so that no row waits for the one before it. */
 #define COPIES 4
 
@@ -54,18 +61,14 @@ static inline void add_far(const Groups *g, char *at, Py_ssize_t step, double x,
 static void add_counted(const Groups *g, const double *x, const int32_t *group, const uint8_t *y, int n, double *sums)
 {
     Py_ssize_t whole = 4 * g->size;
-    int32_t at[BLOCK];
+    int32_t half[BLOCK];
     int i;
-    for (i = 0; i < n; i++)
-        at[i] = 2 * (2 * group[i] + (y[i] != 0));
-    for (i = 0; i + COPIES <= n; i += COPIES) {
-        ADD_PAIR(sums + at[i], x[i]);
-        ADD_PAIR(sums + whole + at[i + 1], x[i + 1]);
-        ADD_PAIR(sums + 2 * whole + at[i + 2], x[i + 2]);
-        ADD_PAIR(sums + 3 * whole + at[i + 3], x[i + 3]);
-    }
+    halves_of(group, y, n, half);
+    for (i = 0; i + COPIES <= n; i += COPIES)
+        for (int c = 0; c < COPIES; c++)
+            ADD_PAIR(sums + c * whole + 2 * half[i + c], x[i + c]);
     for (; i < n; i++)
-        ADD_PAIR(sums + at[i], x[i]);
+        ADD_PAIR(sums + 2 * half[i], x[i]);
 }
 
 static void add_block(const Groups *g, const double *x, const int32_t *group, const uint8_t *y, const double *w,
@@ -91,23 +94,10 @@ static void add_block(const Groups *g, const double *x, const int32_t *group, co
    half of it, by outcome, ends in the origin. */
 #define LINE 8
 
-static double *new_lines(const double *origin, Py_ssize_t size, void **block)
+static void set_origins(double *lines, const double *origin, Py_ssize_t size)
 {
-    double *lines = NULL;
-    *block = calloc((size_t)size * LINE + LINE, sizeof(double));
-    if (*block) {
-        lines = (double *)(((uintptr_t)*block + 63) & ~(uintptr_t)63);
-        for (Py_ssize_t j = 0; j < size; j++)
-            lines[j * LINE + LINE / 2 - 1] = lines[j * LINE + LINE - 1] = origin[j];
-    }
-    return lines;
-}
-
-/* The halves of lines that rows belong to. */
-VECTORISED static void halves_of(const int32_t *restrict group, const uint8_t *restrict y, int n, int32_t *restrict half)
-{
-    for (int i = 0; i < n; i++)
-        half[i] = 2 * group[i] + (y[i] != 0);
+    for (Py_ssize_t j = 0; j < size; j++)
+        lines[j * LINE + LINE / 2 - 1] = lines[j * LINE + LINE - 1] = origin[j];
 }
 
 static void add_to_lines(const double *x, const int32_t *group, const uint8_t *y, int n, double *lines)
@@ -137,15 +127,13 @@ static void spread_lines(const double *lines, Py_ssize_t size, char *out, const 
 typedef struct {
     const char *score, *outcome, *weight;
     Py_ssize_t score_step, outcome_step, weight_step;
-    char score_type, outcome_type, weight_type;
+    char score_type, weight_type;
 } Rows;
 
-/* Outcomes of a block, a byte for each; NULL where one of them is an integer other than 0 and 1. */
+/* Outcomes of a block, a byte for each. */
 static const uint8_t *outcomes_of(const Rows *rows, Py_ssize_t start, int n, uint8_t *room)
 {
     const char *from = rows->outcome + start * rows->outcome_step;
-    if (rows->outcome_type != '?')
-        return zero_one_labels(from, rows->outcome_step, n, room) ? room : NULL;
     if (rows->outcome_step == 1)
         return (const uint8_t *)from;
     for (int i = 0; i < n; i++)
@@ -178,7 +166,7 @@ static int sum_problem(const Groups *g, Rows rows, const double *origin, Py_ssiz
         fetch(rows.outcome + (a + m) * rows.outcome_step, rows.outcome_step, next);
         if (rows.weight)
             w = doubles(rows.weight + a * rows.weight_step, rows.weight_step, rows.weight_type, m, weights);
-        if (!y || groups_of(g, x, m, group) < 0)
+        if (groups_of(g, x, m, group) < 0)
             return -1;
         if (lines)
             add_to_lines(x, group, y, m, lines);
@@ -230,6 +218,21 @@ static void spread_sums(const Groups *g, const double *sums, int copies, char *o
     }
 TILE_ROWS(floats, float)
 TILE_ROWS(doubles, double)
+
+/* Whether floats, seen as integers, are all from +0.0 to below a limit: less that of the limit these are negative, and
+   no others are but floats with a sign of their own. */
+#define BELOW(name, type, sign)                                                     \
+    VECTORISED static int name(const type *restrict bits, Py_ssize_t n, type limit) \
+    {                                                                               \
+        type all = (type)-1, any = 0;                                               \
+        for (Py_ssize_t i = 0; i < n; i++) {                                        \
+            all &= bits[i] - limit;                                                 \
+            any |= bits[i];                                                         \
+        }                                                                           \
+        return (all & sign) && !(any & sign);                                       \
+    }
+BELOW(doubles_below, uint64_t, UINT64_C(0x8000000000000000))
+BELOW(floats_below, uint32_t, UINT32_C(0x80000000))
 
 /* The bits of the least float that is not below a limit. */
 static uint32_t float_bits(double limit)
@@ -323,105 +326,72 @@ static int sum_tile(const Groups *g, Rows rows, int width, const int64_t *code, 
 
 /* ---- what Python calls ---- */
 
-/* The step from one problem to the next, and from row to row: one line serves all where there is no such axis. */
-static Py_ssize_t problem_step(const Array *array)
-{
-    return array->view.ndim > 1 ? STRIDE(*array, 0) : 0;
-}
-
-static Py_ssize_t last_step(const Array *array)
-{
-    return STRIDE(*array, array->view.ndim - 1);
-}
-
-static int is_line(const Array *array, const char *types, Py_ssize_t problems, Py_ssize_t n)
-{
-    int ndim = array->view.ndim;
-    return array->type && is_aligned(array) && strchr(types, array->type) && (ndim == 1 || ndim == 2) &&
-           LENGTH(*array, ndim - 1) == n &&
-           (ndim == 1 || LENGTH(*array, 0) == problems);
-}
-
-/* Whether integers side by side may be the labels of rows. */
-static int are_labels(const Array *array, Py_ssize_t n)
-{
-    return array->type && strchr("bBhHiIqQ", array->type) && is_plain(array, array->type, 1) && LENGTH(*array, 0) == n;
-}
-
+/* The rows of a problem; `outcome` is NULL where numbers of problems tell the outcomes. */
 static Rows rows_of(const Array *score, const Array *outcome, const Array *weight, Py_ssize_t problem)
 {
     Rows rows = {0};
-    rows.score = (const char *)score->view.buf + problem * problem_step(score);
-    rows.score_step = last_step(score);
+    rows.score = (const char *)score->view.buf + problem * STRIDE(*score, 0);
+    rows.score_step = STRIDE(*score, 1);
     rows.score_type = score->type;
     if (outcome) {
-        rows.outcome = (const char *)outcome->view.buf + problem * problem_step(outcome);
-        rows.outcome_type = outcome->type;
-        rows.outcome_step = outcome->type == '?' ? last_step(outcome) : outcome->view.itemsize;
+        rows.outcome = (const char *)outcome->view.buf + problem * STRIDE(*outcome, 0);
+        rows.outcome_step = STRIDE(*outcome, 1);
     }
     if (weight->type) {
-        rows.weight = (const char *)weight->view.buf + problem * problem_step(weight);
-        rows.weight_step = last_step(weight);
+        rows.weight = (const char *)weight->view.buf + problem * STRIDE(*weight, 0);
+        rows.weight_step = STRIDE(*weight, 1);
         rows.weight_type = weight->type;
     }
     return rows;
 }
 
-enum { SCORE, OUTCOME, WEIGHT, CUTS, ORIGIN, OUT, ARRAYS };
-
-/* In how many copies rows that are counted alone are summed: several, where they are many and groups few. */
-static int copies_of(const Groups *g, Py_ssize_t n)
+/* Whether all problems have the same line. */
+static int is_shared(const Array *array)
 {
-    return 2 * g->size * g->sums <= 1024 && n >= 1024 ? COPIES : 1;
+    return !array->type || LENGTH(*array, 0) == 1 || STRIDE(*array, 0) == 0;
 }
 
+enum { SCORE, OUTCOME, WEIGHT, CUTS, ORIGIN, OUT };
+
 /* Sum problem after problem. */
-static int by_problem(Groups *g, Array *a, Py_ssize_t problems, Py_ssize_t n)
+static int by_problem(Groups *g, Call *call, Py_ssize_t problems, Py_ssize_t n)
 {
+    Array *a = call->array;
     Py_ssize_t whole = 2 * g->size * g->sums;
     int counted = g->powers == 1 && !g->squares && !a[WEIGHT].type && !a[ORIGIN].type;
-    int copies = counted ? copies_of(g, n) : 1, failed = 0;
+    /* Rows that are counted alone are summed in several copies, where they are many and groups few. */
+    int copies = counted && whole <= 1024 && n >= 1024 ? COPIES : 1, failed = 0;
     /* The sums of a group lie side by side while rows are added; few rows go where they belong at once. */
     int lined = g->powers == 2 && !g->squares && !a[WEIGHT].type && a[ORIGIN].type && n >= g->size &&
                 g->size <= INT32_MAX / 2;
-    double *sums = n < g->size || lined ? NULL : malloc((size_t)(copies * whole) * sizeof(double));
-    if (!sums && !lined && n >= g->size) {
-        PyErr_NoMemory();
+    size_t bytes = (size_t)(lined ? LINE * (g->size + 1) : n >= g->size ? copies * whole : 0) * sizeof(double);
+    double *block = borrow(call, bytes), *lines = lined ? block + -(uintptr_t)block % 64 / sizeof(double) : NULL;
+    double *sums = !lined && bytes ? block : NULL;
+    if (!block)
         return -1;
-    }
     for (Py_ssize_t problem = 0; problem < problems && !failed; problem++) {
         char *out = (char *)a[OUT].view.buf + problem * STRIDE(a[OUT], 2);
         const double *origin = NULL;
         if (a[ORIGIN].type)
-            origin = (const double *)((const char *)a[ORIGIN].view.buf + problem * problem_step(&a[ORIGIN]));
-        if (!g->layout && (problem == 0 || problem_step(&a[CUTS]))) {
-            const char *cuts = (const char *)a[CUTS].view.buf + problem * problem_step(&a[CUTS]);
-            Py_ssize_t same = problem_step(&a[CUTS]) ? 1 : problems;
-            if (prepare_cuts(g, (const double *)cuts, g->count, n * same) < 0) {
-                free(sums);
+            origin = (const double *)((const char *)a[ORIGIN].view.buf + problem * STRIDE(a[ORIGIN], 0));
+        if (!g->layout && (problem == 0 || !is_shared(&a[CUTS]))) {
+            const char *cuts = (const char *)a[CUTS].view.buf + problem * STRIDE(a[CUTS], 0);
+            if (prepare_cuts(g, (const double *)cuts, g->size - 1, is_shared(&a[CUTS]) ? n * problems : n) < 0)
                 return -1;
-            }
-        }
-        void *block = NULL;
-        double *lines = lined ? new_lines(origin, g->size, &block) : NULL;
-        if (lined && !lines) {
-            PyErr_NoMemory();
-            return -1;
         }
         Py_BEGIN_ALLOW_THREADS
-        if (sums)
-            memset(sums, 0, (size_t)(copies * whole) * sizeof(double));
+        memset(block, 0, bytes);
+        if (lines)
+            set_origins(lines, origin, g->size);
         failed = sum_problem(g, rows_of(&a[SCORE], &a[OUTCOME], &a[WEIGHT], problem), origin, n, sums, copies, lines,
                              out, a[OUT].view.strides);
         if (lines && !failed)
             spread_lines(lines, g->size, out, a[OUT].view.strides);
         if (sums && !failed)
             spread_sums(g, sums, copies, out, a[OUT].view.strides);
-        free(block);
         Py_END_ALLOW_THREADS
     }
-    free(sums);
-    return failed ? fail("scores must lie in [0, 1], and integer labels must be 0 or 1") : 0;
+    return failed ? fail(call, "scores must lie in [0, 1]") : 0;
 }
 
 /* Sum problems that lie side by side: some rows at a time, whose pages the machine keeps in mind, and of these a
@@ -429,23 +399,18 @@ static int by_problem(Groups *g, Array *a, Py_ssize_t problems, Py_ssize_t n)
 #define STRIPE 256
 #define HEIGHT 512
 
-static int by_tile(Groups *g, Array *a, Py_ssize_t problems, Py_ssize_t n, int64_t first)
+static int by_tile(Groups *g, Call *call, Py_ssize_t problems, Py_ssize_t n, int64_t first)
 {
-    Py_ssize_t whole = 2 * g->size * g->sums, tile;
-    Py_ssize_t stripe = problems < STRIPE ? problems : STRIPE;
+    Array *a = call->array;
+    Py_ssize_t whole = 2 * g->size * g->sums, stripe = problems < STRIPE ? problems : STRIPE, tile;
     const double *origin = a[ORIGIN].type ? DOUBLES(a[ORIGIN]) : NULL;
     const int64_t *code = a[OUTCOME].view.buf;
-    double *sums;
+    double *sums = borrow(call, (size_t)(stripe * whole) * sizeof(double));
     int failed = 0, bins;
-    if (!g->layout && prepare_cuts(g, DOUBLES(a[CUTS]), g->count, n * problems) < 0)
+    if (!sums || (!g->layout && prepare_cuts(g, DOUBLES(a[CUTS]), g->size - 1, n * problems) < 0))
         return -1;
     bins = g->lower && !g->layout && g->k > 1 && g->powers == 1 && !g->squares && !origin && !a[WEIGHT].type;
     tile = bins ? TILE : TILE / 4;
-    sums = malloc((size_t)(stripe * whole) * sizeof(double));
-    if (!sums) {
-        PyErr_NoMemory();
-        return -1;
-    }
     Py_BEGIN_ALLOW_THREADS
     for (Py_ssize_t start = 0; start < problems && !failed; start += stripe) {
         Py_ssize_t end = start + stripe < problems ? start + stripe : problems;
@@ -465,178 +430,62 @@ static int by_tile(Groups *g, Array *a, Py_ssize_t problems, Py_ssize_t n, int64
                         a[OUT].view.strides);
     }
     Py_END_ALLOW_THREADS
-    free(sums);
-    return failed ? fail("scores must lie in [0, 1]") : 0;
+    return failed ? fail(call, "scores must lie in [0, 1]") : 0;
 }
 
-/* Whether the arrays fit each other; what they say about the groups is noted. */
-static int check_arrays(Groups *g, Array *a, int one_hot)
+/* Whether numbers lie side by side along an axis. */
+static int is_dense(const Array *array, int axis)
 {
-    Py_ssize_t problems, n, itemsize;
-    if (a[SCORE].view.ndim != 1 && a[SCORE].view.ndim != 2)
-        return fail("scores must have one or two axes");
-    n = LENGTH(a[SCORE], a[SCORE].view.ndim - 1);
-    problems = a[SCORE].view.ndim == 2 ? LENGTH(a[SCORE], 0) : 1;
-    if (!is_line(&a[SCORE], "df", problems, n))
-        return fail("scores must be float64 or float32");
-    if (one_hot ? !(a[OUTCOME].type == 'q' && a[OUTCOME].view.ndim == 1 && LENGTH(a[OUTCOME], 0) == n &&
-                    STRIDE(a[OUTCOME], 0) == 8 && is_aligned(&a[OUTCOME]))
-                : !is_line(&a[OUTCOME], "?", problems, n) && !are_labels(&a[OUTCOME], n))
-        return fail("outcomes must be booleans, the labels 0 and 1, or numbers of problems, as many as scores");
-    if (a[WEIGHT].type && !is_line(&a[WEIGHT], "dq", problems, n))
-        return fail("weights must be float64 or int64, as many as scores");
-    if (a[OUT].type != 'd' || a[OUT].view.ndim != 4 || !is_aligned(&a[OUT]) || LENGTH(a[OUT], 0) != g->sums ||
-        LENGTH(a[OUT], 1) != 2 || LENGTH(a[OUT], 2) != problems || STRIDE(a[OUT], 3) != 8)
-        return fail("sums must have the shape (sums, 2, problems, groups)");
-    g->size = LENGTH(a[OUT], 3);
+    return !array->type || LENGTH(*array, axis) < 2 || STRIDE(*array, axis) == array->view.itemsize;
+}
+
+/* What is wrong with arrays that have the axes they should; NULL where they fit. */
+static const char *misfit(const Call *call, Groups *g, int side_by_side)
+{
+    const Array *a = call->array;
+    if (g->powers < 0 || g->powers > 8 || g->squares < 0 || g->squares > 1 || SIZE(*call, 'm') != g->sums)
+        return "there must be sums of powers up to 8, and perhaps of squares";
     if (g->size < 1 || g->size > INT32_MAX)
-        return fail("there must be a group, and not more than integers of 32 bits can tell apart");
-    if (a[CUTS].type != 'd' || !is_aligned(&a[CUTS]) || a[CUTS].view.ndim < 1 || a[CUTS].view.ndim > 2 ||
-        last_step(&a[CUTS]) != 8)
-        return fail("cuts must be float64, side by side");
-    if (g->layout ? check_layout(g, &a[CUTS]) < 0 : !is_line(&a[CUTS], "d", problems, g->size - 1))
-        return fail("there must be one cut less than groups");
-    if (a[ORIGIN].type && (!is_line(&a[ORIGIN], "d", problems, g->size) || last_step(&a[ORIGIN]) != 8))
-        return fail("there must be an origin for each group");
-    g->count = g->size - 1;
-    itemsize = a[SCORE].view.itemsize;
-    if (one_hot && (a[SCORE].view.ndim != 2 || (problems > 1 && STRIDE(a[SCORE], 0) != itemsize) ||
-                    (!g->layout && problem_step(&a[CUTS])) || (a[ORIGIN].type && problem_step(&a[ORIGIN])) ||
-                    (a[WEIGHT].type && problem_step(&a[WEIGHT]))))
-        return fail("problems side by side must share cuts, origins and weights");
-    return 0;
+        return "there must be a group, and not more than integers of 32 bits can tell apart";
+    if (!is_dense(&a[CUTS], 1) || !is_dense(&a[OUT], 3) || !is_dense(&a[ORIGIN], 1))
+        return "cuts, origins and sums must lie side by side";
+    /* Without a layout there are no cells at the walls. */
+    if (SIZE(*call, 'v') ? SIZE(*call, 'e') != 1 || check_layout(g, call, &a[CUTS]) < 0
+                         : SIZE(*call, 'e') != SIZE(*call, 'p') || SIZE(*call, 'c') != g->size - 1)
+        return "there must be one cut less than groups";
+    if (side_by_side && (!is_shared(&a[CUTS]) || !is_shared(&a[ORIGIN]) || !is_shared(&a[WEIGHT]) ||
+                         !is_shared(&a[OUTCOME]) || !is_dense(&a[OUTCOME], 1) || !is_dense(&a[SCORE], 0)))
+        return "problems side by side must share cuts, origins, weights and numbers";
+    if (SIZE(*call, 'f') < 0 || SIZE(*call, 'f') > PY_SSIZE_T_MAX / 2)
+        return "no such number of a problem";
+    return NULL;
 }
 
-/* add_sums(score, outcome, weight, cuts, origin, out, powers, squares, layout, first): add the sums of rows to
-   `out`, of shape (sums, 2, problems, groups). `outcome` holds booleans, or for all problems the labels 0 and 1.
-   `layout` is None, or (below, above, least, shift) where `cuts` holds the edges of equal parts; `first` is None, or
-   the number of the first problem where `outcome` holds numbers of problems. */
-static PyObject *add_sums(PyObject *self, PyObject *const *args, Py_ssize_t count)
+/* add_sums(score, outcome, weight, cuts, origin, out, powers, squares, below, above, least, shift, first): add the sums
+   of rows to `out`, of shape (sums, 2, problems, groups). All arrays have a line for each problem, which may be the same memory.
+   `outcome` holds booleans; or the problem of outcome 1 of each row, where scores of a row lie side by side and
+   `first` is the number of the first problem. Where `below` is not 0 groups are the cells of a layout, and `cuts` holds
+   the edges of equal parts. */
+LOOP(add_sums)
 {
-    Array a[ARRAYS];
+    const char *wrong, *description = "~df(pn) ~?q(pn) ~-dq(pn) ~d(ec) ~-d(pg) ~>d(m2pg) =o =s =v =w =x =y =f";
+    Call call;
     Groups g = {0};
-    int fine = 0, one_hot;
-    int64_t first = 0;
-    long powers;
-    (void)self;
-    if (count != 10)
-        return PyErr_Format(PyExc_TypeError, "add_sums takes ten arguments");
-    powers = PyLong_AsLong(args[6]);
-    if (PyErr_Occurred())
+    if (begin(&call, "add_sums", description, args, count) < 0)
         return NULL;
-    g.squares = PyObject_IsTrue(args[7]);
-    one_hot = args[9] != Py_None;
-    if (one_hot)
-        first = PyLong_AsLongLong(args[9]);
-    if (PyErr_Occurred())
-        return NULL;
-    if (powers < 0 || powers > 8)
-        return PyErr_Format(PyExc_ValueError, "powers must be from 0 to 8");
-    if (first < 0 || first > INT64_MAX / 2)
-        return PyErr_Format(PyExc_ValueError, "no such number of a problem");
-    g.powers = (int)powers;
+    int side_by_side = call.array[OUTCOME].type == 'q';
+    g.powers = (int)SIZE(call, 'o');
+    g.squares = (int)SIZE(call, 's');
     g.sums = g.powers + 1 + g.squares;
-    if (args[8] != Py_None && take_layout(&g, args[8]) < 0)
-        return NULL;
-    if (take_arrays(args, a, ARRAYS, 1) < 0)
-        return NULL;
-    if (check_arrays(&g, a, one_hot) == 0) {
-        Py_ssize_t n = LENGTH(a[SCORE], a[SCORE].view.ndim - 1), problems = LENGTH(a[OUT], 2);
-        fine = (one_hot ? by_tile(&g, a, problems, n, first) : by_problem(&g, a, problems, n)) == 0;
-    }
-    give_arrays(a, ARRAYS);
+    g.size = SIZE(call, 'g');
+    if ((wrong = misfit(&call, &g, side_by_side)))
+        fail(&call, wrong);
+    else if (side_by_side && SIZE(call, 'p'))
+        by_tile(&g, &call, SIZE(call, 'p'), SIZE(call, 'n'), SIZE(call, 'f'));
+    else if (!side_by_side)
+        by_problem(&g, &call, SIZE(call, 'p'), SIZE(call, 'n'));
     free_groups(&g);
-    if (!fine)
-        return NULL;
-    Py_RETURN_NONE;
+    return finish(&call);
 }
 
-/* ---- the largest score of each row of a matrix ---- */
-
-/* Whether each label is the column told; returns 0 where one is no column. */
-static int are_right(const Array *label, Py_ssize_t start, int n, Py_ssize_t classes, const int64_t *best, uint8_t *right)
-{
-    int fine = 1;
-    for (int i = 0; i < n; i++) {
-        int64_t own = label->type == 'q' ? ((const int64_t *)label->view.buf)[start + i]
-                                         : ((const int32_t *)label->view.buf)[start + i];
-        fine &= own >= 0 && own < classes;
-        right[i] = own == best[i];
-    }
-    return fine;
-}
-
-/* Sum the largest scores of rows; returns how far the sum of a row is from 1 at most, or -1 where a score is outside
-   of [0, 1] or a label no column. */
-static double sum_confidences(const Groups *g, const Array *score, const Array *label, int copies, double *sums)
-{
-    Py_ssize_t n = LENGTH(*score, 0);
-    double most[LOOKED], sum[LOOKED], away = 0;
-    int64_t best[LOOKED];
-    int32_t group[LOOKED];
-    uint8_t right[LOOKED];
-    for (Py_ssize_t start = 0; start < n; start += LOOKED) {
-        int m = (int)(n - start < LOOKED ? n - start : LOOKED);
-        double own;
-        if (!look_into_rows(score, start, m, most, best, sum) ||
-            !are_right(label, start, m, LENGTH(*score, 1), best, right) || groups_of(g, most, m, group) < 0)
-            return -1;
-        own = farthest(sum, m);
-        away = own > away ? own : away;
-        if (copies > 1)
-            add_counted(g, most, group, right, m, sums);
-        else
-            add_block(g, most, group, right, NULL, NULL, m, sums);
-    }
-    return away;
-}
-
-/* add_confidences(score, label, cuts, out): add the number of rows and the sum of their largest scores to `out`, of
-   shape (2, 2, 1, groups), by whether the label, an integer, is the first column of the largest score. Returns how
-   far the sum of a row is from 1 at most. */
-static PyObject *add_confidences(PyObject *self, PyObject *const *args, Py_ssize_t count)
-{
-    enum { LABEL = 1, EDGES, SUMS };
-    Array a[4];
-    Groups g = {0};
-    int copies;
-    double *sums = NULL, away = -1;
-    (void)self;
-    if (count != 4)
-        return PyErr_Format(PyExc_TypeError, "add_confidences takes four arrays");
-    if (take_arrays(args, a, 4, 1) < 0)
-        return NULL;
-    if (!are_rows(&a[SCORE]) || !(is_plain(&a[LABEL], 'q', 1) || is_plain(&a[LABEL], 'i', 1)) ||
-        !is_plain(&a[EDGES], 'd', 1) || !is_plain(&a[SUMS], 'd', 4) || LENGTH(a[LABEL], 0) != LENGTH(a[SCORE], 0) ||
-        LENGTH(a[SUMS], 0) != 2 || LENGTH(a[SUMS], 1) != 2 || LENGTH(a[SUMS], 2) != 1 ||
-        LENGTH(a[SUMS], 3) != LENGTH(a[EDGES], 0) + 1 || LENGTH(a[SUMS], 3) > INT32_MAX / 4) {
-        give_arrays(a, 4);
-        return PyErr_Format(PyExc_TypeError, "add_confidences takes rows of floats, as many integers, cuts and sums");
-    }
-    g.powers = 1;
-    g.sums = 2;
-    if (prepare_cuts(&g, DOUBLES(a[EDGES]), LENGTH(a[EDGES], 0), LENGTH(a[SCORE], 0)) == 0) {
-        copies = copies_of(&g, LENGTH(a[SCORE], 0));
-        sums = calloc((size_t)(copies * 4 * g.size), sizeof(double));
-        if (sums) {
-            Py_BEGIN_ALLOW_THREADS
-            away = sum_confidences(&g, &a[SCORE], &a[LABEL], copies, sums);
-            if (away >= 0)
-                spread_sums(&g, sums, copies, a[SUMS].view.buf, a[SUMS].view.strides);
-            Py_END_ALLOW_THREADS
-            if (away < 0)
-                fail("scores must lie in [0, 1], and labels be columns");
-        } else
-            PyErr_NoMemory();
-    }
-    free(sums);
-    free_groups(&g);
-    give_arrays(a, 4);
-    return away < 0 ? NULL : PyFloat_FromDouble(away);
-}
-
-PyMethodDef tally_methods[] = {
-    {"add_sums", FASTCALL(add_sums), METH_FASTCALL, NULL},
-    {"add_confidences", FASTCALL(add_confidences), METH_FASTCALL, NULL},
-    {NULL, NULL, 0, NULL},
-};
+PyMethodDef tally_methods[] = {METHOD(add_sums), NO_METHOD};

@@ -14,7 +14,6 @@ from typing import Any, Literal, NoReturn, TypeAlias
 
 import numpy as np
 
-from calibrant import compiled
 from calibrant.data.columns import whole
 from calibrant.data.files import tidy
 from calibrant.inputs import Array, InputError, exact, show
@@ -81,18 +80,9 @@ class Coded:
         return int((self.code == k).argmax())
 
     @property
-    def _plain(self) -> bool:
-        """Whether codes are as the compiled loops take them."""
-        return self.code.dtype.kind == "i" and self.code.flags.c_contiguous and self.code.flags.aligned
-
-    @property
     def counts(self) -> Array:
         """How many rows have each value."""
-        loops, counts = compiled.loops, np.zeros(len(self.values), dtype=np.int64)
-        if loops is None or not self._plain:
-            return np.bincount(self.code, minlength=len(self.values))
-        loops.count_codes(self.code, counts)
-        return counts
+        return np.bincount(self.code, minlength=len(self.values))
 
     def rows(self) -> list[Array]:
         """Return the rows that have each value, in their order.
@@ -100,15 +90,8 @@ class Coded:
         >>> Coded(np.array([0, 1, 0]), ("a", "b")).rows()
         [array([0, 2]), array([1])]
         """
-        counts = self.counts
-        ends = np.cumsum(counts)
-        if (loops := compiled.loops) is None or not self._plain:
-            small = self.code.astype(np.min_scalar_type(len(self.values)), copy=False)
-            order = np.argsort(small, kind="stable")
-        else:
-            order = np.empty(len(self.code), dtype=np.int64)
-            loops.order_codes(self.code, ends - counts, order)
-        return np.split(order, ends[:-1])
+        small = self.code.astype(np.min_scalar_type(len(self.values)), copy=False)
+        return np.split(np.argsort(small, kind="stable"), np.cumsum(self.counts)[:-1])
 
     def _used(self) -> Coded:
         """Return the same without values that no row has."""
@@ -223,8 +206,6 @@ def values_of(name: str, column: Any, kind: Kind | None = None, *, apart: bool =
         return column
     if isinstance(column, np.ndarray):
         coded = Coded.of_texts(_texts(column))
-    elif (few := _few_texts(column)) is not None:
-        coded = few
     else:
         column = column if hasattr(column, "dictionary") else column.dictionary_encode()
         # A dictionary may list what no row has.
@@ -244,24 +225,6 @@ def values_of(name: str, column: Any, kind: Kind | None = None, *, apart: bool =
         check_texts(name, texts, values, words)
     code = coded.code if len(place) == len(values) else coded.take([place[value] for value in values])
     return Coded(code, tuple(place), tuple(texts.values()))
-
-
-def _few_texts(column: Any) -> Coded | None:
-    """Return a column of Arrow with few short texts, told apart by the compiled loop; None of any other."""
-    import pyarrow as pa
-
-    loops = compiled.loops
-    if loops is None or column.type != pa.string() or column.null_count:
-        return None
-    _, offsets, data = column.buffers()
-    if offsets is None or data is None:
-        return None
-    n, bytes_ = len(column), np.frombuffer(data, dtype=np.uint8)
-    code = np.empty(n, dtype=np.int32)
-    places = loops.code_texts(np.frombuffer(offsets, np.int32, n + 1, 4 * column.offset), bytes_, code)
-    if places is None:
-        return None
-    return Coded(code, tuple(bytes_[a : a + size].tobytes().decode() for a, size in places))
 
 
 def check_texts(name: str, known: dict[Any, str], values: Sequence[Any], texts: Sequence[str]) -> None:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 # Up to this many expected outcomes numpy spends one uniform number on each group, by inversion.
 INVERTED = 30.0
-# Rows of a group beyond which comparing with every count, in numpy, is slower than inversion.
+# Rows of a group beyond which comparing with every count is slower than inversion by numpy.
 MOST = 40
 # No uniform number lies above.
 CERTAIN = 1 - 2.0**-52
@@ -67,18 +67,12 @@ def _draw(rng: np.random.Generator, n: Array, p: Array, out: Array) -> None:
         n, p = n[some], p[some]
     shape = len(out), some.size
     rare = np.minimum(p, 1 - p)
-    slow = compiled.loops is None and n.max(initial=0) > MOST
-    if slow or np.any(n * rare > INVERTED) or np.any(p < 0) or np.any(n < 0):
+    if n.max(initial=0) > MOST or np.any(n * rare > INVERTED) or np.any(p < 0) or np.any(n < 0):
         out[:, some] = rng.binomial(n, p, shape)
         return
     # How likely at most 0, 1, ... outcomes are in each group; a group of n rows never has more than n.
     mass, often = np.exp(n * np.log1p(-rare)), p > 0.5
     base, unit = np.where(often, n, 0.0), np.where(often, -1.0, 1.0)
-    if compiled.loops is not None:
-        compiled.loops.binomials(
-            rng.random(shape), n.astype(np.int64, copy=False), mass, rare, unit, base, some, out
-        )
-        return
     at_most = [mass]
     for k in range(1, int(n.max(initial=0))):
         if at_most[-1].min() >= CERTAIN:

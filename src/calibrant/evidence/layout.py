@@ -59,12 +59,6 @@ class Layout:
         """Numbers of cells in the first and in the last part; how a distance to the wall tells its cell."""
         return (*_depths(self.uniform), _FIRST, _SHIFT)
 
-    @property
-    def inner(self) -> slice:
-        """Which cells are whole equal parts: all but those of the first and of the last."""
-        below, _ = _depths(self.uniform)
-        return slice(below, below + self.uniform - 2)
-
     def locate(self, score: Array) -> Array:
         """Return the cell of each score.
 

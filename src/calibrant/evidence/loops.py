@@ -12,7 +12,7 @@ from calibrant.evidence.moments import Array
 from calibrant.evidence.outcomes import OneHot
 
 # Rows of one problem that a thread sums at a time; the sums of pieces are added in their order.
-PIECE = 1 << 20
+PIECE = 1 << 19
 # Problems side by side that are summed together: what a thread gets is made of these.
 TILE = 64
 
@@ -50,39 +50,41 @@ def sums_of(
     if loops is None or score.dtype.char not in "df" or not _plain(score):
         return None
     size = cuts.shape[-1] + 1 if layout is None else layout.size
-    options = powers, squares, None if layout is None else layout.walls
+    walls = (0, 0, 0, 0) if layout is None else layout.walls
     cuts, origin = np.ascontiguousarray(cuts), None if origin is None else np.ascontiguousarray(origin)
-    if isinstance(outcome, OneHot) and _side_by_side(score, weight, cuts, origin, layout):
+    weight = _typed(weight)
+    side_by_side = isinstance(outcome, OneHot) and _side_by_side(score, weight, cuts, origin, layout)
+    if isinstance(outcome, OneHot) and side_by_side:
         batch: tuple[int, ...] = (outcome.size,)
-        lines, first = [score, outcome.code, _typed(weight)], outcome.first
+        first, code = outcome.first, outcome.code
     else:
-        batch, lines = _lines(score, _outcomes(outcome), weight)
-        first = None
-        if batch:
-            cuts = cuts if layout is not None else _for_each(cuts, batch)
-            origin = None if origin is None else _for_each(origin, batch)
+        first, code = 0, _outcomes(outcome)
+        batch = _batch(score, code, weight)
+    problems, n = prod(batch), score.shape[-1]
+    rows = [_lines(part, batch, n) for part in (score, code, weight)]
+    groups = [_lines(cuts, batch if layout is None else (), cuts.shape[-1]), _lines(origin, batch, size)]
+    shape = powers + 1 + squares, 2, problems, size
 
-    def of_rows(rows: slice) -> Array:
-        sums = np.zeros((powers + 1 + squares, 2, 1, size))
-        own = lines if n <= PIECE else [line if line is None else line[rows] for line in lines]
-        loops.add_sums(*own, cuts, origin, sums, *options, None)
+    def of_rows(part: slice) -> Array:
+        sums = np.zeros(shape)
+        own = rows if n <= PIECE else [None if line is None else line[:, part] for line in rows]
+        loops.add_sums(*own, *groups, sums, powers, squares, *walls, first)
         return sums
 
     def of_problems(some: slice) -> None:
-        own = [line if line is None or line.ndim == 1 else line[some] for line in (*lines, cuts, origin)]
-        loops.add_sums(*own, sums[:, :, some], *options, None if first is None else first + some.start)
+        own = [line if line is None or len(line) == 1 else line[some] for line in (*rows, *groups)]
+        loops.add_sums(*own, sums[:, :, some], powers, squares, *walls, first + some.start)
 
-    n = score.shape[-1]
-    if not batch and n <= PIECE:
+    if problems == 1 and n <= PIECE:
         sums = of_rows(slice(None))
-    elif not batch:
+    elif problems == 1:
         sums, *others = compiled.shared(of_rows, [slice(a, a + PIECE) for a in range(0, n, PIECE)])
         for other in others:
             sums += other
     else:
-        sums, problems = np.zeros((powers + 1 + squares, 2, prod(batch), size)), prod(batch)
+        sums = np.zeros(shape)
         share = problems if problems * n < PIECE else -(-problems // compiled.threads())
-        step = max(1, share if first is None else -(-share // TILE) * TILE)
+        step = max(1, -(-share // TILE) * TILE if side_by_side else share)
         for _ in compiled.shared(of_problems, [slice(a, a + step) for a in range(0, problems, step)]):
             pass
     return sums.reshape(-1, 2, *batch, size)
@@ -108,35 +110,9 @@ def sums_where_held(
         return None
     # Memory that no cell is placed in is never touched.
     place, sums = np.empty(layout.size, np.int32), np.zeros((layout.size, len(score), 3))
-    count = loops.sum_held(
-        score, outcome.code, layout.parts, layout.low, place, sums, layout.walls, outcome.first
-    )
+    loops.sum_held(score, outcome.code, layout.parts, layout.low, place, sums, *layout.walls, outcome.first)
     held = np.flatnonzero(place >= 0)
-    assert held.size == count
     return held, np.ascontiguousarray(sums[place[held]].transpose(2, 1, 0))
-
-
-def totals_of(
-    score: Array, code: Array, weight: Array | None
-) -> tuple[float, float, float, float, float] | None:
-    """Sum what whole rows tell, as `calibrant.evidence.tally.row_totals` describes it, all but their number.
-
-    None where there is no compiled loop, or none for arrays of such a type.
-    """
-    loops = compiled.loops
-    if loops is None or score.dtype.char not in "df" or not _plain(score) or not len(code):
-        return None
-    code = code.astype(bool if score.ndim == 1 else np.int64, order="C", copy=not _plain(code))
-    weight, step = _typed(weight), max(1, PIECE // max(1, score[:1].size))
-
-    def of_rows(rows: slice) -> tuple[float, ...]:
-        own = None if weight is None else weight[rows]
-        summed: tuple[float, ...] = loops.row_totals(score[rows], code[rows], own)
-        return summed
-
-    pieces = compiled.shared(of_rows, [slice(a, a + step) for a in range(0, len(code), step)])
-    mass, right, log_loss, impossible, brier = (sum(part) for part in zip(*pieces, strict=True))
-    return mass, right, log_loss, impossible, brier
 
 
 def _side_by_side(
@@ -152,16 +128,21 @@ def _side_by_side(
     )
 
 
-def _lines(score: Array, outcome: Array, weight: Array | None) -> tuple[tuple[int, ...], list[Array | None]]:
-    """Return the shape of the batch, and scores, outcomes and weights with one line for each problem."""
-    weight = _typed(weight)
-    if score.ndim == 1 and outcome.shape == score.shape and (weight is None or weight.shape == score.shape):
-        return (), [score, outcome, weight]
+def _batch(score: Array, outcome: Array, weight: Array | None) -> tuple[int, ...]:
+    """Return the axes of the problems whose rows these are."""
+    if score.shape == outcome.shape and (weight is None or weight.shape == score.shape):
+        return score.shape[:-1]
     present = [score, outcome] if weight is None else [score, outcome, weight]
-    shape = np.broadcast_shapes(*(line.shape for line in present))
-    flat = (prod(shape[:-1]), shape[-1]) if shape[:-1] else shape
-    lines = [np.broadcast_to(line, shape).reshape(flat) for line in present]
-    return shape[:-1], [*lines, *[None][: 3 - len(lines)]]
+    return np.broadcast_shapes(*(part.shape for part in present))[:-1]
+
+
+def _lines(values: Array | None, batch: tuple[int, ...], size: int) -> Array | None:
+    """Return a line of some size for each problem; those that share one have the same memory."""
+    if values is None:
+        return None
+    if values.ndim == 1:
+        return np.broadcast_to(values, (prod(batch), size)) if batch else values[None]
+    return np.broadcast_to(values, (*batch, size)).reshape(-1, size)
 
 
 def _outcomes(outcome: Array | OneHot) -> Array:
@@ -184,10 +165,3 @@ def _typed(weight: Array | None) -> Array | None:
 def _plain(values: Array) -> bool:
     """Tell whether numbers lie in memory as the machine reads them."""
     return values.flags.aligned and values.dtype.isnative
-
-
-def _for_each(values: Array, batch: tuple[int, ...]) -> Array:
-    """Return one line for each problem, or the line that all of them share."""
-    if values.ndim == 1:
-        return values
-    return np.ascontiguousarray(np.broadcast_to(values, (*batch, values.shape[-1])).reshape(prod(batch), -1))

@@ -8,13 +8,11 @@ merging hold by construction.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-
-from calibrant import compiled
 
 Array = NDArray[Any]
 
@@ -27,45 +25,17 @@ def pool(values: Array, group: Array, size: int) -> Array:
     """
     shape = np.broadcast_shapes(values.shape, group.shape)
     batch, k = shape[:-1], shape[-1]
-    if (run := _runs(values, group)) is not None:
-        sums, place = np.zeros((*batch, size)), group.ravel()[run]
-        if (loop := _loop(values)) is not None:
-            loop(values, None, None, np.append(run, k), place, sums, None)
-        else:
-            sums[..., place] = np.add.reduceat(values, run, axis=-1)
+    if group.size == k < values.size and np.all(np.diff(group) >= 0):
+        # Groups that all entries share, as runs: their sums need no index.
+        start = np.flatnonzero(np.diff(group.ravel(), prepend=-1))
+        sums = np.zeros((*batch, size))
+        sums[..., group.ravel()[start]] = np.add.reduceat(values, start, axis=-1)
         return sums
     rows = int(np.prod(batch, dtype=np.intp))
     group = np.broadcast_to(group, shape).reshape(rows, k)
     index = group + size * np.arange(rows, dtype=np.intp)[:, None]
     weight = np.broadcast_to(values, shape).reshape(-1)
     return np.bincount(index.ravel(), weights=weight, minlength=rows * size).reshape(*batch, size)
-
-
-def _runs(values: Array, group: Array) -> Array | None:
-    """Return where groups begin that all entries share, as runs whose sums need no index."""
-    shared = group.size == values.shape[-1] < values.size and bool(np.all(np.diff(group) >= 0))
-    return np.flatnonzero(np.diff(group.ravel(), prepend=-1)) if shared else None
-
-
-def _loop(*values: Array) -> Callable[..., None] | None:
-    """Return the compiled loop over runs, where there is one for such arrays."""
-    plain = all(each.ndim == 2 and each.dtype == np.float64 and each.flags.c_contiguous for each in values)
-    return compiled.loops.run_sums if compiled.loops is not None and plain else None
-
-
-def pool_moved(wy: Array, wsy: Array, shift: Array, group: Array, size: int) -> tuple[Array, Array]:
-    """Add up outcomes, and scores times outcomes with the scores moved, by group as `pool` does.
-
-    >>> wy, wsy, shift = np.array([[1.0, 2.0]]), np.array([[0.1, 0.4]]), np.array([1.0, 0.5])
-    >>> pool_moved(wy, wsy, shift, np.array([0, 0]), 1)
-    (array([[3.]]), array([[2.5]]))
-    """
-    run, loop = _runs(wy, group), _loop(wy, wsy)
-    if run is None or loop is None or shift.size != wy.shape[-1]:
-        return pool(wy, group, size), pool(wsy + shift * wy, group, size)
-    sums, moved = np.zeros((2, len(wy), size))
-    loop(wy, wsy, shift.ravel(), np.append(run, wy.shape[-1]), group.ravel()[run], sums, moved)
-    return sums, moved
 
 
 def distinct(rows: Array) -> Array:
@@ -208,6 +178,5 @@ class Moments:
         """Join groups: group k goes to `group[..., k]`, measured from that one's origin."""
         size = origin.shape[-1]
         at = np.take_along_axis(np.broadcast_to(origin, (*group.shape[:-1], size)), group, axis=-1)
-        scores = replace(self, wy=self.w, wsy=self.ws).about(at)
-        w, ws, wss = (pool(part, group, size) for part in (scores.w, scores.ws, scores.wss))
-        return Moments(w, ws, *pool_moved(self.wy, self.wsy, self.origin - at, group, size), wss, origin)
+        w, ws, wy, wsy, wss = (pool(part, group, size) for part in self.about(at).parts)
+        return Moments(w, ws, wy, wsy, wss, origin)

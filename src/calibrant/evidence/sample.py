@@ -8,10 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from calibrant import compiled
 from calibrant.compiled.cached import cached_property
 from calibrant.evidence import tally
-from calibrant.evidence.drawers import Drawers
 from calibrant.evidence.draws import each_chance
 from calibrant.evidence.locate import TABLE_FROM
 from calibrant.evidence.moments import Array, Bins, Moments, check_kind, single, unbiased
@@ -19,9 +17,6 @@ from calibrant.evidence.outcomes import OneHot
 
 # Rounding allowed when cumulated importance weights are compared with a rank, in units of n.
 SLACK = 1e-9
-# From so many ranks on they are cuts, and what lies between will be asked for; from so many rows on a second
-# look at all of them takes longer than to sum each cell.
-MANY, LONG = 16, 1 << 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,8 +135,6 @@ class Sample:
         if self.weight is None:
             index = np.broadcast_to(rank.astype(np.intp), (*self.batch, rank.shape[-1]))
             if not self.batch and self.shape[-1] > 4 * TABLE_FROM:
-                if index.size >= MANY and self.shape[-1] >= LONG and self._drawers is not None:
-                    return self._drawers.ranked(index)
                 return tally.order_statistics(self.score, index)
             ordered = self.in_order[0] if self.shape[-1] < TABLE_FROM else self._sorted
             ordered = np.broadcast_to(ordered, self.shape)
@@ -212,23 +205,9 @@ class Sample:
         return self if self.weight is None or self.counts else replace(self, weight=np.square(self.weight))
 
     def _between(self, cuts: Array, origin: Array | None, powers: int) -> Array:
-        drawers: Drawers | None = self.__dict__.get("_drawers")
-        if origin is not None or powers != 1 or cuts.ndim != 1:
-            drawers = None
-        # What ranks have opened, cuts between them go through.
-        if drawers is not None and (sums := drawers.sums_between(cuts)) is not None:
-            return sums
         if cuts.ndim > 1 and self.shape[-1] < TABLE_FROM:
             return tally.sums_between(*self.in_order, cuts, origin, powers, ordered=True)
         return tally.sums_between(self.score, self.outcome, self.weight, cuts, origin, powers)
-
-    @cached_property
-    def _drawers(self) -> Drawers | None:
-        """The rows of a single long problem by cell, if there is a compiled loop for them."""
-        loops = compiled.loops
-        if loops is None or not tally.is_plain(self.score) or isinstance(self.outcome, OneHot):
-            return None
-        return Drawers(loops, self.score, self.outcome, self.shape[-1].bit_length() - 6)
 
     @cached_property
     def _sorted(self) -> Array:

@@ -19,26 +19,18 @@ from typing import Literal
 import numpy as np
 
 from calibrant import compiled
-from calibrant.evidence.drawers import Drawers
 from calibrant.evidence.layout import Layout
-from calibrant.evidence.locate import TABLE_FROM, Locator, beside_edge, positions
-from calibrant.evidence.loops import sums_of, totals_of
+from calibrant.evidence.locate import TABLE_FROM, Locator, positions
+from calibrant.evidence.loops import sums_of
 from calibrant.evidence.moments import Array
 from calibrant.evidence.outcomes import OneHot
 
 # Rows summed at a time: the temporaries stay in the cache.
 CHUNK = 1 << 17
-# Rows of a single problem summed into equal cells, and rows of a vector of scores, at a time: threads work
-# side by side as long as each step takes longer than a change of turns.
+# Rows of a vector of scores whose totals are summed at a time.
 LONG_CHUNK = 1 << 18
 # Scores of whole rows of a matrix looked at together.
 MATRIX_CHUNK = 1 << 15
-# From so many rows of a single problem on, equal cells are summed apart from those at the walls.
-LONG = 1 << 16
-# A product this near to a whole number may be rounded across it, and the comparison with the edge decides.
-NEAR = 1e-9
-# Fewer distances below 1 than this have a sum below it.
-FULL = 128.0
 # The product of eight numbers above this is far from the least one there is.
 SAFE = 1e-30
 
@@ -145,14 +137,6 @@ def sums_in_cells(
         return summed
     batch, columns = _aligned(score, np.asarray(outcome), weight)
     sums = np.zeros((powers + 1 + squares, 2, len(columns[0]), layout.size))
-    if not batch and columns[0].size >= LONG and score.itemsize >= 4:
-        k, rows = layout.uniform, [column[0] for column in columns]
-        # Arrays, since a mere number would be rounded to the precision of the scores.
-        first, last = np.array([[1 / k], [(k - 1) / k]])
-        outer = np.flatnonzero((rows[0] < first) | (rows[0] >= last))
-        if 4 * outer.size <= len(rows[0]):  # otherwise most would be summed twice
-            sums[..., 0, layout.inner] = _sums_in_equal_cells(k, powers, squares, *rows)[..., 1:-1]
-            columns = [column[None, outer] for column in rows]
     _add_pieces(sums, columns, lambda _, part: layout.locate(part), layout.low, squares=squares)
     return sums.reshape(-1, 2, *batch, layout.size)
 
@@ -169,7 +153,7 @@ def cells_and_sums(score: Array, weight: Array | None, layout: Layout) -> tuple[
     if compiled.loops is not None and score.dtype.char in "df":
         cell, sums = np.empty(score.size, np.int32), np.zeros((layout.size, 2 if weight is None else 3))
         own = (None if each is None else np.ascontiguousarray(each) for each in (score, weight))
-        compiled.loops.cell_sums(*own, layout.parts, cell, sums, layout.walls)
+        compiled.loops.cell_sums(*own, layout.parts, cell, sums, *layout.walls)
         return cell, sums.T
     cell, score = layout.locate(score).astype(np.int32), score.astype(np.float64)
     parts = [None, score] if weight is None else [weight, weight * score, weight * weight]
@@ -212,11 +196,14 @@ def mean_square(score: Array, weight: Array | None) -> Array:
     >>> mean_square(np.array([0.25, 0.75]), None)
     np.float64(0.0625)
     """
-    if weight is None and (loops := compiled.loops) and score.ndim == 1 and is_plain(score):
-        mean = score.mean(dtype=np.float64)
-        return np.asarray(loops.squared_distances(score, mean) / len(score))[()]
-    if weight is None:
+    if weight is None and score.ndim > 1:
         return score.var(axis=-1, dtype=np.float64)
+    if weight is None:
+        mean = score.mean(dtype=np.float64)
+        total = np.float64(0.0)
+        for a in range(0, score.size, CHUNK):  # squares that stay in the cache
+            total += np.square(np.subtract(score[a : a + CHUNK], mean, dtype=np.float64)).sum()
+        return np.asarray(total / score.size)[()]
     share = weight / weight.sum(axis=-1, dtype=np.float64, keepdims=True)
     mean = (score * share).sum(axis=-1, keepdims=True)
     return (np.square(score - mean) * share).sum(axis=-1)
@@ -242,9 +229,6 @@ def order_statistics(score: Array, rank: Array) -> Array:
     >>> order_statistics(np.array([0.5, 0.1, 0.9]), np.array([0, 2]))
     array([0.1, 0.9])
     """
-    if (loops := compiled.loops) and is_plain(score):
-        bits = min(score.size.bit_length() - 3, (512 * rank.size).bit_length())
-        return Drawers(loops, score, None, bits).ranked(rank)
     cells = 1 << 14  # an index of 16 bits
     count, index = np.zeros(cells + 1, dtype=np.int64), np.empty(score.shape, dtype=np.int16)
     for a in range(0, score.size, CHUNK):
@@ -258,11 +242,6 @@ def order_statistics(score: Array, rank: Array) -> Array:
     kept.sort()
     skipped = np.cumsum(np.where(held, 0, count))
     return kept[rank - skipped[wanted]]
-
-
-def is_plain(score: Array) -> bool:
-    """Tell whether scores lie side by side in one of the types of the compiled loops."""
-    return score.dtype.char in "df" and score.flags.c_contiguous and score.flags.aligned
 
 
 def row_totals(
@@ -289,8 +268,6 @@ def row_totals(
     >>> row_totals(np.array([0.5, 0.75, 0.0]), np.array([0, 1, 1]), None)
     (3, 3.0, 2.0, 0.98..., 1.0, 2.625)
     """
-    if (summed := totals_of(score, code, weight)) is not None:
-        return len(code), *summed
     vector = score.ndim == 1
     step = LONG_CHUNK if vector else max(1, MATRIX_CHUNK // max(1, score[:1].size))
     totals = np.zeros(5)
@@ -399,64 +376,6 @@ def _add(
             ones = np.bincount(group[positive], None if factor is None else factor[positive], minlength=size)
             part[1] += ones.reshape(shape)
             part[0] += (np.bincount(group, factor, minlength=size) - ones).reshape(shape)
-
-
-def _sums_in_equal_cells(
-    k: int, powers: int, squares: bool, score: Array, outcome: Array, weight: Array | None = None
-) -> Array:
-    """Sum very many rows of one problem by outcome and cell [j/k, (j+1)/k): shape (powers + 1, 2, k).
-
-    With `squares` the sums of squared weights come last.
-
-    The product that finds the cell tells the distance from j/k too: a rounded product less a whole number,
-    which is within one unit in the last place of the score.
-    """
-    sums = np.zeros((powers + 1 + squares, 2 * k))
-    size = min(LONG_CHUNK, len(score))
-    index, distances, floors = np.empty(size, dtype=np.intp), np.empty(size), np.empty(size)
-    for a in range(0, len(score), size):
-        part = slice(a, a + size)
-        own = score[part]
-        at, x, cell = index[: len(own)], distances[: len(own)], floors[: len(own)]
-        np.multiply(own, k, out=x, dtype=np.float64)
-        np.floor(x, out=cell)
-        x -= cell
-        if x.min() < NEAR or x.max() > 1 - NEAR:
-            near = np.flatnonzero((x < NEAR) | (x > 1 - NEAR))
-            cell[near] = beside_edge(own[near], np.rint(x[near] + cell[near]), k)
-            x[near] = (own[near] - cell[near] / k) * k
-        cell += cell
-        cell += outcome[part]
-        at[:] = cell
-        if weight is None and powers and not squares:
-            factor = x
-            for total in sums[2:]:
-                factor = np.multiply(factor, x, out=cell)
-                total += np.bincount(at, factor, minlength=2 * k)
-            sums[:2] += _counts_and_sums(at, x, 2 * k)
-            continue
-        factor = np.ones(len(own)) if weight is None else weight[part].astype(np.float64)
-        if squares:
-            sums[-1] += np.bincount(at, np.multiply(factor, factor, out=cell), minlength=2 * k)
-        for total in sums[: powers + 1]:
-            total += np.bincount(at, factor, minlength=2 * k)
-            factor *= x
-    sums[: powers + 1] /= float(k) ** np.arange(powers + 1)[:, None]
-    return sums.reshape(-1, k, 2).transpose(0, 2, 1)
-
-
-def _counts_and_sums(at: Array, x: Array, size: int) -> tuple[Array, Array]:
-    """Count how often each number occurs, and sum their distances below 1; the distances are used up.
-
-    One sum holds both, since counting takes as long as summing: the count in units of 128.
-    """
-    x += FULL
-    both = np.bincount(at, x, minlength=size)
-    if both.max() < FULL * FULL:
-        count = np.floor(both / FULL)
-        return count, both - FULL * count
-    x -= FULL
-    return np.bincount(at, minlength=size), np.bincount(at, x, minlength=size)
 
 
 def _vector_rows(score: Array, code: Array) -> tuple[Array, Array, Array]:

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from calibrant.evidence import Array
-from calibrant.experiment.loops import predictor
 
 # Rows scored at a time: kernel machines and forests need scratch space for each.
 CHUNK = 100_000
@@ -70,7 +69,6 @@ def scores(model: Any, features: Array, n_classes: int) -> Array:
     """Score of every class for every row; a class the model never saw has score 0."""
     score = np.zeros((len(features), n_classes))
     seen = np.asarray(model.classes_, dtype=np.intp)
-    predict = predictor(model, features)
     for a in range(0, len(features), CHUNK):
-        score[a : a + CHUNK, seen] = predict(features[a : a + CHUNK])
+        score[a : a + CHUNK, seen] = model.predict_proba(features[a : a + CHUNK])
     return score

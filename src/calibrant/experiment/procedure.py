@@ -23,7 +23,6 @@ from calibrant.experiment import models
 from calibrant.experiment.distributions import Distribution, Mixture, rng_of
 from calibrant.experiment.truth import Truth, truth
 from calibrant.inputs import Predictions, Serializable
-from calibrant.inputs.predictions import Seen
 from calibrant.questions import notions
 
 NOTIONS = ("confidence", "classwise")
@@ -263,10 +262,8 @@ def one_dimensional(notion: str, scores: Array, labels: Array) -> tuple[Array, A
 
 
 def _predictions(scores: Array, labels: Array) -> Predictions:
-    """Return scores (n, C) and labels 0, 1, ... with what all notions share: the largest scores."""
-    best = scores.argmax(axis=1)
-    seen = Seen(scores, best, np.take_along_axis(scores, best[:, None], axis=1)[:, 0])
-    return Predictions(scores, labels, None, tuple(range(scores.shape[1])), None, seen=seen)
+    """Return scores (n, C) and labels 0, 1, ... as checked predictions."""
+    return Predictions(scores, labels, None, tuple(range(scores.shape[1])), None)
 
 
 def _stacked(blocks: Iterable[Array]) -> Array:

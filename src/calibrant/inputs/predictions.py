@@ -11,7 +11,7 @@ from typing import Any, NoReturn, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant import compiled
+from calibrant.compiled.cached import cached_property
 from calibrant.inputs.columns import (
     SOFT,
     SWAPPED,
@@ -35,7 +35,7 @@ from calibrant.inputs.rows import same_rows
 FloatArray: TypeAlias = NDArray[np.floating[Any]]
 Array: TypeAlias = NDArray[Any]
 _BLOCK = 1 << 20  # bytes of a matrix looked at together: they stay in cache from one test to the next
-_PIECE = 1 << 22  # scores of a matrix that a thread looks at: it takes longer than to start one
+_FEW_COLUMNS = 12  # of a matrix whose largest scores are found column by column
 _BITS_OF_ONE = {2: 0x3C00, 4: 0x3F800000, 8: 0x3FF0000000000000}
 #: Labels of a vector of scores that need no word: the second is the positive class.
 USUAL: tuple[tuple[Any, ...], ...] = ((0, 1), (-1, 1))
@@ -56,7 +56,6 @@ class Predictions:
     labels: tuple[Any, ...]  # of the columns; 1-D: (negative, positive), a tuple if many, None if unknown
     positive: int | None  # column of the positive class; None for other than two columns without pos_label
     cluster: Array | None = None  # (n,): the number of each row's cluster (intp), from 0 on
-    seen: Seen | None = None  # what was seen of whole rows while they were checked
     counts: bool = True  # whether each weight is a number of equal rows; True without weights
     deviation: Array | None = None  # (n,): how far the sum of a renormalised row was from 1, 0 of the others
 
@@ -80,26 +79,25 @@ class Predictions:
             return ()
         return (caution(self.renormalised, self.n_rows, float(np.abs(self.deviation).max())),)
 
-    @property
+    @cached_property
     def largest(self) -> tuple[Array, Array]:
         """The first column of each row's largest score, and that score."""
-        if self.seen is not None and self.seen.score is self.score:
-            return self.seen.best, self.seen.most
-        best = self.score.argmax(axis=1)
-        return best, np.take_along_axis(self.score, best[:, None], axis=1)[:, 0]
-
-
-@dataclass(frozen=True, eq=False)
-class Seen:
-    """What was seen of rows of scores: the first column of each row's largest score, and that score."""
-
-    score: FloatArray
-    best: Array
-    most: FloatArray
-
-    def some(self, score: FloatArray, rows: Array) -> Seen:
-        """Return the same of some of the rows, whose scores are given."""
-        return Seen(score, self.best[rows], self.most[rows])
+        n, columns = self.score.shape
+        if columns > _FEW_COLUMNS:
+            best = self.score.argmax(axis=1)
+            return best, np.take_along_axis(self.score, best[:, None], axis=1)[:, 0]
+        # The largest number of a short row takes numpy several times as long as that of a column.
+        best, most = np.empty(n, dtype=np.intp), np.empty(n, dtype=self.score.dtype)
+        step = _BLOCK // (4 * columns * self.score.itemsize)
+        for a in range(0, n, step):
+            block, part = np.ascontiguousarray(self.score[a : a + step].T), slice(a, a + step)
+            top = block.max(axis=0, out=most[part])
+            before, count = np.ones(top.shape, dtype=bool), np.zeros(top.shape, dtype=np.uint8)
+            for column in block[:-1]:
+                before &= column < top
+                count += before.view(np.uint8)
+            best[part] = count
+        return best, most
 
 
 def predictions(
@@ -131,7 +129,7 @@ def predictions(
     if percent:
         score, tolerance = _divided(score, tolerance)
     try:
-        score, seen, deviation = _checked_scores(score, tolerance)
+        score, deviation = _checked_scores(score, tolerance)
     except InputError as error:
         error.hint = PREDICTED if _are_labels(score, truth) else error.hint
         raise
@@ -152,7 +150,7 @@ def predictions(
         classes = _classes(truth, score.shape[1], given, y_prob)
         code = _codes(truth, classes, "labels" if given is None else "")
     positive = positive_column(classes, pos_label)
-    return _weighted(score, code, sample_weight, counts, classes, positive, seen=seen, deviation=deviation)
+    return _weighted(score, code, sample_weight, counts, classes, positive, deviation)
 
 
 def unlabelled(
@@ -174,7 +172,7 @@ def unlabelled(
         raise InputError("y_prob", "not be empty", 0, got="0 rows")
     if percent:
         score, tolerance = _divided(score, tolerance)
-    score, seen, deviation = _checked_scores(score, tolerance)
+    score, deviation = _checked_scores(score, tolerance)
     names = column_names(y_prob)
     given = None if labels is None else class_labels(labels)
     _check_label(pos_label)
@@ -193,7 +191,7 @@ def unlabelled(
         classes = classes_of_columns(None, (), size, names if given is None and not by_number else given)
     code = np.zeros(len(score), dtype=bool if score.ndim == 1 else np.intp)
     positive = positive_column(classes, pos_label)
-    return _weighted(score, code, sample_weight, counts, classes, positive, "y_prob", seen, deviation)
+    return _weighted(score, code, sample_weight, counts, classes, positive, deviation, "y_prob")
 
 
 def _class_of_series(name: str, truth: Array) -> Any:
@@ -224,10 +222,8 @@ def told_column(classes: tuple[Any, ...], positive: int | None, *, told: bool) -
     return positive if told or positive is None or classes[positive] == 1 else None
 
 
-def _checked_scores(
-    score: Array, tolerance: float | None
-) -> tuple[FloatArray, Seen | None, NDArray[np.float64] | None]:
-    """Return scores that lie in [0, 1] and sum to 1 in every row, and what was seen of whole rows.
+def _checked_scores(score: Array, tolerance: float | None) -> tuple[FloatArray, NDArray[np.float64] | None]:
+    """Return scores that lie in [0, 1] and sum to 1 in every row.
 
     Rows whose sum differs from 1 by what rounding explains are renormalised, and the last value tells by how
     much each differed.
@@ -236,9 +232,8 @@ def _checked_scores(
     score = score if score.dtype.kind == "f" else score.astype(np.float64)
     if score.ndim == 1:
         _check_unit("y_prob", score)
-        return score, None, None
-    looked = _look_at_rows(score)
-    _, total, seen = (*_row_sums(score), None) if looked is None else looked
+        return score, None
+    total = _farthest_sum(score)
     if tolerance is None:
         tolerance = TOLERANCE[score.itemsize]
         # Decimals are recognised in single precision too, and must give the numbers that they give in double.
@@ -246,12 +241,9 @@ def _checked_scores(
     else:
         exact = tolerance
     if abs(total - 1) <= exact + SLACK:
-        return score, seen, None
+        return score, None
     renormalised, deviation = _renormalised(score, exact, tolerance)
-    if renormalised is score:
-        return score, seen, None
-    looked = _look_at_rows(renormalised)
-    return renormalised, None if looked is None else looked[2], deviation
+    return renormalised, None if renormalised is score else deviation
 
 
 def _renormalised(
@@ -297,9 +289,8 @@ def _weighted(
     counts: Any,
     classes: tuple[Any, ...],
     positive: int | None,
+    deviation: Array | None,
     beside: str = "y_true",
-    seen: Seen | None = None,
-    deviation: Array | None = None,
 ) -> Predictions:
     """Predictions with their weights; rows without weight are left out."""
     given = row_weights(sample_weight, counts)
@@ -307,10 +298,9 @@ def _weighted(
     if weight is not None and not weight.all():
         keep = weight != 0
         score, code, weight = score[keep], code[keep], weight[keep]
-        seen = None if seen is None else seen.some(score, keep)
         deviation = None if deviation is None else deviation[keep]
     counted = sample_weight is None
-    return Predictions(score, code, weight, classes, positive, seen=seen, counts=counted, deviation=deviation)
+    return Predictions(score, code, weight, classes, positive, counts=counted, deviation=deviation)
 
 
 def shares(percentages: Array) -> Array:
@@ -447,8 +437,6 @@ def objects(name: str, array: Array, accepted: Any, rule: str) -> Array:
 
 def _check_unit(name: str, score: Array, whole: Array | None = None) -> None:
     """Raise unless every score is in [0, 1]; positions refer to the whole if this is a block of it."""
-    if (loops := compiled.loops) and score.dtype.char in "df" and loops.in_unit(score):
-        return
     # As unsigned integers, the floats from 0 to 1 come before all others: one pass finds NaN, infinities and
     # scores below 0 or above 1. Only -0.0 is out of order, and needs the second look.
     bits = np.maximum.reduce(score.view(f"u{score.itemsize}"), axis=None, initial=0)
@@ -462,40 +450,16 @@ def _check_unit(name: str, score: Array, whole: Array | None = None) -> None:
     _refuse(name, "lie in [0, 1]", score, (score < 0) | (score > 1), hint, advice)
 
 
-def _look_at_rows(score: FloatArray) -> tuple[int, float, Seen] | None:
-    """Return the row whose sum is farthest from 1, that sum, and the largest score of each row.
-
-    None where a score is outside of [0, 1], and where there is no compiled loop for such an array.
-    """
-    loops = compiled.loops
-    if loops is None or score.dtype.char not in "df" or score.strides[1] != score.itemsize:
-        return None
-    if not score.flags.aligned:
-        return None
-    best, most = np.empty(len(score), dtype=np.intp), np.empty(len(score), dtype=score.dtype)
-
-    def look(rows: slice) -> tuple[int, float] | None:
-        found = loops.look_at_rows(score[rows], best[rows], most[rows])
-        return None if found is None else (rows.start + found[0], found[1])
-
-    step = max(1, _PIECE // score.shape[1])
-    worst: tuple[int, float] = 0, 1.0
-    for found in compiled.shared(look, [slice(a, a + step) for a in range(0, len(score), step)]):
-        if found is None:
-            return None
-        worst = found if abs(found[1] - 1) > abs(worst[1] - 1) else worst
-    return *worst, Seen(score, best, most)
-
-
-def _row_sums(score: Array) -> tuple[int, float]:
-    """Return the row whose sum is farthest from 1, and that sum, of scores that all lie in [0, 1]."""
-    total, step = np.empty(len(score)), max(1, _BLOCK // (score.shape[1] * score.itemsize))
+def _farthest_sum(score: Array) -> float:
+    """Return the sum of a row that is farthest from 1, of scores that all lie in [0, 1]."""
+    farthest, step = 1.0, max(1, _BLOCK // (score.shape[1] * score.itemsize))
     for start in range(0, len(score), step):
         block = score[start : start + step]
         _check_unit("y_prob", block, score)
-        np.einsum("ij->i", block, out=total[start : start + step], dtype=np.float64)
-    row = int(np.argmax(np.abs(total - 1)))
-    return row, float(total[row])
+        total = np.einsum("ij->i", block, dtype=np.float64)
+        total = total[np.argmax(np.abs(total - 1))]
+        farthest = total if abs(total - 1) > abs(farthest - 1) else farthest
+    return float(farthest)
 
 
 def hint_about_sum(total: float) -> str:
@@ -676,8 +640,6 @@ def _zero_one(truth: Array) -> Array | None:
     if truth.dtype.kind == "b":
         return truth
     code, step = np.empty(len(truth), dtype=bool), 1 << 16
-    if (loops := compiled.loops) and truth.flags.c_contiguous and truth.flags.aligned:
-        return code if loops.zero_one(truth, code) else None
     for a in range(0, len(truth), step):
         if np.maximum.reduce(truth[a : a + step].view(f"u{truth.itemsize}")) > 1:  # unsigned, -1 is large
             return None

@@ -12,7 +12,6 @@ from functools import lru_cache
 
 import numpy as np
 
-from calibrant import compiled
 from calibrant.evidence import Array, Residuals
 from calibrant.evidence.kernels import KERNELS
 
@@ -116,11 +115,6 @@ def interpolate(x: Array, knots: Array, values: Sequence[Array]) -> Array:
     array([[[2.]]])
     """
     rows, count = knots.shape
-    if compiled.loops is not None:
-        table = np.stack([np.ascontiguousarray(value, np.float64) for value in values])
-        at_x = np.empty((len(values), *x.shape))
-        compiled.loops.interpolate(np.ascontiguousarray(x), np.ascontiguousarray(knots), table, at_x)
-        return at_x
     shift = 2.0 * np.arange(rows)[:, None]
     top = np.maximum(knots[:, -1:], 1e-300)
     at = np.searchsorted((knots / top + shift).ravel(), (x / top + shift).ravel(), side="right") - 1
