@@ -155,9 +155,10 @@ def sums_of(frame: Any, request: Request) -> Sums:
 
     Columns get their plain names piece by piece: polars holds many more rows where it renames them.
     """
+    if _is_spark(frame):
+        plain = replace(request, roles={key: key for key in request.roles})
+        return _in_spark(renamed(frame, request.roles).to_native(), plain)
     names = list(dict.fromkeys(request.roles.values()))
-    if is_spark(frame):
-        return _in_spark(frame.to_native().select(*map(quoted, names)), request)
     frame = frame.select(*names)
     if frame.implementation.is_dask():
         return _in_dask(frame.to_native(), request)
@@ -167,14 +168,17 @@ def sums_of(frame: Any, request: Request) -> Sums:
 # Engines
 
 
-def is_spark(frame: Any) -> bool:
-    """Whether Spark has the rows."""
+def _is_spark(frame: Any) -> bool:
     return bool(frame.implementation.is_pyspark() or frame.implementation.is_pyspark_connect())
 
 
-def quoted(name: str) -> str:
-    """Return the name of a column for Spark, where a dot is that of a field unless it is quoted."""
-    return "`" + name.replace("`", "``") + "`"
+def renamed(frame: Any, roles: dict[str, str]) -> Any:
+    """Return the columns that are used, under their plain names."""
+    if _is_spark(frame):  # where a dot in a name is one of a field, unless it is quoted
+        quoted = {key: "`" + name.replace("`", "``") + "`" for key, name in roles.items()}
+        native = frame.to_native().selectExpr(*(f"{name} as `{key}`" for key, name in quoted.items()))
+        return nw.from_native(native)
+    return frame.select(**{key: nw.col(name) for key, name in roles.items()})
 
 
 def pieces_of(frame: Any) -> Generator[Any]:
@@ -311,7 +315,7 @@ def missing(column: Any) -> Array:
 
 def _plain(piece: Any, roles: dict[str, str]) -> Any:
     """Return the columns that are used, under plain names and of types that numpy has too."""
-    piece = piece.select(**{key: nw.col(name) for key, name in roles.items()})
+    piece = renamed(piece, roles)
     return piece.select(*(_typed(key, dtype) for key, dtype in piece.schema.items()))
 
 

@@ -23,14 +23,13 @@ from calibrant.data.frame_sums import (
     Group,
     Request,
     bare,
-    is_spark,
     is_text,
     like_that,
     missing,
     pieces_of,
-    quoted,
     refuse_faults,
     refuse_missing,
+    renamed,
     sums_of,
 )
 from calibrant.inputs import InputError, InputTypeError, Words, show
@@ -126,7 +125,7 @@ def sketches_of(
         raise InputError("text in the frame", "have no halves of characters", error.object) from None
     if request.percent:
         scores = [nw.col(name).max() for name in request.scores]
-        most = _collected(_renamed(frame, request.roles).select(*scores))
+        most = _collected(renamed(frame, request.roles).select(*scores))
         inputs.check_percent(max(float(most[name][0]) for name in request.scores) / 100)
     for value, group in groups.items():
         if group.sketch.n == 0:
@@ -295,7 +294,7 @@ def _codes(classes: tuple[Any, ...]) -> dict[Any, int]:
 
 def _rows_by_value(frame: Any, column: str) -> dict[Any, int]:
     """Return the values of a column in their order, whole floats as integers, and how many rows have each."""
-    one = _renamed(frame, {"y": column})
+    one = renamed(frame, {"y": column})
     pieces = pieces_of(one) if isinstance(one, nw.DataFrame) else [one]
     tables = [
         _collected(piece.group_by("y").agg(nw.len().alias("n")).head(MOST_CLASSES + 1)) for piece in pieces
@@ -315,14 +314,6 @@ def _rows_by_value(frame: Any, column: str) -> dict[Any, int]:
         got = f"more than {MOST_CLASSES} of them"
         raise InputError(f"column {show(column)}", "hold classes", len(counts), got=got)
     return {value: counts[value] for value in inputs.in_order(tuple(counts))}
-
-
-def _renamed(frame: Any, roles: dict[str, str]) -> Any:
-    """Return the columns that are used, under their plain names."""
-    if is_spark(frame):
-        names = [f"{quoted(name)} as `{key}`" for key, name in roles.items()]
-        return nw.from_native(frame.to_native().selectExpr(*names))
-    return frame.select(**{key: nw.col(name) for key, name in roles.items()})
 
 
 def _collected(frame: Any) -> Any:

@@ -83,9 +83,8 @@ def map_files(
         every = sources[0].header.names
         rows = batch_rows or rows_of_batch(sources, len(every) + len(new))
         for source in sources:
-            for first, read, share in batches(source, every, (), rows):
+            for first, batch, share in batches(source, every, (), rows):
                 with naming(source.path):
-                    batch = read()
                     score = matrix_of(typed(batch, roles, {}, first), roles)
                     with _placed(first, roles.scores.names):
                         found = mapped(calibrator, score if order is None else score[:, order], level)
