@@ -539,8 +539,14 @@ ASKED_WRONGLY = {
         "sample_weight must be a column .* did you mean 'w'",
     ),
     "no name": (None, {**SINGLE, "groups": 3}, TypeError, "groups must be the name of a column, got 3"),
-    "no match": (None, {"label": "y", "scores": "q_*"}, ValueError, "must match several columns .* got none"),
-    "no names": (None, {"label": "y", "scores": [1, 2]}, TypeError, "scores must be a column"),
+    "no match": (
+        None,
+        {"label": "y", "scores": "q_*"},
+        ValueError,
+        r"scores must match columns of the frame, got 'q_\*'",
+    ),
+    "no names": (None, {"label": "y", "scores": [1, 2]}, TypeError, "scores must be names or patterns"),
+    "nothing": (None, {"label": "y", "scores": []}, TypeError, "scores must be a column"),
     "text": (
         None,
         {"label": "y", "scores": "t"},
@@ -551,7 +557,7 @@ ASKED_WRONGLY = {
         None,
         {"label": "t", "scores": ["p_a", "p_a"]},
         ValueError,
-        "different columns, got 'p_a' twice",
+        "scores must name each column once, got 'p_a' twice",
     ),
     "labels": (
         None,
@@ -577,7 +583,7 @@ ASKED_WRONGLY = {
         None,
         {"label": "y", "scores": "y"},
         ValueError,
-        "scores must be other columns than the label",
+        "scores must be other columns than label",
     ),
     "names twice": (
         pd.DataFrame([[1, 0.5, 0.5]], columns=["y", "p", "p"]),

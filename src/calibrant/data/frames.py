@@ -6,10 +6,9 @@ A frame is opened, and its columns and classes are settled by their names and by
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
@@ -18,7 +17,7 @@ import numpy as np
 from narwhals.exceptions import DuplicateError
 
 from calibrant import inputs
-from calibrant.data.columns import one_column
+from calibrant.data.columns import Asked, Header, Roles, roles_of
 from calibrant.data.frame_sums import (
     Group,
     Request,
@@ -38,35 +37,6 @@ from calibrant.sketch.sketch import Sketch
 
 # More classes than any table has: a column of identifiers was taken for them.
 MOST_CLASSES = 20_000
-
-
-@dataclass(frozen=True)
-class Columns:
-    """The columns of a frame, as the caller names them.
-
-    Attributes
-    ----------
-    label : str
-        The labels.
-    scores : str or sequence of str
-        A column, several, or a pattern such as "p_*", where the star stands for the class.
-    sample_weight, counts, groups : str, optional
-        Importance weights, or numbers of equal rows; and the groups.
-    percent : bool
-        Whether scores are percentages, from 0 to 100.
-    """
-
-    label: str
-    scores: str | Sequence[str]
-    sample_weight: str | None = None
-    counts: str | None = None
-    groups: str | None = None
-    percent: bool = False
-
-    @property
-    def weight(self) -> str | None:
-        """The column of importance weights or of counts."""
-        return self.sample_weight if self.counts is None else self.counts
 
 
 def open_frame(frame: Any) -> Any:
@@ -106,21 +76,21 @@ def _without_categories(frame: Any, label: Any) -> Any:
     return frame
 
 
-def sketches_of(
-    frame: Any,
-    columns: Columns,
-    *,
-    notion: str | None = None,
-    labels: Any = None,
-    pos_label: Any = None,
-    n_classes: int | None = None,
-) -> dict[Any, Sketch]:
-    """Return the sketch of each group of a frame; without groups that of None."""
-    notions.refuse_whole(notion)
-    frame = _without_categories(open_frame(frame), columns.label)
+def from_frame(frame: Any, *, scores: Any, n_classes: int | None, **others: Any) -> dict[Any, Sketch]:
+    """Return the sketch of each group of a frame; without groups that of None.
+
+    Other arguments are those of `Asked`.
+    """
+    if not isinstance(scores, Sequence) or not scores:
+        raise InputTypeError("scores", "be a column, columns or a pattern", scores)
+    asked = Asked(scores=(scores,) if isinstance(scores, str) else tuple(scores), **others)
+    notions.refuse_whole(asked.notion)
+    frame = _without_categories(open_frame(frame), asked.label)
     try:
-        seen, request = _request(frame, columns, notion, labels, pos_label, n_classes)
-        groups = _groups(frame, request, columns, seen)
+        # In the order of their classes, also where `labels` names these.
+        roles = roles_of(Header(tuple(frame.collect_schema()), of="frame"), replace(asked, labels=None))
+        seen, request = _request(frame, roles, asked, n_classes)
+        groups = _groups(frame, request, roles, seen)
     except UnicodeEncodeError as error:  # by pandas, whose objects may be what its engine cannot hold
         raise InputError("text in the frame", "have no halves of characters", error.object) from None
     if request.percent:
@@ -135,7 +105,7 @@ def sketches_of(
     return {value: groups[value].sketch for value in _ordered(groups)}
 
 
-def _groups(frame: Any, request: Request, columns: Columns, rows: int) -> dict[Any, Group]:
+def _groups(frame: Any, request: Request, roles: Roles, rows: int) -> dict[Any, Group]:
     """Return the sums of each group of a frame that had so many rows before."""
     try:
         sums = sums_of(frame, request)
@@ -143,7 +113,7 @@ def _groups(frame: Any, request: Request, columns: Columns, rows: int) -> dict[A
             refuse_faults(sums, request)
             raise sums.error
     except InputError as error:
-        raise _in_words(error, columns) from None
+        raise _in_words(error, roles) from None
     if sums.rows != rows:
         got = f"{rows} rows and then {sums.rows}"
         raise InputError("frame", "hold the same rows in every pass", sums.rows, got=got)
@@ -158,10 +128,10 @@ def _ordered(groups: Iterable[Any]) -> list[Any]:
     return values
 
 
-def _in_words(error: InputError, columns: Columns) -> InputError:
+def _in_words(error: InputError, roles: Roles) -> InputError:
     """Return an error about arrays as one about columns of the frame."""
-    names = {"y_true": f"column {show(columns.label)}", "y_prob": "scores"}
-    names |= dict.fromkeys(("sample_weight", "counts"), f"column {show(columns.weight)}")
+    names = {"y_true": f"column {show(roles.label)}", "y_prob": "scores"}
+    names |= dict.fromkeys(("sample_weight", "counts"), f"column {show(roles.weight)}")
     error.argument, error.row = Words(names).called(error.argument), None
     return _of_frame(error)
 
@@ -175,99 +145,44 @@ def _of_frame(error: InputError) -> InputError:
 # Which columns, and which class each of them is of
 
 
-def _request(
-    frame: Any, columns: Columns, notion: str | None, labels: Any, pos_label: Any, n_classes: int | None
-) -> tuple[int, Request]:
+def _request(frame: Any, roles: Roles, asked: Asked, n_classes: int | None) -> tuple[int, Request]:
     """Return the number of rows of a frame, and what is asked of it."""
-    schema = dict(frame.collect_schema())
-    names = _score_columns(schema, columns)
-    roles = _roles(columns, names)
-    _check_types(schema, roles)
-    vector, pos_label = len(names) == 1, _label(pos_label)
-    explicit = None if labels is None else tuple(map(_label, inputs.class_labels(labels)))
-    seen = _rows_by_value(frame, columns.label)
+    names, label = roles.scores.names, str(roles.label)
+    plain = {"y": label, "w": roles.weight, "g": roles.groups}
+    columns = {key: name for key, name in plain.items() if name is not None}
+    columns |= {str(k): name for k, name in enumerate(names)}
+    _check_types(frame.collect_schema(), columns)
+    vector, pos_label = len(names) == 1, _label(asked.pos_label)
+    explicit = None if asked.labels is None else tuple(map(_label, inputs.class_labels(asked.labels)))
+    seen = _rows_by_value(frame, label)
     try:
         if vector:
-            classes, pos_label = _single(names[0], seen, explicit, pos_label, notion)
+            classes, pos_label = _single(names[0], seen, explicit, pos_label, asked.notion)
         else:
-            classes = tuple(
-                map(_label, inputs.classes_of_columns(names, seen, len(names), explicit, "scores"))
-            )
+            found = inputs.classes_of_columns(names, seen, len(names), explicit, "scores")
+            classes = tuple(map(_label, found))
     except InputError as error:
-        raise _in_words(error, columns) from None
-    codes = _codes(classes) if vector else {label: k for k, label in enumerate(classes)}
-    _check_known(columns.label, seen, codes, advice="" if explicit or vector else "labels")
+        raise _in_words(error, roles) from None
+    codes = _codes(classes) if vector else {each: k for k, each in enumerate(classes)}
+    _check_known(label, seen, codes, advice="" if explicit or vector else "labels")
     if n_classes is not None and inputs.positive_int("n_classes", n_classes, 2) != len(classes):
         raise InputError("n_classes", f"be the number of classes, {len(classes)}", n_classes)
-    positive = inputs.positive_column(classes, pos_label)
-    asked = notions.usual(notion, vector=vector)
+    positive, notion = inputs.positive_column(classes, pos_label), notions.usual(asked.notion, vector=vector)
     told = vector or pos_label is not None or explicit is not None
-    asked.check(vector=vector, labels=classes, positive=inputs.told_column(classes, positive, told=told))
-    about = asked, roles, classes, codes, positive
-    return sum(seen.values()), Request(*about, columns.counts is not None, columns.percent)
+    notion.check(vector=vector, labels=classes, positive=inputs.told_column(classes, positive, told=told))
+    counts = roles.counts is not None
+    return sum(seen.values()), Request(notion, columns, classes, codes, positive, counts, roles.percent)
 
 
-def _score_columns(schema: dict[str, Any], columns: Columns) -> tuple[str, ...]:
-    """Return the columns of scores, after a check of all names."""
-    inputs.row_weights(columns.sample_weight, columns.counts)
-    others = {role: getattr(columns, role) for role in ("label", "sample_weight", "counts", "groups")}
-    for role, name in others.items():
-        if name is not None or role == "label":
-            _check_name(schema, role, name)
-    specs = [columns.scores] if isinstance(columns.scores, str) else columns.scores
-    if not isinstance(specs, Sequence) or not specs or not all(isinstance(spec, str) for spec in specs):
-        raise InputTypeError("scores", "be a column, columns or a pattern", columns.scores)
-    taken, names = set(others.values()), list[str]()
-    for spec in specs:
-        if spec in schema or "*" not in spec:
-            _check_name(schema, "scores", spec)
-            names.append(spec)
-        else:
-            names += _matches(spec, [name for name in schema if name not in taken])
-    for k, name in enumerate(names):
-        if name in taken:
-            raise InputError("scores", "be other columns than the label and the weight", name)
-        if name in names[:k]:
-            raise InputError("scores", "be different columns", name, got=f"{show(name)} twice")
-    return tuple(names)
-
-
-def _roles(columns: Columns, names: Sequence[str]) -> dict[str, str]:
-    """Return the columns that are used by their plain names, as `frame_sums` says them."""
-    roles = {"y": columns.label, "w": columns.weight, "g": columns.groups}
-    scores = {str(k): name for k, name in enumerate(names)}
-    return {key: name for key, name in roles.items() if name is not None} | scores
-
-
-def _check_types(schema: dict[str, Any], roles: dict[str, str]) -> None:
+def _check_types(schema: Mapping[str, Any], columns: dict[str, str]) -> None:
     """Refuse columns of types that labels, scores and weights cannot have."""
-    for key, name in roles.items():
+    for key, name in columns.items():
         dtype, label = schema[name], key == "y"
         if key == "g" or dtype.is_numeric() or dtype == nw.Boolean or (label and is_text(dtype)):
             continue
         rule = "hold numbers, booleans or text" if label else "hold numbers"
         hint = "frame.convert_dtypes() finds the type of its values" * (dtype == nw.Object)
         raise InputTypeError(f"column {show(name)}", rule, dtype, got=f"the type {dtype}", hint=hint)
-
-
-def _check_name(schema: dict[str, Any], role: str, name: Any) -> None:
-    if not isinstance(name, str):
-        raise InputTypeError(role, "be the name of a column", name, hint=one_column(role, name))
-    if name not in schema:
-        got, hint = inputs.show_near(name, schema), f"columns: {show(*schema)}"
-        raise InputError(role, "be a column of the frame", name, got=got, hint=hint)
-
-
-def _matches(spec: str, names: Sequence[str]) -> list[str]:
-    """Return the columns that match a pattern, in the order of numbers where the star stands for them."""
-    pattern = re.compile("(.*)".join(map(re.escape, spec.split("*"))), re.DOTALL)
-    stars = {name: match[1] for name in names if (match := pattern.fullmatch(name))}
-    if len(stars) < 2:
-        rule, got = f"match several columns by {show(spec)}", show(*stars) or "none"
-        raise InputError("scores", rule, spec, got=got, hint=f"columns: {show(*names)}")
-    if all(re.fullmatch("-?[0-9]+", star) for star in stars.values()):
-        return sorted(stars, key=lambda name: int(stars[name]))
-    return list(stars)
 
 
 def _single(
@@ -295,24 +210,23 @@ def _codes(classes: tuple[Any, ...]) -> dict[Any, int]:
 def _rows_by_value(frame: Any, column: str) -> dict[Any, int]:
     """Return the values of a column in their order, whole floats as integers, and how many rows have each."""
     one = renamed(frame, {"y": column})
-    pieces = pieces_of(one) if isinstance(one, nw.DataFrame) else [one]
-    tables = [
-        _collected(piece.group_by("y").agg(nw.len().alias("n")).head(MOST_CLASSES + 1)) for piece in pieces
-    ]
-    rows = sum(int(table["n"].sum()) for table in tables)
+    counts: dict[Any, int] = {}
+    rows = gone = 0
+    for piece in pieces_of(one) if isinstance(one, nw.DataFrame) else [one]:
+        table = _collected(piece.group_by("y").agg(nw.len().alias("n")).head(MOST_CLASSES + 1))
+        rows += int(table["n"].sum())
+        for value, count, lost in zip(table["y"].to_list(), table["n"], missing(table["y"]), strict=True):
+            if lost:
+                gone += count
+            else:
+                counts[_label(value)] = counts.get(_label(value), 0) + count
+        if len(counts) > MOST_CLASSES:
+            got = f"more than {MOST_CLASSES} of them"
+            raise InputError(f"column {show(column)}", "hold classes", len(counts), got=got)
     if not rows:
         raise InputError("frame", "not be empty", 0, got="0 rows")
-    gone = sum(int(table["n"].to_numpy()[missing(table["y"])].sum()) for table in tables)
     if gone:
         refuse_missing(f"column {show(column)}", gone, rows)
-    counts: dict[Any, int] = {}
-    for table in tables:
-        for value, count in zip(table["y"].to_list(), table["n"].to_list(), strict=True):
-            value = _label(value)
-            counts[value] = counts.get(value, 0) + count
-    if len(counts) > MOST_CLASSES:
-        got = f"more than {MOST_CLASSES} of them"
-        raise InputError(f"column {show(column)}", "hold classes", len(counts), got=got)
     return {value: counts[value] for value in inputs.in_order(tuple(counts))}
 
 

@@ -774,11 +774,11 @@ class Sketch:
         >>> Sketch.from_frame(frame, label="y", scores="p_*")
         Sketch(notion='confidence', n=3)
         """
-        from calibrant.data.frames import Columns, sketches_of
+        from calibrant.data.frames import from_frame
 
-        columns = Columns(label, scores, sample_weight, counts, percent=percent)
-        asked = {"notion": notion, "labels": labels, "pos_label": pos_label, "n_classes": n_classes}
-        return sketches_of(frame, columns, **asked)[None]
+        asked: dict[str, Any] = {"label": label, "scores": scores, "notion": notion, "percent": percent}
+        asked |= {"sample_weight": sample_weight, "counts": counts, "labels": labels, "pos_label": pos_label}
+        return from_frame(frame, n_classes=n_classes, **asked)[None]
 
     @classmethod
     @inputs.helpful
@@ -813,13 +813,13 @@ class Sketch:
         >>> Sketch.from_frame_by_group(frame, label="y", scores="p", groups="country")
         {'fr': Sketch(notion='class', n=1), 'nl': Sketch(notion='class', n=2)}
         """
-        from calibrant.data.frames import Columns, sketches_of
+        from calibrant.data.frames import from_frame
 
         if groups is None:
             raise inputs.InputTypeError("groups", "be the name of a column", None)
-        columns = Columns(label, scores, sample_weight, counts, groups, percent)
-        asked = {"notion": notion, "labels": labels, "pos_label": pos_label, "n_classes": n_classes}
-        return sketches_of(frame, columns, **asked)
+        asked: dict[str, Any] = {"label": label, "scores": scores, "notion": notion, "percent": percent}
+        asked |= {"sample_weight": sample_weight, "counts": counts, "labels": labels, "pos_label": pos_label}
+        return from_frame(frame, n_classes=n_classes, groups=groups, **asked)
 
     @property
     def digest(self) -> str:
