@@ -15,6 +15,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from functools import partial
 from typing import Any, NamedTuple, NoReturn
 
@@ -321,11 +322,7 @@ def _plain(piece: Any, roles: dict[str, str]) -> Any:
 
 def _typed(key: str, dtype: Any) -> Any:
     column = nw.col(key)
-    if key == "g" or dtype.is_integer() or dtype.is_float():
-        return column
-    if is_text(dtype):
-        return column.cast(nw.String)
-    return column.cast(nw.Int64 if key == "y" and dtype == nw.Boolean else nw.Float64)
+    return column if key in "yg" or dtype.is_integer() or dtype.is_float() else column.cast(nw.Float64)
 
 
 def _by_group(piece: Any, request: Request) -> Iterator[tuple[Any, Any]]:
@@ -338,12 +335,20 @@ def _by_group(piece: Any, request: Request) -> Iterator[tuple[Any, Any]]:
         raise InputError(request.called("g"), "have no missing values")
     check_group_count(piece["g"].n_unique())
     for (value,), rows in piece.group_by("g"):
-        yield bare(value), rows
+        yield _bare(value), rows
 
 
-def bare(value: Any) -> Any:
+def _bare(value: Any) -> Any:
     """Return a numpy scalar as what Python has for it: not every engine knows numpy."""
     return value.item() if isinstance(value, np.generic) else value
+
+
+def label_of(value: Any) -> Any:
+    """Return a label as a number or a text: booleans and whole floats are integers."""
+    value = _bare(value)
+    value = float(value) if isinstance(value, Decimal) else value
+    whole = isinstance(value, float) and value.is_integer() and abs(value) < 2**63
+    return int(value) if whole or isinstance(value, bool) else value
 
 
 def _predictions(rows: Any, request: Request) -> inputs.Predictions | None:
@@ -369,6 +374,8 @@ def _coded(label: Any, codes: dict[Any, int]) -> Array:
     dtype = label.dtype
     if dtype.is_integer() and list(codes.items()) == [(k, k) for k in range(len(codes))]:
         return np.asarray(label.to_numpy())
+    if not (dtype == nw.String or dtype.is_integer() or dtype.is_float()):  # booleans, decimals, categories
+        return np.array([codes.get(label_of(value), -1) for value in label.to_list()])
     known = {value: code for value, code in codes.items() if isinstance(value, str) == (dtype == nw.String)}
     if dtype.is_integer():  # which cannot be compared with what its type cannot hold
         ends = np.iinfo(str(dtype).lower())

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from decimal import Decimal
 from typing import Any
 
 import narwhals.stable.v2 as nw
@@ -21,8 +20,8 @@ from calibrant.data.columns import Asked, Header, Roles, roles_of
 from calibrant.data.frame_sums import (
     Group,
     Request,
-    bare,
     is_text,
+    label_of,
     like_that,
     missing,
     pieces_of,
@@ -61,21 +60,6 @@ def open_frame(frame: Any) -> Any:
     return frame.lazy() if frame.implementation.is_polars() else frame
 
 
-def _without_categories(frame: Any, label: Any) -> Any:
-    """Return a frame whose labels are numbers where these are kept as categories, which read as text."""
-    native = nw.to_native(frame)
-    if frame.implementation.is_pandas() and label in native:
-        categories = getattr(native[label].dtype, "categories", None)
-        if categories is not None and categories.dtype.kind in "biuf" and not native[label].isna().any():
-            return nw.from_native(native.assign(**{label: native[label].astype(categories.dtype)}))
-    if frame.implementation.is_pyarrow() and label in native.column_names:
-        values = getattr(native.schema.field(label).type, "value_type", None)
-        if values is not None and not str(values).endswith("string"):
-            at = native.column_names.index(label)
-            return nw.from_native(native.set_column(at, label, native[label].cast(values)))
-    return frame
-
-
 def from_frame(frame: Any, *, scores: Any, n_classes: int | None, **others: Any) -> dict[Any, Sketch]:
     """Return the sketch of each group of a frame; without groups that of None.
 
@@ -85,7 +69,7 @@ def from_frame(frame: Any, *, scores: Any, n_classes: int | None, **others: Any)
         raise InputTypeError("scores", "be a column, columns or a pattern", scores)
     asked = Asked(scores=(scores,) if isinstance(scores, str) else tuple(scores), **others)
     notions.refuse_whole(asked.notion)
-    frame = _without_categories(open_frame(frame), asked.label)
+    frame = open_frame(frame)
     try:
         # In the order of their classes, also where `labels` names these.
         roles = roles_of(Header(tuple(frame.collect_schema()), of="frame"), replace(asked, labels=None))
@@ -152,15 +136,15 @@ def _request(frame: Any, roles: Roles, asked: Asked, n_classes: int | None) -> t
     columns = {key: name for key, name in plain.items() if name is not None}
     columns |= {str(k): name for k, name in enumerate(names)}
     _check_types(frame.collect_schema(), columns)
-    vector, pos_label = len(names) == 1, _label(asked.pos_label)
-    explicit = None if asked.labels is None else tuple(map(_label, inputs.class_labels(asked.labels)))
+    vector, pos_label = len(names) == 1, label_of(asked.pos_label)
+    explicit = None if asked.labels is None else tuple(map(label_of, inputs.class_labels(asked.labels)))
     seen = _rows_by_value(frame, label)
     try:
         if vector:
             classes, pos_label = _single(names[0], seen, explicit, pos_label, asked.notion)
         else:
             found = inputs.classes_of_columns(names, seen, len(names), explicit, "scores")
-            classes = tuple(map(_label, found))
+            classes = tuple(map(label_of, found))
     except InputError as error:
         raise _in_words(error, roles) from None
     codes = _codes(classes) if vector else {each: k for k, each in enumerate(classes)}
@@ -219,7 +203,7 @@ def _rows_by_value(frame: Any, column: str) -> dict[Any, int]:
             if lost:
                 gone += count
             else:
-                counts[_label(value)] = counts.get(_label(value), 0) + count
+                counts[label_of(value)] = counts.get(label_of(value), 0) + count
         if len(counts) > MOST_CLASSES:
             got = f"more than {MOST_CLASSES} of them"
             raise InputError(f"column {show(column)}", "hold classes", len(counts), got=got)
@@ -246,11 +230,3 @@ def _check_known(column: str, seen: dict[Any, int], known: dict[Any, int], advic
         hint, advice = inputs.advice_on_labels(others, advice)
         hint = "; ".join(filter(None, [many, hint]))
         raise _of_frame(InputError(f"column {show(column)}", rule, others[0], hint=hint, advice=advice))
-
-
-def _label(value: Any) -> Any:
-    """Return a label as numbers or text: booleans and whole floats are integers."""
-    value = bare(value)
-    value = float(value) if isinstance(value, Decimal) else value
-    whole = isinstance(value, float) and value.is_integer() and abs(value) < 2**63
-    return int(value) if whole or isinstance(value, bool) else value
