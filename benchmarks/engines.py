@@ -67,6 +67,7 @@ def spark_session():
     from pyspark.sql import SparkSession
 
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.master("local[2]").appName("engines")
     for name in ("spark.ui.enabled", "spark.ui.showConsoleProgress"):
         builder = builder.config(name, "false")

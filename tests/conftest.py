@@ -66,6 +66,7 @@ def spark():
     from pyspark.sql import SparkSession
 
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     options = {
         "spark.sql.shuffle.partitions": "2",
         "spark.ui.enabled": "false",

@@ -6,6 +6,8 @@ import shutil
 
 import pytest
 
+#: PySpark warns of versions of pandas that it has not been tested with, whatever it is asked.
+PANDAS_OF_SPARK = pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")
 MUST_RUN = os.environ.get("CI", "").lower() in ("1", "true")
 
 

@@ -1,6 +1,8 @@
 """The calibration of a model, from files that the workers of a Dask cluster read.
 
 python dask_cluster.py predictions/ [--scheduler tcp://scheduler:8786]
+
+Workers need calibrant in their Python environment.
 """
 
 import argparse

@@ -1,6 +1,8 @@
 """The calibration of each country, from a table that a Spark cluster holds.
 
 spark-submit spark.py predictions/ [--master local[2]]
+
+Executors need calibrant, pyarrow and pandas in their Python environment (PYSPARK_PYTHON).
 """
 
 import argparse

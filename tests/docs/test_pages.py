@@ -167,9 +167,7 @@ def test_frames_are_summed_as_the_page_shows(table):
     frame = pd.DataFrame({"y": names[table["y"] % 2], "p_cat": p, "p_dog": 1 - p})
     country = table["country"].to_numpy()
     clicks = pl.DataFrame({"clicked": table["y"].to_numpy() == 0, "p": p, "country": country})
-    whole = frame.assign(id=range(200)).melt(["id", "y"], var_name="class", value_name="p")
-    long = whole.assign(**{"class": whole["class"].str[2:]})
-    space = {"calibrant": calibrant, "frame": frame, "lazy": clicks.lazy(), "long": long}
+    space = {"calibrant": calibrant, "frame": frame, "lazy": clicks.lazy()}
     exec(compile(code, "docs/data.md", "exec"), space)
     assert list(space["sketches"]) == ["no", "se"]
     assert space["sketch"].n == 200

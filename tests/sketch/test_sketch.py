@@ -218,20 +218,16 @@ def test_a_sketch_remembers_nothing_that_an_update_changes():
     assert sketch.ece() == pytest.approx(Sketch("class").update(y, p).ece(), abs=1e-9)
 
 
-def test_sums_made_elsewhere_take_updates_without_being_told_the_classes():
+def test_sums_of_a_frame_take_updates_without_being_told_the_classes():
     y, p = np.array(["no", "yes"] * 20), np.linspace(0, 1, 40)
     told = Sketch("class", pos_label="yes").update(y, p)
-    about = {"labels": told.labels, "positive": 1, "vector": True, "n_classes": 2}
-    frozen = told.evidence
-    for part in frozen.arrays:
-        part.flags.writeable = False
-    other = Sketch._of_sums("class", cells=frozen, totals=told.totals, **about)
+    other = Sketch.from_frame(pd.DataFrame({"y": y, "p": p}), label="y", scores="p", pos_label="yes")
     assert other.update(y, p).digest != told.digest
     close(other, Sketch("class", pos_label="yes").update(y, p).update(y, p))
     y, p = matrix(30)
     told = Sketch("class", pos_label=2).update(y, p)
-    about = {"labels": told.labels, "positive": 2, "vector": False, "n_classes": 4}
-    other = Sketch._of_sums("class", cells=told.evidence, totals=told.totals, **about)
+    frame = pd.DataFrame(p, columns=[f"p_{k}" for k in range(4)]).assign(y=y)
+    other = Sketch.from_frame(frame, label="y", scores="p_*", notion="class", pos_label=2)
     close(other.update(y, p), told + told)
 
 

@@ -2,6 +2,6 @@
 
 from calibrant.atomic.lock import LOCK, Hold
 from calibrant.atomic.table import csv_text
-from calibrant.atomic.whole import identity, is_beginning, write_whole
+from calibrant.atomic.whole import identity, is_beginning, whole_file, write_whole
 
-__all__ = ["LOCK", "Hold", "csv_text", "identity", "is_beginning", "write_whole"]
+__all__ = ["LOCK", "Hold", "csv_text", "identity", "is_beginning", "whole_file", "write_whole"]

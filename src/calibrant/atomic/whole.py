@@ -6,23 +6,29 @@ import errno
 import os
 import re
 import stat
-from collections.abc import Hashable, Iterable
-from contextlib import suppress
+from collections.abc import Hashable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import BinaryIO
 
 
 def write_whole(path: str | os.PathLike[str], parts: Iterable[bytes], *, parents: bool = False) -> None:
-    """Write a file so that a reader sees the old one or the new one, even if the machine stops.
+    """Write a file of these parts; see `whole_file`."""
+    with whole_file(path, parents=parents) as file:
+        file.writelines(parts)
+
+
+@contextmanager
+def whole_file(path: str | os.PathLike[str], *, parents: bool = False) -> Iterator[BinaryIO]:
+    """Open a file to write so that a reader sees the old one or the new one, even if the machine stops.
 
     What a link leads to is written, and the link stays. With `parents` its folder is made too. What is no
     file, a device or a pipe, is written as it is.
     """
-    with suppress(FileNotFoundError, NotADirectoryError):
-        mode = os.stat(path).st_mode
-        if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
-            with open(path, "wb") as stream:
-                stream.writelines(parts)
-            return
+    if _is_stream(path):
+        with open(path, "wb") as file:
+            yield file
+        return
     goal = Path(os.path.realpath(path))
     if parents:
         goal.parent.mkdir(parents=True, exist_ok=True)
@@ -36,7 +42,7 @@ def write_whole(path: str | os.PathLike[str], parts: Iterable[bytes], *, parents
         raise type(error)(error.errno, error.strerror, os.fspath(path)) from None
     try:
         with file:
-            file.writelines(parts)
+            yield file
             file.flush()
             os.fsync(file.fileno())
         with suppress(FileNotFoundError):  # what only its owner could read stays so
@@ -53,6 +59,15 @@ def write_whole(path: str | os.PathLike[str], parts: Iterable[bytes], *, parents
             os.fsync(folder)
         finally:
             os.close(folder)
+
+
+def _is_stream(path: str | os.PathLike[str]) -> bool:
+    """Return whether a path is that of a device or a pipe."""
+    try:
+        mode = os.stat(path).st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
 
 
 def is_beginning(path: Path) -> bool:

@@ -1,4 +1,4 @@
-"""Which columns are labels, scores, weights, groups and clusters, by their names alone.
+"""Which columns of files and frames are labels, scores, weights, groups and clusters, by their names alone.
 
 What is obvious is found. What is not is asked for, with the columns there are: nothing is guessed.
 """
@@ -40,7 +40,7 @@ _WHOLE = re.compile(r"[+-]?[0-9]{1,19}")
 
 @dataclass(frozen=True)
 class Asked:
-    """What a caller asks of files; None and () mean: find it.
+    """What a caller asks of files or of a frame; None and () mean: find it.
 
     Attributes
     ----------
@@ -78,24 +78,27 @@ class Asked:
 
 @dataclass(frozen=True)
 class Header:
-    """The columns that a file has.
+    """The columns that a file or a frame has.
 
     Attributes
     ----------
     names : tuple of str
-        Their names, in the order of the file.
+        Their names, in its order.
     blocks : mapping
         The columns of each two-dimensional array, by its name.
     pair : tuple of str, optional
         Labels and scores by their shape and type, where the file holds nothing else.
     in_folders : sequence of str
         Those of the names that its folders tell: taken where they are asked for, never found.
+    of : str
+        What has the columns.
     """
 
     names: tuple[str, ...]
     blocks: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: MappingProxyType({}))
     pair: tuple[str, str] | None = None
     in_folders: Sequence[str] = ()
+    of: str = "file"
 
     @property
     def own(self) -> tuple[str, ...]:
@@ -190,7 +193,7 @@ class Roles:
 
 
 def roles_of(header: Header, asked: Asked) -> Roles:
-    """Return the columns of a file that are meant.
+    """Return the columns that are meant.
 
     >>> roles_of(Header(("id", "y", "p_cat", "p_dog")), Asked()).by_role
     {'label': ('y',), 'scores': ('p_cat', 'p_dog')}
@@ -263,7 +266,7 @@ def _named(header: Header, role: str, name: str | None) -> str | None:
     if not times:
         got = show_near(name, header.names[:1000])
         hint = "; ".join(filter(None, (_columns(header), one_column(role, name))))
-        raise InputError(role, "be a column of the file", name, got=got, hint=hint)
+        raise InputError(role, f"be a column of the {header.of}", name, got=got, hint=hint)
     if times > 1:
         rule = "be a column with a name of its own"
         raise InputError(role, rule, name, got=f"{times} columns {show(name)}")
@@ -281,7 +284,7 @@ def _ask_for(header: Header, role: str, candidates: Iterable[str]) -> NoReturn:
 
 def _columns(header: Header) -> str:
     numeric = all(re.fullmatch(r"[\s0-9.eE+-]+", name) for name in header.names)
-    hint = "; the first row must name the columns" if numeric else ""
+    hint = "; the first row must name the columns" if numeric and header.of == "file" else ""
     return f"the columns {show(*header.names)}{hint}"
 
 
@@ -289,6 +292,8 @@ def _scores(header: Header, specs: Sequence[str], taken: set[str], *, in_order: 
     """Return the columns of the scores, by what the caller wrote or by their names."""
     if not specs:
         return _obvious(header, taken, in_order=in_order)
+    if not all(isinstance(spec, str) for spec in specs):
+        raise InputTypeError("scores", "be names or patterns of columns", specs)
     parts = [_specified(header, spec, taken, in_order=in_order) for spec in specs]
     names = tuple(name for part in parts for name in part.names)
     if len(set(names)) < len(names):
@@ -314,7 +319,7 @@ def _specified(header: Header, spec: str, taken: set[str], *, in_order: bool) ->
     pattern = re.compile("(.*)".join(map(re.escape, spec.split("*"))), re.DOTALL)
     matches = [match for name in header.own if name not in taken and (match := pattern.fullmatch(name))]
     if not matches:
-        raise InputError("scores", "match columns of the file", spec, hint=_columns(header))
+        raise InputError("scores", f"match columns of the {header.of}", spec, hint=_columns(header))
     for match in matches:
         _named(header, "scores", match.string)
     pairs = [(match.string, match[1]) for match in matches]

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import io
 import os
 from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
 from pathlib import PurePath
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
 from calibrant import inputs
-from calibrant.atomic import csv_text, write_whole
+from calibrant.atomic import csv_text, whole_file
 from calibrant.data.batch import _placed, matrix_of, typed
 from calibrant.data.columns import Asked, Roles
 from calibrant.data.files import SUFFIXES, expanded, naming, pyarrow_of
@@ -83,9 +83,8 @@ def map_files(
         every = sources[0].header.names
         rows = batch_rows or rows_of_batch(sources, len(every) + len(new))
         for source in sources:
-            for first, read, share in batches(source, every, (), rows):
+            for first, batch, share in batches(source, every, (), rows):
                 with naming(source.path):
-                    batch = read()
                     score = matrix_of(typed(batch, roles, {}, first), roles)
                     with _placed(first, roles.scores.names):
                         found = mapped(calibrator, score if order is None else score[:, order], level)
@@ -96,7 +95,8 @@ def map_files(
                     progress(done + int(share * source.size), total)
             done += source.size
 
-    write_whole(out, written(tables(), kind, sources[0].delimiter or ","))
+    with whole_file(out) as file:
+        _write(file, tables(), kind, sources[0].delimiter or ",")
     return count
 
 
@@ -170,63 +170,27 @@ def _with(batch: Any, names: Sequence[str], new: dict[str, Array]) -> Any:
     return table
 
 
-class _Sink(io.RawIOBase):
-    """Bytes that a writer has written and nobody has taken yet."""
-
-    def __init__(self) -> None:
-        self.parts: list[bytes] = []
-        self.size = 0
-
-    def writable(self) -> bool:
-        return True
-
-    def write(self, data: Any) -> int:
-        self.parts.append(bytes(data))
-        self.size += len(self.parts[-1])
-        return len(self.parts[-1])
-
-    def tell(self) -> int:
-        return self.size
-
-    def taken(self) -> bytes:
-        taken, self.parts = b"".join(self.parts), []
-        return taken
-
-
-def written(tables: Iterator[Any], kind: str, delimiter: str) -> Iterator[bytes]:
-    """Yield the bytes of a file of these tables, some after each of them."""
+def _write(file: BinaryIO, tables: Iterator[Any], kind: str, delimiter: str) -> None:
+    """Write tables to a file of a kind."""
+    first = next(tables, None)
+    if first is None:
+        raise ValueError("there are no rows")
+    tables = chain([first], tables)
     if kind in ("csv", "tsv"):
-        yield from _csv(tables, "\t" if kind == "tsv" else delimiter)
+        _write_csv(file, tables, first.column_names, "\t" if kind == "tsv" else delimiter)
         return
-    pa = pyarrow_of()
+    pa, schema = pyarrow_of(), first.schema
     from pyarrow import parquet
 
-    sink, writer = _Sink(), None
-    for table in tables:
-        if writer is None:
-            schema = table.schema
-            file = pa.PythonFile(sink, mode="w")
-            writer = (
-                parquet.ParquetWriter(file, schema)
-                if kind == "parquet"
-                else pa.ipc.RecordBatchFileWriter(file, schema)
-            )
-        writer.write_table(table.select(schema.names).cast(schema))
-        yield sink.taken()
-    if writer is None:
-        raise ValueError("there are no rows")
-    writer.close()
-    yield sink.taken()
+    opened = parquet.ParquetWriter if kind == "parquet" else pa.ipc.RecordBatchFileWriter
+    with opened(file, schema) as writer:
+        for table in tables:
+            writer.write_table(table.select(schema.names).cast(schema))
 
 
-def _csv(tables: Iterator[Any], delimiter: str) -> Iterator[bytes]:
-    """Yield lines; text stays as it was, and a number is written so that it is read as the same number."""
-    empty = True
+def _write_csv(file: BinaryIO, tables: Iterator[Any], names: Sequence[str], delimiter: str) -> None:
+    """Write lines; text stays as it was, and a number is written so that it is read as the same number."""
+    file.write(csv_text([names], delimiter).encode())
     for table in tables:
-        if empty:
-            yield csv_text([table.column_names], delimiter).encode()
         rows = zip(*(column.to_pylist() for column in table.columns), strict=True)
-        yield csv_text(rows, delimiter).encode()
-        empty = False
-    if empty:
-        raise ValueError("there are no rows")
+        file.write(csv_text(rows, delimiter).encode())

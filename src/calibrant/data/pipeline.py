@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import asdict, dataclass, replace
-from functools import partial
 from itertools import accumulate, chain
 from typing import Any, TypeAlias
 
@@ -39,8 +38,8 @@ from calibrant.inputs import PYTHON, InputError, Words, show
 from calibrant.questions import notions
 from calibrant.sketch import Sketch
 
-#: Batches: the rows before each, a function that reads it, and how much of the file is read after it.
-Pieces: TypeAlias = Iterator[tuple[int, Callable[[], Batch], float]]
+#: Batches, with the rows before each, and how much of the file is read after it.
+Pieces: TypeAlias = Iterator[tuple[int, Batch, float]]
 #: The words of the functions of the library that read files.
 FILES = Words(
     {"y_true": "label", "y_prob": "scores"},
@@ -51,8 +50,6 @@ FILES = Words(
 ROWS, TEXT_ROWS, SCORES = 1 << 20, 1 << 18, 1 << 23
 # Batches summed at the same time, those of many columns, and how many columns are many.
 THREADS, WIDE_THREADS, WIDE = 4, 2, 20
-# Batches of few columns that wait, for each thread, so that none is idle while sums are added.
-AHEAD = 4
 # Bytes that the sums of all groups may take.
 MOST_SUMS = 1 << 32
 # Seconds of reading after which a checkpoint is written within a file; and its share of the time at most.
@@ -275,31 +272,24 @@ def called_together(sources: Sequence[Source]) -> str:
     return called(sources[0].path) + more
 
 
-def _given(batch: Batch) -> Batch:
-    return batch
-
-
 def _settled(
     sources: Sequence[Source], asked: Asked, roles: Roles, rows: int
 ) -> tuple[Meaning, tuple[int, Pieces]]:
     """Return what the first rows settle; and the file they are of with its batches, the first one read."""
     for k, source in enumerate(sources):
         pieces = batches(source, roles.numbers, roles.values, rows, floats=roles.floats)
-        for first, read, share in pieces:
+        for first, batch, share in pieces:
             with naming(source.path):
-                batch = read()
                 kinds = kinds_in_all(sources, [roles], source, batch)
                 meaning = settled(asked, roles, kinds, typed(batch, roles, kinds).seen)
-            return meaning, (k, chain([(first, partial(_given, batch), share)], pieces))
+            return meaning, (k, chain([(first, batch, share)], pieces))
     raise ValueError(f"{called_together(sources)}: has no rows")
 
 
-def _summed(
-    meaning: Meaning, source: Source, first: int, read: Callable[[], Batch]
-) -> tuple[Piece, dict[Any, Sketch]]:
+def _summed(meaning: Meaning, source: Source, first: int, batch: Batch) -> tuple[Piece, dict[Any, Sketch]]:
     """Return a batch that is checked, and its sums by group."""
     with naming(source.path):
-        piece = checked(read(), meaning, first)
+        piece = checked(batch, meaning, first)
         return piece, {group: Sketch(meaning.notion.name)._take(data) for group, data in piece.by_group()}
 
 
@@ -349,10 +339,10 @@ class Run:
         np.empty(1 << 21)
         with ThreadPoolExecutor(threads) as pool:
             try:
-                for k, source, first, read, share in self._batches():
-                    job = None if read is None else pool.submit(_summed, self.meaning, source, first, read)
+                for k, source, first, batch, share in self._batches():
+                    job = None if batch is None else pool.submit(_summed, self.meaning, source, first, batch)
                     pending.append((k, first, share, job))
-                    while len(pending) > (threads if wide else AHEAD * threads):
+                    while len(pending) > threads:
                         whole = self._add(whole, *pending.popleft())
                 while pending:
                     whole = self._add(whole, *pending.popleft())
@@ -366,7 +356,7 @@ class Run:
             self.kept.save(self.state)
         return self.state
 
-    def _batches(self) -> Iterator[tuple[int, Source, int, Callable[[], Batch] | None, float]]:
+    def _batches(self) -> Iterator[tuple[int, Source, int, Batch | None, float]]:
         """Yield batches that are left, and after each file None."""
         roles, skip = self.meaning.roles, self.state.row
         for k in range(self.state.files, len(self.sources)):
@@ -374,10 +364,10 @@ class Run:
             pieces = None
             if self.begun is not None and self.begun[0] == k and not skip:
                 pieces, self.begun = self.begun[1], None
-            for first, read, share in pieces or batches(
+            for first, batch, share in pieces or batches(
                 source, roles.numbers, roles.values, self.rows, skip, roles.floats
             ):
-                yield k, source, first, read, share
+                yield k, source, first, batch, share
             yield k, source, 0, None, 1.0
             skip = 0
 

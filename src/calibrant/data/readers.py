@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -21,8 +20,10 @@ from calibrant.data import npz
 from calibrant.data.batch import Batch
 from calibrant.data.columns import Header
 from calibrant.data.files import check_width, content_of, in_folders, naming, pyarrow_of, recognised, tidy
-from calibrant.data.row_groups import RowGroups
 from calibrant.data.text import about_csv, about_json, csv_tables, json_tables, without_first
+
+# Bytes of the buffers of all columns of a Parquet file.
+BUFFERS = 1 << 26
 
 
 @dataclass(frozen=True)
@@ -110,7 +111,7 @@ def batches(
     rows: int,
     skip: int = 0,
     floats: Sequence[str] = (),
-) -> Iterator[tuple[int, Callable[[], Batch], float]]:
+) -> Iterator[tuple[int, Batch, float]]:
     """Yield the columns of a file, `rows` rows at a time.
 
     Parameters
@@ -127,42 +128,38 @@ def batches(
 
     Yields
     ------
-    first, read, share : int, callable, float
-        The number of rows before the batch, a function that gives it (whoever sums a batch reads it too,
-        where the file allows it), and how much of the file is read after it.
+    first, batch, share : int, mapping, float
+        The number of rows before the batch, the batch, and how much of the file is read after it.
     """
     every = list(dict.fromkeys((*numbers, *values)))
     wanted = [name for name in every if name not in source.in_folders]
     more = {name: source.in_folders[name] for name in every if name in source.in_folders}
     with naming(source.path), _readable():
         if source.format == "npz":
-            pieces: Iterable[tuple[int, Callable[[], Any], float]] = _npz(source, wanted, rows, skip)
-        elif source.format == "parquet":
-            pieces = _parquet(source, wanted, [name for name in values if name in wanted], rows, skip)
+            pieces: Iterable[tuple[int, Any, float]] = _npz(source, wanted, rows, skip)
         else:
-            by_format = {"arrow": _arrow, "jsonl": json_tables, "json": json_tables}
-            if source.format in by_format:
-                tables = by_format[source.format](source, wanted, skip)
+            if source.format == "parquet":
+                tables = _parquet(source, wanted, [name for name in values if name in wanted], rows, skip)
+            elif source.format == "arrow":
+                tables = _arrow(source, wanted, skip)
+            elif source.format in ("jsonl", "json"):
+                tables = json_tables(source, wanted, skip)
             else:
                 tables = csv_tables(source, wanted, skip, floats)
             pieces = _regrouped(tables, rows, skip)
-        for first, read, share in pieces:
-            yield first, partial(_read, source, read, more), share
+        for first, batch, share in pieces:
+            yield first, _with_folders(batch, more), share
         source.check_unchanged()
 
 
-def _read(source: Source, read: Callable[[], Any], more: Mapping[str, str]) -> Batch:
+def _with_folders(batch: Any, more: Mapping[str, str]) -> Batch:
     """Return a batch with the columns that folders tell."""
-    with _readable():
-        batch = read()
-        if source.format == "parquet":  # which is read here and now
-            source.check_unchanged()
-        if not more:
-            return batch
-        if not isinstance(batch, dict):
-            batch = dict(zip(batch.column_names, batch.columns, strict=True))
-        rows = len(next(iter(batch.values())))
-        return batch | {name: np.full(rows, value) for name, value in more.items()}
+    if not more:
+        return batch
+    if not isinstance(batch, dict):
+        batch = dict(zip(batch.column_names, batch.columns, strict=True))
+    rows = len(next(iter(batch.values())))
+    return batch | {name: np.full(rows, value) for name, value in more.items()}
 
 
 @contextmanager
@@ -177,13 +174,7 @@ def _readable() -> Iterator[None]:
         raise ValueError(f"cannot be read: {tidy(' '.join(str(error).split()))}") from None
 
 
-def _given(table: Any) -> Any:
-    return table
-
-
-def _regrouped(
-    tables: Iterable[tuple[Any, float]], rows: int, skip: int
-) -> Iterator[tuple[int, Callable[[], Any], float]]:
+def _regrouped(tables: Iterable[tuple[Any, float]], rows: int, skip: int) -> Iterator[tuple[int, Any, float]]:
     """Cut and join tables so that each holds as many rows; what a table has in full is not copied."""
     import pyarrow as pa
 
@@ -196,10 +187,10 @@ def _regrouped(
             held.append(part)
             count += part.num_rows
             if count == rows:
-                yield first, partial(_given, _joined(pa, held)), share
+                yield first, _joined(pa, held), share
                 first, held, count = first + rows, [], 0
     if held:
-        yield first, partial(_given, _joined(pa, held)), 1.0
+        yield first, _joined(pa, held), 1.0
 
 
 def _joined(pa: Any, tables: list[Any]) -> Any:
@@ -221,15 +212,13 @@ def _about_npz(source: Source, data: Any) -> Source:
     return replace(source, header=header, types=npz.types_of(members, header))
 
 
-def _npz(
-    source: Source, wanted: list[str], rows: int, skip: int
-) -> Iterator[tuple[int, Callable[[], Any], float]]:
+def _npz(source: Source, wanted: list[str], rows: int, skip: int) -> Iterator[tuple[int, Any, float]]:
     with source.open() as file:
         columns = npz.columns_of(file, wanted)
     total = len(next(iter(columns.values())))
     for first in range(skip, total, rows):
         part = {name: column[first : first + rows] for name, column in columns.items()}
-        yield first, partial(_given, part), min(first + rows, total) / total
+        yield first, part, min(first + rows, total) / total
 
 
 # Parquet and Arrow
@@ -258,12 +247,23 @@ def _with_schema(source: Source, schema: Any) -> Source:
 
 def _parquet(
     source: Source, wanted: list[str], values: list[str], rows: int, skip: int
-) -> Iterable[tuple[int, Callable[[], Any], float]]:
+) -> Iterator[tuple[Any, float]]:
     import pyarrow as pa
+    from pyarrow import parquet
 
     texts = [name for name in values if pa.types.is_string(source.types[name])]
-    groups = RowGroups(partial(_native, source), wanted, texts)
-    return groups.apart(rows, skip) or _regrouped(groups.in_order(rows, skip), rows, skip)
+    # Without buffers of a given size all of a row group would be in memory at once.
+    size = max(1 << 14, min(1 << 20, BUFFERS // len(wanted)))
+
+    def read() -> Iterator[tuple[Any, float]]:
+        done, total = 0, source.rows or 1
+        with _native(source) as opened:
+            file = parquet.ParquetFile(opened, buffer_size=size, read_dictionary=texts)
+            for batch in file.iter_batches(rows, columns=wanted):
+                done += batch.num_rows
+                yield pa.Table.from_batches([batch]), done / total
+
+    return without_first(read(), skip)
 
 
 def _about_arrow(source: Source, data: Any) -> Source:

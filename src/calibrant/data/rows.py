@@ -215,11 +215,10 @@ def _read(
     parts: list[_Part] = []
     size, done, total = 0, 0, sum(source.size for source in sources)
     for source in sources:
-        for first, read, share in batches(
+        for first, batch, share in batches(
             source, union.numbers, union.values, rows_of_batch(sources, len(names))
         ):
             with naming(source.path):
-                batch = read()
                 if kinds is None:
                     kinds = kinds_in_all(sources, roles, source, batch)
                 rows = typed(batch, union, kinds, first)

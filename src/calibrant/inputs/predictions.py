@@ -545,10 +545,10 @@ def _weights(name: str, values: Any, n: int, beside: str) -> Array:
     return array.astype(np.int64 if counted else np.float64, copy=False)
 
 
-def check_counts(total: float, name: str = "counts") -> None:
+def check_counts(total: float) -> None:
     """Refuse counts of rows that no sum of integers holds; in pieces or as a whole they are as many."""
     if total >= 2.0**63:
-        raise InputError(name, "sum to less than 2^63", total, got=f"{total:.3g}")
+        raise InputError("counts", "sum to less than 2^63", total, got=f"{total:.3g}")
 
 
 def _distinct(truth: Array) -> tuple[Any, ...]:

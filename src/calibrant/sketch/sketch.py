@@ -87,24 +87,6 @@ class Sketch:
         self.positive: int | None = None
         self._vector = False
 
-    @classmethod
-    def _of_sums(
-        cls,
-        notion: str,
-        *,
-        labels: tuple[Any, ...],
-        positive: int | None,
-        vector: bool,
-        n_classes: int,
-        cells: Cells,
-        totals: Totals,
-    ) -> Self:
-        """Make a sketch of sums that were added up elsewhere."""
-        sketch = cls(notion, n_classes=n_classes)
-        sketch.labels, sketch.positive, sketch._vector = tuple(labels), positive, vector
-        sketch._cells, sketch._lent, sketch.totals = cells, True, totals
-        return sketch
-
     @property
     def notion(self) -> str:
         """The notion asked about."""
@@ -660,8 +642,6 @@ class Sketch:
         labels: Any = None,
         pos_label: Any = None,
         n_classes: int | None = None,
-        row: str | None = None,
-        classes: str | None = None,
         percent: bool = False,
     ) -> Sketch:
         """Sum up a frame where it lies.
@@ -680,9 +660,6 @@ class Sketch:
             The class of each column. Without it the names of the columns say so.
         n_classes : int, optional
             Held against the number of classes.
-        row, classes : str, optional
-            Columns of a frame in long form, with an entry for each row and class: which row and which
-            class it is. `scores` is then one column.
         percent : bool
             Whether scores are percentages, from 0 to 100.
 
@@ -694,12 +671,11 @@ class Sketch:
         >>> Sketch.from_frame(frame, label="y", scores="p_*")
         Sketch(notion='confidence', n=3)
         """
-        from calibrant.data.frames import Columns, from_frame
+        from calibrant.data.frames import from_frame
 
-        columns = Columns(label, scores, sample_weight, None, row, classes, percent, counts)
-        return from_frame(
-            frame, columns, notion=notion, labels=labels, pos_label=pos_label, n_classes=n_classes
-        )
+        asked: dict[str, Any] = {"label": label, "scores": scores, "notion": notion, "percent": percent}
+        asked |= {"sample_weight": sample_weight, "counts": counts, "labels": labels, "pos_label": pos_label}
+        return from_frame(frame, n_classes=n_classes, **asked)[None]
 
     @classmethod
     @inputs.helpful
@@ -716,17 +692,13 @@ class Sketch:
         labels: Any = None,
         pos_label: Any = None,
         n_classes: int | None = None,
-        row: str | None = None,
-        classes: str | None = None,
         percent: bool = False,
     ) -> dict[Any, Sketch]:
         """Sum up each group of a frame where it lies; see `from_frame`.
 
         Parameters
         ----------
-        frame, label, scores, notion, sample_weight, counts, labels, pos_label, n_classes
-            As for `from_frame`.
-        row, classes, percent
+        frame, label, scores, notion, sample_weight, counts, labels, pos_label, n_classes, percent
             As for `from_frame`.
         groups : str
             The column of the groups.
@@ -738,12 +710,13 @@ class Sketch:
         >>> Sketch.from_frame_by_group(frame, label="y", scores="p", groups="country")
         {'fr': Sketch(notion='class', n=1), 'nl': Sketch(notion='class', n=2)}
         """
-        from calibrant.data.frames import Columns, from_frame_by_group
+        from calibrant.data.frames import from_frame
 
-        columns = Columns(label, scores, sample_weight, groups, row, classes, percent, counts)
-        return from_frame_by_group(
-            frame, columns, notion=notion, labels=labels, pos_label=pos_label, n_classes=n_classes
-        )
+        if groups is None:
+            raise inputs.InputTypeError("groups", "be the name of a column", None)
+        asked: dict[str, Any] = {"label": label, "scores": scores, "notion": notion, "percent": percent}
+        asked |= {"sample_weight": sample_weight, "counts": counts, "labels": labels, "pos_label": pos_label}
+        return from_frame(frame, n_classes=n_classes, groups=groups, **asked)
 
     @property
     def digest(self) -> str:
