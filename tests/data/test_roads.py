@@ -94,17 +94,6 @@ def test_a_name_twice_in_a_result_is_refused():
         calibrant.Estimate.from_json(text[:-1] + ', "value": 0.5}')
 
 
-def test_a_name_twice_in_a_checkpoint_is_refused(tmp_path):
-    (tmp_path / "a.csv").write_text("y,p\n" + "".join(f"{y},{p}\n" for y, p in zip(Y, P, strict=True)))
-    folder = tmp_path / "kept"
-    Sketch.from_files(tmp_path / "a.csv", checkpoint=folder)
-    state = folder / "state.json"
-    text = state.read_text()
-    state.write_text(text.replace("{", '{"rows": 1, ', 1))
-    with pytest.raises(ValueError, match="damaged"):
-        Sketch.from_files(tmp_path / "a.csv", checkpoint=folder)
-
-
 def test_a_null_before_all_records_is_refused(tmp_path):
     """The parser of JSON lines does not survive it."""
     path = tmp_path / "data.jsonl"

@@ -44,13 +44,6 @@ def test_row_groups_are_read_once_and_sums_are_the_same(tmp_path, read, size):
     }
 
 
-def test_a_checkpoint_within_row_groups_reads_on(tmp_path, read):
-    path = write(tmp_path / "rows.parquet", 30)
-    pieces = row_groups.RowGroups(lambda: pa.OSFile(str(path)), ["p"], []).apart(25, 50)
-    assert [(first, take().num_rows) for first, take, _ in pieces] == [(50, 25), (75, 25)]
-    assert sorted(read) == [1, 2, 3]
-
-
 def test_large_row_groups_are_not_kept(tmp_path, monkeypatch, read):
     path = write(tmp_path / "rows.parquet", 30)
     expected = Sketch.from_files(path, label="y", scores="p", batch_rows=10).digest

@@ -26,7 +26,6 @@ from calibrant.cli.output import (
     write,
     writing,
 )
-from calibrant.cli.progress import Meter
 from calibrant.cli.source import Source, read_source, settled
 from calibrant.inputs.wording import counted, percent, sample_size
 
@@ -341,7 +340,7 @@ def _attribute(text: str) -> str:
     help="What an interval on both sides of the limit counts as.  [default: exit code 3]",
 )
 @output("--junit", what="Write a JUnit report too.")
-@options("checkpoint", "json", "quiet")
+@options("json", "quiet")
 def check(
     file: str,
     limit: float | None,
@@ -370,7 +369,7 @@ def check(
     _check_limits(limit, most, cost)
     if limit is not None:
         _check_limit(limit, settled(given)["notion"], given["norm"])
-    check_outputs([file], junit, format=given["format"], checkpoint=given["checkpoint"])
+    check_outputs([file], junit, format=given["format"])
     if junit is not None and junit.is_file():
         # What an earlier run found must not be taken for this one's, whatever happens.
         with writing(junit):
@@ -387,7 +386,7 @@ def check(
         return Verdict(default, limit, inconclusive, named)
 
     source = read_source(file, given, held)
-    with source.refusing(), Meter("estimating", given["quiet"]):
+    with source.refusing():
         verdict = held(source)
     if junit is not None:
         write(junit, verdict.to_junit(source.about["source"]))

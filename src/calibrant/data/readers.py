@@ -1,7 +1,7 @@
 """Files as batches of columns: what each format holds, and its rows, some at a time.
 
 A batch has as many rows as asked for, the last one of a file fewer, whatever the file was written in: so
-batches are the same in every run, and a run can go on where another one stopped. Parsing is left to pyarrow,
+batches are the same in every run. Parsing is left to pyarrow,
 and of NPZ to numpy; what a forged file could do is bounded by sizes that are looked at before.
 """
 
@@ -22,7 +22,7 @@ from calibrant.data.batch import Batch
 from calibrant.data.columns import Header
 from calibrant.data.files import check_width, content_of, in_folders, naming, pyarrow_of, recognised, tidy
 from calibrant.data.row_groups import RowGroups
-from calibrant.data.text import about_csv, about_json, csv_tables, json_tables, without_first
+from calibrant.data.text import about_csv, about_json, csv_tables, json_tables
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,6 @@ def batches(
     numbers: Sequence[str],
     values: Sequence[str],
     rows: int,
-    skip: int = 0,
     floats: Sequence[str] = (),
 ) -> Iterator[tuple[int, Callable[[], Batch], float]]:
     """Yield the columns of a file, `rows` rows at a time.
@@ -120,8 +119,6 @@ def batches(
         Columns that hold numbers, and those that repeat few values.
     rows : int
         Rows of a batch.
-    skip : int
-        Rows that are not read, a multiple of `rows`.
     floats : sequence of str
         Columns that a parser of text may give as numbers.
 
@@ -136,16 +133,16 @@ def batches(
     more = {name: source.in_folders[name] for name in every if name in source.in_folders}
     with naming(source.path), _readable():
         if source.format == "npz":
-            pieces: Iterable[tuple[int, Callable[[], Any], float]] = _npz(source, wanted, rows, skip)
+            pieces: Iterable[tuple[int, Callable[[], Any], float]] = _npz(source, wanted, rows)
         elif source.format == "parquet":
-            pieces = _parquet(source, wanted, [name for name in values if name in wanted], rows, skip)
+            pieces = _parquet(source, wanted, [name for name in values if name in wanted], rows)
         else:
             by_format = {"arrow": _arrow, "jsonl": json_tables, "json": json_tables}
             if source.format in by_format:
-                tables = by_format[source.format](source, wanted, skip)
+                tables = by_format[source.format](source, wanted)
             else:
-                tables = csv_tables(source, wanted, skip, floats)
-            pieces = _regrouped(tables, rows, skip)
+                tables = csv_tables(source, wanted, floats)
+            pieces = _regrouped(tables, rows)
         for first, read, share in pieces:
             yield first, partial(_read, source, read, more), share
         source.check_unchanged()
@@ -182,13 +179,13 @@ def _given(table: Any) -> Any:
 
 
 def _regrouped(
-    tables: Iterable[tuple[Any, float]], rows: int, skip: int
+    tables: Iterable[tuple[Any, float]], rows: int
 ) -> Iterator[tuple[int, Callable[[], Any], float]]:
     """Cut and join tables so that each holds as many rows; what a table has in full is not copied."""
     import pyarrow as pa
 
     held: list[Any] = []
-    count, first = 0, skip
+    count = first = 0
     for table, share in tables:
         while table.num_rows:
             part = table.slice(0, rows - count)
@@ -221,13 +218,11 @@ def _about_npz(source: Source, data: Any) -> Source:
     return replace(source, header=header, types=npz.types_of(members, header))
 
 
-def _npz(
-    source: Source, wanted: list[str], rows: int, skip: int
-) -> Iterator[tuple[int, Callable[[], Any], float]]:
+def _npz(source: Source, wanted: list[str], rows: int) -> Iterator[tuple[int, Callable[[], Any], float]]:
     with source.open() as file:
         columns = npz.columns_of(file, wanted)
     total = len(next(iter(columns.values())))
-    for first in range(skip, total, rows):
+    for first in range(0, total, rows):
         part = {name: column[first : first + rows] for name, column in columns.items()}
         yield first, partial(_given, part), min(first + rows, total) / total
 
@@ -257,13 +252,13 @@ def _with_schema(source: Source, schema: Any) -> Source:
 
 
 def _parquet(
-    source: Source, wanted: list[str], values: list[str], rows: int, skip: int
+    source: Source, wanted: list[str], values: list[str], rows: int
 ) -> Iterable[tuple[int, Callable[[], Any], float]]:
     import pyarrow as pa
 
     texts = [name for name in values if pa.types.is_string(source.types[name])]
     groups = RowGroups(partial(_native, source), wanted, texts)
-    return groups.apart(rows, skip) or _regrouped(groups.in_order(rows, skip), rows, skip)
+    return groups.apart(rows, 0) or _regrouped(groups.in_order(rows, 0), rows)
 
 
 def _about_arrow(source: Source, data: Any) -> Source:
@@ -275,27 +270,26 @@ def _about_arrow(source: Source, data: Any) -> Source:
         return _with_schema(source, reader.schema)
 
 
-def _arrow(source: Source, wanted: list[str], skip: int) -> Iterator[tuple[Any, float]]:
+def _arrow(source: Source, wanted: list[str]) -> Iterator[tuple[Any, float]]:
     import pyarrow as pa
 
     place = {name: k for k, name in enumerate(source.header.names)}
-    fields = sorted(place[name] for name in wanted)
-    options = pa.ipc.IpcReadOptions(included_fields=fields)
+    options = pa.ipc.IpcReadOptions(included_fields=sorted(place[name] for name in wanted))
+    # Mapped, so that a batch of any size is looked at piece by piece.
+    content, path = source.content, os.fsencode(source.path)
+    with pa.memory_map(path) if content is None else pa.BufferReader(content) as file:
+        for batch, share in _arrow_batches(pa, file, options, source.size):
+            # Offsets that point outside of the data are found here, and not by a crash.
+            batch.validate(full=True)
+            yield pa.Table.from_batches([batch]), share
 
-    def read() -> Iterator[tuple[Any, float]]:
-        # Mapped, so that a batch of any size is looked at piece by piece.
-        content, path = source.content, os.fsencode(source.path)
-        with pa.memory_map(path) if content is None else pa.BufferReader(content) as file:
-            if file.read(6) == b"ARROW1":
-                reader = pa.ipc.open_file(file, options=options)
-                for k in range(reader.num_record_batches):
-                    yield pa.Table.from_batches([reader.get_batch(k)]), (k + 1) / reader.num_record_batches
-                return
-            file.seek(0)
-            for batch in pa.ipc.open_stream(file, options=options):
-                yield pa.Table.from_batches([batch]), file.tell() / source.size
 
-    for table, share in without_first(read(), skip):
-        # Offsets that point outside of the data are found here, and not by a crash.
-        table.validate(full=True)
-        yield table, share
+def _arrow_batches(pa: Any, file: Any, options: Any, size: int) -> Iterator[tuple[Any, float]]:
+    if file.read(6) == b"ARROW1":
+        reader = pa.ipc.open_file(file, options=options)
+        for k in range(reader.num_record_batches):
+            yield reader.get_batch(k), (k + 1) / reader.num_record_batches
+        return
+    file.seek(0)
+    for batch in pa.ipc.open_stream(file, options=options):
+        yield batch, file.tell() / size

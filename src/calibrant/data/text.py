@@ -7,7 +7,7 @@ import csv
 import io
 import json
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import chain
@@ -33,13 +33,6 @@ DEEPEST = 200
 # What the parser of JSON lines says of a record with a name twice.
 _TWICE = re.compile(r"Column\(/(.*)\) was specified twice in row ([0-9]+)")
 _QUOTED = re.compile(rb'"(?:[^"\\]|\\.)*"')
-
-
-def without_first(tables: Iterable[tuple[Any, float]], skip: int) -> Iterator[tuple[Any, float]]:
-    """Leave out the first rows of tables."""
-    for table, share in tables:
-        yield table.slice(min(skip, table.num_rows)), share
-        skip -= min(skip, table.num_rows)
 
 
 class _Text:
@@ -114,19 +107,11 @@ def _first_record(head: bytes) -> bytes | None:
     return None
 
 
-def csv_tables(
-    source: Source, wanted: list[str], skip: int, floats: Sequence[str] = ()
-) -> Iterator[tuple[Any, float]]:
-    """Yield tables of a CSV file without its first rows, and how much is read.
+def csv_tables(source: Source, wanted: list[str], floats: Sequence[str] = ()) -> Iterator[tuple[Any, float]]:
+    """Yield a table for each block of rows of a CSV file, and how much is read.
 
     Columns are text; those of `floats` are numbers as far as all of them are, and text after that, so that
     whoever reads it can say what is wrong.
-    """
-    yield from without_first(_csv_tables(source, wanted, floats), skip)
-
-
-def _csv_tables(source: Source, wanted: list[str], floats: Sequence[str]) -> Iterator[tuple[Any, float]]:
-    """Yield a table for each block of rows.
 
     Rows are parsed block by block, each in memory: a streaming reader of Arrow reads ahead in a thread of its
     own, and where it reads a Python object, that thread and the end of the process wait for each other.
@@ -295,16 +280,15 @@ def about_json(source: Source, data: Any) -> Source:
     return replace(source, header=Header(names), types=dict.fromkeys(names, pa.null()))
 
 
-def json_tables(source: Source, wanted: list[str], skip: int) -> Iterator[tuple[Any, float]]:
-    """Yield tables of JSON lines, or that of a JSON list, without the first rows, and how much is read."""
+def json_tables(source: Source, wanted: list[str]) -> Iterator[tuple[Any, float]]:
+    """Yield tables of JSON lines, or that of a JSON list, and how much is read."""
     import pyarrow as pa
 
     with _opened(source) as text:
         if source.format == "json" and (records := _listed(text)) is not None:
-            tables: Iterable[tuple[Any, float]] = [(pa.table(_columns_of(records, wanted)), 1.0)]
+            yield pa.table(_columns_of(records, wanted)), 1.0
         else:
-            tables = _parsed_lines(text, wanted)
-        yield from without_first(tables, skip)
+            yield from _parsed_lines(text, wanted)
 
 
 def _listed(text: _Text) -> list[dict[str, Any]] | None:

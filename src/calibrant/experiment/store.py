@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 import calibrant
-from calibrant.atomic import LOCK, Hold, is_beginning, write_whole
+from calibrant.atomic import is_beginning, write_whole
 from calibrant.experiment.procedure import STATISTICS, Result, Settings, Task
 from calibrant.experiment.truth import Truth
 from calibrant.inputs import parsed_json
@@ -38,6 +38,8 @@ COLUMNS = (
     "bracket",
     *STATISTICS,
 )
+#: The file that is locked while a process writes to the folder.
+LOCK = ".calibrant.lock"
 # Packages that the numbers come from.
 NUMBERS = ("numpy", "scipy", "scikit-learn")
 
@@ -78,7 +80,7 @@ class Store:
 
     @classmethod
     @contextmanager
-    def held(cls, folder: Path, settings: Settings) -> Iterator[tuple[Store, Hold]]:
+    def held(cls, folder: Path, settings: Settings) -> Iterator[Store]:
         """Open the folder for these settings, and keep other processes from it.
 
         Raises
@@ -86,16 +88,25 @@ class Store:
         BlockingIOError
             If another process holds it.
         """
+        from filelock import FileLock, Timeout
+
         store = cls(Path(folder))
         if not store.manifest_path.exists():
             store._check_empty()
         store.folder.mkdir(parents=True, exist_ok=True)
-        with Hold(store.folder, f"the run in {folder}") as hold:
+        try:
+            held = FileLock(store.folder / LOCK).acquire(timeout=0)
+        except Timeout:
+            raise BlockingIOError(
+                f"the run in {folder} is in use by another process; wait until it has ended, or choose "
+                "another folder"
+            ) from None
+        with held:
             store = cls.create(folder, settings)
             for path in (*store.folder.glob(".*"), *store.tasks_path.glob(".*")):
                 if is_beginning(path):
                     path.unlink()
-            yield store, hold
+            yield store
 
     def _check_empty(self) -> None:
         """Refuse a folder of other things; a run that was killed at once has left beginnings."""
