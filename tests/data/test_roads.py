@@ -227,7 +227,7 @@ def test_a_quote_left_open_is_refused_whatever_other_quotes_there_are(tmp_path):
     path = tmp_path / "a.csv"
     path.write_text('y,p,note\n1,0.3,5" x\n0,0.2,a\n1,0.5,"never\n0,0.4,b\n')
     for text in refusals_of(path):
-        assert "is no CSV from line 4 on: is a quote left open?" in text
+        assert "row 3 has no end, or is longer than 32 MiB: is a quote left open?" in text
 
 
 def test_a_file_of_a_header_alone_has_no_rows(tmp_path):

@@ -71,6 +71,12 @@ class Source:
         """Open it to read its bytes."""
         return open(self.path, "rb") if self.content is None else io.BytesIO(self.content)
 
+    def native(self) -> Any:
+        """Open it for pyarrow, whose threads then read without asking Python."""
+        import pyarrow as pa
+
+        return pa.OSFile(os.fsencode(self.path)) if self.content is None else pa.BufferReader(self.content)
+
     def check_unchanged(self) -> None:
         """Refuse a file that another process has changed."""
         if self.content is None:
@@ -234,16 +240,9 @@ def _about_parquet(source: Source, data: Any) -> Source:
     pyarrow_of()
     from pyarrow import parquet
 
-    with _native(source) as opened:
+    with source.native() as opened:
         file = parquet.ParquetFile(opened)
         return _with_schema(replace(source, rows=file.metadata.num_rows), file.schema_arrow)
-
-
-def _native(source: Source) -> Any:
-    """Open a file for pyarrow, whose threads then read without asking Python."""
-    import pyarrow as pa
-
-    return pa.OSFile(os.fsencode(source.path)) if source.content is None else pa.BufferReader(source.content)
 
 
 def _with_schema(source: Source, schema: Any) -> Source:
@@ -257,13 +256,13 @@ def _parquet(
     import pyarrow as pa
 
     texts = [name for name in values if pa.types.is_string(source.types[name])]
-    groups = RowGroups(partial(_native, source), wanted, texts)
+    groups = RowGroups(source.native, wanted, texts)
     return groups.apart(rows, 0) or _regrouped(groups.in_order(rows, 0), rows)
 
 
 def _about_arrow(source: Source, data: Any) -> Source:
     pa = pyarrow_of()
-    with _native(source) as opened:
+    with source.native() as opened:
         head = opened.read(6)
         opened.seek(0)
         reader = pa.ipc.open_file(opened) if head == b"ARROW1" else pa.ipc.open_stream(opened)
