@@ -471,7 +471,7 @@ def test_junit_holds_no_character_that_xml_cannot(confidence):
     label = 'a<b>&"\x1b\x00\ufffe\ud800é'
     odd = Verdict(replace(confidence, notion="class", label=label), 0.5)
     text = odd.to_junit('x"<\x07>.csv')
-    suite = ET.fromstring(text.encode())
+    suite = ET.fromstring(text)
     assert suite.find("testcase").attrib["classname"] == 'x"<>.csv'
     assert '(class a<b>&"é)' in suite.find("testcase/system-out").text
 

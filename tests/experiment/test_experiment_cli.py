@@ -85,8 +85,7 @@ def test_run_says_where_the_table_is(here):
     result = run()
     assert result.exit_code == 0, result.output
     assert result.stdout.splitlines() == ["4 of 4 models done", f"table: {here / 'run/results.csv.gz'}"]
-    assert result.stderr.splitlines()[0] == "0 of 4 models, started"
-    assert re.fullmatch(r"4 of 4 models, took \d+ s", result.stderr.splitlines()[-1])
+    assert result.stderr == ""  # no terminal
     assert (here / "run/results.csv.gz").exists()
 
 
@@ -97,7 +96,6 @@ def test_run_resumes(here):
     before = {path: path.stat().st_mtime_ns for path in tasks[1:]}
     result = run()
     assert result.exit_code == 0
-    assert result.stderr.startswith("3 of 4 models, as found\n4 of 4 models, took")
     assert {path: path.stat().st_mtime_ns for path in tasks[1:]} == before
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
@@ -14,6 +13,7 @@ import click
 from calibrant.cli.leaderboard import leaderboard
 from calibrant.cli.options import PICTURES, output, quiet, seed
 from calibrant.cli.output import Refused, check_outputs, line, note, printable, write, writing
+from calibrant.cli.picture import drawn
 from calibrant.cli.progress import Bar
 from calibrant.cli.support import check_runs, cluster, importable, need, one_line, resumable
 
@@ -210,10 +210,8 @@ def figure1(out: Path, seed: int) -> None:
         need("matplotlib", "sklearn")
         from calibrant.experiment import figures
 
-        drawn, picture = figures.figure1(seed), io.BytesIO()
-    with writing(out):
-        drawn.savefig(picture, format=out.suffix[1:] or None, dpi=150)
-    write(out, picture.getvalue())
+        picture = figures.figure1(seed)
+    write(out, drawn(picture, out))
     click.echo(printable(f"picture: {out.resolve()}"))
 
 

@@ -6,7 +6,6 @@ writes to it.
 
 from __future__ import annotations
 
-import csv
 import gzip
 import io
 import json
@@ -21,7 +20,7 @@ from typing import Any
 import numpy as np
 
 import calibrant
-from calibrant.atomic import is_beginning, write_whole
+from calibrant.atomic import csv_text, is_beginning, write_whole
 from calibrant.experiment.procedure import STATISTICS, Result, Settings, Task
 from calibrant.experiment.truth import Truth
 from calibrant.inputs import parsed_json
@@ -224,13 +223,9 @@ class Store:
 
     def write_table(self) -> Path:
         """Write the tidy table as compressed CSV."""
-        text = io.StringIO()
-        writer = csv.writer(text, lineterminator="\n")
-        writer.writerow(COLUMNS)
-        for row in self.rows():
-            writer.writerow([f"{v:.7g}" if isinstance(v, float) else v for v in row])
+        rows = ([f"{v:.7g}" if isinstance(v, float) else v for v in row] for row in self.rows())
         path = self.folder / "results.csv.gz"
-        write_whole(path, [gzip.compress(text.getvalue().encode(), mtime=0)], parents=True)
+        write_whole(path, [gzip.compress(csv_text([COLUMNS, *rows]).encode(), mtime=0)], parents=True)
         return path
 
 

@@ -9,8 +9,6 @@ models. It is known only in hindsight. The skill of an estimator is 1 - its erro
 
 from __future__ import annotations
 
-import csv
-import io
 from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
@@ -18,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.atomic import write_whole
+from calibrant.atomic import csv_text, write_whole
 from calibrant.compiled.cached import cached_property
 from calibrant.evidence import Array
 from calibrant.experiment.procedure import STATISTICS, Settings
@@ -161,13 +159,8 @@ class Summary:
 
     def write(self, path: Path) -> Path:
         """Write the rows as CSV."""
-        rows = self.rows()
-        text = io.StringIO()
-        writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
-        writer.writeheader()
-        for row in rows:
-            writer.writerow({key: _written(value) for key, value in row.items()})
-        write_whole(path, [text.getvalue().encode()], parents=True)
+        rows = ([_written(row[name]) for name in COLUMNS] for row in self.rows())
+        write_whole(path, [csv_text([COLUMNS, *rows]).encode()], parents=True)
         return path
 
 
