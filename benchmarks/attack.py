@@ -6,7 +6,7 @@
 - metamorphic: the same predictions said in another way, through every estimator, notion and norm;
 - files: fuzzed files of each format, read by every road;
 - refusals: files that are refused, each in a process of its own, which must end with its code within a limit;
-- kills: readings of files and experiments that are killed, interrupted or terminated, and then go on;
+- kills: experiments that are killed, interrupted or terminated, and then go on;
 - writers: two to eight processes that write to one place at once;
 - pages: reports of hostile names and numbers in a browser.
 

@@ -13,8 +13,6 @@ from typing import Any
 
 import numpy as np
 
-#: What is done, and the argument that names the place it writes to.
-PLACES = {"files": "kept", "experiment": "folder"}
 SETTINGS = {
     "classes": (2, 3),
     "features": (2,),
@@ -31,15 +29,11 @@ DONE, REFUSED, STOPPED, FAILED = 0, 3, 130, 1
 
 
 class Children:
-    """Children of a server; its folder holds files to read, and what they print on the way out."""
-
-    def __init__(self, seed: int) -> None:
-        self.seed = seed
+    """Children of a server; its folder holds what they write, and what they print on the way out."""
 
     def __enter__(self) -> "Children":
         self._folder = tempfile.TemporaryDirectory()
         self.folder = Path(self._folder.name)
-        write_files(self.folder / "data", self.seed)
         command = [sys.executable, __file__]
         paths = [str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
         settings = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, paths)), "OMP_NUM_THREADS": "1"}
@@ -54,11 +48,6 @@ class Children:
         assert self.server.stdout
         self.server.stdout.close()
         self._folder.cleanup()
-
-    def arguments(self, what: str, place: str) -> dict[str, Any]:
-        """Return the arguments of what reads the files, or runs an experiment, and writes to a place."""
-        read = {"data": self.folder / "data"} if what == "files" else {}
-        return read | {PLACES[what]: self.folder / place}
 
     def start(self, what: str, n: int = 1, **arguments: Any) -> list[int]:
         """Start n children that do the same; returns their process ids."""
@@ -77,32 +66,13 @@ class Children:
             for pid, status in json.loads(self.server.stdout.readline())
         ]
 
-    def done(self, what: str, place: str) -> str:
-        """Return the result of a child that nobody disturbs."""
-        self.start(what, **self.arguments(what, place))
+    def experiment(self, place: str) -> str:
+        """Return the result of an experiment that nobody disturbs."""
+        self.start("experiment", folder=self.folder / place)
         ((status, text),) = self.ended()
         if status != DONE:
-            raise RuntimeError(f"{what} ended with {status}: {text}")
+            raise RuntimeError(f"the experiment ended with {status}: {text}")
         return text
-
-
-def write_files(folder: Path, seed: int) -> None:
-    """Write rows to read: three files of CSV."""
-    folder.mkdir()
-    rng = np.random.default_rng(seed)
-    for k in range(3):
-        scores = rng.random(160)
-        rows = zip((rng.random(160) < scores).astype(int).tolist(), scores.tolist(), strict=True)
-        (folder / f"{k}.csv").write_text("y,p\n" + "".join(f"{y},{p!r}\n" for y, p in rows))
-
-
-def read_files(k: int, data: str, kept: str | None) -> str:
-    """Read files with a checkpoint after every piece."""
-    from calibrant import Sketch
-    from calibrant.data import pipeline
-
-    pipeline.EVERY, pipeline.SHARE = 0.0, 1e9
-    return Sketch.from_files(data, checkpoint=kept, batch_rows=16).digest
 
 
 def run_experiment(k: int, folder: str) -> str:
@@ -127,14 +97,7 @@ def save_sketch(k: int, path: str, times: int) -> str:
     return sketch.digest
 
 
-def load_sketch(k: int, path: str) -> str:
-    """Load what lies there."""
-    from calibrant import Sketch
-
-    return Sketch.load(path).digest
-
-
-WORK = {"files": read_files, "experiment": run_experiment, "save": save_sketch, "load": load_sketch}
+WORK = {"experiment": run_experiment, "save": save_sketch}
 
 
 def _child(what: str, k: int, arguments: dict[str, Any]) -> int:
@@ -155,14 +118,11 @@ def _child(what: str, k: int, arguments: dict[str, Any]) -> int:
 
 def serve() -> None:
     """Fork what is asked for, line by line."""
+    import filelock  # noqa: F401
     import joblib  # noqa: F401
-    import pyarrow.compute
-    import pyarrow.csv
-    import pyarrow.parquet  # noqa: F401
     import sklearn.linear_model
     import sklearn.naive_bayes  # noqa: F401
 
-    import calibrant.data
     import calibrant.experiment.runner  # noqa: F401
 
     for line in sys.stdin:

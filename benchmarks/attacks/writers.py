@@ -4,7 +4,7 @@ import random
 import signal
 from pathlib import Path
 
-from attacks.children import DONE, PLACES, REFUSED, Children, kill
+from attacks.children import DONE, REFUSED, Children, kill
 
 MOST = 8
 SAVES = 20
@@ -13,31 +13,30 @@ SAVES = 20
 def run(cases: int, seed: int) -> list[str]:
     """Run as many races as there are cases; returns what went wrong."""
     rng, failures = random.Random(seed), []
-    with Children(seed) as children:
-        expected = {what: children.done(what, f"whole-{what}") for what in PLACES}
+    with Children() as children:
+        expected = children.experiment("whole")
         for case in range(cases):
-            what, n = ("files", "experiment", "save")[case % 3], rng.randint(2, MOST)
-            if what == "save":
-                failures += _saved(children, children.folder / f"case-{case}", n)
+            place, n = children.folder / f"case-{case}", rng.randint(2, MOST)
+            if case % 2:
+                failures += _saved(children, place, n)
                 continue
-            arguments = children.arguments(what, f"case-{case}")
             # One of some races is killed, whether it has won or not.
             victim = rng.randrange(n) if rng.random() < 0.3 else None
-            pids = children.start(what, n, **arguments)
+            pids = children.start("experiment", n, folder=place)
             if victim is not None:
                 kill(pids[victim], signal.SIGKILL, rng.uniform(0, 0.1))
             ends = children.ended()
-            about = f"{what} by {n}" if victim is None else f"{what} by {n}, one killed"
+            about = f"experiment by {n}" if victim is None else f"experiment by {n}, one killed"
             for k, (status, text) in enumerate(ends):
-                won = (status, text) == (DONE, expected[what])
+                won = (status, text) == (DONE, expected)
                 refused = status == REFUSED and " is in use by " in text
                 if not (won or refused or k == victim):
                     failures.append(f"{about}: ended with {status}, {text.strip()[-300:]}")
             if victim is None and not any(status == DONE for status, _ in ends):
                 failures.append(f"{about}: all were refused")
-            children.start(what, **arguments)
+            children.start("experiment", folder=place)
             ((status, text),) = children.ended()
-            if (status, text) != (DONE, expected[what]):
+            if (status, text) != (DONE, expected):
                 failures.append(f"{about}: left a folder that does not go on, {text.strip()[-300:]}")
     return failures
 

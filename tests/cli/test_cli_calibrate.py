@@ -197,12 +197,6 @@ def test_sums_fit_what_rows_fit(here, monkeypatch):
     assert "of the confidence" in run("fit", "many.csv", "--notion", "confidence", "-o", "top.json")
 
 
-def test_what_was_read_is_kept(here):
-    run("fit", "one.csv", "--checkpoint", "kept", "-o", "map.json")
-    assert "not read again" in run("fit", "one.csv", "--checkpoint", "kept", "-o", "map.json")
-    run("fit", "many.csv", "--checkpoint", "kept2", "-o", "map.json", code=2)
-
-
 def test_pairs_have_a_map(here):
     write_csv("pairs.csv", {"is_right": OUTCOME, "conf": SCORE})
     columns = ("--correct", "is_right", "--confidence", "conf")

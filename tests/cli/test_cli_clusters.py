@@ -92,7 +92,6 @@ def test_a_report_says_how_many_clusters_there_are(path, tmp_path):
     ("options", "error"),
     [
         (("--cluster", "nobody"), "--cluster must be a column of the file, got 'nobody'"),
-        (("--cluster", "patient", "--checkpoint", "kept"), "cannot hold a cluster .* leave out --checkpoint"),
         (("--cluster", "hole"), "column 'hole' must have no missing values, got 1, the first at row 3"),
         (("--cluster", "one"), "--cluster must hold at least two clusters"),
     ],

@@ -1,6 +1,7 @@
 """The commands that read a file, as a person or a build uses them."""
 
 import csv
+import errno
 import json
 import os
 import re
@@ -11,6 +12,7 @@ import sys
 import time
 import types
 import xml.etree.ElementTree as ET
+from io import StringIO
 from pathlib import Path
 
 import matplotlib
@@ -469,7 +471,7 @@ def test_junit_holds_no_character_that_xml_cannot(confidence):
     label = 'a<b>&"\x1b\x00\ufffe\ud800é'
     odd = Verdict(replace(confidence, notion="class", label=label), 0.5)
     text = odd.to_junit('x"<\x07>.csv')
-    suite = ET.fromstring(text.encode())
+    suite = ET.fromstring(text)
     assert suite.find("testcase").attrib["classname"] == 'x"<>.csv'
     assert '(class a<b>&"é)' in suite.find("testcase/system-out").text
 
@@ -861,20 +863,66 @@ def test_no_progress_where_there_is_no_terminal(folder, monkeypatch):
     told("recommend", folder / "data.csv", "--estimator", "auto", "--n", "50")
 
 
-def test_progress_on_a_terminal(monkeypatch, capsys):
-    monkeypatch.setattr(progress, "PATIENCE", 0.01)
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    with progress.Meter("working", quiet=False) as meter:
-        time.sleep(0.05)
-        meter(1, 2)
-        time.sleep(0.05)
-    shown = [part.rstrip() for part in capsys.readouterr().err.split("\r")]
-    assert "working: 0 s" in shown
-    assert f"[{'#' * 15}{'-' * 15}] working: 0 s" in shown
-    assert shown[-1] == ""  # the line is wiped
-    with progress.Meter("working", quiet=True):
-        time.sleep(0.03)
-    assert capsys.readouterr().err == ""
+class Terminal(StringIO):
+    """A terminal, and the lines that were drawn on it."""
+
+    def isatty(self):
+        return True
+
+    def lines(self):
+        return [re.sub(r"\x1b\[\?25[lh]", "", part).strip() for part in self.getvalue().split("\r")[1:]]
+
+
+def terminal_of(monkeypatch, patience=0.0):
+    """Make standard error a terminal."""
+    monkeypatch.setattr(progress, "PATIENCE", patience)
+    monkeypatch.setattr(sys, "stderr", terminal := Terminal())
+    return terminal
+
+
+def test_progress_on_a_terminal(monkeypatch):
+    terminal = terminal_of(monkeypatch)
+    with progress.Bar("working", quiet=False) as bar:
+        for done in range(3):
+            bar(done, 2)
+    bars = ["-" * 36, "#" * 18 + "-" * 18, "#" * 36]
+    assert terminal.lines()[-3:] == [
+        f"working  [{full}]  {share:3}%" for full, share in zip(bars, (0, 50, 100), strict=True)
+    ]
+    before = terminal.getvalue()
+    with progress.Bar("working", quiet=True) as bar:
+        bar(1, 2)
+    assert terminal.getvalue() == before
+
+
+def test_progress_of_what_was_begun_before_and_of_files(monkeypatch):
+    terminal = terminal_of(monkeypatch)
+    with progress.Bar("models", quiet=False, resumed=True) as bar:
+        bar(4, 10)
+        bar(7, 10)
+    assert terminal.lines()[-1].startswith("models (4 done before)  [" + "#" * 18 + "-")
+    with progress.Bar("reading", quiet=False) as bar:
+        bar.reading(io.Reading(10, 40, 0, 1, 0.25, 1e6, 90.0))
+    assert terminal.lines()[-1] == f"reading  [{'#' * 9}{'-' * 27}]   25%  1,000,000 rows/s"
+
+
+def test_progress_appears_after_a_while(monkeypatch):
+    terminal = terminal_of(monkeypatch, patience=60.0)
+    with progress.Bar("working", quiet=False) as bar:
+        bar(1, 2)
+    assert terminal.getvalue() == ""
+
+
+def test_progress_on_a_terminal_that_is_gone(monkeypatch):
+    terminal = terminal_of(monkeypatch)
+
+    def gone(*_):
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(terminal, "write", gone)
+    with progress.Bar("working", quiet=False) as bar:
+        bar(0, 2)
+        bar(2, 2)
 
 
 def test_colour_is_for_terminals_that_want_it(monkeypatch):

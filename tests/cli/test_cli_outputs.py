@@ -70,17 +70,6 @@ def test_two_outputs_are_two_files_whatever_they_are_called(rows):
         second.unlink()
 
 
-def test_an_output_does_not_write_over_the_checkpoint(rows):
-    kept = rows.with_name("kept")
-    options = ("report", rows, "--checkpoint", kept, "-o")
-    assert "belongs to the checkpoint" in refused(*options, kept)
-    assert call(*options, "out.html").exit_code == 0
-    before = {path: path.read_bytes() for path in kept.iterdir()}
-    assert "belongs to the checkpoint" in refused(*options, kept / "state.json")
-    assert {path: path.read_bytes() for path in kept.iterdir()} == before
-    assert "a checkpoint is a folder" in refused(*options, "out.html", "--checkpoint", rows)
-
-
 @pytest.mark.parametrize("old", [None, "old"])
 @pytest.mark.parametrize(
     "command",

@@ -65,7 +65,7 @@ def test_large_files_stay_rows(rows, path, monkeypatch):
     monkeypatch.setattr("calibrant.data.is_large", lambda *_: (True, "many rows"))
     read = source.read_source(
         str(path),
-        {"checkpoint": None, "quiet": True, "format": None, "label": None, "scores": (), "percent": False}
+        {"quiet": True, "format": None, "label": None, "scores": (), "percent": False}
         | {"notion": "multiclass", "pos_label": None, "sample_weight": None, "counts": None},
     )
     assert read.about["read"] == "rows"
@@ -113,7 +113,6 @@ def test_what_looks_at_one_score_refuses_before_reading(command):
 WRONG = {
     "norm": (("ece", "nowhere.csv", "--norm", "max"), "--norm must be one of 'l1', 'l2', 'mul', got 'max'"),
     "cluster": (("ece", "nowhere.csv", "--cluster", "x"), "--cluster must go with one score at a time"),
-    "checkpoint": (("ece", "nowhere.csv", "--checkpoint", "here"), "--checkpoint keeps sums"),
     "limit": (("check", "nowhere.csv", "--max-ece", "5"), "5 does not lie in (0, 2]; write 0.05"),
     "limit of mul": (
         ("check", "nowhere.csv", "--max-ece", "1.5", "--norm", "mul"),

@@ -46,14 +46,14 @@ def test_a_number_is_not_parsed_twice(tmp_path, monkeypatch, small_blocks):
     path = tmp_path / "rows.csv"
     path.write_text("y,p\n" + "1,0.5\n0,0.25\n" * 200)
     types = set()
-    own = text._csv_tables
+    own = text._parsed_rows
 
-    def watched(*args):
-        for table, share in own(*args):
-            types.add(str(table.schema.field("p").type))
-            yield table, share
+    def watched(*args, **options):
+        table = own(*args, **options)
+        types.add(str(table.schema.field("p").type))
+        return table
 
-    monkeypatch.setattr(text, "_csv_tables", watched)
+    monkeypatch.setattr(text, "_parsed_rows", watched)
     assert Sketch.from_files(path).n == 400
     assert types == {"double"}
     # From what is no number on there is text, and a batch that has both is text as a whole.

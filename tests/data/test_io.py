@@ -629,7 +629,7 @@ BAD = {
     "latin": ("y,p\ncaf\xe9,0.5\n".encode("latin-1"), "csv", ["not UTF-8 text: it has the byte 0xe9"]),
     "wide": ("y,p\n0,0.5\n".encode("utf-16"), "csv", ["looks like UTF-16"]),
     "long field": ("y,p\n" + "x" * 200_000 + ",0.5\n", "csv", ["label must hold 0 and 1"]),
-    "open quote": ('y,p\n0,0.5\n"1,0.5\n', "csv", ["line 3", "is a quote left open?"]),
+    "open quote": ('y,p\n0,0.5\n"1,0.5\n', "csv", ["row 2", "is a quote left open?"]),
     "escape": (f"y,p\n0,{ESCAPE}\n", "csv", [r"'\x1b[31m\x07\u202ered'"]),
     "escape in a name": (f"y,{ESCAPE}\n0,1\n", "csv", [r"'\x1b[31m"]),
     "escape in a label": (f"y,p\n{ESCAPE},1\n", "csv", [r"'\x1b[31m"]),
@@ -780,8 +780,8 @@ def test_a_line_without_end_is_refused(monkeypatch):
     monkeypatch.setattr(text, "BLOCK", 1000)
     assert "has a first line of more than" in refusal("y" * 100_000)
     monkeypatch.setattr(text, "LONGEST", 5000)
-    assert "has a row of more than" in refusal("y,p\n" + "1" * 100_000)
-    assert "from line 2 on: is a quote left open" in refusal('y,p\n"' + "1,0\n" * 50_000)
+    assert "row 1 has no end, or is longer than" in refusal("y,p\n" + "1" * 100_000)
+    assert "row 1 has no end, or is longer than" in refusal('y,p\n"' + "1,0\n" * 50_000)
     assert "has a line of more than" in refusal('{"y": ' + "1" * 100_000)
     monkeypatch.setattr(text, "LIST", 8000)
     assert "write a record a line" in refusal(

@@ -16,7 +16,7 @@ from click.testing import CliRunner
 
 from calibrant import experiment
 from calibrant.cli import experiment as command
-from calibrant.cli import main, progress
+from calibrant.cli import main
 from calibrant.experiment.procedure import NOTIONS
 from calibrant.experiment.summary import READINGS
 
@@ -85,8 +85,7 @@ def test_run_says_where_the_table_is(here):
     result = run()
     assert result.exit_code == 0, result.output
     assert result.stdout.splitlines() == ["4 of 4 models done", f"table: {here / 'run/results.csv.gz'}"]
-    assert result.stderr.splitlines()[0] == "0 of 4 models, started"
-    assert re.fullmatch(r"4 of 4 models, took \d+ s", result.stderr.splitlines()[-1])
+    assert result.stderr == ""  # no terminal
     assert (here / "run/results.csv.gz").exists()
 
 
@@ -97,7 +96,6 @@ def test_run_resumes(here):
     before = {path: path.stat().st_mtime_ns for path in tasks[1:]}
     result = run()
     assert result.exit_code == 0
-    assert result.stderr.startswith("3 of 4 models, as found\n4 of 4 models, took")
     assert {path: path.stat().st_mtime_ns for path in tasks[1:]} == before
 
 
@@ -206,51 +204,6 @@ def test_a_dask_cluster_by_its_address(here, finished):
             result = run("--scheduler", cluster.scheduler_address)
     assert result.exit_code == 0, result.output
     assert (here / "run/results.csv.gz").read_bytes() == (finished / "results.csv.gz").read_bytes()
-
-
-# Progress
-
-
-def clock(monkeypatch):
-    now = [1000.0]
-    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
-    return now
-
-
-def test_progress_is_a_line_every_half_minute(monkeypatch, capsys):
-    now = clock(monkeypatch)
-    with progress.TaskProgress(quiet=False, terminal=False) as tasks:
-        for done in range(4, 11):
-            tasks(done, 10, "")
-            now[0] += 20
-    assert capsys.readouterr().err.splitlines() == [
-        "4 of 10 models, as found",
-        "6 of 10 models, about 80 s left",
-        "8 of 10 models, about 40 s left",
-        "10 of 10 models, took 2 min",
-    ]
-
-
-def test_progress_is_a_bar_on_a_terminal(monkeypatch, capsys):
-    now = clock(monkeypatch)
-    with progress.TaskProgress(quiet=False, terminal=True) as tasks:
-        for done in range(3):
-            tasks(done, 2, "a: b" if done else "")
-            now[0] += 5000
-    shown = capsys.readouterr().err
-    assert [part.strip() for part in shown.split("\r")[1:]] == [
-        f"[{'-' * 30}] 0 of 2 models, started",
-        f"[{'#' * 15}{'-' * 15}] 1 of 2 models, about 83 min left",
-        f"[{'#' * 30}] 2 of 2 models, took 2.8 h",
-    ]
-    assert shown.endswith("\n")
-    assert tasks.problems == {"a": "b"}
-
-
-def test_quiet_progress_says_nothing(capsys):
-    with progress.TaskProgress(quiet=True, terminal=True) as tasks:
-        tasks(0, 2, "")
-    assert capsys.readouterr().err == ""
 
 
 # Reading a run

@@ -371,8 +371,7 @@ def test_command_writes_both_forms(stores, tmp_path, monkeypatch):
         )
         assert result.exit_code == 0, result.output
         assert result.stdout == f"leaderboard: {(tmp_path / name).resolve()}\n"
-        assert result.stderr.startswith("0 of 57 cells, started\n")
-        assert "57 of 57 cells, took" in result.stderr
+        assert result.stderr == ""  # no terminal
     text, data = (tmp_path / "board.md").read_text(), json.loads((tmp_path / "board.json").read_text())
     assert str(tmp_path) not in text
     assert "calibrant experiment leaderboard run later --repetitions 3,2,2 --seed 1 -o board.md" in text

@@ -252,7 +252,7 @@ def test_every_truncation_is_refused(folder, notion):
 def test_random_bytes_are_refused(folder, data, begun):
     refused(folder, content()[: 64 * begun] + data)
     refused(folder, content()[:64] + data + content()[-22:])
-    refused(folder, put_together(data, taken_apart(content())[1]), "header must be JSON")
+    refused(folder, put_together(data, taken_apart(content())[1]), "header must be")
 
 
 def test_sums_that_are_damaged_are_noticed(folder):
@@ -437,7 +437,7 @@ HEADERS = {
     "notion": ("calibrated", "header.notion must be one of"),
     "n_classes": (10**9, "header.rows.labels must be 1000000000 distinct classes"),
     "given_labels": (7, "header.given_labels must be a list"),
-    "given_pos_label": ({}, "header.given_pos_label must be a number"),
+    "given_pos_label": ({}, "header.given_pos_label must be a label"),
     "rows": ([], "header.rows must be a mapping of fields"),
 }
 ROWS = {

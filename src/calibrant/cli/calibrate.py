@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from calibrant.cli.options import DATA, EXITS, options, output
-from calibrant.cli.output import Refused, check_outputs, printable, tell, tell_json, write
-from calibrant.cli.progress import Meter
+from calibrant.cli.output import check_outputs, printable, tell, tell_json, write
+from calibrant.cli.progress import Bar
 from calibrant.cli.source import (
     Source,
     arguments,
@@ -53,13 +53,12 @@ def calibrate() -> None:
     "--method", default="auto", show_default=True, metavar="NAME", help=f"The map: {METHOD}; or one by name."
 )
 @output("-o", "--out", what="Where to write the map, as JSON.", required=True)
-@options("checkpoint", "quiet")
+@options("quiet")
 def fit(file: str, method: str, out: Path, **given: Any) -> None:
     """Fit a map to the labels and scores in PATH, which the model must not have been trained on.
 
     Files too large for memory are read as sums, one column of scores or --notion classwise or
-    confidence; --checkpoint lets the same command go on after a stop. A map of all classes together
-    needs the rows.
+    confidence. A map of all classes together needs the rows.
 
     \b
     Examples:
@@ -67,7 +66,7 @@ def fit(file: str, method: str, out: Path, **given: Any) -> None:
       calibrant calibrate fit 'may/*.parquet' --label target --scores 'p_*' -o map.json
       calibrant calibrate fit predictions.csv --method temperature -o map.json
     """
-    check_outputs([file], out, format=given["format"], checkpoint=given["checkpoint"])
+    check_outputs([file], out, format=given["format"])
 
     def fitted(source: Source) -> Calibrator:
         calibrator: Calibrator = source.ask("calibrator", method=method)
@@ -75,10 +74,8 @@ def fit(file: str, method: str, out: Path, **given: Any) -> None:
 
     known = settled(given, one_score=True)
     together = known["notion"] is None and has_matrix(file, known)
-    if together and given["checkpoint"] is not None:
-        raise Refused("--checkpoint keeps sums, and a map of all classes needs rows: add --notion classwise")
     source = read_source(file, given, fitted, as_rows=together)
-    with source.refusing(), Meter("fitting", given["quiet"]):
+    with source.refusing():
         calibrator = fitted(source)
         content = calibrator.to_json()
     write(out, content)
@@ -138,7 +135,7 @@ def apply(
         from calibrant.data import map_files
 
         calibrator = _loaded(Calibrator, map_file)
-        with Meter("mapping", given["quiet"]) as meter:
+        with Bar("mapping", given["quiet"]) as bar:
             rows = map_files(
                 calibrator,
                 file,
@@ -148,7 +145,7 @@ def apply(
                 level=level if interval else None,
                 percent=given["percent"],
                 format=given["format"],
-                progress=meter,
+                progress=bar,
             )
     if not given["quiet"]:
         tell(f"{rows} rows of {name_of(file)} mapped by {name_of(map_file)}")
@@ -187,7 +184,7 @@ def compare(file: str, methods: tuple[str, ...], folds: int, as_json: bool, **gi
     check_outputs([file], format=given["format"])
     given = settled(given)
     data = read(file, given)[""]
-    with refusing_rows(data), Meter("comparing", given["quiet"]) as meter:
+    with refusing_rows(data), Bar("comparing", given["quiet"]) as bar:
         import calibrant
 
         comparison = calibrant.compare_calibrators(
@@ -199,7 +196,7 @@ def compare(file: str, methods: tuple[str, ...], folds: int, as_json: bool, **gi
             level=given["level"],
             rng=given["seed"],
             cluster=data.cluster,
-            progress=meter,
+            progress=bar,
             **arguments(data),
         )
     if as_json:

@@ -26,7 +26,6 @@ from calibrant.cli.output import (
     write,
     writing,
 )
-from calibrant.cli.progress import Meter
 from calibrant.cli.source import Source, read_source, settled
 from calibrant.inputs.wording import counted, percent, sample_size
 
@@ -66,23 +65,22 @@ def _check_limit(limit: float, notion: str | None, norm: str) -> None:
         )
 
 
+@dataclass(frozen=True)
 class Held(ABC):
     """What was measured, held against a limit.
 
     Attributes
     ----------
+    measured : Estimate or Regret
+        The value with its interval.
     limit : float
     inconclusive : {"pass", "fail"}, optional
         What an interval on both sides of the limit counts as.
     """
 
+    measured: Any
     limit: float
-    inconclusive: str | None
-
-    @property
-    @abstractmethod
-    def measured(self) -> Estimate | Regret:
-        """The value with its interval."""
+    inconclusive: str | None = None
 
     @property
     @abstractmethod
@@ -95,9 +93,9 @@ class Held(ABC):
         """Value and interval."""
 
     @property
+    @abstractmethod
     def ends(self) -> tuple[float, float]:
-        """The interval that decides."""
-        return self.measured.low, self.measured.high
+        """The interval that decides; of too many classes to see all of what is measured, without an end."""
 
     @property
     def status(self) -> str:
@@ -136,18 +134,17 @@ class Held(ABC):
     def sentence(self) -> str:
         """Return the verdict without its first word."""
         text = f"{self.called} {self.shown} {self.where}; {sample_size(self.measured.n)}"
-        return text if self.status != "inconclusive" else f"{text}; {self._advice()}"
-
-    @property
-    def _counted(self) -> str:
-        return "" if self.inconclusive is None else f", counted as {self.inconclusive}"
+        if self.status != "inconclusive":
+            return text
+        counts_as = "" if self.inconclusive is None else f", counted as {self.inconclusive}"
+        return f"{text}; {self._advice()}{counts_as}"
 
     def _advice(self) -> str:
         if not self.rows <= MOST_ROWS:
-            return f"the estimate is so close to the limit that more rows would hardly decide{self._counted}"
+            return "the estimate is so close to the limit that more rows would hardly decide"
         scale = 10 ** math.floor(math.log10(self.rows))
         rounded = math.ceil(self.rows / scale) * scale
-        return f"roughly {rounded} rows would decide if the estimate stayed{self._counted}"
+        return f"roughly {rounded} rows would decide if the estimate stayed"
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain numbers and text."""
@@ -158,21 +155,21 @@ class Held(ABC):
             "value": self.measured.value,
         }
 
-    def to_junit(self, source: str) -> str:
+    def to_junit(self, source: str) -> bytes:
         """Return a JUnit report of one test: the file, held against the limit."""
+        from xml.etree import ElementTree  # not at the top: every start of the program would pay for it
+
         failed = self.exit_code != 0
-        text = f"{self.status.upper()}: {self.sentence}"
-        lines = [
-            '<?xml version="1.0" encoding="UTF-8"?>',
-            f'<testsuite name="calibrant check" tests="1" failures="{int(failed)}" errors="0" skipped="0">',
-            f"  <testcase classname={_attribute(source)} "
-            f"name={_attribute(f'{self._test} at most {self.limit:g}')}>",
-            f"    <failure type={_attribute(self.status)} message={_attribute(text)}/>" * failed,
-            f"    <system-out>{_escaped(text)}</system-out>",
-            "  </testcase>",
-            "</testsuite>",
-        ]
-        return "\n".join(filter(None, lines)) + "\n"
+        text = _ILLEGAL.sub("", f"{self.status.upper()}: {self.sentence}")
+        counts = {"tests": "1", "failures": f"{int(failed)}", "errors": "0", "skipped": "0"}
+        suite = ElementTree.Element("testsuite", {"name": "calibrant check"} | counts)
+        name = f"{self._test} at most {self.limit:g}"
+        case = ElementTree.SubElement(suite, "testcase", classname=_ILLEGAL.sub("", source), name=name)
+        if failed:
+            ElementTree.SubElement(case, "failure", type=self.status, message=text)
+        ElementTree.SubElement(case, "system-out").text = text
+        ElementTree.indent(suite)
+        return ElementTree.tostring(suite, encoding="UTF-8", xml_declaration=True) + b"\n"
 
     @property
     @abstractmethod
@@ -182,46 +179,37 @@ class Held(ABC):
 
 @dataclass(frozen=True)
 class Verdict(Held):
-    """A calibration error held against a limit.
+    """A calibration error, by the default estimator, held against a limit.
 
     Attributes
     ----------
-    estimate : Estimate
-        The default estimate, whose interval decides.
-    limit, inconclusive
+    measured, limit, inconclusive
         As for `Held`.
     named : Estimate, optional
         The estimate by another estimator, which is printed and does not decide.
     """
 
-    estimate: Estimate
-    limit: float
-    inconclusive: str | None = None
+    measured: Estimate
     named: Estimate | None = None
-
-    @property
-    def measured(self) -> Estimate:
-        """The error."""
-        return self.estimate
 
     @property
     def ends(self) -> tuple[float, float]:
         """The interval; of too many classes to see all of the error only a bound from below is known."""
-        if self.estimate.lower_bound:
-            return self.estimate.at_least or 0.0, math.inf
-        return super().ends
+        if self.measured.lower_bound:
+            return self.measured.at_least or 0.0, math.inf
+        return self.measured.low, self.measured.high
 
     @property
     def called(self) -> str:
         """The error, by its norm and notion."""
         from calibrant.inference.result import NAMES
 
-        return f"{NAMES[self.estimate.norm]} ({self.estimate.about})"
+        return f"{NAMES[self.measured.norm]} ({self.measured.about})"
 
     @property
     def shown(self) -> str:
         """Value and interval, and what they are worth."""
-        estimate = self.estimate
+        estimate = self.measured
         seen = "" if not estimate.lower_bound else " of what so many classes let one see"
         seen += "" if estimate.at_least is None else f", at least {estimate.at_least:.4f},"
         ends = f"[{estimate.low:.4f}, {estimate.high:.4f}]"
@@ -230,7 +218,7 @@ class Verdict(Held):
     @property
     def where(self) -> str:
         """Where the interval lies, in words."""
-        if self.estimate.lower_bound and self.status == "inconclusive":
+        if self.measured.lower_bound and self.status == "inconclusive":
             return f"may be above {self.limit:g}"
         return super().where
 
@@ -238,80 +226,62 @@ class Verdict(Held):
     def sentence(self) -> str:
         """Return the verdict without its first word."""
         text = super().sentence
-        if self.estimate.clusters is not None:
-            size = sample_size(self.estimate.n)
-            text = text.replace(size, f"{size} in {counted(self.estimate.clusters, 'cluster')}", 1)
+        if self.measured.clusters is not None:
+            size = sample_size(self.measured.n)
+            text = text.replace(size, f"{size} in {counted(self.measured.clusters, 'cluster')}", 1)
         if self.named is None:
             return text
         return f"{text}; {self.named.estimator}: {self.named.value:.4f} (the default interval decides)"
 
     def _advice(self) -> str:
-        if self.estimate.lower_bound:
-            many = "no rows show that so many classes are within it, --notion classwise may"
-            return f"{many}{self._counted}"
+        if self.measured.lower_bound:
+            return "no rows show that so many classes are within it, --notion classwise may"
         return super()._advice()
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain numbers and text."""
         named = {} if self.named is None else {"named_estimate": self.named.to_dict()}
-        return super().to_dict() | {"estimate": self.estimate.to_dict()} | named
+        return super().to_dict() | {"estimate": self.measured.to_dict()} | named
 
     @property
     def _test(self) -> str:
-        return f"ECE ({self.estimate.notion})"
+        return f"ECE ({self.measured.notion})"
 
 
 @dataclass(frozen=True)
 class RegretVerdict(Held):
     """What acting on the scores costs, held against a limit."""
 
-    regret: Regret
-    limit: float
-    inconclusive: str | None = None
-
-    @property
-    def measured(self) -> Regret:
-        """The regret."""
-        return self.regret
+    measured: Regret
 
     @property
     def ends(self) -> tuple[float, float]:
         """The interval; of too many classes to see all that is lost there is no upper end."""
-        return self.regret.low, math.inf if self.regret.lower_bound else self.regret.high
+        return self.measured.low, math.inf if self.measured.lower_bound else self.measured.high
 
     @property
     def called(self) -> str:
         """The regret, and of which decision."""
-        return f"regret ({self.regret.decision})"
+        return f"regret ({self.measured.decision})"
 
     @property
     def shown(self) -> str:
         """Value and interval, per row."""
-        found = self.regret
+        found = self.measured
         return f"{found.value:.4g} per row [{found.low:.4g}, {found.high:.4g}] at {percent(found.level)}"
 
     def _advice(self) -> str:
-        if self.regret.lower_bound:
-            return f"no rows show what so many classes lose{self._counted}"
+        if self.measured.lower_bound:
+            return "no rows show what so many classes lose"
         return super()._advice()
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain numbers and text."""
-        return super().to_dict() | {"regret": self.regret.to_dict()}
+        return super().to_dict() | {"regret": self.measured.to_dict()}
 
     @property
     def _test(self) -> str:
         return "regret"
-
-
-def _escaped(text: str) -> str:
-    import html  # not at the top: every start of the program would pay for its table of entities
-
-    return html.escape(_ILLEGAL.sub("", text))
-
-
-def _attribute(text: str) -> str:
-    return f'"{_escaped(text)}"'
 
 
 @click.command(
@@ -341,7 +311,7 @@ def _attribute(text: str) -> str:
     help="What an interval on both sides of the limit counts as.  [default: exit code 3]",
 )
 @output("--junit", what="Write a JUnit report too.")
-@options("checkpoint", "json", "quiet")
+@options("json", "quiet")
 def check(
     file: str,
     limit: float | None,
@@ -370,7 +340,7 @@ def check(
     _check_limits(limit, most, cost)
     if limit is not None:
         _check_limit(limit, settled(given)["notion"], given["norm"])
-    check_outputs([file], junit, format=given["format"], checkpoint=given["checkpoint"])
+    check_outputs([file], junit, format=given["format"])
     if junit is not None and junit.is_file():
         # What an earlier run found must not be taken for this one's, whatever happens.
         with writing(junit):
@@ -387,7 +357,7 @@ def check(
         return Verdict(default, limit, inconclusive, named)
 
     source = read_source(file, given, held)
-    with source.refusing(), Meter("estimating", given["quiet"]):
+    with source.refusing():
         verdict = held(source)
     if junit is not None:
         write(junit, verdict.to_junit(source.about["source"]))
@@ -399,7 +369,7 @@ def check(
             word = click.style(word, fg=COLOURS[verdict.status], bold=True) if coloured() else word
             click.echo(f"{word}: {printable(verdict.sentence)}")
             if isinstance(verdict, Verdict):
-                tell_classes(verdict.estimate)
+                tell_classes(verdict.measured)
             for caution in verdict.measured.cautions:
                 tell(caution)
     except BrokenPipeError:  # nobody reads the words; the exit code still tells

@@ -9,7 +9,6 @@ import click
 
 from calibrant.cli.options import DATA, EXITS, options
 from calibrant.cli.output import Refused, check_outputs, tell, tell_json
-from calibrant.cli.progress import Meter
 from calibrant.cli.source import name_of, noting, read, refusing, settled
 
 if TYPE_CHECKING:
@@ -86,11 +85,7 @@ def compare(
     first = next(iter(data.values()))
     scores, labels, positive = _aligned(data)
     assert first.y_true is not None
-    with (
-        refusing(columns=[str(label) for label in labels or ()]),
-        Meter("estimating", given["quiet"]),
-        noting(),
-    ):
+    with refusing(columns=[str(label) for label in labels or ()]), noting():
         import calibrant
 
         comparison = calibrant.compare(

@@ -9,7 +9,7 @@ import click
 
 from calibrant.cli.options import PAGES, Reproducible, command_line, output, quiet, seed
 from calibrant.cli.output import check_outputs, printable, tell, writing
-from calibrant.cli.progress import Meter
+from calibrant.cli.progress import Bar
 
 if TYPE_CHECKING:
     from calibrant.evidence import Array
@@ -52,14 +52,14 @@ def demo(ctx: click.Context, /, out: Path, seed: int, quiet: bool) -> None:
         labels, scores = digits()
     except ImportError as error:
         raise click.ClickException(f"{error}; {EXTRA}") from None
-    with Meter("assessing", quiet) as meter:
+    with Bar("assessing", quiet) as bar:
         assessment = assess(
             labels,
             scores,
             rng=seed,
             name="handwritten digits, random forest",
             command=command_line(ctx, only=("seed",)),
-            progress=meter,
+            progress=bar,
         )
     with writing(out):
         assessment.to_html(out)

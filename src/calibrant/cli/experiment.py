@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
@@ -14,7 +13,8 @@ import click
 from calibrant.cli.leaderboard import leaderboard
 from calibrant.cli.options import PICTURES, output, quiet, seed
 from calibrant.cli.output import Refused, check_outputs, line, note, printable, write, writing
-from calibrant.cli.progress import TaskProgress
+from calibrant.cli.picture import drawn
+from calibrant.cli.progress import Bar
 from calibrant.cli.support import check_runs, cluster, importable, need, one_line, resumable
 
 if TYPE_CHECKING:
@@ -146,15 +146,22 @@ def run(
     if backend == "dask" and not scheduler:
         raise click.UsageError("--backend dask needs --scheduler ADDRESS")
     with importable(), one_line(), resumable():
-        need("joblib", "sklearn")
+        need("joblib", "sklearn", "filelock")
         from calibrant import experiment
 
         settings = _settings(preset, means, changes)
-        progress = TaskProgress(quiet)
-        with cluster(scheduler), progress:
+        problems: dict[str, str] = {}
+        with cluster(scheduler), Bar("models", quiet, resumed=True) as bar:
+
+            def report(done: int, total: int, text: str) -> None:
+                bar(done, total)
+                if text:
+                    name, _, problem = text.partition(": ")
+                    problems[name] = problem
+
             name = "dask" if scheduler else backend
-            store = experiment.run(settings, out, jobs=jobs, backend=name, progress=progress)
-        failed = _tell_failures(settings, store, progress.problems)
+            store = experiment.run(settings, out, jobs=jobs, backend=name, progress=report)
+        failed = _tell_failures(settings, store, problems)
         table = store.folder / "results.csv.gz"
     if not quiet:
         click.echo(f"{len(settings.tasks()) - failed} of {len(settings.tasks())} models done")
@@ -203,10 +210,8 @@ def figure1(out: Path, seed: int) -> None:
         need("matplotlib", "sklearn")
         from calibrant.experiment import figures
 
-        drawn, picture = figures.figure1(seed), io.BytesIO()
-    with writing(out):
-        drawn.savefig(picture, format=out.suffix[1:] or None, dpi=150)
-    write(out, picture.getvalue())
+        picture = figures.figure1(seed)
+    write(out, drawn(picture, out))
     click.echo(printable(f"picture: {out.resolve()}"))
 
 

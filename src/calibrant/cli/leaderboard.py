@@ -9,7 +9,7 @@ import click
 
 from calibrant.cli.options import output, quiet, seed
 from calibrant.cli.output import printable, write
-from calibrant.cli.progress import TaskProgress
+from calibrant.cli.progress import Bar
 from calibrant.cli.support import check_runs, importable, one_line
 
 
@@ -72,12 +72,10 @@ def leaderboard(
         summaries = [Summary.of(Store(folder)) for folder in folders]
         board = ranking.board(summaries)
         if not no_exact:
-            with TaskProgress(quiet, what="cells") as progress:
+            with Bar("cells", quiet) as bar:
                 times = dict(zip(ranking.REPETITIONS, repetitions, strict=True))
                 families = [*EXACT.values(), *LOCAL.values()]
-                found = ranking.exact_families(
-                    repetitions=times, families=families, seed=seed, report=progress
-                )
+                found = ranking.exact_families(repetitions=times, families=families, seed=seed, report=bar)
                 board = replace(board, exact=found.only(EXACT), local=found.only(LOCAL))
         names = [folder.absolute().name for folder in folders]
         if as_json or (out is not None and out.suffix == ".json"):

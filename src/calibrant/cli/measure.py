@@ -19,7 +19,7 @@ from calibrant.cli.output import (
     write,
 )
 from calibrant.cli.picture import check_drawable, drawn, new_figure
-from calibrant.cli.progress import Meter
+from calibrant.cli.progress import Bar
 from calibrant.cli.source import (
     Source,
     arguments,
@@ -42,7 +42,7 @@ TABLES = (".csv",)
 @click.command(epilog=EXITS)
 @options("path", *DATA, "cluster", "notion", "estimator")
 @norm(largest=True)
-@options("level", "seed", "n_resamples", "checkpoint", "json", "quiet")
+@options("level", "seed", "n_resamples", "json", "quiet")
 def ece(file: str, estimator: str, as_json: bool, **given: Any) -> None:
     """Print the calibration error of the scores in PATH, with its interval.
 
@@ -72,7 +72,7 @@ def ece(file: str, estimator: str, as_json: bool, **given: Any) -> None:
 
     check_outputs([file], format=given["format"])
     source = read_source(file, given, measured)
-    with source.refusing(), Meter("estimating", given["quiet"]):
+    with source.refusing():
         values, text, estimate = measured(source)
     if as_json:
         tell_json(values | source.about)
@@ -126,7 +126,7 @@ def _bandwidth(ctx: click.Context, param: click.Parameter, value: str | None) ->
     metavar="RULE",
     help="Of the density: silverman, scott, isj or a number.  [default: silverman]",
 )
-@options("checkpoint", "quiet")
+@options("quiet")
 def curve(
     file: str,
     at: tuple[float, ...],
@@ -156,7 +156,7 @@ def curve(
     by_density = method == "density" or bandwidth is not None
     if by_density and simultaneous:
         raise click.UsageError("--simultaneous goes with --method bayes")
-    check_outputs([file], out, format=given["format"], checkpoint=given["checkpoint"])
+    check_outputs([file], out, format=given["format"])
     check_drawable(out)
     settled(given, one_score=True)
     options: dict[str, Any] = {"level": given["level"], "rng": given["seed"]}
@@ -169,8 +169,8 @@ def curve(
         return source.ask("curve", **options, **progress)
 
     source = read_source(file, given, fitted)
-    with source.refusing(), Meter("resampling", given["quiet"]) as meter:
-        result = fitted(source, progress=meter)
+    with source.refusing(), Bar("resampling", given["quiet"]) as bar:
+        result = fitted(source, progress=bar)
     curves: Mapping[Any, ReliabilityCurve] = result if isinstance(result, Mapping) else {result.label: result}
     points = [point for label, fit in curves.items() for point in _points(fit, label, at)]
     if as_json:
@@ -268,7 +268,7 @@ def recommend(
     check_outputs([file], format=given["format"])
     data = read(file, given, labelled=False)[""]
     tell_cautions(data.cautions)
-    with refusing_rows(data), Meter("simulating", given["quiet"]) as meter:
+    with refusing_rows(data), Bar("simulating", given["quiet"]) as bar:
         import calibrant
 
         ranking = calibrant.recommend(
@@ -277,7 +277,7 @@ def recommend(
             notion=given["notion"],
             estimators=estimators or None,
             rng=given["seed"],
-            progress=meter,
+            progress=bar,
             **arguments(data),
         )
     if as_json:

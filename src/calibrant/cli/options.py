@@ -128,12 +128,6 @@ def _pair(function: F) -> F:
 _OPTIONS: dict[str, Callable[[Any], Any]] = {
     "file": click.argument("file", metavar="FILE"),
     "path": click.argument("file", metavar="PATH"),
-    "checkpoint": click.option(
-        "--checkpoint",
-        type=click.Path(path_type=Path),
-        metavar="FOLDER",
-        help="Keep what has been read here, so that the same command goes on after a stop.",
-    ),
     "label": column("label", "Column of the labels.  [default: label, y, y_true, target, ...]"),
     "scores": click.option(
         "--scores",

@@ -106,12 +106,11 @@ def check_outputs(
     inputs: Iterable[str | Path | None],
     *outputs: Path | None,
     format: str | None = None,
-    checkpoint: Path | None = None,
 ) -> None:
     """Refuse before anything is read or written what would write over a file that is needed.
 
-    An output must lie in a folder that is there, and be no input, whatever the two are called, no other
-    output and no file of the checkpoint.
+    An output must lie in a folder that is there, and be no input, whatever the two are called, and no other
+    output.
 
     Parameters
     ----------
@@ -121,8 +120,6 @@ def check_outputs(
         Where the command will write; standard output is held against the inputs too.
     format : str, optional
         Format of the inputs, which says what files of a folder are read.
-    checkpoint : path, optional
-        Folder of the checkpoint.
     """
     from calibrant.atomic import identity
 
@@ -135,12 +132,6 @@ def check_outputs(
         own = identity(path)
         if own in written:
             raise Refused(f"outputs must be two files, got {written[own]} and {path}")
-        if checkpoint is not None and Path(os.path.realpath(path)).is_relative_to(
-            os.path.realpath(checkpoint)
-        ):
-            raise Refused(
-                f"cannot write {path}: it belongs to the checkpoint, {checkpoint}; give another name"
-            )
         written[own] = path
     if (own := _redirected(sys.stdout)) is not None:
         written.setdefault(own, Path("standard output"))

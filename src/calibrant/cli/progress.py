@@ -1,147 +1,62 @@
-"""How far the work is: a line on standard error that a terminal draws anew."""
+"""How far the work is: a bar on standard error, if that is a terminal."""
 
 from __future__ import annotations
 
 import sys
-import threading
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, Self
 
-from calibrant.cli.output import line, note, printable
+import click
 
 if TYPE_CHECKING:
     from calibrant.data import Reading
 
-# Seconds before work shows how far it is, between two drawings on a terminal, between two lines elsewhere.
-PATIENCE, REDRAW, EVERY = 1.0, 0.2, 30.0
-BAR = 30
+# Seconds before work shows how far it is.
+PATIENCE = 1.0
 
 
-class Line:
-    """A line that is drawn anew on a terminal and, elsewhere, printed."""
+class Bar:
+    """A progress bar that appears once the work takes a while, and on a terminal only.
 
-    def __init__(self, quiet: bool, terminal: bool | None = None) -> None:
-        self.quiet = quiet
-        self.terminal = sys.stderr.isatty() if terminal is None else terminal
-        self.width = 0
-
-    def show(self, text: str, share: float | None = None) -> None:
-        """Write the line, on a terminal behind a bar of the share that is done."""
-        if not self.terminal:
-            note(text)
-            return
-        if share is not None:
-            full = int(BAR * min(share, 1.0) + 1e-9)
-            text = f"[{'#' * full}{'-' * (BAR - full)}] {text}"
-        note("\r" + text.ljust(self.width), nl=False)
-        self.width = len(text)
-
-    def wipe(self) -> None:
-        """Leave nothing of the line."""
-        if self.width:
-            note("\r" + " " * self.width + "\r", nl=False)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.wipe()
-
-
-class Meter(Line):
-    """The progress of a computation: shown on a terminal once it takes a while, and nowhere else.
-
-    Called as progress(done, total) it draws a bar; where nobody calls it, a clock.
+    Parameters
+    ----------
+    label : str
+        What is done, or what is counted.
+    quiet : bool
+        Whether to show nothing.
+    resumed : bool
+        Whether the first report says what an earlier run had done, which takes no time now.
     """
 
-    def __init__(self, label: str, quiet: bool) -> None:
-        super().__init__(quiet)
-        self.label = label
-        self.share: float | None = None
-        self.over = threading.Event()
-        self.thread = threading.Thread(target=self._watch, daemon=True)
-
-    def __call__(self, done: int, total: int) -> None:
-        """Report that `done` of `total` is done."""
-        self.share = done / total if total else None
+    def __init__(self, label: str, quiet: bool, *, resumed: bool = False) -> None:
+        self.hidden = quiet or not sys.stderr.isatty()
+        self.before: int | None = None if resumed else 0
+        self.bar = click.progressbar(length=1, label=label, file=sys.stderr, item_show_func=lambda item: item)
 
     def __enter__(self) -> Self:
         self.started = time.monotonic()
-        if self.terminal and not self.quiet:
-            self.thread.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.over.set()
-        if self.thread.is_alive():
-            self.thread.join()
-        self.wipe()
+        if self.bar.entered:
+            with suppress(OSError):
+                self.bar.render_finish()
 
-    def _watch(self) -> None:
-        while not self.over.wait(PATIENCE):
-            self.show(f"{self.label}: {duration(time.monotonic() - self.started)}", self.share)
-
-
-class ReadingProgress(Line):
-    """The progress of reading files into sums."""
-
-    def __init__(self, quiet: bool) -> None:
-        super().__init__(quiet)
-        self.shown = time.monotonic()
-
-    def __call__(self, reading: Reading) -> None:
-        """Report how far it is, or what was noted at the start."""
-        now = time.monotonic()
-        if self.quiet:
+    def __call__(self, done: int, total: int, text: str | None = None) -> None:
+        """Report that `done` of `total` is done, and a text to show beside the bar."""
+        if self.before is None:
+            self.before = done
+            self.bar.label += f" ({done} done before)" if done else ""
+        if self.hidden or time.monotonic() - self.started < PATIENCE:
             return
-        if reading.note:
-            note(printable(line(reading.note)))
-        elif now - self.shown >= (REDRAW if self.terminal else EVERY):
-            self.shown = now
-            self.show(str(reading), reading.share)
+        self.bar.length = total - self.before
+        # What a terminal that is gone says never decides how a command ends.
+        with suppress(OSError):
+            if not self.bar.entered:
+                self.bar.__enter__()
+            self.bar.update(done - self.before - self.bar.pos, text)
 
-
-class TaskProgress(Line):
-    """The progress of an experiment: tasks done, time left, and the problems that tasks had."""
-
-    def __init__(self, quiet: bool, terminal: bool | None = None, what: str = "models") -> None:
-        super().__init__(quiet, terminal)
-        self.what = what
-        self.problems: dict[str, str] = {}
-        self.started: float | None = None
-        self.before, self.shown = 0, 0.0
-
-    def __call__(self, done: int, total: int, text: str) -> None:
-        """Report that `done` of `total` tasks are done, and a problem that the last one had."""
-        now = time.monotonic()
-        if self.started is None:
-            self.started, self.before, self.shown = now, done, now - EVERY
-        if text:
-            name, _, problem = text.partition(": ")
-            self.problems[name] = problem
-        if not self.quiet and (self.terminal or done == total or now - self.shown >= EVERY):
-            self.shown = now
-            left = self._left(done, total, now - self.started)
-            self.show(f"{done} of {total} {self.what}, {left}", done / max(total, 1))
-
-    def __exit__(self, *_: object) -> None:
-        if self.width:
-            note()
-
-    def _left(self, done: int, total: int, elapsed: float) -> str:
-        if done == self.before:
-            return "as found" if done else "started"
-        if done == total:
-            return f"took {duration(elapsed)}"
-        return f"about {duration(elapsed / (done - self.before) * (total - done))} left"
-
-
-def duration(seconds: float) -> str:
-    """Return a time such as "40 s", "12 min" or "3.4 h".
-
-    >>> [duration(s) for s in (40, 700, 12345)]
-    ['40 s', '12 min', '3.4 h']
-    """
-    if seconds < 100:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"
+    def reading(self, reading: Reading) -> None:
+        """Report how far a reading of files is."""
+        self(round(1000 * reading.share), 1000, f"{reading.rate:,.0f} rows/s")

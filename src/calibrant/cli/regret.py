@@ -11,7 +11,6 @@ from calibrant.cli.costs import cost_option
 from calibrant.cli.options import DATA, EXITS, PICTURES, options, output
 from calibrant.cli.output import check_outputs, tell, tell_json, write
 from calibrant.cli.picture import check_drawable, drawn, new_figure
-from calibrant.cli.progress import Meter
 from calibrant.cli.source import Source, read_source
 
 if TYPE_CHECKING:
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 @cost_option()
 @options(*DATA, "cluster", "notion", "level", "seed")
 @output("-o", "--out", suffixes=PICTURES, what="Draw regret and decision curves (png, svg or pdf).")
-@options("checkpoint", "json", "quiet")
+@options("json", "quiet")
 def regret(file: str, cost: Any, out: Path | None, as_json: bool, **given: Any) -> None:
     """Print what is lost by acting on the scores in PATH instead of on calibrated ones.
 
@@ -43,10 +42,10 @@ def regret(file: str, cost: Any, out: Path | None, as_json: bool, **given: Any) 
             source.ask("regret_curve", **asked) if cost is None else source.ask("regret", cost=cost, **asked)
         )
 
-    check_outputs([file], out, format=given["format"], checkpoint=given["checkpoint"])
+    check_outputs([file], out, format=given["format"])
     check_drawable(out)
     source = read_source(file, given, answered)
-    with source.refusing(), Meter("deciding", given["quiet"]):
+    with source.refusing():
         found = answered(source)
         best = None
         if cost is not None and found.threshold is not None:

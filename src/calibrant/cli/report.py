@@ -22,7 +22,7 @@ from calibrant.cli.options import (
     quiet,
 )
 from calibrant.cli.output import Refused, check_outputs, printable, tell, write, writing
-from calibrant.cli.progress import Meter
+from calibrant.cli.progress import Bar
 from calibrant.cli.source import name_of, read_source, stem_of
 
 
@@ -41,7 +41,6 @@ from calibrant.cli.source import name_of, read_source, stem_of
 )
 @cost_option()
 @output("--json", "as_json", what="Write the numbers as JSON too.")
-@options("checkpoint")
 @quiet("Print only where the report is.")
 @click.pass_context
 def report(
@@ -67,18 +66,18 @@ def report(
     """
     where = out or Path(f"{stem_of(file)}-report.html")
     listed = class_names if class_names is not None and Path(class_names).is_file() else None
-    check_outputs([file, listed], where, as_json, format=given["format"], checkpoint=given["checkpoint"])
+    check_outputs([file, listed], where, as_json, format=given["format"])
     check_suffix(where, PAGES)
     names = None if class_names is None else _class_names(class_names)
     options = {"level": given["level"], "rng": given["seed"], "n_resamples": given["n_resamples"]}
     source = read_source(file, given, lambda few: few.ask("estimate", **options))
-    with source.refusing(), Meter("assessing", given["quiet"]) as meter:
+    with source.refusing(), Bar("assessing", given["quiet"]) as bar:
         assessment = source.ask(
             "assess",
             class_names=names,
             name=name or (stem_of(file) if file == "-" else name_of(file)),
             command=command_line(ctx),
-            progress=meter,
+            progress=bar,
             cost=cost,
             **options,
         )

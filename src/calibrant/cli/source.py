@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from calibrant.cli.output import Refused, note
-from calibrant.cli.progress import Meter, ReadingProgress
+from calibrant.cli.progress import Bar
 
 if TYPE_CHECKING:
     from calibrant import Calibrator, Sketch
@@ -27,6 +27,11 @@ if TYPE_CHECKING:
 
 #: What is asked about acting on the scores: by the costs, no notion is needed.
 DECISIONS = ("regret", "regret_curve", "best_threshold")
+#: Options that say which columns a file has, and how they are written.
+COLUMNS = (
+    *("label", "scores", "pos_label", "sample_weight", "counts"),
+    *("groups", "cluster", "format", "percent"),
+)
 #: The notion of a pair of columns: whether a prediction was right, and how sure it was.
 OF_PAIRS = "correctness"
 
@@ -40,22 +45,8 @@ def words() -> Words:
     pairs = {"label": "--correct", "scores": "--confidence", "y_true": "--correct", "y_prob": "--confidence"}
 
     options = (
-        *("label", "scores", "pos_label", "sample_weight", "counts", "groups", "cluster", "format", "notion"),
-        "estimator",
-        *(
-            "norm",
-            "level",
-            "baseline",
-            "method",
-            "bandwidth",
-            "class_names",
-            "n",
-            "at",
-            "checkpoint",
-            "percent",
-            "name",
-            "cost",
-        ),
+        *(*COLUMNS, "notion", "estimator", "norm", "level", "baseline", "method", "bandwidth"),
+        *("class_names", "n", "at", "name", "cost"),
     )
     return Words(
         names={name: f"--{name.replace('_', '-')}" for name in options}
@@ -71,7 +62,6 @@ def words() -> Words:
             "percent": "or give --percent",
             "scores": "these may be predicted labels: name the scores by --scores",
             "sketch": "calibrant ece, curve, check and report take the file itself",
-            "rows": "leave out --checkpoint, or --cluster",
             "sample_weight": "for importance weights give --sample-weight",
             "whole": "calibrant ece, compare, check and report compare whole rows",
         },
@@ -155,11 +145,11 @@ def read(
 ) -> dict[str, Data]:
     """Return the data of a file, by model; without models there is one, called ""."""
     asked = _asked(given, labelled=labelled)
-    with refusing(), Meter("reading", given["quiet"]) as meter:
+    with refusing(), Bar("reading", given["quiet"]) as bar:
         from calibrant.data import load_models
 
         models = {"": asked.scores} if models is None else models
-        return load_models(file, models, asked, format=given["format"], progress=meter)
+        return load_models(file, models, asked, format=given["format"], progress=bar)
 
 
 def _asked(given: dict[str, Any], *, labelled: bool = True) -> Asked:
@@ -317,11 +307,10 @@ def has_matrix(file: str, given: dict[str, Any]) -> bool:
 
 
 def _of_files(file: str, given: dict[str, Any]) -> Source:
-    with refusing(), ReadingProgress(given["quiet"]) as progress:
+    with refusing(), Bar("reading", given["quiet"]) as bar:
         from calibrant.data import stream
 
-        options = {"format": given["format"], "checkpoint": given["checkpoint"]}
-        streamed = stream(file, _asked(given), progress=progress, **options)
+        streamed = stream(file, _asked(given), format=given["format"], progress=bar.reading)
     about = origin(file, streamed.rows) | {"read": "sums"}
     return _of_sums(streamed.sketches, streamed.source, about, streamed.columns["scores"])
 
@@ -331,21 +320,7 @@ def _of_sketch(file: str, given: dict[str, Any]) -> Source:
     from calibrant import Sketch
     from calibrant.questions.notions import named
 
-    roles = (
-        *(
-            "label",
-            "scores",
-            "pos_label",
-            "sample_weight",
-            "counts",
-            "groups",
-            "cluster",
-            "format",
-            "checkpoint",
-        ),
-        "percent",
-    )
-    if told := [words().called(role) for role in roles if given.get(role)]:
+    if told := [words().called(option) for option in COLUMNS if given.get(option)]:
         raise Refused(f"{file}: is a sketch, which has no columns; leave out {', '.join(told)}")
     with refusing():
         sketch = Sketch.load(file)
@@ -383,7 +358,7 @@ def read_source(
     *,
     as_rows: bool = False,
 ) -> Source:
-    """Return what a path holds: rows, or sums if there are too many rows or a checkpoint is to be kept.
+    """Return what a path holds: rows, or sums if there are too many rows.
 
     Rows in clusters, those that are compared as a whole, and those that are wanted as rows, stay rows,
     however many they are.
@@ -396,22 +371,17 @@ def read_source(
     given = settled(given)
     if is_sketch(file):
         return _of_sketch(file, given)
-    checkpoint, notion = given["checkpoint"], given["notion"]
-    whole = notion is not None and named(notion).whole
-    if whole and checkpoint is not None:
-        raise Refused(f"--checkpoint keeps sums, and --notion {notion} compares whole rows: leave it out")
-    if file == "-" and checkpoint is not None:
-        raise Refused("--checkpoint needs a file or a folder, and standard input can be read only once")
+    notion = given["notion"]
+    as_rows = as_rows or given.get("cluster") is not None or (notion is not None and named(notion).whole)
     large, size = False, ""
-    if file != "-":
+    if file != "-" and not as_rows:
         from calibrant.data import is_large
 
         large, size = is_large(file, given["format"])
-        large = large and given.get("cluster") is None and not as_rows and not whole
-    if large or checkpoint is not None:
+    if large:
         with refusing():
             ask(_few_rows(notion))
-        if large and not given["quiet"]:
+        if not given["quiet"]:
             note(f"{size}: read as sums, not rows; memory does not grow with them")
         source = _of_files(file, given)
     else:

@@ -19,7 +19,7 @@ EXTRA = "pip install 'calibrant[experiment]'"
 
 def check_runs(folders: Iterable[Path], *outputs: Path | None) -> None:
     """Refuse before any work an output that is a file of a run."""
-    names = ("manifest.json", "results.csv.gz", "tasks/*")
+    names = ("manifest.json", "results.csv.gz", "tasks/*", ".calibrant.lock")
     check_outputs([file for folder in folders for name in names for file in folder.glob(name)], *outputs)
 
 

@@ -6,7 +6,7 @@ Nothing of a file is executed, and everything it says about its size is held aga
 from calibrant.data.columns import Asked
 from calibrant.data.files import FORMATS
 from calibrant.data.mapped import map_files
-from calibrant.data.pipeline import Reading, Streamed, from_files, from_files_by_group, stream
+from calibrant.data.pipeline import Reading, Streamed, from_files, stream
 from calibrant.data.rows import Data, is_large, load, load_models, n_scores
 
 __all__ = [
@@ -16,7 +16,6 @@ __all__ = [
     "Reading",
     "Streamed",
     "from_files",
-    "from_files_by_group",
     "is_large",
     "load",
     "load_models",

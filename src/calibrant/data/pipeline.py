@@ -1,4 +1,4 @@
-"""Files of any size into sketches: batches summed side by side, added in their order, kept on the way."""
+"""Files of any size into sketches: batches summed side by side, added in their order."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import math
 import os
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import asdict, dataclass, replace
+from contextlib import contextmanager
+from dataclasses import dataclass
 from itertools import accumulate, chain
 from typing import Any, TypeAlias
 
@@ -29,17 +29,18 @@ from calibrant.data.batch import (
     settled,
     typed,
 )
-from calibrant.data.checkpoint import Checkpoint, State
 from calibrant.data.columns import Asked, Roles, roles_of
 from calibrant.data.files import called, expanded, naming
 from calibrant.data.readers import Source, batches, described
 from calibrant.data.values import Kind
 from calibrant.inputs import PYTHON, InputError, Words, show
+from calibrant.inputs.wording import duration
 from calibrant.questions import notions
 from calibrant.sketch import Sketch
 
-#: Batches, with the rows before each, and how much of the file is read after it.
-Pieces: TypeAlias = Iterator[tuple[int, Batch, float]]
+#: The number of a file, the rows before a batch there, the batch, and how much of the file is read after it.
+#: At the end of a file there is no batch.
+FilePiece: TypeAlias = tuple[int, int, Batch | None, float]
 #: The words of the functions of the library that read files.
 FILES = Words(
     {"y_true": "label", "y_prob": "scores"},
@@ -52,8 +53,6 @@ ROWS, TEXT_ROWS, SCORES = 1 << 20, 1 << 18, 1 << 23
 THREADS, WIDE_THREADS, WIDE = 4, 2, 20
 # Bytes that the sums of all groups may take.
 MOST_SUMS = 1 << 32
-# Seconds of reading after which a checkpoint is written within a file; and its share of the time at most.
-EVERY, SHARE = 10.0, 0.05
 
 
 @contextmanager
@@ -82,8 +81,6 @@ class Reading:
         Rows per second.
     left : float
         Seconds left; NaN when nobody can know.
-    note : str
-        What the checkpoint holds, if this is about that.
 
     Examples
     --------
@@ -98,20 +95,11 @@ class Reading:
     share: float
     rate: float
     left: float
-    note: str = ""
 
     def __str__(self) -> str:
-        if self.note:
-            return self.note
         of = "" if self.total is None else f" of {self.total:,}"
         text = f"{self.rows:,}{of} rows, {self.files} of {self.all_files} files, {self.rate:,.0f} rows/s"
-        return text if math.isnan(self.left) else f"{text}, about {_duration(self.left)} left"
-
-
-def _duration(seconds: float) -> str:
-    if seconds < 100:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"
+        return text if math.isnan(self.left) else f"{text}, about {duration(self.left)} left"
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,47 +128,18 @@ class Streamed:
 def from_files(
     paths: Any,
     *,
-    label: str | None = None,
-    scores: str | Sequence[str] | None = None,
-    sample_weight: str | None = None,
-    counts: str | None = None,
-    labels: Any = None,
-    pos_label: Any = None,
-    notion: str | None = None,
-    percent: bool = False,
-    **options: Any,
-) -> Sketch:
-    """Return the sums of files; the options are those of `stream`."""
-    named = {"label": label, "sample_weight": sample_weight, "counts": counts}
-    asked = _asked(scores, labels, pos_label=pos_label, notion=notion, percent=percent, **named)
-    return stream(paths, asked, **options).sketches[None]
-
-
-@in_words(FILES)
-def from_files_by_group(
-    paths: Any,
-    *,
-    groups: str,
-    label: str | None = None,
-    scores: str | Sequence[str] | None = None,
-    sample_weight: str | None = None,
-    counts: str | None = None,
-    labels: Any = None,
-    pos_label: Any = None,
-    notion: str | None = None,
-    percent: bool = False,
-    **options: Any,
-) -> dict[Any, Sketch]:
-    """Return the sums of files for each value of a column, in order; the options are those of `stream`."""
-    named = {"label": label, "sample_weight": sample_weight, "counts": counts, "groups": groups}
-    asked = _asked(scores, labels, pos_label=pos_label, notion=notion, percent=percent, **named)
-    sketches = stream(paths, asked, **options).sketches
-    return {key: sketches[key] for key in inputs.in_order(tuple(sketches))}
-
-
-def _asked(scores: str | Sequence[str] | None, labels: Any, **others: Any) -> Asked:
+    scores: str | Sequence[str] | None,
+    labels: Any,
+    format: str | None,
+    progress: Callable[[Reading], object] | None,
+    batch_rows: int | None,
+    **asked: Any,
+) -> Mapping[Any, Sketch]:
+    """Return the sums of files by group; see `stream`. Other arguments are those of `Asked`."""
     specs = () if scores is None else (scores,) if isinstance(scores, str) else tuple(scores)
-    return Asked(scores=specs, labels=None if labels is None else inputs.class_labels(labels), **others)
+    classes = None if labels is None else inputs.class_labels(labels)
+    columns = Asked(scores=specs, labels=classes, **asked)
+    return stream(paths, columns, format=format, progress=progress, batch_rows=batch_rows).sketches
 
 
 def stream(
@@ -188,7 +147,6 @@ def stream(
     asked: Asked = Asked(),  # noqa: B008 - frozen
     *,
     format: str | None = None,
-    checkpoint: str | os.PathLike[str] | None = None,
     progress: Callable[[Reading], object] | None = None,
     batch_rows: int | None = None,
 ) -> Streamed:
@@ -202,33 +160,23 @@ def stream(
     roles = roles_in_all(sources, asked)
     rows = batch_rows or rows_of_batch(sources, len(roles.scores.names))
     with doubting(roles):
-        meaning, begun = _settled(sources, asked, roles, rows)
-    name = called_together(sources)
-    kept = None
-    if checkpoint is not None:
-        options = asdict(replace(asked, cluster=None)) | {
-            "notion": meaning.notion.name,
-            "format": format,
-            "batch_rows": rows,
-        }
-        kept = Checkpoint(checkpoint, options, sources)
-    with doubting(roles), nullcontext() if kept is None else kept.held():
-        state = Run(sources, meaning, rows, kept, progress, begun)()
-    if not any(sketch.totals.rows for sketch in state.sketches.values()):
-        raise ValueError(f"{name}: has no rows with a weight above 0")
-    if roles.percent:
-        with naming(name):
-            cells = [sketch.evidence for sketch in state.sketches.values()]
+        meaning, pieces = _settled(sources, asked, roles, _pieces(sources, roles, rows))
+        run = Run(sources, meaning, progress)
+        run.sum(pieces)
+    name, sketches = called_together(sources), run.sketches
+    with naming(name):
+        if not any(sketch.totals.rows for sketch in sketches.values()):
+            raise ValueError("has no rows with a weight above 0")
+        if roles.percent:
+            cells = [sketch.evidence for sketch in sketches.values()]
             inputs.check_percent(max(float(own.score[own.sums.w > 0].max(initial=0.0)) for own in cells))
-    if roles.scores.doubtful and all(sketch._holds_ends_alone for sketch in state.sketches.values()):
-        with naming(name):
+        if roles.scores.doubtful and all(sketch._holds_ends_alone for sketch in sketches.values()):
             refuse_labels(roles)
-    if meaning.classes is None:
-        with naming(name):
-            pair = meaning.pair(set(state.seen))
-        for sketch in state.sketches.values():
-            sketch.labels = pair
-    return Streamed(state.sketches, state.rows, len(sources), name, roles.by_role)
+        if meaning.classes is None:
+            pair = meaning.pair(set(run.seen))
+            for sketch in sketches.values():
+                sketch.labels = pair
+    return Streamed(sketches, run.rows, len(sources), name, roles.by_role)
 
 
 def roles_in_all(sources: Sequence[Source], asked: Asked) -> Roles:
@@ -272,17 +220,24 @@ def called_together(sources: Sequence[Source]) -> str:
     return called(sources[0].path) + more
 
 
-def _settled(
-    sources: Sequence[Source], asked: Asked, roles: Roles, rows: int
-) -> tuple[Meaning, tuple[int, Pieces]]:
-    """Return what the first rows settle; and the file they are of with its batches, the first one read."""
+def _pieces(sources: Sequence[Source], roles: Roles, rows: int) -> Iterator[FilePiece]:
+    """Yield the batches of all files, and after each file a piece without rows."""
     for k, source in enumerate(sources):
-        pieces = batches(source, roles.numbers, roles.values, rows, floats=roles.floats)
-        for first, batch, share in pieces:
-            with naming(source.path):
-                kinds = kinds_in_all(sources, [roles], source, batch)
+        for first, batch, share in batches(source, roles.numbers, roles.values, rows, roles.floats):
+            yield k, first, batch, share
+        yield k, 0, None, 1.0
+
+
+def _settled(
+    sources: Sequence[Source], asked: Asked, roles: Roles, pieces: Iterator[FilePiece]
+) -> tuple[Meaning, Iterator[FilePiece]]:
+    """Return what the first rows settle, and the pieces from these rows on."""
+    for k, first, batch, share in pieces:
+        if batch is not None:
+            with naming(sources[k].path):
+                kinds = kinds_in_all(sources, [roles], sources[k], batch)
                 meaning = settled(asked, roles, kinds, typed(batch, roles, kinds).seen)
-            return meaning, (k, chain([(first, batch, share)], pieces))
+            return meaning, chain([(k, first, batch, share)], pieces)
     raise ValueError(f"{called_together(sources)}: has no rows")
 
 
@@ -297,40 +252,34 @@ class Run:
     """A reading of files: batches are summed side by side and added in their order.
 
     The order makes the sums those of every other run, to the last bit.
+
+    Attributes
+    ----------
+    sketches : dict
+        The sums of each group; without groups there is one, None.
+    seen : dict
+        Labels that occurred, in their order, where these have to be known.
+    rows, files : int
+        Rows in all, and files that are read in full.
     """
 
     def __init__(
-        self,
-        sources: Sequence[Source],
-        meaning: Meaning,
-        rows: int,
-        kept: Checkpoint | None,
-        progress: Callable[[Reading], object] | None,
-        begun: tuple[int, Pieces] | None = None,
+        self, sources: Sequence[Source], meaning: Meaning, progress: Callable[[Reading], object] | None
     ) -> None:
-        self.sources, self.meaning, self.rows, self.begun = sources, meaning, rows, begun
-        self.kept, self.progress = kept, progress
-        self.state = State()
+        self.sources, self.meaning, self.progress = sources, meaning, progress
+        self.sketches: dict[Any, Sketch] = {}
+        self.seen: dict[Any, None] = {}
+        self.rows = self.files = 0
         self.texts: dict[Any, str] = {}
         sizes = [source.rows for source in sources]
         self.total = None if None in sizes else sum(size or 0 for size in sizes)
         # Bytes before each file.
         self.bytes = [0, *accumulate(source.size for source in sources)]
 
-    def __call__(self) -> State:
-        """Read all that is not read yet."""
-        earlier = None if self.kept is None else self.kept.load()
-        if earlier is not None:
-            self.state = earlier
-        self.started = self.written = time.monotonic()
-        self.before, self.cost = self.state, 0.0
-        known = self.sources[self.state.files].rows if self.state.row else None
-        self.share = self.from_share = self._share(self.state.row / known if known else 0.0)
-        if self.state.rows:
-            self._tell(self._skipped())
-        # Sums before the file at hand, for a checkpoint from which a file that is refused can be mended.
-        whole = self.state
-        pending: deque[tuple[int, int, float, Future[Any] | None]] = deque()
+    def sum(self, pieces: Iterator[FilePiece]) -> None:
+        """Read and add all pieces."""
+        self.started = time.monotonic()
+        pending: deque[tuple[int, float, Future[Any] | None]] = deque()
         wide = len(self.meaning.roles.scores.names) > WIDE
         # One more than processors, which has work for them while others wait for their turn in Python.
         threads = min(WIDE_THREADS, cpus()) if wide else min(THREADS, cpus() + 1)
@@ -339,105 +288,59 @@ class Run:
         np.empty(1 << 21)
         with ThreadPoolExecutor(threads) as pool:
             try:
-                for k, source, first, batch, share in self._batches():
-                    job = None if batch is None else pool.submit(_summed, self.meaning, source, first, batch)
-                    pending.append((k, first, share, job))
+                for k, first, batch, share in pieces:
+                    job = None
+                    if batch is not None:
+                        job = pool.submit(_summed, self.meaning, self.sources[k], first, batch)
+                    pending.append((k, share, job))
                     while len(pending) > threads:
-                        whole = self._add(whole, *pending.popleft())
+                        self._add(*pending.popleft())
                 while pending:
-                    whole = self._add(whole, *pending.popleft())
-            except BaseException as error:
+                    self._add(*pending.popleft())
+            except BaseException:
                 pool.shutdown(cancel_futures=True)
-                if self.kept is not None and self.state.rows:
-                    with suppress(OSError):  # the first error is the one to tell
-                        self.kept.save(whole if isinstance(error, ValueError) else self.state)
                 raise
-        if self.kept is not None and self.state is not self.before:
-            self.kept.save(self.state)
-        return self.state
 
-    def _batches(self) -> Iterator[tuple[int, Source, int, Batch | None, float]]:
-        """Yield batches that are left, and after each file None."""
-        roles, skip = self.meaning.roles, self.state.row
-        for k in range(self.state.files, len(self.sources)):
-            source = self.sources[k]
-            pieces = None
-            if self.begun is not None and self.begun[0] == k and not skip:
-                pieces, self.begun = self.begun[1], None
-            for first, batch, share in pieces or batches(
-                source, roles.numbers, roles.values, self.rows, skip, roles.floats
-            ):
-                yield k, source, first, batch, share
-            yield k, source, 0, None, 1.0
-            skip = 0
-
-    def _add(self, whole: State, k: int, first: int, share: float, job: Future[Any] | None) -> State:
-        """Add the sums of a batch; returns the state from which the file at hand can be read anew."""
-        state = self.state
+    def _add(self, k: int, share: float, job: Future[Any] | None) -> None:
+        """Add the sums of a batch; without any, file k is read."""
         if job is None:
-            self.state = whole = replace(state, files=k + 1, row=0)
+            self.files = k + 1
         else:
             piece, sums = job.result()
-            sketches = dict(state.sketches)
-            for key, sketch in sums.items():
-                sketches[key] = sketches[key] + sketch if key in sketches else sketch
-            seen = tuple(dict.fromkeys((*state.seen, *piece.seen)))
             with naming(self.sources[k].path):
                 check_label(self.meaning.roles.label, self.texts, piece.label)
-                self._check(seen, sketches)
-            row, rows = first + piece.rows, state.rows + piece.rows
-            self.state = State(k, row, rows, seen, sketches)
-        self.share = self._share(share if job is not None else 0.0)
-        if job is not None or self.state.files == len(self.sources):
-            self._tell()
-        self._keep(ended=job is None)
-        return whole
+                self._add_seen(piece.seen)
+                self._add_sums(sums)
+            self.rows += piece.rows
+        if job is not None or self.files == len(self.sources):
+            self._tell((self.bytes[k] + share * self.sources[k].size) / max(1, self.bytes[-1]))
 
-    def _check(self, seen: tuple[Any, ...], sketches: Mapping[Any, Sketch]) -> None:
-        if len(seen) > len(self.state.seen):
-            self.meaning.pair(seen, more=True)
-        if len(sketches) > len(self.state.sketches):
-            inputs.check_group_count(len(sketches))
-            size = sum(array.nbytes for array in next(iter(sketches.values())).evidence.arrays)
-            if len(sketches) * size > MOST_SUMS:
+    def _add_seen(self, labels: Iterable[Any]) -> None:
+        known = len(self.seen)
+        self.seen |= dict.fromkeys(labels)
+        if len(self.seen) > known:
+            self.meaning.pair(tuple(self.seen), more=True)
+
+    def _add_sums(self, sums: Mapping[Any, Sketch]) -> None:
+        known = len(self.sketches)
+        for key, sketch in sums.items():
+            self.sketches[key] = self.sketches[key] + sketch if key in self.sketches else sketch
+        if len(self.sketches) > known:
+            inputs.check_group_count(len(self.sketches))
+            size = sum(array.nbytes for array in next(iter(self.sketches.values())).evidence.arrays)
+            if len(self.sketches) * size > MOST_SUMS:
                 raise ValueError(
-                    f"the sums of {len(sketches)} groups take more than {MOST_SUMS >> 30} GiB of memory"
+                    f"the sums of {len(self.sketches)} groups take more than {MOST_SUMS >> 30} GiB of memory"
                 )
 
-    def _keep(self, ended: bool) -> None:
-        """Write a checkpoint after a file, or within one after a while, as long as that is cheap."""
-        if self.kept is None:
-            return
-        since = time.monotonic() - self.written
-        if since < self.cost / SHARE or (since < EVERY and not ended):
-            return
-        start = time.monotonic()
-        self.kept.save(self.state)
-        self.written = time.monotonic()
-        self.cost = self.written - start
-
-    def _share(self, within: float) -> float:
-        """Return how much is read, by the bytes of the files."""
-        at = self.state.files
-        own = self.sources[at].size if at < len(self.sources) else 0
-        return (self.bytes[at] + within * own) / max(1, self.bytes[-1])
-
-    def _skipped(self) -> str:
-        text = f"{self.state.rows:,} rows are in the checkpoint and not read again: "
-        text += f"{self.state.files} of {len(self.sources)} files"
-        if self.state.row:
-            text += f", and {self.state.row:,} rows of {called(self.sources[self.state.files].path)}"
-        return text
-
-    def _tell(self, note: str = "") -> None:
+    def _tell(self, share: float) -> None:
+        """Report how far the reading is; `share` is by the bytes of the files."""
         if self.progress is None:
             return
         took = time.monotonic() - self.started
-        rate = (self.state.rows - self.before.rows) / took if took > 0 else 0.0
-        moved = self.share - self.from_share
-        left = took / moved * (1 - self.share) if moved > 0 else math.nan
-        files, n = self.state.files, len(self.sources)
-        self.progress(Reading(self.state.rows, self.total, files, n, self.share, rate, left, note))
+        rate = self.rows / took if took > 0 else 0.0
+        left = took / share * (1 - share) if share > 0 else math.nan
+        self.progress(Reading(self.rows, self.total, self.files, len(self.sources), share, rate, left))
 
 
 def cpus() -> int:

@@ -1,7 +1,7 @@
 """Files as batches of columns: what each format holds, and its rows, some at a time.
 
 A batch has as many rows as asked for, the last one of a file fewer, whatever the file was written in: so
-batches are the same in every run, and a run can go on where another one stopped. Parsing is left to pyarrow,
+batches are the same in every run. Parsing is left to pyarrow,
 and of NPZ to numpy; what a forged file could do is bounded by sizes that are looked at before.
 """
 
@@ -20,7 +20,7 @@ from calibrant.data import npz
 from calibrant.data.batch import Batch
 from calibrant.data.columns import Header
 from calibrant.data.files import check_width, content_of, in_folders, naming, pyarrow_of, recognised, tidy
-from calibrant.data.text import about_csv, about_json, csv_tables, json_tables, without_first
+from calibrant.data.text import about_csv, about_json, csv_tables, json_tables
 
 # Bytes of the buffers of all columns of a Parquet file.
 BUFFERS = 1 << 26
@@ -72,6 +72,12 @@ class Source:
         """Open it to read its bytes."""
         return open(self.path, "rb") if self.content is None else io.BytesIO(self.content)
 
+    def native(self) -> Any:
+        """Open it for pyarrow, whose threads then read without asking Python."""
+        import pyarrow as pa
+
+        return pa.OSFile(os.fsencode(self.path)) if self.content is None else pa.BufferReader(self.content)
+
     def check_unchanged(self) -> None:
         """Refuse a file that another process has changed."""
         if self.content is None:
@@ -109,7 +115,6 @@ def batches(
     numbers: Sequence[str],
     values: Sequence[str],
     rows: int,
-    skip: int = 0,
     floats: Sequence[str] = (),
 ) -> Iterator[tuple[int, Batch, float]]:
     """Yield the columns of a file, `rows` rows at a time.
@@ -121,8 +126,6 @@ def batches(
         Columns that hold numbers, and those that repeat few values.
     rows : int
         Rows of a batch.
-    skip : int
-        Rows that are not read, a multiple of `rows`.
     floats : sequence of str
         Columns that a parser of text may give as numbers.
 
@@ -136,17 +139,17 @@ def batches(
     more = {name: source.in_folders[name] for name in every if name in source.in_folders}
     with naming(source.path), _readable():
         if source.format == "npz":
-            pieces: Iterable[tuple[int, Any, float]] = _npz(source, wanted, rows, skip)
+            pieces: Iterable[tuple[int, Any, float]] = _npz(source, wanted, rows)
         else:
             if source.format == "parquet":
-                tables = _parquet(source, wanted, [name for name in values if name in wanted], rows, skip)
+                tables = _parquet(source, wanted, [name for name in values if name in wanted], rows)
             elif source.format == "arrow":
-                tables = _arrow(source, wanted, skip)
+                tables = _arrow(source, wanted)
             elif source.format in ("jsonl", "json"):
-                tables = json_tables(source, wanted, skip)
+                tables = json_tables(source, wanted)
             else:
-                tables = csv_tables(source, wanted, skip, floats)
-            pieces = _regrouped(tables, rows, skip)
+                tables = csv_tables(source, wanted, floats)
+            pieces = _regrouped(tables, rows)
         for first, batch, share in pieces:
             yield first, _with_folders(batch, more), share
         source.check_unchanged()
@@ -174,12 +177,12 @@ def _readable() -> Iterator[None]:
         raise ValueError(f"cannot be read: {tidy(' '.join(str(error).split()))}") from None
 
 
-def _regrouped(tables: Iterable[tuple[Any, float]], rows: int, skip: int) -> Iterator[tuple[int, Any, float]]:
+def _regrouped(tables: Iterable[tuple[Any, float]], rows: int) -> Iterator[tuple[int, Any, float]]:
     """Cut and join tables so that each holds as many rows; what a table has in full is not copied."""
     import pyarrow as pa
 
     held: list[Any] = []
-    count, first = 0, skip
+    count = first = 0
     for table, share in tables:
         while table.num_rows:
             part = table.slice(0, rows - count)
@@ -212,11 +215,11 @@ def _about_npz(source: Source, data: Any) -> Source:
     return replace(source, header=header, types=npz.types_of(members, header))
 
 
-def _npz(source: Source, wanted: list[str], rows: int, skip: int) -> Iterator[tuple[int, Any, float]]:
+def _npz(source: Source, wanted: list[str], rows: int) -> Iterator[tuple[int, Any, float]]:
     with source.open() as file:
         columns = npz.columns_of(file, wanted)
     total = len(next(iter(columns.values())))
-    for first in range(skip, total, rows):
+    for first in range(0, total, rows):
         part = {name: column[first : first + rows] for name, column in columns.items()}
         yield first, part, min(first + rows, total) / total
 
@@ -228,16 +231,9 @@ def _about_parquet(source: Source, data: Any) -> Source:
     pyarrow_of()
     from pyarrow import parquet
 
-    with _native(source) as opened:
+    with source.native() as opened:
         file = parquet.ParquetFile(opened)
         return _with_schema(replace(source, rows=file.metadata.num_rows), file.schema_arrow)
-
-
-def _native(source: Source) -> Any:
-    """Open a file for pyarrow, whose threads then read without asking Python."""
-    import pyarrow as pa
-
-    return pa.OSFile(os.fsencode(source.path)) if source.content is None else pa.BufferReader(source.content)
 
 
 def _with_schema(source: Source, schema: Any) -> Source:
@@ -245,57 +241,50 @@ def _with_schema(source: Source, schema: Any) -> Source:
     return replace(source, header=Header(tuple(schema.names)), types=types)
 
 
-def _parquet(
-    source: Source, wanted: list[str], values: list[str], rows: int, skip: int
-) -> Iterator[tuple[Any, float]]:
+def _parquet(source: Source, wanted: list[str], values: list[str], rows: int) -> Iterator[tuple[Any, float]]:
     import pyarrow as pa
     from pyarrow import parquet
 
     texts = [name for name in values if pa.types.is_string(source.types[name])]
     # Without buffers of a given size all of a row group would be in memory at once.
     size = max(1 << 14, min(1 << 20, BUFFERS // len(wanted)))
-
-    def read() -> Iterator[tuple[Any, float]]:
-        done, total = 0, source.rows or 1
-        with _native(source) as opened:
-            file = parquet.ParquetFile(opened, buffer_size=size, read_dictionary=texts)
-            for batch in file.iter_batches(rows, columns=wanted):
-                done += batch.num_rows
-                yield pa.Table.from_batches([batch]), done / total
-
-    return without_first(read(), skip)
+    done, total = 0, source.rows or 1
+    with source.native() as opened:
+        file = parquet.ParquetFile(opened, buffer_size=size, read_dictionary=texts)
+        for batch in file.iter_batches(rows, columns=wanted):
+            done += batch.num_rows
+            yield pa.Table.from_batches([batch]), done / total
 
 
 def _about_arrow(source: Source, data: Any) -> Source:
     pa = pyarrow_of()
-    with _native(source) as opened:
+    with source.native() as opened:
         head = opened.read(6)
         opened.seek(0)
         reader = pa.ipc.open_file(opened) if head == b"ARROW1" else pa.ipc.open_stream(opened)
         return _with_schema(source, reader.schema)
 
 
-def _arrow(source: Source, wanted: list[str], skip: int) -> Iterator[tuple[Any, float]]:
+def _arrow(source: Source, wanted: list[str]) -> Iterator[tuple[Any, float]]:
     import pyarrow as pa
 
     place = {name: k for k, name in enumerate(source.header.names)}
-    fields = sorted(place[name] for name in wanted)
-    options = pa.ipc.IpcReadOptions(included_fields=fields)
+    options = pa.ipc.IpcReadOptions(included_fields=sorted(place[name] for name in wanted))
+    # Mapped, so that a batch of any size is looked at piece by piece.
+    content, path = source.content, os.fsencode(source.path)
+    with pa.memory_map(path) if content is None else pa.BufferReader(content) as file:
+        for batch, share in _arrow_batches(pa, file, options, source.size):
+            # Offsets that point outside of the data are found here, and not by a crash.
+            batch.validate(full=True)
+            yield pa.Table.from_batches([batch]), share
 
-    def read() -> Iterator[tuple[Any, float]]:
-        # Mapped, so that a batch of any size is looked at piece by piece.
-        content, path = source.content, os.fsencode(source.path)
-        with pa.memory_map(path) if content is None else pa.BufferReader(content) as file:
-            if file.read(6) == b"ARROW1":
-                reader = pa.ipc.open_file(file, options=options)
-                for k in range(reader.num_record_batches):
-                    yield pa.Table.from_batches([reader.get_batch(k)]), (k + 1) / reader.num_record_batches
-                return
-            file.seek(0)
-            for batch in pa.ipc.open_stream(file, options=options):
-                yield pa.Table.from_batches([batch]), file.tell() / source.size
 
-    for table, share in without_first(read(), skip):
-        # Offsets that point outside of the data are found here, and not by a crash.
-        table.validate(full=True)
-        yield table, share
+def _arrow_batches(pa: Any, file: Any, options: Any, size: int) -> Iterator[tuple[Any, float]]:
+    if file.read(6) == b"ARROW1":
+        reader = pa.ipc.open_file(file, options=options)
+        for k in range(reader.num_record_batches):
+            yield reader.get_batch(k), (k + 1) / reader.num_record_batches
+        return
+    file.seek(0)
+    for batch in pa.ipc.open_stream(file, options=options):
+        yield batch, file.tell() / size

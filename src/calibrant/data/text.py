@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import codecs
-import csv
-import io
 import json
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,20 +23,13 @@ DELIMITERS = (",", ";", "\t", "|")
 # Bytes of text parsed together, those that a thread parses, of the longest row and of a JSON list, which is
 # read whole.
 BLOCK, PARALLEL, LONGEST, LIST = 1 << 22, 1 << 20, 1 << 25, 1 << 28
-# What stands in a row after the last one.
-LAST = "\x1e"
+# What the parser of CSV says of a row with more or fewer fields than the header.
+_RAGGED = re.compile(r"Row #([0-9]+): Expected ([0-9]+) columns, got ([0-9]+): ")
 # Levels of lists and objects within a JSON record: a parser of many more overflows its stack.
 DEEPEST = 200
 # What the parser of JSON lines says of a record with a name twice.
 _TWICE = re.compile(r"Column\(/(.*)\) was specified twice in row ([0-9]+)")
 _QUOTED = re.compile(rb'"(?:[^"\\]|\\.)*"')
-
-
-def without_first(tables: Iterable[tuple[Any, float]], skip: int) -> Iterator[tuple[Any, float]]:
-    """Leave out the first rows of tables."""
-    for table, share in tables:
-        yield table.slice(min(skip, table.num_rows)), share
-        skip -= min(skip, table.num_rows)
 
 
 class _Text:
@@ -114,124 +104,87 @@ def _first_record(head: bytes) -> bytes | None:
     return None
 
 
-def csv_tables(
-    source: Source, wanted: list[str], skip: int, floats: Sequence[str] = ()
-) -> Iterator[tuple[Any, float]]:
-    """Yield tables of a CSV file without its first rows, and how much is read.
+def csv_tables(source: Source, wanted: list[str], floats: Sequence[str] = ()) -> Iterator[tuple[Any, float]]:
+    """Yield a table for each block of rows of a CSV file, and how much is read.
 
     Columns are text; those of `floats` are numbers as far as all of them are, and text after that, so that
     whoever reads it can say what is wrong.
-    """
-    yield from without_first(_csv_tables(source, wanted, floats), skip)
 
-
-def _csv_tables(source: Source, wanted: list[str], floats: Sequence[str]) -> Iterator[tuple[Any, float]]:
-    """Yield a table for each block of rows.
-
-    Rows are parsed block by block, each in memory: a streaming reader of Arrow reads ahead in a thread of its
-    own, and where it reads a Python object, that thread and the end of the process wait for each other.
+    Each block is parsed in memory. The streaming reader of Arrow drops the line feed of a carriage return and
+    line feed that two blocks share, even within quotes. It also reads ahead in a thread of its own, and where
+    it reads a Python object, that thread and the end of the process wait for each other.
     """
     import pyarrow as pa
 
     written = dict(zip(source.header.names, source.raw, strict=False))
-    raw = [written[name] for name in wanted]
-    numbers = {written[name] for name in floats if name in wanted}
+    types = {written[name]: pa.float64() if name in floats else pa.string() for name in wanted}
     rows, header = 0, True
     with _opened(source) as text:
-        for block in _row_blocks(text, source):
-            table = None
-            if numbers:
+        for block, whole in _row_blocks(text, source.delimiter):
+            if not whole:
+                longest = f"row {rows + 1} has no end, or is longer than {LONGEST >> 20} MiB"
+                raise ValueError(f"{longest}: is a quote left open?")
+            try:
+                table = _parsed_rows(source, block, types, header=header)
+            except pa.ArrowInvalid:
+                types = dict.fromkeys(types, pa.string())
                 try:
-                    table = _parsed_rows(source, block, raw, numbers, header=header)
-                except pa.ArrowInvalid:
-                    numbers = set()
-            if table is None:
-                ragged: list[Any] = []
-                try:
-                    table = _parsed_rows(source, block, raw, numbers, header=header, ragged=ragged)
+                    # In one thread the parser knows the number of a row that it refuses.
+                    table = _parsed_rows(source, block, types, header=header, use_threads=False)
                 except pa.ArrowInvalid as error:
                     if header and "Empty CSV" in str(error):  # a header without the end of its line
                         return
-                    _check_quotes(source)
-                    if not ragged:
-                        raise
-                    row, got = rows + ragged[0].number - header, ragged[0].actual_columns
-                    fields, due = "field" if got == 1 else "fields", ragged[0].expected_columns
-                    raise ValueError(f"row {row} has {got} {fields} where the header has {due}") from None
+                    raise ValueError(_in_words(str(error), rows - header)) from None
             rows, header = rows + table.num_rows, False
             yield table.rename_columns(wanted), text.share
 
 
 def _parsed_rows(
-    source: Source,
-    block: bytes,
-    raw: list[str],
-    numbers: Collection[str],
-    *,
-    header: bool,
-    ragged: list[Any] | None = None,
+    source: Source, block: bytes, types: Mapping[str, Any], *, header: bool, use_threads: bool = True
 ) -> Any:
-    """Return the columns `raw` of whole rows as a table.
-
-    Parameters
-    ----------
-    source : Source
-    block : bytes
-    raw : list of str
-        Columns, by their names in the file.
-    numbers : collection of str
-        Those of them that are numbers.
-    header : bool
-        Whether the first row is the header.
-    ragged : list, optional
-        Takes the first row with more or fewer fields than the header.
-    """
+    """Return columns of whole rows, by their names in the file, as a table."""
     import pyarrow as pa
     from pyarrow import csv as arrow_csv
 
-    def refuse(row: Any) -> str:
-        if ragged is not None:
-            ragged.append(row)
-        return "error"
-
+    # Arrow cuts what several threads parse at any end of a line, also within quotes.
     quoted = b'"' in block
     return arrow_csv.read_csv(
         pa.BufferReader(block),
         arrow_csv.ReadOptions(
-            # With several threads it would not know the number of a bad row.
-            use_threads=ragged is None,
-            block_size=len(block) + 1 if quoted or ragged is not None else PARALLEL,
+            use_threads=use_threads,
+            block_size=PARALLEL if use_threads and not quoted else len(block) + 1,
             column_names=None if header else list(source.raw),
         ),
-        arrow_csv.ParseOptions(
-            delimiter=source.delimiter, newlines_in_values=quoted, invalid_row_handler=refuse
-        ),
+        arrow_csv.ParseOptions(delimiter=source.delimiter, newlines_in_values=quoted),
         arrow_csv.ConvertOptions(
-            include_columns=raw,
-            column_types={name: pa.float64() if name in numbers else pa.string() for name in raw},
-            null_values=[""],
-            strings_can_be_null=True,
+            include_columns=list(types), column_types=types, null_values=[""], strings_can_be_null=True
         ),
     )
 
 
-def _row_blocks(text: _Text, source: Source) -> Iterator[bytes]:
-    """Yield whole rows, many at a time; refuse a file that ends within quotes."""
+def _in_words(error: str, before: int) -> str:
+    """Return what is wrong with CSV by the message of Arrow, which counts rows after those before."""
+    if ragged := _RAGGED.search(error):
+        row, due, got = (int(number) for number in ragged.groups())
+        hint = "; is a quote left open?" * ('"' in error[ragged.end() :])
+        fields = "field" if got == 1 else "fields"
+        return f"row {before + row} has {got} {fields} where the header has {due}{hint}"
+    return f"cannot be read: {tidy(' '.join(error.split()))}"
+
+
+def _row_blocks(text: _Text, delimiter: str) -> Iterator[tuple[bytes, bool]]:
+    """Yield whole rows, many at a time; at last, and as such, a row that does not end."""
     rest, start = b"", codecs.BOM_UTF8
     while part := text.read(BLOCK):
         part, start = rest + (part.removeprefix(start) if start else part), b""
-        end = _end_of_rows(part, source.delimiter)
+        end = _end_of_rows(part, delimiter)
         block, rest = part[:end], part[end:]
-        if len(rest) > LONGEST:
-            _check_quotes(source)
-            raise ValueError(f"has a row of more than {LONGEST >> 20} MiB")
         if block.strip(b"\r\n"):
-            yield block
-    if _end_of_rows(rest + b"\n", source.delimiter) <= len(rest):
-        _check_quotes(source)
-        raise ValueError("is no CSV: a quote is left open")
+            yield block, True
+        if len(rest) > LONGEST:
+            yield rest, False
     if rest.strip(b"\r\n"):
-        yield rest
+        yield rest, _end_of_rows(rest + b"\n", delimiter) > len(rest)
 
 
 def _end_of_rows(block: bytes, delimiter: str) -> int:
@@ -264,22 +217,6 @@ def _end_of_rows(block: bytes, delimiter: str) -> int:
     return int(ends[np.searchsorted(quotes, ends) % 2 == 0][-1])
 
 
-def _check_quotes(source: Source) -> None:
-    """Refuse a CSV file that leaves a quote open, with the line, in memory that does not grow."""
-    last, first, line = list[str](), 1, 0
-    with _opened(source) as text:
-        lines = io.TextIOWrapper(text.data, "utf-8-sig", newline="")
-        # As Arrow reads it: what follows a closing quote is text.
-        reader = csv.reader(chain(lines, [LAST]), delimiter=source.delimiter)
-        try:
-            for record in reader:
-                last, first, line = record, line + 1, reader.line_num
-        except csv.Error:  # a value that never ends
-            last, first = [], line + 1
-    if last != [LAST]:
-        raise ValueError(f"is no CSV from line {first} on: is a quote left open?")
-
-
 def about_json(source: Source, data: Any) -> Source:
     """Find the columns of JSON by its first records."""
     pa = pyarrow_of()
@@ -295,16 +232,15 @@ def about_json(source: Source, data: Any) -> Source:
     return replace(source, header=Header(names), types=dict.fromkeys(names, pa.null()))
 
 
-def json_tables(source: Source, wanted: list[str], skip: int) -> Iterator[tuple[Any, float]]:
-    """Yield tables of JSON lines, or that of a JSON list, without the first rows, and how much is read."""
+def json_tables(source: Source, wanted: list[str]) -> Iterator[tuple[Any, float]]:
+    """Yield tables of JSON lines, or that of a JSON list, and how much is read."""
     import pyarrow as pa
 
     with _opened(source) as text:
         if source.format == "json" and (records := _listed(text)) is not None:
-            tables: Iterable[tuple[Any, float]] = [(pa.table(_columns_of(records, wanted)), 1.0)]
+            yield pa.table(_columns_of(records, wanted)), 1.0
         else:
-            tables = _parsed_lines(text, wanted)
-        yield from without_first(tables, skip)
+            yield from _parsed_lines(text, wanted)
 
 
 def _listed(text: _Text) -> list[dict[str, Any]] | None:

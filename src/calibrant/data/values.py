@@ -39,7 +39,7 @@ class Coded:
     @classmethod
     def of(cls, values: Array) -> Coded:
         """Return the distinct numbers or booleans of an array; whole numbers are integers."""
-        plain = values.dtype.isnative and 4 <= max(4, values.itemsize) <= 8 and values.dtype != np.float16
+        plain = values.dtype.isnative and values.itemsize <= 8 and values.dtype != np.float16
         if plain and sys.modules.get("pyarrow"):  # which does not sort them
             encoded = arrow_of(values).dictionary_encode()
             code, numbers = _array_of(encoded.indices), encoded.dictionary.to_pylist()
@@ -131,8 +131,6 @@ def kind_of(name: str, type: Any, *, numbers: bool = False) -> Kind | None:
 
 def numbers_of(name: str, column: Any) -> Array:
     """Return a column that must hold numbers."""
-    if (floats := _as_it_lies(column)) is not None:
-        return floats
     column = _plain(name, column)
     if kind_of(name, _type(column), numbers=True) is not None:
         array: Array = column if isinstance(column, np.ndarray) else _array_of(column)
@@ -147,21 +145,6 @@ def numbers_of(name: str, column: Any) -> Array:
     return _parsed(name, _texts(column))
 
 
-def _as_it_lies(column: Any) -> Array | None:
-    """Return floats of Arrow in one piece, none of them missing; None of any other column."""
-    if isinstance(column, np.ndarray):
-        return None
-    import pyarrow as pa
-
-    if column.type not in (pa.float64(), pa.float32()) or column.null_count:
-        return None
-    if hasattr(column, "num_chunks"):
-        if column.num_chunks != 1:
-            return None
-        column = column.chunk(0)
-    return _array_of(column)
-
-
 def arrow_of(values: Array) -> Any:
     """Return an array of numbers or booleans as one of Arrow, numbers where they lie; see `_array_of`."""
     import pyarrow as pa
@@ -171,20 +154,15 @@ def arrow_of(values: Array) -> Any:
 
 
 def _array_of(column: Any) -> Array:
-    """Return numbers or booleans of Arrow, none of them missing, where they lie.
+    """Return numbers or booleans of Arrow, none of them missing, numbers where they lie.
 
-    Arrow does the same, but loads pandas first where that is installed.
+    `to_numpy` does the same, but loads pandas first where that is installed.
     """
     import pyarrow as pa
 
-    n, first, (_, data) = len(column), column.offset, column.buffers()
-    if data is None:
-        return np.empty(0, dtype=column.type.to_pandas_dtype())
-    if pa.types.is_boolean(column.type):
-        bits = np.unpackbits(np.frombuffer(data, np.uint8), bitorder="little", count=first + n)
-        return bits[first:].view(bool)
-    kind = np.dtype(column.type.to_pandas_dtype())
-    return np.frombuffer(data, kind, n, first * kind.itemsize)
+    if pa.types.is_boolean(column.type):  # which are bits
+        return np.from_dlpack(column.cast(pa.uint8())).view(bool)
+    return np.from_dlpack(column)
 
 
 def values_of(name: str, column: Any, kind: Kind | None = None, *, apart: bool = False) -> Array | Coded:

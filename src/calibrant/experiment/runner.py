@@ -53,7 +53,7 @@ def run(
     from joblib import Parallel, delayed
 
     report = inputs.progress(progress)
-    with Store.held(Path(folder), settings) as (store, hold):
+    with Store.held(Path(folder), settings) as store:
         tasks = settings.tasks()
         open_tasks = [task for task in tasks if not store.finished(task)]
         done = len(tasks) - len(open_tasks)
@@ -66,7 +66,6 @@ def run(
             for task, result, problem in results:
                 done += 1
                 if result is not None:
-                    hold.check()
                     store.save(result)
                     problem = "; ".join(result.failures)
                 if report is not None:

@@ -13,14 +13,14 @@ import platform
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import chain, product
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import calibrant
-from calibrant.atomic import LOCK, Hold, csv_text, is_beginning, write_whole
+from calibrant.atomic import csv_text, is_beginning, write_whole
 from calibrant.experiment.procedure import STATISTICS, Result, Settings, Task
 from calibrant.experiment.truth import Truth
 from calibrant.inputs import parsed_json
@@ -37,6 +37,8 @@ COLUMNS = (
     "bracket",
     *STATISTICS,
 )
+#: The file that is locked while a process writes to the folder.
+LOCK = ".calibrant.lock"
 # Packages that the numbers come from.
 NUMBERS = ("numpy", "scipy", "scikit-learn")
 
@@ -77,7 +79,7 @@ class Store:
 
     @classmethod
     @contextmanager
-    def held(cls, folder: Path, settings: Settings) -> Iterator[tuple[Store, Hold]]:
+    def held(cls, folder: Path, settings: Settings) -> Iterator[Store]:
         """Open the folder for these settings, and keep other processes from it.
 
         Raises
@@ -85,16 +87,25 @@ class Store:
         BlockingIOError
             If another process holds it.
         """
+        from filelock import FileLock, Timeout
+
         store = cls(Path(folder))
         if not store.manifest_path.exists():
             store._check_empty()
         store.folder.mkdir(parents=True, exist_ok=True)
-        with Hold(store.folder, f"the run in {folder}") as hold:
+        try:
+            held = FileLock(store.folder / LOCK).acquire(timeout=0)
+        except Timeout:
+            raise BlockingIOError(
+                f"the run in {folder} is in use by another process; wait until it has ended, or choose "
+                "another folder"
+            ) from None
+        with held:
             store = cls.create(folder, settings)
             for path in (*store.folder.glob(".*"), *store.tasks_path.glob(".*")):
                 if is_beginning(path):
                     path.unlink()
-            yield store, hold
+            yield store
 
     def _check_empty(self) -> None:
         """Refuse a folder of other things; a run that was killed at once has left beginnings."""
@@ -212,8 +223,7 @@ class Store:
         """Write the tidy table as compressed CSV."""
         rows = ([f"{v:.7g}" if isinstance(v, float) else v for v in row] for row in self.rows())
         path = self.folder / "results.csv.gz"
-        text = csv_text(chain([COLUMNS], rows))
-        write_whole(path, [gzip.compress(text.encode(), mtime=0)], parents=True)
+        write_whole(path, [gzip.compress(csv_text([COLUMNS, *rows]).encode(), mtime=0)], parents=True)
         return path
 
 

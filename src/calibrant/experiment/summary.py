@@ -152,7 +152,7 @@ class Summary:
 
     def write(self, path: Path) -> Path:
         """Write the rows as CSV."""
-        rows = ([_written(row[column]) for column in COLUMNS] for row in self.rows())
+        rows = ([_written(row[name]) for name in COLUMNS] for row in self.rows())
         write_whole(path, [csv_text([COLUMNS, *rows]).encode()], parents=True)
         return path
 

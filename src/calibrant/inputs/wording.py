@@ -73,3 +73,14 @@ def sample_size(n: float, equals: str = " = ") -> str:
     ('n = 1200', 'effective n=777.869')
     """
     return f"n{equals}{n:.15g}" if size_name(n) == "rows" else f"effective n{equals}{n:.6g}"
+
+
+def duration(seconds: float) -> str:
+    """Return a time such as "40 s", "12 min" or "3.4 h".
+
+    >>> [duration(s) for s in (40, 700, 12345)]
+    ['40 s', '12 min', '3.4 h']
+    """
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"

@@ -22,8 +22,7 @@ import os
 import struct
 import zipfile
 import zlib
-from collections.abc import Hashable, Iterator
-from contextlib import contextmanager
+from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Annotated, Any, BinaryIO, Literal, TypeVar
 
@@ -31,7 +30,7 @@ import numpy as np
 
 from calibrant.atomic import write_whole
 from calibrant.evidence import Array, Layout
-from calibrant.inputs import InputError, codec, within
+from calibrant.inputs import InputError, Serializable, within
 from calibrant.inputs.codec import Bounds
 from calibrant.questions import named
 from calibrant.questions.notions import refuse_whole
@@ -43,7 +42,7 @@ HEADER = "calibrant_sketch.json"
 # Bytes of the header, and of all sums in memory, that a file may have.
 MOST_HEADER, MOST_SUMS = 1 << 24, 1 << 32
 # Bytes of a member per compressed byte, and on top of that: sums of rows are never so repetitive.
-MOST_RATIO, SLACK = 200, 1 << 24
+MOST_RATIO, SLACK = 50, 1 << 24
 # Bytes of the directory at the end of an archive, which zipfile reads at once.
 MOST_DIRECTORY = 1 << 12
 _ZIP, _END, _ZIP64 = b"PK\x03\x04", struct.Struct("<4s4H2LH"), b"PK\x06\x07"
@@ -84,7 +83,7 @@ class Content:
 
 
 @dataclass(frozen=True)
-class Header:
+class Header(Serializable):
     """The header of a file.
 
     Attributes
@@ -153,9 +152,8 @@ class Header:
 
 def save(sketch: Sketch, path: str | os.PathLike[str]) -> None:
     """Write a sketch to a file, whole or not at all."""
-    arrays, header = _arrays(sketch), codec.to_dict(Header.of(sketch))
-    with _of_header():  # what could not be read again is not written
-        codec.from_dict(Header, header, "header")
+    arrays, header = _arrays(sketch), Header.of(sketch).to_dict()
+    Header.from_dict(header)  # what could not be read again is not written
     text = _json(header)
     if len(text) > MOST_HEADER:
         raise InputError("labels", f"take at most {MOST_HEADER} bytes in a file", got=f"{len(text)}")
@@ -190,7 +188,7 @@ def load(kind: type[Kind], path: str | os.PathLike[str]) -> Kind:
 
 def digest(sketch: Sketch) -> str:
     """Return the SHA-256 of notion, classes and sums: equal for equal content."""
-    about = codec.to_dict(Header.of(sketch))
+    about = Header.of(sketch).to_dict()
     total = hashlib.sha256(_json({key: value for key, value in about.items() if "given" not in key}))
     for array in _arrays(sketch).values():
         total.update(array.tobytes())
@@ -248,19 +246,7 @@ def _header(archive: zipfile.ZipFile) -> Header:
     size = archive.getinfo(HEADER).file_size
     if size > MOST_HEADER:
         raise InputError("header", f"take at most {MOST_HEADER} bytes", got=f"{size}")
-    with _of_header():
-        return codec.from_json(Header, _bytes(archive, HEADER, size), "header")
-
-
-@contextmanager
-def _of_header() -> Iterator[None]:
-    """Name the header in errors about its fields."""
-    try:
-        yield
-    except InputError as error:
-        if not error.argument.startswith("header"):
-            error.argument = f"header.{error.argument}"
-        raise
+    return Header.from_json(_bytes(archive, HEADER, size))
 
 
 def _bytes(archive: zipfile.ZipFile, name: str, size: int) -> bytes:

@@ -529,7 +529,6 @@ class Sketch:
         labels: Any = None,
         pos_label: Any = None,
         format: str | None = None,
-        checkpoint: str | os.PathLike[str] | None = None,
         progress: Callable[[Any], object] | bool | None = None,
         batch_rows: int | None = None,
         percent: bool = False,
@@ -550,9 +549,6 @@ class Sketch:
             The class of each column of scores, in the order of the columns. By default their names tell.
         format : {"parquet", "arrow", "csv", "tsv", "jsonl", "json", "npz"}, optional
             By default what the suffix says, or else the first bytes.
-        checkpoint : path, optional
-            Folder in which to keep what has been read, so that the same call goes on after a stop. One
-            process at a time may use it; another one is refused by a `BlockingIOError`.
         progress : bool or callable, optional
             True shows how far it is on standard error; a callable is called now and then with a `Reading`,
             which prints as a line: `progress=print`.
@@ -572,7 +568,7 @@ class Sketch:
         """
         from calibrant.data.pipeline import from_files
 
-        return from_files(
+        sketches = from_files(
             paths,
             label=label,
             scores=scores,
@@ -582,11 +578,11 @@ class Sketch:
             labels=labels,
             pos_label=pos_label,
             format=format,
-            checkpoint=checkpoint,
             progress=inputs.progress(progress),
             batch_rows=batch_rows,
             percent=percent,
         )
+        return sketches[None]
 
     @classmethod
     @inputs.helpful
@@ -603,15 +599,14 @@ class Sketch:
         labels: Any = None,
         pos_label: Any = None,
         format: str | None = None,
-        checkpoint: str | os.PathLike[str] | None = None,
         progress: Callable[[Any], object] | bool | None = None,
         batch_rows: int | None = None,
         percent: bool = False,
     ) -> dict[Any, Sketch]:
         """Sum up files of any size for each value of the column `groups`; see `from_files` for the rest."""
-        from calibrant.data.pipeline import from_files_by_group
+        from calibrant.data.pipeline import from_files
 
-        return from_files_by_group(
+        sketches = from_files(
             paths,
             groups=groups,
             label=label,
@@ -622,11 +617,11 @@ class Sketch:
             labels=labels,
             pos_label=pos_label,
             format=format,
-            checkpoint=checkpoint,
             progress=inputs.progress(progress),
             batch_rows=batch_rows,
             percent=percent,
         )
+        return {key: sketches[key] for key in inputs.in_order(tuple(sketches))}
 
     @classmethod
     @inputs.helpful
