@@ -210,7 +210,8 @@ def test_the_confirmation_divides_both_errors_of_both_notions(tmp_path, monkeypa
     rng = np.random.default_rng(0)
     values = rng.uniform(0.5, 2, (len(settings.tasks()), *settings.shape))
     for task, statistics in zip(settings.tasks(), values, strict=True):
-        store.save(Result(task, dict.fromkeys(settings.notions, Truth(0.1, 0.1, 0.0)), statistics))
+        truth = dict.fromkeys(settings.notions, Truth(0.1, 0.1, 0.0))
+        store.save(Result(task, truth, statistics, [], statistics[..., :1]))
     confirm = study("confirm")
     monkeypatch.setattr(confirm, "RESAMPLES", 20)
     monkeypatch.setattr(sys, "argv", ["confirm", str(tmp_path / "run")])

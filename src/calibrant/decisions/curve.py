@@ -93,7 +93,7 @@ class RegretCurve(Serializable):
     >>> score = rng.random(2000)
     >>> curve = calibrant.regret_curve(rng.random(2000) < score**2, score)
     >>> print(curve.worst)
-    the worst decision is at 0.36: 0.0345 lost per row [0.0198, 0.0515]
+    the worst decision is at 0.36: 0.0345 lost per row [0.0198, 0.0509]
     """
 
     computed: ClassVar[tuple[str, ...]] = ("worst",)

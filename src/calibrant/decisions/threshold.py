@@ -57,7 +57,7 @@ class BestThreshold(Serializable):
     >>> score = rng.random(5000)
     >>> best = calibrant.best_threshold(rng.random(5000) < score**2, score, (1, 9), rng=0)
     >>> print(str(best).split(": ")[0])
-    act when the score is at least 0.318 [0.296, 0.336] instead of 0.1
+    act when the score is at least 0.318 [0.296, 0.337] instead of 0.1
     """
 
     threshold: Extended

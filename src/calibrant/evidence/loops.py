@@ -142,7 +142,7 @@ def _lines(values: Array | None, batch: tuple[int, ...], size: int) -> Array | N
         return None
     if values.ndim == 1:
         return np.broadcast_to(values, (prod(batch), size)) if batch else values[None]
-    return np.broadcast_to(values, (*batch, size)).reshape(-1, size)
+    return np.broadcast_to(values, (*batch, size)).reshape(prod(batch), size)
 
 
 def _outcomes(outcome: Array | OneHot) -> Array:
