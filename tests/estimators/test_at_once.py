@@ -23,7 +23,7 @@ def usual(monkeypatch):
 
     def call(*arguments, **options):
         with monkeypatch.context() as patch:
-            patch.setattr("calibrant.api.calibration.error_at_once", lambda *_: None)
+            patch.setattr("calibrant.estimators.at_once.error_at_once", lambda *_: None)
             return calibrant.ece(*arguments, **options)
 
     return call

@@ -20,7 +20,8 @@ import numpy as np
 from calibrant import inputs
 from calibrant.curves.band import clopper_pearson
 from calibrant.decisions.measured import Measured
-from calibrant.evidence import Array, Cells, Evidence, are_alone, effective_clusters
+from calibrant.evidence import Array, Cells, Evidence
+from calibrant.evidence.clusters import are_alone, effective_clusters
 from calibrant.inference.streams import stream
 from calibrant.inputs import ROUNDING, InputError, Record
 from calibrant.inputs.wording import count, percent

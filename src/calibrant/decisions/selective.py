@@ -19,7 +19,8 @@ from calibrant import inputs
 from calibrant.compiled.cached import cached_property
 from calibrant.curves.band import clopper_pearson
 from calibrant.decisions.measured import Measured
-from calibrant.evidence import Array, Evidence, are_alone, effective_clusters
+from calibrant.evidence import Array, Evidence
+from calibrant.evidence.clusters import are_alone, effective_clusters
 from calibrant.inference.interval import first_of_each
 from calibrant.inference.streams import stream
 from calibrant.inputs import ROUNDING, InputError, is_number

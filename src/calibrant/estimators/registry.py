@@ -10,43 +10,33 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
+from importlib import import_module
 from typing import Any
 
+from calibrant.compiled import once
 from calibrant.estimators.base import Entry, Estimator, SupportsFit, refuse_parameter
 from calibrant.estimators.bayes import Bayes
-from calibrant.estimators.beta import Beta
-from calibrant.estimators.beta_kernel import BetaKernel
-from calibrant.estimators.binned import Binned
-from calibrant.estimators.cumulative import Cumulative
-from calibrant.estimators.debiased import Debiased
-from calibrant.estimators.density import Density
-from calibrant.estimators.density_beta import DensityBeta
-from calibrant.estimators.foreign import Foreign, Function
-from calibrant.estimators.isotonic import Isotonic
-from calibrant.estimators.smooth import Smooth
-from calibrant.estimators.sweep import Sweep
-from calibrant.estimators.variational import Variational
 from calibrant.evidence import Array
 from calibrant.inputs import InputError, InputTypeError, check_choice, show
 
 #: What callers may pass for an estimator: a name, a value with `fit`, or a plain function.
 EstimatorLike = str | SupportsFit | Callable[[Array, Array, Array], float]
 
-CLASSES: tuple[type[Estimator], ...] = (
-    Binned,
-    Density,
-    DensityBeta,
-    Bayes,
-    Debiased,
-    Sweep,
-    Isotonic,
-    Beta,
-    BetaKernel,
-    Variational,
-    Smooth,
-    Cumulative,
+#: The classes of this package by their modules, imported when a name other than "auto" is first asked for.
+CLASSES = (
+    ("binned", "Binned"),
+    ("density", "Density"),
+    ("density_beta", "DensityBeta"),
+    ("bayes", "Bayes"),
+    ("debiased", "Debiased"),
+    ("sweep", "Sweep"),
+    ("isotonic", "Isotonic"),
+    ("beta", "Beta"),
+    ("beta_kernel", "BetaKernel"),
+    ("variational", "Variational"),
+    ("smooth", "Smooth"),
+    ("cumulative", "Cumulative"),
 )
-_ENTRIES: list[Entry] = []
 
 #: The estimators the paper compares.
 FIFTEEN = (
@@ -55,15 +45,29 @@ FIFTEEN = (
 )
 
 
-def register(estimator: type[Estimator]) -> None:
-    """Add a class of estimators under its names."""
+def _of_package() -> list[Entry]:
+    entries: list[Entry] = []
+    for module, name in CLASSES:
+        _add(getattr(import_module(f"calibrant.estimators.{module}"), name), entries)
+    return entries
+
+
+_entries = once(_of_package)
+
+
+def _add(estimator: type[Estimator], entries: list[Entry]) -> None:
     for entry in estimator.entries():
         for name in (entry.name, entry.short):
-            if not name or ":" in name or name == "auto" or name in _by_name():
+            if not name or ":" in name or name == "auto" or name in _by_name(entries):
                 raise ValueError(
                     f"the names of {estimator.__name__} must be new and free of colons, got {name!r}"
                 )
-        _ENTRIES.append(entry)
+        entries.append(entry)
+
+
+def register(estimator: type[Estimator]) -> None:
+    """Add a class of estimators under its names."""
+    _add(estimator, _entries())
     parse.cache_clear()
 
 
@@ -75,7 +79,7 @@ def describe() -> tuple[Entry, ...]:
     uniform; bins; bins of equal width (legacy ECE)
     adaptive; bins; bins of equal mass
     """
-    return tuple(_ENTRIES)
+    return tuple(_entries())
 
 
 def estimator_names() -> tuple[str, ...]:
@@ -84,11 +88,11 @@ def estimator_names() -> tuple[str, ...]:
     >>> estimator_names()[:5]
     ('uniform', 'adaptive', 'uniform-convex', 'adaptive-convex', 'density')
     """
-    return tuple(entry.name for entry in _ENTRIES)
+    return tuple(entry.name for entry in _entries())
 
 
-def _by_name() -> dict[str, Entry]:
-    return {name: entry for entry in _ENTRIES for name in (entry.name, entry.short)}
+def _by_name(entries: list[Entry]) -> dict[str, Entry]:
+    return {name: entry for entry in entries for name in (entry.name, entry.short)}
 
 
 @lru_cache(maxsize=256)
@@ -102,7 +106,7 @@ def parse(text: str, *, shared: bool = False) -> Estimator:
     Binned(binning='uniform', n_bins=10, mapping='one')
     """
     name, colon, parameter = text.partition(":")
-    entries = _by_name()
+    entries = {} if name == "auto" else _by_name(_entries())
     check_choice("estimator", name, ("auto", *entries))
     if colon and not parameter:
         raise InputError("estimator", "have a parameter after its colon", text)
@@ -132,6 +136,8 @@ def resolve(estimator: Any, *, shared: bool = False) -> Estimator:
         return estimator
     if isinstance(estimator, str):
         return parse(estimator, shared=shared)
+    from calibrant.estimators.foreign import Foreign, Function
+
     if isinstance(estimator, SupportsFit) and not isinstance(estimator, type):
         return Foreign(estimator)
     if callable(estimator) and not isinstance(estimator, type):
@@ -139,7 +145,3 @@ def resolve(estimator: Any, *, shared: bool = False) -> Estimator:
     rule = "be a name, a value with a method fit(evidence), or a function f(scores, outcomes, weights)"
     hint = f'write "uniform:{estimator}"' if isinstance(estimator, int) else ""
     raise InputTypeError("estimator", rule, estimator, hint=hint)
-
-
-for _class in CLASSES:
-    register(_class)

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from calibrant import compiled
 from calibrant.estimators import Estimator, EstimatorLike, Fit, Norm, check_norm, resolve
 from calibrant.evidence import Array, Evidence, Sample
-from calibrant.inference.whole_rows import measure_rows
 from calibrant.inputs import InputError
 from calibrant.posterior import posterior_of
 from calibrant.questions import Notion, Question
-from calibrant.simplex import RowsEstimator, RowsNorm, check_rows_norm, resolve_rows
+
+if TYPE_CHECKING:
+    from calibrant.simplex import RowsEstimator, RowsNorm
 
 # Problems that a posterior is made of at a time where each has at least so many rows.
 TOGETHER, LONG = 16, 1 << 13
@@ -23,6 +24,8 @@ TOGETHER, LONG = 16, 1 << 13
 def chosen_for(notion: Notion, estimator: Any, norm: str) -> Estimator | RowsEstimator:
     """Return the estimator that is meant where a notion is asked; refuse a norm that it does not define."""
     if notion.whole:
+        from calibrant.simplex import check_rows_norm, resolve_rows
+
         rows = resolve_rows(estimator)
         check_rows_norm(norm, rows)
         return rows
@@ -39,6 +42,8 @@ def has_interval(estimator: Estimator | RowsEstimator) -> bool:
 def measure(question: Question, estimator: EstimatorLike | RowsEstimator, norm: Norm | RowsNorm) -> float:
     """Return the calibration error that a question asks for."""
     if question.notion.whole:
+        from calibrant.inference.whole_rows import measure_rows
+
         return measure_rows(question, estimator, norm)
     chosen = resolve(estimator, shared=question.notion.several)
     check_norm(norm, chosen)

@@ -41,9 +41,9 @@ from calibrant.decisions import (
 )
 from calibrant.estimators import Binned, Estimator, EstimatorLike, Norm, resolve
 from calibrant.evidence import Array, Cells, Layout, OneHot, Sample
-from calibrant.inference import Estimate
 from calibrant.inference import estimate as inference
 from calibrant.inference.measure import measure
+from calibrant.inference.result import Estimate
 from calibrant.inputs import Predictions, Seed
 from calibrant.maps import Calibrator
 from calibrant.maps.calibrator import Monotone
