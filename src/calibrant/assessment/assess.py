@@ -22,6 +22,7 @@ from calibrant.assessment.cautions import Seen, cautions, seen_in_rows, seen_in_
 from calibrant.assessment.cure import Cure, Trial, cure_of
 from calibrant.assessment.where import where_of
 from calibrant.compiled import aside, keep_memory
+from calibrant.compiled.blas import one_blas_thread
 from calibrant.curves import Progress, curve_of, diagram_of, each_problem
 from calibrant.decisions import Cost, Decision, clinical_of, deciding
 from calibrant.estimators import Binned
@@ -104,6 +105,7 @@ class Material:
     tempered: Softmax | None = None
 
 
+@one_blas_thread()
 def assess_predictions(
     data: Predictions,
     headline: Notion,
@@ -145,6 +147,7 @@ def assess_predictions(
     return _assemble(material, seen_in_rows(data, names, headline), level, rng, progress, n_resamples)
 
 
+@one_blas_thread()
 def assess_sketch(
     sketch: Sketch,
     *,

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from calibrant import inputs
+from calibrant.compiled.blas import one_blas_thread
 from calibrant.curves.band import clopper_pearson
 from calibrant.decisions.measured import Measured
 from calibrant.evidence import Array, Cells, Evidence
@@ -131,6 +132,7 @@ class Clinical:
         )
 
 
+@one_blas_thread()
 def clinical_of(question: Question, *, level: float = 0.95, seed: int = 0) -> Clinical:
     """Read a question about one class, or about pairs.
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from calibrant import inputs
+from calibrant.compiled.blas import one_blas_thread
 from calibrant.compiled.cached import cached_property
 from calibrant.curves.band import clopper_pearson
 from calibrant.decisions.measured import Measured
@@ -205,6 +206,7 @@ def check_sure(question: Question) -> None:
         raise InputError("notion", rule, question.notion.name)
 
 
+@one_blas_thread()
 def risk_coverage_of(question: Question, *, level: float = 0.95, rng: Any = None) -> RiskCoverage:
     """Keep the surest rows of a question; see `calibrant.risk_coverage`."""
     level, seed = inputs.level(level), inputs.seeded(rng)

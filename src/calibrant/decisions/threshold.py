@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from calibrant.compiled.blas import one_blas_thread
 from calibrant.decisions.cost import Cost
 from calibrant.decisions.interval import ends
 from calibrant.decisions.one_score import Lines, OneScore
@@ -122,6 +123,7 @@ class BestThreshold:
 _COSTS = ("cost", "cost_low", "cost_high", "as_is", "recalibrated", "gain", "gain_low", "gain_high")
 
 
+@one_blas_thread()
 def best_threshold_of(question: Question, cost: Cost, *, level: float) -> BestThreshold:
     """Choose the threshold of least expected cost; judge such choices on rows that had no part in them."""
     check_level(level)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from calibrant import inputs
+from calibrant.compiled.blas import one_blas_thread
 from calibrant.curves import Progress
 from calibrant.evidence import Array
 from calibrant.inference.comparison import compare_questions
@@ -236,6 +237,7 @@ class MapComparison:
         return cls.from_dict(from_text(text, "comparison"))
 
 
+@one_blas_thread()
 def compare_maps(
     data: Predictions,
     notion: Notion,

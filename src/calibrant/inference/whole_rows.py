@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from calibrant.compiled.blas import one_blas_thread
 from calibrant.evidence import Array
 from calibrant.evidence.simplex import Simplex
 from calibrant.inference.result import Estimate, Null
@@ -29,6 +30,7 @@ SEEN, TIMES = 1000, 3
 SETS = 5
 
 
+@one_blas_thread()
 def measure_rows(question: Question, estimator: Any, norm: Any) -> float:
     """Return the error on the simplex; of two classes by default from the posterior of one of them."""
     chosen = resolve_rows(estimator)
