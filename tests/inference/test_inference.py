@@ -13,9 +13,8 @@ from calibrant.estimators import parse
 from calibrant.evidence import Residuals, Sample
 from calibrant.experiment.families import EXACT, Dirichlet
 from calibrant.inference import comparison as paired
-from calibrant.inference import interval, joint_labels, null, walks
+from calibrant.inference import interval, null, walks
 from calibrant.posterior.clock import halfway, running, units
-from weighing import weighted_sample
 
 
 def drawn(name="flat", factor=1.0, n=400, seed=0):
@@ -200,21 +199,6 @@ def test_cells_of_equal_variance_are_those_of_the_posterior():
     found = edges.sums(running(one.residual[None]))[0]
     expected = units(profile.flat, halfway(profile.flat), 64)[0][0]
     np.testing.assert_allclose(dct(found / edges.unit, norm="ortho"), expected, atol=1e-9)
-
-
-def test_coefficients_of_a_class_are_those_of_its_rows():
-    rng = np.random.default_rng(0)
-    score = rng.random(200).round(1)
-    outcome = rng.random((3, 200)) < score
-    # Under weights the least variance differs a little, for n does.
-    for weight, apart in ((None, 1e-9), (rng.exponential(size=200), 5e-3)):
-        w = np.ones(200) if weight is None else weight * (200 / weight.sum())
-        sums = joint_labels._Sums.of(score, w, 32)
-        count = np.stack([np.bincount(sums.group, w * y, minlength=sums.size) for y in outcome])
-        found = sums.coefficients(count)
-        for y, row in zip(outcome, found, strict=True):
-            flat = Residuals.of(weighted_sample(score, y, weight)).flat
-            np.testing.assert_allclose(row, units(flat, halfway(flat), 32)[0][0], atol=apart)
 
 
 @pytest.mark.parametrize("n", [50, 500, 3000])

@@ -14,7 +14,7 @@ from calibrant.inference import interval
 from calibrant.inference.interval import World, true_error
 from calibrant.posterior.clock import n_cells
 from calibrant.posterior.gap import Posterior
-from plainly import needs_loops, plain
+from plainly import needs_loops
 
 KINDS = ("smooth", "tenths", "heavy")
 
@@ -36,7 +36,7 @@ def test_data_without_noise_are_the_gap(kind):
     gap = np.clip(
         np.random.default_rng(0).normal(0, 0.1, (3, world.score.size)), -world.score, 1 - world.score
     )
-    z, residual = world.data(gap, np.zeros_like(gap))
+    z, residual = world.data(gap, np.zeros_like(gap), world.sd(gap))
     own = world.posterior
     sums = own.scale[0] * idct(z, norm="ortho")
     np.testing.assert_allclose(sums.sum(axis=1), (gap * world.mass).sum(axis=1), atol=1e-6)
@@ -51,7 +51,7 @@ def test_data_without_noise_are_the_gap(kind):
 def test_data_without_a_gap_are_noise_of_about_one_unit(kind):
     world = World.of(posterior(kind), 0)
     noise = np.random.default_rng(0).standard_normal((4000, world.score.size))
-    z, residual = world.data(np.zeros_like(noise), noise)
+    z, residual = world.data(np.zeros_like(noise), noise, world.sd(np.zeros_like(noise)))
     # A variance halfway to what the gap says is not that of calibrated data, and scores of 1 have none; the
     # rows of one score are spread evenly over its cells.
     spread = np.square(z).mean()
@@ -208,38 +208,6 @@ def test_ends_allow_for_what_noise_adds():
     assert interval.allowance(own, value, "l1") > 0
 
 
-def several(cells=30):
-    """The posterior of classes whose scores reach from close to 0 far up."""
-    rng = np.random.default_rng(5)
-    parts = []
-    for top in (0.1, 0.5, 1.0):
-        score = np.sort(rng.random(400) * top)
-        flat = Residuals.of(Sample(score, rng.random(400) < score**1.2)).flat
-        parts.append(Posterior.of_residuals(flat, cells))
-    return Posterior.joined(parts)
-
-
-@pytest.mark.parametrize("norm", ["l1", "l2"])
-@pytest.mark.parametrize("cells", [30, 64])
-def test_several_classes_are_simulated_as_each_alone(cells, norm):
-    own = several(cells)
-    together, alone = World.of_several(own), [World.of(own, k) for k in range(3)]
-    rng = np.random.default_rng(0)
-    gap, noise = (rng.standard_normal((3, 9, cells), dtype=np.float32) for _ in range(2))
-    factor = np.geomspace(1e-3, 10, 9)
-    answers = [together.sampled(gap, factor, noise, norm, 400.0)]
-    with plain():
-        answers.append(together.sampled(gap, factor, noise, norm, 400.0))
-        each = [one.sampled(gap[k], factor, noise[k], norm, 400.0) for k, one in enumerate(alone)]
-    for error, chance, data in answers:
-        np.testing.assert_allclose(error, [one[0] for one in each], rtol=1e-12)
-        np.testing.assert_allclose(chance, [one[1] for one in each], rtol=1e-9, atol=1e-12)
-        np.testing.assert_allclose(data.z, np.concatenate([one[2].z for one in each]), rtol=1e-5, atol=1e-5)
-        own_terms = np.concatenate([one[2].terms(norm).own for one in each])
-        np.testing.assert_allclose(data.terms(norm).own, own_terms, rtol=1e-4, atol=1e-9)
-    np.testing.assert_allclose(together.error(gap, factor, norm), answers[0][0], rtol=1e-12)
-
-
 @needs_loops
 def test_gaps_that_do_not_fit_are_refused():
     gap, table = np.ones((2, 3, 5), np.float32), np.ones((2, 5))
@@ -259,31 +227,3 @@ def test_gaps_that_do_not_fit_are_refused():
                     compiled.loops.gaps(*fitting[:i], wrong, *fitting[i + 1 :])
     with pytest.raises(ValueError, match="fit"):
         compiled.loops.gaps(np.ones((5, 3, 2), np.float32).T, *fitting[1:])
-
-
-def test_errors_in_turn_end_where_no_kind_has_an_estimate_below_the_value():
-    rng, tried = np.random.default_rng(0), []
-    noise = rng.standard_normal((2, 50))
-
-    def simulate(true):
-        tried.append(true)
-        smooth, local = true + 0.01 * noise
-        return true, [smooth, local - 0.1]
-
-    grid = [0.0, 0.1, 0.2, 0.3, 0.4, 0.5]
-    runs = interval.in_turn(simulate, 0.15)(grid)
-    # Those of the second kind are passed at .3 alone, and what comes after says no more.
-    assert tried == grid[:4]
-    for above, value in ((True, 0.15), (False, 0.15)):
-        ladder = np.array([1.0, 1.96])
-        every = [simulate(true) for true in grid]
-        np.testing.assert_array_equal(
-            interval._ends(runs, value, ladder, above=above),
-            interval._ends(every, value, ladder, above=above),
-        )
-
-
-def test_errors_in_turn_do_not_end_while_a_kind_reaches_them_in_few_sets():
-    estimates = np.linspace(0.9, 1.0, 50)
-    runs = interval.in_turn(lambda true: (true, [estimates, estimates[:3]]), 0.1)([0.0, 0.1, 0.2])
-    assert [true for true, _ in runs] == [0.0, 0.1, 0.2]

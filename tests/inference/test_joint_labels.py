@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from calibrant import compiled
-from calibrant.inference.joint_labels import Labels, _add_hits, _bounds, _counted, _labelled, draw_labels
+from calibrant.inference.joint_labels import Labels, _add_hits, _labelled
 from plainly import needs_loops
 
 
@@ -24,20 +24,16 @@ def words(rows, sets, seed=1):
 @pytest.mark.parametrize("classes", [2, 3, 40])
 def test_labels_are_drawn_as_often_as_scores_say_and_never_without_a_chance(monkeypatch, classes):
     score, word = scores(6, classes), words(6, 20_000)
-    place = np.arange(6 * classes, dtype=np.int32).reshape(6, classes)
     both = []
     for loops in (compiled.loops, None):
         monkeypatch.setattr(compiled, "loops", loops)
         count = np.stack(
             [np.bincount(row, minlength=classes) for row in _labelled(score, word, np.arange(classes))]
         )
-        sums = _counted(word, _bounds(score), place, np.ones(6), 6 * classes).sum(axis=0).reshape(6, classes)
-        for each in (count, sums):
-            assert np.all(each[score == 0] == 0)
-            np.testing.assert_allclose(each / 20_000, score, atol=0.02)
-        both.append((count, sums))
-    for one, other in zip(*both, strict=True):
-        np.testing.assert_array_equal(one, other)
+        assert np.all(count[score == 0] == 0)
+        np.testing.assert_allclose(count / 20_000, score, atol=0.02)
+        both.append(count)
+    np.testing.assert_array_equal(*both)
 
 
 def test_labels_of_single_precision_and_of_half_are_drawn(monkeypatch):
@@ -56,20 +52,26 @@ def test_labels_of_single_precision_and_of_half_are_drawn(monkeypatch):
 def test_coefficients_of_drawn_labels_are_standard_and_the_same_without_loops(monkeypatch, weighted):
     score = np.random.default_rng(0).dirichlet(np.ones(3), 500)
     weight = np.random.default_rng(1).random(500) + 0.5 if weighted else None
-    z = draw_labels(score, weight, 16, np.random.default_rng(2), 300)
+
+    def coefficients():
+        def take(some):
+            return score[some], None if weight is None else weight[some]
+
+        labels = Labels.draw(take, 500, 3, np.random.default_rng(2), 300)
+        return np.stack([labels.coefficients(score[labels.rows, k], k, 16) for k in range(3)], axis=1)
+
+    z = coefficients()
     assert z.shape == (300, 3, 16)
     assert np.abs(z.mean(axis=0)).max() < 5 / np.sqrt(300)
     np.testing.assert_allclose(z.std(axis=0), 1, atol=0.2)
     monkeypatch.setattr(compiled, "loops", None)
-    np.testing.assert_allclose(draw_labels(score, weight, 16, np.random.default_rng(2), 300), z, atol=1e-12)
+    np.testing.assert_allclose(coefficients(), z, atol=1e-12)
 
 
 @needs_loops
 def test_arrays_that_do_not_fit_are_refused():
     score, word = scores(4, 3), words(4, 5)
-    place = np.zeros((4, 3), np.int32)
     arrays = {
-        "labels": [word, _bounds(score), place, np.ones(4), np.zeros((5, 2))],
         "label": [score, word, np.arange(3), np.zeros((4, 5), np.int32)],
         "binomials": [
             np.ones((5, 2)),
@@ -89,8 +91,6 @@ def test_arrays_that_do_not_fit_are_refused():
     for wrong in (-1, 2):
         with pytest.raises(ValueError, match="do not fit"):
             compiled.loops.label(score, word, np.arange(3) + wrong, np.zeros((4, 5), np.int32))
-        with pytest.raises(ValueError, match="do not fit"):
-            compiled.loops.labels(word, _bounds(score), place + wrong, np.ones(4), np.zeros((5, 2)))
 
 
 def test_labels_are_held_in_the_order_of_the_rows_numbers():

@@ -8,7 +8,7 @@ import calibrant
 from calibrant import Sketch
 from calibrant.evidence import Residuals
 from calibrant.evidence.outcomes import OneHot
-from calibrant.inference import many_classes as many
+from calibrant.inference import classwise
 from calibrant.inference.joint_labels import Labels
 from calibrant.posterior.clock import halfway, units
 from weighing import weighted_sample
@@ -86,7 +86,7 @@ def test_outcomes_of_one_label_covary_at_most_twice_as_if_independent():
         rows[order[:, k], k, 8 * k : 8 * k + 8] = basis / spread[order[:, k], k][:, None]
     whole = sum(r.T @ (np.diag(q) - np.outer(q, q)) @ r for r, q in zip(rows, p, strict=True))
     np.testing.assert_allclose(np.diag(whole), 1)
-    assert np.linalg.eigvalsh(whole)[-1] <= many.WIDEST**2 + 1e-9
+    assert np.linalg.eigvalsh(whole)[-1] <= classwise.WIDEST**2 + 1e-9
 
 
 def test_many_classes_have_the_value_of_ece_and_an_interval_around_it(found):
@@ -123,7 +123,7 @@ def test_one_class_that_is_off_is_found_among_many_of_a_sketch():
     p /= p.sum(axis=1, keepdims=True)
     one = Sketch("classwise").update(y, p).estimate(rng=0)
     assert one.p_value < 0.05
-    assert one.by_class[5].p_value == one.by_class[5].p_floor < 1 / (1 + many.MORE)
+    assert one.by_class[5].p_value == one.by_class[5].p_floor < 1 / (1 + classwise.MORE)
 
 
 @pytest.mark.parametrize("kind", ["counts", "weights", "l2", "bins"])
@@ -197,14 +197,3 @@ def test_classes_in_pieces_have_the_error_of_all_at_once(monkeypatch):
     again = calibrant.estimate(y, p, rng=0, **options)
     for name in ("value", "low", "high", "p_value"):
         assert getattr(again, name) == pytest.approx(getattr(estimate, name), rel=1e-9)
-
-
-def test_what_is_left_out_of_sets_is_what_does_not_count(monkeypatch):
-    y, p = model(300, power=1.3)
-    found = []
-    for negligible in (many.NEGLIGIBLE, -1.0, 2.0):  # as it is; with everything; and without what counts
-        monkeypatch.setattr(many, "NEGLIGIBLE", negligible)
-        one = calibrant.estimate(y, p, notion="classwise", rng=0, labels=range(CLASSES))
-        found.append([one.low, one.high, one.p_value, one.null.mean])
-    np.testing.assert_allclose(found[0], found[1], rtol=1e-12)
-    assert found[2] != pytest.approx(found[0], rel=1e-6)

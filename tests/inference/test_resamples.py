@@ -7,6 +7,7 @@ import calibrant
 from calibrant.evidence import Residuals, Sample
 from calibrant.evidence.draws import Outcomes
 from calibrant.inference import null
+from calibrant.inference.classwise import SHARES
 from calibrant.inference.multiplicity import (
     MOST_RESAMPLES,
     each_level,
@@ -85,13 +86,13 @@ def test_all_surfaces_take_the_number():
     assert {each.n_resamples for each in everyone} == {199}
 
 
-def test_classes_of_a_sketch_have_the_floor_of_all_of_them():
+def test_classes_of_a_sketch_have_the_floor_of_their_share_of_the_level():
     rng = np.random.default_rng(0)
     p = rng.dirichlet([1, 1, 1], 2000)
     y = (p.argmax(axis=1) + rng.integers(1, 3, 2000)) % 3
     found = calibrant.Sketch("classwise").update(y, p).estimate(rng=0)
-    assert found.p_value == found.p_floor == pytest.approx(3 / 1000)
-    assert "p <= 0.003" in str(found)
+    assert found.p_value == found.p_floor == pytest.approx(1 / 1000 / SHARES[0])
+    assert "p <= 0.0013" in str(found)
 
 
 # Multiplicity

@@ -28,8 +28,9 @@ from calibrant.decisions import Cost, Decision, clinical_of, deciding
 from calibrant.estimators import Binned
 from calibrant.evidence import Array, Evidence
 from calibrant.evidence.simplex import Simplex
+from calibrant.inference.classwise import MANY
 from calibrant.inference.clusters import View
-from calibrant.inference.estimate import MANY, SIMULATED, estimate
+from calibrant.inference.estimate import SIMULATED, estimate
 from calibrant.inference.multiplicity import each_level, false_discovery, refined
 from calibrant.inference.result import Estimate
 from calibrant.inputs import Predictions

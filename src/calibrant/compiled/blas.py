@@ -13,7 +13,8 @@ from threading import Lock
 from typing import Any
 
 _lock = Lock()
-_users, _limited = 0, None
+_users = 0
+_limited: Any = None
 
 
 @cache

@@ -14,10 +14,11 @@ from calibrant import inputs
 from calibrant.compiled.blas import one_blas_thread
 from calibrant.estimators import Estimator, Norm, resolve
 from calibrant.evidence import Array, Evidence
+from calibrant.inference import classwise
 from calibrant.inference import interval as intervals
-from calibrant.inference import many_classes
 from calibrant.inference import null as nulls
 from calibrant.inference.by_class import ByClass
+from calibrant.inference.classwise import MANY
 from calibrant.inference.clusters import ClusteredNull, Correlated, View, by_cluster
 from calibrant.inference.joint_labels import Labels, columns_of
 from calibrant.inference.measure import errors_of
@@ -25,8 +26,8 @@ from calibrant.inference.result import Estimate, Null
 from calibrant.inference.streams import in_own_order, key_of, stream
 from calibrant.inference.whole_rows import by_name, estimate_rows, of_two_classes, with_interval
 from calibrant.posterior import Posterior, posterior_of
+from calibrant.posterior.gap import Terms
 from calibrant.questions import Question, Rows
-from calibrant.questions.notions import combined
 from calibrant.simplex import RowsNorm
 
 # Simulated calibrated data sets, and the quantiles of their errors that are kept.
@@ -42,9 +43,8 @@ THIN_REPLICATION = (
 )
 # Data sets at least that the test may be asked to simulate.
 FEWEST = 99
-# Data sets simulated for the interval of one class among several; more classes than MANY are simulated
-# over fewer cells (see `calibrant.inference.many_classes`).
-BY_CLASS, MANY = 800, 20
+# Data sets simulated for the interval of one class among several.
+BY_CLASS = 800
 # Scores looked at for how much the classes vary together.
 LOOKED_AT = 1 << 22
 
@@ -124,7 +124,7 @@ def _answer(
         rule = f"go with at most {MANY} classes where each of them is asked about"
         hint = "the confidence, or one class, can be asked about"
         raise inputs.InputError("cluster", rule, got=f"{len(question.labels)} classes", hint=hint)
-    return _many_classes(question, plan) if len(question.labels) > MANY else _few_classes(question, plan)
+    return _class_wise(question, plan)
 
 
 def count_steps(question: Question) -> int:
@@ -168,70 +168,38 @@ def _one_problem(question: Question, plan: _Plan) -> Estimate:
     return _assembled(plan, question.n, value, ends, null, other, posterior, **about)
 
 
-def _few_classes(question: Question, plan: _Plan) -> Estimate:
+def _class_wise(question: Question, plan: _Plan) -> Estimate:
     """Estimate the error over classes, and of each of them."""
-    posterior, rows, norm = posterior_of(question).ready(), question.rows, plan.norm
+    posterior, rows, norm, n = posterior_of(question), question.rows, plan.norm, question.n
     errors, views = _errors(question, plan, posterior), View.of(question)
     value = question.notion.combine(errors, norm)
+    cells = _simulated_cells(question)
+    coarse = question.once("simulated cells", posterior.coarser(cells).ready)
     alone = _drawn_alone(question, plan)
-    by_class = _by_class(plan, question, errors, views, posterior, alone)
-    if rows is None:
-        drawn = [each() for each in alone]
-        simulated = combined(np.stack([null.error for null in drawn], axis=-1), norm)
-        null = nulls.Simulated(drawn[0].evidence, simulated, np.nan)
-        p_value = nulls.any_of([null.p_value for null in drawn])
-        p_floor = nulls.any_of([null.p_floor for null in drawn])
-        spread = float(np.sqrt(len(alone)))
-    elif question.designs is not None:
-        null = _clustered(question, plan).whole
-        p_value, p_floor = null.p_value, null.p_floor
-        spread = together(posterior, rows, question.cluster, _counts(question))
+    by_class = _by_class(plan, question, errors, views, coarse, alone)
+    if question.designs is not None:
+        clustered = _clustered(question, plan).whole
+        null = classwise.Tested(clustered, clustered.p_value, clustered.p_floor)
     else:
-        null = question.once(
-            ("together", norm, plan.seed, plan.size), lambda: _drawn_jointly(question, rows, plan)
-        )
-        p_value, p_floor = null.p_value, null.p_floor
-        spread = together(posterior, rows, None, _counts(question))
-    n = question.n / float(np.mean([view.effect for view in views]))
-    spread *= float(np.mean([view.reach(plan.level, plan.estimator) for view in views]))
-    ends, other = _interval(
-        plan, n, [view.problem for view in views], posterior, value, spread=spread, labels=question.labels
-    )
-    return _assembled(
-        plan, question.n, value, ends, null, other, posterior, p_value=p_value, p_floor=p_floor,
-        notion=question.notion.name, by_class=by_class, conservative=rows is None,
-        clusters=question.clusters,
-    )  # fmt: skip
-
-
-def _many_classes(question: Question, plan: _Plan) -> Estimate:
-    """Estimate the same for many classes, none of which is held longer than it is looked at."""
-    classes = question.once("many classes", lambda: many_classes.Classes.of(question))
-    rows, norm, n = question.rows, plan.norm, question.n
-    keys = [key_of(label) for label in question.labels]
-    errors = _errors(question, plan, classes.posterior)
-    value = question.notion.combine(errors, norm)
-    labels = None if rows is None else _drawn_together(question, rows, classes, plan.seed)
-    options: dict[str, Any] = {"alpha": 1 - plan.level, "n_resamples": plan.n_resamples}
-    null = many_classes.nulls(classes, norm, plan.seed, keys, labels, plan.step, **options)
-    views = (View(problem, n) for problem in question.each())
-    by_class = _by_class(plan, question, errors, views, classes.coarse.ready(), null.alone)
-    widest = many_classes.WIDEST
-    spread = widest
+        key = "together", norm, plan.seed, plan.size
+        null = question.once(key, lambda: _joint_test(question, plan))
+    spread = classwise.WIDEST
     if rows is not None:
-        spread = min(together(classes.posterior, rows, None, _counts(question)), widest)
-    other = None
+        found = together(posterior, rows, question.cluster if question.designs else None, _counts(question))
+        spread = found if question.designs else min(found, spread)
+    spread *= float(np.mean([view.reach(plan.level, plan.estimator) for view in views]))
+    centre = value
     if plan.estimator.from_posterior:
-        ends = many_classes.interval(classes.coarse, n, keys, norm=norm, level=plan.level, spread=spread)
-        ends = min(ends[0], value), max(ends[1], value)
-    else:
-        ends, other = _interval(
-            plan, n, list(question.each()), classes.coarse, value, spread=spread, labels=question.labels
-        )
+        own = Terms(*(term[None] for term in coarse.terms(norm)))
+        centre = float(nulls.error(own, norm, coarse.z.shape[-1])[0])
+    ends, other = _interval(
+        plan, n / float(np.mean([view.effect for view in views])), [view.problem for view in views], coarse,
+        centre, spread=spread, labels=question.labels,
+    )  # fmt: skip
+    ends = min(ends[0], value), max(ends[1], value)
     return _assembled(
-        plan, n, value, ends, null.whole, other, classes.posterior, p_value=null.p_value,
-        p_floor=null.p_floor, notion=question.notion.name, by_class=by_class, conservative=rows is None,
-        clusters=question.clusters,
+        plan, n, value, ends, null.simulated, other, posterior, p_value=null.p_value, p_floor=null.p_floor,
+        notion=question.notion.name, by_class=by_class, conservative=rows is None, clusters=question.clusters,
     )  # fmt: skip
 
 
@@ -247,26 +215,52 @@ def _drawn_alone(question: Question, plan: _Plan) -> list[Callable[[], nulls.Sim
     """Return what simulates calibrated data for each problem by itself, the same for every estimator."""
     if question.designs is not None:
         return [partial(_same, each) for each in _clustered(question, plan).alone]
-    labels = question.labels if question.notion.several else ("alone",)
+    if not question.notion.several:
+        rng = stream(plan.seed, "null", "alone")
+        key = "alone", plan.norm, plan.seed, plan.size
+        return question.once(key, lambda: [nulls.later(question.residuals[0], plan.norm, rng, plan.size)])
+    alpha = 1 - plan.level
     return question.once(
-        ("alone", plan.norm, plan.seed, plan.size),
-        lambda: [
-            nulls.later(each, plan.norm, stream(plan.seed, "null", label), plan.size)
-            for each, label in zip(question.residuals, labels, strict=True)
-        ],
-    )
+        ("alone", plan.norm, plan.seed, plan.n_resamples, alpha),
+        lambda: classwise.simulate_alone(
+            question.residuals, _simulated_cells(question), posterior_of(question).some, plan.norm,
+            _streams(question, plan, "null"),
+            plan.size, plan.n_resamples, alpha,
+        ),
+    )  # fmt: skip
+
+
+def _simulated_cells(question: Question) -> int:
+    """Return over how many cells the classes are simulated."""
+    return classwise.simulated_cells(question.residuals, posterior_of(question).z.shape[-1])
 
 
 def _same(drawn: nulls.Simulated) -> nulls.Simulated:
     return drawn
 
 
-def _drawn_jointly(question: Question, rows: Rows, plan: _Plan) -> nulls.Simulated:
-    """Simulate calibrated data for all classes, one label for each row."""
-    own, _, columns = in_own_order(rows, question.labels, _counts(question))
-    residuals = [question.residuals[k] for k in columns]
-    rng = stream(plan.seed, "together")
-    return nulls.joint(residuals, lambda some: own.take(some)[::2], own.n, plan.norm, rng, plan.size)
+def _streams(question: Question, plan: _Plan, name: str) -> list[np.random.Generator]:
+    """Return a generator for each class."""
+    return [stream(plan.seed, name, label) for label in question.labels]
+
+
+def _joint_test(question: Question, plan: _Plan) -> classwise.Tested:
+    """Test all classes together; one label is drawn for each row where rows are known."""
+    residuals, rows, rngs = question.residuals, question.rows, None
+    if rows is None and len(residuals) == 2:
+        # They are one problem seen twice.
+        simulated = _drawn_alone(question, plan)[int(question.columns[0])]()
+        return classwise.Tested(simulated, simulated.p_value, simulated.p_floor)
+    cells = _simulated_cells(question)
+    observed = classwise.plain_posterior(residuals, cells)
+    if rows is None:
+        rngs = _streams(question, plan, "apart")
+        draw = classwise.draw_apart(residuals, cells, rngs, plan.size)
+    else:
+        draw = _labels_together(question, rows, cells, plan)
+    many = len(question.labels) > MANY
+    size, step = (classwise.SETS * classwise.SHUFFLED, plan.step) if many else (plan.size, lambda: None)
+    return classwise.joint_test(observed, draw, plan.norm, rngs, size, step)
 
 
 def _counts(question: Question) -> Array | None:
@@ -333,20 +327,19 @@ def _single_class(
     return _assembled(plan, n, value, ends, null(), other, posterior, **about)
 
 
-def _drawn_together(
-    question: Question, rows: Rows, classes: many_classes.Classes, seed: int
-) -> Callable[[int], Array]:
+def _labels_together(question: Question, rows: Rows, cells: int, plan: _Plan) -> Callable[[int], Array]:
     """Draw sets of labels for whole rows, and return how to get the coefficients of a class in them."""
-    count, cells = classes.coarse.z.shape
+    classes = len(question.labels)
     own, row, columns = in_own_order(rows, question.labels, _counts(question))
-    rng, place = stream(seed, "together"), np.argsort(columns)
+    rng, place = stream(plan.seed, "together"), np.argsort(columns)
     weighted = _counts(question) is None
 
     def take(some: Array) -> tuple[Array, Array | None]:
         score, _, weight = rows.take(row(some))
         return score, weight if weighted else None
 
-    labels = Labels.draw(take, own.n, count, rng, many_classes.SETS, row, columns)
+    sets = classwise.SETS if classes > MANY else plan.size
+    labels = Labels.draw(take, own.n, classes, rng, sets, row, columns)
     column = columns_of([block.score for block in question.blocks], labels.rows)  # type: ignore[attr-defined]
     return lambda k: labels.coefficients(column(k), int(place[k]), cells)
 

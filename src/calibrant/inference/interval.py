@@ -15,7 +15,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from calibrant import compiled
 from calibrant.estimators.base import Estimator, Norm
 from calibrant.evidence import Array, Cells, Evidence, Sample
 from calibrant.inference.null import error
@@ -42,6 +41,8 @@ NEARBY, SOFT, LAST = 0.8, 0.12, 0.015
 FAIR, FAIR_OF_THREE, RARE, REACHING, FITTED = 0.35, 0.25, 0.01, 10, 4
 # Cells simulated at most, and numbers simulated for each true error; many classes get fewer sets, but enough.
 FINEST, TOGETHER, ENOUGH = 256, 1 << 16, 80
+# Numbers held of each kind: true errors of many classes are simulated one after the other.
+HELD = 1 << 21
 # Other estimators: gaps simulated, sets along each, and the rows beyond which they are simulated on cells.
 CURVES, ALONG, CELLS_FROM = 10, 10, 4096
 # Scores, and estimates, this close are the same: only rounding tells them apart.
@@ -120,20 +121,23 @@ def interval(
             runs.append((true, groups) if enough else (float(whole.mean()), [estimate]))
         return runs
 
-    return invert(simulate, value, posterior, level, allowed=allowance(whole, value, norm))
+    def simulate_in_turn(errors: list[float]) -> list[Simulation]:
+        step = max(1, HELD // (classes * cells * size))
+        groups = [errors[first : first + step] for first in range(0, len(errors), step)]
+        return [run for group in groups for run in simulate(group)]
+
+    return invert(simulate_in_turn, value, posterior, level, allowed=allowance(whole, value, norm))
 
 
 @dataclass(frozen=True, eq=False)
 class World:
     """The scores of one problem, on which data are simulated: cells, or the distinct scores if few.
 
-    Several problems over cells make one world too, with an axis of problems in front.
-
     Attributes
     ----------
     posterior : Posterior
-        Of these problems alone.
-    mass, score : arrays (points,) or (problems, 1, points)
+        Of this problem alone.
+    mass, score : arrays (points,)
         Share of the rows, and score, at each point.
     noise : array
         Variance of the mean residual at each point for outcomes of variance one, times its share squared.
@@ -151,55 +155,13 @@ class World:
         score, mass, rows = own.places(0)
         return cls(own, mass, score, mass**2 / np.maximum(rows, 1e-300))
 
-    @classmethod
-    def of_several(cls, posterior: Posterior) -> World:
-        """Return the world of all problems; none is over its distinct scores."""
-        mass = posterior.mass[:, None]
-        return cls(posterior, mass, posterior.score[:, None], mass / posterior.n[:, None, None])
-
     def possible(self, gap: Array, factor: Array) -> Array:
         """Return gaps (..., sets, points), each times a factor, as far as scores allow."""
         return np.minimum(np.maximum(factor[:, None] * gap, -self.score), 1 - self.score)
 
     def error(self, gap: Array, factor: Array, norm: Norm) -> Array:
         """Return the error of such gaps."""
-        if self._loop is None:
-            return true_error(self.possible(gap, factor), self.mass, norm)
-        size, square, _ = self._sums(gap, factor)
-        return size if norm == "l1" else np.sqrt(square)
-
-    def sampled(
-        self, gap: Array, factor: Array, noise: Array, norm: Norm, n: float, apart: int | None = None
-    ) -> tuple[Array, Array, Posterior]:
-        """Return the error of such gaps, how far sampled scores move it, and what data with the noise say.
-
-        The last `apart` sets may go their own ways, or all.
-        """
-        if self._loop is None:
-            possible = self.possible(gap, factor)
-            error = true_error(possible, self.mass, norm)
-            chance = sampling(possible, self.mass, error, norm, n)
-            z, residual = self.data(possible, noise)
-            return error, chance, self.posterior.again(z, () if residual is None else (residual,), apart)
-        cells = np.empty(gap.shape, dtype=np.float32)
-        size, square, fourth = self._sums(gap, factor, noise, cells)
-        error, of_error = (size, square) if norm == "l1" else (np.sqrt(square), fourth)
-        return error, _moved(of_error, error, norm, n), self.posterior.again(_coefficients(cells), (), apart)
-
-    @property
-    def _loop(self) -> Callable[..., None] | None:
-        """The compiled loop over gaps of several problems, where there is one."""
-        return None if compiled.loops is None or self.mass.ndim == 1 else compiled.loops.gaps
-
-    def _sums(
-        self, gap: Array, factor: Array, noise: Array | None = None, cells: Array | None = None
-    ) -> Array:
-        """Return mean size, square and fourth power over rows, (3, problems, sets), and fill the cells."""
-        sums = np.empty((*gap.shape[:-1], 3))
-        own = (np.ascontiguousarray(each[:, 0]) for each in (self.score, self.mass, self.noise))
-        assert self._loop is not None
-        self._loop(gap, *own, self.posterior.scale, factor, sums, noise, cells)
-        return np.moveaxis(sums, -1, 0)
+        return true_error(self.possible(gap, factor), self.mass, norm)
 
     def by_score(self, gap: Array) -> tuple[World, Array]:
         """Return the world with one point for each score, and the mean of gaps (sets, points) there.
@@ -223,25 +185,17 @@ class World:
         variance = p * (1 - p) * self.noise
         if not self.posterior.discrete(0):
             # No more than four times what the clock gave a cell.
-            variance = np.minimum(variance, 4 * self._scale**2)
+            variance = np.minimum(variance, 4 * self.posterior.scale**2)
         return np.sqrt(np.maximum(variance, 0.0))
 
-    @property
-    def _scale(self) -> Array:
-        """What a unit is worth: of the one problem, or of each of several."""
-        scale = self.posterior.scale
-        return scale[:, None, None] if self.mass.ndim > 1 else scale
-
-    def data(self, possible: Array, noise: Array, sd: Array | None = None) -> tuple[Array, Array | None]:
-        """Return unit-noise data, (sets, ...), with these gaps per row and standard normal noise.
+    def data(self, possible: Array, noise: Array, sd: Array) -> tuple[Array, Array | None]:
+        """Return unit-noise data, (sets, ...), with these gaps per row and standard normal noise times `sd`.
 
         They are cosine coefficients over the cells and, where effects of single scores matter, the residuals
         at each score.
         """
         p = self.posterior
-        residual = possible * self.mass + noise * (self.sd(possible) if sd is None else sd)
-        if self.mass.ndim > 1:
-            return _coefficients((residual / self._scale).astype(np.float32)), None
+        residual = possible * self.mass + noise * sd
         if p.discrete(0):
             ties = p.ties[0]
             assert ties is not None
@@ -277,7 +231,7 @@ def alike(drawn: Sequence[Array], worlds: Sequence[World], norm: Norm) -> list[A
 
     lost = whole() < 1e-9
     for gap in drawn:
-        gap[..., lost, :] = 1.0
+        gap[lost] = 1.0
     size = whole()[:, None]
     return [gap / size for gap in drawn]
 
@@ -320,8 +274,8 @@ def furthest(worlds: Sequence[World], gaps: Sequence[Array], norm: Norm) -> Arra
 
 
 def side_by_side(of_worlds: Iterable[Array]) -> Array:
-    """Return what each class has in each set, (sets, classes): worlds have (sets,) or (classes, sets)."""
-    return np.concatenate([np.atleast_2d(each) for each in of_worlds]).T
+    """Return what each class has in each set, (sets, classes)."""
+    return np.stack(list(of_worlds), axis=-1)
 
 
 def of_size(true: float, gaps: Sequence[Array], worlds: Sequence[World], norm: Norm) -> list[Array]:
@@ -332,7 +286,7 @@ def of_size(true: float, gaps: Sequence[Array], worlds: Sequence[World], norm: N
 
 def factor_of(true: float, gaps: Sequence[Array], worlds: Sequence[World], norm: Norm) -> Array:
     """Return for each set how many times the gaps have this combined error, as far as scores allow."""
-    factor: Array = np.full(gaps[0].shape[-2], true)
+    factor: Array = np.full(len(gaps[0]), true)
     for _ in range(FITTED - 1):
         errors = (world.error(gap, factor, norm) for gap, world in zip(gaps, worlds, strict=True))
         whole = combined(side_by_side(errors), norm)
@@ -433,14 +387,11 @@ def sampling(gap: Array, mass: Array, each: Array, norm: Norm, n: float) -> Arra
 
     The scores are a sample too.
     """
-    return _moved((gap ** (2 if norm == "l1" else 4) * mass).sum(axis=-1), each, norm, n)
-
-
-def _moved(square: Array, each: Array, norm: Norm, n: float) -> Array:
-    """Return the same from the mean square of what the error is a mean of."""
     if norm == "l1":
+        square = (gap**2 * mass).sum(axis=-1)
         return np.asarray(np.sqrt(np.maximum(square - each**2, 0.0) / n))
-    return np.asarray(np.sqrt(np.maximum(square - each**4, 0.0) / n) / (2 * np.maximum(each, 1e-12)))
+    fourth = (gap**4 * mass).sum(axis=-1)
+    return np.asarray(np.sqrt(np.maximum(fourth - each**4, 0.0) / n) / (2 * np.maximum(each, 1e-12)))
 
 
 def invert(
@@ -478,30 +429,6 @@ def _mean_limit(posterior: Posterior, level: float) -> float:
         return 0.0
     mean = float(np.abs(posterior.z[0, 0]))
     return _unit(posterior) * (mean + NormalDist().inv_cdf((1 + level) / 2))
-
-
-def in_turn(
-    simulate: Callable[[float], Simulation], value: float
-) -> Callable[[list[float]], list[Simulation]]:
-    """Return what simulates true errors one after the other, beginning with none.
-
-    Where sets have the same noise under every error, and hardly an estimate of any kind lies below the value,
-    larger errors say no more and are left out.
-    """
-
-    def passed(groups: list[Array], seen: float) -> bool:
-        every = min(group.size for group in groups) >= REACHING
-        return every and all(_distance(group, seen, above=False) == -np.inf for group in groups)
-
-    def run(errors: list[float]) -> list[Simulation]:
-        runs: list[Simulation] = []
-        for true in errors:
-            runs.append(simulate(true))
-            if passed(runs[-1][1], max(value, _small(np.concatenate(runs[0][1])))):
-                break
-        return runs
-
-    return run
 
 
 def errors_tried(posterior: Posterior, value: float) -> list[float]:

@@ -1,7 +1,4 @@
-"""Labels of whole rows drawn from their scores: what they say about few classes, and about many.
-
-Of many classes only the rows that hit one are kept.
-"""
+"""Labels of whole rows drawn from their scores, and what they say about each class."""
 
 from __future__ import annotations
 
@@ -9,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from threading import Lock
-from typing import NamedTuple
 
 import numpy as np
 
@@ -22,74 +18,8 @@ from calibrant.inference.walks import Edges, coefficients
 
 # Labels drawn at most, those sorted at once, and scores read at once.
 MOST, SORTED, READ = 12_000_000, 1 << 21, 1 << 21
-# Sets of labels drawn together, and classes read together.
-TOGETHER, SIDE = 32, 16
-
-
-class _Sums(NamedTuple):
-    """What the coefficients of a class need: sums of its rows between the edges of cells.
-
-    Attributes
-    ----------
-    group : array of int (rows,)
-        Where each row is counted.
-    expected : array (groups,)
-        What calibrated rows have.
-    edges : Edges
-        Among the groups.
-    """
-
-    group: Array
-    expected: Array
-    edges: Edges
-
-    @classmethod
-    def of(cls, score: Array, weight: Array, cells: int) -> _Sums:
-        """Look at the scores of a class."""
-        order = np.argsort(score, kind="stable")
-        s, w = score[order].astype(np.float64), weight[order]
-        start = np.flatnonzero(~tied_with_last(s))
-        mass, scored, spread = (np.add.reduceat(array, start) for array in (w, w * s, w * w))
-        step = Residuals(mass, scored / mass, np.zeros(mass.size), spread, np.zeros(mass.size, dtype=bool))
-        # Only the sums up to the edges matter: the steps between them are counted as one.
-        ends, edges = Edges.of(step, cells).met(mass.size)
-        group = np.empty(s.size, dtype=np.int32)
-        group[order] = np.searchsorted(start[ends[:-1]], np.arange(s.size), side="right") - 1
-        return cls(group, np.add.reduceat(scored, ends[:-1]), edges)
-
-    @property
-    def size(self) -> int:
-        """Number of groups."""
-        return self.expected.size
-
-    def coefficients(self, count: Array) -> Array:
-        """Return cosine coefficients (sets, cells) of sums (sets, groups)."""
-        return coefficients(count - self.expected, self.edges)
-
-
-def draw_labels(score: Array, weight: Array | None, cells: int, rng: np.random.Generator, size: int) -> Array:
-    """Draw labels for rows of scores (rows, classes), and return the coefficients (sets, classes, cells)."""
-    rows, classes = score.shape
-    w = np.ones(rows) if weight is None else weight * (rows / weight.sum())
-    each = [_Sums.of(score[:, k], w, cells) for k in range(classes)]
-    first = np.concatenate([[0], np.cumsum([one.size for one in each])])
-    place = np.stack([one.group + start for one, start in zip(each, first[:-1], strict=True)], axis=1)
-    place = place.astype(np.int32, order="C")
-    bounds, z = _bounds(score), np.empty((size, classes, cells))
-    for a in range(0, size, TOGETHER):
-        some = slice(a, min(a + TOGETHER, size))
-        count = _counted(random_words(rng, (rows, some.stop - a)), bounds, place, w, int(first[-1]))
-        for k, one in enumerate(each):
-            z[some, k] = one.coefficients(count[:, first[k] : first[k + 1]])
-    return z
-
-
-def _bounds(score: Array) -> Array:
-    """Return the odd words of 32 bits up to which a label is at most 0, 1, ...: (rows, classes - 1)."""
-    edge = np.cumsum(score, axis=1, dtype=np.float64)
-    edge /= edge[:, -1:]
-    # An odd word lies above the bound of 0 and never above the last.
-    return np.clip(np.rint(edge[:, :-1] * 2.0**32) - 1, 0, 2**32 - 1).astype(np.uint32, order="C")
+# Classes read together.
+SIDE = 16
 
 
 def _labelled(score: Array, words: Array, columns: Array) -> Array:
@@ -107,20 +37,6 @@ def _labelled(score: Array, words: Array, columns: Array) -> Array:
     for i, (ends, at) in enumerate(zip(total[:, :-1], points, strict=True)):
         label[i] = np.searchsorted(ends, at, side="right")
     return label
-
-
-def _counted(words: Array, bounds: Array, place: Array, weight: Array, groups: int) -> Array:
-    """Return the sums (sets, groups) of the weights of rows, each where its label has its place."""
-    rows, sets = words.shape
-    count = np.zeros((sets, groups))
-    if compiled.loops is not None:
-        compiled.loops.labels(words, bounds, place, weight, count)
-        return count
-    odd, label = words | np.uint32(1), np.zeros((rows, sets), dtype=np.intp)
-    for bound in bounds.T:
-        label += odd > bound[:, None]
-    at = np.take_along_axis(place, label, axis=1) + groups * np.arange(sets)
-    return np.bincount(at.ravel(), np.repeat(weight, sets), minlength=count.size).reshape(sets, groups)
 
 
 def _add_hits(order: Array, cell: Array, group: Array, weight: Array, count: Array) -> None:
