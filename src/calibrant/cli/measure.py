@@ -58,11 +58,11 @@ def ece(file: str, estimator: str, as_json: bool, **given: Any) -> None:
     """
 
     def measured(source: Source) -> tuple[dict[str, Any], str, Estimate | None]:
-        from calibrant.inference.measure import chosen_for, has_interval
+        from calibrant.inference.measure import chosen_for
 
         notion, norm = source.notion, given["norm"]
         chosen = chosen_for(notion, estimator, norm)
-        if norm == "max" or not has_interval(chosen):
+        if norm == "max" or not chosen.measures_ece:
             value = source.ask("ece", estimator=estimator, norm=norm)
             about = {"value": value, "notion": notion.name, "estimator": str(chosen), "norm": norm}
             return about, f"{value:.4f}", None

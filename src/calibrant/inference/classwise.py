@@ -30,6 +30,7 @@ from calibrant.inference.null import (
     by_class,
     combined_error,
     combined_evidence,
+    drawn,
     rank,
     ranked,
 )
@@ -154,8 +155,7 @@ def draw_apart(
 
     def draw(k: int) -> Array:
         steps = residuals[k].coarser(STEPS_OF_FEW)
-        drawn = np.concatenate(list(Outcomes.of(steps).blocks(rngs[k], size)))
-        return coefficients(drawn, Edges.of(steps, cells))
+        return coefficients(drawn(steps, rngs[k], size), Edges.of(steps, cells))
 
     return draw
 
@@ -204,12 +204,12 @@ def joint_test(
         most = np.maximum(most, terms.alone)
         sums = [total + term for total, term in zip(sums, terms, strict=True)]
         step()
-    drawn = Terms(*sums)
+    simulated_sums = Terms(*sums)
     whole = Terms(*(term.sum(axis=0, keepdims=True) for term in seen))
     if rngs is not None:
-        drawn = _widened(drawn)
-    evidence = np.append(combined_evidence(drawn, cells, classes), combined_evidence(whole, cells, classes))
-    errors = combined_error(Terms(*(term[:READ] for term in drawn)), norm, cells, classes)
+        simulated_sums = _widened(simulated_sums)
+    evidence = np.concatenate([combined_evidence(each, cells, classes) for each in (simulated_sums, whole)])
+    errors = combined_error(Terms(*(term[:READ] for term in simulated_sums)), norm, cells, classes)
     ranks = rank(evidence) / SHARES[0]
     if rngs is None:
         joined = -np.minimum(ranks, rank(np.append(most, furthest)) / SHARES[1])

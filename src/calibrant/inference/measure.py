@@ -34,11 +34,6 @@ def chosen_for(notion: Notion, estimator: Any, norm: str) -> Estimator | RowsEst
     return chosen
 
 
-def has_interval(estimator: Estimator | RowsEstimator) -> bool:
-    """Tell whether `estimate` has an interval for an estimator."""
-    return estimator.measures_ece
-
-
 def measure(question: Question, estimator: EstimatorLike | RowsEstimator, norm: Norm | RowsNorm) -> float:
     """Return the calibration error that a question asks for."""
     if question.notion.whole:

@@ -106,26 +106,23 @@ class Simulated:
 
 
 class Ranked(NamedTuple):
-    """Simulated data of a problem, the posterior that they are held against, and what they say.
+    """Simulated data of a problem, the posterior that they are held against, and their coefficients.
 
     Attributes
     ----------
     simulated : Simulated
     observed : Posterior
-    read : Posterior
-        Of the first `READ` sets.
     z : list of arrays (sets, cells)
         Coefficients of all sets, where they are asked for.
     """
 
     simulated: Simulated
     observed: Posterior
-    read: Posterior
     z: list[Array]
 
 
-def single(residuals: Residuals, norm: Norm, rng: np.random.Generator, size: int) -> Simulated:
-    """Simulate one problem.
+def later(residuals: Residuals, norm: Norm, rng: np.random.Generator, size: int) -> Callable[[], Simulated]:
+    """Return what simulates one problem when it is first called; it holds no more than some steps.
 
     The evidence joins statistics by the least of their ranks: the Bayes factor of smooth gaps, and that of
     gaps that live in one place or at few scores; the range of the cumulated residuals (ECCE-R), which is
@@ -133,11 +130,6 @@ def single(residuals: Residuals, norm: Norm, rng: np.random.Generator, size: int
     outcomes; and the largest part of the variance in any stretch of frequencies along the score, which
     finds gaps too rough for all.
     """
-    return later(residuals, norm, rng, size)()
-
-
-def later(residuals: Residuals, norm: Norm, rng: np.random.Generator, size: int) -> Callable[[], Simulated]:
-    """Return what simulates one problem when it is first called; it holds no more than some steps."""
     steps = residuals.coarser(STEPS)
     cells = min(int(n_cells(residuals.flat.n)[0]), STEPS // 2)
     return once(lambda: ranked(steps, Outcomes.of(steps).blocks(rng, size), norm, cells).simulated)
@@ -194,7 +186,7 @@ def ranked(
     shares = SHARED_SCORES if ties is not None and ties.dense else SHARES
     joined = -np.min([each / share for each, share in zip(ranks, shares, strict=False)], axis=0)
     errors = error(read.terms(norm), norm)
-    return Ranked(Simulated(joined[:-1], errors, float(joined[-1])), observed, read, z)
+    return Ranked(Simulated(joined[:-1], errors, float(joined[-1])), observed, z)
 
 
 def _chunks(blocks: Iterable[Array]) -> Iterator[list[Array]]:
