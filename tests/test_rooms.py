@@ -2,11 +2,14 @@
 
 import ast
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 import calibrant
+from calibrant import estimators, inputs
 from calibrant.questions.names import NOTIONS
 
 ROOT = Path(calibrant.__file__).parent
@@ -105,3 +108,19 @@ def test_no_property_holds_a_lock_while_it_is_computed():
             for alias in node.names
         ]
         assert "functools.cached_property" not in names, path
+
+
+@pytest.mark.parametrize(
+    ("call", "most"),
+    [("calibrant.ece([0, 1, 1], [0.1, 0.7, 0.8])", 45), ("calibrant.InputError", 15)],
+)
+def test_a_call_imports_only_what_it_needs(call, most):
+    counted = "len([name for name in sys.modules if name.split('.')[0] == 'calibrant'])"
+    script = f"import sys, calibrant; {call}; print({counted})"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert int(done.stdout) <= most
+
+
+def test_every_name_of_a_package_that_imports_on_demand_exists():
+    for package in (estimators, inputs):
+        assert all(hasattr(package, name) for name in package.__all__)

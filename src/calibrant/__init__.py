@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from calibrant import experiment, plot, published
-    from calibrant.api import (
+    from calibrant.api.calibration import (
         assess,
-        best_threshold,
         compare,
         compare_calibrators,
         ece,
@@ -20,13 +19,12 @@ if TYPE_CHECKING:
         lce,
         mce,
         recommend,
-        regret,
-        regret_curve,
         reliability_curve,
         reliability_diagram,
-        risk_coverage,
         score_histogram,
     )
+    from calibrant.api.decisions import best_threshold, regret, regret_curve
+    from calibrant.api.selective import risk_coverage
     from calibrant.assessment import Assessment
     from calibrant.compiled.versions import show_versions
     from calibrant.curves import Point, ReliabilityCurve, ReliabilityDiagram, ScoreHistogram
@@ -46,9 +44,10 @@ if TYPE_CHECKING:
         Variational,
         estimator_names,
     )
-    from calibrant.inference import Comparison, Estimate
+    from calibrant.inference.comparison import Comparison
     from calibrant.inference.map_comparison import MapComparison
     from calibrant.inference.ranking import Recommendation
+    from calibrant.inference.result import Estimate
     from calibrant.inputs import InputError, InputWarning
     from calibrant.maps import Calibrator, calibrator_names
     from calibrant.sketch import Sketch
@@ -56,11 +55,12 @@ if TYPE_CHECKING:
     __version__: str
 
 _ROOMS = {
-    "calibrant.api": (
-        *("assess", "best_threshold", "compare", "compare_calibrators", "ece", "estimate", "lce", "mce"),
-        *("recommend", "regret", "regret_curve"),
-        *("reliability_curve", "reliability_diagram", "risk_coverage", "score_histogram"),
+    "calibrant.api.calibration": (
+        *("assess", "compare", "compare_calibrators", "ece", "estimate", "lce", "mce", "recommend"),
+        *("reliability_curve", "reliability_diagram", "score_histogram"),
     ),
+    "calibrant.api.decisions": ("best_threshold", "regret", "regret_curve"),
+    "calibrant.api.selective": ("risk_coverage",),
     "calibrant.assessment": ("Assessment",),
     "calibrant.compiled.versions": ("show_versions",),
     "calibrant.curves": ("Point", "ReliabilityCurve", "ReliabilityDiagram", "ScoreHistogram"),
@@ -69,9 +69,10 @@ _ROOMS = {
         *("Bayes", "Beta", "BetaKernel", "Binned", "Cumulative", "Debiased", "Density", "DensityBeta"),
         *("Isotonic", "Smooth", "Sweep", "Variational", "estimator_names"),
     ),
-    "calibrant.inference": ("Comparison", "Estimate"),
+    "calibrant.inference.comparison": ("Comparison",),
     "calibrant.inference.map_comparison": ("MapComparison",),
     "calibrant.inference.ranking": ("Recommendation",),
+    "calibrant.inference.result": ("Estimate",),
     "calibrant.inputs": ("InputError", "InputWarning"),
     "calibrant.maps": ("Calibrator", "calibrator_names"),
     "calibrant.sketch": ("Sketch",),

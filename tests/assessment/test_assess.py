@@ -21,9 +21,8 @@ from calibrant.assessment.decomposition import log_loss_of_classes, of_event
 from calibrant.curves import ByClass
 from calibrant.evidence import Cells, Sample
 from calibrant.evidence.simplex import Simplex
-from calibrant.inference import Estimate, Null
 from calibrant.inference.multiplicity import each_level, false_discovery
-from calibrant.inference.result import SIZE_UNKNOWN
+from calibrant.inference.result import SIZE_UNKNOWN, Estimate, Null
 from calibrant.maps.of_all_scores import fit_temperature
 
 matplotlib.use("Agg")

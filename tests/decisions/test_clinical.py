@@ -14,7 +14,7 @@ from calibrant import InputError
 from calibrant.api.asked import ask
 from calibrant.assessment import text as wording
 from calibrant.decisions import Clinical, clinical_of
-from calibrant.evidence import effective_clusters
+from calibrant.evidence.clusters import effective_clusters
 from calibrant.inference.measured import Measured
 from calibrant.posterior import posterior_of
 from calibrant.posterior.odds.cells import nearest

@@ -14,7 +14,7 @@ from calibrant import InputError
 from calibrant.api.asked import ask
 from calibrant.curves.band import clopper_pearson
 from calibrant.decisions.selective import NODES, _Kept, area_of
-from calibrant.evidence import effective_clusters
+from calibrant.evidence.clusters import effective_clusters
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt

@@ -1,5 +1,6 @@
 """Properties that every estimator of the registry keeps, from rows, cells and merged cells alike."""
 
+import ast
 import importlib.util
 import re
 import sys
@@ -474,8 +475,9 @@ def new_estimator(tmp_path, monkeypatch):
     module = importlib.util.module_from_spec(spec)
     monkeypatch.setitem(sys.modules, "mean_gap", module)
     spec.loader.exec_module(module)
-    monkeypatch.setattr(registry, "_ENTRIES", list(registry._ENTRIES))
-    register(getattr(module, line.strip().rstrip(",")))
+    entries = list(registry._entries())
+    monkeypatch.setattr(registry, "_entries", lambda: entries)
+    register(getattr(module, ast.literal_eval(line.strip())[0][1]))
     return "mean-gap"
 
 

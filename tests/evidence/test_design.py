@@ -5,7 +5,8 @@ from dataclasses import astuple
 import numpy as np
 import pytest
 
-from calibrant.evidence import Design, Residuals, Sample, are_alone, correlation, effective_clusters, thinned
+from calibrant.evidence import Residuals, Sample
+from calibrant.evidence.clusters import Design, are_alone, correlation, effective_clusters, thinned
 from oracles import clusters as slow
 from weighing import weighted_sample
 

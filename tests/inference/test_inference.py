@@ -240,7 +240,7 @@ def test_the_size_of_the_test_is_what_it_says(kind):
             kind, rng.integers(0, 6, 80) / 5
         )
         sample = Sample(score, rng.random(80) < score)
-        found.append(null.single(Residuals.of(sample), "l1", rng, 99).p_value)
+        found.append(null.later(Residuals.of(sample), "l1", rng, 99)().p_value)
     assert np.mean(np.array(found) <= 0.05) < 0.09
 
 

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 from calibrant import inputs
 from calibrant.questions import Question, named, usual
-from calibrant.sketch import Sketch
+
+if TYPE_CHECKING:
+    from calibrant.sketch import Sketch
 
 # Rows from which on scores that are all 0 or 1 are hardly chance.
 ENOUGH = 20
+
+
+def is_sketch(value: object) -> TypeGuard[Sketch]:
+    """Tell whether a value is a sketch; none is before the module of that class is imported."""
+    module = sys.modules.get("calibrant.sketch.sketch")
+    return isinstance(value, getattr(module, "Sketch", ()))
 
 
 def ask(
@@ -31,7 +40,7 @@ def ask(
     A sketch must have cells for the bins of the `estimator`.
     """
     more = {"counts": counts, "percent": percent}
-    if isinstance(y_true, Sketch):
+    if is_sketch(y_true):
         sketch = alone(y_true, y_prob, notion, sample_weight, labels, pos_label, cluster, **more)
         if estimator is not None:
             sketch.check_bins(estimator)
@@ -79,7 +88,7 @@ def read(
     percent: bool = False,
 ) -> inputs.Predictions:
     """Check labels, scores, weights and clusters."""
-    if isinstance(y_true, Sketch):
+    if is_sketch(y_true):
         raise inputs.InputTypeError("y_true", "be labels", y_true, got="a sketch, which has no rows")
     if y_prob is None:
         raise inputs.InputTypeError("y_prob", "be scores", None)

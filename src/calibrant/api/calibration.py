@@ -1,47 +1,41 @@
 """From labels and scores, or from a sketch, to a number, an estimate, a curve, an assessment.
 
-Each function checks its input once, makes a question of it, and hands that to the package that answers.
+Each function checks its input once, makes a question of it, and hands that to the package that answers, which
+is imported when it is first needed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np  # noqa: F401 - the examples use it
 from numpy.typing import ArrayLike
 
 from calibrant import inputs
-from calibrant.api.asked import alone, ask, read
-from calibrant.assessment.assess import Steps, assess_predictions, assess_sketch
-from calibrant.assessment.assessment import Assessment
-from calibrant.curves import (
-    Band,
-    ByClass,
-    Method,
-    Progress,
-    ReliabilityCurve,
-    ReliabilityDiagram,
-    ScoreHistogram,
-    bins_of,
-    curve_of,
-    diagram_of,
-    each_problem,
-    histogram_of,
-    local_error,
-)
-from calibrant.estimators import Binned, EstimatorLike, Norm
-from calibrant.inference import Comparison, Estimate
-from calibrant.inference import estimate as inference
-from calibrant.inference.comparison import compare_questions
-from calibrant.inference.map_comparison import MapComparison, compare_maps
+from calibrant.api.asked import alone, ask, is_sketch, read
 from calibrant.inference.measure import measure
-from calibrant.inference.ranking import Recommendation
-from calibrant.inference.recommendation import rank_estimators
 from calibrant.inputs import Array, Seed
 from calibrant.questions import usual
 from calibrant.questions.notions import check_whole, refuse_whole
-from calibrant.sketch import Sketch
+
+if TYPE_CHECKING:
+    from calibrant.assessment.assessment import Assessment
+    from calibrant.curves import (
+        Band,
+        ByClass,
+        Method,
+        Progress,
+        ReliabilityCurve,
+        ReliabilityDiagram,
+        ScoreHistogram,
+    )
+    from calibrant.estimators import Binned, EstimatorLike, Norm
+    from calibrant.inference.comparison import Comparison
+    from calibrant.inference.map_comparison import MapComparison
+    from calibrant.inference.ranking import Recommendation
+    from calibrant.inference.result import Estimate
+    from calibrant.sketch import Sketch
 
 
 @inputs.helpful
@@ -213,10 +207,12 @@ def estimate(
     >>> result.low < 1 / 6 < result.high, result.p_value, result.over > result.under
     (True, 0.001, True)
     """
+    from calibrant.inference import estimate as inference
+
     check_whole(notion, clustered=cluster is not None, norm=norm)
     rows = y_true, y_prob, notion, sample_weight, labels, pos_label, cluster
     question = ask(*rows, counts=counts, percent=percent, estimator=estimator)
-    steps = Steps(inputs.progress(progress), inference.count_steps(question))
+    steps = inputs.Steps(inputs.progress(progress), inference.count_steps(question))
     options: dict[str, Any] = {"estimator": estimator, "norm": norm, "level": level, "rng": rng}
     result = inference.estimate(question, step=steps, n_resamples=n_resamples, **options)
     steps.end()
@@ -272,6 +268,9 @@ def compare(
     >>> result.differences["sharp"].low > 0
     True
     """
+    from calibrant.inference.comparison import compare_questions
+    from calibrant.inference.estimate import count_steps
+
     check_whole(notion, clustered=cluster is not None, norm=norm)
     if not isinstance(models, Mapping) or len(models) < 2:
         got = f"{len(models)} of them" if isinstance(models, Mapping) else type(models).__name__
@@ -291,7 +290,7 @@ def compare(
         hint = "vectors and matrices differ: name the notion"
         raise inputs.InputError("models", "all use the same notion", notions, hint=hint)
     options: dict[str, Any] = {"estimator": estimator, "norm": norm, "level": level, "rng": seed}
-    steps = Steps(inputs.progress(progress), sum(map(inference.count_steps, questions.values())))
+    steps = inputs.Steps(inputs.progress(progress), sum(map(count_steps, questions.values())))
     return compare_questions(questions, first, step=steps, n_resamples=n_resamples, **options)
 
 
@@ -347,6 +346,8 @@ def compare_calibrators(
     >>> result.best, result["beta"].log_loss.difference.high < 0
     ('beta', True)
     """
+    from calibrant.inference.map_comparison import compare_maps
+
     check_whole(notion, clustered=cluster is not None)
     data = read(
         y_true, y_prob, notion, sample_weight, labels, pos_label, cluster, counts=counts, percent=percent
@@ -423,6 +424,8 @@ def reliability_curve(
     >>> bool(point.low < 0.25 < point.high)
     True
     """
+    from calibrant.curves import curve_of
+
     refuse_whole(notion)
     return curve_of(
         ask(y_true, y_prob, notion, sample_weight, labels, pos_label, counts=counts, percent=percent),
@@ -475,6 +478,8 @@ def reliability_diagram(
     >>> diagram.frequency
     array([0.5, 1. ])
     """
+    from calibrant.curves import bins_of, diagram_of, each_problem
+
     refuse_whole(notion)
     bins = bins_of(binning, mapping)
     options: dict[str, Any] = {"counts": counts, "percent": percent, "estimator": bins}
@@ -511,6 +516,8 @@ def score_histogram(
     >>> counts.positive, counts.negative
     (array([1., 2.]), array([1., 0.]))
     """
+    from calibrant.curves import each_problem, histogram_of
+
     refuse_whole(notion)
     question = ask(y_true, y_prob, notion, sample_weight, labels, pos_label, counts=counts, percent=percent)
     return each_problem(question, histogram_of, bins=bins)
@@ -555,6 +562,8 @@ def lce(
     >>> bool(abs(error + 0.25) < 0.05)
     True
     """
+    from calibrant.curves import curve_of, local_error
+
     refuse_whole(notion)
     scores = inputs.scores("at", at)
     question = ask(y_true, y_prob, notion, sample_weight, labels, pos_label, counts=counts, percent=percent)
@@ -628,6 +637,8 @@ def assess(
     >>> print(result.verdict)
     Scores of class 1 too high by ... points (95 %: ...); a calibrated model of this size typically reads ...
     """
+    from calibrant.assessment.assess import assess_predictions, assess_sketch
+
     check_whole(notion, clustered=cluster is not None)
     rows = y_prob, notion, sample_weight, labels, pos_label, cluster
     options: dict[str, Any] = {
@@ -640,7 +651,7 @@ def assess(
         "cost": cost,
         "progress": inputs.progress(progress),
     }
-    if isinstance(y_true, Sketch):
+    if is_sketch(y_true):
         sketch = alone(y_true, *rows, counts=counts, percent=percent)
         if not (groups is None or isinstance(groups, Mapping)):
             raise inputs.InputTypeError("groups", "map the names of groups to sketches", groups)
@@ -725,6 +736,8 @@ def recommend(
     >>> bool(biased[0].bias > 0.03)
     True
     """
+    from calibrant.inference.recommendation import rank_estimators
+
     refuse_whole(notion)
     weights = {"sample_weight": sample_weight, "counts": counts}
     data = inputs.unlabelled(y_prob, labels=labels, pos_label=pos_label, percent=percent, **weights)

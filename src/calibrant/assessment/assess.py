@@ -22,15 +22,16 @@ from calibrant.assessment.cautions import Seen, cautions, seen_in_rows, seen_in_
 from calibrant.assessment.cure import Cure, Trial, cure_of
 from calibrant.assessment.where import where_of
 from calibrant.compiled import aside, keep_memory
+from calibrant.compiled.blas import one_blas_thread
 from calibrant.curves import Progress, curve_of, diagram_of, each_problem
 from calibrant.decisions import Cost, Decision, clinical_of, deciding
 from calibrant.estimators import Binned
 from calibrant.evidence import Array, Evidence
 from calibrant.evidence.simplex import Simplex
-from calibrant.inference import Estimate
 from calibrant.inference.clusters import View
 from calibrant.inference.estimate import MANY, SIMULATED, estimate
 from calibrant.inference.multiplicity import each_level, false_discovery, refined
+from calibrant.inference.result import Estimate
 from calibrant.inputs import Predictions
 from calibrant.maps.of_all_scores import Softmax, fit_temperature
 from calibrant.posterior import posterior_of
@@ -104,6 +105,7 @@ class Material:
     tempered: Softmax | None = None
 
 
+@one_blas_thread()
 def assess_predictions(
     data: Predictions,
     headline: Notion,
@@ -145,6 +147,7 @@ def assess_predictions(
     return _assemble(material, seen_in_rows(data, names, headline), level, rng, progress, n_resamples)
 
 
+@one_blas_thread()
 def assess_sketch(
     sketch: Sketch,
     *,
@@ -204,7 +207,7 @@ def _assemble(
     with aside() as begin:
         options: dict[str, Any] = {"level": level, "rng": seed, "n_resamples": n_resamples}
         jobs = _jobs(material, shown, estimates, options, begin)
-        steps = Steps(progress, _count_steps(material) + len(jobs))
+        steps = inputs.Steps(progress, _count_steps(material) + len(jobs))
         for question in material.questions:
             each = each_level(level, len(names))
             found = estimate(question, each_level=each, step=steps, **options)
@@ -545,21 +548,3 @@ def today() -> str:
     if epoch.isdigit():
         return datetime.datetime.fromtimestamp(int(epoch), datetime.UTC).date().isoformat()
     return datetime.date.today().isoformat()
-
-
-class Steps:
-    """Counts what is done, for progress."""
-
-    def __init__(self, progress: Progress | None, total: int) -> None:
-        self.progress, self.total, self.done = progress, total, 0
-
-    def __call__(self) -> None:
-        """Count one more step."""
-        self.done += 1
-        if self.progress is not None:
-            self.progress(min(self.done, self.total), self.total)
-
-    def end(self) -> None:
-        """Report that all is done."""
-        self.done = self.total - 1
-        self()

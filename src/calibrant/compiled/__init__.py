@@ -82,7 +82,9 @@ def shared(work: Callable[[Piece], Result], pieces: Sequence[Piece]) -> Iterator
         return
     from concurrent.futures import ThreadPoolExecutor
 
-    with ThreadPoolExecutor(count) as pool:
+    from calibrant.compiled.blas import one_blas_thread
+
+    with one_blas_thread(), ThreadPoolExecutor(count) as pool:
         yield from pool.map(work, pieces)
 
 
@@ -118,6 +120,8 @@ def aside() -> Iterator[Callable[[Callable[[], Result]], Callable[[], Result]]]:
         return
     from concurrent.futures import ThreadPoolExecutor
 
+    from calibrant.compiled.blas import one_blas_thread
+
     # The thread that asks is one of those that share the work.
     pool = ThreadPoolExecutor(count - 1)
 
@@ -125,10 +129,11 @@ def aside() -> Iterator[Callable[[Callable[[], Result]], Callable[[], Result]]]:
         begun = pool.submit(work)
         return once(lambda: _alone(work) if begun.cancel() else begun.result())
 
-    try:
-        yield begin
-    finally:
-        pool.shutdown(cancel_futures=True)
+    with one_blas_thread():
+        try:
+            yield begin
+        finally:
+            pool.shutdown(cancel_futures=True)
 
 
 def _alone(work: Callable[[], Result]) -> Result:

@@ -10,6 +10,7 @@ import numpy as np
 
 from calibrant import inputs
 from calibrant.compiled import shared
+from calibrant.compiled.blas import one_blas_thread
 from calibrant.curves.band import corrected
 from calibrant.curves.by_class import ByClass, each_problem
 from calibrant.curves.histogram import Edges, Rows, Support, check_picture, counts
@@ -237,6 +238,7 @@ class ReliabilityCurve(Serializable):
         return f"Reliability curve of {headline(self)}\n{', '.join(how)}\n{table(formats, rows)}"
 
 
+@one_blas_thread()
 def curve_of(
     question: Question,
     *,

@@ -18,8 +18,10 @@ from typing import Annotated, NamedTuple
 import numpy as np
 
 from calibrant import inputs
+from calibrant.compiled.blas import one_blas_thread
 from calibrant.curves.band import clopper_pearson
-from calibrant.evidence import Array, Cells, Evidence, are_alone, effective_clusters
+from calibrant.evidence import Array, Cells, Evidence
+from calibrant.evidence.clusters import are_alone, effective_clusters
 from calibrant.inference.measured import Measured, Within, interval_deviate
 from calibrant.inference.streams import stream
 from calibrant.inputs import ROUNDING, InputError, Serializable
@@ -101,6 +103,7 @@ class Clinical(Serializable):
             raise InputError("missing", "say why a number is missing, where one is", self.missing)
 
 
+@one_blas_thread()
 def clinical_of(question: Question, *, level: float = 0.95, seed: int = 0) -> Clinical:
     """Read a question about one class, or about pairs.
 

@@ -7,6 +7,7 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from calibrant.compiled.blas import one_blas_thread
 from calibrant.decisions.interval import ends, simultaneous_deviate
 from calibrant.decisions.one_score import FLOOR, Lines, OneScore
 from calibrant.evidence import Array, Evidence
@@ -161,6 +162,7 @@ def check_thresholds(thresholds: Any) -> Array:
     return values
 
 
+@one_blas_thread()
 def regret_curve_of(
     question: Question, thresholds: Array, *, level: float, other: Question | None = None
 ) -> RegretCurve:

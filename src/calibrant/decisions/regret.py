@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from calibrant.compiled import shared
+from calibrant.compiled.blas import one_blas_thread
 from calibrant.decisions.cost import Cost
 from calibrant.decisions.interval import ends
 from calibrant.decisions.one_score import Lines, OneScore, recalibrated
@@ -185,6 +186,7 @@ def cost_of(question: Question, cost: Any, actions: Sequence[str] | None = None,
     return Cost.of_outcome(cost, classes, positive, actions)
 
 
+@one_blas_thread()
 def regret_of(question: Question, cost: Cost, *, level: float, seed: int) -> Regret:
     """Return the regret of the scores of a question at a cost."""
     check_level(level)

@@ -16,9 +16,11 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import numpy as np
 
 from calibrant import inputs
+from calibrant.compiled.blas import one_blas_thread
 from calibrant.compiled.cached import cached_property
 from calibrant.curves.band import clopper_pearson
-from calibrant.evidence import Array, Evidence, are_alone, effective_clusters
+from calibrant.evidence import Array, Evidence
+from calibrant.evidence.clusters import are_alone, effective_clusters
 from calibrant.inference.interval import first_of_each
 from calibrant.inference.measured import Measured, Within, interval_deviate
 from calibrant.inference.streams import stream
@@ -215,6 +217,7 @@ def check_sure(question: Question) -> None:
         raise InputError("notion", rule, question.notion.name)
 
 
+@one_blas_thread()
 def risk_coverage_of(question: Question, *, level: float = 0.95, rng: Any = None) -> RiskCoverage:
     """Keep the surest rows of a question; see `calibrant.risk_coverage`."""
     level, seed = inputs.level(level), inputs.seeded(rng)

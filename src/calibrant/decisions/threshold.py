@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from calibrant.compiled.blas import one_blas_thread
 from calibrant.decisions.cost import Cost
 from calibrant.decisions.interval import ends
 from calibrant.decisions.one_score import Lines, OneScore
@@ -108,6 +109,7 @@ class BestThreshold(Serializable):
         check_order(self, "gain_low", "gain", "gain_high")
 
 
+@one_blas_thread()
 def best_threshold_of(question: Question, cost: Cost, *, level: float) -> BestThreshold:
     """Choose the threshold of least expected cost; judge such choices on rows that had no part in them."""
     check_level(level)

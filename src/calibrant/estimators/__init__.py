@@ -1,18 +1,11 @@
 """Estimators of the calibration error: one file each, found by name in the registry."""
 
+from typing import TYPE_CHECKING
+
+from calibrant.compiled.lazy import lazy_names
 from calibrant.estimators.base import NORMS, Entry, Estimator, Fit, Norm, SupportsFit, ValueFit, check_norm
-from calibrant.estimators.bayes import Bayes, BayesFit
-from calibrant.estimators.beta import Beta
-from calibrant.estimators.beta_kernel import BetaKernel
-from calibrant.estimators.binned import Binned
-from calibrant.estimators.cumulative import Cumulative
-from calibrant.estimators.curve import Curve
-from calibrant.estimators.debiased import Debiased
-from calibrant.estimators.density import Density
-from calibrant.estimators.density_beta import DensityBeta
-from calibrant.estimators.foreign import Function
-from calibrant.estimators.isotonic import Isotonic
 from calibrant.estimators.registry import (
+    CLASSES,
     FIFTEEN,
     EstimatorLike,
     describe,
@@ -21,9 +14,22 @@ from calibrant.estimators.registry import (
     register,
     resolve,
 )
-from calibrant.estimators.smooth import Smooth
-from calibrant.estimators.sweep import Sweep
-from calibrant.estimators.variational import Variational
+
+if TYPE_CHECKING:
+    from calibrant.estimators.bayes import Bayes, BayesFit
+    from calibrant.estimators.beta import Beta
+    from calibrant.estimators.beta_kernel import BetaKernel
+    from calibrant.estimators.binned import Binned
+    from calibrant.estimators.cumulative import Cumulative
+    from calibrant.estimators.curve import Curve
+    from calibrant.estimators.debiased import Debiased
+    from calibrant.estimators.density import Density
+    from calibrant.estimators.density_beta import DensityBeta
+    from calibrant.estimators.foreign import Function
+    from calibrant.estimators.isotonic import Isotonic
+    from calibrant.estimators.smooth import Smooth
+    from calibrant.estimators.sweep import Sweep
+    from calibrant.estimators.variational import Variational
 
 __all__ = [
     "FIFTEEN",
@@ -57,3 +63,13 @@ __all__ = [
     "register",
     "resolve",
 ]
+
+__getattr__ = lazy_names(
+    __name__,
+    {
+        **{module: (name,) for module, name in CLASSES},
+        "bayes": ("Bayes", "BayesFit"),
+        "curve": ("Curve",),
+        "foreign": ("Function",),
+    },
+)

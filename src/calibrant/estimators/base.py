@@ -5,14 +5,16 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, Self, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, runtime_checkable
 
 import numpy as np
 
-from calibrant.estimators.curve import Curve
 from calibrant.evidence import Array, Evidence
 from calibrant.inputs import InputError, InputTypeError, check_choice
 from calibrant.posterior import Posterior
+
+if TYPE_CHECKING:
+    from calibrant.estimators.curve import Curve
 
 Norm = Literal["l1", "l2", "max", "mul"]
 NORMS: tuple[Norm, ...] = ("l1", "l2", "max")

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from calibrant.compiled.cached import cached_property
 from calibrant.estimators.base import Estimator, Fit, Norm, SeveralFits
-from calibrant.estimators.curve import Curve
 from calibrant.evidence import Array, Evidence, Residuals
 from calibrant.inputs import check_choice
 from calibrant.posterior.clock import n_cells, n_points
 from calibrant.posterior.gap import Judged, Posterior, Terms, judged
+
+if TYPE_CHECKING:
+    from calibrant.estimators.curve import Curve
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,6 +102,8 @@ class BayesFit(Fit):
 
     def curve(self, entry: tuple[int, ...] = ()) -> Curve:
         """Return mean score, frequency and its posterior standard deviation at the points of one problem."""
+        from calibrant.estimators.curve import Curve
+
         k = int(np.ravel_multi_index(entry, self.batch)) if self.batch else 0
         at = self.posterior.points(k)
         return Curve.through(at.score, np.clip(at.score + at.gap, 0.0, 1.0), at.mass, at.sd)

@@ -9,51 +9,37 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
+from importlib import import_module
 from typing import Any
 
+from calibrant.compiled import once
 from calibrant.estimators.base import Entry, Estimator, SupportsFit, refuse_parameter
 from calibrant.estimators.bayes import Bayes
-from calibrant.estimators.beta import Beta
-from calibrant.estimators.beta_kernel import BetaKernel
-from calibrant.estimators.binned import Binned
-from calibrant.estimators.canonical.dirichlet import Dirichlet
-from calibrant.estimators.canonical.skce import Skce
-from calibrant.estimators.canonical.softmax import Softmax
-from calibrant.estimators.canonical.variational import CanonicalVariational
-from calibrant.estimators.cumulative import Cumulative
-from calibrant.estimators.debiased import Debiased
-from calibrant.estimators.density import Density
-from calibrant.estimators.density_beta import DensityBeta
-from calibrant.estimators.foreign import Foreign, Function
-from calibrant.estimators.isotonic import Isotonic
-from calibrant.estimators.smooth import Smooth
-from calibrant.estimators.sweep import Sweep
-from calibrant.estimators.variational import Variational
 from calibrant.evidence import Array
 from calibrant.inputs import InputError, InputTypeError, check_choice, show
 
 #: What callers may pass for an estimator: a name, a value with `fit`, or a plain function.
 EstimatorLike = str | Estimator | SupportsFit | Callable[[Array, Array, Array], float]
 
-CLASSES: tuple[type[Estimator], ...] = (
-    Binned,
-    Density,
-    DensityBeta,
-    Bayes,
-    Debiased,
-    Sweep,
-    Isotonic,
-    Beta,
-    BetaKernel,
-    Variational,
-    Smooth,
-    Cumulative,
-    Softmax,
-    Dirichlet,
-    CanonicalVariational,
-    Skce,
+#: The classes of this package by their modules, imported when a name other than "auto" is first asked for.
+CLASSES = (
+    ("binned", "Binned"),
+    ("density", "Density"),
+    ("density_beta", "DensityBeta"),
+    ("bayes", "Bayes"),
+    ("debiased", "Debiased"),
+    ("sweep", "Sweep"),
+    ("isotonic", "Isotonic"),
+    ("beta", "Beta"),
+    ("beta_kernel", "BetaKernel"),
+    ("variational", "Variational"),
+    ("smooth", "Smooth"),
+    ("cumulative", "Cumulative"),
+    ("canonical.softmax", "Softmax"),
+    ("canonical.dirichlet", "Dirichlet"),
+    ("canonical.variational", "CanonicalVariational"),
+    ("canonical.skce", "Skce"),
 )
-_ENTRIES: list[Entry] = []
 
 #: The estimators the paper compares.
 FIFTEEN = (
@@ -62,15 +48,29 @@ FIFTEEN = (
 )
 
 
-def register(estimator: type[Estimator]) -> None:
-    """Add a class of estimators under its names."""
+def _of_package() -> list[Entry]:
+    entries: list[Entry] = []
+    for module, name in CLASSES:
+        _add(getattr(import_module(f"calibrant.estimators.{module}"), name), entries)
+    return entries
+
+
+_entries = once(_of_package)
+
+
+def _add(estimator: type[Estimator], entries: list[Entry]) -> None:
     for entry in estimator.entries():
         for name in {entry.name, entry.short}:
-            if not name or ":" in name or name == "auto" or name in _by_name(vectors=entry.vectors):
+            if not name or ":" in name or name == "auto" or name in _by_name(entries, vectors=entry.vectors):
                 raise ValueError(
                     f"the names of {estimator.__name__} must be new and free of colons, got {name!r}"
                 )
-        _ENTRIES.append(entry)
+        entries.append(entry)
+
+
+def register(estimator: type[Estimator]) -> None:
+    """Add a class of estimators under its names."""
+    _add(estimator, _entries())
     parse.cache_clear()
 
 
@@ -82,7 +82,7 @@ def describe(*, vectors: bool = False) -> tuple[Entry, ...]:
     uniform; bins; bins of equal width (legacy ECE)
     adaptive; bins; bins of equal mass
     """
-    return tuple(entry for entry in _ENTRIES if entry.vectors == vectors)
+    return tuple(entry for entry in _entries() if entry.vectors == vectors)
 
 
 def estimator_names(*, vectors: bool = False) -> tuple[str, ...]:
@@ -103,8 +103,9 @@ def estimator_names(*, vectors: bool = False) -> tuple[str, ...]:
     return tuple(entry.name for entry in describe(vectors=vectors))
 
 
-def _by_name(*, vectors: bool) -> dict[str, Entry]:
-    return {name: entry for entry in describe(vectors=vectors) for name in (entry.name, entry.short)}
+def _by_name(entries: list[Entry], *, vectors: bool) -> dict[str, Entry]:
+    some = (entry for entry in entries if entry.vectors == vectors)
+    return {name: entry for entry in some for name in (entry.name, entry.short)}
 
 
 @lru_cache(maxsize=256)
@@ -120,15 +121,19 @@ def parse(text: str, *, shared: bool = False, vectors: bool = False) -> Estimato
     CanonicalVariational(map='temperature', n_folds=10)
     """
     name, colon, parameter = text.partition(":")
-    entries = _by_name(vectors=vectors)
-    if name not in entries and name in _by_name(vectors=not vectors):
+    entries = {} if name == "auto" else _by_name(_entries(), vectors=vectors)
+    if name != "auto" and name not in entries and name in _by_name(_entries(), vectors=not vectors):
         raise _other_kind(text, vectors=vectors)
     check_choice("estimator", name, ("auto", *entries))
     if colon and not parameter:
         raise InputError("estimator", "have a parameter after its colon", text)
     if name == "auto":
         refuse_parameter(name, parameter or None)
-        return Softmax() if vectors else Bayes(shared=shared)
+        if not vectors:
+            return Bayes(shared=shared)
+        from calibrant.estimators.canonical.softmax import Softmax
+
+        return Softmax()
     try:
         return entries[name].parse(parameter or None)
     except InputError as error:
@@ -165,6 +170,8 @@ def resolve(estimator: Any, *, shared: bool = False, vectors: bool = False) -> E
         return parse(estimator, shared=shared, vectors=vectors)
     if vectors:
         raise InputTypeError("estimator", "be a name or a value that fits whole vectors of scores", estimator)
+    from calibrant.estimators.foreign import Foreign, Function
+
     if isinstance(estimator, SupportsFit) and not isinstance(estimator, type):
         return Foreign(estimator)
     if callable(estimator) and not isinstance(estimator, type):
@@ -172,7 +179,3 @@ def resolve(estimator: Any, *, shared: bool = False, vectors: bool = False) -> E
     rule = "be a name, a value with a method fit(evidence), or a function f(scores, outcomes, weights)"
     hint = f'write "uniform:{estimator}"' if isinstance(estimator, int) else ""
     raise InputTypeError("estimator", rule, estimator, hint=hint)
-
-
-for _class in CLASSES:
-    register(_class)

@@ -12,7 +12,6 @@ from typing import Any, Protocol, Self
 import numpy as np
 
 from calibrant.evidence.cells import FINE_UP_TO, Cells, layout_for
-from calibrant.evidence.clusters import Design, are_alone, cells_of, correlation, effective_clusters, thinned
 from calibrant.evidence.layout import COARSE, FINE, Layout
 from calibrant.evidence.moments import Array, Bins, Moments
 from calibrant.evidence.outcomes import OneHot
@@ -26,7 +25,6 @@ __all__ = [
     "Array",
     "Bins",
     "Cells",
-    "Design",
     "Evidence",
     "Layout",
     "Moments",
@@ -34,12 +32,7 @@ __all__ = [
     "Residuals",
     "Sample",
     "across_clusters",
-    "are_alone",
-    "cells_of",
-    "correlation",
-    "effective_clusters",
     "layout_for",
-    "thinned",
 ]
 
 

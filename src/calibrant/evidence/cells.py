@@ -16,7 +16,6 @@ import numpy as np
 
 from calibrant.compiled.cached import cached_property
 from calibrant.evidence import tally
-from calibrant.evidence.draws import binomial, each_chance
 from calibrant.evidence.layout import COARSE, FINE, Layout
 from calibrant.evidence.moments import Array, Bins, Moments, single, unbiased
 from calibrant.evidence.sample import SLACK, Sample
@@ -231,6 +230,8 @@ class Cells:
 
         Where that has several rows, `size` samples are drawn by each, one after the other.
         """
+        from calibrant.evidence.draws import binomial, each_chance
+
         kept = self._occupied
         s, held = kept.sums, kept._held
         wy = binomial(rng, held, each_chance(probability(kept.score), s.w.size), size)

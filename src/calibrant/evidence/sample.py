@@ -10,7 +10,6 @@ import numpy as np
 
 from calibrant.compiled.cached import cached_property
 from calibrant.evidence import tally
-from calibrant.evidence.draws import each_chance
 from calibrant.evidence.locate import TABLE_FROM
 from calibrant.evidence.moments import Array, Bins, Moments, check_kind, single, unbiased
 from calibrant.evidence.outcomes import OneHot
@@ -190,6 +189,8 @@ class Sample:
         A row that counts several times is drawn as often, and becomes a negative and a positive row. Where
         probabilities have several rows, `size` samples are drawn by each, one after the other.
         """
+        from calibrant.evidence.draws import each_chance
+
         single(self.batch)
         shape = (size, *self.shape)
         chances = each_chance(probability(self.score), self.shape[-1])

@@ -282,7 +282,7 @@ def cost(
     repetitions, on one thread: they hardly depend on what else the machine computes.
     """
 
-    from threadpoolctl import threadpool_limits  # comes with scikit-learn
+    from threadpoolctl import threadpool_limits
 
     def seconds(n: int, *estimators: Estimator) -> list[float]:
         rng, times = rng_of("cost", seed, n), []

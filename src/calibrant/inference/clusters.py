@@ -20,15 +20,12 @@ from calibrant.estimators.base import Estimator, Norm
 from calibrant.evidence import (
     Array,
     Cells,
-    Design,
     Evidence,
     Residuals,
     Sample,
     across_clusters,
-    cells_of,
-    correlation,
-    effective_clusters,
 )
+from calibrant.evidence.clusters import Design, cells_of, correlation, effective_clusters
 from calibrant.evidence.draws import each_chance
 from calibrant.inference.null import AT_ONCE, STEPS, Simulated, by_class, error, ranked, together
 from calibrant.inputs import by_name

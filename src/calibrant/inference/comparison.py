@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 
 from calibrant import inputs
+from calibrant.compiled.blas import one_blas_thread
 from calibrant.estimators import EstimatorLike, Norm
 from calibrant.evidence import Array
 from calibrant.inference.clusters import by_cluster
@@ -136,6 +137,7 @@ def _less_certain(one: tuple[str, Estimate], other: tuple[str, Estimate]) -> tup
     return wide / max(narrow, 1e-12), first, second
 
 
+@one_blas_thread()
 def compare_questions(
     questions: Mapping[str, Question],
     baseline: str,

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from calibrant import inputs
+from calibrant.compiled.blas import one_blas_thread
 from calibrant.curves import ByClass
 from calibrant.estimators import Estimator, Norm, resolve
 from calibrant.evidence import Array, Evidence
@@ -47,6 +48,7 @@ BY_CLASS, MANY = 800, 20
 LOOKED_AT = 1 << 22
 
 
+@one_blas_thread()
 def estimate(
     question: Question,
     *,
@@ -302,6 +304,7 @@ def _by_class(
     return ByClass(own)
 
 
+@one_blas_thread()
 def _single_class(
     plan: _Plan,
     value: float,

@@ -11,6 +11,7 @@ from typing import Annotated, ClassVar
 import numpy as np
 
 from calibrant import inputs
+from calibrant.compiled.blas import one_blas_thread
 from calibrant.curves import Progress
 from calibrant.evidence import Array
 from calibrant.inference.comparison import compare_questions
@@ -161,6 +162,7 @@ class MapComparison(Serializable):
             raise InputError("table", "not be empty")
 
 
+@one_blas_thread()
 def compare_maps(
     data: Predictions,
     notion: Notion,

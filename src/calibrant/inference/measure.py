@@ -29,7 +29,10 @@ def measure(question: Question, estimator: EstimatorLike, norm: Norm) -> float:
     """Return the calibration error that a question asks for."""
     chosen = chosen_for(question.notion, estimator, norm)
     if chosen.vectors:
-        return float(chosen.fit(question.simplex).error(norm))
+        from calibrant.compiled.blas import one_blas_thread
+
+        with one_blas_thread():
+            return float(chosen.fit(question.simplex).error(norm))
     return question.notion.combine(errors_of(question, chosen, norm), norm)
 
 

@@ -115,8 +115,8 @@ class Ranked(NamedTuple):
     z: list[Array]
 
 
-def single(residuals: Residuals, norm: Norm, rng: np.random.Generator, size: int) -> Simulated:
-    """Simulate one problem.
+def later(residuals: Residuals, norm: Norm, rng: np.random.Generator, size: int) -> Callable[[], Simulated]:
+    """Return what simulates one problem when it is first called; it holds no more than some steps.
 
     The evidence joins statistics by the least of their ranks: the Bayes factor of smooth gaps, and that of
     gaps that live in one place or at few scores; the range of the cumulated residuals (ECCE-R), which is
@@ -124,11 +124,6 @@ def single(residuals: Residuals, norm: Norm, rng: np.random.Generator, size: int
     outcomes; and the largest part of the variance in any stretch of frequencies along the score, which
     finds gaps too rough for all.
     """
-    return later(residuals, norm, rng, size)()
-
-
-def later(residuals: Residuals, norm: Norm, rng: np.random.Generator, size: int) -> Callable[[], Simulated]:
-    """Return what simulates one problem when it is first called; it holds no more than some steps."""
     steps = residuals.coarser(STEPS)
     cells = min(int(n_cells(residuals.flat.n)[0]), STEPS // 2)
     return once(lambda: ranked(steps, Outcomes.of(steps).blocks(rng, size), norm, cells).simulated)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from calibrant import inputs
+from calibrant.compiled.blas import one_blas_thread
 from calibrant.curves.curve import Progress
 from calibrant.estimators import Estimator, Function, resolve
 from calibrant.evidence import Array, Sample
@@ -26,6 +27,7 @@ REPETITIONS, FEWEST, WORK, BLOCK, PROBLEMS = 200, 30, 150_000, 1 << 19, 200
 AS_GOOD_AS_NONE = 0.1
 
 
+@one_blas_thread()
 def rank_estimators(
     data: Predictions,
     notion: Notion,

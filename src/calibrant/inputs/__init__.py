@@ -1,5 +1,8 @@
 """What a caller passes in: checked once, refused in words that name the argument, the rule and the value."""
 
+from typing import TYPE_CHECKING
+
+from calibrant.compiled.lazy import lazy_names
 from calibrant.inputs.arguments import (
     Seed,
     check_choice,
@@ -11,8 +14,6 @@ from calibrant.inputs.arguments import (
     refuse_clusters,
     seeded,
 )
-from calibrant.inputs.clusters import in_clusters, some_rows
-from calibrant.inputs.codec import ROUNDING, Serializable
 from calibrant.inputs.columns import (
     advice_on_labels,
     by_name,
@@ -32,8 +33,6 @@ from calibrant.inputs.errors import (
     show_near,
     within,
 )
-from calibrant.inputs.groups import MOST_GROUPS, check_group_count, groups_of_rows
-from calibrant.inputs.parsing import NamedTwiceError, parsed_json
 from calibrant.inputs.predictions import (
     PREDICTED,
     USUAL,
@@ -58,10 +57,16 @@ from calibrant.inputs.predictions import (
     told_column,
     unlabelled,
 )
-from calibrant.inputs.progress import progress
 from calibrant.inputs.rounding import TOLERANCE
 from calibrant.inputs.rounding import caution as renormalisation_caution
 from calibrant.inputs.rows import same_rows
+
+if TYPE_CHECKING:
+    from calibrant.inputs.clusters import in_clusters, some_rows
+    from calibrant.inputs.codec import ROUNDING, Serializable
+    from calibrant.inputs.groups import MOST_GROUPS, check_group_count, groups_of_rows
+    from calibrant.inputs.parsing import NamedTwiceError, parsed_json
+    from calibrant.inputs.reporting import Steps, progress
 
 __all__ = [
     "MOST_GROUPS",
@@ -78,6 +83,7 @@ __all__ = [
     "Predictions",
     "Seed",
     "Serializable",
+    "Steps",
     "Words",
     "advice_on_labels",
     "are_usual",
@@ -124,3 +130,14 @@ __all__ = [
     "unlabelled",
     "within",
 ]
+
+__getattr__ = lazy_names(
+    __name__,
+    {
+        "clusters": ("in_clusters", "some_rows"),
+        "codec": ("ROUNDING", "Serializable"),
+        "groups": ("MOST_GROUPS", "check_group_count", "groups_of_rows"),
+        "parsing": ("NamedTwiceError", "parsed_json"),
+        "reporting": ("Steps", "progress"),
+    },
+)

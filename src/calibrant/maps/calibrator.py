@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 
 from calibrant import inputs
 from calibrant.atomic import write_whole
+from calibrant.compiled.blas import one_blas_thread
 from calibrant.curves.posterior_curve import beyond_all_scores
 from calibrant.evidence import Array, Evidence
 from calibrant.evidence.simplex import Simplex, class_order
@@ -157,6 +158,7 @@ class Calibrator:
             self.classes_, self._positive = (others[0] if len(others) == 1 else others, positive), 1
         return self._fit_each(question.problems)
 
+    @one_blas_thread()
     def fit_predictions(self, data: Predictions) -> Self:
         """Learn from predictions that are checked."""
         self._check_choices()

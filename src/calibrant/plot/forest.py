@@ -11,14 +11,14 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from calibrant.assessment import Assessment
-from calibrant.inference import Estimate
+from calibrant.inference.result import Estimate
 from calibrant.inputs.wording import percent, size_name
 from calibrant.plot.canvas import BINS, CURVE, GREY, KEY, above, fitted, plain, pyplot, room, width_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from calibrant.inference import Comparison
+    from calibrant.inference.comparison import Comparison
 
 ROW, REST = 0.25, 0.95  # inches of a row in a new figure, and of all that is not rows
 WIDE = 4.5  # inches; below, names and ticks are in small type

@@ -8,25 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from calibrant.compiled.cached import cached_property
-from calibrant.evidence import (
-    FINE_UP_TO,
-    Array,
-    Design,
-    Evidence,
-    Residuals,
-    Sample,
-    across_clusters,
-    are_alone,
-    thinned,
-)
-from calibrant.evidence.simplex import Simplex
+from calibrant.evidence import FINE_UP_TO, Array, Evidence, Residuals, Sample, across_clusters
 from calibrant.inputs import Predictions
 from calibrant.questions.notions import Notion, check_whole, named
+
+if TYPE_CHECKING:
+    from calibrant.evidence.clusters import Design
+    from calibrant.evidence.simplex import Simplex
 
 Value = TypeVar("Value")
 
@@ -139,6 +132,8 @@ class Question:
     @cached_property
     def simplex(self) -> Simplex:
         """Whole rows as evidence, with the classes in the order of their names."""
+        from calibrant.evidence.simplex import Simplex
+
         assert self.rows is not None
         score, code, _ = self.rows.take(np.arange(self.rows.n))
         own = score[:, self.columns], np.argsort(self.columns)[code], self.weight
@@ -183,8 +178,12 @@ class Question:
     @cached_property
     def designs(self) -> list[Design] | None:
         """What clusters do to each problem; None where every row is by itself."""
+        if self.cluster is None:
+            return None
+        from calibrant.evidence.clusters import Design, are_alone
+
         cluster, weight = self.cluster, self.weight
-        if cluster is None or are_alone(cluster, weight, counts=self.counts):
+        if are_alone(cluster, weight, counts=self.counts):
             return None
         return [Design.of(each, cluster) for each in self.each() if isinstance(each, Sample)]
 
@@ -194,6 +193,7 @@ class Question:
         designs = self.designs
         if designs is None:
             return self
+        from calibrant.evidence.clusters import thinned
 
         def make() -> Iterator[Evidence]:
             for problem, design in zip(self.each(), designs, strict=True):

@@ -10,7 +10,7 @@ from markupsafe import Markup
 
 from calibrant.assessment import Odds
 from calibrant.curves import FEW, ReliabilityCurve, ReliabilityDiagram
-from calibrant.inference import Estimate
+from calibrant.inference.result import Estimate
 from calibrant.inputs.wording import counted, size_name
 from calibrant.report.svg import BLUE, FAINT, GREY, INK, ORANGE, Axis, area, drawing, path, tag, text
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from calibrant.assessment import Assessment
     from calibrant.curves import ByClass, ReliabilityCurve, ReliabilityDiagram, ScoreHistogram
     from calibrant.decisions import BestThreshold, Regret, RegretCurve, RiskCoverage
-    from calibrant.inference import Estimate
+    from calibrant.inference.result import Estimate
 
 # Problems summed and answered for together: what is made on the way stays small beside the sketch.
 TOGETHER = 32
@@ -332,13 +332,13 @@ class Sketch:
 
     def ece(self, **options: Any) -> float:
         """Estimate the calibration error; see `calibrant.ece` for the options."""
-        from calibrant.api import ece
+        from calibrant.api.calibration import ece
 
         return ece(self, **options)
 
     def mce(self, **options: Any) -> float:
         """Estimate the maximum calibration error; see `calibrant.mce` for the options."""
-        from calibrant.api import mce
+        from calibrant.api.calibration import mce
 
         return mce(self, **options)
 
@@ -348,7 +348,7 @@ class Sketch:
         A sketch does not know which scores of the classes belong together: interval and p-value
         of the class-wise notion allow for any dependence, and say so (`conservative`).
         """
-        from calibrant.api import estimate
+        from calibrant.api.calibration import estimate
 
         return estimate(self, **options)
 
@@ -368,7 +368,7 @@ class Sketch:
         >>> print(result.verdict)
         Scores of class 1 too high by ... points (95 %: ...); a calibrated model of this size typically ...
         """
-        from calibrant.api import assess
+        from calibrant.api.calibration import assess
 
         return assess(self, **options)
 
@@ -395,19 +395,19 @@ class Sketch:
 
     def curve(self, **options: Any) -> ReliabilityCurve | ByClass[ReliabilityCurve]:
         """Fit the reliability curve; see `calibrant.reliability_curve` for the options."""
-        from calibrant.api import reliability_curve
+        from calibrant.api.calibration import reliability_curve
 
         return reliability_curve(self, **options)
 
     def diagram(self, **options: Any) -> ReliabilityDiagram | ByClass[ReliabilityDiagram]:
         """Fit the reliability diagram; see `calibrant.reliability_diagram` for the options."""
-        from calibrant.api import reliability_diagram
+        from calibrant.api.calibration import reliability_diagram
 
         return reliability_diagram(self, **options)
 
     def lce(self, at: ArrayLike, **options: Any) -> Array:
         """Estimate the local calibration error at given scores; see `calibrant.lce` for the options."""
-        from calibrant.api import lce
+        from calibrant.api.calibration import lce
 
         return lce(self, at=at, **options)
 
@@ -416,7 +416,7 @@ class Sketch:
 
         A cell that an edge divides goes to the side of its mean; no edge of 10, 20, 30 or 40 bins does.
         """
-        from calibrant.api import score_histogram
+        from calibrant.api.calibration import score_histogram
 
         return score_histogram(self, **options)
 
@@ -425,19 +425,19 @@ class Sketch:
 
         A threshold that falls into a cell acts on all of its rows, or on none, by their mean score.
         """
-        from calibrant.api import regret
+        from calibrant.api.decisions import regret
 
         return regret(self, cost=cost, **options)
 
     def regret_curve(self, **options: Any) -> RegretCurve:
         """Measure the regret at every threshold; see `calibrant.regret_curve` for the options."""
-        from calibrant.api import regret_curve
+        from calibrant.api.decisions import regret_curve
 
         return regret_curve(self, **options)
 
     def best_threshold(self, cost: Any, **options: Any) -> BestThreshold:
         """Choose the threshold of least expected cost; see `calibrant.best_threshold` for the options."""
-        from calibrant.api import best_threshold
+        from calibrant.api.decisions import best_threshold
 
         return best_threshold(self, cost=cost, **options)
 
@@ -447,7 +447,7 @@ class Sketch:
         The rows of a cell enter together. A sketch of the scores of a class is refused: it takes one of
         `confidence`, `correctness` or `top:k`.
         """
-        from calibrant.api import risk_coverage
+        from calibrant.api.selective import risk_coverage
 
         return risk_coverage(self, **options)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from calibrant import inputs, plot
-from calibrant.api import reliability_curve, reliability_diagram
+from calibrant.api.calibration import reliability_curve, reliability_diagram
 from calibrant.curves import ByClass, ReliabilityCurve, ReliabilityDiagram
 from calibrant.evidence import Array
 from calibrant.plot.canvas import CALIBRATED, CORNERS, legend, words

@@ -8,7 +8,7 @@ from typing import Any
 
 from sklearn.utils.metadata_routing import MetadataRequest
 
-from calibrant.api import ece
+from calibrant.api.calibration import ece
 from calibrant.estimators import Norm
 from calibrant.inference.measure import chosen_for
 from calibrant.inputs import same_rows

@@ -54,3 +54,21 @@ def progress(asked: Callable[..., Any] | bool | None) -> Callable[..., Any] | No
     if not callable(asked):
         raise InputTypeError("progress", "be True or callable", asked)
     return asked
+
+
+class Steps:
+    """A count of what is done, for progress."""
+
+    def __init__(self, progress: Callable[..., Any] | None, total: int) -> None:
+        self.progress, self.total, self.done = progress, total, 0
+
+    def __call__(self) -> None:
+        """Count one more step."""
+        self.done += 1
+        if self.progress is not None:
+            self.progress(min(self.done, self.total), self.total)
+
+    def end(self) -> None:
+        """Report that all is done."""
+        self.done = self.total - 1
+        self()
