@@ -395,6 +395,8 @@ def _vector_rows(score: Array, code: Array) -> tuple[Array, Array, Array]:
 def _matrix_rows(score: Array, code: Array) -> tuple[Array, Array, Array]:
     """Return the same of rows that have a score for every class."""
     off, row = score.astype(np.float64), np.arange(len(code))
+    # Numpy checks indices before it uses them: those of a copy cannot change in between.
+    code = code.copy()
     own, right = off[row, code], off.argmax(axis=1) == code
     off[row, code] -= 1
     return own, right, np.einsum("ij,ij->i", off, off)
