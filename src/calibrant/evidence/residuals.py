@@ -21,8 +21,8 @@ from calibrant.evidence.sample import Sample
 
 # From this many rows on, counting by cell is cheaper than sorting.
 COUNTED = 8192
-# Rows of a problem among which shared scores are looked for.
-LOOKED_AT = 2048
+# Rows of a problem among which shared scores are looked for, and rows that are hashed at once.
+LOOKED_AT, HASHED = 2048, 1 << 16
 # Scores are equal up to rounding where they differ by no more than this share of the distance to 0 or 1.
 TIED = 1e-11
 # Rows of a cell share one score where their variance is below this share of the squared width of the cell.
@@ -279,10 +279,14 @@ def _repeats(sample: Sample) -> bool:
     some = np.sort(sample.score[..., :: max(1, n // LOOKED_AT)], axis=-1)
     if np.any(np.diff(some, axis=-1) == 0):
         return True
+    below = np.uint64(2**64 // max(1, n // LOOKED_AT) - 1)
     for score in sample.score.reshape(-1, n):
-        code = np.ascontiguousarray(score, np.float64).view(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
-        chosen = np.sort(code[code < np.uint64(2**64 // max(1, n // LOOKED_AT) - 1)])
-        if np.any(np.diff(chosen) == 0):
+        chosen = []
+        for first in range(0, n, HASHED):
+            piece = np.ascontiguousarray(score[first : first + HASHED], np.float64)
+            code = piece.view(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+            chosen.append(code[code < below])
+        if np.any(np.diff(np.sort(np.concatenate(chosen))) == 0):
             return True
     return False
 
