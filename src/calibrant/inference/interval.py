@@ -479,7 +479,7 @@ def invert(
         grid = [grid[-1] + step * (2 * unit + grid[-1] / 4) for step in (1, 2)]
         more = simulate(grid)
         # Errors that few shapes can have are read low by some estimators, and say nothing.
-        if (beyond := _share_below(seen, more[-1][1])) >= below:
+        if (beyond := _share_below(seen, more[-1][1])) > 2 * below:
             break
         below, runs = beyond, runs + more
     ladder = -np.array([NormalDist().inv_cdf(THINNER * (1 - at) / 2) for at in LEVELS])
