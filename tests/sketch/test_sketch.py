@@ -653,7 +653,7 @@ def test_what_needs_rows_refuses_a_sketch():
     sketch = Sketch("class").update([0, 1], [0.2, 0.7])
     with pytest.raises(TypeError, match="y_true must be labels, got a sketch, which has no rows"):
         calibrant.compare_calibrators(sketch, [0.2, 0.7])
-    with pytest.raises(calibrant.InputError, match="must be left out for a sketch"):
+    with pytest.raises(TypeError, match="y_true must be labels, got a sketch, which has no rows"):
         calibrant.compare(sketch, {"a": [0.2, 0.7], "b": [0.3, 0.6]})
     with pytest.raises(calibrant.InputError, match="other must be left out for a sketch"):
         calibrant.regret_curve(sketch, other=[0.2, 0.7])

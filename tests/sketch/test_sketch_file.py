@@ -544,7 +544,7 @@ def test_no_file_takes_much_memory(folder):
         try:
             with pytest.raises(calibrant.InputError):
                 Sketch.load(path)
-            assert tracemalloc.get_traced_memory()[1] < 20 * len(data) + 150e6
+            assert tracemalloc.get_traced_memory()[1] < 20 * len(data) + 40e6
         finally:
             tracemalloc.stop()
 

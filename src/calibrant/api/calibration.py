@@ -279,6 +279,8 @@ def compare(
     if baseline is not None:
         inputs.check_choice("baseline", baseline, tuple(names))
     first = names[0] if baseline is None else baseline
+    if is_sketch(y_true):
+        raise inputs.InputTypeError("y_true", "be labels", y_true, got="a sketch, which has no rows")
     seed, questions = inputs.seeded(rng), {}
     inputs.same_rows(**{f"model {name!r}": scores for name, scores in models.items()})
     for name, scores in zip(names, models.values(), strict=True):

@@ -23,7 +23,7 @@ import narwhals.stable.v2 as nw
 import numpy as np
 
 from calibrant import inputs
-from calibrant.inputs import Array, InputError, check_group_count, show
+from calibrant.inputs import Array, InputError, InputTypeError, check_group_count, show
 from calibrant.inputs.rounding import SLACK, row_sums
 from calibrant.questions.notions import Notion
 from calibrant.sketch.sketch import Sketch
@@ -190,9 +190,12 @@ def pieces_of(frame: Any) -> Generator[Any]:
         yield from (frame[a : a + step] for a in range(0, len(frame), step))
     elif engine.is_polars():
         yield from map(nw.from_native, native.collect_batches(chunk_size=step))
-    else:
+    elif engine.is_duckdb() or engine.is_ibis():
         with _arrow_reader(native, step) if engine.is_duckdb() else _ibis_reader(native, step) as batches:
             yield from _tables(batches, step)
+    else:
+        rule = "be of pandas, polars, pyarrow, DuckDB, Dask, Ibis or Spark"
+        raise InputTypeError("frame", rule, native, got=f"a table of {engine}")
 
 
 def _arrow_reader(relation: Any, step: int) -> Any:

@@ -14,6 +14,7 @@ with what the header implies before the member is read, so that a small file can
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import io
 import json
@@ -47,6 +48,8 @@ MOST_RATIO, SLACK = 50, 1 << 24
 MOST_DIRECTORY = 1 << 12
 _ZIP, _END, _ZIP64 = b"PK\x03\x04", struct.Struct("<4s4H2LH"), b"PK\x06\x07"
 _NPY = b"\x93NUMPY\x01\x00"
+# The number of bits of each byte.
+_ONES = np.array([byte.bit_count() for byte in range(256)], dtype=np.uint8)
 # Rounding allowed within a cell, and what products of tiny scores may lose.
 NEAR, TINY = 1e-9, 1e-300
 # What a damaged archive raises in zipfile, zlib and json.
@@ -181,7 +184,10 @@ def load(kind: type[Kind], path: str | os.PathLike[str]) -> Kind:
             return _read(kind, file)
         except InputError:
             raise
-        except _DAMAGED as error:
+        except (*_DAMAGED, OSError) as error:
+            # A place before the file's beginning, which a damaged directory names, is an invalid argument.
+            if isinstance(error, OSError) and error.errno not in (None, errno.EINVAL):
+                raise
             reason = " ".join(str(error).split())
             raise InputError("sketch", "be a whole file", got=f"a damaged one: {reason}") from None
 
@@ -278,10 +284,11 @@ def _fill(sketch: Sketch, header: Header, rows: Content, archive: zipfile.ZipFil
     """Put the sums of a file into a sketch that holds nothing."""
     layout, problems, notion = header.layout, header.problems, named(header.notion)
     size = problems * layout.size
-    held = np.unpackbits(_array(archive, "held", "|u1", (-(-size // 8),)), count=size)
-    sums = _array(archive, "sums", "<f8", (header.n_sums, int(held.sum())))
+    held = _array(archive, "held", "|u1", (-(-size // 8),))
+    sums = _array(archive, "sums", "<f8", (header.n_sums, int(_ONES[held].sum(dtype=np.int64))))
     squares = _array(archive, "squares", "<f8", (problems,))
-    at = np.flatnonzero(held)
+    at = np.flatnonzero(np.unpackbits(held, count=size))
+    _require(at.size == sums.shape[1], "held", "have no bits beyond the last cell")
     _check_sums(sums, squares, at, header, rows.totals)
     batch, support = (problems,) if notion.several else (), notion.support(header.n_classes or 2)
     cells = empty_cells(batch, layout, support, weighted=rows.weighted)
