@@ -8,8 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from calibrant.estimators.bins import Adaptive, spread
-from calibrant.evidence import COARSE, FINE, Cells, Moments, Sample, layout_for
-from calibrant.evidence.locate import Locator, positions
+from calibrant.evidence import COARSE, FINE, Cells, Moments, Sample, layout_for, tally
 from oracles import binned as oracle
 from weighing import weighted_sample
 
@@ -37,35 +36,25 @@ def whole(moments):
 # --- where a score belongs ---------------------------------------------------------------------
 
 
+def counted(score, cuts):
+    return tally.sums_between(score, np.zeros(score.shape, dtype=bool), None, cuts)[0, 0]
+
+
 @pytest.mark.parametrize("bins", [1, 3, 7, 10, 15, 100, 1000, 3600, 9999, 20_000])
-def test_locator_agrees_with_comparison_on_edges_and_beside_them(bins):
+def test_bins_agree_with_comparison_on_edges_and_beside_them(bins):
     edges = np.arange(bins + 1) / bins
     score = np.concatenate([edges, np.nextafter(edges, 0), np.nextafter(edges, 1), RNG.random(20000)])
     score = np.clip(score, 0, 1)
-    expected = np.searchsorted(edges[1:-1], score, side="right")
-    for many in (True, False):
-        locate = Locator(edges[1:-1], many=many)
-        np.testing.assert_array_equal(locate(score), expected)
-        for low in (score.astype(np.float32), score.astype(np.float16)):
-            group = np.searchsorted(edges[1:-1], low.astype(float), side="right")
-            np.testing.assert_array_equal(locate(low), group)
+    for own in (score, score.astype(np.float32), score.astype(np.float16)):
+        group = np.searchsorted(edges[1:-1], own.astype(float), side="right")
+        np.testing.assert_array_equal(counted(own, edges[1:-1]), np.bincount(group, minlength=bins))
 
 
-def test_locator_handles_crowded_and_equal_cuts():
+def test_cuts_may_be_crowded_and_equal():
     cuts = np.sort(np.concatenate([1 - np.geomspace(1e-15, 1e-3, 50), [0.5, 0.5, 0.5]]))
     score = np.concatenate([cuts, np.nextafter(cuts, 0), RNG.random(9000), 1 - RNG.random(9000) * 1e-4])
-    expected = np.searchsorted(cuts, score, "right")
-    np.testing.assert_array_equal(Locator(cuts, many=True)(score), expected)
-
-
-def test_positions_of_a_batch_are_exact_next_to_a_cut():
-    rows = 700
-    centre = RNG.random((rows, 1))
-    step = np.nextafter(centre, 1) - centre
-    ordered = np.sort(np.clip(centre + step * RNG.integers(-3, 4, (rows, 12)), 0, 1), axis=1)
-    cuts = np.sort(np.clip(centre + step * RNG.integers(-4, 5, (rows, 5)), 0, 1), axis=1)
-    expected = [np.searchsorted(row, cut) for row, cut in zip(ordered, cuts, strict=True)]
-    np.testing.assert_array_equal(positions(ordered, cuts), expected)
+    expected = np.bincount(np.searchsorted(cuts, score, "right"), minlength=cuts.size + 1)
+    np.testing.assert_array_equal(counted(score, cuts), expected)
 
 
 @pytest.mark.parametrize("layout", [FINE, COARSE])

@@ -6,8 +6,7 @@ from scipy.fft import dct
 
 import calibrant
 from calibrant import Sketch
-from calibrant.evidence import Residuals
-from calibrant.evidence.outcomes import OneHot
+from calibrant.evidence import OneHot, Residuals
 from calibrant.inference import many_classes as many
 from calibrant.inference.joint_labels import Labels
 from calibrant.posterior.clock import halfway, units

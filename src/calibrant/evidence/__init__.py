@@ -13,8 +13,7 @@ import numpy as np
 
 from calibrant.evidence.cells import FINE_UP_TO, Cells, layout_for
 from calibrant.evidence.layout import COARSE, FINE, Layout
-from calibrant.evidence.moments import Array, Bins, Moments
-from calibrant.evidence.outcomes import OneHot
+from calibrant.evidence.moments import Array, Bins, Moments, OneHot
 from calibrant.evidence.residuals import Residuals, across_clusters
 from calibrant.evidence.sample import Sample
 

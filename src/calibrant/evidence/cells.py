@@ -138,21 +138,16 @@ class Cells:
     def bins(self, cuts: Array) -> Bins:
         """Sum the groups between the cuts: group k holds cuts[k-1] <= s < cuts[k]."""
         size = cuts.shape[-1] + 1
-        bins = self._for_groups(cuts).sums.bins.pooled(self._groups(cuts), size)
+        bins = self.sums.bins.pooled(self._groups(cuts), size)
         return Bins(*(np.broadcast_to(part, (*self.batch, size)) for part in (bins.w, bins.ws, bins.wy)))
 
     def moments(self, cuts: Array, origin: Array, *, squares: bool = True) -> Moments:
         """Return all five sums over the same groups, scores measured from each group's origin."""
         group = self._groups(cuts)
-        if group.shape[:-1] != self.batch and origin.ndim > 1:
-            origin = origin[:1] if _alike(origin) else origin
-            group = np.broadcast_to(group, (*origin.shape[:-1], group.shape[-1]))
-        sums = self._for_groups(cuts).sums.pooled(group, origin)
+        origin = origin[:1] if origin.ndim > 1 and _alike(origin) else origin
+        batch = np.broadcast_shapes(group.shape[:-1], origin.shape[:-1])
+        sums = self.sums.pooled(np.broadcast_to(group, (*batch, group.shape[-1])), origin)
         return sums.each(lambda part: np.broadcast_to(part, (*self.batch, origin.shape[-1])))
-
-    def _for_groups(self, cuts: Array) -> Cells:
-        """The evidence with sums of its scores for every entry, unless one group of cells serves all."""
-        return self if _alike(cuts) else replace(self, sums=self._whole)
 
     def ranked(self, rank: Array) -> Array:
         """Return the score at each rank from 0 to n - 1.
@@ -220,10 +215,14 @@ class Cells:
 
     def resample(self, rng: np.random.Generator, size: int) -> Cells:
         """Draw `size` bootstrap samples: every cell's positive and negative rows counted anew."""
-        s = self._occupied.sums
-        part = np.stack([s.w - s.wy, s.wy])
+        kept = self._occupied
+        s = kept.sums
+        part, sums = np.stack([s.w - s.wy, s.wy]), np.stack([s.ws - s.wsy, s.wsy])
         count = rng.multinomial(round(float(self.n)), (part / part.sum()).ravel(), size)
-        return self._occupied._reweighted(count.reshape(size, *part.shape), part)
+        count = count.reshape(size, *part.shape)
+        w, wx = count.sum(axis=1), count * np.divide(sums, part, out=np.zeros(part.shape), where=part > 0)
+        moments = Moments(w, wx.sum(axis=1), count[:, 1], wx[:, 1], w * (s.wss / s.w), s.origin)
+        return Cells(moments, kept.low, kept.high, w.sum(axis=-1).astype(float), self.support)
 
     def redraw(self, probability: Callable[[Array], Array], rng: np.random.Generator, size: int) -> Cells:
         """Draw `size` samples of the same scores with outcomes drawn from `probability(score)`.
@@ -241,15 +240,6 @@ class Cells:
         sums = Moments(s.w[None], s.ws[None], wy, wy * kept._offset, s.wss[None], s.origin)
         total = np.full(len(wy), float(self.squares))
         return Cells(sums, kept.low, kept.high, total, self.support, kept.spread)
-
-    def _reweighted(self, count: Array, part: Array) -> Cells:
-        s = self.sums
-        sums = np.stack([s.ws - s.wsy, s.wsy])
-        mean = np.divide(sums, part, out=np.zeros(part.shape), where=part > 0)
-        square = s.wss / s.w
-        w, wx = count.sum(axis=1), count * mean
-        moments = Moments(w, wx.sum(axis=1), count[:, 1], wx[:, 1], w * square, s.origin)
-        return Cells(moments, self.low, self.high, w.sum(axis=-1).astype(float), self.support)
 
     @cached_property
     def _occupied(self) -> Cells:
@@ -285,12 +275,9 @@ class Cells:
 
     def _groups(self, cuts: Array) -> Array:
         """Count the cuts at or below each cell's mean score."""
-        score = self.score
-        if score.shape[:-1] != self.batch:
-            cuts = cuts[0] if cuts.ndim > 1 and _alike(cuts) else cuts
-            score = score if cuts.ndim == 1 else np.broadcast_to(score, (*self.batch, score.shape[-1]))
-        if cuts.ndim == 1:
-            return np.searchsorted(cuts, score, side="right")
+        if _alike(cuts):
+            return np.searchsorted(cuts if cuts.ndim == 1 else cuts[0], self.score, side="right")
+        score = np.broadcast_to(self.score, (*self.batch, self.score.shape[-1]))
         group = np.empty(score.shape, dtype=np.intp)
         cuts = np.broadcast_to(cuts, (*self.batch, cuts.shape[-1]))
         for entry in np.ndindex(self.batch):

@@ -99,12 +99,8 @@ def thinned(sample: Sample, times: float) -> Cells:
     2.0
     """
     cells = Cells.of(sample)
-    squares = {
-        name: part * times
-        for name in ("squares", "spread")
-        if (part := getattr(cells, name, None)) is not None
-    }
-    return replace(cells, **squares)
+    spread = None if cells.spread is None else cells.spread * times
+    return replace(cells, squares=cells.squares * times, spread=spread)
 
 
 def cells_of(score: Array) -> Array:

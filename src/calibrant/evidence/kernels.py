@@ -9,15 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from math import ceil, pi, sqrt
-from typing import Any
+from math import pi, sqrt
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from calibrant.evidence import Array
 
-# What is made of the sines of smaller angles needs all their digits, which products of others do not have.
-NEAR = 8.0
+Transform: TypeAlias = Callable[[Array], Array]
 
 
 @dataclass(frozen=True)
@@ -28,8 +27,7 @@ class Kernel:
     ----------
     name : str
     transform : callable
-        Characteristic function at frequencies (radians per standard deviation). With `spaced` these are, on
-        the last axis, 0, 1, 2, ... times the second one, which takes some kernels less time.
+        Characteristic function at frequencies (radians per standard deviation).
     roughness : float
         Integral of the squared density; a smooth over bandwidth h leaves an effective sample of
         n h f / roughness at a point of density f.
@@ -38,32 +36,12 @@ class Kernel:
     """
 
     name: str
-    transform: Callable[..., Array]
+    transform: Transform
     roughness: float
     reach: float
 
 
-def _sines(u: Array, spaced: bool) -> tuple[Array, Array]:
-    """Return sines and cosines; of evenly spaced numbers, from 0 on, by products of those of few.
-
-    >>> u = 0.1 * np.arange(1000)
-    >>> bool(np.abs(_sines(u, True)[0] - np.sin(u)).max() < 1e-13)
-    True
-    """
-    if not spaced:
-        return np.sin(u), np.cos(u)
-    count = u.shape[-1]
-    own, side = count // 8, ceil(sqrt(count))
-    near = u[..., own] < NEAR
-    few, many = (np.exp(1j * part) for part in (u[..., :side], u[..., side : side + 1] * np.arange(side)))
-    both = (many[..., :, None] * few[..., None, :]).reshape(*u.shape[:-1], -1)[..., :count]
-    sine, cosine = both.imag, both.real
-    for some in ((..., slice(own)), near):
-        sine[some], cosine[some] = np.sin(u[some]), np.cos(u[some])
-    return sine, cosine
-
-
-def _polynomial(power: int) -> Callable[..., Array]:
+def _polynomial(power: int) -> Transform:
     """Return the characteristic function of (1 - x^2)^power on [-1, 1]: (2p+1)!! j_p(u) / u^p.
 
     The spherical Bessel function comes by its upward recurrence, which loses digits near zero;
@@ -71,11 +49,10 @@ def _polynomial(power: int) -> Callable[..., Array]:
     """
     double_factorial = float(np.prod(np.arange(1, 2 * power + 2, 2)))
 
-    def transform(u: Array, spaced: bool = False) -> Array:
-        sine, cosine = _sines(u, spaced)
+    def transform(u: Array) -> Array:
         inverse = 1 / np.maximum(u, 0.5)
-        before = sine * inverse
-        now = (before - cosine) * inverse
+        before = np.sin(u) * inverse
+        now = (before - np.cos(u)) * inverse
         for order in range(1, power):
             before, now = now, (2 * order + 1) * inverse * now - before
         for _ in range(power):
@@ -93,18 +70,18 @@ def _polynomial(power: int) -> Callable[..., Array]:
     return transform
 
 
-def _scaled(transform: Callable[..., Array], half_width: float) -> Callable[..., Array]:
-    return lambda u, spaced=False: transform(half_width * u, spaced)
+def _scaled(transform: Transform, half_width: float) -> Transform:
+    return lambda u: transform(half_width * u)
 
 
-def _cosine(u: Array, spaced: bool = False) -> Array:
+def _cosine(u: Array) -> Array:
     """Evaluate the characteristic function of (pi/4) cos(pi x / 2) on [-1, 1]."""
     ratio = (2 * u / pi) ** 2
     smooth = np.abs(ratio - 1) > 1e-6
     return np.where(smooth, np.cos(u) / np.where(smooth, 1 - ratio, 1.0), pi / 4)
 
 
-def _gaussian(u: Array, spaced: bool = False) -> Array:
+def _gaussian(u: Array) -> Array:
     return np.exp(-0.5 * u * u)
 
 
@@ -170,6 +147,6 @@ def _overlap(kernel: str, bandwidth: Any, points: int, length: float) -> Array:
 def _gain(kernel: str, bandwidth: Any, points: int, length: float) -> Array:
     k = np.arange(points)
     blur = np.sinc(k / (2 * points)) ** 2
-    factor = KERNELS[kernel].transform(pi * k * bandwidth / length, spaced=True) / blur
+    factor = KERNELS[kernel].transform(pi * k * bandwidth / length) / blur
     factor.flags.writeable = False
     return factor

@@ -12,7 +12,6 @@ from functools import lru_cache
 
 import numpy as np
 
-from calibrant.evidence.locate import equal_cells
 from calibrant.evidence.moments import Array
 
 # Distances to the wall below this share one cell; 1 - 2^-50 is a few steps of float64 below 1.
@@ -69,7 +68,10 @@ class Layout:
         """
         flat = score.astype(np.float64, copy=False).ravel()
         k, (below, above) = self.uniform, _depths(self.uniform)
-        cell = equal_cells(flat, k).astype(np.intp)
+        cell = (flat * k).astype(np.intp)
+        # The product is rounded: next to an edge the comparison with it decides.
+        cell -= flat < self.parts[cell]
+        cell += flat >= self.parts[cell + 1]
         first, last = np.flatnonzero(cell == 0), np.flatnonzero(cell == k - 1)
         cell += below - 1
         if first.size:

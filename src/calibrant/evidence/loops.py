@@ -8,8 +8,7 @@ import numpy as np
 
 from calibrant import compiled
 from calibrant.evidence.layout import Layout
-from calibrant.evidence.moments import Array
-from calibrant.evidence.outcomes import OneHot
+from calibrant.evidence.moments import Array, OneHot
 
 # Rows of one problem that a thread sums at a time; the sums of pieces are added in their order.
 PIECE = 1 << 19

@@ -16,13 +16,13 @@ from calibrant.evidence import tally
 from calibrant.evidence.cells import Cells
 from calibrant.evidence.layout import FINE
 from calibrant.evidence.loops import sums_where_held
-from calibrant.evidence.moments import Array
+from calibrant.evidence.moments import Array, OneHot
 from calibrant.evidence.sample import Sample
 
 # From this many rows on, counting by cell is cheaper than sorting.
 COUNTED = 8192
-# Rows of a problem among which shared scores are looked for, and rows that are hashed at once.
-LOOKED_AT, HASHED = 2048, 1 << 16
+# Rows of a problem among which shared scores are looked for.
+LOOKED_AT = 2048
 # Scores are equal up to rounding where they differ by no more than this share of the distance to 0 or 1.
 TIED = 1e-11
 # Rows of a cell share one score where their variance is below this share of the squared width of the cell.
@@ -197,7 +197,7 @@ class Residuals:
     @classmethod
     def _from_many(cls, sample: Sample, *, ties: bool) -> Residuals:
         found = None
-        if not ties or not _repeats(sample):
+        if isinstance(sample.outcome, OneHot) and not (ties and _repeats(sample)):
             found = sums_where_held(sample.score, sample.outcome, sample.weight, FINE)
         if found is None:
             return cls._from_cells(Cells.of(sample))
@@ -271,23 +271,16 @@ def _one_score(w: Array, ws: Array, wss: Array, width: Array, spread: Array) -> 
 
 
 def _repeats(sample: Sample) -> bool:
-    """Tell whether some of the rows share a score, from some rows and from all rows of some scores.
+    """Tell whether rows of several classes share a score, from some rows and from all rows of some scores.
 
     The latter are chosen by a hash of the score, so that it does not matter how rows are ordered.
     """
-    n = sample.shape[-1]
-    some = np.sort(sample.score[..., :: max(1, n // LOOKED_AT)], axis=-1)
-    if np.any(np.diff(some, axis=-1) == 0):
-        return True
-    below = np.uint64(2**64 // max(1, n // LOOKED_AT) - 1)
-    for score in sample.score.reshape(-1, n):
-        chosen = []
-        for first in range(0, n, HASHED):
-            piece = np.ascontiguousarray(score[first : first + HASHED], np.float64)
-            code = piece.view(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
-            chosen.append(code[code < below])
-        if np.any(np.diff(np.sort(np.concatenate(chosen))) == 0):
-            return True
+    step = max(2, sample.shape[-1] // LOOKED_AT)
+    for score in sample.score:
+        code = np.ascontiguousarray(score, np.float64).view(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+        for some in (code[::step], code[code < np.uint64(2**64 // step)]):
+            if np.any(np.diff(np.sort(some)) == 0):
+                return True
     return False
 
 

@@ -10,10 +10,10 @@ import numpy as np
 
 from calibrant.compiled.cached import cached_property
 from calibrant.evidence import tally
-from calibrant.evidence.locate import TABLE_FROM
-from calibrant.evidence.moments import Array, Bins, Moments, check_kind, single, unbiased
-from calibrant.evidence.outcomes import OneHot
+from calibrant.evidence.moments import Array, Bins, Moments, OneHot, check_kind, single, unbiased
 
+# Rows up to which all scores are sorted.
+FEW = 4096
 # Rounding allowed when cumulated importance weights are compared with a rank, in units of n.
 SLACK = 1e-9
 
@@ -133,11 +133,9 @@ class Sample:
         """
         if self.weight is None:
             index = np.broadcast_to(rank.astype(np.intp), (*self.batch, rank.shape[-1]))
-            if not self.batch and self.shape[-1] > 4 * TABLE_FROM:
+            if not self.batch and self.shape[-1] > FEW:
                 return tally.order_statistics(self.score, index)
-            ordered = self.in_order[0] if self.shape[-1] < TABLE_FROM else self._sorted
-            ordered = np.broadcast_to(ordered, self.shape)
-            return np.take_along_axis(ordered, index, axis=-1).astype(np.float64, copy=False)
+            return np.take_along_axis(self.in_order[0], index, axis=-1)
         score, mass = self._cumulated
         ranked = np.empty((*self.batch, rank.shape[-1]))
         rank = np.broadcast_to(rank, ranked.shape)
@@ -150,7 +148,12 @@ class Sample:
 
     def variance(self) -> Array:
         """Return the variance of the scores with n - 1 in the denominator; 0 for a single row."""
-        square = tally.mean_square(self.score, self.weight)
+        if self.weight is None:
+            square = self.score.var(axis=-1, dtype=np.float64)
+        else:
+            share = self.weight / self.weight.sum(axis=-1, dtype=np.float64, keepdims=True)
+            mean = (self.score * share).sum(axis=-1, keepdims=True)
+            square = (np.square(self.score - mean) * share).sum(axis=-1)
         return np.asarray(np.broadcast_to(unbiased(square, self.n), self.batch))
 
     def rows(self) -> Iterator[tuple[Array, Array, Array]]:
@@ -206,13 +209,10 @@ class Sample:
         return self if self.weight is None or self.counts else replace(self, weight=np.square(self.weight))
 
     def _between(self, cuts: Array, origin: Array | None, powers: int) -> Array:
-        if cuts.ndim > 1 and self.shape[-1] < TABLE_FROM:
-            return tally.sums_between(*self.in_order, cuts, origin, powers, ordered=True)
-        return tally.sums_between(self.score, self.outcome, self.weight, cuts, origin, powers)
-
-    @cached_property
-    def _sorted(self) -> Array:
-        return np.sort(self.score, axis=-1)
+        rows = (self.score, self.outcome, self.weight)
+        if cuts.ndim > 1 and self.shape[-1] < FEW:
+            rows = self.in_order  # known already where the cuts are quantiles, and searched faster
+        return tally.sums_between(*rows, cuts, origin, powers)
 
     @cached_property
     def _weight_sums(self) -> tuple[Array, Array]:
@@ -220,7 +220,8 @@ class Sample:
         if self.weight is None:
             rows = np.full(self.batch, float(self.shape[-1]))
             return rows, rows
-        total, squares = tally.weight_sums(self.weight, counts=self.counts)
+        total = self.weight.sum(axis=-1, dtype=np.float64)
+        squares = total if self.counts else np.square(self.weight, dtype=np.float64).sum(axis=-1)
         return np.broadcast_to(total, self.batch), np.broadcast_to(squares, self.batch)
 
     @cached_property

@@ -2,8 +2,8 @@
 
 Rows come as plain arrays that broadcast against each other: scores in [0, 1] of any floating dtype,
 outcomes (bool) and weights (none, counts or importance weights). The last axis runs over the rows, and
-every leading axis is a batch of problems. Which group a row belongs to is decided exactly, by `locate`
-and by `Layout`.
+every leading axis is a batch of problems. Which group a row belongs to is decided exactly, by comparison
+with the cuts and by `Layout`.
 
 The sums by group are arrays of shape (powers + 1, 2, *batch, groups): the sums of w, w x, ...,
 w x^powers by outcome and group, where w is a row's weight and x its score less the group's origin.
@@ -11,19 +11,14 @@ w x^powers by outcome and group, where w is a row's weight and x its score less 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from functools import lru_cache
-from math import prod
-from typing import Literal
+from collections.abc import Callable
 
 import numpy as np
 
 from calibrant import compiled
 from calibrant.evidence.layout import Layout
-from calibrant.evidence.locate import TABLE_FROM, Locator, positions
 from calibrant.evidence.loops import sums_of
-from calibrant.evidence.moments import Array
-from calibrant.evidence.outcomes import OneHot
+from calibrant.evidence.moments import Array, OneHot
 
 # Rows summed at a time: the temporaries stay in the cache.
 CHUNK = 1 << 17
@@ -34,8 +29,6 @@ MATRIX_CHUNK = 1 << 15
 # The product of eight numbers above this is far from the least one there is.
 SAFE = 1e-30
 
-Where = Callable[[int, Array], Array]
-
 
 def sums_between(
     score: Array,
@@ -44,8 +37,6 @@ def sums_between(
     cuts: Array,
     origin: Array | None = None,
     powers: int = 1,
-    *,
-    ordered: bool = False,
 ) -> Array:
     """Sum rows between cuts: group k holds cuts[k-1] <= s < cuts[k].
 
@@ -59,9 +50,6 @@ def sums_between(
         What the scores of each group are measured from, shared or for each problem; zero by default.
     powers : int
         Largest power of the scores that is summed.
-    ordered : bool
-        Whether rows are in the order of their scores, which is cheaper where each of many short problems
-        has cuts of its own.
 
     Returns
     -------
@@ -77,27 +65,12 @@ def sums_between(
     """
     if (summed := sums_of(score, outcome, weight, cuts, origin, powers)) is not None:
         return summed
-    batch, columns = _aligned(score, np.asarray(outcome), weight)
-    (rows, n), size = columns[0].shape, cuts.shape[-1] + 1
-    sums = np.zeros((powers + 1, 2, rows, size))
-    if origin is not None and (origin.ndim > 1 or ordered):
-        origin = np.broadcast_to(origin, (*batch, size)).reshape(rows, size)
-    if cuts.ndim == 1:
-        shared = Locator(cuts, many=rows * n >= TABLE_FROM)
-        _add_pieces(sums, columns, lambda _, part: shared(part), origin)
-        return sums.reshape(powers + 1, 2, *batch, size)
-    cuts = np.broadcast_to(cuts, (*batch, size - 1)).reshape(rows, size - 1)
-    if ordered:
-        # Groups are runs, and one pass serves the whole batch.
-        ends = np.concatenate([positions(columns[0], cuts), np.full((rows, 1), n)], axis=1)
-        group = np.repeat(np.arange(rows * size), np.diff(ends, axis=1, prepend=0).ravel())
-        x, *others = (column.ravel() for column in columns)
-        x = x.astype(np.float64, copy=False)
-        _add(sums, group, x if origin is None else x - origin.ravel()[group], *others)
-    else:
-        own = [Locator(line, many=n >= TABLE_FROM) for line in cuts]
-        _add_pieces(sums, columns, lambda problem, part: own[problem](part), origin, several=False)
-    return sums.reshape(powers + 1, 2, *batch, size)
+
+    def locate(scores: Array, own_cuts: Array) -> Array:
+        return np.searchsorted(own_cuts, scores, side="right")
+
+    origin = np.zeros(cuts.shape[-1] + 1) if origin is None else origin
+    return _plain_sums(score, outcome, weight, locate, cuts, origin, powers)
 
 
 def sums_in_cells(
@@ -132,13 +105,14 @@ def sums_in_cells(
     >>> sums[0, 1, layout.locate(np.array([0.2, 0.7]))]
     array([0., 2.])
     """
-    sources, parts = (score, outcome, weight), layout.parts
-    if (summed := sums_of(*sources, parts, layout.low, powers, layout=layout, squares=squares)) is not None:
+    rows, parts = (score, outcome, weight), layout.parts
+    if (summed := sums_of(*rows, parts, layout.low, powers, layout=layout, squares=squares)) is not None:
         return summed
-    batch, columns = _aligned(score, np.asarray(outcome), weight)
-    sums = np.zeros((powers + 1 + squares, 2, len(columns[0]), layout.size))
-    _add_pieces(sums, columns, lambda _, part: layout.locate(part), layout.low, squares=squares)
-    return sums.reshape(-1, 2, *batch, layout.size)
+
+    def locate(scores: Array, _: Array) -> Array:
+        return layout.locate(scores)
+
+    return _plain_sums(*rows, locate, parts, layout.low, powers, squares=squares)
 
 
 def cells_and_sums(score: Array, weight: Array | None, layout: Layout) -> tuple[Array, Array]:
@@ -178,35 +152,6 @@ def sums_in_runs(run: Array, *columns: Array) -> list[Array]:
     for total, column in zip(sums.reshape(len(columns), -1), columns, strict=True):
         total[start] = np.add.reduceat(column.ravel(), start)
     return list(sums)
-
-
-def weight_sums(weight: Array, *, counts: bool) -> tuple[Array, Array]:
-    """Sum the weights and their squares; counts stand for rows of weight one, and so for their squares.
-
-    >>> weight_sums(np.array([1.0, 3.0]), counts=False), weight_sums(np.array([1, 3]), counts=True)
-    ((np.float64(4.0), np.float64(10.0)), (np.float64(4.0), np.float64(4.0)))
-    """
-    total = weight.sum(axis=-1, dtype=np.float64)
-    return total, total if counts else np.square(weight, dtype=np.float64).sum(axis=-1)
-
-
-def mean_square(score: Array, weight: Array | None) -> Array:
-    """Return the weighted mean of the squared distances of scores from their mean.
-
-    >>> mean_square(np.array([0.25, 0.75]), None)
-    np.float64(0.0625)
-    """
-    if weight is None and score.ndim > 1:
-        return score.var(axis=-1, dtype=np.float64)
-    if weight is None:
-        mean = score.mean(dtype=np.float64)
-        total = np.float64(0.0)
-        for a in range(0, score.size, CHUNK):  # squares that stay in the cache
-            total += np.square(np.subtract(score[a : a + CHUNK], mean, dtype=np.float64)).sum()
-        return np.asarray(total / score.size)[()]
-    share = weight / weight.sum(axis=-1, dtype=np.float64, keepdims=True)
-    mean = (score * share).sum(axis=-1, keepdims=True)
-    return (np.square(score - mean) * share).sum(axis=-1)
 
 
 def occurrences(drawn: Array, size: int) -> Array:
@@ -281,101 +226,33 @@ def row_totals(
     return len(code), mass, hits, log_loss, impossible, brier
 
 
-def _aligned(*columns: Array | None) -> tuple[tuple[int, ...], list[Array]]:
-    """Return the shape of the batch, and the columns that are there with one line for each problem."""
-    present = [column for column in columns if column is not None]
-    shape = np.broadcast_shapes(*(column.shape for column in present))
-    lines = (prod(shape[:-1]), shape[-1])
-    return shape[:-1], [
-        (column if column.shape == shape else np.broadcast_to(column, shape)).reshape(lines)
-        for column in present
-    ]
-
-
-def _add_pieces(
-    sums: Array,
-    columns: list[Array],
-    where: Where,
-    origin: Array | None,
-    *,
-    several: bool = True,
-    squares: bool = False,
-) -> None:
-    """Add rows to sums[power, outcome], a piece at a time; with `several` a piece may hold some problems.
-
-    `where(problem, scores)` tells the group of scores, `problem` being the first one of the piece.
-    """
-    size = sums.shape[-1]
-    order, pieces = _pieces(columns[0], size, several=several)
-    for problems, part in pieces:
-        piece = [column[problems, part] for column in columns]
-        shape = piece[0].shape
-        score, outcome, *weight = ((values.T if order == "F" else values).reshape(-1) for values in piece)
-        group = where(problems.start, score)
-        x = score.astype(np.float64, copy=False)
-        if origin is not None and origin.ndim == 1:
-            x = x - origin[group]
-        if shape[0] > 1:
-            group = group + _first_groups(shape, size, order)
-        if origin is not None and origin.ndim > 1:
-            x = x - origin[problems].ravel()[group]
-        _add(sums[:, :, problems], group, x, outcome, *weight, squares=squares)
-
-
-def _pieces(
-    score: Array, size: int, *, several: bool
-) -> tuple[Literal["C", "F"], Iterator[tuple[slice, slice]]]:
-    """Return slices of (problems, rows) that fit the cache, and the order in which their scores lie."""
-    rows, n = score.shape
-    across = several and abs(score.strides[0]) < abs(score.strides[1]) and 4 * rows * size <= CHUNK
-    if across:
-        high, wide = rows, max(1, CHUNK // rows)
-    else:
-        high, wide = max(1, CHUNK // max(1, n)) if several else 1, CHUNK
-    return "F" if across else "C", (
-        (slice(r, r + high), slice(a, a + wide)) for r in range(0, rows, high) for a in range(0, n, wide)
-    )
-
-
-@lru_cache(maxsize=4)
-def _first_groups(shape: tuple[int, int], size: int, order: Literal["C", "F"]) -> Array:
-    """Return the first group of each row's problem; pieces of one shape follow each other."""
-    first = size * np.arange(shape[0])
-    return np.repeat(first, shape[1]) if order == "C" else np.tile(first, shape[1])
-
-
-def _add(
-    sums: Array,
-    group: Array,
-    x: Array,
-    outcome: Array,
-    weight: Array | None = None,
+def _plain_sums(
+    score: Array,
+    outcome: Array | OneHot,
+    weight: Array | None,
+    locate: Callable[[Array, Array], Array],
+    cuts: Array,
+    origin: Array,
+    powers: int,
     *,
     squares: bool = False,
-) -> None:
-    """Add rows to sums[power, outcome] by group, the last being of squared weights with `squares`.
-
-    The array of groups is used up.
-    """
-    shape, size, factor = sums.shape[2:], sums[0, 0].size, weight
-    # Where few outcomes are positive, summing these apart is cheaper.
-    positive = np.flatnonzero(outcome) if 8 * np.count_nonzero(outcome) < outcome.size else None
-    if positive is None:
-        group <<= 1
-        group += outcome
-    group = group.astype(np.intp, copy=False)
-    for power, part in enumerate(sums):
-        if squares and power == len(sums) - 1:
-            factor = None if weight is None else np.square(weight, dtype=np.float64)
-        elif power:
-            factor = x if factor is None else factor * x
-        if positive is None:
-            both = np.bincount(group, factor, minlength=2 * size)
-            part += both.reshape(*shape, 2).transpose(2, 0, 1)
-        else:
-            ones = np.bincount(group[positive], None if factor is None else factor[positive], minlength=size)
-            part[1] += ones.reshape(shape)
-            part[0] += (np.bincount(group, factor, minlength=size) - ones).reshape(shape)
+) -> Array:
+    """Sum rows by outcome and group, problem by problem; `locate(scores, cuts)` returns the groups."""
+    columns = [score, np.asarray(outcome)] + ([] if weight is None else [weight])
+    shape, size = np.broadcast_shapes(*(column.shape for column in columns)), origin.shape[-1]
+    batch = shape[:-1]
+    sums = np.zeros((*batch, powers + 1 + squares, 2, size))
+    columns = [np.broadcast_to(column, shape) for column in columns]
+    cuts, origin = (np.broadcast_to(line, (*batch, line.shape[-1])) for line in (cuts, origin))
+    for entry in np.ndindex(batch):
+        x, y, *w = (column[entry] for column in columns)
+        x, factor = x.astype(np.float64), w[0].astype(np.float64) if w else np.ones(x.size)
+        group = locate(x, cuts[entry])
+        offset = x - origin[entry][group]
+        factors = [factor * offset**power for power in range(powers + 1)] + [factor**2] * squares
+        for total, each in zip(sums[entry], factors, strict=True):
+            total[:] = np.bincount(2 * group + y, each, minlength=2 * size).reshape(size, 2).T
+    return np.moveaxis(sums, (-3, -2), (0, 1))
 
 
 def _vector_rows(score: Array, code: Array) -> tuple[Array, Array, Array]:
