@@ -70,8 +70,6 @@ CALLS = {
     "changing even cuts": ([even], lambda: add(even, 51)),
     "layout": ([score], lambda: add(edges, layout.size, layout.walls)),
     "changing layout": ([edges], lambda: add(edges, layout.size, layout.walls)),
-    "cells": ([score], lambda: loops.cell_sums(
-        score, None, layout.parts, np.empty(n, np.int32), np.zeros((layout.size, 2)), *layout.walls)),
     "changing cells": ([held], lambda: loops.sum_held(
         matrix.T, column, layout.parts, layout.low, held, np.zeros((layout.size, 4, 3)), *layout.walls, 0)),
     "normals": ([place], run(loops.normals, words16, np.zeros(65536), ones, place, out)),

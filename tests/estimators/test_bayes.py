@@ -188,8 +188,6 @@ def test_a_profile_keeps_every_sum():
     coarse = profile.coarser(20)
     assert coarse.mass.size <= 20
     assert coarse.residual.sum() == pytest.approx(profile.residual.sum())
-    brier = np.average((outcome - score.round(2)) ** 2, weights=weight)
-    assert profile.brier == pytest.approx(brier)
 
 
 def test_saturated_classes_are_not_taken_for_rough_ones():

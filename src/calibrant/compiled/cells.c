@@ -1,5 +1,4 @@
-/* Sums of rows in the cells of a layout, of which few may hold anything: of many problems that lie side by side, and of
-   the columns of drawn labels. */
+/* Sums of rows in the cells of a layout, of which few may hold anything, of many problems that lie side by side. */
 #include "groups.h"
 
 /* Rows that are asked for before they are taken. */
@@ -95,53 +94,4 @@ LOOP(sum_held)
     return finish(&call);
 }
 
-/* The cells of a problem's rows, and the sums of w, w x and w^2 in them, side by side; one row after the other. */
-static int sum_column(const Groups *g, const Array *score, const double *weight, int32_t *cell, double *sums, int columns)
-{
-    double scores[BLOCK];
-    int32_t own[BLOCK];
-    for (Py_ssize_t a = 0, n = LENGTH(*score, 0); a < n; a += BLOCK) {
-        int m = (int)(n - a < BLOCK ? n - a : BLOCK);
-        const double *x = doubles((const char *)score->view.buf + a * score->view.itemsize, score->view.itemsize,
-                                  score->type, m, scores);
-        if (groups_of(g, x, m, own) < 0)
-            return -1;
-        memcpy(cell + a, own, (size_t)m * sizeof(*cell));
-        for (int i = 0; i < m; i++) {
-            double *at = sums + columns * (Py_ssize_t)own[i], w = weight ? weight[a + i] : 1.0;
-            at[0] += w;
-            at[1] += w * x[i];
-            if (columns > 2)
-                at[2] += w * w;
-        }
-    }
-    return 0;
-}
-
-/* cell_sums(score, weight, parts, cell, sums, *layout): the cell of each row in a layout, and in (cells, 2 or 3) sums of
-   weights, of weighted scores and of squared weights, to which those of the rows are added. */
-LOOP(cell_sums)
-{
-    enum { SCORE, WEIGHT, PARTS, CELL, SUMS };
-    Call call;
-    Array *a = call.array;
-    Groups g = {0};
-    int failed;
-    if (begin(&call, "cell_sums", "df(n) -d(n) d(e) >i(n) >d(gc) =v =w =x =y", args, count) < 0)
-        return NULL;
-    g.size = SIZE(call, 'g');
-    if (SIZE(call, 'c') < 2 || SIZE(call, 'c') > 3 || g.size > INT32_MAX || check_layout(&g, &call, &a[PARTS]) < 0)
-        fail(&call, "the arrays of cells do not fit");
-    else {
-        Py_BEGIN_ALLOW_THREADS
-        failed = sum_column(&g, &a[SCORE], a[WEIGHT].type ? DOUBLES(a[WEIGHT]) : NULL, a[CELL].view.buf,
-                            DOUBLES(a[SUMS]), (int)SIZE(call, 'c'));
-        Py_END_ALLOW_THREADS
-        if (failed)
-            fail(&call, "scores must lie in [0, 1]");
-    }
-    free_groups(&g);
-    return finish(&call);
-}
-
-PyMethodDef cell_methods[] = {METHOD(cell_sums), METHOD(sum_held), NO_METHOD};
+PyMethodDef cell_methods[] = {METHOD(sum_held), NO_METHOD};

@@ -195,7 +195,7 @@ class _Rows:
         """Take the one problem of a question."""
         problem: Evidence = question.problems[0]
         score, outcome, weight = np.broadcast_arrays(*next(problem.rows()))
-        counts = bool(problem.counts)  # type: ignore[attr-defined]
+        counts = problem.counts
         square = None if counts else np.broadcast_to(next(problem.squared().rows())[2], weight.shape)
         cells, cluster, n = isinstance(problem, Cells), question.cluster, float(problem.n)
         if cluster is not None and are_alone(cluster, question.weight, counts=question.counts):

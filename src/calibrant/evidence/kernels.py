@@ -1,7 +1,6 @@
-"""Smoothing kernels, each with standard deviation 1, known by what the cosine transform needs.
+"""Smoothing kernels, each with standard deviation 1, known by their characteristic functions.
 
-A `Kernel` holds the characteristic function and the roughness (integral of the square). A
-bandwidth is therefore always the kernel's standard deviation.
+A bandwidth is therefore always the kernel's standard deviation.
 """
 
 from __future__ import annotations
@@ -28,16 +27,12 @@ class Kernel:
     name : str
     transform : callable
         Characteristic function at frequencies (radians per standard deviation).
-    roughness : float
-        Integral of the squared density; a smooth over bandwidth h leaves an effective sample of
-        n h f / roughness at a point of density f.
     reach : float
         Distance beyond which the density is zero.
     """
 
     name: str
     transform: Transform
-    roughness: float
     reach: float
 
 
@@ -90,10 +85,10 @@ _COSINE_WIDTH = 1 / sqrt(1 - 8 / pi**2)
 KERNELS = {
     kernel.name: kernel
     for kernel in (
-        Kernel("triweight", _scaled(_polynomial(3), 3.0), 350 / 429 / 3, 3.0),
-        Kernel("gaussian", _gaussian, 1 / (2 * sqrt(pi)), 1e9),
-        Kernel("epanechnikov", _scaled(_polynomial(1), sqrt(5)), 3 / 5 / sqrt(5), sqrt(5)),
-        Kernel("cosine", _scaled(_cosine, _COSINE_WIDTH), pi**2 / 16 / _COSINE_WIDTH, _COSINE_WIDTH),
+        Kernel("triweight", _scaled(_polynomial(3), 3.0), 3.0),
+        Kernel("gaussian", _gaussian, 1e9),
+        Kernel("epanechnikov", _scaled(_polynomial(1), sqrt(5)), sqrt(5)),
+        Kernel("cosine", _scaled(_cosine, _COSINE_WIDTH), _COSINE_WIDTH),
     )
 }
 
@@ -113,11 +108,12 @@ def gain(kernel: str, bandwidth: Array, points: int, length: float) -> Array:
 def overlap(kernel: str, bandwidth: Array, points: int, length: float) -> Array:
     """Integrate the squared reflected kernel at each midpoint of a grid.
 
-    Away from the walls this is roughness / bandwidth; at a wall, where the kernel lies on its own
-    mirror image, twice that. A density f then rests on an effective sample of n f / overlap.
+    Away from the walls this is the integral of the squared kernel over the bandwidth; at a wall, where the
+    kernel lies on its own mirror image, twice that. A density f then rests on an effective sample of
+    n f / overlap.
 
     >>> own = overlap("gaussian", np.array(0.01), 1000, 1.0) * 0.01
-    >>> (own / KERNELS["gaussian"].roughness)[[0, 500]].round(2)
+    >>> (own * 2 * sqrt(pi))[[0, 500]].round(2)
     array([2., 1.])
     """
     return _each(_overlap, kernel, bandwidth, points, length)

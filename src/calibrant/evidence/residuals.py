@@ -16,13 +16,11 @@ from calibrant.evidence import tally
 from calibrant.evidence.cells import Cells
 from calibrant.evidence.layout import FINE
 from calibrant.evidence.loops import sums_where_held
-from calibrant.evidence.moments import Array, OneHot
+from calibrant.evidence.moments import Array
 from calibrant.evidence.sample import Sample
 
 # From this many rows on, counting by cell is cheaper than sorting.
 COUNTED = 8192
-# Rows of a problem among which shared scores are looked for.
-LOOKED_AT = 2048
 # Scores are equal up to rounding where they differ by no more than this share of the distance to 0 or 1.
 TIED = 1e-11
 # Rows of a cell share one score where their variance is below this share of the squared width of the cell.
@@ -113,12 +111,6 @@ class Residuals:
         gap = np.divide(self.residual, self.mass, out=np.zeros(self.mass.shape), where=self.mass > 0)
         return np.clip(self.score + gap, 0.0, 1.0)
 
-    @property
-    def brier(self) -> Array:
-        """Mean squared difference of outcome and score."""
-        p, s = self.frequency, self.score
-        return (self.mass * (p * (1 - 2 * s) + s * s)).sum(axis=-1) / self.n
-
     def __getitem__(self, entry: Any) -> Residuals:
         """One problem of a batch, or some of them; of a single problem, some of its steps."""
         return Residuals(*(part[entry] for part in self._parts))
@@ -196,9 +188,7 @@ class Residuals:
 
     @classmethod
     def _from_many(cls, sample: Sample, *, ties: bool) -> Residuals:
-        found = None
-        if isinstance(sample.outcome, OneHot) and not (ties and _repeats(sample)):
-            found = sums_where_held(sample.score, sample.outcome, sample.weight, FINE)
+        found = None if ties else sums_where_held(sample.score, sample.outcome, sample.weight, FINE)
         if found is None:
             return cls._from_cells(Cells.of(sample))
         held, (w, ws, wy) = found
@@ -268,20 +258,6 @@ def _one_score(w: Array, ws: Array, wss: Array, width: Array, spread: Array) -> 
     discrete = np.where(exact & several, w, 0.0).sum(axis=-1) >= DISCRETE * w.sum(axis=-1)
     dominated = (variance <= DOMINATED * width**2) & (w * w > DOMINATED_ROWS * spread)
     return np.asarray(exact | (discrete[..., None] & dominated))
-
-
-def _repeats(sample: Sample) -> bool:
-    """Tell whether rows of several classes share a score, from some rows and from all rows of some scores.
-
-    The latter are chosen by a hash of the score, so that it does not matter how rows are ordered.
-    """
-    step = max(2, sample.shape[-1] // LOOKED_AT)
-    for score in sample.score:
-        code = np.ascontiguousarray(score, np.float64).view(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
-        for some in (code[::step], code[code < np.uint64(2**64 // step)]):
-            if np.any(np.diff(np.sort(some)) == 0):
-                return True
-    return False
 
 
 def tied_with_last(score: Array) -> Array:

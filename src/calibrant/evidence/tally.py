@@ -15,7 +15,6 @@ from collections.abc import Callable
 
 import numpy as np
 
-from calibrant import compiled
 from calibrant.evidence.layout import Layout
 from calibrant.evidence.loops import sums_of
 from calibrant.evidence.moments import Array, OneHot
@@ -124,11 +123,6 @@ def cells_and_sums(score: Array, weight: Array | None, layout: Layout) -> tuple[
     >>> sums[:, cell[-1]]
     array([2. , 1.4])
     """
-    if compiled.loops is not None and score.dtype.char in "df":
-        cell, sums = np.empty(score.size, np.int32), np.zeros((layout.size, 2 if weight is None else 3))
-        own = (None if each is None else np.ascontiguousarray(each) for each in (score, weight))
-        compiled.loops.cell_sums(*own, layout.parts, cell, sums, *layout.walls)
-        return cell, sums.T
     cell, score = layout.locate(score).astype(np.int32), score.astype(np.float64)
     parts = [None, score] if weight is None else [weight, weight * score, weight * weight]
     return cell, np.array([np.bincount(cell, part, minlength=layout.size) for part in parts])

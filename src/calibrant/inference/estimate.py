@@ -345,7 +345,7 @@ def _drawn_together(
         return score, weight if weighted else None
 
     labels = Labels.draw(take, own.n, count, rng, many_classes.SETS, row, columns)
-    column = columns_of([block.score for block in question.blocks], labels.rows)  # type: ignore[attr-defined]
+    column = columns_of([block.score for block in question.blocks], labels.rows)
     return lambda k: labels.coefficients(column(k), int(place[k]), cells)
 
 
