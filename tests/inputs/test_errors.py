@@ -15,7 +15,7 @@ from calibrant.inputs import (
     parsed_json,
     within,
 )
-from calibrant.inputs.parsing import from_text
+from calibrant.inputs.codec import from_text
 
 WORDS = Words(
     {"y_prob": "scores", "y_true": "labels", "pos_label": "--pos-label"},

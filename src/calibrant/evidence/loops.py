@@ -57,7 +57,7 @@ def sums_of(
         batch: tuple[int, ...] = (outcome.size,)
         first, code = outcome.first, outcome.code
     else:
-        first, code = 0, _outcomes(outcome)
+        first, code = 0, np.asarray(outcome)
         batch = _batch(score, code, weight)
     problems, n = prod(batch), score.shape[-1]
     rows = [_lines(part, batch, n) for part in (score, code, weight)]
@@ -142,16 +142,6 @@ def _lines(values: Array | None, batch: tuple[int, ...], size: int) -> Array | N
     if values.ndim == 1:
         return np.broadcast_to(values, (prod(batch), size)) if batch else values[None]
     return np.broadcast_to(values, (*batch, size)).reshape(prod(batch), size)
-
-
-def _outcomes(outcome: Array | OneHot) -> Array:
-    """Return outcomes as an array in which those of a problem lie side by side."""
-    if not isinstance(outcome, OneHot):
-        return outcome
-    last = outcome.first + outcome.size
-    code = outcome.code.astype(np.min_scalar_type(last), copy=False)
-    array: Array = code == np.arange(outcome.first, last, dtype=code.dtype)[:, None]
-    return array
 
 
 def _typed(weight: Array | None) -> Array | None:

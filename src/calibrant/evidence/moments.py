@@ -100,9 +100,10 @@ class OneHot:
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
         """Return the array."""
-        code = self.code.astype(np.min_scalar_type(self.first + self.size), copy=False)
-        array = code[:, None] == np.arange(self.first, self.first + self.size, dtype=code.dtype)
-        return array.T if dtype is None else array.T.astype(dtype)
+        last = self.first + self.size
+        code = self.code.astype(np.min_scalar_type(last), copy=False)
+        array: Array = code == np.arange(self.first, last, dtype=code.dtype)[:, None]
+        return array if dtype is None else array.astype(dtype)
 
     def __getitem__(self, entry: Any) -> Any:
         """Return the outcomes of a class, of classes side by side, or some of the array."""

@@ -1,8 +1,5 @@
 """What a caller passes in: checked once, refused in words that name the argument, the rule and the value."""
 
-from typing import TYPE_CHECKING
-
-from calibrant.compiled.lazy import lazy_names
 from calibrant.inputs.arguments import (
     Seed,
     check_choice,
@@ -14,6 +11,8 @@ from calibrant.inputs.arguments import (
     refuse_clusters,
     seeded,
 )
+from calibrant.inputs.clusters import check_group_count, groups_of_rows, in_clusters, some_rows
+from calibrant.inputs.codec import ROUNDING, NamedTwiceError, Serializable, parsed_json
 from calibrant.inputs.columns import (
     advice_on_labels,
     by_name,
@@ -57,19 +56,12 @@ from calibrant.inputs.predictions import (
     told_column,
     unlabelled,
 )
+from calibrant.inputs.reporting import Steps, progress
 from calibrant.inputs.rounding import TOLERANCE
 from calibrant.inputs.rounding import caution as renormalisation_caution
 from calibrant.inputs.rows import same_rows
 
-if TYPE_CHECKING:
-    from calibrant.inputs.clusters import in_clusters, some_rows
-    from calibrant.inputs.codec import ROUNDING, Serializable
-    from calibrant.inputs.groups import MOST_GROUPS, check_group_count, groups_of_rows
-    from calibrant.inputs.parsing import NamedTwiceError, parsed_json
-    from calibrant.inputs.reporting import Steps, progress
-
 __all__ = [
-    "MOST_GROUPS",
     "PREDICTED",
     "PYTHON",
     "ROUNDING",
@@ -130,14 +122,3 @@ __all__ = [
     "unlabelled",
     "within",
 ]
-
-__getattr__ = lazy_names(
-    __name__,
-    {
-        "clusters": ("in_clusters", "some_rows"),
-        "codec": ("ROUNDING", "Serializable"),
-        "groups": ("MOST_GROUPS", "check_group_count", "groups_of_rows"),
-        "parsing": ("NamedTwiceError", "parsed_json"),
-        "reporting": ("Steps", "progress"),
-    },
-)
