@@ -21,7 +21,7 @@ from calibrant.assessment.assessment import Assessment, Balance, Odds, Row
 from calibrant.assessment.cautions import Seen, cautions, seen_in_rows, seen_in_sums
 from calibrant.assessment.cure import Cure, Trial, cure_of
 from calibrant.assessment.where import where_of
-from calibrant.compiled import aside, keep_memory
+from calibrant.compiled import aside
 from calibrant.compiled.blas import one_blas_thread
 from calibrant.curves import Progress, curve_of, diagram_of, each_problem
 from calibrant.decisions import Cost, Decision, clinical_of, deciding
@@ -203,7 +203,6 @@ def _assemble(
     by_class = next((q for q in material.questions if q.notion.several), None)
     asked = next((q for q in material.questions if q.label is not None), None)
     estimates: dict[str, Estimate] = {}
-    keep_memory()
     with aside() as begin:
         options: dict[str, Any] = {"level": level, "rng": seed, "n_resamples": n_resamples}
         jobs = _jobs(material, shown, estimates, options, begin)

@@ -145,15 +145,4 @@ def _alone(work: Callable[[], Result]) -> Result:
         _own.shares = False
 
 
-def keep_memory() -> None:
-    """Let the C library of Linux keep the memory of arrays that are given back, for the next ones.
-
-    It asks the system anew, page by page, for those larger than the largest of them that was given back, of
-    32 MiB at most.
-    """
-    import numpy as np
-
-    np.empty((1 << 25) - (1 << 16), np.uint8)
-
-
 loops = load()

@@ -43,11 +43,12 @@ def sums_of(
     Returns
     -------
     array, shape (powers + 1 + squares, 2, *batch, groups)
-        None where there is no compiled loop, or none for arrays of such a type.
+        None where there is no compiled loop, or none for arrays in such memory.
     """
     loops = compiled.loops
-    if loops is None or score.dtype.char not in "df" or not _plain(score):
+    if loops is None or not _plain(score):
         return None
+    score = score.astype(np.float32) if score.dtype == np.float16 else score
     size = cuts.shape[-1] + 1 if layout is None else layout.size
     walls = (0, 0, 0, 0) if layout is None else layout.walls
     cuts, origin = np.ascontiguousarray(cuts), None if origin is None else np.ascontiguousarray(origin)

@@ -239,13 +239,14 @@ def _plain_sums(
     columns = [np.broadcast_to(column, shape) for column in columns]
     cuts, origin = (np.broadcast_to(line, (*batch, line.shape[-1])) for line in (cuts, origin))
     for entry in np.ndindex(batch):
-        x, y, *w = (column[entry] for column in columns)
-        x, factor = x.astype(np.float64), w[0].astype(np.float64) if w else np.ones(x.size)
-        group = locate(x, cuts[entry])
-        offset = x - origin[entry][group]
-        factors = [factor * offset**power for power in range(powers + 1)] + [factor**2] * squares
-        for total, each in zip(sums[entry], factors, strict=True):
-            total[:] = np.bincount(2 * group + y, each, minlength=2 * size).reshape(size, 2).T
+        for first in range(0, shape[-1], CHUNK):
+            x, y, *w = (column[entry][first : first + CHUNK] for column in columns)
+            x, factor = x.astype(np.float64), w[0].astype(np.float64) if w else np.ones(x.size)
+            group = locate(x, cuts[entry])
+            offset = x - origin[entry][group]
+            factors = [factor * offset**power for power in range(powers + 1)] + [factor**2] * squares
+            for total, each in zip(sums[entry], factors, strict=True):
+                total += np.bincount(2 * group + y, each, minlength=2 * size).reshape(size, 2).T
     return np.moveaxis(sums, (-3, -2), (0, 1))
 
 
