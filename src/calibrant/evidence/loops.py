@@ -43,10 +43,10 @@ def sums_of(
     Returns
     -------
     array, shape (powers + 1 + squares, 2, *batch, groups)
-        None where there is no compiled loop, or none for arrays in such memory.
+        None where there is no compiled loop, or none for arrays of such a type.
     """
     loops = compiled.loops
-    if loops is None or not _plain(score):
+    if loops is None or score.dtype.char not in "dfe" or not _plain(score):
         return None
     score = score.astype(np.float32) if score.dtype == np.float16 else score
     size = cuts.shape[-1] + 1 if layout is None else layout.size
