@@ -117,6 +117,11 @@ def evidence_of(shape: Array, offset: Array, cells: int) -> Array:
     )
 
 
+def of_each(frames: Array, problems: int) -> Array:
+    """Return for each problem what is its frame's; what is the same for all stays as it is."""
+    return frames if len(frames) in (1, problems) else frames.repeat(problems // len(frames), axis=0)
+
+
 def log_mean(log: Array, prior: Array) -> Array:
     """Return the log of the mean likelihood under a log prior."""
     total = log + prior

@@ -349,7 +349,13 @@ class ScoreEffects:
 
     ties: TiedScores
     residual: Array
-    counts: bool
+    counts: bool = True
+
+    @classmethod
+    def of(cls, flat: Residuals, variance: Array, k: int) -> ScoreEffects | None:
+        """Return the effects of problem k; None where no two rows share a score."""
+        ties = TiedScores.of(flat, variance, k)
+        return ties and cls(ties, ties.residual_of(flat.residual[k : k + 1]) / ties.n)
 
     def _smooth(self, node: int, some: slice | Array) -> _Smooth:
         """Return the smooth part at a node for some sets."""
@@ -459,12 +465,17 @@ class ScoreEffects:
         weight = softmax(log.reshape(-1, log.shape[-1]).T + self._log_prior).T.reshape(log.shape)
         return np.asarray(np.einsum("pqs,qn->pns", weight, self.ties.between))
 
-    def focused(self) -> TiedScores:
-        """Return the same scores with the nodes alone that matter, and those of less effect next to them."""
+    def focused(self) -> ScoreEffects:
+        """Return the same for simulations, which look at the nodes alone that matter here.
+
+        Nodes of less effect next to them are kept. What these data say stays as it is.
+        """
         kept = self.weight.max(axis=-1) > RELEVANT
         kept[:, :-1] |= kept[:, 1:]
         kept[kept.any(axis=1), 0] = True
-        return replace(self.ties, active=kept)
+        focused = replace(self, ties=replace(self.ties, active=kept))
+        focused.__dict__["log"] = self.log
+        return focused
 
     def expected(self, needed: Array) -> Array:
         """Return the expected positive part, mean and square of the gap over all rows, (3, sets).
