@@ -11,8 +11,8 @@ from calibrant.estimators import Bayes
 from calibrant.evidence import COARSE, FINE, Cells, Residuals, Sample
 from calibrant.posterior import gap
 from calibrant.posterior import score_effects as module
+from calibrant.posterior.clock import VarianceTime
 from calibrant.posterior.score_effects import ScoreEffects, coverage
-from calibrant.posterior.variance_time import VarianceTime
 from oracles.bayes import overlaps
 from weighing import weighted_sample
 

@@ -20,7 +20,7 @@ from calibrant.posterior.clock import halfway, look, n_cells, units
 from calibrant.posterior.looks import Look, look_at
 from calibrant.posterior.process import Process, evidence_of, log_mean, of_each, softmax
 from calibrant.posterior.score_effects import ScoreEffects
-from calibrant.posterior.tree import Tree, log_add
+from calibrant.posterior.tree import Tree
 from calibrant.questions import Question
 
 # Prior of no gap: of one problem, and of each class of several. Of the others the shares of gaps in ranges of
@@ -173,7 +173,7 @@ class Posterior:
     @cached_property
     def process(self) -> Process:
         """The gap as a process."""
-        return Process.of(self.z, 1 / (self._unit**2 * self.z.shape[-1]))
+        return Process.of(self.z, 1 / (self.scale**2 * self.z.shape[-1]))
 
     @property
     def _evidence(self) -> Look:
@@ -258,7 +258,7 @@ class Posterior:
         scattered = self._of_effects(lambda one: one.ties.scattered(one.residual), -np.inf)
         share = self._of_effects(lambda one: one.ties.prior, 0.0)
         with np.errstate(divide="ignore"):
-            return log_add(tree + np.log(STRETCHES), scattered + np.log(share))
+            return np.logaddexp(tree + np.log(STRETCHES), scattered + np.log(share))
 
     @cached_property
     def smooth_sides(self) -> tuple[Array, Array]:
@@ -344,7 +344,7 @@ class Posterior:
             if self.effects:
                 own = own + self.weight[:, 3] * self._effects_expected[2]
         look = self._evidence
-        alone = log_add(self.some + np.log1p(-CLASS_CALIBRATED), np.log(CLASS_CALIBRATED))
+        alone = np.logaddexp(self.some + np.log1p(-CLASS_CALIBRATED), np.log(CLASS_CALIBRATED))
         return Terms(look.shape, look.offset, alone, smooth, np.asarray(own))
 
     def discrete(self, k: int) -> bool:

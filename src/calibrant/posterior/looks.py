@@ -85,7 +85,7 @@ def _look_plainly(z: Array, pull: Array, precision: Array, uncertain: float, sid
     """Look at coefficients in numpy."""
     from scipy.fft import idct
 
-    p = process.Process.of(z, process.of_each(precision, len(z)))
+    p = process.Process.of(z, precision)
     t = tree.Tree(idct(z, norm="ortho"), process.of_each(pull, len(z)))
     none = np.zeros((2, len(z)))
     smooth, stretches = (none[0], none[1]), (none[0], none[1])

@@ -21,9 +21,9 @@ import numpy as np
 
 from calibrant.compiled.cached import cached_property
 from calibrant.evidence import Array, Residuals
+from calibrant.posterior.clock import VarianceTime
 from calibrant.posterior.process import Process, log_mean, softmax
 from calibrant.posterior.tree import positive
-from calibrant.posterior.variance_time import VarianceTime
 
 # Intraclass correlations for which the smooth part is fitted, and those in between that are weighed. They are
 # those of an average row, and fall with this power of the frequency of a score: the scores of a leaf or of a
@@ -224,9 +224,9 @@ class TiedScores:
         return np.stack([np.vstack([none, self.correlations(power, self.fitted)]) for power in self.powers])
 
     @cached_property
-    def times(self) -> VarianceTime:
+    def times(self) -> list[VarianceTime]:
         """Cells of equal variance for each node, the same for all powers: those of the middle one."""
-        return self.time(self.nodes[len(self.powers) // 2])
+        return [self.time(rho) for rho in self.nodes[len(self.powers) // 2]]
 
     @cached_property
     def designs(self) -> tuple[Array, Array]:
@@ -290,13 +290,12 @@ def coverage(mass: Array, score: Array, rows: Array) -> float:
 
 @dataclass(frozen=True, eq=False)
 class _Smooth:
-    """The smooth part of the gap, of several sets or at several nodes.
+    """The smooth part of the gap at a node.
 
     Attributes
     ----------
     process : Process
     time : VarianceTime
-        Of all sets, or with a frame for each node.
     mean : array (sets, points)
         Posterior mean at each point.
     cost : array (sets,)
@@ -310,28 +309,20 @@ class _Smooth:
 
     @classmethod
     def of(cls, time: VarianceTime, residual: Array) -> _Smooth:
-        """Fit a process to the residuals of cells, (sets, cells) or (nodes, cells)."""
+        """Fit a process to residuals (sets, points)."""
         from scipy.fft import dct
 
-        unit = np.atleast_1d(time.unit).astype(residual.dtype)[:, None]
-        x = residual / unit
-        process = Process.of(dct(x, norm="ortho"), 1 / (np.atleast_1d(time.unit) ** 2 * time.cells))
+        x = time.to_cells(residual) / residual.dtype.type(time.unit)
+        process = Process.of(dct(x, norm="ortho"), np.array([1 / (time.unit**2 * time.cells)]))
         gain = (x * process.mean - 0.5 * process.mean**2).sum(axis=-1)
-        mean = time.at_points((unit / time.mass).astype(residual.dtype) * process.mean)
+        mean = time.at_points((time.unit / time.mass).astype(residual.dtype) * process.mean)
         return cls(process, time, mean, process.evidence - gain)
 
     @cached_property
     def variance(self) -> Array:
         """Posterior variance at each point."""
-        kind = self.mean.dtype
-        per = np.atleast_1d(self.time.unit)[:, None] / self.time.mass
-        return self.time.at_points(np.square(per.astype(kind) * self.process.sd))
-
-    def __getitem__(self, node: int) -> _Smooth:
-        """Return the smooth part at one of several nodes."""
-        some, p = slice(node, node + 1), self.process
-        process = Process(p.z[some], p.shrink[some], p.shape[some], p.offset[some])
-        return _Smooth(process, self.time[node], self.mean[some], self.cost[some])
+        per = (self.time.unit / self.time.mass).astype(self.mean.dtype)
+        return self.time.at_points(np.square(per * self.process.sd))
 
 
 @dataclass(frozen=True, eq=False)
@@ -360,15 +351,13 @@ class ScoreEffects:
     def _smooth(self, node: int, some: slice | Array) -> _Smooth:
         """Return the smooth part at a node for some sets."""
         if len(self.residual) > 1:
-            time = self.ties.times[node]
-            return _Smooth.of(time, time.to_cells(self.residual[some]))
+            return _Smooth.of(self.ties.times[node], self.residual[some])
         return self._smooth_at_nodes[node]
 
     @cached_property
-    def _smooth_at_nodes(self) -> _Smooth:
+    def _smooth_at_nodes(self) -> list[_Smooth]:
         """The smooth part of a single data set at all nodes."""
-        time = self.ties.times
-        return _Smooth.of(time, time.to_cells(self.residual[0]))
+        return [_Smooth.of(time, self.residual) for time in self.ties.times]
 
     def _gaps(self, node: int, some: slice | Array, powers: Array) -> Iterator[tuple[Array, Array]]:
         """Yield posterior mean and variance of the gap at each point, at a node of each power."""
