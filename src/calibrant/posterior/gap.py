@@ -280,7 +280,7 @@ class Posterior:
     @property
     def smooth_square(self) -> Array:
         """Expected square of the gap in each cell times its share of the rows, if it is a process."""
-        return self._square(self._moments[0][1])
+        return self._square(self._smooth_moments[0][1])
 
     @property
     def own_square(self) -> Array:
@@ -292,11 +292,6 @@ class Posterior:
         """Mean and mean square in units of each cell, of process and tree."""
         p = self.process
         return [(p.mean, p.mean**2 + UNCERTAIN * p.sd**2), self.tree.moments]
-
-    @property
-    def _moments(self) -> list[tuple[Array, Array]]:
-        """Mean and mean square in units of each cell, of process, tree and effects."""
-        return [*self._smooth_moments, *([self._effects_in_cells] if self.effects else [])]
 
     @cached_property
     def _effects_in_cells(self) -> tuple[Array, Array]:
@@ -315,7 +310,8 @@ class Posterior:
     @cached_property
     def _mixed(self) -> tuple[Array, Array]:
         """Mean and mean square in units of each cell, over all shapes and none."""
-        pairs = list(zip(self.weight[:, 1:].T, self._moments, strict=True))
+        members = [*self._smooth_moments, *([self._effects_in_cells] if self.effects else [])]
+        pairs = list(zip(self.weight[:, 1:].T, members, strict=True))
         mean = sum(w[:, None] * moments[0] for w, moments in pairs)
         square = sum(w[:, None] * moments[1] for w, moments in pairs)
         return np.asarray(mean), np.asarray(square)

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import lru_cache
 
 import numpy as np
 
@@ -34,6 +33,8 @@ MANY_PAIRS, FEWER = 3000, np.geomspace(0.004, 0.5, 4)
 LARGEST = 0.5
 # Prior of rho: log-normal with this median and standard deviation of the logarithm.
 MEDIAN, LOG_SD = 0.05, 1.0
+LOG_PRIOR = -0.5 * np.square(np.log(RHO / MEDIAN) / LOG_SD)
+LOG_PRIOR -= np.logaddexp.reduce(LOG_PRIOR)
 # Prior probability of an effect where all rows share scores, where hardly any do, and for rounded scores; and
 # the effect that replication must be able to show, or the probability is less.
 ALL_TIED, FEW_TIED, ROUNDED, VISIBLE = 0.6, 0.2, 0.3, 0.1
@@ -141,11 +142,6 @@ class TiedScores:
         """Variance of the residual at each point, as a share of all rows."""
         return self.spread * self.variance
 
-    @cached_property
-    def coverage(self) -> float:
-        """Effects of scores of single rows as a share of those at scores that rows share."""
-        return coverage(self.mass, self.score, self.rows)
-
     @property
     def share(self) -> float:
         """Share of the rows that have their score in common with others."""
@@ -181,10 +177,12 @@ class TiedScores:
         """Intraclass correlations for which the smooth part is fitted."""
         return FITTED if self.pairs >= MANY_PAIRS else FEWER
 
-    @property
+    @cached_property
     def between(self) -> Array:
-        """Shares of the nodes at each rho, (rhos, nodes)."""
-        return _between(tuple(self.fitted.tolist()))
+        """Shares of the nodes next to each rho, (rhos, nodes), linear in the log of rho."""
+        # The node of no effect stands where the ratio of the others puts it.
+        ladder = np.log(np.append(self.fitted[0] ** 2 / self.fitted[1], self.fitted))
+        return np.stack([np.interp(np.log(RHO), ladder, row) for row in np.eye(ladder.size)], axis=-1)
 
     def residual_of(self, steps: Array) -> Array:
         """Return residuals at the points from those of steps, (..., steps), in the same unit."""
@@ -237,7 +235,7 @@ class TiedScores:
     @cached_property
     def effect_share(self) -> Array:
         """Variance of the effect at each point as a share of that at scores that rows share."""
-        return np.where(self.tied, 1.0, self.coverage)
+        return np.where(self.tied, 1.0, coverage(self.mass, self.score, self.rows))
 
     def scattered(self, residual: Array) -> Array:
         """Return the log Bayes factor of independent gaps at shared scores against none, for data sets.
@@ -248,7 +246,7 @@ class TiedScores:
         square = np.square(residual[:, tied]) / self.noise[tied]
         design = self.design(self.correlations(0.0, RHO[::4]))[:, tied]
         log = 0.5 * (square @ (1 - 1 / design).T - np.log(design).sum(axis=-1))
-        return log_mean(log, _log_prior()[::4] + np.log(4.0))
+        return log_mean(log, LOG_PRIOR[::4] + np.log(4.0))
 
 
 def _copied(rows: Array, frequency: Array, variance: Array) -> Array:
@@ -346,7 +344,7 @@ class ScoreEffects:
     def of(cls, flat: Residuals, variance: Array, k: int) -> ScoreEffects | None:
         """Return the effects of problem k; None where no two rows share a score."""
         ties = TiedScores.of(flat, variance, k)
-        return ties and cls(ties, ties.residual_of(flat.residual[k : k + 1]) / ties.n)
+        return None if ties is None else cls(ties, ties.residual_of(flat.residual[k : k + 1]) / ties.n)
 
     def _smooth(self, node: int, some: slice | Array) -> _Smooth:
         """Return the smooth part at a node for some sets."""
@@ -359,11 +357,21 @@ class ScoreEffects:
         """The smooth part of a single data set at all nodes."""
         return [_Smooth.of(time, self.residual) for time in self.ties.times]
 
-    def _gaps(self, node: int, some: slice | Array, powers: Array) -> Iterator[tuple[Array, Array]]:
-        """Yield posterior mean and variance of the gap at each point, at a node of each power."""
-        smooth = self._smooth(node, some)
-        for power in powers:
-            yield self._effect(smooth.mean, smooth.variance, self.ties.nodes[power, node], some)
+    def _gaps(self, weight: Array) -> Iterator[tuple[Array, Array, Array, Array]]:
+        """Yield some sets, their weights of a node, and mean and variance of the gap at each point there.
+
+        The weights are (powers, nodes, sets).
+        """
+        step = max(1, TOGETHER // self.ties.mass.size)
+        for node in range(weight.shape[1]):
+            every = np.flatnonzero(weight[:, node].any(axis=0))
+            for first in range(0, every.size, step):
+                some = every[first : first + step]
+                smooth = self._smooth(node, some)
+                for power in np.flatnonzero(weight[:, node, some].any(axis=1)):
+                    rho = self.ties.nodes[power, node]
+                    gap = self._effect(smooth.mean, smooth.variance, rho, some)
+                    yield some, weight[power, node, some], *gap
 
     def _log_counts(self, mu: Array, rho: Array, some: slice | Array) -> Array:
         """Return the beta-binomial log likelihood of the outcomes, (powers, sets), up to a constant.
@@ -440,7 +448,7 @@ class ScoreEffects:
 
     @property
     def _log_prior(self) -> Array:
-        return np.tile(_log_prior() - np.log(len(self.ties.powers)), len(self.ties.powers))
+        return np.tile(LOG_PRIOR - np.log(len(self.ties.powers)), len(self.ties.powers))
 
     @property
     def evidence(self) -> Array:
@@ -472,16 +480,9 @@ class ScoreEffects:
         They are zero for sets that are not needed.
         """
         total, mass = np.zeros((3, len(self.residual))), self.ties.mass.astype(self.residual.dtype)
-        weight = self._kept * needed
-        step = max(1, TOGETHER // mass.size)
-        for node in range(weight.shape[1]):
-            every = np.flatnonzero(weight[:, node].any(axis=0))
-            for first in range(0, every.size, step):
-                some = every[first : first + step]
-                powers = np.flatnonzero(weight[:, node, some].any(axis=1))
-                for power, (mean, variance) in zip(powers, self._gaps(node, some, powers), strict=True):
-                    parts = positive(mean, np.sqrt(variance)), mean, mean**2 + variance
-                    total[:, some] += weight[power, node, some] * np.stack([part @ mass for part in parts])
+        for some, weight, mean, variance in self._gaps(self._kept * needed):
+            parts = positive(mean, np.sqrt(variance)), mean, mean**2 + variance
+            total[:, some] += weight * np.stack([part @ mass for part in parts])
         return total
 
     @cached_property
@@ -494,13 +495,9 @@ class ScoreEffects:
     def moments(self) -> tuple[Array, Array]:
         """Posterior mean and mean square of the gap at each point, (sets, points)."""
         mean, square = np.zeros((2, *self.residual.shape))
-        for node in range(self._kept.shape[1]):
-            powers = np.flatnonzero(self._kept[:, node].any(axis=1))
-            if powers.size:
-                gaps = self._gaps(node, slice(None), powers)
-                for power, (own, variance) in zip(powers, gaps, strict=True):
-                    mean += self._kept[power, node, :, None] * own
-                    square += self._kept[power, node, :, None] * (own**2 + variance)
+        for some, weight, own, variance in self._gaps(self._kept):
+            mean[some] += weight[:, None] * own
+            square[some] += weight[:, None] * (own**2 + variance)
         return mean, square
 
     def draw(self, rng: np.random.Generator, size: int) -> Array:
@@ -519,18 +516,3 @@ class ScoreEffects:
 def is_few(held: Residuals) -> bool:
     """Return whether the scores of a single problem are few, and repeat."""
     return bool(held.mass.size <= FEW_LEVELS and held.mass.size * LEVEL_ROWS <= held.n + 1e-6)
-
-
-@lru_cache(maxsize=1)
-def _log_prior() -> Array:
-    """Return the log prior of each rho."""
-    log = -0.5 * np.square(np.log(RHO / MEDIAN) / LOG_SD)
-    return np.asarray(log - np.logaddexp.reduce(log))
-
-
-@lru_cache(maxsize=2)
-def _between(fitted: tuple[float, ...]) -> Array:
-    """Return for each rho the shares of the nodes next to it, (rhos, nodes), linear in the log of rho."""
-    # The node of no effect stands where the ratio of the others puts it.
-    ladder = np.log((fitted[0] ** 2 / fitted[1], *fitted))
-    return np.stack([np.interp(np.log(RHO), ladder, row) for row in np.eye(ladder.size)], axis=-1)
