@@ -196,14 +196,3 @@ def test_classes_in_pieces_have_the_error_of_all_at_once(monkeypatch):
     again = calibrant.estimate(y, p, rng=0, **options)
     for name in ("value", "low", "high", "p_value"):
         assert getattr(again, name) == pytest.approx(getattr(estimate, name), rel=1e-9)
-
-
-def test_what_is_left_out_of_sets_is_what_does_not_count(monkeypatch):
-    y, p = model(300, power=1.3)
-    found = []
-    for negligible in (many.NEGLIGIBLE, -1.0, 2.0):  # as it is; with everything; and without what counts
-        monkeypatch.setattr(many, "NEGLIGIBLE", negligible)
-        one = calibrant.estimate(y, p, notion="classwise", rng=0, labels=range(CLASSES))
-        found.append([one.low, one.high, one.p_value, one.null.mean])
-    np.testing.assert_allclose(found[0], found[1], rtol=1e-12)
-    assert found[2] != pytest.approx(found[0], rel=1e-6)

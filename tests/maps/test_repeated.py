@@ -6,7 +6,7 @@ import pytest
 from calibrant import Calibrator, Sketch
 from calibrant.evidence import Cells, Residuals, Sample
 from calibrant.maps.of_one_score import Problem, improved
-from calibrant.posterior.odds.repeated import CORRELATIONS, ScoreDeviations, deflated
+from calibrant.posterior.odds.average import CORRELATIONS, ScoreDeviations, deflated
 from oracles.maps import beta_binomial
 
 

@@ -1,5 +1,6 @@
 """The posterior of the gap: no gap, process, stretches and single scores, weighed by their evidence."""
 
+from dataclasses import replace
 from math import sqrt
 
 import numpy as np
@@ -11,6 +12,7 @@ from calibrant.posterior import gap as module
 from calibrant.posterior.clock import n_cells
 from calibrant.posterior.gap import Posterior, chance, judged
 from calibrant.posterior.process import evidence_of
+from calibrant.posterior.score_effects import ScoreEffects
 
 ARRAYS = ("z", "scale", "mass", "score", "n")
 KINDS = ("smooth", "tenths", "heavy")
@@ -33,7 +35,7 @@ def posterior(kind="smooth", n=400, seed=0, cells=None):
 
 def told(one):
     """What a posterior says, in numbers."""
-    return one.own_sides, one.smooth_sides, one.gap, one.sd, one.weight[:, :3], one.some, one.own_square
+    return one.own_sides, one.smooth_sides, one.gap, one.weight[:, :3], one.some, one.own_square
 
 
 def alike(one, other, **tolerance):
@@ -46,7 +48,7 @@ def test_chances_sum_to_one(kind):
     p = posterior(kind)
     assert p.weight.shape == (1, 3 if kind == "smooth" else 4)
     np.testing.assert_allclose(p.weight.sum(axis=-1), 1)
-    none = module.CALIBRATED * (1 - (p.ties[0].prior if p.ties else 0.0))
+    none = module.CALIBRATED * (1 - (p.effects[0].ties.prior if p.effects else 0.0))
     odds = (1 - p.weight[0, 0]) / p.weight[0, 0]
     assert odds == pytest.approx((1 - none) / none * np.exp(p.some[0]))
     odds = (1 - module.CLASS_CALIBRATED) / module.CLASS_CALIBRATED * np.exp(p.some)
@@ -54,7 +56,7 @@ def test_chances_sum_to_one(kind):
     # So does the prior.
     prior = np.exp(p.logs[0])
     likelihood = [1.0, *(np.exp(member.evidence[0]) for member in (p.process, p.tree))]
-    if p.ties:
+    if p.effects:
         likelihood.append(likelihood[1] * np.exp(p.effects[0].evidence[0]))
     assert (prior / likelihood).sum() == pytest.approx(1)
 
@@ -77,7 +79,6 @@ def test_points_say_what_the_cells_say(kind):
         np.testing.assert_allclose(at.score, np.unique(draw(kind)[0]))
     if kind == "smooth":
         np.testing.assert_allclose(at.mass * at.gap, p.gap[0], atol=1e-12)
-        np.testing.assert_allclose(at.mass * at.sd, p.sd[0], atol=1e-12)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -113,7 +114,7 @@ def test_members_draw_what_they_are(kind):
     p, rng = posterior(kind), np.random.default_rng(0)
     count = p.points(0).gap.size
     assert np.all(p.shapes(0, 0, rng, 5) == 0)
-    members = range(4 if p.ties else 3)
+    members = range(4 if p.effects else 3)
     for member in members:
         assert p.shapes(0, member, rng, 5).shape == (5, count)
     wild, calm = (p.shapes(0, 1, np.random.default_rng(0), 500, calmer) for calmer in (1.0, 0.5))
@@ -130,7 +131,7 @@ def test_fewer_cells_are_those_of_the_residuals(kind):
     alike(found, expected, rtol=1e-6)
     if kind != "smooth":
         for name in ("mass", "score", "spread", "variance", "rows"):
-            one, other = (getattr(each.ties[0], name) for each in (found, expected))
+            one, other = (getattr(each.effects[0].ties, name) for each in (found, expected))
             np.testing.assert_allclose(one, other, rtol=1e-7, atol=1e-9)
     assert found.coarser(64) is found
     sums = [p.scale[:, None] * idct(p.z, norm="ortho") for p in (fine, found)]
@@ -150,7 +151,7 @@ def test_problems_joined_and_taken_apart_are_what_they_were():
         np.testing.assert_allclose(a, b, rtol=1e-7, atol=1e-10)
     alike(joined[1:3], Posterior.joined(parts[1:3]))
     assert Posterior.joined(parts[:1]) is parts[0]
-    assert Posterior.joined([parts[0], parts[3]]).ties == ()
+    assert Posterior.joined([parts[0], parts[3]]).effects == ()
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -159,19 +160,21 @@ def test_other_data_on_the_same_scores_have_a_posterior_of_their_own(kind):
     rng = np.random.default_rng(1)
     noise = rng.standard_normal((3, p.z.shape[-1]))
     residual = tuple(
-        each + np.sqrt(ties.noise) * rng.standard_normal((3, each.shape[-1]))
-        for ties, each in zip(p.ties, p.residual, strict=True)
+        one.residual + np.sqrt(one.ties.noise) * rng.standard_normal((3, one.ties.mass.size))
+        for one in p.effects
     )
     again = p.again(p.z + noise, residual)
     for k in range(3):
-        own = tuple(each[k : k + 1] for each in residual)
-        alone = Posterior(p.z + noise[k : k + 1], p.scale, p.mass, p.score, p.n, p.ties, own, counts=False)
+        effects = tuple(
+            ScoreEffects(one.ties, each[k : k + 1], counts=False)
+            for one, each in zip(p.effects, residual, strict=True)
+        )
+        alone = replace(p, z=p.z + noise[k : k + 1], effects=effects)
         np.testing.assert_allclose(np.array(again.own_sides)[:, k], np.array(alone.own_sides)[:, 0])
         np.testing.assert_allclose(again.weight[k], alone.weight[0], rtol=1e-7, atol=1e-12)
         np.testing.assert_allclose(again.gap[k], alone.gap[0], atol=1e-12)
         for one, other in zip(again.terms("l1"), alone.terms("l1"), strict=True):
             np.testing.assert_allclose(one[k], other[0])
-    alike(p.again(p.z, p.residual, counts=True), p)
     # Without residuals at shared scores, their effects are left out.
     assert p.again(p.z).weight.shape == (1, 3)
 
@@ -180,7 +183,7 @@ def test_other_data_on_the_same_scores_have_a_posterior_of_their_own(kind):
 @pytest.mark.parametrize("norm", ["l1", "l2"])
 def test_coefficients_in_single_precision_are_read_in_double(kind, norm):
     p = posterior(kind)
-    half = p.again(p.z.astype(np.float32), p.residual, counts=True)
+    half = replace(p.again(p.z.astype(np.float32)), effects=p.effects)
     assert half.process.mean.dtype == half.tree.evidence.dtype == half.terms(norm).own.dtype == np.float64
     np.testing.assert_allclose(half.weight, p.weight, rtol=2e-3, atol=1e-5)
     np.testing.assert_allclose(half.own_sides, p.own_sides, rtol=2e-3, atol=1e-6)

@@ -8,7 +8,6 @@ import pytest
 
 from calibrant import compiled
 from calibrant.posterior.gap import Posterior
-from calibrant.posterior.looks import look_at
 from plainly import needs_loops
 
 
@@ -30,7 +29,6 @@ def problems(cells, sets, frames, seed=0):
 def test_loops_and_numpy_agree(monkeypatch, cells, frames):
     fast = problems(cells, 6, frames)
     evidence = replace(fast)  # asked for the evidence alone first
-    assert look_at(fast.z, fast.mass, fast.scale, 0.75, True) is not None
     terms, some, local, sides = fast.terms("l1"), evidence.some, evidence.local, fast.own_sides
     monkeypatch.setattr(compiled, "loops", None)
     plain = replace(fast)
@@ -89,38 +87,25 @@ def test_arrays_that_do_not_fit_are_refused():
         loops.shapes(good.z)
     fitting = [good.z, good.mass, np.ones((1, 8)), np.ones((1, 8)), np.ones((3, 15)), np.ones(7), np.ones(16)]
     fitting += [np.zeros(25), np.zeros(9), np.ones(19), np.empty((3, 6 + 9 + 25))]
-    loops.shapes(*fitting, True, 3)
+    loops.shapes(*fitting, True)
     for i, array in enumerate(fitting):
         for wrong in (array[..., :-1].copy(), array.astype(np.float32), array[..., None], None):
             with pytest.raises((TypeError, ValueError)):
-                loops.shapes(*fitting[:i], wrong, *fitting[i + 1 :], True, 3)
+                loops.shapes(*fitting[:i], wrong, *fitting[i + 1 :], True)
     with pytest.raises(ValueError, match="power of two"):
-        loops.shapes(np.ones((3, 12)), np.ones((1, 12)), *fitting[2:], True, 3)
+        loops.shapes(np.ones((3, 12)), np.ones((1, 12)), *fitting[2:], True)
     with pytest.raises(ValueError, match="does not fit"):
-        loops.shapes(np.ones((16, 3)).T, *fitting[1:], True, 3)
+        loops.shapes(np.ones((16, 3)).T, *fitting[1:], True)
     for frames in (0, 2):
         few = [np.ones((frames, 16)), np.ones((frames, 8)), np.ones((frames, 8))]
         with pytest.raises(ValueError, match="frames"):
-            loops.shapes(fitting[0], *few, *fitting[4:], True, 3)
+            loops.shapes(fitting[0], *few, *fitting[4:], True)
 
 
 def test_without_loops_and_for_odd_numbers_of_cells_numpy_looks(monkeypatch):
-    p = problems(30, 3, 1)
-    assert look_at(p.z, p.mass, p.scale, 0.75, True) is None
-    monkeypatch.setattr(compiled, "loops", None)
-    p = problems(32, 3, 1)
-    assert look_at(p.z, p.mass, p.scale, 0.75, True) is None
-
-
-@needs_loops
-@pytest.mark.parametrize("apart", [0, 2, 5, 11])
-def test_sides_are_there_where_they_are_asked_for(apart):
-    p = problems(16, 22, 2)
-    every, last = p.terms("l1"), replace(p, apart=apart)
-    np.testing.assert_array_equal(last.terms("l1").smooth, every.smooth)
-    np.testing.assert_array_equal(last.terms("l1").alone, every.alone)
-    sides = last._looked.stretches
-    for each, whole in zip(sides, p._looked.stretches, strict=True):
-        by_frame = each.reshape(2, 11)
-        np.testing.assert_array_equal(by_frame[:, 11 - apart :], whole.reshape(2, 11)[:, 11 - apart :])
-        assert not by_frame[:, : 11 - apart].any()
+    for cells, loops in ((30, compiled.loops), (32, None)):
+        monkeypatch.setattr(compiled, "loops", loops)
+        p = problems(cells, 3, 1)
+        np.testing.assert_array_equal(p.evidence_of_process, p.process.evidence)
+        np.testing.assert_array_equal(p.local, p.tree.evidence)
+        np.testing.assert_array_equal(p._looked.stretches, p.tree.sides)

@@ -11,8 +11,8 @@ from calibrant.estimators import Bayes
 from calibrant.evidence import COARSE, FINE, Cells, Residuals, Sample
 from calibrant.posterior import gap
 from calibrant.posterior import score_effects as module
+from calibrant.posterior.clock import VarianceTime
 from calibrant.posterior.score_effects import ScoreEffects, coverage
-from calibrant.posterior.variance_time import VarianceTime
 from oracles.bayes import overlaps
 from weighing import weighted_sample
 
@@ -143,7 +143,7 @@ def test_no_data_set_depends_on_the_others(kind, monkeypatch):
 
 def test_a_focused_look_leaves_out_what_does_not_matter():
     one = effects(n=4000)
-    focused = ScoreEffects(one.focused(), one.residual, counts=True)
+    focused = ScoreEffects(one.focused().ties, one.residual)
     held = np.isfinite(focused.log)
     assert 0 < held.sum() < held.size
     np.testing.assert_allclose(focused.log[held], one.log[held])
@@ -189,7 +189,7 @@ def test_without_replication_there_are_no_effects(n):
     rng = np.random.default_rng(0)
     score = (rng.permutation(FINE.uniform)[:n] + 0.5) / FINE.uniform
     found = posterior(Sample(score, rng.random(n) < score**1.3))
-    assert found.ties == () == found.residual
+    assert found.effects == ()
     assert found.weight.shape == (1, 3)
     np.testing.assert_array_equal(found.own_sides, found.smooth_alone.own_sides)
 
@@ -198,7 +198,7 @@ def test_shared_scores_may_be_ignored():
     sample = Sample(*draw("lookup", 1000))
     flat = Residuals.of(sample, ties=False).flat
     found = type(posterior(sample)).of_residuals(flat, 64)
-    assert found.ties == ()
+    assert found.effects == ()
     np.testing.assert_allclose(found.own_sides, posterior(sample).smooth_alone.own_sides, rtol=1e-12)
 
 
@@ -211,7 +211,7 @@ def forms(score, outcome):
 
 def agree(found, expected):
     for name in ("mass", "score", "spread", "variance", "rows"):
-        one, other = (getattr(p.ties[0], name) for p in (found, expected))
+        one, other = (getattr(p.effects[0].ties, name) for p in (found, expected))
         np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(found.weight, expected.weight, rtol=1e-8, atol=1e-9)
     np.testing.assert_allclose(found.own_sides, expected.own_sides, rtol=1e-9)
@@ -232,7 +232,7 @@ def test_continuous_scores_of_many_rows_are_not_shared(n):
     rng = np.random.default_rng(0)
     score = rng.beta(0.8, 0.8, n)
     for form in forms(score, rng.random(n) < score):
-        assert posterior(form).ties == ()
+        assert posterior(form).effects == ()
 
 
 @pytest.mark.parametrize("rows", [100, 400])
@@ -241,14 +241,14 @@ def test_a_stray_row_counts_with_the_score_that_dominates_its_cell(rows):
     level = (rng.permutation(FINE.uniform - 2)[:30] + 1.3) / FINE.uniform
     score = np.append(np.repeat(level, rows), level[:10] + 0.4 / FINE.uniform)
     for form in forms(score, rng.random(score.size) < score):
-        ties = posterior(form).ties[0]
+        ties = posterior(form).effects[0].ties
         assert np.all(ties.tied)
         np.testing.assert_allclose(np.sort(ties.rows), np.repeat([rows, rows + 1], [20, 10]))
 
 
 def test_a_row_next_to_another_is_not_shared():
     score = np.array([0.2, 0.2 + 0.5 / FINE.uniform, 0.6, 0.6, 0.8])
-    ties = posterior(Sample(score, np.array([False, True, True, False, True]))).ties[0]
+    ties = posterior(Sample(score, np.array([False, True, True, False, True]))).effects[0].ties
     np.testing.assert_allclose(ties.score[ties.tied], 0.6)
 
 
@@ -290,7 +290,7 @@ def test_the_order_of_rows_of_several_classes_does_not_matter(n):
 def test_importance_weights_lower_the_rows_that_share_a_score():
     score, outcome = draw("lookup", 600)
     weight = np.random.default_rng(0).gamma(1.0, 1.0, 600)
-    ties = posterior(weighted_sample(score, outcome, weight)).ties[0]
+    ties = posterior(weighted_sample(score, outcome, weight)).effects[0].ties
     level, inverse = np.unique(score, return_inverse=True)
     rows = np.bincount(inverse, weight) ** 2 / np.bincount(inverse, weight**2)
     np.testing.assert_allclose(ties.score, level)
@@ -340,8 +340,7 @@ def test_effects_are_not_carried_from_the_ends_to_other_scores():
 def test_continuous_scores_with_many_rows_at_both_ends_share_only_these(n):
     rng = np.random.default_rng(0)
     score = np.clip(rng.normal(0.5, 0.4, n), 0, 1)
-    ties = posterior(Sample(score, rng.random(n) < score)).ties[0]
-    assert ties.coverage == 0
+    ties = posterior(Sample(score, rng.random(n) < score)).effects[0].ties
     np.testing.assert_array_equal(ties.score[ties.tied], [0.0, 1.0])
     assert np.all(ties.effect_share[~ties.tied] == 0)
 
@@ -355,7 +354,7 @@ def test_the_prior_fades_in_with_replication():
 
     def prior(score):
         found = posterior(Sample(score, rng.random(score.size) < score))
-        return found.ties[0].prior
+        return found.effects[0].ties.prior
 
     assert prior(np.append(score[:499], score[0])) < 0.002
     priors = [prior(np.append(score[:1000], score[:pairs])) for pairs in (1, 30, 300, 1000)]
@@ -368,13 +367,13 @@ def test_the_prior_fades_in_with_replication():
 def test_effects_of_rounded_scores_are_less_likely(levels):
     most = module.ROUNDED if levels > module.FEW_LEVELS else module.ALL_TIED
     score = np.repeat(np.random.default_rng(0).permutation(np.arange(1, 1000))[:levels] / 1000, 20)
-    ties = posterior(Sample(score, np.random.default_rng(1).random(score.size) < score)).ties[0]
+    ties = posterior(Sample(score, np.random.default_rng(1).random(score.size) < score)).effects[0].ties
     assert ties.prior == pytest.approx(most, rel=1e-6)
 
 
 def test_gaps_in_ranges_are_less_likely_where_rows_share_scores():
     found = posterior(Sample(*draw("mixed", 1000)))
-    ties = found.ties[0]
+    ties = found.effects[0].ties
     prior = np.exp(found.logs[0, 2] - found.tree.evidence[0])
     share = gap.STRETCHES * (1 - gap.FEWER_STRETCHES * ties.share)
     assert prior == pytest.approx((1 - ties.prior) * (1 - gap.CALIBRATED) * share)

@@ -207,14 +207,6 @@ def test_sizes_are_in_units_of_probability(monkeypatch):
     np.testing.assert_allclose(found.moments, moments, rtol=1e-7, atol=1e-12)
 
 
-def test_single_precision_is_close():
-    x, pull = data(gap=0.3)
-    half, full = Tree(x.astype(np.float32), pull.astype(np.float32)), Tree(x, pull)
-    assert half.evidence.dtype == np.float32
-    np.testing.assert_allclose(half.evidence, full.evidence, atol=1e-3)
-    np.testing.assert_allclose(half.sides, full.sides, rtol=1e-3)
-
-
 def test_the_positive_part_is_known_to_seven_digits():
     mean, sd = np.meshgrid(np.linspace(-8, 8, 321), [1e-12, 0.1, 1.0, 3.0])
     q = mean / sd

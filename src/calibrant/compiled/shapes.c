@@ -402,31 +402,27 @@ PART void look_at_tree(const Frame *f, const Sets *s, int sides, int width)
     }
 }
 
-/* How much is asked for: evidence alone, the sides of a process too, or those of both. */
-enum { EVIDENCE, SMOOTH, BOTH };
-
-PART void look(const Frame *f, const Sets *s, int asked, int width)
+PART void look(const Frame *f, const Sets *s, int sides, int width)
 {
     for (Py_ssize_t k = 0; k < f->cells; k++)
         s->square[k] = s->z[k] * s->z[k];
-    if (asked == EVIDENCE)
-        look_at_process(f, s, 0, width);
-    else
+    if (sides) {
         look_at_process(f, s, 1, width);
-    if (asked == BOTH)
         look_at_tree(f, s, 1, width);
-    else
+    } else {
+        look_at_process(f, s, 0, width);
         look_at_tree(f, s, 0, width);
+    }
 }
 
-VECTORISED static void look_alike(const Frame *f, const Sets *s, int asked)
+VECTORISED static void look_alike(const Frame *f, const Sets *s, int sides)
 {
-    look(f, s, asked, 1);
+    look(f, s, sides, 1);
 }
 
-VECTORISED static void look_apart(const Frame *f, const Sets *s, int asked)
+VECTORISED static void look_apart(const Frame *f, const Sets *s, int sides)
 {
-    look(f, s, asked, LANES);
+    look(f, s, sides, LANES);
 }
 
 VECTORISED static void set_alike(Frame *f, const double *const *pulls, const double *const *sizes,
@@ -488,7 +484,7 @@ static int divide(Call *call, const Part *part, size_t count)
 
 /* Look at sets first, first + 1, ... side by side; those of one frame have `each` sets. */
 static void look_at_some(const Array *a, Frame *f, const Sets *s, Py_ssize_t first, Py_ssize_t count, Py_ssize_t each,
-                         int apart, int asked)
+                         int apart, int sides)
 {
     Py_ssize_t g = f->cells, columns = LENGTH(a[OUT], 1);
     const double *pulls[LANES], *sizes[LANES], *means[LANES];
@@ -507,38 +503,31 @@ static void look_at_some(const Array *a, Frame *f, const Sets *s, Py_ssize_t fir
     else if (first % each == 0)
         set_alike(f, pulls, sizes, means, DOUBLES(a[SPECTRA]), DOUBLES(a[WAVE_SPECTRA]));
     memset(out, 0, columns * LANES * sizeof(double));
-    (apart ? look_apart : look_alike)(f, s, asked);
+    (apart ? look_apart : look_alike)(f, s, sides);
     for (Py_ssize_t l = 0; l < count; l++)
         for (Py_ssize_t i = 0; i < columns; i++)
             DOUBLES(a[OUT])[(first + l) * columns + i] = out[i * LANES + l];
 }
 
-/* Sets with frames of their own are looked at side by side, others with those that share their frame. The sides of a
-   process are asked for, or not; those of a tree for the last `own` sets of each frame. */
-static void look_at_all(const Array *a, Frame *f, const Sets *s, Py_ssize_t sets, Py_ssize_t each, int apart, int sides,
-                        Py_ssize_t own)
+/* Sets with frames of their own are looked at side by side, others with those that share their frame. */
+static void look_at_all(const Array *a, Frame *f, const Sets *s, Py_ssize_t sets, Py_ssize_t each, int apart, int sides)
 {
     Py_ssize_t together = apart ? sets : each;
     for (Py_ssize_t start = 0; start < sets; start += together)
         for (Py_ssize_t at = 0; at < together; at += LANES) {
-            Py_ssize_t left = together - at, count = left < LANES ? left : LANES, without = each - own;
-            int both = apart ? own > 0 : at + count > without;
-            look_at_some(a, f, s, start + at, count, each, apart, !sides ? EVIDENCE : both ? BOTH : SMOOTH);
-            for (Py_ssize_t i = at; both && !apart && i < at + count && i < without; i++) {
-                double *out = DOUBLES(a[OUT]) + (start + i) * LENGTH(a[OUT], 1);
-                out[TREE_OVER] = out[TREE_UNDER] = 0;
-            }
+            Py_ssize_t left = together - at, count = left < LANES ? left : LANES;
+            look_at_some(a, f, s, start + at, count, each, apart, sides);
         }
 }
 
-/* shapes(z, pull, sizes, means, spectra, wave_spectra, turns, shape_prior, mean_prior, rules, out, sides, own): fill the
-   rows of `out` for the sets of `z`. Each frame of pull, sizes and means is that of as many sets in turn. With `sides`
-   those of a process are there; those of a tree for the last `own` sets of each frame. */
+/* shapes(z, pull, sizes, means, spectra, wave_spectra, turns, shape_prior, mean_prior, rules, out, sides): fill the
+   rows of `out` for the sets of `z`. Each frame of pull, sizes and means is that of as many sets in turn. Without
+   `sides` those of process and tree are 0. */
 LOOP(shapes)
 {
     Call call;
     Array *a = call.array;
-    const char *wrong, *description = "d(sg) d(fg) d(f8) d(f8) d(rh) d(w) d(t) d(p) d(9) d(u) >d(sc) =i =o";
+    const char *wrong, *description = "d(sg) d(fg) d(f8) d(f8) d(rh) d(w) d(t) d(p) d(9) d(u) >d(sc) =i";
     Frame f = {0};
     Sets s;
     if (begin(&call, "shapes", description, args, count) < 0)
@@ -572,7 +561,7 @@ LOOP(shapes)
     };
     if (divide(&call, plan, sizeof(plan) / sizeof(plan[0])) == 0) {
         Py_BEGIN_ALLOW_THREADS
-        look_at_all(a, &f, &s, sets, each, apart, SIZE(call, 'i') != 0, SIZE(call, 'o'));
+        look_at_all(a, &f, &s, sets, each, apart, SIZE(call, 'i') != 0);
         Py_END_ALLOW_THREADS
     }
     return finish(&call);

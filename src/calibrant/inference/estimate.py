@@ -168,7 +168,7 @@ def _one_problem(question: Question, plan: _Plan) -> Estimate:
 
 def _few_classes(question: Question, plan: _Plan) -> Estimate:
     """Estimate the error over classes, and of each of them."""
-    posterior, rows, norm = posterior_of(question).ready(), question.rows, plan.norm
+    posterior, rows, norm = posterior_of(question), question.rows, plan.norm
     errors, views = _errors(question, plan, posterior), View.of(question)
     value = question.notion.combine(errors, norm)
     alone = _drawn_alone(question, plan)
@@ -213,7 +213,7 @@ def _many_classes(question: Question, plan: _Plan) -> Estimate:
     options: dict[str, Any] = {"alpha": 1 - plan.level, "n_resamples": plan.n_resamples}
     null = many_classes.nulls(classes, norm, plan.seed, keys, labels, plan.step, **options)
     views = (View(problem, n) for problem in question.each())
-    by_class = _by_class(plan, question, errors, views, classes.coarse.ready(), null.alone)
+    by_class = _by_class(plan, question, errors, views, classes.coarse, null.alone)
     widest = many_classes.WIDEST
     spread = widest
     if rows is not None:

@@ -169,22 +169,19 @@ class World:
         return size if norm == "l1" else np.sqrt(square)
 
     def sampled(
-        self, gap: Array, factor: Array, noise: Array, norm: Norm, n: float, apart: int | None = None
+        self, gap: Array, factor: Array, noise: Array, norm: Norm, n: float
     ) -> tuple[Array, Array, Posterior]:
-        """Return the error of such gaps, how far sampled scores move it, and what data with the noise say.
-
-        The last `apart` sets may go their own ways, or all.
-        """
+        """Return the error of such gaps, how far sampled scores move it, and what data with the noise say."""
         if self._loop is None:
             possible = self.possible(gap, factor)
             error = true_error(possible, self.mass, norm)
             chance = sampling(possible, self.mass, error, norm, n)
             z, residual = self.data(possible, noise)
-            return error, chance, self.posterior.again(z, () if residual is None else (residual,), apart)
+            return error, chance, self.posterior.again(z, () if residual is None else (residual,))
         cells = np.empty(gap.shape, dtype=np.float32)
         size, square, fourth = self._sums(gap, factor, noise, cells)
         error, of_error = (size, square) if norm == "l1" else (np.sqrt(square), fourth)
-        return error, _moved(of_error, error, norm, n), self.posterior.again(_coefficients(cells), (), apart)
+        return error, _moved(of_error, error, norm, n), self.posterior.again(_coefficients(cells))
 
     @property
     def _loop(self) -> Callable[..., None] | None:
@@ -243,9 +240,9 @@ class World:
         if self.mass.ndim > 1:
             return _coefficients((residual / self._scale).astype(np.float32)), None
         if p.discrete(0):
-            ties = p.ties[0]
-            assert ties is not None
-            cells = ties.time(cells=p.z.shape[-1]).to_cells(residual)
+            effects = p.effects[0]
+            assert effects is not None
+            cells = effects.ties.time(cells=p.z.shape[-1]).to_cells(residual)
             return _coefficients((cells / p.scale[0]).astype(np.float32)), residual.astype(np.float32)
         cells = np.zeros((len(residual), p.z.shape[-1]), dtype=np.float32)
         cells[:, p.mass[0] > 0] = residual / p.scale[0]
@@ -401,7 +398,7 @@ def allowance(posterior: Posterior, value: float, norm: Norm) -> Allowance:
     over, under = posterior.own_sides
     whole = combined(over + under, norm) if norm == "l1" else value
     added = max(0.0, float(whole - combined(firm, norm)))
-    effects = float(posterior.weight[:, 3].mean()) if posterior.ties else 0.0
+    effects = float(posterior.weight[:, 3].mean()) if posterior.effects else 0.0
     below = ALLOWED_BELOW * added
     below = (1 - effects) * below + effects * min(below, _unit(posterior))
     return Allowance(below, ALLOWED_ABOVE * added if len(posterior.z) == 1 else 0.0)

@@ -58,8 +58,6 @@ DRAWN, HELD = 100, 1 << 23
 HELD_AT_ONCE = 1 << 17
 # Shares of the level of all classes together and of the class that stands out most.
 SHARES = (0.8, 0.2)
-# Chance of classes to go their own ways below which it is none.
-NEGLIGIBLE = 1e-15
 # How much wider a mean over classes can spread than if they were independent.
 WIDEST = float(np.sqrt(2))
 
@@ -176,16 +174,16 @@ def nulls(
     if together is not None:
         draw = together
 
-        def drawn(some: slice, apart: int) -> _Added:
+        def drawn(some: slice) -> _Added:
             z = np.concatenate([draw(k) for k in range(count)[some]])
-            return _Added.of(classes.plain[some].again(z, apart=apart), norm, SETS)
+            return _Added.of(classes.plain[some].again(z), norm, SETS)
 
         def done(some: slice) -> None:
             for _ in range(count)[some]:
                 step()
 
         seen.add(_Added.of(classes.plain, norm))
-        drawn_sums = _Sums.of(drawn, _together(count, SETS * cells), (SETS, cells, count), done=done)
+        drawn_sums = _Sums.of(drawn, _together(count, SETS * cells), SETS, done)
     else:
         for each, rng in zip(compiled.shared(alone.draw, range(count)), rngs, strict=True):
             alone.first.append(each.simulated)
@@ -300,10 +298,9 @@ class _Sums:
     @classmethod
     def of(
         cls,
-        added: Callable[[Piece, int], _Added],
+        added: Callable[[Piece], _Added],
         pieces: Sequence[Piece],
-        size: tuple[int, int, int],
-        apart: int = 0,
+        sets: int,
         done: Callable[[Piece], object] = lambda piece: None,
     ) -> _Sums:
         """Add what pieces of the classes say.
@@ -311,21 +308,17 @@ class _Sums:
         Parameters
         ----------
         added : callable
-            What a piece adds, if in the last sets, so many, classes may go their own ways.
-        size : tuple
-            Numbers of sets, cells and classes.
-        apart : int
-            How many sets may. Where others do, too, everything is added again, with what that takes.
+            What a piece adds.
+        sets : int
+            How many sets there are.
         done : callable
             Called after each piece.
         """
-        sets, cells, classes = size
         sums = cls(sets)
-        for piece, some in zip(pieces, compiled.shared(lambda each: added(each, apart), pieces), strict=True):
+        for piece, some in zip(pieces, compiled.shared(added, pieces), strict=True):
             sums.add(some)
             done(piece)
-        left_out = sums._judged(cells, classes).apart[: sets - apart]
-        return cls.of(added, pieces, size, sets) if np.any(left_out > NEGLIGIBLE) else sums
+        return sums
 
     def add(self, added: _Added, order: Array | None = None) -> None:
         """Add a class; its sets may come in another order, and more than once."""
@@ -383,18 +376,18 @@ def interval(
     del normal, drawn
     gap = [each.astype(np.float32, order="C") for each in alike(gaps, worlds, norm)]
     most = furthest(worlds, gap, norm)
-    luck, local = common.standard_normal(DRAWN), int(np.count_nonzero(kind))
+    luck = common.standard_normal(DRAWN)
 
     def simulate(true: float) -> Simulation:
         factor = factor_of(true, gap, worlds, norm)
 
         each_error, each_chance = ([np.zeros(0)] * len(worlds) for _ in range(2))
 
-        def simulated(i: int, apart: int) -> _Added:
-            each_error[i], each_chance[i], data = worlds[i].sampled(gap[i], factor, noise[i], norm, n, apart)
+        def simulated(i: int) -> _Added:
+            each_error[i], each_chance[i], data = worlds[i].sampled(gap[i], factor, noise[i], norm, n)
             return _Added.of(data, norm, DRAWN)
 
-        sums = _Sums.of(simulated, range(len(worlds)), (DRAWN, cells, classes), local)
+        sums = _Sums.of(simulated, range(len(worlds)), DRAWN)
         errors, chances = side_by_side(each_error), side_by_side(each_chance)
         truth = combined(errors, norm)
         estimate = sums.error(cells, classes, norm)

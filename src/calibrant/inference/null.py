@@ -176,8 +176,8 @@ def ranked(
     rough = [seen.rough for seen in shown if seen.rough is not None]
     if rough:
         ranks.append(rank(np.concatenate(rough)))
-    ties = observed.ties[0] if observed.ties else None
-    shares = SHARED_SCORES if ties is not None and ties.dense else SHARES
+    effects = observed.effects[0] if observed.effects else None
+    shares = SHARED_SCORES if effects is not None and effects.ties.dense else SHARES
     joined = -np.min([each / share for each, share in zip(ranks, shares, strict=False)], axis=0)
     errors = error(read.terms(norm), norm)
     return Ranked(Simulated(joined[:-1], errors, float(joined[-1])), observed, read, z)
@@ -197,8 +197,9 @@ def _chunks(blocks: Iterable[Array]) -> Iterator[list[Array]]:
 
 def _at_shared_scores(observed: Posterior, residuals: list[Array]) -> tuple[Array, ...]:
     """Return the residuals of simulated sets at scores that rows share, as shares of all rows."""
-    ties = observed.ties[0] if observed.ties else None
-    return () if ties is None else (ties.residual_of(np.concatenate(residuals)) / ties.n,)
+    if not observed.effects or (effects := observed.effects[0]) is None:
+        return ()
+    return (effects.ties.residual_of(np.concatenate(residuals)) / effects.ties.n,)
 
 
 def drawn(steps: Residuals, rng: np.random.Generator, size: int) -> Array:

@@ -13,10 +13,9 @@ from calibrant.evidence.residuals import TIED
 from calibrant.maps.forms import Bounded, Form, Formula, Pair, Table
 from calibrant.maps.venn_abers import venn_abers
 from calibrant.posterior.odds import Mixture, OddsCells, average, smooth_average
-from calibrant.posterior.odds.average import EDGE
+from calibrant.posterior.odds.average import EDGE, ScoreDeviations, deflated
 from calibrant.posterior.odds.cells import STEP, certainty_bound, log_odds, nearest, softplus
 from calibrant.posterior.odds.members import features, modes
-from calibrant.posterior.odds.repeated import ScoreDeviations, deflated
 from calibrant.posterior.score_effects import is_few
 
 # A prior so wide that it matters only where data are separable and the best slope would be infinite.

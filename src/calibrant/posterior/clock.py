@@ -125,3 +125,64 @@ def interpolate(x: Array, knots: Array, values: Sequence[Array]) -> Array:
     share = np.divide(x.ravel() - left, width, out=np.zeros(width.shape), where=width > 0)
     lows = [(value.ravel()[at], value.ravel()[at + 1]) for value in values]
     return np.array([(low + share * (high - low)).reshape(x.shape) for low, high in lows])
+
+
+class VarianceTime:
+    """Cells of equal variance of a single problem, and the way from its points to the cells and back.
+
+    Parameters
+    ----------
+    noise : array (points,)
+        Variance of the residual at each point.
+    mass : array (points,)
+        Rows at each point.
+    cells : int
+
+    Attributes
+    ----------
+    unit : float
+        Standard deviation of the residual of a cell.
+    mass : array (cells,)
+        Rows of each cell.
+    start, stop : arrays (points,)
+        Where each point begins and ends, in cells.
+
+    Examples
+    --------
+    >>> time = VarianceTime(np.array([1.0, 3.0]), np.array([2.0, 2.0]), 2)
+    >>> time.to_cells(np.array([[2.0, 3.0]]))
+    array([[3., 2.]])
+    >>> time.at_points(np.array([[1.0, 4.0]]))
+    array([[1., 3.]])
+    """
+
+    def __init__(self, noise: Array, mass: Array, cells: int) -> None:
+        time = running(noise)
+        self.cells = cells
+        self.unit = float(np.sqrt(time[-1] / cells))
+        place = np.minimum(time * (cells / time[-1]), cells)
+        self.start, self.stop = place[:-1], place[1:]
+        edges = np.arange(cells + 1)
+        self._point = np.minimum(np.searchsorted(place, edges, side="right") - 1, noise.size - 1)
+        start, stop = self.start[self._point], self.stop[self._point]
+        self._share = np.minimum((edges - start) / (stop - start), 1.0)
+        self.mass = self.to_cells(mass)
+
+    def to_cells(self, residual: Array) -> Array:
+        """Return the residuals of the cells from those of points, (..., points), that are spread evenly."""
+        share = self._share.astype(residual.dtype)
+        at_edges = running(residual)[..., self._point] + share * residual[..., self._point]
+        return np.diff(at_edges)
+
+    def at_points(self, values: Array) -> Array:
+        """Return the mean at each point of what cells hold, (sets, cells)."""
+        kind, upto = values.dtype, running(values)
+        first, last = (np.minimum(at.astype(np.intp), self.cells - 1) for at in (self.start, self.stop))
+        mean = values[:, first]
+        wide = np.flatnonzero(first != last)
+        low, high = (
+            upto[:, at[wide]] + (place - at)[wide].astype(kind) * values[:, at[wide]]
+            for at, place in ((first, self.start), (last, self.stop))
+        )
+        mean[:, wide] = (high - low) / (self.stop - self.start)[wide].astype(kind)
+        return mean

@@ -8,9 +8,9 @@ compare.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,9 +18,9 @@ from calibrant.compiled.cached import cached_property
 from calibrant.evidence import Array, Residuals
 from calibrant.posterior.clock import halfway, look, n_cells, units
 from calibrant.posterior.looks import Look, look_at
-from calibrant.posterior.process import Process, evidence_of, softmax
-from calibrant.posterior.score_effects import ScoreEffects, TiedScores
-from calibrant.posterior.tree import Tree, log_add, positive
+from calibrant.posterior.process import Process, evidence_of, log_mean, of_each, softmax
+from calibrant.posterior.score_effects import ScoreEffects
+from calibrant.posterior.tree import Tree
 from calibrant.questions import Question
 
 # Prior of no gap: of one problem, and of each class of several. Of the others the shares of gaps in ranges of
@@ -92,15 +92,8 @@ class Posterior:
         Share of the rows and mean score of each cell.
     n : array (frames,)
         Effective number of rows.
-    ties : tuple of TiedScores or None
-        The scores that rows share, of each frame; None for frames without any.
-    residual : tuple of arrays (sets, points) or None
-        Residuals at these scores, as shares of all rows.
-    counts : bool
-        Whether they are of outcomes, and not simulated as normal.
-    apart : int or None
-        Problems of each frame, the last ones, that may go their own ways: the sides over all shapes of others
-        are not asked for, and need not be right. None for all.
+    effects : tuple of ScoreEffects or None
+        Effects of the scores that rows share, of each frame; None for frames without any.
     """
 
     z: Array
@@ -108,10 +101,7 @@ class Posterior:
     mass: Array
     score: Array
     n: Array
-    ties: tuple[TiedScores | None, ...] = ()
-    residual: tuple[Array | None, ...] = ()
-    counts: bool = True
-    apart: int | None = None
+    effects: tuple[ScoreEffects | None, ...] = ()
 
     @classmethod
     def of_residuals(cls, flat: Residuals, cells: int, plain: bool = False) -> Posterior:
@@ -120,45 +110,38 @@ class Posterior:
         With `plain` outcomes have the variance that the scores say, as under calibration.
         """
         variance = halfway(flat) if plain else halfway(flat, look(flat))
-        return cls(*units(flat, variance, cells), flat.n, *_tied(flat, variance))
+        return cls(*units(flat, variance, cells), flat.n, _effects(flat, variance))
 
-    def again(
-        self,
-        z: Array,
-        residual: tuple[Array | None, ...] = (),
-        apart: int | None = None,
-        counts: bool = False,
-    ) -> Posterior:
+    def again(self, z: Array, residual: tuple[Array, ...] = ()) -> Posterior:
         """Return posteriors of other data, (sets, cells), on these scores: as many for each problem in turn.
 
-        Residuals at shared scores come with them, or effects of single scores are left out.
+        The data were simulated as normal. Residuals at shared scores come with them, or effects of single
+        scores are left out.
         """
-        ties = self.ties if residual else ()
-        z = z.astype(np.float64, copy=False)
-        return replace(self, z=z, ties=ties, residual=residual, counts=counts, apart=apart)
+        effects = tuple(
+            one and replace(one, residual=each, counts=False)
+            for one, each in zip(self.effects, residual, strict=False)
+        )
+        return replace(self, z=z.astype(np.float64, copy=False), effects=effects)
 
     @property
     def smooth_alone(self) -> Posterior:
         """The same without effects of single scores."""
-        return replace(self, ties=(), residual=())
+        return replace(self, effects=())
 
     @classmethod
     def joined(cls, batches: Sequence[Posterior]) -> Posterior:
         """Return several batches as one; each has frames of its own."""
         if len(batches) == 1:
             return batches[0]
-        arrays = [
+        z, scale, mass, score, n = (
             np.concatenate([getattr(batch, name) for batch in batches])
             for name in ("z", "scale", "mass", "score", "n")
-        ]
-        z, scale, mass, score, n = arrays
-        ties: tuple[TiedScores | None, ...] = ()
-        residual: tuple[Array | None, ...] = ()
-        if any(batch.ties for batch in batches):
-            for batch in batches:
-                ties += batch.ties or (None,) * len(batch.z)
-                residual += batch.residual or (None,) * len(batch.z)
-        return cls(z, scale, mass, score, n, ties, residual)
+        )
+        effects: tuple[ScoreEffects | None, ...] = ()
+        if any(batch.effects for batch in batches):
+            effects = tuple(one for batch in batches for one in batch.effects or (None,) * len(batch.z))
+        return cls(z, scale, mass, score, n, effects)
 
     def coarser(self, cells: int) -> Posterior:
         """Return the posterior of the same data over no more than so many cells: neighbours are joined."""
@@ -176,83 +159,57 @@ class Posterior:
 
     def __getitem__(self, some: slice | Array) -> Posterior:
         """Return some of the problems."""
-        arrays = [getattr(self, name)[some] for name in ("z", "scale", "mass", "score", "n")]
-        z, scale, mass, score, n = arrays
-        ties, residual = (
-            tuple(each[i] for i in np.arange(len(self.z))[some]) if each else ()
-            for each in (self.ties, self.residual)
+        z, scale, mass, score, n = (
+            getattr(self, name)[some] for name in ("z", "scale", "mass", "score", "n")
         )
-        part = Posterior(z, scale, mass, score, n, ties, residual, self.counts)
-        # What is known of all is known of some.
-        for name in (
-            "logs",
-            "weight",
-            "some",
-            "_mixed",
-            "_smooth_moments",
-            "smooth_sides",
-            "own_sides",
-            "effects",
-        ):
-            if name in self.__dict__ and len(scale) == len(z):
-                part.__dict__[name] = _some_of(self.__dict__[name], some)
-        return part
+        effects = tuple(self.effects[i] for i in np.arange(len(self.effects))[some]) if self.effects else ()
+        return Posterior(z, scale, mass, score, n, effects)
 
     @cached_property
     def _unit(self) -> Array:
         """The scale of each problem, or of all."""
-        return self._of_each(self.scale)
-
-    def _of_each(self, frames: Array) -> Array:
-        """Return for each problem what is its frame's; what is the same for all stays as it is."""
-        return (
-            frames if len(frames) in (1, len(self.z)) else frames.repeat(len(self.z) // len(frames), axis=0)
-        )
+        return of_each(self.scale, len(self.z))
 
     @cached_property
     def process(self) -> Process:
         """The gap as a process."""
-        return Process.of(self.z, 1 / (self._unit**2 * self.z.shape[-1]))
+        return Process.of(self.z, 1 / (self.scale**2 * self.z.shape[-1]))
 
     @property
-    def _evidence(self) -> Look | None:
-        """What compiled loops say about process and tree, perhaps without the sides."""
+    def _evidence(self) -> Look:
+        """What the data say about process and tree, perhaps without the sides."""
         return self._looked if "_looked" in self.__dict__ else self._looked_once
 
     @cached_property
-    def _looked_once(self) -> Look | None:
+    def _looked_once(self) -> Look:
         return self._look(sides=False)
 
     @cached_property
-    def _looked(self) -> Look | None:
-        """What compiled loops say about process and tree; None where there are none."""
+    def _looked(self) -> Look:
+        """What the data say about process and tree."""
         return self._look(sides=True)
 
-    def _look(self, sides: bool) -> Look | None:
+    def _look(self, sides: bool) -> Look:
         precision = 1 / (self.scale**2 * self.z.shape[-1])
-        return look_at(self.z, self.mass / self.scale[:, None], precision, UNCERTAIN, sides, self.apart)
+        return look_at(self.z, self.mass / self.scale[:, None], precision, UNCERTAIN, sides)
 
     @property
     def evidence_of_process(self) -> Array:
         """Log of the Bayes factor of a smooth gap against none."""
-        look = self._evidence
-        return self.process.evidence if look is None else look.process
+        return self._evidence.process
 
     @cached_property
     def tree(self) -> Tree:
         """The gap in stretches."""
         from scipy.fft import idct
 
-        return Tree(idct(self.z, norm="ortho"), self._of_each(self.mass / self.scale[:, None]))
+        return Tree(idct(self.z, norm="ortho"), of_each(self.mass / self.scale[:, None], len(self.z)))
 
-    @cached_property
-    def effects(self) -> list[ScoreEffects | None]:
-        """Effects of single scores, of each frame."""
-        pairs = zip(self.ties, self.residual, strict=True)
-        return [
-            None if ties is None or residual is None else ScoreEffects(ties, residual, self.counts)
-            for ties, residual in pairs
-        ]
+    def _of_effects(self, read: Callable[[ScoreEffects], Array | float], missing: float) -> Array:
+        """Return for each problem what is read of its frame's effects, or what stands for none."""
+        each = len(self.z) // max(len(self.effects), 1)
+        parts = (missing if one is None else read(one) for one in self.effects or (None,))
+        return np.concatenate([np.broadcast_to(part, each) for part in parts])
 
     @cached_property
     def _effects_expected(self) -> Array:
@@ -266,19 +223,17 @@ class Posterior:
     def logs(self) -> Array:
         """Log of prior times likelihood, against that of no gap: of none, process, tree and effects."""
         look = self._evidence
-        evidence = (self.process.evidence, self.tree.evidence) if look is None else (look.process, look.tree)
         # Where rows share scores, gaps in ranges of them are less likely than effects of each.
-        tied = [0.0 if ties is None else ties.share for ties in self.ties] or [0.0]
-        tree = self._of_each(STRETCHES * (1 - FEWER_STRETCHES * np.array(tied)))[:, None]
+        tied = self._of_effects(lambda one: one.ties.share, 0.0)
+        tree = STRETCHES * (1 - FEWER_STRETCHES * tied)
         prior = [np.full(tree.shape, CALIBRATED), (1 - CALIBRATED) * (1 - tree), (1 - CALIBRATED) * tree]
-        logs = np.stack([np.zeros(len(self.z)), *evidence], axis=-1) + np.log(np.concatenate(prior, axis=-1))
-        if not self.ties:
+        logs = np.stack([np.zeros(len(self.z)), look.process, look.tree], axis=-1)
+        logs += np.log(np.stack(prior, axis=-1))
+        if not self.effects:
             return logs
-        share = self._of_each(np.array([0.0 if ties is None else ties.prior for ties in self.ties]))
-        none = np.full(len(self.z) // len(self.ties), -np.inf)
+        share = self._of_effects(lambda one: one.ties.prior, 0.0)
         with np.errstate(divide="ignore"):
-            effects = np.concatenate([none if one is None else one.evidence for one in self.effects])
-            effects = evidence[0] + effects + np.log(share)
+            effects = look.process + self._of_effects(lambda one: one.evidence, -np.inf) + np.log(share)
         return np.concatenate([logs + np.log1p(-share)[:, None], effects[:, None]], axis=-1)
 
     @cached_property
@@ -289,7 +244,7 @@ class Posterior:
     @cached_property
     def some(self) -> Array:
         """Log of the Bayes factor for some gap against none, of each problem by itself."""
-        return _log_sum(self.logs[:, 1:]) - np.log1p(-np.exp(self._none))
+        return log_mean(self.logs[:, 1:], np.zeros(1)) - np.log1p(-np.exp(self.logs[:, 0]))
 
     @property
     def local(self) -> Array:
@@ -297,42 +252,26 @@ class Posterior:
 
         It is a statistic of the test, for which effects of single scores have no smooth part.
         """
-        look = self._evidence
-        tree = self.tree.evidence if look is None else look.tree
-        if not self.ties:
+        tree = self._evidence.tree
+        if not self.effects:
             return tree
-        each = len(self.z) // len(self.ties)
-        scattered = [
-            np.full(each, -np.inf) if ties is None or residual is None else ties.scattered(residual)
-            for ties, residual in zip(self.ties, self.residual, strict=True)
-        ]
-        share = self._of_each(np.array([0.0 if ties is None else ties.prior for ties in self.ties]))
+        scattered = self._of_effects(lambda one: one.ties.scattered(one.residual), -np.inf)
+        share = self._of_effects(lambda one: one.ties.prior, 0.0)
         with np.errstate(divide="ignore"):
-            return log_add(tree + np.log(STRETCHES), np.concatenate(scattered) + np.log(share))
-
-    @property
-    def _none(self) -> Array:
-        """Log prior of no gap."""
-        return self.logs[:, 0]
+            return np.logaddexp(tree + np.log(STRETCHES), scattered + np.log(share))
 
     @cached_property
     def smooth_sides(self) -> tuple[Array, Array]:
         """Expected gap on each side if it is a process: scores too high, scores too low."""
-        if self._looked is not None:
-            over, under = self._looked.smooth
-            return self._unit * over, self._unit * under
-        p = self.process
-        up = UNCERTAIN * positive(p.mean, p.sd) + (1 - UNCERTAIN) * np.maximum(p.mean, 0.0)
-        under = up.sum(axis=-1)
-        return self._unit * (under - p.mean.sum(axis=-1)), self._unit * under
+        over, under = self._looked.smooth
+        return self._unit * over, self._unit * under
 
     @cached_property
     def own_sides(self) -> tuple[Array, Array]:
         """Expected gap on each side of each problem by itself, over all shapes and none."""
-        smooth = self.smooth_sides
-        stretches = self.tree.sides if self._looked is None else self._looked.stretches
-        w, members = self.weight, [smooth, tuple(self._unit * side for side in stretches)]
-        if self.ties:
+        stretches = tuple(self._unit * side for side in self._looked.stretches)
+        w, members = self.weight, [self.smooth_sides, stretches]
+        if self.effects:
             up, net, _ = self._effects_expected
             members.append((up - net, up))
         over, under = (sum(w[:, i] * sides[j] for i, sides in enumerate(members, 1)) for j in range(2))
@@ -341,7 +280,7 @@ class Posterior:
     @property
     def smooth_square(self) -> Array:
         """Expected square of the gap in each cell times its share of the rows, if it is a process."""
-        return self._square(self._moments[0][1])
+        return self._square(self._smooth_moments[0][1])
 
     @property
     def own_square(self) -> Array:
@@ -353,11 +292,6 @@ class Posterior:
         """Mean and mean square in units of each cell, of process and tree."""
         p = self.process
         return [(p.mean, p.mean**2 + UNCERTAIN * p.sd**2), self.tree.moments]
-
-    @property
-    def _moments(self) -> list[tuple[Array, Array]]:
-        """Mean and mean square in units of each cell, of process, tree and effects."""
-        return [*self._smooth_moments, *([self._effects_in_cells] if self.ties else [])]
 
     @cached_property
     def _effects_in_cells(self) -> tuple[Array, Array]:
@@ -376,7 +310,8 @@ class Posterior:
     @cached_property
     def _mixed(self) -> tuple[Array, Array]:
         """Mean and mean square in units of each cell, over all shapes and none."""
-        pairs = list(zip(self.weight[:, 1:].T, self._moments, strict=True))
+        members = [*self._smooth_moments, *([self._effects_in_cells] if self.effects else [])]
+        pairs = list(zip(self.weight[:, 1:].T, members, strict=True))
         mean = sum(w[:, None] * moments[0] for w, moments in pairs)
         square = sum(w[:, None] * moments[1] for w, moments in pairs)
         return np.asarray(mean), np.asarray(square)
@@ -384,19 +319,13 @@ class Posterior:
     def _square(self, square: Array) -> Array:
         """Return the square of the gap in each cell times its share of the rows, from that in units."""
         total = self._unit[:, None] ** 2 * square
-        mass = np.broadcast_to(self._of_each(self.mass), total.shape)
+        mass = np.broadcast_to(of_each(self.mass, len(self.z)), total.shape)
         return np.divide(total, mass, out=np.zeros(total.shape), where=mass > 0)
 
     @cached_property
     def gap(self) -> Array:
         """Posterior mean of outcome minus score, summed over each cell, as a share of all rows."""
         return self._unit[:, None] * self._mixed[0]
-
-    @cached_property
-    def sd(self) -> Array:
-        """Posterior standard deviation of the same."""
-        mean, square = self._mixed
-        return self._unit[:, None] * np.sqrt(np.maximum(square - mean**2, 0.0))
 
     def terms(self, norm: str | None) -> Terms:
         """Return what adds up over the classes of a model, of each problem; without a norm no errors."""
@@ -408,55 +337,45 @@ class Posterior:
             squares = [self._square(moments[1]).sum(axis=-1) for moments in self._smooth_moments]
             smooth = squares[0]
             own = sum(w * square for w, square in zip(self.weight[:, 1:3].T, squares, strict=True))
-            if self.ties:
+            if self.effects:
                 own = own + self.weight[:, 3] * self._effects_expected[2]
-        p = self._evidence or self.process
-        alone = log_add(self.some + np.log1p(-CLASS_CALIBRATED), np.log(CLASS_CALIBRATED))
-        return Terms(p.shape, p.offset, alone, smooth, np.asarray(own))
+        look = self._evidence
+        alone = np.logaddexp(self.some + np.log1p(-CLASS_CALIBRATED), np.log(CLASS_CALIBRATED))
+        return Terms(look.shape, look.offset, alone, smooth, np.asarray(own))
 
     def discrete(self, k: int) -> bool:
         """Return whether the points of problem k are its distinct scores: whether effects of them matter."""
-        return bool(self.ties) and self.ties[k] is not None and bool(self.weight[k, 3] > NEGLIGIBLE)
+        return any(self.effects[k : k + 1]) and bool(self.weight[k, 3] > NEGLIGIBLE)
 
     @property
     def thinly_repeated(self) -> bool:
         """Whether effects of single scores are likely, and known from scores that few rows share."""
-        likely = (k for k, ties in enumerate(self.ties) if ties is not None and ties.thin)
+        likely = (k for k, one in enumerate(self.effects) if one is not None and one.ties.thin)
         return any(self.weight[k, 3] > 0.5 for k in likely)
 
     def scattered(self, k: int) -> bool:
         """Return whether scores of problem k likely have gaps of their own, and nearly all are shared."""
         if not self.discrete(k):
             return False
-        ties = self._tied(k)[0]
+        ties = self._effects_of(k).ties
         few = ties.mass.size <= MOST_LEVELS and ties.share > NEARLY_ALL
         few = few and not ties.thin and not ties.rounded
         return bool(few and self.weight[k, 3] > 0.5)
 
-    def _tied(self, k: int) -> tuple[TiedScores, ScoreEffects]:
-        """Return the shared scores of problem k, and their effects."""
-        ties, effects = self.ties[k], self.effects[k]
-        assert ties is not None
+    def _effects_of(self, k: int) -> ScoreEffects:
+        """Return the effects of problem k, which has some."""
+        effects = self.effects[k]
         assert effects is not None
-        return ties, effects
+        return effects
 
     def focused(self) -> Posterior:
         """Return the same for simulations, which look at effects of single scores as far as these matter."""
-        ties = [one.focused() if one and self.discrete(k) else None for k, one in enumerate(self.effects)]
-        focused = replace(self, ties=tuple(ties))
-        focused.__dict__.update({name: self.__dict__[name] for name in ("weight", "effects") if self.ties})
-        return focused
-
-    def ready(self) -> Posterior:
-        """Compute together what each problem by itself would compute again, and return itself."""
-        for name in ("own_sides", "some", "gap"):
-            getattr(self, name)
-        return self
+        return replace(self, effects=tuple(one and one.focused() for one in self.effects))
 
     def places(self, k: int) -> tuple[Array, Array, Array]:
         """Return score, share of the rows and effective rows of the points of problem k."""
         if self.discrete(k):
-            ties = self._tied(k)[0]
+            ties = self._effects_of(k).ties
             return ties.score, ties.mass, ties.mass**2 / ties.spread
         mass = self.mass[k]
         held = mass > 0
@@ -468,8 +387,8 @@ class Posterior:
         held = mass > 0
         per = self.scale[k] / np.where(held, mass, 1.0)
         if self.discrete(k):
-            ties, effects = self._tied(k)
-            time, w = ties.time(cells=mass.size), self.weight[k]
+            effects, w = self._effects_of(k), self.weight[k]
+            time = effects.ties.time(cells=mass.size)
             parts = [
                 [(per**power * array[k])[None] for power, array in enumerate(pair, 1)]
                 for pair in self._smooth_moments
@@ -500,10 +419,12 @@ class Posterior:
         if member == 0:
             return np.zeros((size, self.places(k)[0].size))
         if member == 3:
-            return self._tied(k)[1].draw(rng, size)
+            return self._effects_of(k).draw(rng, size)
         cells = self.process.draw(k, rng, size, calmer) if member == 1 else self.tree.draw(k, rng, size)
         cells = cells * np.divide(self.scale[k], mass, out=np.zeros(mass.shape), where=mass > 0)
-        return self._tied(k)[0].time(cells=mass.size).at_points(cells) if discrete else cells[:, mass > 0]
+        if not discrete:
+            return cells[:, mass > 0]
+        return self._effects_of(k).ties.time(cells=mass.size).at_points(cells)
 
 
 def posterior_of(question: Question) -> Posterior:
@@ -560,27 +481,9 @@ def chance(evidence: Array) -> Array:
     return np.asarray(odds / (1 + odds))
 
 
-def _tied(flat: Residuals, variance: Array) -> tuple[tuple[TiedScores | None, ...], tuple[Array | None, ...]]:
-    """Return the scores that rows share, and the residuals there as shares of all rows, of each problem."""
+def _effects(flat: Residuals, variance: Array) -> tuple[ScoreEffects | None, ...]:
+    """Return the effects of the scores that rows share, of each problem; nothing where none are shared."""
     if not np.any(flat.one_score & (flat.mass**2 > (1 + 1e-6) * flat.spread) & (flat.mass > 0)):
-        return (), ()
-    ties = tuple(TiedScores.of(flat, variance, k) for k in range(len(flat.mass)))
-    residual = tuple(
-        None if each is None else each.residual_of(flat.residual[k : k + 1]) / each.n
-        for k, each in enumerate(ties)
-    )
-    return (ties, residual) if any(each is not None for each in ties) else ((), ())
-
-
-def _some_of(known: Any, some: slice | Array) -> Any:
-    """Return some of the problems of an array, or of each array of a list or tuple."""
-    if isinstance(known, np.ndarray):
-        return known[some]
-    if known and not isinstance(known[0], np.ndarray | tuple):
-        return [known[i] for i in np.arange(len(known))[some]]
-    return type(known)(_some_of(each, some) for each in known)
-
-
-def _log_sum(log: Array) -> Array:
-    top = log.max(axis=-1)
-    return np.asarray(top + np.log(np.exp(log - top[..., None]).sum(axis=-1)))
+        return ()
+    effects = tuple(ScoreEffects.of(flat, variance, k) for k in range(len(flat.mass)))
+    return effects if any(effects) else ()

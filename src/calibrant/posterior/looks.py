@@ -41,10 +41,8 @@ class Look:
     shape: Array
 
 
-def look_at(
-    z: Array, pull: Array, precision: Array, uncertain: float, sides: bool, own: int | None = None
-) -> Look | None:
-    """Look at coefficients (problems, cells); None where no compiled loop is there for them.
+def look_at(z: Array, pull: Array, precision: Array, uncertain: float, sides: bool) -> Look:
+    """Look at coefficients (problems, cells).
 
     Parameters
     ----------
@@ -55,12 +53,10 @@ def look_at(
         Share of what uncertainty adds to a smooth gap.
     sides : bool
         Whether the sides are asked for; without they are zero.
-    own : int, optional
-        Sets of each frame, the last ones, of which those of a tree are asked for; all by default.
     """
     cells, shapes = z.shape[-1], getattr(compiled.loops, "shapes", None)
-    if shapes is None or cells < 2 or cells & (cells - 1) or len(z) % len(pull):
-        return None
+    if shapes is None or cells < 2 or cells & (cells - 1):
+        return _look_plainly(z, pull, precision, uncertain, sides)
     tables = _tables(cells)
     means = process.SIZES + 1
     out = np.empty((len(z), 6 + means + len(tables[3])))
@@ -69,13 +65,11 @@ def look_at(
 
     frames = len(pull)
     each = 1 if frames == 1 else len(z) // frames
-    # Threads share the sets of a single frame: those of all are looked for.
-    own = len(z) if own is None or frames == 1 else own
 
     def look(first: int) -> None:
         some, last = slice(first * each, (first + step) * each), first + step
         frame = [array if frames == 1 else array[first:last] for array in (pull, *sizes)]
-        shapes(z[some], *frame, *tables, _rules(uncertain), out[some], sides, own)
+        shapes(z[some], *frame, *tables, _rules(uncertain), out[some], sides)
 
     # Threads share problems, but none shares a frame unless there is no other.
     count = len(z) // max(each, 1)
@@ -85,6 +79,21 @@ def look_at(
     evidence, stretches, over, under, tree_over, tree_under = out[:, :6].T
     at = 6 + means
     return Look(evidence, stretches, (over, under), (tree_over, tree_under), out[:, 6:at], out[:, at:])
+
+
+def _look_plainly(z: Array, pull: Array, precision: Array, uncertain: float, sides: bool) -> Look:
+    """Look at coefficients in numpy."""
+    from scipy.fft import idct
+
+    p = process.Process.of(z, precision)
+    t = tree.Tree(idct(z, norm="ortho"), process.of_each(pull, len(z)))
+    none = np.zeros((2, len(z)))
+    smooth, stretches = (none[0], none[1]), (none[0], none[1])
+    if sides:
+        up = uncertain * tree.positive(p.mean, p.sd) + (1 - uncertain) * np.maximum(p.mean, 0.0)
+        under = up.sum(axis=-1)
+        smooth, stretches = (under - p.mean.sum(axis=-1), under), t.sides
+    return Look(p.evidence, t.evidence, smooth, stretches, p.offset, p.shape)
 
 
 @lru_cache(maxsize=32)

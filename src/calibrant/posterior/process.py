@@ -25,8 +25,6 @@ NO_SHAPE, NO_MEAN = 0.02, 0.1
 SMALLEST, LARGEST, LARGEST_MEAN, SIZES = 0.0125, 0.5, 0.3125, 8
 _BETWEEN = np.linspace(0, 1, SIZES)
 ROUGHNESS, ROUGHER, STEEPNESS = (1.25, 5.0, 16.0), 0.6, 3
-# Problems times components times frequencies held at once.
-TOGETHER = 1 << 22
 
 
 class Shrunk:
@@ -74,10 +72,26 @@ class Process(Shrunk):
         Parameters
         ----------
         z : array (problems, cells)
-        precision : array (problems,) or (1,)
-            Rows over the mean variance of an outcome; one for all problems, or one for each.
+        precision : array (frames,)
+            Rows over the mean variance of an outcome; each of as many problems in turn.
         """
-        return cls(z, *_weigh(z, precision))
+        cells, square, kind = z.shape[-1], z * z, z.dtype
+        spectra, prior = spectra_of(cells).astype(kind), prior_of_shape(cells).astype(kind)
+        shrink, shape = np.empty(z.shape, kind), np.empty((len(z), prior.size), kind)
+        none = np.zeros((1, cells - 1), kind)
+        each = len(z) // len(precision)
+        for k, size in enumerate(sizes_of(precision, LARGEST).astype(kind)):
+            some = slice(k * each, (k + 1) * each)
+            signal = np.concatenate([none, (size[:, None, None] * spectra).reshape(-1, cells - 1)])
+            share = signal / (1 + signal)
+            shape[some] = 0.5 * (square[some, 1:] @ share.T - np.log1p(signal).sum(axis=-1))
+            shrink[some, 1:] = softmax(shape[some] + prior) @ share
+        means = of_each(sizes_of(precision, LARGEST_MEAN).astype(kind), len(z))
+        signal = np.concatenate([np.zeros((len(means), 1), kind), means], axis=1)
+        share = signal / (1 + signal)
+        offset = 0.5 * (share * square[:, :1] - np.log1p(signal))
+        shrink[:, 0] = (softmax(offset + prior_of_mean().astype(kind)) * share).sum(axis=-1)
+        return cls(z, shrink, shape, offset)
 
     @property
     def evidence(self) -> Array:
@@ -117,6 +131,11 @@ def evidence_of(shape: Array, offset: Array, cells: int) -> Array:
     )
 
 
+def of_each(frames: Array, problems: int) -> Array:
+    """Return for each problem what is its frame's; what is the same for all stays as it is."""
+    return frames if len(frames) in (1, problems) else frames.repeat(problems // len(frames), axis=0)
+
+
 def log_mean(log: Array, prior: Array) -> Array:
     """Return the log of the mean likelihood under a log prior."""
     total = log + prior
@@ -130,38 +149,6 @@ def softmax(log: Array) -> Array:
     np.exp(weight, out=weight)
     weight /= weight.sum(axis=-1, keepdims=True)
     return weight
-
-
-def _weigh(z: Array, precision: Array) -> tuple[Array, Array, Array]:
-    """Return the shrinkage of each coefficient, and the log likelihoods of the components against no gap."""
-    cells, square, kind = z.shape[-1], z * z, z.dtype
-    spectra, prior = spectra_of(cells).astype(kind), prior_of_shape(cells).astype(kind)
-    mean_prior = prior_of_mean().astype(kind)
-    sizes = sizes_of(precision, LARGEST).astype(kind)
-    count = 1 + SIZES * len(spectra)
-    shrink = np.empty(z.shape, dtype=kind)
-    shape = np.empty((len(z), count), dtype=kind)
-    alike = len(precision) == 1
-    step = len(z) if alike else max(1, TOGETHER // (count * cells))
-    for a in range(0, len(z), step):
-        some = slice(a, a + step)
-        size = sizes[0] if alike else sizes[some]
-        signal = (size[..., None, None] * spectra).reshape(*size.shape[:-1], count - 1, cells - 1)
-        signal = np.concatenate([np.zeros((*size.shape[:-1], 1, cells - 1), dtype=kind), signal], axis=-2)
-        share = signal / (1 + signal)
-        cost = np.log1p(signal).sum(axis=-1)
-        if alike:
-            shape[some] = 0.5 * (square[some, 1:] @ share.T - cost)
-            shrink[some, 1:] = softmax(shape[some] + prior) @ share
-        else:
-            shape[some] = 0.5 * (np.einsum("bqk,bk->bq", share, square[some, 1:]) - cost)
-            shrink[some, 1:] = np.einsum("bq,bqk->bk", softmax(shape[some] + prior), share)
-    means = sizes_of(precision, LARGEST_MEAN).astype(kind)
-    signal = np.concatenate([np.zeros((len(means), 1), dtype=kind), means], axis=1)
-    share = signal / (1 + signal)
-    offset = 0.5 * (share * square[:, :1] - np.log1p(signal))
-    shrink[:, 0] = (softmax(offset + mean_prior) * share).sum(axis=-1)
-    return shrink, shape, offset
 
 
 def sizes_of(precision: Array, largest: float) -> Array:

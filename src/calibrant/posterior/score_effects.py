@@ -15,15 +15,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import lru_cache
 
 import numpy as np
 
 from calibrant.compiled.cached import cached_property
 from calibrant.evidence import Array, Residuals
+from calibrant.posterior.clock import VarianceTime
 from calibrant.posterior.process import Process, log_mean, softmax
 from calibrant.posterior.tree import positive
-from calibrant.posterior.variance_time import VarianceTime
 
 # Intraclass correlations for which the smooth part is fitted, and those in between that are weighed. They are
 # those of an average row, and fall with this power of the frequency of a score: the scores of a leaf or of a
@@ -34,6 +33,8 @@ MANY_PAIRS, FEWER = 3000, np.geomspace(0.004, 0.5, 4)
 LARGEST = 0.5
 # Prior of rho: log-normal with this median and standard deviation of the logarithm.
 MEDIAN, LOG_SD = 0.05, 1.0
+LOG_PRIOR = -0.5 * np.square(np.log(RHO / MEDIAN) / LOG_SD)
+LOG_PRIOR -= np.logaddexp.reduce(LOG_PRIOR)
 # Prior probability of an effect where all rows share scores, where hardly any do, and for rounded scores; and
 # the effect that replication must be able to show, or the probability is less.
 ALL_TIED, FEW_TIED, ROUNDED, VISIBLE = 0.6, 0.2, 0.3, 0.1
@@ -141,11 +142,6 @@ class TiedScores:
         """Variance of the residual at each point, as a share of all rows."""
         return self.spread * self.variance
 
-    @cached_property
-    def coverage(self) -> float:
-        """Effects of scores of single rows as a share of those at scores that rows share."""
-        return coverage(self.mass, self.score, self.rows)
-
     @property
     def share(self) -> float:
         """Share of the rows that have their score in common with others."""
@@ -181,10 +177,12 @@ class TiedScores:
         """Intraclass correlations for which the smooth part is fitted."""
         return FITTED if self.pairs >= MANY_PAIRS else FEWER
 
-    @property
+    @cached_property
     def between(self) -> Array:
-        """Shares of the nodes at each rho, (rhos, nodes)."""
-        return _between(tuple(self.fitted.tolist()))
+        """Shares of the nodes next to each rho, (rhos, nodes), linear in the log of rho."""
+        # The node of no effect stands where the ratio of the others puts it.
+        ladder = np.log(np.append(self.fitted[0] ** 2 / self.fitted[1], self.fitted))
+        return np.stack([np.interp(np.log(RHO), ladder, row) for row in np.eye(ladder.size)], axis=-1)
 
     def residual_of(self, steps: Array) -> Array:
         """Return residuals at the points from those of steps, (..., steps), in the same unit."""
@@ -224,9 +222,9 @@ class TiedScores:
         return np.stack([np.vstack([none, self.correlations(power, self.fitted)]) for power in self.powers])
 
     @cached_property
-    def times(self) -> VarianceTime:
+    def times(self) -> list[VarianceTime]:
         """Cells of equal variance for each node, the same for all powers: those of the middle one."""
-        return self.time(self.nodes[len(self.powers) // 2])
+        return [self.time(rho) for rho in self.nodes[len(self.powers) // 2]]
 
     @cached_property
     def designs(self) -> tuple[Array, Array]:
@@ -237,7 +235,7 @@ class TiedScores:
     @cached_property
     def effect_share(self) -> Array:
         """Variance of the effect at each point as a share of that at scores that rows share."""
-        return np.where(self.tied, 1.0, self.coverage)
+        return np.where(self.tied, 1.0, coverage(self.mass, self.score, self.rows))
 
     def scattered(self, residual: Array) -> Array:
         """Return the log Bayes factor of independent gaps at shared scores against none, for data sets.
@@ -248,7 +246,7 @@ class TiedScores:
         square = np.square(residual[:, tied]) / self.noise[tied]
         design = self.design(self.correlations(0.0, RHO[::4]))[:, tied]
         log = 0.5 * (square @ (1 - 1 / design).T - np.log(design).sum(axis=-1))
-        return log_mean(log, _log_prior()[::4] + np.log(4.0))
+        return log_mean(log, LOG_PRIOR[::4] + np.log(4.0))
 
 
 def _copied(rows: Array, frequency: Array, variance: Array) -> Array:
@@ -290,13 +288,12 @@ def coverage(mass: Array, score: Array, rows: Array) -> float:
 
 @dataclass(frozen=True, eq=False)
 class _Smooth:
-    """The smooth part of the gap, of several sets or at several nodes.
+    """The smooth part of the gap at a node.
 
     Attributes
     ----------
     process : Process
     time : VarianceTime
-        Of all sets, or with a frame for each node.
     mean : array (sets, points)
         Posterior mean at each point.
     cost : array (sets,)
@@ -310,28 +307,20 @@ class _Smooth:
 
     @classmethod
     def of(cls, time: VarianceTime, residual: Array) -> _Smooth:
-        """Fit a process to the residuals of cells, (sets, cells) or (nodes, cells)."""
+        """Fit a process to residuals (sets, points)."""
         from scipy.fft import dct
 
-        unit = np.atleast_1d(time.unit).astype(residual.dtype)[:, None]
-        x = residual / unit
-        process = Process.of(dct(x, norm="ortho"), 1 / (np.atleast_1d(time.unit) ** 2 * time.cells))
+        x = time.to_cells(residual) / residual.dtype.type(time.unit)
+        process = Process.of(dct(x, norm="ortho"), np.array([1 / (time.unit**2 * time.cells)]))
         gain = (x * process.mean - 0.5 * process.mean**2).sum(axis=-1)
-        mean = time.at_points((unit / time.mass).astype(residual.dtype) * process.mean)
+        mean = time.at_points((time.unit / time.mass).astype(residual.dtype) * process.mean)
         return cls(process, time, mean, process.evidence - gain)
 
     @cached_property
     def variance(self) -> Array:
         """Posterior variance at each point."""
-        kind = self.mean.dtype
-        per = np.atleast_1d(self.time.unit)[:, None] / self.time.mass
-        return self.time.at_points(np.square(per.astype(kind) * self.process.sd))
-
-    def __getitem__(self, node: int) -> _Smooth:
-        """Return the smooth part at one of several nodes."""
-        some, p = slice(node, node + 1), self.process
-        process = Process(p.z[some], p.shrink[some], p.shape[some], p.offset[some])
-        return _Smooth(process, self.time[node], self.mean[some], self.cost[some])
+        per = (self.time.unit / self.time.mass).astype(self.mean.dtype)
+        return self.time.at_points(np.square(per * self.process.sd))
 
 
 @dataclass(frozen=True, eq=False)
@@ -349,26 +338,40 @@ class ScoreEffects:
 
     ties: TiedScores
     residual: Array
-    counts: bool
+    counts: bool = True
+
+    @classmethod
+    def of(cls, flat: Residuals, variance: Array, k: int) -> ScoreEffects | None:
+        """Return the effects of problem k; None where no two rows share a score."""
+        ties = TiedScores.of(flat, variance, k)
+        return None if ties is None else cls(ties, ties.residual_of(flat.residual[k : k + 1]) / ties.n)
 
     def _smooth(self, node: int, some: slice | Array) -> _Smooth:
         """Return the smooth part at a node for some sets."""
         if len(self.residual) > 1:
-            time = self.ties.times[node]
-            return _Smooth.of(time, time.to_cells(self.residual[some]))
+            return _Smooth.of(self.ties.times[node], self.residual[some])
         return self._smooth_at_nodes[node]
 
     @cached_property
-    def _smooth_at_nodes(self) -> _Smooth:
+    def _smooth_at_nodes(self) -> list[_Smooth]:
         """The smooth part of a single data set at all nodes."""
-        time = self.ties.times
-        return _Smooth.of(time, time.to_cells(self.residual[0]))
+        return [_Smooth.of(time, self.residual) for time in self.ties.times]
 
-    def _gaps(self, node: int, some: slice | Array, powers: Array) -> Iterator[tuple[Array, Array]]:
-        """Yield posterior mean and variance of the gap at each point, at a node of each power."""
-        smooth = self._smooth(node, some)
-        for power in powers:
-            yield self._effect(smooth.mean, smooth.variance, self.ties.nodes[power, node], some)
+    def _gaps(self, weight: Array) -> Iterator[tuple[Array, Array, Array, Array]]:
+        """Yield some sets, their weights of a node, and mean and variance of the gap at each point there.
+
+        The weights are (powers, nodes, sets).
+        """
+        step = max(1, TOGETHER // self.ties.mass.size)
+        for node in range(weight.shape[1]):
+            every = np.flatnonzero(weight[:, node].any(axis=0))
+            for first in range(0, every.size, step):
+                some = every[first : first + step]
+                smooth = self._smooth(node, some)
+                for power in np.flatnonzero(weight[:, node, some].any(axis=1)):
+                    rho = self.ties.nodes[power, node]
+                    gap = self._effect(smooth.mean, smooth.variance, rho, some)
+                    yield some, weight[power, node, some], *gap
 
     def _log_counts(self, mu: Array, rho: Array, some: slice | Array) -> Array:
         """Return the beta-binomial log likelihood of the outcomes, (powers, sets), up to a constant.
@@ -445,7 +448,7 @@ class ScoreEffects:
 
     @property
     def _log_prior(self) -> Array:
-        return np.tile(_log_prior() - np.log(len(self.ties.powers)), len(self.ties.powers))
+        return np.tile(LOG_PRIOR - np.log(len(self.ties.powers)), len(self.ties.powers))
 
     @property
     def evidence(self) -> Array:
@@ -459,12 +462,17 @@ class ScoreEffects:
         weight = softmax(log.reshape(-1, log.shape[-1]).T + self._log_prior).T.reshape(log.shape)
         return np.asarray(np.einsum("pqs,qn->pns", weight, self.ties.between))
 
-    def focused(self) -> TiedScores:
-        """Return the same scores with the nodes alone that matter, and those of less effect next to them."""
+    def focused(self) -> ScoreEffects:
+        """Return the same for simulations, which look at the nodes alone that matter here.
+
+        Nodes of less effect next to them are kept. What these data say stays as it is.
+        """
         kept = self.weight.max(axis=-1) > RELEVANT
         kept[:, :-1] |= kept[:, 1:]
         kept[kept.any(axis=1), 0] = True
-        return replace(self.ties, active=kept)
+        focused = replace(self, ties=replace(self.ties, active=kept))
+        focused.__dict__["log"] = self.log
+        return focused
 
     def expected(self, needed: Array) -> Array:
         """Return the expected positive part, mean and square of the gap over all rows, (3, sets).
@@ -472,16 +480,9 @@ class ScoreEffects:
         They are zero for sets that are not needed.
         """
         total, mass = np.zeros((3, len(self.residual))), self.ties.mass.astype(self.residual.dtype)
-        weight = self._kept * needed
-        step = max(1, TOGETHER // mass.size)
-        for node in range(weight.shape[1]):
-            every = np.flatnonzero(weight[:, node].any(axis=0))
-            for first in range(0, every.size, step):
-                some = every[first : first + step]
-                powers = np.flatnonzero(weight[:, node, some].any(axis=1))
-                for power, (mean, variance) in zip(powers, self._gaps(node, some, powers), strict=True):
-                    parts = positive(mean, np.sqrt(variance)), mean, mean**2 + variance
-                    total[:, some] += weight[power, node, some] * np.stack([part @ mass for part in parts])
+        for some, weight, mean, variance in self._gaps(self._kept * needed):
+            parts = positive(mean, np.sqrt(variance)), mean, mean**2 + variance
+            total[:, some] += weight * np.stack([part @ mass for part in parts])
         return total
 
     @cached_property
@@ -494,13 +495,9 @@ class ScoreEffects:
     def moments(self) -> tuple[Array, Array]:
         """Posterior mean and mean square of the gap at each point, (sets, points)."""
         mean, square = np.zeros((2, *self.residual.shape))
-        for node in range(self._kept.shape[1]):
-            powers = np.flatnonzero(self._kept[:, node].any(axis=1))
-            if powers.size:
-                gaps = self._gaps(node, slice(None), powers)
-                for power, (own, variance) in zip(powers, gaps, strict=True):
-                    mean += self._kept[power, node, :, None] * own
-                    square += self._kept[power, node, :, None] * (own**2 + variance)
+        for some, weight, own, variance in self._gaps(self._kept):
+            mean[some] += weight[:, None] * own
+            square[some] += weight[:, None] * (own**2 + variance)
         return mean, square
 
     def draw(self, rng: np.random.Generator, size: int) -> Array:
@@ -519,18 +516,3 @@ class ScoreEffects:
 def is_few(held: Residuals) -> bool:
     """Return whether the scores of a single problem are few, and repeat."""
     return bool(held.mass.size <= FEW_LEVELS and held.mass.size * LEVEL_ROWS <= held.n + 1e-6)
-
-
-@lru_cache(maxsize=1)
-def _log_prior() -> Array:
-    """Return the log prior of each rho."""
-    log = -0.5 * np.square(np.log(RHO / MEDIAN) / LOG_SD)
-    return np.asarray(log - np.logaddexp.reduce(log))
-
-
-@lru_cache(maxsize=2)
-def _between(fitted: tuple[float, ...]) -> Array:
-    """Return for each rho the shares of the nodes next to it, (rhos, nodes), linear in the log of rho."""
-    # The node of no effect stands where the ratio of the others puts it.
-    ladder = np.log((fitted[0] ** 2 / fitted[1], *fitted))
-    return np.stack([np.interp(np.log(RHO), ladder, row) for row in np.eye(ladder.size)], axis=-1)

@@ -22,6 +22,7 @@ import numpy as np
 
 from calibrant.compiled.cached import cached_property
 from calibrant.evidence import Array
+from calibrant.posterior.clock import running
 from calibrant.posterior.process import Shrunk
 
 # The prior: chance that a stretch stops, and that one that stops has no gap, in a sparse tree and in a dense
@@ -85,27 +86,13 @@ class _Wave(Shrunk):
     evidence : array (problems, stretches)
     z : array (problems, stretches, cells)
         Cosine coefficients of the data.
-    means, shapes : lists of arrays (problems, stretches)
-        Chances of the sizes of mean and shape; the missing one first.
-    shares, spectra : lists of arrays
-        Share of the mean, and of each other coefficient, that belongs to a gap of each size.
+    shrink : array (problems, stretches, cells)
+        Share of each coefficient that belongs to the gap.
     """
 
     evidence: Array
     z: Array
-    means: list[Array]
-    shapes: list[Array]
-    shares: list[Array]
-    spectra: list[Array]
-
-    @cached_property
-    def shrink(self) -> Array:
-        """Share of each coefficient that belongs to the gap."""
-        shrink = np.empty_like(self.z)
-        shrink[..., 0] = sum(w * share for w, share in zip(self.means[1:], self.shares, strict=True))
-        pairs = zip(self.shapes[1:], self.spectra, strict=True)
-        shrink[..., 1:] = sum(w[..., None] * share for w, share in pairs)
-        return shrink
+    shrink: Array
 
 
 class _Summed(NamedTuple):
@@ -148,13 +135,7 @@ class Tree:
 
     def _sums(self, array: Array) -> Array:
         """Sum over the cells of every stretch of every level."""
-        cells = array.shape[-1]
-        if cells & (cells - 1) == 0:
-            levels = [array]
-            while levels[-1].shape[-1] > 1:
-                levels.append(levels[-1][:, ::2] + levels[-1][:, 1::2])
-            return np.concatenate(levels[::-1], axis=-1)
-        total = np.concatenate([np.zeros((len(array), 1), array.dtype), np.cumsum(array, axis=-1)], axis=-1)
+        total = running(array)
         return np.asarray(total[:, self.layout.last] - total[:, self.layout.first])
 
     @cached_property
@@ -198,19 +179,18 @@ class Tree:
             share = size / (1 + size)
             shares.append(share)
             means.append(0.5 * (share * first - np.log1p(size)) + log((1 - NO_MEAN) / len(WAVES)))
-            signal = size * spectrum_of(length).astype(size.dtype)
+            signal = size * spectrum_of(length)
             spectrum = signal / (1 + signal)
             spectra.append(spectrum[:, None])
-            likelihood = (
-                np.einsum("psk,fk->ps", others, spectrum)
-                if len(size) == 1
-                else (np.einsum("psk,pk->ps", others, spectrum))
-            )
+            likelihood = np.matmul(others, spectrum[..., None])[..., 0]
             cost = np.log1p(signal).sum(axis=-1, keepdims=True)
             shapes.append(0.5 * (likelihood - cost) + log((1 - NO_SHAPE) / len(WAVES)))
         evidence, by_mean = mixed(means)
         more, by_shape = mixed(shapes)
-        return _Wave(evidence + more, z, by_mean, by_shape, shares, spectra)
+        shrink = np.empty_like(z)
+        shrink[..., 0] = sum(w * share for w, share in zip(by_mean[1:], shares, strict=True))
+        shrink[..., 1:] = sum(w[..., None] * share for w, share in zip(by_shape[1:], spectra, strict=True))
+        return _Wave(evidence + more, z, shrink)
 
     @cached_property
     def _gaps(self) -> tuple[list[Array], list[Array]]:
@@ -221,7 +201,7 @@ class Tree:
             flat = np.ones_like(log_gap)
             if level in self.waves:
                 log_flat = log_gap + log1p(-WAVING)
-                log_gap = log_add(log_flat, self.waves[level].evidence + log(WAVING))
+                log_gap = np.logaddexp(log_flat, self.waves[level].evidence + log(WAVING))
                 flat = np.exp(log_flat - log_gap)
             logs.append(log_gap)
             flats.append(flat)
@@ -235,7 +215,7 @@ class Tree:
     def _sum(self, empty: float) -> _Summed:
         """Sum the tree in which a stretch that stops has no gap with this chance."""
         first, *others = self._gaps[0]
-        stops = [first, *(log_add(log_gap + log1p(-empty), log(empty)) for log_gap in others)]
+        stops = [first, *(np.logaddexp(log_gap + log1p(-empty), log(empty)) for log_gap in others)]
         gaps = [np.ones_like(first)]
         gaps += [
             np.exp(log_gap + log1p(-empty) - stop) for log_gap, stop in zip(others, stops[1:], strict=True)
@@ -244,7 +224,7 @@ class Tree:
         for stop in stops[-2::-1]:
             halves = whole.reshape(len(whole), -1, 2).sum(axis=-1) + log1p(-STOP)
             stop = stop + log(STOP)
-            whole = log_add(stop, halves)
+            whole = np.logaddexp(stop, halves)
             chance.insert(0, np.exp(stop - whole))
         return _Summed(whole[:, 0], chance, gaps)
 
@@ -375,8 +355,3 @@ def mixed(logs: list[Array]) -> tuple[Array, list[Array]]:
     weights = [np.exp(each - top) for each in logs]
     total = np.asarray(sum(weights))
     return top + np.log(total), [weight / total for weight in weights]
-
-
-def log_add(a: Array, b: Array | float) -> Array:
-    """Return log(exp(a) + exp(b)); several times as fast as numpy's."""
-    return np.asarray(np.maximum(a, b) + np.log(1 + np.exp(-np.abs(a - b))))

@@ -18,10 +18,11 @@ from numpy.typing import NDArray
 
 from calibrant.evidence import OneHot
 from calibrant.inputs import InputError, Predictions, check_choice
-from calibrant.questions.names import NOTIONS
 
 Array = NDArray[Any]
 
+# Names of notions.
+NOTIONS = ("class", "classwise", "confidence", "top:k", "correctness", "multiclass")
 # Scores of a block of classes: enough columns for long reads, few enough for little memory.
 BLOCK = 1 << 24
 

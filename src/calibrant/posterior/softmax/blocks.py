@@ -269,7 +269,7 @@ class Blocks:
         elif self.axes is not None:
             common.append((x - np.asarray(self.origin)) @ self.axes)
         if self.bumps is not None:
-            common.append(_bumps(np.sqrt(p), self.bumps, self.reach))
+            common.append(np.exp(-0.5 * squares(np.sqrt(p), self.bumps) / self.reach))
         return Columns(log, np.concatenate(own, axis=2), best, top, np.concatenate(common, axis=1))
 
     def own_slice(self) -> slice:
@@ -306,10 +306,9 @@ def _two_largest(p: Array) -> tuple[Array, Array]:
     (array([1, 0]), array([[ True,  True],
            [ True, False]]))
     """
-    best = np.argpartition(-p, 2, axis=1)[:, :3] if p.shape[1] > 3 else np.argsort(-p, axis=1)
-    if p.shape[1] > 3:
-        order = np.argsort(-np.take_along_axis(p, best, axis=1), axis=1)
-        best = np.take_along_axis(best, order, axis=1)
+    best = np.argpartition(-p, min(2, p.shape[1] - 1), axis=1)[:, :3]
+    order = np.argsort(-np.take_along_axis(p, best, axis=1), axis=1)
+    best = np.take_along_axis(best, order, axis=1)
     largest = np.take_along_axis(p, best, axis=1)
     apart = largest[:, 1:] < largest[:, :-1] * (1 - TIED)
     # A tie for the first place is one for the second as well.
@@ -329,12 +328,8 @@ def _cosines(time: Array, count: int) -> Array:
 
 def _clock(p: Array, weight: Array) -> Array:
     """Return scores and the time they take from 0 to 1, by information p (1 - p)."""
-    if np.ptp(weight) == 0:
-        x = np.sort(p, axis=None)
-        each = np.full(x.shape, weight.flat[0])
-    else:
-        order = np.argsort(p, axis=None, kind="stable")
-        x, each = p.ravel()[order], np.broadcast_to(weight, p.shape).ravel()[order]
+    order = np.argsort(p, axis=None, kind="stable")
+    x, each = p.ravel()[order], np.broadcast_to(weight, p.shape).ravel()[order]
     running = np.cumsum(each * (x * (1 - x) + 1e-9))
     running /= running[-1]
     some = np.unique(np.searchsorted(running, np.linspace(0, 1, KNOTS)).clip(0, x.size - 1))
@@ -381,7 +376,3 @@ def squares(a: Array, b: Array) -> Array:
     """Return squared distances between the rows of two arrays."""
     far = (a * a).sum(axis=1)[:, None] + (b * b).sum(axis=1) - 2 * (a @ b.T)
     return np.asarray(np.maximum(far, 0.0))
-
-
-def _bumps(root: Array, centres: Array, reach: float) -> Array:
-    return np.asarray(np.exp(-0.5 * squares(root, centres) / reach))

@@ -36,7 +36,6 @@ class Likelihood:
     blocks: Blocks
     kind: DTypeLike = np.float32
     _kept: list[tuple[slice, Columns]] = field(default_factory=list, repr=False)
-    _last: list[tuple[Array, float, Array]] = field(default_factory=list, repr=False)
 
     def __post_init__(self) -> None:
         if self.rows.n > SINGLE:
@@ -68,15 +67,11 @@ class Likelihood:
         return np.concatenate([softmax(self.blocks.logits(at, theta)) for _, at in self.chunks(part)])
 
     def slope(self, theta: Array, part: slice | None = None) -> tuple[float, Array]:
-        """Return the log likelihood of some rows and its gradient; of all rows the last are kept."""
-        if part is None and self._last and np.array_equal(self._last[0][0], theta):
-            return self._last[0][1:]
+        """Return the log likelihood of some rows and its gradient."""
         value, gradient = 0.0, np.zeros(self.blocks.size)
         for some, at in self.chunks(part):
             q = softmax(self.blocks.logits(at, theta) if theta.any() else at.log)
             value += self._add_slope(at, q, some, gradient)
-        if part is None:
-            self._last[:] = [(theta.copy(), value, gradient)]
         return value, gradient
 
     def _add_slope(self, at: Columns, q: Array, some: slice, gradient: Array) -> float:
@@ -128,9 +123,6 @@ class Likelihood:
         """Add the information of a chunk."""
         b, n, first = self.blocks, len(at.log), self.blocks.alike
         q = softmax(b.logits(at, theta) if theta.any() else at.log)
-        if (active < first).all():
-            self._add_alike(at.own[:, :, active], q, weight, square)
-            return
         # A row for each feature: products run along the rows of data, which are many.
         root = np.sqrt(weight).astype(self.kind)
         own = np.ascontiguousarray(np.moveaxis(at.own, 0, -1), self.kind)
@@ -146,15 +138,9 @@ class Likelihood:
             np.multiply(q[:, None], part, out=taken[start:stop].reshape(b.n_classes, -1, n))
         if active.size < b.size:
             taken = taken[active]
-        even = bool((root == 1).all())
-        if not even:
-            taken *= root
+        taken *= root
         square -= taken @ taken.T
-        if not b.few and b.axes is None and active.size == b.size:
-            mass = np.ascontiguousarray((q * (root * root)).T)
-            self._add_many(at.own.astype(self.kind), at.top.astype(self.kind), at.best, mass, square)
-            return
-        height = np.sqrt(q) if even else np.sqrt(q) * root
+        height = np.sqrt(q) * root
         full = np.empty((b.shared + b.common.shape[1] + b.own.shape[1], n), self.kind)
         for k, (use, where) in enumerate(per_class):
             if use.size:
@@ -167,36 +153,6 @@ class Likelihood:
                 np.multiply(mine[b.own_slice()], pull, out=full[b.shared + len(common) :])
                 some = full if use.size == len(full) else full[use]
                 square[np.ix_(where, where)] += some @ some.T
-
-    def _add_alike(self, own: Array, q: Array, weight: Array, square: Array) -> None:
-        """Add what coefficients tell that all classes share, of features of the own score of each."""
-        pulled = own * q[:, :, None]
-        mean = pulled.sum(axis=1)
-        pulled *= weight[:, None, None]
-        square += np.tensordot(pulled, own, ((0, 1), (0, 1))) - (mean.T * weight) @ mean
-
-    def _add_many(self, own: Array, top: Array, best: Array, mass: Array, square: Array) -> None:
-        """Add what the classes add of themselves, all at once: each has a bias and a slope of its own."""
-        b, (n, k) = self.blocks, mass.shape
-        shared = np.zeros((n, k, b.shared), self.kind)
-        shared[:, :, : b.alike] = own[:, :, : b.alike]
-        for r in range(2):
-            where = slice(b.alike + r * SHIFT, b.alike + (r + 1) * SHIFT)
-            shared[np.arange(n), best[:, r], where] = top[:, r]
-        pulled = shared * mass[:, :, None]
-        square[: b.shared, : b.shared] += np.tensordot(shared, pulled, ((0, 1), (0, 1)))
-        slope = own[:, :, b.alike]
-        bias_at, slope_at = b.common[:, 0], b.own[:, 0]
-        for place, feature in ((bias_at, None), (slope_at, slope)):
-            by = pulled if feature is None else pulled * feature[:, :, None]
-            across = by.sum(axis=0)
-            square[place, : b.shared] += across
-            square[: b.shared, place] += across.T
-        with_slope = mass * slope
-        square[bias_at, bias_at] += mass.sum(axis=0)
-        square[bias_at, slope_at] += with_slope.sum(axis=0)
-        square[slope_at, bias_at] += with_slope.sum(axis=0)
-        square[slope_at, slope_at] += (with_slope * slope).sum(axis=0)
 
     def near(self, theta: Array, looked_at: int) -> Likelihood | Nearby:
         """Return the likelihood for the neighbourhood of some coefficients, which few rows may stand for."""
