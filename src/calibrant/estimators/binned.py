@@ -18,9 +18,7 @@ from calibrant.estimators.bins import (
     how_many,
     mapped,
     parse_size,
-    through_bins,
 )
-from calibrant.estimators.curve import Curve
 from calibrant.evidence import Array, Bins, Evidence
 from calibrant.inputs import check_choice
 
@@ -51,10 +49,6 @@ class BinnedFit(Fit):
         if norm == "l2":
             return np.sqrt((bins.w * gap**2).sum(axis=-1) / total)
         return gap.max(axis=-1)
-
-    def curve(self, entry: tuple[int, ...] = ()) -> Curve:
-        """Return mean score and frequency in the bins of one problem."""
-        return through_bins(self.bins, entry)
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,6 @@ from typing import Literal
 
 import numpy as np
 
-from calibrant.estimators.curve import Curve
 from calibrant.evidence import Array, Bins, Evidence
 from calibrant.inputs import InputError
 
@@ -188,8 +187,3 @@ def mapped(evidence: Evidence, edges: Array, mapping: str) -> Bins:
     if mapping == "one":
         return one(evidence, edges)
     return convex(evidence, edges, swapped=mapping == "published")
-
-
-def through_bins(bins: Bins, entry: tuple[int, ...]) -> Curve:
-    """Draw the curve of one problem of a batch through mean score and frequency of its bins."""
-    return Curve.through(bins.score[entry], bins.frequency[entry], bins.w[entry])

@@ -10,8 +10,7 @@ import numpy as np
 
 from calibrant import inputs
 from calibrant.estimators.base import Estimator, Fit, Norm
-from calibrant.estimators.bins import Adaptive, Size, check_size, how_many, parse_size, through_bins
-from calibrant.estimators.curve import Curve
+from calibrant.estimators.bins import Adaptive, Size, check_size, how_many, parse_size
 from calibrant.evidence import Array, Bins, Evidence, Moments
 
 
@@ -73,10 +72,6 @@ class DebiasedFit(Fit):
         noise = np.divide(spread, self.size - 1, out=np.zeros(gap.shape), where=more)
         square = np.where(more, self._share * (gap**2 - noise), 0.0).sum(axis=-1)
         return np.sqrt(np.maximum(square, 0.0))
-
-    def curve(self, entry: tuple[int, ...] = ()) -> Curve:
-        """Return mean score and frequency in the bins of one problem."""
-        return through_bins(self.bins, entry)
 
     def interval(self, level: float = 0.95) -> tuple[Array, Array]:
         """Return the interval of the l2 error by Sun et al. (2024): the roots of that of its square.

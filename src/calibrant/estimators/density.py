@@ -9,7 +9,6 @@ import numpy as np
 
 from calibrant.compiled.cached import cached_property
 from calibrant.estimators.base import Estimator, Fit, Norm, SeveralFits, number_or_text
-from calibrant.estimators.curve import Curve
 from calibrant.estimators.smoothing import NARROWEST, RULES, STEP, WIDEST, Grid, steps
 from calibrant.evidence import Array, Evidence
 from calibrant.evidence.kernels import KERNELS, overlap
@@ -95,10 +94,6 @@ class DensityFit(Fit):
         """Frequency of the positive outcome at each score; NaN where there is no data."""
         empty = np.full(self.density.shape, np.nan)
         return np.clip(np.divide(self.positive, self.density, out=empty, where=self._seen), 0.0, 1.0)
-
-    def curve(self, entry: tuple[int, ...] = ()) -> Curve:
-        """Return the frequency on the grid for one problem."""
-        return Curve(self.score, self.frequency[entry], self.density[entry] * self.grid.step)
 
     def _error(self, norm: Norm) -> Array:
         """Return the mean gap over the density (l1), its root mean square (l2) or the largest gap (max)."""

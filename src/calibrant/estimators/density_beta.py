@@ -14,7 +14,6 @@ import numpy as np
 
 from calibrant.compiled.cached import cached_property
 from calibrant.estimators.base import Entry, Estimator, Fit, Norm, SeveralFits, number_or_text
-from calibrant.estimators.curve import Curve
 from calibrant.estimators.density import LEAST, Density
 from calibrant.estimators.smoothing import RULES
 from calibrant.evidence import Array, Evidence
@@ -126,12 +125,6 @@ class DensityBetaFit(Fit):
         """Frequency of the positive outcome at each score; NaN where there is no data."""
         empty = np.full(self.density.shape, np.nan)
         return np.clip(np.divide(self.positive, self.density, out=empty, where=self._seen), 0.0, 1.0)
-
-    def curve(self, entry: tuple[int, ...] = ()) -> Curve:
-        """Return the frequency on the grid for one problem."""
-        weight = self.density[entry] * self.share
-        weight[[0, -1]] = self.walls[entry][:, 0]
-        return Curve(self.score, self.frequency[entry], weight)
 
     def _error(self, norm: Norm) -> Array:
         """Return the mean gap over the rows (l1), its root mean square (l2) or the largest gap (max)."""

@@ -8,8 +8,6 @@ from typing import Self
 import numpy as np
 
 from calibrant.estimators.base import NORMS, Estimator, Fit, Norm, average
-from calibrant.estimators.bins import through_bins
-from calibrant.estimators.curve import Curve
 from calibrant.estimators.debiased import Debiased, DebiasedFit
 from calibrant.evidence import Array, Bins, Evidence
 from calibrant.inputs import check_choice
@@ -41,10 +39,6 @@ class SweepFit(Fit):
         """Return the mean (l1), root mean square (l2) or largest (max) gap; bins weigh by their mass."""
         return average(self.bins.gap, self.bins.w, norm)
 
-    def curve(self, entry: tuple[int, ...] = ()) -> Curve:
-        """Return mean score and frequency in the bins of one problem."""
-        return through_bins(self.bins, entry)
-
 
 @dataclass(frozen=True, eq=False)
 class DebiasedSweepFit(Fit):
@@ -61,10 +55,6 @@ class DebiasedSweepFit(Fit):
     def _error(self, norm: Norm) -> Array:
         """Return the debiased mean gap (l1) or root mean square (l2); below zero both read 0."""
         return np.reshape([part.error(norm) for part in self.parts], self.n_bins.shape)
-
-    def curve(self, entry: tuple[int, ...] = ()) -> Curve:
-        """Return mean score and frequency in the bins of one problem."""
-        return self.parts[int(np.ravel_multi_index(entry, self.n_bins.shape)) if entry else 0].curve()
 
 
 @dataclass(frozen=True)
