@@ -18,7 +18,7 @@ from calibrant.curves.posterior_curve import at_each_score, through_all_scores
 from calibrant.curves.text import headline, table
 from calibrant.estimators import Bayes, Density
 from calibrant.estimators.density import DensityFit
-from calibrant.estimators.density_beta import DensityBeta, DensityBetaFit, density_by
+from calibrant.estimators.density_beta import DensityBeta, density_by
 from calibrant.evidence import Array, Cells, Evidence, Residuals, Sample
 from calibrant.inputs import InputError, Serializable
 from calibrant.inputs.codec import (
@@ -326,7 +326,7 @@ def _by_posterior(
             n_eff=line.rows,
             bandwidth=float(density.bandwidth),
             floored=bool(density.floored),
-            kernel=density.kernel,
+            kernel=density.estimator.kernel,
             support=_support(evidence),
             histogram=counts(evidence),
             error=float(errors[k]),
@@ -386,7 +386,7 @@ def _by_density(
         n_eff=nearby,
         bandwidth=float(fit.bandwidth),
         floored=bool(fit.floored),
-        kernel=fit.kernel,
+        kernel=estimator.kernel,
         support=_support(evidence),
         histogram=counts(evidence),
         error=float(fit.error()),
@@ -426,7 +426,7 @@ def _support(evidence: Evidence) -> tuple[float, float]:
 
 def _resampled(
     evidence: Evidence,
-    fit: DensityFit | DensityBetaFit,
+    fit: DensityFit,
     n_boot: int,
     rng: np.random.Generator,
     progress: Progress | None,
