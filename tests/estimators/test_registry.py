@@ -20,7 +20,7 @@ import calibrant
 from calibrant import Binned, Density, Sketch
 from calibrant.estimators import FIFTEEN, describe, estimator_names, parse, register, registry, resolve
 from calibrant.estimators.base import Estimator, ValueFit
-from calibrant.estimators.bins import Adaptive
+from calibrant.estimators.binned import adaptive_edges
 from calibrant.evidence import COARSE, FINE, Cells, Sample
 
 NORMS = ("l1", "l2", "max")
@@ -457,7 +457,7 @@ def test_a_cut_between_neighbouring_floats_divides_them():
 
 def test_adaptive_cuts_follow_the_floor_rule():
     sample = Sample(np.arange(1, 60) / 100, np.zeros(59, dtype=bool))
-    edges = Adaptive(30).edges(sample)
+    edges = adaptive_edges(sample, 30)
     np.testing.assert_array_equal(np.histogram(sample.score, edges)[0], np.diff(np.arange(31) * 59 // 30))
 
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from calibrant.estimators.bins import Adaptive
+from calibrant.estimators.binned import adaptive_edges
 from calibrant.evidence import Sample, tally
 from plainly import plain
 
@@ -38,7 +38,7 @@ def test_bins_of_equal_mass_are_the_plain_ones(kind, n_bins):
 
     def bins():
         sample = Sample(score, outcome)
-        edges = Adaptive(n_bins).edges(sample)
+        edges = adaptive_edges(sample, n_bins)
         found = sample.bins(edges[1:-1])
         return edges, found.w, found.ws, found.wy
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from calibrant import inputs
 from calibrant.estimators.base import Estimator, Fit, Norm
-from calibrant.estimators.bins import Adaptive, Size, check_size, how_many, parse_size
+from calibrant.estimators.binned import Size, adaptive_edges, check_size, how_many, parse_size
 from calibrant.evidence import Array, Bins, Evidence, Moments
 
 
@@ -184,7 +184,7 @@ class Debiased(Estimator):
 
     def fit(self, evidence: Evidence) -> DebiasedFit:
         """Place the bins and sum."""
-        edges = Adaptive(self.n_bins, larger_first=True).edges(evidence)
+        edges = adaptive_edges(evidence, self.n_bins_at(evidence.n), larger_first=True)
         cuts, origin = edges[..., 1:-1], edges[..., :-1]
         moments, squares = (part.moments(cuts, origin) for part in (evidence, evidence.squared()))
         return DebiasedFit(self, edges, moments, squares, evidence.n)

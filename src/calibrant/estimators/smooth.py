@@ -8,7 +8,7 @@ from functools import lru_cache
 import numpy as np
 
 from calibrant.estimators.base import Estimator, ValueFit
-from calibrant.estimators.bins import spread
+from calibrant.estimators.binned import spread
 from calibrant.estimators.smoothing import NARROWEST, STEP, steps
 from calibrant.evidence import Array, Evidence
 from calibrant.evidence.kernels import gain

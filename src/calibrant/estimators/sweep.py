@@ -70,7 +70,7 @@ class Ladder:
     def at(self, b: Array, i: Array) -> Array:
         """Count the tie groups left of cut i of b: a cut within a run goes to its start.
 
-        The cuts are those of `Adaptive(b, larger_first=True)`.
+        The cuts are those of `adaptive_edges` with `larger_first`.
         """
         tiny = 0.0 if self.n == round(self.n) else 1e-12
         each = np.floor(self.n / b * (1 + tiny))
