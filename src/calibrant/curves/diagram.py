@@ -10,8 +10,7 @@ import numpy as np
 
 from calibrant import inputs
 from calibrant.curves.band import INTERVALS
-from calibrant.curves.histogram import Edges, Rows, Support, check_picture, counts
-from calibrant.curves.text import headline, table
+from calibrant.curves.histogram import Edges, Rows, Support, check_picture, counts, headline, table
 from calibrant.estimators import Binned, parse
 from calibrant.estimators.binned import mapped
 from calibrant.evidence import Array, Evidence
