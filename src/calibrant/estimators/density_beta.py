@@ -6,9 +6,9 @@ integrate to one; f and pi1 f1 are divided by the same constant.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from functools import lru_cache
-from typing import ClassVar, Literal, Self
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
@@ -126,24 +126,23 @@ class DensityBeta(Estimator):
     @classmethod
     def entries(cls) -> tuple[Entry, ...]:
         """Return an entry for each kind."""
-
-        def parser(kernel: BetaName) -> Entry:
-            words = {"beta": "first", "beta2": "second"}[kernel]
-            return Entry(
+        kinds = {"beta": "first", "beta2": "second"}
+        return tuple(
+            Entry(
                 f"density-{kernel}",
                 f"d{kernel}",
                 "bandwidth",
-                f"beta kernel density estimate, {words} kind",
-                lambda parameter: replace(cls.parse(parameter), kernel=kernel),
+                f"beta kernel density estimate, {kind} kind",
+                partial(cls.parse, kernel=kernel),
             )
-
-        return parser("beta"), parser("beta2")
+            for kernel, kind in kinds.items()
+        )
 
     @classmethod
-    def parse(cls, parameter: str | None) -> Self:
+    def parse(cls, parameter: str | None, kernel: Any = "beta") -> Self:
         """Read the bandwidth or its rule and, after another colon, what has mass one."""
         bandwidth, _, mass = (parameter or "scott").partition(":")
-        return cls(number_or_text(bandwidth), mass=mass or "whole")  # type: ignore[arg-type]
+        return cls(number_or_text(bandwidth), kernel, mass or "whole")  # type: ignore[arg-type]
 
     def __str__(self) -> str:
         return f"density-{self.kernel}:{self.bandwidth}" + ("" if self.mass == "whole" else f":{self.mass}")
