@@ -21,7 +21,7 @@ import numpy as np
 import calibrant
 from calibrant import Binned, Density, published
 from calibrant.estimators import parse
-from calibrant.estimators.bins import Adaptive, Uniform, mapped
+from calibrant.estimators.binned import adaptive_edges, equal_edges, mapped
 from calibrant.estimators.smoothing import silverman
 from calibrant.evidence import Array, Bins, Sample
 
@@ -144,14 +144,14 @@ def swapped(binning: str) -> Convention:
     return error
 
 
-def confidence_domain(binning: type[Uniform | Adaptive]) -> Convention:
+def confidence_domain(binning: str) -> Convention:
     """Bins that begin at 1/C."""
 
     def error(problem: Problem, parameter: str) -> float:
-        edges = binning(problem.n_bins(parameter)).edges(problem.sample)
-        if binning is Uniform:
-            edges = problem.low + (1 - problem.low) * edges
+        if binning == "uniform":
+            edges = problem.low + (1 - problem.low) * equal_edges(problem.n_bins(parameter))
         else:
+            edges = adaptive_edges(problem.sample, problem.n_bins(parameter))
             edges[..., 0] = problem.low
         return over_bins(problem, mapped(problem.sample, edges, "convex"))
 
@@ -227,13 +227,13 @@ def silverman_1986(problem: Problem, parameter: str) -> float:
 
 
 def right_closed(problem: Problem, parameter: str) -> float:
-    cuts = Uniform(problem.n_bins(parameter)).edges(problem.sample)[1:-1]
+    cuts = equal_edges(problem.n_bins(parameter))[1:-1]
     return over_bins(problem, problem.sample.bins(np.nextafter(cuts, 2.0)))
 
 
 def closed_twice(problem: Problem, parameter: str) -> float:
     """Bins closed at both ends, as printed: a score on a threshold counts in two of them."""
-    cuts = Uniform(problem.n_bins(parameter)).edges(problem.sample)[1:-1]
+    cuts = equal_edges(problem.n_bins(parameter))[1:-1]
     left, right = (problem.sample.bins(c).residual for c in (cuts, np.nextafter(cuts, 2.0)))
     on_cut = np.cumsum(right - left, axis=-1)[..., :-1]
     left[..., :-1] += on_cut
@@ -285,8 +285,8 @@ def departures() -> list[Departure]:
         Departure("13, 15, 16", "authors' code, `d`", "d", authors("d"), WIDTHS),
         Departure("1", "swapped convex weights, `c`", "c", swapped("uniform")),
         Departure("1", "swapped convex weights, `ac`", "ac", swapped("adaptive")),
-        Departure("3", "bins on [1/C, 1], `c`", "c", confidence_domain(Uniform), notions=NOTIONS[:1]),
-        Departure("3", "bins on [1/C, 1], `ac`", "ac", confidence_domain(Adaptive), notions=NOTIONS[:1]),
+        Departure("3", "bins on [1/C, 1], `c`", "c", confidence_domain("uniform"), notions=NOTIONS[:1]),
+        Departure("3", "bins on [1/C, 1], `ac`", "ac", confidence_domain("adaptive"), notions=NOTIONS[:1]),
         Departure(
             "3", "density mirrored at 0, not at 1/C", "d", mirrored_at_zero, WIDTHS, notions=NOTIONS[:1]
         ),

@@ -83,9 +83,9 @@ def test_density_equals_the_mirrored_sum(kernel, support, width):
 @pytest.mark.parametrize("support", [(0.0, 1.0), (0.2, 1.0)])
 def test_density_integrates_to_one(kernel, bandwidth, support):
     fit = Density(bandwidth, kernel).fit(sample(200, support=support))
-    assert fit.density.sum() * fit.grid.step == pytest.approx(1, abs=1e-12)
+    assert fit.density.sum() * fit.share == pytest.approx(1, abs=1e-12)
     share = sample(200, support=support).outcome.mean()
-    assert fit.positive.sum() * fit.grid.step == pytest.approx(share, abs=1e-12)
+    assert fit.positive.sum() * fit.share == pytest.approx(share, abs=1e-12)
 
 
 @pytest.mark.parametrize("norm", ["l1", "l2"])
@@ -196,7 +196,7 @@ def test_a_class_without_rows_has_the_integral_of_its_scores():
     rng = np.random.default_rng(0)
     score = rng.beta(4, 4, 300)
     fit = Density(0.02).fit(Sample(score, np.zeros(300, dtype=bool)))
-    assert fit.error() == pytest.approx((fit.score * fit.density).sum() * fit.grid.step)
+    assert fit.error() == pytest.approx((fit.score * fit.density).sum() * fit.share)
     assert fit.error() == pytest.approx(score.mean(), abs=1e-3)
 
 

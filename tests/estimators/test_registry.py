@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 
 import calibrant
 from calibrant import Binned, Density, Sketch
-from calibrant.estimators import FIFTEEN, Curve, describe, estimator_names, parse, register, registry, resolve
+from calibrant.estimators import FIFTEEN, describe, estimator_names, parse, register, registry, resolve
 from calibrant.estimators.base import Estimator, ValueFit
-from calibrant.estimators.bins import Adaptive
+from calibrant.estimators.binned import adaptive_edges
 from calibrant.evidence import COARSE, FINE, Cells, Sample
 
 NORMS = ("l1", "l2", "max")
@@ -457,7 +457,7 @@ def test_a_cut_between_neighbouring_floats_divides_them():
 
 def test_adaptive_cuts_follow_the_floor_rule():
     sample = Sample(np.arange(1, 60) / 100, np.zeros(59, dtype=bool))
-    edges = Adaptive(30).edges(sample)
+    edges = adaptive_edges(sample, 30)
     np.testing.assert_array_equal(np.histogram(sample.score, edges)[0], np.diff(np.arange(31) * 59 // 30))
 
 
@@ -544,8 +544,6 @@ def test_a_value_with_fit_is_an_estimator_that_says_what_it_defines():
     assert calibrant.ece(labels, score, estimator=Gap()) == pytest.approx(expected)
     with pytest.raises(ValueError, match="my gap defines norm 'l1', 'l2', got 'max'"):
         calibrant.mce(labels, score, estimator=Gap())
-    fit = resolve(Gap()).fit(Sample(score, labels.astype(bool)))
-    assert fit.curve().score == pytest.approx([score.mean()])
     assert resolve(Gap()).measures_ece
 
     class Own:
@@ -558,7 +556,6 @@ def test_a_value_with_fit_is_an_estimator_that_says_what_it_defines():
             return 0.25
 
     assert calibrant.ece(labels, score, estimator=Own()) == 0.25
-    assert resolve(Own()).fit(Sample(np.array(score), np.array(labels, bool))).curve() is None
     with pytest.raises(ValueError, match="a measure of its own"):
         calibrant.estimate(labels, score, estimator=Own())
 
@@ -636,56 +633,3 @@ def test_a_measure_of_its_own_may_be_larger_than_1():
 
 def test_rounding_takes_no_error_out_of_bounds():
     assert calibrant.ece([0, 1, 1], [0.2, 0.7, 0.9], estimator=Fitted(1 + 1e-15)) == 1 + 1e-15
-
-
-# --- curves ----------------------------------------------------------------------------------------
-
-WITHOUT_CURVE = {"variational", "smooth", "ks", "kuiper"}
-CURVED = [spec for spec in ALL if str(resolve(spec)).partition(":")[0] not in WITHOUT_CURVE]
-# Mean distance of curve and score, less the error: by construction nothing, smoothing or shrinkage.
-NEAR = {
-    "isotonic": 1e-12,
-    "beta": 1e-12,
-    "uniform": 0.02,
-    "adaptive": 0.02,
-    "sweep": 0.02,
-    "density": 0.02,
-    "density-beta": 0.02,
-    "density-beta2": 0.02,
-}
-
-
-@pytest.mark.parametrize("name", estimator_names())
-def test_a_curve_is_as_far_from_the_scores_as_the_error_says(name):
-    labels, score = data("smooth", 2000)
-    fit = parse(name).fit(Sample(score, labels.astype(bool)))
-    curve = fit.curve()
-    assert (curve is None) == (name in WITHOUT_CURVE)
-    if curve is None:
-        return
-    assert isinstance(curve, Curve)
-    assert curve.score.shape == curve.frequency.shape == curve.weight.shape
-    assert np.all(np.diff(curve.score) > 0)
-    assert np.nanmin(curve.frequency) >= 0
-    assert np.nanmax(curve.frequency) <= 1
-    distance = np.abs(curve.predict(score) - score)
-    assert np.mean(distance) == pytest.approx(fit.error(), abs=NEAR.get(name, 0.04))
-
-
-@pytest.mark.parametrize("spec", CURVED, ids=str)
-def test_a_problem_of_a_batch_has_the_curve_it_has_alone(spec):
-    rng = np.random.default_rng(0)
-    score = np.stack([rng.random((3, 300)), rng.beta(3000, 3, (3, 300))])
-    outcome = rng.random(score.shape) < score
-    together = resolve(spec).fit(Sample(score, outcome))
-    for entry in np.ndindex(2, 3):
-        curve = together.curve(entry)
-        alone = resolve(spec).fit(Sample(score[entry], outcome[entry])).curve()
-        np.testing.assert_allclose(curve.score, alone.score, atol=1e-9)
-        np.testing.assert_allclose(curve.frequency, alone.frequency, atol=1e-6)
-
-
-def test_a_curve_ends_level_and_is_nan_where_nothing_is_known():
-    curve = Curve(np.array([0.2, 0.4, 0.6]), np.array([0.1, 0.3, np.nan]), np.ones(3))
-    np.testing.assert_allclose(curve.predict([[0.0, 0.2], [0.3, 0.5]]), [[0.1, 0.1], [0.2, np.nan]])
-    assert curve.predict(0.3).shape == ()

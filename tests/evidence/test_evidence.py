@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from calibrant.estimators.bins import Adaptive, spread
+from calibrant.estimators.binned import adaptive_edges, spread
 from calibrant.evidence import COARSE, FINE, Cells, Moments, Sample, layout_for, tally
 from oracles import binned as oracle
 from weighing import weighted_sample
@@ -166,7 +166,7 @@ def test_equal_importance_weights_rank_like_no_weights():
     score = RNG.random(101)
     plain = Sample(score, score > 0.5)
     weighed = weighted_sample(score, score > 0.5, np.full(101, 0.1))
-    np.testing.assert_array_equal(Adaptive(10).edges(weighed), Adaptive(10).edges(plain))
+    np.testing.assert_array_equal(adaptive_edges(weighed, 10), adaptive_edges(plain, 10))
 
 
 # --- the protocol ----------------------------------------------------------------------------------

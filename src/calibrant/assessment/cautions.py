@@ -11,7 +11,7 @@ import numpy as np
 from calibrant.assessment.assessment import Assessment, Row
 from calibrant.assessment.text import short, too_few_clusters
 from calibrant.curves import ByClass
-from calibrant.estimators.curve import positions
+from calibrant.estimators.base import positions
 from calibrant.evidence import Array, Cells
 from calibrant.inputs import PREDICTED, Predictions, are_usual, decided
 from calibrant.inputs.wording import count, counted

@@ -19,7 +19,7 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from calibrant.estimators.curve import positions
+from calibrant.estimators.base import positions
 from calibrant.estimators.isotonic import isotonic
 from calibrant.evidence import Array, Evidence
 from calibrant.evidence.simplex import Simplex

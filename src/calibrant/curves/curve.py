@@ -13,12 +13,11 @@ from calibrant.compiled import shared
 from calibrant.compiled.blas import one_blas_thread
 from calibrant.curves.band import corrected
 from calibrant.curves.by_class import ByClass, each_problem
-from calibrant.curves.histogram import Edges, Rows, Support, check_picture, counts
+from calibrant.curves.histogram import Edges, Rows, Support, check_picture, counts, headline, table
 from calibrant.curves.posterior_curve import at_each_score, through_all_scores
-from calibrant.curves.text import headline, table
 from calibrant.estimators import Bayes, Density
 from calibrant.estimators.density import DensityFit
-from calibrant.estimators.density_beta import DensityBeta, DensityBetaFit, density_by
+from calibrant.estimators.density_beta import DensityBeta, density_by
 from calibrant.evidence import Array, Cells, Evidence, Residuals, Sample
 from calibrant.inputs import InputError, Serializable
 from calibrant.inputs.codec import (
@@ -190,29 +189,21 @@ class ReliabilityCurve(Serializable):
         """
         place = inputs.scores("scores", scores)
         if self.discrete:
-            return self._at_each(place)
-
-        def read(values: Array | None) -> Any:
-            if values is None:
-                return np.full(place.shape, np.nan)[()]
-            at = np.interp(place, self.score, values)
+            same = min(SAME, np.diff(self.score).min(initial=1.0) / 4)
+            nearest = np.abs(place[..., None] - self.score).argmin(axis=-1)
+            known = np.abs(place - self.score[nearest]) <= same
+        else:
             # Between the walls and the outermost nodes the curve goes on; beyond the walls not.
-            low, high = self.support
-            return np.where((place >= low) & (place <= high), at, np.nan)[()]
-
-        return Point(read(self.probability), read(self.low), read(self.high), read(self.n_eff))
-
-    def _at_each(self, place: Array) -> Point:
-        """Look given scores up among those that occur."""
-        same = min(SAME, np.diff(self.score).min(initial=1.0) / 4)
-        nearest = np.abs(place[..., None] - self.score).argmin(axis=-1)
-        found = np.abs(place - self.score[nearest]) <= same
+            known = (place >= self.support[0]) & (place <= self.support[1])
 
         def read(values: Array | None, otherwise: float = np.nan) -> Any:
-            known = np.full(self.score.shape, np.nan) if values is None else values
-            return np.where(found, known[nearest], otherwise)[()]
+            if values is None:
+                return np.full(place.shape, np.nan)[()]
+            at = values[nearest] if self.discrete else np.interp(place, self.score, values)
+            return np.where(known, at, otherwise)[()]
 
-        return Point(read(self.probability), read(self.low), read(self.high), read(self.n_eff, 0.0))
+        rows = read(self.n_eff, 0.0 if self.discrete else np.nan)
+        return Point(read(self.probability), read(self.low), read(self.high), rows)
 
     def plot(self, ax: Axes | None = None, **options: Any) -> Axes:
         """Draw the curve with its band and the histogram of scores; see `calibrant.plot.curve`."""
@@ -326,7 +317,7 @@ def _by_posterior(
             n_eff=line.rows,
             bandwidth=float(density.bandwidth),
             floored=bool(density.floored),
-            kernel=density.kernel,
+            kernel=density.estimator.kernel,
             support=_support(evidence),
             histogram=counts(evidence),
             error=float(errors[k]),
@@ -386,7 +377,7 @@ def _by_density(
         n_eff=nearby,
         bandwidth=float(fit.bandwidth),
         floored=bool(fit.floored),
-        kernel=fit.kernel,
+        kernel=estimator.kernel,
         support=_support(evidence),
         histogram=counts(evidence),
         error=float(fit.error()),
@@ -426,7 +417,7 @@ def _support(evidence: Evidence) -> tuple[float, float]:
 
 def _resampled(
     evidence: Evidence,
-    fit: DensityFit | DensityBetaFit,
+    fit: DensityFit,
     n_boot: int,
     rng: np.random.Generator,
     progress: Progress | None,

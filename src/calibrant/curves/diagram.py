@@ -10,10 +10,9 @@ import numpy as np
 
 from calibrant import inputs
 from calibrant.curves.band import INTERVALS
-from calibrant.curves.histogram import Edges, Rows, Support, check_picture, counts
-from calibrant.curves.text import headline, table
+from calibrant.curves.histogram import Edges, Rows, Support, check_picture, counts, headline, table
 from calibrant.estimators import Binned, parse
-from calibrant.estimators.bins import mapped
+from calibrant.estimators.binned import mapped
 from calibrant.evidence import Array, Evidence
 from calibrant.inputs.codec import UNIT, Allow, Level, Probability, Size, check_lengths, check_order
 from calibrant.inputs.wording import percent, size_name

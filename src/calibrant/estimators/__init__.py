@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from calibrant.estimators.beta_kernel import BetaKernel
     from calibrant.estimators.binned import Binned
     from calibrant.estimators.cumulative import Cumulative
-    from calibrant.estimators.curve import Curve
     from calibrant.estimators.debiased import Debiased
     from calibrant.estimators.density import Density
     from calibrant.estimators.density_beta import DensityBeta
@@ -40,7 +39,6 @@ __all__ = [
     "BetaKernel",
     "Binned",
     "Cumulative",
-    "Curve",
     "Debiased",
     "Density",
     "DensityBeta",
@@ -69,7 +67,6 @@ __getattr__ = lazy_names(
     {
         **{module: (name,) for module, name in CLASSES},
         "bayes": ("Bayes", "BayesFit"),
-        "curve": ("Curve",),
         "foreign": ("Function",),
     },
 )

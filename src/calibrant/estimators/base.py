@@ -5,16 +5,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, runtime_checkable
+from typing import Any, Literal, Protocol, Self, runtime_checkable
 
 import numpy as np
 
-from calibrant.evidence import Array, Evidence
+from calibrant.evidence import Array, Evidence, Moments
 from calibrant.inputs import InputError, InputTypeError, check_choice
 from calibrant.posterior import Posterior
-
-if TYPE_CHECKING:
-    from calibrant.estimators.curve import Curve
 
 Norm = Literal["l1", "l2", "max", "mul"]
 NORMS: tuple[Norm, ...] = ("l1", "l2", "max")
@@ -168,10 +165,6 @@ class Fit(ABC):
     def _error(self, norm: Norm) -> Array:
         """Return the error in a norm that the estimator defines."""
 
-    def curve(self, entry: tuple[int, ...] = ()) -> Curve | None:
-        """Return the curve of one problem, by its place in the batch; None where there is none."""
-        return None
-
     @classmethod
     def joined(cls, fits: Sequence[Any]) -> list[Any]:
         """Return the fits of blocks of problems; as one, where the problems are judged together."""
@@ -214,13 +207,6 @@ class SeveralFits(Fit):
             value[mask] = np.ravel(fit.error(norm))
         return value
 
-    def curve(self, entry: tuple[int, ...] = ()) -> Curve | None:
-        """Return the curve of one problem, from the fit it is in."""
-        mask, fit = next((mask, fit) for mask, fit in self.parts if mask[entry])
-        before = np.count_nonzero(mask.ravel()[: np.ravel_multi_index(entry, self.batch)])
-        curve: Curve | None = fit.curve(tuple(map(int, np.unravel_index(before, fit.batch))))
-        return curve
-
 
 def _checked(error: Array, estimator: Estimator) -> Array:
     """Refuse what can be no error: an ECE lies between 0 and 1, of whole vectors between 0 and 2."""
@@ -260,6 +246,12 @@ def average(gap: Array, weight: Array, norm: Norm) -> Array:
         return gap.max(axis=-1)
     share = weight / weight.sum(axis=-1, keepdims=True)
     return (share * gap).sum(axis=-1) if norm == "l1" else np.sqrt((share * gap**2).sum(axis=-1))
+
+
+def positions(atoms: Moments) -> Array:
+    """Return the mean score of each atom; where an atom holds nothing, its origin."""
+    offset = np.divide(atoms.ws, atoms.w, out=np.zeros(atoms.w.shape), where=atoms.w > 0)
+    return np.broadcast_to(np.clip(atoms.origin + offset, 0.0, 1.0), atoms.w.shape)
 
 
 def refuse_parameter(name: str, parameter: str | None) -> None:

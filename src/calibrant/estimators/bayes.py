@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -14,9 +14,6 @@ from calibrant.evidence import Array, Evidence, Residuals
 from calibrant.inputs import check_choice
 from calibrant.posterior.clock import n_cells, n_points
 from calibrant.posterior.gap import Judged, Posterior, Terms, judged
-
-if TYPE_CHECKING:
-    from calibrant.estimators.curve import Curve
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,20 +53,6 @@ class BayesFit(Fit):
         )
         return judged(Terms(*terms), self.posterior.z.shape[-1], classes)
 
-    @property
-    def evidence(self) -> Array:
-        """Log of the Bayes factor for some gap against none; one for each model if shared."""
-        if self.shared:
-            return self._judged.evidence.reshape(self.batch[:-1])
-        return self.posterior.some.reshape(self.batch)
-
-    @property
-    def miscalibrated(self) -> Array:
-        """Posterior probability that there is any gap at all, for each problem."""
-        if not self.shared:
-            return (1 - self.posterior.weight[:, 0]).reshape(self.batch)
-        return np.broadcast_to(self._judged.chance.reshape(self.batch[:-1])[..., None], self.batch)
-
     def _mixed(self, smooth: Array, own: Array) -> Array:
         """Return what is expected of each problem, judged with the others or by itself."""
         if not self.shared:
@@ -99,14 +82,6 @@ class BayesFit(Fit):
         else:
             square = np.divide(square, p.mass, out=np.zeros(p.mass.shape), where=p.mass > 0).max(axis=-1)
         return np.minimum(np.sqrt(square.reshape(self.batch)), 1.0)
-
-    def curve(self, entry: tuple[int, ...] = ()) -> Curve:
-        """Return mean score, frequency and its posterior standard deviation at the points of one problem."""
-        from calibrant.estimators.curve import Curve
-
-        k = int(np.ravel_multi_index(entry, self.batch)) if self.batch else 0
-        at = self.posterior.points(k)
-        return Curve.through(at.score, np.clip(at.score + at.gap, 0.0, 1.0), at.mass, at.sd)
 
 
 @dataclass(frozen=True)

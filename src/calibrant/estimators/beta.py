@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from calibrant.estimators.base import Estimator
-from calibrant.estimators.curve import positions
+from calibrant.estimators.base import Estimator, positions
 from calibrant.estimators.isotonic import CurveFit
 from calibrant.evidence import Array, Evidence
 

@@ -9,8 +9,7 @@ from typing import Self
 
 import numpy as np
 
-from calibrant.estimators.base import Estimator, Fit, Norm, average, number_or_text
-from calibrant.estimators.curve import Curve, positions
+from calibrant.estimators.base import Estimator, Fit, Norm, average, number_or_text, positions
 from calibrant.evidence import Array, Evidence
 from calibrant.evidence.beta import log_constant, logs, shapes
 from calibrant.inputs import InputError, check_choice, is_number
@@ -40,24 +39,15 @@ class BetaKernelFit(Fit):
         their mass.
     bandwidth : array
         Bandwidth of each problem as used.
-    score, frequency, mass : arrays
-        Score of each tie group, the frequency among all rows around it, its own among them, and its mass.
     """
 
     gap: Array
     weight: Array
     bandwidth: Array
-    score: Array
-    frequency: Array
-    mass: Array
 
     def _error(self, norm: Norm) -> Array:
         """Return the mean (l1) or root mean square (l2) gap over the rows."""
         return average(self.gap, self.weight, norm)
-
-    def curve(self, entry: tuple[int, ...] = ()) -> Curve:
-        """Return the kernel regression of one problem, which leaves no row out, at its scores."""
-        return Curve.through(self.score[entry], self.frequency[entry], self.mass[entry])
 
 
 def _place(score: Array) -> Array:
@@ -174,16 +164,8 @@ class Neighbours:
             return float(TRIED[0])
         return likeliest(np.array([self.likelihood(h) for h in TRIED]))
 
-    def gaps(self, bandwidth: float) -> tuple[Array, Array]:
-        """Regress, without the row and with it.
-
-        Returns
-        -------
-        gap : array
-            Frequency among the other rows less the score, for positive and for negative rows.
-        frequency : array
-            Frequency among all rows.
-        """
+    def gaps(self, bandwidth: float) -> Array:
+        """Return the frequency among the other rows less the score, for positive and for negative rows."""
         mass, positive = self.around(bandwidth)
         own = self.row * self.own(bandwidth)
         others = mass - own
@@ -191,7 +173,7 @@ class Neighbours:
         others = np.where(company, others, 1.0)
         # A row that no other one reaches can only speak for itself.
         rates = [np.where(company, (positive - y * own) / others, y) for y in (1.0, 0.0)]
-        return np.clip(rates, 0.0, 1.0) - self.score, np.clip(positive / mass, 0.0, 1.0)
+        return np.clip(rates, 0.0, 1.0) - self.score
 
 
 def likeliest(value: Array) -> float:
@@ -265,7 +247,6 @@ class BetaKernel(Estimator):
         """Choose the bandwidth of each problem and regress."""
         atoms, squares = evidence.atoms(), evidence.squared().atoms()
         score = positions(atoms)
-        frequency = score.copy()
         gap = np.zeros((*evidence.batch, 2, atoms.w.shape[-1]))
         bandwidth = np.empty(evidence.batch)
         for entry in np.ndindex(evidence.batch):
@@ -274,9 +255,7 @@ class BetaKernel(Estimator):
             near = Neighbours(score[entry][held], w, wy, square / w)
             h = near.bandwidth() if isinstance(self.bandwidth, str) else float(self.bandwidth)
             bandwidth[entry] = h
-            gap[entry][:, held], frequency[entry][held] = near.gaps(h)
+            gap[entry][:, held] = near.gaps(h)
         weight = np.stack([atoms.wy, atoms.w - atoms.wy], axis=-2)
         flat = (*evidence.batch, -1)
-        return BetaKernelFit(
-            self, gap.reshape(flat), weight.reshape(flat), bandwidth, score, frequency, atoms.w
-        )
+        return BetaKernelFit(self, gap.reshape(flat), weight.reshape(flat), bandwidth)

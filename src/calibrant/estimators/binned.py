@@ -1,30 +1,25 @@
-"""The paper's binning estimators: sum over bins of |sum_i W_ij (outcome - score)| / N."""
+"""The paper's binning estimators: sum over bins of |sum_i W_ij (outcome - score)| / N.
+
+The two axes of the paper: a binning (uniform or adaptive) answers with edges; a mapping turns
+evidence and edges into sums per bin. The convex mapping is linear binning: a score gives each of
+the two nearest bin centres a share that falls linearly with the distance.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, Literal, Self
 
 import numpy as np
 
 from calibrant.estimators.base import Entry, Estimator, Fit, Norm
-from calibrant.estimators.bins import (
-    MAPPINGS,
-    Adaptive,
-    Size,
-    Uniform,
-    check_size,
-    how_many,
-    mapped,
-    parse_size,
-    through_bins,
-)
-from calibrant.estimators.curve import Curve
 from calibrant.evidence import Array, Bins, Evidence
-from calibrant.inputs import check_choice
+from calibrant.inputs import InputError, check_choice
 
-BINNINGS: dict[str, type[Uniform | Adaptive]] = {"uniform": Uniform, "adaptive": Adaptive}
+Size = int | Literal["sqrt"]
+MOST = 10_000_000
+MAPPINGS = ("one", "convex", "published")
 # Short name and summary of each binning and mapping of the paper.
 NAMED = {
     ("uniform", "one"): ("l", "bins of equal width (legacy ECE)"),
@@ -34,13 +29,149 @@ NAMED = {
 }
 
 
+def check_size(n_bins: Size) -> None:
+    """Refuse a number of bins that is neither a positive integer nor "sqrt"."""
+    integer = isinstance(n_bins, int | np.integer) and not isinstance(n_bins, bool)
+    if n_bins != "sqrt" and not (integer and 1 <= n_bins <= MOST):
+        raise InputError("n_bins", f'be an integer from 1 to {MOST} or "sqrt"', n_bins)
+
+
+def parse_size(text: str) -> Size:
+    """Read a number of bins, or "sqrt".
+
+    >>> parse_size("15"), parse_size("sqrt")
+    (15, 'sqrt')
+    """
+    if text == "sqrt":
+        return "sqrt"
+    if not text.isdecimal():
+        raise InputError("the number of bins", 'be an integer or "sqrt"', text)
+    return int(text)
+
+
+def how_many(n_bins: Size, n: Array) -> int:
+    """Return the number of bins for n rows: itself, or the floor of the root of n.
+
+    >>> how_many("sqrt", np.array(99.0))
+    9
+    """
+    if n_bins != "sqrt":
+        return int(n_bins)
+    if np.ptp(n) > 1e-9 * np.max(n):
+        got = f'"sqrt" for {np.min(n):g} to {np.max(n):g} rows'
+        raise InputError("n_bins", "be a number for problems of different sizes", n_bins, got=got)
+    # The slack undoes rounding in the effective size of equal importance weights.
+    root = max(1, int(np.sqrt(np.max(n) * (1 + 1e-12))))
+    if root > MOST:
+        got = f'"sqrt", which asks for {root} bins at n={np.max(n):g}'
+        raise InputError("n_bins", f"be at most {MOST}", n_bins, got=got)
+    return root
+
+
+@lru_cache(maxsize=64)
+def equal_edges(b: int) -> Array:
+    """Return the edges of b equal bins.
+
+    >>> equal_edges(4)
+    array([0.  , 0.25, 0.5 , 0.75, 1.  ])
+    """
+    edges = np.arange(b + 1) / b
+    edges.flags.writeable = False
+    return edges
+
+
+def adaptive_edges(evidence: Evidence, b: int, *, larger_first: bool = False) -> Array:
+    """Return the edges of b bins of equal mass, for each batch entry.
+
+    A cut lies after floor(i n / b) rows, halfway between the two neighbours. One that falls inside a run of
+    ties sends the whole run to its right. With `larger_first` all bins hold floor(n / b) rows and the first
+    n mod b of them one more.
+
+    >>> from calibrant.evidence import Sample
+    >>> adaptive_edges(Sample(np.array([0.1, 0.2, 0.4, 0.9]), np.zeros(4, bool)), 2)
+    array([0. , 0.3, 1. ])
+    """
+    size = evidence.n[..., None]
+    # Equal importance weights may give an effective size just short of a whole number.
+    slack = np.where(size == np.rint(size), 0.0, 1e-12)
+    place = np.arange(1, b)
+    cut = np.floor(place * size / b * (1 + slack))
+    if larger_first:
+        each = np.floor(size / b * (1 + slack))
+        more = np.floor((size - each * b) * (1 + slack) + slack * size)
+        # With fewer rows than bins there is nothing to be larger.
+        cut = np.where(each > 0, place * each + np.minimum(place, more), cut)
+    rank = np.concatenate([np.maximum(cut - 1, 0), cut], axis=-1)
+    below, above = np.split(evidence.ranked(rank), 2, axis=-1)
+    middle = (below + above) / 2
+    # Between neighbouring floats the midpoint rounds to one of them; the upper one still divides.
+    inner = np.where(cut > 0, np.where(middle > below, middle, above), 0.0)
+    ends = np.broadcast_to([0.0, 1.0], (*inner.shape[:-1], 2))
+    return np.concatenate([ends[..., :1], inner, ends[..., 1:]], axis=-1)
+
+
+def convex(evidence: Evidence, edges: Array, *, swapped: bool = False) -> Bins:
+    """Share every row between the two nearest bin centres; equal centres are one bin.
+
+    With `swapped` the nearer centre gets the smaller share, which is what the paper prints.
+    """
+    centres = (edges[..., :-1] + edges[..., 1:]) / 2
+    bins = spread(evidence, centres, swapped=swapped)
+    # A score on a centre leaves rounding, not mass, at the next one.
+    held = bins.w > 1e-12 * bins.w.sum(axis=-1, keepdims=True)
+    bins = Bins(*(np.where(held, part, 0.0) for part in (bins.w, bins.ws, bins.wy)))
+    if np.all(centres[..., 1:] > centres[..., :-1]):
+        return bins
+    place = np.broadcast_to(np.arange(centres.shape[-1]), centres.shape).copy()
+    place[..., :-1][centres[..., 1:] <= centres[..., :-1]] = centres.shape[-1]
+    last_of_run = np.minimum.accumulate(place[..., ::-1], axis=-1)[..., ::-1]
+    return bins.pooled(last_of_run, centres.shape[-1])
+
+
+def spread(evidence: Evidence, nodes: Array, *, swapped: bool = False) -> Bins:
+    """Bin linearly: sum at nodes, each row shared between its two neighbours.
+
+    Between nodes c and d the share of d is (s - c)/(d - c), so five sums per interval are enough.
+    Rows beyond the outermost nodes belong wholly to them.
+    """
+    # The exchanged shares jump at a node; a score on it counts as left of it.
+    cuts = np.nextafter(nodes, 2.0) if swapped else nodes
+    m = evidence.moments(cuts, np.concatenate([nodes[..., :1], nodes], axis=-1))
+    gap = np.diff(nodes, axis=-1)
+    gap = np.where(gap > 0, gap, 1.0)
+    score = m.ws + m.origin * m.w
+    return Bins(
+        shared(m.w, m.ws, gap, swapped=swapped),
+        shared(score, m.wss + m.origin * m.ws, gap, swapped=swapped),
+        shared(m.wy, m.wsy, gap, swapped=swapped),
+    )
+
+
+def shared(whole: Array, part: Array, gap: Array | float, *, swapped: bool = False) -> Array:
+    """Make sums at nodes from sums between them: `whole`, and `part`, times the distance from the left."""
+    right = part[..., 1:-1] / gap
+    left = whole[..., 1:-1] - right
+    if swapped:
+        left, right = right, left
+    total = np.concatenate([whole[..., :1], right], axis=-1)
+    total[..., :-1] += left
+    total[..., -1] += whole[..., -1]
+    return total
+
+
+def mapped(evidence: Evidence, edges: Array, mapping: str) -> Bins:
+    """Sum per bin under a mapping; bins are closed on the left."""
+    if mapping == "one":
+        return evidence.bins(edges[..., 1:-1])
+    return convex(evidence, edges, swapped=mapping == "published")
+
+
 @dataclass(frozen=True, eq=False)
 class BinnedFit(Fit):
     """Sums per bin, and the errors they give."""
 
     edges: Array
     bins: Bins
-    n: Array
 
     def _error(self, norm: Norm) -> Array:
         """Return the mean (l1), root mean square (l2) or largest (max) gap; bins weigh by their mass."""
@@ -51,10 +182,6 @@ class BinnedFit(Fit):
         if norm == "l2":
             return np.sqrt((bins.w * gap**2).sum(axis=-1) / total)
         return gap.max(axis=-1)
-
-    def curve(self, entry: tuple[int, ...] = ()) -> Curve:
-        """Return mean score and frequency in the bins of one problem."""
-        return through_bins(self.bins, entry)
 
 
 @dataclass(frozen=True)
@@ -86,7 +213,7 @@ class Binned(Estimator):
     parameter = "bins"
 
     def __post_init__(self) -> None:
-        check_choice("binning", self.binning, tuple(BINNINGS))
+        check_choice("binning", self.binning, ("uniform", "adaptive"))
         check_choice("mapping", self.mapping, MAPPINGS)
         check_size(self.n_bins)
 
@@ -118,8 +245,9 @@ class Binned(Estimator):
 
     def fit(self, evidence: Evidence) -> BinnedFit:
         """Place the bins and sum."""
-        edges = BINNINGS[self.binning](self.n_bins).edges(evidence)
-        return BinnedFit(self, edges, mapped(evidence, edges, self.mapping), evidence.n)
+        b = self.n_bins_at(evidence.n)
+        edges = equal_edges(b) if self.binning == "uniform" else adaptive_edges(evidence, b)
+        return BinnedFit(self, edges, mapped(evidence, edges, self.mapping))
 
 
 def _name(binning: str, mapping: str) -> str:

@@ -10,8 +10,7 @@ import numpy as np
 
 from calibrant import inputs
 from calibrant.estimators.base import Estimator, Fit, Norm
-from calibrant.estimators.bins import Adaptive, Size, check_size, how_many, parse_size, through_bins
-from calibrant.estimators.curve import Curve
+from calibrant.estimators.binned import Size, adaptive_edges, check_size, how_many, parse_size
 from calibrant.evidence import Array, Bins, Evidence, Moments
 
 
@@ -73,10 +72,6 @@ class DebiasedFit(Fit):
         noise = np.divide(spread, self.size - 1, out=np.zeros(gap.shape), where=more)
         square = np.where(more, self._share * (gap**2 - noise), 0.0).sum(axis=-1)
         return np.sqrt(np.maximum(square, 0.0))
-
-    def curve(self, entry: tuple[int, ...] = ()) -> Curve:
-        """Return mean score and frequency in the bins of one problem."""
-        return through_bins(self.bins, entry)
 
     def interval(self, level: float = 0.95) -> tuple[Array, Array]:
         """Return the interval of the l2 error by Sun et al. (2024): the roots of that of its square.
@@ -189,7 +184,7 @@ class Debiased(Estimator):
 
     def fit(self, evidence: Evidence) -> DebiasedFit:
         """Place the bins and sum."""
-        edges = Adaptive(self.n_bins, larger_first=True).edges(evidence)
+        edges = adaptive_edges(evidence, self.n_bins_at(evidence.n), larger_first=True)
         cuts, origin = edges[..., 1:-1], edges[..., :-1]
         moments, squares = (part.moments(cuts, origin) for part in (evidence, evidence.squared()))
         return DebiasedFit(self, edges, moments, squares, evidence.n)

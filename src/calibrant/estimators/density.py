@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Literal, Self
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 
 from calibrant.compiled.cached import cached_property
 from calibrant.estimators.base import Estimator, Fit, Norm, SeveralFits, number_or_text
-from calibrant.estimators.curve import Curve
 from calibrant.estimators.smoothing import NARROWEST, RULES, STEP, WIDEST, Grid, steps
 from calibrant.evidence import Array, Evidence
 from calibrant.evidence.kernels import KERNELS, overlap
 from calibrant.evidence.moments import distinct
 from calibrant.inputs import InputError, check_choice, is_number
+
+if TYPE_CHECKING:
+    from calibrant.estimators.density_beta import DensityBeta
 
 # Where fewer effective rows than this stand under the kernel there is no curve.
 LEAST = 1e-3
@@ -22,73 +24,73 @@ LEAST = 1e-3
 
 @dataclass(frozen=True, eq=False)
 class DensityFit(Fit):
-    """Smoothed densities on a grid, and the errors they give.
+    """Densities on a grid, and the errors they give.
 
     Attributes
     ----------
     score : array
         The grid, shared by the batch.
+    share : array
+        What each point of the grid stands for in an integral over the scores.
     density, positive : arrays
         Density of the scores, and share of positive rows times the density of their scores.
+    residual : array
+        Mean of outcome minus score.
     bandwidth : array
         Bandwidth of each batch entry as used; 0 where all scores are (nearly) the same.
     floored : array
-        Whether the rule asked for a bandwidth below the narrowest one, .0003.
+        Whether the rule asked for a bandwidth below the narrowest one.
+    walls : array
+        Share of all rows, and of the positive ones among them, that have no density: they lie exactly on the
+        lower or on the upper wall, and the kernels hold them there. No such rows where kernels are reflected.
     frequency : array
         Frequency of the outcome at each score of the grid; NaN where there is no data.
     """
 
-    estimator: Density
-    grid: Grid
+    estimator: Any
+    score: Array
+    share: Array
     density: Array
     positive: Array
+    residual: Array
     bandwidth: Array
     floored: Array
     evidence: Evidence
-
-    @property
-    def batch(self) -> tuple[int, ...]:
-        """Shape of the batch."""
-        return self.evidence.batch
-
-    @property
-    def kernel(self) -> str:
-        """Name of the kernel."""
-        return self.estimator.kernel
-
-    @property
-    def score(self) -> Array:
-        """The grid."""
-        return self.grid.score
+    walls: Array = field(default_factory=lambda: np.zeros((2, 2)))
 
     @property
     def nearby(self) -> Array:
         """Effective number of rows that speak at each score: (sum of weights)^2 / sum of squares."""
-        points, step = self.score.size, self.grid.step
-        own = overlap(self.kernel, self.width, points, points * step)
-        square, _ = Grid.of(self.evidence.squared(), step).smooth(self.kernel, self.width)
+        points, step, kernel = self.score.size, float(self.share), self.estimator.kernel
+        own = overlap(kernel, self.width, points, points * step)
+        square, _ = Grid.of(self.evidence.squared(), step).smooth(kernel, self.width)
         ratio = np.divide(self.density**2, square, out=np.zeros(own.shape), where=self._seen)
         return self.evidence.n[..., None] * ratio / own
 
     @property
     def width(self) -> Array:
         """Standard deviation of the kernel."""
-        return np.maximum(self.bandwidth, NARROWEST)
+        return self._bandwidth
 
-    def as_used(self) -> Density:
+    @property
+    def _bandwidth(self) -> Array:
+        return np.maximum(self.bandwidth, self.estimator.narrowest)
+
+    def as_used(self) -> Density | DensityBeta:
         """Return the estimator with the bandwidth of this one problem."""
-        return replace(self.estimator, bandwidth=float(self.width))
+        used: Density | DensityBeta = replace(self.estimator, bandwidth=float(self._bandwidth))
+        return used
 
     @cached_property
     def _seen(self) -> Array:
         """Where the curve is defined: rows enough under the kernel, and more than the transform's ripple."""
-        kernel = KERNELS[self.kernel]
+        kernel, step = KERNELS[self.estimator.kernel], float(self.share)
         width = self.width[..., None]
         enough = self.evidence.n[..., None] * width * self.density >= LEAST
-        ripple = np.abs(kernel.transform(np.pi * width / self.grid.step * np.linspace(0.9, 1, 50)))
+        ripple = np.abs(kernel.transform(np.pi * width / step * np.linspace(0.9, 1, 50)))
         peak = self.density.max(axis=-1, keepdims=True)
         enough &= self.density > 10 * ripple.max(axis=-1, keepdims=True) * peak
-        return enough & self.grid.reached(kernel.reach * self.width)
+        return enough & Grid.of(self.evidence, step).reached(kernel.reach * self.width)
 
     @property
     def frequency(self) -> Array:
@@ -96,22 +98,25 @@ class DensityFit(Fit):
         empty = np.full(self.density.shape, np.nan)
         return np.clip(np.divide(self.positive, self.density, out=empty, where=self._seen), 0.0, 1.0)
 
-    def curve(self, entry: tuple[int, ...] = ()) -> Curve:
-        """Return the frequency on the grid for one problem."""
-        return Curve(self.score, self.frequency[entry], self.density[entry] * self.grid.step)
-
     def _error(self, norm: Norm) -> Array:
-        """Return the mean gap over the density (l1), its root mean square (l2) or the largest gap (max)."""
+        """Return the mean gap over the rows (l1), its root mean square (l2) or the largest gap (max)."""
         gap = self.positive - self.score * distinct(self.density)
+        on_wall = self.walls[..., 1] - self.score[[0, -1]] * self.walls[..., 0]
         if norm == "l1":
-            value = np.abs(gap).sum(axis=-1) * self.grid.step
+            value = (np.abs(gap) * self.share).sum(axis=-1) + np.abs(on_wall).sum(axis=-1)
         elif norm == "l2":
-            some = self.density > 1e-12 * self.density.max(axis=-1, keepdims=True)
-            square = np.divide(gap**2, self.density, out=np.zeros(gap.shape), where=some)
-            value = np.sqrt(square.sum(axis=-1) * self.grid.step)
+            square = (_over(gap**2, self.density) * self.share).sum(axis=-1)
+            value = np.sqrt(square + _over(on_wall**2, self.walls[..., 0]).sum(axis=-1))
         else:
-            value = np.nanmax(np.abs(self.frequency - self.score), axis=-1)
-        return np.where(self.bandwidth > 0, value, np.abs(self.grid.residual))
+            inside = np.nan_to_num(np.abs(self.frequency - self.score)).max(axis=-1)
+            value = np.maximum(inside, _over(np.abs(on_wall), self.walls[..., 0]).max(axis=-1))
+        return np.where(self.bandwidth > 0, value, np.abs(self.residual))
+
+
+def _over(square: Array, mass: Array) -> Array:
+    """Divide squares by masses; nothing where there is hardly any."""
+    some = mass > 1e-12 * mass.max(axis=-1, keepdims=True)
+    return np.divide(square, mass, out=np.zeros(square.shape), where=some)
 
 
 @dataclass(frozen=True)
@@ -142,6 +147,7 @@ class Density(Estimator):
     kernel: Literal["triweight", "gaussian", "epanechnikov", "cosine"] = "triweight"
     step: float = STEP
 
+    narrowest: ClassVar[float] = NARROWEST
     name = "density"
     short = "d"
     parameter = "bandwidth"
@@ -149,11 +155,7 @@ class Density(Estimator):
 
     def __post_init__(self) -> None:
         check_choice("kernel", self.kernel, tuple(KERNELS))
-        if isinstance(self.bandwidth, str):
-            check_choice("bandwidth", self.bandwidth, tuple(RULES))
-        elif not (is_number(self.bandwidth) and np.isfinite(self.bandwidth) and self.bandwidth > 0):
-            rule = f"be a positive number or one of {', '.join(RULES)}"
-            raise InputError("bandwidth", rule, self.bandwidth)
+        check_bandwidth(self.bandwidth)
         if not (is_number(self.step) and 0 < self.step <= 0.1):
             raise InputError("step", "be a positive number of at most 0.1", self.step)
 
@@ -167,21 +169,12 @@ class Density(Estimator):
         return f"density:{self.bandwidth}" + ("" if self.kernel == "triweight" else f":{self.kernel}")
 
     def fit(self, evidence: Evidence) -> DensityFit | SeveralFits:
-        """Choose the bandwidth of each problem, bin onto a grid, smooth.
-
-        Problems that need different steps get different grids: no problem's error depends on
-        which others are in its batch.
-        """
+        """Choose the bandwidth of each problem, bin onto a grid, smooth."""
         if isinstance(self.bandwidth, str):
             asked = np.asarray(RULES[self.bandwidth](evidence), dtype=float)
         else:
             asked = np.full(evidence.batch, float(self.bandwidth))
-        step = steps(np.maximum(asked, NARROWEST), self.step)
-        if np.all(step == step.flat[0]):
-            return self._fit(evidence, asked, float(step.flat[0]))
-        masks = [step == one for one in np.unique(step)]
-        parts = [(mask, self._fit(evidence[mask], asked[mask], float(step[mask][0]))) for mask in masks]
-        return SeveralFits(self, evidence.batch, parts)
+        return fit_by_grid(self, evidence, asked, steps(np.maximum(asked, NARROWEST), self.step))
 
     def fit_alike(self, evidence: Evidence) -> DensityFit:
         """Fit problems that share one bandwidth, and so one grid."""
@@ -189,16 +182,40 @@ class Density(Estimator):
         assert isinstance(fit, DensityFit)
         return fit
 
-    def _fit(self, evidence: Evidence, asked: Array, step: float) -> DensityFit:
+    def fit_on_grid(self, evidence: Evidence, asked: Array, step: float) -> DensityFit:
+        """Fit problems that share a grid."""
         width = np.clip(asked, NARROWEST, WIDEST)
         grid = Grid.of(evidence, step)
         density, positive = grid.smooth(self.kernel, width)
         return DensityFit(
             estimator=self,
-            grid=grid,
+            score=grid.score,
+            share=np.asarray(grid.step),
             density=density,
             positive=positive,
+            residual=grid.residual,
             bandwidth=np.where(asked > 0, width, 0.0),
             floored=asked < NARROWEST,
             evidence=evidence,
         )
+
+
+def check_bandwidth(bandwidth: str | float) -> None:
+    """Refuse a bandwidth that is neither a positive number nor the name of a rule."""
+    if isinstance(bandwidth, str):
+        check_choice("bandwidth", bandwidth, tuple(RULES))
+    elif not (is_number(bandwidth) and np.isfinite(bandwidth) and bandwidth > 0):
+        raise InputError("bandwidth", f"be a positive number or one of {', '.join(RULES)}", bandwidth)
+
+
+def fit_by_grid(
+    estimator: Density | DensityBeta, evidence: Evidence, bandwidth: Array, grid: Array
+) -> DensityFit | SeveralFits:
+    """Fit problems on the grid that each of them needs: none depends on which others are in its batch."""
+    if np.all(grid == grid.flat[0]):
+        return estimator.fit_on_grid(evidence, bandwidth, grid.flat[0].item())
+    parts = []
+    for one in np.unique(grid):
+        mask = grid == one
+        parts.append((mask, estimator.fit_on_grid(evidence[mask], bandwidth[mask], one.item())))
+    return SeveralFits(estimator, evidence.batch, parts)

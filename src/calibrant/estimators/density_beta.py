@@ -6,16 +6,15 @@ integrate to one; f and pi1 f1 are divided by the same constant.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from functools import lru_cache
-from typing import Literal, Self
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
 from calibrant.compiled.cached import cached_property
-from calibrant.estimators.base import Entry, Estimator, Fit, Norm, SeveralFits, number_or_text
-from calibrant.estimators.curve import Curve
-from calibrant.estimators.density import LEAST, Density
+from calibrant.estimators.base import Entry, Estimator, SeveralFits, number_or_text
+from calibrant.estimators.density import LEAST, Density, DensityFit, check_bandwidth, fit_by_grid
 from calibrant.estimators.smoothing import RULES
 from calibrant.evidence import Array, Evidence
 from calibrant.evidence.beta import Kind, bits_for, masses, shapes, spread, sums
@@ -39,50 +38,12 @@ SHARE = 0.5
 
 
 @dataclass(frozen=True, eq=False)
-class DensityBetaFit(Fit):
-    """Densities by beta kernels on a grid that is denser at both ends, and the errors they give.
+class DensityBetaFit(DensityFit):
+    """Densities by beta kernels on a grid that is denser at both ends and has a point on each wall.
 
     Rows exactly on a wall have no density: kernels hold them on the wall alone. They are counted as what they
     are, a share of all rows with one score.
-
-    Attributes
-    ----------
-    score : array
-        The grid, shared by the batch, walls included.
-    share : array
-        What each point of the grid stands for in an integral over the scores; nothing on the walls.
-    density, positive : arrays
-        Density of the scores, and share of positive rows times the density of their scores.
-    walls : array
-        Share of all rows, and of the positive ones among them, on the lower and on the upper wall.
-    bandwidth : array
-        Chen's b of each batch entry as used; 0 where all scores are (nearly) the same.
-    floored : array
-        Whether the rule asked for less than the narrowest one, .00001.
-    frequency : array
-        Frequency of the outcome at each score of the grid; NaN where there is no data.
     """
-
-    estimator: DensityBeta
-    score: Array
-    share: Array
-    density: Array
-    positive: Array
-    walls: Array
-    residual: Array
-    bandwidth: Array
-    floored: Array
-    evidence: Evidence
-
-    @property
-    def batch(self) -> tuple[int, ...]:
-        """Shape of the batch."""
-        return self.evidence.batch
-
-    @property
-    def kernel(self) -> str:
-        """Name of the kernel."""
-        return self.estimator.kernel
 
     @property
     def width(self) -> Array:
@@ -92,14 +53,6 @@ class DensityBetaFit(Fit):
         return np.divide(
             (mass * self._widths).sum(axis=-1), whole, out=np.zeros(whole.shape), where=whole > 0
         )
-
-    def as_used(self) -> DensityBeta:
-        """Return the estimator with the bandwidth of this one problem."""
-        return replace(self.estimator, bandwidth=float(self._bandwidth))
-
-    @property
-    def _bandwidth(self) -> Array:
-        return np.maximum(self.bandwidth, NARROWEST)
 
     @property
     def _widths(self) -> Array:
@@ -120,33 +73,6 @@ class DensityBetaFit(Fit):
     def _seen(self) -> Array:
         """Where the curve is defined: rows enough under the kernel."""
         return self.evidence.n[..., None] * self._widths * self.density >= LEAST
-
-    @property
-    def frequency(self) -> Array:
-        """Frequency of the positive outcome at each score; NaN where there is no data."""
-        empty = np.full(self.density.shape, np.nan)
-        return np.clip(np.divide(self.positive, self.density, out=empty, where=self._seen), 0.0, 1.0)
-
-    def curve(self, entry: tuple[int, ...] = ()) -> Curve:
-        """Return the frequency on the grid for one problem."""
-        weight = self.density[entry] * self.share
-        weight[[0, -1]] = self.walls[entry][:, 0]
-        return Curve(self.score, self.frequency[entry], weight)
-
-    def _error(self, norm: Norm) -> Array:
-        """Return the mean gap over the rows (l1), its root mean square (l2) or the largest gap (max)."""
-        gap = self.positive - self.score * self.density
-        on_wall = self.walls[..., 1] - self.score[[0, -1]] * self.walls[..., 0]
-        if norm == "l1":
-            value = (np.abs(gap) * self.share).sum(axis=-1) + np.abs(on_wall).sum(axis=-1)
-        elif norm == "l2":
-            square = _over(gap**2, self.density) * self.share
-            value = np.sqrt(square.sum(axis=-1) + _over(on_wall**2, self.walls[..., 0]).sum(axis=-1))
-        else:
-            on_wall = np.abs(on_wall)
-            gaps = [np.abs(self.frequency - self.score), _over(on_wall, self.walls[..., 0])]
-            value = np.nanmax(np.concatenate(gaps, axis=-1), axis=-1)
-        return np.where(self.bandwidth > 0, value, np.abs(self.residual))
 
 
 @dataclass(frozen=True)
@@ -188,38 +114,35 @@ class DensityBeta(Estimator):
     mass: Mass = "whole"
     places: float = PLACES
 
+    narrowest: ClassVar[float] = NARROWEST
+
     def __post_init__(self) -> None:
         check_choice("kernel", self.kernel, tuple(BETA_KERNELS))
         check_choice("mass", self.mass, MASSES)
-        if isinstance(self.bandwidth, str):
-            check_choice("bandwidth", self.bandwidth, tuple(RULES))
-        elif not (is_number(self.bandwidth) and np.isfinite(self.bandwidth) and self.bandwidth > 0):
-            rule = f"be a positive number or one of {', '.join(RULES)}"
-            raise InputError("bandwidth", rule, self.bandwidth)
+        check_bandwidth(self.bandwidth)
         if not (is_number(self.places) and 4 <= self.places <= 1000):
             raise InputError("places", "be a number from 4 to 1000", self.places)
 
     @classmethod
     def entries(cls) -> tuple[Entry, ...]:
         """Return an entry for each kind."""
-
-        def parser(kernel: BetaName) -> Entry:
-            words = {"beta": "first", "beta2": "second"}[kernel]
-            return Entry(
+        kinds = {"beta": "first", "beta2": "second"}
+        return tuple(
+            Entry(
                 f"density-{kernel}",
                 f"d{kernel}",
                 "bandwidth",
-                f"beta kernel density estimate, {words} kind",
-                lambda parameter: replace(cls.parse(parameter), kernel=kernel),
+                f"beta kernel density estimate, {kind} kind",
+                partial(cls.parse, kernel=kernel),
             )
-
-        return parser("beta"), parser("beta2")
+            for kernel, kind in kinds.items()
+        )
 
     @classmethod
-    def parse(cls, parameter: str | None) -> Self:
+    def parse(cls, parameter: str | None, kernel: Any = "beta") -> Self:
         """Read the bandwidth or its rule and, after another colon, what has mass one."""
         bandwidth, _, mass = (parameter or "scott").partition(":")
-        return cls(number_or_text(bandwidth), mass=mass or "whole")  # type: ignore[arg-type]
+        return cls(number_or_text(bandwidth), kernel, mass or "whole")  # type: ignore[arg-type]
 
     def __str__(self) -> str:
         return f"density-{self.kernel}:{self.bandwidth}" + ("" if self.mass == "whole" else f":{self.mass}")
@@ -235,27 +158,20 @@ class DensityBeta(Estimator):
             return np.full(evidence.batch, float(self.bandwidth))
         return matched(evidence, np.asarray(RULES[self.bandwidth](evidence), dtype=float))
 
-    def fit(self, evidence: Evidence) -> DensityBetaFit | SeveralFits:
-        """Choose the bandwidth of each problem and smooth on a grid that suits it.
-
-        Problems that need different grids get them: no problem's error depends on which others are in
-        its batch.
-        """
+    def fit(self, evidence: Evidence) -> DensityFit | SeveralFits:
+        """Choose the bandwidth of each problem and smooth on a grid that suits it."""
         asked = self.asked(evidence)
         size = _sizes(self.places / np.sqrt(np.clip(asked, NARROWEST, FLAT)))
-        if np.all(size == size.flat[0]):
-            return self._fit(evidence, asked, int(size.flat[0]))
-        masks = [size == one for one in np.unique(size)]
-        parts = [(mask, self._fit(evidence[mask], asked[mask], int(size[mask][0]))) for mask in masks]
-        return SeveralFits(self, evidence.batch, parts)
+        return fit_by_grid(self, evidence, asked, size)
 
-    def fit_alike(self, evidence: Evidence) -> DensityBetaFit:
+    def fit_alike(self, evidence: Evidence) -> DensityFit:
         """Fit problems that share one bandwidth, and so one grid."""
         fit = self.fit(evidence)
-        assert isinstance(fit, DensityBetaFit)
+        assert isinstance(fit, DensityFit)
         return fit
 
-    def _fit(self, evidence: Evidence, asked: Array, size: int) -> DensityBetaFit:
+    def fit_on_grid(self, evidence: Evidence, asked: Array, size: int) -> DensityBetaFit:
+        """Fit problems that share a grid."""
         width = np.clip(asked, NARROWEST, WIDEST)
         found, walls, total = self.smooth(evidence, size, width)
         z, share = _grid(size)
@@ -332,12 +248,6 @@ def matched(evidence: Evidence, width: Array) -> Array:
     variance = evidence.variance() * np.maximum(n - 1, 0.0) / n
     room = np.maximum((mean - low) * (high - mean) - variance, 1e-12)
     return np.asarray(np.minimum(SHARE * width**2 / room, WIDEST))
-
-
-def _over(square: Array, mass: Array) -> Array:
-    """Divide squares by masses; nothing where there is hardly any."""
-    some = mass > 1e-12 * mass.max(axis=-1, keepdims=True)
-    return np.divide(square, mass, out=np.zeros(square.shape), where=some)
 
 
 def _sizes(asked: Array) -> Array:

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from calibrant.estimators.base import NORMS, Estimator, Fit, Norm, SupportsFit, ValueFit
-from calibrant.estimators.curve import Curve
 from calibrant.evidence import Array, Evidence
 from calibrant.inputs import InputError, InputTypeError, is_number
 
@@ -53,11 +52,6 @@ class ForeignFit(Fit):
             rule = f"return errors of the shape {self.batch} of the batch"
             raise InputError(f"the estimator {self.estimator}", rule, error, got=str(error.shape))
         return error
-
-    def curve(self, entry: tuple[int, ...] = ()) -> Curve | None:
-        """Return the curve of one problem, where the fit has one."""
-        curve: Curve | None = self.fitted.curve(entry) if hasattr(self.fitted, "curve") else None
-        return curve
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from calibrant.estimators.base import Estimator, Fit, Norm, average
-from calibrant.estimators.curve import Curve, positions
+from calibrant.estimators.base import Estimator, Fit, Norm, average, positions
 from calibrant.evidence import Array, Evidence
 
 
@@ -28,10 +27,6 @@ class CurveFit(Fit):
     def _error(self, norm: Norm) -> Array:
         """Return the mean (l1), root mean square (l2) or largest (max) distance of curve and score."""
         return average(self.frequency - self.score, self.weight, norm)
-
-    def curve(self, entry: tuple[int, ...] = ()) -> Curve:
-        """Return the curve of one problem at its scores."""
-        return Curve.through(self.score[entry], self.frequency[entry], self.weight[entry])
 
 
 def isotonic(frequency: Array, weight: Array) -> Array:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 
 from calibrant.estimators.base import Estimator, ValueFit
-from calibrant.estimators.bins import spread
+from calibrant.estimators.binned import spread
 from calibrant.estimators.smoothing import NARROWEST, STEP, steps
 from calibrant.evidence import Array, Evidence
 from calibrant.evidence.kernels import gain
@@ -16,28 +15,6 @@ from calibrant.evidence.kernels import gain
 ROUNDS = 80
 # From this bandwidth on the coarser grid is fine enough.
 COARSE_FROM = 4 * STEP
-
-
-@dataclass(frozen=True, eq=False)
-class SmoothFit(ValueFit):
-    """The error, which is also the bandwidth it was measured with.
-
-    Attributes
-    ----------
-    value : array
-        The error.
-    bandwidth : array
-        Standard deviation of the kernel; held above .0003 where the error is less.
-    """
-
-    bandwidth: Array
-
-
-@lru_cache(maxsize=4)
-def _nodes(points: int) -> Array:
-    nodes = (np.arange(points) + 0.5) / points
-    nodes.flags.writeable = False
-    return nodes
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +29,7 @@ class Residuals:
         from scipy.fft import dct, next_fast_len
 
         points = next_fast_len(round(1 / step), real=True)
-        bins = spread(evidence, _nodes(points))
+        bins = spread(evidence, (np.arange(points) + 0.5) / points)
         residual = bins.residual / bins.w.sum(axis=-1, keepdims=True)
         return cls(dct(residual).reshape(-1, points))
 
@@ -63,8 +40,8 @@ class Residuals:
         factor = gain("gaussian", bandwidth, self.spectrum.shape[-1], 1.0)
         return np.abs(idct(self.spectrum[rows] * factor, overwrite_x=True)).sum(axis=-1)
 
-    def fixed_point(self, rows: Array, low: float, high: Array) -> tuple[Array, Array]:
-        """Find the bandwidths, at least `low`, at which the error equals the bandwidth, and the errors.
+    def fixed_point(self, rows: Array, low: float, high: Array) -> Array:
+        """Find the errors at the bandwidths, at least `low`, that equal the error.
 
         The error falls as the bandwidth grows, so the two meet once: bracketed, and found by the
         Illinois rule of false position.
@@ -85,7 +62,7 @@ class Residuals:
             fa = np.where(right, np.where(side == last, fa / 2, fa), fc)
             fb = np.where(right, fc, np.where(side == last, fb / 2, fb))
             a, b, last = np.where(right, a, c), np.where(right, c, b), side
-        return at, fc + at
+        return fc + at
 
 
 @dataclass(frozen=True)
@@ -110,16 +87,14 @@ class Smooth(Estimator):
     norms = ("l1",)
     measures_ece = False
 
-    def fit(self, evidence: Evidence) -> SmoothFit:
+    def fit(self, evidence: Evidence) -> ValueFit:
         """Find the fixed point of every problem; only narrow ones need the fine grid."""
         rows = np.arange(int(np.prod(evidence.batch, dtype=np.intp)))
         coarse = Residuals.of(evidence, STEP)
         high = np.ones(rows.size)
-        width, value = coarse.fixed_point(rows, COARSE_FROM, high)
+        value = coarse.fixed_point(rows, COARSE_FROM, high)
         narrow = np.flatnonzero(value < COARSE_FROM)
         if narrow.size:
             fine = Residuals.of(evidence, float(steps(np.array(NARROWEST))))
-            width[narrow], value[narrow] = fine.fixed_point(
-                narrow, NARROWEST, np.full(narrow.size, COARSE_FROM)
-            )
-        return SmoothFit(self, value.reshape(evidence.batch), width.reshape(evidence.batch))
+            value[narrow] = fine.fixed_point(narrow, NARROWEST, np.full(narrow.size, COARSE_FROM))
+        return ValueFit(self, value.reshape(evidence.batch))

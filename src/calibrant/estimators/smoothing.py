@@ -15,7 +15,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from calibrant.compiled.cached import cached_property
-from calibrant.estimators.bins import shared
+from calibrant.estimators.binned import shared
 from calibrant.evidence import Array, Evidence
 from calibrant.evidence.kernels import gain
 from calibrant.evidence.moments import distinct

@@ -8,8 +8,6 @@ from typing import Self
 import numpy as np
 
 from calibrant.estimators.base import NORMS, Estimator, Fit, Norm, average
-from calibrant.estimators.bins import through_bins
-from calibrant.estimators.curve import Curve
 from calibrant.estimators.debiased import Debiased, DebiasedFit
 from calibrant.evidence import Array, Bins, Evidence
 from calibrant.inputs import check_choice
@@ -41,10 +39,6 @@ class SweepFit(Fit):
         """Return the mean (l1), root mean square (l2) or largest (max) gap; bins weigh by their mass."""
         return average(self.bins.gap, self.bins.w, norm)
 
-    def curve(self, entry: tuple[int, ...] = ()) -> Curve:
-        """Return mean score and frequency in the bins of one problem."""
-        return through_bins(self.bins, entry)
-
 
 @dataclass(frozen=True, eq=False)
 class DebiasedSweepFit(Fit):
@@ -62,10 +56,6 @@ class DebiasedSweepFit(Fit):
         """Return the debiased mean gap (l1) or root mean square (l2); below zero both read 0."""
         return np.reshape([part.error(norm) for part in self.parts], self.n_bins.shape)
 
-    def curve(self, entry: tuple[int, ...] = ()) -> Curve:
-        """Return mean score and frequency in the bins of one problem."""
-        return self.parts[int(np.ravel_multi_index(entry, self.n_bins.shape)) if entry else 0].curve()
-
 
 @dataclass(frozen=True)
 class Ladder:
@@ -80,7 +70,7 @@ class Ladder:
     def at(self, b: Array, i: Array) -> Array:
         """Count the tie groups left of cut i of b: a cut within a run goes to its start.
 
-        The cuts are those of `Adaptive(b, larger_first=True)`.
+        The cuts are those of `adaptive_edges` with `larger_first`.
         """
         tiny = 0.0 if self.n == round(self.n) else 1e-12
         each = np.floor(self.n / b * (1 + tiny))

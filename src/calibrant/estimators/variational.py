@@ -7,8 +7,7 @@ from typing import Self
 
 import numpy as np
 
-from calibrant.estimators.base import Estimator, Fit, Norm
-from calibrant.estimators.curve import positions
+from calibrant.estimators.base import Estimator, Fit, Norm, positions
 from calibrant.estimators.isotonic import isotonic
 from calibrant.evidence import Array, Evidence
 from calibrant.inputs import InputError, positive_int

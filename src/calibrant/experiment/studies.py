@@ -314,7 +314,7 @@ def mass(seed: int = 0, n: int = 2000) -> dict[str, dict[float, float]]:
     s = (sample := draw(shapes()[1], rng_of("mass", seed), n)).score
     copies = {"authors": (s, -s, 2 - s, 2 + s), "once": (s, -s, 2 - s), "none": (s,)}
     fits = {h: Density(h).fit_alike(sample) for h in WIDTHS}
-    integrals = {"calibrant": {h: float(fit.density.sum() * fit.grid.step) for h, fit in fits.items()}}
+    integrals = {"calibrant": {h: float(fit.density.sum() * fit.share) for h, fit in fits.items()}}
     for name, parts in copies.items():
         integrals[name] = {h: _inside(np.concatenate(parts), h) / n for h in WIDTHS}
     integrals["authors"] = {h: 3 / 4 * value for h, value in integrals["authors"].items()}

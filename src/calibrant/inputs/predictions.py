@@ -639,11 +639,11 @@ def _zero_one(truth: Array) -> Array | None:
     """Return whether each integer label is 1 if all are 0 or 1: the common case, told while in the cache."""
     if truth.dtype.kind == "b":
         return truth
-    code, step = np.empty(len(truth), dtype=bool), 1 << 16
+    code, step = np.empty(len(truth), dtype=bool), 1 << 18
     for a in range(0, len(truth), step):
         if np.maximum.reduce(truth[a : a + step].view(f"u{truth.itemsize}")) > 1:  # unsigned, -1 is large
             return None
-        np.not_equal(truth[a : a + step], 0, out=code[a : a + step])
+        np.equal(truth[a : a + step], 1, out=code[a : a + step])
     return code
 
 
