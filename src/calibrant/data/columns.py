@@ -172,11 +172,6 @@ class Roles:
         return tuple(dict.fromkeys(named))
 
     @property
-    def floats(self) -> tuple[str, ...]:
-        """Columns of scores and nothing else: their numbers matter, and not how these are written."""
-        return tuple(name for name in self.scores.names if name not in (*self.values, self.weight))
-
-    @property
     def are_pairs(self) -> bool:
         """Whether label and scores are named as pairs: was it right, how sure was it."""
         named = self.label is not None and _plain(self.label) in CORRECT

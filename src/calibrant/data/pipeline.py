@@ -223,7 +223,7 @@ def called_together(sources: Sequence[Source]) -> str:
 def _pieces(sources: Sequence[Source], roles: Roles, rows: int) -> Iterator[FilePiece]:
     """Yield the batches of all files, and after each file a piece without rows."""
     for k, source in enumerate(sources):
-        for first, batch, share in batches(source, roles.numbers, roles.values, rows, roles.floats):
+        for first, batch, share in batches(source, roles.numbers, roles.values, rows):
             yield k, first, batch, share
         yield k, 0, None, 1.0
 

@@ -115,7 +115,6 @@ def batches(
     numbers: Sequence[str],
     values: Sequence[str],
     rows: int,
-    floats: Sequence[str] = (),
 ) -> Iterator[tuple[int, Batch, float]]:
     """Yield the columns of a file, `rows` rows at a time.
 
@@ -126,8 +125,6 @@ def batches(
         Columns that hold numbers, and those that repeat few values.
     rows : int
         Rows of a batch.
-    floats : sequence of str
-        Columns that a parser of text may give as numbers.
 
     Yields
     ------
@@ -148,7 +145,7 @@ def batches(
             elif source.format in ("jsonl", "json"):
                 tables = json_tables(source, wanted)
             else:
-                tables = csv_tables(source, wanted, floats)
+                tables = csv_tables(source, wanted)
             pieces = _regrouped(tables, rows)
         for first, batch, share in pieces:
             yield first, _with_folders(batch, more), share
@@ -197,13 +194,8 @@ def _regrouped(tables: Iterable[tuple[Any, float]], rows: int) -> Iterator[tuple
 
 
 def _joined(pa: Any, tables: list[Any]) -> Any:
-    # The parser of JSON gives a column of whole numbers and one of others different types; that of CSV gives
-    # text from where on it has found something that is no number.
-    same = all(table.schema.equals(tables[0].schema) for table in tables)
-    if not same and any(pa.types.is_string(field.type) for field in tables[-1].schema):
-        tables = [table.cast(tables[-1].schema) for table in tables]
-        same = True
-    return pa.concat_tables(tables, **({} if same else {"promote_options": "permissive"})).combine_chunks()
+    # The parser of JSON gives a column of whole numbers and one of others different types.
+    return pa.concat_tables(tables, promote_options="permissive").combine_chunks()
 
 
 # NPZ, by numpy
