@@ -12,7 +12,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 
@@ -150,6 +150,26 @@ def batches(
         for first, batch, share in pieces:
             yield first, _with_folders(batch, more), share
         source.check_unchanged()
+
+
+class FileBatch(NamedTuple):
+    """A batch of a file, the number of rows before it there, and the bytes of all files read after it."""
+
+    source: Source
+    first: int
+    batch: Batch
+    done: int
+
+
+def all_batches(
+    sources: Sequence[Source], numbers: Sequence[str], values: Sequence[str], rows: int
+) -> Iterator[FileBatch]:
+    """Yield the batches of files, one file after the other; see `batches`."""
+    done = 0
+    for source in sources:
+        for first, batch, share in batches(source, numbers, values, rows):
+            yield FileBatch(source, first, batch, done + int(share * source.size))
+        done += source.size
 
 
 def _with_folders(batch: Any, more: Mapping[str, str]) -> Batch:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import PurePath
 from types import MappingProxyType
-from typing import Any, BinaryIO, TypeAlias
+from typing import Any, BinaryIO, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -33,7 +33,7 @@ from calibrant.data.pipeline import (
     roles_in_all,
     rows_of_batch,
 )
-from calibrant.data.readers import Source, batches, described
+from calibrant.data.readers import Source, all_batches, described
 from calibrant.data.values import Coded, Kind
 from calibrant.inputs import Array
 
@@ -193,8 +193,7 @@ def _cautions(pieces: Iterable[inputs.Predictions]) -> tuple[str, ...]:
     return (inputs.renormalisation_caution(count, sum(part[1] for part in parts), largest),)
 
 
-@dataclass(frozen=True, eq=False)
-class _Part:
+class _Part(NamedTuple):
     """Rows of a file, and how many come before them."""
 
     source: Source
@@ -213,21 +212,19 @@ def _read(
     with naming(sources[0].path):
         check_bytes(8 * len(union.numbers) * sum(source.rows or 0 for source in sources))
     parts: list[_Part] = []
-    size, done, total = 0, 0, sum(source.size for source in sources)
-    for source in sources:
-        for first, batch, share in batches(
-            source, union.numbers, union.values, rows_of_batch(sources, len(names))
-        ):
-            with naming(source.path):
-                if kinds is None:
-                    kinds = kinds_in_all(sources, roles, source, batch)
-                rows = typed(batch, union, kinds, first)
-                size += sum(column.nbytes for column in rows.numbers.values())
-                check_bytes(size)
-            parts.append(_Part(source, first, rows))
-            if progress is not None:
-                progress(done + int(share * source.size), total)
-        done += source.size
+    size, total = 0, sum(source.size for source in sources)
+    for source, first, batch, done in all_batches(
+        sources, union.numbers, union.values, rows_of_batch(sources, len(names))
+    ):
+        with naming(source.path):
+            if kinds is None:
+                kinds = kinds_in_all(sources, roles, source, batch)
+            rows = typed(batch, union, kinds, first)
+            size += sum(column.nbytes for column in rows.numbers.values())
+            check_bytes(size)
+        parts.append(_Part(source, first, rows))
+        if progress is not None:
+            progress(done, total)
     if kinds is None:
         raise ValueError(f"{called_together(sources)}: has no rows")
     return kinds, parts
