@@ -23,10 +23,11 @@ from pyarrow import csv, feather, parquet
 import calibrant
 from calibrant import Sketch, inputs
 from calibrant.cli import main
-from calibrant.data import Asked, load, pipeline, stream
+from calibrant.data import Asked, pipeline, stream
 from calibrant.data import rows as loading
 from calibrant.data.files import expanded
 from calibrant.data.readers import batches, described
+from reading import load
 
 ROOT = Path(__file__).parents[2]
 N = 300

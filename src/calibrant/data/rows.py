@@ -113,15 +113,17 @@ def n_scores(path: str, asked: Asked, format: str | None = None) -> int:
     return len(roles_in_all(sources, asked).scores.names)
 
 
-def load(
+@in_words(FILES)
+def load_models(
     path: str,
-    asked: Asked = Asked(),  # noqa: B008 - frozen
+    asked: Asked,
+    models: Mapping[str, tuple[str, ...]] | None = None,
     *,
     format: str | None = None,
     stdin: BinaryIO | None = None,
     progress: Progress | None = None,
-) -> Data:
-    """Return labels and scores of a file.
+) -> dict[str, Data]:
+    """Return labels and scores of a file, by model.
 
     Parameters
     ----------
@@ -129,6 +131,8 @@ def load(
         The file, a folder or a pattern; "-" is standard input.
     asked : Asked
         What is known about the columns.
+    models : mapping, optional
+        The columns of the scores of each model; by default there is one model, "".
     format : str, optional
         One of `FORMATS`; by default what the suffix says, or else the first bytes.
     stdin : binary file, optional
@@ -141,21 +145,7 @@ def load(
     ValueError, OSError, ImportError
         One line with the file, the column, the rule and the value.
     """
-    models = {"": asked.scores}
-    return load_models(path, models, asked, format=format, stdin=stdin, progress=progress)[""]
-
-
-@in_words(FILES)
-def load_models(
-    path: str,
-    models: Mapping[str, tuple[str, ...]],
-    asked: Asked = Asked(),  # noqa: B008 - frozen
-    *,
-    format: str | None = None,
-    stdin: BinaryIO | None = None,
-    progress: Progress | None = None,
-) -> dict[str, Data]:
-    """Return several models of a file, each by its columns of scores; see `load`."""
+    models = {"": asked.scores} if models is None else models
     sources = [described(file, format, stdin) for file in expanded(path, format)]
     asked_of = {name: replace(asked, scores=specs) for name, specs in models.items()}
     roles = {name: roles_in_all(sources, own) for name, own in asked_of.items()}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import io
 import json
 import re
 from collections.abc import Iterator, Sequence
@@ -186,35 +187,28 @@ def _end_of_rows(block: bytes, delimiter: str) -> int:
 def about_json(source: Source, data: Any) -> Source:
     """Find the columns of JSON by its first records."""
     pa = pyarrow_of()
-    text = _Text(source, data, data)
-    if source.format == "json" and (records := _listed(text)) is not None:
-        names = tuple(records[0])
-    else:
-        table = next((table for table, _ in _parsed_lines(text, [])), None)
-        if table is None:
-            raise ValueError("holds no records")
-        names = tuple(table.schema.names)
+    first = next(_parsed_lines(_in_lines(_Text(source, data, data)), []), None)
+    if first is None:
+        raise ValueError("holds no records")
+    names = tuple(first[0].schema.names)
     # The first records settle no type: 1 may be followed by 1.5.
     return replace(source, header=Header(names), types=dict.fromkeys(names, pa.null()))
 
 
 def json_tables(source: Source, wanted: list[str]) -> Iterator[tuple[Any, float]]:
-    """Yield tables of JSON lines, or that of a JSON list, and how much is read."""
-    import pyarrow as pa
-
+    """Yield tables of JSON lines, or of a JSON list, and how much is read."""
     with _opened(source) as text:
-        if source.format == "json" and (records := _listed(text)) is not None:
-            yield pa.table(_columns_of(records, wanted)), 1.0
-        else:
-            yield from _parsed_lines(text, wanted)
+        yield from _parsed_lines(_in_lines(text), wanted)
 
 
-def _listed(text: _Text) -> list[dict[str, Any]] | None:
-    """Return the records of a JSON list; None for lines of records."""
+def _in_lines(text: _Text) -> _Text:
+    """Return JSON with a record a line; a list of records is read whole and written so."""
+    if text.source.format != "json":
+        return text
     content = text.read(LIST + 1)
     if not content.removeprefix(codecs.BOM_UTF8).lstrip().startswith(b"["):
         text.restart()
-        return None
+        return text
     if len(content) > LIST:
         raise ValueError(f"holds a JSON list of more than {LIST >> 20} MiB; write a record a line (jsonl)")
     try:
@@ -225,28 +219,11 @@ def _listed(text: _Text) -> list[dict[str, Any]] | None:
         raise ValueError(f"cannot be read: {error}") from None
     except json.JSONDecodeError as error:
         raise ValueError(f"is no JSON: {error.msg} at line {error.lineno}, character {error.colno}") from None
-    if not records:
-        raise ValueError("holds no records")
     for row, record in enumerate(records, 1):
         if not isinstance(record, dict):
             raise ValueError(f"row {row} must be an object of names and values, got {tidy(repr(record), 80)}")
-    return records
-
-
-def _columns_of(records: list[dict[str, Any]], names: Sequence[str]) -> dict[str, Any]:
-    import pyarrow as pa
-
-    columns = {}
-    for name in names:
-        values = [record.get(name) for record in records]
-        # Lists and objects are of no use, and may be nested deeper than Arrow can bear.
-        nested = any(isinstance(value, list | dict) for value in values)
-        try:
-            columns[name] = pa.array([[]] * len(values) if nested else values)
-            name.encode()
-        except UnicodeEncodeError:
-            raise ValueError(f"column {show(name)} holds half of a character, which is no text") from None
-    return columns
+    lines = "\n".join(map(json.dumps, records)).encode()
+    return _Text(text.source, io.BytesIO(lines), text.file)
 
 
 def _parsed_lines(text: _Text, wanted: Sequence[str]) -> Iterator[tuple[Any, float]]:
