@@ -222,8 +222,8 @@ def _in_lines(text: _Text) -> _Text:
     for row, record in enumerate(records, 1):
         if not isinstance(record, dict):
             raise ValueError(f"row {row} must be an object of names and values, got {tidy(repr(record), 80)}")
-    lines = "\n".join(map(json.dumps, records)).encode()
-    return _Text(text.source, io.BytesIO(lines), text.file)
+    lines = "".join(f"{json.dumps(record)}\n" for record in records)
+    return _Text(text.source, io.BytesIO(lines.encode()), text.file)
 
 
 def _parsed_lines(text: _Text, wanted: Sequence[str]) -> Iterator[tuple[Any, float]]:
