@@ -373,12 +373,9 @@ def _coded(label: Any, codes: dict[Any, int]) -> Array:
         return np.asarray(label.to_numpy())
     if not (dtype == nw.String or dtype.is_integer() or dtype.is_float()):  # booleans, decimals, categories
         return np.array([codes.get(label_of(value), -1) for value in label.to_list()])
-    known = {value: code for value, code in codes.items() if isinstance(value, str) == (dtype == nw.String)}
-    if dtype.is_integer():  # which cannot be compared with what its type cannot hold
-        ends = np.iinfo(str(dtype).lower())
-        known = {value: code for value, code in known.items() if ends.min <= value <= ends.max}
-    code = label.replace_strict(list(known), list(known.values()), default=-1, return_dtype=nw.Int64)
-    return np.asarray(code.to_numpy())
+    values = label.unique().to_list()
+    known = [codes.get(label_of(value), -1) for value in values]
+    return np.asarray(label.replace_strict(values, known, return_dtype=nw.Int64).to_numpy())
 
 
 # What is wrong with rows

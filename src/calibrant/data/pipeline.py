@@ -252,7 +252,8 @@ def _settled(
 def _summed(meaning: Meaning, rows: FileBatch) -> tuple[FileBatch, Piece, dict[Any, Sketch]]:
     """Return a batch, the same checked, and its sums by group."""
     with naming(rows.source.path):
-        piece = checked(rows.batch, meaning, rows.first)
+        typed_rows = typed(rows.batch, meaning.roles, meaning.kinds, rows.first)
+        piece = checked(typed_rows, meaning, rows.first)
         sums = {group: Sketch(meaning.notion.name)._take(data) for group, data in piece.by_group()}
     return rows, piece, sums
 

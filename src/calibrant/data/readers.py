@@ -62,8 +62,6 @@ class Source:
         All of it, where it can be read only once.
     raw, delimiter : tuple of str, str
         Names as a CSV file writes them, and its delimiter.
-    in_folders : mapping
-        Columns that the names of its folders tell, and their values; they come last.
     """
 
     path: str
@@ -76,7 +74,6 @@ class Source:
     content: bytes | None = field(default=None, repr=False)
     raw: tuple[str, ...] = ()
     delimiter: str = ""
-    in_folders: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def is_text(self) -> bool:
@@ -120,9 +117,9 @@ def described(path: str, format: str | None = None, stdin: BinaryIO | None = Non
         more = {name: value for name, value in in_folders(path).items() if name not in names}
         if not more:
             return source
-        header = replace(source.header, names=(*names, *more), in_folders=tuple(more))
+        header = replace(source.header, names=(*names, *more), in_folders=more)
         types = {**source.types, **{name: np.dtype("U") for name in more}}
-        return replace(source, header=header, types=types, in_folders=more)
+        return replace(source, header=header, types=types)
 
 
 def batches(
@@ -147,8 +144,9 @@ def batches(
         The number of rows before the batch, the batch, and how much of the file is read after it.
     """
     every = list(dict.fromkeys((*numbers, *values)))
-    wanted = [name for name in every if name not in source.in_folders]
-    more = {name: source.in_folders[name] for name in every if name in source.in_folders}
+    folders = source.header.in_folders
+    wanted = [name for name in every if name not in folders]
+    more = {name: folders[name] for name in every if name in folders}
     with naming(source.path), _readable():
         if source.format == "npz":
             pieces: Iterable[tuple[int, Any, float]] = _npz(source, wanted, rows)

@@ -16,7 +16,7 @@ from calibrant.data.batch import (
     Meaning,
     Rows,
     check_label,
-    checked_rows,
+    checked,
     doubting,
     matrix_of,
     refuse_labels,
@@ -165,7 +165,7 @@ def load_models(
         pieces = []
         for part in parts:
             with naming(part.source.path), doubting(own):
-                pieces.append(checked_rows(part.rows, meaning, part.first).data)
+                pieces.append(checked(part.rows, meaning, part.first).data)
         data[name] = replace(_data(path, meaning, parts), cautions=_cautions(filter(None, pieces)))
         if own.scores.doubtful and np.isin(data[name].y_prob, (0, 1)).all():
             with naming(sources[0].path):
