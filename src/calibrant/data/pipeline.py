@@ -40,7 +40,8 @@ from calibrant.inputs.wording import duration
 from calibrant.questions import notions
 from calibrant.sketch import Sketch
 
-Item, Result = TypeVar("Item"), TypeVar("Result")
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 #: The words of the functions of the library that read files.
 FILES = Words(
     {"y_true": "label", "y_prob": "scores"},
