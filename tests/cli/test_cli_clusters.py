@@ -9,7 +9,8 @@ from click.testing import CliRunner
 
 import calibrant
 from calibrant import cli
-from calibrant.data import Asked, load, stream
+from calibrant.data import Asked, stream
+from reading import load
 
 
 @pytest.fixture(scope="module")

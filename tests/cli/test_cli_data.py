@@ -26,6 +26,7 @@ from calibrant.cli import main, progress
 from calibrant.cli import options as shared
 from calibrant.cli import output as printed
 from calibrant.cli.check import Verdict
+from reading import load
 
 matplotlib.use("Agg")
 ROOT = Path(__file__).parents[2]
@@ -292,7 +293,7 @@ def test_a_curve_of_few_scores_and_of_few_rows_says_so(here):
 
 
 def test_compare_files_and_models(folder):
-    other = io.load(str(folder / "other.csv"))
+    other = load(str(folder / "other.csv"))
     assert other.labels == ("eel", "dog", "cat")  # columns in another order
     sharper = other.y_prob[:, ::-1]
     wanted = calibrant.compare(TRUTH, {"data": PROB, "other": sharper}, rng=0, **LABELLED)

@@ -16,8 +16,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyarrow import feather, parquet
 
-from calibrant.data import FORMATS, Asked, files, load, load_models, pipeline, readers, text
+from calibrant.data import FORMATS, Asked, files, load_models, pipeline, readers, text
 from calibrant.data.files import sniffed
+from reading import load
 
 N = 60
 RNG = np.random.default_rng(0)
@@ -556,7 +557,7 @@ def test_columns_of_other_roles_are_no_scores():
 
 def test_several_models_of_one_file():
     models = {"new": ("p_new_*",), "old": ("p_old_*",)}
-    found = load_models("-", models, Asked(sample_weight="w"), stdin=io.BytesIO(BOTH.encode()))
+    found = load_models("-", Asked(sample_weight="w"), models, stdin=io.BytesIO(BOTH.encode()))
     assert found["new"].labels == ("a", "b")
     assert found["old"].labels == ("b", "a")
     assert found["old"].y_prob.tolist() == [[0.25, 0.75], [1, 0]]

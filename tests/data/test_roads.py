@@ -13,8 +13,9 @@ from pyarrow import feather, parquet
 
 import calibrant
 from calibrant import InputError, Sketch
-from calibrant.data import Asked, load
+from calibrant.data import Asked
 from calibrant.data.values import Coded
+from reading import load
 
 RNG = np.random.default_rng(0)
 P = RNG.random(40)

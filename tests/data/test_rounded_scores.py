@@ -11,8 +11,9 @@ from click.testing import CliRunner
 
 import calibrant
 from calibrant import Sketch, cli
-from calibrant.data import Asked, load
+from calibrant.data import Asked
 from engines import needed
+from reading import load
 
 N = 400
 

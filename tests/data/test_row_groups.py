@@ -9,7 +9,7 @@ import pytest
 from pyarrow import parquet
 
 from calibrant import Sketch
-from calibrant.data import load
+from reading import load
 
 
 def write(path, size):

@@ -23,10 +23,11 @@ from pyarrow import csv, feather, parquet
 import calibrant
 from calibrant import Sketch, inputs
 from calibrant.cli import main
-from calibrant.data import Asked, load, pipeline, stream
+from calibrant.data import Asked, pipeline, stream
 from calibrant.data import rows as loading
 from calibrant.data.files import expanded
 from calibrant.data.readers import batches, described
+from reading import load
 
 ROOT = Path(__file__).parents[2]
 N = 300
@@ -408,7 +409,7 @@ WRONG = {
 @pytest.mark.parametrize("call", WRONG.values(), ids=WRONG)
 def test_a_wrong_option_is_told_before_a_long_reading(tmp_path, monkeypatch, call):
     monkeypatch.setattr(loading, "MANY_ROWS", 100)
-    monkeypatch.setattr(pipeline, "batches", lambda *_: pytest.fail("read"))
+    monkeypatch.setattr(pipeline, "all_batches", lambda *_: pytest.fail("read"))
     path = write(tmp_path / "a.parquet", ONE)
     found = CliRunner().invoke(main, [call[0], str(path), *call[1:]])
     assert found.exit_code == 2
@@ -821,7 +822,7 @@ def test_the_benchmark_runs(tmp_path):
 
 def test_streams_are_what_sketches_are_made_of(tmp_path):
     found = stream(spread(tmp_path, MANY), Asked(positive="dog", notion="class"))
-    assert (found.rows, found.files) == (N, 3)
+    assert found.rows == N
     assert found.columns == {"label": ("label",), "scores": tuple(MATRIX)}
     assert found.source == f"{tmp_path / 'part-0.parquet'} and 2 more"
     assert_same(found.sketches[None], Sketch("class", labels=NAMES, pos_label="dog").update(TRUTH, PROB))

@@ -1,6 +1,5 @@
 """Files that are there whole or not at all, and CSV text."""
 
-from calibrant.atomic.table import csv_text
-from calibrant.atomic.whole import identity, is_beginning, whole_file, write_whole
+from calibrant.atomic.whole import csv_text, identity, is_beginning, whole_file, write_whole
 
 __all__ = ["csv_text", "identity", "is_beginning", "whole_file", "write_whole"]

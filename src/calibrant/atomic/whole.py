@@ -1,7 +1,8 @@
-"""Files that are there whole or not at all."""
+"""Files that are there whole or not at all, and rows as the text of a CSV file."""
 
 from __future__ import annotations
 
+import csv
 import errno
 import os
 import re
@@ -9,7 +10,8 @@ import stat
 from collections.abc import Hashable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import BinaryIO
+from types import SimpleNamespace
+from typing import Any, BinaryIO
 
 
 def write_whole(path: str | os.PathLike[str], parts: Iterable[bytes], *, parents: bool = False) -> None:
@@ -86,3 +88,18 @@ def identity(path: str | os.PathLike[str]) -> Hashable:
     except OSError:  # it is not there yet
         return os.path.realpath(path)
     return about.st_dev, about.st_ino
+
+
+def csv_text(rows: Iterable[Iterable[Any]], delimiter: str = ",") -> str:
+    r"""Return rows as lines that end in a line feed; every value is read back as it was written.
+
+    A value with a carriage return is quoted. The csv module does that before Python 3.13 only where lines
+    end in one, so they do until they are joined.
+
+    >>> csv_text([("a", "b"), (1, "x\ry")])
+    'a,b\n1,"x\ry"\n'
+    """
+    lines: list[str] = []
+    sink = SimpleNamespace(write=lines.append)
+    csv.writer(sink, delimiter=delimiter, lineterminator="\r\n").writerows(rows)
+    return "".join(line[:-2] + "\n" for line in lines)

@@ -148,8 +148,7 @@ def read(
     with refusing(), Bar("reading", given["quiet"]) as bar:
         from calibrant.data import load_models
 
-        models = {"": asked.scores} if models is None else models
-        return load_models(file, models, asked, format=given["format"], progress=bar)
+        return load_models(file, asked, models, format=given["format"], progress=bar)
 
 
 def _asked(given: dict[str, Any], *, labelled: bool = True) -> Asked:

@@ -7,7 +7,7 @@ from calibrant.data.columns import Asked
 from calibrant.data.files import FORMATS
 from calibrant.data.mapped import map_files
 from calibrant.data.pipeline import Reading, Streamed, from_files, stream
-from calibrant.data.rows import Data, is_large, load, load_models, n_scores
+from calibrant.data.rows import Data, is_large, load_models, n_scores
 
 __all__ = [
     "FORMATS",
@@ -17,7 +17,6 @@ __all__ = [
     "Streamed",
     "from_files",
     "is_large",
-    "load",
     "load_models",
     "map_files",
     "n_scores",

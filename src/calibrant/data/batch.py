@@ -212,14 +212,8 @@ def typed(batch: Batch, roles: Roles, kinds: Mapping[str, Kind], first_row: int 
         return Rows(numbers, label, groups, cluster)
 
 
-def checked(batch: Batch, meaning: Meaning, first_row: int = 0) -> Piece:
+def checked(rows: Rows, meaning: Meaning, first_row: int = 0) -> Piece:
     """Check the rows of a batch as rows in memory are checked; `first_row` rows come before it."""
-    rows = typed(batch, meaning.roles, meaning.kinds, first_row)
-    return checked_rows(rows, meaning, first_row)
-
-
-def checked_rows(rows: Rows, meaning: Meaning, first_row: int = 0) -> Piece:
-    """Check rows whose columns have their kinds."""
     roles, groups = meaning.roles, rows.groups
     weight = None if roles.weight is None else rows.numbers[roles.weight]
     score = matrix_of(rows, roles, by_class=meaning.notion.several)

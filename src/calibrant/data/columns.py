@@ -88,8 +88,9 @@ class Header:
         The columns of each two-dimensional array, by its name.
     pair : tuple of str, optional
         Labels and scores by their shape and type, where the file holds nothing else.
-    in_folders : sequence of str
-        Those of the names that its folders tell: taken where they are asked for, never found.
+    in_folders : mapping
+        Columns that the names of its folders tell, and their values: taken where they are asked for, never
+        found. They come last.
     of : str
         What has the columns.
     """
@@ -97,14 +98,12 @@ class Header:
     names: tuple[str, ...]
     blocks: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: MappingProxyType({}))
     pair: tuple[str, str] | None = None
-    in_folders: Sequence[str] = ()
+    in_folders: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     of: str = "file"
 
     @property
     def own(self) -> tuple[str, ...]:
         """Names of the columns that the file itself has."""
-        if not self.in_folders:
-            return self.names
         return tuple(name for name in self.names if name not in self.in_folders)
 
     @cached_property
@@ -172,11 +171,6 @@ class Roles:
         return tuple(dict.fromkeys(named))
 
     @property
-    def floats(self) -> tuple[str, ...]:
-        """Columns of scores and nothing else: their numbers matter, and not how these are written."""
-        return tuple(name for name in self.scores.names if name not in (*self.values, self.weight))
-
-    @property
     def are_pairs(self) -> bool:
         """Whether label and scores are named as pairs: was it right, how sure was it."""
         named = self.label is not None and _plain(self.label) in CORRECT
@@ -232,14 +226,6 @@ def one_column(role: str, name: Any) -> str:
     """Return what to do where several columns are named as groups, or an empty text."""
     several = role == "groups" and ("," in name if isinstance(name, str) else isinstance(name, Sequence))
     return "groups of several columns need one column that joins them, such as day-country" * several
-
-
-def ordered(pairs: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Sort columns and the texts of their classes where these are whole numbers; others stay as they are."""
-    pairs = list(pairs)
-    if all(whole(text) is not None for _, text in pairs):
-        pairs.sort(key=lambda pair: int(pair[1]))
-    return pairs
 
 
 def _label(header: Header, asked: Asked) -> str | None:
@@ -365,7 +351,9 @@ def _are_pairs(header: Header, right: Sequence[str]) -> bool:
 
 
 def _family(pairs: list[tuple[str, str]], *, in_order: bool) -> Scores:
-    pairs = ordered(pairs) if in_order else pairs
+    """Return columns with the texts of their classes, by these where all are whole numbers."""
+    if in_order and all(whole(text) is not None for _, text in pairs):
+        pairs = sorted(pairs, key=lambda pair: int(pair[1]))
     return Scores(tuple(name for name, _ in pairs))
 
 

@@ -8,11 +8,8 @@ scores `0`, `1`, ..., the weight `w` and the group `g`.
 from __future__ import annotations
 
 import math
-import os
 import pickle
-from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
@@ -23,6 +20,7 @@ import narwhals.stable.v2 as nw
 import numpy as np
 
 from calibrant import inputs
+from calibrant.data.pipeline import cpus, side_by_side
 from calibrant.inputs import Array, InputError, InputTypeError, check_group_count, show
 from calibrant.inputs.rounding import SLACK, row_sums
 from calibrant.questions.notions import Notion
@@ -163,7 +161,7 @@ def sums_of(frame: Any, request: Request) -> Sums:
     frame = frame.select(*names)
     if frame.implementation.is_dask():
         return _in_dask(frame.to_native(), request)
-    return _summed(pieces_of(frame), request, 1 if len(names) > WIDE else min(THREADS, os.cpu_count() or 1))
+    return _summed(pieces_of(frame), request, 1 if len(names) > WIDE else min(THREADS, cpus()))
 
 
 # Engines
@@ -287,17 +285,13 @@ def _joined(parts: Iterable[Sums]) -> Sums:
 def _summed(pieces: Generator[Any], request: Request, threads: int = 1) -> Sums:
     """Sum up pieces, several side by side, and add them in their order."""
     whole = Sums()
-    pending: deque[Future[Sums]] = deque()
-    with closing(pieces), ThreadPoolExecutor(threads) as pool:
-        for piece in pieces:
-            if threads == 1:
+    with closing(pieces):
+        if threads == 1:
+            for piece in pieces:
                 whole.take(piece, request)
-                continue
-            pending.append(pool.submit(Sums().take, piece, request))
-            if len(pending) > threads:
-                whole.add(pending.popleft().result())
-        for job in pending:
-            whole.add(job.result())
+            return whole
+        for part in side_by_side(lambda piece: Sums().take(piece, request), pieces, threads):
+            whole.add(part)
     return whole
 
 
@@ -379,12 +373,9 @@ def _coded(label: Any, codes: dict[Any, int]) -> Array:
         return np.asarray(label.to_numpy())
     if not (dtype == nw.String or dtype.is_integer() or dtype.is_float()):  # booleans, decimals, categories
         return np.array([codes.get(label_of(value), -1) for value in label.to_list()])
-    known = {value: code for value, code in codes.items() if isinstance(value, str) == (dtype == nw.String)}
-    if dtype.is_integer():  # which cannot be compared with what its type cannot hold
-        ends = np.iinfo(str(dtype).lower())
-        known = {value: code for value, code in known.items() if ends.min <= value <= ends.max}
-    code = label.replace_strict(list(known), list(known.values()), default=-1, return_dtype=nw.Int64)
-    return np.asarray(code.to_numpy())
+    values = label.unique().to_list()
+    known = [codes.get(label_of(value), -1) for value in values]
+    return np.asarray(label.replace_strict(values, known, return_dtype=nw.Int64).to_numpy())
 
 
 # What is wrong with rows

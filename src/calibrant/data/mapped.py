@@ -16,7 +16,7 @@ from calibrant.data.batch import _placed, matrix_of, typed
 from calibrant.data.columns import Asked, Roles
 from calibrant.data.files import SUFFIXES, expanded, naming, pyarrow_of
 from calibrant.data.pipeline import FILES, in_words, roles_in_all, rows_of_batch
-from calibrant.data.readers import Source, batches, described
+from calibrant.data.readers import Source, all_batches, described
 from calibrant.inputs import Array, InputError
 from calibrant.maps import Calibrator
 from calibrant.questions import named
@@ -79,21 +79,18 @@ def map_files(
 
     def tables() -> Iterator[Any]:
         nonlocal count
-        done, total = 0, sum(source.size for source in sources)
-        every = sources[0].header.names
+        total, every = sum(source.size for source in sources), sources[0].header.names
         rows = batch_rows or rows_of_batch(sources, len(every) + len(new))
-        for source in sources:
-            for first, batch, share in batches(source, every, (), rows):
-                with naming(source.path):
-                    score = matrix_of(typed(batch, roles, {}, first), roles)
-                    with _placed(first, roles.scores.names):
-                        found = mapped(calibrator, score if order is None else score[:, order], level)
-                    table = _with(batch, every, dict(zip(new, found, strict=True)))
-                count += table.num_rows
-                yield table
-                if progress is not None:
-                    progress(done + int(share * source.size), total)
-            done += source.size
+        for source, first, batch, done in all_batches(sources, every, (), rows):
+            with naming(source.path):
+                score = matrix_of(typed(batch, roles, {}, first), roles)
+                with _placed(first, roles.scores.names):
+                    found = mapped(calibrator, score if order is None else score[:, order], level)
+                table = _with(batch, every, dict(zip(new, found, strict=True)))
+            count += table.num_rows
+            yield table
+            if progress is not None:
+                progress(done, total)
 
     with whole_file(out) as file:
         _write(file, tables(), kind, sources[0].delimiter or ",")

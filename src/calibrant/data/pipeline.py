@@ -5,13 +5,15 @@ from __future__ import annotations
 import math
 import os
 import time
+from bisect import bisect_left
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from itertools import accumulate, chain
-from typing import Any, TypeAlias
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -31,16 +33,15 @@ from calibrant.data.batch import (
 )
 from calibrant.data.columns import Asked, Roles, roles_of
 from calibrant.data.files import called, expanded, naming
-from calibrant.data.readers import Source, batches, described
+from calibrant.data.readers import FileBatch, Source, all_batches, described
 from calibrant.data.values import Kind
 from calibrant.inputs import PYTHON, InputError, Words, show
 from calibrant.inputs.wording import duration
 from calibrant.questions import notions
 from calibrant.sketch import Sketch
 
-#: The number of a file, the rows before a batch there, the batch, and how much of the file is read after it.
-#: At the end of a file there is no batch.
-FilePiece: TypeAlias = tuple[int, int, Batch | None, float]
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 #: The words of the functions of the library that read files.
 FILES = Words(
     {"y_true": "label", "y_prob": "scores"},
@@ -110,7 +111,7 @@ class Streamed:
     ----------
     sketches : mapping
         By group; without groups there is one, None.
-    rows, files : int
+    rows : int
     source : str
         What was read, as messages call it.
     columns : mapping
@@ -119,7 +120,6 @@ class Streamed:
 
     sketches: Mapping[Any, Sketch]
     rows: int
-    files: int
     source: str
     columns: Mapping[str, tuple[str, ...]]
 
@@ -160,9 +160,10 @@ def stream(
     roles = roles_in_all(sources, asked)
     rows = batch_rows or rows_of_batch(sources, len(roles.scores.names))
     with doubting(roles):
-        meaning, pieces = _settled(sources, asked, roles, _pieces(sources, roles, rows))
+        batches = all_batches(sources, roles.numbers, roles.values, rows)
+        meaning, batches = _settled(sources, asked, roles, batches)
         run = Run(sources, meaning, progress)
-        run.sum(pieces)
+        run.sum(batches)
     name, sketches = called_together(sources), run.sketches
     with naming(name):
         if not any(sketch.totals.rows for sketch in sketches.values()):
@@ -176,7 +177,7 @@ def stream(
             pair = meaning.pair(set(run.seen))
             for sketch in sketches.values():
                 sketch.labels = pair
-    return Streamed(sketches, run.rows, len(sources), name, roles.by_role)
+    return Streamed(sketches, run.rows, name, roles.by_role)
 
 
 def roles_in_all(sources: Sequence[Source], asked: Asked) -> Roles:
@@ -220,32 +221,42 @@ def called_together(sources: Sequence[Source]) -> str:
     return called(sources[0].path) + more
 
 
-def _pieces(sources: Sequence[Source], roles: Roles, rows: int) -> Iterator[FilePiece]:
-    """Yield the batches of all files, and after each file a piece without rows."""
-    for k, source in enumerate(sources):
-        for first, batch, share in batches(source, roles.numbers, roles.values, rows, roles.floats):
-            yield k, first, batch, share
-        yield k, 0, None, 1.0
+def side_by_side(work: Callable[[Item], Result], items: Iterable[Item], threads: int) -> Generator[Result]:
+    """Yield the result of each item in their order, several of them at a time."""
+    pending: deque[Future[Result]] = deque()
+    with ThreadPoolExecutor(threads) as pool:
+        try:
+            for item in items:
+                pending.append(pool.submit(work, item))
+                while len(pending) > threads:
+                    yield pending.popleft().result()
+            while pending:
+                yield pending.popleft().result()
+        except BaseException:
+            pool.shutdown(cancel_futures=True)
+            raise
 
 
 def _settled(
-    sources: Sequence[Source], asked: Asked, roles: Roles, pieces: Iterator[FilePiece]
-) -> tuple[Meaning, Iterator[FilePiece]]:
+    sources: Sequence[Source], asked: Asked, roles: Roles, pieces: Iterator[FileBatch]
+) -> tuple[Meaning, Iterator[FileBatch]]:
     """Return what the first rows settle, and the pieces from these rows on."""
-    for k, first, batch, share in pieces:
-        if batch is not None:
-            with naming(sources[k].path):
-                kinds = kinds_in_all(sources, [roles], sources[k], batch)
-                meaning = settled(asked, roles, kinds, typed(batch, roles, kinds).seen)
-            return meaning, chain([(k, first, batch, share)], pieces)
-    raise ValueError(f"{called_together(sources)}: has no rows")
+    first = next(pieces, None)
+    if first is None:
+        raise ValueError(f"{called_together(sources)}: has no rows")
+    with naming(first.source.path):
+        kinds = kinds_in_all(sources, [roles], first.source, first.batch)
+        meaning = settled(asked, roles, kinds, typed(first.batch, roles, kinds).seen)
+    return meaning, chain([first], pieces)
 
 
-def _summed(meaning: Meaning, source: Source, first: int, batch: Batch) -> tuple[Piece, dict[Any, Sketch]]:
-    """Return a batch that is checked, and its sums by group."""
-    with naming(source.path):
-        piece = checked(batch, meaning, first)
-        return piece, {group: Sketch(meaning.notion.name)._take(data) for group, data in piece.by_group()}
+def _summed(meaning: Meaning, rows: FileBatch) -> tuple[FileBatch, Piece, dict[Any, Sketch]]:
+    """Return a batch, the same checked, and its sums by group."""
+    with naming(rows.source.path):
+        typed_rows = typed(rows.batch, meaning.roles, meaning.kinds, rows.first)
+        piece = checked(typed_rows, meaning, rows.first)
+        sums = {group: Sketch(meaning.notion.name)._take(data) for group, data in piece.by_group()}
+    return rows, piece, sums
 
 
 class Run:
@@ -259,8 +270,8 @@ class Run:
         The sums of each group; without groups there is one, None.
     seen : dict
         Labels that occurred, in their order, where these have to be known.
-    rows, files : int
-        Rows in all, and files that are read in full.
+    rows : int
+        Rows in all.
     """
 
     def __init__(
@@ -269,51 +280,31 @@ class Run:
         self.sources, self.meaning, self.progress = sources, meaning, progress
         self.sketches: dict[Any, Sketch] = {}
         self.seen: dict[Any, None] = {}
-        self.rows = self.files = 0
-        self.texts: dict[Any, str] = {}
+        self.rows = 0
         sizes = [source.rows for source in sources]
         self.total = None if None in sizes else sum(size or 0 for size in sizes)
-        # Bytes before each file.
-        self.bytes = [0, *accumulate(source.size for source in sources)]
+        # Bytes up to the end of each file.
+        self.ends = list(accumulate(source.size for source in sources))
 
-    def sum(self, pieces: Iterator[FilePiece]) -> None:
-        """Read and add all pieces."""
+    def sum(self, batches: Iterator[FileBatch]) -> None:
+        """Read and add all batches."""
         self.started = time.monotonic()
-        pending: deque[tuple[int, float, Future[Any] | None]] = deque()
+        texts: dict[Any, str] = {}
         wide = len(self.meaning.roles.scores.names) > WIDE
         # One more than processors, which has work for them while others wait for their turn in Python.
         threads = min(WIDE_THREADS, cpus()) if wide else min(THREADS, cpus() + 1)
         # Once an array of this size was given back, the C library of Linux keeps the memory of smaller ones,
         # and does not ask the system for it anew with every step.
         np.empty(1 << 21)
-        with ThreadPoolExecutor(threads) as pool:
-            try:
-                for k, first, batch, share in pieces:
-                    job = None
-                    if batch is not None:
-                        job = pool.submit(_summed, self.meaning, self.sources[k], first, batch)
-                    pending.append((k, share, job))
-                    while len(pending) > threads:
-                        self._add(*pending.popleft())
-                while pending:
-                    self._add(*pending.popleft())
-            except BaseException:
-                pool.shutdown(cancel_futures=True)
-                raise
-
-    def _add(self, k: int, share: float, job: Future[Any] | None) -> None:
-        """Add the sums of a batch; without any, file k is read."""
-        if job is None:
-            self.files = k + 1
-        else:
-            piece, sums = job.result()
-            with naming(self.sources[k].path):
-                check_label(self.meaning.roles.label, self.texts, piece.label)
-                self._add_seen(piece.seen)
-                self._add_sums(sums)
-            self.rows += piece.rows
-        if job is not None or self.files == len(self.sources):
-            self._tell((self.bytes[k] + share * self.sources[k].size) / max(1, self.bytes[-1]))
+        with closing(side_by_side(partial(_summed, self.meaning), batches, threads)) as parts:
+            for batch, piece, sums in parts:
+                with naming(batch.source.path):
+                    check_label(self.meaning.roles.label, texts, piece.label)
+                    self._add_seen(piece.seen)
+                    self._add_sums(sums)
+                self.rows += piece.rows
+                self._tell(batch.done, bisect_left(self.ends, batch.done))
+        self._tell(self.ends[-1], len(self.sources))
 
     def _add_seen(self, labels: Iterable[Any]) -> None:
         known = len(self.seen)
@@ -333,14 +324,14 @@ class Run:
                     f"the sums of {len(self.sketches)} groups take more than {MOST_SUMS >> 30} GiB of memory"
                 )
 
-    def _tell(self, share: float) -> None:
-        """Report how far the reading is; `share` is by the bytes of the files."""
+    def _tell(self, done: int, files: int) -> None:
+        """Report how far the reading is, by the bytes and the files that are read."""
         if self.progress is None:
             return
-        took = time.monotonic() - self.started
+        took, share = time.monotonic() - self.started, done / max(1, self.ends[-1])
         rate = self.rows / took if took > 0 else 0.0
         left = took / share * (1 - share) if share > 0 else math.nan
-        self.progress(Reading(self.rows, self.total, self.files, len(self.sources), share, rate, left))
+        self.progress(Reading(self.rows, self.total, files, len(self.sources), share, rate, left))
 
 
 def cpus() -> int:

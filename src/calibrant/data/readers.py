@@ -8,22 +8,37 @@ and of NPZ to numpy; what a forged file could do is bounded by sizes that are lo
 from __future__ import annotations
 
 import io
+import math
 import os
+import tokenize
+import warnings
+import zipfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 
-from calibrant.data import npz
 from calibrant.data.batch import Batch
 from calibrant.data.columns import Header
-from calibrant.data.files import check_width, content_of, in_folders, naming, pyarrow_of, recognised, tidy
+from calibrant.data.files import (
+    check_bytes,
+    check_width,
+    content_of,
+    in_folders,
+    naming,
+    pyarrow_of,
+    recognised,
+    tidy,
+)
 from calibrant.data.text import about_csv, about_json, csv_tables, json_tables
+from calibrant.inputs import Array, show
 
 # Bytes of the buffers of all columns of a Parquet file.
 BUFFERS = 1 << 26
+# What deflate can gain at most, and bytes of a member that say nothing about its contents.
+DEFLATE, SLACK = 1032, 1 << 10
 
 
 @dataclass(frozen=True)
@@ -47,8 +62,6 @@ class Source:
         All of it, where it can be read only once.
     raw, delimiter : tuple of str, str
         Names as a CSV file writes them, and its delimiter.
-    in_folders : mapping
-        Columns that the names of its folders tell, and their values; they come last.
     """
 
     path: str
@@ -61,7 +74,6 @@ class Source:
     content: bytes | None = field(default=None, repr=False)
     raw: tuple[str, ...] = ()
     delimiter: str = ""
-    in_folders: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def is_text(self) -> bool:
@@ -105,9 +117,9 @@ def described(path: str, format: str | None = None, stdin: BinaryIO | None = Non
         more = {name: value for name, value in in_folders(path).items() if name not in names}
         if not more:
             return source
-        header = replace(source.header, names=(*names, *more), in_folders=tuple(more))
+        header = replace(source.header, names=(*names, *more), in_folders=more)
         types = {**source.types, **{name: np.dtype("U") for name in more}}
-        return replace(source, header=header, types=types, in_folders=more)
+        return replace(source, header=header, types=types)
 
 
 def batches(
@@ -115,7 +127,6 @@ def batches(
     numbers: Sequence[str],
     values: Sequence[str],
     rows: int,
-    floats: Sequence[str] = (),
 ) -> Iterator[tuple[int, Batch, float]]:
     """Yield the columns of a file, `rows` rows at a time.
 
@@ -126,8 +137,6 @@ def batches(
         Columns that hold numbers, and those that repeat few values.
     rows : int
         Rows of a batch.
-    floats : sequence of str
-        Columns that a parser of text may give as numbers.
 
     Yields
     ------
@@ -135,8 +144,9 @@ def batches(
         The number of rows before the batch, the batch, and how much of the file is read after it.
     """
     every = list(dict.fromkeys((*numbers, *values)))
-    wanted = [name for name in every if name not in source.in_folders]
-    more = {name: source.in_folders[name] for name in every if name in source.in_folders}
+    folders = source.header.in_folders
+    wanted = [name for name in every if name not in folders]
+    more = {name: folders[name] for name in every if name in folders}
     with naming(source.path), _readable():
         if source.format == "npz":
             pieces: Iterable[tuple[int, Any, float]] = _npz(source, wanted, rows)
@@ -148,11 +158,31 @@ def batches(
             elif source.format in ("jsonl", "json"):
                 tables = json_tables(source, wanted)
             else:
-                tables = csv_tables(source, wanted, floats)
+                tables = csv_tables(source, wanted)
             pieces = _regrouped(tables, rows)
         for first, batch, share in pieces:
             yield first, _with_folders(batch, more), share
         source.check_unchanged()
+
+
+class FileBatch(NamedTuple):
+    """A batch of a file, the number of rows before it there, and the bytes of all files read after it."""
+
+    source: Source
+    first: int
+    batch: Batch
+    done: int
+
+
+def all_batches(
+    sources: Sequence[Source], numbers: Sequence[str], values: Sequence[str], rows: int
+) -> Iterator[FileBatch]:
+    """Yield the batches of files, one file after the other; see `batches`."""
+    done = 0
+    for source in sources:
+        for first, batch, share in batches(source, numbers, values, rows):
+            yield FileBatch(source, first, batch, done + int(share * source.size))
+        done += source.size
 
 
 def _with_folders(batch: Any, more: Mapping[str, str]) -> Batch:
@@ -197,31 +227,8 @@ def _regrouped(tables: Iterable[tuple[Any, float]], rows: int) -> Iterator[tuple
 
 
 def _joined(pa: Any, tables: list[Any]) -> Any:
-    # The parser of JSON gives a column of whole numbers and one of others different types; that of CSV gives
-    # text from where on it has found something that is no number.
-    same = all(table.schema.equals(tables[0].schema) for table in tables)
-    if not same and any(pa.types.is_string(field.type) for field in tables[-1].schema):
-        tables = [table.cast(tables[-1].schema) for table in tables]
-        same = True
-    return pa.concat_tables(tables, **({} if same else {"promote_options": "permissive"})).combine_chunks()
-
-
-# NPZ, by numpy
-
-
-def _about_npz(source: Source, data: Any) -> Source:
-    members = npz.members_of(data)
-    header = npz.header_of(members)
-    return replace(source, header=header, types=npz.types_of(members, header))
-
-
-def _npz(source: Source, wanted: list[str], rows: int) -> Iterator[tuple[int, Any, float]]:
-    with source.open() as file:
-        columns = npz.columns_of(file, wanted)
-    total = len(next(iter(columns.values())))
-    for first in range(0, total, rows):
-        part = {name: column[first : first + rows] for name, column in columns.items()}
-        yield first, part, min(first + rows, total) / total
+    # The parser of JSON gives a column of whole numbers and one of others different types.
+    return pa.concat_tables(tables, promote_options="permissive").combine_chunks()
 
 
 # Parquet and Arrow
@@ -288,3 +295,131 @@ def _arrow_batches(pa: Any, file: Any, options: Any, size: int) -> Iterator[tupl
     file.seek(0)
     for batch in pa.ipc.open_stream(file, options=options):
         yield batch, file.tell() / size
+
+
+# NPZ, by numpy: the sizes that an archive declares are held against its bytes before any array is read
+
+
+def _about_npz(source: Source, data: Any) -> Source:
+    members = _members_of(data)
+    header = _header_of(members)
+    columns = {name: header.blocks.get(name, (name,)) for name in members}
+    types = {column: member.dtype for name, member in members.items() for column in columns[name]}
+    return replace(source, header=header, types=types)
+
+
+def _npz(source: Source, wanted: list[str], rows: int) -> Iterator[tuple[int, Any, float]]:
+    with source.open() as file:
+        columns = _columns_of(file, wanted)
+    total = len(next(iter(columns.values())))
+    for first in range(0, total, rows):
+        part = {name: column[first : first + rows] for name, column in columns.items()}
+        yield first, part, min(first + rows, total) / total
+
+
+@dataclass(frozen=True)
+class _Member:
+    """An array of an archive, as its header declares it."""
+
+    info: zipfile.ZipInfo
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+
+
+def _members_of(data: BinaryIO) -> dict[str, _Member]:
+    """Return the vectors and matrices of an archive, by name."""
+    if data.read(6) == b"\x93NUMPY":
+        raise ValueError("is a single array; write both by np.savez(file, y_true=..., y_prob=...)")
+    size = data.seek(0, os.SEEK_END)
+    archive = zipfile.ZipFile(data)
+    members = {}
+    for info in archive.infolist():
+        if info.filename.endswith(".npy"):
+            member = _member(archive, info, size)
+            if len(member.shape) in (1, 2):
+                members[info.filename.removesuffix(".npy")] = member
+    if not members:
+        sheet = any(name.startswith("xl/") for name in archive.namelist())
+        raise ValueError("is a workbook; save it as CSV" if sheet else "holds no vector and no matrix")
+    return members
+
+
+def _header_of(members: dict[str, _Member]) -> Header:
+    """Return the columns of an archive: one for each vector, several for each matrix."""
+    widths = {name: member.shape[1] for name, member in members.items() if len(member.shape) == 2}
+    check_width(len(members) + sum(widths.values()))
+    blocks = {name: tuple(f"{name}_{k}" for k in range(width)) for name, width in widths.items()}
+    names = tuple(column for name in members for column in blocks.get(name, (name,)))
+    return Header(names, blocks, _pair(members))
+
+
+def _columns_of(data: BinaryIO, wanted: Sequence[str]) -> dict[str, Array]:
+    """Return columns of an archive."""
+    members = _members_of(data)
+    blocks = _header_of(members).blocks
+    home = {column: (name, k) for name, own in blocks.items() for k, column in enumerate(own)}
+    used = list(dict.fromkeys(home.get(name, (name, 0))[0] for name in wanted))
+    lengths = {name: members[name].shape[0] for name in used}
+    if len(set(lengths.values())) > 1:
+        rows = ", ".join(f"{show(name)} {length}" for name, length in lengths.items())
+        raise ValueError(f"must hold arrays of one length, got {rows}")
+    check_bytes(sum(members[name].info.file_size for name in used))
+    archive = zipfile.ZipFile(data)
+    arrays = {name: _array(archive, name, members[name]) for name in used}
+    columns = {}
+    for column in wanted:
+        name, k = home.get(column, (column, 0))
+        columns[column] = arrays[name] if arrays[name].ndim == 1 else arrays[name][:, k]
+    return columns
+
+
+def _member(archive: zipfile.ZipFile, info: zipfile.ZipInfo, size: int) -> _Member:
+    """The declared shape and type, held against the bytes that there can be."""
+    name = show(info.filename)
+    if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        raise ValueError(f"has the member {name} in a compression that numpy does not write")
+    if info.compress_size > size or info.file_size > DEFLATE * info.compress_size + SLACK:
+        raise ValueError(f"has the member {name}, which claims {info.file_size} bytes and cannot hold them")
+    with archive.open(info) as file:
+        shape, dtype = _header(file, name)
+        there = info.file_size - file.tell()
+    least = math.prod(shape) * max(dtype.itemsize, 1)
+    if not dtype.hasobject and (min(shape, default=0) < 0 or least > there):
+        raise ValueError(
+            f"has the array {name}, which declares the shape {tidy(shape)} and holds {there} bytes"
+        )
+    return _Member(info, shape, dtype)
+
+
+def _header(file: Any, name: str) -> tuple[tuple[int, ...], np.dtype[Any]]:
+    read = {
+        (1, 0): np.lib.format.read_array_header_1_0,
+        (2, 0): np.lib.format.read_array_header_2_0,
+    }
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            version = np.lib.format.read_magic(file)
+            shape, _, dtype = read[version](file)
+    except (ValueError, KeyError, TypeError, SyntaxError, tokenize.TokenError, OverflowError, AttributeError):
+        raise ValueError(f"has the member {name}, which is no array that can be read") from None
+    return shape, dtype
+
+
+def _pair(members: dict[str, _Member]) -> tuple[str, str] | None:
+    """Labels and scores, where there are two arrays that can be nothing else."""
+    if len(members) != 2 or len({member.shape[0] for member in members.values()}) > 1:
+        return None
+    scores = [name for name, member in members.items() if member.dtype.kind == "f"]
+    labels = [
+        name for name, member in members.items() if member.dtype.kind in "biuUS" and len(member.shape) == 1
+    ]
+    return (labels[0], scores[0]) if len(labels) == len(scores) == 1 else None
+
+
+def _array(archive: zipfile.ZipFile, name: str, member: _Member) -> Array:
+    if member.dtype.hasobject:
+        raise ValueError(f"has pickled objects in the array {show(name)}, which could run code: not read")
+    with archive.open(member.info) as file, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return np.asarray(np.lib.format.read_array(file, allow_pickle=False))

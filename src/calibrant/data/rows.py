@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import PurePath
 from types import MappingProxyType
-from typing import Any, BinaryIO, TypeAlias
+from typing import Any, BinaryIO, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from calibrant.data.batch import (
     Meaning,
     Rows,
     check_label,
-    checked_rows,
+    checked,
     doubting,
     matrix_of,
     refuse_labels,
@@ -33,7 +33,7 @@ from calibrant.data.pipeline import (
     roles_in_all,
     rows_of_batch,
 )
-from calibrant.data.readers import Source, batches, described
+from calibrant.data.readers import Source, all_batches, described
 from calibrant.data.values import Coded, Kind
 from calibrant.inputs import Array
 
@@ -113,15 +113,17 @@ def n_scores(path: str, asked: Asked, format: str | None = None) -> int:
     return len(roles_in_all(sources, asked).scores.names)
 
 
-def load(
+@in_words(FILES)
+def load_models(
     path: str,
-    asked: Asked = Asked(),  # noqa: B008 - frozen
+    asked: Asked,
+    models: Mapping[str, tuple[str, ...]] | None = None,
     *,
     format: str | None = None,
     stdin: BinaryIO | None = None,
     progress: Progress | None = None,
-) -> Data:
-    """Return labels and scores of a file.
+) -> dict[str, Data]:
+    """Return labels and scores of a file, by model.
 
     Parameters
     ----------
@@ -129,6 +131,8 @@ def load(
         The file, a folder or a pattern; "-" is standard input.
     asked : Asked
         What is known about the columns.
+    models : mapping, optional
+        The columns of the scores of each model; by default there is one model, "".
     format : str, optional
         One of `FORMATS`; by default what the suffix says, or else the first bytes.
     stdin : binary file, optional
@@ -141,21 +145,7 @@ def load(
     ValueError, OSError, ImportError
         One line with the file, the column, the rule and the value.
     """
-    models = {"": asked.scores}
-    return load_models(path, models, asked, format=format, stdin=stdin, progress=progress)[""]
-
-
-@in_words(FILES)
-def load_models(
-    path: str,
-    models: Mapping[str, tuple[str, ...]],
-    asked: Asked = Asked(),  # noqa: B008 - frozen
-    *,
-    format: str | None = None,
-    stdin: BinaryIO | None = None,
-    progress: Progress | None = None,
-) -> dict[str, Data]:
-    """Return several models of a file, each by its columns of scores; see `load`."""
+    models = {"": asked.scores} if models is None else models
     sources = [described(file, format, stdin) for file in expanded(path, format)]
     asked_of = {name: replace(asked, scores=specs) for name, specs in models.items()}
     roles = {name: roles_in_all(sources, own) for name, own in asked_of.items()}
@@ -175,7 +165,7 @@ def load_models(
         pieces = []
         for part in parts:
             with naming(part.source.path), doubting(own):
-                pieces.append(checked_rows(part.rows, meaning, part.first).data)
+                pieces.append(checked(part.rows, meaning, part.first).data)
         data[name] = replace(_data(path, meaning, parts), cautions=_cautions(filter(None, pieces)))
         if own.scores.doubtful and np.isin(data[name].y_prob, (0, 1)).all():
             with naming(sources[0].path):
@@ -193,8 +183,7 @@ def _cautions(pieces: Iterable[inputs.Predictions]) -> tuple[str, ...]:
     return (inputs.renormalisation_caution(count, sum(part[1] for part in parts), largest),)
 
 
-@dataclass(frozen=True, eq=False)
-class _Part:
+class _Part(NamedTuple):
     """Rows of a file, and how many come before them."""
 
     source: Source
@@ -213,21 +202,19 @@ def _read(
     with naming(sources[0].path):
         check_bytes(8 * len(union.numbers) * sum(source.rows or 0 for source in sources))
     parts: list[_Part] = []
-    size, done, total = 0, 0, sum(source.size for source in sources)
-    for source in sources:
-        for first, batch, share in batches(
-            source, union.numbers, union.values, rows_of_batch(sources, len(names))
-        ):
-            with naming(source.path):
-                if kinds is None:
-                    kinds = kinds_in_all(sources, roles, source, batch)
-                rows = typed(batch, union, kinds, first)
-                size += sum(column.nbytes for column in rows.numbers.values())
-                check_bytes(size)
-            parts.append(_Part(source, first, rows))
-            if progress is not None:
-                progress(done + int(share * source.size), total)
-        done += source.size
+    size, total = 0, sum(source.size for source in sources)
+    for source, first, batch, done in all_batches(
+        sources, union.numbers, union.values, rows_of_batch(sources, len(names))
+    ):
+        with naming(source.path):
+            if kinds is None:
+                kinds = kinds_in_all(sources, roles, source, batch)
+            rows = typed(batch, union, kinds, first)
+            size += sum(column.nbytes for column in rows.numbers.values())
+            check_bytes(size)
+        parts.append(_Part(source, first, rows))
+        if progress is not None:
+            progress(done, total)
     if kinds is None:
         raise ValueError(f"{called_together(sources)}: has no rows")
     return kinds, parts

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import codecs
+import io
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -20,9 +21,8 @@ if TYPE_CHECKING:
     from calibrant.data.readers import Source
 
 DELIMITERS = (",", ";", "\t", "|")
-# Bytes of text parsed together, those that a thread parses, of the longest row and of a JSON list, which is
-# read whole.
-BLOCK, PARALLEL, LONGEST, LIST = 1 << 22, 1 << 20, 1 << 25, 1 << 28
+# Bytes of text parsed together, of the longest row and of a JSON list, which is read whole.
+BLOCK, LONGEST, LIST = 1 << 22, 1 << 25, 1 << 28
 # What the parser of CSV says of a row with more or fewer fields than the header.
 _RAGGED = re.compile(r"Row #([0-9]+): Expected ([0-9]+) columns, got ([0-9]+): ")
 # Levels of lists and objects within a JSON record: a parser of many more overflows its stack.
@@ -104,62 +104,40 @@ def _first_record(head: bytes) -> bytes | None:
     return None
 
 
-def csv_tables(source: Source, wanted: list[str], floats: Sequence[str] = ()) -> Iterator[tuple[Any, float]]:
-    """Yield a table for each block of rows of a CSV file, and how much is read.
-
-    Columns are text; those of `floats` are numbers as far as all of them are, and text after that, so that
-    whoever reads it can say what is wrong.
+def csv_tables(source: Source, wanted: list[str]) -> Iterator[tuple[Any, float]]:
+    """Yield a table of texts for each block of rows of a CSV file, and how much is read.
 
     Each block is parsed in memory. The streaming reader of Arrow drops the line feed of a carriage return and
     line feed that two blocks share, even within quotes. It also reads ahead in a thread of its own, and where
     it reads a Python object, that thread and the end of the process wait for each other.
     """
     import pyarrow as pa
+    from pyarrow import csv as arrow_csv
 
     written = dict(zip(source.header.names, source.raw, strict=False))
-    types = {written[name]: pa.float64() if name in floats else pa.string() for name in wanted}
-    rows, header = 0, True
+    convert = arrow_csv.ConvertOptions(
+        include_columns=[written[name] for name in wanted],
+        column_types=dict.fromkeys(source.raw, pa.string()),
+        null_values=[""],
+        strings_can_be_null=True,
+    )
+    parse = arrow_csv.ParseOptions(delimiter=source.delimiter, newlines_in_values=True)
+    rows, names = 0, None
     with _opened(source) as text:
         for block, whole in _row_blocks(text, source.delimiter):
             if not whole:
                 longest = f"row {rows + 1} has no end, or is longer than {LONGEST >> 20} MiB"
                 raise ValueError(f"{longest}: is a quote left open?")
+            # In one thread the parser knows the number of a row that it refuses.
+            read = arrow_csv.ReadOptions(use_threads=False, block_size=len(block) + 1, column_names=names)
             try:
-                table = _parsed_rows(source, block, types, header=header)
-            except pa.ArrowInvalid:
-                types = dict.fromkeys(types, pa.string())
-                try:
-                    # In one thread the parser knows the number of a row that it refuses.
-                    table = _parsed_rows(source, block, types, header=header, use_threads=False)
-                except pa.ArrowInvalid as error:
-                    if header and "Empty CSV" in str(error):  # a header without the end of its line
-                        return
-                    raise ValueError(_in_words(str(error), rows - header)) from None
-            rows, header = rows + table.num_rows, False
+                table = arrow_csv.read_csv(pa.BufferReader(block), read, parse, convert)
+            except pa.ArrowInvalid as error:
+                if names is None and "Empty CSV" in str(error):  # a header without the end of its line
+                    return
+                raise ValueError(_in_words(str(error), rows - (names is None))) from None
+            rows, names = rows + table.num_rows, source.raw
             yield table.rename_columns(wanted), text.share
-
-
-def _parsed_rows(
-    source: Source, block: bytes, types: Mapping[str, Any], *, header: bool, use_threads: bool = True
-) -> Any:
-    """Return columns of whole rows, by their names in the file, as a table."""
-    import pyarrow as pa
-    from pyarrow import csv as arrow_csv
-
-    # Arrow cuts what several threads parse at any end of a line, also within quotes.
-    quoted = b'"' in block
-    return arrow_csv.read_csv(
-        pa.BufferReader(block),
-        arrow_csv.ReadOptions(
-            use_threads=use_threads,
-            block_size=PARALLEL if use_threads and not quoted else len(block) + 1,
-            column_names=None if header else list(source.raw),
-        ),
-        arrow_csv.ParseOptions(delimiter=source.delimiter, newlines_in_values=quoted),
-        arrow_csv.ConvertOptions(
-            include_columns=list(types), column_types=types, null_values=[""], strings_can_be_null=True
-        ),
-    )
 
 
 def _in_words(error: str, before: int) -> str:
@@ -199,56 +177,38 @@ def _end_of_rows(block: bytes, delimiter: str) -> int:
     # What follows a carriage return at the end of the block may belong to it.
     if b'"' not in block:
         return max(block.rfind(b"\n"), block.rfind(b"\r", 0, -1)) + 1
-    data = np.frombuffer(b"\n" + block, np.uint8)
-    quotes = np.flatnonzero(data == ord('"'))
-    begins = np.zeros(256, dtype=bool)
-    begins[[ord(delimiter), *b'\r\n"']] = True
-    # Quotes begin and end values in turn, and two in a row end one and begin it again, unless some are
-    # characters like others.
-    if not np.all(begins[data[quotes[::2] - 1]]):
-        begins[ord('"')] = False
-        real: list[int] = []
-        for at, begin in zip(quotes.tolist(), begins[data[quotes - 1]].tolist(), strict=True):
-            if len(real) % 2 or begin or real[-1:] == [at - 1]:
-                real.append(at)
-        quotes = np.array(real, dtype=np.intp)
-    ends = np.flatnonzero((data == ord("\n")) | (data == ord("\r")))
-    ends = ends[: -1 if data[-1] == ord("\r") else None]
-    return int(ends[np.searchsorted(quotes, ends) % 2 == 0][-1])
+    before = re.escape(delimiter).encode() + rb"\r\n"
+    quoted = rb'(?<![^%b])"[^"]*+(?:""[^"]*+)*+"' % before
+    value = rb'(?:[^"\r\n]++|%b|(?<=[^%b])")*+' % (quoted, before)
+    rows = re.compile(rb"(?:%b(?:\n|\r(?!\Z)))*+" % value).match(block)
+    return 0 if rows is None else rows.end()
 
 
 def about_json(source: Source, data: Any) -> Source:
     """Find the columns of JSON by its first records."""
     pa = pyarrow_of()
-    text = _Text(source, data, data)
-    if source.format == "json" and (records := _listed(text)) is not None:
-        names = tuple(records[0])
-    else:
-        table = next((table for table, _ in _parsed_lines(text, [])), None)
-        if table is None:
-            raise ValueError("holds no records")
-        names = tuple(table.schema.names)
+    first = next(_parsed_lines(_in_lines(_Text(source, data, data)), []), None)
+    if first is None:
+        raise ValueError("holds no records")
+    names = tuple(first[0].schema.names)
     # The first records settle no type: 1 may be followed by 1.5.
     return replace(source, header=Header(names), types=dict.fromkeys(names, pa.null()))
 
 
 def json_tables(source: Source, wanted: list[str]) -> Iterator[tuple[Any, float]]:
-    """Yield tables of JSON lines, or that of a JSON list, and how much is read."""
-    import pyarrow as pa
-
+    """Yield tables of JSON lines, or of a JSON list, and how much is read."""
     with _opened(source) as text:
-        if source.format == "json" and (records := _listed(text)) is not None:
-            yield pa.table(_columns_of(records, wanted)), 1.0
-        else:
-            yield from _parsed_lines(text, wanted)
+        yield from _parsed_lines(_in_lines(text), wanted)
 
 
-def _listed(text: _Text) -> list[dict[str, Any]] | None:
-    """Return the records of a JSON list; None for lines of records."""
+def _in_lines(text: _Text) -> _Text:
+    """Return JSON with a record a line; a list of records is read whole and written so."""
+    if text.source.format != "json":
+        return text
     content = text.read(LIST + 1)
     if not content.removeprefix(codecs.BOM_UTF8).lstrip().startswith(b"["):
         text.restart()
-        return None
+        return text
     if len(content) > LIST:
         raise ValueError(f"holds a JSON list of more than {LIST >> 20} MiB; write a record a line (jsonl)")
     try:
@@ -259,28 +219,11 @@ def _listed(text: _Text) -> list[dict[str, Any]] | None:
         raise ValueError(f"cannot be read: {error}") from None
     except json.JSONDecodeError as error:
         raise ValueError(f"is no JSON: {error.msg} at line {error.lineno}, character {error.colno}") from None
-    if not records:
-        raise ValueError("holds no records")
     for row, record in enumerate(records, 1):
         if not isinstance(record, dict):
             raise ValueError(f"row {row} must be an object of names and values, got {tidy(repr(record), 80)}")
-    return records
-
-
-def _columns_of(records: list[dict[str, Any]], names: Sequence[str]) -> dict[str, Any]:
-    import pyarrow as pa
-
-    columns = {}
-    for name in names:
-        values = [record.get(name) for record in records]
-        # Lists and objects are of no use, and may be nested deeper than Arrow can bear.
-        nested = any(isinstance(value, list | dict) for value in values)
-        try:
-            columns[name] = pa.array([[]] * len(values) if nested else values)
-            name.encode()
-        except UnicodeEncodeError:
-            raise ValueError(f"column {show(name)} holds half of a character, which is no text") from None
-    return columns
+    lines = "".join(f"{json.dumps(record)}\n" for record in records)
+    return _Text(text.source, io.BytesIO(lines.encode()), text.file)
 
 
 def _parsed_lines(text: _Text, wanted: Sequence[str]) -> Iterator[tuple[Any, float]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import replace
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -332,15 +333,11 @@ class Sketch:
 
     def ece(self, **options: Any) -> float:
         """Estimate the calibration error; see `calibrant.ece` for the options."""
-        from calibrant.api.calibration import ece
-
-        return ece(self, **options)
+        return _functions().ece(self, **options)
 
     def mce(self, **options: Any) -> float:
         """Estimate the maximum calibration error; see `calibrant.mce` for the options."""
-        from calibrant.api.calibration import mce
-
-        return mce(self, **options)
+        return _functions().mce(self, **options)
 
     def estimate(self, **options: Any) -> Estimate:
         """Estimate the calibration error with interval, null and test; see `calibrant.estimate`.
@@ -348,9 +345,7 @@ class Sketch:
         A sketch does not know which scores of the classes belong together: interval and p-value
         of the class-wise notion allow for any dependence, and say so (`conservative`).
         """
-        from calibrant.api.calibration import estimate
-
-        return estimate(self, **options)
+        return _functions().estimate(self, **options)
 
     def assess(self, **options: Any) -> Assessment:
         """Assess the scores by the notion of the sketch; see `calibrant.assess` for the options.
@@ -368,9 +363,7 @@ class Sketch:
         >>> print(result.verdict)
         Scores of class 1 too high by ... points (95 %: ...); a calibrated model of this size typically ...
         """
-        from calibrant.api.calibration import assess
-
-        return assess(self, **options)
+        return _functions().assess(self, **options)
 
     def calibrator(self, method: str = "auto", *, monotone: Monotone = "auto") -> Calibrator:
         """Fit a map from scores to probabilities, as `Calibrator` would from the rows.
@@ -395,51 +388,37 @@ class Sketch:
 
     def curve(self, **options: Any) -> ReliabilityCurve | ByClass[ReliabilityCurve]:
         """Fit the reliability curve; see `calibrant.reliability_curve` for the options."""
-        from calibrant.api.calibration import reliability_curve
-
-        return reliability_curve(self, **options)
+        return _functions().reliability_curve(self, **options)
 
     def diagram(self, **options: Any) -> ReliabilityDiagram | ByClass[ReliabilityDiagram]:
         """Fit the reliability diagram; see `calibrant.reliability_diagram` for the options."""
-        from calibrant.api.calibration import reliability_diagram
-
-        return reliability_diagram(self, **options)
+        return _functions().reliability_diagram(self, **options)
 
     def lce(self, at: ArrayLike, **options: Any) -> Array:
         """Estimate the local calibration error at given scores; see `calibrant.lce` for the options."""
-        from calibrant.api.calibration import lce
-
-        return lce(self, at=at, **options)
+        return _functions().lce(self, at=at, **options)
 
     def histogram(self, **options: Any) -> ScoreHistogram | ByClass[ScoreHistogram]:
         """Count the scores by outcome; see `calibrant.score_histogram` for the options.
 
         A cell that an edge divides goes to the side of its mean; no edge of 10, 20, 30 or 40 bins does.
         """
-        from calibrant.api.calibration import score_histogram
-
-        return score_histogram(self, **options)
+        return _functions().score_histogram(self, **options)
 
     def regret(self, cost: Any, **options: Any) -> Regret:
         """Measure what acting on the scores costs; see `calibrant.regret` for the options.
 
         A threshold that falls into a cell acts on all of its rows, or on none, by their mean score.
         """
-        from calibrant.api.decisions import regret
-
-        return regret(self, cost=cost, **options)
+        return _functions().regret(self, cost=cost, **options)
 
     def regret_curve(self, **options: Any) -> RegretCurve:
         """Measure the regret at every threshold; see `calibrant.regret_curve` for the options."""
-        from calibrant.api.decisions import regret_curve
-
-        return regret_curve(self, **options)
+        return _functions().regret_curve(self, **options)
 
     def best_threshold(self, cost: Any, **options: Any) -> BestThreshold:
         """Choose the threshold of least expected cost; see `calibrant.best_threshold` for the options."""
-        from calibrant.api.decisions import best_threshold
-
-        return best_threshold(self, cost=cost, **options)
+        return _functions().best_threshold(self, cost=cost, **options)
 
     def risk_coverage(self, **options: Any) -> RiskCoverage:
         """Measure the accuracy of the most confident rows; see `calibrant.risk_coverage` for the options.
@@ -447,9 +426,7 @@ class Sketch:
         The rows of a cell enter together. A sketch of the scores of a class is refused: it takes one of
         `confidence`, `correctness` or `top:k`.
         """
-        from calibrant.api.selective import risk_coverage
-
-        return risk_coverage(self, **options)
+        return _functions().risk_coverage(self, **options)
 
     @property
     def about_one_class(self) -> Question:
@@ -719,6 +696,13 @@ class Sketch:
         from calibrant.sketch.file import digest
 
         return digest(self)
+
+
+def _functions() -> ModuleType:
+    """Return the package, whose functions take a sketch; they import this module, so it comes late."""
+    import calibrant
+
+    return calibrant
 
 
 def _reordered(data: Predictions, labels: tuple[Any, ...]) -> Predictions:

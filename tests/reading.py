@@ -1,0 +1,8 @@
+"""The rows of a file of one model."""
+
+from calibrant.data import Asked, load_models
+
+
+def load(path, asked=Asked(), **options):  # noqa: B008 - frozen
+    """Labels and scores of a file."""
+    return load_models(path, asked, **options)[""]
