@@ -447,7 +447,7 @@ class Sketch:
         The rows of a cell enter together. A sketch of the scores of a class is refused: it takes one of
         `confidence`, `correctness` or `top:k`.
         """
-        from calibrant.api.selective import risk_coverage
+        from calibrant.api.decisions import risk_coverage
 
         return risk_coverage(self, **options)
 
