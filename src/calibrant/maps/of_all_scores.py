@@ -114,7 +114,10 @@ class Softmax:
         return probability
 
     def interval(self, score: Array, deviate: float) -> tuple[Array, Array]:
-        """Return the ends of an interval of each class's probability, normal in its log-odds."""
+        """Return the ends of an interval of each class's probability, normal in its log-odds.
+
+        They need not hold the probability itself, which is an average that includes untouched scores.
+        """
         low, high = np.empty(score.shape), np.empty(score.shape)
         for part in self.parts(len(score)):
             tempered = self.tempered(score[part])
@@ -125,9 +128,9 @@ class Softmax:
                 mean += self.bent / len(self.draws) * away
                 square += self.bent / len(self.draws) * away * away
             sd = np.sqrt(np.maximum(square - mean * mean, 0.0) + self._of_slope(tempered) ** 2)
-            low[part], high[part] = ends_of(start + mean, deviate * sd)
-        middle = self.probability(score)
-        return np.minimum(low, middle), np.maximum(high, middle)
+            low[part] = expit(start + mean - deviate * sd)
+            high[part] = expit(start + mean + deviate * sd)
+        return low, high
 
     def _of_slope(self, tempered: Array) -> Array:
         """Return what the doubt about the temperature does to the log-odds of the tempered scores."""
@@ -161,11 +164,6 @@ class Softmax:
 def log_odds(p: Array) -> Array:
     """Return the log-odds of probabilities, which may be 0 or 1."""
     return np.asarray(np.log(np.maximum(p, WITHIN[0])) - np.log(np.maximum(1 - p, WITHIN[0])))
-
-
-def ends_of(odds: Array, reach: Array) -> tuple[Array, Array]:
-    """Return the probabilities so far below and above some log-odds."""
-    return expit(odds - reach), expit(odds + reach)
 
 
 def fit_softmax(rows: Simplex) -> Softmax:
