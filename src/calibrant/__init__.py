@@ -23,8 +23,7 @@ if TYPE_CHECKING:
         reliability_diagram,
         score_histogram,
     )
-    from calibrant.api.decisions import best_threshold, regret, regret_curve
-    from calibrant.api.selective import risk_coverage
+    from calibrant.api.decisions import best_threshold, regret, regret_curve, risk_coverage
     from calibrant.assessment import Assessment
     from calibrant.compiled.versions import show_versions
     from calibrant.curves import Point, ReliabilityCurve, ReliabilityDiagram, ScoreHistogram
@@ -59,8 +58,7 @@ _ROOMS = {
         *("assess", "compare", "compare_calibrators", "ece", "estimate", "lce", "mce", "recommend"),
         *("reliability_curve", "reliability_diagram", "score_histogram"),
     ),
-    "calibrant.api.decisions": ("best_threshold", "regret", "regret_curve"),
-    "calibrant.api.selective": ("risk_coverage",),
+    "calibrant.api.decisions": ("best_threshold", "regret", "regret_curve", "risk_coverage"),
     "calibrant.assessment": ("Assessment",),
     "calibrant.compiled.versions": ("show_versions",),
     "calibrant.curves": ("Point", "ReliabilityCurve", "ReliabilityDiagram", "ScoreHistogram"),

@@ -12,6 +12,7 @@ from calibrant.assessment import text
 from calibrant.assessment.cure import Cure
 from calibrant.assessment.decomposition import Score
 from calibrant.assessment.where import pairs, predicted
+from calibrant.atomic import write_whole
 from calibrant.curves import ByClass, ReliabilityCurve, ReliabilityDiagram
 from calibrant.curves.histogram import Edges, Rows
 from calibrant.decisions import Clinical, Decision
@@ -296,7 +297,7 @@ class Assessment(Serializable):
         page = report.page(self)
         if path is None:
             return page
-        report.write(Path(path), page)
+        write_whole(path, [page.encode()])
         return None
 
     def html(self) -> str:

@@ -16,7 +16,7 @@ from calibrant import inputs
 from calibrant.atomic import write_whole
 from calibrant.compiled.blas import one_blas_thread
 from calibrant.curves.posterior_curve import beyond_all_scores
-from calibrant.evidence import Array, Evidence
+from calibrant.evidence import Array
 from calibrant.evidence.simplex import Simplex, class_order
 from calibrant.inputs import InputError, InputTypeError, InputWarning, Predictions
 from calibrant.maps.forms import Form, Pair
@@ -147,8 +147,7 @@ class Calibrator:
         self._check_choices()
         if METHODS[self.method].one is None:
             raise InputError("method", "be a map of one score", self.method, hint="it needs whole rows")
-        self.classes_, self.n_ = question.labels, float(question.n)
-        self.notion_, self.columns_ = question.notion.name, None
+        self.classes_, self.columns_ = question.labels, None
         self._vector = not question.notion.several
         self._positive = question.positive
         if question.notion.one_class and question.positive is not None:
@@ -156,7 +155,7 @@ class Calibrator:
             others = tuple(label for label in self.classes_ if label != self.classes_[question.positive])
             positive = self.classes_[question.positive]
             self.classes_, self._positive = (others[0] if len(others) == 1 else others, positive), 1
-        return self._fit_each(question.problems)
+        return self._fit_each(question)
 
     @one_blas_thread()
     def fit_predictions(self, data: Predictions) -> Self:
@@ -173,9 +172,7 @@ class Calibrator:
                 "method", "be a map of one score", self.method, got=f"{self.method!r} for two classes"
             )
         if two or method.many is None:
-            question = Question.of(data, named(self.notion_))
-            self.n_ = float(question.n)
-            return self._fit_each(question.problems)
+            return self._fit_each(Question.of(data, named(self.notion_)))
         columns = class_order(data.score, data.code, data.weight, data.labels)
         place = np.argsort(columns)
         rows = Simplex.of(data.score[:, columns], place[data.code], data.weight, counts=data.counts)
@@ -184,17 +181,17 @@ class Calibrator:
         self._whole = method.many(rows).ordered(place)
         return self
 
-    def _fit_each(self, problems: list[Evidence]) -> Self:
-        self._whole = None
-        self._problems = [Problem(evidence) for evidence in problems]
-        self._forms = [self._form(problem) for problem in self._problems]
-        self._bands = [{} for _ in problems]
-        return self
-
-    def _form(self, problem: Problem) -> Form:
+    def _fit_each(self, question: Question) -> Self:
+        """Fit one map, or one for each class."""
         fit = METHODS[self.method].one
         assert fit is not None
-        return fit(problem) if self.monotone == "auto" else fit(problem, monotone=bool(self.monotone))
+        options = {} if self.monotone == "auto" else {"monotone": bool(self.monotone)}
+        self.n_, self.notion_ = float(question.n), question.notion.name
+        self._whole = None
+        self._problems = [Problem(evidence) for evidence in question.problems]
+        self._forms = [fit(problem, **options) for problem in self._problems]
+        self._bands = [{} for _ in self._problems]
+        return self
 
     def predict_proba(self, y_prob: ArrayLike, *, percent: bool = False) -> Array:
         """Return probabilities: of a vector of scores a vector, of a matrix a matrix.
@@ -209,11 +206,10 @@ class Calibrator:
         score = self._scores(y_prob, percent)
         if self._whole is not None:
             return self._whole.probability(score)
-        if self._vector:
-            return self._forms[0].probability(score)
+        columns = zip(self._forms, self._columns(score), strict=True)
+        each = self._joined([form.probability(column) for form, column in columns])
         if len(self._forms) == 1:
-            return self._both(self._forms[0].probability(score[:, self._column]))
-        each = np.stack([form.probability(score[:, k]) for k, form in enumerate(self._forms)], axis=1)
+            return each
         total = each.sum(axis=1, keepdims=True)
         return np.where(total > 0, each / np.where(total > 0, total, 1.0), 1 / each.shape[1])
 
@@ -235,16 +231,11 @@ class Calibrator:
         middle, score = self.predict_proba(y_prob, percent=percent), self._scores(y_prob, percent)
         if self._whole is not None:
             low, high = self._whole.interval(score, NormalDist().inv_cdf((1 + level) / 2))
-        elif self._vector:
-            low, high = self._ends(0, score, level)
-        elif len(self._forms) == 1:
-            low, high = self._ends(0, score[:, self._column], level)
-            low, high = self._both(low), self._both(high)
-            low, high = np.minimum(low, high), np.maximum(low, high)
         else:
-            ends = [self._ends(k, score[:, k], level) for k in range(len(self._forms))]
-            low, high = (np.stack(part, axis=1) for part in zip(*ends, strict=True))
-        return np.minimum(low, middle), np.maximum(high, middle)
+            ends = [self._band(k, level).ends(column) for k, column in enumerate(self._columns(score))]
+            low, high = (self._joined(part) for part in zip(*ends, strict=True))
+        # The ends of the negative class are those of the positive one in the other order.
+        return np.minimum(np.minimum(low, high), middle), np.maximum(np.maximum(low, high), middle)
 
     def predict_pair(self, y_prob: ArrayLike, *, percent: bool = False) -> tuple[Array, Array]:
         """Return the two probabilities of Venn and Abers: if the outcome were 0, and if it were 1.
@@ -260,7 +251,7 @@ class Calibrator:
             raise InputError("y_prob", "be scores of one class", score.shape)
         form = self._forms[0]
         assert isinstance(form, Pair)
-        return form.pair(score if self._vector else score[:, self._column])
+        return form.pair(self._columns(score)[0])
 
     def to_json(self) -> str:
         """Return what has been learned as JSON; `from_json` reads it."""
@@ -361,14 +352,22 @@ class Calibrator:
 
     # --- inside ---
 
-    @property
-    def _column(self) -> int:
-        return 1 if self._positive is None else self._positive
+    def _columns(self, score: Array) -> list[Array]:
+        """Return the scores that each map takes."""
+        if self._vector:
+            return [score]
+        if len(self._forms) == 1:
+            return [score[:, 1 if self._positive is None else self._positive]]
+        return list(score.T)
 
-    def _both(self, probability: Array) -> Array:
-        """Return the columns of both classes from the probability of the positive one."""
-        columns = [1 - probability, probability]
-        return np.stack(columns if self._column == 1 else columns[::-1], axis=1)
+    def _joined(self, columns: Sequence[Array]) -> Array:
+        """Return what the maps make of their scores in the shape of the scores; one map is of two classes."""
+        if self._vector:
+            return columns[0]
+        if len(columns) == 1:
+            both = [1 - columns[0], columns[0]]
+            return np.stack(both[::-1] if self._positive == 0 else both, axis=1)
+        return np.stack(columns, axis=1)
 
     def _single(self) -> Form:
         self._check_fitted()
@@ -378,9 +377,6 @@ class Calibrator:
                 "calibrator", "be a map of one score, as a probability", what, got=f"one of {what}"
             )
         return self._forms[0]
-
-    def _ends(self, k: int, score: Array, level: float) -> tuple[Array, Array]:
-        return self._band(k, level).ends(score)
 
     def _band(self, k: int, level: float) -> Band:
         """Return the band of a map at a level, computed when it is first asked for."""

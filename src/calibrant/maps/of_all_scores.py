@@ -7,7 +7,7 @@ the tempered ones and the draws of the posterior are averaged by their evidence.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Annotated, ClassVar
 
@@ -114,7 +114,10 @@ class Softmax:
         return probability
 
     def interval(self, score: Array, deviate: float) -> tuple[Array, Array]:
-        """Return the ends of an interval of each class's probability, normal in its log-odds."""
+        """Return the ends of an interval of each class's probability, normal in its log-odds.
+
+        They need not hold the probability itself, which is an average that includes untouched scores.
+        """
         low, high = np.empty(score.shape), np.empty(score.shape)
         for part in self.parts(len(score)):
             tempered = self.tempered(score[part])
@@ -125,9 +128,9 @@ class Softmax:
                 mean += self.bent / len(self.draws) * away
                 square += self.bent / len(self.draws) * away * away
             sd = np.sqrt(np.maximum(square - mean * mean, 0.0) + self._of_slope(tempered) ** 2)
-            low[part], high[part] = ends_of(start + mean, deviate * sd)
-        middle = self.probability(score)
-        return np.minimum(low, middle), np.maximum(high, middle)
+            low[part] = expit(start + mean - deviate * sd)
+            high[part] = expit(start + mean + deviate * sd)
+        return low, high
 
     def _of_slope(self, tempered: Array) -> Array:
         """Return what the doubt about the temperature does to the log-odds of the tempered scores."""
@@ -163,11 +166,6 @@ def log_odds(p: Array) -> Array:
     return np.asarray(np.log(np.maximum(p, WITHIN[0])) - np.log(np.maximum(1 - p, WITHIN[0])))
 
 
-def ends_of(odds: Array, reach: Array) -> tuple[Array, Array]:
-    """Return the probabilities so far below and above some log-odds."""
-    return expit(odds - reach), expit(odds + reach)
-
-
 def fit_softmax(rows: Simplex) -> Softmax:
     """Average the scores as they are, tempered ones, and those that the blocks bend further."""
     start = fit_temperature(rows)
@@ -176,11 +174,10 @@ def fit_softmax(rows: Simplex) -> Softmax:
     # What the rows tell of the temperature's logarithm, and its evidence by Laplace's approximation.
     told = float(posterior.information[0, 0]) * posterior.blocks.width**2
     log, spread = np.log(start.slope), LIKELY**2
-    likelihood = _likelihood(rows, start.least)
-    changed = likelihood(start.slope) - 0.5 * log**2 / spread
+    changed = _likelihood(rows, start.least, start.slope) - 0.5 * log**2 / spread
     changed -= 0.5 * np.log1p(spread * max(told, TOLD))
     changed += np.logaddexp(np.log(CALIBRATED), np.log1p(-CALIBRATED) + posterior.log_odds)
-    odds = np.log1p(-UNTOUCHED) - np.log(UNTOUCHED) + changed - likelihood(1.0)
+    odds = np.log1p(-UNTOUCHED) - np.log(UNTOUCHED) + changed - _likelihood(rows, start.least, 1.0)
     untouched = float(expit(-odds))
     # A score of 0 was taken for a small one above: left as it is, it would call impossible what has happened.
     possible = bool((rows.score[np.arange(len(rows.code)), rows.code] > 0).all())
@@ -238,24 +235,15 @@ def _fit_sizes(rows: Simplex, sizes: dict[str, float]) -> Softmax:
 
 def fit_temperature(rows: Simplex) -> Softmax:
     """Divide log probabilities by one number: the likeliest, its logarithm normal around 0."""
-    from scipy.optimize import minimize_scalar
-
-    least = least_of(rows.score, WITHIN)
-    # The order of the rows is random: the first of them locate the optimum, and Newton's method ends on all.
-    few = rows[: max(1, CHUNK // rows.n_classes)]
-    likelihood, scale = _likelihood(few, least), rows.n / few.n
-
-    def cost(log: float) -> float:
-        return float(0.5 * (log / TEMPERATURES) ** 2) - scale * likelihood(float(np.exp(log)))
-
-    found = minimize_scalar(cost, bounds=(-6.0, 4.0), method="bounded", options={"xatol": 1e-4})
-    start = Softmax(rows.n_classes, float(np.exp(found.x)), least)
-    for _ in range(NEWTON_STEPS):
-        gradient, curvature = (rows.weight @ each for each in slope_derivatives(start, rows.score, rows.code))
-        slope = float(newton_slope(start.slope, gradient, curvature))
-        start, step = replace(start, slope=slope), abs(slope / start.slope - 1)
-        if step < 1e-6:  # the next one would be about its square
-            break
+    start = Softmax(rows.n_classes, 1.0, least_of(rows.score, WITHIN))
+    # The order of the rows is random: the first of them locate the optimum, and a step or two on all end it.
+    for some in (rows[: max(1, CHUNK // rows.n_classes)], rows):
+        for _ in range(NEWTON_STEPS):
+            each = slope_derivatives(start, some.score, some.code)
+            slope = float(newton_slope(start.slope, *(some.weight @ derivative for derivative in each)))
+            start, step = replace(start, slope=slope), abs(slope / start.slope - 1)
+            if step < 1e-8:
+                break
     return start
 
 
@@ -278,27 +266,13 @@ def slope_derivatives(start: Softmax, score: Array, code: Array) -> tuple[Array,
     return first, np.maximum(second, 0.0)
 
 
-def _likelihood(rows: Simplex, least: float) -> Callable[[float], float]:
-    """Return the log likelihood of log probabilities as a function of the number that multiplies them."""
-    step = max(1, CHUNK // rows.n_classes)
-    parts = [slice(start, start + step) for start in range(0, len(rows.code), step)]
-
-    def logs(part: slice) -> tuple[Array, Array]:
-        log = np.log(np.maximum(rows.score[part], least))
-        return log, log.max(axis=1, keepdims=True)
-
-    # Those of few rows are kept: the number is tried many times.
-    kept = logs(parts[0]) if len(parts) == 1 else None
-
-    def of(slope: float) -> float:
-        total = 0.0
-        for part in parts:
-            log, top = logs(part) if kept is None else kept
-            z = slope * log
-            z -= slope * top
-            own = z[np.arange(len(z)), rows.code[part]]
-            np.exp(z, out=z)
-            total += float(rows.weight[part] @ (own - np.log(z.sum(axis=1))))
-        return total
-
-    return of
+def _likelihood(rows: Simplex, least: float, slope: float) -> float:
+    """Return the log likelihood of log probabilities that are multiplied by a number."""
+    total, step = 0.0, max(1, CHUNK // rows.n_classes)
+    for first in range(0, len(rows.code), step):
+        part = slice(first, first + step)
+        z = slope * np.log(np.maximum(rows.score[part], least))
+        z -= z.max(axis=1, keepdims=True)
+        own = z[np.arange(len(z)), rows.code[part]]
+        total += float(rows.weight[part] @ (own - np.log(np.exp(z, out=z).sum(axis=1))))
+    return total

@@ -4,12 +4,11 @@ Every function draws on the Axes it is given, or on one new figure, and returns 
 in lightness and marks in shape, so that a picture survives a grey print. matplotlib is imported on use.
 """
 
+from calibrant.plot.decisions import risk_coverage
 from calibrant.plot.forest import comparison, estimators, groups
-from calibrant.plot.grid import small_multiples
+from calibrant.plot.grid import small_multiples, taken
 from calibrant.plot.reliability import curve, diagram, local_error, models, overlay
 from calibrant.plot.scores import score_histograms
-from calibrant.plot.selective import risk_coverage
-from calibrant.plot.whole_rows import taken
 
 __all__ = [
     "comparison",

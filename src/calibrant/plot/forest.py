@@ -5,9 +5,7 @@ A light tick in each row is what a calibrated model typically reads at that size
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from calibrant.assessment import Assessment
@@ -225,6 +223,8 @@ def _intervals(ax: Any, rows: Sequence[int], shown: Sequence[Any], front: int | 
 
 def _axis(ax: Any, low: float, high: float, wide: float, *labels: str, inner: str = "") -> None:
     """Lay out the x axis; the label is the first that there is room for, or the last."""
+    from matplotlib.ticker import MaxNLocator
+
     ax.set_xlim(low, high)
     ax.ticklabel_format(axis="x", style="plain", useOffset=False)
     ax.tick_params(axis="y", length=0)
@@ -233,32 +233,18 @@ def _axis(ax: Any, low: float, high: float, wide: float, *labels: str, inner: st
         ax.tick_params(axis="x", labelsize="small")
         ax.xaxis.label.set_size("small")
     size = ax.xaxis.label.get_size()
-    ax.set_xticks(_ticks(low, high, wide, size, inner))
+    label = width_of(f"{low:.{2 if high - low > 0.05 else 3}f}", size) + APART
+    half = 0.5 * label * (high - low) / wide
+    # Labels stay off the inner side, where another panel is.
+    first, last = low + half * (inner == "left"), high - half * (inner == "right")
+
+    def ticks(most: int) -> Any:
+        places = MaxNLocator(most, steps=[1, 2, 5, 10], min_n_ticks=1).tick_values(low, high)
+        return places[(places >= first) & (places <= last)]
+
+    places = ticks(max(1, int(wide / label)))
+    ax.set_xticks(places if len(places) > 1 else ticks(9)[[0, -1]])
     ax.set_xlabel(next((label for label in labels if width_of(label, size) <= wide), labels[-1]))
-
-
-def _ticks(low: float, high: float, wide: float, size: float, inner: str) -> list[float]:
-    """Return round numbers, as many as have room; labels stay off the inner side, where a panel is."""
-    inch, best = wide / (high - low), [0.0]
-    for step in (unit * 10.0**power for power in range(-6, 1) for unit in (1, 2, 5)):
-        if step < (high - low) / 20:
-            continue
-        digits = max(0, -math.floor(math.log10(step) + 1e-9))
-        ticks = [i * step for i in range(math.ceil(low / step), math.floor(high / step) + 1)]
-        half = {tick: width_of(f"{tick:.{digits}f}", size) / 2 for tick in ticks}
-        if inner:
-            inside = {tick: (tick - low if inner == "left" else high - tick) * inch for tick in ticks}
-            ticks = [tick for tick in ticks if inside[tick] >= half[tick]]
-        if len(ticks) < 2:
-            continue
-        # All of them; or else two, and a coarser step may still have room for more.
-        for some in (ticks, [ticks[0], ticks[-1]], [0.0, ticks[-1]], [ticks[0], 0.0]):
-            if all((b - a) * inch - half.get(a, 0) - half.get(b, 0) > APART for a, b in pairwise(some)):
-                best = some
-                break
-        if best is ticks:
-            break
-    return best
 
 
 def _measured(shown: Sequence[Estimate]) -> tuple[str, str]:

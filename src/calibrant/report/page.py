@@ -8,7 +8,6 @@ import json
 from collections.abc import Sequence
 from functools import lru_cache
 from importlib.resources import files
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,12 +18,11 @@ from calibrant.assessment import Assessment
 from calibrant.assessment import text as wording
 from calibrant.assessment.text import points, short
 from calibrant.assessment.where import pairs, predicted
-from calibrant.atomic import write_whole
 from calibrant.curves import FEW, ByClass, ReliabilityCurve, ReliabilityDiagram
 from calibrant.inference.result import p_text, remarks, usual
 from calibrant.inputs.wording import count, counted, percent, plural, size_name
 from calibrant.questions import named
-from calibrant.report import chart, heat
+from calibrant.report import chart
 
 # Rows of a table that are shown at once, and classes that have a small picture.
 FIRST, PICTURES = 20, 8
@@ -112,7 +110,7 @@ def _templates() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.globals |= {"chart": chart, "heat": heat.heat, "points": points, "usual": usual}
+    environment.globals |= {"chart": chart, "points": points, "usual": usual}
     environment.globals["row_remarks"] = wording.row_remarks
     environment.filters |= {
         "points": points,
@@ -128,17 +126,12 @@ def _templates() -> Environment:
         "too_high": wording.too_high,
         "ends": wording.ends,
         "share": share,
-        "signed": heat.signed,
+        "signed": chart.signed,
         "score": lambda s: f"{s:.2f}" if abs(s - round(s, 2)) < 1e-9 else wording.score_text(s),
         "title_of": lambda notion: named(notion).reading.title,
         "ruler": lambda name: RULERS.get(name, name),
     }
     return environment
-
-
-def write(path: Path, text: str) -> None:
-    """Write a file whole or not at all."""
-    write_whole(path, [text.encode()])
 
 
 def picture_of(assessment: Assessment) -> chart.Picture:

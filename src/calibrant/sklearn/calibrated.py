@@ -138,27 +138,20 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
         weight = None if sample_weight is None else _weights(sample_weight)
         if self._is_fitted_already():
             check_is_fitted(self.estimator)
-            self.classes_ = np.asarray(getattr(self.estimator, "classes_", np.unique(y)))
             self.estimators_, rows = [self.estimator], [np.arange(len(y))]
-            scores = [_scores(self.estimator, X, self.classes_)]
-            if hasattr(self.estimator, "predict_proba"):
-                _caution_if_seen(scores[0], y, self.classes_)
+            scores = [_scores(self.estimator, X)]
         else:
-            self.classes_ = np.unique(y)
-            if len(self.classes_) < 2:
-                raise InputError("y", "hold two classes or more", y[0], got=f"1 class, {y[0]!s}")
             splits = self._splits(X, y, to_split)
             parts = Parallel(n_jobs=self.n_jobs)(
-                delayed(_fold)(clone(self.estimator), X, y, train, test, to_fit, self.classes_, self.ensemble)
+                delayed(_fold)(clone(self.estimator), X, y, train, test, to_fit, self.ensemble)
                 for train, test in splits
             )
             self.estimators_, rows = [model for model, _ in parts], [test for _, test in splits]
             scores = [score for _, score in parts]
             if not self.ensemble:
                 self.estimators_ = [clone(self.estimator).fit(X, y, **to_fit)]
-                held_out = np.concatenate(rows)
-                order = np.argsort(held_out, kind="stable")
-                rows, scores = [held_out[order]], [np.concatenate(scores)[order]]
+                rows, scores = [np.concatenate(rows)], [np.concatenate(scores)]
+        self.classes_ = np.asarray(getattr(self.estimators_[0], "classes_", np.unique(y)))
         self._learn(scores, rows, y, weight)
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(self.estimators_[0], name):
@@ -254,6 +247,9 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
 
     def _splits(self, X: Any, y: Array, to_split: Params) -> list[tuple[Array, Array]]:
         """Return the parts of each fold, checked before anything is fitted."""
+        classes = np.unique(y)
+        if len(classes) < 2:
+            raise InputError("y", "hold two classes or more", y[0], got=f"1 class, {y[0]!s}")
         splits = [
             (np.arange(len(y))[train], np.arange(len(y))[test])
             for train, test in check_cv(self.cv, y, classifier=True).split(X, y, **to_split)
@@ -261,7 +257,7 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
         if not splits:
             raise InputError("cv", "make at least one split", self.cv)
         for train, _ in splits:
-            missing = np.setdiff1d(self.classes_, y[train])
+            missing = np.setdiff1d(classes, y[train])
             if missing.size:
                 raise InputError(
                     "y",
@@ -286,10 +282,12 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
     def _learn(self, scores: list[Array], rows: list[Array], y: Array, weight: Array | None) -> None:
         """Fit a calibrator to the scores of each model."""
         logits = not hasattr(self.estimators_[0], "predict_proba")
-        held_out = np.concatenate(rows)
-        self.scale_ = (
-            _scale(np.concatenate(scores), None if weight is None else weight[held_out]) if logits else 1.0
-        )
+        self.scale_ = 1.0
+        if logits:
+            held_out = None if weight is None else weight[np.concatenate(rows)]
+            self.scale_ = _scale(np.concatenate(scores), held_out)
+        elif self._is_fitted_already():
+            _caution_if_seen(scores[0], y, self.classes_)
         classes = tuple(self.classes_.tolist())
         label = y.astype(object) if y.dtype.kind == "f" else y  # as labels, never to be taken for scores
         self.calibrators_ = []
@@ -311,7 +309,7 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
     def _scored(self, X: Any) -> list[tuple[Calibrator, Array]]:
         """Return each calibrator with the scores that it maps."""
         return [
-            (calibrator, _scores(model, X, self.classes_) / self.scale_)
+            (calibrator, _scores(model, X) / self.scale_)
             for model, calibrator in zip(self.estimators_, self.calibrators_, strict=True)
         ]
 
@@ -340,42 +338,20 @@ def _weights(sample_weight: Any) -> Array:
 
 
 def _fold(
-    estimator: Any,
-    X: Any,
-    y: Array,
-    train: Array,
-    test: Array,
-    to_fit: Params,
-    classes: Array,
-    keep: bool,
+    estimator: Any, X: Any, y: Array, train: Array, test: Array, to_fit: Params, keep: bool
 ) -> tuple[Any, Array]:
     """Fit a model to the training part, and return it, if it is kept, and its scores of the held-out part."""
     X_train, y_train = _safe_split(estimator, X, y, train)
     X_test, _ = _safe_split(estimator, X, y, test, train)
     model = estimator.fit(X_train, y_train, **_check_method_params(X, to_fit, train))
-    return model if keep else None, _scores(model, X_test, classes)
+    return model if keep else None, _scores(model, X_test)
 
 
-def _scores(model: Any, X: Any, classes: Array) -> Array:
+def _scores(model: Any, X: Any) -> Array:
     """Return the scores of a fitted model: of the second of two classes, or a column for each of many."""
-    if hasattr(model, "predict_proba"):
-        score, known = probabilities(model, X)
-    else:
-        score, known = _decision_values(model, X), getattr(model, "classes_", None)
+    score = probabilities(model, X)[0] if hasattr(model, "predict_proba") else _decision_values(model, X)
     score = np.asarray(score)
-    columns = np.asarray(classes if known is None else known).tolist()
-    unknown = [label for label in classes.tolist() if label not in columns]
-    if unknown:
-        raise InputError(
-            "estimator", "know every class that y holds", unknown[0], got=f"none of {unknown[0]}"
-        )
-    order = [columns.index(label) for label in classes.tolist()]
-    if score.ndim == 1:  # the decision value of the model's second class
-        return score if order[1] == 1 else -score
-    if score.shape[1] != len(order):
-        rule = "have a column of scores for each class"
-        raise InputError("estimator", rule, score.shape, got=f"{score.shape[1]} for {len(order)} classes")
-    return score[:, order[1]] if len(order) == 2 else score[:, order]
+    return score[:, 1] if score.ndim == 2 and score.shape[1] == 2 else score
 
 
 def _decision_values(model: Any, X: Any) -> Array:

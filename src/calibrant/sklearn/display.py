@@ -8,8 +8,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from calibrant import inputs, plot
-from calibrant.api.calibration import reliability_curve, reliability_diagram
-from calibrant.curves import ByClass, ReliabilityCurve, ReliabilityDiagram
+from calibrant.api.asked import ask
+from calibrant.curves import (
+    ByClass,
+    Method,
+    ReliabilityCurve,
+    ReliabilityDiagram,
+    curve_of,
+    diagram_of,
+    each_problem,
+)
 from calibrant.evidence import Array
 from calibrant.plot.canvas import CALIBRATED, CORNERS, legend, words
 from calibrant.questions import notions
@@ -163,10 +171,6 @@ class ReliabilityDisplay:
         ax: Axes | None = None,
         ref_line: bool = True,
         notion: str | None = None,
-        method: str | None = None,
-        bandwidth: str | float | None = None,
-        level: float = 0.95,
-        rng: Any = None,
         sample_weight: Any = None,
         counts: Any = None,
         **kwargs: Any,
@@ -179,10 +183,8 @@ class ReliabilityDisplay:
             Fitted, with `predict_proba`.
         X, y
             Data that the model has not seen.
-        n_bins, strategy, pos_label, ax, ref_line, method, bandwidth, level, rng
-            As for `from_predictions`.
-        sample_weight, counts, **kwargs
-            As for `from_predictions`.
+        n_bins, strategy, pos_label, ax, ref_line, sample_weight, counts, **kwargs
+            As for `from_predictions`, which also takes `method`, `bandwidth`, `level` and `rng`.
         name : str, optional
             Name in the legend; that of the model's class by default.
         notion : {"class", "confidence"}, optional
@@ -203,10 +205,6 @@ class ReliabilityDisplay:
                 ax=ax,
                 ref_line=ref_line,
                 notion=notions.usual(notion, vector=vector).name,
-                method=method,
-                bandwidth=bandwidth,
-                level=level,
-                rng=rng,
                 sample_weight=sample_weight,
                 counts=counts,
                 labels=classes,
@@ -226,7 +224,7 @@ class ReliabilityDisplay:
         ax: Axes | None = None,
         ref_line: bool = True,
         notion: str | None = None,
-        method: str | None = None,
+        method: Method | None = None,
         bandwidth: str | float | None = None,
         level: float = 0.95,
         rng: Any = None,
@@ -275,20 +273,20 @@ class ReliabilityDisplay:
                 hint="for a picture of every class: "
                 f'calibrant.reliability_curve(y_true, y_prob, notion="{notion}").plot()',
             )
-        data = inputs.predictions(y_true, y_prob, labels=labels, pos_label=pos_label, percent=percent)
-        vector = data.score.ndim == 1
-        asked = notions.usual(notion, vector=vector or pos_label is not None)
-        options: dict[str, Any] = {"sample_weight": sample_weight, "counts": counts, "level": level}
-        options |= {"labels": labels, "pos_label": pos_label, "percent": percent}
+        if notion is None and pos_label is not None:
+            notion = notions.usual(None, vector=True).name
+        rows = y_true, y_prob, notion, sample_weight, labels, pos_label
+        question = ask(*rows, counts=counts, percent=percent)
         method = method or ("bayes" if bandwidth is None else "density")
-        smoothing: dict[str, Any] = {"method": method, "bandwidth": bandwidth}
-        curve = reliability_curve(y_true, y_prob, notion=asked.name, rng=rng, **smoothing, **options)
+        curve = curve_of(question, method=method, bandwidth=bandwidth, level=level, rng=rng)
         diagram = None
         if n_bins is not None:
             binning = f"{STRATEGIES[strategy]}:{inputs.positive_int('n_bins', n_bins)}"
-            diagram = reliability_diagram(y_true, y_prob, notion=asked.name, binning=binning, **options)
+            diagram = each_problem(question, diagram_of, binning=binning, level=level)
         assert isinstance(curve, ReliabilityCurve)
         assert not isinstance(diagram, ByClass)
-        scores = data.score if vector or not asked.one_class else data.score[:, data.positive]
+        assert question.rows is not None
+        every = np.arange(question.rows.n)
+        scores = question.problems[0].score if question.notion.one_class else question.rows.take(every)[0]
         display = cls(curve, diagram, scores, "Classifier" if name is None else name)
         return display.plot(ax=ax, ref_line=ref_line, **kwargs)

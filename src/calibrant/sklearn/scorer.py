@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import copy
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
-from sklearn.utils.metadata_routing import MetadataRequest
+from sklearn.utils.metadata_routing import UNUSED, _MetadataRequester
 
 from calibrant.api.calibration import ece
 from calibrant.estimators import Norm
@@ -14,7 +13,6 @@ from calibrant.inference.measure import chosen_for
 from calibrant.inputs import same_rows
 from calibrant.questions import notions
 from calibrant.sklearn.model import explaining, probabilities
-from sklearn import get_config
 
 
 def neg_ece_scorer(
@@ -70,18 +68,24 @@ def neg_ece_scorer(
 
 
 @dataclass(eq=False, repr=False)
-class NegECE:
-    """What `neg_ece_scorer` makes: choices, and a call on scikit-learn's protocol."""
+class NegECE(_MetadataRequester):  # type: ignore[misc]
+    """What `neg_ece_scorer` makes: choices, and a call on scikit-learn's protocol.
+
+    >>> import sklearn
+    >>> with sklearn.config_context(enable_metadata_routing=True):
+    ...     neg_ece_scorer().set_score_request(sample_weight=True).get_metadata_routing()
+    {'score': {'sample_weight': True}}
+    """
 
     notion: str
     estimator: Any
     norm: Norm
     pos_label: Any
-    requested: bool | str | None = None  # whether routing brings weights, or their name there; None: not said
 
     __name__ = "neg_ece"  # the displays of learning and validation curves ask for it
+    __metadata_request__score: ClassVar = {"estimator": UNUSED}  # an argument, not metadata
 
-    def __call__(self, estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
+    def score(self, estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return minus the calibration error of a fitted model."""
         same_rows(X=X, y=y, sample_weight=sample_weight)
         score, classes = probabilities(estimator, X)
@@ -97,38 +101,11 @@ class NegECE:
                 pos_label=self.pos_label,
             )
 
+    __call__ = score
+
     def __repr__(self) -> str:
         asked = f"notion={self.notion!r}, estimator={self.estimator!r}, norm={self.norm!r}"
         return f"neg_ece_scorer({asked}{'' if self.pos_label is None else f', pos_label={self.pos_label!r}'})"
-
-    def __sklearn_clone__(self) -> NegECE:
-        return copy.copy(self)
-
-    def set_score_request(self, *, sample_weight: bool | str | None) -> NegECE:
-        """Ask metadata routing for weights: True, False, None (unsaid) or the name they go by.
-
-        >>> import sklearn
-        >>> with sklearn.config_context(enable_metadata_routing=True):
-        ...     neg_ece_scorer().set_score_request(sample_weight=True).get_metadata_routing()
-        {'score': {'sample_weight': True}}
-        """
-        if not get_config()["enable_metadata_routing"]:
-            raise RuntimeError(
-                "set_score_request needs metadata routing: sklearn.set_config(enable_metadata_routing=True)"
-            )
-        before, self.requested = self.requested, sample_weight
-        try:
-            self.get_metadata_routing()
-        except ValueError:
-            self.requested = before
-            raise
-        return self
-
-    def get_metadata_routing(self) -> MetadataRequest:
-        """Return what this scorer takes beside X and y, in scikit-learn's terms."""
-        request = MetadataRequest(owner=repr(self))
-        request.score.add_request(param="sample_weight", alias=self.requested)
-        return request
 
     def _accept_sample_weight(self) -> bool:
         # A search over several scorers that is fitted with weights asks each of them, by this name.
