@@ -291,12 +291,11 @@ class Assessment(Serializable):
 
     def to_html(self, path: str | Path | None = None) -> str | None:
         """Write the report as one self-contained page; without a path, return it."""
+        if path is None:
+            return self.html()
         from calibrant import report
 
-        page = report.page(self)
-        if path is None:
-            return page
-        report.write(Path(path), page)
+        report.write(Path(path), self.html())
         return None
 
     def html(self) -> str:

@@ -189,7 +189,8 @@ class _Rows:
             clipped = float(weight[certain].sum()) if counts else float(np.count_nonzero(certain))
             if cells and not counts:
                 clipped = n * float(weight[certain].sum() / weight.sum())
-        return cls(score, log_odds(score, least), outcome, weight, square, cluster, n, clusters, clipped, least, cells)
+        x = log_odds(score, least)
+        return cls(score, x, outcome, weight, square, cluster, n, clusters, clipped, least, cells)
 
     def one_sided(self) -> str:
         """Return why there is no line at all, if there is none."""

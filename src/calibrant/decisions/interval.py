@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from calibrant.decisions.one_score import Gain, Lines, OneScore, mean_curve
+from calibrant.decisions.one_score import Gain, Lines, OneScore
 from calibrant.evidence import Array
 from calibrant.inference.measured import interval_deviate
 
@@ -61,7 +61,7 @@ def ends(known: OneScore, lines: Lines, level: float, *, simultaneous: bool = Fa
     usual = interval_deviate(level, known.clusters)
     deviate = _largest(known, lines, recalibrated, level) if simultaneous else usual
     upper = np.quantile(known.drawn(lines), (1 + level) / 2, axis=1, method="inverted_cdf")
-    posterior = known.regret(lines, mean_curve(known.posterior, 0, known.groups.score))
+    posterior = known.regret(lines, known.posterior_mean)
     # No more can be lost than the right action for every row would save.
     most = known.excess(lines, before, known.parts.frequency)
     value = np.maximum.reduce([np.minimum(known.regret(lines), most), *(gain.value for gain in gains)])

@@ -211,18 +211,13 @@ class RiskCoverage(Serializable):
         )
 
 
-def check_sure(question: Question) -> None:
-    """Refuse a question that is not about how sure a prediction was."""
-    if not question.notion.reading.sure:
-        rule = "be about how sure a prediction was: confidence, correctness or top:k"
-        raise InputError("notion", rule, question.notion.name)
-
-
 @one_blas_thread()
 def risk_coverage_of(question: Question, *, level: float = 0.95, rng: Any = None) -> RiskCoverage:
     """Keep the surest rows of a question; see `calibrant.risk_coverage`."""
     level, seed = inputs.level(level), inputs.seeded(rng)
-    check_sure(question)
+    if not question.notion.reading.sure:
+        rule = "be about how sure a prediction was: confidence, correctness or top:k"
+        raise InputError("notion", rule, question.notion.name)
     kept = _Kept.of(question)
     nodes = _spread(kept.coverage, NODES)
     grid = nodes[_spread(kept.coverage[nodes], GRID, FEWEST / kept.n)]
