@@ -363,22 +363,17 @@ def _where(assessment: Assessment, most: int = 12) -> list[str]:
     names = [text.short(name, 24) for name in assessment.classes]
     width = max(len("predicted"), *map(len, names)) + 2
     every, classes = pairs(where, level), len(names)
-    each = _percent(level, classes * (classes - 1) // 2)
+    each, alone = (percent(each_level(level, count)) for count in (classes * (classes - 1) // 2, classes))
     lines = [f"{'class':<{width}}{'takes from':<{width + 1}}  probability  {each} interval"]
     for pair in every[:most]:
         who = f"{names[pair.taker]:<{width}}{names[pair.giver]:<{width + 1}}"
         lines.append(f"{who}{pair.value:>13.4f}  [{pair.low:.4f}, {pair.high:.4f}]")
     lines += [f"... and {len(every) - most} more"] if len(every) > most else []
-    lines += ["", f"{'predicted':<{width}}share of rows          gap  {_percent(level, classes)} interval"]
+    lines += ["", f"{'predicted':<{width}}share of rows          gap  {alone} interval"]
     for row in predicted(where, level):
         numbers = f"{row.share:>13.4f}{row.gap:>13.4f}"
         lines.append(f"{names[row.column]:<{width}}{numbers}  [{row.low:.4f}, {row.high:.4f}]")
     return lines
-
-
-def _percent(level: float, count: int) -> str:
-    """Return the level of each of several intervals that hold together."""
-    return percent(each_level(level, count))
 
 
 def _table(title: str, rows: tuple[Row, ...], most: int = 12) -> list[str]:

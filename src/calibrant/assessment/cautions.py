@@ -12,7 +12,7 @@ from calibrant.assessment.assessment import Assessment
 from calibrant.assessment.text import short, too_few_clusters
 from calibrant.curves import ByClass
 from calibrant.estimators.curve import positions
-from calibrant.evidence import Array, Cells
+from calibrant.evidence import Cells
 from calibrant.inputs import PREDICTED, Predictions, are_usual, decided
 from calibrant.inputs.wording import count, counted
 from calibrant.questions import Notion
@@ -177,10 +177,11 @@ def _of_groups(assessment: Assessment) -> Iterator[str]:
 
 def seen_in_rows(data: Predictions, names: Sequence[str], headline: Notion) -> Seen:
     """Return what rows show."""
-    score, right = _headline(data)
     if data.score.ndim == 1:
+        score, right = data.score, data.code.astype(bool)
         ruled_out = (right & (score == 0)) | (~right & (score == 1))
     else:
+        score = data.score.max(axis=1)
         ruled_out = np.take_along_axis(data.score, data.code[:, None], axis=1)[:, 0] == 0
     times = data.weight if data.weight is not None and data.counts else np.ones(len(score), np.int64)
     impossible = int(times[ruled_out].sum())
@@ -294,11 +295,3 @@ def _listed(names: Sequence[str]) -> str:
     """Return the first five names, and how many more there are."""
     first = ", ".join(short(name) for name in names[:5])
     return first + (f" and {len(names) - 5} more" if len(names) > 5 else "")
-
-
-def _headline(data: Predictions) -> tuple[Array, Array]:
-    """Return scores and outcomes: of the positive class, or of the predicted one."""
-    if data.score.ndim == 1:
-        return data.score, data.code.astype(bool)
-    best = data.score.argmax(axis=1)
-    return np.take_along_axis(data.score, best[:, None], axis=1)[:, 0], best == data.code

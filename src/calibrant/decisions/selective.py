@@ -49,8 +49,8 @@ if TYPE_CHECKING:
 NODES, GRID, BY_LOG = 1000, 128, 0.25
 # Rows below which a normal limit says little, and draws of it.
 FEWEST, DRAWS = 10, 4000
-# Numbers of sums by cluster that are held at once; and a variance that is left by rounding.
-HELD, NOTHING = 1 << 23, 1e-18
+# A variance that is left by rounding.
+NOTHING = 1e-18
 
 
 class Accuracy(NamedTuple):
@@ -159,7 +159,8 @@ class RiskCoverage(Serializable):
         """
         if not is_number(accuracy) or not 0 <= accuracy <= 1:
             raise InputError("accuracy", "lie in [0, 1]", accuracy)
-        value, low, high = (self._last(part, accuracy) for part in (self.accuracy, self.low, self.high))
+        enough = (np.flatnonzero(x >= accuracy - ROUNDING) for x in (self.accuracy, self.low, self.high))
+        value, low, high = (int(places[-1]) if places.size else None for places in enough)
         share = [0.0 if k is None else float(self.coverage[k]) for k in (value, low, high)]
         at = (np.nan, np.nan) if value is None else (self.accuracy[value], self.confidence[value])
         # The share at a threshold is an estimate too, as far as the next threshold.
@@ -171,11 +172,6 @@ class RiskCoverage(Serializable):
             most = float(clopper_pearson(np.array(share[2]), size, self.level)[1])
             share[2] = min(most, float(self.coverage[min(high + 1, self.coverage.size - 1)]))
         return Coverage(share[0], min(share[:2]), max(share[0], share[2]), *map(float, at))
-
-    def _last(self, part: Array, least: float) -> int | None:
-        """Return the last threshold at which something is at least so much."""
-        enough = np.flatnonzero(part >= least - ROUNDING)
-        return int(enough[-1]) if enough.size else None
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the accuracy of what is kept over the coverage; see `calibrant.plot.risk_coverage`."""
@@ -354,25 +350,20 @@ class _Kept:
         return np.asarray(covariance + lead[one] * lead[two] * every[-1])
 
     def _by_cluster(self, at: Array) -> Array:
+        from scipy.sparse import csr_array
+
         assert self.rows is not None
         f, local = self.coverage[at], self.local[at]
         lead = self.accuracy[at] - local
         level, outcome, weight, cluster = self.rows
-        count, place = int(cluster.max()) + 1, np.searchsorted(at, level)
-        step = max(1, HELD // (at.size + 1))
-        total, mass = np.zeros((at.size, at.size)), self.weight.sum()
-        for first in range(0, count, step):
-            some = (cluster >= first) & (cluster < first + step)
-            size = min(step, count - first)
-            cell = (cluster[some] - first) * (at.size + 1) + place[some]
-            w, r = (
-                np.bincount(cell, part[some], minlength=size * (at.size + 1)).reshape(size, -1)
-                for part in (weight, weight * outcome)
-            )
-            own, right = np.cumsum(w, axis=1)[:, :-1], np.cumsum(r, axis=1)[:, :-1]
-            added = (right - local * own) / f - lead * w.sum(axis=1)[:, None]
-            total += added.T @ added
-        return total / mass**2 * count / (count - 1)
+        count, size, place = int(cluster.max()) + 1, at.size + 1, np.searchsorted(at, level)
+        # Sums of all rows of each cluster between the levels, and of the right ones beside them.
+        cells = np.tile(cluster, 2), np.concatenate([place, place + size])
+        sums = csr_array((np.concatenate([weight, weight * outcome]), cells), shape=(count, 2 * size))
+        kept = np.triu(np.ones((size, at.size))) / f
+        add = np.concatenate([-local * kept - lead, kept])
+        total = add.T @ (sums.T @ sums).toarray() @ add
+        return np.asarray(total / self.weight.sum() ** 2 * count / (count - 1))
 
     def interval(self, at: Array, effect: Array, reach: float) -> tuple[Array, Array]:
         """Return Clopper and Pearson's interval at some levels, for rows that vary as the accuracy does."""
