@@ -77,9 +77,7 @@ def ends(known: OneScore, lines: Lines, level: float, *, simultaneous: bool = Fa
 def _largest(known: OneScore, lines: Lines, gain: Gain, level: float) -> float:
     """Return the quantile of the largest deviation of any decision's gain, in its standard errors."""
     parts, p = known.parts, known.parts.frequency
-    before, after = lines.taken(parts.score), known.recalibrated(lines)
-    (no, yes), (less_no, less_yes) = lines.at(before), lines.at(after)
-    no, yes = no - less_no, yes - less_yes
+    no, yes = lines.at(lines.taken(parts.score), known.recalibrated(lines))
     # Outcomes of a part move the gains of all decisions together.
     by_outcome = np.sqrt(parts.spread * p * (1 - p)) * (yes - no)
     by_scores = np.sqrt(parts.spread) * (no + (yes - no) * p - gain.mean[:, None])

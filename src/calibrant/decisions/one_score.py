@@ -129,9 +129,16 @@ class Lines(NamedTuple):
             found.append(np.where(equal, away, score.size + 1).argmin(axis=1))
         return np.array(found)
 
-    def at(self, action: Array) -> tuple[Array, Array]:
-        """Return the costs of actions (decisions, ...) where the outcome is 0, and where it is 1."""
-        return np.take_along_axis(self.no, action, axis=1), np.take_along_axis(self.yes, action, axis=1)
+    def at(self, action: Array, less: Array | None = None) -> tuple[Array, Array]:
+        """Return the costs of actions (decisions, ...), or what they cost more than others do.
+
+        The first are those where the outcome is 0, the second those where it is 1.
+        """
+        no, yes = (np.take_along_axis(cost, action, axis=1) for cost in self)
+        if less is None:
+            return no, yes
+        less_no, less_yes = self.at(less)
+        return no - less_no, yes - less_yes
 
 
 class Gain(NamedTuple):
@@ -326,14 +333,6 @@ class OneScore:
         """The groups, or parts of them, that were dealt out to folds."""
         return self.dealt.steps
 
-    def chance_below(self, deviate: float) -> float:
-        """Return the share of such a distribution below a quantile."""
-        from scipy.special import ndtr, stdtr
-
-        return float(
-            ndtr(deviate) if np.isinf(self.clusters) else stdtr(max(self.clusters - 1, 1.0), deviate)
-        )
-
     @property
     def posterior_mean(self) -> Array:
         """The posterior mean of the frequency of each group."""
@@ -359,12 +358,9 @@ class OneScore:
 
     def gain(self, lines: Lines, before: Array, after: Array | None = None) -> Gain:
         """Return what is gained by actions `after` (decisions, parts) over `before`; or what these cost."""
-        no, yes = lines.at(before)
+        no, yes = lines.at(before, after)
         mass, p, spread = self.parts.mass / self.n, self.parts.frequency, self.parts.spread
         curve = self.curve[self.dealt.group]
-        if after is not None:
-            less_no, less_yes = lines.at(after)
-            no, yes = no - less_no, yes - less_yes
         mean, fitted = ((no + (yes - no) * each) @ mass for each in (p, curve))
         if after is not None:
             spent, expected = self.excess(lines, before, p), self.excess(lines, after, curve)

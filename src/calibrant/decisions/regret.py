@@ -210,12 +210,14 @@ def regret_of(question: Question, cost: Cost, *, level: float, seed: int) -> Reg
 
 
 def _of_one_score(question: Question, cost: Cost, level: float, rng: np.random.Generator) -> dict[str, Any]:
+    from scipy.special import stdtr
+
     lines = Lines.of(cost)
     known = OneScore.of(question, lines.changes)
     found = ends(known, lines, level)
     return {
         "value": float(found.value[0]), "low": float(found.low[0]), "high": float(found.high[0]),
-        "p_value": max(1 - known.chance_below(float(found.z[0])), LEAST_P),
+        "p_value": max(float(stdtr(max(known.clusters - 1, 1.0), -found.z[0])), LEAST_P),
         "recovered": float(found.recalibrated.value[0]), "cost": float(found.as_is[0]), "n": question.n,
         "null": _null(known, lines, rng),
     }  # fmt: skip
