@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from importlib.metadata import version
-from statistics import NormalDist
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +29,7 @@ from calibrant.evidence import Array, Evidence
 from calibrant.evidence.simplex import Simplex
 from calibrant.inference.clusters import View
 from calibrant.inference.estimate import MANY, SIMULATED, estimate
+from calibrant.inference.measured import interval_deviate
 from calibrant.inference.multiplicity import each_level, false_discovery, refined
 from calibrant.inference.result import Estimate
 from calibrant.inputs import Predictions
@@ -219,7 +219,10 @@ def _assemble(
             steps()
         done = {job: result() for job, result in begun.items()}
 
-    accuracy = material.accuracy or _accuracy(material.questions, estimates, level)
+    accuracy = material.accuracy
+    for question in material.questions:
+        if question.notion.tells_accuracy:
+            accuracy = balance_of(question, estimates[question.notion.name], level)
 
     def all_of(kind: str) -> dict[Any, Any]:
         return {name: result for (of, name), result in done.items() if of == kind}
@@ -384,10 +387,9 @@ def _rows_of_classes(
     whole = estimates[question.notion.name]
     by_class = list((whole.by_class or {}).values())
     adjusted = false_discovery([result.p_value for result in by_class])
-    times = None
-    if data is not None and data.counts:
-        times = data.weight
-    labels = None if data is None else np.bincount(data.code.astype(np.intp), times, len(names))
+    labels = None
+    if data is not None:
+        labels = np.bincount(data.code.astype(np.intp), data.weight if data.counts else None, len(names))
     rows = []
     for k, (name, result, problem, p) in enumerate(
         zip(names, by_class, question.each(), adjusted, strict=True)
@@ -443,20 +445,15 @@ def _balance(
     raw = (counts[1] - counts[0]) / n
     # The spread of a residual is at least that of an outcome at the frequency seen.
     spread = float(np.sqrt(max(square - raw * raw, 0.25 / effective) / effective))
-    reach = NormalDist().inv_cdf((1 + level) / 2) * spread
+    reach = interval_deviate(level) * spread
     return Balance(n, *counts, difference, min(raw - reach, difference), max(raw + reach, difference))
 
 
-def _accuracy(
-    questions: Sequence[Question], estimates: Mapping[str, Estimate], level: float
-) -> Balance | None:
-    """Return mean confidence against accuracy, where a question tells both."""
-    sure = next((q for q in questions if q.notion.tells_accuracy), None)
-    return None if sure is None else balance_of(sure, estimates[sure.notion.name], level)
-
-
 def _accuracy_of_sums(sketch: Sketch, question: Question, level: float) -> Balance | None:
-    """Return the same from the sums of a single score p, whose confidence is the larger of p and 1 - p."""
+    """Return mean confidence against accuracy from the sums of a single score p.
+
+    Its confidence is the larger of p and 1 - p.
+    """
     totals = sketch.totals
     if question.notion.tells_accuracy or not sketch.is_vector:
         return None

@@ -292,12 +292,11 @@ class Assessment(Serializable):
 
     def to_html(self, path: str | Path | None = None) -> str | None:
         """Write the report as one self-contained page; without a path, return it."""
+        if path is None:
+            return self.html()
         from calibrant import report
 
-        page = report.page(self)
-        if path is None:
-            return page
-        write_whole(path, [page.encode()])
+        write_whole(path, [self.html().encode()])
         return None
 
     def html(self) -> str:
@@ -365,22 +364,17 @@ def _where(assessment: Assessment, most: int = 12) -> list[str]:
     names = [text.short(name, 24) for name in assessment.classes]
     width = max(len("predicted"), *map(len, names)) + 2
     every, classes = pairs(where, level), len(names)
-    each = _percent(level, classes * (classes - 1) // 2)
+    each, alone = (percent(each_level(level, count)) for count in (classes * (classes - 1) // 2, classes))
     lines = [f"{'class':<{width}}{'takes from':<{width + 1}}  probability  {each} interval"]
     for pair in every[:most]:
         who = f"{names[pair.taker]:<{width}}{names[pair.giver]:<{width + 1}}"
         lines.append(f"{who}{pair.value:>13.4f}  [{pair.low:.4f}, {pair.high:.4f}]")
     lines += [f"... and {len(every) - most} more"] if len(every) > most else []
-    lines += ["", f"{'predicted':<{width}}share of rows          gap  {_percent(level, classes)} interval"]
+    lines += ["", f"{'predicted':<{width}}share of rows          gap  {alone} interval"]
     for row in predicted(where, level):
         numbers = f"{row.share:>13.4f}{row.gap:>13.4f}"
         lines.append(f"{names[row.column]:<{width}}{numbers}  [{row.low:.4f}, {row.high:.4f}]")
     return lines
-
-
-def _percent(level: float, count: int) -> str:
-    """Return the level of each of several intervals that hold together."""
-    return percent(each_level(level, count))
 
 
 def _table(title: str, rows: tuple[Row, ...], most: int = 12) -> list[str]:

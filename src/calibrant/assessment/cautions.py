@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from calibrant.assessment.assessment import Assessment, Row
+from calibrant.assessment.assessment import Assessment
 from calibrant.assessment.text import short, too_few_clusters
 from calibrant.curves import ByClass
 from calibrant.estimators.base import positions
-from calibrant.evidence import Array, Cells
+from calibrant.evidence import Cells
 from calibrant.inputs import PREDICTED, Predictions, are_usual, decided
 from calibrant.inputs.wording import count, counted
 from calibrant.questions import Notion
@@ -123,9 +123,7 @@ def cautions(assessment: Assessment, seen: Seen) -> Iterator[str]:
     if seen.absent:
         few = "class" if len(seen.absent) == 1 else "the classes"
         yield f"No row is of {few} {_listed(seen.absent)}: counted all the same."
-    yield from small_groups(assessment.by_group)
-    yield from single_clusters(assessment.by_group)
-    yield from few_clusters(assessment)
+    yield from _of_groups(assessment)
     if any(estimate.conservative for estimate in assessment.estimates.values()):
         yield (
             "A sketch does not know which scores of the classes belong together: interval and p-value of the "
@@ -154,15 +152,12 @@ def _each_by_itself(assessment: Assessment) -> bool:
     return all(each.discrete for each in curves)
 
 
-def small_groups(groups: Sequence[Row]) -> Iterator[str]:
-    """Yield a sentence about groups of few rows, if there are any."""
+def _of_groups(assessment: Assessment) -> Iterator[str]:
+    """Yield sentences about groups of few rows, of one cluster, and of too few clusters to be rejected."""
+    groups = assessment.by_group
     small = [row.name for row in groups if row.rows < FEW_HERE]
     if small:
         yield f"Fewer than {FEW_HERE} rows: {'group' if len(small) == 1 else 'groups'} {_listed(small)}."
-
-
-def single_clusters(groups: Sequence[Row]) -> Iterator[str]:
-    """Yield a sentence about groups whose rows are all of one cluster, if there are any."""
     single = [row.name for row in groups if row.estimate.clusters == 1]
     if single:
         which = "Group" if len(single) == 1 else "Each of the groups"
@@ -170,10 +165,6 @@ def single_clusters(groups: Sequence[Row]) -> Iterator[str]:
             f"{which} {_listed(single)} is a single cluster; its rows are treated as independent, "
             "so the interval does not include variation between clusters."
         )
-
-
-def few_clusters(assessment: Assessment) -> Iterator[str]:
-    """Yield a sentence about groups whose clusters are too few for their test to reject, if there are any."""
     few = too_few_clusters(assessment.by_group, assessment.level)
     if few:
         names = [f"{row.name} ({counted(row.estimate.clusters or 0, 'cluster')})" for row in few]
@@ -186,10 +177,11 @@ def few_clusters(assessment: Assessment) -> Iterator[str]:
 
 def seen_in_rows(data: Predictions, names: Sequence[str], headline: Notion) -> Seen:
     """Return what rows show."""
-    score, right = _headline(data)
     if data.score.ndim == 1:
+        score, right = data.score, data.code.astype(bool)
         ruled_out = (right & (score == 0)) | (~right & (score == 1))
     else:
+        score = data.score.max(axis=1)
         ruled_out = np.take_along_axis(data.score, data.code[:, None], axis=1)[:, 0] == 0
     times = data.weight if data.weight is not None and data.counts else np.ones(len(score), np.int64)
     impossible = int(times[ruled_out].sum())
@@ -303,11 +295,3 @@ def _listed(names: Sequence[str]) -> str:
     """Return the first five names, and how many more there are."""
     first = ", ".join(short(name) for name in names[:5])
     return first + (f" and {len(names) - 5} more" if len(names) > 5 else "")
-
-
-def _headline(data: Predictions) -> tuple[Array, Array]:
-    """Return scores and outcomes: of the positive class, or of the predicted one."""
-    if data.score.ndim == 1:
-        return data.score, data.code.astype(bool)
-    best = data.score.argmax(axis=1)
-    return np.take_along_axis(data.score, best[:, None], axis=1)[:, 0], best == data.code

@@ -114,13 +114,12 @@ class Trial:
         """Begin to fit the maps, and return by their names what waits for the rows that they map."""
         if len(self.data.labels) > MOST_CLASSES:
             return {"temperature": begin(self._tempered)}
-        return {
-            method: partial(self._joined, [begin(partial(self._mapped, method, k)) for k in range(FOLDS)])
-            for method in ("auto", "temperature")
-        }
 
-    def _mapped(self, method: str, k: int) -> Array:
-        return mapped(self.data, method, self.fold, k)
+        def cross_fitted(method: str) -> Fitted:
+            parts = [begin(partial(mapped, self.data, method, self.fold, k)) for k in range(FOLDS)]
+            return lambda: joined(self.data, self.fold, (part() for part in parts))
+
+        return {method: cross_fitted(method) for method in ("auto", "temperature")}
 
     def _tempered(self) -> Predictions:
         """Return the rows, each fold at the temperature of the others: one Newton step from that of all."""
@@ -135,9 +134,6 @@ class Trial:
         score = data.score.astype(np.float64, copy=False)
         mapped = (replace(start, slope=a).tempered(score[self.fold == k]) for k, a in enumerate(slopes))
         return joined(data, self.fold, mapped)
-
-    def _joined(self, parts: list[Callable[[], Array]]) -> Predictions:
-        return joined(self.data, self.fold, (part() for part in parts))
 
 
 def cure_of(

@@ -23,6 +23,7 @@ from calibrant.estimators.base import positions
 from calibrant.estimators.isotonic import isotonic
 from calibrant.evidence import Array, Evidence
 from calibrant.evidence.simplex import Simplex
+from calibrant.inference.map_comparison import log_loss_of_rows
 from calibrant.inference.measured import Extended
 from calibrant.inputs import Predictions, Serializable
 from calibrant.inputs.codec import NOT_NEGATIVE, Amount
@@ -125,22 +126,18 @@ def log_loss_of_largest(data: Predictions, notion: Notion) -> float:
     >>> log_loss_of_largest(predictions([1, 0], [1e-20, 0.5]), named("confidence")) * 2
     46.7448490...
     """
-    weight = np.ones(len(data.code)) if data.weight is None else data.weight.astype(np.float64)
+    if data.score.ndim == 1:  # the chance of what happened is that of the label
+        return float(np.average(log_loss_of_rows(data), weights=data.weight))
+    problem = next(iter(notion.problems(data)))
+    score = problem.score.astype(np.float64)
+    held = np.asarray(problem.outcome)
+    chance = np.where(held, score, 1 - score)
+    small = ~held & (score > 0.5)
+    others = data.score.shape[1] - notion.top
+    least = np.partition(data.score[small].astype(np.float64), others - 1, axis=1)[:, :others]
+    chance[small] = least.sum(axis=1)
     with np.errstate(divide="ignore"):
-        if data.score.ndim == 1:  # the chance of what happened is that of the label
-            score = data.score.astype(np.float64)
-            each = np.where(data.code, np.log(score), np.log1p(-score))
-        else:
-            problem = next(iter(notion.problems(data)))
-            score = problem.score.astype(np.float64)
-            held = np.asarray(problem.outcome)
-            chance = np.where(held, score, 1 - score)
-            small = ~held & (score > 0.5)
-            others = data.score.shape[1] - notion.top
-            least = np.partition(data.score[small].astype(np.float64), others - 1, axis=1)[:, :others]
-            chance[small] = least.sum(axis=1)
-            each = np.log(chance)
-    return float(-(weight @ each) / weight.sum())
+        return float(-np.average(np.log(chance), weights=data.weight))
 
 
 def _taken_apart(name: str, about: str, value: float, best: float, base: float) -> Score:

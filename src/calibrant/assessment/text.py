@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -298,10 +298,11 @@ def standing_out(assessment: Assessment) -> str:
         some = every if len(bad) == len(rows) else f"{len(bad)} of {len(rows)}"
         largest = "the largest errors are " if len(bad) > LISTED else ""
         unknown = "".join(f" {line}" for line in row_remarks(bad, what, assessment.level))
-        return (
-            f"Calibration is rejected for {some} {plural(what)}: {largest}{listed(bad, what)}."
-            f"{unknown}{untested}"
+        first = ", ".join(
+            f"{short(called(row.name, what), 24)} ({points(row.estimate.value)} points)"
+            for row in bad[:LISTED]
         )
+        return f"Calibration is rejected for {some} {plural(what)}: {largest}{first}.{unknown}{untested}"
     return ""
 
 
@@ -402,12 +403,6 @@ def _by_shown(assessment: Assessment) -> str:
     """Return by which notion recalibrating is judged, where that is not the headline's."""
     shown = named(assessment.shown).reading.title
     return "" if assessment.shown == assessment.notion else f" by the {shown} notion"
-
-
-def listed(rows: Iterable[Row], what: str) -> str:
-    """Return names with their errors, the first few of them."""
-    names = [f"{short(called(row.name, what), 24)} ({points(row.estimate.value)} points)" for row in rows]
-    return ", ".join(names[:LISTED])
 
 
 def adjusted_p(row: Row) -> str:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from statistics import NormalDist
 from typing import NamedTuple
 
 import numpy as np
 
 from calibrant.estimators.canonical.softmax import canonical_error
+from calibrant.inference.measured import interval_deviate
 from calibrant.inference.multiplicity import each_level
 from calibrant.posterior.softmax.where import Where
 from calibrant.questions import Question
@@ -71,7 +71,7 @@ def where_of(question: Question) -> Where | None:
 def pairs(where: Where, level: float) -> list[Pair]:
     """Return all pairs of classes, who takes first, by how much; their intervals hold together."""
     first, second = np.triu_indices(len(where.share), 1)
-    reach = _reach(each_level(level, len(first)))
+    reach = interval_deviate(each_level(level, len(first)))
     every = []
     for i, j in zip(first, second, strict=True):
         a, b = (int(i), int(j)) if where.taken[i, j] >= 0 else (int(j), int(i))
@@ -82,13 +82,9 @@ def pairs(where: Where, level: float) -> list[Pair]:
 
 def predicted(where: Where, level: float) -> list[Predicted]:
     """Return the rows of each predicted class, the largest gap first; their intervals hold together."""
-    reach = _reach(each_level(level, len(where.share)))
+    reach = interval_deviate(each_level(level, len(where.share)))
     every = []
     for k in np.flatnonzero(where.share > 0).tolist():
         gap, far = float(where.gap[k]), reach * float(where.gap_spread[k])
         every.append(Predicted(k, float(where.share[k]), gap, max(gap - far, 0.0), min(gap + far, 2.0)))
     return sorted(every, key=lambda row: -row.gap)
-
-
-def _reach(level: float) -> float:
-    return NormalDist().inv_cdf((1 + level) / 2)

@@ -10,10 +10,9 @@ from calibrant.decisions.curve import (
     check_thresholds,
     regret_curve_of,
 )
-from calibrant.decisions.decision import Decision
+from calibrant.decisions.decision import BestThreshold, Decision, best_threshold_of
 from calibrant.decisions.regret import Regret, cost_of, deciding, regret_of
 from calibrant.decisions.selective import RiskCoverage, risk_coverage_of
-from calibrant.decisions.threshold import BestThreshold, best_threshold_of
 
 __all__ = [
     "THRESHOLDS",

@@ -11,9 +11,8 @@ its draws. The mean of |frequency - score|, which medicine calls ICI, is the cal
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
 import numpy as np
 
@@ -33,11 +32,11 @@ from calibrant.questions import Question
 
 # Draws of the posterior, and the quantiles of the gap that are read.
 DRAWS, MIDDLE, LARGE = 200, 0.5, 0.9
-# Newton's steps at most: over cells, for a place to start from, and over rows. A step that moves no log-odds
-# by more than NEAR is the last, for the next would move them by its square; one by less than SURE climbs.
-OVER_CELLS, OVER_ROWS, NEAR, SURE = 8, 60, 1e-7, 0.1
-# Rows looked at together, which a processor holds at hand; and the furthest that a ratio may be off, in logs.
-BLOCK, FURTHEST = 1 << 14, 500.0
+# Newton's steps at most. A step that moves no log-odds by more than NEAR is the last, for the next would move
+# them by its square; one by less than SURE climbs.
+STEPS, NEAR, SURE = 60, 1e-7, 0.1
+# The furthest that a ratio may be off, in logs.
+FURTHEST = 500.0
 
 
 @dataclass(frozen=True, repr=False)
@@ -130,9 +129,9 @@ def clinical_of(question: Question, *, level: float = 0.95, seed: int = 0) -> Cl
     if why := rows.one_sided():
         missing.append(f"no intercept and no slope, since {why}")
     else:
-        intercept = _around(_fitted(rows, question, slope=False), reach)
+        intercept = rows.fitted(reach, slope=False)
         why = rows.unbounded()
-        slope = None if why else _around(_fitted(rows, question, slope=True), reach)
+        slope = None if why else rows.fitted(reach, slope=True)
         if slope is None:
             missing.append(f"no slope, since {why or 'scores all but separate the outcomes'}")
     e50, e90 = _gaps(question, level, seed)
@@ -142,23 +141,6 @@ def clinical_of(question: Question, *, level: float = 0.95, seed: int = 0) -> Cl
     )  # fmt: skip
 
 
-def _around(fitted: tuple[float, float] | None, reach: float) -> Measured | None:
-    """Return a coefficient with its interval."""
-    if fitted is None:
-        return None
-    centre, far = fitted[0], reach * float(np.sqrt(fitted[1]))
-    return Measured(centre, centre - far, centre + far)
-
-
-class _Sums(NamedTuple):
-    """What rows say about a line: gradient and curvature of the log likelihood, and noise of the gradient."""
-
-    gradient: Array
-    curvature: Array
-    by_line: Array
-    by_rows: Array
-
-
 @dataclass(frozen=True, eq=False)
 class _Rows:
     """Rows of one problem, or two for each cell of a sketch, with log-odds of their scores.
@@ -166,8 +148,8 @@ class _Rows:
     Attributes
     ----------
     score, x, outcome, weight : arrays (rows,)
-    square : array or None
-        The squared weights; None where weights are counts, and stand for themselves.
+    square : array
+        The squared weights; the weights themselves where these are counts.
     cluster : array or None
         Where rows belong together.
     n : float
@@ -182,7 +164,7 @@ class _Rows:
     x: Array
     outcome: Array
     weight: Array
-    square: Array | None
+    square: Array
     cluster: Array | None
     n: float
     clusters: float
@@ -196,7 +178,7 @@ class _Rows:
         problem: Evidence = question.problems[0]
         score, outcome, weight = np.broadcast_arrays(*next(problem.rows()))
         counts = problem.counts
-        square = None if counts else np.broadcast_to(next(problem.squared().rows())[2], weight.shape)
+        square = weight if counts else np.broadcast_to(next(problem.squared().rows())[2], weight.shape)
         cells, cluster, n = isinstance(problem, Cells), question.cluster, float(problem.n)
         if cluster is not None and are_alone(cluster, question.weight, counts=question.counts):
             cluster = None
@@ -207,9 +189,7 @@ class _Rows:
             clipped = float(weight[certain].sum()) if counts else float(np.count_nonzero(certain))
             if cells and not counts:
                 clipped = n * float(weight[certain].sum() / weight.sum())
-        x = np.empty(score.size)
-        for part in _blocks(score.size):
-            x[part] = log_odds(score[part], least)
+        x = log_odds(score, least)
         return cls(score, x, outcome, weight, square, cluster, n, clusters, clipped, least, cells)
 
     def one_sided(self) -> str:
@@ -237,7 +217,7 @@ class _Rows:
         rest = self.outcome - ratio * self.score
         mass = float(self.weight.sum())
         # The spread is at least that of an outcome next to 0 or 1, as it is for mean score and frequency.
-        alone = float((self.weight if self.square is None else self.square) @ rest**2) / mass**2
+        alone = float(self.square @ rest**2) / mass**2
         variance = max(alone, 0.25 / self.n**2)
         if self.cluster is not None:
             variance = max(variance, self._together(rest) / mass**2)
@@ -250,112 +230,43 @@ class _Rows:
         sums = np.bincount(self.cluster, self.weight * rest)
         return float(sums @ sums) * sums.size / (sums.size - 1)
 
-    def at(self, line: Array) -> _Sums:
-        """Return what the rows say about a line."""
-        size = line.size
-        gradient, totals = np.zeros(size), np.zeros((3, 2 * size - 1))
-        for part in _blocks(self.x.size):
-            x, weight = self.x[part], self.weight[part]
-            q = expit(self._odds(line, part))
-            rest, spread = self.outcome[part] - q, q * (1 - q)
-            square = weight if self.square is None else self.square[part]
-            gradient += _moments(weight * rest, x, size)
-            for k, each in enumerate((weight * spread, square * spread, square * rest**2)):
-                if k != 1 or self.square is not None:
-                    totals[k] += _moments(each, x, 2 * size - 1)
-        if self.square is None:
-            totals[1] = totals[0]
-        return _Sums(gradient, *(total[np.add.outer(np.arange(size), np.arange(size))] for total in totals))
+    def fitted(self, reach: float, *, slope: bool) -> Measured | None:
+        """Return the slope of the likeliest line, or its intercept with a slope of 1; None if out of reach.
 
-    def _odds(self, line: Array, part: slice) -> Array:
-        """Return log-odds by a line: an intercept alone, or with a slope."""
-        return line[0] + self.x[part] if line.size == 1 else line[0] + line[1] * self.x[part]
+        The line is found by Newton's method, with shorter steps where the likelihood would fall.
+        """
+        line, offset, design = np.zeros(1), self.x, np.ones((1, self.x.size))
+        if slope:
+            line, offset, design = np.array([0.0, 1.0]), np.zeros(1), np.stack([design[0], self.x])
+        weighted = self.weight * design
 
-    def likelihood(self, line: Array) -> float:
-        """Return the log likelihood of a line."""
-        odds = self._odds(line, slice(None))
-        return float(self.weight @ (self.outcome * odds - softplus(odds)))
+        def likelihood(line: Array) -> float:
+            odds = offset + line @ design
+            return float(self.weight @ (self.outcome * odds - softplus(odds)))
 
-    def variance(self, line: Array, sums: _Sums, inverse: Array) -> float:
-        """Return the variance of a line's last coefficient: by the line, or by rows, whichever is larger."""
-        add = inverse[-1]
-        by_line, by_rows = (float(add @ each @ add) for each in (sums.by_line, sums.by_rows))
-        if self.cluster is not None:
-            slope = add[1] * self.x if add.size > 1 else 0.0
-            rest = (add[0] + slope) * (self.outcome - expit(self._odds(line, slice(None))))
-            by_rows = self._together(rest)
-        return max(by_line, by_rows)
-
-
-def _blocks(size: int) -> Iterator[slice]:
-    """Yield parts of the rows that are looked at together."""
-    return (slice(a, a + BLOCK) for a in range(0, size, BLOCK))
-
-
-def _moments(weight: Array, x: Array, powers: int) -> Array:
-    """Return sums of weights times powers of x, from 0 on."""
-    if powers == 1:
-        return np.array([weight.sum()])
-    tilted = weight * x
-    return np.array([weight.sum(), tilted.sum(), *([tilted @ x] if powers == 3 else [])])
-
-
-def _fitted(rows: _Rows, question: Question, *, slope: bool) -> tuple[float, float] | None:
-    """Return the last coefficient of the likeliest line and its variance; None where it is out of reach."""
-    start = np.array([0.0, 1.0]) if slope else np.zeros(1)
-    if not rows.from_cells:
-        start = _likeliest(_cells(rows, question), start, OVER_CELLS)[0]
-    line, sums, inverse = _likeliest(rows, start, OVER_ROWS)
-    if sums is None or inverse is None:
+        for _ in range(STEPS):
+            q = expit(offset + line @ design)
+            rest, spread = self.outcome - q, q * (1 - q)
+            curvature = (weighted * spread) @ design.T
+            if not np.linalg.det(curvature) > 1e-14 * np.diag(curvature).prod():
+                return None
+            inverse = np.linalg.inv(curvature)
+            step = inverse @ (weighted @ rest)
+            far = float(np.abs(step @ design).max())
+            if far > SURE:
+                now, halvings = likelihood(line), 0
+                while likelihood(line + step) < now and halvings < 40:
+                    step, halvings = step / 2, halvings + 1
+            line = line + step
+            if far <= NEAR:
+                # The variance of the last coefficient by the line, or by rows, whichever is larger.
+                add = inverse[-1] @ design
+                by_line, by_rows = (float(self.square @ (add**2 * part)) for part in (spread, rest**2))
+                if self.cluster is not None:
+                    by_rows = self._together(add * rest)
+                away = reach * float(np.sqrt(max(by_line, by_rows)))
+                return Measured(float(line[-1]), float(line[-1]) - away, float(line[-1]) + away)
         return None
-    return float(line[-1]), rows.variance(line, sums, inverse)
-
-
-def _likeliest(rows: _Rows, line: Array, steps: int) -> tuple[Array, _Sums | None, Array | None]:
-    """Climb by Newton's steps, shorter where the likelihood would fall; the rest is None before the top."""
-    widest = float(max(rows.x.max(), -rows.x.min())) if line.size > 1 else 0.0
-    for _ in range(steps):
-        sums = rows.at(line)
-        inverse = _inverse(sums.curvature)
-        if inverse is None:
-            break
-        step = inverse @ sums.gradient
-        far = abs(step[0]) + abs(step[-1]) * widest
-        line = line + (_shorter(rows.likelihood, line, step) if far > SURE else step)
-        if far <= NEAR:
-            return line, sums, inverse
-    return line, None, None
-
-
-def _inverse(curvature: Array) -> Array | None:
-    """Return the inverse of a small matrix; None where there is none."""
-    if len(curvature) == 1:
-        return 1 / curvature if curvature[0, 0] > 0 else None
-    (a, b), (_, d) = curvature
-    determinant = a * d - b * b
-    if not determinant > 1e-14 * a * d:
-        return None
-    return np.array([[d, -b], [-b, a]]) / determinant
-
-
-def _shorter(likelihood: Callable[[Array], float], line: Array, step: Array) -> Array:
-    """Return a step halved until the likelihood does not fall."""
-    now = likelihood(line)
-    for _ in range(40):
-        if likelihood(line + step) >= now:
-            break
-        step = step / 2
-    return step
-
-
-def _cells(rows: _Rows, question: Question) -> _Rows:
-    """Return the same outcomes at the few scores of a question's residuals, as rows of either outcome."""
-    held = question.residuals[0]
-    held = held[held.mass > 0]
-    x, yes = np.clip(log_odds(held.score, 1e-15), rows.x.min(), rows.x.max()), held.mass * held.frequency
-    weight = np.concatenate([held.mass - yes, yes])
-    twice, outcome = np.tile(x, 2), np.repeat([0.0, 1.0], x.size)
-    return _Rows(twice, twice, outcome, weight, None, None, rows.n, np.inf, 0.0, rows.least, True)
 
 
 def _gaps(question: Question, level: float, seed: int) -> tuple[Measured, Measured]:

@@ -66,9 +66,12 @@ class Cost(Serializable):
             return cls._of_matrix(values, labels, actions, names)
         if actions is not None:
             raise InputError("actions", "be left out where the cost is no matrix", actions)
-        if is_number(cost):
-            return cls._of_threshold(float(cost), labels)
-        return cls._of_pair(float(values[0]), float(values[1]), labels)
+        if not is_number(cost):
+            return cls._of_pair(float(values[0]), float(values[1]), labels)
+        threshold = float(cost)
+        if not 0 < threshold < 1:
+            raise InputError("cost", "lie strictly between 0 and 1 where it is a threshold", threshold)
+        return cls._of_pair(threshold, 1 - threshold, labels)
 
     @classmethod
     def of_outcome(
@@ -127,12 +130,6 @@ class Cost(Serializable):
             raise InputError("cost", f"be of the classes {show(*labels)}", got=show(*self.labels))
         rows = slice(None) if paired else [self.labels.index(label) for label in labels]
         return replace(self, matrix=self.matrix[rows], labels=labels)
-
-    @classmethod
-    def _of_threshold(cls, threshold: float, labels: Sequence[Any]) -> Cost:
-        if not 0 < threshold < 1:
-            raise InputError("cost", "lie strictly between 0 and 1 where it is a threshold", threshold)
-        return cls._of_pair(threshold, 1 - threshold, labels)
 
     @classmethod
     def _of_pair(cls, false_alarm: float, miss: float, labels: Sequence[Any]) -> Cost:

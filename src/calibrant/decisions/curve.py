@@ -8,10 +8,9 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 import numpy as np
 
 from calibrant.compiled.blas import one_blas_thread
-from calibrant.decisions.interval import ends, simultaneous_deviate
+from calibrant.decisions.interval import SEED, SETS, ends, simultaneous_deviate
 from calibrant.decisions.one_score import FLOOR, Lines, OneScore
 from calibrant.evidence import Array, Evidence
-from calibrant.inference.measured import interval_deviate
 from calibrant.inputs import InputError, Serializable
 from calibrant.inputs import level as check_level
 from calibrant.inputs import scores as check_scores
@@ -237,7 +236,8 @@ def _difference(
     covariance = spread @ spread.T
     # Few rows that differ say little about their spread: so much is added to it.
     error = np.sqrt(np.diag(covariance) + FLOOR * most**2)
-    wide = max(simultaneous_deviate(covariance, error, known, level), interval_deviate(level, known.clusters))
+    rng = np.random.default_rng(SEED)
+    wide = simultaneous_deviate(covariance, error, level, known.clusters, rng, SETS)
     return Difference(mean, mean - wide * error, mean + wide * error)
 
 

@@ -1,20 +1,118 @@
-"""A decision at given costs: what is lost, and what whoever cannot touch the scores should do."""
+"""A decision at given costs: what is lost, and the best threshold for whoever cannot touch the scores."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
+import numpy as np
+
+from calibrant.compiled.blas import one_blas_thread
 from calibrant.decisions.cost import Cost
+from calibrant.decisions.interval import ends
+from calibrant.decisions.one_score import Lines, OneScore
 from calibrant.decisions.regret import Regret, regret_of
-from calibrant.decisions.threshold import BestThreshold, best_threshold_of
+from calibrant.evidence import Array
+from calibrant.inference.measured import Extended
 from calibrant.inputs import Serializable
+from calibrant.inputs import level as check_level
+from calibrant.inputs.codec import UNIT, Level, Size, check_order
+from calibrant.inputs.wording import percent, sample_size
 from calibrant.questions import Question
 
 # Costs are told for so many rows.
 ROWS = 1000
 # Name, value, both ends where they are known, and meaning.
 Row = tuple[str, float, float | None, float | None, str]
+
+
+@dataclass(frozen=True)
+class BestThreshold(Serializable):
+    """The score at which it is best to begin to act, and what that costs.
+
+    Attributes
+    ----------
+    threshold : float
+        Act when the score is at least this; 0 stands for always, infinity for never.
+    low, high : float
+        Between which thresholds the best one lies.
+    cost : float
+        Per row, of thresholds that were each chosen on other rows than they are judged on.
+    cost_low, cost_high : float
+        Interval for that.
+    as_is : float
+        What acting at the threshold of the costs costs, as if scores were probabilities.
+    recalibrated : float
+        What acting on recalibrated scores costs, by maps that were fitted to other rows.
+    gain, gain_low, gain_high : float
+        What the threshold saves against acting as is, and an interval for that. Neither the gain nor an end
+        is above that of the regret.
+    level : float
+        Of all intervals.
+    of_costs : float
+        The threshold that the costs stand for.
+    n : float
+        Effective number of rows.
+    label : object
+        The class that the decision is about.
+
+    Examples
+    --------
+    >>> import calibrant
+    >>> rng = np.random.default_rng(0)
+    >>> score = rng.random(5000)
+    >>> best = calibrant.best_threshold(rng.random(5000) < score**2, score, (1, 9), rng=0)
+    >>> print(str(best).split(": ")[0])
+    act when the score is at least 0.318 [0.296, 0.337] instead of 0.1
+    """
+
+    threshold: Extended
+    low: Extended
+    high: Extended
+    cost: float
+    cost_low: float
+    cost_high: float
+    as_is: float
+    recalibrated: float
+    gain: float
+    gain_low: float
+    gain_high: float
+    level: Level
+    of_costs: float
+    n: Size
+    label: Any = None
+
+    def __float__(self) -> float:
+        return self.threshold
+
+    def __repr__(self) -> str:
+        size = sample_size(self.n, "=")
+        return f"BestThreshold({_shown(self.threshold)}, cost {self.cost:.3g} per row, {size})"
+
+    def __str__(self) -> str:
+        act = {0.0: "always act", math.inf: "never act"}.get(
+            self.threshold, f"act when the score is at least {self.threshold:.3g}"
+        )
+        side, far = "less", (self.gain_low, self.gain_high)
+        if self.gain < 0:
+            side, far = "more", (-self.gain_high, -self.gain_low)
+        return (
+            f"{act} [{_shown(self.low)}, {_shown(self.high)}] instead of {self.of_costs:.4g}: "
+            f"cost {self.cost:.3g} per row [{self.cost_low:.3g}, {self.cost_high:.3g}] "
+            f"at {percent(self.level)}, "
+            f"{abs(self.gain):.3g} {side} than as is [{far[0]:.3g}, {far[1]:.3g}]; "
+            f"acting on recalibrated scores costs {self.recalibrated:.3g}; {sample_size(self.n)}"
+        )
+
+    def check_fields(self) -> None:
+        """Refuse thresholds that are no scores, and intervals that do not hold their number."""
+        for name in ("threshold", "low", "high"):
+            if math.isfinite(threshold := getattr(self, name)):
+                UNIT.check(name, threshold)
+        check_order(self, "low", "threshold", "high")
+        check_order(self, "cost_low", "cost", "cost_high")
+        check_order(self, "gain_low", "gain", "gain_high")
 
 
 @dataclass(frozen=True)
@@ -91,3 +189,50 @@ class Decision(Serializable):
             f"a false alarm at {alarm:.6g} and a miss at {miss:.6g}, acting when the score is at least "
             f"{lost.threshold:.4g},"
         )
+
+
+@one_blas_thread()
+def best_threshold_of(question: Question, cost: Cost, *, level: float) -> BestThreshold:
+    """Choose the threshold of least expected cost; judge such choices on rows that had no part in them."""
+    check_level(level)
+    assert cost.threshold is not None
+    lines, given = Lines.of(cost), cost.threshold
+    known = OneScore.of(question, lines.changes)
+    score = known.groups.score
+    ((first,),) = lines.first(known.groups.mass[None], known.curve[None], score)
+    frequency, share = known.draws
+    drawn = np.sort(lines.first(share, frequency, score)[0])
+    tail = round((1 - level) / 2 * (len(drawn) - 1))
+    low, high = (_between(score, int(drawn[k]), given) for k in (tail, len(drawn) - 1 - tail))
+    chosen = _between(score, int(first), given)
+    found = ends(known, lines, level)
+    assert found.threshold is not None
+    gain, (gain_low, gain_high) = float(found.threshold.value[0]), found.threshold.interval(found.deviate)
+    spent = known.gain(lines, known.best_threshold(lines))
+    cost_low, cost_high = spent.interval(found.deviate)
+    as_is = float(found.as_is[0])
+    # No row costs less than the least entry, or more than the largest.
+    least, most = float(cost.matrix.min()), float(cost.matrix.max())
+    return BestThreshold(
+        threshold=chosen, low=min(low, chosen), high=max(high, chosen), cost=as_is - gain,
+        cost_low=max(min(float(cost_low[0]), as_is - gain), least),
+        cost_high=min(max(float(cost_high[0]), as_is - gain), most),
+        as_is=as_is, recalibrated=as_is - float(found.recalibrated.value[0]),
+        gain=gain, gain_low=max(float(gain_low[0]), -float(lines.top[0])),
+        gain_high=min(float(gain_high[0]), float(lines.top[0])), level=level, of_costs=given,
+        n=question.n, label=question.label,
+    )  # fmt: skip
+
+
+def _between(score: Array, first: int, given: float) -> float:
+    """Return a threshold that separates the groups there; the given one, where it does."""
+    if first == np.searchsorted(score, given - 1e-9):
+        # Where a false alarm pays, or a miss, the costs themselves say always, or never.
+        return 0.0 if given <= 0 else given if given <= 1 else math.inf
+    if first == 0:
+        return 0.0
+    return math.inf if first == len(score) else float((score[first - 1] + score[first]) / 2)
+
+
+def _shown(threshold: float) -> str:
+    return {0.0: "always", math.inf: "never"}.get(threshold, f"{threshold:.3g}")

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from calibrant.decisions.one_score import Gain, Lines, OneScore, mean_curve
+from calibrant.decisions.one_score import Gain, Lines, OneScore
 from calibrant.evidence import Array
 from calibrant.inference.measured import interval_deviate
 
@@ -59,9 +59,9 @@ def ends(known: OneScore, lines: Lines, level: float, *, simultaneous: bool = Fa
     threshold = known.gain(lines, before, known.best_threshold(lines)) if lines.no.shape[1] == 2 else None
     gains = [recalibrated] if threshold is None else [recalibrated, threshold]
     usual = interval_deviate(level, known.clusters)
-    deviate = max(usual, _largest(known, lines, recalibrated, level)) if simultaneous else usual
+    deviate = _largest(known, lines, recalibrated, level) if simultaneous else usual
     upper = np.quantile(known.drawn(lines), (1 + level) / 2, axis=1, method="inverted_cdf")
-    posterior = known.regret(lines, mean_curve(known.posterior, 0, known.groups.score))
+    posterior = known.regret(lines, known.posterior_mean)
     # No more can be lost than the right action for every row would save.
     most = known.excess(lines, before, known.parts.frequency)
     value = np.maximum.reduce([np.minimum(known.regret(lines), most), *(gain.value for gain in gains)])
@@ -77,26 +77,29 @@ def ends(known: OneScore, lines: Lines, level: float, *, simultaneous: bool = Fa
 def _largest(known: OneScore, lines: Lines, gain: Gain, level: float) -> float:
     """Return the quantile of the largest deviation of any decision's gain, in its standard errors."""
     parts, p = known.parts, known.parts.frequency
-    before, after = lines.taken(parts.score), known.recalibrated(lines)
-    (no, yes), (less_no, less_yes) = lines.at(before), lines.at(after)
-    no, yes = no - less_no, yes - less_yes
+    no, yes = lines.at(lines.taken(parts.score), known.recalibrated(lines))
     # Outcomes of a part move the gains of all decisions together.
     by_outcome = np.sqrt(parts.spread * p * (1 - p)) * (yes - no)
     by_scores = np.sqrt(parts.spread) * (no + (yes - no) * p - gain.mean[:, None])
     covariance = (by_outcome @ by_outcome.T + by_scores @ by_scores.T) / known.n**2
-    return simultaneous_deviate(covariance, gain.error, known, level)
-
-
-def simultaneous_deviate(covariance: Array, error: Array, known: OneScore, level: float) -> float:
-    """Return the quantile of the largest of correlated deviations, in standard errors.
-
-    What the errors have beyond the covariance is independent of it and common to all. Few clusters have the
-    tails of Student's distribution.
-    """
     rng = np.random.default_rng(SEED)
+    return simultaneous_deviate(covariance, gain.error, level, known.clusters, rng, SETS)
+
+
+def simultaneous_deviate(
+    covariance: Array, error: Array, level: float, clusters: float, rng: np.random.Generator, sets: int
+) -> float:
+    """Return how many standard errors hold all of several deviations together; at least as many as for one.
+
+    It is the quantile of the largest of so many sets of correlated normal deviates. What the errors have
+    beyond the covariance is independent of it and common to all. Few clusters have the tails of Student's
+    distribution.
+    """
     value, vector = np.linalg.eigh(covariance)
+    # The symmetric root does not depend on the signs of the vectors, nor on how equal values share a space.
     root = (vector * np.sqrt(np.maximum(value, 0.0))) @ vector.T
     rest = np.sqrt(np.maximum(error**2 - np.diag(covariance), 0.0))
-    noise = rng.standard_normal((SETS, error.size)) @ root + rng.standard_normal((SETS, 1)) * rest
+    noise = rng.standard_normal((sets, error.size)) @ root + rng.standard_normal((sets, 1)) * rest
     largest = float(np.quantile(np.abs(noise / error).max(axis=1), level))
-    return largest * interval_deviate(level, known.clusters) / interval_deviate(level)
+    usual = interval_deviate(level, clusters)
+    return max(usual, largest * usual / interval_deviate(level))

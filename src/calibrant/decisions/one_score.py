@@ -129,9 +129,16 @@ class Lines(NamedTuple):
             found.append(np.where(equal, away, score.size + 1).argmin(axis=1))
         return np.array(found)
 
-    def at(self, action: Array) -> tuple[Array, Array]:
-        """Return the costs of actions (decisions, ...) where the outcome is 0, and where it is 1."""
-        return np.take_along_axis(self.no, action, axis=1), np.take_along_axis(self.yes, action, axis=1)
+    def at(self, action: Array, less: Array | None = None) -> tuple[Array, Array]:
+        """Return the costs of actions (decisions, ...), or what they cost more than others do.
+
+        The first are those where the outcome is 0, the second those where it is 1.
+        """
+        no, yes = (np.take_along_axis(cost, action, axis=1) for cost in self)
+        if less is None:
+            return no, yes
+        less_no, less_yes = self.at(less)
+        return no - less_no, yes - less_yes
 
 
 class Gain(NamedTuple):
@@ -187,7 +194,7 @@ class Dealt(NamedTuple):
     Attributes
     ----------
     group, fold : arrays
-        Of each part.
+        Of each part; folds without any rows are not counted.
     steps : Residuals
         The parts themselves.
     """
@@ -252,29 +259,22 @@ class Dealt(NamedTuple):
         mass, positive, share = (part[fold, group] for part in (mass, positive, share))
         score = groups.score[group]
         residual = positive - mass * score
-        return cls(
-            group,
-            fold,
-            Residuals(mass, score, residual, groups.spread[group] * share, groups.one_score[group]),
-        )
+        steps = Residuals(mass, score, residual, groups.spread[group] * share, groups.one_score[group])
+        return cls(group, np.unique(fold, return_inverse=True)[1], steps)
 
     def taught(self, groups: Residuals) -> tuple[Array, Array]:
         """Return the mass that each fold learns from, and the frequencies that it learns, (folds, groups)."""
-        used, number = np.unique(self.fold, return_inverse=True)
-        mass, residual, spread = (
-            np.stack(
-                [np.bincount(self.group, (number != k) * part, groups.mass.size) for k in range(len(used))]
+        taught, learnt = [], []
+        for k in range(self.fold.max() + 1):
+            mass, residual, spread = (
+                np.bincount(self.group, (self.fold != k) * part, groups.mass.size)
+                for part in (self.steps.mass, self.steps.residual, self.steps.spread)
             )
-            for part in (self.steps.mass, self.steps.residual, self.steps.spread)
-        )
-        if len(used) == 1:
+            others = Residuals(mass, groups.score, residual, spread, groups.one_score)
+            taught.append(mass)
             # A single score, of few rows: there are no others to learn from, and nothing is gained.
-            return mass, groups.score[None]
-        score, one_score = (
-            np.repeat(part[None], len(used), axis=0) for part in (groups.score, groups.one_score)
-        )
-        flat = Residuals(mass, score, residual, spread, one_score)
-        return mass, np.stack([recalibrated(flat[k], groups.score) for k in range(len(used))])
+            learnt.append(recalibrated(others, groups.score) if mass.any() else groups.score)
+        return np.stack(taught), np.stack(learnt)
 
 
 @dataclass(frozen=True, eq=False)
@@ -304,19 +304,19 @@ class OneScore:
     clusters: float = np.inf
 
     @classmethod
-    def of(cls, question: Question, cuts: Array, rng: np.random.Generator | None = None) -> OneScore:
-        """Make groups that no cut runs through, and deal them out to folds.
+    def of(cls, question: Question, cuts: Array) -> OneScore:
+        """Make groups that no cut runs through, and deal them out to folds; the question keeps the result."""
+        key = "decisions on one score", tuple(cuts.tolist())
+        return question.once(key, lambda: cls._made(question, cuts))
 
-        Unless a generator is given the folds depend on the data alone, and the question keeps the result.
-        """
-        if rng is None:
-            key = "decisions on one score", tuple(cuts.tolist())
-            return question.once(key, lambda: cls.of(question, cuts, np.random.default_rng(FOLD_SEED)))
+    @classmethod
+    def _made(cls, question: Question, cuts: Array) -> OneScore:
         (residuals,) = question.residuals
         posterior = posterior_of(question)
         held = residuals[residuals.mass > 0]
         groups = _pooled(held, cuts)
         curve = recalibrated(held, groups.score)
+        rng = np.random.default_rng(FOLD_SEED)
         if question.designs is None:
             clusters, dealt = np.inf, Dealt.of(groups, rng)
         else:
@@ -333,23 +333,12 @@ class OneScore:
         """The groups, or parts of them, that were dealt out to folds."""
         return self.dealt.steps
 
-    @cached_property
-    def held_out(self) -> Array:
-        """The frequency of each part by the rows of other folds."""
-        return np.asarray(self.learnt[self._fold, self.dealt.group])
-
     @property
-    def _fold(self) -> Array:
-        """The fold of each part among those that hold any."""
-        return np.unique(self.dealt.fold, return_inverse=True)[1]
-
-    def chance_below(self, deviate: float) -> float:
-        """Return the share of such a distribution below a quantile."""
-        from scipy.special import ndtr, stdtr
-
-        return float(
-            ndtr(deviate) if np.isinf(self.clusters) else stdtr(max(self.clusters - 1, 1.0), deviate)
-        )
+    def posterior_mean(self) -> Array:
+        """The posterior mean of the frequency of each group."""
+        points = self.posterior.points(0)
+        gap = _between(points.score, points.gap[None], self.groups.score)[0]
+        return np.clip(self.groups.score + gap, 0.0, 1.0)
 
     @cached_property
     def draws(self) -> tuple[Array, Array]:
@@ -369,12 +358,9 @@ class OneScore:
 
     def gain(self, lines: Lines, before: Array, after: Array | None = None) -> Gain:
         """Return what is gained by actions `after` (decisions, parts) over `before`; or what these cost."""
-        no, yes = lines.at(before)
+        no, yes = lines.at(before, after)
         mass, p, spread = self.parts.mass / self.n, self.parts.frequency, self.parts.spread
         curve = self.curve[self.dealt.group]
-        if after is not None:
-            less_no, less_yes = lines.at(after)
-            no, yes = no - less_no, yes - less_yes
         mean, fitted = ((no + (yes - no) * each) @ mass for each in (p, curve))
         if after is not None:
             spent, expected = self.excess(lines, before, p), self.excess(lines, after, curve)
@@ -391,11 +377,11 @@ class OneScore:
 
     def recalibrated(self, lines: Lines) -> Array:
         """Return actions (decisions, parts) on scores that were recalibrated by the other folds."""
-        return lines.taken(self.held_out)
+        return lines.taken(self.learnt[self.dealt.fold, self.dealt.group])
 
     def best_threshold(self, lines: Lines) -> Array:
         """Return actions (decisions, parts), of two, by the threshold that is best on the other folds."""
-        first = lines.first(self.taught, self.learnt, self.groups.score)[:, self._fold]
+        first = lines.first(self.taught, self.learnt, self.groups.score)[:, self.dealt.fold]
         act = lines.act[:, None]
         return np.where(self.dealt.group >= first, act, 1 - act)
 
@@ -414,12 +400,13 @@ class OneScore:
 
     def reach(self, lines: Lines, deviate: float) -> Array:
         """Return the most that blocks of neighbouring rows could gain within the noise, of each decision."""
-        each = [self._reach(lines.no[k], lines.yes[k], deviate) for k in range(len(lines.no))]
+        taken = lines.taken(self.groups.score)
+        each = [self._reach(*one, deviate) for one in zip(*lines, taken, strict=True)]
         return np.array(each) / self.n
 
-    def _reach(self, no: Array, yes: Array, deviate: float) -> float:
-        """Return the same of one decision, as a sum over rows."""
-        groups, mine = self.groups, Lines(no[None], yes[None]).taken(self.groups.score)[0]
+    def _reach(self, no: Array, yes: Array, mine: Array, deviate: float) -> float:
+        """Return the same of one decision and the actions taken, as a sum over rows."""
+        groups = self.groups
         size = max(BLOCK * self.n ** (2 / 3), LEAST_BLOCK)
         upto = np.cumsum(groups.mass)
         change = np.flatnonzero(np.diff(mine))
@@ -498,9 +485,3 @@ def recalibrated(residuals: Residuals, score: Array) -> Array:
     """Return scores recalibrated by the map that a `Calibrator` fits to these rows by default."""
     held = residuals[residuals.mass > 0]
     return np.asarray(improved(held, average(held)).probability(score))
-
-
-def mean_curve(posterior: Posterior, k: int, score: Array) -> Array:
-    """Return the posterior mean of the frequency at scores, of problem k."""
-    points = posterior.points(k)
-    return np.clip(score + _between(points.score, points.gap[None], score)[0], 0.0, 1.0)

@@ -196,25 +196,28 @@ def regret_of(question: Question, cost: Cost, *, level: float, seed: int) -> Reg
     cautions = tuple(
         f"the action {name!r} costs at least as much as another one in every class" for name in cost.dominated
     )
-    if question.notion.whole and len(question.labels) > FEW:
+    lower_bound = question.notion.whole and len(question.labels) > FEW
+    if lower_bound:
         cautions += (
             f"beyond {FEW} classes what they take from each other cannot be seen: this is a lower bound",
         )
     cautions += tuple(each.removesuffix(".") for each in question.cautions)
     return Regret(
-        level=level, matrix=_plain(cost.matrix), actions=cost.actions, labels=cost.labels,
+        level=level, matrix=tuple(map(tuple, cost.matrix.tolist())), actions=cost.actions, labels=cost.labels,
         threshold=cost.threshold, label=question.label, cautions=cautions, seed=seed,
-        lower_bound=question.notion.whole and len(question.labels) > FEW, **parts,
+        lower_bound=lower_bound, **parts,
     )  # fmt: skip
 
 
 def _of_one_score(question: Question, cost: Cost, level: float, rng: np.random.Generator) -> dict[str, Any]:
+    from scipy.special import stdtr
+
     lines = Lines.of(cost)
     known = OneScore.of(question, lines.changes)
     found = ends(known, lines, level)
     return {
         "value": float(found.value[0]), "low": float(found.low[0]), "high": float(found.high[0]),
-        "p_value": max(1 - known.chance_below(float(found.z[0])), LEAST_P),
+        "p_value": max(float(stdtr(max(known.clusters - 1, 1.0), -found.z[0])), LEAST_P),
         "recovered": float(found.recalibrated.value[0]), "cost": float(found.as_is[0]), "n": question.n,
         "null": _null(known, lines, rng),
     }  # fmt: skip
@@ -261,7 +264,3 @@ def _null_of_rows(known: WholeRows, rng: np.random.Generator) -> Null:
         lost = known.lost(posterior.predict(some.score), known.actions[: len(some.code)])
         reads.append(posterior.chance * again.mean(lost)[0] * some.n / known.rows.n)
     return Null(float(np.mean(reads)))
-
-
-def _plain(matrix: Array) -> tuple[tuple[float, ...], ...]:
-    return tuple(tuple(row) for row in matrix.tolist())

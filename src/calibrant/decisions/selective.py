@@ -19,6 +19,7 @@ from calibrant import inputs
 from calibrant.compiled.blas import one_blas_thread
 from calibrant.compiled.cached import cached_property
 from calibrant.curves.band import clopper_pearson
+from calibrant.decisions.interval import simultaneous_deviate
 from calibrant.evidence import Array, Evidence
 from calibrant.evidence.clusters import are_alone, effective_clusters
 from calibrant.inference.interval import first_of_each
@@ -48,8 +49,8 @@ if TYPE_CHECKING:
 NODES, GRID, BY_LOG = 1000, 128, 0.25
 # Rows below which a normal limit says little, and draws of it.
 FEWEST, DRAWS = 10, 4000
-# Numbers of sums by cluster that are held at once; and a variance that is left by rounding.
-HELD, NOTHING = 1 << 23, 1e-18
+# A variance that is left by rounding.
+NOTHING = 1e-18
 
 
 class Accuracy(NamedTuple):
@@ -158,7 +159,8 @@ class RiskCoverage(Serializable):
         """
         if not is_number(accuracy) or not 0 <= accuracy <= 1:
             raise InputError("accuracy", "lie in [0, 1]", accuracy)
-        value, low, high = (self._last(part, accuracy) for part in (self.accuracy, self.low, self.high))
+        enough = (np.flatnonzero(x >= accuracy - ROUNDING) for x in (self.accuracy, self.low, self.high))
+        value, low, high = (int(places[-1]) if places.size else None for places in enough)
         share = [0.0 if k is None else float(self.coverage[k]) for k in (value, low, high)]
         at = (np.nan, np.nan) if value is None else (self.accuracy[value], self.confidence[value])
         # The share at a threshold is an estimate too, as far as the next threshold.
@@ -170,11 +172,6 @@ class RiskCoverage(Serializable):
             most = float(clopper_pearson(np.array(share[2]), size, self.level)[1])
             share[2] = min(most, float(self.coverage[min(high + 1, self.coverage.size - 1)]))
         return Coverage(share[0], min(share[:2]), max(share[0], share[2]), *map(float, at))
-
-    def _last(self, part: Array, least: float) -> int | None:
-        """Return the last threshold at which something is at least so much."""
-        enough = np.flatnonzero(part >= least - ROUNDING)
-        return int(enough[-1]) if enough.size else None
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the accuracy of what is kept over the coverage; see `calibrant.plot.risk_coverage`."""
@@ -210,30 +207,29 @@ class RiskCoverage(Serializable):
         )
 
 
-def check_sure(question: Question) -> None:
-    """Refuse a question that is not about how sure a prediction was."""
-    if not question.notion.reading.sure:
-        rule = "be about how sure a prediction was: confidence, correctness or top:k"
-        raise InputError("notion", rule, question.notion.name)
-
-
 @one_blas_thread()
 def risk_coverage_of(question: Question, *, level: float = 0.95, rng: Any = None) -> RiskCoverage:
     """Keep the surest rows of a question; see `calibrant.risk_coverage`."""
     level, seed = inputs.level(level), inputs.seeded(rng)
-    check_sure(question)
+    if not question.notion.reading.sure:
+        rule = "be about how sure a prediction was: confidence, correctness or top:k"
+        raise InputError("notion", rule, question.notion.name)
     kept = _Kept.of(question)
     nodes = _spread(kept.coverage, NODES)
     grid = nodes[_spread(kept.coverage[nodes], GRID, FEWEST / kept.n)]
-    together = kept.covariance(grid)
+    together, alone = kept.covariance(grid), kept.variance(grid)
     # How much more clusters vary than rows by themselves, which changes slowly with the coverage.
-    alone = kept.variance(grid)
     ratio = np.divide(np.diag(together), alone, out=np.ones(grid.size), where=alone > NOTHING)
     effect = np.interp(kept.coverage[nodes], kept.coverage[grid], np.maximum(ratio, 1.0))
     reach = interval_deviate(level, kept.clusters)
     ends = kept.interval(nodes, effect, reach)
-    furthest = _furthest(together, level, stream(seed, "selective"))
-    band = kept.interval(nodes, effect, max(reach * furthest / interval_deviate(level), reach))
+    known = np.flatnonzero(np.diag(together) > NOTHING)
+    if known.size:
+        sd = np.sqrt(np.diag(together)[known])
+        correlation = together[np.ix_(known, known)] / np.outer(sd, sd)
+        rng = stream(seed, "selective")
+        reach = simultaneous_deviate(correlation, np.ones(known.size), level, kept.clusters, rng, DRAWS)
+    band = kept.interval(nodes, effect, reach)
     aurc, excess = kept.areas(level)
     return RiskCoverage(
         kept.confidence[nodes],
@@ -263,21 +259,6 @@ def _spread(coverage: Array, most: int, first: float = 0.0) -> Array:
         wanted = np.searchsorted(coverage, np.concatenate([even, by_log]) - ROUNDING)
         wanted = np.unique(np.minimum(wanted, size - 1))
     return wanted[coverage[wanted] >= min(first, 1.0) - ROUNDING]
-
-
-def _furthest(covariance: Array, level: float, rng: np.random.Generator) -> float:
-    """Return how many standard errors hold all of several sums together."""
-    variance = np.diag(covariance)
-    known = variance > NOTHING
-    if not known.any():
-        return interval_deviate(level)
-    sd = np.sqrt(variance[known])
-    correlation = covariance[np.ix_(known, known)] / np.outer(sd, sd)
-    values, vectors = np.linalg.eigh(correlation)
-    # The symmetric root does not depend on the signs of the vectors, nor on how equal values share a space.
-    root = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
-    drawn = np.abs(rng.standard_normal((DRAWS, len(root))) @ root).max(axis=1)
-    return float(np.quantile(drawn, level))
 
 
 @dataclass(frozen=True, eq=False)
@@ -352,44 +333,37 @@ class _Kept:
 
     def variance(self, at: Array) -> Array:
         """Return the variance of the accuracy at some levels, at a fixed coverage, of independent rows."""
-        every, right = (part[at] for part in self._squares)
-        f, local = self.coverage[at], self.local[at]
-        lead = self.accuracy[at] - local
-        cross = right - local * every
-        inside = right * (1 - 2 * local) + local**2 * every
-        return np.maximum(inside / f**2 - 2 * lead * cross / f + lead**2 * self._squares[0][-1], 0.0)
+        return np.maximum(self._by_rows(at, at), 0.0)
 
     def covariance(self, at: Array) -> Array:
         """Return the covariance of the accuracies at some levels, by rows or by clusters."""
+        return self._by_rows(at[:, None], at) if self.rows is None else self._by_cluster(at)
+
+    def _by_rows(self, one: Array, two: Array) -> Array:
+        """Return the covariances of the accuracies at pairs of levels, of independent rows."""
+        every, right = self._squares
+        lead, local = self.accuracy - self.local, self.local
+        cross, first = (right - local * every) / self.coverage, np.minimum(one, two)
+        both = right[first] * (1 - local[one] - local[two]) + local[one] * local[two] * every[first]
+        covariance = both / (self.coverage[one] * self.coverage[two])
+        covariance -= cross[one] * lead[two] + lead[one] * cross[two]
+        return np.asarray(covariance + lead[one] * lead[two] * every[-1])
+
+    def _by_cluster(self, at: Array) -> Array:
+        from scipy.sparse import csr_array
+
+        assert self.rows is not None
         f, local = self.coverage[at], self.local[at]
         lead = self.accuracy[at] - local
-        if self.rows is not None:
-            return self._by_cluster(at, f, local, lead)
-        every, right = (part[at] for part in self._squares)
-        cross = (right - local * every) / f
-        first = np.minimum.outer(np.arange(at.size), np.arange(at.size))
-        both = right[first] * (1 - np.add.outer(local, local)) + np.outer(local, local) * every[first]
-        covariance = both / np.outer(f, f) - np.outer(cross, lead) - np.outer(lead, cross)
-        return covariance + np.outer(lead, lead) * self._squares[0][-1]
-
-    def _by_cluster(self, at: Array, f: Array, local: Array, lead: Array) -> Array:
-        assert self.rows is not None
         level, outcome, weight, cluster = self.rows
-        count, place = int(cluster.max()) + 1, np.searchsorted(at, level)
-        step = max(1, HELD // (at.size + 1))
-        total, mass = np.zeros((at.size, at.size)), self.weight.sum()
-        for first in range(0, count, step):
-            some = (cluster >= first) & (cluster < first + step)
-            size = min(step, count - first)
-            cell = (cluster[some] - first) * (at.size + 1) + place[some]
-            w, r = (
-                np.bincount(cell, part[some], minlength=size * (at.size + 1)).reshape(size, -1)
-                for part in (weight, weight * outcome)
-            )
-            own, right = np.cumsum(w, axis=1)[:, :-1], np.cumsum(r, axis=1)[:, :-1]
-            added = (right - local * own) / f - lead * w.sum(axis=1)[:, None]
-            total += added.T @ added
-        return total / mass**2 * count / (count - 1)
+        count, size, place = int(cluster.max()) + 1, at.size + 1, np.searchsorted(at, level)
+        # Sums of all rows of each cluster between the levels, and of the right ones beside them.
+        cells = np.tile(cluster, 2), np.concatenate([place, place + size])
+        sums = csr_array((np.concatenate([weight, weight * outcome]), cells), shape=(count, 2 * size))
+        kept = np.triu(np.ones((size, at.size))) / f
+        add = np.concatenate([-local * kept - lead, kept])
+        total = add.T @ (sums.T @ sums).toarray() @ add
+        return np.asarray(total / self.weight.sum() ** 2 * count / (count - 1))
 
     def interval(self, at: Array, effect: Array, reach: float) -> tuple[Array, Array]:
         """Return Clopper and Pearson's interval at some levels, for rows that vary as the accuracy does."""
