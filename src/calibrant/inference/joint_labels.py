@@ -5,7 +5,7 @@ Of many classes only the rows that hit one are kept.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from threading import Lock
@@ -22,6 +22,8 @@ from calibrant.inference.walks import Edges, coefficients
 
 # Labels drawn at most, those sorted at once, and scores read at once.
 MOST, SORTED, READ = 12_000_000, 1 << 21, 1 << 21
+# Numbers in the largest table of scores, and sets of labels whose coefficients are held at once.
+TABLE, AT_ONCE = 1 << 22, 1000
 # Sets of labels drawn together, and classes read together.
 TOGETHER, SIDE = 32, 16
 
@@ -82,6 +84,32 @@ def draw_labels(score: Array, weight: Array | None, cells: int, rng: np.random.G
         for k, one in enumerate(each):
             z[some, k] = one.coefficients(count[:, first[k] : first[k + 1]])
     return z
+
+
+def label_sets(
+    rows: Callable[[Array], tuple[Array, Array | None]],
+    n_rows: int,
+    classes: int,
+    cells: int,
+    rng: np.random.Generator,
+    size: int,
+) -> Iterator[tuple[int, Callable[[int], Array]]]:
+    """Draw labels for whole rows in parts: yield how many sets there are, and the coefficients by class.
+
+    Parameters
+    ----------
+    rows : callable
+        Scores (rows, classes) and weights of the rows asked for by number.
+    n_rows : int
+        How many rows there are. Some of them stand for all when they are many: the joint
+        distribution of the standardised coefficients is the same.
+    """
+    few = max(4 * cells, TABLE // (8 * classes))
+    some = np.arange(n_rows) if n_rows <= few else np.sort(rng.choice(n_rows, few, replace=False))
+    score, weight = rows(some)
+    for first in range(0, size, AT_ONCE):
+        z = draw_labels(score, weight, cells, rng, min(AT_ONCE, size - first))
+        yield len(z), z.swapaxes(0, 1).__getitem__
 
 
 def _bounds(score: Array) -> Array:
