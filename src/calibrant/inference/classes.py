@@ -161,7 +161,8 @@ def joint(
         Called after each class of the first part.
     """
     classes, cells = plain.z.shape
-    evidence, most, errors = [], [], []
+    evidence, most = [], []
+    errors: list[Array] = []
     for sets, coefficients in parts:
         of = None if errors else norm
 

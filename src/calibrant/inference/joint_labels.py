@@ -84,8 +84,8 @@ def draw_labels(score: Array, weight: Array | None, cells: int, rng: np.random.G
     rows, classes = score.shape
     each = [_Sums.of(np.ascontiguousarray(score[:, k]), weight, cells) for k in range(classes)]
     first = np.concatenate([[0], np.cumsum([one.size for one in each])])
-    place = [one.group[one.cell] + start for one, start in zip(each, first[:-1], strict=True)]
-    place = np.stack(place, axis=1).astype(np.int32, order="C")
+    places = [one.group[one.cell] + start for one, start in zip(each, first[:-1], strict=True)]
+    place = np.stack(places, axis=1).astype(np.int32, order="C")
     bounds, z = _bounds(score), np.empty((size, classes, cells))
     for a in range(0, size, TOGETHER):
         some = slice(a, min(a + TOGETHER, size))
