@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     )
     from calibrant.inference.comparison import Comparison
     from calibrant.inference.map_comparison import MapComparison
-    from calibrant.inference.ranking import Recommendation
+    from calibrant.inference.recommendation import Recommendation
     from calibrant.inference.result import Estimate
     from calibrant.inputs import InputError, InputWarning
     from calibrant.maps import Calibrator, calibrator_names
@@ -69,7 +69,7 @@ _ROOMS = {
     ),
     "calibrant.inference.comparison": ("Comparison",),
     "calibrant.inference.map_comparison": ("MapComparison",),
-    "calibrant.inference.ranking": ("Recommendation",),
+    "calibrant.inference.recommendation": ("Recommendation",),
     "calibrant.inference.result": ("Estimate",),
     "calibrant.inputs": ("InputError", "InputWarning"),
     "calibrant.maps": ("Calibrator", "calibrator_names"),

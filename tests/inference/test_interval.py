@@ -8,13 +8,11 @@ from scipy.fft import idct
 from scipy.special import ndtri
 
 import calibrant
-from calibrant import compiled
 from calibrant.evidence import Residuals, Sample
 from calibrant.inference import interval
 from calibrant.inference.interval import World, true_error
 from calibrant.posterior.clock import n_cells
 from calibrant.posterior.gap import Posterior
-from plainly import needs_loops, plain
 
 KINDS = ("smooth", "tenths", "heavy")
 
@@ -32,7 +30,7 @@ def posterior(kind="smooth", n=600, seed=0):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_data_without_noise_are_the_gap(kind):
-    world = World.of(posterior(kind), 0)
+    world = World.of(posterior(kind))
     gap = np.clip(
         np.random.default_rng(0).normal(0, 0.1, (3, world.score.size)), -world.score, 1 - world.score
     )
@@ -49,7 +47,7 @@ def test_data_without_noise_are_the_gap(kind):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_data_without_a_gap_are_noise_of_about_one_unit(kind):
-    world = World.of(posterior(kind), 0)
+    world = World.of(posterior(kind))
     noise = np.random.default_rng(0).standard_normal((4000, world.score.size))
     z, residual = world.data(np.zeros_like(noise), noise)
     # A variance halfway to what the gap says is not that of calibrated data, and scores of 1 have none; the
@@ -66,7 +64,7 @@ def test_data_without_a_gap_are_noise_of_about_one_unit(kind):
 @pytest.mark.parametrize("kind", KINDS)
 def test_gaps_are_brought_to_the_error_that_is_tried(kind, norm):
     own = posterior(kind)
-    world = World.of(own, 0)
+    world = World.of(own)
     which, gaps = interval.shapes(own, [np.random.default_rng(0)], 60)
     assert [len(each) for each in gaps] == [60]
     gaps = interval.alike(gaps, [world], norm)
@@ -95,18 +93,18 @@ def test_each_kind_of_gap_that_data_allow_has_a_fair_number_of_sets():
 
 def test_noise_is_standard_normal_and_even_along_the_gap():
     own = posterior()
-    world = World.of(own, 0)
+    world = World.of(own)
     size = 2000
     kind, gaps = interval.shapes(own, [np.random.default_rng(0)], size)
     gaps = interval.of_size(0.05, interval.alike(gaps, [world], "l1"), [world], "l1")
-    common, each = interval.streams([5])
-    (noise,), luck = interval._noise([interval._Sized.of(world, gaps[0], "l1", 600)], common, each, kind)
+    way = np.sign(gaps[0]) * world.sd(gaps[0])
+    chance = interval.sampling(gaps[0], world.mass, true_error(gaps[0], world.mass, "l1"), "l1", 600)
+    common, (rng,) = interval.streams([5])
+    noise, luck = interval._noise(way, chance, common, rng, kind)
     assert np.abs(noise.mean(axis=0)).max() < 5 / np.sqrt(size)
     np.testing.assert_allclose(noise.std(axis=0), 1, atol=0.1)
     assert luck.std() == pytest.approx(1, abs=0.1)
-    way = np.sign(gaps[0]) * world.sd(gaps[0])
-    chance = interval.sampling(gaps[0], world.mass, true_error(gaps[0], world.mass, "l1"), "l1", 600)
-    along = (noise * way).sum(axis=1) + luck[:, 0] * chance
+    along = (noise * way).sum(axis=1) + luck * chance
     along /= np.sqrt((way * way).sum(axis=1) + chance**2)
     for member in np.unique(kind):
         some = np.sort(along[kind == member])
@@ -154,7 +152,7 @@ def test_estimates_that_tie_with_the_value_are_counted_alike_whatever_rounding_s
 def test_a_row_that_reaches_over_several_cells_has_the_mean_of_their_gaps():
     near = np.linspace(0.001, 0.02, 15)
     flat = Residuals.of(Sample(np.concatenate([near, [0.5], 1 - near]), np.arange(31) > 15)).flat
-    cells = World.of(Posterior.of_residuals(flat, 30), 0)
+    cells = World.of(Posterior.of_residuals(flat, 30))
     inside = np.abs(cells.score - 0.5) < 1e-9
     assert inside.sum() > 2
     gap = np.random.default_rng(0).normal(size=(5, inside.size))
@@ -226,46 +224,20 @@ def several(cells=30):
     return Posterior.joined(parts)
 
 
-@pytest.mark.parametrize("norm", ["l1", "l2"])
 @pytest.mark.parametrize("cells", [30, 64])
-def test_several_classes_are_simulated_as_each_alone(cells, norm):
+def test_several_classes_are_simulated_as_each_alone(cells):
     own = several(cells)
-    together, alone = World.of_several(own), [World.of(own, k) for k in range(3)]
+    together, alone = World.of(own), [World.of(own[k : k + 1]) for k in range(3)]
     rng = np.random.default_rng(0)
     gap, noise = (rng.standard_normal((3, 9, cells), dtype=np.float32) for _ in range(2))
     factor = np.geomspace(1e-3, 10, 9)
-    answers = [together.sampled(gap, factor, noise, norm, 400.0)]
-    with plain():
-        answers.append(together.sampled(gap, factor, noise, norm, 400.0))
-        each = [one.sampled(gap[k], factor, noise[k], norm, 400.0) for k, one in enumerate(alone)]
-    for error, chance, data in answers:
-        np.testing.assert_allclose(error, [one[0] for one in each], rtol=1e-12)
-        np.testing.assert_allclose(chance, [one[1] for one in each], rtol=1e-9, atol=1e-12)
-        np.testing.assert_allclose(data.z, np.concatenate([one[2].z for one in each]), rtol=1e-5, atol=1e-5)
-        own_terms = np.concatenate([one[2].terms(norm).own for one in each])
-        np.testing.assert_allclose(data.terms(norm).own, own_terms, rtol=1e-4, atol=1e-9)
-    np.testing.assert_allclose(together.error(gap, factor, norm), answers[0][0], rtol=1e-12)
-
-
-@needs_loops
-def test_gaps_that_do_not_fit_are_refused():
-    gap, table = np.ones((2, 3, 5), np.float32), np.ones((2, 5))
-    fitting = [gap, table, table, table, np.ones(2), np.ones(3), np.empty((2, 3, 3)), gap, gap.copy()]
-    compiled.loops.gaps(*fitting)
-    compiled.loops.gaps(*fitting[:-2], None, None)
-    for i, array in enumerate(fitting):
-        for wrong in (
-            array[:-1].copy(),
-            array[..., :-1].copy(),
-            array.astype(np.int32),
-            array[..., None],
-            None,
-        ):
-            if not (i == 7 and wrong is None):
-                with pytest.raises((TypeError, ValueError)):
-                    compiled.loops.gaps(*fitting[:i], wrong, *fitting[i + 1 :])
-    with pytest.raises(ValueError, match="fit"):
-        compiled.loops.gaps(np.ones((5, 3, 2), np.float32).T, *fitting[1:])
+    possible = together.possible(gap, factor)
+    each = [one.possible(gap[k], factor) for k, one in enumerate(alone)]
+    np.testing.assert_allclose(possible, each, rtol=1e-12)
+    z, residual = together.data(possible, noise)
+    assert residual is None
+    own_z = np.concatenate([one.data(each[k], noise[k])[0] for k, one in enumerate(alone)])
+    np.testing.assert_allclose(z, own_z, rtol=1e-5, atol=1e-5)
 
 
 def test_errors_in_turn_end_where_no_kind_has_an_estimate_below_the_value():

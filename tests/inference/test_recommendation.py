@@ -11,7 +11,7 @@ import calibrant
 from calibrant.inference import population as simulated
 from calibrant.inference import recommendation
 from calibrant.inference.population import Population
-from calibrant.inference.ranking import ranked
+from calibrant.inference.recommendation import ranked
 
 FEW = {"estimators": ["auto", "l:15", "ac:10"], "repetitions": 30, "rng": 0}
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from calibrant.estimators import Binned, EstimatorLike, Norm
     from calibrant.inference.comparison import Comparison
     from calibrant.inference.map_comparison import MapComparison
-    from calibrant.inference.ranking import Recommendation
+    from calibrant.inference.recommendation import Recommendation
     from calibrant.inference.result import Estimate
     from calibrant.sketch import Sketch
 

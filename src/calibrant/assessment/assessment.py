@@ -294,8 +294,6 @@ class Assessment(Serializable):
         """Write the report as one self-contained page; without a path, return it."""
         if path is None:
             return self.html()
-        from calibrant import report
-
         write_whole(path, [self.html().encode()])
         return None
 

@@ -98,7 +98,6 @@ extern PyMethodDef cell_methods[];
 extern PyMethodDef shape_methods[];
 extern PyMethodDef draw_methods[];
 extern PyMethodDef walk_methods[];
-extern PyMethodDef gap_methods[];
 /* Those that take the place of others on a machine with wide vectors. */
 extern PyMethodDef wide_shape_methods[];
 int has_wide_vectors(void);

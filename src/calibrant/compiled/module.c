@@ -139,7 +139,7 @@ static struct PyModuleDef definition = {
 PyMODINIT_FUNC PyInit__loops(void)
 {
     PyMethodDef *methods[] = {
-        tally_methods, cell_methods, shape_methods, draw_methods, walk_methods, gap_methods, wide_shape_methods,
+        tally_methods, cell_methods, shape_methods, draw_methods, walk_methods, wide_shape_methods,
     };
     size_t count = sizeof(methods) / sizeof(methods[0]) - !has_wide_vectors();
     PyObject *module = PyModule_Create(&definition);

@@ -27,11 +27,11 @@ from calibrant.evidence import (
 )
 from calibrant.evidence.clusters import Design, cells_of, correlation, effective_clusters
 from calibrant.evidence.draws import each_chance
-from calibrant.inference.null import AT_ONCE, STEPS, Simulated, by_class, error, ranked, together
+from calibrant.inference.classes import joint
+from calibrant.inference.null import AT_ONCE, STEPS, Simulated, ranked
 from calibrant.inputs import by_name
 from calibrant.posterior import Posterior
 from calibrant.posterior.clock import n_cells
-from calibrant.posterior.gap import Terms
 from calibrant.questions import Question
 
 # Signs drawn at once, and rows up to which correlated outcomes are drawn for each of them.
@@ -164,17 +164,9 @@ class ClusteredNull:
             drawn.append(each.z)
         if len(problems) == 1:
             return cls(alone, alone[0])
-        observed = Posterior.joined(seen).smooth_alone
-        cells = observed.z.shape[-1]
-        evidence, errors = [], []
-        for part in zip(*drawn, strict=True):
-            terms = by_class(observed, np.stack(part, axis=1), norm)
-            evidence.append(together(terms, cells))
-            errors.append(error(terms, norm, cells))
-        own = Terms(*(term[None] for term in observed.terms(norm)))
-        found = float(together(own, cells)[0])
-        alone = [alone[k] for k in np.argsort(columns)]
-        return cls(alone, tied(Simulated(np.concatenate(evidence), np.concatenate(errors), found)))
+        parts = [(len(part[0]), part.__getitem__) for part in zip(*drawn, strict=True)]
+        whole = joint(Posterior.joined(seen).smooth_alone, parts, norm)
+        return cls([alone[k] for k in np.argsort(columns)], tied(whole))
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from types import MappingProxyType
@@ -15,16 +15,17 @@ from calibrant.compiled.blas import one_blas_thread
 from calibrant.curves import ByClass
 from calibrant.estimators import Estimator, Norm, resolve
 from calibrant.evidence import Array, Evidence
+from calibrant.inference import classes
 from calibrant.inference import interval as intervals
-from calibrant.inference import many_classes
 from calibrant.inference import null as nulls
 from calibrant.inference.clusters import ClusteredNull, Correlated, View, by_cluster
-from calibrant.inference.joint_labels import Labels, columns_of
+from calibrant.inference.joint_labels import Labels, columns_of, label_sets
 from calibrant.inference.measure import errors_of
 from calibrant.inference.result import Estimate, Null
 from calibrant.inference.streams import in_own_order, key_of, stream
 from calibrant.inference.whole_rows import by_name, estimate_rows, of_two_classes
 from calibrant.posterior import Posterior, posterior_of
+from calibrant.posterior.clock import n_cells
 from calibrant.questions import Question, Rows
 from calibrant.questions.notions import combined
 
@@ -42,7 +43,7 @@ THIN_REPLICATION = (
 # Data sets at least that the test may be asked to simulate.
 FEWEST = 99
 # Data sets simulated for the interval of one class among several; more classes than MANY are simulated
-# over fewer cells (see `calibrant.inference.many_classes`).
+# over fewer cells (see `calibrant.inference.classes`).
 BY_CLASS, MANY = 800, 20
 # Scores looked at for how much the classes vary together.
 LOOKED_AT = 1 << 22
@@ -122,7 +123,7 @@ def _answer(
         rule = f"go with at most {MANY} classes where each of them is asked about"
         hint = "the confidence, or one class, can be asked about"
         raise inputs.InputError("cluster", rule, got=f"{len(question.labels)} classes", hint=hint)
-    return _many_classes(question, plan) if len(question.labels) > MANY else _few_classes(question, plan)
+    return _several_classes(question, plan)
 
 
 def count_steps(question: Question) -> int:
@@ -157,7 +158,7 @@ def _one_problem(question: Question, plan: _Plan) -> Estimate:
     reach = view.reach(plan.level, plan.estimator)
 
     def interval() -> tuple[tuple[float, float], Array | None]:
-        return _interval(plan, view.n, [view.problem], posterior, value, spread=reach)
+        return _interval(plan, view.n, view.problem, posterior, value, spread=reach)
 
     # It does not depend on the seed or on the number of resamples.
     key = "interval", str(plan.estimator), plan.norm, plan.level
@@ -166,71 +167,68 @@ def _one_problem(question: Question, plan: _Plan) -> Estimate:
     return _assembled(plan, question.n, value, ends, null, other, posterior, **about)
 
 
-def _few_classes(question: Question, plan: _Plan) -> Estimate:
+def _several_classes(question: Question, plan: _Plan) -> Estimate:
     """Estimate the error over classes, and of each of them."""
-    posterior, rows, norm = posterior_of(question), question.rows, plan.norm
-    errors, views = _errors(question, plan, posterior), View.of(question)
-    value = question.notion.combine(errors, norm)
-    alone = _drawn_alone(question, plan)
-    by_class = _by_class(plan, question, errors, views, posterior, alone)
-    if rows is None:
-        drawn = [each() for each in alone]
-        simulated = combined(np.stack([null.error for null in drawn], axis=-1), norm)
-        null = nulls.Simulated(drawn[0].evidence, simulated, np.nan)
-        p_value = nulls.any_of([null.p_value for null in drawn])
-        p_floor = nulls.any_of([null.p_floor for null in drawn])
-        spread = float(np.sqrt(len(alone)))
-    elif question.designs is not None:
-        null = _clustered(question, plan).whole
-        p_value, p_floor = null.p_value, null.p_floor
-        spread = together(posterior, rows, question.cluster, _counts(question))
-    else:
-        null = question.once(
-            ("together", norm, plan.seed, plan.size), lambda: _drawn_jointly(question, rows, plan)
-        )
-        p_value, p_floor = null.p_value, null.p_floor
-        spread = together(posterior, rows, None, _counts(question))
-    n = question.n / float(np.mean([view.effect for view in views]))
-    spread *= float(np.mean([view.reach(plan.level, plan.estimator) for view in views]))
-    ends, other = _interval(
-        plan, n, [view.problem for view in views], posterior, value, spread=spread, labels=question.labels
-    )
-    return _assembled(
-        plan, question.n, value, ends, null, other, posterior, p_value=p_value, p_floor=p_floor,
-        notion=question.notion.name, by_class=by_class, conservative=rows is None,
-        clusters=question.clusters,
-    )  # fmt: skip
-
-
-def _many_classes(question: Question, plan: _Plan) -> Estimate:
-    """Estimate the same for many classes, none of which is held longer than it is looked at."""
-    classes = question.once("many classes", lambda: many_classes.Classes.of(question))
-    rows, norm, n = question.rows, plan.norm, question.n
-    keys = [key_of(label) for label in question.labels]
-    errors = _errors(question, plan, classes.posterior)
-    value = question.notion.combine(errors, norm)
-    labels = None if rows is None else _drawn_together(question, rows, classes, plan.seed)
-    options: dict[str, Any] = {"alpha": 1 - plan.level, "n_resamples": plan.n_resamples}
-    null = many_classes.nulls(classes, norm, plan.seed, keys, labels, plan.step, **options)
-    views = (View(problem, n) for problem in question.each())
-    by_class = _by_class(plan, question, errors, views, classes.coarse, null.alone)
-    widest = many_classes.WIDEST
-    spread = widest
+    many = None
+    if len(question.labels) > MANY:
+        many = question.once("many classes", lambda: classes.Classes.of(question))
+    posterior = posterior_of(question) if many is None else many.posterior
+    coarse = posterior.coarser(intervals.FINEST) if many is None else many.coarse
+    rows, views, keys = question.rows, View.of(question), [key_of(label) for label in question.labels]
+    errors = _errors(question, plan, posterior)
+    value = question.notion.combine(errors, plan.norm)
+    null = _null_of_few(question, plan) if many is None else _null_of_many(question, plan, many)
+    each = posterior if many is None else coarse
+    by_class = _by_class(plan, question, errors, views, each, null.alone)
+    clustered, spread = question.designs is not None, classes.WIDEST
     if rows is not None:
-        spread = min(together(classes.posterior, rows, None, _counts(question)), widest)
+        spread = together(posterior, rows, question.cluster if clustered else None, _counts(question))
+        spread = spread if clustered else min(spread, classes.WIDEST)
+    effect = float(np.mean([view.effect for view in views]))
+    reach = float(np.mean([view.reach(plan.level, plan.estimator) for view in views]))
+    options: dict[str, Any] = {"norm": plan.norm, "level": plan.level, "spread": reach * spread}
     other = None
     if plan.estimator.from_posterior:
-        ends = many_classes.interval(classes.coarse, n, keys, norm=norm, level=plan.level, spread=spread)
+        n = question.n / (effect * reach**2)
+        ends = classes.interval(coarse, n, keys, shared=plan.estimator.shared, **options)
         ends = min(ends[0], value), max(ends[1], value)
     else:
-        ends, other = _interval(
-            plan, n, list(question.each()), classes.coarse, value, spread=spread, labels=question.labels
-        )
+        problems = [view.problem for view in views]
+        ends, other = intervals.of_other(plan.estimator, problems, coarse, value, keys=keys, **options)
     return _assembled(
-        plan, n, value, ends, null.whole, other, classes.posterior, p_value=null.p_value,
+        plan, question.n, value, ends, null.whole, other, posterior, p_value=null.p_value,
         p_floor=null.p_floor, notion=question.notion.name, by_class=by_class, conservative=rows is None,
         clusters=question.clusters,
     )  # fmt: skip
+
+
+def _null_of_few(question: Question, plan: _Plan) -> classes.Nulls:
+    """Simulate calibrated data for all classes together, and for each by itself when it is asked for."""
+    alone, rows = _drawn_alone(question, plan), question.rows
+    if rows is None:
+        drawn = [each() for each in alone]
+        simulated = combined(np.stack([null.error for null in drawn], axis=-1), plan.norm)
+        p_value, p_floor = (
+            nulls.any_of([getattr(null, name) for null in drawn]) for name in ("p_value", "p_floor")
+        )
+        return classes.Nulls(alone, nulls.Simulated(drawn[0].evidence, simulated, np.nan), p_value, p_floor)
+    if question.designs is not None:
+        whole = _clustered(question, plan).whole
+    else:
+        key = "together", plan.norm, plan.seed, plan.size
+        whole = question.once(key, lambda: _drawn_jointly(question, rows, plan))
+    return classes.Nulls(alone, whole, whole.p_value, whole.p_floor)
+
+
+def _null_of_many(question: Question, plan: _Plan, many: classes.Classes) -> classes.Nulls:
+    """Simulate the same for many classes, with fewer sets, and more for classes that stand out."""
+    rngs = [np.random.default_rng([plan.seed, key_of(label)]) for label in question.labels]
+    alone = classes.Alone(many, plan.norm, rngs, 1 - plan.level, plan.n_resamples)
+    if question.rows is None:
+        return classes.independent(alone, plan.norm, plan.step)
+    labels = _drawn_together(question, question.rows, many, plan.seed)
+    whole = classes.joint(many.plain, [(classes.SETS, labels)], plan.norm, plan.step)
+    return classes.Nulls(alone.each, whole, whole.p_value, whole.p_floor)
 
 
 def _errors(question: Question, plan: _Plan, posterior: Posterior) -> Array:
@@ -262,9 +260,12 @@ def _same(drawn: nulls.Simulated) -> nulls.Simulated:
 def _drawn_jointly(question: Question, rows: Rows, plan: _Plan) -> nulls.Simulated:
     """Simulate calibrated data for all classes, one label for each row."""
     own, _, columns = in_own_order(rows, question.labels, _counts(question))
-    residuals = [question.residuals[k] for k in columns]
-    rng = stream(plan.seed, "together")
-    return nulls.joint(residuals, lambda some: own.take(some)[::2], own.n, plan.norm, rng, plan.size)
+    flats = [question.residuals[k].flat for k in columns]
+    each = [Posterior.of_residuals(flat, int(n_cells(flat.n)[0]), plain=True) for flat in flats]
+    plain = Posterior.joined(each).smooth_alone
+    rng, cells = stream(plan.seed, "together"), plain.z.shape[-1]
+    sets = label_sets(lambda some: own.take(some)[::2], own.n, len(flats), cells, rng, plan.size)
+    return classes.joint(plain, sets, plan.norm)
 
 
 def _counts(question: Question) -> Array | None:
@@ -298,7 +299,7 @@ def _by_class(
             posterior[k : k + 1], alone[k], n=question.n, label=label, clusters=question.clusters,
         )  # fmt: skip
         # The rows of a class are not held for as long as somebody may ask.
-        own[label] = one if plan.estimator.from_posterior else one(problems=(view.problem,))
+        own[label] = one if plan.estimator.from_posterior else one(problem=view.problem)
         if len(question.labels) > MANY:
             step()
     return ByClass(own)
@@ -316,7 +317,7 @@ def _single_class(
     n: float,
     label: Any,
     clusters: int | None,
-    problems: Sequence[Evidence] = (),
+    problem: Evidence | None = None,
 ) -> Estimate:
     """Estimate one class among several: by itself, with the value that it has among them."""
     alone, centre = plan, value
@@ -324,7 +325,7 @@ def _single_class(
         alone = replace(plan, estimator=plan.estimator.for_one_class())
         centre = float(nulls.error(posterior.terms(plan.norm), plan.norm)[0])
     ends, other = _interval(
-        alone, rows, problems, posterior, centre, spread=reach, drawn=BY_CLASS, labels=(label,)
+        alone, rows, problem, posterior, centre, spread=reach, drawn=BY_CLASS, label=label
     )
     ends = min(ends[0], value), max(ends[1], value)
     about = {"notion": "class", "label": label, "clusters": clusters}
@@ -332,10 +333,10 @@ def _single_class(
 
 
 def _drawn_together(
-    question: Question, rows: Rows, classes: many_classes.Classes, seed: int
+    question: Question, rows: Rows, many: classes.Classes, seed: int
 ) -> Callable[[int], Array]:
     """Draw sets of labels for whole rows, and return how to get the coefficients of a class in them."""
-    count, cells = classes.coarse.z.shape
+    count, cells = many.coarse.z.shape
     own, row, columns = in_own_order(rows, question.labels, _counts(question))
     rng, place = stream(seed, "together"), np.argsort(columns)
     weighted = _counts(question) is None
@@ -344,7 +345,7 @@ def _drawn_together(
         score, _, weight = rows.take(row(some))
         return score, weight if weighted else None
 
-    labels = Labels.draw(take, own.n, count, rng, many_classes.SETS, row, columns)
+    labels = Labels.draw(take, own.n, count, rng, classes.SETS, row, columns)
     column = columns_of([block.score for block in question.blocks], labels.rows)
     return lambda k: labels.coefficients(column(k), int(place[k]), cells)
 
@@ -352,28 +353,27 @@ def _drawn_together(
 def _interval(
     plan: _Plan,
     n: float,
-    problems: Sequence[Evidence],
+    problem: Evidence | None,
     posterior: Posterior,
     value: float,
     *,
-    spread: float = 1.0,
+    spread: float,
     drawn: int = intervals.DRAWN,
-    labels: Sequence[Any] = ("alone",),
+    label: Any = "alone",
 ) -> tuple[tuple[float, float], Array | None]:
-    """Return the interval, and for an estimator other than the default its values for calibrated data.
+    """Return the interval of one problem, and for an estimator other than the default its null.
 
-    The numbers drawn for it belong to the classes, not to the seed: the same data have the same interval.
+    The numbers drawn for it belong to the class, not to the seed: the same data have the same interval.
     """
-    estimator, norm, level = plan.estimator, plan.norm, plan.level
-    keys = [key_of(label) for label in labels]
-    options: dict[str, Any] = {"norm": norm, "level": level, "keys": keys, "spread": spread}
+    estimator, key = plan.estimator, key_of(label)
+    options: dict[str, Any] = {"norm": plan.norm, "level": plan.level, "spread": spread}
     if estimator.from_posterior:
-        shared = estimator.shared
-        return intervals.interval(posterior, n, value, shared=shared, drawn=drawn, **options), None
-    ends, other = intervals.of_other(estimator, list(problems), posterior, value, **options)
+        return intervals.interval(posterior, n, value, key=key, drawn=drawn, **options), None
+    assert problem is not None
+    ends, other = intervals.of_other(estimator, [problem], posterior, value, keys=[key], **options)
     own = None
-    if len(problems) == 1 and not isinstance(problems[0], Correlated):
-        own = estimator.own_interval(problems[0], norm, level)
+    if not isinstance(problem, Correlated):
+        own = estimator.own_interval(problem, plan.norm, plan.level)
     if own is not None:
         ends = min(own[0], value), max(own[1], value)
     return ends, other
@@ -443,8 +443,8 @@ def together(
     posterior: Posterior, rows: Rows, cluster: Array | None = None, counts: Array | None = None
 ) -> float:
     """Return how much wider the mean over classes spreads than if the classes were independent."""
-    classes = len(posterior.z)
-    few, ends = max(1000, LOOKED_AT // classes), None if counts is None else np.cumsum(counts)
+    count = len(posterior.z)
+    few, ends = max(1000, LOOKED_AT // count), None if counts is None else np.cumsum(counts)
     n = rows.n if ends is None else int(ends[-1])
     some = np.arange(n) if n <= few else np.linspace(0, n - 1, few).astype(np.intp)
     if cluster is not None:
@@ -455,7 +455,7 @@ def together(
     if cluster is not None:
         weight = None if counts is None else counts[some].astype(np.float64)
         added = by_cluster(added, np.unique(cluster[some], return_inverse=True)[1], weight)
-    independent = np.sqrt(added.var(axis=0).sum()) / classes
+    independent = np.sqrt(added.var(axis=0).sum()) / count
     if not independent > 0:
         return 1.0
-    return float(np.clip(added.mean(axis=1).std() / independent, 0.5, np.sqrt(classes)))
+    return float(np.clip(added.mean(axis=1).std() / independent, 0.5, np.sqrt(count)))

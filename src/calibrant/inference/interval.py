@@ -15,11 +15,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from calibrant import compiled
 from calibrant.estimators.base import Estimator, Norm
 from calibrant.evidence import Array, Cells, Evidence, Sample
 from calibrant.inference.null import error
-from calibrant.posterior.gap import Posterior, Terms
+from calibrant.posterior.gap import Posterior
 from calibrant.questions.notions import combined
 
 # True errors tried, as distances from the estimate in standard errors of a mean, and sets simulated in all.
@@ -59,68 +58,71 @@ def interval(
     *,
     norm: Norm,
     level: float,
-    keys: Sequence[int] = (0,),
-    shared: bool = False,
+    key: int = 0,
     spread: float = 1.0,
     drawn: int = DRAWN,
 ) -> tuple[float, float]:
-    """Return an interval for the true error of a problem, or of all classes of a model together.
+    """Return an interval for the true error of one problem.
 
     Parameters
     ----------
     posterior : Posterior
-        Of the problem, or of each class.
+        Of the problem.
     n : float
         Effective number of rows.
     value : float
         The observed estimate.
-    keys : sequence of int
-        A number for each class: what is drawn for it belongs to that.
-    shared : bool
-        Whether classes are judged together.
+    key : int
+        What is drawn belongs to this number.
     spread : float
-        How much wider the mean over classes spreads than if they were independent.
+        How much further out the tails lie than simulations show them.
     """
     whole, posterior = posterior, posterior.coarser(FINEST).focused()
-    classes, cells = posterior.z.shape
     grid = errors_tried(posterior, value)
-    size = int(np.clip(TOGETHER // (classes * cells), ENOUGH, max(ENOUGH, drawn // len(grid))))
-    worlds = [World.of(posterior, k) for k in range(classes)]
-    common, each_rng = streams(keys)
-    kind, gaps = shapes(posterior, each_rng, size)
-    gaps = alike(gaps, worlds, norm)
-    most = furthest(worlds, gaps, norm)
+    size = int(np.clip(TOGETHER // posterior.z.shape[-1], ENOUGH, max(ENOUGH, drawn // len(grid))))
+    world = World.of(posterior)
+    common, (rng,) = streams([key])
+    kind, gaps = shapes(posterior, [rng], size)
+    gaps = alike(gaps, [world], norm)
+    most = world.most(gaps[0], norm)
 
     def simulate(errors: list[float]) -> list[Simulation]:
-        possible = [
-            [_Sized.of(world, gap, norm, n) for world, gap in zip(worlds, sized, strict=True)]
-            for sized in (of_size(true, gaps, worlds, norm) for true in errors)
-        ]
-        drawn = [_noise(each, common, each_rng, kind) for each in possible]
-        terms = []
-        for k, world in enumerate(worlds):
-            data = [
-                world.data(each[k].gap, noise[k], each[k].sd)
-                for each, (noise, _) in zip(possible, drawn, strict=True)
-            ]
-            z, residual = zip(*data, strict=True)
-            shared_scores = () if residual[0] is None else (np.concatenate(residual),)
-            terms.append(world.posterior.again(np.concatenate(z), shared_scores).terms(norm))
-        stacked = Terms(*(np.stack(term, axis=1) for term in zip(*terms, strict=True)))
-        estimates = error(stacked, norm, cells) if shared else combined(error(stacked, norm), norm)
+        possible, chances, data = [], [], []
+        for true in errors:
+            (gap,) = of_size(true, gaps, [world], norm)
+            own_error = true_error(gap, world.mass, norm)
+            chance, sd = sampling(gap, world.mass, own_error, norm, n), world.sd(gap)
+            noise, luck = _noise(np.sign(gap) * sd, chance, common, rng, kind)
+            possible.append(own_error)
+            chances.append(luck * chance)
+            data.append(world.data(gap, noise, sd))
+        z, residual = zip(*data, strict=True)
+        shared_scores = () if residual[0] is None else (np.concatenate(residual),)
+        estimates = error(posterior.again(np.concatenate(z), shared_scores).terms(norm), norm)
         by_error = estimates.astype(np.float64).reshape(len(errors), size)
         runs = []
-        for true, each, (_, luck), estimate in zip(errors, possible, drawn, by_error, strict=True):
-            moved, whole = moved_by_luck(each, luck, norm)
-            middle = (estimate + moved).mean()
-            estimate = middle + spread * (estimate + moved - middle)
-            reached = most >= true
-            groups = [estimate[reached & (kind == member)] for member in np.unique(kind)]
-            enough = any(group.size >= REACHING for group in groups)
-            runs.append((true, groups) if enough else (float(whole.mean()), [estimate]))
+        for true, own_error, moved, estimate in zip(errors, possible, chances, by_error, strict=True):
+            estimate = widened(estimate + moved, spread)
+            runs.append(by_kind(true, estimate, most >= true, kind, own_error))
         return runs
 
     return invert(simulate, value, posterior, level, allowance(whole, value, norm))
+
+
+def widened(estimate: Array, spread: float) -> Array:
+    """Return estimates spread around their mean."""
+    middle = estimate.mean()
+    return np.asarray(middle + spread * (estimate - middle))
+
+
+def by_kind(true: float, estimate: Array, reached: Array, kind: Array, own_error: Array) -> Simulation:
+    """Return the estimates of each kind of gap in the sets that reach a true error.
+
+    Where too few of any kind do, all sets count, with the mean error that they have.
+    """
+    groups = [estimate[reached & (kind == member)] for member in np.unique(kind)]
+    enough = any(group.size >= REACHING for group in groups)
+    return (true, groups) if enough else (float(own_error.mean()), [estimate])
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,58 +147,17 @@ class World:
     noise: Array
 
     @classmethod
-    def of(cls, posterior: Posterior, k: int) -> World:
-        """Return the world of problem k."""
-        own = posterior[k : k + 1]
-        score, mass, rows = own.places(0)
-        return cls(own, mass, score, mass**2 / np.maximum(rows, 1e-300))
-
-    @classmethod
-    def of_several(cls, posterior: Posterior) -> World:
-        """Return the world of all problems; none is over its distinct scores."""
-        mass = posterior.mass[:, None]
-        return cls(posterior, mass, posterior.score[:, None], mass / posterior.n[:, None, None])
+    def of(cls, posterior: Posterior) -> World:
+        """Return the world of all problems; of several none is over its distinct scores."""
+        if len(posterior.z) > 1:
+            mass = posterior.mass[:, None]
+            return cls(posterior, mass, posterior.score[:, None], mass / posterior.n[:, None, None])
+        score, mass, rows = posterior.places(0)
+        return cls(posterior, mass, score, mass**2 / np.maximum(rows, 1e-300))
 
     def possible(self, gap: Array, factor: Array) -> Array:
         """Return gaps (..., sets, points), each times a factor, as far as scores allow."""
         return np.minimum(np.maximum(factor[:, None] * gap, -self.score), 1 - self.score)
-
-    def error(self, gap: Array, factor: Array, norm: Norm) -> Array:
-        """Return the error of such gaps."""
-        if self._loop is None:
-            return true_error(self.possible(gap, factor), self.mass, norm)
-        size, square, _ = self._sums(gap, factor)
-        return size if norm == "l1" else np.sqrt(square)
-
-    def sampled(
-        self, gap: Array, factor: Array, noise: Array, norm: Norm, n: float
-    ) -> tuple[Array, Array, Posterior]:
-        """Return the error of such gaps, how far sampled scores move it, and what data with the noise say."""
-        if self._loop is None:
-            possible = self.possible(gap, factor)
-            error = true_error(possible, self.mass, norm)
-            chance = sampling(possible, self.mass, error, norm, n)
-            z, residual = self.data(possible, noise)
-            return error, chance, self.posterior.again(z, () if residual is None else (residual,))
-        cells = np.empty(gap.shape, dtype=np.float32)
-        size, square, fourth = self._sums(gap, factor, noise, cells)
-        error, of_error = (size, square) if norm == "l1" else (np.sqrt(square), fourth)
-        return error, _moved(of_error, error, norm, n), self.posterior.again(_coefficients(cells))
-
-    @property
-    def _loop(self) -> Callable[..., None] | None:
-        """The compiled loop over gaps of several problems, where there is one."""
-        return None if compiled.loops is None or self.mass.ndim == 1 else compiled.loops.gaps
-
-    def _sums(
-        self, gap: Array, factor: Array, noise: Array | None = None, cells: Array | None = None
-    ) -> Array:
-        """Return mean size, square and fourth power over rows, (3, problems, sets), and fill the cells."""
-        sums = np.empty((*gap.shape[:-1], 3))
-        own = (np.ascontiguousarray(each[:, 0]) for each in (self.score, self.mass, self.noise))
-        assert self._loop is not None
-        self._loop(gap, *own, self.posterior.scale, factor, sums, noise, cells)
-        return np.moveaxis(sums, -1, 0)
 
     def by_score(self, gap: Array) -> tuple[World, Array]:
         """Return the world with one point for each score, and the mean of gaps (sets, points) there.
@@ -279,38 +240,6 @@ def alike(drawn: Sequence[Array], worlds: Sequence[World], norm: Norm) -> list[A
     return [gap / size for gap in drawn]
 
 
-class _Sized(NamedTuple):
-    """Gaps of one class with a true error that is tried, and what follows from them.
-
-    Attributes
-    ----------
-    gap, sd : arrays (sets, points)
-        Per row, and the standard deviation of the residuals there.
-    error, chance : arrays (sets,)
-        True error of this class, and how far the sampled scores move it.
-    """
-
-    gap: Array
-    sd: Array
-    error: Array
-    chance: Array
-
-    @classmethod
-    def of(cls, world: World, gap: Array, norm: Norm, n: float) -> _Sized:
-        error = true_error(gap, world.mass, norm)
-        return cls(gap, world.sd(gap), error, sampling(gap, world.mass, error, norm, n))
-
-
-def moved_by_luck(classes: list[_Sized], luck: Array, norm: Norm) -> tuple[Array, Array]:
-    """Return how far the sampled scores move the combined error of each set, and that error."""
-    each, chances = (np.stack(part, axis=-1) for part in list(zip(*classes, strict=True))[2:])
-    lucky, whole = luck * chances, combined(each, norm)
-    # What sampling does to each class's own error moves the combined one by its share.
-    if norm == "l1":
-        return lucky.mean(axis=-1), whole
-    return (each * lucky).mean(axis=-1) / np.maximum(whole, 1e-12), whole
-
-
 def furthest(worlds: Sequence[World], gaps: Sequence[Array], norm: Norm) -> Array:
     """Return the largest combined error that gaps of these signs can have."""
     return combined(side_by_side(w.most(gap, norm) for w, gap in zip(worlds, gaps, strict=True)), norm)
@@ -331,7 +260,10 @@ def factor_of(true: float, gaps: Sequence[Array], worlds: Sequence[World], norm:
     """Return for each set how many times the gaps have this combined error, as far as scores allow."""
     factor: Array = np.full(gaps[0].shape[-2], true)
     for _ in range(FITTED - 1):
-        errors = (world.error(gap, factor, norm) for gap, world in zip(gaps, worlds, strict=True))
+        errors = (
+            true_error(world.possible(gap, factor), world.mass, norm)
+            for gap, world in zip(gaps, worlds, strict=True)
+        )
         whole = combined(side_by_side(errors), norm)
         if np.all(whole > 0.999 * true):
             break
@@ -346,9 +278,9 @@ def streams(keys: Sequence[int]) -> tuple[np.random.Generator, list[np.random.Ge
 
 
 def _noise(
-    classes: list[_Sized], common: np.random.Generator, each_rng: list[np.random.Generator], kind: Array
-) -> tuple[list[Array], Array]:
-    """Draw standard normal noise for each class, and the luck of sampling (sets, classes).
+    way: Array, chance: Array, common: np.random.Generator, rng: np.random.Generator, kind: Array
+) -> tuple[Array, Array]:
+    """Draw standard normal noise (sets, points), and the luck of sampling (sets,).
 
     Where a gap is plain its estimate moves with the sum of the residuals signed by the gap, and with the
     scores that were sampled. Both together are one normal variable; its values are spread evenly over
@@ -357,22 +289,16 @@ def _noise(
     from scipy.special import ndtri
 
     size = len(kind)
-    ways = [np.sign(one.gap) * one.sd for one in classes]
-    way = np.concatenate([*ways, np.stack([one.chance for one in classes], axis=-1)], axis=-1)
+    way = np.concatenate([way, chance[:, None]], axis=-1)
     length = np.sqrt((way * way).sum(axis=-1, keepdims=True))
     way = np.divide(way, length, out=np.zeros(way.shape), where=length > 0)
-    noises = [
-        rng.standard_normal((size, each.shape[1] + 1)) for rng, each in zip(each_rng, ways, strict=True)
-    ]
-    noise = np.concatenate([*(each[:, 1:] for each in noises), *(each[:, :1] for each in noises)], axis=-1)
+    noise = np.roll(rng.standard_normal(way.shape), -1, axis=-1)
     even = np.empty(size)
     for member in np.unique(kind):
         some = np.flatnonzero(kind == member)
         even[some] = (common.permutation(some.size) + common.random(some.size)) / some.size
     noise += (ndtri(np.clip(even, 1e-12, 1 - 1e-12)) - (noise * way).sum(axis=-1))[:, None] * way
-    ends = np.cumsum([each.shape[1] for each in ways])
-    parts = np.split(noise, ends, axis=-1)
-    return parts[:-1], parts[-1]
+    return noise[:, :-1], noise[:, -1]
 
 
 class Allowance(NamedTuple):
@@ -444,11 +370,7 @@ def sampling(gap: Array, mass: Array, each: Array, norm: Norm, n: float) -> Arra
 
     The scores are a sample too.
     """
-    return _moved((gap ** (2 if norm == "l1" else 4) * mass).sum(axis=-1), each, norm, n)
-
-
-def _moved(square: Array, each: Array, norm: Norm, n: float) -> Array:
-    """Return the same from the mean square of what the error is a mean of."""
+    square = (gap ** (2 if norm == "l1" else 4) * mass).sum(axis=-1)
     if norm == "l1":
         return np.asarray(np.sqrt(np.maximum(square - each**2, 0.0) / n))
     return np.asarray(np.sqrt(np.maximum(square - each**4, 0.0) / n) / (2 * np.maximum(each, 1e-12)))
@@ -622,7 +544,7 @@ def of_other(
     The estimator is applied to data simulated along gaps of the same shapes as for the default.
     """
     posterior = posterior.coarser(FINEST)
-    cells = [World.of(posterior, k) for k in range(len(posterior.z))]
+    cells = [World.of(posterior[k : k + 1]) for k in range(len(posterior.z))]
     shaped = shapes(posterior, streams(keys)[1], CURVES)[1]
     # Gaps are read at the scores of rows, where rounding must not choose among cells.
     worlds, means = zip(*(one.by_score(gap) for one, gap in zip(cells, shaped, strict=True)), strict=True)

@@ -5,7 +5,7 @@ Of many classes only the rows that hit one are kept.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from threading import Lock
@@ -22,6 +22,8 @@ from calibrant.inference.walks import Edges, coefficients
 
 # Labels drawn at most, those sorted at once, and scores read at once.
 MOST, SORTED, READ = 12_000_000, 1 << 21, 1 << 21
+# Numbers in the largest table of scores, and sets of labels whose coefficients are held at once.
+TABLE, AT_ONCE = 1 << 22, 1000
 # Sets of labels drawn together, and classes read together.
 TOGETHER, SIDE = 32, 16
 
@@ -31,31 +33,41 @@ class _Sums(NamedTuple):
 
     Attributes
     ----------
-    group : array of int (rows,)
-        Where each row is counted.
+    cell : array of int (rows,)
+        The fine cell of each row.
+    group : array of int (fine cells,)
+        Where the rows of a cell are counted.
+    weight : array (rows,)
+        On the scale on which they sum to the effective number of rows.
     expected : array (groups,)
         What calibrated rows have.
     edges : Edges
         Among the groups.
     """
 
+    cell: Array
     group: Array
+    weight: Array
     expected: Array
     edges: Edges
 
     @classmethod
-    def of(cls, score: Array, weight: Array, cells: int) -> _Sums:
+    def of(cls, score: Array, weight: Array | None, cells: int) -> _Sums:
         """Look at the scores of a class."""
-        order = np.argsort(score, kind="stable")
-        s, w = score[order].astype(np.float64), weight[order]
-        start = np.flatnonzero(~tied_with_last(s))
-        mass, scored, spread = (np.add.reduceat(array, start) for array in (w, w * s, w * w))
+        w = None if weight is None else weight * (weight.sum() / np.square(weight).sum())
+        cell, sums = cells_and_sums(score, w, FINE)
+        size, held = sums.shape[-1], np.flatnonzero(sums[0])
+        sums = sums[:, held]
+        fresh = ~tied_with_last(sums[1] / sums[0])
+        sums = np.add.reduceat(sums, np.flatnonzero(fresh), axis=1)
+        mass, scored, spread = *sums[:2], sums[-1 if w is not None else 0]
         step = Residuals(mass, scored / mass, np.zeros(mass.size), spread, np.zeros(mass.size, dtype=bool))
         # Only the sums up to the edges matter: the steps between them are counted as one.
         ends, edges = Edges.of(step, cells).met(mass.size)
-        group = np.empty(s.size, dtype=np.int32)
-        group[order] = np.searchsorted(start[ends[:-1]], np.arange(s.size), side="right") - 1
-        return cls(group, np.add.reduceat(scored, ends[:-1]), edges)
+        group = np.zeros(size, dtype=np.int64)
+        group[held] = np.searchsorted(ends, np.cumsum(fresh) - 1, side="right") - 1
+        own = np.ones(cell.size) if w is None else w
+        return cls(cell, group, own, np.add.reduceat(scored, ends[:-1]), edges)
 
     @property
     def size(self) -> int:
@@ -70,18 +82,44 @@ class _Sums(NamedTuple):
 def draw_labels(score: Array, weight: Array | None, cells: int, rng: np.random.Generator, size: int) -> Array:
     """Draw labels for rows of scores (rows, classes), and return the coefficients (sets, classes, cells)."""
     rows, classes = score.shape
-    w = np.ones(rows) if weight is None else weight * (rows / weight.sum())
-    each = [_Sums.of(score[:, k], w, cells) for k in range(classes)]
+    each = [_Sums.of(np.ascontiguousarray(score[:, k]), weight, cells) for k in range(classes)]
     first = np.concatenate([[0], np.cumsum([one.size for one in each])])
-    place = np.stack([one.group + start for one, start in zip(each, first[:-1], strict=True)], axis=1)
-    place = place.astype(np.int32, order="C")
+    places = [one.group[one.cell] + start for one, start in zip(each, first[:-1], strict=True)]
+    place = np.stack(places, axis=1).astype(np.int32, order="C")
     bounds, z = _bounds(score), np.empty((size, classes, cells))
     for a in range(0, size, TOGETHER):
         some = slice(a, min(a + TOGETHER, size))
-        count = _counted(random_words(rng, (rows, some.stop - a)), bounds, place, w, int(first[-1]))
+        words = random_words(rng, (rows, some.stop - a))
+        count = _counted(words, bounds, place, each[0].weight, int(first[-1]))
         for k, one in enumerate(each):
             z[some, k] = one.coefficients(count[:, first[k] : first[k + 1]])
     return z
+
+
+def label_sets(
+    rows: Callable[[Array], tuple[Array, Array | None]],
+    n_rows: int,
+    classes: int,
+    cells: int,
+    rng: np.random.Generator,
+    size: int,
+) -> Iterator[tuple[int, Callable[[int], Array]]]:
+    """Draw labels for whole rows in parts: yield how many sets there are, and the coefficients by class.
+
+    Parameters
+    ----------
+    rows : callable
+        Scores (rows, classes) and weights of the rows asked for by number.
+    n_rows : int
+        How many rows there are. Some of them stand for all when they are many: the joint
+        distribution of the standardised coefficients is the same.
+    """
+    few = max(4 * cells, TABLE // (8 * classes))
+    some = np.arange(n_rows) if n_rows <= few else np.sort(rng.choice(n_rows, few, replace=False))
+    score, weight = rows(some)
+    for first in range(0, size, AT_ONCE):
+        z = draw_labels(score, weight, cells, rng, min(AT_ONCE, size - first))
+        yield len(z), z.swapaxes(0, 1).__getitem__
 
 
 def _bounds(score: Array) -> Array:
@@ -224,22 +262,9 @@ class Labels:
 
     def coefficients(self, score: Array, k: int, cells: int) -> Array:
         """Return cosine coefficients of class k in every set, (sets, cells), from its scores in the rows."""
-        w = self.weight
-        if w is not None:  # on the scale on which they sum to the effective number of rows
-            w = w * (w.sum() / np.square(w).sum())
-        cell, sums = cells_and_sums(score, w, FINE)
-        size, held = sums.shape[-1], np.flatnonzero(sums[0])
-        sums = sums[:, held]
-        fresh = ~tied_with_last(sums[1] / sums[0])
-        sums = np.add.reduceat(sums, np.flatnonzero(fresh), axis=1)
-        mass, scored, spread = *sums[:2], sums[-1 if w is not None else 0]
-        step = Residuals(mass, scored / mass, np.zeros(mass.size), spread, np.zeros(mass.size, dtype=bool))
-        edges = Edges.of(step, cells)
-        # Only the sums up to the edges matter: the steps between them are counted as one.
-        ends, inner = edges.met(mass.size)
-        group = np.zeros(size, dtype=np.int64)
-        group[held] = np.searchsorted(ends, np.cumsum(fresh) - 1, side="right") - 1
-        count, each = np.zeros((self.sets, ends.size - 1)), np.ones(cell.size) if w is None else w
+        sums = _Sums.of(score, self.weight, cells)
+        count = np.zeros((self.sets, sums.size))
         for first, width, order, start in self.parts:
-            _add_hits(order[start[k] : start[k + 1]], cell, group, each, count[first : first + width])
-        return coefficients(count - np.add.reduceat(scored, ends[:-1]), inner)
+            hits = order[start[k] : start[k + 1]]
+            _add_hits(hits, sums.cell, sums.group, sums.weight, count[first : first + width])
+        return sums.coefficients(count)

@@ -30,13 +30,9 @@ def false_discovery(p_values: Sequence[float]) -> list[float]:
     >>> false_discovery([0.01, 0.04, 0.9])
     [0.03, 0.06, 0.9]
     """
-    count = len(p_values)
-    order = sorted(range(count), key=p_values.__getitem__, reverse=True)
-    adjusted, least = [1.0] * count, 1.0
-    for rank, i in zip(range(count, 0, -1), order, strict=True):
-        least = min(least, p_values[i] * count / rank)
-        adjusted[i] = least
-    return adjusted
+    from scipy.stats import false_discovery_control
+
+    return [float(p) for p in false_discovery_control(p_values)]
 
 
 def resamples_for(tests: int, suspects: int, alpha: float) -> int:

@@ -17,10 +17,9 @@ from calibrant.compiled import once
 from calibrant.estimators.base import Norm
 from calibrant.evidence import Array, Residuals
 from calibrant.evidence.draws import Outcomes
-from calibrant.inference.joint_labels import draw_labels
 from calibrant.inference.walks import show
 from calibrant.posterior.clock import n_cells
-from calibrant.posterior.gap import Posterior, Terms, judged
+from calibrant.posterior.gap import Posterior, Terms
 
 # Steps that outcomes are drawn for; more are joined, which changes nothing one could see.
 STEPS = 2048
@@ -31,44 +30,13 @@ FINEST = 1024
 SHARES, SHARED_SCORES = (0.3, 0.15, 0.2, 0.15, 0.1, 0.1), (0.1, 0.5, 0.15, 0.1, 0.1, 0.05)
 # Simulated sets whose error is read.
 READ = 300
-# Numbers in the largest table of simulated outcomes, and simulated sets that are held at once.
-TABLE, AT_ONCE = 1 << 22, 1000
+# Simulated sets that are held at once.
+AT_ONCE = 1000
 
 
-def error(terms: Terms, norm: Norm, cells: int | None = None) -> Array:
-    """Return the error of each problem; with the number of cells the combined one of each model.
-
-    The terms of a model's classes lie along the last axis.
-    """
-    if cells is None:
-        value = terms.own
-    else:
-        classes = terms.own.shape[-1]
-        sums = Terms(*(term.sum(axis=terms.own.ndim - 1) for term in terms))
-        value = judged(sums, cells, classes).mixed(sums.smooth / classes, sums.own / classes)
-    return np.minimum(value if norm == "l1" else np.sqrt(value), 1.0)
-
-
-def together(terms: Terms, cells: int) -> Array:
-    """Return the log of the Bayes factor for some gap of a model, whose classes lie along the last axis."""
-    sums = Terms(*(term.sum(axis=terms.own.ndim - 1) for term in terms))
-    return judged(sums, cells, terms.own.shape[-1]).evidence
-
-
-def by_class(posterior: Posterior, z: Array, norm: Norm, read: int | None = None) -> Terms:
-    """Return the terms of other coefficients (sets, classes, cells) on the same scores.
-
-    Errors are those of the first `read` sets, and zero in the others.
-    """
-    read = len(z) if read is None else min(read, len(z))
-    each = []
-    for k in range(z.shape[1]):
-        frame = posterior[k : k + 1]
-        parts = [frame.again(z[:read, k]).terms(norm)] if read else []
-        if read < len(z):
-            parts.append(frame.again(z[read:, k]).terms(None))
-        each.append(Terms(*(np.concatenate(part) for part in zip(*parts, strict=True))))
-    return Terms(*(np.stack(terms, axis=1) for terms in zip(*each, strict=True)))
+def error(terms: Terms, norm: Norm) -> Array:
+    """Return the error of each problem."""
+    return np.minimum(terms.own if norm == "l1" else np.sqrt(terms.own), 1.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -217,50 +185,6 @@ def rank(statistic: Array) -> Array:
     statistic = np.round(statistic / step)
     order = np.sort(statistic)
     return (statistic.size - np.searchsorted(order, statistic, side="left")) / statistic.size
-
-
-def joint(
-    problems: list[Residuals],
-    rows: Callable[[Array], tuple[Array, Array | None]],
-    n_rows: int,
-    norm: Norm,
-    rng: np.random.Generator,
-    size: int,
-) -> Simulated:
-    """Simulate all classes of a model together: one label is drawn for each row.
-
-    Parameters
-    ----------
-    problems : list of Residuals
-        One for each class.
-    rows : callable
-        Scores (rows, classes) and weights of the rows asked for by number.
-    n_rows : int
-        How many rows there are. Some of them stand for all when they are many: the joint
-        distribution of the standardised coefficients is the same.
-    """
-    classes = len(problems)
-    observed = _observed(problems)
-    cells = observed.z.shape[-1]
-    few = max(4 * cells, TABLE // (2 * classes) // 4)
-    some = np.arange(n_rows) if n_rows <= few else np.sort(rng.choice(n_rows, few, replace=False))
-    score, weight = rows(some)
-    evidence: list[Array] = []
-    for first in range(0, size, AT_ONCE):
-        drawn = draw_labels(score, weight, cells, rng, min(AT_ONCE, size - first))
-        null = by_class(observed, drawn, norm, 0 if first else READ)
-        if not first:
-            errors = error(Terms(*(term[:READ] for term in null)), norm, cells)
-        evidence.append(together(null, cells))
-    seen = Terms(*(term[None] for term in observed.terms(norm)))
-    return Simulated(np.concatenate(evidence), errors, float(together(seen, cells)[0]))
-
-
-def _observed(problems: list[Residuals]) -> Posterior:
-    """Return the posterior of all classes, with the variances that the scores say."""
-    flats = [residuals.flat for residuals in problems]
-    each = [Posterior.of_residuals(flat, int(n_cells(flat.n)[0]), plain=True) for flat in flats]
-    return Posterior.joined(each).smooth_alone
 
 
 def any_of(chances: list[float]) -> float:

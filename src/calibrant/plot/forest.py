@@ -240,6 +240,7 @@ def _axis(ax: Any, low: float, high: float, wide: float, *labels: str, inner: st
 
     def ticks(most: int) -> Any:
         places = MaxNLocator(most, steps=[1, 2, 5, 10], min_n_ticks=1).tick_values(low, high)
+        places = np.asarray(places)
         return places[(places >= first) & (places <= last)]
 
     places = ticks(max(1, int(wide / label)))

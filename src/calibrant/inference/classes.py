@@ -1,4 +1,4 @@
-"""Null, test and interval for many classes, one class after the other.
+"""Null, test and interval for the classes of a model, some of them at a time.
 
 Each of a thousand classes has few outcomes, so it needs few cells; the mean over the classes averages
 what is simulated, so few sets are enough; and only sums over the classes are kept.
@@ -12,9 +12,9 @@ other, a mean over classes spreads by at most the root of two more than if they 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -23,24 +23,27 @@ from calibrant.estimators.base import Norm
 from calibrant.evidence import Array, Evidence, Residuals
 from calibrant.evidence.draws import Outcomes
 from calibrant.inference.interval import (
-    REACHING,
     Simulation,
     World,
     alike,
     allowance,
+    by_kind,
     factor_of,
     furthest,
     in_turn,
     invert,
+    sampling,
     shapes,
     side_by_side,
     streams,
+    true_error,
+    widened,
 )
 from calibrant.inference.measure import TOGETHER
 from calibrant.inference.multiplicity import refined
 from calibrant.inference.null import Ranked, Simulated, rank, ranked
 from calibrant.posterior.clock import CELLS, n_cells
-from calibrant.posterior.gap import Judged, Posterior, Terms, judged
+from calibrant.posterior.gap import Posterior, Terms, judged
 from calibrant.questions import Question
 from calibrant.questions.notions import combined
 
@@ -60,8 +63,6 @@ HELD_AT_ONCE = 1 << 17
 SHARES = (0.8, 0.2)
 # How much wider a mean over classes can spread than if they were independent.
 WIDEST = float(np.sqrt(2))
-
-Piece = TypeVar("Piece")
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,76 +140,77 @@ class Nulls(NamedTuple):
     p_floor: float
 
 
-def nulls(
-    classes: Classes,
+def joint(
+    plain: Posterior,
+    parts: Iterable[tuple[int, Callable[[int], Array]]],
     norm: Norm,
-    seed: int,
-    keys: Sequence[int],
-    together: Callable[[int], Array] | None,
-    step: Callable[[], object],
-    alpha: float = 0.05,
-    n_resamples: int | None = None,
-) -> Nulls:
-    """Simulate each class, and all of them.
+    step: Callable[[], object] = lambda: None,
+) -> Simulated:
+    """Simulate all classes of a model together.
+
+    The test joins the evidence of all classes together and that of the class that stands out most.
 
     Parameters
     ----------
-    together : callable or None
-        The coefficients of a class in `SETS` sets in which whole rows were drawn. Without it the
-        classes are independent, and their sums are spread as far as any dependence could.
-    seed : int
-    keys : sequence of int
-        A number for each class: what is drawn for it belongs to that.
+    plain : Posterior
+        Of each class, with the variance that the scores say.
+    parts : iterable of (number of sets, callable)
+        Sets of calibrated data, and how to get the coefficients (sets, cells) of a class in them. The error
+        is computed for the first part alone.
     step : callable
-        Called after each class.
-    alpha : float
-        The level that adjusted p-values of the classes are held against.
-    n_resamples : int, optional
-        Sets simulated for each class that stands out; by default as many as let these be rejected.
+        Called after each class of the first part.
     """
-    count, cells = len(classes.steps), classes.coarse.z.shape[-1]
-    sets = SETS if together is not None else SETS * SHUFFLED
-    seen, drawn_sums, pooled = _Sums(1), _Sums(sets), []
-    rngs = [np.random.default_rng([seed, key]) for key in keys]
-    alone = _Alone(classes.steps, classes.coarse.some, norm, cells, rngs, alpha, n_resamples)
-    if together is not None:
-        draw = together
+    classes, cells = plain.z.shape
+    evidence, most = [], []
+    errors: list[Array] = []
+    for sets, coefficients in parts:
+        of = None if errors else norm
 
-        def drawn(some: slice) -> _Added:
-            z = np.concatenate([draw(k) for k in range(count)[some]])
-            return _Added.of(classes.plain[some].again(z), norm, SETS)
+        def drawn(some: slice, sets: int = sets, coefficients: Any = coefficients, of: Any = of) -> _Added:
+            z = np.concatenate([coefficients(k) for k in range(classes)[some]])
+            return _Added.of(plain[some].again(z), of, sets)
 
-        def done(some: slice) -> None:
-            for _ in range(count)[some]:
+        sums, pieces = _Sums(sets), _together(classes, sets * cells)
+        for some, added in zip(pieces, compiled.shared(drawn, pieces), strict=True):
+            sums.add(added)
+            for _ in range(classes)[slice(0) if errors else some]:
                 step()
-
-        seen.add(_Added.of(classes.plain, norm))
-        drawn_sums = _Sums.of(drawn, _together(count, SETS * cells), SETS, done)
-    else:
-        for each, rng in zip(compiled.shared(alone.draw, range(count)), rngs, strict=True):
-            alone.first.append(each.simulated)
-            seen.add(_Added.of(each.observed, norm))
-            pooled.append(each.read.some)
-            order = np.concatenate([rng.permutation(SETS) for _ in range(SHUFFLED)])
-            drawn_sums.add(_Added.of(each.read, norm, SETS), order)
-            step()
-    if together is None:
-        drawn_sums.widen(WIDEST)
-    evidence = np.append(drawn_sums.evidence(cells, count), seen.evidence(cells, count))
-    ranks = rank(evidence)
-    if together is None:
-        # At most so many classes of calibrated data would stand out as far, however they depend.
-        further = np.count_nonzero(np.concatenate(pooled) >= seen.most[0] - 1e-12 * abs(seen.most[0]))
-        outlying = (1 + further) / (1 + SETS)
-        p_value = min(1.0, float(ranks[-1]) / SHARES[0], outlying / SHARES[1])
-        whole = Simulated(evidence[:-1], drawn_sums.error(cells, count, norm), float(evidence[-1]))
-        return Nulls(alone.each, whole, p_value, whole.p_floor / SHARES[0])
-    joined = -np.minimum(ranks / SHARES[0], rank(np.append(drawn_sums.most, seen.most)) / SHARES[1])
-    whole = Simulated(joined[:-1], drawn_sums.error(cells, count, norm), float(joined[-1]))
-    return Nulls(alone.each, whole, whole.p_value, whole.p_floor)
+        evidence.append(sums.evidence(cells, classes))
+        most.append(sums.most)
+        if not errors:
+            errors.append(sums.error(cells, classes, norm))
+    seen = _Sums(1)
+    seen.add(_Added.of(plain, None))
+    together = rank(np.concatenate([*evidence, seen.evidence(cells, classes)])) / SHARES[0]
+    joined = -np.minimum(together, rank(np.concatenate([*most, seen.most])) / SHARES[1])
+    return Simulated(joined[:-1], errors[0], float(joined[-1]))
 
 
-class _Alone:
+def independent(alone: Alone, norm: Norm, step: Callable[[], object]) -> Nulls:
+    """Simulate classes whose rows are not known.
+
+    They are independent, and their sums are spread as far as any dependence could.
+    """
+    count, cells = len(alone.steps), alone.cells
+    seen, sums, pooled = _Sums(1), _Sums(SETS * SHUFFLED), []
+    for each, rng in zip(compiled.shared(alone.draw, range(count)), alone.rngs, strict=True):
+        alone.first.append(each.simulated)
+        seen.add(_Added.of(each.observed, norm))
+        pooled.append(each.read.some)
+        order = np.concatenate([rng.permutation(SETS) for _ in range(SHUFFLED)])
+        sums.add(_Added.of(each.read, norm, SETS), order)
+        step()
+    sums.widen(WIDEST)
+    evidence = np.append(sums.evidence(cells, count), seen.evidence(cells, count))
+    # At most so many classes of calibrated data would stand out as far, however they depend.
+    further = np.count_nonzero(np.concatenate(pooled) >= seen.most[0] - 1e-12 * abs(seen.most[0]))
+    outlying = (1 + further) / (1 + SETS)
+    p_value = min(1.0, float(rank(evidence)[-1]) / SHARES[0], outlying / SHARES[1])
+    whole = Simulated(evidence[:-1], sums.error(cells, count, norm), float(evidence[-1]))
+    return Nulls(alone.each, whole, p_value, whole.p_floor / SHARES[0])
+
+
+class Alone:
     """Calibrated data of each class by itself, simulated when the first class is asked about.
 
     Attributes
@@ -217,22 +219,24 @@ class _Alone:
         Evidence of each class.
     first : list of Simulated
         What was simulated already: of every class, or of none.
-    alpha, n_resamples
-        As for `nulls`.
+    rngs : list of Generator
+        Of each class.
+    alpha : float
+        The level that adjusted p-values of the classes are held against.
+    n_resamples : int, optional
+        Sets simulated for each class that stands out; by default as many as let these be rejected.
     """
 
     def __init__(
         self,
-        steps: list[Residuals],
-        some: Array,
+        classes: Classes,
         norm: Norm,
-        cells: int,
         rngs: list[np.random.Generator],
         alpha: float,
         n_resamples: int | None,
     ) -> None:
-        self.steps, self.some, self.norm, self.cells, self.rngs = steps, some, norm, cells, rngs
-        self.alpha, self.n_resamples = alpha, n_resamples
+        self.steps, self.some, self.cells = classes.steps, classes.coarse.some, classes.coarse.z.shape[-1]
+        self.norm, self.rngs, self.alpha, self.n_resamples = norm, rngs, alpha, n_resamples
         self.first: list[Simulated] = []
         # Whichever classes are asked about first, by several threads: generators have one turn.
         self._all = compiled.once(self._simulate)
@@ -282,7 +286,7 @@ class _Added(NamedTuple):
     most: Array
 
     @classmethod
-    def of(cls, posterior: Posterior, norm: Norm, sets: int = 1) -> _Added:
+    def of(cls, posterior: Posterior, norm: Norm | None, sets: int = 1) -> _Added:
         """Return what so many sets of each class add, one class after the other."""
         terms = (term.reshape(-1, sets, *term.shape[1:]).sum(axis=0) for term in posterior.terms(norm))
         return cls(Terms(*terms), posterior.some.reshape(-1, sets).max(axis=0))
@@ -294,31 +298,6 @@ class _Sums:
     def __init__(self, sets: int) -> None:
         self.terms = Terms(np.zeros((sets, 1)), np.zeros((sets, 1)), *np.zeros((3, sets)))
         self.most = np.full(sets, -np.inf)
-
-    @classmethod
-    def of(
-        cls,
-        added: Callable[[Piece], _Added],
-        pieces: Sequence[Piece],
-        sets: int,
-        done: Callable[[Piece], object] = lambda piece: None,
-    ) -> _Sums:
-        """Add what pieces of the classes say.
-
-        Parameters
-        ----------
-        added : callable
-            What a piece adds.
-        sets : int
-            How many sets there are.
-        done : callable
-            Called after each piece.
-        """
-        sums = cls(sets)
-        for piece, some in zip(pieces, compiled.shared(added, pieces), strict=True):
-            sums.add(some)
-            done(piece)
-        return sums
 
     def add(self, added: _Added, order: Array | None = None) -> None:
         """Add a class; its sets may come in another order, and more than once."""
@@ -335,16 +314,15 @@ class _Sums:
         shape, offset, alone, smooth, own = wide
         self.terms = Terms(shape, offset, alone, np.maximum(smooth, 0.0), np.maximum(own, 0.0))
 
-    def _judged(self, cells: int, classes: int) -> Judged:
-        return judged(self.terms, cells, classes)
-
     def evidence(self, cells: int, classes: int) -> Array:
         """Return the log of the Bayes factor for some gap against none."""
-        return self._judged(cells, classes).evidence
+        return judged(self.terms, cells, classes).evidence
 
-    def error(self, cells: int, classes: int, norm: Norm) -> Array:
-        """Return the combined error of each set."""
-        value = self._judged(cells, classes).mixed(self.terms.smooth / classes, self.terms.own / classes)
+    def error(self, cells: int, classes: int, norm: Norm, *, shared: bool = True) -> Array:
+        """Return the combined error of each set, where classes are judged together or each by itself."""
+        value = self.terms.own / classes
+        if shared:
+            value = judged(self.terms, cells, classes).mixed(self.terms.smooth / classes, value)
         return np.minimum(value if norm == "l1" else np.sqrt(value), 1.0)
 
 
@@ -356,23 +334,36 @@ def interval(
     norm: Norm,
     level: float,
     spread: float,
+    shared: bool,
 ) -> tuple[float, float]:
-    """Return an interval for the error of all classes of a model, as `interval.interval` does for few.
+    """Return an interval for the error of all classes of a model; `interval.interval` is for one problem.
 
     Parameters
     ----------
     posterior : Posterior
         Of each class, over the cells that are simulated.
+    keys : sequence of int
+        A number for each class: what is drawn for it belongs to that.
     spread : float
         How much wider a mean over the classes spreads than if they were independent.
+    shared : bool
+        Whether classes are judged together.
     """
     classes, cells = posterior.z.shape
+    observed = _Sums(1)
+    observed.add(_Added.of(posterior, norm))
+    value = float(observed.error(cells, classes, norm, shared=shared)[0])
+    allowed = allowance(posterior, value, norm)
+    posterior = posterior.focused()
     common, each_rng = streams(keys)
     kind, drawn = shapes(posterior, each_rng, DRAWN)
     normal = [rng.standard_normal(each.shape, np.float32) for rng, each in zip(each_rng, drawn, strict=True)]
-    together = list(_together(classes, DRAWN * cells))
-    worlds = [World.of_several(posterior[some]) for some in together]
-    noise, gaps = ([np.stack(each[some]) for some in together] for each in (normal, drawn))
+    pieces = _simulated_together(posterior)
+    worlds = [World.of(posterior[some]) for some in pieces]
+    noise, gaps = (
+        [np.stack([each[k] for k in some]) if len(some) > 1 else each[some[0]] for some in pieces]
+        for each in (normal, drawn)
+    )
     del normal, drawn
     gap = [each.astype(np.float32, order="C") for each in alike(gaps, worlds, norm)]
     most = furthest(worlds, gap, norm)
@@ -381,28 +372,35 @@ def interval(
     def simulate(true: float) -> Simulation:
         factor = factor_of(true, gap, worlds, norm)
 
-        each_error, each_chance = ([np.zeros(0)] * len(worlds) for _ in range(2))
+        def simulated(i: int) -> tuple[Array, Array, _Added]:
+            world = worlds[i]
+            possible = world.possible(gap[i], factor)
+            own_error = true_error(possible, world.mass, norm)
+            z, residual = world.data(possible, noise[i])
+            data = world.posterior.again(z, () if residual is None else (residual,))
+            return own_error, sampling(possible, world.mass, own_error, norm, n), _Added.of(data, norm, DRAWN)
 
-        def simulated(i: int) -> _Added:
-            each_error[i], each_chance[i], data = worlds[i].sampled(gap[i], factor, noise[i], norm, n)
-            return _Added.of(data, norm, DRAWN)
-
-        sums = _Sums.of(simulated, range(len(worlds)), DRAWN)
+        sums, each_error, each_chance = _Sums(DRAWN), [], []
+        for own_error, chance, added in compiled.shared(simulated, range(len(worlds))):
+            sums.add(added)
+            each_error.append(own_error)
+            each_chance.append(chance)
         errors, chances = side_by_side(each_error), side_by_side(each_chance)
         truth = combined(errors, norm)
-        estimate = sums.error(cells, classes, norm)
-        middle = estimate.mean()
         moved = luck * _row_luck(errors, chances, truth, norm, n)
-        estimate = middle + spread * (estimate - middle) + moved
-        groups = [estimate[(most >= true) & (kind == member)] for member in np.unique(kind)]
-        enough = any(group.size >= REACHING for group in groups)
-        return (true, groups) if enough else (float(truth.mean()), [estimate])
+        estimate = widened(sums.error(cells, classes, norm, shared=shared), spread) + moved
+        return by_kind(true, estimate, most >= true, kind, truth)
 
-    observed = _Sums(1)
-    observed.add(_Added.of(posterior, norm))
-    value = float(observed.error(cells, classes, norm)[0])
-    allowed = allowance(posterior, value, norm)
     return invert(in_turn(simulate, value), value, posterior, level, allowed)
+
+
+def _simulated_together(posterior: Posterior) -> list[Array]:
+    """Return which classes are simulated together; one over its distinct scores is alone."""
+    classes, cells = posterior.z.shape
+    alone = np.array([posterior.discrete(k) or not posterior.mass[k].all() for k in range(classes)])
+    others = np.flatnonzero(~alone)
+    pieces = [others[some] for some in _together(others.size, DRAWN * cells)]
+    return [*pieces, *np.flatnonzero(alone)[:, None]]
 
 
 def _row_luck(each: Array, chances: Array, truth: Array, norm: Norm, n: float) -> Array:
