@@ -11,6 +11,7 @@ from scipy.special import betaincinv
 import calibrant
 from calibrant.estimators import FIFTEEN
 from calibrant.experiment import SIZES, Settings, Summary, Task, claims, figures, studies
+from calibrant.experiment import summary as summaries
 from calibrant.experiment.distributions import rng_of
 from calibrant.experiment.procedure import true_errors
 
@@ -336,7 +337,7 @@ def test_the_spread_of_two_families_is_their_ratio():
 
 def test_resampled_distributions_keep_their_models_together():
     names = ["a", "a", "b", "c", "c"]
-    for rows in studies.resampled(names, 20):
+    for rows in summaries.resampled(names, 20):
         counts = np.bincount(rows, minlength=5)
         assert counts[0] == counts[1]
         assert counts[3] == counts[4]

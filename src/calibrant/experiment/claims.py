@@ -6,7 +6,6 @@ on resampled distributions: a verdict at a size needs three quarters of the resa
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache, partial
@@ -73,7 +72,7 @@ class View:
         if self.relative and self.reading != "normalised":
             true = self.summary.truth[self.notion][:, 0 if self.reading == "published" else 1]
             table = table / np.maximum(true, 1e-12)[:, None, None]
-        return self._over_models(table)
+        return self.summary.resampled_medians(table, RESAMPLES)
 
     @property
     def least(self) -> Array:
@@ -98,14 +97,8 @@ class View:
 
     def deviation(self, over: str, under: str) -> Array:
         """Divide the standard deviation of one family by another's."""
-        return self._over_models(side.spread(self.summary, self.reading, self.notion, over, under))
-
-    def _over_models(self, table: Array) -> Array:
-        rows = side.resampled([model[0] for model in self.summary.models], RESAMPLES)
-        middle = np.nanmedian if np.isnan(table).any() else np.median
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", message="All-NaN slice")
-            return np.stack([middle(table, axis=0), *(middle(table[some], axis=0) for some in rows)])
+        ratio = side.spread(self.summary, self.reading, self.notion, over, under)
+        return self.summary.resampled_medians(ratio, RESAMPLES)
 
 
 @dataclass(frozen=True)

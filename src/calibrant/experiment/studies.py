@@ -32,7 +32,7 @@ from calibrant.experiment.procedure import (
     one_dimensional,
     true_errors,
 )
-from calibrant.experiment.summary import Summary
+from calibrant.experiment.summary import Summary, resampled
 
 BINS, CHEAP = (10, 30, "sqrt"), ("logistic", "naive-bayes")  # models quick to train again
 LADDER = (2, 3, 4, 5, 7, 10, 14, 20, 28, 40, 56, 80, 113)
@@ -79,13 +79,6 @@ def draw(shape: Family, rng: np.random.Generator, *size: int) -> Sample:
 
 def _p95(values: Array, shape: Family) -> float:
     return float(np.percentile(np.abs(values - shape.truth), 95) / shape.truth)
-
-
-def resampled(names: Sequence[str], times: int) -> Iterator[Array]:
-    """Return rows of bootstrap samples of distributions, each with all its models."""
-    rows, rng = [np.flatnonzero(np.array(names) == name) for name in sorted(set(names))], rng_of("resampled")
-    for _ in range(times):
-        yield np.concatenate([rows[k] for k in rng.integers(0, len(rows), len(rows))])
 
 
 def spread(summary: Summary, reading: str, notion: str, over: str, under: str) -> Array:

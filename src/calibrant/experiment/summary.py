@@ -9,7 +9,9 @@ models. It is known only in hindsight. The skill of an estimator is 1 - its erro
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -19,6 +21,7 @@ import numpy as np
 from calibrant.atomic import csv_text, write_whole
 from calibrant.compiled.cached import cached_property
 from calibrant.evidence import Array
+from calibrant.experiment.distributions import rng_of
 from calibrant.experiment.procedure import STATISTICS, Settings
 from calibrant.experiment.store import Store
 
@@ -79,6 +82,20 @@ class Summary:
         kept = dict(zip(settings.readings, estimates, strict=True))
         return cls(settings, models, truth, values, failures, kept)
 
+    def only(self, models: list[tuple[str, int, str]]) -> Summary:
+        """Return the part about some of the models, in their order."""
+        kept = [self.models.index(model) for model in models]
+        return replace(
+            self,
+            models=models,
+            truth={notion: truth[kept] for notion, truth in self.truth.items()},
+            values={
+                reading: {name: table[kept] for name, table in tables.items()}
+                for reading, tables in self.values.items()
+            },
+            estimates={reading: table[kept] for reading, table in self.estimates.items()},
+        )
+
     def median(self, reading: str, notion: str, statistic: str = "p95") -> Array:
         """Return the median over the models: (estimator, size).
 
@@ -129,6 +146,17 @@ class Summary:
         true = self.truth[notion][:, 0 if reading == "published" else 1]
         return true, np.maximum(true, 1e-12) if reading == "normalised" else np.ones_like(true)
 
+    def resampled_medians(self, table: Array, times: int) -> Array:
+        """Return medians of a table over its first axis, the models, and then of so many resamples of it.
+
+        Distributions are resampled, each with all its models. NaN where there is nothing.
+        """
+        rows = resampled([model[0] for model in self.models], times)
+        median = np.nanmedian if np.isnan(table).any() else np.median
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message="All-NaN slice")
+            return np.stack([median(table, axis=0), *(median(table[some], axis=0) for some in rows)])
+
     def rows(self) -> list[dict[str, Any]]:
         """Return one row for each reading, notion, estimator or baseline, and size."""
         rows = []
@@ -155,6 +183,13 @@ class Summary:
         rows = ([_written(row[name]) for name in COLUMNS] for row in self.rows())
         write_whole(path, [csv_text([COLUMNS, *rows]).encode()], parents=True)
         return path
+
+
+def resampled(names: Sequence[str], times: int) -> Iterator[Array]:
+    """Return rows of bootstrap samples of distributions, each with all its models."""
+    rows, rng = [np.flatnonzero(np.array(names) == name) for name in sorted(set(names))], rng_of("resampled")
+    for _ in range(times):
+        yield np.concatenate([rows[k] for k in rng.integers(0, len(rows), len(rows))])
 
 
 def best_constant(true: Array, unit: Array) -> float:
