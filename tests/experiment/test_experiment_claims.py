@@ -157,14 +157,6 @@ def test_figure_1_has_three_panels_and_leaves_no_trace():
     assert dict(mpl.rcParams) == before
 
 
-def test_a_picture_is_saved_for_every_reading(tmp_path):
-    paths = figures.save_all(made_up(), tmp_path / "new")
-    assert [path.name for path in paths] == [
-        f"figure2_{r}.png" for r in ("published", "corrected", "normalised")
-    ]
-    assert all(path.read_bytes().startswith(b"\x89PNG") for path in paths)
-
-
 # --- claims
 
 SILVERMAN = "Confidence: the density with Silverman's rule"

@@ -19,7 +19,7 @@ from calibrant.estimators import FIFTEEN
 from calibrant.evidence import Array
 from calibrant.experiment import studies as side
 from calibrant.experiment.procedure import NOTIONS, title
-from calibrant.experiment.summary import Summary
+from calibrant.experiment.summary import Summary, resampled_medians
 
 TIE, SUPPORT, RESAMPLES = 0.03, 0.75, 200
 # So many times the usual time would be prohibitive.
@@ -72,7 +72,7 @@ class View:
         if self.relative and self.reading != "normalised":
             true = self.summary.truth[self.notion][:, 0 if self.reading == "published" else 1]
             table = table / np.maximum(true, 1e-12)[:, None, None]
-        return self.summary.resampled_medians(table, RESAMPLES)
+        return resampled_medians(table, self.summary.distributions, RESAMPLES)
 
     @property
     def least(self) -> Array:
@@ -98,7 +98,7 @@ class View:
     def deviation(self, over: str, under: str) -> Array:
         """Divide the standard deviation of one family by another's."""
         ratio = side.spread(self.summary, self.reading, self.notion, over, under)
-        return self.summary.resampled_medians(ratio, RESAMPLES)
+        return resampled_medians(ratio, self.summary.distributions, RESAMPLES)
 
 
 @dataclass(frozen=True)

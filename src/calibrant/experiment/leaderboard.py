@@ -5,8 +5,8 @@ The first part reads runs, the second draws its own samples. `calibrant.experime
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -16,8 +16,8 @@ from calibrant.evidence import Array, Sample
 from calibrant.experiment.distributions import rng_of
 from calibrant.experiment.families import EXACT, Family
 from calibrant.experiment.procedure import TOGETHER, Settings, estimator
-from calibrant.experiment.runner import Report
-from calibrant.experiment.summary import BASELINES, Summary
+from calibrant.experiment.store import Report
+from calibrant.experiment.summary import BASELINES, Summary, resampled_medians
 
 STATISTICS = ("p95", "mean", "bias", "sd")
 # Those of the absolute error, which are held against the best of the fifteen; the first ranks.
@@ -104,19 +104,6 @@ class Exact:
     seed: int
     truth: Array
     bound: Array
-
-    def only(self, families: Collection[str]) -> Exact:
-        """Return the part about some of the families."""
-        kept = [k for k, name in enumerate(self.families) if name in families]
-        names = tuple(self.families[k] for k in kept)
-        return replace(
-            self,
-            families=names,
-            ratio=self.ratio[:, kept],
-            error=self.error[:, kept],
-            truth=self.truth[kept],
-            bound=self.bound[kept],
-        )
 
     def of_constant(self, value: float) -> Array:
         """Return the ratios of an estimator that always returns the same value: (family, size)."""
@@ -215,8 +202,8 @@ def board(summaries: Sequence[Summary]) -> Board:
             by_name.values(), key=lambda row: np.nan_to_num(row.ratio["p95"].overall, nan=np.inf)
         )
     constants = {notion: runs[0].constants["corrected", notion][1] for notion in notions}
-    distributions = len({model[0] for model in models})
-    return Board(settings, sizes, ranked, len(models), distributions, best, rows, constants)
+    distributions = {*runs[0].distributions}
+    return Board(settings, sizes, ranked, len(models), len(distributions), best, rows, constants)
 
 
 def _common(summaries: Sequence[Summary]) -> tuple[list[tuple[str, int, str]], list[str], tuple[int, ...]]:
@@ -253,7 +240,7 @@ def _medians(run: Summary, notion: str, sizes: tuple[int, ...]) -> dict[str, Arr
         values = run.values["corrected"][name][:, run.settings.notions.index(notion)]
         added = np.broadcast_to(constant.get(name, 0.0), (len(values), len(BASELINES), values.shape[2]))
         table, times = np.concatenate([values, added], axis=1), RESAMPLES if name in HELD else 0
-        medians[name] = _placed(run.resampled_medians(table, times), run, sizes)
+        medians[name] = _placed(resampled_medians(table, run.distributions, times), run, sizes)
     return medians
 
 
@@ -385,10 +372,8 @@ def exact_families(
             ratio[:, i, j], error[:, i, j] = off.mean(axis=1), off.std(axis=1, ddof=1) / times**0.5
     if report is not None:
         report(total, total, "")
-    labels, truth = (
-        tuple(family.label for family in families),
-        np.array([family.truth for family in families]),
-    )
+    labels = tuple(family.label for family in families)
+    truth = np.array([family.truth for family in families])
     return Exact(names, labels, dict(repetitions), ratio, error, seed, truth, bounds)
 
 

@@ -82,6 +82,11 @@ class Summary:
         kept = dict(zip(settings.readings, estimates, strict=True))
         return cls(settings, models, truth, values, failures, kept)
 
+    @property
+    def distributions(self) -> list[str]:
+        """Distribution of each model."""
+        return [model[0] for model in self.models]
+
     def only(self, models: list[tuple[str, int, str]]) -> Summary:
         """Return the part about some of the models, in their order."""
         kept = [self.models.index(model) for model in models]
@@ -146,17 +151,6 @@ class Summary:
         true = self.truth[notion][:, 0 if reading == "published" else 1]
         return true, np.maximum(true, 1e-12) if reading == "normalised" else np.ones_like(true)
 
-    def resampled_medians(self, table: Array, times: int) -> Array:
-        """Return medians of a table over its first axis, the models, and then of so many resamples of it.
-
-        Distributions are resampled, each with all its models. NaN where there is nothing.
-        """
-        rows = resampled([model[0] for model in self.models], times)
-        median = np.nanmedian if np.isnan(table).any() else np.median
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", message="All-NaN slice")
-            return np.stack([median(table, axis=0), *(median(table[some], axis=0) for some in rows)])
-
     def rows(self) -> list[dict[str, Any]]:
         """Return one row for each reading, notion, estimator or baseline, and size."""
         rows = []
@@ -190,6 +184,18 @@ def resampled(names: Sequence[str], times: int) -> Iterator[Array]:
     rows, rng = [np.flatnonzero(np.array(names) == name) for name in sorted(set(names))], rng_of("resampled")
     for _ in range(times):
         yield np.concatenate([rows[k] for k in rng.integers(0, len(rows), len(rows))])
+
+
+def resampled_medians(table: Array, names: Sequence[str], times: int) -> Array:
+    """Return medians over the first axis, the models, and then those of so many resamples of distributions.
+
+    `names` are the distributions of the models. NaN where there is nothing.
+    """
+    median = np.nanmedian if np.isnan(table).any() else np.median
+    rows = resampled(names, times)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="All-NaN slice")
+        return np.stack([median(table, axis=0), *(median(table[some], axis=0) for some in rows)])
 
 
 def best_constant(true: Array, unit: Array) -> float:
