@@ -336,12 +336,12 @@ def leaderboard(
         board = ranking.board(summaries)
         if not no_exact:
             times = dict(zip(ranking.REPETITIONS, repetitions, strict=True))
-            parts = {}
-            for name, families in (("exact", EXACT), ("local", LOCAL)):
+            parts = []
+            for name, families in (("regular", EXACT), ("local", LOCAL)):
                 with Bar(f"{name} families", quiet) as bar:
                     chosen = tuple(families.values())
-                    parts[name] = ranking.exact_families(None, times, families=chosen, seed=seed, report=bar)
-            board = replace(board, **parts)
+                    parts.append(ranking.exact_families(None, times, families=chosen, seed=seed, report=bar))
+            board = replace(board, exact=parts[0], local=parts[1])
         names = [folder.absolute().name for folder in folders]
         if as_json or (out is not None and out.suffix == ".json"):
             text = page.to_json(board, names)
