@@ -123,7 +123,7 @@ def serve() -> None:
     import sklearn.linear_model
     import sklearn.naive_bayes  # noqa: F401
 
-    import calibrant.experiment.runner  # noqa: F401
+    import calibrant.experiment.store  # noqa: F401
 
     for line in sys.stdin:
         what, n, arguments = json.loads(line)

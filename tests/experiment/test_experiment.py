@@ -641,7 +641,7 @@ def test_a_damaged_result_is_computed_again(reference, tmp_path, damage):
 
 def test_a_finished_run_computes_nothing(reference, tmp_path, monkeypatch):
     shutil.copytree(reference.folder, tmp_path / "run")
-    monkeypatch.setattr("calibrant.experiment.runner.compute", None)
+    monkeypatch.setattr("calibrant.experiment.store.compute", None)
     assert table(run(SMALL, tmp_path / "run")) == table(reference)
 
 

@@ -11,6 +11,7 @@ from scipy.special import betaincinv
 import calibrant
 from calibrant.estimators import FIFTEEN
 from calibrant.experiment import SIZES, Settings, Summary, Task, claims, figures, studies
+from calibrant.experiment import summary as summaries
 from calibrant.experiment.distributions import rng_of
 from calibrant.experiment.procedure import true_errors
 
@@ -154,14 +155,6 @@ def test_figure_1_has_three_panels_and_leaves_no_trace():
     assert all(word in title for word, title in zip(("15 bins", "0.03", "500"), titles, strict=True))
     assert plt.get_fignums() == shown
     assert dict(mpl.rcParams) == before
-
-
-def test_a_picture_is_saved_for_every_reading(tmp_path):
-    paths = figures.save_all(made_up(), tmp_path / "new")
-    assert [path.name for path in paths] == [
-        f"figure2_{r}.png" for r in ("published", "corrected", "normalised")
-    ]
-    assert all(path.read_bytes().startswith(b"\x89PNG") for path in paths)
 
 
 # --- claims
@@ -336,7 +329,7 @@ def test_the_spread_of_two_families_is_their_ratio():
 
 def test_resampled_distributions_keep_their_models_together():
     names = ["a", "a", "b", "c", "c"]
-    for rows in studies.resampled(names, 20):
+    for rows in summaries.resampled(names, 20):
         counts = np.bincount(rows, minlength=5)
         assert counts[0] == counts[1]
         assert counts[3] == counts[4]

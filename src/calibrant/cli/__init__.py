@@ -15,9 +15,8 @@ from calibrant.cli.check import check
 from calibrant.cli.compare import compare
 from calibrant.cli.demo import demo
 from calibrant.cli.experiment import group
-from calibrant.cli.measure import curve, ece, recommend
+from calibrant.cli.measure import curve, ece, recommend, regret
 from calibrant.cli.output import Refused, discard, open_closed_streams
-from calibrant.cli.regret import regret
 from calibrant.cli.report import report
 
 # Raised to show the help of a group, by versions of click that have it.

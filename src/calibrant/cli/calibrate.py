@@ -10,18 +10,7 @@ import click
 from calibrant.cli.options import DATA, EXITS, options, output
 from calibrant.cli.output import check_outputs, printable, tell, tell_json, write
 from calibrant.cli.progress import Bar
-from calibrant.cli.source import (
-    Source,
-    arguments,
-    has_matrix,
-    name_of,
-    origin,
-    read,
-    read_source,
-    refusing,
-    refusing_rows,
-    settled,
-)
+from calibrant.cli.source import Source, has_matrix, name_of, read_rows, read_source, refusing, settled
 
 if TYPE_CHECKING:
     from calibrant import Calibrator
@@ -68,11 +57,11 @@ def fit(file: str, method: str, out: Path, **given: Any) -> None:
     """
     check_outputs([file], out, format=given["format"])
 
-    def fitted(source: Source) -> Calibrator:
-        calibrator: Calibrator = source.ask("calibrator", method=method)
-        return calibrator
-
     known = settled(given, one_score=True)
+
+    def fitted(source: Source) -> Calibrator:
+        return source.calibrator(method, known["notion"])
+
     together = known["notion"] is None and has_matrix(file, known)
     source = read_source(file, given, fitted, as_rows=together)
     with source.refusing():
@@ -133,8 +122,10 @@ def apply(
     with refusing():
         from calibrant import Calibrator
         from calibrant.data import map_files
+        from calibrant.inputs import within
 
-        calibrator = _loaded(Calibrator, map_file)
+        with within(name_of(map_file)):
+            calibrator = Calibrator.load(map_file)
         with Bar("mapping", given["quiet"]) as bar:
             rows = map_files(
                 calibrator,
@@ -150,13 +141,6 @@ def apply(
     if not given["quiet"]:
         tell(f"{rows} rows of {name_of(file)} mapped by {name_of(map_file)}")
     click.echo(printable(f"rows: {out.resolve()}"))
-
-
-def _loaded(kind: type[Calibrator], path: str) -> Calibrator:
-    from calibrant.inputs import within
-
-    with within(name_of(path)):
-        return kind.load(path)
 
 
 @calibrate.command(epilog=EXITS)
@@ -183,23 +167,17 @@ def compare(file: str, methods: tuple[str, ...], folds: int, as_json: bool, **gi
     """
     check_outputs([file], format=given["format"])
     given = settled(given)
-    data = read(file, given)[""]
-    with refusing_rows(data), Bar("comparing", given["quiet"]) as bar:
-        import calibrant
-
-        comparison = calibrant.compare_calibrators(
-            data.y_true,
-            data.y_prob,
+    source = read_rows(file, given)
+    with source.refusing(), Bar("comparing", given["quiet"]) as bar:
+        comparison = source.ask(
+            "compare_calibrators",
             methods=methods or None,
             cv=folds,
-            notion=data.notion,
             level=given["level"],
             rng=given["seed"],
-            cluster=data.cluster,
             progress=bar,
-            **arguments(data),
         )
     if as_json:
-        tell_json({"value": comparison.best} | comparison.to_dict() | origin(file, len(data.y_prob)))
+        tell_json({"value": comparison.best} | comparison.to_dict() | source.about)
     else:
         tell(comparison)

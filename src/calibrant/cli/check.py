@@ -6,14 +6,12 @@ import math
 import os
 import re
 import sys
-from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from calibrant.cli.costs import cost_option
 from calibrant.cli.options import DATA, options, output
 from calibrant.cli.output import (
     check_outputs,
@@ -30,7 +28,7 @@ from calibrant.cli.source import Source, read_source, settled
 from calibrant.inputs.wording import counted, percent, sample_size
 
 if TYPE_CHECKING:
-    from calibrant import Estimate, Regret
+    from calibrant import Estimate
 
 CODES = {"pass": 0, "fail": 1, "inconclusive": 3}
 COLOURS = {"pass": "green", "fail": "red", "inconclusive": "yellow"}
@@ -40,156 +38,44 @@ MOST_ROWS = 1e9
 _ILLEGAL = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
-def _check_limits(limit: float | None, most: float | None, cost: Any) -> None:
-    """Refuse none or both of the limits, and costs that no limit is of."""
+def _check_limits(limit: float | None, most: float | None, cost: Any, given: dict[str, Any]) -> None:
+    """Refuse none or both of the limits, costs that no limit is of, and a limit that no error can reach."""
+    from calibrant.questions import named
+
     if (limit is None) == (most is None):
         raise click.UsageError("give one limit: --max-ece, or --max-regret with --cost")
     if (most is None) != (cost is None):
         raise click.UsageError("--max-regret and --cost go together")
+    context = click.get_current_context()
     if most is not None and not 0 < most < math.inf:
-        context = click.get_current_context()
         raise click.BadParameter(f"{most:g} is not above 0", ctx=context, param_hint="'--max-regret'")
-
-
-def _check_limit(limit: float, notion: str | None, norm: str) -> None:
-    """Refuse a limit that no error can reach."""
-    from calibrant.questions import named
-
-    most = 1.0 if notion is None else named(notion).most(norm)
-    if not 0 < limit <= most:
-        hint = f"; write {limit / 100:g}" if most < limit <= 100 else ""
-        raise click.BadParameter(
-            f"{limit:g} does not lie in (0, {most:.4g}]{hint}",
-            ctx=click.get_current_context(),
-            param_hint="'--max-ece'",
-        )
+    if limit is not None:
+        notion = settled(given)["notion"]
+        largest = 1.0 if notion is None else named(notion).most(given["norm"])
+        if not 0 < limit <= largest:
+            hint = f"; write {limit / 100:g}" if largest < limit <= 100 else ""
+            reason = f"{limit:g} does not lie in (0, {largest:.4g}]{hint}"
+            raise click.BadParameter(reason, ctx=context, param_hint="'--max-ece'")
 
 
 @dataclass(frozen=True)
-class Held(ABC):
-    """What was measured, held against a limit.
+class Verdict:
+    """A calibration error, by the default estimator, held against a limit.
 
     Attributes
     ----------
-    measured : Estimate or Regret
+    measured : Estimate
         The value with its interval.
     limit : float
     inconclusive : {"pass", "fail"}, optional
         What an interval on both sides of the limit counts as.
+    named : Estimate, optional
+        The estimate by another estimator, which is printed and does not decide.
     """
 
     measured: Any
     limit: float
     inconclusive: str | None = None
-
-    @property
-    @abstractmethod
-    def called(self) -> str:
-        """What is measured, and of what."""
-
-    @property
-    @abstractmethod
-    def shown(self) -> str:
-        """Value and interval."""
-
-    @property
-    @abstractmethod
-    def ends(self) -> tuple[float, float]:
-        """The interval that decides; of too many classes to see all of what is measured, without an end."""
-
-    @property
-    def status(self) -> str:
-        """Say where the interval lies: "pass" within the limit, "fail" above it, else "inconclusive"."""
-        low, high = self.ends
-        if high <= self.limit:
-            return "pass"
-        return "fail" if low > self.limit else "inconclusive"
-
-    @property
-    def exit_code(self) -> int:
-        """Return 0, 1 or 3; what is inconclusive may count as one of the others."""
-        if self.status == "inconclusive" and self.inconclusive is not None:
-            return CODES[self.inconclusive]
-        return CODES[self.status]
-
-    @property
-    def rows(self) -> float:
-        """Guess the rows at which the interval would lie on one side, if the estimate stayed."""
-        found = self.measured
-        above = found.value > self.limit
-        arm = found.value - found.low if above else found.high - found.value
-        room = abs(self.limit - found.value)
-        return found.n * (arm / room) ** 2 if room > 0 else math.inf
-
-    @property
-    def where(self) -> str:
-        """Where the interval lies, in words."""
-        return {
-            "pass": f"is within {self.limit:g}",
-            "fail": f"is above {self.limit:g}",
-            "inconclusive": f"lies on both sides of {self.limit:g}",
-        }[self.status]
-
-    @property
-    def sentence(self) -> str:
-        """Return the verdict without its first word."""
-        text = f"{self.called} {self.shown} {self.where}; {sample_size(self.measured.n)}"
-        if self.status != "inconclusive":
-            return text
-        counts_as = "" if self.inconclusive is None else f", counted as {self.inconclusive}"
-        return f"{text}; {self._advice()}{counts_as}"
-
-    def _advice(self) -> str:
-        if not self.rows <= MOST_ROWS:
-            return "the estimate is so close to the limit that more rows would hardly decide"
-        scale = 10 ** math.floor(math.log10(self.rows))
-        rounded = math.ceil(self.rows / scale) * scale
-        return f"roughly {rounded} rows would decide if the estimate stayed"
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain numbers and text."""
-        return {
-            "status": self.status,
-            "exit_code": self.exit_code,
-            "limit": self.limit,
-            "value": self.measured.value,
-        }
-
-    def to_junit(self, source: str) -> bytes:
-        """Return a JUnit report of one test: the file, held against the limit."""
-        from xml.etree import ElementTree  # not at the top: every start of the program would pay for it
-
-        failed = self.exit_code != 0
-        text = _ILLEGAL.sub("", f"{self.status.upper()}: {self.sentence}")
-        counts = {"tests": "1", "failures": f"{int(failed)}", "errors": "0", "skipped": "0"}
-        suite = ElementTree.Element("testsuite", {"name": "calibrant check"} | counts)
-        name = f"{self._test} at most {self.limit:g}"
-        case = ElementTree.SubElement(suite, "testcase", classname=_ILLEGAL.sub("", source), name=name)
-        if failed:
-            ElementTree.SubElement(case, "failure", type=self.status, message=text)
-        ElementTree.SubElement(case, "system-out").text = text
-        ElementTree.indent(suite)
-        return ElementTree.tostring(suite, encoding="UTF-8", xml_declaration=True) + b"\n"
-
-    @property
-    @abstractmethod
-    def _test(self) -> str:
-        """What the test of a JUnit report is called."""
-
-
-@dataclass(frozen=True)
-class Verdict(Held):
-    """A calibration error, by the default estimator, held against a limit.
-
-    Attributes
-    ----------
-    measured, limit, inconclusive
-        As for `Held`.
-    named : Estimate, optional
-        The estimate by another estimator, which is printed and does not decide.
-    """
-
-    measured: Estimate
     named: Estimate | None = None
 
     @property
@@ -216,43 +102,97 @@ class Verdict(Held):
         return f"{estimate.value:.4f} {ends} at {percent(estimate.level)}{seen}"
 
     @property
-    def where(self) -> str:
-        """Where the interval lies, in words."""
-        if self.measured.lower_bound and self.status == "inconclusive":
-            return f"may be above {self.limit:g}"
-        return super().where
+    def size(self) -> str:
+        """Number of rows, and of clusters."""
+        estimate = self.measured
+        within = "" if estimate.clusters is None else f" in {counted(estimate.clusters, 'cluster')}"
+        return f"{sample_size(estimate.n)}{within}"
+
+    @property
+    def test(self) -> str:
+        """What the test of a JUnit report is called."""
+        return f"ECE ({self.measured.notion})"
+
+    @property
+    def status(self) -> str:
+        """Say where the interval lies: "pass" within the limit, "fail" above it, else "inconclusive"."""
+        low, high = self.ends
+        if high <= self.limit:
+            return "pass"
+        return "fail" if low > self.limit else "inconclusive"
+
+    @property
+    def exit_code(self) -> int:
+        """Return 0, 1 or 3; what is inconclusive may count as one of the others."""
+        if self.status == "inconclusive" and self.inconclusive is not None:
+            return CODES[self.inconclusive]
+        return CODES[self.status]
+
+    @property
+    def rows(self) -> float:
+        """Guess the rows at which the interval would lie on one side, if the estimate stayed."""
+        found = self.measured
+        above = found.value > self.limit
+        arm = found.value - found.low if above else found.high - found.value
+        room = abs(self.limit - found.value)
+        return found.n * (arm / room) ** 2 if room > 0 else math.inf
 
     @property
     def sentence(self) -> str:
         """Return the verdict without its first word."""
-        text = super().sentence
-        if self.measured.clusters is not None:
-            size = sample_size(self.measured.n)
-            text = text.replace(size, f"{size} in {counted(self.measured.clusters, 'cluster')}", 1)
-        if self.named is None:
-            return text
-        return f"{text}; {self.named.estimator}: {self.named.value:.4f} (the default interval decides)"
+        where = {
+            "pass": "is within",
+            "fail": "is above",
+            "inconclusive": "may be above" if self.measured.lower_bound else "lies on both sides of",
+        }[self.status]
+        text = f"{self.called} {self.shown} {where} {self.limit:g}; {self.size}"
+        if self.status == "inconclusive":
+            counts_as = "" if self.inconclusive is None else f", counted as {self.inconclusive}"
+            text += f"; {self._advice()}{counts_as}"
+        if self.named is not None:
+            text += f"; {self.named.estimator}: {self.named.value:.4f} (the default interval decides)"
+        return text
 
     def _advice(self) -> str:
         if self.measured.lower_bound:
             return "no rows show that so many classes are within it, --notion classwise may"
-        return super()._advice()
+        if not self.rows <= MOST_ROWS:
+            return "the estimate is so close to the limit that more rows would hardly decide"
+        scale = 10 ** math.floor(math.log10(self.rows))
+        rounded = math.ceil(self.rows / scale) * scale
+        return f"roughly {rounded} rows would decide if the estimate stayed"
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain numbers and text."""
-        named = {} if self.named is None else {"named_estimate": self.named.to_dict()}
-        return super().to_dict() | {"estimate": self.measured.to_dict()} | named
+        measured = "regret" if isinstance(self, RegretVerdict) else "estimate"
+        return {
+            "status": self.status,
+            "exit_code": self.exit_code,
+            "limit": self.limit,
+            "value": self.measured.value,
+            measured: self.measured.to_dict(),
+            **({} if self.named is None else {"named_estimate": self.named.to_dict()}),
+        }
 
-    @property
-    def _test(self) -> str:
-        return f"ECE ({self.measured.notion})"
+    def to_junit(self, source: str) -> bytes:
+        """Return a JUnit report of one test: the file, held against the limit."""
+        from xml.etree import ElementTree  # not at the top: every start of the program would pay for it
+
+        failed = self.exit_code != 0
+        text = _ILLEGAL.sub("", f"{self.status.upper()}: {self.sentence}")
+        counts = {"tests": "1", "failures": f"{int(failed)}", "errors": "0", "skipped": "0"}
+        suite = ElementTree.Element("testsuite", {"name": "calibrant check"} | counts)
+        name = f"{self.test} at most {self.limit:g}"
+        case = ElementTree.SubElement(suite, "testcase", classname=_ILLEGAL.sub("", source), name=name)
+        if failed:
+            ElementTree.SubElement(case, "failure", type=self.status, message=text)
+        ElementTree.SubElement(case, "system-out").text = text
+        ElementTree.indent(suite)
+        return ElementTree.tostring(suite, encoding="UTF-8", xml_declaration=True) + b"\n"
 
 
-@dataclass(frozen=True)
-class RegretVerdict(Held):
-    """What acting on the scores costs, held against a limit."""
-
-    measured: Regret
+class RegretVerdict(Verdict):
+    """What acting on the scores costs, a `Regret`, held against a limit."""
 
     @property
     def ends(self) -> tuple[float, float]:
@@ -270,18 +210,20 @@ class RegretVerdict(Held):
         found = self.measured
         return f"{found.value:.4g} per row [{found.low:.4g}, {found.high:.4g}] at {percent(found.level)}"
 
+    @property
+    def size(self) -> str:
+        """Number of rows."""
+        return sample_size(self.measured.n)
+
+    @property
+    def test(self) -> str:
+        """What the test of a JUnit report is called."""
+        return "regret"
+
     def _advice(self) -> str:
         if self.measured.lower_bound:
             return "no rows show what so many classes lose"
         return super()._advice()
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain numbers and text."""
-        return super().to_dict() | {"regret": self.measured.to_dict()}
-
-    @property
-    def _test(self) -> str:
-        return "regret"
 
 
 @click.command(
@@ -303,8 +245,7 @@ class RegretVerdict(Held):
     metavar="LIMIT",
     help="What acting on the scores may cost per row more than it must, in the unit of --cost.",
 )
-@cost_option()
-@options(*DATA, "cluster", "notion", "estimator", "norm", "level", "seed")
+@options("cost", *DATA, "cluster", "notion", "estimator", "norm", "level", "seed")
 @click.option(
     "--inconclusive",
     type=click.Choice(("pass", "fail")),
@@ -337,16 +278,14 @@ def check(
       calibrant check predictions.parquet --max-ece 0.02 --notion classwise --junit calibration.xml
       calibrant check predictions.csv --max-regret 0.01 --cost 1:9
     """
-    _check_limits(limit, most, cost)
-    if limit is not None:
-        _check_limit(limit, settled(given)["notion"], given["norm"])
+    _check_limits(limit, most, cost, given)
     check_outputs([file], junit, format=given["format"])
     if junit is not None and junit.is_file():
         # What an earlier run found must not be taken for this one's, whatever happens.
         with writing(junit):
             os.unlink(os.path.realpath(junit))
 
-    def held(source: Source) -> Held:
+    def held(source: Source) -> Verdict:
         options = {"level": given["level"], "rng": given["seed"]}
         if limit is None:
             assert most is not None
@@ -368,7 +307,7 @@ def check(
             word = verdict.status.upper()
             word = click.style(word, fg=COLOURS[verdict.status], bold=True) if coloured() else word
             click.echo(f"{word}: {printable(verdict.sentence)}")
-            if isinstance(verdict, Verdict):
+            if limit is not None:
                 tell_classes(verdict.measured)
             for caution in verdict.measured.cautions:
                 tell(caution)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from calibrant.cli.options import DATA, EXITS, options
 from calibrant.cli.output import Refused, check_outputs, tell, tell_json
-from calibrant.cli.source import name_of, noting, read, refusing, settled
+from calibrant.cli.source import name_of, noting, read, refusing, settled, stem_of
 
 if TYPE_CHECKING:
     from calibrant.data import Data
@@ -120,8 +119,8 @@ def _names(files: tuple[str, ...]) -> list[str]:
     """
     names: list[str] = []
     for file in files:
-        stem = "stdin" if file == "-" else PurePath(file.removesuffix(".gz")).stem
-        name, k = stem, 2
+        stem = name = stem_of(file)
+        k = 2
         while name in names:
             name, k = f"{stem}-{k}", k + 1
         names.append(name)

@@ -10,12 +10,20 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from calibrant.cli.leaderboard import leaderboard
-from calibrant.cli.options import PICTURES, output, quiet, seed
-from calibrant.cli.output import Refused, check_outputs, line, note, printable, write, writing
-from calibrant.cli.picture import drawn
+from calibrant.cli.options import output, quiet, seed
+from calibrant.cli.output import (
+    PICTURES,
+    Refused,
+    check_outputs,
+    drawn,
+    line,
+    note,
+    printable,
+    write,
+    writing,
+)
 from calibrant.cli.progress import Bar
-from calibrant.cli.support import check_runs, cluster, importable, need, one_line, resumable
+from calibrant.cli.support import check_runs, cluster, need, resumable, working
 
 if TYPE_CHECKING:
     from calibrant.experiment import Settings, Store, Summary
@@ -58,9 +66,6 @@ def group() -> None:
 
     Needs the extra: pip install 'calibrant[experiment]'.
     """
-
-
-group.add_command(leaderboard)
 
 
 @group.command(epilog="Stopped or killed, the same command goes on where it was.")
@@ -145,7 +150,7 @@ def run(
         raise click.UsageError(f"--scheduler goes with --backend dask, not {backend}")
     if backend == "dask" and not scheduler:
         raise click.UsageError("--backend dask needs --scheduler ADDRESS")
-    with importable(), one_line(), resumable():
+    with working(), resumable():
         need("joblib", "sklearn", "filelock")
         from calibrant import experiment
 
@@ -170,7 +175,8 @@ def run(
         raise SystemExit(1)
 
 
-_run = click.argument("folder", type=click.Path(exists=True, file_okay=False, path_type=Path), metavar="DIR")
+FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
+_run = click.argument("folder", type=FOLDER, metavar="DIR")
 
 
 @group.command()
@@ -181,15 +187,17 @@ def figure(folder: Path, out: Path | None) -> None:
 
     A run that is not finished is drawn from the models it has.
     """
-    with importable(), one_line():
+    with working():
         need("matplotlib")
         summary = _summary(folder)
         from calibrant.experiment import figures
 
         out = out or folder / "figures"
         out.mkdir(parents=True, exist_ok=True)
-        check_runs([folder], *figures.paths(summary, out))
-        for path in figures.save_all(summary, out):
+        paths = {reading: out / f"figure2_{reading}.png" for reading in summary.values}
+        check_runs([folder], *paths.values())
+        for reading, path in paths.items():
+            write(path, drawn(figures.figure2(summary, reading), path))
             click.echo(printable(f"picture: {path.resolve()}"))
 
 
@@ -206,7 +214,7 @@ def figure(folder: Path, out: Path | None) -> None:
 def figure1(out: Path, seed: int) -> None:
     """Draw the paper's Figure 1: diagram, curve and bootstrapped curve. Needs no run."""
     check_outputs([], out)
-    with one_line():
+    with working():
         need("matplotlib", "sklearn")
         from calibrant.experiment import figures
 
@@ -241,7 +249,7 @@ def table(folder: Path, out: Path | None, reading: str) -> None:
     """
     out = out or folder / "summary.csv"
     check_runs([folder], out)
-    with importable(), one_line():
+    with working():
         summary = _summary(folder)
         if reading not in summary.values:
             raise ValueError(f"{folder} has no reading {reading!r}, only {', '.join(summary.values)}")
@@ -262,7 +270,7 @@ def claims(folder: Path, out: Path | None, smoke: bool) -> None:
     Prints a Markdown table: each claim, whether it holds in each reading, and the numbers that decide.
     """
     check_runs([folder], out)
-    with importable(), one_line():
+    with working():
         need("sklearn")
         summary = _summary(folder)
         from calibrant.experiment import claims as paper
@@ -272,6 +280,80 @@ def claims(folder: Path, out: Path | None, smoke: bool) -> None:
         if out is not None:
             write(out, f"{_about(summary)}\n\n{text.rstrip()}\n")
             note(printable(f"claims: {out.resolve()}"))
+
+
+def _whole(ctx: click.Context, param: click.Parameter, value: str) -> tuple[int, ...]:
+    try:
+        numbers = tuple(int(number) for number in value.split(","))
+    except ValueError:
+        numbers = ()
+    if len(numbers) != 3 or min(numbers) < 2:
+        raise click.BadParameter(f"{value!r} is not three whole numbers from 2, such as 100,60,20")
+    return numbers
+
+
+@group.command()
+@click.argument("folders", type=FOLDER, nargs=-1, required=True, metavar="DIR...")
+@output("-o", "--out", what="Write it here; as JSON if the name ends in .json.  [default: print it]")
+@click.option("--json", "as_json", is_flag=True, help="JSON in place of Markdown.")
+@click.option(
+    "--repetitions",
+    callback=_whole,
+    default="100,60,20",
+    show_default=True,
+    metavar="A,B,C",
+    help="Samples of 200, 1000 and 10000 rows on the families with a known bound.",
+)
+@click.option("--no-exact", is_flag=True, help="Leave those families out.")
+@seed("Seed of their samples.")
+@quiet()
+def leaderboard(
+    folders: tuple[Path, ...],
+    out: Path | None,
+    as_json: bool,
+    repetitions: tuple[int, ...],
+    no_exact: bool,
+    seed: int,
+    quiet: bool,
+) -> None:
+    """Rank every estimator of the run in DIR, and those of the registry against a known bound.
+
+    Several runs over the same models are merged: the second can hold other estimators, with fewer
+    sizes or samples. An estimator of several runs counts in the first.
+
+    \b
+    Examples:
+      calibrant experiment leaderboard run -o leaderboard.md
+      calibrant experiment leaderboard run later -o leaderboard.json
+    """
+    check_runs(folders, out)
+    with working():
+        from calibrant.experiment import Store, Summary, page
+        from calibrant.experiment import leaderboard as ranking
+        from calibrant.experiment.families import EXACT, LOCAL
+
+        summaries = [Summary.of(Store(folder)) for folder in folders]
+        board = ranking.board(summaries)
+        if not no_exact:
+            times = dict(zip(ranking.REPETITIONS, repetitions, strict=True))
+            parts = []
+            for name, families in (("regular", EXACT), ("local", LOCAL)):
+                with Bar(f"{name} families", quiet) as bar:
+                    chosen = tuple(families.values())
+                    parts.append(ranking.exact_families(None, times, families=chosen, seed=seed, report=bar))
+            board = replace(board, exact=parts[0], local=parts[1])
+        names = [folder.absolute().name for folder in folders]
+        if as_json or (out is not None and out.suffix == ".json"):
+            text = page.to_json(board, names)
+        else:
+            # No page should hold the paths of the machine it was made on.
+            where = "" if out is None else out.name if out.is_absolute() else str(out)
+            text = page.to_markdown(board, names, where)
+        if out is None:
+            click.echo(text, nl=False)
+        else:
+            write(out, text)
+            click.echo(printable(f"leaderboard: {out.resolve()}"))
 
 
 def _about(summary: Summary) -> str:

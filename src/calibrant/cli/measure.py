@@ -1,4 +1,4 @@
-"""Commands that measure one file: its error, what a score means, and which estimator to trust."""
+"""Commands that measure one file: its error, what a score means, what it costs, which estimator to trust."""
 
 from __future__ import annotations
 
@@ -9,16 +9,19 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from calibrant.cli.options import DATA, EXITS, PICTURES, norm, options, output
+from calibrant.cli.options import DATA, EXITS, norm, options, output
 from calibrant.cli.output import (
+    PICTURES,
+    check_drawable,
     check_outputs,
+    drawn,
+    new_figure,
     printable,
     tell,
     tell_classes,
     tell_json,
     write,
 )
-from calibrant.cli.picture import check_drawable, drawn, new_figure
 from calibrant.cli.progress import Bar
 from calibrant.cli.source import (
     Source,
@@ -26,7 +29,7 @@ from calibrant.cli.source import (
     origin,
     read,
     read_source,
-    refusing_rows,
+    refusing,
     settled,
     tell_cautions,
 )
@@ -166,7 +169,7 @@ def curve(
         options |= {"band": "simultaneous"}
 
     def fitted(source: Source, **progress: Any) -> Any:
-        return source.ask("curve", **options, **progress)
+        return source.ask("reliability_curve", **options, **progress)
 
     source = read_source(file, given, fitted)
     with source.refusing(), Bar("resampling", given["quiet"]) as bar:
@@ -268,7 +271,7 @@ def recommend(
     check_outputs([file], format=given["format"])
     data = read(file, given, labelled=False)[""]
     tell_cautions(data.cautions)
-    with refusing_rows(data), Bar("simulating", given["quiet"]) as bar:
+    with refusing(data.source, data.columns["scores"]), Bar("simulating", given["quiet"]) as bar:
         import calibrant
 
         ranking = calibrant.recommend(
@@ -284,3 +287,50 @@ def recommend(
         tell_json({"value": ranking.best} | ranking.to_dict() | origin(file, len(data.y_prob)))
     else:
         tell(ranking)
+
+
+@click.command(epilog=EXITS)
+@options("path", "cost", *DATA, "cluster", "notion", "level", "seed")
+@output("-o", "--out", suffixes=PICTURES, what="Draw regret and decision curves (png, svg or pdf).")
+@options("json", "quiet")
+def regret(file: str, cost: Any, out: Path | None, as_json: bool, **given: Any) -> None:
+    """Print what is lost by acting on the scores in PATH instead of on calibrated ones.
+
+    With --cost at these costs, in their unit, and what the best threshold on the scores as they are would
+    save; without it at every threshold, and where most is lost.
+
+    \b
+    Examples:
+      calibrant regret predictions.csv --cost 1:9
+      calibrant regret predictions.csv --cost costs.csv --json
+      calibrant regret predictions.csv -o decisions.png
+    """
+    asked: dict[str, Any] = {"level": given["level"], "rng": given["seed"]}
+
+    def answered(source: Source) -> Any:
+        return (
+            source.ask("regret_curve", **asked) if cost is None else source.ask("regret", cost=cost, **asked)
+        )
+
+    check_outputs([file], out, format=given["format"])
+    check_drawable(out)
+    source = read_source(file, given, answered)
+    with source.refusing():
+        found = answered(source)
+        best = None
+        if cost is not None and found.threshold is not None:
+            best = source.ask("best_threshold", cost=cost, **asked)
+        curve = found if cost is None else None
+        if out is not None and curve is None:
+            curve = source.ask("regret_curve", **asked)
+    if out is not None and curve is not None:
+        figure = new_figure(4.5, 4.7)
+        curve.plot(figure.subplots(2, 1, sharex=True))
+        write(out, drawn(figure, out))
+    if as_json:
+        about = {} if best is None else {"best": best.to_dict()}
+        tell_json(found.to_dict() | about | source.about)
+        return
+    tell(str(found))
+    if best is not None:
+        tell(str(best))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import json
 import shlex
 from collections.abc import Callable, Collection
 from functools import partial
@@ -10,14 +12,18 @@ from typing import Any, TypeVar
 
 import click
 
+from calibrant.cli.output import Refused
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 FORMATS = ("csv", "tsv", "jsonl", "json", "parquet", "arrow", "npz")
 EXITS = "Exit codes: 0 done, 2 bad input or usage."
-#: Formats of pictures, and of pages, which may go to a device without any suffix too.
-PICTURES, PAGES = (".png", ".svg", ".pdf"), (".html", ".htm", "")
+#: Formats of pages, which may go to a device without any suffix too.
+PAGES = (".html", ".htm", "")
 #: The columns of a file that are asked about.
 DATA = ("label", "scores", "pair", "percent", "pos_label", "sample_weight", "counts", "format")
+# Bytes of the largest file of costs that is read.
+LARGEST = 1 << 20
 
 
 class Reproducible(click.Command):
@@ -125,6 +131,45 @@ def _pair(function: F) -> F:
     return column("correct", "Column that says whether a prediction was right.")(function)
 
 
+def _cost(ctx: click.Context, param: click.Parameter, value: str | None) -> Any:
+    """Read numbers, or a file; the library says what is wrong with the costs themselves."""
+    if value is None:
+        return None
+    from calibrant.decisions import cost_from_text
+    from calibrant.inputs import InputError
+
+    try:
+        return cost_from_text(value)
+    except InputError:
+        return _costs_of_file(Path(value))
+
+
+def _costs_of_file(path: Path) -> Any:
+    if not path.is_file():
+        raise click.BadParameter(f"{path} is not a file, a threshold such as 0.2 or two costs such as 1:9")
+    if path.stat().st_size > LARGEST:
+        raise Refused(f"{path}: is too large for a table of costs")
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+        return json.loads(text) if path.suffix.lower() == ".json" else _costs_of_table(text)
+    except (OSError, UnicodeDecodeError, ValueError, KeyError) as error:
+        raise Refused(f"{path}: is no table of costs: {error}") from None
+
+
+def _costs_of_table(text: str) -> dict[str, dict[str, float]]:
+    """Return the cost of each action in each class.
+
+    >>> _costs_of_table("class,act,leave\\nno,1,0\\nyes,0,9\\n")
+    {'act': {'no': 1.0, 'yes': 0.0}, 'leave': {'no': 0.0, 'yes': 9.0}}
+    """
+    (_, *actions), *rows = (row for row in csv.reader(text.splitlines()) if row)
+    if len(set(actions)) != len(actions) or len({row[0] for row in rows}) != len(rows):
+        raise ValueError("an action or a class is named twice")
+    if any(len(row) != len(actions) + 1 for row in rows):
+        raise ValueError("its rows differ in length")
+    return {name: {row[0]: float(row[k + 1]) for row in rows} for k, name in enumerate(actions)}
+
+
 _OPTIONS: dict[str, Callable[[Any], Any]] = {
     "file": click.argument("file", metavar="FILE"),
     "path": click.argument("file", metavar="PATH"),
@@ -172,6 +217,14 @@ _OPTIONS: dict[str, Callable[[Any], Any]] = {
         "variational:<map> or skce.",
     ),
     "norm": norm(),
+    "cost": click.option(
+        "--cost",
+        metavar="COST",
+        callback=_cost,
+        help="What decisions cost: a threshold (0.2), the costs of a false alarm and of a miss (1:9), or a "
+        "file: CSV with a column of classes and one for each action, or JSON with a matrix that has a row "
+        "for each class, or {action: {class: cost}}.",
+    ),
     "level": click.option(
         "--level", type=float, default=0.95, show_default=True, help="Level of the interval."
     ),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib.util
+import io
 import json
 import os
 import stat
@@ -16,6 +18,8 @@ import click
 if TYPE_CHECKING:
     from calibrant import Estimate
 
+#: Formats of pictures.
+PICTURES = (".png", ".svg", ".pdf")
 # Characters of a line of output.
 WIDEST = 2000
 
@@ -185,3 +189,25 @@ def write(path: Path, content: str | bytes) -> None:
 
     with writing(path):
         write_whole(path, [content.encode() if isinstance(content, str) else content])
+
+
+def check_drawable(out: Path | None) -> None:
+    """Refuse before any work a picture that cannot be drawn, because matplotlib is not installed."""
+    picture = out is not None and out.suffix.lower() in PICTURES
+    if picture and importlib.util.find_spec("matplotlib") is None:
+        raise Refused("No module named 'matplotlib'; pip install 'calibrant[plot]'")
+
+
+def new_figure(width: float, height: float) -> Any:
+    """Make a figure of so many inches."""
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=(width, height), layout="constrained")
+
+
+def drawn(figure: Any, path: Path) -> bytes:
+    """Return a figure in the format of a path's suffix."""
+    picture = io.BytesIO()
+    with writing(path):
+        figure.savefig(picture, format=path.suffix[1:].lower(), dpi=150)
+    return picture.getvalue()

@@ -9,7 +9,6 @@ from typing import Any
 
 import click
 
-from calibrant.cli.costs import cost_option
 from calibrant.cli.options import (
     DATA,
     EXITS,
@@ -39,7 +38,7 @@ from calibrant.cli.source import name_of, read_source, stem_of
     "--out",
     what="Where to write the report.  [default: PATH's name with -report.html, in the current directory]",
 )
-@cost_option()
+@options("cost")
 @output("--json", "as_json", what="Write the numbers as JSON too.")
 @quiet("Print only where the report is.")
 @click.pass_context

@@ -9,8 +9,7 @@ import re
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -44,14 +43,10 @@ def words() -> Words:
     given = {} if context is None else context.params
     pairs = {"label": "--correct", "scores": "--confidence", "y_true": "--correct", "y_prob": "--confidence"}
 
-    options = (
-        *(*COLUMNS, "notion", "estimator", "norm", "level", "baseline", "method", "bandwidth"),
-        *("class_names", "n", "at", "name", "cost"),
-    )
+    options = () if context is None else context.command.params
     return Words(
-        names={name: f"--{name.replace('_', '-')}" for name in options}
-        | {"y_true": "labels", "y_prob": "scores", "rng": "--seed", "estimators": "--estimator"}
-        | {"methods": "--method", "cv": "--folds", "out": "-o"}
+        names={option.name or "": option.opts[0] for option in options if isinstance(option, click.Option)}
+        | {"y_true": "labels", "y_prob": "scores", "rng": "--seed", "cv": "--folds"}
         | (pairs if given.get("correct") is not None else {}),
         advice={
             "labels": "name the columns after their classes, as in p_cat",
@@ -165,11 +160,6 @@ def arguments(data: Data) -> dict[str, Any]:
     return weights | {"labels": data.labels, "pos_label": data.pos_label}
 
 
-def refusing_rows(data: Data) -> AbstractContextManager[None]:
-    """Tell what the library says of rows with their file, their number there and their columns."""
-    return refusing(data.source, data.columns["scores"])
-
-
 def origin(file: str, rows: int) -> dict[str, Any]:
     """Return what JSON says of where a result comes from."""
     return {"source": name_of(file), "rows": rows}
@@ -198,100 +188,116 @@ def stem_of(file: str) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Source:
-    """What a command asks: rows in memory, or sums over rows.
+    """What a command asks about: rows in memory, or sums over rows.
 
     Attributes
     ----------
-    ask : callable
-        Answers "ece", "estimate", "curve", "assess" or "calibrator", with the options of the library.
-    refusing : callable
-        Makes the context in which errors of the library are told.
+    rows : tuple
+        First arguments of the functions of the library: labels and scores, or a sketch.
     notion : Notion
         What is compared.
     vector : bool
         Whether there is one score a row.
     about : dict
         What JSON says of where a result comes from.
+    name : str
+        What is read, as messages call it.
+    columns : sequence of str
+        Names of the columns of scores, where they are known.
+    cautions : list of str
+        What is to be known of the data, until it was told.
+    groups : array or mapping, optional
+        Groups of the rows, or their sketches.
+    options : dict
+        What the functions of the library take beside labels and scores; nothing for a sketch.
     """
 
-    ask: Callable[..., Any]
-    refusing: Callable[[], AbstractContextManager[None]]
+    rows: tuple[Any, ...]
     notion: Notion
     vector: bool
     about: dict[str, Any]
+    name: str = ""
+    columns: Sequence[str] = ()
+    cautions: list[str] = field(default_factory=list)
+    groups: Any = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    def refusing(self) -> AbstractContextManager[None]:
+        """Tell what the library says of rows with their file, their number there and their columns."""
+        return refusing(self.name, self.columns)
+
+    def ask(self, what: str, **options: Any) -> Any:
+        """Call a function of the library; cautions are told once, unless the result itself has them."""
+        import calibrant
+
+        options |= self.options
+        if what == "assess":
+            options["groups"] = self.groups
+        if what not in DECISIONS and self.options:
+            options["notion"] = self.notion.name
+        with noting():
+            result = getattr(calibrant, what)(*self.rows, **options)
+        if not hasattr(result, "cautions") and not hasattr(result, "warnings"):
+            tell_cautions(self.cautions)
+        self.cautions.clear()
+        return result
+
+    def calibrator(self, method: str, notion: str | None) -> Calibrator:
+        """Fit a map to the scores as they are, or to what a notion looks at.
+
+        It keeps the columns of scores that it was fitted to, for `calibrate apply`.
+        """
+        from calibrant import Calibrator, inputs
+        from calibrant.questions import Question, named
+
+        columns, positive = self.columns, None
+        if not self.options:
+            (sketch,) = self.rows
+            calibrator, positive = sketch.calibrator(method), sketch.positive
+        else:
+            labels, scores = self.rows
+            known = {name: self.options[name] for name in ("labels", "pos_label")}
+            weights = {name: self.options[name] for name in ("sample_weight", "counts")}
+            calibrator = Calibrator(method, **known)
+            if notion is None:
+                calibrator.fit(scores, labels, **weights)
+            else:
+                by_name = not named(notion).of_pairs
+                rows = inputs.predictions(labels, scores, by_name=by_name, **known, **weights)
+                calibrator.fit_question(Question.of(rows, named(notion)))
+                positive = rows.positive
+        tell_cautions(self.cautions)
+        self.cautions.clear()
+        if calibrator.is_vector and len(columns) > 1:
+            one_class = named(calibrator.notion_).one_class
+            columns = () if positive is None or not one_class else columns[positive : positive + 1]
+        calibrator.columns_ = tuple(columns) or None
+        return calibrator
 
 
-def _of_rows(file: str, given: dict[str, Any]) -> Source:
+def read_rows(file: str, given: dict[str, Any]) -> Source:
+    """Return the rows of a file."""
     from calibrant.questions.notions import named
 
     data = read(file, given)[""]
-    notion, vector = data.notion, data.y_prob.ndim == 1
-
-    def ask(what: str, **options: Any) -> Any:
-        import calibrant
-
-        if what == "calibrator":
-            return _calibrator(data, given["notion"], **options)
-        function = getattr(calibrant, {"curve": "reliability_curve"}.get(what, what))
-        if what == "assess":
-            options["groups"] = data.groups
-        if what in DECISIONS:
-            with noting():
-                rows = {} if data.cluster is None else {"cluster": data.cluster}
-                return function(data.y_true, data.y_prob, **arguments(data), **rows, **options)
-        if data.cluster is not None:
-            options["cluster"] = data.cluster
-        with noting():
-            return function(data.y_true, data.y_prob, notion=notion, **arguments(data), **options)
-
-    about = origin(file, len(data.y_prob)) | {"read": "rows"}
-    return Source(_cautious(ask, data.cautions), partial(refusing_rows, data), named(notion), vector, about)
-
-
-def _cautious(ask: Callable[..., Any], cautions: tuple[str, ...]) -> Callable[..., Any]:
-    """Tell what is to be known of the data once, unless the result itself says it."""
-    left = list(cautions)
-
-    def asked(what: str, **options: Any) -> Any:
-        result = ask(what, **options)
-        if not hasattr(result, "cautions") and not hasattr(result, "warnings"):
-            tell_cautions(left)
-        left.clear()
-        return result
-
-    return asked
+    clusters = {} if data.cluster is None else {"cluster": data.cluster}
+    return Source(
+        (data.y_true, data.y_prob),
+        named(data.notion),
+        data.y_prob.ndim == 1,
+        origin(file, len(data.y_prob)) | {"read": "rows"},
+        data.source,
+        data.columns["scores"],
+        list(data.cautions),
+        data.groups,
+        arguments(data) | clusters,
+    )
 
 
 def tell_cautions(cautions: Sequence[str]) -> None:
     """Print what is to be known of the data to standard error."""
     for caution in cautions:
         note(f"note: {caution}")
-
-
-def _calibrator(data: Data, notion: str | None, method: str) -> Calibrator:
-    """Fit a map to rows: of the scores as they are, or of what a notion looks at."""
-    from calibrant import Calibrator, inputs
-    from calibrant.questions import Question, named
-
-    calibrator = Calibrator(method, labels=data.labels, pos_label=data.pos_label)
-    columns = data.columns["scores"]
-    if notion is None:
-        fitted = calibrator.fit(data.y_prob, data.y_true, data.sample_weight, counts=data.counts)
-        return _naming(fitted, columns, None)
-    asked = named(notion)
-    rows = inputs.predictions(data.y_true, data.y_prob, by_name=not asked.of_pairs, **arguments(data))
-    return _naming(calibrator.fit_question(Question.of(rows, asked)), columns, rows.positive)
-
-
-def _naming(calibrator: Calibrator, columns: Sequence[str], positive: int | None) -> Calibrator:
-    """Record the columns of scores that a calibrator was fitted to, for `calibrate apply`."""
-    from calibrant.questions import named
-
-    if calibrator.is_vector and len(columns) > 1:
-        one_class = named(calibrator.notion_).one_class
-        columns = () if positive is None or not one_class else columns[positive : positive + 1]
-    calibrator.columns_ = tuple(columns) or None
-    return calibrator
 
 
 def has_matrix(file: str, given: dict[str, Any]) -> bool:
@@ -311,7 +317,7 @@ def _of_files(file: str, given: dict[str, Any]) -> Source:
 
         streamed = stream(file, _asked(given), format=given["format"], progress=bar.reading)
     about = origin(file, streamed.rows) | {"read": "sums"}
-    return _of_sums(streamed.sketches, streamed.source, about, streamed.columns["scores"])
+    return _of_sums(streamed.sketches, about, streamed.source, streamed.columns["scores"])
 
 
 def _of_sketch(file: str, given: dict[str, Any]) -> Source:
@@ -327,27 +333,19 @@ def _of_sketch(file: str, given: dict[str, Any]) -> Source:
         raise Refused(f"{file}: is a sketch of --notion {sketch.notion}, and cannot be asked for another")
     if not sketch.totals.rows:
         raise Refused(f"{file}: is a sketch of no rows")
-    return _of_sums({None: sketch}, name_of(file), origin(file, sketch.totals.rows) | {"read": "sums"})
+    return _of_sums({None: sketch}, origin(file, sketch.totals.rows) | {"read": "sums"}, name_of(file))
 
 
 def _of_sums(
-    sketches: Mapping[Any, Sketch], name: str, about: dict[str, Any], columns: Sequence[str] = ()
+    sketches: Mapping[Any, Sketch], about: dict[str, Any], name: str = "", columns: Sequence[str] = ()
 ) -> Source:
     from calibrant.questions.notions import named
 
     first, *others = sketches.values()
     sketch = sum(others, start=first)
-
-    def ask(what: str, **options: Any) -> Any:
-        if what == "assess":
-            options["groups"] = None if None in sketches else sketches
-        answer = getattr(sketch, what)(**options)
-        return _naming(answer, columns, sketch.positive) if what == "calibrator" else answer
-
-    cautions = sketch.question.cautions if sketch.totals.renormalised else ()
-    return Source(
-        _cautious(ask, cautions), partial(refusing, name), named(sketch.notion), sketch.is_vector, about
-    )
+    cautions = list(sketch.question.cautions) if sketch.totals.renormalised else []
+    groups = None if None in sketches else sketches
+    return Source((sketch,), named(sketch.notion), sketch.is_vector, about, name, columns, cautions, groups)
 
 
 def read_source(
@@ -384,7 +382,7 @@ def read_source(
             note(f"{size}: read as sums, not rows; memory does not grow with them")
         source = _of_files(file, given)
     else:
-        source = _of_rows(file, given)
+        source = read_rows(file, given)
     if given["pos_label"] is not None and not (source.vector or source.notion.one_class):
         raise Refused("--pos-label asks about one class of several: add --notion class")
     return source
@@ -399,4 +397,4 @@ def _few_rows(notion: str | None) -> Source:
     scores: Any = [0.2, 0.8, 0.6, 0.6]
     if asked.top > 1:
         scores = [[1 / (asked.top + 1)] * (asked.top + 1)] * 4
-    return _of_sums({None: Sketch(asked.name).update([0, 1, 0, 1], scores)}, "", {})
+    return _of_sums({None: Sketch(asked.name).update([0, 1, 0, 1], scores)}, {})

@@ -24,8 +24,11 @@ def check_runs(folders: Iterable[Path], *outputs: Path | None) -> None:
 
 
 @contextmanager
-def one_line() -> Iterator[None]:
-    """Tell what went wrong in one line, without a traceback."""
+def working() -> Iterator[None]:
+    """Tell what went wrong in one line, and let the current directory be imported from, by workers too."""
+    here, before = str(Path.cwd()), os.environ.get("PYTHONPATH")
+    sys.path.insert(0, here)
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (here, before)))
     try:
         yield
     except ImportError as error:
@@ -34,6 +37,12 @@ def one_line() -> Iterator[None]:
         raise
     except (ValueError, OSError) as error:
         raise click.ClickException(line(error)) from None
+    finally:
+        sys.path.remove(here)
+        if before is None:
+            del os.environ["PYTHONPATH"]
+        else:
+            os.environ["PYTHONPATH"] = before
 
 
 @contextmanager
@@ -45,22 +54,6 @@ def resumable() -> Iterator[None]:
         raise click.ClickException("stopped; the same command resumes the run") from None
     except BrokenExecutor as error:
         raise click.ClickException(f"{line(error)} The same command resumes the run.") from None
-
-
-@contextmanager
-def importable() -> Iterator[None]:
-    """Let the current directory be imported from, here and in worker processes."""
-    here, before = str(Path.cwd()), os.environ.get("PYTHONPATH")
-    sys.path.insert(0, here)
-    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (here, before)))
-    try:
-        yield
-    finally:
-        sys.path.remove(here)
-        if before is None:
-            del os.environ["PYTHONPATH"]
-        else:
-            os.environ["PYTHONPATH"] = before
 
 
 @contextmanager

@@ -8,8 +8,7 @@
 from calibrant.experiment.distributions import Distribution, Mixture
 from calibrant.experiment.models import FAMILIES
 from calibrant.experiment.procedure import PRESETS, SIZES, Result, Settings, Task, compute
-from calibrant.experiment.runner import run
-from calibrant.experiment.store import Store
+from calibrant.experiment.store import Store, run
 from calibrant.experiment.summary import Summary
 from calibrant.experiment.truth import Truth, exact_error
 

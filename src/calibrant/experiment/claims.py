@@ -6,7 +6,6 @@ on resampled distributions: a verdict at a size needs three quarters of the resa
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache, partial
@@ -20,7 +19,7 @@ from calibrant.estimators import FIFTEEN
 from calibrant.evidence import Array
 from calibrant.experiment import studies as side
 from calibrant.experiment.procedure import NOTIONS, title
-from calibrant.experiment.summary import Summary
+from calibrant.experiment.summary import Summary, resampled_medians
 
 TIE, SUPPORT, RESAMPLES = 0.03, 0.75, 200
 # So many times the usual time would be prohibitive.
@@ -73,7 +72,7 @@ class View:
         if self.relative and self.reading != "normalised":
             true = self.summary.truth[self.notion][:, 0 if self.reading == "published" else 1]
             table = table / np.maximum(true, 1e-12)[:, None, None]
-        return self._over_models(table)
+        return resampled_medians(table, self.summary.distributions, RESAMPLES)
 
     @property
     def least(self) -> Array:
@@ -98,14 +97,8 @@ class View:
 
     def deviation(self, over: str, under: str) -> Array:
         """Divide the standard deviation of one family by another's."""
-        return self._over_models(side.spread(self.summary, self.reading, self.notion, over, under))
-
-    def _over_models(self, table: Array) -> Array:
-        rows = side.resampled([model[0] for model in self.summary.models], RESAMPLES)
-        middle = np.nanmedian if np.isnan(table).any() else np.median
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", message="All-NaN slice")
-            return np.stack([middle(table, axis=0), *(middle(table[some], axis=0) for some in rows)])
+        ratio = side.spread(self.summary, self.reading, self.notion, over, under)
+        return resampled_medians(ratio, self.summary.distributions, RESAMPLES)
 
 
 @dataclass(frozen=True)

@@ -156,11 +156,7 @@ class Dirichlet:
 
 def affine(slope: float, shift: float) -> Map:
     """Make a map that is affine in the log odds."""
-
-    def curve(p: Array) -> Array:
-        return np.asarray(expit(slope * logit(p) + shift))
-
-    return curve
+    return lambda p: np.asarray(expit(slope * logit(p) + shift))
 
 
 def _wavy(p: Array) -> Array:
@@ -168,11 +164,8 @@ def _wavy(p: Array) -> Array:
 
 
 def _beta_map(m: float, a: float, b: float) -> Map:
-    def curve(x: Array) -> Array:
-        t = b * np.log1p(-m) - a * np.log(m) + a * np.log(x) - b * np.log1p(-x)
-        return np.asarray(expit(t))
-
-    return curve
+    middle = b * np.log1p(-m) - a * np.log(m)
+    return lambda x: np.asarray(expit(middle + a * np.log(x) - b * np.log1p(-x)))
 
 
 def _stairs(x: Array) -> Array:
@@ -187,11 +180,8 @@ def _stairs(x: Array) -> Array:
 
 def one_of(values: Array) -> Map:
     """Make the quantile function of equally likely values: the sorted scores of a model, for instance."""
-
-    def quantile(share: Array) -> Array:
-        return np.asarray(values[np.minimum((share * len(values)).astype(np.intp), len(values) - 1)])
-
-    return quantile
+    last = len(values) - 1
+    return lambda share: np.asarray(values[np.minimum((share * len(values)).astype(np.intp), last)])
 
 
 def _uniform(share: Array) -> Array:
@@ -200,11 +190,7 @@ def _uniform(share: Array) -> Array:
 
 def _normal_logits(mean: float, deviation: float) -> Map:
     """Make the quantile function of scores whose log odds are normal."""
-
-    def quantile(share: Array) -> Array:
-        return np.asarray(expit(mean + deviation * ndtri(np.clip(share, 1e-300, 1 - 1e-16))))
-
-    return quantile
+    return lambda share: np.asarray(expit(mean + deviation * ndtri(np.clip(share, 1e-300, 1 - 1e-16))))
 
 
 def _often_one(share: Array) -> Array:
@@ -219,11 +205,7 @@ def _other_prior(factor: float) -> Map:
 
 def _alternating(values: Array, gap: float) -> Map:
     """Make a curve that is above the score at the first of the values, below at the second, and so on."""
-
-    def curve(p: Array) -> Array:
-        return p + np.where(np.searchsorted(values, p) % 2 == 0, gap, -gap)
-
-    return curve
+    return lambda p: p + np.where(np.searchsorted(values, p) % 2 == 0, gap, -gap)
 
 
 def _by_name(*families: Family) -> dict[str, Family]:

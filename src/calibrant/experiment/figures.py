@@ -6,16 +6,13 @@ nothing is shown, and neither pyplot's state nor rcParams change.
 
 from __future__ import annotations
 
-import io
 from collections.abc import Sequence
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 import calibrant
-from calibrant.atomic import write_whole
 from calibrant.estimators import FIFTEEN
 from calibrant.evidence import Array
 from calibrant.experiment import models
@@ -252,28 +249,3 @@ def figure1(seed: int = 0) -> Figure:
         result.plot(ax)
         ax.set_title(heading, size="medium")
     return figure
-
-
-def paths(summary: Summary, folder: Path) -> list[Path]:
-    """Return where `save_all` writes."""
-    return [Path(folder) / f"figure2_{reading}.png" for reading in summary.values]
-
-
-def save_all(summary: Summary, folder: Path) -> list[Path]:
-    """Write Figure 2 in every reading of a run, as figure2_<reading>.png.
-
-    Parameters
-    ----------
-    summary : Summary
-    folder : path
-        Made if need be.
-
-    Returns
-    -------
-    list of paths
-    """
-    for reading, path in zip(summary.values, paths(summary, folder), strict=True):
-        picture = io.BytesIO()
-        figure2(summary, reading).savefig(picture, format="png", dpi=150)
-        write_whole(path, [picture.getvalue()], parents=True)
-    return paths(summary, folder)

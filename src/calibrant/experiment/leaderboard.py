@@ -5,9 +5,8 @@ The first part reads runs, the second draws its own samples. `calibrant.experime
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -17,9 +16,8 @@ from calibrant.evidence import Array, Sample
 from calibrant.experiment.distributions import rng_of
 from calibrant.experiment.families import EXACT, Family
 from calibrant.experiment.procedure import TOGETHER, Settings, estimator
-from calibrant.experiment.runner import Report
-from calibrant.experiment.studies import resampled
-from calibrant.experiment.summary import BASELINES, Summary, best_constant, ordered
+from calibrant.experiment.store import Report
+from calibrant.experiment.summary import BASELINES, Summary, resampled_medians
 
 STATISTICS = ("p95", "mean", "bias", "sd")
 # Those of the absolute error, which are held against the best of the fifteen; the first ranks.
@@ -107,24 +105,6 @@ class Exact:
     truth: Array
     bound: Array
 
-    @property
-    def own(self) -> tuple[bool, ...]:
-        """Which of the estimators measure something of their own."""
-        return tuple(own_measure(name) for name in self.estimators)
-
-    def only(self, families: Collection[str]) -> Exact:
-        """Return the part about some of the families."""
-        kept = [k for k, name in enumerate(self.families) if name in families]
-        names = tuple(self.families[k] for k in kept)
-        return replace(
-            self,
-            families=names,
-            ratio=self.ratio[:, kept],
-            error=self.error[:, kept],
-            truth=self.truth[kept],
-            bound=self.bound[kept],
-        )
-
     def of_constant(self, value: float) -> Array:
         """Return the ratios of an estimator that always returns the same value: (family, size)."""
         return np.asarray(np.abs(value - self.truth)[:, None] / self.bound)
@@ -134,11 +114,6 @@ class Exact:
         """The constant with the least mean over families and sizes, which is known only in hindsight."""
         # A sum of absolute differences is least at one of the values.
         return float(min(self.truth, key=lambda value: self.of_constant(value).mean()))
-
-    @property
-    def mean(self) -> Array:
-        """Mean over families and sizes, by estimator."""
-        return np.asarray(self.ratio.mean(axis=(1, 2)))
 
     def worst(self, ratio: Array) -> tuple[float, str, int]:
         """Return the largest of some ratios (family, size), with its family and size."""
@@ -196,37 +171,39 @@ def board(summaries: Sequence[Summary]) -> Board:
     -------
     Board
     """
-    settings = [summary.settings for summary in summaries]
     models, notions, ranked = _common(summaries)
+    runs = [summary.only(models) for summary in summaries]
+    settings = [run.settings for run in runs]
     sizes = tuple(sorted({n for setting in settings for n in setting.sizes}))
-    names = [model[0] for model in models]
-    whole = [k for k, setting in enumerate(settings) if {*FIFTEEN} <= {*setting.estimators}]
+    fifteen = {
+        k: [setting.estimators.index(name) for name in FIFTEEN]
+        for k, setting in enumerate(settings)
+        if {*FIFTEEN} <= {*setting.estimators}
+    }
+    first = min(fifteen)
     best: dict[str, dict[str, tuple[str, ...]]] = {statistic: {} for statistic in HELD}
     rows: dict[str, list[Row]] = {}
-    constants: dict[str, float] = {}
     for notion in notions:
-        tables = [_table(summary, models, notion, sizes) for summary in summaries]
-        constants[notion] = _constants(summaries[0], models, notion)[1]
-        ratios: dict[str, list[Array]] = {}
+        medians = [_medians(run, notion, sizes) for run in runs]
         for statistic in HELD:
-            medians = [_resampled_medians(table[statistic], names) for table in tables]
-            fifteen = {
-                k: medians[k][:, [settings[k].estimators.index(name) for name in FIFTEEN]] for k in whole
-            }
-            best[statistic][notion] = tuple(_name_of_least(column) for column in fifteen[whole[0]][0].T)
-            ratios[statistic] = [
-                median / fifteen[k if k in whole else whole[0]].min(axis=1, keepdims=True)
-                for k, median in enumerate(medians)
-            ]
+            of_fifteen = medians[first][statistic][0, fifteen[first]]
+            best[statistic][notion] = tuple(_name_of_least(column) for column in of_fifteen.T)
         by_name: dict[str, Row] = {}
-        for k, setting in enumerate(settings):
-            for i, name in enumerate((*setting.estimators, *BASELINES)):
-                held = {statistic: ratios[statistic][k][:, [i, -1]] for statistic in HELD}
-                by_name.setdefault(name, _row(name, k, setting, tables[k], i, held, np.isin(sizes, ranked)))
+        for k, run in enumerate(runs):
+            held = k if k in fifteen else first
+            ratios = {
+                statistic: medians[k][statistic]
+                / medians[held][statistic][:, fifteen[held]].min(axis=1, keepdims=True)
+                for statistic in HELD
+            }
+            for row in _rows(run, k, notion, medians[k], ratios, sizes, ranked):
+                by_name.setdefault(row.estimator, row)
         rows[notion] = sorted(
             by_name.values(), key=lambda row: np.nan_to_num(row.ratio["p95"].overall, nan=np.inf)
         )
-    return Board(settings, sizes, ranked, len(models), len(set(names)), best, rows, constants)
+    constants = {notion: runs[0].constants["corrected", notion][1] for notion in notions}
+    distributions = {*runs[0].distributions}
+    return Board(settings, sizes, ranked, len(models), len(distributions), best, rows, constants)
 
 
 def _common(summaries: Sequence[Summary]) -> tuple[list[tuple[str, int, str]], list[str], tuple[int, ...]]:
@@ -251,62 +228,27 @@ def _common(summaries: Sequence[Summary]) -> tuple[list[tuple[str, int, str]], l
     return models, notions, sizes
 
 
-def _table(
-    summary: Summary, models: list[tuple[str, int, str]], notion: str, sizes: tuple[int, ...]
-) -> dict[str, Array]:
-    """Return the numbers of the models by statistic: (model, estimator, size), NaN at sizes not run.
+def _medians(run: Summary, notion: str, sizes: tuple[int, ...]) -> dict[str, Array]:
+    """Return medians over the models by statistic: (1, estimator, size), the baselines last.
 
-    The baselines are the last estimators. Under "ordered" is the share of pairs of models in the right order,
-    with an axis of one model.
+    Those that are held against the fifteen are followed by the medians of resamples along the first axis.
     """
-    settings = summary.settings
-    kept, where = _places(summary, models), np.searchsorted(sizes, settings.sizes)
-    bias = np.subtract.outer(_constants(summary, models, notion), summary.truth[notion][kept, 1]).T[..., None]
+    bias = np.subtract.outer(run.constants["corrected", notion], run.truth[notion][:, 1]).T[..., None]
     constant = {"p95": np.abs(bias), "mean": np.abs(bias), "bias": bias}
-    table = {}
-    for name in (*STATISTICS, "failed"):
-        values = summary.values["corrected"][name][kept, settings.notions.index(notion)]
-        added = np.broadcast_to(constant.get(name, 0.0), (len(kept), len(BASELINES), values.shape[2]))
-        table[name] = np.full((len(kept), values.shape[1] + len(BASELINES), len(sizes)), np.nan)
-        table[name][..., where] = np.concatenate([values, added], axis=1)
-    table["ordered"] = np.full((1, *table["failed"].shape[1:]), np.nan)
-    drawn = summary.estimates["corrected"][kept, settings.notions.index(notion)]
-    table["ordered"][0][: drawn.shape[1], where] = ordered(drawn, summary.truth[notion][kept, 1])
-    table["ordered"][0][-len(BASELINES) :, where] = 0.5
-    return table
-
-
-def _places(summary: Summary, models: list[tuple[str, int, str]]) -> list[int]:
-    """Return where a run has these models."""
-    index = {model: k for k, model in enumerate(summary.models)}
-    return [index[model] for model in models]
-
-
-def _constants(summary: Summary, models: list[tuple[str, int, str]], notion: str) -> tuple[float, float]:
-    """Return the values of the baselines over these models."""
-    true = summary.truth[notion][_places(summary, models), 1]
-    return 0.0, best_constant(true, np.ones_like(true))
-
-
-def _medians(table: Array) -> Array:
-    """Return medians over the models; NaN where there is nothing."""
-    if not np.isnan(table).any():
-        return np.asarray(np.median(table, axis=0))
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="All-NaN slice")
-        return np.asarray(np.nanmedian(table, axis=0))
-
-
-def _resampled_medians(table: Array, names: Sequence[str]) -> Array:
-    """Return medians of the run, then of its resamples: (1 + resamples, estimator, size)."""
-    medians = np.full((1 + RESAMPLES, *table.shape[1:]), np.nan)
-    # Sizes that a run lacks are left out: medians with holes are slow.
-    there = np.isfinite(table).any(axis=(0, 1))
-    table = table[..., there]
-    medians[0][:, there] = _medians(table)
-    for k, rows in enumerate(resampled(names, RESAMPLES)):
-        medians[k + 1][:, there] = _medians(table[rows])
+    medians = {}
+    for name in STATISTICS:
+        values = run.values["corrected"][name][:, run.settings.notions.index(notion)]
+        added = np.broadcast_to(constant.get(name, 0.0), (len(values), len(BASELINES), values.shape[2]))
+        table, times = np.concatenate([values, added], axis=1), RESAMPLES if name in HELD else 0
+        medians[name] = _placed(resampled_medians(table, run.distributions, times), run, sizes)
     return medians
+
+
+def _placed(values: Array, run: Summary, sizes: tuple[int, ...]) -> Array:
+    """Return numbers of a run by size, the last axis, at the sizes of all runs; NaN at those not run."""
+    placed = np.full((*values.shape[:-1], len(sizes)), np.nan)
+    placed[..., np.searchsorted(sizes, run.settings.sizes)] = values
+    return placed
 
 
 def _name_of_least(column: Array) -> str:
@@ -322,37 +264,43 @@ def _overall(ratio: Array, ranked: Array) -> Overall:
     return Overall(ratio[0], float(overall[0]), float(low), float(high))
 
 
-def _row(
-    name: str,
-    run: int,
-    settings: Settings,
-    table: dict[str, Array],
-    i: int,
-    held: dict[str, Array],
-    ranked: Array,
-) -> Row:
-    failed = np.nansum(table["failed"][:, i], axis=0)
-    ratios, skills = {}, {}
-    for statistic, both in held.items():
-        ratio, constant = np.where(failed, np.nan, np.moveaxis(both, 1, 0))
+def _rows(
+    run: Summary,
+    k: int,
+    notion: str,
+    medians: dict[str, Array],
+    ratios: dict[str, Array],
+    sizes: tuple[int, ...],
+    ranked: tuple[int, ...],
+) -> Iterator[Row]:
+    """Yield the estimators of the k-th run, and the baselines."""
+    settings, added = run.settings, ((0, len(BASELINES)), (0, 0))
+    failures = np.nan_to_num(_placed(np.pad(run.failed("corrected", notion), added), run, sizes))
+    ordered = np.pad(run.ordered("corrected", notion), added, constant_values=0.5)
+    ordered = np.where(failures, np.nan, _placed(ordered, run, sizes))
+    ranking = np.isin(sizes, ranked)
+    for i, name in enumerate((*settings.estimators, *BASELINES)):
+        failed = failures[i]
         # One that failed at any size has no figure over all of those that rank.
-        counted = np.full_like(ranked, True) if failed.any() else ranked
-        ratios[statistic] = _overall(ratio, counted)
-        lost = _overall(ratio / np.where(constant > 0, constant, np.nan), counted)
-        skills[statistic] = Overall(1 - lost.by_size, 1 - lost.overall, 1 - lost.high, 1 - lost.low)
-    share = np.where(failed, np.nan, table["ordered"][0, i])
-    return Row(
-        estimator=name,
-        own=own_measure(name),
-        run=run,
-        repetitions=settings.repetitions,
-        failed=int(failed.sum()),
-        median={name: np.where(failed, np.nan, _medians(table[name][:, i])) for name in STATISTICS},
-        ratio=ratios,
-        skill=skills,
-        ordered=share,
-        ordered_overall=float(share[ranked].mean()),
-    )
+        counted = np.full_like(ranking, True) if failed.any() else ranking
+        figures, skills = {}, {}
+        for statistic, table in ratios.items():
+            ratio, constant = (np.where(failed, np.nan, table[:, j]) for j in (i, -1))
+            figures[statistic] = _overall(ratio, counted)
+            lost = _overall(ratio / np.where(constant > 0, constant, np.nan), counted)
+            skills[statistic] = Overall(1 - lost.by_size, 1 - lost.overall, 1 - lost.high, 1 - lost.low)
+        yield Row(
+            estimator=name,
+            own=own_measure(name),
+            run=k,
+            repetitions=settings.repetitions,
+            failed=int(failed.sum()),
+            median={name: np.where(failed, np.nan, table[0, i]) for name, table in medians.items()},
+            ratio=figures,
+            skill=skills,
+            ordered=ordered[i],
+            ordered_overall=float(ordered[i, ranking].mean()),
+        )
 
 
 def own_measure(name: str) -> bool:
@@ -424,10 +372,8 @@ def exact_families(
             ratio[:, i, j], error[:, i, j] = off.mean(axis=1), off.std(axis=1, ddof=1) / times**0.5
     if report is not None:
         report(total, total, "")
-    labels, truth = (
-        tuple(family.label for family in families),
-        np.array([family.truth for family in families]),
-    )
+    labels = tuple(family.label for family in families)
+    truth = np.array([family.truth for family in families])
     return Exact(names, labels, dict(repetitions), ratio, error, seed, truth, bounds)
 
 

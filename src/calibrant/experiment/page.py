@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from calibrant.evidence import Array
-from calibrant.experiment.leaderboard import LEVEL, RESAMPLES, Board, Exact, Overall, Row
+from calibrant.experiment.leaderboard import LEVEL, RESAMPLES, Board, Exact, Overall, Row, own_measure
 from calibrant.experiment.procedure import PRESETS, Settings
 from calibrant.experiment.procedure import title as title_of
 from calibrant.experiment.summary import BASELINES
@@ -29,6 +29,8 @@ OPTIONS = {
     "repetitions": "--repetitions",
     "n_holdout": "--holdout",
 }
+#: Names of the columns, and the rows.
+Table = tuple[Sequence[str], Sequence[Sequence[Any]]]
 MEANS = {-1.0: "code", 0.0: "text"}
 
 
@@ -68,9 +70,40 @@ def to_markdown(board: Board, names: Sequence[str], out: str = "") -> str:
     out : str
         Where the page goes, for the command that makes it again.
     """
-    return (
-        "\n".join([*_head(board, names, out), *_families(board.exact, board.local), *_paper(board, names)])
-        + "\n"
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    exact, rows = board.exact, [row for rows in board.rows.values() for row in rows]
+    given = "--no-exact"
+    if exact is not None:
+        given = f"--repetitions {','.join(map(str, exact.repetitions.values()))} --seed {exact.seed}"
+    commands = [command(settings, name) for name, settings in zip(names, board.settings, strict=True)]
+    commands.append(
+        f"calibrant experiment leaderboard {' '.join(names)} {given}{f' -o {out}' if out else ''}"
+    )
+    runs = [
+        (name, ", ".join(map(str, setting.sizes)), setting.repetitions, setting.n_holdout)
+        for name, setting in zip(names, board.settings, strict=True)
+    ]
+    environment = Environment(
+        loader=PackageLoader("calibrant.experiment", "."),
+        undefined=StrictUndefined,
+        autoescape=False,
+        trim_blocks=True,
+    )
+    return environment.get_template("leaderboard.md.j2").render(
+        board=board,
+        commands=commands,
+        mark=MARK,
+        marked=exact is not None or any(row.own for row in rows),
+        exact=exact,
+        local=board.local,
+        families=None if exact is None else _families(exact, board.local),
+        planned=max(len(setting.tasks()) for setting in board.settings),
+        runs=(("run", "sizes", "samples of each", "holdout rows"), runs),
+        level=LEVEL,
+        resamples=RESAMPLES,
+        failed=any(row.failed for row in rows),
+        notions=[_notion(board, notion) for notion in board.rows],
     )
 
 
@@ -104,208 +137,106 @@ def _option(key: str, value: Any, known: Settings) -> str:
     return f"{name} {','.join(map(str, value)) if isinstance(value, list) else value}"
 
 
-def _head(board: Board, names: Sequence[str], out: str) -> Iterator[str]:
-    yield "# Leaderboard"
-    yield ""
-    yield "How close each estimator comes to the true calibration error. The page is made by"
-    yield ""
-    yield "```sh"
-    for name, settings in zip(names, board.settings, strict=True):
-        yield command(settings, name)
-    exact = board.exact
-    given = "" if exact is None else f" --repetitions {','.join(map(str, exact.repetitions.values()))}"
-    given += f" --seed {exact.seed}" if exact is not None else " --no-exact"
-    yield f"calibrant experiment leaderboard {' '.join(names)}{given}{f' -o {out}' if out else ''}"
-    yield "```"
-    yield ""
-    if any(row.own for rows in board.rows.values() for row in rows) or exact is not None:
-        yield (
-            f"{MARK} measures something of its own, which is not the expected calibration error and does not "
-            "converge to it. It is listed for completeness; its error is no fault."
-        )
-        yield ""
-
-
-def _paper(board: Board, names: Sequence[str]) -> Iterator[str]:
-    yield "## The paper's procedure"
-    yield ""
-    planned = max(len(setting.tasks()) for setting in board.settings)
-    of_planned = f" of {planned}" if board.models < planned else ""
-    yield (
-        f"{board.models}{of_planned} models on {board.distributions} distributions. "
-        "An error is taken against the exact truth of the model (reading: corrected). "
-        "Every figure is a median over the models."
+def _notion(board: Board, notion: str) -> dict[str, Any]:
+    """Return what the page says of a notion."""
+    rows = board.rows[notion]
+    (constant,) = [row for row in rows if row.estimator == BASELINES[1]]
+    with np.errstate(invalid="ignore"):
+        behind = np.all([~(row.skill["p95"].by_size > 0) for row in rows if not row.baseline], axis=0)
+    ranks = np.cumsum([not row.baseline for row in rows])
+    ranking = (
+        *("", "estimator", "samples", "p95, overall ratio", "interval", "MAE, overall ratio", "interval"),
+        *("p95, skill", "interval", "MAE, skill", "pairs in order"),
     )
-    yield ""
-    yield from _table(
-        ("run", "sizes", "samples of each", "holdout rows"),
+    ranked = [
         (
-            (name, ", ".join(map(str, setting.sizes)), str(setting.repetitions), f"{setting.n_holdout}")
-            for name, setting in zip(names, board.settings, strict=True)
-        ),
-    )
-    yield (
-        "p95 is the 95th percentile of |estimate - truth|, and MAE its mean. A ratio is one of them over the "
-        "least that any of the paper's fifteen has at the same N. Which of them that is changes with N and "
-        "from p95 to MAE, and is only known afterwards. The overall ratio is the geometric mean over "
-        f"N = {', '.join(map(str, board.ranked))}; its {100 * LEVEL:g} % interval comes from {RESAMPLES} "
-        "resamples of the distributions, each with all its models. Rows are sorted by that of p95."
-    )
-    yield ""
-    yield (
-        "Two baselines look at no data and have no rank: `zero`, and `best constant`, the constant with the "
-        "least median error over these models, which is known only in hindsight. Skill is 1 - error / error "
-        "of the best constant: below 0 an estimator is further from the truth than the constant. Pairs in "
-        "order is the share of pairs of models, at equal N, of which the one with the larger true error has "
-        "the larger estimate; ties count one half, so a constant has .5."
-    )
-    if any(row.failed for rows in board.rows.values() for row in rows):
-        yield ""
-        yield "An estimator that had no estimate for some sample is not ranked, and has no figure at that N."
-    if len(board.settings) > 1:
-        yield ""
-        yield (
-            "A percentile of few samples reads low. So a row is held against the fifteen of its own run, "
-            "where that has them, and only ratios compare rows with different numbers of samples."
+            "" if row.failed or row.baseline else rank,
+            _name(row),
+            "" if row.baseline else row.repetitions,
+            *_overall(row.ratio["p95"]),
+            *_overall(row.ratio["mean"]),
+            *_overall(row.skill["p95"]),
+            _number(row.skill["mean"].overall),
+            _number(row.ordered_overall),
         )
-    yield ""
-    for notion, rows in board.rows.items():
-        yield f"### {title_of(notion)}"
-        yield ""
-        for what, best in (("p95", board.best["p95"]), ("MAE", board.best["mean"])):
-            named = [f"{name} at {n}" for name, n in zip(best[notion], board.sizes, strict=True) if name]
-            yield f"Best of the fifteen by {what}: {', '.join(named)}."
-            yield ""
-        yield _against_constant(board, notion)
-        yield ""
-        ranks = np.cumsum([not row.baseline for row in rows])
-        yield from _table(
-            (
-                *(
-                    "",
-                    "estimator",
-                    "samples",
-                    "p95, overall ratio",
-                    "interval",
-                    "MAE, overall ratio",
-                    "interval",
-                ),
-                *("p95, skill", "interval", "MAE, skill", "pairs in order"),
-            ),
-            (
-                (
-                    "" if row.failed or row.baseline else str(rank),
-                    _name(row),
-                    "" if row.baseline else str(row.repetitions),
-                    *_overall(row.ratio["p95"]),
-                    *_overall(row.ratio["mean"]),
-                    *_overall(row.skill["p95"]),
-                    _number(row.skill["mean"].overall, 2),
-                    _number(row.ordered_overall, 2),
-                )
-                for rank, row in zip(ranks, rows, strict=True)
-            ),
+        for rank, row in zip(ranks, rows, strict=True)
+    ]
+    sizes = [f"N={n}" for n in board.sizes]
+    by_size: dict[str, Table] = {
+        f"{title} by N: p95 / MAE": (
+            ("estimator", *sizes),
+            [
+                (_name(row), *map(_pair, both["p95"].by_size, both["mean"].by_size))
+                for row, both in zip(rows, figures, strict=True)
+            ],
         )
-        figures = {"Ratios": [row.ratio for row in rows], "Skill": [row.skill for row in rows]}
-        for title, by_row in figures.items():
-            yield f"#### {title} by N: p95 / MAE ({title_of(notion).lower()})"
-            yield ""
-            yield from _table(
-                ("estimator", *(f"N={n}" for n in board.sizes)),
-                (
-                    (_name(row), *map(_pair, both["p95"].by_size, both["mean"].by_size))
-                    for row, both in zip(rows, by_row, strict=True)
-                ),
-            )
-        yield f"#### Pairs of models in order, by N ({title_of(notion).lower()})"
-        yield ""
-        yield from _table(
-            ("estimator", *(f"N={n}" for n in board.sizes)),
-            ((_name(row), *(_number(value, 2) for value in row.ordered)) for row in rows),
+        for title, figures in (
+            ("Ratios", [row.ratio for row in rows]),
+            ("Skill", [row.skill for row in rows]),
         )
-        for statistic, title in STATISTICS.items():
-            yield f"#### {title}, in thousandths ({title_of(notion).lower()})"
-            yield ""
-            yield from _table(
-                ("estimator", "samples", *(f"N={n}" for n in board.sizes)),
-                (
-                    (
-                        _name(row),
-                        str(row.repetitions),
-                        *(_number(1000 * value, 1) for value in row.median[statistic]),
-                    )
-                    for row in rows
-                ),
-            )
+    }
+    shares = [(_name(row), *map(_number, row.ordered)) for row in rows]
+    by_size["Pairs of models in order, by N"] = (("estimator", *sizes), shares)
+    for statistic, title in STATISTICS.items():
+        by_size[f"{title}, in thousandths"] = (
+            ("estimator", "samples", *sizes),
+            [
+                (_name(row), row.repetitions, *(_number(1000 * value, 1) for value in row.median[statistic]))
+                for row in rows
+            ],
+        )
+    return {
+        "title": title_of(notion),
+        "best": {
+            statistic: ", ".join(f"{k} at {n}" for k, n in zip(best[notion], board.sizes, strict=True) if k)
+            for statistic, best in board.best.items()
+        },
+        "constant": board.constants[notion],
+        "error": float(np.nanmax(constant.median["p95"])),
+        "ahead": [n for n, lost in zip(board.sizes, behind, strict=True) if lost],
+        "ranking": (ranking, ranked),
+        "by_size": by_size,
+    }
 
 
-def _families(exact: Exact | None, local: Exact | None) -> Iterator[str]:
-    if exact is None:
-        return
+def _families(exact: Exact, local: Exact | None) -> dict[str, Any]:
+    """Return what the page says of the families with a known bound."""
     parts = [exact] if local is None else [exact, local]
-    sizes = tuple(exact.repetitions)
     constants = dict(zip(BASELINES, (0.0, exact.best_constant), strict=True))
     ratios = {
-        f"`{name}`{f' {MARK}' if own else ''}": [part.ratio[k] for part in parts]
-        for k, (name, own) in enumerate(zip(exact.estimators, exact.own, strict=True))
+        f"`{name}`{f' {MARK}' if own_measure(name) else ''}": [part.ratio[k] for part in parts]
+        for k, name in enumerate(exact.estimators)
     }
     ratios |= {f"`{name}`": [part.of_constant(c) for part in parts] for name, c in constants.items()}
     ordered = sorted(ratios.items(), key=lambda entry: float(entry[1][0].mean()))
     ranks = np.cumsum([name.strip("`") not in BASELINES for name, _ in ordered])
     least = float(exact.of_constant(exact.best_constant).mean())
-    yield "## Families with a known bound"
-    yield ""
-    yield (
-        "Binary models whose true error is known exactly. A figure is the mean absolute error over the "
-        "efficiency bound .798 sqrt((Brier - ECE^2) / n), the least that a regular estimator can have for "
-        "large n. Less than 1 is possible at small n, where an estimator may lean towards what is likely. "
-        "Rows are sorted by the mean over families and sizes."
-    )
-    yield ""
-    yield (
-        f"Two baselines look at no data: `zero`, and `best constant`, {exact.best_constant:.3f}, which has "
-        "the least mean and is known only in hindsight. Skill is 1 - mean / mean of the best constant."
-    )
-    if local is not None:
-        yield ""
-        yield (
-            "Local: the geometric mean of the same figure where the gap lives in one place "
-            f"({', '.join(local.families)})."
-        )
-    yield ""
-    yield from _table(
-        (
-            *("", "estimator", "mean", "skill", "worst", "worst at"),
-            *(f"n={n}" for n in sizes),
-            *["local"] * (local is not None),
-        ),
-        (
+    head = ["", "estimator", "mean", "skill", "worst", "worst at", *(f"n={n}" for n in exact.repetitions)]
+    ranked = []
+    for rank, (name, (ratio, *other)) in zip(ranks, ordered, strict=True):
+        worst, family, n = exact.worst(ratio)
+        figures = (ratio.mean(), 1 - ratio.mean() / least, worst)
+        ranked.append(
             (
-                "" if name.strip("`") in BASELINES else str(rank),
+                "" if name.strip("`") in BASELINES else rank,
                 name,
-                _number(ratio.mean(), 2),
-                _number(1 - ratio.mean() / least, 2),
-                _number(exact.worst(ratio)[0], 2),
-                "{}, n={}".format(*exact.worst(ratio)[1:]),
-                *(_number(value, 2) for value in ratio.mean(axis=0)),
-                *(_number(_geometric_mean(part), 2) for part in other),
+                *map(_number, figures),
+                f"{family}, n={n}",
+                *map(_number, ratio.mean(axis=0)),
+                *(_number(_geometric_mean(part)) for part in other),
             )
-            for rank, (name, (ratio, *other)) in zip(ranks, ordered, strict=True)
-        ),
-    )
-    for j, (n, times) in enumerate(exact.repetitions.items()):
-        relative = float(np.median(exact.error[..., j] / exact.ratio[..., j]))
-        yield f"### n = {n}"
-        yield ""
-        yield f"{times} samples of each family; standard errors are about {100 * relative:.0f} % of a figure."
-        yield ""
-        yield from _table(
-            ("estimator", *(family for part in parts for family in part.families)),
-            (
-                (name, *(_number(value, 2) for ratio in both for value in ratio[:, j]))
-                for name, both in ordered
-            ),
         )
+    by_family = ("estimator", *(family for part in parts for family in part.families))
+    by_size = [
+        (
+            n,
+            times,
+            float(np.median(exact.error[..., j] / exact.ratio[..., j])),
+            (by_family, [(name, *(_number(v) for r in both for v in r[:, j])) for name, both in ordered]),
+        )
+        for j, (n, times) in enumerate(exact.repetitions.items())
+    ]
+    return {"ranking": (head + ["local"] * (local is not None), ranked), "by_size": by_size}
 
 
 def _geometric_mean(ratio: Array) -> float:
@@ -313,47 +244,23 @@ def _geometric_mean(ratio: Array) -> float:
         return float(np.exp(np.log(ratio).mean()))
 
 
-def _against_constant(board: Board, notion: str) -> str:
-    """Return where the best constant is closer than every estimator."""
-    rows = board.rows[notion]
-    (constant,) = [row for row in rows if row.estimator == BASELINES[1]]
-    said = f"The best constant is {board.constants[notion]:.3f}, with a median error of {{:.3f}}. "
-    with np.errstate(invalid="ignore"):
-        behind = np.all([~(row.skill["p95"].by_size > 0) for row in rows if not row.baseline], axis=0)
-    ahead = [str(n) for n, lost in zip(board.sizes, behind, strict=True) if lost]
-    said += (
-        f"By p95 no estimator is closer at N = {', '.join(ahead)}."
-        if ahead
-        else "At every N some estimator is closer by p95."
-    )
-    return said.format(float(np.nanmax(constant.median["p95"])))
-
-
 def _name(row: Row) -> str:
     failed = f" ({row.failed} samples failed)" if row.failed else ""
     return f"`{row.estimator}`{f' {MARK}' if row.own else ''}{failed}"
 
 
-def _number(value: float, digits: int) -> str:
+def _number(value: float, digits: int = 2) -> str:
     return f"{value:.{digits}f}" if np.isfinite(value) else ""
 
 
 def _overall(figure: Overall) -> tuple[str, str]:
     """Return a figure over all sizes that rank, and its interval."""
     interval = f"{figure.low:.2f} to {figure.high:.2f}" if np.isfinite(figure.low) else ""
-    return _number(figure.overall, 2), interval
+    return _number(figure.overall), interval
 
 
 def _pair(p95: float, mean: float) -> str:
     return f"{p95:.2f} / {mean:.2f}" if np.isfinite(p95) else ""
-
-
-def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
-    yield f"| {' | '.join(head)} |"
-    yield "|---" * len(head) + "|"
-    for row in rows:
-        yield f"| {' | '.join(row)} |"
-    yield ""
 
 
 def _plain(value: Any) -> Any:

@@ -7,7 +7,7 @@ order of the tasks nor on who computes them.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from importlib import import_module
@@ -18,7 +18,7 @@ import numpy as np
 
 from calibrant import inputs, published
 from calibrant.estimators import FIFTEEN, Density, DensityBeta, Estimator, resolve
-from calibrant.evidence import Array, OneHot, Sample
+from calibrant.evidence import Array, Sample
 from calibrant.experiment import models
 from calibrant.experiment.distributions import Distribution, Mixture, rng_of
 from calibrant.experiment.truth import Truth, truth
@@ -227,48 +227,32 @@ def compute(task: Task, settings: Settings) -> Result:
 
 def true_errors(scores: Array, labels: Array, posterior: Array, names: Sequence[str]) -> dict[str, Truth]:
     """Return the true errors of a model by notion."""
-    errors, data = {}, _predictions(scores, labels)
+    errors, predicted = {}, scores.argmax(axis=1)[:, None]
     for name in names:
-        problems = list(notions.named(name).problems(data))
-        score = _stacked(problem.score for problem in problems)
-        outcome = _stacked(np.asarray(problem.outcome) for problem in problems)
-        errors[name] = truth(score, outcome, _chances(name, data, posterior))
+        several = notions.named(name).several
+        chance = posterior.T if several else np.take_along_axis(posterior, predicted, axis=1).T
+        errors[name] = truth(*_problems(name, scores, labels), chance)
     return errors
-
-
-def _chances(notion: str, data: Predictions, posterior: Array) -> Array:
-    """Return the chance of each problem's outcome: that of every label which it comes with."""
-    problems = list(notions.named(notion).problems(data))
-    if all(isinstance(problem.outcome, OneHot) for problem in problems):
-        return posterior.T
-    chance = np.zeros(_stacked(problem.score for problem in problems).shape)
-    for label, share in enumerate(posterior.T):
-        certain = notions.named(notion).problems(replace(data, code=np.full(len(data.code), label)))
-        chance += share * _stacked(np.asarray(problem.outcome) for problem in certain)
-    return chance
 
 
 def one_dimensional(notion: str, scores: Array, labels: Array) -> tuple[Array, Array]:
     """Return scores and outcomes of resamples: (R, n) for one problem, (R, C, n) for one of each class."""
-    data = _predictions(scores.reshape(-1, scores.shape[-1]), labels.ravel())
-    problems = list(notions.named(notion).problems(data))
+    several = notions.named(notion).several
 
-    def by_resample(arrays: Iterable[Array]) -> Array:
-        array = np.moveaxis(_stacked(arrays).reshape(-1, *labels.shape), 0, 1)
-        return np.ascontiguousarray(array if notions.named(notion).several else array[:, 0])
+    def by_resample(array: Array) -> Array:
+        array = np.moveaxis(array.reshape(-1, *labels.shape), 0, 1)
+        return np.ascontiguousarray(array if several else array[:, 0])
 
-    score = by_resample(problem.score for problem in problems)
-    return score, by_resample(np.asarray(problem.outcome) for problem in problems)
-
-
-def _predictions(scores: Array, labels: Array) -> Predictions:
-    """Return scores (n, C) and labels 0, 1, ... as checked predictions."""
-    return Predictions(scores, labels, None, tuple(range(scores.shape[1])), None)
+    score, outcome = _problems(notion, scores.reshape(-1, scores.shape[-1]), labels.ravel())
+    return by_resample(score), by_resample(outcome)
 
 
-def _stacked(blocks: Iterable[Array]) -> Array:
-    """Return blocks of problems as one array, (problems, n)."""
-    return np.concatenate([np.atleast_2d(block) for block in blocks])
+def _problems(notion: str, scores: Array, labels: Array) -> tuple[Array, Array]:
+    """Return scores and outcomes (problems, n) of scores (n, C) and labels 0, 1, ..."""
+    data = Predictions(scores, labels, None, tuple(range(scores.shape[1])), None)
+    pairs = [(problem.score, np.asarray(problem.outcome)) for problem in notions.named(notion).problems(data)]
+    score, outcome = (np.concatenate([np.atleast_2d(p) for p in parts]) for parts in zip(*pairs, strict=True))
+    return score, outcome
 
 
 def estimates(

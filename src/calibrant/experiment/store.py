@@ -1,4 +1,6 @@
-"""A run on disk: a manifest, one file for each finished task, and the tables made of them.
+"""A run: its tasks computed on local cores or on a cluster, and what it leaves on disk.
+
+On disk are a manifest, one file for each finished task, and the tables made of them.
 
 Files appear whole or not at all, so a run can be killed at any moment and resumed. One process at a time
 writes to it.
@@ -10,9 +12,10 @@ import gzip
 import io
 import json
 import platform
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from importlib.metadata import version
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -20,10 +23,13 @@ from typing import Any
 import numpy as np
 
 import calibrant
+from calibrant import inputs
 from calibrant.atomic import csv_text, is_beginning, write_whole
-from calibrant.experiment.procedure import STATISTICS, Result, Settings, Task
+from calibrant.experiment.procedure import STATISTICS, Result, Settings, Task, compute
 from calibrant.experiment.truth import Truth
 from calibrant.inputs import parsed_json
+
+Report = Callable[[int, int, str], None]
 
 COLUMNS = (
     "distribution",
@@ -121,10 +127,10 @@ class Store:
         with self._manifest() as manifest:
             then = {"calibrant": manifest["calibrant"], **manifest["versions"]}
         now = {"calibrant": calibrant.__version__, **_versions(*NUMBERS)}
-        for name, version in now.items():
-            if then.get(name) != version:
+        for name, here in now.items():
+            if then.get(name) != here:
                 raise ValueError(
-                    f"{self.folder} holds a run by {name} {then.get(name)}, and this is {version}; "
+                    f"{self.folder} holds a run by {name} {then.get(name)}, and this is {here}; "
                     "choose another folder, or go on with that version"
                 )
 
@@ -206,34 +212,102 @@ class Store:
             if self.path(task).exists():
                 yield self.load(task)
 
-    def rows(self) -> Iterator[tuple[Any, ...]]:
-        """Return the tidy table, row by row, in the order of `COLUMNS`."""
+    def write_table(self) -> Path:
+        """Write the tidy table as compressed CSV, with the columns of `COLUMNS`."""
         settings = self.settings()
+        rows: list[tuple[Any, ...]] = [COLUMNS]
         for result in self.results():
             task = result.task
             model = (task.distribution, task.train_set, task.family)
             cells = product(settings.readings, settings.notions, settings.estimators, settings.sizes)
             numbers = result.statistics.reshape(-1, len(STATISTICS)).tolist()
-            for (reading, notion, estimator, n), statistics in zip(cells, numbers, strict=True):
+            for (reading, notion, *cell), statistics in zip(cells, numbers, strict=True):
                 true = result.truth[notion]
                 own = true.published if reading == "published" else true.exact
-                yield (*model, reading, notion, estimator, n, own, true.bracket, *statistics)
-
-    def write_table(self) -> Path:
-        """Write the tidy table as compressed CSV."""
-        rows = ([f"{v:.7g}" if isinstance(v, float) else v for v in row] for row in self.rows())
+                values = (f"{value:.7g}" for value in (own, true.bracket, *statistics))
+                rows.append((*model, reading, notion, *cell, *values))
         path = self.folder / "results.csv.gz"
-        write_whole(path, [gzip.compress(csv_text([COLUMNS, *rows]).encode(), mtime=0)], parents=True)
+        write_whole(path, [gzip.compress(csv_text(rows).encode(), mtime=0)], parents=True)
         return path
 
 
 def _versions(*names: str) -> dict[str, str]:
-    from importlib.metadata import PackageNotFoundError, version
+    return {name: version(name) for name in names}
 
-    versions = {}
-    for name in names:
-        try:
-            versions[name] = version(name)
-        except PackageNotFoundError:
-            versions[name] = "not installed"
-    return versions
+
+def run(
+    settings: Settings,
+    folder: Path,
+    *,
+    jobs: int = 1,
+    backend: str | None = None,
+    progress: Report | bool | None = None,
+) -> Store:
+    """Compute every task that has no result yet, and write the table.
+
+    Parameters
+    ----------
+    settings : Settings
+    folder : path
+        Where results go; an interrupted run is resumed, and no finished task is computed again. One
+        process writes to it at a time.
+    jobs : int
+        Number of tasks at a time.
+    backend : str, optional
+        A joblib backend: "loky" (the default), "threading", "dask" for a cluster whose client is
+        active, or any other that is registered. Numbers do not depend on it.
+    progress : bool or callable, optional
+        True shows how far it is on standard error; a callable is called as progress(done, total, text) after
+        every task, the text being a problem that it had.
+
+    Returns
+    -------
+    Store
+
+    Raises
+    ------
+    ValueError
+        If the folder holds something else, or a run with other settings or by other versions.
+    BlockingIOError
+        If another process writes to it.
+    """
+    from joblib import Parallel, delayed
+
+    report = inputs.progress(progress)
+    with Store.held(Path(folder), settings) as store:
+        tasks = settings.tasks()
+        open_tasks = [task for task in tasks if not store.finished(task)]
+        done = len(tasks) - len(open_tasks)
+        if report is not None:
+            report(done, len(tasks), "")
+        with _configured(backend, jobs):
+            results = Parallel(return_as="generator_unordered", batch_size=1, pre_dispatch="2*n_jobs")(
+                delayed(_attempt)(task, settings) for task in open_tasks
+            )
+            for task, result, problem in results:
+                done += 1
+                if result is not None:
+                    store.save(result)
+                    problem = "; ".join(result.failures)
+                if report is not None:
+                    report(done, len(tasks), f"{task.name}: {problem}" if problem else "")
+        store.write_table()
+    return store
+
+
+def _configured(backend: str | None, jobs: int) -> AbstractContextManager[Any]:
+    from joblib import parallel_config
+
+    if backend is None and jobs == 1:
+        return parallel_config(backend="sequential")
+    if backend in (None, "loky"):
+        return parallel_config(backend="loky", n_jobs=jobs, inner_max_num_threads=1)
+    return parallel_config(backend=backend, n_jobs=jobs)
+
+
+def _attempt(task: Task, settings: Settings) -> tuple[Task, Result | None, str]:
+    """Return a task's result, or why there is none: one model that cannot be trained stops no other."""
+    try:
+        return task, compute(task, settings), ""
+    except Exception as error:
+        return task, None, f"{type(error).__name__}: {error}"

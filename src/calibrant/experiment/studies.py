@@ -32,7 +32,7 @@ from calibrant.experiment.procedure import (
     one_dimensional,
     true_errors,
 )
-from calibrant.experiment.summary import Summary
+from calibrant.experiment.summary import Summary, resampled, resampled_medians
 
 BINS, CHEAP = (10, 30, "sqrt"), ("logistic", "naive-bayes")  # models quick to train again
 LADDER = (2, 3, 4, 5, 7, 10, 14, 20, 28, 40, 56, 80, 113)
@@ -79,13 +79,6 @@ def draw(shape: Family, rng: np.random.Generator, *size: int) -> Sample:
 
 def _p95(values: Array, shape: Family) -> float:
     return float(np.percentile(np.abs(values - shape.truth), 95) / shape.truth)
-
-
-def resampled(names: Sequence[str], times: int) -> Iterator[Array]:
-    """Return rows of bootstrap samples of distributions, each with all its models."""
-    rows, rng = [np.flatnonzero(np.array(names) == name) for name in sorted(set(names))], rng_of("resampled")
-    for _ in range(times):
-        yield np.concatenate([rows[k] for k in rng.integers(0, len(rows), len(rows))])
 
 
 def spread(summary: Summary, reading: str, notion: str, over: str, under: str) -> Array:
@@ -168,8 +161,8 @@ def kernels_on_models(
     The error is that of Figure 2: the median over the models of the 95th percentile. By notion and size, the
     ratio over all models and then over resampled distributions.
     """
-    names = ("d:silverman", "density-beta2")
-    chosen = Settings(seeds=(seed, seed + 1), train_sets=1, estimators=names)
+    estimators = ("d:silverman", "density-beta2")
+    chosen = Settings(seeds=(seed, seed + 1), train_sets=1, estimators=estimators)
     tasks = chosen.tasks()[:most]
     p95: dict[str, dict[int, list[Array]]] = {notion: {n: [] for n in sizes} for notion in chosen.notions}
     for task, (score, label, chance) in zip(tasks, _cheap(tasks, chosen.n_train, rows), strict=True):
@@ -180,12 +173,9 @@ def kernels_on_models(
                 problem = one_dimensional(notion, score[drawn], label[drawn])
                 values = estimates(problem, notion, score.shape[1], chosen, [])["corrected"]
                 p95[notion][n].append(np.percentile(np.abs(values - true.exact), 95, axis=1))
-    kept = [np.arange(len(tasks)), *resampled([task.distribution for task in tasks], 200)]
+    names = [task.distribution for task in tasks]
     medians = {
-        notion: {
-            n: np.array([np.median(np.array(errors)[some], axis=0) for some in kept])
-            for n, errors in by.items()
-        }
+        notion: {n: resampled_medians(np.array(errors), names, 200) for n, errors in by.items()}
         for notion, by in p95.items()
     }
     return {notion: {n: both[:, 1] / both[:, 0] for n, both in by.items()} for notion, by in medians.items()}

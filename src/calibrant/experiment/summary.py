@@ -9,7 +9,9 @@ models. It is known only in hindsight. The skill of an estimator is 1 - its erro
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -19,6 +21,7 @@ import numpy as np
 from calibrant.atomic import csv_text, write_whole
 from calibrant.compiled.cached import cached_property
 from calibrant.evidence import Array
+from calibrant.experiment.distributions import rng_of
 from calibrant.experiment.procedure import STATISTICS, Settings
 from calibrant.experiment.store import Store
 
@@ -78,6 +81,25 @@ class Summary:
         estimates = np.stack([result.estimates for result in results], axis=1)
         kept = dict(zip(settings.readings, estimates, strict=True))
         return cls(settings, models, truth, values, failures, kept)
+
+    @property
+    def distributions(self) -> list[str]:
+        """Distribution of each model."""
+        return [model[0] for model in self.models]
+
+    def only(self, models: list[tuple[str, int, str]]) -> Summary:
+        """Return the part about some of the models, in their order."""
+        kept = [self.models.index(model) for model in models]
+        return replace(
+            self,
+            models=models,
+            truth={notion: truth[kept] for notion, truth in self.truth.items()},
+            values={
+                reading: {name: table[kept] for name, table in tables.items()}
+                for reading, tables in self.values.items()
+            },
+            estimates={reading: table[kept] for reading, table in self.estimates.items()},
+        )
 
     def median(self, reading: str, notion: str, statistic: str = "p95") -> Array:
         """Return the median over the models: (estimator, size).
@@ -155,6 +177,25 @@ class Summary:
         rows = ([_written(row[name]) for name in COLUMNS] for row in self.rows())
         write_whole(path, [csv_text([COLUMNS, *rows]).encode()], parents=True)
         return path
+
+
+def resampled(names: Sequence[str], times: int) -> Iterator[Array]:
+    """Return rows of bootstrap samples of distributions, each with all its models."""
+    rows, rng = [np.flatnonzero(np.array(names) == name) for name in sorted(set(names))], rng_of("resampled")
+    for _ in range(times):
+        yield np.concatenate([rows[k] for k in rng.integers(0, len(rows), len(rows))])
+
+
+def resampled_medians(table: Array, names: Sequence[str], times: int) -> Array:
+    """Return medians over the first axis, the models, and then those of so many resamples of distributions.
+
+    `names` are the distributions of the models. NaN where there is nothing.
+    """
+    median = np.nanmedian if np.isnan(table).any() else np.median
+    rows = resampled(names, times)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="All-NaN slice")
+        return np.stack([median(table, axis=0), *(median(table[some], axis=0) for some in rows)])
 
 
 def best_constant(true: Array, unit: Array) -> float:
