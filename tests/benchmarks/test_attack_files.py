@@ -48,7 +48,7 @@ def test_the_attack_sees_errors_that_are_none_of_ours(attack, monkeypatch):
     def broken(*_, **__):
         raise KeyError("p")
 
-    monkeypatch.setattr(attack, "load", broken)
+    monkeypatch.setattr(attack, "load_models", broken)
     assert all("KeyError" in text for text in attack.run(2, 1, ["npz"]))
     assert len(attack.run(2, 1, ["npz"])) == 2
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import calibrant
-from calibrant.questions import names, notions
+from calibrant.questions import notions
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "calibrant"
@@ -83,7 +83,7 @@ def test_a_new_notion_is_a_class_and_its_name(monkeypatch):
     exec(compile(re.sub(r"^   ", "", code, flags=re.M), "CONTRIBUTING.md", "exec"), space)
     notion = space["RunnerUp"]()
     monkeypatch.setitem(notions._FIXED, notion.name, notion)
-    monkeypatch.setattr(names, "NOTIONS", (*names.NOTIONS, notion.name))
+    monkeypatch.setattr(notions, "NOTIONS", (*notions.NOTIONS, notion.name))
     rng = np.random.default_rng(0)
     y_prob = rng.dirichlet(np.ones(4), 400)
     y_true = (rng.random((400, 1)) > y_prob.cumsum(axis=1)).sum(axis=1)

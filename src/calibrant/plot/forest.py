@@ -239,8 +239,7 @@ def _axis(ax: Any, low: float, high: float, wide: float, *labels: str, inner: st
     first, last = low + half * (inner == "left"), high - half * (inner == "right")
 
     def ticks(most: int) -> Any:
-        places = MaxNLocator(most, steps=[1, 2, 5, 10], min_n_ticks=1).tick_values(low, high)
-        places = np.asarray(places)
+        places: Any = MaxNLocator(most, steps=[1, 2, 5, 10], min_n_ticks=1).tick_values(low, high)
         return places[(places >= first) & (places <= last)]
 
     places = ticks(max(1, int(wide / label)))

@@ -82,7 +82,8 @@ class Process(Shrunk):
         each = len(z) // len(precision)
         for k, size in enumerate(sizes_of(precision, LARGEST).astype(kind)):
             some = slice(k * each, (k + 1) * each)
-            signal = np.concatenate([none, (size[:, None, None] * spectra).reshape(-1, cells - 1)])
+            sized = (size[:, None, None] * spectra).reshape(prior.size - 1, cells - 1)
+            signal = np.concatenate([none, sized])
             share = signal / (1 + signal)
             shape[some] = 0.5 * (square[some, 1:] @ share.T - np.log1p(signal).sum(axis=-1))
             shrink[some, 1:] = softmax(shape[some] + prior) @ share
