@@ -27,13 +27,13 @@ from scipy.special import betaln, xlog1py, xlogy
 import calibrant
 from calibrant.estimators import FIFTEEN, DensityBeta, Estimator
 from calibrant.estimators.density_beta import BETA_KERNELS, SHARE
-from calibrant.evidence import Array, Evidence, Sample
-from calibrant.evidence.beta import bits_for, shapes, sums
-from calibrant.evidence.nodes import Nodes
 from calibrant.experiment import PRESETS, Settings, Summary, models, procedure, run
 from calibrant.experiment.distributions import rng_of
 from calibrant.experiment.procedure import NOTIONS
-from calibrant.questions import notions
+from calibrant.score_data import Array, Sample, ScoreData
+from calibrant.score_data.beta import bits_for, shapes, sums
+from calibrant.score_data.nodes import Nodes
+from calibrant.tasks import notions
 
 BEGIN, END = "<!-- beta_kernels:begin -->", "<!-- beta_kernels:end -->"
 LIMIT = 0.15
@@ -111,7 +111,7 @@ class Scaled(DensityBeta):
 
     scale: float = 1.0
 
-    def asked(self, evidence: Evidence) -> Array:
+    def asked(self, evidence: ScoreData) -> Array:
         return self.scale * super().asked(evidence)
 
 

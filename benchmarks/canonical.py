@@ -34,11 +34,11 @@ from scipy.spatial import cKDTree
 from calibrant.estimators import resolve
 from calibrant.estimators.canonical.softmax import refitted
 from calibrant.estimators.canonical.variational import lower_bound
-from calibrant.evidence.simplex import Simplex
 from calibrant.experiment import models
 from calibrant.experiment.distributions import Mixture, rng_of
 from calibrant.posterior.softmax import NORMS, CanonicalError, SoftmaxPosterior
-from calibrant.posterior.softmax.where import Where
+from calibrant.posterior.softmax.probability_transfer import ProbabilityTransfer
+from calibrant.score_data.simplex import Simplex
 
 _spec = util.spec_from_file_location("canonical_test", Path(__file__).with_name("canonical_test.py"))
 families = util.module_from_spec(_spec)
@@ -278,7 +278,7 @@ def where_cell(task):
     for r in range(repetitions):
         p = scores(kind, k, n, rng)
         error = CanonicalError.of(SoftmaxPosterior.of(Simplex.of(p, families.labels(mapped(name, p), rng))))
-        found = Where.of(error)
+        found = ProbabilityTransfer.of(error)
         pairs[:, r] = found.taken[above], found.spread[above], taken[above]
         gaps[:, r] = found.gap - gap, found.gap_spread
     return pairs, gaps

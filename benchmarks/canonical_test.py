@@ -21,10 +21,10 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import numpy as np
 
-from calibrant.evidence.simplex import Simplex
 from calibrant.experiment.distributions import rng_of
 from calibrant.inference import score_test
 from calibrant.posterior.softmax.blocks import Blocks
+from calibrant.score_data.simplex import Simplex
 
 SIMS = 199
 SIZES = [

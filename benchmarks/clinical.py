@@ -22,11 +22,11 @@ from scipy.optimize import brentq, root
 from scipy.special import expit, logit
 
 from calibrant.decisions import clinical_of
-from calibrant.evidence import Array
 from calibrant.experiment.distributions import rng_of
 from calibrant.experiment.families import FAMILIES, Family
 from calibrant.inputs import predictions
-from calibrant.questions import Question, named
+from calibrant.score_data import Array
+from calibrant.tasks import CalibrationTask, named
 
 READ = ("intercept", "slope", "ratio", "e50", "e90")
 SIZES, FACTORS, REPETITIONS = (100, 500, 2000, 10_000), (1.0, 0.3, 0.0), 400
@@ -77,8 +77,8 @@ def one_cell(cell: Cell, repetitions: int) -> tuple[Array, Array] | None:
     held, width = [], []
     for _ in range(repetitions):
         score, outcome = family.draw(rng, cell.n)
-        question = Question.of(predictions(outcome.astype(int), score, labels=[0, 1]), named("class"))
-        found = clinical_of(question)
+        task = CalibrationTask.of(predictions(outcome.astype(int), score, labels=[0, 1]), named("class"))
+        found = clinical_of(task)
         ends = [
             (np.nan, np.nan) if (one := getattr(found, key)) is None else (one.low, one.high) for key in READ
         ]

@@ -28,10 +28,10 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import numpy as np
 
 import calibrant
-from calibrant.evidence import Array
 from calibrant.experiment.distributions import rng_of
 from calibrant.experiment.families import EXACT, FAMILIES, FEW, LOCAL, SHIFTED, Dirichlet
 from calibrant.inference import estimate as inference
+from calibrant.score_data import Array
 
 _spec = util.spec_from_file_location("real_scores", Path(__file__).with_name("real_scores.py"))
 real_scores = util.module_from_spec(_spec)

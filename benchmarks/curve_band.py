@@ -23,9 +23,9 @@ from scipy.special import expit, logit
 from scipy.stats import beta, norm
 
 import calibrant
-from calibrant.evidence import Array
 from calibrant.experiment.families import EXACT
 from calibrant.experiment.families import FAMILIES as KNOWN
+from calibrant.score_data import Array
 
 SIZES = (100, 500, 2000, 10000)
 QUANTILES = np.array([0.05, 0.25, 0.5, 0.75, 0.95])

@@ -26,16 +26,16 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import numpy as np
 
+from calibrant.decisions.binary import BinaryDecisions, Lines
+from calibrant.decisions.canonical import WholeRows
 from calibrant.decisions.interval import ends
-from calibrant.decisions.one_score import Lines, OneScore
-from calibrant.decisions.whole_rows import WholeRows
-from calibrant.evidence import Array
-from calibrant.evidence.simplex import Simplex
 from calibrant.experiment.distributions import rng_of
 from calibrant.experiment.families import FAMILIES, Family
 from calibrant.inputs import predictions
 from calibrant.posterior.softmax import CanonicalError, SoftmaxPosterior
-from calibrant.questions import Question, named
+from calibrant.score_data import Array
+from calibrant.score_data.simplex import Simplex
+from calibrant.tasks import CalibrationTask, named
 
 _spec = util.spec_from_file_location("canonical", Path(__file__).with_name("canonical.py"))
 canonical = util.module_from_spec(_spec)
@@ -86,8 +86,8 @@ def one_cell(cell: Cell) -> dict[str, Array]:
     }
     for k in range(cell.repetitions):
         score, outcome = family.draw(rng, cell.n)
-        question = Question.of(predictions(outcome.astype(int), score), named("class"))
-        known = OneScore.of(question, np.union1d(AT, CURVE))
+        task = CalibrationTask.of(predictions(outcome.astype(int), score), named("class"))
+        known = BinaryDecisions.of(task, np.union1d(AT, CURVE))
         value, low, high, gain, *_ = ends(known, lines, LEVEL)
         found["value"].append(value)
         found["held"].append((low <= truth + 1e-9) & (truth <= high + 1e-9))

@@ -23,7 +23,7 @@ from calibrant import Binned, Density, published
 from calibrant.estimators import parse
 from calibrant.estimators.binned import adaptive_edges, equal_edges, mapped
 from calibrant.estimators.smoothing import silverman
-from calibrant.evidence import Array, Bins, Sample
+from calibrant.score_data import Array, Bins, Sample
 
 GOLDEN = Path(__file__).resolve().parents[1] / "tests" / "golden"
 BEGIN, END = "<!-- departures:begin -->", "<!-- departures:end -->"

@@ -24,8 +24,8 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import numpy as np
 
 from calibrant.estimators import resolve
-from calibrant.evidence.simplex import Simplex
 from calibrant.experiment.distributions import rng_of
+from calibrant.score_data.simplex import Simplex
 
 _spec = util.spec_from_file_location("canonical_test", Path(__file__).with_name("canonical_test.py"))
 families = util.module_from_spec(_spec)

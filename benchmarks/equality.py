@@ -32,7 +32,7 @@ from pyarrow import csv, feather, parquet
 import calibrant
 from calibrant import Sketch
 from calibrant.estimators import resolve
-from calibrant.evidence import FINE
+from calibrant.score_data import FINE
 
 NOTIONS = ("class", "classwise", "confidence")
 FAMILIES = {

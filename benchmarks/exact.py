@@ -25,12 +25,12 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import numpy as np
 
 from calibrant.estimators import resolve
-from calibrant.evidence import Array, Sample
 from calibrant.experiment.distributions import rng_of
 from calibrant.experiment.families import FAMILIES, FEW, LOCAL, SHIFTED, Dirichlet, Family
 from calibrant.experiment.leaderboard import exact_families
 from calibrant.experiment.procedure import one_dimensional
-from calibrant.questions.notions import named
+from calibrant.score_data import Array, Sample
+from calibrant.tasks.notions import named
 
 _spec = util.spec_from_file_location("real_scores", Path(__file__).with_name("real_scores.py"))
 real_scores = util.module_from_spec(_spec)
@@ -144,7 +144,9 @@ def estimates(names: list[str], family: Dirichlet, notion: str, n: int, times: i
     step, parts = max(1, TOGETHER // (n * family.n_classes)), []
     for a in range(0, times, step):
         sample = Sample(*problems(family, notion, n, min(step, times - a), rng), None, support)
-        values = np.stack([resolve(name, shared=named(notion).several).fit(sample).error() for name in names])
+        values = np.stack(
+            [resolve(name, shared=named(notion).classwise).fit(sample).error() for name in names]
+        )
         parts.append(values if notion == "confidence" else values.mean(axis=-1))
     return np.concatenate(parts, axis=1)
 

@@ -18,8 +18,8 @@ import time
 import numpy as np
 
 from calibrant.estimators import estimator_names, resolve
-from calibrant.evidence import Array, Sample
 from calibrant.experiment.families import EXACT
+from calibrant.score_data import Array, Sample
 
 SIZES = (1000, 3000, 10_000)
 LEVELS = np.arange(21) * 0.005

@@ -30,11 +30,11 @@ from scipy.optimize import isotonic_regression
 from scipy.special import betaincinv, expit, ndtri, softmax, xlogy
 
 from calibrant import Calibrator
-from calibrant.evidence import Array
 from calibrant.experiment import PRESETS, models, procedure
 from calibrant.experiment.distributions import rng_of
 from calibrant.maps.calibrator import BENDING
 from calibrant.maps.methods import METHODS
+from calibrant.score_data import Array
 
 ONE = [name for name, method in METHODS.items() if method.one]
 MANY = ["auto", "identity", "temperature", "vector", "matrix", "isotonic-safe", "beta"]

@@ -40,8 +40,8 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import numpy as np
 
 import calibrant
-from calibrant.evidence import Array
 from calibrant.experiment.distributions import rng_of
+from calibrant.score_data import Array
 
 LEVEL = 0.95
 SIZES = (100, 300, 1000, 3000, 10_000)

@@ -24,11 +24,11 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import numpy as np
 
 from calibrant.estimators import Binned, Cumulative, Debiased
-from calibrant.evidence import Cells, Residuals, Sample
 from calibrant.experiment.distributions import rng_of
 from calibrant.experiment.families import FAMILIES
 from calibrant.inference import null
 from calibrant.inference.estimate import SIMULATED
+from calibrant.score_data import Cells, Residuals, Sample
 
 SIZES = (100, 500, 2000, 10_000)
 # Calibrated scores: three kinds drawn here, and those of three families.

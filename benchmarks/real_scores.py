@@ -12,8 +12,8 @@ from pathlib import Path
 
 import numpy as np
 
-from calibrant.evidence import Array
 from calibrant.experiment.families import Family, Map, one_of
+from calibrant.score_data import Array
 
 PARTS = ("", "cal_", "test_")
 SCORES, LABELS = ("prob", "logits", "logit"), ("y", "labels")

@@ -20,9 +20,9 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import numpy as np
 
 import calibrant
-from calibrant.evidence import Array
 from calibrant.experiment.distributions import rng_of
 from calibrant.experiment.families import FAMILIES, Family
+from calibrant.score_data import Array
 
 SHARES, LEAST, SIZES, REPETITIONS = (0.1, 0.3, 0.5, 0.8, 1.0), 10, (100, 500, 2000), 300
 NAMES = ("power", "logistic", "flat", "wavy", "square", "stairs", "top", "certain", "saturated", "seven",

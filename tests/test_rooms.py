@@ -10,7 +10,7 @@ import pytest
 
 import calibrant
 from calibrant import estimators, inputs
-from calibrant.questions.notions import NOTIONS
+from calibrant.tasks.notions import NOTIONS
 
 ROOT = Path(calibrant.__file__).parent
 MODULES = {path: ast.parse(path.read_text(encoding="utf-8")) for path in sorted(ROOT.rglob("*.py"))}

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from calibrant.evidence import Sample
+from calibrant.score_data import Sample
 
 
 def are_counts(weight):

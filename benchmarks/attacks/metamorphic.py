@@ -18,7 +18,7 @@ import numpy as np
 import calibrant
 from calibrant import Sketch
 from calibrant.assessment import assess as assessing
-from calibrant.decisions import one_score
+from calibrant.decisions import binary
 from calibrant.estimators import describe, resolve
 from calibrant.inference import interval
 from calibrant.maps.methods import METHODS
@@ -761,7 +761,7 @@ def decision_case(seed, number):
             warnings.simplefilter("ignore")
             warnings.simplefilter("error", RuntimeWarning)
             first = decided(one, cost)
-            with patch.object(one_score, "FOLD_SEED", one_score.FOLD_SEED + (relation == "other folds")):
+            with patch.object(binary, "FOLD_SEED", binary.FOLD_SEED + (relation == "other folds")):
                 second = decided(other, cost)
     except Exception as error:  # every one is a finding
         return f"{about}: {type(error).__name__}: {error}"

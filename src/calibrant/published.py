@@ -35,7 +35,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from calibrant.questions.notions import Notion, named
+from calibrant.tasks.notions import Notion, named
 
 __all__ = ["ece", "errors", "errors_many", "silverman"]
 
@@ -98,7 +98,7 @@ def ece(
         raise ValueError(f"pos_label must be {rule} for notion='class', else left out, got {pos_label!r}")
     if asked.one_class:
         score, hit = prob[:, pos_label], label == pos_label
-    elif asked.several:
+    elif asked.classwise:
         score, hit = prob.T, label == classes[:, None]
     else:
         score, hit = prob.max(axis=1), prob.argmax(axis=1) == label
@@ -151,7 +151,7 @@ def errors_many(
     asked = _notion(notion)
     parsed = [_parse(estimator, asked) for estimator in estimators]
     score, outcome = np.asarray(scores, dtype=np.float64), np.asarray(outcomes, dtype=np.float64)
-    axes = 3 if asked.several else 2
+    axes = 3 if asked.classwise else 2
     if score.ndim != axes or score.shape != outcome.shape or 0 in score.shape:
         rule = f"non-empty, of one shape with {axes} axes for notion={notion!r}"
         raise ValueError(f"scores and outcomes must be {rule}, got {score.shape} and {outcome.shape}")

@@ -19,11 +19,11 @@ from calibrant.assessment import Balance
 from calibrant.assessment import text as wording
 from calibrant.assessment.decomposition import log_loss_of_classes, of_event
 from calibrant.curves import ByClass
-from calibrant.evidence import Cells, Sample
-from calibrant.evidence.simplex import Simplex
 from calibrant.inference.multiplicity import each_level, false_discovery
 from calibrant.inference.result import SIZE_UNKNOWN, Estimate, Null
-from calibrant.maps.of_all_scores import fit_temperature
+from calibrant.maps.multiclass import fit_temperature
+from calibrant.score_data import Cells, Sample
+from calibrant.score_data.simplex import Simplex
 
 matplotlib.use("Agg")
 # What is not about the estimators of the literature does without most of them.
@@ -62,7 +62,7 @@ def test_estimates_are_those_of_the_single_calls(one, many):
     assert list(one.estimates) == ["class", "confidence"]
     for notion, found in one.estimates.items():
         assert found == calibrant.estimate(y, p, notion=notion, rng=0)
-    assert one.rulers["density"] == calibrant.estimate(y, p, estimator="density", rng=0)
+    assert one.by_estimator["density"] == calibrant.estimate(y, p, estimator="density", rng=0)
     y, p = multiclass()
     assert list(many.estimates) == ["confidence", "classwise"]
     expected = calibrant.estimate(y, p, notion="classwise", rng=0)

@@ -29,7 +29,7 @@ def test_every_figure_allows_for_clusters(rows, both):
     y, p, cluster = rows
     found, plain = both
     assert found.estimate == calibrant.estimate(y, p, cluster=cluster, rng=0)
-    assert {e.clusters for e in (*found.estimates.values(), *found.rulers.values())} == {60}
+    assert {e.clusters for e in (*found.estimates.values(), *found.by_estimator.values())} == {60}
     for name in ("balance", "accuracy"):
         one, other = getattr(found, name), getattr(plain, name)
         assert (one.observed, one.expected) == (other.observed, other.expected)
@@ -93,7 +93,7 @@ def test_classes_whose_effective_sizes_differ_are_assessed_together():
     found = calibrant.assess(y, score, notion="classwise", cluster=cluster, sample_weight=weight, rng=7)
     sizes = {round(curve.n, 3) for curve in found.curves["classwise"].values()}
     assert len(sizes) == 3
-    assert found.cure.after == pytest.approx(found.cure.before, abs=0.1)
+    assert found.recalibration.after == pytest.approx(found.recalibration.before, abs=0.1)
 
 
 # Groups by themselves

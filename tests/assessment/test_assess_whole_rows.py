@@ -11,9 +11,9 @@ from tests.reports import too_many_classes, whole_rows
 import calibrant
 from calibrant import Assessment
 from calibrant.assessment import text
-from calibrant.assessment.where import pairs, predicted, where_of
+from calibrant.assessment.probability_transfer import pairs, predicted, probability_transfer_of
 from calibrant.inputs import InputError, predictions
-from calibrant.questions import Question, named
+from calibrant.tasks import CalibrationTask, named
 
 
 def changed(assessment, **estimate):
@@ -29,8 +29,8 @@ def test_the_headline_is_of_whole_rows_and_its_picture_of_confidence():
     assert list(found.estimates) == ["multiclass", "confidence", "classwise"]
     assert list(found.curves) == list(found.diagrams) == ["confidence", "classwise"]
     assert found.curve is found.curves["confidence"]
-    assert found.rulers["auto"] == found.estimates["confidence"]
-    assert found.cure.before == found.estimates["confidence"].value
+    assert found.by_estimator["auto"] == found.estimates["confidence"]
+    assert found.recalibration.before == found.estimates["confidence"].value
     assert found.estimate.over is None
     assert repr(found).startswith("Assessment(multiclass, ECE ")
 
@@ -38,7 +38,7 @@ def test_the_headline_is_of_whole_rows_and_its_picture_of_confidence():
 def test_two_classes_are_pictured_by_the_class_asked_about():
     p = np.linspace(0.05, 0.95, 40)
     found = calibrant.assess(np.arange(40) % 3 == 0, p, notion="multiclass", rng=0)
-    assert (found.shown, found.where) == ("class", None)
+    assert (found.shown, found.probability_transfer) == ("class", None)
     assert found.estimate.value == pytest.approx(2 * found.estimates["class"].value, abs=1e-12)
     assert found.balance.expected == pytest.approx(20)
     assert Assessment.from_json(found.to_json()).to_json() == found.to_json()
@@ -47,15 +47,15 @@ def test_two_classes_are_pictured_by_the_class_asked_about():
 
 def test_pairs_and_predictions_are_those_of_the_columns():
     found = whole_rows()
-    first, *others = pairs(found.where, found.level)
+    first, *others = pairs(found.probability_transfer, found.level)
     assert (found.classes[first.taker], found.classes[first.giver]) == ("wolf", "cat")
     # Half of the score of wolf, a third on average, belongs to cat.
     assert first.low > 0
     assert first.low < 1 / 6 < first.high
     assert len(others) == 2
     assert first.value > others[0].value >= others[1].value >= 0
-    np.testing.assert_allclose(found.where.taken, -found.where.taken.T)
-    rows = predicted(found.where, found.level)
+    np.testing.assert_allclose(found.probability_transfer.taken, -found.probability_transfer.taken.T)
+    rows = predicted(found.probability_transfer, found.level)
     assert found.classes[rows[0].column] == "wolf"
     assert sum(row.share for row in rows) == pytest.approx(1)
     assert sum(row.share * row.gap for row in rows) == pytest.approx(found.estimate.value)
@@ -67,9 +67,13 @@ def test_where_follows_the_columns_whatever_their_order():
     label = np.array(["b", "a", "c"])[(p[:, 0] < 0.3).astype(int)]
     turned = [2, 0, 1]
     names = ("b", "a", "c")
-    here = where_of(Question.of(predictions(label, p, labels=names), named("multiclass")))
+    here = probability_transfer_of(
+        CalibrationTask.of(predictions(label, p, labels=names), named("multiclass"))
+    )
     other = [names[k] for k in turned]
-    there = where_of(Question.of(predictions(label, p[:, turned], labels=other), named("multiclass")))
+    there = probability_transfer_of(
+        CalibrationTask.of(predictions(label, p[:, turned], labels=other), named("multiclass"))
+    )
     np.testing.assert_allclose(there.taken, here.taken[np.ix_(turned, turned)], atol=1e-12)
     np.testing.assert_allclose(there.gap, here.gap[turned], atol=1e-12)
 
@@ -77,8 +81,8 @@ def test_where_follows_the_columns_whatever_their_order():
 def test_more_than_twelve_classes_have_no_places():
     rng = np.random.default_rng(0)
     data = predictions(rng.integers(0, 13, 60), rng.dirichlet(np.ones(13), 60))
-    assert where_of(Question.of(data, named("multiclass"))) is None
-    assert where_of(Question.of(data, named("confidence"))) is None
+    assert probability_transfer_of(CalibrationTask.of(data, named("multiclass"))) is None
+    assert probability_transfer_of(CalibrationTask.of(data, named("confidence"))) is None
 
 
 def test_it_says_what_interval_and_test_allow():

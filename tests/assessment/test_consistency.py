@@ -11,7 +11,7 @@ import calibrant
 from calibrant.assessment import text as wording
 from calibrant.inference.result import SIZE_UNKNOWN, end_of, remarks, size_unknown
 from calibrant.posterior import posterior_of
-from calibrant.questions import Question, named
+from calibrant.tasks import CalibrationTask, named
 
 POINTS = r"(\d+\.\d+) points"
 
@@ -78,8 +78,8 @@ def test_the_difference_is_the_posterior_mean(assessed):
 
     for seed, found in enumerate(assessed[:12]):
         y, p, _ = drawn(seed)
-        question = Question.of(predictions(y, p, labels=labels_of(p)), named(found.notion))
-        assert found.balance.difference == pytest.approx(-posterior_of(question).gap.sum(), abs=1e-3)
+        task = CalibrationTask.of(predictions(y, p, labels=labels_of(p)), named(found.notion))
+        assert found.balance.difference == pytest.approx(-posterior_of(task).gap.sum(), abs=1e-3)
 
 
 def test_counts_are_of_the_rows(assessed):

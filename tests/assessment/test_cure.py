@@ -32,20 +32,21 @@ def fine():
 
 
 def test_what_recalibrating_would_remove_is_said(sharp):
-    cure, advice = sharp.cure, sharp.advice
-    assert cure.helps
-    removed = f"remove {text.points(cure.before - cure.after)} of {text.points(sharp.estimate.value)} points"
-    share = f"{100 * cure.gain.value / cure.excess:.0f} % of the excess log loss"
+    recalibration, advice = sharp.recalibration, sharp.advice
+    assert recalibration.helps
+    gone = text.points(recalibration.before - recalibration.after)
+    removed = f"remove {gone} of {text.points(sharp.estimate.value)} points"
+    share = f"{100 * recalibration.gain.value / recalibration.excess:.0f} % of the excess log loss"
     assert advice.startswith(f"Recalibrating would {removed} and {share}; a temperature of 2.")
     assert advice.endswith(" of it.")
     assert advice in str(sharp)
-    assert cure.after < 0.02 < cure.before
-    assert cure.temperature == pytest.approx(2.4, abs=0.2)
-    assert cure.by_temperature == pytest.approx(cure.gain.value, abs=0.003)
+    assert recalibration.after < 0.02 < recalibration.before
+    assert recalibration.temperature == pytest.approx(2.4, abs=0.2)
+    assert recalibration.by_temperature == pytest.approx(recalibration.gain.value, abs=0.003)
 
 
 def test_without_a_temperature_none_is_named(sharp):
-    advice = text.advice(replace(sharp, cure=replace(sharp.cure, temperature=None)))
+    advice = text.advice(replace(sharp, recalibration=replace(sharp.recalibration, temperature=None)))
     assert advice.startswith("Recalibrating would remove ")
     assert "temperature" not in advice
 
@@ -57,21 +58,25 @@ def test_the_gain_is_the_one_that_a_comparison_finds(sharp):
     compared = calibrant.compare_calibrators(outcome, score, methods=["auto", "temperature"], rng=0)
     # The intervals of several methods are simultaneous: that of one method is the plain one.
     own = calibrant.compare_calibrators(outcome, score, methods=["auto"], rng=0)["auto"].log_loss.difference
-    assert (sharp.cure.gain.value, sharp.cure.gain.low) == pytest.approx((-own.value, -own.high))
-    assert sharp.cure.by_temperature == pytest.approx(-compared["temperature"].log_loss.difference.value)
+    assert (sharp.recalibration.gain.value, sharp.recalibration.gain.low) == pytest.approx(
+        (-own.value, -own.high)
+    )
+    assert sharp.recalibration.by_temperature == pytest.approx(
+        -compared["temperature"].log_loss.difference.value
+    )
 
 
 def test_scores_that_are_fine_are_left_alone(fine):
-    assert not fine.cure.helps
+    assert not fine.recalibration.helps
     assert fine.advice in (
         "No recalibration method improves the held-out log loss.",
         "No recalibration method improves the held-out log loss significantly.",
     )
-    assert fine.cure.curve is None
+    assert fine.recalibration.curve is None
 
 
 def test_no_map_is_praised_where_calibration_is_not_rejected(sharp, fine):
-    lucky = replace(fine, cure=sharp.cure)
+    lucky = replace(fine, recalibration=sharp.recalibration)
     assert lucky.advice == "No recalibration method improves the held-out log loss significantly."
 
 
@@ -82,9 +87,9 @@ def test_many_classes_are_cured_together():
     whole = calibrant.assess(label, score, rng=0)
     assert whole.advice.startswith("Recalibrating would remove ")
     each = calibrant.assess(label, score, notion="classwise", rng=0)
-    assert each.cure.gain == whole.cure.gain
-    assert each.cure.after != whole.cure.after
-    assert each.cure.curve.notion == "class"
+    assert each.recalibration.gain == whole.recalibration.gain
+    assert each.recalibration.after != whole.recalibration.after
+    assert each.recalibration.curve.notion == "class"
 
 
 def test_a_loss_that_was_infinite_becomes_finite():
@@ -93,11 +98,11 @@ def test_a_loss_that_was_infinite_becomes_finite():
     outcome = rng.random(800) < 0.5 + 0.3 * (score - 0.5)
     result = calibrant.assess(outcome, score, rng=0)
     assert "make the log loss finite" in result.advice
-    assert result.cure.gain.value == np.inf
+    assert result.recalibration.gain.value == np.inf
     assert text.gained(result) == ""
     again = calibrant.Assessment.from_json(result.to_json())
     assert again.advice == result.advice
-    assert again.cure.gain == result.cure.gain
+    assert again.recalibration.gain == result.recalibration.gain
 
 
 def test_an_infinite_loss_becomes_finite_and_one_that_stays_infinite_is_told_as_such():
@@ -106,15 +111,17 @@ def test_an_infinite_loss_becomes_finite_and_one_that_stays_infinite_is_told_as_
     outcome = rng.random(1500) < 1 / (1 + np.exp(-odds))
     # A single row contradicts a score of 0: the other folds give no reason to change that score.
     result = calibrant.assess(np.append(outcome, True), np.append(1 / (1 + np.exp(-odds)), 0.0), rng=0)
-    assert result.cure.gain.value == np.inf
+    assert result.recalibration.gain.value == np.inf
     assert text.gained(result) == ""
-    gain = replace(result.cure.gain, value=0.0, low=0.0, high=0.0)
-    result = replace(result, cure=replace(result.cure, gain=gain))
+    gain = replace(result.recalibration.gain, value=0.0, low=0.0, high=0.0)
+    result = replace(result, recalibration=replace(result.recalibration, gain=gain))
     assert text.gained(result).startswith("The log loss is infinite before and after recalibration")
 
 
 def test_an_infinite_excess_is_no_share_of_the_gain(sharp):
-    infinite = replace(sharp, cure=replace(sharp.cure, excess=np.inf, by_temperature=np.inf))
+    infinite = replace(
+        sharp, recalibration=replace(sharp.recalibration, excess=np.inf, by_temperature=np.inf)
+    )
     assert text.recommended(infinite)
     assert "log loss" in text.advice(sharp)
     assert "log loss" not in text.advice(infinite)
@@ -129,7 +136,7 @@ def test_where_nothing_is_known_nothing_is_said(case):
         result = calibrant.assess(np.ones(30, int), np.linspace(0.5, 0.9, 30), rng=0)
     else:
         result = Sketch("class").update([0, 1, 1, 0], [0.2, 0.7, 0.6, 0.3]).assess(rng=0)
-    assert result.cure is None
+    assert result.recalibration is None
     assert result.advice == text.gained(result) == ""
     assert "h-cure" not in result.html()
 
@@ -161,7 +168,9 @@ def test_clusters_widen_the_gain():
     odds = np.repeat(rng.normal(0, 1.2, 300), 5)
     outcome = np.repeat(rng.random(300), 5) < 1 / (1 + np.exp(-odds))
     score, cluster = 1 / (1 + np.exp(-2.4 * odds)), np.repeat(np.arange(300), 5)
-    apart, together = (calibrant.assess(outcome, score, rng=0, cluster=c).cure.gain for c in (None, cluster))
+    apart, together = (
+        calibrant.assess(outcome, score, rng=0, cluster=c).recalibration.gain for c in (None, cluster)
+    )
     assert together.high - together.low > 1.8 * (apart.high - apart.low)
 
 
@@ -177,6 +186,6 @@ def test_clusters_widen_the_gain():
 )
 def test_a_stored_cure_is_checked(sharp, change, message):
     values = sharp.to_dict()
-    values["cure"] |= change
+    values["recalibration"] |= change
     with pytest.raises(calibrant.InputError, match=message):
         calibrant.Assessment.from_dict(values)

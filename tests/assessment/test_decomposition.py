@@ -6,10 +6,10 @@ from scipy.optimize import minimize_scalar
 
 import calibrant
 from calibrant.assessment.decomposition import _fit_shifts, log_loss_of_classes
-from calibrant.evidence.simplex import Simplex
 from calibrant.inputs import predictions
 from calibrant.maps import Calibrator
 from calibrant.maps import of_all_scores as maps
+from calibrant.score_data.simplex import Simplex
 
 
 def simulated(n, classes, sharper=1.0, shifts=0.0, seed=0):
@@ -98,25 +98,30 @@ def test_the_temperature_of_more_rows_than_are_held_at_once_is_that_of_all(monke
 def many():
     y, score, excess = simulated(1500, 6, 1.8)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("calibrant.assessment.cure.MOST_CLASSES", 5)
+        patch.setattr("calibrant.assessment.recalibration.MOST_CLASSES", 5)
         patch.setattr("calibrant.assessment.assess.RULERS", ())
         return calibrant.assess(y, score, notion="confidence", rng=0), y, score, excess
 
 
 def test_advice_on_many_classes_is_a_cross_fitted_temperature_of_all_rows(many):
     found, y, score, excess = many
-    cure, fitted = found.cure, Calibrator("temperature").fit_predictions(predictions(y, score))
-    assert (cure.method, cure.rows) == ("temperature", 1500)
-    assert cure.temperature == pytest.approx(fitted.temperature_)
-    assert found.advice.startswith(f"Dividing the logits by a temperature of {cure.temperature:.3g} would ")
+    recalibration, fitted = (
+        found.recalibration,
+        Calibrator("temperature").fit_predictions(predictions(y, score)),
+    )
+    assert (recalibration.method, recalibration.rows) == ("temperature", 1500)
+    assert recalibration.temperature == pytest.approx(fitted.temperature_)
+    assert found.advice.startswith(
+        f"Dividing the logits by a temperature of {recalibration.temperature:.3g} would "
+    )
     assert found.advice.endswith("; with 6 classes no other method was tried.")
     assert 'calibrant.Calibrator("temperature")' in found.html().replace("&#34;", '"')
     again = calibrant.Assessment.from_json(found.to_json())
-    assert (again.advice, again.cure.method) == (found.advice, "temperature")
+    assert (again.advice, again.recalibration.method) == (found.advice, "temperature")
     # The other way to the gain fits each fold by itself.
     compared = calibrant.compare_calibrators(y, score, methods=["temperature"], rng=0)["temperature"]
-    assert cure.gain.value == pytest.approx(-compared.log_loss.difference.value, abs=1e-5)
-    assert cure.gain.value == pytest.approx(excess, abs=2e-3)
+    assert recalibration.gain.value == pytest.approx(-compared.log_loss.difference.value, abs=1e-5)
+    assert recalibration.gain.value == pytest.approx(excess, abs=2e-3)
 
 
 def test_a_calibrated_model_of_many_classes_is_left_alone():
@@ -127,13 +132,13 @@ def test_a_calibrated_model_of_many_classes_is_left_alone():
 
 
 def test_the_temperature_that_is_named_is_that_of_all_rows(monkeypatch):
-    monkeypatch.setattr("calibrant.assessment.cure.MOST_NUMBERS", 900)
+    monkeypatch.setattr("calibrant.assessment.recalibration.MOST_NUMBERS", 900)
     monkeypatch.setattr("calibrant.assessment.assess.RULERS", ())
     y, score, _ = simulated(2000, 3, 1.8)
     found = calibrant.assess(y, score, notion="confidence", rng=0)
-    assert found.cure.rows < 400
+    assert found.recalibration.rows < 400
     whole = Calibrator("temperature").fit_predictions(predictions(y, score))
-    assert found.cure.temperature == pytest.approx(whole.temperature_)
+    assert found.recalibration.temperature == pytest.approx(whole.temperature_)
     assert f"a temperature of {whole.temperature_:.3g} does" in found.advice
 
 

@@ -338,9 +338,9 @@ def test_the_report_says_what_to_do_and_the_command_does_it(here):
     )
     assert "Recalibrating would remove" in result.output
     assessment = calibrant.Assessment.from_json((here / "r.json").read_text())
-    assert assessment.cure.command == "calibrant calibrate fit one.csv --label y -o map.json"
-    assert assessment.cure.command in (here / "r.html").read_text()
-    _, *words = shlex.split(assessment.cure.command)
+    assert assessment.recalibration.command == "calibrant calibrate fit one.csv --label y -o map.json"
+    assert assessment.recalibration.command in (here / "r.html").read_text()
+    _, *words = shlex.split(assessment.recalibration.command)
     assert CliRunner().invoke(cli.main, words).exit_code == 0
     assert Calibrator.load("map.json").n_ == N
 
@@ -360,7 +360,7 @@ def test_the_report_of_one_class_of_many_names_a_command_that_runs(here):
     ]
     assert CliRunner().invoke(cli.main, words).exit_code == 0
     assessment = calibrant.Assessment.from_json((here / "r.json").read_text())
-    _, *words = shlex.split(assessment.cure.command)
+    _, *words = shlex.split(assessment.recalibration.command)
     assert CliRunner().invoke(cli.main, words).exit_code == 0
 
 

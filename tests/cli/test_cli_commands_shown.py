@@ -116,9 +116,9 @@ def test_the_cases_show_how_to_recalibrate(folder, monkeypatch):
 
 def test_the_map_that_the_advice_is_about_is_the_one_that_is_fitted(folder, monkeypatch):
     monkeypatch.chdir(folder)
-    monkeypatch.setattr("calibrant.assessment.cure.MOST_CLASSES", 2)
+    monkeypatch.setattr("calibrant.assessment.recalibration.MOST_CLASSES", 2)
     invoke(["report", "many.csv", "-o", "page.html", "--json", "numbers.json"])
-    command = json.loads((folder / "numbers.json").read_text())["cure"]["command"]
+    command = json.loads((folder / "numbers.json").read_text())["recalibration"]["command"]
     assert command == "calibrant calibrate fit many.csv --method temperature -o map.json"
     invoke(shlex.split(command)[1:])
     assert calibrant.Calibrator.load("map.json").method == "temperature"

@@ -507,7 +507,7 @@ def assessed(monkeypatch):
             to_html=lambda path: Path(path).write_text("<html>"),
             to_json=lambda: '{"value": 1}',
             summary="Fine \x1b[31mthroughout.\nNothing to add.",
-            cure=None,
+            recalibration=None,
             advice=None,
         )
 
@@ -599,7 +599,7 @@ def test_a_report_that_cannot_be_written_is_one_clear_line(here, assessed, monke
     def full(path):
         raise OSError(28, "No space left on device")
 
-    page = types.SimpleNamespace(to_html=full, cure=None, advice=None)
+    page = types.SimpleNamespace(to_html=full, recalibration=None, advice=None)
     monkeypatch.setattr(calibrant, "assess", lambda *args, **options: page)
     line = refused("report", here / "data.csv", "-o", "x.html")
     assert line == "Error: cannot write x.html: No space left on device"

@@ -10,8 +10,8 @@ import pytest
 import calibrant
 from calibrant.compiled.cached import cached_property
 from calibrant.inputs import predictions
-from calibrant.questions import Question
-from calibrant.questions.notions import named
+from calibrant.tasks import CalibrationTask
+from calibrant.tasks.notions import named
 
 
 @dataclass(frozen=True)
@@ -95,8 +95,8 @@ def test_threads_do_not_wait_for_another_instance():
 def test_a_process_forked_while_a_thread_computes_can_compute_too():
     y_true, y_prob = [0, 1, 1, 0], [0.2, 0.4, 0.9, 0.3]
     calibrant.estimate(y_true, y_prob, estimator="uniform")  # loads what the first call loads
-    question = Question.of(predictions(y_true, y_prob), named("class"))
-    with Blocked(lambda wait: Question(question.notion, (0, 1), 1, wait).blocks):
+    task = CalibrationTask.of(predictions(y_true, y_prob), named("class"))
+    with Blocked(lambda wait: CalibrationTask(task.notion, (0, 1), 1, wait).blocks):
         child = os.fork()
         if child == 0:
             signal.signal(signal.SIGALRM, signal.SIG_DFL)

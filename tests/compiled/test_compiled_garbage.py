@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from calibrant import compiled
-from calibrant.evidence import COARSE, Layout, tally
-from calibrant.evidence.moments import Array
+from calibrant.score_data import COARSE, Layout, tally
+from calibrant.score_data.moments import Array
 from plainly import needs_loops
 
 loops = compiled.loops

@@ -15,7 +15,7 @@ import mmap, os, signal, sys, time, warnings
 import numpy as np
 import calibrant
 from calibrant import compiled
-from calibrant.evidence import Layout
+from calibrant.score_data import Layout
 
 warnings.simplefilter("ignore")
 loops, rng, seconds, layout = compiled.loops, np.random.default_rng(0), float(sys.argv[1]), Layout(20)

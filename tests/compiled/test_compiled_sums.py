@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from calibrant import compiled
-from calibrant.evidence import COARSE, Layout, OneHot, loops, tally
+from calibrant.score_data import COARSE, Layout, OneHot, loops, tally
 from oracles import tally as oracle
 from plainly import needs_loops, plain
 

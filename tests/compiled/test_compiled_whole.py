@@ -38,7 +38,7 @@ def agree(answer):
 def test_every_estimator_agrees(name, kind):
     label, score, weight = rows(kind)
     pair = (label == 1).astype(int), score[:, 1]
-    questions = [
+    tasks = [
         (*pair, {"notion": "class", "pos_label": 1}),
         (*pair, {"notion": "correctness"}),
         *((label, score, {"notion": notion}) for notion in ("classwise", "confidence", "top:2")),
@@ -46,8 +46,8 @@ def test_every_estimator_agrees(name, kind):
 
     def errors():
         return [
-            calibrant.ece(y, p, estimator=name, norm=norm, **weighing(weight), **question)
-            for y, p, question in questions
+            calibrant.ece(y, p, estimator=name, norm=norm, **weighing(weight), **task)
+            for y, p, task in tasks
             for norm in resolve(name).norms
         ]
 

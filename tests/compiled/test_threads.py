@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from calibrant import compiled
-from calibrant.evidence import Residuals, Sample
 from calibrant.inference.null import later
+from calibrant.score_data import Residuals, Sample
 
 
 def asked_by_four(ask):

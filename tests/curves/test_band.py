@@ -7,7 +7,7 @@ from scipy.special import expit, logit
 import calibrant
 from calibrant import Sketch
 from calibrant.curves import band as bands
-from calibrant.evidence import Cells, Sample
+from calibrant.score_data import Cells, Sample
 from oracles import bands as oracle
 from weighing import weighted_sample
 

@@ -9,8 +9,8 @@ from calibrant import Binned, Sketch
 from calibrant.curves import ByClass, bins_of, curve_of, diagram_of, each_problem, histogram_of
 from calibrant.curves.band import clopper_pearson, wilson
 from calibrant.inputs import predictions
-from calibrant.questions.notions import named
-from calibrant.questions.question import Question
+from calibrant.tasks.notions import named
+from calibrant.tasks.task import CalibrationTask
 from oracles import binned as oracle
 
 
@@ -159,7 +159,7 @@ def test_progress_is_reported_to_the_end():
 def test_large_samples_give_the_curve_of_small_ones():
     labels, score = data(70_000)
     large = calibrant.reliability_curve(labels, score, n_boot=30, rng=0, bandwidth=0.05, method="density")
-    plain = calibrant.Density(0.05).fit(calibrant.evidence.Sample(score, labels.astype(bool)))
+    plain = calibrant.Density(0.05).fit(calibrant.score_data.Sample(score, labels.astype(bool)))
     np.testing.assert_allclose(large.point, plain.frequency, atol=1e-6)
     width = np.nanmedian(large.high - large.low)
     small = calibrant.reliability_curve(
@@ -253,8 +253,8 @@ def test_a_wrong_option_is_named(options, message):
 
 def test_each_method_takes_its_own_options_and_no_others():
     labels, score = data(200)
-    question = Question.of(predictions(labels, score), named("class"))
-    by_posterior, by_density = (curve_of(question, method=name, n_boot=0) for name in ("bayes", "density"))
+    task = CalibrationTask.of(predictions(labels, score), named("class"))
+    by_posterior, by_density = (curve_of(task, method=name, n_boot=0) for name in ("bayes", "density"))
     assert (by_posterior.method, by_posterior.notion, by_posterior.label) == ("bayes", "class", 1)
     assert (by_density.method, by_density.notion, by_density.label) == ("density", "class", 1)
     assert (by_posterior.band, by_density.band) == ("pointwise", "corrected")
@@ -268,23 +268,23 @@ def test_each_method_takes_its_own_options_and_no_others():
         ({"band": "bootstrap"}, "band must be 'pointwise', 'simultaneous' or None with method='bayes'"),
     ):
         with pytest.raises(ValueError, match=message):
-            curve_of(question, **wrong)
-        curve_of(question, method="density", **{"n_boot": 2} | wrong)
+            curve_of(task, **wrong)
+        curve_of(task, method="density", **{"n_boot": 2} | wrong)
     with pytest.raises(ValueError, match="band must be 'pointwise', 'corrected', 'bootstrap' or None"):
-        curve_of(question, method="density", band="simultaneous")
+        curve_of(task, method="density", band="simultaneous")
     with pytest.raises(ValueError, match="method must be one of 'bayes', 'density'"):
-        curve_of(question, method="ranks")
+        curve_of(task, method="ranks")
 
 
 @pytest.mark.parametrize("notion", ["class", "confidence", "classwise"])
 def test_every_problem_of_a_question_has_a_result_of_its_own(notion):
     labels, scores = matrix()
-    question = Question.of(predictions(labels, scores, pos_label=1), named(notion))
+    task = CalibrationTask.of(predictions(labels, scores, pos_label=1), named(notion))
     for results in (
-        curve_of(question),
-        curve_of(question, method="density", n_boot=2),
-        each_problem(question, diagram_of),
-        each_problem(question, histogram_of),
+        curve_of(task),
+        curve_of(task, method="density", n_boot=2),
+        each_problem(task, diagram_of),
+        each_problem(task, histogram_of),
     ):
         assert isinstance(results, ByClass) == (notion == "classwise")
         for result in results.values() if notion == "classwise" else [results]:

@@ -10,7 +10,7 @@ from scipy.special import expit
 import calibrant
 from calibrant import Sketch
 from calibrant.curves import posterior_curve
-from calibrant.evidence import Residuals, Sample
+from calibrant.score_data import Residuals, Sample
 from oracles import local_lines as oracle
 
 

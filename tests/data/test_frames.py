@@ -26,8 +26,8 @@ from hypothesis.extra.numpy import arrays
 import calibrant
 from calibrant import Calibrator, Sketch
 from calibrant.data import frame_sums, frames
-from calibrant.evidence import COARSE, FINE
-from calibrant.questions import notions
+from calibrant.score_data import COARSE, FINE
+from calibrant.tasks import notions
 from engines import PANDAS_OF_SPARK, needed
 from exported import some_maps
 

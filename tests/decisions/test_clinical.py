@@ -11,13 +11,13 @@ from tests.oracles import clinical as oracle
 
 import calibrant
 from calibrant import InputError
-from calibrant.api.asked import ask
+from calibrant.api.build_task import ask
 from calibrant.assessment import text as wording
 from calibrant.decisions import Clinical, clinical_of
-from calibrant.evidence.clusters import effective_clusters
 from calibrant.inference.measured import Measured
 from calibrant.posterior import posterior_of
-from calibrant.posterior.odds.cells import nearest
+from calibrant.posterior.log_odds.cells import nearest
+from calibrant.score_data.clusters import effective_clusters
 
 FIELDS = ("ratio", "intercept", "slope", "e50", "e90")
 
@@ -162,7 +162,7 @@ def test_what_cannot_be_known_is_none_with_a_reason(y, score, why, known, rare):
     assert Clinical.from_dict(json.loads(json.dumps(found.to_dict()))) == found
     page = replace(rare[2], clinical=found).html()
     assert (f"There is {why}." in page) == bool(why)
-    by_sums = clinical_of(calibrant.Sketch(labels=[0, 1]).update(y, score).question)
+    by_sums = clinical_of(calibrant.Sketch(labels=[0, 1]).update(y, score).task)
     assert (by_sums.missing, by_sums.from_cells) == (why, True)
 
 
@@ -189,8 +189,8 @@ def test_e50_and_e90_are_quantiles_of_the_gap_that_the_error_is_the_mean_of():
     rng = np.random.default_rng(5)
     score = rng.random(20_000)
     y = rng.random(20_000) < score**2
-    question = ask(y, score, "class", None, None, None)
-    found, points = clinical_of(question), posterior_of(question).points(0)
+    task = ask(y, score, "class", None, None, None)
+    found, points = clinical_of(task), posterior_of(task).points(0)
     repeated = np.repeat(np.abs(points.gap), np.round(1e5 * points.mass).astype(int))
     assert found.e50.value == pytest.approx(np.quantile(repeated, 0.5), abs=1e-3)
     assert found.e90.value == pytest.approx(np.quantile(repeated, 0.9), abs=1e-3)
@@ -222,7 +222,7 @@ def test_a_calibrated_model_reads_one_zero_and_one():
 
 def test_a_sketch_has_the_ratio_exactly_and_the_line_nearly():
     y, score = drawn(5000)
-    sums, exact = clinical_of(calibrant.Sketch().update(y, score).question), read(y, score)
+    sums, exact = clinical_of(calibrant.Sketch().update(y, score).task), read(y, score)
     assert sums.ratio.value == pytest.approx(exact.ratio.value, rel=1e-12)
     np.testing.assert_allclose(numbers(sums)[:3], numbers(exact)[:3], atol=1e-4)
     assert sums.from_cells
@@ -230,7 +230,7 @@ def test_a_sketch_has_the_ratio_exactly_and_the_line_nearly():
     assert not exact.from_cells
     score[:40] = 0
     heavy = np.random.default_rng(1).gamma(2, size=y.size)
-    sums = clinical_of(calibrant.Sketch().update(y, score, sample_weight=heavy).question)
+    sums = clinical_of(calibrant.Sketch().update(y, score, sample_weight=heavy).task)
     exact = read(y, score, sample_weight=heavy)
     # The squares of weights are known of both outcomes of a cell together.
     np.testing.assert_allclose(numbers(sums)[:3], numbers(exact)[:3], atol=0.01)

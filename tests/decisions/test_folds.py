@@ -6,11 +6,11 @@ from scipy.special import expit
 
 import calibrant
 from calibrant import Sketch
+from calibrant.decisions.binary import FOLDS, BinaryDecisions, Dealt, Lines
 from calibrant.decisions.interval import ends
-from calibrant.decisions.one_score import FOLDS, Dealt, Lines, OneScore
-from calibrant.evidence import Residuals, Sample
 from calibrant.inputs import in_clusters, predictions
-from calibrant.questions import Question, named
+from calibrant.score_data import Residuals, Sample
+from calibrant.tasks import CalibrationTask, named
 
 
 def shifted(n=40_000, seed=0):
@@ -122,7 +122,7 @@ def clustered(seed=0, clusters=30, size=20):
 
 def known_of(y, s, cluster, at=(0.3,)):
     data = in_clusters(predictions(y, s), cluster, y, None)
-    return OneScore.of(Question.of(data, named("class")), np.array(at))
+    return BinaryDecisions.of(CalibrationTask.of(data, named("class")), np.array(at))
 
 
 def test_clusters_are_whole_in_folds():
@@ -152,7 +152,7 @@ def test_another_dealing_moves_estimates_within_their_noise(seed, monkeypatch):
     lines = Lines.of_thresholds(np.array([0.2, 0.5]))
     found = []
     for fold_seed in (20240717, 1, 2):
-        monkeypatch.setattr("calibrant.decisions.one_score.FOLD_SEED", fold_seed)
+        monkeypatch.setattr("calibrant.decisions.binary.FOLD_SEED", fold_seed)
         known = known_of(y, s, cluster if seed % 2 else np.arange(len(y)), (0.2, 0.5))
         found.append(ends(known, lines, 0.95))
     for one in found[1:]:

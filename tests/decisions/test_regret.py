@@ -8,11 +8,11 @@ import pytest
 import calibrant
 from calibrant import Regret, Sketch
 from calibrant.decisions import Decision
+from calibrant.decisions.binary import BinaryDecisions, Lines
 from calibrant.decisions.interval import ends
-from calibrant.decisions.one_score import Lines, OneScore
 from calibrant.inference.measured import interval_deviate
 from calibrant.inputs import InputError, in_clusters, predictions
-from calibrant.questions import Question, named
+from calibrant.tasks import CalibrationTask, named
 from oracles import decisions as oracle
 
 MATRIX = [[0.0, 1.0, 0.3], [5.0, 0.0, 0.3]]
@@ -64,7 +64,7 @@ def test_the_value_is_that_of_the_default_map_by_a_loop(cost, weighted):
 
 def test_the_integral_over_thresholds_is_half_the_squared_error():
     y, s = sample(200)
-    known = OneScore.of(Question.of(predictions(y, s), named("class")), np.array([0.5]))
+    known = BinaryDecisions.of(CalibrationTask.of(predictions(y, s), named("class")), np.array([0.5]))
     at = (np.arange(2000) + 0.5) / 2000
     chance = known.groups.score**2
     area = known.regret(Lines.of_thresholds(at), chance).mean()
@@ -83,7 +83,7 @@ def test_the_integral_over_thresholds_is_half_the_squared_error():
 
 def test_a_right_curve_loses_nothing():
     y, s = sample(60)
-    known = OneScore.of(Question.of(predictions(y, s), named("class")), np.array([0.5]))
+    known = BinaryDecisions.of(CalibrationTask.of(predictions(y, s), named("class")), np.array([0.5]))
     assert np.all(known.regret(Lines.of_thresholds(np.arange(1, 20) / 20), known.groups.score) == 0)
 
 
@@ -91,8 +91,8 @@ def test_a_right_curve_loses_nothing():
 def test_the_value_lies_in_its_interval_and_levels_are_nested(seed):
     y, s = sample(80, seed)
     s = s if seed % 2 else np.round(s, 1)
-    question = Question.of(predictions(y, s), named("class"))
-    known = OneScore.of(question, np.arange(1, 10) / 10)
+    task = CalibrationTask.of(predictions(y, s), named("class"))
+    known = BinaryDecisions.of(task, np.arange(1, 10) / 10)
     lines = Lines.of_thresholds(np.arange(1, 10) / 10)
     for simultaneous in (False, True):
         inner, outer = (ends(known, lines, level, simultaneous=simultaneous) for level in (0.5, 0.95))
@@ -188,7 +188,10 @@ def test_repeated_rows_are_no_news_where_clusters_tell():
     once, hidden = (predictions(*rows) for rows in ((y, s), (y5, s5)))
     told = in_clusters(hidden, cluster, y5, None)
     lines = Lines.of_thresholds(np.array([0.3]))
-    known = [OneScore.of(Question.of(data, named("class")), np.array([0.3])) for data in (once, told, hidden)]
+    known = [
+        BinaryDecisions.of(CalibrationTask.of(data, named("class")), np.array([0.3]))
+        for data in (once, told, hidden)
+    ]
     # The same actions, whichever rows are in which fold.
     plain, by_cluster, by_row = (
         float(each.gain(lines, lines.taken(each.parts.score), 0 * lines.taken(each.parts.score)).error[0])

@@ -10,10 +10,10 @@ from scipy.special import expit
 
 import calibrant
 from calibrant import Sketch
+from calibrant.decisions.binary import BinaryDecisions, Lines
 from calibrant.decisions.interval import ends
-from calibrant.decisions.one_score import Lines, OneScore
 from calibrant.inputs import InputError, predictions
-from calibrant.questions import Question, named
+from calibrant.tasks import CalibrationTask, named
 from oracles import decisions as oracle
 from weighing import weighing
 
@@ -60,9 +60,9 @@ def test_net_benefit_is_its_definition_by_a_loop(seed, kind):
 def test_a_curve_is_the_regrets_of_its_thresholds():
     y, s = sample()
     found = calibrant.regret_curve(y, s, thresholds=AT, rng=0)
-    question = Question.of(predictions(y, s), named("class"))
+    task = CalibrationTask.of(predictions(y, s), named("class"))
     for k in (0, 4, 8):
-        single = OneScore.of(question, AT[k : k + 1])
+        single = BinaryDecisions.of(task, AT[k : k + 1])
         alone = ends(single, Lines.of_thresholds(AT[k : k + 1]), 0.95)
         assert found.value[k] == pytest.approx(alone.value[0], rel=1e-9)
         # The band is wider than an interval.

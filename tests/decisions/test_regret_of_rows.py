@@ -7,9 +7,9 @@ import pytest
 
 import calibrant
 from calibrant import Cost, Regret
-from calibrant.decisions.whole_rows import WholeRows
+from calibrant.decisions.canonical import CanonicalDecisions
 from calibrant.inputs import InputError, predictions
-from calibrant.questions import Question, named
+from calibrant.tasks import CalibrationTask, named
 from oracles import decisions as oracle
 
 # Three classes and four actions, the last of which is to abstain.
@@ -30,8 +30,8 @@ def sample(n=150, classes=3, seed=0, power=0.4):
 
 
 def known_of(y, p, cost, weight=None, labels=None):
-    question = Question.of(predictions(y, p, sample_weight=weight, labels=labels), named("multiclass"))
-    return WholeRows.of(question, Cost.of(cost, question.labels))
+    task = CalibrationTask.of(predictions(y, p, sample_weight=weight, labels=labels), named("multiclass"))
+    return CanonicalDecisions.of(task, Cost.of(cost, task.labels))
 
 
 def same(one, other, **tolerance):

@@ -11,10 +11,10 @@ from tests.oracles import selective as oracle
 
 import calibrant
 from calibrant import InputError
-from calibrant.api.asked import ask
+from calibrant.api.build_task import ask
 from calibrant.curves.band import clopper_pearson
 from calibrant.decisions.selective import NODES, _Kept, area_of
-from calibrant.evidence.clusters import effective_clusters
+from calibrant.score_data.clusters import effective_clusters
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import calibrant
-from calibrant.questions import notions
+from calibrant.tasks import notions
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "calibrant"

@@ -6,7 +6,7 @@ from tests.oracles import bayes as oracle
 
 import calibrant
 from calibrant.estimators import Bayes, BayesFit
-from calibrant.evidence import COARSE, FINE, Cells, Residuals, Sample
+from calibrant.score_data import COARSE, FINE, Cells, Residuals, Sample
 from weighing import weighted_sample
 
 

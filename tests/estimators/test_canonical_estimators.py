@@ -11,9 +11,9 @@ from calibrant.estimators.canonical import variational as variational_file
 from calibrant.estimators.canonical.dirichlet import Dirichlet
 from calibrant.estimators.canonical.skce import Skce, reach_of
 from calibrant.estimators.canonical.variational import CanonicalVariational, gains, held_out, lower_bound
-from calibrant.evidence import Sample
-from calibrant.evidence.simplex import Simplex
 from calibrant.inputs import InputError, InputTypeError
+from calibrant.score_data import Sample
+from calibrant.score_data.simplex import Simplex
 from oracles import simplex as oracle
 
 # Every estimator appears here; a new one fails the first test until it does.

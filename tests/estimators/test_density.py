@@ -9,8 +9,8 @@ from scipy.integrate import quad
 import calibrant
 from calibrant import Density
 from calibrant.estimators.smoothing import NARROWEST, Grid, isj, scott, silverman, steps
-from calibrant.evidence import Cells, Sample
-from calibrant.evidence.kernels import KERNELS, gain
+from calibrant.score_data import Cells, Sample
+from calibrant.score_data.kernels import KERNELS, gain
 from oracles import density as oracle
 from oracles import isj as isj_oracle
 from weighing import weighted_sample

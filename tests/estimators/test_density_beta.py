@@ -7,9 +7,9 @@ import calibrant
 from calibrant import DensityBeta, Sketch
 from calibrant.estimators.density_beta import BETA_KERNELS, NARROWEST, SHARE
 from calibrant.estimators.smoothing import scott, silverman
-from calibrant.evidence import COARSE, FINE, Cells, Sample
-from calibrant.evidence.beta import shapes, sums
-from calibrant.evidence.nodes import ROWS, Nodes
+from calibrant.score_data import COARSE, FINE, Cells, Sample
+from calibrant.score_data.beta import shapes, sums
+from calibrant.score_data.nodes import ROWS, Nodes
 from oracles import density_beta as oracle
 from weighing import weighted_sample
 
@@ -65,7 +65,7 @@ def test_narrower_kernels_have_narrower_cells(kind):
 def test_rows_and_their_cells_have_the_same_error(kernel, monkeypatch):
     rows = sample(600)
     direct = DensityBeta("scott", kernel).fit(rows)
-    monkeypatch.setattr("calibrant.evidence.nodes.ROWS", 0)
+    monkeypatch.setattr("calibrant.score_data.nodes.ROWS", 0)
     summed = DensityBeta("scott", kernel).fit(rows)
     for norm in ("l1", "l2", "max"):
         assert summed.error(norm) == pytest.approx(float(direct.error(norm)), abs=1e-9)
@@ -114,8 +114,8 @@ def test_each_row_may_have_mass_one(kernel, weighing, monkeypatch):
     fit = estimator.fit(rows)
     assert fit.error() == pytest.approx(expected, abs=2e-5)
     assert abs(expected - oracle.ece(rows.score, rows.outcome, bandwidth=0.04, **options)) > 1e-3
-    monkeypatch.setattr("calibrant.evidence.nodes.ROWS", 0)
-    monkeypatch.setattr("calibrant.evidence.beta.BANDED", 0)
+    monkeypatch.setattr("calibrant.score_data.nodes.ROWS", 0)
+    monkeypatch.setattr("calibrant.score_data.beta.BANDED", 0)
     summed = estimator.fit(rows)
     assert summed.error() == pytest.approx(float(fit.error()), abs=1e-9)
     np.testing.assert_allclose(summed.nearby[1:-1], fit.nearby[1:-1], rtol=1e-6)

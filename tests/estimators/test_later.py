@@ -23,7 +23,7 @@ from calibrant.estimators import (
 )
 from calibrant.estimators.beta_kernel import NODES, TRIED, Neighbours
 from calibrant.estimators.binned import adaptive_edges
-from calibrant.evidence import Cells, Sample
+from calibrant.score_data import Cells, Sample
 from oracles import later
 from oracles.binned import rows
 from weighing import weighted_sample

@@ -21,7 +21,7 @@ from calibrant import Binned, Density, Sketch
 from calibrant.estimators import FIFTEEN, describe, estimator_names, parse, register, registry, resolve
 from calibrant.estimators.base import Estimator, ValueFit
 from calibrant.estimators.binned import adaptive_edges
-from calibrant.evidence import COARSE, FINE, Cells, Sample
+from calibrant.score_data import COARSE, FINE, Cells, Sample
 
 NORMS = ("l1", "l2", "max")
 NOTIONS = ("class", "classwise", "confidence")

@@ -5,8 +5,8 @@ from dataclasses import astuple
 import numpy as np
 import pytest
 
-from calibrant.evidence import Residuals, Sample
-from calibrant.evidence.clusters import Design, are_alone, correlation, effective_clusters, thinned
+from calibrant.score_data import Residuals, Sample
+from calibrant.score_data.clusters import DesignEffect, are_alone, correlation, effective_clusters, thinned
 from oracles import clusters as slow
 from weighing import weighted_sample
 
@@ -30,7 +30,7 @@ def drawn(seed=0, clusters=12, rows=6, gap=0.0, shared=False, weight=None):
 @pytest.mark.parametrize(("gap", "shared"), [(0.0, False), (0.3, False), (0.0, True), (-0.3, True)])
 def test_the_design_effect_is_that_of_loops_over_rows(weight, gap, shared):
     sample, cluster = drawn(gap=gap, shared=shared, weight=weight)
-    found = Design.of(sample, cluster)
+    found = DesignEffect.of(sample, cluster)
     wanted = slow.design(
         sample.score, sample.outcome, cluster.tolist(), sample.weight, counts=weight != "importance"
     )
@@ -41,7 +41,7 @@ def test_a_few_scores_have_as_many_waves():
     rng = np.random.default_rng(0)
     cluster = np.arange(90) // 3
     sample = Sample(rng.choice([0.2, 0.7], 90), rng.random(90) < 0.5)
-    found = Design.of(sample, cluster)
+    found = DesignEffect.of(sample, cluster)
     wanted = slow.design(sample.score, sample.outcome, cluster.tolist())
     assert (*astuple(found), correlation(sample, cluster)) == pytest.approx(wanted, rel=1e-5)
 
@@ -51,7 +51,7 @@ def test_rows_asked_several_times_have_that_design_effect(times):
     sample, _ = drawn(clusters=100, rows=1)
     cluster = np.repeat(np.arange(100), times)
     sample = Sample(sample.score[cluster], sample.outcome[cluster])
-    found = Design.of(sample, cluster)
+    found = DesignEffect.of(sample, cluster)
     assert found.symmetric == pytest.approx(times)
     assert found.effect == pytest.approx(times, rel=0.02)
     assert correlation(sample, cluster) == pytest.approx(1, abs=0.15)
@@ -61,20 +61,25 @@ def test_counts_are_rows_of_one_cluster():
     sample, cluster = drawn(weight="counts")
     again = np.repeat(np.arange(cluster.size), sample.weight)
     rows = Sample(sample.score[again], sample.outcome[again])
-    assert Design.of(sample, cluster).effect == pytest.approx(Design.of(rows, cluster[again]).effect)
+    assert DesignEffect.of(sample, cluster).effect == pytest.approx(
+        DesignEffect.of(rows, cluster[again]).effect
+    )
 
 
 def test_the_scale_of_importance_weights_does_not_matter():
     sample, cluster = drawn(weight="importance")
     other = weighted_sample(sample.score, sample.outcome, 7 * sample.weight)
-    assert Design.of(other, cluster).effect == pytest.approx(Design.of(sample, cluster).effect)
+    assert DesignEffect.of(other, cluster).effect == pytest.approx(DesignEffect.of(sample, cluster).effect)
 
 
 def test_turning_the_signs_of_clusters_leaves_the_symmetric_effect():
     sample, cluster = drawn()
     sample = Sample(np.full(cluster.size, 0.5), sample.outcome)
     other = sample.outcome ^ (np.random.default_rng(1).random(12) < 0.5)[cluster]
-    assert Design.of(Sample(sample.score, other), cluster).symmetric == Design.of(sample, cluster).symmetric
+    assert (
+        DesignEffect.of(Sample(sample.score, other), cluster).symmetric
+        == DesignEffect.of(sample, cluster).symmetric
+    )
 
 
 def test_scores_far_apart_within_a_cluster_leave_a_strong_shape_its_rows():
@@ -84,7 +89,7 @@ def test_scores_far_apart_within_a_cluster_leave_a_strong_shape_its_rows():
     score = rng.random(cluster.size)
     lean = rng.normal(0, 0.12, 300)[cluster]
     bent = score + 0.3 * np.sin(2 * np.pi * score)
-    found = Design.of(Sample(score, rng.random(cluster.size) < np.clip(bent + lean, 0, 1)), cluster)
+    found = DesignEffect.of(Sample(score, rng.random(cluster.size) < np.clip(bent + lean, 0, 1)), cluster)
     assert found.of_mean > 1.8
     assert found.effect < 1.4
 

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from scipy.stats import binom, kstest
 
 from calibrant import compiled
-from calibrant.evidence import Residuals
-from calibrant.evidence.draws import NORMAL, Outcomes, binomial
+from calibrant.score_data import Residuals
+from calibrant.score_data.draws import NORMAL, Outcomes, binomial
 from weighing import weighted_sample
 
 GROUPS = st.lists(st.tuples(st.integers(0, 60), st.floats(0.0, 1.0)), min_size=1, max_size=30)

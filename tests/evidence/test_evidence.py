@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from calibrant.estimators.binned import adaptive_edges, spread
-from calibrant.evidence import COARSE, FINE, Cells, Moments, Sample, layout_for, tally
+from calibrant.score_data import COARSE, FINE, Cells, Moments, Sample, layout_for, tally
 from oracles import binned as oracle
 from weighing import weighted_sample
 
@@ -191,12 +191,12 @@ def test_atoms_hold_each_tied_score_once(kind):
     outcome = np.array([1, 0, 0, 1, 1, 1], dtype=bool)
     evidence = Sample(score, outcome)
     evidence = evidence if kind == "rows" else Cells.of(evidence)
-    atoms = evidence.atoms()
-    assert isinstance(atoms, Moments)
-    held = atoms.w > 0
-    np.testing.assert_array_equal(atoms.w[held], [2, 3, 1])
-    np.testing.assert_array_equal(atoms.wy[held], [1, 2, 1])
-    np.testing.assert_allclose(atoms.bins.score[held], [0.25, 0.5, 0.75])
+    tie_groups = evidence.tie_groups()
+    assert isinstance(tie_groups, Moments)
+    held = tie_groups.w > 0
+    np.testing.assert_array_equal(tie_groups.w[held], [2, 3, 1])
+    np.testing.assert_array_equal(tie_groups.wy[held], [1, 2, 1])
+    np.testing.assert_allclose(tie_groups.bins.score[held], [0.25, 0.5, 0.75])
 
 
 @pytest.mark.parametrize("kind", ["rows", "cells"])
@@ -218,7 +218,7 @@ def test_resampling_keeps_size_and_expectation(kind):
 def test_redrawn_outcomes_follow_the_given_probability(kind):
     sample = beta_sample(2000)
     evidence = sample if kind == "rows" else Cells.of(sample)
-    drawn = evidence.redraw(lambda score: score**2, np.random.default_rng(2), 300)
+    drawn = evidence.simulate_outcomes(lambda score: score**2, np.random.default_rng(2), 300)
     total = drawn.bins(np.array([0.5])).wy
     chance = np.square(sample.score)
     for side, part in enumerate((sample.score < 0.5, sample.score >= 0.5)):
@@ -234,11 +234,11 @@ def test_rows_of_probabilities_draw_one_after_the_other(kind):
         sample = Sample(sample.score, sample.outcome, np.arange(200) % 3 + 1)
     evidence = Cells.of(sample) if kind == "cells" else sample
     powers, cuts = (0.5, 1.0, 2.0), np.array([0.3, 0.7])
-    together = evidence.redraw(
+    together = evidence.simulate_outcomes(
         lambda score: np.array([score**power for power in powers]), np.random.default_rng(4), 5
     )
     rng = np.random.default_rng(4)
-    alone = [evidence.redraw(lambda score, power=power: score**power, rng, 5) for power in powers]
+    alone = [evidence.simulate_outcomes(lambda score, power=power: score**power, rng, 5) for power in powers]
     np.testing.assert_array_equal(
         together.bins(cuts).wy, np.concatenate([each.bins(cuts).wy for each in alone])
     )
@@ -250,7 +250,7 @@ def test_redrawn_outcomes_of_weighted_rows_vary_as_their_weights_say(kind):
     score, weight = np.repeat([0.2, 0.8], 50), np.tile(np.append(50.0, np.ones(49)), 2)
     sample = weighted_sample(score, np.arange(100) % 2 > 0, weight)
     evidence = sample if kind == "rows" else Cells.of(sample)
-    drawn = evidence.redraw(lambda score: score, np.random.default_rng(3), 4000)
+    drawn = evidence.simulate_outcomes(lambda score: score, np.random.default_rng(3), 4000)
     total = drawn.bins(np.array([0.5])).wy
     expected = 0.16 * (50**2 + 49)
     np.testing.assert_allclose(total.mean(axis=0), [0.2 * 99, 0.8 * 99], rtol=0.05)
@@ -279,7 +279,7 @@ def test_cells_without_squared_weights_share_the_total_out_by_weight():
 def test_a_row_that_counts_a_thousand_times_is_drawn_a_thousand_times(kind):
     evidence = Sample(np.array([0.5]), np.array([True]), np.array([1000]))
     evidence = evidence if kind == "rows" else Cells.of(evidence)
-    drawn = evidence.redraw(lambda score: score, np.random.default_rng(0), 800)
+    drawn = evidence.simulate_outcomes(lambda score: score, np.random.default_rng(0), 800)
     np.testing.assert_array_equal(drawn.n, 1000)
     frequency = drawn.bins(np.array([0.2])).frequency[:, 1]
     assert frequency.mean() == pytest.approx(0.5, abs=0.003)
@@ -290,7 +290,7 @@ def test_a_row_that_counts_a_thousand_times_is_drawn_a_thousand_times(kind):
 def test_only_a_single_problem_is_drawn_anew(kind):
     evidence = Sample(RNG.random((2, 5)), RNG.random((2, 5)) < 0.5)
     evidence = evidence if kind == "rows" else Cells.of(evidence)
-    for draw in (lambda: evidence.resample(RNG, 3), lambda: evidence.redraw(np.abs, RNG, 3)):
+    for draw in (lambda: evidence.resample(RNG, 3), lambda: evidence.simulate_outcomes(np.abs, RNG, 3)):
         with pytest.raises(ValueError, match=r"a batch of shape \(2,\)"):
             draw()
 

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from calibrant.estimators.binned import adaptive_edges
-from calibrant.evidence import Sample, tally
+from calibrant.score_data import Sample, tally
 from plainly import plain
 
 SCORES = {

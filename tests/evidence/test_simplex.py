@@ -5,7 +5,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from calibrant.evidence.simplex import Simplex, class_order, without_rounding
+from calibrant.score_data.simplex import Simplex, class_order, without_rounding
 
 
 def drawn(n=60, classes=4, distinct=25, seed=0):

@@ -8,7 +8,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from calibrant.evidence import COARSE, FINE, Cells, Layout, Residuals, Sample, cells, residuals, sample, tally
+from calibrant.score_data import (
+    COARSE,
+    FINE,
+    Cells,
+    Layout,
+    Residuals,
+    Sample,
+    cells,
+    residuals,
+    sample,
+    tally,
+)
 from calibrant.sketch import totals
 from oracles import tally as oracle
 from plainly import plain as without_loops
@@ -194,14 +205,14 @@ def test_atoms_are_the_sums_of_tied_rows(seed, n, kind, dtype, weighting):
     rng = np.random.default_rng(seed)
     score = scores(rng, kind, n, dtype)
     outcome, weight = positives(rng, score, rare=False), weights(rng, weighting, n)
-    atoms = weighted_sample(score, outcome, weight).atoms()
+    tie_groups = weighted_sample(score, outcome, weight).tie_groups()
     for value in np.unique(np.abs(score)):
         tied = np.abs(score) == value
         mass = np.ones(n) if weight is None else weight
-        at = atoms.origin == value
-        close(atoms.w[at].sum(), mass[tied].sum())
-        close(atoms.wy[at].sum(), mass[tied & outcome].sum())
-        assert np.count_nonzero(atoms.w[at]) <= 1
+        at = tie_groups.origin == value
+        close(tie_groups.w[at].sum(), mass[tied].sum())
+        close(tie_groups.wy[at].sum(), mass[tied & outcome].sum())
+        assert np.count_nonzero(tie_groups.w[at]) <= 1
 
 
 @few

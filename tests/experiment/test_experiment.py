@@ -21,7 +21,6 @@ from scipy import stats
 
 from calibrant.cli import experiment as experiment_cli
 from calibrant.estimators import FIFTEEN, Density, parse
-from calibrant.evidence import Sample
 from calibrant.experiment import PRESETS, SIZES, Mixture, Settings, Store, Summary, compute, exact_error, run
 from calibrant.experiment import procedure as proc
 from calibrant.experiment import summary as summaries
@@ -29,6 +28,7 @@ from calibrant.experiment.distributions import Distribution, rng_of
 from calibrant.experiment.procedure import KEPT, STATISTICS, Result, Task
 from calibrant.experiment.store import DamagedResult
 from calibrant.experiment.truth import Truth, truth
+from calibrant.score_data import Sample
 
 SMALL = Settings(
     classes=(2, 3),

@@ -13,11 +13,11 @@ from click.testing import CliRunner
 
 from calibrant.cli import main
 from calibrant.estimators import FIFTEEN, Bayes, Binned, Debiased, estimator_names
-from calibrant.evidence import Sample
 from calibrant.experiment import PRESETS, Store, Summary, figures, leaderboard, page, run
 from calibrant.experiment.distributions import rng_of
 from calibrant.experiment.families import EXACT, LOCAL, Family
 from calibrant.experiment.summary import BASELINES
+from calibrant.score_data import Sample
 
 # Six distributions, so that the bootstrap has something to draw from.
 SETTINGS = replace(

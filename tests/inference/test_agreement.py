@@ -5,16 +5,16 @@ import pytest
 from scipy.special import expit, ndtri
 
 import calibrant
-from calibrant.evidence import Residuals, Sample
 from calibrant.experiment.families import FAMILIES
-from calibrant.posterior.odds import average
+from calibrant.posterior.log_odds import model_average
+from calibrant.score_data import Residuals, Sample
 
 POINTS = ndtri((np.arange(15) + 0.5) / 15)
 
 
 def error_of_the_average(score, outcome):
     """Mean distance of what scores mean from the scores, over the members of the average over maps."""
-    mixture = average(Residuals.of(Sample(score, outcome)))
+    mixture = model_average(Residuals.of(Sample(score, outcome)))
     cells = mixture.cells
     beyond = (mixture.at.size - cells.x.size) // 2
     inner = slice(beyond, beyond + cells.x.size)

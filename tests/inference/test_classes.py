@@ -6,10 +6,10 @@ from scipy.fft import dct
 
 import calibrant
 from calibrant import Sketch
-from calibrant.evidence import OneHot, Residuals
 from calibrant.inference import classes as many
 from calibrant.inference.joint_labels import Labels
-from calibrant.posterior.clock import halfway, units
+from calibrant.posterior.variance_time import pilot_variance, whiten
+from calibrant.score_data import OneHot, Residuals
 from weighing import weighted_sample
 
 CLASSES = 24
@@ -57,7 +57,7 @@ def test_labels_of_whole_rows_have_the_coefficients_of_their_outcomes():
             coefficients = drawn.coefficients(p[drawn.rows, k], k, 32)
             for at, got in enumerate(coefficients):
                 flat = Residuals.of(weighted_sample(p[:, k], label[:, at] == k, weight)).flat
-                np.testing.assert_allclose(got, units(flat, halfway(flat), 32)[0][0], atol=1e-7)
+                np.testing.assert_allclose(got, whiten(flat, pilot_variance(flat), 32)[0][0], atol=1e-7)
 
 
 def test_labels_come_as_often_as_scores_say_and_a_part_stands_for_many_rows(monkeypatch):
@@ -157,7 +157,7 @@ def test_an_assessment_of_many_classes_counts_every_class():
 def test_rulers_of_classes_have_the_null_of_the_headline():
     y, p = model(200, classes=3)
     found = calibrant.assess(y, p, notion="classwise", rng=0, labels=range(3))
-    assert {one.p_value for one in found.rulers.values()} == {found.estimate.p_value}
+    assert {one.p_value for one in found.by_estimator.values()} == {found.estimate.p_value}
 
 
 def test_a_class_is_estimated_when_it_is_asked_for_and_once(monkeypatch):

@@ -9,11 +9,18 @@ from scipy.stats import norm as normal
 from scipy.stats import t as student
 
 import calibrant
-from calibrant.evidence import Residuals, Sample
 from calibrant.experiment.families import Dirichlet
-from calibrant.inference.clusters import ClusteredNull, Correlated, Draws, View, by_cluster, turned
+from calibrant.inference.clusters import (
+    ClusterAdjustment,
+    ClusteredNull,
+    Correlated,
+    Draws,
+    by_cluster,
+    turned,
+)
 from calibrant.inputs import in_clusters, predictions
-from calibrant.questions import Question, named
+from calibrant.score_data import Residuals, Sample
+from calibrant.tasks import CalibrationTask, named
 from oracles import clusters as slow
 from weighing import weighing, weighted_sample
 
@@ -35,7 +42,7 @@ def matrix(clusters=40, rows=6, seed=0, classes=3):
 
 def asked(y, p, cluster, notion="class", weight=None):
     data = in_clusters(predictions(y, p, **weighing(weight)), cluster, y, weight)
-    return Question.of(data, named(notion))
+    return CalibrationTask.of(data, named(notion))
 
 
 # What an estimate says
@@ -184,12 +191,12 @@ def test_calibrated_data_are_drawn_in_clusters_and_for_whole_rows():
     rng = np.random.default_rng(0)
     labels, scores = Dirichlet(3, 0.0).draw(rng, 12)[::-1]
     cluster = np.repeat(np.arange(12), 6)
-    question = asked(labels[cluster], scores[cluster], cluster, "classwise")
-    draws = Draws.of(question, rng, 400)
+    task = asked(labels[cluster], scores[cluster], cluster, "classwise")
+    draws = Draws.of(task, rng, 400)
     assert draws.correlation > 0.5
     draws = replace(draws, correlation=1.0)
     below, sums = np.zeros(72), []
-    for k, problem in enumerate(question.problems):
+    for k, problem in enumerate(task.problems):
         plain = Residuals.of(problem)
         steps = plain[plain.mass > 0]
         found = np.concatenate(list(draws.residuals(problem, steps, below)))
@@ -207,21 +214,21 @@ def test_few_clusters_and_many_rows_are_not_drawn(monkeypatch):
     from calibrant.inference import clusters
 
     y, p, cluster = drawn()
-    question, rng = asked(y, p, cluster), np.random.default_rng(0)
-    assert Draws.of(question, rng, 9) is not None
+    task, rng = asked(y, p, cluster), np.random.default_rng(0)
+    assert Draws.of(task, rng, 9) is not None
     assert Draws.of(asked(y, p, cluster % 9), rng, 9) is None
     monkeypatch.setattr(clusters, "MOST_DRAWN", 480 * 9 - 1)
-    assert Draws.of(question, rng, 9) is None
+    assert Draws.of(task, rng, 9) is None
     assert 0 < calibrant.estimate(y, p, cluster=cluster, rng=0).p_value <= 1
 
 
 def test_counted_rows_are_drawn_as_often():
     y, p, cluster = drawn()
     counts = np.random.default_rng(0).integers(1, 4, len(y))
-    question = asked(y, p, cluster, weight=counts)
-    draws = Draws.of(question, np.random.default_rng(0), 300)
-    plain = Residuals.of(question.problems[0])
-    (found,) = draws.residuals(question.problems[0], plain[plain.mass > 0], np.zeros(counts.sum()))
+    task = asked(y, p, cluster, weight=counts)
+    draws = Draws.of(task, np.random.default_rng(0), 300)
+    plain = Residuals.of(task.problems[0])
+    (found,) = draws.residuals(task.problems[0], plain[plain.mass > 0], np.zeros(counts.sum()))
     assert draws.order.size == counts.sum()
     assert found.sum(axis=1).mean() == pytest.approx(0, abs=4 * found.sum(axis=1).std() / np.sqrt(300))
 
@@ -241,8 +248,8 @@ def test_the_steps_of_many_rows_are_those_of_the_residuals(rows, tied):
 def test_classes_have_the_sign_of_a_cluster_in_common():
     """Residuals of two classes are each other's negative, and so is what is simulated."""
     y, p, cluster = drawn()
-    question = asked(y, np.column_stack([1 - p, p]), cluster, "classwise")
-    null = ClusteredNull.of(question, "l1", np.random.default_rng(0), 99)
+    task = asked(y, np.column_stack([1 - p, p]), cluster, "classwise")
+    null = ClusteredNull.of(task, "l1", np.random.default_rng(0), 99)
     one, other = null.alone
     assert one.p_value == pytest.approx(other.p_value, abs=0.03)
     # With independent signs the correlation would be near zero.
@@ -281,10 +288,10 @@ def test_the_test_has_its_size_and_the_interval_its_coverage():
 @pytest.mark.parametrize("level", [0.5, 0.95])
 def test_tails_are_those_of_students_distribution(level):
     y, p, cluster = drawn(clusters=9)
-    (view,) = View.of(asked(y, p, cluster))
+    (view,) = ClusterAdjustment.of(asked(y, p, cluster))
     wanted = student(8).ppf((1 + level) / 2) / normal.ppf((1 + level) / 2)
     assert view.tails(level) == pytest.approx(wanted)
-    assert View(Sample(p, y > 0), 1.0).tails(level) == 1
+    assert ClusterAdjustment(Sample(p, y > 0), 1.0).tails(level) == 1
 
 
 def test_outcomes_are_drawn_as_alike_as_they_were_seen():
@@ -292,10 +299,10 @@ def test_outcomes_are_drawn_as_alike_as_they_were_seen():
     cluster = np.repeat(np.arange(500), 4)
     p = rng.uniform(0.3, 0.7, 500)[cluster]
     y = rng.random(2000) < rng.beta(p * 1.5, (1 - p) * 1.5)[4 * cluster]
-    question = asked(y, p, cluster)
-    (view,) = View.of(question)
+    task = asked(y, p, cluster)
+    (view,) = ClusterAdjustment.of(task)
     assert view.problem.correlation == pytest.approx(0.4, abs=0.06)
-    new = view.problem.redraw(lambda s: s, rng, 200)
+    new = view.problem.simulate_outcomes(lambda s: s, rng, 200)
     assert new.outcome.mean(axis=1).mean() == pytest.approx(p.mean(), abs=0.01)
     p = new.score  # cluster after cluster
     np.testing.assert_array_equal(p.reshape(500, 4), p.reshape(500, 4)[:, :1].repeat(4, axis=1))
@@ -309,15 +316,15 @@ def test_too_many_rows_for_that_are_drawn_as_sums_and_spread_wider(monkeypatch):
     from calibrant.inference import clusters
 
     y, p, cluster = drawn()
-    question = asked(y, p, cluster)
-    (near,) = View.of(question)
+    task = asked(y, p, cluster)
+    (near,) = ClusterAdjustment.of(task)
     monkeypatch.setattr(clusters, "MOST_ROWS", 100)
-    (far,) = View.of(question)
+    (far,) = ClusterAdjustment.of(task)
     binned = parse("uniform:15")
     wider = np.sqrt(near.design.of_error)
     assert far.reach(0.95, binned) == pytest.approx(near.reach(0.95, binned) * wider)
     assert far.reach(0.95, parse("bayes")) == near.reach(0.95, parse("bayes"))
-    assert far.problem.redraw(lambda s: s, np.random.default_rng(0), 3).batch == (3,)
+    assert far.problem.simulate_outcomes(lambda s: s, np.random.default_rng(0), 3).batch == (3,)
     wide = calibrant.estimate(y, p, estimator="uniform:15", cluster=cluster, rng=0)
     plain = calibrant.estimate(y, p, estimator="uniform:15", rng=0)
     assert wide.high - wide.low > 1.05 * (plain.high - plain.low)
@@ -326,9 +333,9 @@ def test_too_many_rows_for_that_are_drawn_as_sums_and_spread_wider(monkeypatch):
 def test_counted_rows_are_drawn_one_by_one():
     y, p, cluster = drawn()
     counts = np.random.default_rng(0).integers(1, 4, len(y))
-    (view,) = View.of(asked(y, p, cluster, weight=counts))
+    (view,) = ClusterAdjustment.of(asked(y, p, cluster, weight=counts))
     assert isinstance(view.problem, Correlated)
-    assert view.problem.redraw(lambda s: s, np.random.default_rng(0), 2).shape == (2, counts.sum())
+    assert view.problem.simulate_outcomes(lambda s: s, np.random.default_rng(0), 2).shape == (2, counts.sum())
 
 
 @pytest.mark.parametrize("weighted", ["no weights", "counts", "importance weights"])

@@ -10,11 +10,11 @@ from scipy.fft import dct
 
 import calibrant
 from calibrant.estimators import parse
-from calibrant.evidence import Residuals, Sample
 from calibrant.experiment.families import EXACT, Dirichlet
-from calibrant.inference import classes, interval, joint_labels, null, walks
+from calibrant.inference import classes, cumulative_statistics, interval, joint_labels, null
 from calibrant.inference import comparison as paired
-from calibrant.posterior.clock import halfway, running, units
+from calibrant.posterior.variance_time import pilot_variance, running, whiten
+from calibrant.score_data import Residuals, Sample
 from weighing import weighted_sample
 
 
@@ -196,9 +196,9 @@ def test_cells_of_equal_variance_are_those_of_the_posterior():
     y, p = drawn(n=400)
     profile = Residuals.of(Sample(p.round(2), y.astype(bool)))
     one = profile.coarser(10**6)
-    edges = walks.Edges.of(one, 64)
+    edges = cumulative_statistics.Edges.of(one, 64)
     found = edges.sums(running(one.residual[None]))[0]
-    expected = units(profile.flat, halfway(profile.flat), 64)[0][0]
+    expected = whiten(profile.flat, pilot_variance(profile.flat), 64)[0][0]
     np.testing.assert_allclose(dct(found / edges.unit, norm="ortho"), expected, atol=1e-9)
 
 
@@ -213,7 +213,7 @@ def test_coefficients_of_a_class_are_those_of_its_rows():
         found = sums.coefficients(count)
         for y, row in zip(outcome, found, strict=True):
             flat = Residuals.of(weighted_sample(score, y, weight)).flat
-            np.testing.assert_allclose(row, units(flat, halfway(flat), 32)[0][0], atol=1e-7)
+            np.testing.assert_allclose(row, whiten(flat, pilot_variance(flat), 32)[0][0], atol=1e-7)
 
 
 @pytest.mark.parametrize("n", [50, 500, 3000])

@@ -8,11 +8,11 @@ from scipy.fft import idct
 from scipy.special import ndtri
 
 import calibrant
-from calibrant.evidence import Residuals, Sample
 from calibrant.inference import interval
-from calibrant.inference.interval import World, true_error
-from calibrant.posterior.clock import n_cells
+from calibrant.inference.interval import SimulationGrid, true_error
 from calibrant.posterior.gap import Posterior
+from calibrant.posterior.variance_time import n_cells
+from calibrant.score_data import Residuals, Sample
 
 KINDS = ("smooth", "tenths", "heavy")
 
@@ -30,33 +30,35 @@ def posterior(kind="smooth", n=600, seed=0):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_data_without_noise_are_the_gap(kind):
-    world = World.of(posterior(kind))
+    sim_grid = SimulationGrid.of(posterior(kind))
     gap = np.clip(
-        np.random.default_rng(0).normal(0, 0.1, (3, world.score.size)), -world.score, 1 - world.score
+        np.random.default_rng(0).normal(0, 0.1, (3, sim_grid.score.size)),
+        -sim_grid.score,
+        1 - sim_grid.score,
     )
-    z, residual = world.data(gap, np.zeros_like(gap))
-    own = world.posterior
+    z, residual = sim_grid.data(gap, np.zeros_like(gap))
+    own = sim_grid.posterior
     sums = own.scale[0] * idct(z, norm="ortho")
-    np.testing.assert_allclose(sums.sum(axis=1), (gap * world.mass).sum(axis=1), atol=1e-6)
+    np.testing.assert_allclose(sums.sum(axis=1), (gap * sim_grid.mass).sum(axis=1), atol=1e-6)
     if kind == "smooth":
-        np.testing.assert_allclose(sums, gap * world.mass, atol=1e-6)
+        np.testing.assert_allclose(sums, gap * sim_grid.mass, atol=1e-6)
         assert residual is None
     else:
-        np.testing.assert_allclose(residual, gap * world.mass, rtol=1e-6, atol=1e-9)
+        np.testing.assert_allclose(residual, gap * sim_grid.mass, rtol=1e-6, atol=1e-9)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_data_without_a_gap_are_noise_of_about_one_unit(kind):
-    world = World.of(posterior(kind))
-    noise = np.random.default_rng(0).standard_normal((4000, world.score.size))
-    z, residual = world.data(np.zeros_like(noise), noise)
+    sim_grid = SimulationGrid.of(posterior(kind))
+    noise = np.random.default_rng(0).standard_normal((4000, sim_grid.score.size))
+    z, residual = sim_grid.data(np.zeros_like(noise), noise)
     # A variance halfway to what the gap says is not that of calibrated data, and scores of 1 have none; the
     # rows of one score are spread evenly over its cells.
     spread = np.square(z).mean()
-    few = min(1.0, world.score.size / z.shape[-1])
+    few = min(1.0, sim_grid.score.size / z.shape[-1])
     assert {"smooth": 0.8, "tenths": 0.8 * few, "heavy": 0.3}[kind] < spread < 1.2 * few
     if kind != "smooth":
-        expected = world.sd(np.zeros(world.score.size))
+        expected = sim_grid.sd(np.zeros(sim_grid.score.size))
         np.testing.assert_allclose(residual.std(axis=0), expected, rtol=0.06, atol=1e-9)
 
 
@@ -64,17 +66,17 @@ def test_data_without_a_gap_are_noise_of_about_one_unit(kind):
 @pytest.mark.parametrize("kind", KINDS)
 def test_gaps_are_brought_to_the_error_that_is_tried(kind, norm):
     own = posterior(kind)
-    world = World.of(own)
+    sim_grid = SimulationGrid.of(own)
     which, gaps = interval.shapes(own, [np.random.default_rng(0)], 60)
     assert [len(each) for each in gaps] == [60]
-    gaps = interval.alike(gaps, [world], norm)
-    np.testing.assert_allclose(true_error(gaps[0], world.mass, norm), 1)
-    most = world.most(gaps[0], norm)
+    gaps = interval.scale_to_unit_error(gaps, [sim_grid], norm)
+    np.testing.assert_allclose(true_error(gaps[0], sim_grid.mass, norm), 1)
+    most = sim_grid.most(gaps[0], norm)
     for true in (0.0, 0.02, 0.1):
-        (possible,) = interval.of_size(true, gaps, [world], norm)
-        found = true_error(possible, world.mass, norm)
-        assert np.all(possible >= -world.score)
-        assert np.all(possible <= 1 - world.score)
+        (possible,) = interval.scaled_to_error(true, gaps, [sim_grid], norm)
+        found = true_error(possible, sim_grid.mass, norm)
+        assert np.all(possible >= -sim_grid.score)
+        assert np.all(possible <= 1 - sim_grid.score)
         far = most > 2 * true
         assert far.any()
         np.testing.assert_allclose(found[far], true, rtol=0.03, atol=1e-9)
@@ -93,12 +95,14 @@ def test_each_kind_of_gap_that_data_allow_has_a_fair_number_of_sets():
 
 def test_noise_is_standard_normal_and_even_along_the_gap():
     own = posterior()
-    world = World.of(own)
+    sim_grid = SimulationGrid.of(own)
     size = 2000
     kind, gaps = interval.shapes(own, [np.random.default_rng(0)], size)
-    gaps = interval.of_size(0.05, interval.alike(gaps, [world], "l1"), [world], "l1")
-    way = np.sign(gaps[0]) * world.sd(gaps[0])
-    chance = interval.sampling(gaps[0], world.mass, true_error(gaps[0], world.mass, "l1"), "l1", 600)
+    gaps = interval.scaled_to_error(
+        0.05, interval.scale_to_unit_error(gaps, [sim_grid], "l1"), [sim_grid], "l1"
+    )
+    way = np.sign(gaps[0]) * sim_grid.sd(gaps[0])
+    chance = interval.sampling(gaps[0], sim_grid.mass, true_error(gaps[0], sim_grid.mass, "l1"), "l1", 600)
     common, (rng,) = interval.streams([5])
     noise, luck = interval._noise(way, chance, common, rng, kind)
     assert np.abs(noise.mean(axis=0)).max() < 5 / np.sqrt(size)
@@ -125,7 +129,7 @@ def test_normal_estimates_have_the_interval_of_a_normal_variable(level):
     own = posterior()
     unit = interval._unit(own)
     value = 8 * unit
-    far = -NormalDist().inv_cdf(interval.THINNER * (1 - level) / 2)
+    far = -NormalDist().inv_cdf(interval.TAIL_ALPHA_FACTOR * (1 - level) / 2)
     low, high = interval.invert(normal(unit), value, own, level)
     assert low == pytest.approx(value - far * unit, abs=0.1 * unit)
     assert high == pytest.approx(value + far * unit, abs=0.1 * unit)
@@ -152,16 +156,16 @@ def test_estimates_that_tie_with_the_value_are_counted_alike_whatever_rounding_s
 def test_a_row_that_reaches_over_several_cells_has_the_mean_of_their_gaps():
     near = np.linspace(0.001, 0.02, 15)
     flat = Residuals.of(Sample(np.concatenate([near, [0.5], 1 - near]), np.arange(31) > 15)).flat
-    cells = World.of(Posterior.of_residuals(flat, 30))
+    cells = SimulationGrid.of(Posterior.of_residuals(flat, 30))
     inside = np.abs(cells.score - 0.5) < 1e-9
     assert inside.sum() > 2
     gap = np.random.default_rng(0).normal(size=(5, inside.size))
-    world, mean = cells.by_score(gap)
-    (at,) = np.flatnonzero(np.abs(world.score - 0.5) < 1e-9)
-    assert np.diff(world.score).min() > 1e-9
+    sim_grid, mean = cells.by_score(gap)
+    (at,) = np.flatnonzero(np.abs(sim_grid.score - 0.5) < 1e-9)
+    assert np.diff(sim_grid.score).min() > 1e-9
     np.testing.assert_allclose(mean[:, at], np.average(gap[:, inside], axis=1, weights=cells.mass[inside]))
-    assert world.mass[at] == pytest.approx(cells.mass[inside].sum())
-    np.testing.assert_allclose(mean @ world.mass, gap @ cells.mass)
+    assert sim_grid.mass[at] == pytest.approx(cells.mass[inside].sum())
+    np.testing.assert_allclose(mean @ sim_grid.mass, gap @ cells.mass)
 
 
 @pytest.mark.parametrize("estimator", ["uniform:10", "density"])
@@ -201,16 +205,16 @@ def test_ends_allow_for_what_noise_adds():
     unit = interval._unit(own)
     value = 8 * unit
     plain, below, above = (
-        interval.invert(normal(unit), value, own, 0.9, interval.Allowance(*by))
+        interval.invert(normal(unit), value, own, 0.9, interval.BiasCorrection(*by))
         for by in ((0.0, 0.0), (unit, 0.0), (0.0, unit))
     )
     assert below[0] == pytest.approx(plain[0] - unit, abs=0.1 * unit)
     assert below[1] == plain[1]
     assert above[0] == plain[0]
     assert above[1] == pytest.approx(plain[1] + unit, abs=0.1 * unit)
-    allowed = interval.allowance(own, value, "l1")
+    allowed = interval.bias_correction(own, value, "l1")
     assert 0 < allowed.above < allowed.below
-    assert interval.allowance(several(), value, "l1").above == 0
+    assert interval.bias_correction(several(), value, "l1").above == 0
 
 
 def several(cells=30):
@@ -227,7 +231,7 @@ def several(cells=30):
 @pytest.mark.parametrize("cells", [30, 64])
 def test_several_classes_are_simulated_as_each_alone(cells):
     own = several(cells)
-    together, alone = World.of(own), [World.of(own[k : k + 1]) for k in range(3)]
+    together, alone = SimulationGrid.of(own), [SimulationGrid.of(own[k : k + 1]) for k in range(3)]
     rng = np.random.default_rng(0)
     gap, noise = (rng.standard_normal((3, 9, cells), dtype=np.float32) for _ in range(2))
     factor = np.geomspace(1e-3, 10, 9)
@@ -250,7 +254,7 @@ def test_errors_in_turn_end_where_no_kind_has_an_estimate_below_the_value():
         return true, [smooth, local - 0.1]
 
     grid = [0.0, 0.1, 0.2, 0.3, 0.4, 0.5]
-    runs = interval.in_turn(simulate, 0.15)(grid)
+    runs = interval.stop_early(simulate, 0.15)(grid)
     # Those of the second kind are passed at .3 alone, and what comes after says no more.
     assert tried == grid[:4]
     for above, value in ((True, 0.15), (False, 0.15)):
@@ -264,5 +268,5 @@ def test_errors_in_turn_end_where_no_kind_has_an_estimate_below_the_value():
 
 def test_errors_in_turn_do_not_end_while_a_kind_reaches_them_in_few_sets():
     estimates = np.linspace(0.9, 1.0, 50)
-    runs = interval.in_turn(lambda true: (true, [estimates, estimates[:3]]), 0.1)([0.0, 0.1, 0.2])
+    runs = interval.stop_early(lambda true: (true, [estimates, estimates[:3]]), 0.1)([0.0, 0.1, 0.2])
     assert [true for true, _ in runs] == [0.0, 0.1, 0.2]

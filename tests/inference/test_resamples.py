@@ -4,8 +4,6 @@ import numpy as np
 import pytest
 
 import calibrant
-from calibrant.evidence import Residuals, Sample
-from calibrant.evidence.draws import Outcomes
 from calibrant.inference import null
 from calibrant.inference.multiplicity import (
     MOST_RESAMPLES,
@@ -15,6 +13,8 @@ from calibrant.inference.multiplicity import (
     resamples_for,
 )
 from calibrant.inference.result import p_text
+from calibrant.score_data import Residuals, Sample
+from calibrant.score_data.draws import Outcomes
 
 
 def rows(n=400, power=1.0, seed=0):
@@ -81,7 +81,11 @@ def test_all_surfaces_take_the_number():
     assert {each.n_resamples for each in compared.estimates.values()} == {199}
     groups = np.arange(400) % 40
     found = calibrant.assess(y, score, groups=groups, rng=0, n_resamples=199)
-    everyone = [*found.estimates.values(), *found.rulers.values(), *(row.estimate for row in found.by_group)]
+    everyone = [
+        *found.estimates.values(),
+        *found.by_estimator.values(),
+        *(row.estimate for row in found.by_group),
+    ]
     assert {each.n_resamples for each in everyone} == {199}
 
 

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 from test_canonical_estimators import as_rows, drawn
 
-from calibrant.evidence.simplex import Simplex
 from calibrant.inference import score_test
 from calibrant.inference.score_test import p_value
 from calibrant.posterior.softmax import fit as softmax_fit
 from calibrant.posterior.softmax.blocks import Blocks
 from calibrant.posterior.softmax.likelihood import Likelihood
+from calibrant.score_data.simplex import Simplex
 from oracles import simplex as oracle
 from weighing import are_counts
 

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from calibrant import compiled
-from calibrant.evidence import Residuals
-from calibrant.inference.walks import show
-from calibrant.posterior.clock import interpolate
+from calibrant.inference.cumulative_statistics import cumulative_statistics
+from calibrant.posterior.variance_time import interpolate
+from calibrant.score_data import Residuals
 from plainly import needs_loops
 
 
@@ -23,9 +23,9 @@ def steps_of(count, seed=0):
 def test_loops_and_numpy_show_the_same(monkeypatch, count, cells, finest):
     steps, rng = steps_of(count), np.random.default_rng(1)
     blocks = [rng.standard_normal((sets, count)) for sets in (7, 4, 1)]
-    fast = show(steps, blocks, cells, finest)
+    fast = cumulative_statistics(steps, blocks, cells, finest)
     monkeypatch.setattr(compiled, "loops", None)
-    plain = show(steps, blocks, cells, finest)
+    plain = cumulative_statistics(steps, blocks, cells, finest)
     assert (fast.rough is None) == (plain.rough is None) == (count < 300)
     for one, other in zip(fast, plain, strict=True):
         if one is not None:
@@ -35,7 +35,7 @@ def test_loops_and_numpy_show_the_same(monkeypatch, count, cells, finest):
 def test_what_is_shown_is_what_a_loop_finds():
     steps = steps_of(300)
     residual = np.random.default_rng(1).standard_normal((5, 300))
-    shown = show(steps, [residual], 64, 128)
+    shown = cumulative_statistics(steps, [residual], 64, 128)
     upto = np.concatenate([np.zeros((5, 1)), np.cumsum(residual, axis=1)], axis=1)
     np.testing.assert_allclose(shown.reach, upto.max(axis=1) - upto.min(axis=1))
     # The sum of all residuals is that of the first coefficient, and of a shift, on their own scales.

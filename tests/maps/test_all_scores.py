@@ -7,11 +7,11 @@ import pytest
 from scipy.optimize import minimize_scalar
 
 from calibrant import Calibrator, InputError
-from calibrant.evidence.simplex import Simplex
 from calibrant.maps import of_all_scores as module
 from calibrant.maps.methods import METHODS
 from calibrant.posterior.softmax import SoftmaxPosterior
 from calibrant.posterior.softmax.likelihood import Likelihood
+from calibrant.score_data.simplex import Simplex
 from oracles import softmax as oracle
 
 MANY = [name for name, method in METHODS.items() if method.many]

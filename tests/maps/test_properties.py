@@ -89,7 +89,7 @@ def test_sums_in_pieces_lead_to_the_map_of_the_rows(method):
     sketch = pieces[0]
     for piece in pieces[1:]:
         sketch = sketch + piece
-    again = Calibrator(method).fit_question(sketch.question)
+    again = Calibrator(method).fit_question(sketch.task)
     assert again.n_ == whole.n_ == 400
     assert again.classes_ == whole.classes_
     at = np.linspace(0.02, 0.98, 25)

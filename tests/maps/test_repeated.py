@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from calibrant import Calibrator, Sketch
-from calibrant.evidence import Cells, Residuals, Sample
-from calibrant.maps.of_one_score import Problem, improved
-from calibrant.posterior.odds.average import CORRELATIONS, ScoreDeviations, deflated
+from calibrant.maps.binary import Problem, improved
+from calibrant.posterior.log_odds.model_average import CORRELATIONS, ScoreDeviations, deflated
+from calibrant.score_data import Cells, Residuals, Sample
 from oracles.maps import beta_binomial
 
 

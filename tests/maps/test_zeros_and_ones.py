@@ -7,7 +7,7 @@ import pytest
 
 from calibrant import Calibrator, InputError, Sketch
 from calibrant.maps.forms import Bounded
-from calibrant.posterior.odds.cells import certainty_bound
+from calibrant.posterior.log_odds.cells import certainty_bound
 from oracles.maps import jeffreys_mean
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from calibrant.posterior import clock, gap, process, score_effects, tree
+from calibrant.posterior import dyadic_partition, gap, process, score_effects, variance_time
 
 
 def triweight(u):
@@ -84,17 +84,17 @@ def problem(score, outcome):
     s, inverse, count = np.unique(score, return_inverse=True, return_counts=True)
     n = len(score)
     r = np.bincount(inverse, np.asarray(outcome, dtype=float)) - count * s
-    points = min(n, clock.LOOK)
-    width = min(clock.LOOK_WIDTH * (0.75 * n) ** -0.2, clock.LOOK_ROWS / n)
+    points = min(n, variance_time.LOOK)
+    width = min(variance_time.LOOK_WIDTH * (0.75 * n) ** -0.2, variance_time.LOOK_ROWS / n)
     mean = spread_evenly(np.cumsum(count), r, np.linspace(0, n, points + 1)) * points / n
     basis = cosines(points)
     gain = np.array([triweight(math.pi * width * k) for k in range(points)])
     smooth = basis.T @ (gain * (basis @ mean))
     at = (np.cumsum(count) - count / 2) * points / n - 0.5
     p = np.clip(s + np.interp(at, np.arange(points), smooth), 0, 1)
-    v = (p * (1 - p) + s * (1 - s)) / 2 + clock.LEAST / math.sqrt(n)
+    v = (p * (1 - p) + s * (1 - s)) / 2 + variance_time.LEAST / math.sqrt(n)
     time = np.cumsum(count * v)
-    g = max(1, min(n, clock.CELLS) // 2 * 2)
+    g = max(1, min(n, variance_time.CELLS) // 2 * 2)
     cuts = time[-1] * np.linspace(0, 1, g + 1)
     unit = math.sqrt(time[-1] / g)
     sums, rows = (spread_evenly(time, term, cuts) for term in (r, count))
@@ -154,9 +154,9 @@ def by_process(p):
 def flat(x, pull):
     """Likelihood against no gap, posterior mean and variance of a gap that is the same in all cells."""
     likelihoods, means, variances = [], [], []
-    for size in tree.LEVELS:
+    for size in dyadic_partition.LEVELS:
         signal = size**2 * np.outer(pull, pull)
-        likelihoods.append(against_noise(x, signal) / len(tree.LEVELS))
+        likelihoods.append(against_noise(x, signal) / len(dyadic_partition.LEVELS))
         inverse = np.linalg.inv(np.eye(len(x)) + signal)
         means.append(size**2 * pull @ inverse @ x)
         variances.append(size**2 - size**4 * pull @ inverse @ pull)
@@ -173,15 +173,15 @@ def wave(x, size_of_one):
     """
     m = len(x)
     basis = cosines(m)
-    spectrum = (1 + (np.arange(1, m) / tree.ROUGH) ** 2) ** -float(tree.STEEP)
+    spectrum = (1 + (np.arange(1, m) / dyadic_partition.ROUGH) ** 2) ** -float(dyadic_partition.STEEP)
     shape = basis[1:].T @ np.diag(spectrum / spectrum.sum()) @ basis[1:]
     level = np.outer(basis[0], basis[0])
     total, shrink = 0.0, np.zeros((m, m))
-    for one in (0.0, *tree.WAVES):
-        for other in (0.0, *tree.WAVES):
+    for one in (0.0, *dyadic_partition.WAVES):
+        for other in (0.0, *dyadic_partition.WAVES):
             prior = 1.0
-            for size, missing in ((one, tree.NO_MEAN), (other, tree.NO_SHAPE)):
-                prior *= missing if size == 0 else (1 - missing) / len(tree.WAVES)
+            for size, missing in ((one, dyadic_partition.NO_MEAN), (other, dyadic_partition.NO_SHAPE)):
+                prior *= missing if size == 0 else (1 - missing) / len(dyadic_partition.WAVES)
             signal = size_of_one * (one**2 * level + other**2 * shape)
             chance = prior * against_noise(x, signal)
             total += chance
@@ -199,10 +199,13 @@ def stretch(x, pull, level, number, empty):
     sides = its_pull.sum() * np.array(parts(mean, math.sqrt(variance)))
     kinds = [(1.0, likelihood, sides, its_pull**2 * (mean**2 + variance))]
     length = last - first
-    if level > 0 and math.log2(g).is_integer() and length >= tree.SHORTEST:
+    if level > 0 and math.log2(g).is_integer() and length >= dyadic_partition.SHORTEST:
         likelihood, means, sds = wave(own, length * pull.mean() ** 2)
         sides = np.sum([parts(a, b) for a, b in zip(means, sds, strict=True)], axis=0)
-        kinds = [(1 - tree.WAVING, *kinds[0][1:]), (tree.WAVING, likelihood, sides, means**2 + sds**2)]
+        kinds = [
+            (1 - dyadic_partition.WAVING, *kinds[0][1:]),
+            (dyadic_partition.WAVING, likelihood, sides, means**2 + sds**2),
+        ]
     some = 1.0 if level == 0 else 1 - empty
     whole = 0.0 if level == 0 else empty
     sides, square = np.zeros(2), np.zeros(length)
@@ -211,16 +214,16 @@ def stretch(x, pull, level, number, empty):
         whole, sides, square = whole + chance, sides + chance * each, square + chance * own_square
     if level < int(math.log2(g)):
         low, high = (stretch(x, pull, level + 1, 2 * number + i, empty) for i in (0, 1))
-        stop, halved = tree.STOP * whole, (1 - tree.STOP) * low[0] * high[0]
-        sides = tree.STOP * sides + halved * (low[1] + high[1])
-        square = tree.STOP * square + halved * np.concatenate([low[2], high[2]])
+        stop, halved = dyadic_partition.STOP * whole, (1 - dyadic_partition.STOP) * low[0] * high[0]
+        sides = dyadic_partition.STOP * sides + halved * (low[1] + high[1])
+        square = dyadic_partition.STOP * square + halved * np.concatenate([low[2], high[2]])
         whole = stop + halved
     return whole, sides / whole, square / whole
 
 
 def by_tree(p):
     """A gap that lives in stretches."""
-    trees = [stretch(p.x, p.mass / p.unit, 0, 0, empty) for empty in tree.EMPTY]
+    trees = [stretch(p.x, p.mass / p.unit, 0, 0, empty) for empty in dyadic_partition.EMPTY]
     likelihood = sum(each[0] for each in trees)
     sides, square = (sum(each[0] * each[i] for each in trees) / likelihood for i in (1, 2))
     return likelihood / len(trees), p.unit * sides, p.unit**2 * square

@@ -2,7 +2,7 @@
 
 from math import cos, pi, sqrt
 
-from calibrant.evidence import FINE
+from calibrant.score_data import FINE
 
 
 def waves_of(score, weight, square, count):
@@ -37,7 +37,7 @@ def effect(residual, weight, square, cluster, factor):
 
 
 def design(score, outcome, cluster, weight=None, counts=True):
-    """Return the design effects in the order of `Design`, and the correlation."""
+    """Return the design effects in the order of `DesignEffect`, and the correlation."""
     weight = [1.0] * len(score) if weight is None else [float(w) for w in weight]
     square = weight if counts else [w * w for w in weight]
     residual = [float(y) - s for y, s in zip(outcome, score, strict=True)]

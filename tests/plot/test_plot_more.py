@@ -28,12 +28,12 @@ from test_plot import (
 import calibrant
 from calibrant import plot
 from calibrant.curves.histogram import ScoreHistogram, histogram_of
-from calibrant.evidence import Cells, Sample
 from calibrant.inference.comparison import Comparison, Difference
 from calibrant.inference.measured import Measured
 from calibrant.inference.result import Estimate, Null
 from calibrant.plot import canvas, reliability, scores
-from calibrant.questions import named
+from calibrant.score_data import Cells, Sample
+from calibrant.tasks import named
 
 IMAGES = Path(__file__).parents[1] / "images"
 HOSTILE = [

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy.fft import idct
 
-from calibrant.evidence import Residuals, Sample
-from calibrant.posterior import clock
+from calibrant.posterior import variance_time
+from calibrant.score_data import Residuals, Sample
 
 
 def residuals(n=400, seed=0, digits=None):
@@ -19,8 +19,8 @@ def residuals(n=400, seed=0, digits=None):
 @pytest.mark.parametrize("cells", [1, 7, 64])
 def test_cells_keep_every_sum_and_have_equal_variance(digits, cells):
     flat = residuals(digits=digits)
-    variance = clock.halfway(flat, clock.look(flat))
-    z, scale, mass, score = (part[0] for part in clock.units(flat, variance, cells))
+    variance = variance_time.pilot_variance(flat, variance_time.look(flat))
+    z, scale, mass, score = (part[0] for part in variance_time.whiten(flat, variance, cells))
     n = flat.n[0]
     assert mass.sum() == pytest.approx(1)
     assert (mass * score).sum() == pytest.approx((flat.mass * flat.score).sum() / n)
@@ -33,7 +33,7 @@ def test_calibrated_residuals_have_unit_noise():
     rng = np.random.default_rng(0)
     score = rng.beta(0.6, 0.4, 500)
     flat = Residuals.of(Sample(np.tile(score, (2000, 1)), rng.random((2000, 500)) < score)).flat
-    z = clock.units(flat, clock.halfway(flat), 32)[0]
+    z = variance_time.whiten(flat, variance_time.pilot_variance(flat), 32)[0]
     np.testing.assert_allclose(z.mean(axis=0), 0, atol=5 / np.sqrt(2000))
     np.testing.assert_allclose(np.square(z).mean(axis=0), 1, atol=0.2)
     correlation = np.corrcoef(z, rowvar=False) - np.eye(32)
@@ -45,22 +45,22 @@ def test_the_first_look_sees_a_gap_and_no_variance_is_zero():
     score = np.sort(rng.random(20_000))
     gap = 0.2 * np.sin(2 * np.pi * score)
     flat = Residuals.of(Sample(score, rng.random(score.size) < np.clip(score + gap, 0, 1))).flat
-    seen = clock.look(flat)[0]
+    seen = variance_time.look(flat)[0]
     held = flat.mass[0] > 0
     expected = np.interp(flat.score[0], score, np.clip(score + gap, 0, 1) - score)
     assert np.sqrt(np.mean((seen - expected)[held] ** 2)) < 0.15
     certain = Residuals.of(Sample(np.array([0.0, 1.0, 1.0]), np.array([False, True, True]))).flat
-    assert clock.halfway(certain).min() > 0
-    assert clock.halfway(certain, clock.look(certain)).min() > 0
+    assert variance_time.pilot_variance(certain).min() > 0
+    assert variance_time.pilot_variance(certain, variance_time.look(certain)).min() > 0
 
 
 def test_cells_and_points_grow_with_the_rows():
     n = np.unique(np.geomspace(1, 1e9, 400).astype(int)).astype(float)
-    for count in (clock.n_cells(n), clock.n_points(n)):
+    for count in (variance_time.n_cells(n), variance_time.n_points(n)):
         assert np.all(np.diff(count) >= 0)
         assert np.all(count <= n)
-        assert count[-1] == clock.MOST
-    cells = clock.n_cells(n[n > clock.CELLS])
+        assert count[-1] == variance_time.MOST
+    cells = variance_time.n_cells(n[n > variance_time.CELLS])
     assert np.all(cells & (cells - 1) == 0)  # powers of two can be halved and joined
 
 
@@ -74,6 +74,6 @@ def test_interpolation_is_that_of_numpy():
         value, np.array([[np.flatnonzero(row == x)[0] for x in row] for row in knots]), axis=1
     )
     x = knots[:, -1:] * np.linspace(0, 1, 50)
-    (found,) = clock.interpolate(x, knots, (value,))
+    (found,) = variance_time.interpolate(x, knots, (value,))
     for k in range(3):
         np.testing.assert_allclose(found[k], np.interp(x[k], knots[k], value[k]))

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 from scipy.fft import idct
 
-from calibrant.evidence import Residuals, Sample
 from calibrant.posterior import gap as module
-from calibrant.posterior.clock import n_cells
-from calibrant.posterior.gap import Posterior, chance, judged
+from calibrant.posterior.gap import Posterior, chance, pool_classes
 from calibrant.posterior.process import evidence_of
 from calibrant.posterior.score_effects import ScoreEffects
+from calibrant.posterior.variance_time import n_cells
+from calibrant.score_data import Residuals, Sample
 
 ARRAYS = ("z", "scale", "mass", "score", "n")
 KINDS = ("smooth", "tenths", "heavy")
@@ -35,7 +35,7 @@ def posterior(kind="smooth", n=400, seed=0, cells=None):
 
 def told(one):
     """What a posterior says, in numbers."""
-    return one.own_sides, one.smooth_sides, one.gap, one.weight[:, :3], one.some, one.own_square
+    return one.over_under, one.smooth_over_under, one.gap, one.weight[:, :3], one.some, one.own_square
 
 
 def alike(one, other, **tolerance):
@@ -70,7 +70,7 @@ def test_points_say_what_the_cells_say(kind):
     assert (at.mass * at.score).sum() == pytest.approx((p.mass * p.score).sum())
     # Single rows that are pooled have one variance.
     assert (at.mass * at.gap).sum() == pytest.approx(p.gap.sum(), rel=1e-5 if kind == "heavy" else 1e-6)
-    over, under = p.own_sides
+    over, under = p.over_under
     assert under[0] - over[0] == pytest.approx(p.gap.sum())
     assert over[0] + under[0] >= np.abs(p.gap).sum() * (1 - 1e-6)
     assert np.all(at.sd > 0)
@@ -105,7 +105,7 @@ def test_draws_have_the_spread_of_the_points_where_all_of_it_counts(kind, monkey
         np.testing.assert_allclose(drawn.std(axis=0), at.sd, rtol=0.05)
     # Over the cells of one score a gap varies, and its mean there varies less.
     assert np.all(drawn.std(axis=0) < 1.05 * at.sd)
-    expected = sum(side[0] for side in p.own_sides)
+    expected = sum(side[0] for side in p.over_under)
     assert (np.abs(drawn) * at.mass).sum(axis=1).mean() == pytest.approx(expected, rel=0.03)
 
 
@@ -117,7 +117,9 @@ def test_members_draw_what_they_are(kind):
     members = range(4 if p.effects else 3)
     for member in members:
         assert p.shapes(0, member, rng, 5).shape == (5, count)
-    wild, calm = (p.shapes(0, 1, np.random.default_rng(0), 500, calmer) for calmer in (1.0, 0.5))
+    wild, calm = (
+        p.shapes(0, 1, np.random.default_rng(0), 500, draw_shrinkage) for draw_shrinkage in (1.0, 0.5)
+    )
     np.testing.assert_allclose(calm.std(axis=0), wild.std(axis=0) / 2, rtol=1e-6)
 
 
@@ -170,7 +172,7 @@ def test_other_data_on_the_same_scores_have_a_posterior_of_their_own(kind):
             for one, each in zip(p.effects, residual, strict=True)
         )
         alone = replace(p, z=p.z + noise[k : k + 1], effects=effects)
-        np.testing.assert_allclose(np.array(again.own_sides)[:, k], np.array(alone.own_sides)[:, 0])
+        np.testing.assert_allclose(np.array(again.over_under)[:, k], np.array(alone.over_under)[:, 0])
         np.testing.assert_allclose(again.weight[k], alone.weight[0], rtol=1e-7, atol=1e-12)
         np.testing.assert_allclose(again.gap[k], alone.gap[0], atol=1e-12)
         for one, other in zip(again.terms("l1"), alone.terms("l1"), strict=True):
@@ -186,7 +188,7 @@ def test_coefficients_in_single_precision_are_read_in_double(kind, norm):
     half = replace(p.again(p.z.astype(np.float32)), effects=p.effects)
     assert half.process.mean.dtype == half.tree.evidence.dtype == half.terms(norm).own.dtype == np.float64
     np.testing.assert_allclose(half.weight, p.weight, rtol=2e-3, atol=1e-5)
-    np.testing.assert_allclose(half.own_sides, p.own_sides, rtol=2e-3, atol=1e-6)
+    np.testing.assert_allclose(half.over_under, p.over_under, rtol=2e-3, atol=1e-6)
     for one, other in zip(half.terms(norm), p.terms(norm), strict=True):
         np.testing.assert_allclose(one, other, rtol=2e-3, atol=2e-3)
 
@@ -199,7 +201,7 @@ def test_mirrored_scores_swap_the_sides(kind, n):
         Posterior.of_residuals(flat, int(n_cells(flat.n)[0]))
         for flat in (Residuals.of(Sample(s, y)).flat for s, y in ((score, outcome), (1 - score, ~outcome)))
     )
-    np.testing.assert_allclose(one.own_sides, other.own_sides[::-1], rtol=1e-6)
+    np.testing.assert_allclose(one.over_under, other.over_under[::-1], rtol=1e-6)
     np.testing.assert_allclose(one.gap, -other.gap[:, ::-1], rtol=1e-5, atol=1e-9)
     np.testing.assert_allclose(one.weight, other.weight, rtol=1e-6)
 
@@ -208,7 +210,7 @@ def test_three_classes_are_judged_together_or_each_by_itself():
     p = posterior()
     terms = p.terms("l1")
     sums = type(terms)(*(3 * term[0] for term in terms))
-    found = judged(sums, p.z.shape[-1], 3)
+    found = pool_classes(sums, p.z.shape[-1], 3)
     alone = module.CLASS_CALIBRATED + (1 - module.CLASS_CALIBRATED) * np.exp(p.some[0])
     shared = evidence_of(2 * terms.shape[:1], 2 * terms.offset[:1], p.z.shape[-1])[0]
     expected = (1 - module.APART) * np.exp(shared) + module.APART * alone**2
@@ -220,7 +222,7 @@ def test_three_classes_are_judged_together_or_each_by_itself():
 def test_two_classes_are_one_problem_seen_twice():
     p = posterior()
     terms = p.terms("l1")
-    found = judged(type(terms)(*(2 * term[0] for term in terms)), p.z.shape[-1], 2)
+    found = pool_classes(type(terms)(*(2 * term[0] for term in terms)), p.z.shape[-1], 2)
     assert found.evidence == pytest.approx(terms.alone[0])
     assert found.mixed(0.3, 0.1) == pytest.approx(0.1)
 

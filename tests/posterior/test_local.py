@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 import calibrant
-from calibrant.evidence.simplex import Simplex
 from calibrant.posterior.softmax import CanonicalError, SoftmaxPosterior, local
 from calibrant.posterior.softmax.error import FOLDS, NORMS
 from calibrant.posterior.softmax.likelihood import softmax
-from calibrant.posterior.softmax.where import Where
+from calibrant.posterior.softmax.probability_transfer import ProbabilityTransfer
+from calibrant.score_data.simplex import Simplex
 from oracles import neighbours as oracle
 from oracles import softmax as errors_of
 
@@ -109,7 +109,7 @@ def test_what_rows_add_is_what_predictions_confirm(board):
 
 def test_where_it_hurts_adds_up_to_the_error(board):
     found, p, truth = board
-    where = Where.of(found)
+    where = ProbabilityTransfer.of(found)
     assert where.share @ where.gap == pytest.approx(found.value("l1"))
     for k, (gap, spread) in enumerate(zip(where.gap, where.gap_spread, strict=True)):
         mine = p.argmax(axis=1) == k

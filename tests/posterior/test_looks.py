@@ -29,12 +29,12 @@ def problems(cells, sets, frames, seed=0):
 def test_loops_and_numpy_agree(monkeypatch, cells, frames):
     fast = problems(cells, 6, frames)
     evidence = replace(fast)  # asked for the evidence alone first
-    terms, some, local, sides = fast.terms("l1"), evidence.some, evidence.local, fast.own_sides
+    terms, some, local, sides = fast.terms("l1"), evidence.some, evidence.local, fast.over_under
     monkeypatch.setattr(compiled, "loops", None)
     plain = replace(fast)
     for one, other in zip(terms, plain.terms("l1"), strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-11, atol=1e-12)
-    for one, other in ((some, plain.some), (local, plain.local), (sides, plain.own_sides)):
+    for one, other in ((some, plain.some), (local, plain.local), (sides, plain.over_under)):
         np.testing.assert_allclose(one, other, rtol=1e-11, atol=1e-12)
 
 
@@ -73,7 +73,7 @@ def test_vectors_of_any_width_say_the_same_to_the_last_bit(monkeypatch, frames):
 def test_threads_say_the_same_to_the_last_bit(monkeypatch, frames):
     p = problems(16, 12, frames)
     alone = p.terms("l1")
-    monkeypatch.setattr("calibrant.posterior.looks.SHARED", 1)
+    monkeypatch.setattr("calibrant.posterior.marginal_likelihoods.SHARED", 1)
     monkeypatch.setenv("CALIBRANT_THREADS", "3")
     for one, other in zip(alone, replace(p).terms("l1"), strict=True):
         np.testing.assert_array_equal(one, other)

@@ -5,9 +5,9 @@ from statistics import NormalDist
 import numpy as np
 import pytest
 
-from calibrant.evidence import Residuals
-from calibrant.posterior.odds import OddsCells, average, members, smooth_average, stretches
-from calibrant.posterior.odds.average import TAIL
+from calibrant.posterior.log_odds import OddsCells, components, local, model_average, smooth_average
+from calibrant.posterior.log_odds.model_average import TAIL
+from calibrant.score_data import Residuals
 from oracles import maps as oracle
 from weighing import weighted_sample
 
@@ -49,10 +49,10 @@ def test_many_scores_are_pooled_and_nothing_is_lost():
 # --- members ---
 
 
-@pytest.mark.parametrize("noise", members.NOISE)
+@pytest.mark.parametrize("noise", components.NOISE)
 def test_scores_that_are_less_sure_are_mixed_with_their_complement(noise):
     score = np.array([1e-6, 0.2, 0.5, 0.99])
-    found = members.expit(members.less_sure(np.log(score / (1 - score)), noise))
+    found = components.expit(components.less_sure(np.log(score / (1 - score)), noise))
     np.testing.assert_allclose(found, noise + (1 - 2 * noise) * score, rtol=1e-9)
 
 
@@ -60,8 +60,8 @@ def test_scores_that_are_less_sure_are_mixed_with_their_complement(noise):
 @pytest.mark.parametrize(("shape", "noise"), [*((shape, 0.0) for shape in range(1, 8)), (1, 0.03), (7, 0.03)])
 def test_the_evidence_of_formulas_is_an_integral(shape, noise):
     score, outcome = rows()
-    sizes = members.SHAPES[shape][:3]
-    (block,) = (b for b in members.parametric(OddsCells.of(residuals(score, outcome))) if b.noise == noise)
+    sizes = components.SHAPES[shape][:3]
+    (block,) = (b for b in components.parametric(OddsCells.of(residuals(score, outcome))) if b.noise == noise)
     offset = np.array([oracle.log_odds(noise + (1 - 2 * noise) * p) for p in score])
     columns = [column for column, size in zip((np.ones(200), offset), sizes, strict=False) if size > 0]
     expected = oracle.evidence(offset, outcome, columns, [size for size in sizes if size > 0])
@@ -70,30 +70,30 @@ def test_the_evidence_of_formulas_is_an_integral(shape, noise):
 
 def test_the_evidence_of_the_scores_as_they_are_is_their_likelihood():
     score, outcome = rows()
-    block = members.parametric(OddsCells.of(residuals(score, outcome)))[0]
+    block = components.parametric(OddsCells.of(residuals(score, outcome)))[0]
     odds = np.log(score / (1 - score))
     assert block.evidence[0] == pytest.approx(oracle.log_likelihood(odds, outcome), abs=1e-3)
 
 
 def test_prior_weights_add_up():
-    assert sum(shape[3] for shape in members.SHAPES) == pytest.approx(1)
-    assert sum(members.NOISE.values()) == pytest.approx(1)
+    assert sum(shape[3] for shape in components.SHAPES) == pytest.approx(1)
+    assert sum(components.NOISE.values()) == pytest.approx(1)
 
 
 def test_with_few_rows_the_scores_as_they_are_weigh_more():
     logs = {}
     for n in (10, 10_000):
         cells = OddsCells(np.array([-1.0, 1.0]), np.full(2, n / 2), np.full(2, n / 4), 1e-15)
-        prior = members.parametric(cells)[0].prior
+        prior = components.parametric(cells)[0].prior
         logs[n] = prior[0] - prior[1]
-    assert logs[10] - logs[10_000] == pytest.approx(members.HELD / 10 - members.HELD / 10_000)
+    assert logs[10] - logs[10_000] == pytest.approx(components.HELD / 10 - components.HELD / 10_000)
 
 
 @pytest.mark.parametrize(("n", "nats"), [(10, 1.0), (100, 1.0), (400, 0.25)])
 def test_with_few_rows_a_temperature_weighs_more_than_a_shift(n, nats):
     cells = OddsCells(np.array([-1.0, 1.0]), np.full(2, n / 2), np.full(2, n / 4), 1e-15)
-    for block in members.parametric(cells):
-        shapes = np.log([shape[3] for shape in members.SHAPES])
+    for block in components.parametric(cells):
+        shapes = np.log([shape[3] for shape in components.SHAPES])
         extra = block.prior - shapes
         np.testing.assert_allclose(extra[[3, 4]] - extra[1], nats, atol=1e-12)
         np.testing.assert_allclose(extra[[2, 5, 9]], extra[1], atol=1e-12)
@@ -102,8 +102,8 @@ def test_with_few_rows_a_temperature_weighs_more_than_a_shift(n, nats):
 def test_newton_ends_at_the_top():
     score, outcome = rows(120, 3)
     cells = OddsCells.of(residuals(score, outcome))
-    basis = (members.features(cells.x) * [1.5, 1.5, 1.0])[None]
-    u, *_ = members.modes(cells, cells.x[None], basis, np.zeros((1, 3)))
+    basis = (components.features(cells.x) * [1.5, 1.5, 1.0])[None]
+    u, *_ = components.modes(cells, cells.x[None], basis, np.zeros((1, 3)))
 
     def value(u):
         return cells.likelihood(cells.x + basis[0] @ u) - 0.5 * u @ u
@@ -115,11 +115,11 @@ def test_newton_ends_at_the_top():
 def test_members_that_share_an_expansion_are_solved_each_by_itself():
     score, outcome = rows(300, 4)
     cells = OddsCells.of(residuals(score, outcome))
-    centre, offset = 0.8 * cells.x, members.less_sure(cells.x, 0.03)
-    phi = np.hstack([members.features(offset), members.clocks(cells, centre)["rank"].waves(cells.x, 8)])
+    centre, offset = 0.8 * cells.x, components.less_sure(cells.x, 0.03)
+    phi = np.hstack([components.features(offset), components.clocks(cells, centre)["rank"].waves(cells.x, 8)])
     shapes = np.array([[0.0, 0.0, 0.0], [0.6, 0.6, 0.0], [1.5, 1.5, 1.0]])
-    spread = np.array([0.5, 1.5])[:, None] * members._spectra(8)[0]
-    mode, square, odds, evidence = members._expanded(cells, phi, shapes, spread, offset, centre)
+    spread = np.array([0.5, 1.5])[:, None] * components._spectra(8)[0]
+    mode, square, odds, evidence = components._expanded(cells, phi, shapes, spread, offset, centre)
     q = 1 / (1 + np.exp(-centre))
     weight = cells.trials * q * (1 - q)
     target = weight * (centre - offset) + cells.successes - cells.trials * q
@@ -132,7 +132,7 @@ def test_members_that_share_an_expansion_are_solved_each_by_itself():
         np.testing.assert_allclose(odds[k], offset + basis @ u, atol=1e-10)
         expected = cells.likelihood(odds[k]) - 0.5 * u @ u - 0.5 * np.linalg.slogdet(precision)[1]
         assert evidence[k] == pytest.approx(expected, rel=1e-12)
-        block = members.Block(0.03, "rank", phi, np.array(each), np.zeros(6), mode, square, odds, evidence)
+        block = components.Block(0.03, "rank", phi, np.array(each), np.zeros(6), mode, square, odds, evidence)
         root = block.roots(np.array([k]))[0]
         np.testing.assert_allclose(root @ root.T, precision, rtol=1e-10, atol=1e-10)
 
@@ -157,18 +157,18 @@ def by_enumeration(four):
     def of_stretch(first, stop):
         if (first, stop) not in known:
             part = slice(first, stop)
-            logs, means = [np.log(stretches.UNTOUCHED)], [x[part]]
-            for kind in stretches.KINDS:
+            logs, means = [np.log(local.UNTOUCHED)], [x[part]]
+            for kind in local.KINDS:
                 columns, sizes = oracle.stretch_columns(x[part], trials[part], kind)
                 log, mean = oracle.cells_evidence(x[part], trials[part], successes[part], columns, sizes)
-                logs.append(log + np.log((1 - stretches.UNTOUCHED) / len(stretches.KINDS)))
+                logs.append(log + np.log((1 - local.UNTOUCHED) / len(local.KINDS)))
                 means.append(mean)
             total = np.logaddexp.reduce(logs)
             known[first, stop] = total, np.exp(np.array(logs) - total) @ np.array(means)
         return known[first, stop]
 
     total, mean = 0.0, np.zeros(4)
-    for leaves, prior in oracle.divisions(0, 4, 3, stretches.WHOLE):
+    for leaves, prior in oracle.divisions(0, 4, 3, local.WHOLE):
         weight = prior * np.exp(sum(of_stretch(*leaf)[0] for leaf in leaves))
         total += weight
         mean += weight * np.concatenate([of_stretch(*leaf)[1] for leaf in leaves])
@@ -183,7 +183,7 @@ def test_there_are_five_divisions_of_four_cells():
 
 def test_the_tree_averages_over_all_divisions(four, by_enumeration):
     evidence, mean = by_enumeration
-    found = stretches.tree(four)
+    found = local.tree(four)
     assert np.exp(found.evidence - evidence) == pytest.approx(1, abs=0.05)
     np.testing.assert_allclose(found.weight.sum(axis=0), 1)
     np.testing.assert_allclose((found.weight * found.mean).sum(axis=0), mean, atol=0.03)
@@ -192,13 +192,13 @@ def test_the_tree_averages_over_all_divisions(four, by_enumeration):
 
 def test_each_score_has_a_shift_of_its_own(four):
     logs = []
-    for size, _ in stretches.OWN:
+    for size, _ in local.OWN:
         parts = [
             oracle.cells_evidence(*(np.array([v]) for v in cell), [np.ones(1)], [size])[0]
             for cell in zip(four.x, four.trials, four.successes, strict=True)
         ]
-        logs.append(sum(parts) - np.log(len(stretches.OWN)))
-    found = stretches.each_score(four)
+        logs.append(sum(parts) - np.log(len(local.OWN)))
+    found = local.each_score(four)
     assert np.exp(found.evidence - np.logaddexp.reduce(logs)) == pytest.approx(1, abs=0.05)
     np.testing.assert_allclose(found.weight[:, 0], np.exp(logs - np.logaddexp.reduce(logs)), atol=0.02)
 
@@ -206,7 +206,7 @@ def test_each_score_has_a_shift_of_its_own(four):
 # --- the average ---
 
 
-@pytest.mark.parametrize("make", [average, smooth_average])
+@pytest.mark.parametrize("make", [model_average, smooth_average])
 def test_quantiles_are_those_of_draws(make):
     score, outcome = rows(150, 1)
     mixture = make(residuals(score, outcome))
@@ -225,13 +225,13 @@ def test_quantiles_are_those_of_draws(make):
 
 
 def test_weights_add_up_everywhere():
-    mixture = average(residuals(*rows(300, 2, lambda p: np.where(p > 0.8, 0.5, p))))
+    mixture = model_average(residuals(*rows(300, 2, lambda p: np.where(p > 0.8, 0.5, p))))
     np.testing.assert_allclose(mixture.weight.sum(axis=0), 1)
 
 
 def test_a_gap_in_one_place_stays_there():
     score, outcome = rows(4000, 0, lambda p: np.where((p > 0.7) & (p < 0.8), 0.25, p))
-    mixture = average(residuals(score, outcome))
+    mixture = model_average(residuals(score, outcome))
     read = np.interp(np.log([1.0, 3.0, 19.0]), mixture.at, mixture.probability)
     np.testing.assert_allclose(read, [0.5, 0.25, 0.95], atol=0.05)
 
@@ -240,6 +240,6 @@ def test_few_scores_go_wrong_each_in_its_own_way():
     score = np.repeat([0.1, 0.3, 0.5, 0.7, 0.9], 400)
     truth = {0.1: 0.3, 0.3: 0.1, 0.5: 0.7, 0.7: 0.5, 0.9: 0.9}
     outcome = np.concatenate([np.arange(400) < 400 * truth[p] for p in truth]).astype(int)
-    mixture = average(residuals(score, outcome))
+    mixture = model_average(residuals(score, outcome))
     inside = slice(len(TAIL), -len(TAIL))
     np.testing.assert_allclose(mixture.probability[inside], list(truth.values()), atol=0.02)

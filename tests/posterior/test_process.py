@@ -25,7 +25,7 @@ def test_draws_have_the_mean_and_the_spread_of_the_posterior():
     drawn = process.draw(1, np.random.default_rng(0), 20_000)
     np.testing.assert_allclose(drawn.mean(axis=0), process.mean[1], atol=5 * process.sd[1].max() / 141)
     np.testing.assert_allclose(drawn.std(axis=0), process.sd[1], rtol=0.04)
-    calm = process.draw(1, np.random.default_rng(0), 20_000, calmer=0.5)
+    calm = process.draw(1, np.random.default_rng(0), 20_000, draw_shrinkage=0.5)
     np.testing.assert_allclose(calm.std(axis=0), process.sd[1] / 2, rtol=0.04)
     np.testing.assert_allclose(calm.mean(axis=0), process.mean[1], atol=5 * process.sd[1].max() / 141)
 

@@ -8,11 +8,11 @@ from scipy.stats import betabinom, binom, norm
 
 import calibrant
 from calibrant.estimators import Bayes
-from calibrant.evidence import COARSE, FINE, Cells, Residuals, Sample
 from calibrant.posterior import gap
 from calibrant.posterior import score_effects as module
-from calibrant.posterior.clock import VarianceTime
 from calibrant.posterior.score_effects import ScoreEffects, coverage
+from calibrant.posterior.variance_time import VarianceTime
+from calibrant.score_data import COARSE, FINE, Cells, Residuals, Sample
 from oracles.bayes import overlaps
 from weighing import weighted_sample
 
@@ -191,7 +191,7 @@ def test_without_replication_there_are_no_effects(n):
     found = posterior(Sample(score, rng.random(n) < score**1.3))
     assert found.effects == ()
     assert found.weight.shape == (1, 3)
-    np.testing.assert_array_equal(found.own_sides, found.smooth_alone.own_sides)
+    np.testing.assert_array_equal(found.over_under, found.smooth_alone.over_under)
 
 
 def test_shared_scores_may_be_ignored():
@@ -199,7 +199,7 @@ def test_shared_scores_may_be_ignored():
     flat = Residuals.of(sample, ties=False).flat
     found = type(posterior(sample)).of_residuals(flat, 64)
     assert found.effects == ()
-    np.testing.assert_allclose(found.own_sides, posterior(sample).smooth_alone.own_sides, rtol=1e-12)
+    np.testing.assert_allclose(found.over_under, posterior(sample).smooth_alone.over_under, rtol=1e-12)
 
 
 def forms(score, outcome):
@@ -214,7 +214,7 @@ def agree(found, expected):
         one, other = (getattr(p.effects[0].ties, name) for p in (found, expected))
         np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(found.weight, expected.weight, rtol=1e-8, atol=1e-9)
-    np.testing.assert_allclose(found.own_sides, expected.own_sides, rtol=1e-9)
+    np.testing.assert_allclose(found.over_under, expected.over_under, rtol=1e-9)
 
 
 @pytest.mark.parametrize("n", [500, 8000, 9000, 20_000])
@@ -309,11 +309,11 @@ def test_a_lookup_table_whose_levels_are_off_is_found():
         chance = np.clip(level + rng.normal(0, 0.07, 100), 0, 1)[which]
         truths.append(np.mean(np.abs(chance - score)))
         found = posterior(Sample(score, rng.random(3000) < chance))
-        assert sum(found.own_sides)[0] == pytest.approx(truths[-1], abs=0.02)
+        assert sum(found.over_under)[0] == pytest.approx(truths[-1], abs=0.02)
         assert found.weight[0].argmax() == 3
-        smooth.append(sum(found.smooth_sides)[0])
+        smooth.append(sum(found.smooth_over_under)[0])
         calibrated = posterior(Sample(score, rng.random(3000) < score))
-        assert sum(calibrated.own_sides)[0] < 0.02
+        assert sum(calibrated.over_under)[0] < 0.02
     # A process alone misses most of it.
     assert np.mean(smooth) < np.mean(truths) / 2
 

@@ -3,14 +3,14 @@
 import numpy as np
 import pytest
 
-from calibrant.evidence.simplex import Simplex
 from calibrant.posterior.softmax import Blocks, CanonicalError, SoftmaxPosterior, fit
 from calibrant.posterior.softmax import blocks as blocks_of_rows
 from calibrant.posterior.softmax import likelihood as rows_of_numbers
 from calibrant.posterior.softmax.error import NORMS, _compared
 from calibrant.posterior.softmax.fit import candidates, penalised, shapes
 from calibrant.posterior.softmax.likelihood import Likelihood, softmax
-from calibrant.posterior.softmax.where import Where
+from calibrant.posterior.softmax.probability_transfer import ProbabilityTransfer
+from calibrant.score_data.simplex import Simplex
 from oracles import softmax as oracle
 from weighing import are_counts
 
@@ -244,13 +244,13 @@ def test_who_takes_from_whom_is_found():
         return truth
 
     rows, p, truth = drawn(2000, 3, given)
-    where = Where.of(CanonicalError.of(SoftmaxPosterior.of(rows)))
+    where = ProbabilityTransfer.of(CanonicalError.of(SoftmaxPosterior.of(rows)))
     moved = float((p - truth)[:, 0].mean())
     assert where.taken[0, 1] == pytest.approx(moved, rel=0.2)
     assert where.taken[0, 1] - 2 * where.spread[0, 1] > 0
     np.testing.assert_allclose(where.taken, -where.taken.T, atol=1e-12)
     assert np.abs(where.taken[2]).max() < 0.3 * moved
-    assert Where.of(CanonicalError.of(SoftmaxPosterior.of(drawn(60, 13)[0]))) is None
+    assert ProbabilityTransfer.of(CanonicalError.of(SoftmaxPosterior.of(drawn(60, 13)[0]))) is None
 
 
 def test_blocks_of_known_sizes_end_at_their_mode_and_the_others_are_absent():

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from calibrant.evidence.simplex import Simplex
 from calibrant.posterior.softmax import CanonicalError, SoftmaxPosterior
-from calibrant.posterior.softmax.where import Where, _taken
+from calibrant.posterior.softmax.probability_transfer import ProbabilityTransfer, _taken
+from calibrant.score_data.simplex import Simplex
 
 
 def labels(rng, probability):
@@ -57,16 +57,16 @@ def test_counts_are_repetition():
     rng = np.random.default_rng(2)
     p = rng.dirichlet(np.ones(3), 40)
     code, weight = rng.integers(0, 3, 40), rng.integers(1, 4, 40)
-    counted = Where.of(CanonicalError.of(SoftmaxPosterior.of(Simplex.of(p, code, weight))))
+    counted = ProbabilityTransfer.of(CanonicalError.of(SoftmaxPosterior.of(Simplex.of(p, code, weight))))
     repeated = Simplex.of(np.repeat(p, weight, axis=0), np.repeat(code, weight))
-    again = Where.of(CanonicalError.of(SoftmaxPosterior.of(repeated)))
+    again = ProbabilityTransfer.of(CanonicalError.of(SoftmaxPosterior.of(repeated)))
     for key in ("taken", "spread", "share", "gap", "gap_spread"):
         np.testing.assert_allclose(getattr(counted, key), getattr(again, key), atol=1e-9)
 
 
 def test_rows_that_agree_leave_a_doubt():
     rows = Simplex.of(np.array([[1.0, 0.0, 0.0]] * 30), np.ones(30, dtype=int))
-    found = Where.of(CanonicalError.of(SoftmaxPosterior.of(rows)))
+    found = ProbabilityTransfer.of(CanonicalError.of(SoftmaxPosterior.of(rows)))
     assert found.taken[0, 1] <= 1
     assert found.spread[0, 1] > 0
     assert found.gap[0] <= 2

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import calibrant
 from calibrant import Sketch, inputs
-from calibrant.questions import Question, named
+from calibrant.tasks import CalibrationTask, named
 from oracles import notions as oracle
 
 ESTIMATORS = ("auto", "uniform:10", "adaptive:5", "density", "isotonic")
@@ -134,10 +134,10 @@ def test_a_notion_answers_for_itself(notion):
     assert chosen.reading.title
     label, score = model(50, 3)
     data = inputs.predictions(label, score, pos_label=1)
-    question = Question.of(data, chosen)
-    assert len(question.problems) == chosen.size(3)
-    assert {problem.support for problem in question.problems} == {chosen.support(3)}
-    assert question.label == (1 if chosen.one_class else None)
+    task = CalibrationTask.of(data, chosen)
+    assert len(task.problems) == chosen.size(3)
+    assert {problem.support for problem in task.problems} == {chosen.support(3)}
+    assert task.label == (1 if chosen.one_class else None)
 
 
 def pairs(n=400, seed=0):

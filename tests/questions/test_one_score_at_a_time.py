@@ -8,8 +8,8 @@ import pytest
 import calibrant
 from calibrant import Sketch
 from calibrant.inputs import InputError
-from calibrant.questions.notions import applicable, named, pictured, refuse_whole
 from calibrant.sketch.file import HEADER
+from calibrant.tasks.notions import applicable, named, pictured, refuse_whole
 
 UNREAD = object()
 ONE_SCORE = {

@@ -6,7 +6,7 @@ import pytest
 import calibrant
 from calibrant import Sketch, inputs
 from calibrant.posterior import Posterior
-from calibrant.questions import Question, named
+from calibrant.tasks import CalibrationTask, named
 
 
 @pytest.fixture
@@ -76,8 +76,8 @@ def test_a_comparison_computes_the_posterior_of_each_model_once(computed):
 @pytest.mark.parametrize("notion", ["class", "classwise", "confidence"])
 def test_rows_and_sums_make_the_same_question(notion):
     y, score = binary()
-    rows = Question.of(inputs.predictions(y, score), named(notion))
-    sums = Sketch(notion).update(y, score).question
+    rows = CalibrationTask.of(inputs.predictions(y, score), named(notion))
+    sums = Sketch(notion).update(y, score).task
     assert (rows.labels, rows.positive, rows.label) == (sums.labels, sums.positive, sums.label)
     assert rows.n == sums.n
     for ours, theirs in zip(rows.residuals, sums.residuals, strict=True):

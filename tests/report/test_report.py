@@ -266,8 +266,8 @@ def test_whole_rows_are_shown_by_pairs_and_predictions():
     assert "of the error by direction" not in page
     words = re.findall(r"<title>(\w+) (takes|gives) ([\d.]+) points (from|to) (\w+)</title>", page)
     assert len(words) == 6
-    assert ("wolf", "takes", points(found.where.taken[0, 1]), "from", "cat") in words
-    assert ("cat", "gives", points(found.where.taken[0, 1]), "to", "wolf") in words
+    assert ("wolf", "takes", points(found.probability_transfer.taken[0, 1]), "from", "cat") in words
+    assert ("cat", "gives", points(found.probability_transfer.taken[0, 1]), "to", "wolf") in words
     # Groups of whole rows have no direction; classes have one.
     groups = page[page.index('id="h-groups"') :]
     assert "too high, points" not in groups

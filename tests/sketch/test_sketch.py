@@ -24,8 +24,8 @@ import calibrant.sketch.sketch as sketching
 from calibrant import Sketch, estimators
 from calibrant.curves import ByClass
 from calibrant.estimators import parse
-from calibrant.evidence import COARSE, tally
 from calibrant.inputs import predictions
+from calibrant.score_data import COARSE, tally
 from calibrant.sketch.totals import Totals
 from weighing import weighing
 
@@ -698,9 +698,9 @@ def test_an_assessment_has_the_numbers_of_the_rows(assessed):
             assert (found.estimate.low, found.estimate.high) == pytest.approx(
                 (rows.estimate.low, rows.estimate.high), abs=0.01
             )
-        assert list(found.rulers) == list(rows.rulers)
-        for name, one in found.rulers.items():
-            assert one.value == pytest.approx(rows.rulers[name].value, abs=5e-3)
+        assert list(found.by_estimator) == list(rows.by_estimator)
+        for name, one in found.by_estimator.items():
+            assert one.value == pytest.approx(rows.by_estimator[name].value, abs=5e-3)
         assert (found.rows, found.n, found.classes) == (rows.rows, rows.n, rows.classes)
         assert (found.asked, found.level, found.seed) == (rows.asked if notion == "class" else None, 0.95, 0)
         assert found.digest == sketch.digest
@@ -833,7 +833,7 @@ def test_rulers_with_more_bins_than_cells_are_left_out_and_named():
     y, p = binary(20)
     sketch = Sketch("class").update(y, p, counts=np.full(20, 10**8))
     found = sketch.assess(rng=0)
-    assert list(found.rulers) == ["auto", "density"]
+    assert list(found.by_estimator) == ["auto", "density"]
     named = "uniform, adaptive, uniform-convex, adaptive-convex"
     assert f"A sketch has fewer cells than these would have bins: {named}." in found.warnings
 

@@ -25,7 +25,7 @@ from test_sketch import binary, made, matrix, same
 
 import calibrant
 from calibrant import Sketch
-from calibrant.evidence import COARSE
+from calibrant.score_data import COARSE
 from calibrant.sketch import file as sketch_file
 from weighing import weighing
 
@@ -275,7 +275,7 @@ def answers(sketch):
     assert 0 <= sketch.ece(estimator="uniform:10") <= 1
     assert np.isfinite(sketch.n)
     assert sketch.n > 0
-    for residuals in sketch.question.residuals:
+    for residuals in sketch.task.residuals:
         assert np.all(np.isfinite(residuals.spread) & (residuals.spread > 0))
 
 

@@ -13,11 +13,11 @@ import numpy as np  # noqa: F401 - the examples use it
 from numpy.typing import ArrayLike
 
 from calibrant import inputs
-from calibrant.api.asked import alone, ask, is_sketch, read
+from calibrant.api.build_task import alone, build_task, is_sketch, read
 from calibrant.inference.measure import measure
 from calibrant.inputs import Array, Seed
-from calibrant.questions import usual
-from calibrant.questions.notions import check_whole, refuse_whole
+from calibrant.tasks import usual
+from calibrant.tasks.notions import check_whole, refuse_whole
 
 if TYPE_CHECKING:
     from calibrant.assessment.assessment import Assessment
@@ -112,8 +112,8 @@ def ece(
     """
     check_whole(notion, clustered=cluster is not None, norm=norm)
     rows = y_true, y_prob, notion, sample_weight, labels, pos_label, cluster
-    question = ask(*rows, counts=counts, percent=percent, estimator=estimator)
-    return measure(question, estimator, norm)
+    task = build_task(*rows, counts=counts, percent=percent, estimator=estimator)
+    return measure(task, estimator, norm)
 
 
 @inputs.helpful
@@ -142,8 +142,8 @@ def mce(
     """
     check_whole(notion, norm="max")
     rows = y_true, y_prob, notion, sample_weight, labels, pos_label, cluster
-    question = ask(*rows, counts=counts, percent=percent, estimator=estimator)
-    return measure(question, estimator, "max")
+    task = build_task(*rows, counts=counts, percent=percent, estimator=estimator)
+    return measure(task, estimator, "max")
 
 
 @inputs.helpful
@@ -211,10 +211,10 @@ def estimate(
 
     check_whole(notion, clustered=cluster is not None, norm=norm)
     rows = y_true, y_prob, notion, sample_weight, labels, pos_label, cluster
-    question = ask(*rows, counts=counts, percent=percent, estimator=estimator)
-    steps = inputs.Steps(inputs.progress(progress), inference.count_steps(question))
+    task = build_task(*rows, counts=counts, percent=percent, estimator=estimator)
+    steps = inputs.Steps(inputs.progress(progress), inference.count_steps(task))
     options: dict[str, Any] = {"estimator": estimator, "norm": norm, "level": level, "rng": rng}
-    result = inference.estimate(question, step=steps, n_resamples=n_resamples, **options)
+    result = inference.estimate(task, step=steps, n_resamples=n_resamples, **options)
     steps.end()
     return result
 
@@ -281,19 +281,19 @@ def compare(
     first = names[0] if baseline is None else baseline
     if is_sketch(y_true):
         raise inputs.InputTypeError("y_true", "be labels", y_true, got="a sketch, which has no rows")
-    seed, questions = inputs.seeded(rng), {}
+    seed, tasks = inputs.seeded(rng), {}
     inputs.same_rows(**{f"model {name!r}": scores for name, scores in models.items()})
     for name, scores in zip(names, models.values(), strict=True):
         with inputs.within(f"model {name!r}"):
             asked = y_true, scores, notion, sample_weight, labels, pos_label, cluster
-            questions[name] = ask(*asked, counts=counts, percent=percent)
-    notions = {name: question.notion.name for name, question in questions.items()}
+            tasks[name] = build_task(*asked, counts=counts, percent=percent)
+    notions = {name: task.notion.name for name, task in tasks.items()}
     if len(set(notions.values())) > 1:
         hint = "vectors and matrices differ: name the notion"
         raise inputs.InputError("models", "all use the same notion", notions, hint=hint)
     options: dict[str, Any] = {"estimator": estimator, "norm": norm, "level": level, "rng": seed}
-    steps = inputs.Steps(inputs.progress(progress), sum(map(count_steps, questions.values())))
-    return compare_questions(questions, first, step=steps, n_resamples=n_resamples, **options)
+    steps = inputs.Steps(inputs.progress(progress), sum(map(count_steps, tasks.values())))
+    return compare_questions(tasks, first, step=steps, n_resamples=n_resamples, **options)
 
 
 @inputs.helpful
@@ -430,7 +430,7 @@ def reliability_curve(
 
     refuse_whole(notion)
     return curve_of(
-        ask(y_true, y_prob, notion, sample_weight, labels, pos_label, counts=counts, percent=percent),
+        build_task(y_true, y_prob, notion, sample_weight, labels, pos_label, counts=counts, percent=percent),
         method=method,
         kernel=kernel,
         bandwidth=bandwidth,
@@ -485,8 +485,8 @@ def reliability_diagram(
     refuse_whole(notion)
     bins = bins_of(binning, mapping)
     options: dict[str, Any] = {"counts": counts, "percent": percent, "estimator": bins}
-    question = ask(y_true, y_prob, notion, sample_weight, labels, pos_label, **options)
-    return each_problem(question, diagram_of, binning=bins, interval=interval, level=level)
+    task = build_task(y_true, y_prob, notion, sample_weight, labels, pos_label, **options)
+    return each_problem(task, diagram_of, binning=bins, interval=interval, level=level)
 
 
 @inputs.helpful
@@ -521,8 +521,10 @@ def score_histogram(
     from calibrant.curves import each_problem, histogram_of
 
     refuse_whole(notion)
-    question = ask(y_true, y_prob, notion, sample_weight, labels, pos_label, counts=counts, percent=percent)
-    return each_problem(question, histogram_of, bins=bins)
+    task = build_task(
+        y_true, y_prob, notion, sample_weight, labels, pos_label, counts=counts, percent=percent
+    )
+    return each_problem(task, histogram_of, bins=bins)
 
 
 @inputs.helpful
@@ -568,9 +570,11 @@ def lce(
 
     refuse_whole(notion)
     scores = inputs.scores("at", at)
-    question = ask(y_true, y_prob, notion, sample_weight, labels, pos_label, counts=counts, percent=percent)
+    task = build_task(
+        y_true, y_prob, notion, sample_weight, labels, pos_label, counts=counts, percent=percent
+    )
     options: dict[str, Any] = {"method": method, "kernel": kernel, "bandwidth": bandwidth}
-    return local_error(curve_of(question, n_boot=0, band=None, **options), scores)
+    return local_error(curve_of(task, n_boot=0, band=None, **options), scores)
 
 
 @inputs.helpful

@@ -9,7 +9,7 @@ import numpy as np  # noqa: F401 - the examples use it
 from numpy.typing import ArrayLike
 
 from calibrant import inputs
-from calibrant.api.asked import alone, ask, read
+from calibrant.api.build_task import alone, build_task, read
 from calibrant.decisions import (
     BestThreshold,
     Regret,
@@ -24,9 +24,9 @@ from calibrant.decisions import (
     risk_coverage_of,
 )
 from calibrant.inputs import Seed
-from calibrant.questions import Question, named
-from calibrant.questions.notions import refuse_whole
 from calibrant.sketch import Sketch
+from calibrant.tasks import CalibrationTask, named
+from calibrant.tasks.notions import refuse_whole
 
 
 @inputs.helpful
@@ -100,7 +100,7 @@ def regret(
 
     Three actions, one of them to ask somebody:
 
-    >>> costs = {"no": [0, 5], "yes": [1, 0], "ask": [0.3, 0.3]}
+    >>> costs = {"no": [0, 5], "yes": [1, 0], "build_task": [0.3, 0.3]}
     >>> calibrant.regret(rng.random(2000) < score**2, score, costs, rng=0).actions
     ('no', 'yes', 'ask')
     """
@@ -108,11 +108,11 @@ def regret(
     rows = y_prob, None, sample_weight, labels, pos_label, cluster
     if isinstance(y_true, Sketch):
         sketch = alone(y_true, *rows, counts=counts, percent=percent)
-        question, costs = sketch.deciding(cost, actions)
+        task, costs = sketch.deciding(cost, actions)
     else:
         data = read(y_true, *rows, counts=counts, percent=percent)
-        question, costs = deciding(data, cost, actions, labels)
-    return regret_of(question, costs, level=level, seed=seed)
+        task, costs = deciding(data, cost, actions, labels)
+    return regret_of(task, costs, level=level, seed=seed)
 
 
 @inputs.helpful
@@ -162,14 +162,14 @@ def regret_curve(
     at = check_thresholds(thresholds)
     inputs.seeded(rng)
     rows = None, sample_weight, labels, pos_label, cluster
-    question = _about_one(y_true, y_prob, *rows, counts=counts, percent=percent)
+    task = _about_one(y_true, y_prob, *rows, counts=counts, percent=percent)
     compared = None
     if other is not None:
         if isinstance(y_true, Sketch):
             raise inputs.InputError("other", "be left out for a sketch, which has no rows to pair")
         with inputs.within("other"):
             compared = _about_one(y_true, other, *rows, counts=counts, percent=percent)
-    return regret_curve_of(question, at, level=level, other=compared)
+    return regret_curve_of(task, at, level=level, other=compared)
 
 
 @inputs.helpful
@@ -216,9 +216,9 @@ def best_threshold(
     """
     inputs.seeded(rng)
     rows = None, sample_weight, labels, pos_label, cluster
-    question = _about_one(y_true, y_prob, *rows, counts=counts, percent=percent)
-    costs = y_true.deciding(cost)[1] if isinstance(y_true, Sketch) else cost_of(question, cost, labels=labels)
-    return best_threshold_of(question, costs.as_threshold(), level=level)
+    task = _about_one(y_true, y_prob, *rows, counts=counts, percent=percent)
+    costs = y_true.deciding(cost)[1] if isinstance(y_true, Sketch) else cost_of(task, cost, labels=labels)
+    return best_threshold_of(task, costs.as_threshold(), level=level)
 
 
 @inputs.helpful
@@ -286,10 +286,10 @@ def risk_coverage(
     if notion is None and not isinstance(y_true, Sketch):
         notion = "confidence"
     rows = y_true, y_prob, notion, sample_weight, labels, pos_label, cluster
-    return risk_coverage_of(ask(*rows, counts=counts, percent=percent), level=level, rng=rng)
+    return risk_coverage_of(build_task(*rows, counts=counts, percent=percent), level=level, rng=rng)
 
 
-def _about_one(y_true: Any, *rows: Any, **more: Any) -> Question:
+def _about_one(y_true: Any, *rows: Any, **more: Any) -> CalibrationTask:
     """Ask about one class, which has to be named where there are more than two."""
     if isinstance(y_true, Sketch):
         return alone(y_true, *rows, **more).about_one_class
@@ -297,4 +297,4 @@ def _about_one(y_true: Any, *rows: Any, **more: Any) -> Question:
     if data.positive is None:
         rule = f"name one of {list(data.labels)}, the class that the decision is about"
         raise inputs.InputError("pos_label", rule, None)
-    return Question.of(data, named("class"))
+    return CalibrationTask.of(data, named("class"))

@@ -18,25 +18,25 @@ from calibrant import inputs
 from calibrant.assessment import decomposition
 from calibrant.assessment.assessment import Assessment, Balance, Odds, Row
 from calibrant.assessment.cautions import Seen, cautions, seen_in_rows, seen_in_sums
-from calibrant.assessment.cure import Cure, Trial, cure_of
-from calibrant.assessment.where import where_of
+from calibrant.assessment.probability_transfer import probability_transfer_of
+from calibrant.assessment.recalibration import CrossFit, RecalibrationGain, recalibration_gain
 from calibrant.compiled import aside
 from calibrant.compiled.blas import one_blas_thread
 from calibrant.curves import Progress, curve_of, diagram_of, each_problem
 from calibrant.decisions import Cost, Decision, clinical_of, deciding
 from calibrant.estimators import Binned
-from calibrant.evidence import Array, Evidence
-from calibrant.evidence.simplex import Simplex
-from calibrant.inference.clusters import View
+from calibrant.inference.clusters import ClusterAdjustment
 from calibrant.inference.estimate import MANY, SIMULATED, estimate
 from calibrant.inference.measured import interval_deviate
 from calibrant.inference.multiplicity import each_level, false_discovery, refined
 from calibrant.inference.result import Estimate
 from calibrant.inputs import Predictions
-from calibrant.maps.of_all_scores import Softmax, fit_temperature
+from calibrant.maps.multiclass import Softmax, fit_temperature
 from calibrant.posterior import posterior_of
-from calibrant.questions import Notion, Question, named
-from calibrant.questions.notions import applicable, pictured
+from calibrant.score_data import Array, ScoreData
+from calibrant.score_data.simplex import Simplex
+from calibrant.tasks import CalibrationTask, Notion, named
+from calibrant.tasks.notions import applicable, pictured
 
 if TYPE_CHECKING:
     from calibrant.sketch import Sketch
@@ -58,8 +58,8 @@ class Group:
 
     name: str
     rows: int
-    question: Question
-    pictured: Question
+    task: CalibrationTask
+    pictured: CalibrationTask
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,9 +90,9 @@ class Material:
         The temperature map of more than two classes, fitted to all rows.
     """
 
-    questions: Sequence[Question]
+    tasks: Sequence[CalibrationTask]
     names: tuple[str, ...]
-    rulers: Sequence[str]
+    by_estimator: Sequence[str]
     groups: Sequence[Group]
     accuracy: Balance | None
     scores: tuple[decomposition.Score, ...]
@@ -101,7 +101,7 @@ class Material:
     name: str | None
     command: str | None
     data: Predictions | None = None
-    decision: tuple[Question, Cost] | None = None
+    decision: tuple[CalibrationTask, Cost] | None = None
     tempered: Softmax | None = None
 
 
@@ -127,12 +127,12 @@ def assess_predictions(
     vector = data.score.ndim == 1
     names = names_of(data.labels, class_names, vector=vector)
     notions = applicable(headline, n_classes=len(names), one_asked=pos_label is not None)
-    questions = [Question.of(data, notion) for notion in notions]
-    scores, tempered = _scores(questions, names, data)
+    tasks = [CalibrationTask.of(data, notion) for notion in notions]
+    scores, tempered = _scores(tasks, names, data)
     material = Material(
-        questions=questions,
+        tasks=tasks,
         names=names,
-        rulers=rulers_for(pictured(headline, n_classes=len(names)), len(names)),
+        by_estimator=rulers_for(pictured(headline, n_classes=len(names)), len(names)),
         groups=() if groups is None else _groups_of(data, headline, *groups),
         accuracy=None,
         scores=scores,
@@ -162,19 +162,16 @@ def assess_sketch(
     n_resamples: int | None = None,
 ) -> Assessment:
     """Assess a sketch by its one notion, as far as its sums allow; see `calibrant.assess`."""
-    level, question = inputs.level(level), sketch.question
+    level, task = inputs.level(level), sketch.task
     names = names_of(sketch.labels, class_names, vector=sketch.is_vector)
-    usual = rulers_for(question.notion, len(names))
-    rulers = [ruler for ruler in usual if sketch.has_cells_for(ruler)]
+    usual = rulers_for(task.notion, len(names))
+    by_estimator = [estimator_name for estimator_name in usual if sketch.has_cells_for(estimator_name)]
     material = Material(
-        questions=[question],
+        tasks=[task],
         names=names,
-        rulers=rulers,
-        groups=[
-            Group(str(key), own.totals.rows, own.question, own.question)
-            for key, own in (groups or {}).items()
-        ],
-        accuracy=_accuracy_of_sums(sketch, question, level),
+        by_estimator=by_estimator,
+        groups=[Group(str(key), own.totals.rows, own.task, own.task) for key, own in (groups or {}).items()],
+        accuracy=_accuracy_of_sums(sketch, task, level),
         scores=_scores_of_sums(sketch, names),
         rows=sketch.totals.rows,
         digest=sketch.digest,
@@ -182,7 +179,7 @@ def assess_sketch(
         command=command,
         decision=None if cost is None else sketch.deciding(cost),
     )
-    left_out = [ruler for ruler in usual if ruler not in rulers]
+    left_out = [estimator_name for estimator_name in usual if estimator_name not in by_estimator]
     return _assemble(material, seen_in_sums(sketch, names, left_out), level, rng, progress, n_resamples)
 
 
@@ -196,21 +193,21 @@ def _assemble(
 ) -> Assessment:
     """Answer all questions, and put together what follows."""
     seed, names = inputs.seeded(rng), material.names
-    headline = material.questions[0]
+    headline = material.tasks[0]
     # Whole rows have no curve: another notion's stands for it, with all that goes with a curve.
     drawn = pictured(headline.notion, n_classes=len(names))
-    by_curve, shown = drawn.name, next(q for q in material.questions if q.notion == drawn)
-    by_class = next((q for q in material.questions if q.notion.several), None)
-    asked = next((q for q in material.questions if q.label is not None), None)
+    by_curve, shown = drawn.name, next(q for q in material.tasks if q.notion == drawn)
+    by_class = next((q for q in material.tasks if q.notion.classwise), None)
+    asked = next((q for q in material.tasks if q.label is not None), None)
     estimates: dict[str, Estimate] = {}
     with aside() as begin:
         options: dict[str, Any] = {"level": level, "rng": seed, "n_resamples": n_resamples}
         jobs = _jobs(material, shown, estimates, options, begin)
         steps = inputs.Steps(progress, _count_steps(material) + len(jobs))
-        for question in material.questions:
+        for task in material.tasks:
             each = each_level(level, len(names))
-            found = estimate(question, each_level=each, step=steps, **options)
-            estimates[question.notion.name] = found
+            found = estimate(task, each_level=each, step=steps, **options)
+            estimates[task.notion.name] = found
             steps()
         begun = {job: begin(work) for job, work in jobs.items()}
         # From the end: what is there has not been begun, and is done here.
@@ -220,9 +217,9 @@ def _assemble(
         done = {job: result() for job, result in begun.items()}
 
     accuracy = material.accuracy
-    for question in material.questions:
-        if question.notion.tells_accuracy:
-            accuracy = balance_of(question, estimates[question.notion.name], level)
+    for task in material.tasks:
+        if task.notion.tells_accuracy:
+            accuracy = balance_of(task, estimates[task.notion.name], level)
 
     def all_of(kind: str) -> dict[Any, Any]:
         return {name: result for (of, name), result in done.items() if of == kind}
@@ -233,10 +230,10 @@ def _assemble(
         curves=MappingProxyType(all_of("curve")),
         diagrams=MappingProxyType(all_of("diagram")),
         odds=_odds(shown, _worst(estimates[by_curve]), level),
-        rulers=MappingProxyType({"auto": estimates[by_curve]} | all_of("ruler")),
+        by_estimator=MappingProxyType({"auto": estimates[by_curve]} | all_of("ruler")),
         by_class=() if by_class is None else _rows_of_classes(estimates, by_class, names, material.data),
         by_group=_rows_of_groups(material.groups, _refined(material.groups, all_of("group"), options)),
-        balance=accuracy if shown.notion.several else balance_of(shown, estimates[by_curve], level),
+        balance=accuracy if shown.notion.classwise else balance_of(shown, estimates[by_curve], level),
         accuracy=accuracy,
         scores=material.scores,
         warnings=(),
@@ -251,8 +248,8 @@ def _assemble(
         version=version("calibrant"),
         name=None if material.name is None else str(material.name),
         command=None if material.command is None else str(material.command),
-        cure=done.get(("cure", None)),
-        where=done["where", None],
+        recalibration=done.get(("recalibration", None)),
+        probability_transfer=done["probability_transfer", None],
         clinical=done.get(("clinical", None)),
         decision=done.get(("decision", None)),
     )
@@ -262,7 +259,7 @@ def _assemble(
 
 def _jobs(
     material: Material,
-    shown: Question,
+    shown: CalibrationTask,
     estimates: Mapping[str, Estimate],
     options: dict[str, Any],
     begin: Callable[[Callable[[], Any]], Callable[[], Any]],
@@ -283,30 +280,33 @@ def _jobs(
     """
     level, seed = options["level"], options["rng"]
     jobs: dict[Job, Callable[[], Any]] = {}
-    for ruler in material.rulers:
-        jobs["ruler", ruler] = partial(estimate, shown, estimator=ruler, **options)
-    if material.data is not None and (trial := Trial.of(material.data, seed, material.tempered)) is not None:
+    for estimator_name in material.by_estimator:
+        jobs["ruler", estimator_name] = partial(estimate, shown, estimator=estimator_name, **options)
+    if (
+        material.data is not None
+        and (trial := CrossFit.of(material.data, seed, material.tempered)) is not None
+    ):
         fitted = trial.fit(begin)
 
-        def cure() -> Cure:
+        def recalibration() -> RecalibrationGain:
             before = estimates[shown.notion.name]
             about: dict[str, Any] = {"before": before.value, "worst": _worst(before)}
-            return cure_of(trial, fitted, shown.notion, material.scores, level=level, **about)
+            return recalibration_gain(trial, fitted, shown.notion, material.scores, level=level, **about)
 
-        jobs["cure", None] = cure
-    for question in material.questions:
-        name, alone = question.notion.name, question.independent
-        if not question.notion.whole:
+        jobs["recalibration", None] = recalibration
+    for task in material.tasks:
+        name, alone = task.notion.name, task.independent
+        if not task.notion.canonical:
             jobs["curve", name] = partial(curve_of, alone, level=level)
             jobs["diagram", name] = partial(each_problem, alone, diagram_of, binning=BINS, level=level)
-        if question.notion.several:
-            for label in question.labels:
+        if task.notion.classwise:
+            for label in task.labels:
                 jobs["class", label] = partial(_of_class, estimates, name, label)
-        if question.notion.one_class:
-            jobs["clinical", None] = partial(clinical_of, question, level=level, seed=seed)
+        if task.notion.one_class:
+            jobs["clinical", None] = partial(clinical_of, task, level=level, seed=seed)
     for k, group in enumerate(material.groups):
         jobs["group", k] = partial(_of_group, group, len(material.groups), options)
-    jobs["where", None] = partial(where_of, material.questions[0])
+    jobs["probability_transfer", None] = partial(probability_transfer_of, material.tasks[0])
     if material.decision is not None:
         jobs["decision", None] = partial(Decision.of, *material.decision, level=level, seed=seed)
     return jobs
@@ -314,7 +314,7 @@ def _jobs(
 
 def _of_group(group: Group, count: int, options: dict[str, Any]) -> Estimate:
     """Return the estimate of one group among so many."""
-    return estimate(group.question, **options | {"level": each_level(options["level"], count)})
+    return estimate(group.task, **options | {"level": each_level(options["level"], count)})
 
 
 def _refined(
@@ -350,9 +350,9 @@ def rulers_for(notion: Notion, n_classes: int) -> tuple[str, ...]:
 
 def _count_steps(material: Material) -> int:
     """Return how often estimates report; each of many classes is simulated, and has an interval."""
-    size = max(question.notion.size(len(material.names)) for question in material.questions)
+    size = max(task.notion.size(len(material.names)) for task in material.tasks)
     of_classes = 2 * size if size > MANY else 0
-    return len(material.questions) + 1 + of_classes
+    return len(material.tasks) + 1 + of_classes
 
 
 def _groups_of(data: Predictions, headline: Notion, values: list[Any], codes: Array) -> list[Group]:
@@ -362,7 +362,7 @@ def _groups_of(data: Predictions, headline: Notion, values: list[Any], codes: Ar
         own = codes == k
         rows = inputs.some_rows(data, own)
         shown = pictured(headline, n_classes=len(data.labels))
-        asked = (Question.of(rows, notion) for notion in (headline, shown))
+        asked = (CalibrationTask.of(rows, notion) for notion in (headline, shown))
         groups.append(Group(str(value), rows.n_rows, *asked))
     return groups
 
@@ -379,28 +379,26 @@ def _rows_of_groups(groups: Sequence[Group], estimates: Sequence[Estimate]) -> t
 
 def _rows_of_classes(
     estimates: Mapping[str, Estimate],
-    question: Question,
+    task: CalibrationTask,
     names: tuple[str, ...],
     data: Predictions | None,
 ) -> tuple[Row, ...]:
     """Return the classes, the worst first; rows are known by the labels, and of a sketch by frequencies."""
-    whole = estimates[question.notion.name]
+    whole = estimates[task.notion.name]
     by_class = list((whole.by_class or {}).values())
     adjusted = false_discovery([result.p_value for result in by_class])
     labels = None
     if data is not None:
         labels = np.bincount(data.code.astype(np.intp), data.weight if data.counts else None, len(names))
     rows = []
-    for k, (name, result, problem, p) in enumerate(
-        zip(names, by_class, question.each(), adjusted, strict=True)
-    ):
+    for k, (name, result, problem, p) in enumerate(zip(names, by_class, task.each(), adjusted, strict=True)):
         observed, expected = _counts([problem], result.n)
         size = round(observed, 6) if labels is None else float(labels[k])
         rows.append(Row(name, size, observed, expected, result, p))
     return tuple(sorted(rows, key=lambda row: -row.estimate.value))
 
 
-def _counts(problems: Iterable[Evidence], n: float) -> tuple[float, float]:
+def _counts(problems: Iterable[ScoreData], n: float) -> tuple[float, float]:
     """Return how many of n rows have the outcome, and the sum of their scores, averaged over the problems."""
     bins = [problem.bins(np.empty(0)) for problem in problems]
     observed = n * float(np.mean([each.frequency[0] for each in bins]))
@@ -412,11 +410,11 @@ def _worst(result: Estimate) -> int:
     return 0 if result.by_class is None else int(np.argmax([e.value for e in result.by_class.values()]))
 
 
-def _odds(question: Question, worst: int, level: float) -> Odds:
+def _odds(task: CalibrationTask, worst: int, level: float) -> Odds:
     """Return a histogram and bins of a problem for an axis of log odds."""
     problem, shown = (
         next(problem for k, problem in enumerate(own.each()) if k == worst)
-        for own in (question, question.independent)
+        for own in (task, task.independent)
     )
     cuts = 1 / (1 + np.exp(-LOG_ODDS))
     w = problem.bins(cuts).w
@@ -424,12 +422,12 @@ def _odds(question: Question, worst: int, level: float) -> Odds:
     return Odds(edges, counts, diagram_of(shown, binning=BY_MASS, level=level, notion=named("class")))
 
 
-def balance_of(question: Question, found: Estimate, level: float) -> Balance:
+def balance_of(task: CalibrationTask, found: Estimate, level: float) -> Balance:
     """Return mean score against frequency of a question's one problem; the difference is its estimate's."""
-    problem, noise = question.problems[0], View.of(question)[0].of_mean(level)
-    atoms = problem.atoms()
-    atoms = atoms.about(np.zeros(np.shape(atoms.origin)))
-    square = float((atoms.wss - 2 * atoms.wsy + atoms.wy).sum() / atoms.w.sum())
+    problem, noise = task.problems[0], ClusterAdjustment.of(task)[0].of_mean(level)
+    tie_groups = problem.tie_groups()
+    tie_groups = tie_groups.about(np.zeros(np.shape(tie_groups.origin)))
+    square = float((tie_groups.wss - 2 * tie_groups.wsy + tie_groups.wy).sum() / tie_groups.w.sum())
     counts, difference = _counts([problem], found.n), found.mean_difference
     assert difference is not None
     return _balance(found.n, counts, difference, square, float(problem.n) / noise, level)
@@ -449,20 +447,20 @@ def _balance(
     return Balance(n, *counts, difference, min(raw - reach, difference), max(raw + reach, difference))
 
 
-def _accuracy_of_sums(sketch: Sketch, question: Question, level: float) -> Balance | None:
+def _accuracy_of_sums(sketch: Sketch, task: CalibrationTask, level: float) -> Balance | None:
     """Return mean confidence against accuracy from the sums of a single score p.
 
     Its confidence is the larger of p and 1 - p.
     """
     totals = sketch.totals
-    if question.notion.tells_accuracy or not sketch.is_vector:
+    if task.notion.tells_accuracy or not sketch.is_vector:
         return None
     # A cell lies on one side of 0.5.
-    problem = question.problems[-1]
+    problem = task.problems[-1]
     halves = problem.bins(np.array([0.5]))
     confidence = float(halves.w[0] - halves.ws[0] + halves.ws[1]) / totals.weight
     square, n = totals.brier / 2 / totals.weight, float(problem.n)
-    posterior = posterior_of(question)
+    posterior = posterior_of(task)
     # Below 0.5 the confidence is 1 - p: a score that is too low is a confidence that is too high.
     difference = float(np.where(posterior.score[-1] < 0.5, 1, -1) @ posterior.gap[-1])
     counts = n * totals.right / totals.weight, n * confidence
@@ -470,7 +468,7 @@ def _accuracy_of_sums(sketch: Sketch, question: Question, level: float) -> Balan
 
 
 def _scores(
-    questions: Sequence[Question], names: tuple[str, ...], data: Predictions
+    tasks: Sequence[CalibrationTask], names: tuple[str, ...], data: Predictions
 ) -> tuple[tuple[decomposition.Score, ...], Softmax | None]:
     """Return proper scores: of the class asked about, of all classes, of the prediction.
 
@@ -478,35 +476,35 @@ def _scores(
     """
     scores: list[decomposition.Score] = []
     tempered = None
-    single = [question for question in questions if not question.notion.whole]
-    for question in sorted(single, key=lambda q: (not q.notion.one_class, not q.notion.several)):
-        if not question.notion.several:
-            top = question.notion.top
-            exact = decomposition.log_loss_of_largest(data, question.notion) if top else None
-            scores += decomposition.of_event(question.problems[0], _event(question, names), exact)
+    single = [task for task in tasks if not task.notion.canonical]
+    for task in sorted(single, key=lambda q: (not q.notion.one_class, not q.notion.classwise)):
+        if not task.notion.classwise:
+            top = task.notion.top
+            exact = decomposition.log_loss_of_largest(data, task.notion) if top else None
+            scores += decomposition.of_event(task.problems[0], _event(task, names), exact)
         elif len(names) > 2:
             rows = Simplex.of(data.score, data.code, data.weight, counts=data.counts)
             tempered = fit_temperature(rows)
             log_loss = decomposition.log_loss_of_classes(rows, tempered, data.cluster)
-            scores += decomposition.brier_of_classes(question.blocks), log_loss
+            scores += decomposition.brier_of_classes(task.blocks), log_loss
     return tuple(scores), tempered
 
 
 def _scores_of_sums(sketch: Sketch, names: tuple[str, ...]) -> tuple[decomposition.Score, ...]:
     """Return the proper scores that sums allow."""
-    question, totals = sketch.question, sketch.totals
-    if question.notion.several:
+    task, totals = sketch.task, sketch.totals
+    if task.notion.classwise:
         # The log loss over all classes is recalibrated by rows, of which none are left.
-        return (decomposition.brier_of_classes(question.blocks),)
+        return (decomposition.brier_of_classes(task.blocks),)
     exact = None
     if len(names) == 2:  # what happened has the chance of the label
         exact = np.inf if totals.impossible else totals.log_loss / totals.weight
-    return decomposition.of_event(question.problems[0], _event(question, names), exact)
+    return decomposition.of_event(task.problems[0], _event(task, names), exact)
 
 
-def _event(question: Question, names: tuple[str, ...]) -> str:
+def _event(task: CalibrationTask, names: tuple[str, ...]) -> str:
     """Return what the outcome of a question is called."""
-    return question.notion.reading.event or names[question.positive or 0]
+    return task.notion.reading.event or names[task.positive or 0]
 
 
 def names_of(labels: tuple[Any, ...], class_names: Any, *, vector: bool) -> tuple[str, ...]:

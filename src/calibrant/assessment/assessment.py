@@ -9,9 +9,9 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from calibrant.assessment import text
-from calibrant.assessment.cure import Cure
 from calibrant.assessment.decomposition import Score
-from calibrant.assessment.where import pairs, predicted
+from calibrant.assessment.probability_transfer import pairs, predicted
+from calibrant.assessment.recalibration import RecalibrationGain
 from calibrant.atomic import write_whole
 from calibrant.curves import ByClass, ReliabilityCurve, ReliabilityDiagram
 from calibrant.curves.histogram import Edges, Rows
@@ -32,8 +32,8 @@ from calibrant.inputs.codec import (
     check_order,
 )
 from calibrant.inputs.wording import percent, plural
-from calibrant.posterior.softmax.where import Where
-from calibrant.questions.notions import named, pictured
+from calibrant.posterior.softmax.probability_transfer import ProbabilityTransfer
+from calibrant.tasks.notions import named, pictured
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -168,7 +168,7 @@ class Assessment(Serializable):
         the command that wrote it, version of calibrant.
     cure : Cure or None
         What recalibrating would do, to the error of the notion `shown`; None without rows, as of a sketch.
-    where : Where or None
+    probability_transfer : ProbabilityTransfer or None
         For the multiclass notion of 3 to 12 classes, which of them take probability from which, and at
         which predictions; in the order of `classes`.
     clinical : Clinical or None
@@ -186,7 +186,7 @@ class Assessment(Serializable):
     curves: Mapping[str, ReliabilityCurve | ByClass[ReliabilityCurve]]
     diagrams: Mapping[str, ReliabilityDiagram | ByClass[ReliabilityDiagram]]
     odds: Odds
-    rulers: Mapping[str, Estimate]
+    by_estimator: Mapping[str, Estimate]
     by_class: tuple[Row, ...]
     by_group: tuple[Row, ...]
     balance: Balance | None
@@ -204,8 +204,8 @@ class Assessment(Serializable):
     version: str
     name: str | None = None
     command: str | None = None
-    cure: Cure | None = None
-    where: Where | None = None
+    recalibration: RecalibrationGain | None = None
+    probability_transfer: ProbabilityTransfer | None = None
     clinical: Clinical | None = None
     decision: Decision | None = None
 
@@ -269,14 +269,14 @@ class Assessment(Serializable):
         lines += ["", *(_score_line(score) for score in self.scores)] if self.scores else []
         lines += ["", *told] if (told := text.clinical(self)) else []
         lines += ["", *decided] if (decided := text.decision(self)) else []
-        lines += [] if self.where is None else ["", *_where(self)]
+        lines += [] if self.probability_transfer is None else ["", *_transfer_table(self)]
         for title, rows in (("class", self.by_class), ("group", self.by_group)):
             lines += ["", *_table(title, rows), *text.row_remarks(rows, title, self.level)] if rows else []
         lines += ["", *(f"Note: {text}" for text in self.warnings)] if self.warnings else []
         return "\n".join(lines)
 
     def __repr__(self) -> str:
-        alone = self.asked is None or named(self.notion).whole
+        alone = self.asked is None or named(self.notion).canonical
         asked = self.notion if alone else f"{self.notion} {self.asked}"
         e, rows = self.estimate, f"{self.rows} {'row' if self.rows == 1 else plural('row')}"
         return f"Assessment({asked}, ECE {e.value:.4f} [{e.low:.4f}, {e.high:.4f}], {rows})"
@@ -311,10 +311,12 @@ class Assessment(Serializable):
     def to_dict(self) -> dict[str, Any]:
         """Return plain numbers and text; curves at a few hundred scores."""
         curves = {name: _thinned(curve) for name, curve in self.curves.items()}
-        cure = self.cure and replace(self.cure, curve=self.cure.curve and self.cure.curve.thinned())
+        recalibration = self.recalibration and replace(
+            self.recalibration, curve=self.recalibration.curve and self.recalibration.curve.thinned()
+        )
         # What is said is about the curves as they are.
         words = {"verdict": self.verdict, "advice": self.advice, "remarks": list(self.remarks)}
-        return Serializable.to_dict(replace(self, curves=curves, cure=cure)) | words
+        return Serializable.to_dict(replace(self, curves=curves, recalibration=recalibration)) | words
 
     def check_fields(self) -> None:
         """Refuse parts that contradict each other."""
@@ -324,16 +326,16 @@ class Assessment(Serializable):
         for name, estimate in self.estimates.items():
             if estimate.notion != name:
                 raise InputError(f"estimates[{name!r}].notion", f"be {name!r}", estimate.notion)
-        curved = {name for name in names if not named(name).whole}
+        curved = {name for name in names if not named(name).canonical}
         for key, pictures in (("curves", self.curves), ("diagrams", self.diagrams)):
             if self.shown not in pictures or {*pictures} != curved:
                 raise InputError(key, f"hold {self.shown!r} and what the estimates hold", tuple(pictures))
         if self.asked is not None and self.asked not in self.classes:
             raise InputError("asked", f"be one of {list(self.classes)}", self.asked)
-        if self.where is not None and not notion.whole:
-            raise InputError("where", f"be missing where the notion is {notion}")
-        if self.where is not None:
-            Shape((len(self.classes),)).check("where.share", self.where.share)
+        if self.probability_transfer is not None and not notion.canonical:
+            raise InputError("probability_transfer", f"be missing where the notion is {notion}")
+        if self.probability_transfer is not None:
+            Shape((len(self.classes),)).check("probability_transfer.share", self.probability_transfer.share)
         if self.clinical is not None and not any(named(name).one_class for name in names):
             raise InputError("clinical", "be missing where no notion is about one class")
 
@@ -355,9 +357,9 @@ def _score_line(score: Score) -> str:
     )
 
 
-def _where(assessment: Assessment, most: int = 12) -> list[str]:
+def _transfer_table(assessment: Assessment, most: int = 12) -> list[str]:
     """Return lines about pairs of classes and about predicted classes."""
-    where, level = assessment.where, assessment.level
+    where, level = assessment.probability_transfer, assessment.level
     assert where is not None
     names = [text.short(name, 24) for name in assessment.classes]
     width = max(len("predicted"), *map(len, names)) + 2

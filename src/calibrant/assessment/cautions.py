@@ -12,10 +12,10 @@ from calibrant.assessment.assessment import Assessment
 from calibrant.assessment.text import short, too_few_clusters
 from calibrant.curves import ByClass
 from calibrant.estimators.base import positions
-from calibrant.evidence import Cells
 from calibrant.inputs import PREDICTED, Predictions, are_usual, decided
 from calibrant.inputs.wording import count, counted
-from calibrant.questions import Notion
+from calibrant.score_data import Cells
+from calibrant.tasks import Notion
 
 if TYPE_CHECKING:
     from calibrant.sketch import Sketch
@@ -224,7 +224,7 @@ def _tabulated(data: Predictions) -> float:
 def seen_in_sums(sums: Sketch, names: Sequence[str], left_out: Sequence[str] = ()) -> Seen:
     """Return what the cells and the totals of a sketch show."""
     cells, totals = sums.evidence, sums.totals
-    problems: list[Cells] = sums.question.problems  # type: ignore[assignment]
+    problems: list[Cells] = sums.task.problems  # type: ignore[assignment]
     single = problems[-1] if sums.is_vector or not cells.batch else None
     distinct = totals.rows
     # Where no cell holds two different scores, each cell is a score.
@@ -245,7 +245,7 @@ def seen_in_sums(sums: Sketch, names: Sequence[str], left_out: Sequence[str] = (
         absent=_absent(sums, problems, names),
         left_out=left_out,
         decided=_decided(problems),
-        mirrored=None if _may_be_pairs(sums.question.notion, sums) else 0,
+        mirrored=None if _may_be_pairs(sums.task.notion, sums) else 0,
     )
 
 
@@ -274,11 +274,11 @@ def _absent(sums: Sketch, problems: Sequence[Cells], names: Sequence[str]) -> li
 
     A single problem speaks of its own class, and of the other one of two.
     """
-    notion = sums.question.notion
+    notion = sums.task.notion
     if notion.top or notion.reading.sure:
         return []
     outcomes = [(float(problem.sums.w.sum()), float(problem.sums.wy.sum())) for problem in problems]
-    if notion.several:
+    if notion.classwise:
         return [name for name, (_, wy) in zip(names, outcomes, strict=True) if wy == 0]
     ((w, wy),), own = outcomes, sums.positive or 0
     if len(names) == 2 and wy == w:

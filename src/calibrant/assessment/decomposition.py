@@ -21,14 +21,14 @@ import numpy as np
 
 from calibrant.estimators.base import positions
 from calibrant.estimators.isotonic import isotonic
-from calibrant.evidence import Array, Evidence
-from calibrant.evidence.simplex import Simplex
 from calibrant.inference.map_comparison import log_loss_of_rows
 from calibrant.inference.measured import Extended
 from calibrant.inputs import Predictions, Serializable
 from calibrant.inputs.codec import NOT_NEGATIVE, Amount
-from calibrant.maps.of_all_scores import Softmax
-from calibrant.questions import Notion
+from calibrant.maps.multiclass import Softmax
+from calibrant.score_data import Array, ScoreData
+from calibrant.score_data.simplex import Simplex
+from calibrant.tasks import Notion
 
 # Folds that class shifts are cross-fitted in, up to so many scores; of more scores two folds. A fit takes at
 # most so many of the scores.
@@ -63,10 +63,10 @@ class Score(Serializable):
         return self.uncertainty - self.resolution
 
 
-def of_event(evidence: Evidence, about: str, log_loss: float | None = None) -> tuple[Score, Score]:
+def of_event(evidence: ScoreData, about: str, log_loss: float | None = None) -> tuple[Score, Score]:
     """Return Brier score and log loss of a problem; a log loss that is known better replaces its own.
 
-    >>> from calibrant.evidence import Sample
+    >>> from calibrant.score_data import Sample
     >>> sample = Sample(np.array([0.2, 0.2, 0.9, 0.9]), np.array([False, True, True, True]))
     >>> brier, log = of_event(sample, "rain")
     >>> [round(v, 4) for v in (brier.value, brier.calibration, brier.resolution, brier.uncertainty)]
@@ -81,7 +81,7 @@ def of_event(evidence: Evidence, about: str, log_loss: float | None = None) -> t
     return brier, _taken_apart("log loss", about, value, best, base)
 
 
-def brier_of_classes(blocks: Sequence[Evidence]) -> Score:
+def brier_of_classes(blocks: Sequence[ScoreData]) -> Score:
     """Return the Brier score over all classes: the sum over their problems."""
     scores = [
         of_event(problem, "")[0]
@@ -95,13 +95,13 @@ def brier_of_classes(blocks: Sequence[Evidence]) -> Score:
     return Score("Brier score", "all classes", *sums)
 
 
-def _tied(evidence: Evidence) -> tuple[Array, ...]:
+def _tied(evidence: ScoreData) -> tuple[Array, ...]:
     """Return mass, score and frequency of each distinct score, and sums of score^2 and score x outcome."""
-    atoms = evidence.atoms()
-    atoms = atoms.about(np.zeros(np.shape(atoms.origin)))
-    held = atoms.w > 0
-    w, wy = atoms.w[held], atoms.wy[held]
-    return w, positions(atoms)[held], wy / w, atoms.wss[held], atoms.wsy[held]
+    tie_groups = evidence.tie_groups()
+    tie_groups = tie_groups.about(np.zeros(np.shape(tie_groups.origin)))
+    held = tie_groups.w > 0
+    w, wy = tie_groups.w[held], tie_groups.wy[held]
+    return w, positions(tie_groups)[held], wy / w, tie_groups.wss[held], tie_groups.wsy[held]
 
 
 def _brier(w: Array, p: Array, y: Array) -> float:
@@ -122,7 +122,7 @@ def log_loss_of_largest(data: Predictions, notion: Notion) -> float:
     A largest score that rounds to 1 leaves 1 - 1 = 0 to the others, whose own scores say what they have.
 
     >>> from calibrant.inputs import predictions
-    >>> from calibrant.questions import named
+    >>> from calibrant.tasks import named
     >>> log_loss_of_largest(predictions([1, 0], [1e-20, 0.5]), named("confidence")) * 2
     46.7448490...
     """

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from calibrant.assessment.where import pairs
+from calibrant.assessment.probability_transfer import pairs
 from calibrant.curves import ByClass, Point, ReliabilityCurve
-from calibrant.evidence import Array
 from calibrant.inference.result import (
     SIZE_UNKNOWN,
     Estimate,
@@ -20,7 +19,8 @@ from calibrant.inference.result import (
     usual,
 )
 from calibrant.inputs.wording import count, counted, percent, plural
-from calibrant.questions import named
+from calibrant.score_data import Array
+from calibrant.tasks import named
 
 if TYPE_CHECKING:
     from calibrant.assessment.assessment import Assessment, Balance, Row
@@ -102,7 +102,7 @@ def verdict(assessment: Assessment) -> str:
     if e.lower_bound:
         return _of_many_classes(assessment, typical)
     span = f"{percent(e.level)}: {points(e.low)} to {points(e.high)} points"
-    value = f"{points(e.value)} points{' in sum' if notion.whole else ''} ({span})"
+    value = f"{points(e.value)} points{' in sum' if notion.canonical else ''} ({span})"
     if not sure(e, assessment.level):
         if e.high < notion.most(e.norm) and assessment.rows >= FEWEST:
             return (
@@ -121,9 +121,9 @@ def verdict(assessment: Assessment) -> str:
     if notion.one_class and direction:
         way = "high" if direction > 0 else "low"
         return f"Scores of {called(assessment.asked)} too {way} by {value}; {typical}."
-    if notion.whole:
+    if notion.canonical:
         return f"Class probabilities off by {value}; {typical}."
-    what = "Class probabilities off" if notion.several else "Off"
+    what = "Class probabilities off" if notion.classwise else "Off"
     mixed = ", too high at some scores and too low at others" if both_ways(assessment.curve) else ""
     return f"{what} by {value}{mixed}; {typical}."
 
@@ -149,7 +149,7 @@ def _of_many_classes(assessment: Assessment, typical: str) -> str:
 
 def taking(assessment: Assessment) -> str:
     """Return a sentence on the classes that take probability from each other beyond doubt."""
-    where = assessment.where
+    where = assessment.probability_transfer
     if where is None or not sure(assessment.estimate, assessment.level):
         return ""
     names = [short(called(name), 24) for name in assessment.classes]
@@ -350,52 +350,57 @@ def _cases(ratio: float) -> str:
 
 def recommended(assessment: Assessment) -> bool:
     """Tell whether to recalibrate: where calibration is rejected, and a map is better beyond doubt."""
-    cure = assessment.cure
-    return cure is not None and cure.helps and sure(assessment.estimate, assessment.level)
+    recalibration = assessment.recalibration
+    return recalibration is not None and recalibration.helps and sure(assessment.estimate, assessment.level)
 
 
 def advice(assessment: Assessment) -> str:
     """Return one sentence on what recalibrating would do; empty where that is not known."""
-    cure = assessment.cure
-    if cure is None:
+    recalibration = assessment.recalibration
+    if recalibration is None:
         return ""
-    alone = cure.method != "auto"
+    alone = recalibration.method != "auto"
     among = f"; with {counted(len(assessment.classes), 'class')} no other method was tried" if alone else ""
     if not recommended(assessment):
         which = "No temperature" if alone else "No recalibration method"
-        surely = "" if cure.gain.value <= 0 else " significantly"
+        surely = "" if recalibration.gain.value <= 0 else " significantly"
         return f"{which} improves the held-out log loss{surely}{among}."
-    parts, removed = [], cure.before - cure.after
+    parts, removed = [], recalibration.before - recalibration.after
     if removed > 0:
-        parts.append(f"remove {points(removed)} of {points(cure.before)} points{_by_shown(assessment)}")
-    if not np.isfinite(cure.gain.value):
+        parts.append(
+            f"remove {points(removed)} of {points(recalibration.before)} points{_by_shown(assessment)}"
+        )
+    if not np.isfinite(recalibration.gain.value):
         parts.append("make the log loss finite")
-    elif cure.excess is not None and 0 < cure.excess < np.inf:
-        share = f"{100 * min(cure.gain.value / cure.excess, 1):.0f} % of the excess log loss"
+    elif recalibration.excess is not None and 0 < recalibration.excess < np.inf:
+        share = (
+            f"{100 * min(recalibration.gain.value / recalibration.excess, 1):.0f} % of the excess log loss"
+        )
         parts.append(share if parts else f"remove {share}")
     what = " and ".join(parts) or "lower the log loss"
-    if alone and cure.temperature is not None:
-        return f"Dividing the logits by a temperature of {cure.temperature:.3g} would {what}{among}."
-    finite = np.isfinite([cure.by_temperature, cure.gain.value]).all()
-    simple = cure.by_temperature / cure.gain.value if finite else 0.0
+    if alone and recalibration.temperature is not None:
+        return f"Dividing the logits by a temperature of {recalibration.temperature:.3g} would {what}{among}."
+    finite = np.isfinite([recalibration.by_temperature, recalibration.gain.value]).all()
+    simple = recalibration.by_temperature / recalibration.gain.value if finite else 0.0
     tenths = TENTHS.get(round(10 * simple), "all" if simple > 0.95 else "")
-    known = cure.temperature is not None and tenths
-    named = f"; a temperature of {cure.temperature:.3g} does {tenths} of it" if known else ""
+    known = recalibration.temperature is not None and tenths
+    named = f"; a temperature of {recalibration.temperature:.3g} does {tenths} of it" if known else ""
     return f"Recalibrating would {what}{named}."
 
 
 def gained(assessment: Assessment) -> str:
     """Return a sentence on the cross-validated gain with its interval; empty where there is none."""
-    cure = assessment.cure
-    if cure is None or not np.isfinite(cure.gain.value):
+    recalibration = assessment.recalibration
+    if recalibration is None or not np.isfinite(recalibration.gain.value):
         return ""
-    if cure.excess == np.inf:  # the gain leaves out the rows that make both infinite
+    if recalibration.excess == np.inf:  # the gain leaves out the rows that make both infinite
         return "The log loss is infinite before and after recalibration: a class of probability 0 occurred."
-    low, high = (f"{end:+.4f}" for end in (-cure.gain.high, -cure.gain.low))
+    low, high = (f"{end:+.4f}" for end in (-recalibration.gain.high, -recalibration.gain.low))
     return (
-        f"Cross-validated in {counted(cure.folds, 'fold')} of {counted(cure.rows, 'row')}, a map changes the "
-        f"log loss of a row by {-cure.gain.value:+.4f} ({percent(assessment.level)}: {low} to {high}), and "
-        f"the error{_by_shown(assessment)} reads {points(cure.after)} points after it."
+        f"Cross-validated in {counted(recalibration.folds, 'fold')} of "
+        f"{counted(recalibration.rows, 'row')}, a map changes the log loss of a row by "
+        f"{-recalibration.gain.value:+.4f} ({percent(assessment.level)}: {low} to {high}), and "
+        f"the error{_by_shown(assessment)} reads {points(recalibration.after)} points after it."
     )
 
 
@@ -432,7 +437,7 @@ def methods(assessment: Assessment) -> str:
     p = p_text(e, "≤")
     name = f"{title} notion, L1"
     interval = "from inverting its simulated sampling distribution"
-    if notion.whole:
+    if notion.canonical:
         name += ": the mean of the sum over the classes of |frequency - score|"
     if e.at_least is not None:
         how = "the posterior mean over softmax maps of the scores, averaged with cross-fitted rows,"

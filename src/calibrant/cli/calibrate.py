@@ -75,7 +75,7 @@ def fit(file: str, method: str, out: Path, **given: Any) -> None:
 
 def _about(calibrator: Calibrator) -> str:
     """Return what is mapped."""
-    from calibrant.questions import named
+    from calibrant.tasks import named
 
     if not calibrator.is_vector:
         return f"{len(calibrator.classes_)} classes"

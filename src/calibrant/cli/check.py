@@ -40,7 +40,7 @@ _ILLEGAL = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
 
 def _check_limits(limit: float | None, most: float | None, cost: Any, given: dict[str, Any]) -> None:
     """Refuse none or both of the limits, costs that no limit is of, and a limit that no error can reach."""
-    from calibrant.questions import named
+    from calibrant.tasks import named
 
     if (limit is None) == (most is None):
         raise click.UsageError("give one limit: --max-ece, or --max-regret with --cost")

@@ -12,7 +12,7 @@ from calibrant.cli.output import check_outputs, printable, tell, writing
 from calibrant.cli.progress import Bar
 
 if TYPE_CHECKING:
-    from calibrant.evidence import Array
+    from calibrant.score_data import Array
 
 EXTRA = "pip install 'calibrant[demo]'"
 

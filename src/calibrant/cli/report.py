@@ -80,16 +80,20 @@ def report(
             cost=cost,
             **options,
         )
-    if assessment.cure is not None:
+    if assessment.recalibration is not None:
         # Of a matrix all classes are mapped, not the one that was asked about.
         columns = {"file", *DATA, "correct", "confidence"} - (set() if source.vector else {"pos_label"})
         fit = command_line(ctx, "calibrate fit", columns)
-        method = "" if assessment.cure.method == "auto" else f" --method {assessment.cure.method}"
+        method = (
+            ""
+            if assessment.recalibration.method == "auto"
+            else f" --method {assessment.recalibration.method}"
+        )
         apply = command_line(ctx, "calibrate apply map.json NEW", ("scores", "percent", "format"))
         if given["confidence"] is not None:
             apply += f" --scores {shlex.quote(given['confidence'])}"
         commands = {"command": f"{fit}{method} -o map.json", "apply_command": f"{apply} -o OUT"}
-        assessment = replace(assessment, cure=replace(assessment.cure, **commands))
+        assessment = replace(assessment, recalibration=replace(assessment.recalibration, **commands))
     with writing(where):
         assessment.to_html(where)
     if as_json is not None:

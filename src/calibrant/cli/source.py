@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from calibrant import Calibrator, Sketch
     from calibrant.data import Asked, Data
     from calibrant.inputs import Words
-    from calibrant.questions.notions import Notion
+    from calibrant.tasks.notions import Notion
 
 #: What is asked about acting on the scores: by the costs, no notion is needed.
 DECISIONS = ("regret", "regret_curve", "best_threshold")
@@ -111,7 +111,7 @@ def settled(given: dict[str, Any], *, one_score: bool = False) -> dict[str, Any]
     A notion that the library does not know is refused before anything is read, and so is one that compares
     whole rows, where `one_score` at a time is looked at or the other options do.
     """
-    from calibrant.questions.notions import check_whole, named, refuse_whole
+    from calibrant.tasks.notions import check_whole, named, refuse_whole
 
     correct, confidence = given.get("correct"), given.get("confidence")
     if (correct is None) != (confidence is None):
@@ -123,7 +123,7 @@ def settled(given: dict[str, Any], *, one_score: bool = False) -> dict[str, Any]
     with refusing():
         if given["notion"] is not None:
             notion = named(given["notion"])
-            if correct is not None and not notion.of_pairs:
+            if correct is not None and not notion.correctness_pairs:
                 raise click.UsageError(f"--correct and --confidence are no columns of --notion {notion}")
         if one_score:
             refuse_whole(given["notion"])
@@ -248,7 +248,7 @@ class Source:
         It keeps the columns of scores that it was fitted to, for `calibrate apply`.
         """
         from calibrant import Calibrator, inputs
-        from calibrant.questions import Question, named
+        from calibrant.tasks import CalibrationTask, named
 
         columns, positive = self.columns, None
         if not self.options:
@@ -262,9 +262,9 @@ class Source:
             if notion is None:
                 calibrator.fit(scores, labels, **weights)
             else:
-                by_name = not named(notion).of_pairs
+                by_name = not named(notion).correctness_pairs
                 rows = inputs.predictions(labels, scores, by_name=by_name, **known, **weights)
-                calibrator.fit_question(Question.of(rows, named(notion)))
+                calibrator.fit_question(CalibrationTask.of(rows, named(notion)))
                 positive = rows.positive
         tell_cautions(self.cautions)
         self.cautions.clear()
@@ -277,7 +277,7 @@ class Source:
 
 def read_rows(file: str, given: dict[str, Any]) -> Source:
     """Return the rows of a file."""
-    from calibrant.questions.notions import named
+    from calibrant.tasks.notions import named
 
     data = read(file, given)[""]
     clusters = {} if data.cluster is None else {"cluster": data.cluster}
@@ -323,7 +323,7 @@ def _of_files(file: str, given: dict[str, Any]) -> Source:
 def _of_sketch(file: str, given: dict[str, Any]) -> Source:
     """Return the sums of a file that holds a sketch, which has settled what is asked."""
     from calibrant import Sketch
-    from calibrant.questions.notions import named
+    from calibrant.tasks.notions import named
 
     if told := [words().called(option) for option in COLUMNS if given.get(option)]:
         raise Refused(f"{file}: is a sketch, which has no columns; leave out {', '.join(told)}")
@@ -339,11 +339,11 @@ def _of_sketch(file: str, given: dict[str, Any]) -> Source:
 def _of_sums(
     sketches: Mapping[Any, Sketch], about: dict[str, Any], name: str = "", columns: Sequence[str] = ()
 ) -> Source:
-    from calibrant.questions.notions import named
+    from calibrant.tasks.notions import named
 
     first, *others = sketches.values()
     sketch = sum(others, start=first)
-    cautions = list(sketch.question.cautions) if sketch.totals.renormalised else []
+    cautions = list(sketch.task.cautions) if sketch.totals.renormalised else []
     groups = None if None in sketches else sketches
     return Source((sketch,), named(sketch.notion), sketch.is_vector, about, name, columns, cautions, groups)
 
@@ -363,13 +363,13 @@ def read_source(
     `ask` is asked of a handful of rows before a long reading: what is wrong with an option is said at once.
     """
     from calibrant.data.files import is_sketch
-    from calibrant.questions.notions import named
+    from calibrant.tasks.notions import named
 
     given = settled(given)
     if is_sketch(file):
         return _of_sketch(file, given)
     notion = given["notion"]
-    as_rows = as_rows or given.get("cluster") is not None or (notion is not None and named(notion).whole)
+    as_rows = as_rows or given.get("cluster") is not None or (notion is not None and named(notion).canonical)
     large, size = False, ""
     if file != "-" and not as_rows:
         from calibrant.data import is_large
@@ -391,7 +391,7 @@ def read_source(
 def _few_rows(notion: str | None) -> Source:
     """Return sums of a few rows: of one score, or of as many as the notion looks at and one more."""
     from calibrant import Sketch
-    from calibrant.questions.notions import usual
+    from calibrant.tasks.notions import usual
 
     asked = usual(notion, vector=True)
     scores: Any = [0.2, 0.8, 0.6, 0.6]

@@ -138,7 +138,7 @@ PART Lanes logarithm_with(Lanes x, Lanes power)
     return power * 6.93147180369123816490e-01 + (logarithm(x) + power * 1.90821492927058770002e-10);
 }
 
-/* The expected positive part of a normal variable: see `positive` in calibrant.posterior.tree. */
+/* The expected positive part of a normal variable: see `positive` in calibrant.posterior.dyadic_partition. */
 PART Lanes positive_part(Lanes mean, Lanes sd)
 {
     Lanes size = size_of(mean), q, density, t, series, far;

@@ -15,7 +15,7 @@ from statistics import NormalDist
 
 import numpy as np
 
-from calibrant.evidence import Array, Bins, Cells, Evidence, Sample
+from calibrant.score_data import Array, Bins, Cells, Sample, ScoreData
 
 # Half the window in ranks, as a share of the rows: WINDOW n^(-1/3), which undersmooths.
 WINDOW = 0.6
@@ -28,7 +28,7 @@ RIDGE = 1e-4
 
 
 def corrected(
-    evidence: Evidence, bandwidth: float, score: Array, nearby: Array, level: float
+    evidence: ScoreData, bandwidth: float, score: Array, nearby: Array, level: float
 ) -> tuple[Array, Array]:
     """Return the ends of the bias-corrected band of one problem at the nodes of a curve, at a level each.
 
@@ -48,7 +48,7 @@ def corrected(
 
     Examples
     --------
-    >>> from calibrant.evidence import Sample
+    >>> from calibrant.score_data import Sample
     >>> rng = np.random.default_rng(0)
     >>> score = rng.random(2000)
     >>> sample = Sample(score, rng.random(2000) < score**2)
@@ -132,7 +132,7 @@ def lines(groups: Bins, knots: Array, ranks: float, scores: float) -> Array:
     return np.divide(line, total[:, None], out=np.zeros(line.shape), where=(total > 0)[:, None])
 
 
-def _groups(evidence: Evidence) -> tuple[Bins, Array]:
+def _groups(evidence: ScoreData) -> tuple[Bins, Array]:
     """Sum rows, and squared weights, over cells of neighbouring scores.
 
     The cells are those of a sketch, which then gives the band of the rows; many are pooled by rank.
@@ -147,7 +147,7 @@ def _groups(evidence: Evidence) -> tuple[Bins, Array]:
     return Bins(*parts[:3]), parts[3]
 
 
-def _cells(evidence: Evidence) -> Cells:
+def _cells(evidence: ScoreData) -> Cells:
     if isinstance(evidence, Sample):
         return Cells.of(evidence)
     assert isinstance(evidence, Cells)

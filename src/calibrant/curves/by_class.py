@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Generic, TypeVar
 
 from calibrant.inputs.errors import show
-from calibrant.questions.question import Question
+from calibrant.tasks.task import CalibrationTask
 
 Result = TypeVar("Result")
 
@@ -54,7 +54,9 @@ class ByClass(Mapping[Any, Result], Generic[Result]):
         return "\n".join(f"{label!r}: {result!r}" for label, result in self.items())
 
 
-def each_problem(question: Question, fit: Callable[..., Result], **options: Any) -> Result | ByClass[Result]:
+def each_problem(
+    task: CalibrationTask, fit: Callable[..., Result], **options: Any
+) -> Result | ByClass[Result]:
     """Fit every problem of a question by itself: one result, or one for each class.
 
     Parameters
@@ -65,10 +67,10 @@ def each_problem(question: Question, fit: Callable[..., Result], **options: Any)
     **options
         The same for every problem; for one seed pass a Generator, or all would draw alike.
     """
-    notion = question.notion
-    if not notion.several:
-        return fit(question.problems[0], notion=notion, label=question.label, **options)
-    problems = zip(question.labels, question.each(), strict=True)
+    notion = task.notion
+    if not notion.classwise:
+        return fit(task.problems[0], notion=notion, label=task.label, **options)
+    problems = zip(task.labels, task.each(), strict=True)
     return ByClass(
         {label: fit(evidence, notion=notion, label=label, **options) for label, evidence in problems}
     )

@@ -18,7 +18,6 @@ from calibrant.curves.posterior_curve import at_each_score, through_all_scores
 from calibrant.estimators import Bayes, Density
 from calibrant.estimators.density import DensityFit
 from calibrant.estimators.density_beta import DensityBeta, density_by
-from calibrant.evidence import Array, Cells, Evidence, Residuals, Sample
 from calibrant.inputs import InputError, Serializable
 from calibrant.inputs.codec import (
     NOT_NEGATIVE,
@@ -36,10 +35,11 @@ from calibrant.inputs.codec import (
 )
 from calibrant.inputs.wording import percent, size_name
 from calibrant.posterior import posterior_of
-from calibrant.posterior.odds import average
+from calibrant.posterior.log_odds import model_average
 from calibrant.posterior.score_effects import is_few
-from calibrant.questions import Question
-from calibrant.questions.notions import Notion
+from calibrant.score_data import Array, Cells, Residuals, Sample, ScoreData
+from calibrant.tasks import CalibrationTask
+from calibrant.tasks.notions import Notion
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -231,7 +231,7 @@ class ReliabilityCurve(Serializable):
 
 @one_blas_thread()
 def curve_of(
-    question: Question,
+    task: CalibrationTask,
     *,
     method: Method = "bayes",
     kernel: str | None = None,
@@ -247,11 +247,11 @@ def curve_of(
     Examples
     --------
     >>> from calibrant.inputs import predictions
-    >>> from calibrant.questions import named
+    >>> from calibrant.tasks import named
     >>> rng = np.random.default_rng(0)
     >>> score = rng.random(1000)
-    >>> question = Question.of(predictions(rng.random(1000) < score**2, score), named("class"))
-    >>> curve = curve_of(question)
+    >>> task = CalibrationTask.of(predictions(rng.random(1000) < score**2, score), named("class"))
+    >>> curve = curve_of(task)
     >>> curve
     ReliabilityCurve(class 1, n=1000, ECE 0.1..., bayes)
     >>> print("\\n".join(str(curve).splitlines()[:3]))
@@ -273,31 +273,31 @@ def curve_of(
         n_boot = inputs.positive_int("n_boot", RESAMPLES if n_boot is None else n_boot, minimum=0)
         band = "corrected" if band == "pointwise" else band
         options: dict[str, Any] = {"n_boot": n_boot, "level": level, "band": band, "rng": generator}
-        return each_problem(question, _by_density, estimator=estimator, progress=progress, **options)
+        return each_problem(task, _by_density, estimator=estimator, progress=progress, **options)
     for name, value in (("kernel", kernel), ("bandwidth", bandwidth), ("n_boot", n_boot or None)):
         if value is not None:
             raise InputError(name, "be left alone", value, hint='it goes with method="density"')
-    return _by_posterior(question, level, band)
+    return _by_posterior(task, level, band)
 
 
 def _by_posterior(
-    question: Question, level: float, band: str | None
+    task: CalibrationTask, level: float, band: str | None
 ) -> ReliabilityCurve | ByClass[ReliabilityCurve]:
     """Read the average over maps, at every score."""
-    posterior, several = posterior_of(question), question.notion.several
+    posterior, several = posterior_of(task), task.notion.classwise
     batch = (len(posterior.z),) if several else ()
     errors = np.ravel(Bayes(shared=several).fit_posterior(batch, posterior).error("l1"))
     # The residuals of many classes need not be held; those of clusters are known to the question alone.
-    held = not several or question.designs is not None or "residuals" in vars(question)
+    held = not several or task.designs is not None or "residuals" in vars(task)
 
-    places = [(block, k) for block in question.blocks for k in range(block.batch[0] if several else 1)]
+    places = [(block, k) for block in task.blocks for k in range(block.batch[0] if several else 1)]
 
     def fit(k: int) -> ReliabilityCurve:
         block, place = places[k]
         evidence = block[place] if several else block
-        residuals = question.residuals[k] if held else Residuals.of(evidence)
+        residuals = task.residuals[k] if held else Residuals.of(evidence)
         discrete = is_few(residuals[residuals.mass > 0]) or posterior.scattered(k)
-        mixture = average(residuals, scattered=discrete)
+        mixture = model_average(residuals, scattered=discrete)
         simultaneous = band == "simultaneous"
         if discrete:
             line = at_each_score(mixture, residuals, level, simultaneous=simultaneous)
@@ -328,18 +328,18 @@ def _by_posterior(
             method="bayes",
             discrete=discrete,
             levels=_levels(residuals),
-            notion=question.notion.name,
-            label=question.labels[k] if several else question.label,
+            notion=task.notion.name,
+            label=task.labels[k] if several else task.label,
         )
 
     if not several:
         return fit(0)
-    curves = shared(fit, range(len(question.labels)))
-    return ByClass(dict(zip(question.labels, curves, strict=True)))
+    curves = shared(fit, range(len(task.labels)))
+    return ByClass(dict(zip(task.labels, curves, strict=True)))
 
 
 def _by_density(
-    evidence: Evidence,
+    evidence: ScoreData,
     *,
     estimator: Density | DensityBeta,
     n_boot: int,
@@ -410,13 +410,13 @@ def _levels(residuals: Residuals) -> Array:
     return np.unique(score[shared & (np.abs(residuals.score - score) < SAME * 10.0**-DIGITS)])
 
 
-def _support(evidence: Evidence) -> tuple[float, float]:
+def _support(evidence: ScoreData) -> tuple[float, float]:
     """Return where scores can lie, and do."""
     return min(evidence.support[0], float(evidence.ranked(np.zeros(1))[0])), evidence.support[1]
 
 
 def _resampled(
-    evidence: Evidence,
+    evidence: ScoreData,
     fit: DensityFit,
     n_boot: int,
     rng: np.random.Generator,

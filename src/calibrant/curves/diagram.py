@@ -13,10 +13,10 @@ from calibrant.curves.band import INTERVALS
 from calibrant.curves.histogram import Edges, Rows, Support, check_picture, counts, headline, table
 from calibrant.estimators import Binned, parse
 from calibrant.estimators.binned import mapped
-from calibrant.evidence import Array, Evidence
 from calibrant.inputs.codec import UNIT, Allow, Level, Probability, Size, check_lengths, check_order
 from calibrant.inputs.wording import percent, size_name
-from calibrant.questions.notions import Notion
+from calibrant.score_data import Array, ScoreData
+from calibrant.tasks.notions import Notion
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -96,7 +96,7 @@ def bins_of(binning: str | Binned, mapping: Literal["one", "convex", "published"
 
 
 def diagram_of(
-    evidence: Evidence,
+    evidence: ScoreData,
     *,
     binning: str | Binned = "uniform:15",
     mapping: Literal["one", "convex", "published"] | None = None,
@@ -107,8 +107,8 @@ def diagram_of(
 ) -> ReliabilityDiagram:
     """Make the diagram of one problem.
 
-    >>> from calibrant.evidence import Sample
-    >>> from calibrant.questions.notions import named
+    >>> from calibrant.score_data import Sample
+    >>> from calibrant.tasks.notions import named
     >>> sample = Sample(np.array([0.1, 0.3, 0.8, 0.9]), np.array([False, True, True, True]))
     >>> diagram = diagram_of(sample, binning="uniform:2", notion=named("class"), label=1)
     >>> diagram

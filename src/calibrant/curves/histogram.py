@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 import numpy as np
 
 from calibrant import inputs
-from calibrant.evidence import Array, Bins, Evidence
 from calibrant.inputs import InputError, Serializable
 from calibrant.inputs.codec import NOT_NEGATIVE, UNIT, Ascending, Probability, Shape, Size, check_lengths
 from calibrant.inputs.wording import sample_size
-from calibrant.questions.notions import Notion, named
+from calibrant.score_data import Array, Bins, ScoreData
+from calibrant.tasks.notions import Notion, named
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -90,7 +90,7 @@ def subject(notion: str, label: Any) -> str:
     """
     if label is None:
         return notion
-    return f"{'class' if named(notion).several else notion} {label!r}"
+    return f"{'class' if named(notion).classwise else notion} {label!r}"
 
 
 def headline(result: Any) -> str:
@@ -130,26 +130,26 @@ def check_picture(result: Any) -> None:
     Shape((len(edges) - 1,)).check("histogram[1]", rows)
 
 
-def _cells(evidence: Evidence, bins: int) -> tuple[Array, Bins, float]:
+def _cells(evidence: ScoreData, bins: int) -> tuple[Array, Bins, float]:
     """Sum one problem in cells of equal width: edges, sums, and rows for a unit of mass."""
     edges = np.arange(bins + 1) / bins
     sums = evidence.bins(edges[1:-1])
     return edges, sums, evidence.n / sums.w.sum()
 
 
-def counts(evidence: Evidence) -> tuple[Array, Array]:
+def counts(evidence: ScoreData) -> tuple[Array, Array]:
     """Count the scores of one problem for the strip below a picture: edges, and rows between them."""
     edges, sums, rows = _cells(evidence, CELLS)
     return edges, sums.w * rows
 
 
 def histogram_of(
-    evidence: Evidence, *, bins: int = CELLS, notion: Notion, label: Any = None
+    evidence: ScoreData, *, bins: int = CELLS, notion: Notion, label: Any = None
 ) -> ScoreHistogram:
     """Count the scores of one problem by outcome.
 
-    >>> from calibrant.evidence import Sample
-    >>> from calibrant.questions.notions import named
+    >>> from calibrant.score_data import Sample
+    >>> from calibrant.tasks.notions import named
     >>> sample = Sample(np.array([0.2, 0.7, 0.9]), np.array([False, False, True]))
     >>> counted = histogram_of(sample, bins=2, notion=named("class"), label="dog")
     >>> counted.positive, counted.negative

@@ -17,10 +17,10 @@ import numpy as np
 
 from calibrant.compiled.cached import cached_property
 from calibrant.curves.band import RIDGE, clopper_pearson
-from calibrant.evidence import Array, Residuals
-from calibrant.posterior.odds import Mixture
-from calibrant.posterior.odds.cells import expit, log_odds
+from calibrant.posterior.log_odds import Mixture
+from calibrant.posterior.log_odds.cells import expit, log_odds
 from calibrant.posterior.score_effects import is_few
+from calibrant.score_data import Array, Residuals
 
 # Half the window: WINDOW n^(-1/3) of the rows, and no further than FAR n^(-1/7) in log-odds, which count
 # WALL as the distance to a wall that can be told.

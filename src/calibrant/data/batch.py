@@ -32,7 +32,7 @@ from calibrant.data.values import (
 )
 from calibrant.inputs import Array, InputError, check_group_count, show
 from calibrant.inputs.predictions import USUAL
-from calibrant.questions import notions
+from calibrant.tasks import notions
 
 Batch: TypeAlias = Mapping[str, Any]
 
@@ -169,7 +169,7 @@ def settled(asked: Asked, roles: Roles, kinds: Mapping[str, Kind], seen: Iterabl
         if asked.positive is not None:
             # Booleans are booleans; the usual numbers may lack one of the two.
             pos_label = inputs.like(asked.positive, labels)
-        elif pos_label is None and given is None and not notion.of_pairs:
+        elif pos_label is None and given is None and not notion.correctness_pairs:
             pos_label = inputs.class_of_name(names[0], known)
         meaning = Meaning(roles, kinds, notion, None, 1, pos_label, given)
         if seen is not None:
@@ -216,7 +216,7 @@ def checked(rows: Rows, meaning: Meaning, first_row: int = 0) -> Piece:
     """Check the rows of a batch as rows in memory are checked; `first_row` rows come before it."""
     roles, groups = meaning.roles, rows.groups
     weight = None if roles.weight is None else rows.numbers[roles.weight]
-    score = matrix_of(rows, roles, by_class=meaning.notion.several)
+    score = matrix_of(rows, roles, by_class=meaning.notion.classwise)
     with _placed(first_row, roles.scores.names):
         if groups is not None:
             check_group_count(len(groups.values))

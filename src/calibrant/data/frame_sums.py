@@ -23,9 +23,9 @@ from calibrant import inputs
 from calibrant.data.pipeline import cpus, side_by_side
 from calibrant.inputs import Array, InputError, InputTypeError, check_group_count, show
 from calibrant.inputs.rounding import SLACK, row_sums
-from calibrant.questions.notions import Notion
 from calibrant.sketch.sketch import Sketch
 from calibrant.sketch.sums import HEAVIEST
+from calibrant.tasks.notions import Notion
 
 # Numbers of a piece.
 BLOCK = 1 << 20

@@ -31,8 +31,8 @@ from calibrant.data.frame_sums import (
     sums_of,
 )
 from calibrant.inputs import InputError, InputTypeError, Words, show
-from calibrant.questions import notions
 from calibrant.sketch.sketch import Sketch
+from calibrant.tasks import notions
 
 # More classes than any table has: a column of identifiers was taken for them.
 MOST_CLASSES = 20_000
@@ -177,7 +177,7 @@ def _single(
     That is `pos_label`, or what the column is named after, or 1.
     """
     known = tuple(seen) if explicit is None else explicit
-    if pos_label is None and (notion is None or not notions.named(notion).of_pairs):
+    if pos_label is None and (notion is None or not notions.named(notion).correctness_pairs):
         pos_label = inputs.class_of_name(name, known)
     half = np.full(len(known), 0.5)
     classes = inputs.predictions(list(known), half, labels=explicit, pos_label=pos_label).labels

@@ -19,7 +19,7 @@ from calibrant.data.pipeline import FILES, in_words, roles_in_all, rows_of_batch
 from calibrant.data.readers import Source, all_batches, described
 from calibrant.inputs import Array, InputError
 from calibrant.maps import Calibrator
-from calibrant.questions import named
+from calibrant.tasks import named
 
 #: Formats that are written, by the suffix of the output.
 WRITTEN = ("csv", "tsv", "parquet", "arrow")

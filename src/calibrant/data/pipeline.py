@@ -37,8 +37,8 @@ from calibrant.data.readers import FileBatch, Source, all_batches, described
 from calibrant.data.values import Kind
 from calibrant.inputs import PYTHON, InputError, Words, show
 from calibrant.inputs.wording import duration
-from calibrant.questions import notions
 from calibrant.sketch import Sketch
+from calibrant.tasks import notions
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")

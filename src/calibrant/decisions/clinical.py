@@ -19,16 +19,16 @@ import numpy as np
 from calibrant import inputs
 from calibrant.compiled.blas import one_blas_thread
 from calibrant.curves.band import clopper_pearson
-from calibrant.evidence import Array, Cells, Evidence
-from calibrant.evidence.clusters import are_alone, effective_clusters
 from calibrant.inference.measured import Measured, Within, interval_deviate
-from calibrant.inference.streams import stream
+from calibrant.inference.random_streams import stream
 from calibrant.inputs import ROUNDING, InputError, Serializable
 from calibrant.inputs.codec import Amount, Bounds, Level
 from calibrant.inputs.wording import count, percent
 from calibrant.posterior import posterior_of
-from calibrant.posterior.odds.cells import expit, log_odds, nearest, softplus
-from calibrant.questions import Question
+from calibrant.posterior.log_odds.cells import expit, log_odds, nearest, softplus
+from calibrant.score_data import Array, Cells, ScoreData
+from calibrant.score_data.clusters import are_alone, effective_clusters
+from calibrant.tasks import CalibrationTask
 
 # Draws of the posterior, and the quantiles of the gap that are read.
 DRAWS, MIDDLE, LARGE = 200, 0.5, 0.9
@@ -103,19 +103,19 @@ class Clinical(Serializable):
 
 
 @one_blas_thread()
-def clinical_of(question: Question, *, level: float = 0.95, seed: int = 0) -> Clinical:
+def clinical_of(task: CalibrationTask, *, level: float = 0.95, seed: int = 0) -> Clinical:
     """Read a question about one class, or about pairs.
 
     >>> from calibrant.inputs import predictions
-    >>> from calibrant.questions import named
+    >>> from calibrant.tasks import named
     >>> rng = np.random.default_rng(0)
     >>> score = rng.random(2000)
-    >>> question = Question.of(predictions(rng.random(2000) < score**2, score), named("class"))
-    >>> clinical_of(question)
+    >>> task = CalibrationTask.of(predictions(rng.random(2000) < score**2, score), named("class"))
+    >>> clinical_of(task)
     Clinical(O/E 0.662, intercept -1.054, slope 1.317)
     """
     level = inputs.level(level)
-    rows = _Rows.of(question)
+    rows = _Rows.of(task)
     reach = interval_deviate(level, rows.clusters)
     observed, expected = (
         float(rows.weight @ part / rows.weight.sum()) for part in (rows.outcome, rows.score)
@@ -134,7 +134,7 @@ def clinical_of(question: Question, *, level: float = 0.95, seed: int = 0) -> Cl
         slope = None if why else rows.fitted(reach, slope=True)
         if slope is None:
             missing.append(f"no slope, since {why or 'scores all but separate the outcomes'}")
-    e50, e90 = _gaps(question, level, seed)
+    e50, e90 = _gaps(task, level, seed)
     return Clinical(
         rows.n * observed, rows.n * expected, ratio, intercept, slope, e50, e90, level, "; ".join(missing),
         rows.clipped, rows.least, rows.from_cells,
@@ -173,16 +173,16 @@ class _Rows:
     from_cells: bool
 
     @classmethod
-    def of(cls, question: Question) -> _Rows:
+    def of(cls, task: CalibrationTask) -> _Rows:
         """Take the one problem of a question."""
-        problem: Evidence = question.problems[0]
+        problem: ScoreData = task.problems[0]
         score, outcome, weight = np.broadcast_arrays(*next(problem.rows()))
         counts = problem.counts
         square = weight if counts else np.broadcast_to(next(problem.squared().rows())[2], weight.shape)
-        cells, cluster, n = isinstance(problem, Cells), question.cluster, float(problem.n)
-        if cluster is not None and are_alone(cluster, question.weight, counts=question.counts):
+        cells, cluster, n = isinstance(problem, Cells), task.cluster, float(problem.n)
+        if cluster is not None and are_alone(cluster, task.weight, counts=task.counts):
             cluster = None
-        clusters = np.inf if cluster is None else effective_clusters(cluster, question.weight)
+        clusters = np.inf if cluster is None else effective_clusters(cluster, task.weight)
         least, clipped = nearest(score), 0.0
         if score.min() <= 0 or score.max() >= 1:
             certain = (score <= 0) | (score >= 1)
@@ -269,9 +269,9 @@ class _Rows:
         return None
 
 
-def _gaps(question: Question, level: float, seed: int) -> tuple[Measured, Measured]:
+def _gaps(task: CalibrationTask, level: float, seed: int) -> tuple[Measured, Measured]:
     """Return median and 90 % quantile of |frequency - score|: by the posterior mean, with ends by draws."""
-    posterior = posterior_of(question)
+    posterior = posterior_of(task)
     points = posterior.points(0)
     drawn = posterior.draws(0, stream(seed, "clinical"), DRAWS)
     gap = np.abs(np.clip(points.score + np.vstack([points.gap, drawn]), 0.0, 1.0) - points.score)

@@ -8,9 +8,9 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from calibrant.evidence import Array
 from calibrant.inputs import ROUNDING, InputError, InputTypeError, Serializable, is_number, show
 from calibrant.inputs.codec import Shape
+from calibrant.score_data import Array
 
 # Actions of two costs: the first is taken where both cost the same, as decision curves do.
 ACT, LEAVE = "act", "leave"

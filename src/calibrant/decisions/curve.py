@@ -8,15 +8,15 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 import numpy as np
 
 from calibrant.compiled.blas import one_blas_thread
+from calibrant.decisions.binary import FLOOR, BinaryDecisions, Lines
 from calibrant.decisions.interval import SEED, SETS, ends, simultaneous_deviate
-from calibrant.decisions.one_score import FLOOR, Lines, OneScore
-from calibrant.evidence import Array, Evidence
 from calibrant.inputs import InputError, Serializable
 from calibrant.inputs import level as check_level
 from calibrant.inputs import scores as check_scores
 from calibrant.inputs.codec import UNIT, Ascending, Bounds, Level, Shape, Size, check_lengths, check_order
 from calibrant.inputs.wording import percent, sample_size
-from calibrant.questions import Question
+from calibrant.score_data import Array, ScoreData
+from calibrant.tasks import CalibrationTask
 
 #: Thresholds of a curve, unless others are asked for.
 THRESHOLDS = np.arange(1, 100) / 100
@@ -163,29 +163,29 @@ def check_thresholds(thresholds: Any) -> Array:
 
 @one_blas_thread()
 def regret_curve_of(
-    question: Question, thresholds: Array, *, level: float, other: Question | None = None
+    task: CalibrationTask, thresholds: Array, *, level: float, other: CalibrationTask | None = None
 ) -> RegretCurve:
     """Return the regret at each threshold, and the decision curves."""
     check_level(level)
     lines = Lines.of_thresholds(thresholds)
-    known = OneScore.of(question, thresholds)
+    known = BinaryDecisions.of(task, thresholds)
     found = ends(known, lines, level, simultaneous=True)
-    model, everyone = net_benefit(question.problems[0], thresholds)
+    model, everyone = net_benefit(task.problems[0], thresholds)
     # Net benefit is what is not lost by misses and false alarms, in units of a miss.
     gained = found.recalibrated.value / (1 - thresholds)
     difference = None
     if other is not None:
-        difference = _difference(question, other, thresholds, known, level)
+        difference = _difference(task, other, thresholds, known, level)
     return RegretCurve(
-        thresholds, found.value, found.low, found.high, level, model, everyone, model + gained, question.n,
-        question.label, difference,
+        thresholds, found.value, found.low, found.high, level, model, everyone, model + gained, task.n,
+        task.label, difference,
     )  # fmt: skip
 
 
-def net_benefit(evidence: Evidence, thresholds: Array) -> tuple[Array, Array]:
+def net_benefit(evidence: ScoreData, thresholds: Array) -> tuple[Array, Array]:
     """Return the net benefit of acting from each threshold on, and of always acting.
 
-    >>> from calibrant.evidence import Sample
+    >>> from calibrant.score_data import Sample
     >>> sample = Sample(np.array([0.1, 0.4, 0.8]), np.array([False, True, True]))
     >>> model, everyone = net_benefit(sample, np.array([0.2]))
     >>> model.round(4), everyone.round(4)
@@ -199,13 +199,13 @@ def net_benefit(evidence: Evidence, thresholds: Array) -> tuple[Array, Array]:
 
 
 def _difference(
-    question: Question, other: Question, thresholds: Array, known: OneScore, level: float
+    task: CalibrationTask, other: CalibrationTask, thresholds: Array, known: BinaryDecisions, level: float
 ) -> Difference:
     """Return the difference of two net benefits, paired by rows, with a band over the thresholds.
 
     The variance is that of sums over rows, or over clusters by the sandwich estimator.
     """
-    (one, two), label, weight = _pair(question, other)
+    (one, two), label, weight = _pair(task, other)
     regions = len(thresholds) + 1
     first, second = (np.searchsorted(thresholds, score, side="right") for score in (one, two))
     kind = (first * regions + second) * 2 + label
@@ -219,13 +219,13 @@ def _difference(
     w = np.ones(label.shape) if weight is None else weight.astype(np.float64)
     total = w.sum()
     mean = each @ np.bincount(kind, w) / total
-    square = np.bincount(kind, w if question.counts else w * w)
+    square = np.bincount(kind, w if task.counts else w * w)
     spread = (each - mean[:, None]) * np.sqrt(square) / total
     # The most that a row can bring, as a share of all.
     most = np.maximum(1.0, odds[:, 0]) * square.sum() / total**2
-    if question.cluster is not None and question.designs is not None:
-        size = np.bincount(question.cluster, w)
-        sums = np.stack([np.bincount(question.cluster, w * one[kind]) for one in each])
+    if task.cluster is not None and task.designs is not None:
+        size = np.bincount(task.cluster, w)
+        sums = np.stack([np.bincount(task.cluster, w * one[kind]) for one in each])
         # The mean is fitted to the clusters, which takes a share of their variance.
         lost = np.sqrt(known.clusters / max(known.clusters - 1, 1.0))
         by_cluster = lost * (sums - np.outer(mean, size)) / total
@@ -241,13 +241,13 @@ def _difference(
     return Difference(mean, mean - wide * error, mean + wide * error)
 
 
-def _pair(question: Question, other: Question) -> tuple[tuple[Array, Array], Array, Array | None]:
+def _pair(task: CalibrationTask, other: CalibrationTask) -> tuple[tuple[Array, Array], Array, Array | None]:
     """Return the scores of both models, the outcomes and the weights of the rows."""
     columns = []
-    for each in (question, other):
+    for each in (task, other):
         assert each.rows is not None
         score, code, _ = each.rows.take(np.arange(each.rows.n))
         column = 1 if each.positive is None else each.positive
         columns.append((score[:, column], (code == column).astype(np.intp)))
     (one, label), (two, _) = columns
-    return (one, two), label, question.weight
+    return (one, two), label, task.weight

@@ -9,17 +9,17 @@ from typing import Any
 import numpy as np
 
 from calibrant.compiled.blas import one_blas_thread
+from calibrant.decisions.binary import BinaryDecisions, Lines
 from calibrant.decisions.cost import Cost
 from calibrant.decisions.interval import ends
-from calibrant.decisions.one_score import Lines, OneScore
 from calibrant.decisions.regret import Regret, regret_of
-from calibrant.evidence import Array
 from calibrant.inference.measured import Extended
 from calibrant.inputs import Serializable
 from calibrant.inputs import level as check_level
 from calibrant.inputs.codec import UNIT, Level, Size, check_order
 from calibrant.inputs.wording import percent, sample_size
-from calibrant.questions import Question
+from calibrant.score_data import Array
+from calibrant.tasks import CalibrationTask
 
 # Costs are told for so many rows.
 ROWS = 1000
@@ -129,12 +129,12 @@ class Decision(Serializable):
     best: BestThreshold | None = None
 
     @classmethod
-    def of(cls, question: Question, cost: Cost, *, level: float, seed: int) -> Decision:
+    def of(cls, task: CalibrationTask, cost: Cost, *, level: float, seed: int) -> Decision:
         """Measure both."""
         best = None
         if cost.threshold is not None:
-            best = best_threshold_of(question, cost, level=level)
-        return cls(regret_of(question, cost, level=level, seed=seed), best)
+            best = best_threshold_of(task, cost, level=level)
+        return cls(regret_of(task, cost, level=level, seed=seed), best)
 
     @property
     def sentences(self) -> list[str]:
@@ -192,12 +192,12 @@ class Decision(Serializable):
 
 
 @one_blas_thread()
-def best_threshold_of(question: Question, cost: Cost, *, level: float) -> BestThreshold:
+def best_threshold_of(task: CalibrationTask, cost: Cost, *, level: float) -> BestThreshold:
     """Choose the threshold of least expected cost; judge such choices on rows that had no part in them."""
     check_level(level)
     assert cost.threshold is not None
     lines, given = Lines.of(cost), cost.threshold
-    known = OneScore.of(question, lines.changes)
+    known = BinaryDecisions.of(task, lines.changes)
     score = known.groups.score
     ((first,),) = lines.first(known.groups.mass[None], known.curve[None], score)
     frequency, share = known.draws
@@ -220,7 +220,7 @@ def best_threshold_of(question: Question, cost: Cost, *, level: float) -> BestTh
         as_is=as_is, recalibrated=as_is - float(found.recalibrated.value[0]),
         gain=gain, gain_low=max(float(gain_low[0]), -float(lines.top[0])),
         gain_high=min(float(gain_high[0]), float(lines.top[0])), level=level, of_costs=given,
-        n=question.n, label=question.label,
+        n=task.n, label=task.label,
     )  # fmt: skip
 
 

@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from calibrant.decisions.one_score import Gain, Lines, OneScore
-from calibrant.evidence import Array
+from calibrant.decisions.binary import BinaryDecisions, Gain, Lines
 from calibrant.inference.measured import interval_deviate
+from calibrant.score_data import Array
 
 # Sets of correlated normal deviates for the largest of many deviations.
 SETS, SEED = 1000, 20240714
@@ -46,7 +46,7 @@ class Ends(NamedTuple):
         return np.max([gain.mean / gain.error for gain in gains], axis=0)
 
 
-def ends(known: OneScore, lines: Lines, level: float, *, simultaneous: bool = False) -> Ends:
+def ends(known: BinaryDecisions, lines: Lines, level: float, *, simultaneous: bool = False) -> Ends:
     """Return intervals for the regret of each decision, or a band that holds all of them.
 
     The regret is at least the expected gain of any other actions. Its value is the largest of the regret
@@ -74,7 +74,7 @@ def ends(known: OneScore, lines: Lines, level: float, *, simultaneous: bool = Fa
     return Ends(value, low, high, recalibrated, threshold, known.gain(lines, before).mean, deviate)
 
 
-def _largest(known: OneScore, lines: Lines, gain: Gain, level: float) -> float:
+def _largest(known: BinaryDecisions, lines: Lines, gain: Gain, level: float) -> float:
     """Return the quantile of the largest deviation of any decision's gain, in its standard errors."""
     parts, p = known.parts, known.parts.frequency
     no, yes = lines.at(lines.taken(parts.score), known.recalibrated(lines))

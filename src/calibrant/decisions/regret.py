@@ -11,11 +11,10 @@ import numpy as np
 
 from calibrant.compiled import shared
 from calibrant.compiled.blas import one_blas_thread
+from calibrant.decisions.binary import BinaryDecisions, Lines, recalibrated
+from calibrant.decisions.canonical import CanonicalDecisions
 from calibrant.decisions.cost import Cost
 from calibrant.decisions.interval import ends
-from calibrant.decisions.one_score import Lines, OneScore, recalibrated
-from calibrant.decisions.whole_rows import WholeRows
-from calibrant.evidence import Array
 from calibrant.inference.null import drawn
 from calibrant.inference.result import Null
 from calibrant.inputs import ROUNDING, InputError, Predictions, Serializable, class_labels, generator
@@ -23,7 +22,8 @@ from calibrant.inputs import level as check_level
 from calibrant.inputs.codec import Amount, Bounds, Count, Level, Probability, Size, check_order
 from calibrant.inputs.wording import percent, sample_size
 from calibrant.posterior.softmax import FEW, SoftmaxPosterior
-from calibrant.questions import Question, named
+from calibrant.score_data import Array
+from calibrant.tasks import CalibrationTask, named
 
 # Simulated calibrated data, whose steps are pooled; the quantiles that are kept; and the least p-value
 # written.
@@ -165,80 +165,84 @@ class Regret(Serializable):
 
 def deciding(
     data: Predictions, cost: Any, actions: Sequence[str] | None = None, labels: Any = None
-) -> tuple[Question, Cost]:
+) -> tuple[CalibrationTask, Cost]:
     """Return the question that a cost asks of predictions: about one class, or about whole rows.
 
     `labels` are the classes as they were named, if they were, and `cost_of` says what for.
     """
     if data.score.ndim == 2 and len(data.labels) > 2 and data.positive is None:
         costs = Cost.of(cost, data.labels, actions)
-        return Question.of(data, named("multiclass")), costs
-    question = Question.of(data, named("class"))
-    return question, cost_of(question, cost, actions, labels)
+        return CalibrationTask.of(data, named("multiclass")), costs
+    task = CalibrationTask.of(data, named("class"))
+    return task, cost_of(task, cost, actions, labels)
 
 
-def cost_of(question: Question, cost: Any, actions: Sequence[str] | None = None, labels: Any = None) -> Cost:
+def cost_of(
+    task: CalibrationTask, cost: Any, actions: Sequence[str] | None = None, labels: Any = None
+) -> Cost:
     """Read a cost about the class asked about; rows of a matrix are in the order of the labels as named."""
-    classes, positive = question.labels, question.positive
+    classes, positive = task.labels, task.positive
     if labels is not None and set(given := class_labels(labels)) == set(classes):
         # Of a single column of scores the other class comes first, however they were named.
-        classes, positive = given, given.index(question.label)
+        classes, positive = given, given.index(task.label)
     return Cost.of_outcome(cost, classes, positive, actions)
 
 
 @one_blas_thread()
-def regret_of(question: Question, cost: Cost, *, level: float, seed: int) -> Regret:
+def regret_of(task: CalibrationTask, cost: Cost, *, level: float, seed: int) -> Regret:
     """Return the regret of the scores of a question at a cost."""
     check_level(level)
     rng = generator(seed)
-    found = _of_rows if question.notion.whole else _of_one_score
-    parts = found(question, cost, level, rng)
+    found = _of_rows if task.notion.canonical else _of_one_score
+    parts = found(task, cost, level, rng)
     cautions = tuple(
         f"the action {name!r} costs at least as much as another one in every class" for name in cost.dominated
     )
-    lower_bound = question.notion.whole and len(question.labels) > FEW
+    lower_bound = task.notion.canonical and len(task.labels) > FEW
     if lower_bound:
         cautions += (
             f"beyond {FEW} classes what they take from each other cannot be seen: this is a lower bound",
         )
-    cautions += tuple(each.removesuffix(".") for each in question.cautions)
+    cautions += tuple(each.removesuffix(".") for each in task.cautions)
     return Regret(
         level=level, matrix=tuple(map(tuple, cost.matrix.tolist())), actions=cost.actions, labels=cost.labels,
-        threshold=cost.threshold, label=question.label, cautions=cautions, seed=seed,
+        threshold=cost.threshold, label=task.label, cautions=cautions, seed=seed,
         lower_bound=lower_bound, **parts,
     )  # fmt: skip
 
 
-def _of_one_score(question: Question, cost: Cost, level: float, rng: np.random.Generator) -> dict[str, Any]:
+def _of_one_score(
+    task: CalibrationTask, cost: Cost, level: float, rng: np.random.Generator
+) -> dict[str, Any]:
     from scipy.special import stdtr
 
     lines = Lines.of(cost)
-    known = OneScore.of(question, lines.changes)
+    known = BinaryDecisions.of(task, lines.changes)
     found = ends(known, lines, level)
     return {
         "value": float(found.value[0]), "low": float(found.low[0]), "high": float(found.high[0]),
         "p_value": max(float(stdtr(max(known.clusters - 1, 1.0), -found.z[0])), LEAST_P),
-        "recovered": float(found.recalibrated.value[0]), "cost": float(found.as_is[0]), "n": question.n,
+        "recovered": float(found.recalibrated.value[0]), "cost": float(found.as_is[0]), "n": task.n,
         "null": _null(known, lines, rng),
     }  # fmt: skip
 
 
-def _of_rows(question: Question, cost: Cost, level: float, rng: np.random.Generator) -> dict[str, Any]:
+def _of_rows(task: CalibrationTask, cost: Cost, level: float, rng: np.random.Generator) -> dict[str, Any]:
     from scipy.special import ndtr, ndtri
 
-    known = WholeRows.of(question, cost)
+    known = CanonicalDecisions.of(task, cost)
     low, high = known.ends(float(ndtri((1 + level) / 2)), level)
     gain = known.gain
     z = float(gain.mean[0] / gain.error[0])
     costs = known.cost[known.rows.code, known.actions]
     return {
         "value": known.value, "low": low, "high": high, "p_value": max(float(ndtr(-z)), LEAST_P),
-        "recovered": float(gain.value[0]), "cost": known.rows.mean(costs)[0], "n": question.n,
+        "recovered": float(gain.value[0]), "cost": known.rows.mean(costs)[0], "n": task.n,
         "null": _null_of_rows(known, rng),
     }  # fmt: skip
 
 
-def _null(known: OneScore, lines: Lines, rng: np.random.Generator) -> Null:
+def _null(known: BinaryDecisions, lines: Lines, rng: np.random.Generator) -> Null:
     """Simulate what calibrated data of these scores would read."""
     steps = known.groups.coarser(STEPS)
     sets = drawn(steps, rng, SIMULATED).astype(np.float64)
@@ -252,7 +256,7 @@ def _null(known: OneScore, lines: Lines, rng: np.random.Generator) -> Null:
     return Null(float(np.mean(reads)), MappingProxyType(levels))
 
 
-def _null_of_rows(known: WholeRows, rng: np.random.Generator) -> Null:
+def _null_of_rows(known: CanonicalDecisions, rng: np.random.Generator) -> Null:
     """Fit labels drawn from the scores of some rows; with more rows less is read, as noise shrinks."""
     some = known.rows[: min(len(known.rows.code), SEEN)]
     reads = []

@@ -20,11 +20,9 @@ from calibrant.compiled.blas import one_blas_thread
 from calibrant.compiled.cached import cached_property
 from calibrant.curves.band import clopper_pearson
 from calibrant.decisions.interval import simultaneous_deviate
-from calibrant.evidence import Array, Evidence
-from calibrant.evidence.clusters import are_alone, effective_clusters
 from calibrant.inference.interval import first_of_each
 from calibrant.inference.measured import Measured, Within, interval_deviate
-from calibrant.inference.streams import stream
+from calibrant.inference.random_streams import stream
 from calibrant.inputs import ROUNDING, InputError, Serializable, is_number
 from calibrant.inputs.codec import (
     UNIT,
@@ -39,7 +37,9 @@ from calibrant.inputs.codec import (
 )
 from calibrant.inputs.wording import counted, percent, sample_size
 from calibrant.posterior import posterior_of
-from calibrant.questions import Question, named
+from calibrant.score_data import Array, ScoreData
+from calibrant.score_data.clusters import are_alone, effective_clusters
+from calibrant.tasks import CalibrationTask, named
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -208,13 +208,13 @@ class RiskCoverage(Serializable):
 
 
 @one_blas_thread()
-def risk_coverage_of(question: Question, *, level: float = 0.95, rng: Any = None) -> RiskCoverage:
+def risk_coverage_of(task: CalibrationTask, *, level: float = 0.95, rng: Any = None) -> RiskCoverage:
     """Keep the surest rows of a question; see `calibrant.risk_coverage`."""
     level, seed = inputs.level(level), inputs.seeded(rng)
-    if not question.notion.reading.sure:
+    if not task.notion.reading.sure:
         rule = "be about how sure a prediction was: confidence, correctness or top:k"
-        raise InputError("notion", rule, question.notion.name)
-    kept = _Kept.of(question)
+        raise InputError("notion", rule, task.notion.name)
+    kept = _Kept.of(task)
     nodes = _spread(kept.coverage, NODES)
     grid = nodes[_spread(kept.coverage[nodes], GRID, FEWEST / kept.n)]
     together, alone = kept.covariance(grid), kept.variance(grid)
@@ -241,8 +241,8 @@ def risk_coverage_of(question: Question, *, level: float = 0.95, rng: Any = None
         excess,
         level,
         kept.n,
-        question.notion.name,
-        question.clusters,
+        task.notion.name,
+        task.clusters,
         seed,
     )
 
@@ -292,25 +292,25 @@ class _Kept:
     clusters: float
 
     @classmethod
-    def of(cls, question: Question) -> _Kept:
+    def of(cls, task: CalibrationTask) -> _Kept:
         """Sum the rows of a question's one problem."""
-        problem: Evidence = question.problems[0]
-        sums, squares = problem.atoms(), problem.squared().atoms()
+        problem: ScoreData = task.problems[0]
+        sums, squares = problem.tie_groups(), problem.squared().tie_groups()
         held = np.flatnonzero(sums.w > 0)[::-1]
         w, wy, v, vy = (part[held] for part in (sums.w, sums.wy, squares.w, squares.wy))
         score = sums.origin + np.divide(sums.ws, sums.w, out=np.zeros(sums.w.shape), where=sums.w > 0)
         confidence = score[held]
-        points = posterior_of(question).points(0)
+        points = posterior_of(task).points(0)
         # One gap for each score, where rounding must not choose among points.
         first = first_of_each(points.score)
         mass = np.add.reduceat(points.mass, first)
         knots, gaps = (np.add.reduceat(points.mass * x, first) / mass for x in (points.score, points.gap))
         gap = np.interp(confidence, knots, gaps)
-        cluster, rows, clusters = question.cluster, None, np.inf
-        if cluster is not None and not are_alone(cluster, question.weight, counts=question.counts):
+        cluster, rows, clusters = task.cluster, None, np.inf
+        if cluster is not None and not are_alone(cluster, task.weight, counts=task.counts):
             own, outcome, weight = np.broadcast_arrays(*next(problem.rows()))
             level = confidence.size - 1 - np.searchsorted(confidence[::-1], own)
-            rows, clusters = (level, outcome, weight, cluster), effective_clusters(cluster, question.weight)
+            rows, clusters = (level, outcome, weight, cluster), effective_clusters(cluster, task.weight)
         local = np.clip(confidence + gap, 0.0, 1.0)
         return cls(confidence, w, wy, v, vy, local, float(problem.n), rows, clusters)
 

@@ -9,9 +9,9 @@ from typing import Any, Literal, Protocol, Self, runtime_checkable
 
 import numpy as np
 
-from calibrant.evidence import Array, Evidence, Moments
 from calibrant.inputs import InputError, InputTypeError, check_choice
 from calibrant.posterior import Posterior
+from calibrant.score_data import Array, Moments, ScoreData
 
 Norm = Literal["l1", "l2", "max", "mul"]
 NORMS: tuple[Norm, ...] = ("l1", "l2", "max")
@@ -115,7 +115,7 @@ class Estimator(ABC):
         """Return the estimator of a class that is looked at by itself."""
         return self
 
-    def own_interval(self, evidence: Evidence, norm: Norm, level: float) -> tuple[float, float] | None:
+    def own_interval(self, evidence: ScoreData, norm: Norm, level: float) -> tuple[float, float] | None:
         """Return the interval of one problem that belongs to the estimator; None where it has none."""
         return None
 
@@ -131,7 +131,7 @@ class Estimator(ABC):
 class SupportsFit(Protocol):
     """Anything that fits evidence; what it returns has `error(norm)`."""
 
-    def fit(self, evidence: Evidence) -> Any:
+    def fit(self, evidence: ScoreData) -> Any:
         """Look at the evidence."""
         ...
 
@@ -248,10 +248,10 @@ def average(gap: Array, weight: Array, norm: Norm) -> Array:
     return (share * gap).sum(axis=-1) if norm == "l1" else np.sqrt((share * gap**2).sum(axis=-1))
 
 
-def positions(atoms: Moments) -> Array:
+def positions(tie_groups: Moments) -> Array:
     """Return the mean score of each atom; where an atom holds nothing, its origin."""
-    offset = np.divide(atoms.ws, atoms.w, out=np.zeros(atoms.w.shape), where=atoms.w > 0)
-    return np.broadcast_to(np.clip(atoms.origin + offset, 0.0, 1.0), atoms.w.shape)
+    offset = np.divide(tie_groups.ws, tie_groups.w, out=np.zeros(tie_groups.w.shape), where=tie_groups.w > 0)
+    return np.broadcast_to(np.clip(tie_groups.origin + offset, 0.0, 1.0), tie_groups.w.shape)
 
 
 def refuse_parameter(name: str, parameter: str | None) -> None:

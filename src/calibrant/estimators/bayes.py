@@ -10,10 +10,10 @@ import numpy as np
 
 from calibrant.compiled.cached import cached_property
 from calibrant.estimators.base import Estimator, Fit, Norm, SeveralFits
-from calibrant.evidence import Array, Evidence, Residuals
 from calibrant.inputs import check_choice
-from calibrant.posterior.clock import n_cells, n_points
-from calibrant.posterior.gap import Judged, Posterior, Terms, judged
+from calibrant.posterior.gap import PooledClasses, Posterior, Terms, pool_classes
+from calibrant.posterior.variance_time import n_cells, n_points
+from calibrant.score_data import Array, Residuals, ScoreData
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,13 +45,13 @@ class BayesFit(Fit):
         return self.estimator.shared and bool(self.batch)
 
     @cached_property
-    def _judged(self) -> Judged:
+    def _judged(self) -> PooledClasses:
         """The classes of each model, judged together."""
         classes = self.batch[-1]
         terms = (
             term.reshape(-1, classes, *term.shape[1:]).sum(axis=1) for term in self.posterior.terms("l1")
         )
-        return judged(Terms(*terms), self.posterior.z.shape[-1], classes)
+        return pool_classes(Terms(*terms), self.posterior.z.shape[-1], classes)
 
     def _mixed(self, smooth: Array, own: Array) -> Array:
         """Return what is expected of each problem, judged with the others or by itself."""
@@ -59,14 +59,14 @@ class BayesFit(Fit):
             return own
         models = (-1, self.batch[-1], *own.shape[1:])
         extra = (1,) * (own.ndim)
-        judged = Judged(*(term.reshape(-1, *extra) for term in self._judged))
-        return judged.mixed(smooth.reshape(models), own.reshape(models)).reshape(own.shape)
+        pool_classes = PooledClasses(*(term.reshape(-1, *extra) for term in self._judged))
+        return pool_classes.mixed(smooth.reshape(models), own.reshape(models)).reshape(own.shape)
 
     @cached_property
     def sides(self) -> tuple[Array, Array]:
         """The error's parts: scores that lie above the frequency, and below."""
         p = self.posterior
-        pairs = zip(p.smooth_sides, p.own_sides, strict=True)
+        pairs = zip(p.smooth_over_under, p.over_under, strict=True)
         over, under = (self._mixed(smooth, own).reshape(self.batch) for smooth, own in pairs)
         return over, under
 
@@ -96,7 +96,7 @@ class Bayes(Estimator):
 
     Examples
     --------
-    >>> from calibrant.evidence import Sample
+    >>> from calibrant.score_data import Sample
     >>> rng = np.random.default_rng(0)
     >>> score = rng.random(2000)
     >>> calibrated = Sample(score, rng.random(2000) < score)
@@ -129,7 +129,7 @@ class Bayes(Estimator):
         """Return the estimator that judges a class by itself."""
         return Bayes()
 
-    def fit(self, evidence: Evidence, *, ties: bool = True) -> BayesFit | SeveralFits:
+    def fit(self, evidence: ScoreData, *, ties: bool = True) -> BayesFit | SeveralFits:
         """Look at the residuals in score order; without `ties` no score has an effect of its own."""
         return self.of_residuals(Residuals.of(evidence, ties=ties))
 

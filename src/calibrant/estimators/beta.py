@@ -8,7 +8,7 @@ import numpy as np
 
 from calibrant.estimators.base import Estimator, positions
 from calibrant.estimators.isotonic import CurveFit
-from calibrant.evidence import Array, Evidence
+from calibrant.score_data import Array, ScoreData
 
 # Logarithms stop here, so a score of 0 or 1 stays finite.
 LEAST = 1e-12
@@ -95,7 +95,7 @@ class Beta(Estimator):
 
     Examples
     --------
-    >>> from calibrant.evidence import Sample
+    >>> from calibrant.score_data import Sample
     >>> rng = np.random.default_rng(0)
     >>> score = rng.random(5000)
     >>> fit = Beta().fit(Sample(score, rng.random(5000) < score))
@@ -107,15 +107,15 @@ class Beta(Estimator):
     short = "bc"
     summary = "beta calibration curve"
 
-    def fit(self, evidence: Evidence) -> BetaFit:
+    def fit(self, evidence: ScoreData) -> BetaFit:
         """Maximise the likelihood of the whole batch by Newton's method."""
         from scipy.special import expit
 
-        atoms = evidence.atoms()
-        shape, size = atoms.w.shape, atoms.w.shape[-1]
-        score = positions(atoms)
-        total = atoms.w.sum(axis=-1, keepdims=True)
-        mass, positive = ((part / total).reshape(-1, size) for part in (atoms.w, atoms.wy))
+        tie_groups = evidence.tie_groups()
+        shape, size = tie_groups.w.shape, tie_groups.w.shape[-1]
+        score = positions(tie_groups)
+        total = tie_groups.w.sum(axis=-1, keepdims=True)
+        mass, positive = ((part / total).reshape(-1, size) for part in (tie_groups.w, tie_groups.wy))
         x = features(score).reshape(-1, size, 3)
         rate = positive.sum(axis=-1)
         both = (rate > 1e-12) & (rate < 1 - 1e-12)
@@ -123,4 +123,4 @@ class Beta(Estimator):
         if both.any():
             theta[both] = fit_curve(x[both], mass[both], positive[both])
             curve[both] = expit(np.einsum("rmk,rk->rm", x[both], theta[both]))
-        return BetaFit(self, score, curve.reshape(shape), atoms.w, theta.reshape(*shape[:-1], 3))
+        return BetaFit(self, score, curve.reshape(shape), tie_groups.w, theta.reshape(*shape[:-1], 3))

@@ -10,9 +10,9 @@ from typing import Self
 import numpy as np
 
 from calibrant.estimators.base import Estimator, Fit, Norm, average, number_or_text, positions
-from calibrant.evidence import Array, Evidence
-from calibrant.evidence.beta import log_constant, logs, shapes
 from calibrant.inputs import InputError, check_choice, is_number
+from calibrant.score_data import Array, ScoreData
+from calibrant.score_data.beta import log_constant, logs, shapes
 
 NARROWEST = 1e-5
 # Candidates for the bandwidth; the likelihood decides.
@@ -216,7 +216,7 @@ class BetaKernel(Estimator):
 
     Examples
     --------
-    >>> from calibrant.evidence import Sample
+    >>> from calibrant.score_data import Sample
     >>> rng = np.random.default_rng(0)
     >>> score = rng.random(500)
     >>> fit = BetaKernel(0.02).fit(Sample(score, rng.random(500) < score**2))
@@ -243,19 +243,19 @@ class BetaKernel(Estimator):
     def __str__(self) -> str:
         return f"beta-kernel:{self.bandwidth}"
 
-    def fit(self, evidence: Evidence) -> BetaKernelFit:
+    def fit(self, evidence: ScoreData) -> BetaKernelFit:
         """Choose the bandwidth of each problem and regress."""
-        atoms, squares = evidence.atoms(), evidence.squared().atoms()
-        score = positions(atoms)
-        gap = np.zeros((*evidence.batch, 2, atoms.w.shape[-1]))
+        tie_groups, squares = evidence.tie_groups(), evidence.squared().tie_groups()
+        score = positions(tie_groups)
+        gap = np.zeros((*evidence.batch, 2, tie_groups.w.shape[-1]))
         bandwidth = np.empty(evidence.batch)
         for entry in np.ndindex(evidence.batch):
-            held = atoms.w[entry] > 0
-            w, wy, square = (part[entry][held] for part in (atoms.w, atoms.wy, squares.w))
+            held = tie_groups.w[entry] > 0
+            w, wy, square = (part[entry][held] for part in (tie_groups.w, tie_groups.wy, squares.w))
             near = Neighbours(score[entry][held], w, wy, square / w)
             h = near.bandwidth() if isinstance(self.bandwidth, str) else float(self.bandwidth)
             bandwidth[entry] = h
             gap[entry][:, held] = near.gaps(h)
-        weight = np.stack([atoms.wy, atoms.w - atoms.wy], axis=-2)
+        weight = np.stack([tie_groups.wy, tie_groups.w - tie_groups.wy], axis=-2)
         flat = (*evidence.batch, -1)
         return BetaKernelFit(self, gap.reshape(flat), weight.reshape(flat), bandwidth)

@@ -14,8 +14,8 @@ from typing import Any, Literal, Self
 import numpy as np
 
 from calibrant.estimators.base import Entry, Estimator, Fit, Norm
-from calibrant.evidence import Array, Bins, Evidence
 from calibrant.inputs import InputError, check_choice
+from calibrant.score_data import Array, Bins, ScoreData
 
 Size = int | Literal["sqrt"]
 MOST = 10_000_000
@@ -80,14 +80,14 @@ def equal_edges(b: int) -> Array:
     return edges
 
 
-def adaptive_edges(evidence: Evidence, b: int, *, larger_first: bool = False) -> Array:
+def adaptive_edges(evidence: ScoreData, b: int, *, larger_first: bool = False) -> Array:
     """Return the edges of b bins of equal mass, for each batch entry.
 
     A cut lies after floor(i n / b) rows, halfway between the two neighbours. One that falls inside a run of
     ties sends the whole run to its right. With `larger_first` all bins hold floor(n / b) rows and the first
     n mod b of them one more.
 
-    >>> from calibrant.evidence import Sample
+    >>> from calibrant.score_data import Sample
     >>> adaptive_edges(Sample(np.array([0.1, 0.2, 0.4, 0.9]), np.zeros(4, bool)), 2)
     array([0. , 0.3, 1. ])
     """
@@ -110,7 +110,7 @@ def adaptive_edges(evidence: Evidence, b: int, *, larger_first: bool = False) ->
     return np.concatenate([ends[..., :1], inner, ends[..., 1:]], axis=-1)
 
 
-def convex(evidence: Evidence, edges: Array, *, swapped: bool = False) -> Bins:
+def convex(evidence: ScoreData, edges: Array, *, swapped: bool = False) -> Bins:
     """Share every row between the two nearest bin centres; equal centres are one bin.
 
     With `swapped` the nearer centre gets the smaller share, which is what the paper prints.
@@ -128,7 +128,7 @@ def convex(evidence: Evidence, edges: Array, *, swapped: bool = False) -> Bins:
     return bins.pooled(last_of_run, centres.shape[-1])
 
 
-def spread(evidence: Evidence, nodes: Array, *, swapped: bool = False) -> Bins:
+def spread(evidence: ScoreData, nodes: Array, *, swapped: bool = False) -> Bins:
     """Bin linearly: sum at nodes, each row shared between its two neighbours.
 
     Between nodes c and d the share of d is (s - c)/(d - c), so five sums per interval are enough.
@@ -159,7 +159,7 @@ def shared(whole: Array, part: Array, gap: Array | float, *, swapped: bool = Fal
     return total
 
 
-def mapped(evidence: Evidence, edges: Array, mapping: str) -> Bins:
+def mapped(evidence: ScoreData, edges: Array, mapping: str) -> Bins:
     """Sum per bin under a mapping; bins are closed on the left."""
     if mapping == "one":
         return evidence.bins(edges[..., 1:-1])
@@ -200,7 +200,7 @@ class Binned(Estimator):
 
     Examples
     --------
-    >>> from calibrant.evidence import Sample
+    >>> from calibrant.score_data import Sample
     >>> sample = Sample(np.array([0.2, 0.4, 0.9]), np.array([False, True, True]))
     >>> Binned("uniform", 2).fit(sample).error().round(6)
     np.float64(0.166667)
@@ -243,7 +243,7 @@ class Binned(Estimator):
     def __str__(self) -> str:
         return f"{_name(self.binning, self.mapping)}:{self.n_bins}"
 
-    def fit(self, evidence: Evidence) -> BinnedFit:
+    def fit(self, evidence: ScoreData) -> BinnedFit:
         """Place the bins and sum."""
         b = self.n_bins_at(evidence.n)
         edges = equal_edges(b) if self.binning == "uniform" else adaptive_edges(evidence, b)

@@ -9,8 +9,8 @@ from typing import Any, Literal, Self
 import numpy as np
 
 from calibrant.estimators.base import Entry, Estimator, Fit, Norm, refuse_parameter
-from calibrant.evidence import Array, Evidence
 from calibrant.inputs import check_choice
+from calibrant.score_data import Array, ScoreData
 
 # Short name and summary of each statistic.
 STATISTICS = {
@@ -55,7 +55,7 @@ class Cumulative(Estimator):
 
     Examples
     --------
-    >>> from calibrant.evidence import Sample
+    >>> from calibrant.score_data import Sample
     >>> sample = Sample(np.array([0.2, 0.4, 0.6]), np.array([False, True, False]))
     >>> Cumulative("ks").fit(sample).error().round(6), Cumulative("kuiper").fit(sample).error().round(6)
     (np.float64(0.133333), np.float64(0.2))
@@ -86,7 +86,7 @@ class Cumulative(Estimator):
     def __str__(self) -> str:
         return self.statistic
 
-    def fit(self, evidence: Evidence) -> CumulativeFit:
+    def fit(self, evidence: ScoreData) -> CumulativeFit:
         """Sum the residuals in score order."""
-        bins = evidence.atoms().bins
+        bins = evidence.tie_groups().bins
         return CumulativeFit(self, np.cumsum(bins.residual, axis=-1) / bins.w.sum(axis=-1, keepdims=True))

@@ -11,7 +11,7 @@ import numpy as np
 from calibrant import inputs
 from calibrant.estimators.base import Estimator, Fit, Norm
 from calibrant.estimators.binned import Size, adaptive_edges, check_size, how_many, parse_size
-from calibrant.evidence import Array, Bins, Evidence, Moments
+from calibrant.score_data import Array, Bins, Moments, ScoreData
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,7 +143,7 @@ class Debiased(Estimator):
 
     Examples
     --------
-    >>> from calibrant.evidence import Sample
+    >>> from calibrant.score_data import Sample
     >>> rng = np.random.default_rng(0)
     >>> score = rng.random(2000)
     >>> fit = Debiased().fit(Sample(score, rng.random(2000) < score**2))
@@ -168,7 +168,7 @@ class Debiased(Estimator):
         """Read the number of bins."""
         return cls() if parameter is None else cls(parse_size(parameter))
 
-    def own_interval(self, evidence: Evidence, norm: Norm, level: float) -> tuple[float, float] | None:
+    def own_interval(self, evidence: ScoreData, norm: Norm, level: float) -> tuple[float, float] | None:
         """Return the interval of the l2 error by Sun et al. (2024); None for other norms."""
         if norm != "l2":
             return None
@@ -182,7 +182,7 @@ class Debiased(Estimator):
     def __str__(self) -> str:
         return f"debiased:{self.n_bins}"
 
-    def fit(self, evidence: Evidence) -> DebiasedFit:
+    def fit(self, evidence: ScoreData) -> DebiasedFit:
         """Place the bins and sum."""
         edges = adaptive_edges(evidence, self.n_bins_at(evidence.n), larger_first=True)
         cuts, origin = edges[..., 1:-1], edges[..., :-1]

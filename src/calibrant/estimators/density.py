@@ -10,10 +10,10 @@ import numpy as np
 from calibrant.compiled.cached import cached_property
 from calibrant.estimators.base import Estimator, Fit, Norm, SeveralFits, number_or_text
 from calibrant.estimators.smoothing import NARROWEST, RULES, STEP, WIDEST, Grid, steps
-from calibrant.evidence import Array, Evidence
-from calibrant.evidence.kernels import KERNELS, overlap
-from calibrant.evidence.moments import distinct
 from calibrant.inputs import InputError, check_choice, is_number
+from calibrant.score_data import Array, ScoreData
+from calibrant.score_data.kernels import KERNELS, overlap
+from calibrant.score_data.moments import distinct
 
 if TYPE_CHECKING:
     from calibrant.estimators.density_beta import DensityBeta
@@ -55,7 +55,7 @@ class DensityFit(Fit):
     residual: Array
     bandwidth: Array
     floored: Array
-    evidence: Evidence
+    evidence: ScoreData
     walls: Array = field(default_factory=lambda: np.zeros((2, 2)))
 
     @property
@@ -135,7 +135,7 @@ class Density(Estimator):
 
     Examples
     --------
-    >>> from calibrant.evidence import Sample
+    >>> from calibrant.score_data import Sample
     >>> rng = np.random.default_rng(0)
     >>> score = rng.random(2000)
     >>> calibrated = Sample(score, rng.random(2000) < score)
@@ -168,7 +168,7 @@ class Density(Estimator):
     def __str__(self) -> str:
         return f"density:{self.bandwidth}" + ("" if self.kernel == "triweight" else f":{self.kernel}")
 
-    def fit(self, evidence: Evidence) -> DensityFit | SeveralFits:
+    def fit(self, evidence: ScoreData) -> DensityFit | SeveralFits:
         """Choose the bandwidth of each problem, bin onto a grid, smooth."""
         if isinstance(self.bandwidth, str):
             asked = np.asarray(RULES[self.bandwidth](evidence), dtype=float)
@@ -176,13 +176,13 @@ class Density(Estimator):
             asked = np.full(evidence.batch, float(self.bandwidth))
         return fit_by_grid(self, evidence, asked, steps(np.maximum(asked, NARROWEST), self.step))
 
-    def fit_alike(self, evidence: Evidence) -> DensityFit:
+    def fit_alike(self, evidence: ScoreData) -> DensityFit:
         """Fit problems that share one bandwidth, and so one grid."""
         fit = self.fit(evidence)
         assert isinstance(fit, DensityFit)
         return fit
 
-    def fit_on_grid(self, evidence: Evidence, asked: Array, step: float) -> DensityFit:
+    def fit_on_grid(self, evidence: ScoreData, asked: Array, step: float) -> DensityFit:
         """Fit problems that share a grid."""
         width = np.clip(asked, NARROWEST, WIDEST)
         grid = Grid.of(evidence, step)
@@ -209,7 +209,7 @@ def check_bandwidth(bandwidth: str | float) -> None:
 
 
 def fit_by_grid(
-    estimator: Density | DensityBeta, evidence: Evidence, bandwidth: Array, grid: Array
+    estimator: Density | DensityBeta, evidence: ScoreData, bandwidth: Array, grid: Array
 ) -> DensityFit | SeveralFits:
     """Fit problems on the grid that each of them needs: none depends on which others are in its batch."""
     if np.all(grid == grid.flat[0]):

@@ -16,11 +16,11 @@ from calibrant.compiled.cached import cached_property
 from calibrant.estimators.base import Entry, Estimator, SeveralFits, number_or_text
 from calibrant.estimators.density import LEAST, Density, DensityFit, check_bandwidth, fit_by_grid
 from calibrant.estimators.smoothing import RULES
-from calibrant.evidence import Array, Evidence
-from calibrant.evidence.beta import Kind, bits_for, masses, shapes, spread, sums
-from calibrant.evidence.kernels import KERNELS
-from calibrant.evidence.nodes import nodes
 from calibrant.inputs import InputError, check_choice, is_number
+from calibrant.score_data import Array, ScoreData
+from calibrant.score_data.beta import Kind, bits_for, masses, shapes, spread, sums
+from calibrant.score_data.kernels import KERNELS
+from calibrant.score_data.nodes import nodes
 
 BetaName = Literal["beta", "beta2"]
 BETA_KERNELS: dict[str, Kind] = {"beta": 1, "beta2": 2}
@@ -80,8 +80,8 @@ class DensityBeta(Estimator):
     """Beta kernel estimate (Chen 1999) of the density of scores and of positive scores.
 
     Scores are rescaled to [0, 1] first where they cannot lie everywhere there, as confidences cannot.
-    Cost: O(N + places) for N rows (see `calibrant.evidence.nodes`); sums are right to 1e-6 where the density
-    is above a millionth of its peak.
+    Cost: O(N + places) for N rows (see `calibrant.score_data.nodes`); sums are right to 1e-6 where the
+    density is above a millionth of its peak.
 
     Parameters
     ----------
@@ -101,7 +101,7 @@ class DensityBeta(Estimator):
 
     Examples
     --------
-    >>> from calibrant.evidence import Sample
+    >>> from calibrant.score_data import Sample
     >>> rng = np.random.default_rng(0)
     >>> score = rng.random(2000)
     >>> calibrated = Sample(score, rng.random(2000) < score)
@@ -152,25 +152,25 @@ class DensityBeta(Estimator):
         """Which of Chen's kernels."""
         return BETA_KERNELS[self.kernel]
 
-    def asked(self, evidence: Evidence) -> Array:
+    def asked(self, evidence: ScoreData) -> Array:
         """Return the bandwidth of each problem, as given or by the rule."""
         if not isinstance(self.bandwidth, str):
             return np.full(evidence.batch, float(self.bandwidth))
         return matched(evidence, np.asarray(RULES[self.bandwidth](evidence), dtype=float))
 
-    def fit(self, evidence: Evidence) -> DensityFit | SeveralFits:
+    def fit(self, evidence: ScoreData) -> DensityFit | SeveralFits:
         """Choose the bandwidth of each problem and smooth on a grid that suits it."""
         asked = self.asked(evidence)
         size = _sizes(self.places / np.sqrt(np.clip(asked, NARROWEST, FLAT)))
         return fit_by_grid(self, evidence, asked, size)
 
-    def fit_alike(self, evidence: Evidence) -> DensityFit:
+    def fit_alike(self, evidence: ScoreData) -> DensityFit:
         """Fit problems that share one bandwidth, and so one grid."""
         fit = self.fit(evidence)
         assert isinstance(fit, DensityFit)
         return fit
 
-    def fit_on_grid(self, evidence: Evidence, asked: Array, size: int) -> DensityBetaFit:
+    def fit_on_grid(self, evidence: ScoreData, asked: Array, size: int) -> DensityBetaFit:
         """Fit problems that share a grid."""
         width = np.clip(asked, NARROWEST, WIDEST)
         found, walls, total = self.smooth(evidence, size, width)
@@ -198,7 +198,7 @@ class DensityBeta(Estimator):
         )
 
     def smooth(
-        self, evidence: Evidence, size: int, bandwidth: Array, power: int = 1
+        self, evidence: ScoreData, size: int, bandwidth: Array, power: int = 1
     ) -> tuple[Array, Array, Array]:
         """Sum mass and positive mass under the kernels, or their squares, at the points of a grid.
 
@@ -235,10 +235,10 @@ def density_by(kernel: str, bandwidth: str | float | None) -> Density | DensityB
     return Density("silverman" if bandwidth is None else bandwidth, kernel)  # type: ignore[arg-type]
 
 
-def matched(evidence: Evidence, width: Array) -> Array:
+def matched(evidence: ScoreData, width: Array) -> Array:
     """Return the b whose kernels have a share of squared bandwidths for variance, on average over the rows.
 
-    >>> from calibrant.evidence import Sample
+    >>> from calibrant.score_data import Sample
     >>> scores = Sample(np.array([0.5, 0.5]), np.array([False, True]))
     >>> matched(scores, np.array(0.1)).round(6)  # .1^2 / 2 over 1/4
     np.float64(0.02)

@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 
 from calibrant.estimators.base import NORMS, Estimator, Fit, Norm, SupportsFit, ValueFit
-from calibrant.evidence import Array, Evidence
 from calibrant.inputs import InputError, InputTypeError, is_number
+from calibrant.score_data import Array, ScoreData
 
 
 @dataclass(frozen=True)
 class Function(Estimator):
     """A function f(scores, outcomes, weights) -> float, called once for each problem.
 
-    >>> from calibrant.evidence import Sample
+    >>> from calibrant.score_data import Sample
     >>> def bias(scores, outcomes, weights):
     ...     return abs(np.average(outcomes - scores, weights=weights))
     >>> Function(bias).fit(Sample(np.array([0.5, 0.5]), np.array([True, True]))).error()
@@ -30,7 +30,7 @@ class Function(Estimator):
     def __str__(self) -> str:
         return getattr(self.function, "__name__", type(self.function).__name__)
 
-    def fit(self, evidence: Evidence) -> ValueFit:
+    def fit(self, evidence: ScoreData) -> ValueFit:
         """Call the function on the rows of each problem."""
         values = [self.function(*rows) for rows in evidence.rows()]
         for value in values:
@@ -58,7 +58,7 @@ class ForeignFit(Fit):
 class Foreign(Estimator):
     """A value with a method `fit` that is no `Estimator`; what it says of itself is believed.
 
-    >>> from calibrant.evidence import Sample
+    >>> from calibrant.score_data import Sample
     >>> class Half:
     ...     def fit(self, evidence):
     ...         return Half()
@@ -86,6 +86,6 @@ class Foreign(Estimator):
         plain = type(self.value).__str__ is object.__str__ and type(self.value).__repr__ is object.__repr__
         return type(self.value).__name__ if plain else str(self.value)
 
-    def fit(self, evidence: Evidence) -> ForeignFit:
+    def fit(self, evidence: ScoreData) -> ForeignFit:
         """Let the value look at the evidence."""
         return ForeignFit(self, self.value.fit(evidence), evidence.batch)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from calibrant.estimators.base import Estimator, Fit, Norm, average, positions
-from calibrant.evidence import Array, Evidence
+from calibrant.score_data import Array, ScoreData
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +49,7 @@ class Isotonic(Estimator):
 
     Examples
     --------
-    >>> from calibrant.evidence import Sample
+    >>> from calibrant.score_data import Sample
     >>> sample = Sample(np.array([0.2, 0.4, 0.6, 0.9]), np.array([False, True, False, True]))
     >>> fit = Isotonic().fit(sample)
     >>> fit.frequency
@@ -62,13 +62,13 @@ class Isotonic(Estimator):
     short = "iso"
     summary = "isotonic curve (CORP)"
 
-    def fit(self, evidence: Evidence) -> CurveFit:
+    def fit(self, evidence: ScoreData) -> CurveFit:
         """Pool tied scores, then adjacent violators."""
-        atoms = evidence.atoms()
-        score = positions(atoms)
+        tie_groups = evidence.tie_groups()
+        score = positions(tie_groups)
         frequency = score.copy()
         for entry in np.ndindex(evidence.batch):
-            held = atoms.w[entry] > 0
-            w, wy = atoms.w[entry][held], atoms.wy[entry][held]
+            held = tie_groups.w[entry] > 0
+            w, wy = tie_groups.w[entry][held], tie_groups.wy[entry][held]
             frequency[entry][held] = isotonic(wy / w, w)
-        return CurveFit(self, score, frequency, atoms.w)
+        return CurveFit(self, score, frequency, tie_groups.w)

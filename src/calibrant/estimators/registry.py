@@ -15,8 +15,8 @@ from typing import Any
 from calibrant.compiled import once
 from calibrant.estimators.base import Entry, Estimator, SupportsFit, refuse_parameter
 from calibrant.estimators.bayes import Bayes
-from calibrant.evidence import Array
 from calibrant.inputs import InputError, InputTypeError, check_choice, show
+from calibrant.score_data import Array
 
 #: What callers may pass for an estimator: a name, a value with `fit`, or a plain function.
 EstimatorLike = str | Estimator | SupportsFit | Callable[[Array, Array, Array], float]

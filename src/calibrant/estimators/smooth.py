@@ -9,8 +9,8 @@ import numpy as np
 from calibrant.estimators.base import Estimator, ValueFit
 from calibrant.estimators.binned import spread
 from calibrant.estimators.smoothing import NARROWEST, STEP, steps
-from calibrant.evidence import Array, Evidence
-from calibrant.evidence.kernels import gain
+from calibrant.score_data import Array, ScoreData
+from calibrant.score_data.kernels import gain
 
 ROUNDS = 80
 # From this bandwidth on the coarser grid is fine enough.
@@ -24,7 +24,7 @@ class Residuals:
     spectrum: Array
 
     @classmethod
-    def of(cls, evidence: Evidence, step: float) -> Residuals:
+    def of(cls, evidence: ScoreData, step: float) -> Residuals:
         """Bin linearly onto midpoints and transform; the cosine transform reflects at both walls."""
         from scipy.fft import dct, next_fast_len
 
@@ -75,7 +75,7 @@ class Smooth(Estimator):
 
     Examples
     --------
-    >>> from calibrant.evidence import Sample
+    >>> from calibrant.score_data import Sample
     >>> fit = Smooth().fit(Sample(np.array([0.2, 0.4, 0.9]), np.array([False, False, False])))
     >>> fit.error().round(6)
     np.float64(0.5)
@@ -87,7 +87,7 @@ class Smooth(Estimator):
     norms = ("l1",)
     measures_ece = False
 
-    def fit(self, evidence: Evidence) -> ValueFit:
+    def fit(self, evidence: ScoreData) -> ValueFit:
         """Find the fixed point of every problem; only narrow ones need the fine grid."""
         rows = np.arange(int(np.prod(evidence.batch, dtype=np.intp)))
         coarse = Residuals.of(evidence, STEP)

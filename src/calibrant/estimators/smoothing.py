@@ -16,9 +16,9 @@ import numpy as np
 
 from calibrant.compiled.cached import cached_property
 from calibrant.estimators.binned import shared
-from calibrant.evidence import Array, Evidence
-from calibrant.evidence.kernels import gain
-from calibrant.evidence.moments import distinct
+from calibrant.score_data import Array, ScoreData
+from calibrant.score_data.kernels import gain
+from calibrant.score_data.moments import distinct
 
 # The paper's grid has steps of .0003. 1/3600 is the next finer one whose nodes lie on the edges
 # of the 14400 cells, which makes rows and cells agree to the last digits.
@@ -30,7 +30,7 @@ TIED = 1e-9
 # Wider kernels are flat.
 WIDEST = 100.0
 # Several bandwidths share one grid, as long as the evidence lives.
-_KNOWN: WeakKeyDictionary[Evidence, dict[int, Grid]] = WeakKeyDictionary()
+_KNOWN: WeakKeyDictionary[ScoreData, dict[int, Grid]] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +44,7 @@ class Grid:
     residual: Array
 
     @classmethod
-    def of(cls, evidence: Evidence, step: float) -> Grid:
+    def of(cls, evidence: ScoreData, step: float) -> Grid:
         """Bin onto midpoints at most `step` apart; their number suits the transform."""
         from scipy.fft import next_fast_len
 
@@ -56,7 +56,7 @@ class Grid:
         return known[points]
 
     @classmethod
-    def _bin(cls, evidence: Evidence, points: int) -> Grid:
+    def _bin(cls, evidence: ScoreData, points: int) -> Grid:
         low, high = evidence.support
         step = (high - low) / points
         score = low + (np.arange(points) + 0.5) * step
@@ -103,7 +103,7 @@ def steps(bandwidth: Array, step: float = STEP) -> Array:
     return step / 2.0 ** np.maximum(halvings, 0)
 
 
-def _range(evidence: Evidence, low: float, high: float) -> Array:
+def _range(evidence: ScoreData, low: float, high: float) -> Array:
     """Return the distance of two quantiles of the scores, interpolated between expanded ranks."""
     last = np.maximum(evidence.n[..., None] - 1, 0)
     place = np.array([low, high]) * last
@@ -114,7 +114,7 @@ def _range(evidence: Evidence, low: float, high: float) -> Array:
     return np.asarray(quantile[..., 1] - quantile[..., 0])
 
 
-def silverman(evidence: Evidence) -> Array:
+def silverman(evidence: ScoreData) -> Array:
     """Return the normal-reference bandwidth: min(sd, IQR/1.349) (3n/4)^(-1/5).
 
     Where the quartiles coincide the range from 1 % to 99 % takes their place; where that is zero,
@@ -128,13 +128,13 @@ def silverman(evidence: Evidence) -> Array:
     return spread * (0.75 * evidence.n) ** -0.2
 
 
-def scott(evidence: Evidence) -> Array:
+def scott(evidence: ScoreData) -> Array:
     """Return Scott's factor as commonly coded: sd n^(-1/5)."""
     spread = np.sqrt(evidence.variance())
     return np.where(spread > TIED, spread, 0.0) * evidence.n**-0.2
 
 
-def isj(evidence: Evidence) -> Array:
+def isj(evidence: ScoreData) -> Array:
     """Return Botev's improved Sheather-Jones bandwidth, which assumes no normal reference.
 
     Solves t = xi gamma(t) on the cosine coefficients of the data (Botev, Grotowski and Kroese

@@ -9,8 +9,8 @@ import numpy as np
 
 from calibrant.estimators.base import NORMS, Estimator, Fit, Norm, average
 from calibrant.estimators.debiased import Debiased, DebiasedFit
-from calibrant.evidence import Array, Bins, Evidence
 from calibrant.inputs import check_choice
+from calibrant.score_data import Array, Bins, ScoreData
 
 # Bins looked at together; enough to make a step of the sweep cheap, few enough for the cache.
 TOGETHER = 1 << 15
@@ -147,7 +147,7 @@ class Sweep(Estimator):
 
     Examples
     --------
-    >>> from calibrant.evidence import Sample
+    >>> from calibrant.score_data import Sample
     >>> rng = np.random.default_rng(0)
     >>> score = rng.random(1000)
     >>> fit = Sweep().fit(Sample(score, rng.random(1000) < score))
@@ -176,10 +176,10 @@ class Sweep(Estimator):
     def __str__(self) -> str:
         return "sweep:debiased" if self.debiased else "sweep"
 
-    def fit(self, evidence: Evidence) -> SweepFit | DebiasedSweepFit:
+    def fit(self, evidence: ScoreData) -> SweepFit | DebiasedSweepFit:
         """Sweep every problem by itself."""
-        atoms = evidence.atoms()
-        totals = atoms.bins
+        tie_groups = evidence.tie_groups()
+        totals = tie_groups.bins
         # Counts are exact, importance weights are not.
         slack = 0.0 if np.all(evidence.n == totals.w.sum(axis=-1)) else 1e-9
         n_bins, found = np.empty(evidence.batch, dtype=np.intp), {}

@@ -9,8 +9,8 @@ import numpy as np
 
 from calibrant.estimators.base import Estimator, Fit, Norm, positions
 from calibrant.estimators.isotonic import isotonic
-from calibrant.evidence import Array, Evidence
 from calibrant.inputs import InputError, positive_int
+from calibrant.score_data import Array, ScoreData
 
 # Neighbouring scores form at most this many blocks per fold: rows and cells then cut alike.
 BLOCKS = 20
@@ -51,7 +51,7 @@ class Variational(Estimator):
 
     Examples
     --------
-    >>> from calibrant.evidence import Sample
+    >>> from calibrant.score_data import Sample
     >>> rng = np.random.default_rng(0)
     >>> score = rng.random(5000)
     >>> fit = Variational().fit(Sample(score, rng.random(5000) < score**2))  # true error 1/6
@@ -80,15 +80,15 @@ class Variational(Estimator):
     def __str__(self) -> str:
         return "variational" if self.n_folds == 5 else f"variational:{self.n_folds}"
 
-    def fit(self, evidence: Evidence) -> VariationalFit:
+    def fit(self, evidence: ScoreData) -> VariationalFit:
         """Fit a curve for each fold of each problem."""
-        atoms = evidence.atoms()
-        score = positions(atoms)
-        residual = atoms.bins.residual
+        tie_groups = evidence.tie_groups()
+        score = positions(tie_groups)
+        residual = tie_groups.bins.residual
         signed = np.empty(evidence.batch)
         for entry in np.ndindex(evidence.batch):
-            held = atoms.w[entry] > 0
-            parts = (part[entry][held] for part in (score, atoms.w, atoms.wy, residual))
+            held = tie_groups.w[entry] > 0
+            parts = (part[entry][held] for part in (score, tie_groups.w, tie_groups.wy, residual))
             signed[entry] = self._bound(*parts)
         return VariationalFit(self, signed)
 

@@ -16,10 +16,10 @@ import numpy as np
 from calibrant import inputs
 from calibrant.compiled.cached import cached_property
 from calibrant.estimators import FIFTEEN
-from calibrant.evidence import Array
 from calibrant.experiment import studies as side
 from calibrant.experiment.procedure import NOTIONS, title
 from calibrant.experiment.summary import Summary, resampled_medians
+from calibrant.score_data import Array
 
 TIE, SUPPORT, RESAMPLES = 0.03, 0.75, 200
 # So many times the usual time would be prohibitive.

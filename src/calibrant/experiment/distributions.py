@@ -12,7 +12,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 
 from calibrant.compiled.cached import cached_property
-from calibrant.evidence import Array
+from calibrant.score_data import Array
 
 # Rows whose densities are computed together.
 CHUNK = 1 << 11

@@ -15,8 +15,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.special import betaincinv, expit, logit, ndtri
 
-from calibrant.evidence import Array
-from calibrant.questions.notions import named
+from calibrant.score_data import Array
+from calibrant.tasks.notions import named
 
 Map = Callable[[Array], Array]
 

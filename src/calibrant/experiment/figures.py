@@ -14,11 +14,11 @@ import numpy as np
 
 import calibrant
 from calibrant.estimators import FIFTEEN
-from calibrant.evidence import Array
 from calibrant.experiment import models
 from calibrant.experiment.distributions import Mixture, rng_of
 from calibrant.experiment.procedure import title
 from calibrant.experiment.summary import BASELINES, Summary
+from calibrant.score_data import Array
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -12,12 +12,12 @@ from typing import NamedTuple
 import numpy as np
 
 from calibrant.estimators import FIFTEEN, estimator_names, resolve
-from calibrant.evidence import Array, Sample
 from calibrant.experiment.distributions import rng_of
 from calibrant.experiment.families import EXACT, Family
 from calibrant.experiment.procedure import TOGETHER, Settings, estimator
 from calibrant.experiment.store import Report
 from calibrant.experiment.summary import BASELINES, Summary, resampled_medians
+from calibrant.score_data import Array, Sample
 
 STATISTICS = ("p95", "mean", "bias", "sd")
 # Those of the absolute error, which are held against the best of the fifteen; the first ranks.

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.evidence import Array
+from calibrant.score_data import Array
 
 # Rows scored at a time: kernel machines and forests need scratch space for each.
 CHUNK = 100_000

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.evidence import Array
 from calibrant.experiment.leaderboard import LEVEL, RESAMPLES, Board, Exact, Overall, Row, own_measure
 from calibrant.experiment.procedure import PRESETS, Settings
 from calibrant.experiment.procedure import title as title_of
 from calibrant.experiment.summary import BASELINES
+from calibrant.score_data import Array
 
 STATISTICS = {
     "p95": "95th percentile of the absolute error",

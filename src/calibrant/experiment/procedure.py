@@ -18,12 +18,12 @@ import numpy as np
 
 from calibrant import inputs, published
 from calibrant.estimators import FIFTEEN, Density, DensityBeta, Estimator, resolve
-from calibrant.evidence import Array, Sample
 from calibrant.experiment import models
 from calibrant.experiment.distributions import Distribution, Mixture, rng_of
 from calibrant.experiment.truth import Truth, truth
 from calibrant.inputs import Predictions, Serializable
-from calibrant.questions import notions
+from calibrant.score_data import Array, Sample
+from calibrant.tasks import notions
 
 NOTIONS = ("confidence", "classwise")
 READINGS = ("published", "corrected")
@@ -159,7 +159,7 @@ def estimator(name: str, notion: str | None = None) -> Estimator:
         if not (hasattr(value, "fit") or callable(value)):
             raise ValueError(f"{name!r} has no method fit(evidence) and is no function, got {value!r}")
         return resolve(value)
-    shared = notion is not None and notions.named(notion).several
+    shared = notion is not None and notions.named(notion).classwise
     known = resolve(name, shared=shared)
     if isinstance(known, Density):
         return replace(known, step=STEP)
@@ -229,7 +229,7 @@ def true_errors(scores: Array, labels: Array, posterior: Array, names: Sequence[
     """Return the true errors of a model by notion."""
     errors, predicted = {}, scores.argmax(axis=1)[:, None]
     for name in names:
-        several = notions.named(name).several
+        several = notions.named(name).classwise
         chance = posterior.T if several else np.take_along_axis(posterior, predicted, axis=1).T
         errors[name] = truth(*_problems(name, scores, labels), chance)
     return errors
@@ -237,7 +237,7 @@ def true_errors(scores: Array, labels: Array, posterior: Array, names: Sequence[
 
 def one_dimensional(notion: str, scores: Array, labels: Array) -> tuple[Array, Array]:
     """Return scores and outcomes of resamples: (R, n) for one problem, (R, C, n) for one of each class."""
-    several = notions.named(notion).several
+    several = notions.named(notion).classwise
 
     def by_resample(array: Array) -> Array:
         array = np.moveaxis(array.reshape(-1, *labels.shape), 0, 1)
@@ -295,7 +295,7 @@ def _own_estimates(
         sample = Sample(score[block], outcome[block], None, asked.support(n_classes))
         for k, name in enumerate(names):
             value = _errors(estimator(name, notion), sample, reasons, name)
-            values[k, block] = value.mean(axis=-1) if asked.several else value
+            values[k, block] = value.mean(axis=-1) if asked.classwise else value
     for k, name in enumerate(names):
         if not np.isfinite(values[k]).all():
             failures.append(f"{name} ({notion}, n={n}): {reasons.get(name, 'not a finite number')}")

@@ -17,8 +17,6 @@ import calibrant
 from calibrant.estimators import FIFTEEN, Binned, Density, DensityBeta, Estimator
 from calibrant.estimators.canonical.dirichlet import Dirichlet
 from calibrant.estimators.canonical.softmax import Softmax
-from calibrant.evidence import Array, Sample
-from calibrant.evidence.simplex import Simplex
 from calibrant.experiment import models
 from calibrant.experiment.distributions import rng_of
 from calibrant.experiment.families import EXACT, Family, affine
@@ -33,6 +31,8 @@ from calibrant.experiment.procedure import (
     true_errors,
 )
 from calibrant.experiment.summary import Summary, resampled, resampled_medians
+from calibrant.score_data import Array, Sample
+from calibrant.score_data.simplex import Simplex
 
 BINS, CHEAP = (10, 30, "sqrt"), ("logistic", "naive-bayes")  # models quick to train again
 LADDER = (2, 3, 4, 5, 7, 10, 14, 20, 28, 40, 56, 80, 113)

@@ -20,10 +20,10 @@ import numpy as np
 
 from calibrant.atomic import csv_text, write_whole
 from calibrant.compiled.cached import cached_property
-from calibrant.evidence import Array
 from calibrant.experiment.distributions import rng_of
 from calibrant.experiment.procedure import STATISTICS, Settings
 from calibrant.experiment.store import Store
+from calibrant.score_data import Array
 
 READINGS = ("published", "corrected", "normalised")
 BASELINES = ("zero", "best constant")

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from calibrant.estimators import Binned
-from calibrant.evidence import Array, Sample, tally
+from calibrant.score_data import Array, Sample, tally
 
 CELLS = 400
 # Scores that repeat, those of a forest for instance, are told apart to this many decimals.

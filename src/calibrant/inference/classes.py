@@ -20,32 +20,32 @@ import numpy as np
 
 from calibrant import compiled
 from calibrant.estimators.base import Norm
-from calibrant.evidence import Array, Evidence, Residuals
-from calibrant.evidence.draws import Outcomes
 from calibrant.inference.interval import (
     Simulation,
-    World,
-    alike,
-    allowance,
+    SimulationGrid,
+    bias_correction,
     by_kind,
-    factor_of,
-    furthest,
-    in_turn,
     invert,
+    max_attainable_error,
     sampling,
+    scale_to_error,
+    scale_to_unit_error,
     shapes,
     side_by_side,
+    stop_early,
     streams,
     true_error,
     widened,
 )
 from calibrant.inference.measure import TOGETHER
 from calibrant.inference.multiplicity import refined
-from calibrant.inference.null import Ranked, Simulated, rank, ranked
-from calibrant.posterior.clock import CELLS, n_cells
-from calibrant.posterior.gap import Posterior, Terms, judged
-from calibrant.questions import Question
-from calibrant.questions.notions import combined
+from calibrant.inference.null import Ranked, SimulatedNull, rank, ranked
+from calibrant.posterior.gap import Posterior, Terms, pool_classes
+from calibrant.posterior.variance_time import CELLS, n_cells
+from calibrant.score_data import Array, Residuals, ScoreData
+from calibrant.score_data.draws import Outcomes
+from calibrant.tasks import CalibrationTask
+from calibrant.tasks.notions import combined
 
 # Simulated sets of a class, and those of a class that stands out at least.
 SETS, MORE = 199, 999
@@ -87,14 +87,14 @@ class Classes:
     steps: list[Residuals]
 
     @classmethod
-    def of(cls, question: Question) -> Classes:
+    def of(cls, task: CalibrationTask) -> Classes:
         """Look at each class once; its residuals are not held."""
         fine, plain, steps = [], [], []
-        for one, other, own in _looks(question):
+        for one, other, own in _looks(task):
             fine.append(one)
             plain.append(other)
             steps += own
-        posterior = question.once("posterior", lambda: Posterior.joined(fine))
+        posterior = task.once("posterior", lambda: Posterior.joined(fine))
         spread = [float((each.spread * each.score * (1 - each.score)).sum()) for each in steps]
         few = enough(float(np.mean(spread)), len(steps))
         whole = Posterior.joined(plain)
@@ -103,15 +103,15 @@ class Classes:
         return cls(posterior, posterior.coarser(few), plainly, steps)
 
 
-def _looks(question: Question) -> Iterator[tuple[Posterior, Posterior, list[Residuals]]]:
+def _looks(task: CalibrationTask) -> Iterator[tuple[Posterior, Posterior, list[Residuals]]]:
     """Return posterior, the one with the variance of the scores, and steps, of some classes at a time."""
 
-    def look(some: Evidence) -> tuple[Posterior, Posterior, list[Residuals]]:
+    def look(some: ScoreData) -> tuple[Posterior, Posterior, list[Residuals]]:
         flat = Residuals.of(some, ties=False).flat
         cells, steps = int(n_cells(flat.n)[0]), [flat[k].coarser(STEPS) for k in range(len(flat.mass))]
         return Posterior.of_residuals(flat, cells), Posterior.of_residuals(flat, cells, plain=True), steps
 
-    for block in question.blocks:
+    for block in task.blocks:
         pieces = [block[first : first + TOGETHER] for first in range(0, block.batch[0], TOGETHER)]
         yield from compiled.shared(look, pieces)
 
@@ -134,8 +134,8 @@ class Nulls(NamedTuple):
     `p_value` is that of all classes together, and `p_floor` the smallest that it can be.
     """
 
-    alone: list[Callable[[], Simulated]]
-    whole: Simulated
+    alone: list[Callable[[], SimulatedNull]]
+    whole: SimulatedNull
     p_value: float
     p_floor: float
 
@@ -145,7 +145,7 @@ def joint(
     parts: Iterable[tuple[int, Callable[[int], Array]]],
     norm: Norm,
     step: Callable[[], object] = lambda: None,
-) -> Simulated:
+) -> SimulatedNull:
     """Simulate all classes of a model together.
 
     The test joins the evidence of all classes together and that of the class that stands out most.
@@ -183,7 +183,7 @@ def joint(
     seen.add(_Added.of(plain, None))
     together = rank(np.concatenate([*evidence, seen.evidence(cells, classes)])) / SHARES[0]
     joined = -np.minimum(together, rank(np.concatenate([*most, seen.most])) / SHARES[1])
-    return Simulated(joined[:-1], errors[0], float(joined[-1]))
+    return SimulatedNull(joined[:-1], errors[0], float(joined[-1]))
 
 
 def independent(alone: Alone, norm: Norm, step: Callable[[], object]) -> Nulls:
@@ -206,7 +206,7 @@ def independent(alone: Alone, norm: Norm, step: Callable[[], object]) -> Nulls:
     further = np.count_nonzero(np.concatenate(pooled) >= seen.most[0] - 1e-12 * abs(seen.most[0]))
     outlying = (1 + further) / (1 + SETS)
     p_value = min(1.0, float(rank(evidence)[-1]) / SHARES[0], outlying / SHARES[1])
-    whole = Simulated(evidence[:-1], sums.error(cells, count, norm), float(evidence[-1]))
+    whole = SimulatedNull(evidence[:-1], sums.error(cells, count, norm), float(evidence[-1]))
     return Nulls(alone.each, whole, p_value, whole.p_floor / SHARES[0])
 
 
@@ -237,7 +237,7 @@ class Alone:
     ) -> None:
         self.steps, self.some, self.cells = classes.steps, classes.coarse.some, classes.coarse.z.shape[-1]
         self.norm, self.rngs, self.alpha, self.n_resamples = norm, rngs, alpha, n_resamples
-        self.first: list[Simulated] = []
+        self.first: list[SimulatedNull] = []
         # Whichever classes are asked about first, by several threads: generators have one turn.
         self._all = compiled.once(self._simulate)
 
@@ -247,11 +247,11 @@ class Alone:
         return ranked(steps, Outcomes.of(steps).blocks(self.rngs[k], sets), self.norm, self.cells, FINEST)
 
     @property
-    def each(self) -> list[Callable[[], Simulated]]:
+    def each(self) -> list[Callable[[], SimulatedNull]]:
         """What returns the simulations of each class."""
         return [lambda k=k: self._all()[k] for k in range(len(self.steps))]  # type: ignore[misc]
 
-    def _simulate(self) -> list[Simulated]:
+    def _simulate(self) -> list[SimulatedNull]:
         """Return the simulations of all classes, more of those that stand out.
 
         So their p-values can be small. Where most classes stand out, only the first of them are worth it.
@@ -316,13 +316,13 @@ class _Sums:
 
     def evidence(self, cells: int, classes: int) -> Array:
         """Return the log of the Bayes factor for some gap against none."""
-        return judged(self.terms, cells, classes).evidence
+        return pool_classes(self.terms, cells, classes).evidence
 
     def error(self, cells: int, classes: int, norm: Norm, *, shared: bool = True) -> Array:
         """Return the combined error of each set, where classes are judged together or each by itself."""
         value = self.terms.own / classes
         if shared:
-            value = judged(self.terms, cells, classes).mixed(self.terms.smooth / classes, value)
+            value = pool_classes(self.terms, cells, classes).mixed(self.terms.smooth / classes, value)
         return np.minimum(value if norm == "l1" else np.sqrt(value), 1.0)
 
 
@@ -353,45 +353,49 @@ def interval(
     observed = _Sums(1)
     observed.add(_Added.of(posterior, norm))
     value = float(observed.error(cells, classes, norm, shared=shared)[0])
-    allowed = allowance(posterior, value, norm)
+    allowed = bias_correction(posterior, value, norm)
     posterior = posterior.focused()
     common, each_rng = streams(keys)
     kind, drawn = shapes(posterior, each_rng, DRAWN)
     normal = [rng.standard_normal(each.shape, np.float32) for rng, each in zip(each_rng, drawn, strict=True)]
     pieces = _simulated_together(posterior)
-    worlds = [World.of(posterior[some]) for some in pieces]
+    grids = [SimulationGrid.of(posterior[some]) for some in pieces]
     noise, gaps = (
         [np.stack([each[k] for k in some]) if len(some) > 1 else each[some[0]] for some in pieces]
         for each in (normal, drawn)
     )
     del normal, drawn
-    gap = [each.astype(np.float32, order="C") for each in alike(gaps, worlds, norm)]
-    most = furthest(worlds, gap, norm)
-    luck = common.standard_normal(DRAWN)
+    gap = [each.astype(np.float32, order="C") for each in scale_to_unit_error(gaps, grids, norm)]
+    most = max_attainable_error(grids, gap, norm)
+    score_sampling_sd = common.standard_normal(DRAWN)
 
     def simulate(true: float) -> Simulation:
-        factor = factor_of(true, gap, worlds, norm)
+        factor = scale_to_error(true, gap, grids, norm)
 
         def simulated(i: int) -> tuple[Array, Array, _Added]:
-            world = worlds[i]
-            possible = world.possible(gap[i], factor)
-            own_error = true_error(possible, world.mass, norm)
-            z, residual = world.data(possible, noise[i])
-            data = world.posterior.again(z, () if residual is None else (residual,))
-            return own_error, sampling(possible, world.mass, own_error, norm, n), _Added.of(data, norm, DRAWN)
+            sim_grid = grids[i]
+            possible = sim_grid.possible(gap[i], factor)
+            own_error = true_error(possible, sim_grid.mass, norm)
+            z, residual = sim_grid.data(possible, noise[i])
+            data = sim_grid.posterior.again(z, () if residual is None else (residual,))
+            return (
+                own_error,
+                sampling(possible, sim_grid.mass, own_error, norm, n),
+                _Added.of(data, norm, DRAWN),
+            )
 
         sums, each_error, each_chance = _Sums(DRAWN), [], []
-        for own_error, chance, added in compiled.shared(simulated, range(len(worlds))):
+        for own_error, chance, added in compiled.shared(simulated, range(len(grids))):
             sums.add(added)
             each_error.append(own_error)
             each_chance.append(chance)
         errors, chances = side_by_side(each_error), side_by_side(each_chance)
         truth = combined(errors, norm)
-        moved = luck * _row_luck(errors, chances, truth, norm, n)
+        moved = score_sampling_sd * _score_sampling_sd(errors, chances, truth, norm, n)
         estimate = widened(sums.error(cells, classes, norm, shared=shared), spread) + moved
         return by_kind(true, estimate, most >= true, kind, truth)
 
-    return invert(in_turn(simulate, value), value, posterior, level, allowed)
+    return invert(stop_early(simulate, value), value, posterior, level, allowed)
 
 
 def _simulated_together(posterior: Posterior) -> list[Array]:
@@ -403,7 +407,7 @@ def _simulated_together(posterior: Posterior) -> list[Array]:
     return [*pieces, *np.flatnonzero(alone)[:, None]]
 
 
-def _row_luck(each: Array, chances: Array, truth: Array, norm: Norm, n: float) -> Array:
+def _score_sampling_sd(each: Array, chances: Array, truth: Array, norm: Norm, n: float) -> Array:
     """Return the standard deviation of a sample's own error around the true one, at most.
 
     It is largest if all classes err on the same rows; but the gaps of a row have absolute values that

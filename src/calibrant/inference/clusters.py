@@ -17,22 +17,22 @@ import numpy as np
 
 from calibrant.compiled.cached import cached_property
 from calibrant.estimators.base import Estimator, Norm
-from calibrant.evidence import (
-    Array,
-    Cells,
-    Evidence,
-    Residuals,
-    Sample,
-    across_clusters,
-)
-from calibrant.evidence.clusters import Design, cells_of, correlation, effective_clusters
-from calibrant.evidence.draws import each_chance
 from calibrant.inference.classes import joint
-from calibrant.inference.null import AT_ONCE, STEPS, Simulated, ranked
+from calibrant.inference.null import AT_ONCE, STEPS, SimulatedNull, ranked
 from calibrant.inputs import by_name
 from calibrant.posterior import Posterior
-from calibrant.posterior.clock import n_cells
-from calibrant.questions import Question
+from calibrant.posterior.variance_time import n_cells
+from calibrant.score_data import (
+    Array,
+    Cells,
+    Residuals,
+    Sample,
+    ScoreData,
+    across_clusters,
+)
+from calibrant.score_data.clusters import DesignEffect, cells_of, correlation, effective_clusters
+from calibrant.score_data.draws import each_chance
+from calibrant.tasks import CalibrationTask
 
 # Signs drawn at once, and rows up to which correlated outcomes are drawn for each of them.
 SIGNS, MOST_ROWS = 1 << 22, 1 << 17
@@ -43,7 +43,7 @@ FEWEST, MOST_DRAWN, USUAL = 10, 1 << 27, 999
 
 
 @dataclass(frozen=True, eq=False)
-class View:
+class ClusterAdjustment:
     """What an interval is made from.
 
     Attributes
@@ -58,21 +58,21 @@ class View:
         How many equally large clusters would be as good.
     """
 
-    problem: Evidence
+    problem: ScoreData
     n: float
-    design: Design | None = None
+    design: DesignEffect | None = None
     clusters: float = np.inf
 
     @classmethod
-    def of(cls, question: Question) -> list[View]:
+    def of(cls, task: CalibrationTask) -> list[ClusterAdjustment]:
         """Return the view of each problem."""
-        cluster, designs, n = question.cluster, question.designs, question.n
+        cluster, designs, n = task.cluster, task.designs, task.n
         if cluster is None or designs is None:
-            return [cls(problem, n) for problem in question.problems]
-        clusters = effective_clusters(cluster, question.weight)
+            return [cls(problem, n) for problem in task.problems]
+        clusters = effective_clusters(cluster, task.weight)
         return [
             cls(Correlated.of(problem, cluster), n / design.effect, design, clusters)
-            for problem, design in zip(question.problems, designs, strict=True)
+            for problem, design in zip(task.problems, designs, strict=True)
         ]
 
     @property
@@ -84,7 +84,7 @@ class View:
         """Return how much further out the tails lie at a level than normal ones: Student's, of few clusters.
 
         >>> sample = Sample(np.array([0.5]), np.array([True]))
-        >>> round(View(sample, 1.0, Design(), 20.0).tails(0.95), 3)
+        >>> round(ClusterAdjustment(sample, 1.0, DesignEffect(), 20.0).tails(0.95), 3)
         1.068
         """
         from scipy.special import ndtri, stdtrit
@@ -121,29 +121,29 @@ class ClusteredNull:
         Of all of them together, drawn as whole rows.
     """
 
-    alone: list[Simulated]
-    whole: Simulated
+    alone: list[SimulatedNull]
+    whole: SimulatedNull
 
     @classmethod
-    def of(cls, question: Question, norm: Norm, rng: np.random.Generator, size: int) -> ClusteredNull:
+    def of(cls, task: CalibrationTask, norm: Norm, rng: np.random.Generator, size: int) -> ClusteredNull:
         """Simulate `size` data sets, the same for all problems."""
-        cluster, by_problem = question.cluster, question.designs
+        cluster, by_problem = task.cluster, task.designs
         assert cluster is not None
         assert by_problem is not None
-        columns = _columns(question)
-        problems, designs = [question.problems[k] for k in columns], [by_problem[k] for k in columns]
+        columns = _columns(task)
+        problems, designs = [task.problems[k] for k in columns], [by_problem[k] for k in columns]
         clusters = int(cluster.max()) + 1
         signs = _signs(clusters, rng, size)
         # Where all signs are the same the data are those seen: rounding must not tell them apart.
         same = np.concatenate([np.abs(part.sum(axis=0)) == clusters for part in signs()])
 
-        def tied(null: Simulated) -> Simulated:
+        def tied(null: SimulatedNull) -> SimulatedNull:
             if draws is not None:
                 return null
             evidence = np.where(same, null.observed, null.evidence)
             return replace(null, evidence=evidence, exhaustive=clusters < FEWEST)
 
-        draws = Draws.of(question, rng, size)
+        draws = Draws.of(task, rng, size)
         below: Array = np.zeros(1)
         # Problems that are judged together are seen in as many cells.
         usual = float(np.mean([design.symmetric for design in designs]))
@@ -198,25 +198,25 @@ class Draws:
     size: int
 
     @classmethod
-    def of(cls, question: Question, rng: np.random.Generator, size: int) -> Draws | None:
+    def of(cls, task: CalibrationTask, rng: np.random.Generator, size: int) -> Draws | None:
         """Return how to draw for a question; None for too few clusters or too many rows."""
-        cluster, weight, problems = question.cluster, question.weight, question.problems
+        cluster, weight, problems = task.cluster, task.weight, task.problems
         assert cluster is not None
-        if cluster.max() + 1 < FEWEST or max(question.n, cluster.size) * min(size, USUAL) > MOST_DRAWN:
+        if cluster.max() + 1 < FEWEST or max(task.n, cluster.size) * min(size, USUAL) > MOST_DRAWN:
             return None
         keys = []
-        for k in reversed(_columns(question)):
+        for k in reversed(_columns(task)):
             score, outcome, heavy = np.broadcast_arrays(*next(problems[k].rows()))
             keys += [outcome, score]
         order = np.lexsort((heavy, *keys, cluster))
-        counted = weight is not None and question.counts
+        counted = weight is not None and task.counts
         if weight is not None and counted:
             order = np.repeat(order, weight[order])
         # Under calibration there is no gap to take off.
         alike = [correlation(problem, cluster, fitted=False) for problem in problems]  # type: ignore[arg-type]
         return cls(order, cluster[order], counted, float(np.mean(alike)), int(rng.integers(2**63)), size)
 
-    def residuals(self, problem: Evidence, steps: Residuals, below: Array) -> Iterator[Array]:
+    def residuals(self, problem: ScoreData, steps: Residuals, below: Array) -> Iterator[Array]:
         """Yield residuals (sets, steps) of a problem in parts; see `turned`.
 
         Parameters
@@ -245,9 +245,9 @@ class Draws:
             yield np.where(own, again.random(shape), shared)
 
 
-def _columns(question: Question) -> list[int]:
+def _columns(task: CalibrationTask) -> list[int]:
     """Return the problems of a question in an order of their own, whatever order the columns came in."""
-    return by_name(question.labels) if question.notion.several else [0]
+    return by_name(task.labels) if task.notion.classwise else [0]
 
 
 def steps_of(score: Array, weight: Array, steps: Residuals) -> Array:
@@ -261,7 +261,7 @@ def steps_of(score: Array, weight: Array, steps: Residuals) -> Array:
 
 
 def turned(
-    problem: Evidence,
+    problem: ScoreData,
     cluster: Array,
     steps: Residuals,
     signs: Callable[[], Iterable[Array]],
@@ -356,14 +356,16 @@ class Correlated:
         """Of two rows of a cluster, as a share of the largest that their probabilities allow."""
         return 0.0 if self.cluster is None else correlation(self.evidence, self.cluster)
 
-    def redraw(self, probability: Callable[[Array], Array], rng: np.random.Generator, size: int) -> Any:
+    def simulate_outcomes(
+        self, probability: Callable[[Array], Array], rng: np.random.Generator, size: int
+    ) -> Any:
         """Draw `size` samples of the same scores with outcomes drawn from `probability(score)`.
 
         A row takes the number of its cluster, or else one of its own, and is positive where that is
         below its probability: two rows of a cluster correlate as they should.
         """
         if self.cluster is None:
-            return self.evidence.redraw(probability, rng, size)
+            return self.evidence.simulate_outcomes(probability, rng, size)
         rows = self.evidence
         shape = (size, rows.shape[-1])
         outcomes = []

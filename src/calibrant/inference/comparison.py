@@ -14,16 +14,16 @@ import numpy as np
 from calibrant import inputs
 from calibrant.compiled.blas import one_blas_thread
 from calibrant.estimators import EstimatorLike, Norm
-from calibrant.evidence import Array
+from calibrant.inference.canonical import added
 from calibrant.inference.clusters import by_cluster
 from calibrant.inference.estimate import estimate, influence, signs
 from calibrant.inference.result import Estimate
-from calibrant.inference.whole_rows import added
 from calibrant.inputs import ROUNDING, InputError, Serializable
 from calibrant.inputs.codec import Bounds, Level, Probability, check_order
 from calibrant.inputs.wording import percent
 from calibrant.posterior import posterior_of
-from calibrant.questions import Question, named
+from calibrant.score_data import Array
+from calibrant.tasks import CalibrationTask, named
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -139,7 +139,7 @@ def _less_certain(one: tuple[str, Estimate], other: tuple[str, Estimate]) -> tup
 
 @one_blas_thread()
 def compare_questions(
-    questions: Mapping[str, Question],
+    tasks: Mapping[str, CalibrationTask],
     baseline: str,
     *,
     estimator: EstimatorLike = "auto",
@@ -151,15 +151,15 @@ def compare_questions(
 ) -> Comparison:
     """Compare models by the same question about each, of the same rows; `step` counts what is done."""
     estimates = {}
-    for name, question in questions.items():
+    for name, task in tasks.items():
         with inputs.within(f"model {name!r}"):
             options: dict[str, Any] = {"estimator": estimator, "norm": norm, "level": level, "rng": rng}
-            estimates[name] = estimate(question, step=step, n_resamples=n_resamples, **options)
+            estimates[name] = estimate(task, step=step, n_resamples=n_resamples, **options)
         step()
-    added = {name: contributions(question) for name, question in questions.items()}
-    weight, code = questions[baseline].weight, questions[baseline].cluster
+    added = {name: contributions(task) for name, task in tasks.items()}
+    weight, code = tasks[baseline].weight, tasks[baseline].cluster
     weight = None if weight is None else weight.astype(np.float64)
-    if code is not None and questions[baseline].designs is not None:
+    if code is not None and tasks[baseline].designs is not None:
         # The clusters of one model are numbered by its own rows.
         added = {name: by_cluster(rows, code, weight) for name, rows in added.items()}
         weight = None
@@ -173,14 +173,14 @@ def compare_questions(
     return Comparison(MappingProxyType(estimates), MappingProxyType(differences), baseline)
 
 
-def contributions(question: Question) -> Array:
+def contributions(task: CalibrationTask) -> Array:
     """Return what each row adds to the error of a model: its residuals, signed by the gap at their scores."""
-    if question.notion.whole:
-        return added(question) if len(question.labels) > 2 else contributions(question.about_class(1))
-    posterior, rows = posterior_of(question), question.rows
-    if question.notion.several and rows is not None:
+    if task.notion.canonical:
+        return added(task) if len(task.labels) > 2 else contributions(task.about_class(1))
+    posterior, rows = posterior_of(task), task.rows
+    if task.notion.classwise and rows is not None:
         return np.asarray(influence(posterior, rows, np.arange(rows.n)).mean(axis=1))
-    score, outcome, _ = next(iter(question.problems[0].rows()))
+    score, outcome, _ = next(iter(task.problems[0].rows()))
     return np.asarray(signs(posterior, 0, score) * (outcome - score))
 
 

@@ -14,20 +14,20 @@ from calibrant import inputs
 from calibrant.compiled.blas import one_blas_thread
 from calibrant.curves import ByClass
 from calibrant.estimators import Estimator, Norm, resolve
-from calibrant.evidence import Array, Evidence
 from calibrant.inference import classes
 from calibrant.inference import interval as intervals
 from calibrant.inference import null as nulls
-from calibrant.inference.clusters import ClusteredNull, Correlated, View, by_cluster
+from calibrant.inference.canonical import by_name, estimate_rows, of_two_classes
+from calibrant.inference.clusters import ClusterAdjustment, ClusteredNull, Correlated, by_cluster
 from calibrant.inference.joint_labels import Labels, columns_of, label_sets
 from calibrant.inference.measure import errors_of
+from calibrant.inference.random_streams import in_own_order, key_of, stream
 from calibrant.inference.result import Estimate, Null
-from calibrant.inference.streams import in_own_order, key_of, stream
-from calibrant.inference.whole_rows import by_name, estimate_rows, of_two_classes
 from calibrant.posterior import Posterior, posterior_of
-from calibrant.posterior.clock import n_cells
-from calibrant.questions import Question, Rows
-from calibrant.questions.notions import combined
+from calibrant.posterior.variance_time import n_cells
+from calibrant.score_data import Array, ScoreData
+from calibrant.tasks import CalibrationTask, Rows
+from calibrant.tasks.notions import combined
 
 # Simulated calibrated data sets, and the quantiles of their errors that are kept.
 SIMULATED, KEPT = 999, (0.5, 0.95)
@@ -51,7 +51,7 @@ LOOKED_AT = 1 << 22
 
 @one_blas_thread()
 def estimate(
-    question: Question,
+    task: CalibrationTask,
     *,
     estimator: Any = "auto",
     norm: Norm = "l1",
@@ -76,22 +76,22 @@ def estimate(
     step : callable
         Called after each of more than `MANY` classes.
     """
-    inputs.check_choice("norm", norm, question.notion.norms)
+    inputs.check_choice("norm", norm, task.notion.norms)
     level, seed = inputs.level(level), inputs.seeded(rng)
     each_level = level if each_level is None else inputs.level(each_level)
     if n_resamples is not None:
         n_resamples = inputs.positive_int("n_resamples", n_resamples, FEWEST)
-    found = _answer(question, estimator, norm, level, each_level, seed, step, n_resamples)
-    cautions = question.cautions
-    if question.clusters == 1:
+    found = _answer(task, estimator, norm, level, each_level, seed, step, n_resamples)
+    cautions = task.cautions
+    if task.clusters == 1:
         cautions += (SINGLE_CLUSTER,)
-    if not question.notion.whole and question.cluster is None and posterior_of(question).thinly_repeated:
+    if not task.notion.canonical and task.cluster is None and posterior_of(task).thinly_repeated:
         cautions += (THIN_REPLICATION,)
     return replace(found, cautions=cautions)
 
 
 def _answer(
-    question: Question,
+    task: CalibrationTask,
     estimator: Any,
     norm: Norm,
     level: float,
@@ -101,34 +101,34 @@ def _answer(
     n_resamples: int | None,
 ) -> Estimate:
     """Estimate what a question asks for, with arguments that are checked."""
-    chosen = resolve(estimator, shared=question.notion.several, vectors=question.notion.whole)
+    chosen = resolve(estimator, shared=task.notion.classwise, vectors=task.notion.canonical)
     if not chosen.measures_ece:
         rule = "estimate the ECE, which the interval is for"
         raise inputs.InputError(
             "estimator", rule, chosen, got=f"{chosen}, a measure of its own", advice="ece"
         )
-    if question.notion.whole:
+    if task.notion.canonical:
         options: dict[str, Any] = {"level": level, "each_level": each_level, "n_resamples": n_resamples}
-        if len(question.labels) > 2:
-            found = estimate_rows(question, norm=norm, seed=seed, **options)
+        if len(task.labels) > 2:
+            found = estimate_rows(task, norm=norm, seed=seed, **options)
         else:
             found = of_two_classes(
-                question, norm, lambda one, norm: estimate(one, norm=norm, rng=seed, step=step, **options)
+                task, norm, lambda one, norm: estimate(one, norm=norm, rng=seed, step=step, **options)
             )
-        return by_name(question, found, chosen, seed)
+        return by_name(task, found, chosen, seed)
     plan = _Plan(chosen, norm, level, each_level, seed, step, n_resamples)
-    if not question.notion.several:
-        return _one_problem(question, plan)
-    if question.designs is not None and len(question.labels) > MANY:
+    if not task.notion.classwise:
+        return _one_problem(task, plan)
+    if task.designs is not None and len(task.labels) > MANY:
         rule = f"go with at most {MANY} classes where each of them is asked about"
         hint = "the confidence, or one class, can be asked about"
-        raise inputs.InputError("cluster", rule, got=f"{len(question.labels)} classes", hint=hint)
-    return _several_classes(question, plan)
+        raise inputs.InputError("cluster", rule, got=f"{len(task.labels)} classes", hint=hint)
+    return _several_classes(task, plan)
 
 
-def count_steps(question: Question) -> int:
+def count_steps(task: CalibrationTask) -> int:
     """Return how often an estimate reports: twice for each of many classes, and at its end."""
-    size = question.notion.size(len(question.labels))
+    size = task.notion.size(len(task.labels))
     return 1 + (2 * size if size > MANY else 0)
 
 
@@ -150,11 +150,11 @@ class _Plan:
         return SIMULATED if self.n_resamples is None else self.n_resamples
 
 
-def _one_problem(question: Question, plan: _Plan) -> Estimate:
+def _one_problem(task: CalibrationTask, plan: _Plan) -> Estimate:
     """Estimate the error of a single problem."""
-    posterior, (view,) = posterior_of(question), View.of(question)
-    value = float(_errors(question, plan, posterior)[0])
-    null = _drawn_alone(question, plan)[0]()
+    posterior, (view,) = posterior_of(task), ClusterAdjustment.of(task)
+    value = float(_errors(task, plan, posterior)[0])
+    null = _drawn_alone(task, plan)[0]()
     reach = view.reach(plan.level, plan.estimator)
 
     def interval() -> tuple[tuple[float, float], Array | None]:
@@ -162,105 +162,107 @@ def _one_problem(question: Question, plan: _Plan) -> Estimate:
 
     # It does not depend on the seed or on the number of resamples.
     key = "interval", str(plan.estimator), plan.norm, plan.level
-    ends, other = question.once(key, interval) if plan.estimator.from_posterior else interval()
-    about = {"notion": question.notion.name, "label": question.label, "clusters": question.clusters}
-    return _assembled(plan, question.n, value, ends, null, other, posterior, **about)
+    ends, other = task.once(key, interval) if plan.estimator.from_posterior else interval()
+    about = {"notion": task.notion.name, "label": task.label, "clusters": task.clusters}
+    return _assembled(plan, task.n, value, ends, null, other, posterior, **about)
 
 
-def _several_classes(question: Question, plan: _Plan) -> Estimate:
+def _several_classes(task: CalibrationTask, plan: _Plan) -> Estimate:
     """Estimate the error over classes, and of each of them."""
     many = None
-    if len(question.labels) > MANY:
-        many = question.once("many classes", lambda: classes.Classes.of(question))
-    posterior = posterior_of(question) if many is None else many.posterior
+    if len(task.labels) > MANY:
+        many = task.once("many classes", lambda: classes.Classes.of(task))
+    posterior = posterior_of(task) if many is None else many.posterior
     coarse = posterior.coarser(intervals.FINEST) if many is None else many.coarse
-    rows, views, keys = question.rows, View.of(question), [key_of(label) for label in question.labels]
-    errors = _errors(question, plan, posterior)
-    value = question.notion.combine(errors, plan.norm)
-    null = _null_of_few(question, plan) if many is None else _null_of_many(question, plan, many)
+    rows, views, keys = task.rows, ClusterAdjustment.of(task), [key_of(label) for label in task.labels]
+    errors = _errors(task, plan, posterior)
+    value = task.notion.combine(errors, plan.norm)
+    null = _null_of_few(task, plan) if many is None else _null_of_many(task, plan, many)
     each = posterior if many is None else coarse
-    by_class = _by_class(plan, question, errors, views, each, null.alone)
-    clustered, spread = question.designs is not None, classes.WIDEST
+    by_class = _by_class(plan, task, errors, views, each, null.alone)
+    clustered, spread = task.designs is not None, classes.WIDEST
     if rows is not None:
-        spread = together(posterior, rows, question.cluster if clustered else None, _counts(question))
+        spread = together(posterior, rows, task.cluster if clustered else None, _counts(task))
         spread = spread if clustered else min(spread, classes.WIDEST)
     effect = float(np.mean([view.effect for view in views]))
     reach = float(np.mean([view.reach(plan.level, plan.estimator) for view in views]))
     options: dict[str, Any] = {"norm": plan.norm, "level": plan.level, "spread": reach * spread}
     other = None
     if plan.estimator.from_posterior:
-        n = question.n / (effect * reach**2)
+        n = task.n / (effect * reach**2)
         ends = classes.interval(coarse, n, keys, shared=plan.estimator.shared, **options)
         ends = min(ends[0], value), max(ends[1], value)
     else:
         problems = [view.problem for view in views]
         ends, other = intervals.of_other(plan.estimator, problems, coarse, value, keys=keys, **options)
     return _assembled(
-        plan, question.n, value, ends, null.whole, other, posterior, p_value=null.p_value,
-        p_floor=null.p_floor, notion=question.notion.name, by_class=by_class, conservative=rows is None,
-        clusters=question.clusters,
+        plan, task.n, value, ends, null.whole, other, posterior, p_value=null.p_value,
+        p_floor=null.p_floor, notion=task.notion.name, by_class=by_class, conservative=rows is None,
+        clusters=task.clusters,
     )  # fmt: skip
 
 
-def _null_of_few(question: Question, plan: _Plan) -> classes.Nulls:
+def _null_of_few(task: CalibrationTask, plan: _Plan) -> classes.Nulls:
     """Simulate calibrated data for all classes together, and for each by itself when it is asked for."""
-    alone, rows = _drawn_alone(question, plan), question.rows
+    alone, rows = _drawn_alone(task, plan), task.rows
     if rows is None:
         drawn = [each() for each in alone]
         simulated = combined(np.stack([null.error for null in drawn], axis=-1), plan.norm)
         p_value, p_floor = (
             nulls.any_of([getattr(null, name) for null in drawn]) for name in ("p_value", "p_floor")
         )
-        return classes.Nulls(alone, nulls.Simulated(drawn[0].evidence, simulated, np.nan), p_value, p_floor)
-    if question.designs is not None:
-        whole = _clustered(question, plan).whole
+        return classes.Nulls(
+            alone, nulls.SimulatedNull(drawn[0].evidence, simulated, np.nan), p_value, p_floor
+        )
+    if task.designs is not None:
+        whole = _clustered(task, plan).whole
     else:
         key = "together", plan.norm, plan.seed, plan.size
-        whole = question.once(key, lambda: _drawn_jointly(question, rows, plan))
+        whole = task.once(key, lambda: _drawn_jointly(task, rows, plan))
     return classes.Nulls(alone, whole, whole.p_value, whole.p_floor)
 
 
-def _null_of_many(question: Question, plan: _Plan, many: classes.Classes) -> classes.Nulls:
+def _null_of_many(task: CalibrationTask, plan: _Plan, many: classes.Classes) -> classes.Nulls:
     """Simulate the same for many classes, with fewer sets, and more for classes that stand out."""
-    rngs = [np.random.default_rng([plan.seed, key_of(label)]) for label in question.labels]
+    rngs = [np.random.default_rng([plan.seed, key_of(label)]) for label in task.labels]
     alone = classes.Alone(many, plan.norm, rngs, 1 - plan.level, plan.n_resamples)
-    if question.rows is None:
+    if task.rows is None:
         return classes.independent(alone, plan.norm, plan.step)
-    labels = _drawn_together(question, question.rows, many, plan.seed)
+    labels = _drawn_together(task, task.rows, many, plan.seed)
     whole = classes.joint(many.plain, [(classes.SETS, labels)], plan.norm, plan.step)
     return classes.Nulls(alone.each, whole, whole.p_value, whole.p_floor)
 
 
-def _errors(question: Question, plan: _Plan, posterior: Posterior) -> Array:
+def _errors(task: CalibrationTask, plan: _Plan, posterior: Posterior) -> Array:
     """Return the errors of all problems; the default takes them from the posterior of the question."""
     if not plan.estimator.from_posterior:
-        return errors_of(question, plan.estimator, plan.norm)
-    batch = (len(posterior.z),) if question.notion.several else ()
+        return errors_of(task, plan.estimator, plan.norm)
+    batch = (len(posterior.z),) if task.notion.classwise else ()
     return np.ravel(plan.estimator.fit_posterior(batch, posterior).error(plan.norm))
 
 
-def _drawn_alone(question: Question, plan: _Plan) -> list[Callable[[], nulls.Simulated]]:
+def _drawn_alone(task: CalibrationTask, plan: _Plan) -> list[Callable[[], nulls.SimulatedNull]]:
     """Return what simulates calibrated data for each problem by itself, the same for every estimator."""
-    if question.designs is not None:
-        return [partial(_same, each) for each in _clustered(question, plan).alone]
-    labels = question.labels if question.notion.several else ("alone",)
-    return question.once(
+    if task.designs is not None:
+        return [partial(_same, each) for each in _clustered(task, plan).alone]
+    labels = task.labels if task.notion.classwise else ("alone",)
+    return task.once(
         ("alone", plan.norm, plan.seed, plan.size),
         lambda: [
             nulls.later(each, plan.norm, stream(plan.seed, "null", label), plan.size)
-            for each, label in zip(question.residuals, labels, strict=True)
+            for each, label in zip(task.residuals, labels, strict=True)
         ],
     )
 
 
-def _same(drawn: nulls.Simulated) -> nulls.Simulated:
+def _same(drawn: nulls.SimulatedNull) -> nulls.SimulatedNull:
     return drawn
 
 
-def _drawn_jointly(question: Question, rows: Rows, plan: _Plan) -> nulls.Simulated:
+def _drawn_jointly(task: CalibrationTask, rows: Rows, plan: _Plan) -> nulls.SimulatedNull:
     """Simulate calibrated data for all classes, one label for each row."""
-    own, _, columns = in_own_order(rows, question.labels, _counts(question))
-    flats = [question.residuals[k].flat for k in columns]
+    own, _, columns = in_own_order(rows, task.labels, _counts(task))
+    flats = [task.residuals[k].flat for k in columns]
     each = [Posterior.of_residuals(flat, int(n_cells(flat.n)[0]), plain=True) for flat in flats]
     plain = Posterior.joined(each).smooth_alone
     rng, cells = stream(plan.seed, "together"), plain.z.shape[-1]
@@ -268,39 +270,39 @@ def _drawn_jointly(question: Question, rows: Rows, plan: _Plan) -> nulls.Simulat
     return classes.joint(plain, sets, plan.norm)
 
 
-def _counts(question: Question) -> Array | None:
+def _counts(task: CalibrationTask) -> Array | None:
     """Return how often each row counts, where weights are counts."""
-    return question.weight if question.counts else None
+    return task.weight if task.counts else None
 
 
-def _clustered(question: Question, plan: _Plan) -> ClusteredNull:
+def _clustered(task: CalibrationTask, plan: _Plan) -> ClusteredNull:
     """Simulate calibrated data in the same clusters; they are the same for every estimator."""
     rng = stream(plan.seed, "clustered")
-    return question.once(
+    return task.once(
         ("clustered", plan.norm, plan.seed, plan.size),
-        lambda: ClusteredNull.of(question, plan.norm, rng, plan.size),
+        lambda: ClusteredNull.of(task, plan.norm, rng, plan.size),
     )
 
 
 def _by_class(
     plan: _Plan,
-    question: Question,
+    task: CalibrationTask,
     errors: Array,
-    views: Iterable[View],
+    views: Iterable[ClusterAdjustment],
     posterior: Posterior,
-    alone: list[Callable[[], nulls.Simulated]],
+    alone: list[Callable[[], nulls.SimulatedNull]],
 ) -> Mapping[Any, Estimate]:
     """Return the estimate of each class; from the posterior it is computed when it is asked for."""
     plan, step = replace(plan, level=plan.each_level, step=lambda: None), plan.step
     own: dict[Any, Estimate | Callable[[], Estimate]] = {}
-    for k, (label, view) in enumerate(zip(question.labels, views, strict=True)):
+    for k, (label, view) in enumerate(zip(task.labels, views, strict=True)):
         one = partial(
             _single_class, plan, float(errors[k]), view.n, view.reach(plan.level, plan.estimator),
-            posterior[k : k + 1], alone[k], n=question.n, label=label, clusters=question.clusters,
+            posterior[k : k + 1], alone[k], n=task.n, label=label, clusters=task.clusters,
         )  # fmt: skip
         # The rows of a class are not held for as long as somebody may ask.
         own[label] = one if plan.estimator.from_posterior else one(problem=view.problem)
-        if len(question.labels) > MANY:
+        if len(task.labels) > MANY:
             step()
     return ByClass(own)
 
@@ -312,12 +314,12 @@ def _single_class(
     rows: float,
     reach: float,
     posterior: Posterior,
-    null: Callable[[], nulls.Simulated],
+    null: Callable[[], nulls.SimulatedNull],
     *,
     n: float,
     label: Any,
     clusters: int | None,
-    problem: Evidence | None = None,
+    problem: ScoreData | None = None,
 ) -> Estimate:
     """Estimate one class among several: by itself, with the value that it has among them."""
     alone, centre = plan, value
@@ -333,27 +335,27 @@ def _single_class(
 
 
 def _drawn_together(
-    question: Question, rows: Rows, many: classes.Classes, seed: int
+    task: CalibrationTask, rows: Rows, many: classes.Classes, seed: int
 ) -> Callable[[int], Array]:
     """Draw sets of labels for whole rows, and return how to get the coefficients of a class in them."""
     count, cells = many.coarse.z.shape
-    own, row, columns = in_own_order(rows, question.labels, _counts(question))
+    own, row, columns = in_own_order(rows, task.labels, _counts(task))
     rng, place = stream(seed, "together"), np.argsort(columns)
-    weighted = _counts(question) is None
+    weighted = _counts(task) is None
 
     def take(some: Array) -> tuple[Array, Array | None]:
         score, _, weight = rows.take(row(some))
         return score, weight if weighted else None
 
     labels = Labels.draw(take, own.n, count, rng, classes.SETS, row, columns)
-    column = columns_of([block.score for block in question.blocks], labels.rows)
+    column = columns_of([block.score for block in task.blocks], labels.rows)
     return lambda k: labels.coefficients(column(k), int(place[k]), cells)
 
 
 def _interval(
     plan: _Plan,
     n: float,
-    problem: Evidence | None,
+    problem: ScoreData | None,
     posterior: Posterior,
     value: float,
     *,
@@ -384,7 +386,7 @@ def _assembled(
     n: float,
     value: float,
     ends: tuple[float, float],
-    null: nulls.Simulated,
+    null: nulls.SimulatedNull,
     other: Array | None,
     posterior: Posterior,
     *,
@@ -394,7 +396,7 @@ def _assembled(
 ) -> Estimate:
     """Put an estimate together; `other` are the errors of calibrated data by an estimator of its own."""
     errors = null.error if other is None else other
-    over, under = (float(np.mean(side)) for side in posterior.own_sides)
+    over, under = (float(np.mean(side)) for side in posterior.over_under)
     share = over / (over + under) if over + under > 0 else 0.5
     quantiles = dict(zip(KEPT, np.quantile(errors, KEPT).tolist(), strict=True))
     return Estimate(

@@ -16,17 +16,17 @@ from typing import NamedTuple
 import numpy as np
 
 from calibrant.estimators.base import Estimator, Norm
-from calibrant.evidence import Array, Cells, Evidence, Sample
 from calibrant.inference.null import error
 from calibrant.posterior.gap import Posterior
-from calibrant.questions.notions import combined
+from calibrant.score_data import Array, Cells, Sample, ScoreData
+from calibrant.tasks.notions import combined
 
 # True errors tried, as distances from the estimate in standard errors of a mean, and sets simulated in all.
 TRIED, DRAWN = (-3.5, -2.0, -0.8, 0.8, 2.0, 3.0, 4.0, 5.5), 1000
 # The shape of the gap was learnt from the data that the interval is for: each tail is this much smaller.
-THINNER = 0.75
+TAIL_ALPHA_FACTOR = 0.75
 # Shapes keep this much of the process's own spread: with all of it they are rougher than gaps are.
-CALMER = 0.7
+DRAW_SHRINKAGE = 0.7
 # Shares of what uncertainty adds to an estimate that the lower and the upper end allow for.
 ALLOWED_BELOW, ALLOWED_ABOVE = 0.6, 0.3
 # Estimates below this quantile of calibrated data are taken for small by luck.
@@ -80,22 +80,22 @@ def interval(
     whole, posterior = posterior, posterior.coarser(FINEST).focused()
     grid = errors_tried(posterior, value)
     size = int(np.clip(TOGETHER // posterior.z.shape[-1], ENOUGH, max(ENOUGH, drawn // len(grid))))
-    world = World.of(posterior)
+    sim_grid = SimulationGrid.of(posterior)
     common, (rng,) = streams([key])
     kind, gaps = shapes(posterior, [rng], size)
-    gaps = alike(gaps, [world], norm)
-    most = world.most(gaps[0], norm)
+    gaps = scale_to_unit_error(gaps, [sim_grid], norm)
+    most = sim_grid.most(gaps[0], norm)
 
     def simulate(errors: list[float]) -> list[Simulation]:
         possible, chances, data = [], [], []
         for true in errors:
-            (gap,) = of_size(true, gaps, [world], norm)
-            own_error = true_error(gap, world.mass, norm)
-            chance, sd = sampling(gap, world.mass, own_error, norm, n), world.sd(gap)
-            noise, luck = _noise(np.sign(gap) * sd, chance, common, rng, kind)
+            (gap,) = scaled_to_error(true, gaps, [sim_grid], norm)
+            own_error = true_error(gap, sim_grid.mass, norm)
+            chance, sd = sampling(gap, sim_grid.mass, own_error, norm, n), sim_grid.sd(gap)
+            noise, score_sampling_sd = _noise(np.sign(gap) * sd, chance, common, rng, kind)
             possible.append(own_error)
-            chances.append(luck * chance)
-            data.append(world.data(gap, noise, sd))
+            chances.append(score_sampling_sd * chance)
+            data.append(sim_grid.data(gap, noise, sd))
         z, residual = zip(*data, strict=True)
         shared_scores = () if residual[0] is None else (np.concatenate(residual),)
         estimates = error(posterior.again(np.concatenate(z), shared_scores).terms(norm), norm)
@@ -106,7 +106,7 @@ def interval(
             runs.append(by_kind(true, estimate, most >= true, kind, own_error))
         return runs
 
-    return invert(simulate, value, posterior, level, allowance(whole, value, norm))
+    return invert(simulate, value, posterior, level, bias_correction(whole, value, norm))
 
 
 def widened(estimate: Array, spread: float) -> Array:
@@ -126,7 +126,7 @@ def by_kind(true: float, estimate: Array, reached: Array, kind: Array, own_error
 
 
 @dataclass(frozen=True, eq=False)
-class World:
+class SimulationGrid:
     """The scores of one problem, on which data are simulated: cells, or the distinct scores if few.
 
     Several problems over cells make one world too, with an axis of problems in front.
@@ -147,7 +147,7 @@ class World:
     noise: Array
 
     @classmethod
-    def of(cls, posterior: Posterior) -> World:
+    def of(cls, posterior: Posterior) -> SimulationGrid:
         """Return the world of all problems; of several none is over its distinct scores."""
         if len(posterior.z) > 1:
             mass = posterior.mass[:, None]
@@ -159,7 +159,7 @@ class World:
         """Return gaps (..., sets, points), each times a factor, as far as scores allow."""
         return np.minimum(np.maximum(factor[:, None] * gap, -self.score), 1 - self.score)
 
-    def by_score(self, gap: Array) -> tuple[World, Array]:
+    def by_score(self, gap: Array) -> tuple[SimulationGrid, Array]:
         """Return the world with one point for each score, and the mean of gaps (sets, points) there.
 
         A row of much variance reaches over several cells, and has the gap of all of them.
@@ -172,8 +172,8 @@ class World:
 
     def most(self, gap: Array, norm: Norm) -> Array:
         """Return the largest error that gaps of these signs can have."""
-        furthest = np.where(gap > 0, 1 - self.score, np.where(gap < 0, -self.score, 0.0))
-        return true_error(furthest, self.mass, norm)
+        max_attainable_error = np.where(gap > 0, 1 - self.score, np.where(gap < 0, -self.score, 0.0))
+        return true_error(max_attainable_error, self.mass, norm)
 
     def sd(self, possible: Array) -> Array:
         """Return the standard deviation of the residuals at each point, as a share of all rows."""
@@ -226,11 +226,11 @@ def first_of_each(score: Array) -> Array:
     return np.flatnonzero(np.diff(score, prepend=-1.0) > TIED)
 
 
-def alike(drawn: Sequence[Array], worlds: Sequence[World], norm: Norm) -> list[Array]:
+def scale_to_unit_error(drawn: Sequence[Array], grids: Sequence[SimulationGrid], norm: Norm) -> list[Array]:
     """Return gaps per row brought to a combined error of one."""
 
     def whole() -> Array:
-        errors = (true_error(gap, world.mass, norm) for gap, world in zip(drawn, worlds, strict=True))
+        errors = (true_error(gap, sim_grid.mass, norm) for gap, sim_grid in zip(drawn, grids, strict=True))
         return combined(side_by_side(errors), norm)
 
     lost = whole() < 1e-9
@@ -240,9 +240,9 @@ def alike(drawn: Sequence[Array], worlds: Sequence[World], norm: Norm) -> list[A
     return [gap / size for gap in drawn]
 
 
-def furthest(worlds: Sequence[World], gaps: Sequence[Array], norm: Norm) -> Array:
+def max_attainable_error(grids: Sequence[SimulationGrid], gaps: Sequence[Array], norm: Norm) -> Array:
     """Return the largest combined error that gaps of these signs can have."""
-    return combined(side_by_side(w.most(gap, norm) for w, gap in zip(worlds, gaps, strict=True)), norm)
+    return combined(side_by_side(w.most(gap, norm) for w, gap in zip(grids, gaps, strict=True)), norm)
 
 
 def side_by_side(of_worlds: Iterable[Array]) -> Array:
@@ -250,19 +250,21 @@ def side_by_side(of_worlds: Iterable[Array]) -> Array:
     return np.concatenate([np.atleast_2d(each) for each in of_worlds]).T
 
 
-def of_size(true: float, gaps: Sequence[Array], worlds: Sequence[World], norm: Norm) -> list[Array]:
+def scaled_to_error(
+    true: float, gaps: Sequence[Array], grids: Sequence[SimulationGrid], norm: Norm
+) -> list[Array]:
     """Return gaps with this combined error; those that cannot have it go as far as scores allow."""
-    factor = factor_of(true, gaps, worlds, norm)
-    return [world.possible(gap, factor) for gap, world in zip(gaps, worlds, strict=True)]
+    factor = scale_to_error(true, gaps, grids, norm)
+    return [sim_grid.possible(gap, factor) for gap, sim_grid in zip(gaps, grids, strict=True)]
 
 
-def factor_of(true: float, gaps: Sequence[Array], worlds: Sequence[World], norm: Norm) -> Array:
+def scale_to_error(true: float, gaps: Sequence[Array], grids: Sequence[SimulationGrid], norm: Norm) -> Array:
     """Return for each set how many times the gaps have this combined error, as far as scores allow."""
     factor: Array = np.full(gaps[0].shape[-2], true)
     for _ in range(FITTED - 1):
         errors = (
-            true_error(world.possible(gap, factor), world.mass, norm)
-            for gap, world in zip(gaps, worlds, strict=True)
+            true_error(sim_grid.possible(gap, factor), sim_grid.mass, norm)
+            for gap, sim_grid in zip(gaps, grids, strict=True)
         )
         whole = combined(side_by_side(errors), norm)
         if np.all(whole > 0.999 * true):
@@ -301,17 +303,17 @@ def _noise(
     return noise[:, :-1], noise[:, -1]
 
 
-class Allowance(NamedTuple):
+class BiasCorrection(NamedTuple):
     """How much too large, and too small, an estimate may be because its gap is uncertain."""
 
     below: float = 0.0
     above: float = 0.0
 
 
-NO_ALLOWANCE = Allowance()
+NO_BIAS_CORRECTION = BiasCorrection()
 
 
-def allowance(posterior: Posterior, value: float, norm: Norm) -> Allowance:
+def bias_correction(posterior: Posterior, value: float, norm: Norm) -> BiasCorrection:
     """Return what the ends of an interval allow for where the sign of the gap is uncertain.
 
     An estimate exceeds the error of the posterior mean gap by what uncertainty adds. The mean over classes,
@@ -321,13 +323,13 @@ def allowance(posterior: Posterior, value: float, norm: Norm) -> Allowance:
     """
     mass = posterior.mass
     firm = true_error(posterior.gap / np.maximum(mass, 1e-300), mass, norm)
-    over, under = posterior.own_sides
+    over, under = posterior.over_under
     whole = combined(over + under, norm) if norm == "l1" else value
     added = max(0.0, float(whole - combined(firm, norm)))
     effects = float(posterior.weight[:, 3].mean()) if posterior.effects else 0.0
     below = ALLOWED_BELOW * added
     below = (1 - effects) * below + effects * min(below, _unit(posterior))
-    return Allowance(below, ALLOWED_ABOVE * added if len(posterior.z) == 1 else 0.0)
+    return BiasCorrection(below, ALLOWED_ABOVE * added if len(posterior.z) == 1 else 0.0)
 
 
 def shapes(posterior: Posterior, each_rng: list[np.random.Generator], size: int) -> tuple[Array, list[Array]]:
@@ -353,7 +355,7 @@ def shapes(posterior: Posterior, each_rng: list[np.random.Generator], size: int)
             # A class whose scores are not shared has no effects of them.
             own = member if member < 3 or posterior.discrete(k) else 1
             if times:
-                drawn.append(posterior.shapes(k, own, rng, int(times), CALMER if own == 1 else 1.0))
+                drawn.append(posterior.shapes(k, own, rng, int(times), DRAW_SHRINKAGE if own == 1 else 1.0))
         gaps.append(np.concatenate(drawn))
     return np.repeat(np.arange(len(count)), count), gaps
 
@@ -381,7 +383,7 @@ def invert(
     value: float,
     posterior: Posterior,
     level: float,
-    allowed: Allowance = NO_ALLOWANCE,
+    allowed: BiasCorrection = NO_BIAS_CORRECTION,
 ) -> tuple[float, float]:
     """Return the range of true errors under which `value` lies between the tails of simulated estimates.
 
@@ -401,11 +403,11 @@ def invert(
         if (beyond := _share_below(seen, more[-1][1])) > 2 * below:
             break
         below, runs = beyond, runs + more
-    ladder = -np.array([NormalDist().inv_cdf(THINNER * (1 - at) / 2) for at in LEVELS])
+    ladder = -np.array([NormalDist().inv_cdf(TAIL_ALPHA_FACTOR * (1 - at) / 2) for at in LEVELS])
     small = max(0.0, value - allowed.below)
     bottom = np.minimum.accumulate(_ends(runs, small, ladder, above=True))
     top = np.maximum.accumulate(_ends(runs, seen, ladder, above=False))
-    at = -NormalDist().inv_cdf(THINNER * (1 - level) / 2)
+    at = -NormalDist().inv_cdf(TAIL_ALPHA_FACTOR * (1 - level) / 2)
     low, high = (float(np.interp(at, ladder, ends)) for ends in (bottom, top))
     return max(0.0, min(low, value)), min(1.0, max(high, value, _mean_limit(posterior, level)))
 
@@ -418,7 +420,7 @@ def _mean_limit(posterior: Posterior, level: float) -> float:
     return _unit(posterior) * (mean + NormalDist().inv_cdf((1 + level) / 2))
 
 
-def in_turn(
+def stop_early(
     simulate: Callable[[float], Simulation], value: float
 ) -> Callable[[list[float]], list[Simulation]]:
     """Return what simulates true errors one after the other, beginning with none.
@@ -530,7 +532,7 @@ def _small(estimates: Array) -> float:
 
 def of_other(
     estimator: Estimator,
-    problems: list[Evidence],
+    problems: list[ScoreData],
     posterior: Posterior,
     value: float,
     *,
@@ -544,27 +546,27 @@ def of_other(
     The estimator is applied to data simulated along gaps of the same shapes as for the default.
     """
     posterior = posterior.coarser(FINEST)
-    cells = [World.of(posterior[k : k + 1]) for k in range(len(posterior.z))]
+    cells = [SimulationGrid.of(posterior[k : k + 1]) for k in range(len(posterior.z))]
     shaped = shapes(posterior, streams(keys)[1], CURVES)[1]
     # Gaps are read at the scores of rows, where rounding must not choose among cells.
-    worlds, means = zip(*(one.by_score(gap) for one, gap in zip(cells, shaped, strict=True)), strict=True)
-    gaps = alike(means, worlds, norm)
-    most = furthest(worlds, gaps, norm)
+    grids, means = zip(*(one.by_score(gap) for one, gap in zip(cells, shaped, strict=True)), strict=True)
+    gaps = scale_to_unit_error(means, grids, norm)
+    most = max_attainable_error(grids, gaps, norm)
     evidence = [_simulable(problem) for problem in problems]
     calibrated: list[Array] = []
 
     def simulate(true: float) -> Simulation:
-        possible = of_size(true, gaps, worlds, norm)
+        possible = scaled_to_error(true, gaps, grids, norm)
         each_rng, estimates = streams(keys)[1], []
         reached = most >= true
         curves = np.flatnonzero(reached) if reached.any() else range(CURVES)
-        for problem, world, gap, rng in zip(evidence, worlds, possible, each_rng, strict=True):
+        for problem, sim_grid, gap, rng in zip(evidence, grids, possible, each_rng, strict=True):
 
-            def probability(score: Array, knots: Array = world.score, gap: Array = gap) -> Array:
+            def probability(score: Array, knots: Array = sim_grid.score, gap: Array = gap) -> Array:
                 along = np.array([np.interp(score, knots, gap[i]) for i in curves])
                 return np.clip(score + along, 0.0, 1.0)
 
-            estimates.append(estimator.fit(problem.redraw(probability, rng, ALONG)).error(norm))
+            estimates.append(estimator.fit(problem.simulate_outcomes(probability, rng, ALONG)).error(norm))
         estimate = combined(np.stack(estimates, axis=-1), norm)
         if true == 0:
             calibrated.append(estimate)
@@ -576,7 +578,7 @@ def of_other(
     return ends, calibrated[0]
 
 
-def _simulable(problem: Evidence) -> Evidence:
+def _simulable(problem: ScoreData) -> ScoreData:
     """Return evidence on which outcomes are drawn at a bounded cost, whatever the order of its rows."""
     if not isinstance(problem, Sample):
         return problem

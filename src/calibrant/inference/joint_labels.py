@@ -14,11 +14,11 @@ from typing import NamedTuple
 import numpy as np
 
 from calibrant import compiled
-from calibrant.evidence import FINE, Array, Residuals
-from calibrant.evidence.draws import random_words
-from calibrant.evidence.residuals import tied_with_last
-from calibrant.evidence.tally import cells_and_sums
-from calibrant.inference.walks import Edges, coefficients
+from calibrant.inference.cumulative_statistics import Edges, coefficients
+from calibrant.score_data import FINE, Array, Residuals
+from calibrant.score_data.draws import random_words
+from calibrant.score_data.residuals import tied_with_last
+from calibrant.score_data.tally import cells_and_sums
 
 # Labels drawn at most, those sorted at once, and scores read at once.
 MOST, SORTED, READ = 12_000_000, 1 << 21, 1 << 21

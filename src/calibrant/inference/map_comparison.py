@@ -13,7 +13,6 @@ import numpy as np
 from calibrant import inputs
 from calibrant.compiled.blas import one_blas_thread
 from calibrant.curves import Progress
-from calibrant.evidence import Array
 from calibrant.inference.comparison import compare_questions
 from calibrant.inference.estimate import count_steps
 from calibrant.inference.measured import Measured
@@ -22,7 +21,8 @@ from calibrant.inputs import ROUNDING, InputError, Predictions, Seed, Serializab
 from calibrant.inputs.codec import Bounds, Count, Level
 from calibrant.inputs.wording import percent
 from calibrant.maps.folds import cross_fitted, in_folds, methods_for
-from calibrant.questions import Notion, Question, named
+from calibrant.score_data import Array
+from calibrant.tasks import CalibrationTask, Notion, named
 
 # What all maps are held against.
 ALONE = "identity"
@@ -177,7 +177,7 @@ def compare_maps(
     level, cv, seed = inputs.level(level), inputs.positive_int("cv", cv, 2), inputs.seeded(rng)
     names = _names(data, methods)
     data, fold = in_folds(data, cv, np.random.default_rng(seed))
-    done, total = 0, len(names) * (1 + count_steps(Question.of(data, notion)))
+    done, total = 0, len(names) * (1 + count_steps(CalibrationTask.of(data, notion)))
 
     def step() -> None:
         nonlocal done
@@ -189,8 +189,8 @@ def compare_maps(
     for name in names:
         mapped[name] = data if name == ALONE else cross_fitted(data, name, fold)
         step()
-    questions = {name: Question.of(own, notion) for name, own in mapped.items()}
-    errors = compare_questions(questions, ALONE, level=level, rng=seed, step=step)
+    tasks = {name: CalibrationTask.of(own, notion) for name, own in mapped.items()}
+    errors = compare_questions(tasks, ALONE, level=level, rng=seed, step=step)
     losses = {name: log_loss_of_rows(own) for name, own in mapped.items()}
     means = {name: mean_of_rows(data, loss, level) for name, loss in losses.items()}
     lowest = min(means, key=lambda name: means[name].value)

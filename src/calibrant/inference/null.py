@@ -15,11 +15,11 @@ import numpy as np
 
 from calibrant.compiled import once
 from calibrant.estimators.base import Norm
-from calibrant.evidence import Array, Residuals
-from calibrant.evidence.draws import Outcomes
-from calibrant.inference.walks import show
-from calibrant.posterior.clock import n_cells
+from calibrant.inference.cumulative_statistics import cumulative_statistics
 from calibrant.posterior.gap import Posterior, Terms
+from calibrant.posterior.variance_time import n_cells
+from calibrant.score_data import Array, Residuals
+from calibrant.score_data.draws import Outcomes
 
 # Steps that outcomes are drawn for; more are joined, which changes nothing one could see.
 STEPS = 2048
@@ -40,7 +40,7 @@ def error(terms: Terms, norm: Norm) -> Array:
 
 
 @dataclass(frozen=True, eq=False)
-class Simulated:
+class SimulatedNull:
     """Evidence against calibration, and error, of simulated calibrated data; and the observed evidence.
 
     `exhaustive` says that the simulated data are all that there can be, and not a sample of them.
@@ -77,13 +77,15 @@ class Ranked(NamedTuple):
         Coefficients of all sets, where they are asked for.
     """
 
-    simulated: Simulated
+    simulated: SimulatedNull
     observed: Posterior
     read: Posterior
     z: list[Array]
 
 
-def later(residuals: Residuals, norm: Norm, rng: np.random.Generator, size: int) -> Callable[[], Simulated]:
+def later(
+    residuals: Residuals, norm: Norm, rng: np.random.Generator, size: int
+) -> Callable[[], SimulatedNull]:
     """Return what simulates one problem when it is first called; it holds no more than some steps.
 
     The evidence joins statistics by the least of their ranks: the Bayes factor of smooth gaps, and that of
@@ -121,7 +123,7 @@ def ranked(
     read, shown, z = None, [], []
     smooth, local = [], []
     for chunk in _chunks(blocks):
-        seen = show(steps, chunk, cells, finest)
+        seen = cumulative_statistics(steps, chunk, cells, finest)
         residual = _at_shared_scores(observed, chunk)
         # The error is read of the first sets alone.
         ends = (0, len(seen.z)) if read is not None else (0, min(READ, len(seen.z)), len(seen.z))
@@ -135,11 +137,11 @@ def ranked(
         shown.append(seen)
         z += [seen.z] if keep else []
     assert read is not None
-    shown.append(show(steps, [steps.residual[None]], cells, finest))
+    shown.append(cumulative_statistics(steps, [steps.residual[None]], cells, finest))
     smooth.append(observed.evidence_of_process)
     local.append(observed.local)
     ranks = [rank(np.concatenate(each)) for each in (smooth, local, [seen.reach for seen in shown])]
-    for way in np.concatenate([seen.ways for seen in shown], axis=1):
+    for way in np.concatenate([seen.score_directions for seen in shown], axis=1):
         ranks.append(np.minimum(1.0, 2 * np.minimum(rank(way), rank(-way))))
     rough = [seen.rough for seen in shown if seen.rough is not None]
     if rough:
@@ -148,7 +150,7 @@ def ranked(
     shares = SHARED_SCORES if effects is not None and effects.ties.dense else SHARES
     joined = -np.min([each / share for each, share in zip(ranks, shares, strict=False)], axis=0)
     errors = error(read.terms(norm), norm)
-    return Ranked(Simulated(joined[:-1], errors, float(joined[-1])), observed, read, z)
+    return Ranked(SimulatedNull(joined[:-1], errors, float(joined[-1])), observed, read, z)
 
 
 def _chunks(blocks: Iterable[Array]) -> Iterator[list[Array]]:

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from calibrant.evidence import Array, Sample
-from calibrant.evidence.moments import check_kind
+from calibrant.score_data import Array, Sample
+from calibrant.score_data.moments import check_kind
 
 # Scores of one data set, all classes together; more rows are joined into scores that count several times.
 MOST = 16_000
@@ -115,9 +115,9 @@ class Population:
         if n <= room:
             kept = _evenly(upto, n if n == total else min(total, max(n, POOL // problems)))
             return cls(score[:, kept], None, None, n, **about)
-        atoms = max(1, room // 2)
-        share = np.diff([n * i // atoms for i in range(atoms + 1)])
-        kept = _evenly(upto, atoms)
+        tie_groups = max(1, room // 2)
+        share = np.diff([n * i // tie_groups for i in range(tie_groups + 1)])
+        kept = _evenly(upto, tie_groups)
         if problems == 1:  # classes drawn together stay apart: each copy of a row is drawn by itself
             first = np.flatnonzero(np.diff(kept, prepend=-1))
             kept, share = kept[first], np.add.reduceat(share, first)

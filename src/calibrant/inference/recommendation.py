@@ -12,11 +12,11 @@ from calibrant import inputs
 from calibrant.compiled.blas import one_blas_thread
 from calibrant.curves.curve import Progress
 from calibrant.estimators import Estimator, Function, resolve
-from calibrant.evidence import Array, Sample
 from calibrant.inference.population import Curve, Population
 from calibrant.inputs import ROUNDING, InputError, Predictions, Serializable
 from calibrant.inputs.codec import Amount, Bounds, Count, Number, Probability
-from calibrant.questions import Notion, named
+from calibrant.score_data import Array, Sample
+from calibrant.tasks import Notion, named
 
 #: What is compared unless the caller says otherwise.
 DEFAULT = ("auto", "l:15", "a:15", "ac:10", "d:silverman", "debiased", "sweep", "isotonic", "beta")
@@ -210,7 +210,7 @@ def _named(estimators: Any, notion: Notion) -> dict[str, Estimator]:
         raise inputs.InputError("estimators", "not be empty")
     by_name: dict[str, Estimator] = {}
     for name, description in pairs:
-        chosen = resolve(description, shared=notion.several)
+        chosen = resolve(description, shared=notion.classwise)
         if not chosen.measures_ece:
             got = f"{chosen}, a measure of its own"
             raise inputs.InputError("estimators", "estimate the ECE", chosen, got=got)
@@ -227,7 +227,7 @@ def _population(notion: Notion, data: Predictions, n: int | None) -> tuple[Popul
     classes = 2 if data.score.ndim == 1 else data.score.shape[1]
     notes = []
     support = (0.0, 1.0)
-    if not notion.several:
+    if not notion.classwise:
         problem = next(notion.problems(data))
         score, support = problem.score[None], problem.support
     elif data.score.ndim == 1:

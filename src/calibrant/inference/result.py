@@ -19,7 +19,7 @@ from calibrant.inputs.codec import (
     check_order,
 )
 from calibrant.inputs.wording import counted, few_of, percent, sample_size
-from calibrant.questions import named
+from calibrant.tasks import named
 
 # The least p-value that the simulations can show.
 LEAST_P = 0.001
@@ -193,12 +193,12 @@ class Estimate(Serializable):
         self.null.check_within(bounds)
         check_order(self, "low", "value", "high")
         if self.over is None or self.under is None:
-            if not notion.whole or self.over is not self.under:
+            if not notion.canonical or self.over is not self.under:
                 raise InputError("over", "be a number as under is", self.over)
         elif abs(self.over + self.under - self.value) > ROUNDING:
             got = f"{self.over:g} and {self.under:g}"
             raise InputError("over", f"add up to {self.value:g} with under", got=got)
-        if self.by_class is not None and not (notion.several or notion.whole):
+        if self.by_class is not None and not (notion.classwise or notion.canonical):
             raise InputError("by_class", f"be missing where the notion is {notion}")
 
 

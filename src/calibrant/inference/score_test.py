@@ -13,11 +13,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from calibrant.evidence import Array
-from calibrant.evidence.simplex import Simplex
 from calibrant.posterior.softmax.blocks import SHIFT, Block, Blocks
 from calibrant.posterior.softmax.fit import ABSENT, SIZES, shapes
 from calibrant.posterior.softmax.likelihood import Likelihood
+from calibrant.score_data import Array
+from calibrant.score_data.simplex import Simplex
 
 # Scores that the information is taken from, and rows at least.
 INFORMED, INFORMED_ROWS = 1 << 15, 1000

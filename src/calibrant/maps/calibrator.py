@@ -16,17 +16,17 @@ from calibrant import inputs
 from calibrant.atomic import write_whole
 from calibrant.compiled.blas import one_blas_thread
 from calibrant.curves.posterior_curve import beyond_all_scores
-from calibrant.evidence import Array
-from calibrant.evidence.simplex import Simplex, class_order
 from calibrant.inputs import InputError, InputTypeError, InputWarning, Predictions
+from calibrant.maps.binary import Problem
 from calibrant.maps.forms import Form, Pair
 from calibrant.maps.methods import METHODS
-from calibrant.maps.of_all_scores import Softmax
-from calibrant.maps.of_one_score import Problem
+from calibrant.maps.multiclass import Softmax
 from calibrant.maps.saved import LEVELS, Band, SavedCalibrator
-from calibrant.posterior.odds.cells import expit
+from calibrant.posterior.log_odds.cells import expit
 from calibrant.posterior.process import softmax
-from calibrant.questions import Question, named
+from calibrant.score_data import Array
+from calibrant.score_data.simplex import Simplex, class_order
+from calibrant.tasks import CalibrationTask, named
 
 Monotone = Literal["auto"] | bool
 # So many log-odds do not all lie in [0, 1] by chance, unless the model is never certain.
@@ -142,20 +142,20 @@ class Calibrator:
             raise InputError("percent", "be False where scores are logits", percent)
         return percent
 
-    def fit_question(self, question: Question) -> Self:
+    def fit_question(self, task: CalibrationTask) -> Self:
         """Learn from a question, of rows or of sums: one map, or one for each class."""
         self._check_choices()
         if METHODS[self.method].one is None:
             raise InputError("method", "be a map of one score", self.method, hint="it needs whole rows")
-        self.classes_, self.columns_ = question.labels, None
-        self._vector = not question.notion.several
-        self._positive = question.positive
-        if question.notion.one_class and question.positive is not None:
+        self.classes_, self.columns_ = task.labels, None
+        self._vector = not task.notion.classwise
+        self._positive = task.positive
+        if task.notion.one_class and task.positive is not None:
             # One column of several: its class, and all others as the negative one.
-            others = tuple(label for label in self.classes_ if label != self.classes_[question.positive])
-            positive = self.classes_[question.positive]
+            others = tuple(label for label in self.classes_ if label != self.classes_[task.positive])
+            positive = self.classes_[task.positive]
             self.classes_, self._positive = (others[0] if len(others) == 1 else others, positive), 1
-        return self._fit_each(question)
+        return self._fit_each(task)
 
     @one_blas_thread()
     def fit_predictions(self, data: Predictions) -> Self:
@@ -172,7 +172,7 @@ class Calibrator:
                 "method", "be a map of one score", self.method, got=f"{self.method!r} for two classes"
             )
         if two or method.many is None:
-            return self._fit_each(Question.of(data, named(self.notion_)))
+            return self._fit_each(CalibrationTask.of(data, named(self.notion_)))
         columns = class_order(data.score, data.code, data.weight, data.labels)
         place = np.argsort(columns)
         rows = Simplex.of(data.score[:, columns], place[data.code], data.weight, counts=data.counts)
@@ -181,14 +181,14 @@ class Calibrator:
         self._whole = method.many(rows).ordered(place)
         return self
 
-    def _fit_each(self, question: Question) -> Self:
+    def _fit_each(self, task: CalibrationTask) -> Self:
         """Fit one map, or one for each class."""
         fit = METHODS[self.method].one
         assert fit is not None
         options = {} if self.monotone == "auto" else {"monotone": bool(self.monotone)}
-        self.n_, self.notion_ = float(question.n), question.notion.name
+        self.n_, self.notion_ = float(task.n), task.notion.name
         self._whole = None
-        self._problems = [Problem(evidence) for evidence in question.problems]
+        self._problems = [Problem(evidence) for evidence in task.problems]
         self._forms = [fit(problem, **options) for problem in self._problems]
         self._bands = [{} for _ in self._problems]
         return self

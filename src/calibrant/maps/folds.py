@@ -9,10 +9,10 @@ from functools import partial
 import numpy as np
 
 from calibrant.compiled import shared
-from calibrant.evidence import Array
 from calibrant.inputs import InputError, Predictions, some_rows
 from calibrant.maps.calibrator import Calibrator
 from calibrant.maps.methods import METHODS
+from calibrant.score_data import Array
 
 # Counted rows that are divided among folds one by one; of more each count is divided evenly.
 MOST_REPEATED = 1 << 22

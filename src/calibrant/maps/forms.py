@@ -11,11 +11,11 @@ from typing import Annotated, ClassVar, Literal, TypeAlias
 
 import numpy as np
 
-from calibrant.evidence import Array
 from calibrant.inputs import InputError
 from calibrant.inputs.codec import FAR_FROM_OVERFLOW, Ascending, Bounds, Real, Shape, Share
-from calibrant.posterior.odds.cells import NEAREST, expit, log_odds
-from calibrant.posterior.odds.members import features
+from calibrant.posterior.log_odds.cells import NEAREST, expit, log_odds
+from calibrant.posterior.log_odds.components import features
+from calibrant.score_data import Array
 
 # Log-odds beyond this are as good as certain.
 CERTAIN = 700.0

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from calibrant.evidence.simplex import Simplex
 from calibrant.maps import of_one_score as one
 from calibrant.maps.forms import Bounded, Form, Formula, Pair, Table
-from calibrant.maps.of_all_scores import Softmax, fit_matrix, fit_softmax, fit_temperature, fit_vector
+from calibrant.maps.multiclass import Softmax, fit_matrix, fit_softmax, fit_temperature, fit_vector
+from calibrant.score_data.simplex import Simplex
 
 
 @dataclass(frozen=True)

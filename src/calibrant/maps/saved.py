@@ -10,7 +10,6 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 
 from calibrant.curves.posterior_curve import Line
-from calibrant.evidence import Array
 from calibrant.inputs import InputError, Serializable, check_choice, show
 from calibrant.inputs.codec import (
     FAR_FROM_OVERFLOW,
@@ -23,8 +22,9 @@ from calibrant.inputs.codec import (
 )
 from calibrant.maps.forms import Form
 from calibrant.maps.methods import METHODS
-from calibrant.maps.of_all_scores import Softmax
-from calibrant.questions import named
+from calibrant.maps.multiclass import Softmax
+from calibrant.score_data import Array
+from calibrant.tasks import named
 
 # The levels of the bands that are saved.
 LEVELS = (0.5, 0.8, 0.9, 0.95, 0.99)
@@ -138,7 +138,7 @@ class SavedCalibrator(Serializable):
             raise InputError("positive", f"be below {count}, the number of classes", self.positive)
         if self.vector and notion.one_class and self.positive != 1:
             raise InputError("positive", "be 1 for a vector of scores", self.positive)
-        if self.vector if notion.several else not self.vector and not (notion.one_class and count == 2):
+        if self.vector if notion.classwise else not self.vector and not (notion.one_class and count == 2):
             rule = f"be {not self.vector} for notion {self.notion!r} and {count} classes"
             raise InputError("vector", rule, self.vector)
         if self.columns is not None and len(self.columns) != (1 if self.vector else count):

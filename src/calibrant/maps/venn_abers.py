@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from calibrant.evidence import Array
+from calibrant.score_data import Array
 
 # Slopes that differ by less are one: sums of rows carry rounding.
 ROUNDING = 1e-9

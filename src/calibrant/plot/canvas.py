@@ -13,7 +13,7 @@ from calibrant.assessment import Assessment
 from calibrant.curves import ByClass
 from calibrant.inputs import InputTypeError
 from calibrant.inputs.wording import percent, size_name
-from calibrant.questions.notions import Reading, named
+from calibrant.tasks.notions import Reading, named
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -116,7 +116,7 @@ def estimators(estimates: Mapping[str, Estimate] | Assessment, ax: Axes | None =
     -------
     Axes
     """
-    estimates = estimates.rulers if isinstance(estimates, Assessment) else estimates
+    estimates = estimates.by_estimator if isinstance(estimates, Assessment) else estimates
     shown = list(estimates.values())
     values = ["", *(f"{estimate.value:.3f}" for estimate in shown)]
     ax, *_ = _rows(ax, list(estimates), shown, column=values, first=True)

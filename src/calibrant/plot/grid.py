@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from calibrant.assessment import Assessment
+from calibrant.assessment.probability_transfer import pairs
 from calibrant.assessment.text import sure
-from calibrant.assessment.where import pairs
 from calibrant.curves import ByClass
 from calibrant.inputs import InputError
 from calibrant.plot.canvas import (
@@ -127,11 +127,11 @@ def taken(assessment: Assessment, ax: Axes | None = None) -> Axes:
     """
     from matplotlib.colors import LinearSegmentedColormap
 
-    if assessment.where is None:
+    if assessment.probability_transfer is None:
         rule = 'be of notion="multiclass" with 3 to 12 classes'
         got = f"{assessment.notion}, {len(assessment.classes)} classes"
         raise InputError("assessment", rule, got=got)
-    where, names = assessment.where, assessment.classes
+    where, names = assessment.probability_transfer, assessment.classes
     ax = new(0.9)[0, 0] if ax is None else ax
     most = max(float(np.abs(where.taken).max()), 1e-9)
     shades = LinearSegmentedColormap.from_list("taken", ["#4f7fbf", "#ffffff", "#e08a45"])

@@ -15,13 +15,13 @@ from typing import NamedTuple
 import numpy as np
 
 from calibrant.compiled.cached import cached_property
-from calibrant.evidence import Array, Residuals
-from calibrant.posterior.clock import halfway, look, n_cells, units
-from calibrant.posterior.looks import Look, look_at
+from calibrant.posterior.dyadic_partition import DyadicPartition
+from calibrant.posterior.marginal_likelihoods import MarginalLikelihoods, marginal_likelihoods
 from calibrant.posterior.process import Process, evidence_of, log_mean, of_each, softmax
 from calibrant.posterior.score_effects import ScoreEffects
-from calibrant.posterior.tree import Tree
-from calibrant.questions import Question
+from calibrant.posterior.variance_time import look, n_cells, pilot_variance, whiten
+from calibrant.score_data import Array, Residuals
+from calibrant.tasks import CalibrationTask
 
 # Prior of no gap: of one problem, and of each class of several. Of the others the shares of gaps in ranges of
 # the scores, and by how much it is less where rows share scores; and of the classes of a model to have gaps
@@ -109,8 +109,8 @@ class Posterior:
 
         With `plain` outcomes have the variance that the scores say, as under calibration.
         """
-        variance = halfway(flat) if plain else halfway(flat, look(flat))
-        return cls(*units(flat, variance, cells), flat.n, _effects(flat, variance))
+        variance = pilot_variance(flat) if plain else pilot_variance(flat, look(flat))
+        return cls(*whiten(flat, variance, cells), flat.n, _effects(flat, variance))
 
     def again(self, z: Array, residual: tuple[Array, ...] = ()) -> Posterior:
         """Return posteriors of other data, (sets, cells), on these scores: as many for each problem in turn.
@@ -176,22 +176,22 @@ class Posterior:
         return Process.of(self.z, 1 / (self.scale**2 * self.z.shape[-1]))
 
     @property
-    def _evidence(self) -> Look:
+    def _evidence(self) -> MarginalLikelihoods:
         """What the data say about process and tree, perhaps without the sides."""
         return self._looked if "_looked" in self.__dict__ else self._looked_once
 
     @cached_property
-    def _looked_once(self) -> Look:
+    def _looked_once(self) -> MarginalLikelihoods:
         return self._look(sides=False)
 
     @cached_property
-    def _looked(self) -> Look:
+    def _looked(self) -> MarginalLikelihoods:
         """What the data say about process and tree."""
         return self._look(sides=True)
 
-    def _look(self, sides: bool) -> Look:
+    def _look(self, sides: bool) -> MarginalLikelihoods:
         precision = 1 / (self.scale**2 * self.z.shape[-1])
-        return look_at(self.z, self.mass / self.scale[:, None], precision, UNCERTAIN, sides)
+        return marginal_likelihoods(self.z, self.mass / self.scale[:, None], precision, UNCERTAIN, sides)
 
     @property
     def evidence_of_process(self) -> Array:
@@ -199,11 +199,13 @@ class Posterior:
         return self._evidence.process
 
     @cached_property
-    def tree(self) -> Tree:
+    def tree(self) -> DyadicPartition:
         """The gap in stretches."""
         from scipy.fft import idct
 
-        return Tree(idct(self.z, norm="ortho"), of_each(self.mass / self.scale[:, None], len(self.z)))
+        return DyadicPartition(
+            idct(self.z, norm="ortho"), of_each(self.mass / self.scale[:, None], len(self.z))
+        )
 
     def _of_effects(self, read: Callable[[ScoreEffects], Array | float], missing: float) -> Array:
         """Return for each problem what is read of its frame's effects, or what stands for none."""
@@ -261,16 +263,16 @@ class Posterior:
             return np.logaddexp(tree + np.log(STRETCHES), scattered + np.log(share))
 
     @cached_property
-    def smooth_sides(self) -> tuple[Array, Array]:
+    def smooth_over_under(self) -> tuple[Array, Array]:
         """Expected gap on each side if it is a process: scores too high, scores too low."""
         over, under = self._looked.smooth
         return self._unit * over, self._unit * under
 
     @cached_property
-    def own_sides(self) -> tuple[Array, Array]:
+    def over_under(self) -> tuple[Array, Array]:
         """Expected gap on each side of each problem by itself, over all shapes and none."""
         stretches = tuple(self._unit * side for side in self._looked.stretches)
-        w, members = self.weight, [self.smooth_sides, stretches]
+        w, members = self.weight, [self.smooth_over_under, stretches]
         if self.effects:
             up, net, _ = self._effects_expected
             members.append((up - net, up))
@@ -332,7 +334,7 @@ class Posterior:
         if norm is None:
             smooth = own = np.zeros(len(self.z))
         elif norm == "l1":
-            smooth, own = (over + under for over, under in (self.smooth_sides, self.own_sides))
+            smooth, own = (over + under for over, under in (self.smooth_over_under, self.over_under))
         else:
             squares = [self._square(moments[1]).sum(axis=-1) for moments in self._smooth_moments]
             smooth = squares[0]
@@ -410,43 +412,47 @@ class Posterior:
         drawn = [self.shapes(k, i, rng, int(times)) for i, times in enumerate(count) if times]
         return np.asarray(rng.permutation(np.concatenate(drawn)))
 
-    def shapes(self, k: int, member: int, rng: np.random.Generator, size: int, calmer: float = 1.0) -> Array:
+    def shapes(
+        self, k: int, member: int, rng: np.random.Generator, size: int, draw_shrinkage: float = 1.0
+    ) -> Array:
         """Draw gaps per row at the points of problem k from one member: none, process, tree or effects.
 
-        With `calmer` below one a process keeps closer to its mean.
+        With `draw_shrinkage` below one a process keeps closer to its mean.
         """
         discrete, mass = self.discrete(k), self.mass[k]
         if member == 0:
             return np.zeros((size, self.places(k)[0].size))
         if member == 3:
             return self._effects_of(k).draw(rng, size)
-        cells = self.process.draw(k, rng, size, calmer) if member == 1 else self.tree.draw(k, rng, size)
+        cells = (
+            self.process.draw(k, rng, size, draw_shrinkage) if member == 1 else self.tree.draw(k, rng, size)
+        )
         cells = cells * np.divide(self.scale[k], mass, out=np.zeros(mass.shape), where=mass > 0)
         if not discrete:
             return cells[:, mass > 0]
         return self._effects_of(k).ties.time(cells=mass.size).at_points(cells)
 
 
-def posterior_of(question: Question) -> Posterior:
+def posterior_of(task: CalibrationTask) -> Posterior:
     """Return the posterior of all problems of a question; it is computed once.
 
     >>> from calibrant.inputs import predictions
-    >>> from calibrant.questions import named
-    >>> question = Question.of(predictions([0, 1, 1], [0.2, 0.4, 0.9]), named("class"))
-    >>> posterior_of(question) is posterior_of(question)
+    >>> from calibrant.tasks import named
+    >>> task = CalibrationTask.of(predictions([0, 1, 1], [0.2, 0.4, 0.9]), named("class"))
+    >>> posterior_of(task) is posterior_of(task)
     True
     """
 
     def compute() -> Posterior:
-        flats = [residuals.flat for residuals in question.residuals]
+        flats = [residuals.flat for residuals in task.residuals]
         # With clusters the classes may differ in their effective sizes; they are joined over as many cells.
         cells = min(int(n_cells(flat.n)[0]) for flat in flats)
         return Posterior.joined([Posterior.of_residuals(flat, cells) for flat in flats])
 
-    return question.once("posterior", compute)
+    return task.once("posterior", compute)
 
 
-class Judged(NamedTuple):
+class PooledClasses(NamedTuple):
     """Evidence for some gap, its probability, and the share of classes that go their own ways."""
 
     evidence: Array
@@ -458,7 +464,7 @@ class Judged(NamedTuple):
         return np.asarray(self.chance * ((1 - self.apart) * smooth + self.apart * own))
 
 
-def judged(terms: Terms, cells: int, classes: int) -> Judged:
+def pool_classes(terms: Terms, cells: int, classes: int) -> PooledClasses:
     """Judge the classes of a model together, from sums over them.
 
     Either all classes have a process of one size and roughness, or each goes its own way. Two classes are
@@ -468,11 +474,11 @@ def judged(terms: Terms, cells: int, classes: int) -> Judged:
     share = (classes - 1) / classes if classes > 1 else 1.0
     if classes <= 2:
         certain = np.ones(terms.alone.shape)
-        return Judged(share * terms.alone, certain, certain)
+        return PooledClasses(share * terms.alone, certain, certain)
     together = evidence_of(share * terms.shape, share * terms.offset, cells) + np.log1p(-APART)
     apart = share * terms.alone + np.log(APART)
     evidence = np.logaddexp(together, apart)
-    return Judged(evidence, chance(evidence), np.exp(apart - evidence))
+    return PooledClasses(evidence, chance(evidence), np.exp(apart - evidence))
 
 
 def chance(evidence: Array) -> Array:

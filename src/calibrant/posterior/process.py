@@ -17,7 +17,7 @@ from functools import lru_cache
 import numpy as np
 
 from calibrant.compiled.cached import cached_property
-from calibrant.evidence import Array
+from calibrant.score_data import Array
 
 # The prior. Sizes are in units of probability, the smallest as small as the noise where that is less;
 # nobody tunes these for a data set.
@@ -99,13 +99,13 @@ class Process(Shrunk):
         """Log of the Bayes factor against no gap."""
         return evidence_of(self.shape, self.offset, self.z.shape[-1])
 
-    def draw(self, k: int, rng: np.random.Generator, size: int, calmer: float = 1.0) -> Array:
-        """Draw from problem k, (size, cells); with `calmer` below one closer to the posterior mean."""
+    def draw(self, k: int, rng: np.random.Generator, size: int, draw_shrinkage: float = 1.0) -> Array:
+        """Draw from problem k, (size, cells); a `draw_shrinkage` below one keeps it near the mean."""
         from scipy.fft import idct
 
         noise = rng.standard_normal((size, self.z.shape[-1]))
         h = self.shrink[k]
-        return np.asarray(idct(h * self.z[k] + calmer * np.sqrt(h) * noise, norm="ortho"))
+        return np.asarray(idct(h * self.z[k] + draw_shrinkage * np.sqrt(h) * noise, norm="ortho"))
 
 
 def spread_of(shrink: Array) -> Array:

@@ -19,10 +19,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from calibrant.compiled.cached import cached_property
-from calibrant.evidence import Array, Residuals
-from calibrant.posterior.clock import VarianceTime
+from calibrant.posterior.dyadic_partition import positive
 from calibrant.posterior.process import Process, log_mean, softmax
-from calibrant.posterior.tree import positive
+from calibrant.posterior.variance_time import VarianceTime
+from calibrant.score_data import Array, Residuals
 
 # Intraclass correlations for which the smooth part is fitted, and those in between that are weighed. They are
 # those of an average row, and fall with this power of the frequency of a score: the scores of a leaf or of a

@@ -10,12 +10,12 @@ import numpy as np
 from markupsafe import Markup
 
 from calibrant.assessment import Odds
+from calibrant.assessment.probability_transfer import Pair
 from calibrant.assessment.text import points, short
-from calibrant.assessment.where import Pair
 from calibrant.curves import FEW, ReliabilityCurve, ReliabilityDiagram
 from calibrant.inference.result import Estimate
 from calibrant.inputs.wording import counted, size_name
-from calibrant.posterior.softmax.where import Where
+from calibrant.posterior.softmax.probability_transfer import ProbabilityTransfer
 from calibrant.report.svg import BLUE, FAINT, GREY, INK, ORANGE, Axis, area, drawing, path, tag, text
 
 LEFT, TOP, SIDE, STRIP = 74.0, 10.0, 520.0, 76.0
@@ -231,7 +231,7 @@ def _diagonal(x1: float, y1: float, x2: float, y2: float) -> Markup:
     return tag("line", x1=x1, y1=y1, x2=x2, y2=y2, **dashes)
 
 
-def heat(where: Where, names: Sequence[str], pairs: Sequence[Pair]) -> Markup:
+def heat(where: ProbabilityTransfer, names: Sequence[str], pairs: Sequence[Pair]) -> Markup:
     """Draw what the class of each row takes from that of each column; certain `pairs` in bold type."""
     classes = len(names)
     size, most = CELLS / classes, max(float(np.abs(where.taken).max()), 1e-9)

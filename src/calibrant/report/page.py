@@ -16,13 +16,13 @@ from markupsafe import Markup
 
 from calibrant.assessment import Assessment
 from calibrant.assessment import text as wording
+from calibrant.assessment.probability_transfer import pairs, predicted
 from calibrant.assessment.text import points, short
-from calibrant.assessment.where import pairs, predicted
 from calibrant.curves import FEW, ByClass, ReliabilityCurve, ReliabilityDiagram
 from calibrant.inference.result import p_text, remarks, usual
 from calibrant.inputs.wording import count, counted, percent, plural, size_name
-from calibrant.questions import named
 from calibrant.report import chart
+from calibrant.tasks import named
 
 # Rows of a table that are shown at once, and classes that have a small picture.
 FIRST, PICTURES = 20, 8
@@ -61,8 +61,12 @@ def page(assessment: Assessment) -> str:
         notion=notion,
         reading=notion.reading,
         shown=named(assessment.shown).reading,
-        pairs=[] if assessment.where is None else pairs(assessment.where, assessment.level),
-        predicted=[] if assessment.where is None else predicted(assessment.where, assessment.level),
+        pairs=[]
+        if assessment.probability_transfer is None
+        else pairs(assessment.probability_transfer, assessment.level),
+        predicted=[]
+        if assessment.probability_transfer is None
+        else predicted(assessment.probability_transfer, assessment.level),
         taking=wording.taking(assessment),
         happens=named(picture.curve.notion).reading.happens,
         style=Markup(style),
@@ -78,8 +82,10 @@ def page(assessment: Assessment) -> str:
         data=_embedded(picture),
         size=_size(picture.curve),
         looked_up=looked_up(picture, wording.sure(assessment.estimates[assessment.shown], assessment.level)),
-        rulers=remarks([(RULERS.get(name, name), one, False) for name, one in assessment.rulers.items()]),
-        top=max(ruler.high for ruler in assessment.rulers.values()),
+        by_estimator=remarks(
+            [(RULERS.get(name, name), one, False) for name, one in assessment.by_estimator.items()]
+        ),
+        top=max(ruler.high for ruler in assessment.by_estimator.values()),
         curves=next(by_class, None),
         first=FIRST,
         pictured=PICTURES,

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from markupsafe import Markup, escape
 
-from calibrant.evidence import Array
+from calibrant.score_data import Array
 
 INK, GREY, FAINT, BLUE, ORANGE = "#1a1a1a", "#666666", "#dddddd", "#0072b2", "#b34700"
 FONT = "system-ui, sans-serif"

@@ -30,14 +30,14 @@ from typing import Annotated, Any, BinaryIO, Literal, TypeVar
 import numpy as np
 
 from calibrant.atomic import write_whole
-from calibrant.evidence import Array, Layout
 from calibrant.inputs import InputError, Serializable, within
 from calibrant.inputs.codec import Bounds
-from calibrant.questions import named
-from calibrant.questions.notions import refuse_whole
+from calibrant.score_data import Array, Layout
 from calibrant.sketch.sketch import Sketch
 from calibrant.sketch.sums import empty_cells, layout_of
 from calibrant.sketch.totals import ROUNDING, Totals
+from calibrant.tasks import named
+from calibrant.tasks.notions import refuse_whole
 
 HEADER = "calibrant_sketch.json"
 # Bytes of the header, and of all sums in memory, that a file may have.
@@ -290,7 +290,7 @@ def _fill(sketch: Sketch, header: Header, rows: Content, archive: zipfile.ZipFil
     at = np.flatnonzero(np.unpackbits(held, count=size))
     _require(at.size == sums.shape[1], "held", "have no bits beyond the last cell")
     _check_sums(sums, squares, at, header, rows.totals)
-    batch, support = (problems,) if notion.several else (), notion.support(header.n_classes or 2)
+    batch, support = (problems,) if notion.classwise else (), notion.support(header.n_classes or 2)
     cells = empty_cells(batch, layout, support, weighted=rows.weighted)
     for array, values in zip(cells.arrays, sums, strict=True):
         array.reshape(-1)[at] = values
@@ -347,7 +347,7 @@ def _check_sums(sums: Array, squares: Array, at: Array, header: Header, totals: 
         near = np.abs(by_class(sums[5]) - squares) <= ROUNDING * squares
         _require(near, "squares", "be the sums of those of the cells")
         _require(by_class(w / sums[5] * w) <= most, "sums", "have squared weights that fit in every cell")
-    if notion.several or notion.top == 1:
-        known = totals.weight if notion.several else totals.right
+    if notion.classwise or notion.top == 1:
+        known = totals.weight if notion.classwise else totals.right
         near = np.abs(wy.sum() - known) <= ROUNDING * totals.weight
         _require(near, "sums", "hold as many outcomes as the totals say")

@@ -14,14 +14,14 @@ from numpy.typing import ArrayLike
 from calibrant import inputs
 from calibrant.decisions import Cost, cost_of
 from calibrant.estimators import EstimatorLike, resolve
-from calibrant.evidence import Array, Cells, Layout, OneHot, Sample
 from calibrant.inputs import Predictions
 from calibrant.maps import Calibrator
 from calibrant.maps.calibrator import Monotone
-from calibrant.questions import Question, named
-from calibrant.questions.notions import refuse_whole
+from calibrant.score_data import Array, Cells, Layout, OneHot, Sample
 from calibrant.sketch.sums import check_scale, copied, empty_cells, gather, layout_of
 from calibrant.sketch.totals import Totals
+from calibrant.tasks import CalibrationTask, named
+from calibrant.tasks.notions import refuse_whole
 
 if TYPE_CHECKING:
     from calibrant.assessment import Assessment
@@ -106,12 +106,12 @@ class Sketch:
         return cells
 
     @property
-    def question(self) -> Question:
-        """What is asked of the sums; see `calibrant.questions`."""
+    def task(self) -> CalibrationTask:
+        """What is asked of the sums; see `calibrant.tasks`."""
         self._held  # noqa: B018 - an empty sketch is refused before anything else
         count, rows = self.totals.renormalised, self.totals.rows
         cautions = (inputs.renormalisation_caution(count, rows),) if count else ()
-        return Question(self._notion, self.labels, self.positive, self._blocks, cautions=cautions)
+        return CalibrationTask(self._notion, self.labels, self.positive, self._blocks, cautions=cautions)
 
     @property
     def weighted(self) -> bool:
@@ -169,7 +169,7 @@ class Sketch:
             sample_weight=sample_weight,
             counts=counts,
             more=self._cells is not None,
-            by_name=not self._notion.of_pairs,
+            by_name=not self._notion.correctness_pairs,
             percent=percent,
             **self._known_classes(y_prob),
         )
@@ -384,7 +384,7 @@ class Sketch:
         >>> sketch.calibrator().predict_proba([0.3, 0.7]).round(2)
         array([0.09, 0.47])
         """
-        return Calibrator(method, monotone=monotone).fit_question(self.question)
+        return Calibrator(method, monotone=monotone).fit_question(self.task)
 
     def curve(self, **options: Any) -> ReliabilityCurve | ByClass[ReliabilityCurve]:
         """Fit the reliability curve; see `calibrant.reliability_curve` for the options."""
@@ -429,17 +429,17 @@ class Sketch:
         return _functions().risk_coverage(self, **options)
 
     @property
-    def about_one_class(self) -> Question:
+    def about_one_class(self) -> CalibrationTask:
         """The question, of a sketch that is about the score of one class; others are refused."""
         if not self._notion.one_class:
             rule = "be a sketch of the score of one class: decisions by other scores need the rows"
             raise inputs.InputError("sketch", rule, got=f"the notion {self._notion.name!r}")
-        return self.question
+        return self.task
 
-    def deciding(self, cost: Any, actions: Sequence[str] | None = None) -> tuple[Question, Cost]:
+    def deciding(self, cost: Any, actions: Sequence[str] | None = None) -> tuple[CalibrationTask, Cost]:
         """Return the question, and what a cost says of its two classes."""
-        question = self.about_one_class
-        return question, cost_of(question, cost, actions, self._given["labels"])
+        task = self.about_one_class
+        return task, cost_of(task, cost, actions, self._given["labels"])
 
     def has_cells_for(self, estimator: EstimatorLike) -> bool:
         """Return whether an estimator asks for no more bins than there are cells."""
@@ -451,7 +451,7 @@ class Sketch:
 
     def check_bins(self, estimator: EstimatorLike) -> None:
         """Refuse an estimator that asks for more bins than there are cells."""
-        estimator = resolve(estimator, shared=self._notion.several)
+        estimator = resolve(estimator, shared=self._notion.classwise)
         cells, bins = self._layout.uniform, estimator.n_bins_at(self._held.n)
         if bins is not None and bins > cells:
             raise ValueError(

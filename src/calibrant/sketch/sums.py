@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.evidence import Array, Cells, Layout, Moments, layout_for
 from calibrant.inputs import InputError
-from calibrant.questions import Notion, named
+from calibrant.score_data import Array, Cells, Layout, Moments, layout_for
+from calibrant.tasks import Notion, named
 
 #: Importance weights lie between this and its inverse: their squares must neither overflow nor vanish.
 HEAVIEST = 1e100

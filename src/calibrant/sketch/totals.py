@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from operator import add
 from typing import Annotated
 
-from calibrant.evidence.tally import row_totals
 from calibrant.inputs import InputError, Predictions
 from calibrant.inputs.codec import Bounds
+from calibrant.score_data.tally import row_totals
 
 #: Rounding allowed between sums over the same rows.
 ROUNDING = 1e-6

@@ -17,9 +17,9 @@ from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _check_method_params, check_is_fitted, column_or_1d, has_fit_parameter
 
 from calibrant import inputs
-from calibrant.evidence import Array
 from calibrant.inputs import InputError, InputTypeError, InputWarning
 from calibrant.maps import Calibrator, calibrator_names
+from calibrant.score_data import Array
 from calibrant.sklearn.model import explaining, probabilities
 from sklearn import get_config
 

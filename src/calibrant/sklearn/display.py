@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from calibrant import inputs, plot
-from calibrant.api.asked import ask
+from calibrant.api.build_task import build_task
 from calibrant.curves import (
     ByClass,
     Method,
@@ -18,10 +18,10 @@ from calibrant.curves import (
     diagram_of,
     each_problem,
 )
-from calibrant.evidence import Array
 from calibrant.plot.canvas import CALIBRATED, CORNERS, legend, words
-from calibrant.questions import notions
+from calibrant.score_data import Array
 from calibrant.sklearn.model import explaining, probabilities
+from calibrant.tasks import notions
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -265,7 +265,7 @@ class ReliabilityDisplay:
         """
         inputs.check_choice("strategy", strategy, STRATEGIES)
         notions.refuse_whole(notion)
-        if notion is not None and notions.named(notion).several:
+        if notion is not None and notions.named(notion).classwise:
             raise inputs.InputError(
                 "notion",
                 "compare one score a row",
@@ -276,17 +276,17 @@ class ReliabilityDisplay:
         if notion is None and pos_label is not None:
             notion = notions.usual(None, vector=True).name
         rows = y_true, y_prob, notion, sample_weight, labels, pos_label
-        question = ask(*rows, counts=counts, percent=percent)
+        task = build_task(*rows, counts=counts, percent=percent)
         method = method or ("bayes" if bandwidth is None else "density")
-        curve = curve_of(question, method=method, bandwidth=bandwidth, level=level, rng=rng)
+        curve = curve_of(task, method=method, bandwidth=bandwidth, level=level, rng=rng)
         diagram = None
         if n_bins is not None:
             binning = f"{STRATEGIES[strategy]}:{inputs.positive_int('n_bins', n_bins)}"
-            diagram = each_problem(question, diagram_of, binning=binning, level=level)
+            diagram = each_problem(task, diagram_of, binning=binning, level=level)
         assert isinstance(curve, ReliabilityCurve)
         assert not isinstance(diagram, ByClass)
-        assert question.rows is not None
-        every = np.arange(question.rows.n)
-        scores = question.problems[0].score if question.notion.one_class else question.rows.take(every)[0]
+        assert task.rows is not None
+        every = np.arange(task.rows.n)
+        scores = task.problems[0].score if task.notion.one_class else task.rows.take(every)[0]
         display = cls(curve, diagram, scores, "Classifier" if name is None else name)
         return display.plot(ax=ax, ref_line=ref_line, **kwargs)

@@ -11,8 +11,8 @@ from calibrant.api.calibration import ece
 from calibrant.estimators import Norm
 from calibrant.inference.measure import chosen_for
 from calibrant.inputs import same_rows
-from calibrant.questions import notions
 from calibrant.sklearn.model import explaining, probabilities
+from calibrant.tasks import notions
 
 
 def neg_ece_scorer(

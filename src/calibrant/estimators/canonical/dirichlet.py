@@ -10,9 +10,9 @@ import numpy as np
 
 from calibrant.estimators.base import Estimator, Fit, Norm, number_or_text
 from calibrant.estimators.beta_kernel import ALONE, TRIED, check_bandwidth, likeliest
-from calibrant.evidence import Array
-from calibrant.evidence.simplex import Simplex
 from calibrant.posterior.softmax.blocks import least_of
+from calibrant.score_data import Array
+from calibrant.score_data.simplex import Simplex
 
 # Vectors whose likelihood decides on the bandwidth.
 ASKED = 1000

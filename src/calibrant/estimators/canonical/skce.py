@@ -8,9 +8,9 @@ from typing import Self
 import numpy as np
 
 from calibrant.estimators.base import Estimator, ValueFit
-from calibrant.evidence import Array
-from calibrant.evidence.simplex import Simplex
 from calibrant.inputs import InputError, positive_int
+from calibrant.score_data import Array
+from calibrant.score_data.simplex import Simplex
 
 # Rows of a block, and vectors whose distances set the reach of the kernel.
 BLOCK, SET_BY = 64, 500

@@ -8,10 +8,10 @@ import numpy as np
 
 from calibrant.estimators.base import Estimator, Fit, Norm
 from calibrant.estimators.bayes import Bayes
-from calibrant.evidence import Array, Sample
-from calibrant.evidence.simplex import Simplex
 from calibrant.posterior.softmax import CanonicalError, SoftmaxPosterior
-from calibrant.questions import Question
+from calibrant.score_data import Array, Sample
+from calibrant.score_data.simplex import Simplex
+from calibrant.tasks import CalibrationTask
 
 # Parts that are each predicted by a posterior of the others alone.
 PARTS = 3
@@ -79,9 +79,9 @@ def scale_of(norm: str) -> float:
     return {"l1": 2.0, "l2": float(np.sqrt(2)), "mul": 1.0}[norm]
 
 
-def canonical_error(question: Question) -> CanonicalError:
+def canonical_error(task: CalibrationTask) -> CanonicalError:
     """Return the errors on the simplex of a question about more than two classes, computed once."""
-    return question.once("canonical", lambda: CanonicalError.of(SoftmaxPosterior.of(question.simplex)))
+    return task.once("canonical", lambda: CanonicalError.of(SoftmaxPosterior.of(task.simplex)))
 
 
 def refitted(rows: Simplex) -> Array:

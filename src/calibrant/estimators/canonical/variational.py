@@ -9,10 +9,10 @@ from typing import Self
 import numpy as np
 
 from calibrant.estimators.base import CANONICAL_NORMS, Estimator, Fit, Norm
-from calibrant.evidence import Array
-from calibrant.evidence.simplex import Simplex
 from calibrant.inputs import InputError, Predictions, check_choice, positive_int
 from calibrant.inputs import level as checked_level
+from calibrant.score_data import Array
+from calibrant.score_data.simplex import Simplex
 
 FOLDS = 5
 # A map this close to the score has no direction.

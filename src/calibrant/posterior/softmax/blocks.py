@@ -18,10 +18,10 @@ from typing import Annotated, NamedTuple
 import numpy as np
 
 from calibrant.compiled.cached import cached_property
-from calibrant.evidence import Array
-from calibrant.evidence.simplex import Simplex
 from calibrant.inputs import InputError
 from calibrant.inputs.codec import FAR_FROM_OVERFLOW, Ascending, Bounds, Real, Shape
+from calibrant.score_data import Array
+from calibrant.score_data.simplex import Simplex
 
 # Cosines of the curve that all classes share, of the shifts of the two largest, and of a class's own curve.
 CURVE, SHIFT, OWN = 12, 9, (2, 5)

@@ -14,11 +14,11 @@ from typing import NamedTuple
 import numpy as np
 
 from calibrant.compiled.cached import cached_property
-from calibrant.evidence import Array
-from calibrant.evidence.simplex import Simplex
 from calibrant.posterior.process import softmax
 from calibrant.posterior.softmax.fit import SoftmaxPosterior
 from calibrant.posterior.softmax.local import Local
+from calibrant.score_data import Array
+from calibrant.score_data.simplex import Simplex
 
 NORMS = ("l1", "l2", "mul")
 # The largest errors (the square, for l2) that there can be.

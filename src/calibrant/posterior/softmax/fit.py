@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import DTypeLike
 
-from calibrant.evidence import Array
-from calibrant.evidence.simplex import Simplex
-from calibrant.posterior.odds.cells import expit
+from calibrant.posterior.log_odds.cells import expit
 from calibrant.posterior.process import softmax
 from calibrant.posterior.softmax.blocks import Block, Blocks
 from calibrant.posterior.softmax.likelihood import CHUNK, Likelihood, Nearby
+from calibrant.score_data import Array
+from calibrant.score_data.simplex import Simplex
 
 # Prior sizes of a block, how rough its waves may be, and the prior probability that it is absent.
 SIZES, ROUGH, ABSENT = np.geomspace(0.03, 1.5, 7), (1.25, 5.0), 0.5

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import DTypeLike
 
-from calibrant.evidence import Array
-from calibrant.evidence.simplex import Simplex
 from calibrant.posterior.process import softmax
 from calibrant.posterior.softmax.blocks import SHIFT, Blocks, Columns
+from calibrant.score_data import Array
+from calibrant.score_data.simplex import Simplex
 
 # Numbers held at once by the features of a chunk, and of all rows where they are kept.
 CHUNK, KEPT = 1 << 21, 1 << 24

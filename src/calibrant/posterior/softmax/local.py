@@ -17,9 +17,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from calibrant.evidence import Array
-from calibrant.evidence.simplex import Simplex
 from calibrant.posterior.softmax.blocks import FEW, least_of, squares
+from calibrant.score_data import Array
+from calibrant.score_data.simplex import Simplex
 
 # Bandwidths, each smaller than the one before by the root of 2, and what the held-out prediction may weigh.
 WIDEST, STEPS, WEIGHTS = 0.64, 11, 2.0 ** np.arange(-5, 5)

@@ -1,0 +1,215 @@
+"""What to do about it: how much a calibration map takes away on rows that it has not learned from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Annotated, Any
+
+import numpy as np
+
+from calibrant.assessment.decomposition import Score
+from calibrant.curves import ReliabilityCurve, curve_of
+from calibrant.inference.map_comparison import log_loss_of_rows, mean_of_rows
+from calibrant.inference.measure import measure
+from calibrant.inference.measured import Extended, Measured
+from calibrant.inputs import Array, Predictions, Serializable, some_rows
+from calibrant.inputs.codec import Bounds, Number, Probability, Size
+from calibrant.maps import Calibrator
+from calibrant.maps.folds import in_folds, joined, mapped
+from calibrant.maps.multiclass import Softmax, newton_slope, slope_derivatives
+from calibrant.tasks import CalibrationTask, Notion, named
+
+FOLDS = 5
+# Rows that are looked at: of one score, and of many classes so many numbers in all.
+MOST_ROWS, MOST_NUMBERS = 200_000, 100_000
+# Classes beyond which fitting "auto" takes too long, and only a temperature is tried.
+MOST_CLASSES = 100
+
+#: What waits for the rows that a map was fitted for.
+Fitted = Callable[[], Predictions]
+
+
+@dataclass(frozen=True, eq=False)
+class RecalibrationGain(Serializable):
+    """What recalibrating would do, cross-validated.
+
+    Attributes
+    ----------
+    gain : Measured
+        What the map `method` takes away from the log loss of a row, with its interval; infinite where it
+        makes an infinite one finite.
+    excess : float or None
+        What the best recalibration in hindsight would take away, if that is known.
+    before, after : float
+        The calibration error of the headline as it is, and of the mapped scores.
+    temperature : float or None
+        The number that log-odds are best divided by; of more than two classes, fitted to all rows.
+    by_temperature : float
+        What that alone takes away from the log loss of a row.
+    curve : ReliabilityCurve or None
+        That of the mapped scores, where they are better; class-wise, of the class that was furthest off.
+    rows, folds : int
+        How many rows were looked at, in how many folds.
+    command, apply_command : str or None
+        What to type on the command line to fit the map, and to apply it.
+    method : str
+        The map: "auto", and beyond 100 classes "temperature".
+    """
+
+    gain: Measured
+    excess: Extended | None
+    before: Probability
+    after: Probability
+    temperature: Size | None
+    by_temperature: Extended
+    curve: ReliabilityCurve | None
+    rows: Number
+    folds: Annotated[int, Bounds(2)]
+    command: str | None = None
+    method: str = "auto"
+    apply_command: str | None = None
+
+    @property
+    def helps(self) -> bool:
+        """Whether recalibrating makes scores better beyond doubt."""
+        return self.gain.low > 0
+
+
+@dataclass(frozen=True, eq=False)
+class CrossFit:
+    """Rows that maps are tried on, each in a fold that is mapped by what the others taught.
+
+    Attributes
+    ----------
+    data : Predictions
+    fold : array
+    tempered : Softmax or None
+        The temperature map of more than two classes, fitted to all rows.
+    """
+
+    data: Predictions
+    fold: Array
+    tempered: Softmax | None
+
+    @classmethod
+    def of(cls, data: Predictions, seed: int, tempered: Softmax | None) -> CrossFit | None:
+        """Divide the rows; None of too few to learn and to judge."""
+        if len(data.labels) <= MOST_CLASSES:
+            data = _fewer(data)
+        units = data.n_rows if data.cluster is None else int(data.cluster.max()) + 1
+        if units < 2 * FOLDS or data.code.min() == data.code.max():
+            return None
+        return cls(*in_folds(data, FOLDS, np.random.default_rng(seed)), tempered)
+
+    @property
+    def temperature(self) -> float | None:
+        """The number that log-odds are best divided by."""
+        if self.tempered is not None:
+            return 1 / self.tempered.slope
+        return Calibrator("temperature").fit_predictions(self.data).temperature_
+
+    def fit(self, begin: Callable[[Callable[[], Any]], Callable[[], Any]]) -> dict[str, Fitted]:
+        """Begin to fit the maps, and return by their names what waits for the rows that they map."""
+        if len(self.data.labels) > MOST_CLASSES:
+            return {"temperature": begin(self._tempered)}
+
+        def cross_fitted(method: str) -> Fitted:
+            parts = [begin(partial(mapped, self.data, method, self.fold, k)) for k in range(FOLDS)]
+            return lambda: joined(self.data, self.fold, (part() for part in parts))
+
+        return {method: cross_fitted(method) for method in ("auto", "temperature")}
+
+    def _tempered(self) -> Predictions:
+        """Return the rows, each fold at the temperature of the others: one Newton step from that of all."""
+        start, data = self.tempered, self.data
+        assert start is not None
+        weight = np.ones(len(data.code)) if data.weight is None else data.weight
+        sums = [
+            (by_fold := np.bincount(self.fold, weight * each)).sum() - by_fold
+            for each in slope_derivatives(start, data.score, data.code)
+        ]
+        slopes = newton_slope(start.slope, *sums)
+        score = data.score.astype(np.float64, copy=False)
+        mapped = (replace(start, slope=a).tempered(score[self.fold == k]) for k, a in enumerate(slopes))
+        return joined(data, self.fold, mapped)
+
+
+def recalibration_gain(
+    trial: CrossFit,
+    fitted: Mapping[str, Fitted],
+    headline: Notion,
+    scores: Sequence[Score],
+    *,
+    before: float,
+    worst: int,
+    level: float,
+) -> RecalibrationGain:
+    """Return what recalibrating would do.
+
+    Parameters
+    ----------
+    trial : Trial
+    fitted : mapping
+        What the maps of the trial make of its rows.
+    headline : Notion
+    scores : sequence of Score
+        Those of the assessment, for what could be gained.
+    before : float
+        The headline's error.
+    worst : int
+        The class that is furthest off, for the picture of a notion of several.
+    level
+    """
+    data, method = trial.data, "auto" if "auto" in fitted else "temperature"
+    alone = log_loss_of_rows(data)
+    mapped, tempered = (fitted[name]() for name in (method, "temperature"))
+    gain, by_temperature = (
+        mean_of_rows(data, _less(alone, log_loss_of_rows(own)), level) for own in (mapped, tempered)
+    )
+    logs = [score for score in scores if score.name == "log loss"]
+    excess = next((s.calibration for s in logs if s.about == "all classes"), None)
+    if excess is None and logs:
+        excess = logs[0].calibration
+    mended = CalibrationTask.of(mapped, headline)
+    curve = _curve(mended.independent, mapped, worst, level) if gain.low > 0 else None
+    # The curve knows the error of what it was drawn of.
+    after = measure(mended, "auto", "l1") if curve is None or headline.classwise else curve.error
+    return RecalibrationGain(
+        gain=gain,
+        excess=excess,
+        before=before,
+        after=after,
+        temperature=trial.temperature,
+        by_temperature=by_temperature.value,
+        curve=curve,
+        rows=data.n_rows,
+        folds=FOLDS,
+        method=method,
+    )
+
+
+def _fewer(data: Predictions) -> Predictions:
+    """Return the rows, or of very many some of them, evenly spread; clusters stay whole."""
+    n, classes = len(data.code), len(data.labels)
+    every = -(-n // (MOST_ROWS if classes == 2 else MOST_NUMBERS // classes))
+    if every == 1:
+        return data
+    unit: Array = np.arange(n) if data.cluster is None else data.cluster
+    return some_rows(data, unit % every == 0)
+
+
+def _less(alone: Array, own: Array) -> Array:
+    """Return what each row gains; where both losses are infinite, nothing."""
+    return np.subtract(alone, own, out=np.zeros(len(own)), where=own != alone)
+
+
+def _curve(task: CalibrationTask, data: Predictions, worst: int, level: float) -> ReliabilityCurve:
+    """Return the curve of a question, or of the class that is furthest off where it has several."""
+    if task.notion.classwise:
+        data = data if data.score.ndim == 1 else replace(data, positive=worst)
+        task = CalibrationTask.of(data, named("class")).independent
+    curve = curve_of(task, level=level)
+    assert isinstance(curve, ReliabilityCurve)
+    return curve

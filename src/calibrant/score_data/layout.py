@@ -1,0 +1,117 @@
+"""The cells that scores are summed in.
+
+Cells are K equal parts of [0, 1]. The first and the last of them are divided further, each
+octave of the distance to the wall into eighths, because the scores of a confident model crowd
+there. Bin edges i/B with B a divisor of K are cell edges to the last bit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from calibrant.score_data.moments import Array
+
+# Distances to the wall below this share one cell; 1 - 2^-50 is a few steps of float64 below 1.
+NEAREST = 2.0**-50
+# Keeps the exponent and three bits of the mantissa of a float64: eighths of an octave.
+_SHIFT = 49
+_FIRST = int(np.array([NEAREST]).view(np.int64)[0] >> _SHIFT)
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The cells: which one a score lies in, and the least and largest score of each.
+
+    Attributes
+    ----------
+    uniform : int
+        Number of equal parts.
+    """
+
+    uniform: int
+
+    @property
+    def size(self) -> int:
+        """Number of cells."""
+        return int(self.low.size)
+
+    @property
+    def low(self) -> Array:
+        """Least score of each cell."""
+        return _bounds(self.uniform)[0]
+
+    @property
+    def high(self) -> Array:
+        """Largest score of each cell."""
+        return _bounds(self.uniform)[1]
+
+    @property
+    def parts(self) -> Array:
+        """Edges of the equal parts, the last one infinite: 1 belongs to the part below it."""
+        return _parts(self.uniform)
+
+    @property
+    def walls(self) -> tuple[int, int, int, int]:
+        """Numbers of cells in the first and in the last part; how a distance to the wall tells its cell."""
+        return (*_depths(self.uniform), _FIRST, _SHIFT)
+
+    def locate(self, score: Array) -> Array:
+        """Return the cell of each score.
+
+        >>> layout = Layout(720)
+        >>> cell = layout.locate(np.array([0.29, 1.0]))
+        >>> bool(layout.low[cell[0]] <= 0.29 <= layout.high[cell[0]]), int(cell[1]) == layout.size - 1
+        (True, True)
+        """
+        flat = score.astype(np.float64, copy=False).ravel()
+        k, (below, above) = self.uniform, _depths(self.uniform)
+        cell = (flat * k).astype(np.intp)
+        # The product is rounded: next to an edge the comparison with it decides.
+        cell -= flat < self.parts[cell]
+        cell += flat >= self.parts[cell + 1]
+        first, last = np.flatnonzero(cell == 0), np.flatnonzero(cell == k - 1)
+        cell += below - 1
+        if first.size:
+            cell[first] = _octave_eighth(np.abs(flat[first]))
+        if last.size:
+            cell[last] = below + k - 2 + above - 1 - _octave_eighth(1 - flat[last])
+        return cell.reshape(score.shape)
+
+
+def _octave_eighth(distance: Array) -> Array:
+    """Return the number of the eighth of an octave that a distance lies in, 0 below NEAREST."""
+    code = distance.view(np.int64) >> _SHIFT
+    return np.maximum(code - (_FIRST - 1), 0)
+
+
+@lru_cache(maxsize=8)
+def _depths(k: int) -> tuple[int, int]:
+    """Return the number of cells in the first and in the last of k equal parts."""
+    ends = np.array([np.nextafter(1 / k, 0), 1 - (k - 1) / k])
+    below, above = (_octave_eighth(ends) + 1).tolist()
+    return below, above
+
+
+@lru_cache(maxsize=8)
+def _parts(k: int) -> Array:
+    return np.append(np.arange(k) / k, np.inf)
+
+
+@lru_cache(maxsize=8)
+def _bounds(k: int) -> tuple[Array, Array]:
+    below, above = (((np.arange(depth) + _FIRST - 1) << _SHIFT).view(np.float64) for depth in _depths(k))
+    below[0] = above[0] = 0.0
+    middle = np.arange(1, k) / k
+    low_up = np.append(above[1:], np.inf)
+    low_up = np.maximum(np.nextafter(1 - low_up, 2), (k - 1) / k)[::-1]
+    low = np.concatenate([below, middle[:-1], low_up])
+    edges = np.concatenate([below[1:], middle])
+    high = np.concatenate([np.nextafter(edges, 0), (1 - above)[::-1]])
+    low.flags.writeable = high.flags.writeable = False
+    return low, high
+
+
+FINE, COARSE = Layout(14400), Layout(720)

@@ -1,0 +1,157 @@
+"""The tally by the compiled loop: from arrays to sums, in pieces that threads share."""
+
+from __future__ import annotations
+
+from math import prod
+
+import numpy as np
+
+from calibrant import compiled
+from calibrant.score_data.layout import Layout
+from calibrant.score_data.moments import Array, OneHot
+
+# Rows of one problem that a thread sums at a time; the sums of pieces are added in their order.
+PIECE = 1 << 19
+# Problems side by side that are summed together: what a thread gets is made of these.
+TILE = 64
+
+
+def sums_of(
+    score: Array,
+    outcome: Array | OneHot,
+    weight: Array | None,
+    cuts: Array,
+    origin: Array | None,
+    powers: int,
+    *,
+    layout: Layout | None = None,
+    squares: bool = False,
+) -> Array | None:
+    """Sum rows by outcome and group, as `calibrant.score_data.tally` describes it.
+
+    Parameters
+    ----------
+    score, outcome, weight : arrays
+        The rows.
+    cuts, origin : arrays
+        Shared by all problems, or with a line for each.
+    powers : int
+    layout : Layout, optional
+        Groups are its cells, and the cuts the edges of its equal parts.
+    squares : bool
+
+    Returns
+    -------
+    array, shape (powers + 1 + squares, 2, *batch, groups)
+        None where there is no compiled loop, or none for arrays of such a type.
+    """
+    loops = compiled.loops
+    if loops is None or score.dtype.char not in "dfe" or not _plain(score):
+        return None
+    score = score.astype(np.float32) if score.dtype == np.float16 else score
+    size = cuts.shape[-1] + 1 if layout is None else layout.size
+    walls = (0, 0, 0, 0) if layout is None else layout.walls
+    cuts, origin = np.ascontiguousarray(cuts), None if origin is None else np.ascontiguousarray(origin)
+    weight = _typed(weight)
+    side_by_side = isinstance(outcome, OneHot) and _side_by_side(score, weight, cuts, origin, layout)
+    if isinstance(outcome, OneHot) and side_by_side:
+        batch: tuple[int, ...] = (outcome.size,)
+        first, code = outcome.first, outcome.code
+    else:
+        first, code = 0, np.asarray(outcome)
+        batch = _batch(score, code, weight)
+    problems, n = prod(batch), score.shape[-1]
+    rows = [_lines(part, batch, n) for part in (score, code, weight)]
+    groups = [_lines(cuts, batch if layout is None else (), cuts.shape[-1]), _lines(origin, batch, size)]
+    shape = powers + 1 + squares, 2, problems, size
+
+    def of_rows(part: slice) -> Array:
+        sums = np.zeros(shape)
+        own = rows if n <= PIECE else [None if line is None else line[:, part] for line in rows]
+        loops.add_sums(*own, *groups, sums, powers, squares, *walls, first)
+        return sums
+
+    def of_problems(some: slice) -> None:
+        own = [line if line is None or len(line) == 1 else line[some] for line in (*rows, *groups)]
+        loops.add_sums(*own, sums[:, :, some], powers, squares, *walls, first + some.start)
+
+    if problems == 1 and n <= PIECE:
+        sums = of_rows(slice(None))
+    elif problems == 1:
+        sums, *others = compiled.shared(of_rows, [slice(a, a + PIECE) for a in range(0, n, PIECE)])
+        for other in others:
+            sums += other
+    else:
+        sums = np.zeros(shape)
+        share = problems if problems * n < PIECE else -(-problems // compiled.threads())
+        step = max(1, -(-share // TILE) * TILE if side_by_side else share)
+        for _ in compiled.shared(of_problems, [slice(a, a + step) for a in range(0, problems, step)]):
+            pass
+    return sums.reshape(-1, 2, *batch, size)
+
+
+def sums_where_held(
+    score: Array, outcome: Array | OneHot, weight: Array | None, layout: Layout
+) -> tuple[Array, Array] | None:
+    """Sum the rows of several problems side by side in the cells of a layout that hold any of all of them.
+
+    Most cells of many classes hold none: a table of all would take longer to fill and to read than the rows.
+
+    Returns
+    -------
+    held, sums : arrays (cells,) and (3, problems, cells)
+        The numbers of these cells; and of each problem rows, scores above the least of the cell, and positive
+        outcomes. None where there is no compiled loop for such rows.
+    """
+    loops = compiled.loops
+    if loops is None or weight is not None or not isinstance(outcome, OneHot) or score.dtype.char not in "df":
+        return None
+    if not _plain(score) or not _side_by_side(score, None, layout.parts, None, layout):
+        return None
+    # Memory that no cell is placed in is never touched.
+    place, sums = np.empty(layout.size, np.int32), np.zeros((layout.size, len(score), 3))
+    loops.sum_held(score, outcome.code, layout.parts, layout.low, place, sums, *layout.walls, outcome.first)
+    held = np.flatnonzero(place >= 0)
+    return held, np.ascontiguousarray(sums[place[held]].transpose(2, 1, 0))
+
+
+def _side_by_side(
+    score: Array, weight: Array | None, cuts: Array, origin: Array | None, layout: Layout | None
+) -> bool:
+    """Tell whether the scores of a row lie side by side, and all problems share what there is besides."""
+    common = (cuts.ndim == 1 or layout is not None) and (origin is None or origin.ndim == 1)
+    return (
+        score.ndim == 2
+        and score.strides[0] == score.itemsize
+        and common
+        and (weight is None or weight.ndim == 1)
+    )
+
+
+def _batch(score: Array, outcome: Array, weight: Array | None) -> tuple[int, ...]:
+    """Return the axes of the problems whose rows these are."""
+    if score.shape == outcome.shape and (weight is None or weight.shape == score.shape):
+        return score.shape[:-1]
+    present = [score, outcome] if weight is None else [score, outcome, weight]
+    return np.broadcast_shapes(*(part.shape for part in present))[:-1]
+
+
+def _lines(values: Array | None, batch: tuple[int, ...], size: int) -> Array | None:
+    """Return a line of some size for each problem; those that share one have the same memory."""
+    if values is None:
+        return None
+    if values.ndim == 1:
+        return np.broadcast_to(values, (prod(batch), size)) if batch else values[None]
+    return np.broadcast_to(values, (*batch, size)).reshape(prod(batch), size)
+
+
+def _typed(weight: Array | None) -> Array | None:
+    """Return weights in one of the two types of the loop."""
+    if weight is None or (weight.dtype.char in "dl" and _plain(weight)):
+        return weight
+    return weight.astype(np.int64 if weight.dtype.kind in "iub" else np.float64)
+
+
+def _plain(values: Array) -> bool:
+    """Tell whether numbers lie in memory as the machine reads them."""
+    return values.flags.aligned and values.dtype.isnative

@@ -1,0 +1,296 @@
+"""Residuals in score order: what is left of the evidence when only its running sums matter.
+
+Scores that share a cell of the fine layout count as one score, so rows, sketches and merged
+sketches of that layout give the same residuals to rounding. So do scores that rounding leaves on both sides
+of a cell's edge: edges are round numbers, and a score of 0.3 is often computed as the float below.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from calibrant.score_data import tally
+from calibrant.score_data.cells import Cells
+from calibrant.score_data.layout import FINE
+from calibrant.score_data.loops import sums_where_held
+from calibrant.score_data.moments import Array
+from calibrant.score_data.sample import Sample
+
+# From this many rows on, counting by cell is cheaper than sorting.
+COUNTED = 8192
+# Rows of a problem among which repeated scores are looked for, and rows that are hashed at once. Without
+# repeated scores fewer sums are needed, which makes the class-wise error 1.3 to 1.5 times as fast.
+LOOKED_AT, HASHED = 2048, 1 << 16
+# Scores are equal up to rounding where they differ by no more than this share of the distance to 0 or 1.
+TIED = 1e-11
+# Rows of a cell share one score where their variance is below this share of the squared width of the cell.
+# Where this share of all rows does so with others, a stray row in a cell of at least so many rows counts with
+# the score that dominates it, up to this share of the squared width.
+EXACT, DISCRETE, DOMINATED_ROWS, DOMINATED = 1e-12, 0.1, 8.0, 0.005
+
+
+@dataclass(frozen=True, eq=False)
+class Residuals:
+    """Mass, mean score and residual of the steps of each problem, in score order.
+
+    Attributes
+    ----------
+    mass : array
+        Weight of each step; sums to the effective number of rows. Steps without mass do not count.
+    score : array
+        Mean score of each step.
+    residual : array
+        Sum of outcome minus score, weighted.
+    spread : array
+        Sum of squared weights (of weights, where they are counts): times the variance of an
+        outcome, the variance of the residual.
+    one_score : array of bool
+        Whether all rows of the step have the same score.
+    """
+
+    mass: Array
+    score: Array
+    residual: Array
+    spread: Array
+    one_score: Array
+
+    @classmethod
+    def of(cls, evidence: Any, *, ties: bool = True) -> Residuals:
+        """Return the residuals of rows or of cells; without `ties` no score is taken for shared.
+
+        >>> residuals = Residuals.of(Sample(np.array([0.9, 0.2, 0.2]), np.array([True, False, True])))
+        >>> residuals.score
+        array([0.2, 0.2, 0.9])
+        >>> residuals.residual.round(3)
+        array([0.6, 0. , 0.1])
+        """
+        if isinstance(evidence, Cells):
+            found = cls._from_cells(evidence)
+        elif evidence.shape[-1] < COUNTED:
+            found = cls._from_few(evidence)
+        else:
+            found = cls._from_many(evidence, ties=ties)
+        found = found._ties_joined()
+        return found if ties else replace(found, one_score=np.zeros(found.mass.shape, dtype=bool))
+
+    def thinned(self, times: float, noisier: float = 1.0) -> Residuals:
+        """Return what so many times fewer rows with the same frequencies would leave.
+
+        With `noisier` the variance of the residuals is that much larger.
+
+        >>> residuals = Residuals.of(Sample(np.repeat([0.2, 0.9], 3), np.repeat([False, True], 3)))
+        >>> float(residuals.thinned(3).n)
+        2.0
+        """
+        spread = self.spread * (noisier / times)
+        return replace(self, mass=self.mass / times, residual=self.residual / times, spread=spread)
+
+    @property
+    def n(self) -> Array:
+        """Effective number of rows."""
+        return self.mass.sum(axis=-1)
+
+    @property
+    def batch(self) -> tuple[int, ...]:
+        """Shape of the batch."""
+        return self.mass.shape[:-1]
+
+    @property
+    def flat(self) -> Residuals:
+        """The same problems along one axis."""
+        rows = int(np.prod(self.batch, dtype=np.intp))
+        return Residuals(*(part.reshape(rows, -1) for part in self._parts))
+
+    @property
+    def _parts(self) -> tuple[Array, ...]:
+        return self.mass, self.score, self.residual, self.spread, self.one_score
+
+    @property
+    def frequency(self) -> Array:
+        """Share of positive outcomes of each step; the score where there is no mass."""
+        gap = np.divide(self.residual, self.mass, out=np.zeros(self.mass.shape), where=self.mass > 0)
+        return np.clip(self.score + gap, 0.0, 1.0)
+
+    def __getitem__(self, entry: Any) -> Residuals:
+        """One problem of a batch, or some of them; of a single problem, some of its steps."""
+        return Residuals(*(part[entry] for part in self._parts))
+
+    def coarser(self, most: int) -> Residuals:
+        """Return at most about `most` steps of a single problem: neighbours joined where steps are many.
+
+        >>> Residuals.of(Sample(np.arange(8) / 8, np.arange(8) > 3)).coarser(2).mass
+        array([4., 4.])
+        """
+        held = self[self.mass > 0]
+        if held.mass.size <= most:
+            return held
+        # Both rows and their variance are spread evenly, whatever the scores crowd at.
+        p = held.score
+        clock = held.spread * (p * (1 - p) + 1e-6)
+        time = np.cumsum((held.mass / held.mass.sum() + clock / clock.sum()) / 2)
+        return held.pooled(np.minimum((time * most).astype(np.intp), most - 1))
+
+    def pooled(self, group: Array) -> Residuals:
+        """Return one step for each group of neighbours in a single problem.
+
+        >>> residuals = Residuals.of(Sample(np.array([0.2, 0.4, 0.9]), np.array([False, True, True])))
+        >>> residuals.pooled(np.array([0, 0, 1])).mass
+        array([2., 1.])
+        """
+        return self._joined(group)[np.flatnonzero(np.diff(group, prepend=group[0] - 1))]
+
+    def _joined(self, run: Array) -> Residuals:
+        """Join neighbours that are equal in `run`: the first of them has their mass, the others have none."""
+        parts = (self.mass, self.residual, self.spread, self.mass * self.score)
+        mass, residual, spread, ws = tally.sums_in_runs(run, *parts)
+        score = np.divide(ws, mass, out=self.score.copy(), where=mass > 0)
+        # Rounding may move the mean of a run out of it, and past that of the next.
+        fresh = np.ones(run.shape, dtype=bool)
+        np.not_equal(run[..., 1:], run[..., :-1], out=fresh[..., 1:])
+        start = np.flatnonzero(fresh)
+        first, last = (self.score.ravel()[at] for at in (start, np.append(start[1:], run.size) - 1))
+        score.ravel()[start] = np.clip(score.ravel()[start], first, last)
+        one_score: Array = np.ones(run.shape, dtype=bool)
+        same = last - first <= TIED * np.minimum(last, 1 - last)
+        (mixed,) = tally.sums_in_runs(run, (~self.one_score).astype(np.float64))
+        one_score.ravel()[start] = same & (mixed.ravel()[start] == 0)
+        return Residuals(mass, score, residual, spread, one_score)
+
+    def _ties_joined(self) -> Residuals:
+        """Join neighbours whose scores agree up to rounding.
+
+        >>> score = np.array([0.3, np.nextafter(0.3, 0), 0.5])  # 0.3 is the edge of a cell
+        >>> Residuals.of(Sample(score, np.array([True, False, True]))).mass
+        array([2., 0., 1.])
+        """
+        held = np.flatnonzero(self.mass)
+        score = self.score.ravel()[held]
+        tied = tied_with_last(score)[1:]
+        if not tied.any():
+            return self
+        fresh = np.zeros(self.mass.size, dtype=np.intp)
+        fresh[held[1:][~tied]] = 1
+        return self._joined(np.cumsum(fresh).reshape(self.mass.shape))
+
+    @classmethod
+    def _from_few(cls, sample: Sample) -> Residuals:
+        score, outcome, weight = sample.in_order
+        mass = np.ones(sample.shape) if weight is None else weight
+        spread = mass if sample.counts else mass * mass
+        rows = cls(mass, score, mass * (outcome - score), spread, np.ones(sample.shape, dtype=bool))
+        cell = FINE.locate(score)
+        joined = rows._joined(cell)
+        away = score - FINE.low[cell]
+        ws, wss = tally.sums_in_runs(cell, mass * away, mass * away**2)
+        width = (FINE.high - FINE.low)[cell]
+        one_score = _one_score(joined.mass, ws, wss, width, joined.spread)
+        return replace(joined, one_score=one_score)._scaled(sample.n)
+
+    @classmethod
+    def _from_many(cls, sample: Sample, *, ties: bool) -> Residuals:
+        found = None
+        if not ties or not _repeats(sample):
+            found = sums_where_held(sample.score, sample.outcome, sample.weight, FINE)
+        if found is None:
+            return cls._from_cells(Cells.of(sample))
+        held, (w, ws, wy) = found
+        # Without sums of squares no score is known to be shared.
+        return cls._of_sums(w, ws, wy, np.full(w.shape, np.nan), FINE.low[held], FINE.high[held], w)
+
+    @classmethod
+    def _from_cells(cls, cells: Cells) -> Residuals:
+        """Return the residuals of the cells that hold anything."""
+        w, ws, wy, _, wss = cells.tie_groups().parts
+        held = np.flatnonzero((w > 0).reshape(-1, w.shape[-1]).any(axis=0))
+        # Most cells of many classes are empty: what follows is for the others alone.
+        per_row = None if cells.spread is not None else (cells.squares / w.sum(axis=-1))[..., None]
+        w, ws, wy, wss, low, high = (part[..., held] for part in (w, ws, wy, wss, cells.low, cells.high))
+        spread = cells.own_squares[..., held] if per_row is None else w * per_row
+        return cls._of_sums(w, ws, wy, wss, low, high, spread)._scaled(cells.n)
+
+    @classmethod
+    def _of_sums(
+        cls, w: Array, ws: Array, wy: Array, wss: Array, low: Array, high: Array, spread: Array
+    ) -> Residuals:
+        """Return the residuals of cells with these bounds from sums, scores measured from the least."""
+        mean = np.divide(ws, w, out=np.zeros(w.shape), where=w > 0)
+        one_score = _one_score(w, ws, wss, high - low, spread)
+        return cls(w, np.clip(low + mean, low, high), wy - w * low - ws, spread, one_score)
+
+    def _scaled(self, n: Array) -> Residuals:
+        """Return the same with weights on the scale on which they sum to the effective number of rows."""
+        factor = (n / self.mass.sum(axis=-1))[..., None]
+        if np.all(factor == 1):
+            return self
+        return replace(
+            self, mass=self.mass * factor, residual=self.residual * factor, spread=self.spread * factor**2
+        )
+
+
+def across_clusters(residuals: Residuals, sample: Any, cluster: Array | None) -> Residuals:
+    """Return the same, with scores taken for shared where rows of several clusters share them.
+
+    Repeated rows of one case resemble each other, which says nothing about the score.
+
+    >>> sample = Sample(np.array([0.2, 0.2, 0.9, 0.9]), np.array([False, True, True, True]))
+    >>> across_clusters(Residuals.of(sample), sample, np.array([0, 0, 1, 2])).one_score[[0, 2]]
+    array([False,  True])
+    """
+    held = np.flatnonzero(residuals.mass > 0)
+    score = residuals.score[held]
+    step = np.searchsorted((score[1:] + score[:-1]) / 2, next(sample.rows())[0])
+    pairs = np.unique(np.stack([step, np.broadcast_to(cluster, step.shape)]), axis=1)  # type: ignore[arg-type]
+    clusters = np.diff(np.searchsorted(pairs[0], np.arange(held.size + 1)))
+    one_score = residuals.one_score.copy()
+    one_score[held] &= clusters > 1
+    return replace(residuals, one_score=one_score)
+
+
+def _one_score(w: Array, ws: Array, wss: Array, width: Array, spread: Array) -> Array:
+    """Tell of cells of this width whether their rows share one score, from sums of scores and their squares.
+
+    >>> w, wss = np.array([2.0, 2.0]), np.array([2.0, 4.0])
+    >>> _one_score(w, np.array([2.0, 2.0]), wss, np.full(2, 3.0), w)
+    array([ True, False])
+    """
+    mean, square = (np.divide(sums, w, out=np.zeros(w.shape), where=w > 0) for sums in (ws, wss))
+    variance = square - mean**2
+    exact = variance <= EXACT * np.maximum(width**2, mean**2)
+    several = w * w > (1 + 1e-6) * spread
+    discrete = np.where(exact & several, w, 0.0).sum(axis=-1) >= DISCRETE * w.sum(axis=-1)
+    dominated = (variance <= DOMINATED * width**2) & (w * w > DOMINATED_ROWS * spread)
+    return np.asarray(exact | (discrete[..., None] & dominated))
+
+
+def _repeats(sample: Sample) -> bool:
+    """Tell whether some of the rows share a score, from some rows and from all rows of some scores.
+
+    The latter are chosen by a hash of the score, so that it does not matter how rows are ordered.
+    """
+    n = sample.shape[-1]
+    some = np.sort(sample.score[..., :: max(1, n // LOOKED_AT)], axis=-1)
+    if np.any(np.diff(some, axis=-1) == 0):
+        return True
+    below = np.uint64(2**64 // max(1, n // LOOKED_AT) - 1)
+    for score in sample.score.reshape(-1, n):
+        chosen = []
+        for first in range(0, n, HASHED):
+            piece = np.ascontiguousarray(score[first : first + HASHED], np.float64)
+            code = piece.view(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+            chosen.append(code[code < below])
+        if np.any(np.diff(np.sort(np.concatenate(chosen))) == 0):
+            return True
+    return False
+
+
+def tied_with_last(score: Array) -> Array:
+    """Tell for each of ascending scores whether it equals the one before up to rounding.
+
+    >>> tied_with_last(np.array([0.3, 0.1 + 0.2, 0.5]))
+    array([False,  True, False])
+    """
+    near = np.abs(np.diff(score)) <= TIED * np.minimum(score, 1 - score)[1:]
+    return np.concatenate([np.zeros(min(1, score.size), dtype=bool), near])

@@ -1,0 +1,181 @@
+"""Rows of scores of all classes, as evidence on the simplex: in an order of their own, equal ones merged.
+
+Neither the order of the rows nor whether a row is repeated or counted changes what is held here, and so
+nothing that is computed from it. Scores that differ by rounding alone are equal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from calibrant.compiled.cached import cached_property
+from calibrant.score_data.moments import Array, check_kind
+
+# Scores read at once.
+READ = 1 << 21
+# Scores are equal up to rounding where they differ by no more than this share of themselves: 32 units in the
+# last place. Means over rows are where they differ by no more than the other.
+TIED, TIED_MEANS = 2.0**-48, 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class Simplex:
+    """Scores of every class and the class that each row turned out to be.
+
+    Attributes
+    ----------
+    score : array (rows, classes)
+    code : array (rows,)
+        Column of the true class.
+    weight : array (rows,)
+        How much each row counts; they sum to the effective number of rows.
+    square : array (rows,)
+        What each adds to the variance of a sum, by its own variance: the weight itself where it counts
+        repetitions, its square where it says how much a row matters.
+    group : array (rows,)
+        Number of the score vector of each row; equal vectors stand next to each other.
+    place : array
+        Which of these rows each row of the data went to; of a row without weight any.
+
+    Examples
+    --------
+    >>> rows = Simplex.of(np.array([[0.5, 0.5], [0.2, 0.8], [0.5, 0.5]]), np.array([0, 1, 0]))
+    >>> len(rows.code), rows.n, sorted(rows.weight.tolist())
+    (2, 3.0, [1.0, 2.0])
+    """
+
+    score: Array
+    code: Array
+    weight: Array
+    square: Array
+    group: Array
+    place: Array
+
+    @classmethod
+    def of(cls, score: Array, code: Array, weight: Array | None = None, *, counts: bool = True) -> Simplex:
+        """Put rows into an order that depends on what they hold alone.
+
+        Weights are numbers of equal rows, and without `counts` importance weights.
+        """
+        n, classes = score.shape
+        check_kind(weight, counts=counts)
+        if weight is None:
+            weight = np.ones(n)
+            square = weight
+        elif not counts:
+            share = weight / weight.max()
+            # Sums of sorted weights do not depend on the order of the rows.
+            ordered = np.sort(share)
+            weight = share * (ordered.sum() / (ordered**2).sum())
+            square = weight * weight
+        else:
+            weight = square = weight.astype(np.float64)
+        held = weight > 0
+        if held.all():
+            score = without_rounding(score)
+        else:
+            score = score.copy()
+            score[held] = without_rounding(score[held])
+        keys, ways = np.empty(n), np.random.default_rng(0).random(classes)
+        for first in range(0, n, max(1, READ // classes)):
+            part = slice(first, first + max(1, READ // classes))
+            keys[part] = np.einsum("ij,j->i", score[part].astype(np.float64), ways)
+        mixed = _mixed(keys)
+        order = np.lexsort((weight, code, mixed))
+        near = np.flatnonzero(mixed[order[1:]] == mixed[order[:-1]])
+        if (score[order[near]] != score[order[near + 1]]).any():
+            # Different rows may have one key.
+            order = np.lexsort((weight, code, *score.T, mixed))
+        n, order = len(order), order[weight[order] > 0]
+        mixed, score, code = mixed[order], score[order].astype(np.float64), np.asarray(code[order], np.intp)
+        near = np.flatnonzero(mixed[1:] == mixed[:-1])
+        same = np.zeros(len(order), dtype=bool)
+        same[near + 1] = (score[near + 1] == score[near]).all(axis=1)
+        group = np.cumsum(~same) - 1
+        merged = same.copy()
+        merged[1:] &= code[1:] == code[:-1]
+        start = np.flatnonzero(~merged)
+        place = np.zeros(n, dtype=np.intp)
+        place[order] = np.cumsum(~merged) - 1
+        if start.size < len(order):
+            score, code, group = score[start], code[start], group[start]
+            weight, square = (np.add.reduceat(each[order], start) for each in (weight, square))
+        else:
+            weight, square = weight[order], square[order]
+        return cls(score, code, weight, square, group, place)
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes."""
+        return self.score.shape[1]
+
+    @cached_property
+    def n(self) -> float:
+        """Effective number of rows."""
+        return float(self.weight.sum())
+
+    def mean(self, each: Array) -> tuple[float, float]:
+        """Return the mean of something over the rows, and its standard error."""
+        middle = float(self.weight @ each) / self.n
+        away = each - middle
+        return middle, float(np.sqrt(self.square @ (away * away))) / self.n
+
+    def folds(self, count: int) -> list[slice]:
+        """Cut the rows into about equal parts, none of them through a score vector."""
+        ends = np.cumsum(self.weight)
+        at = np.searchsorted(ends, self.n * np.arange(1, count) / count)
+        # The order is that of mixed bits, so that a part of it is a random sample.
+        starts = np.searchsorted(self.group, self.group[np.minimum(at, len(self.group) - 1)])
+        cuts = np.unique(np.concatenate([[0], starts, [len(self.group)]]))
+        return [slice(int(a), int(b)) for a, b in pairwise(cuts)]
+
+    def __getitem__(self, rows: slice | Array) -> Simplex:
+        held = (self.score, self.code, self.weight, self.square, self.group)
+        score, code, weight, square, group = (each[rows] for each in held)
+        return Simplex(score, code, weight, square, group, np.arange(len(code)))
+
+
+def without_rounding(score: Array) -> Array:
+    """Return scores of which those that are equal up to rounding are replaced by the least of them.
+
+    >>> score = without_rounding(np.array([0.3, 0.1 + 0.2, 0.5]))
+    >>> score[0] == score[1], score[2]
+    (np.True_, np.float64(0.5))
+    """
+    ordered = np.sort(score, axis=None)
+    step = np.diff(ordered)
+    fresh = step > TIED * ordered[1:]
+    if (fresh == (step > 0)).all():
+        return score
+    distinct = ordered[np.append(True, fresh)]
+    return np.asarray(distinct[np.searchsorted(distinct, score, side="right") - 1])
+
+
+def class_order(score: Array, code: Array, weight: Array | None, names: Sequence[Hashable]) -> Array:
+    """Return the columns in an order of their own, whatever order they came in and whatever they are called.
+
+    Classes go by their mean scores, then by their frequencies, and by their names where both are equal.
+
+    >>> class_order(np.array([[0.5, 0.2, 0.3], [0.3, 0.2, 0.5]]), np.array([0, 2]), None, ["b", "c", "a"])
+    array([1, 2, 0])
+    """
+    share = np.full(len(code), 1 / len(code)) if weight is None else weight / weight.sum(dtype=np.float64)
+    keys = [np.array([str(name) for name in names])]
+    for mean in (np.bincount(code, share, len(names)), share @ score):
+        order = np.argsort(mean)
+        rank = np.empty(len(names), dtype=np.intp)
+        rank[order] = np.cumsum(np.diff(mean[order], prepend=mean[order[0]]) > TIED_MEANS)
+        keys.append(rank)
+    return np.lexsort(keys)
+
+
+def _mixed(keys: Array) -> Array:
+    """Return integers that depend on every bit of floats, in no order (the finaliser of splitmix64)."""
+    bits = (keys + 0.0).view(np.uint64)
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        bits = (bits ^ (bits >> np.uint64(shift))) * np.uint64(factor)
+    return np.asarray(bits ^ (bits >> np.uint64(31)))
