@@ -8,7 +8,7 @@ import calibrant
 from calibrant.assessment.decomposition import _fit_shifts, log_loss_of_classes
 from calibrant.inputs import predictions
 from calibrant.maps import Calibrator
-from calibrant.maps import of_all_scores as maps
+from calibrant.maps import multiclass as maps
 from calibrant.score_data.simplex import Simplex
 
 

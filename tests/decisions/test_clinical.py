@@ -11,7 +11,7 @@ from tests.oracles import clinical as oracle
 
 import calibrant
 from calibrant import InputError
-from calibrant.api.build_task import ask
+from calibrant.api.build_task import build_task
 from calibrant.assessment import text as wording
 from calibrant.decisions import Clinical, clinical_of
 from calibrant.inference.measured import Measured
@@ -51,7 +51,7 @@ def certain():
 
 def read(y, score, *, notion="class", level=0.95, **options):
     given = {"sample_weight": None, "labels": None, "pos_label": None, "cluster": None} | options
-    return clinical_of(ask(y, score, notion, **given), level=level)
+    return clinical_of(build_task(y, score, notion, **given), level=level)
 
 
 def numbers(found):
@@ -189,7 +189,7 @@ def test_e50_and_e90_are_quantiles_of_the_gap_that_the_error_is_the_mean_of():
     rng = np.random.default_rng(5)
     score = rng.random(20_000)
     y = rng.random(20_000) < score**2
-    task = ask(y, score, "class", None, None, None)
+    task = build_task(y, score, "class", None, None, None)
     found, points = clinical_of(task), posterior_of(task).points(0)
     repeated = np.repeat(np.abs(points.gap), np.round(1e5 * points.mass).astype(int))
     assert found.e50.value == pytest.approx(np.quantile(repeated, 0.5), abs=1e-3)
@@ -203,7 +203,7 @@ def test_intervals_of_e50_and_e90_hold_the_truth():
     for seed in range(samples):
         rng = np.random.default_rng(seed)
         score = rng.random(20_000)
-        found = clinical_of(ask(rng.random(20_000) < score**2, score, "class", None, None, None))
+        found = clinical_of(build_task(rng.random(20_000) < score**2, score, "class", None, None, None))
         for k, one in enumerate((found.e50, found.e90)):
             held[k] += one.low <= truth[k] <= one.high
             assert one.value == pytest.approx(truth[k], abs=0.025)

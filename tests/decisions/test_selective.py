@@ -11,7 +11,7 @@ from tests.oracles import selective as oracle
 
 import calibrant
 from calibrant import InputError
-from calibrant.api.build_task import ask
+from calibrant.api.build_task import build_task
 from calibrant.curves.band import clopper_pearson
 from calibrant.decisions.selective import NODES, _Kept, area_of
 from calibrant.score_data.clusters import effective_clusters
@@ -73,7 +73,7 @@ def test_the_interval_is_for_as_many_rows_as_have_the_variance(kind):
         reach = stdtrit(effective_clusters(cluster, None) - 1, 0.975)
     found = kept(right, sure, **options)
     given = options.get("sample_weight"), None, None, cluster
-    own = _Kept.of(ask(right, sure, "correctness", *given, counts=options.get("counts")))
+    own = _Kept.of(build_task(right, sure, "correctness", *given, counts=options.get("counts")))
     for k in (2, 5, 8):
         about = sure, right, weight, square, found.confidence[k], own.local[k]
         alone = oracle.variance(*about)
@@ -91,7 +91,7 @@ def test_the_interval_is_for_as_many_rows_as_have_the_variance(kind):
 
 def test_covariances_are_those_of_what_rows_add():
     right, sure = pairs(60, values=np.linspace(0.5, 1, 5))
-    own = _Kept.of(ask(right, sure, "correctness", None, None, None))
+    own = _Kept.of(build_task(right, sure, "correctness", None, None, None))
     at = np.arange(5)
     added = []
     for k in at:

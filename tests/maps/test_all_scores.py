@@ -7,7 +7,7 @@ import pytest
 from scipy.optimize import minimize_scalar
 
 from calibrant import Calibrator, InputError
-from calibrant.maps import of_all_scores as module
+from calibrant.maps import multiclass as module
 from calibrant.maps.methods import METHODS
 from calibrant.posterior.softmax import SoftmaxPosterior
 from calibrant.posterior.softmax.likelihood import Likelihood

@@ -8,7 +8,7 @@ import pytest
 from scipy.fft import idct
 from scipy.stats import multivariate_normal, norm
 
-from calibrant.posterior import tree as module
+from calibrant.posterior import dyadic_partition as module
 from calibrant.posterior.dyadic_partition import DyadicPartition, positive
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from calibrant.maps import of_one_score as one
+from calibrant.maps import binary as one
 from calibrant.maps.forms import Bounded, Form, Formula, Pair, Table
 from calibrant.maps.multiclass import Softmax, fit_matrix, fit_softmax, fit_temperature, fit_vector
 from calibrant.score_data.simplex import Simplex
