@@ -102,9 +102,11 @@ def test_without_rejection_no_pair_is_named():
     found = changed(whole_rows(), p_value=0.4)
     assert found.verdict.startswith("No miscalibration found")
     assert text.taking(found) == ""
-    wide = replace(whole_rows().where, spread=whole_rows().where.spread + 1)
+    wide = replace(whole_rows().probability_transfer, spread=whole_rows().probability_transfer.spread + 1)
     assert text.taking(whole_rows()).startswith("Per row on average")
-    assert "No class takes more probability from another" in text.taking(replace(whole_rows(), where=wide))
+    assert "No class takes more probability from another" in text.taking(
+        replace(whole_rows(), probability_transfer=wide)
+    )
 
 
 def test_of_many_classes_only_the_bound_is_claimed():
@@ -145,19 +147,31 @@ def test_groups_are_asked_the_same():
 
 STORED = json.loads(whole_rows().to_json())
 WRONG = {
-    "one way": (("where", "taken", 0, 1), 0.5, "where.taken must say of each pair of classes"),
-    "too much": (("where", "taken", 0, 1), 1.5, r"where.taken\[0\]\[1\] must lie in \[-1, 1\], got 1.5"),
-    "too few": (("where", "taken", 0), [0.1], r"where.taken\[1\] must have 1 entries, got 3"),
-    "too few rows": (
-        ("where", "spread"),
-        [[0.0] * 3],
-        r"where.spread must have shape \(3, 3\)",
+    "one way": (
+        ("probability_transfer", "taken", 0, 1),
+        0.5,
+        "probability_transfer.taken must say of each pair of classes",
     ),
-    "no list": (("where", "taken", 0), 0.1, r"where.taken\[0\] must be a list"),
-    "text": (("where", "gap", 0), "much", r"where.gap\[0\] must be a number"),
-    "a share": (("where", "share", 0), 0.9, "where.share must add up to 1"),
-    "unknown": (("where", "more"), 1, "where.more must be a known field"),
-    "of another notion": (("notion",), "confidence", "where must be missing where the notion"),
+    "too much": (
+        ("probability_transfer", "taken", 0, 1),
+        1.5,
+        r"probability_transfer.taken\[0\]\[1\] must lie in \[-1, 1\], got 1.5",
+    ),
+    "too few": (
+        ("probability_transfer", "taken", 0),
+        [0.1],
+        r"probability_transfer.taken\[1\] must have 1 entries, got 3",
+    ),
+    "too few rows": (
+        ("probability_transfer", "spread"),
+        [[0.0] * 3],
+        r"probability_transfer.spread must have shape \(3, 3\)",
+    ),
+    "no list": (("probability_transfer", "taken", 0), 0.1, r"probability_transfer.taken\[0\] must be a list"),
+    "text": (("probability_transfer", "gap", 0), "much", r"probability_transfer.gap\[0\] must be a number"),
+    "a share": (("probability_transfer", "share", 0), 0.9, "probability_transfer.share must add up to 1"),
+    "unknown": (("probability_transfer", "more"), 1, "probability_transfer.more must be a known field"),
+    "of another notion": (("notion",), "confidence", "probability_transfer must be missing where the notion"),
     "a curve": (("curves", "multiclass"), STORED["curves"]["confidence"], "curves must hold 'confidence'"),
 }
 
