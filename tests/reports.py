@@ -71,4 +71,4 @@ def too_many_classes():
     """The same as if there were too many classes to see who takes from whom."""
     found = whole_rows()
     seen = replace(found.estimate, lower_bound=True, at_least=0.05)
-    return replace(found, estimates=found.estimates | {"multiclass": seen}, where=None)
+    return replace(found, estimates=found.estimates | {"multiclass": seen}, probability_transfer=None)
