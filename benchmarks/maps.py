@@ -490,7 +490,7 @@ def real(folder: str, share: float) -> dict[str, Array]:
 
 # --- models of scikit-learn on data of known probabilities ---
 
-MODEL_MAPS = ("auto", "identity", "temperature", "platt", "beta", "isotonic")
+MODEL_MAPS = ("auto", "identity", "temperature", "sigmoid", "beta", "isotonic")
 MODEL_SIZES = {100: 20, 300: 12, 1000: 6, 3000: 3}
 N_TRAIN, N_NEW, N_REFERENCE_BINS = 1000, 40_000, 100
 

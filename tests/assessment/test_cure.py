@@ -55,9 +55,9 @@ def test_the_gain_is_the_one_that_a_comparison_finds(sharp):
     rng = np.random.default_rng(0)
     odds = rng.normal(0, 1.2, 2000)
     outcome, score = rng.random(2000) < 1 / (1 + np.exp(-odds)), 1 / (1 + np.exp(-2.4 * odds))
-    compared = calibrant.compare_calibrators(outcome, score, methods=["auto", "temperature"], rng=0)
+    compared = calibrant.compare_calibrators(score, outcome, methods=["auto", "temperature"], rng=0)
     # The intervals of several methods are simultaneous: that of one method is the plain one.
-    own = calibrant.compare_calibrators(outcome, score, methods=["auto"], rng=0)["auto"].log_loss.difference
+    own = calibrant.compare_calibrators(score, outcome, methods=["auto"], rng=0)["auto"].log_loss.difference
     assert (sharp.recalibration.gain.value, sharp.recalibration.gain.low) == pytest.approx(
         (-own.value, -own.high)
     )

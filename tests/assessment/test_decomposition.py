@@ -119,7 +119,7 @@ def test_advice_on_many_classes_is_a_cross_fitted_temperature_of_all_rows(many):
     again = calibrant.Assessment.from_json(found.to_json())
     assert (again.advice, again.recalibration.method) == (found.advice, "temperature")
     # The other way to the gain fits each fold by itself.
-    compared = calibrant.compare_calibrators(y, score, methods=["temperature"], rng=0)["temperature"]
+    compared = calibrant.compare_calibrators(score, y, methods=["temperature"], rng=0)["temperature"]
     assert recalibration.gain.value == pytest.approx(-compared.log_loss.difference.value, abs=1e-5)
     assert recalibration.gain.value == pytest.approx(excess, abs=2e-3)
 

@@ -50,8 +50,8 @@ with pytest.MonkeyPatch.context() as patch:
         "best threshold": calibrant.best_threshold(TRUE, SCORE, (1, 9), rng=0),
         "never act": calibrant.best_threshold(0 * TRUE, SCORE, 0.5, rng=0),
         "risk and coverage": calibrant.risk_coverage(CLASS, TABLE, rng=0),
-        "maps": calibrant.compare_calibrators(TRUE, SCORE, **FEW),
-        "maps of infinite log loss": calibrant.compare_calibrators(TRUE, ROUNDED, **FEW),
+        "maps": calibrant.compare_calibrators(SCORE, TRUE, **FEW),
+        "maps of infinite log loss": calibrant.compare_calibrators(ROUNDED, TRUE, **FEW),
         "cost": calibrant.Cost.of((1, 9), ("well", "sick")),
     }
     OTHERS["clinical"] = OTHERS["assessment with costs"].clinical

@@ -249,17 +249,17 @@ def test_an_output_that_fails_leaves_the_old_one(here):
 
 
 def test_maps_are_compared(here):
-    words = ("compare", "one.csv", "--method", "temperature", "--method", "affine", "--folds", "4")
+    words = ("compare", "one.csv", "--method", "temperature", "--method", "logistic", "--folds", "4")
     output = run(*words)
-    assert output.startswith("best: affine, significantly better than all others")
+    assert output.startswith("best: logistic, significantly better than all others")
     for title in ("log loss", "Brier score", "ECE"):
         assert f"  {title}" in output
     assert "4 folds of 600 rows, ECE by class" in output
     values = json.loads(run(*words, "--json"))
-    assert values["value"] == values["best"] == "affine"
-    assert values["best_group"] == ["affine"]
+    assert values["value"] == values["best"] == "logistic"
+    assert values["best_group"] == ["logistic"]
     losses = {row["method"]: row["log_loss"]["value"] for row in values["table"]}
-    assert set(losses) == {"affine", "temperature", "identity"}
+    assert set(losses) == {"logistic", "temperature", "identity"}
     assert list(losses.values()) == sorted(losses.values())
     assert values["source"] == "one.csv"
 
@@ -325,11 +325,11 @@ def test_apply_finds_the_column_of_a_file_that_has_not_the_one_of_the_fit(here):
 
 
 def test_methods_that_tie_are_told_as_a_group(here):
-    words = ("compare", "one.csv", "--method", "platt", "--method", "affine", "--folds", "4")
+    words = ("compare", "one.csv", "--method", "platt", "--method", "logistic", "--folds", "4")
     assert run(*words).startswith("no single best method: 2 do not differ significantly in log loss\n")
     values = json.loads(run(*words, "--json"))
     assert values["value"] is values["best"] is None
-    assert sorted(values["best_group"]) == ["affine", "platt"]
+    assert sorted(values["best_group"]) == ["logistic", "sigmoid"]
 
 
 def test_the_report_says_what_to_do_and_the_command_does_it(here):

@@ -965,7 +965,7 @@ def test_spark_maps_as_python_does(spark, tmp_path):
     pq.write_table(pa.table({"score": score, "row": np.arange(score.size)}), tmp_path / "scores.parquet")
     frame = spark.read.parquet(str(tmp_path / "scores.parquet"))
     for name, calibrator in maps.items():
-        rows = frame.selectExpr("row", f"{calibrator.sql('score')} AS p").orderBy("row").collect()
+        rows = frame.selectExpr("row", f"{calibrator.to_sql('score')} AS p").orderBy("row").collect()
         mapped = [row["p"] for row in rows]
         np.testing.assert_allclose(mapped, calibrator.predict_proba(score), rtol=0, atol=1e-9, err_msg=name)
 

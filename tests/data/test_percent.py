@@ -135,7 +135,8 @@ def test_every_function_takes_percentages(name, without_rulers):
         if name == "recommend":
             return plain(function(score, **options, **more))
         scores = {"one": score, "two": score[::-1]} if name == "compare" else score
-        return plain(function(LABEL, scores, **options, **more))
+        rows = (scores, LABEL) if name == "compare_calibrators" else (LABEL, scores)
+        return plain(function(*rows, **options, **more))
 
     assert asked(SCORE, percent=True) == asked(SCORE / 100)
     with pytest.raises(calibrant.InputError, match="percentages: divide by 100 first; or pass percent=True"):

@@ -124,7 +124,7 @@ def test_scores_of_0_and_1_are_kept_from_there_as_the_maps_do_with_a_word(certai
     found = assessed.clinical
     np.testing.assert_allclose(numbers(found)[:3], by_loops(y, score), atol=1e-8)
     # The map that shifts and stretches is the same line but for its wide prior.
-    fitted = calibrant.Calibrator("affine").fit(score, y)
+    fitted = calibrant.Calibrator("logistic").fit(score, y)
     shift, slope = oracle.likeliest(
         [oracle.logit(s, found.least) for s in score], y, np.ones(y.size), slope=True
     )

@@ -123,8 +123,8 @@ def test_counts_are_repeated_rows_for_comparisons(notion):
 
 def test_counts_are_repeated_rows_for_comparisons_of_maps():
     asked = {"methods": ["beta", "temperature"], "rng": 0}
-    counted = calibrant.compare_calibrators(LABEL, SCORE, counts=COUNT, **asked)
-    repeated = calibrant.compare_calibrators(LABEL[ROWS], SCORE[ROWS], **asked)
+    counted = calibrant.compare_calibrators(SCORE, LABEL, counts=COUNT, **asked)
+    repeated = calibrant.compare_calibrators(SCORE[ROWS], LABEL[ROWS], **asked)
     assert counted.rows == repeated.rows == COUNT.sum()
     same(counted, repeated, rtol=1e-7, atol=1e-7)
 

@@ -22,7 +22,7 @@ def sharpened(n, seed=0):
 def compared():
     outcome, score = sharpened(1000)
     methods = ["auto", "temperature", "isotonic"]
-    return calibrant.compare_calibrators(outcome, score, methods=methods, rng=1)
+    return calibrant.compare_calibrators(score, outcome, methods=methods, rng=1)
 
 
 def test_the_scores_as_they_are_stand_beside_the_maps(compared):
@@ -49,7 +49,7 @@ def test_nothing_helps_scores_that_are_calibrated():
     rng = np.random.default_rng(2)
     score = rng.random(800)
     result = calibrant.compare_calibrators(
-        rng.random(800) < score, score, methods=["auto", "histogram"], rng=0
+        score, rng.random(800) < score, methods=["auto", "histogram"], rng=0
     )
     assert not result["auto"].log_loss.difference.high < 0
     assert result["histogram"].log_loss.value > result["identity"].log_loss.value
@@ -63,9 +63,9 @@ def test_rows_are_mapped_by_what_others_taught(threads, monkeypatch):
     outcome, score = sharpened(60)
     data = inputs.predictions(outcome, score)
     fold = folds_of(data, 3, np.random.default_rng(0))
-    mapped = cross_fitted(data, "affine", fold).score
+    mapped = cross_fitted(data, "logistic", fold).score
     for k in range(3):
-        own = Calibrator("affine").fit(score[fold != k], outcome[fold != k])
+        own = Calibrator("logistic").fit(score[fold != k], outcome[fold != k])
         np.testing.assert_array_equal(mapped[fold == k], own.predict_proba(score[fold == k]))
 
 
@@ -85,9 +85,9 @@ def test_clusters_stay_together_and_widen_the_interval():
     fold = folds_of(data, 5, np.random.default_rng(0))
     assert all(len(set(fold[cluster == k])) == 1 for k in range(300))
     options = {"methods": ["temperature"], "rng": 0}
-    once = calibrant.compare_calibrators(outcome, score, **options)["temperature"].log_loss
-    copied = calibrant.compare_calibrators(*rows, cluster=cluster, **options)["temperature"].log_loss
-    blind = calibrant.compare_calibrators(*rows, **options)["temperature"].log_loss
+    once = calibrant.compare_calibrators(score, outcome, **options)["temperature"].log_loss
+    copied = calibrant.compare_calibrators(*rows[::-1], cluster=cluster, **options)["temperature"].log_loss
+    blind = calibrant.compare_calibrators(*rows[::-1], **options)["temperature"].log_loss
     reach = [each.difference.high - each.difference.low for each in (once, copied, blind)]
     assert reach[1] == pytest.approx(reach[0], rel=0.1)
     assert reach[2] < 0.6 * reach[0]
@@ -130,7 +130,7 @@ def test_a_loss_without_bound_is_told():
     # The last 1 lies below all others: what others taught gives it no chance.
     score = np.concatenate([[0.001], np.linspace(0.01, 0.4, 60), np.linspace(0.6, 0.99, 60)])
     outcome = np.concatenate([[1], np.zeros(60), np.ones(60)]).astype(int)
-    result = calibrant.compare_calibrators(outcome, score, methods=["isotonic"], rng=0)
+    result = calibrant.compare_calibrators(score, outcome, methods=["isotonic"], rng=0)
     assert result["isotonic"].log_loss.value == np.inf
     assert result["isotonic"].log_loss.difference is None
     assert result["isotonic"].from_best is None
@@ -156,14 +156,14 @@ def rounded(n=800, seed=3):
 
 def test_methods_are_compared_where_the_log_loss_of_the_scores_is_infinite():
     outcome, score = rounded()
-    methods = ["auto", "temperature", "affine", "isotonic", "histogram", "isotonic-safe"]
-    result = calibrant.compare_calibrators(outcome, score, methods=methods, rng=0)
+    methods = ["auto", "temperature", "logistic", "isotonic", "histogram", "isotonic-safe"]
+    result = calibrant.compare_calibrators(score, outcome, methods=methods, rng=0)
     alone = result["identity"]
     assert alone.infinite_rows == np.sum(np.where(outcome, score, 1 - score) == 0) > 0
     assert (alone.log_loss.value, alone.log_loss.difference, alone.from_best) == (np.inf, None, None)
     finite = [row for row in result if np.isfinite(row.log_loss.value)]
     assert all(row.log_loss.difference is None for row in result)
-    assert {"auto", "temperature", "affine"} <= set(result.best_group)
+    assert {"auto", "temperature", "logistic"} <= set(result.best_group)
     assert result.best is None
     for row in finite:
         assert row.from_best.value == pytest.approx(row.log_loss.value - finite[0].log_loss.value, abs=1e-12)
@@ -182,8 +182,8 @@ def test_methods_are_compared_where_the_log_loss_of_the_scores_is_infinite():
 def test_rows_of_infinite_loss_count_as_often_as_their_counts():
     outcome, score = rounded(200)
     methods = ["temperature"]
-    once = calibrant.compare_calibrators(outcome, score, methods=methods, rng=0)["identity"]
-    twice = calibrant.compare_calibrators(outcome, score, counts=np.full(200, 2), methods=methods, rng=0)
+    once = calibrant.compare_calibrators(score, outcome, methods=methods, rng=0)["identity"]
+    twice = calibrant.compare_calibrators(score, outcome, counts=np.full(200, 2), methods=methods, rng=0)
     assert twice["identity"].infinite_rows == 2 * once.infinite_rows > 0
 
 
@@ -191,8 +191,8 @@ def test_the_best_group_is_that_of_paired_t_tests():
     from scipy.stats import ttest_rel
 
     outcome, score = sharpened(600, seed=2)
-    methods = ["temperature", "affine", "isotonic-safe", "quadratic", "platt"]
-    result = calibrant.compare_calibrators(outcome, score, methods=methods, rng=5)
+    methods = ["temperature", "logistic", "isotonic-safe", "quadratic", "sigmoid"]
+    result = calibrant.compare_calibrators(score, outcome, methods=methods, rng=5)
     data = inputs.predictions(outcome, score)
     fold = folds_of(data, 5, np.random.default_rng(5))
     losses = {}
@@ -213,7 +213,7 @@ def test_the_best_group_is_that_of_paired_t_tests():
 
 def test_a_method_that_is_better_than_all_others_is_the_best():
     outcome, score = sharpened(1000)
-    result = calibrant.compare_calibrators(outcome, score, methods=["temperature"], rng=0)
+    result = calibrant.compare_calibrators(score, outcome, methods=["temperature"], rng=0)
     assert (result.best, result.best_group) == ("temperature", ("temperature",))
     assert str(result).startswith("best: temperature, significantly better than all others\n")
 
@@ -222,7 +222,7 @@ def test_infinite_losses_on_different_rows_have_no_difference():
     # One 1 below all others, which isotonic regression excludes, and one 0 at a score of exactly 1.
     score = np.concatenate([[0.001, 1.0], np.linspace(0.01, 0.4, 60), np.linspace(0.6, 0.99, 60)])
     outcome = np.concatenate([[1, 0], np.zeros(60), np.ones(60)]).astype(int)
-    result = calibrant.compare_calibrators(outcome, score, methods=["isotonic"], rng=0)
+    result = calibrant.compare_calibrators(score, outcome, methods=["isotonic"], rng=0)
     assert {row.method: row.infinite_rows for row in result} == {"identity": 1, "isotonic": 2}
     assert all(row.log_loss.difference is None for row in result)
     assert (result.best, result.best_group) == (None, ())
@@ -234,7 +234,7 @@ def test_all_maps_of_many_classes_are_compared():
     rng = np.random.default_rng(4)
     score = rng.dirichlet([1, 1, 1], 200)
     label = np.array(["a", "b", "c"])[(rng.random((200, 1)) > score.cumsum(axis=1)).sum(axis=1)]
-    result = calibrant.compare_calibrators(label, score, methods=["vector", "auto", "beta"], cv=3, rng=0)
+    result = calibrant.compare_calibrators(score, label, methods=["vector", "auto", "beta"], cv=3, rng=0)
     assert result.folds == 3
     assert result.notion == "confidence"
     own = np.searchsorted(["a", "b", "c"], label)
@@ -251,7 +251,7 @@ def test_a_comparison_is_written_and_read(compared):
     better = "significantly better than leaving the scores as they are: "
     assert lines[1] == better + ", ".join(compared.better)
     assert max(map(len, lines)) < 80
-    again = calibrant.compare_calibrators(*sharpened(1000), methods=["temperature"], rng=compared.seed)
+    again = calibrant.compare_calibrators(*sharpened(1000)[::-1], methods=["temperature"], rng=compared.seed)
     assert again["temperature"].log_loss.value == compared["temperature"].log_loss.value
 
 
@@ -267,15 +267,15 @@ def test_a_comparison_is_written_and_read(compared):
 )
 def test_what_cannot_be_compared_is_refused(options, message):
     with pytest.raises(InputError, match=message):
-        calibrant.compare_calibrators(*sharpened(50), **options)
+        calibrant.compare_calibrators(*sharpened(50)[::-1], **options)
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
         ({"level": 2}, "map_comparison.level must"),
-        ({"best": "platt"}, "map_comparison.best must be .*, as other fields say, got 'platt'"),
-        ({"best_group": ["platt"]}, "map_comparison.best_group must be .*, as other fields say"),
+        ({"best": "sigmoid"}, "map_comparison.best must be .*, as other fields say, got 'sigmoid'"),
+        ({"best_group": ["sigmoid"]}, "map_comparison.best_group must be .*, as other fields say"),
         ({"table": []}, "map_comparison.table must not be empty"),
         ({"more": 1}, "map_comparison.more must be a known field"),
         ({"rows": -3}, "map_comparison.rows must be at least 2"),
@@ -288,14 +288,14 @@ def test_a_stored_comparison_is_checked(compared, change, message):
 
 def test_a_single_row_cannot_be_judged():
     with pytest.raises(InputError, match="at least two rows"):
-        calibrant.compare_calibrators([1], [0.5])
+        calibrant.compare_calibrators([0.5], [1])
 
 
 def test_the_conclusion_agrees_with_the_intervals_of_the_table():
     rng = np.random.default_rng(0)
     for power in (1.0, 1.2, 2.0):
         score = rng.beta(2, 3, 400)
-        found = calibrant.compare_calibrators(rng.random(400) < score**power, score, rng=0)
+        found = calibrant.compare_calibrators(score, rng.random(400) < score**power, rng=0)
         significant = [row.method for row in found if row.method != "identity" and row.log_loss.difference
                        and row.log_loss.difference.high < 0]  # fmt: skip
         assert list(found.better) == significant

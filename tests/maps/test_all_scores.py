@@ -30,7 +30,7 @@ def loss(q, truth):
 
 
 def fitted(method, score, code, weight=None):
-    return Calibrator(method).fit(score, code, weight)._whole
+    return Calibrator(method).fit(score, code, weight)._multiclass
 
 
 def test_scores_tempered_and_bent_are_averaged_by_their_weights():

@@ -1,9 +1,14 @@
 """`Calibrator`: what is saved comes back, what is wrong is refused by name, and exports say the same."""
 
+import pickle
+import sys
+
 import numpy as np
 import pytest
 
-from calibrant import Calibrator, InputError, InputWarning
+from calibrant import Calibrator, InputError, InputWarning, compare_calibrators
+from calibrant.estimators.canonical.variational import CanonicalVariational
+from calibrant.maps import NotFittedError
 from calibrant.maps.methods import METHODS
 
 ONE = [name for name, method in METHODS.items() if method.one]
@@ -60,7 +65,7 @@ def test_what_is_no_map_is_refused(text):
 def test_the_python_function_says_the_same(method):
     made = Calibrator(method).fit(*rows())
     space = {}
-    exec(compile(made.python("f"), "map", "exec"), space)
+    exec(compile(made.to_python("f"), "map", "exec"), space)
     np.testing.assert_allclose([space["f"](float(p)) for p in GRID], made.predict_proba(GRID), atol=1e-12)
 
 
@@ -69,12 +74,12 @@ def test_the_expression_of_sql_says_the_same_in_duckdb(method):
     duckdb = pytest.importorskip("duckdb")
     made = Calibrator(method).fit(*rows())
     values = ", ".join(f"({k}, {float(p)!r}::DOUBLE)" for k, p in enumerate(GRID))
-    asked = f'SELECT {made.sql(chr(34) + "p" + chr(34))} FROM (VALUES {values}) AS t(k, "p") ORDER BY k'
+    asked = f'SELECT {made.to_sql(chr(34) + "p" + chr(34))} FROM (VALUES {values}) AS t(k, "p") ORDER BY k'
     found = [row[0] for row in duckdb.connect().execute(asked).fetchall()]
     np.testing.assert_allclose(np.array(found, dtype=float), made.predict_proba(GRID), atol=1e-9)
 
 
-@pytest.mark.parametrize("export", [lambda made: made.sql("p"), lambda made: made.python()])
+@pytest.mark.parametrize("export", [lambda made: made.to_sql("p"), lambda made: made.to_python()])
 def test_what_one_expression_cannot_say_is_refused(export):
     odds = np.array([-1.0, 1.0, 2.0])
     for made in (Calibrator().fit(*matrix()), Calibrator(from_logits=True).fit(odds, [0, 1, 1])):
@@ -84,7 +89,7 @@ def test_what_one_expression_cannot_say_is_refused(export):
 
 def test_the_function_has_a_name_that_python_takes():
     with pytest.raises(InputError, match="name must be"):
-        Calibrator("identity").fit(*rows()).python("a b")
+        Calibrator("identity").fit(*rows()).to_python("a b")
 
 
 # --- refused ---
@@ -97,9 +102,13 @@ def test_swapped_arguments_are_recognised():
             Calibrator().fit(wrong, score)
     score, label = matrix()
     with pytest.raises(InputError, match="swap them"):
-        Calibrator().fit(label % 2, score)
+        Calibrator().fit(label, score)
     with pytest.raises(InputError, match="swap them"):
         Calibrator().fit(np.array(["a", "b", "c"])[label], score)
+    hint = "compare_calibrators takes scores first and labels second: swap them"
+    for wrong in ((label, score), rows()[::-1]):
+        with pytest.raises(InputError, match=hint):
+            compare_calibrators(*wrong)
 
 
 @pytest.mark.parametrize(
@@ -109,6 +118,7 @@ def test_swapped_arguments_are_recognised():
         (lambda: Calibrator(monotone="yes").fit([0.2, 0.7], [0, 1]), "monotone"),
         (lambda: Calibrator().predict_proba([0.3]), "calibrator"),
         (lambda: Calibrator().to_json(), "calibrator"),
+        (lambda: Calibrator().set_params(metod="beta"), "parameter"),
         (lambda: Calibrator().fit([0.2, 1.7], [0, 1]), "y_prob"),
         (lambda: Calibrator().fit([0.2, np.nan], [0, 1]), "y_prob"),
         (lambda: Calibrator().fit([], []), "y_true and y_prob"),
@@ -199,3 +209,96 @@ def test_a_saved_map_holds_each_key_once_and_finite_numbers():
         Calibrator.from_json(text.replace('"method":', '"method": "identity", "method":', 1))
     with pytest.raises(InputError, match="n must be finite, got nan"):
         Calibrator.from_json(text.replace('"n": 4.0', '"n": NaN', 1))
+
+
+# --- scikit-learn's conventions ---
+
+
+def test_parameters_are_read_and_changed():
+    made = Calibrator("spline", monotone=True, labels=[0, 1]).fit([0.2, 0.7], [0, 1])
+    assert made.set_params() is made
+    assert made.get_params(deep=False) == {
+        "method": "spline",
+        "monotone": True,
+        "from_logits": False,
+        "labels": [0, 1],
+        "pos_label": None,
+    }
+    changed = made.set_params(method="affine", monotone="auto")
+    assert changed is made
+    assert (made.method, made.monotone, made.labels) == ("logistic", "auto", [0, 1])
+    with pytest.raises(NotFittedError):
+        made.predict_proba([0.3])
+
+
+def test_a_calibrator_is_cloned_and_found_fitted_by_scikit_learn():
+    base = pytest.importorskip("sklearn.base")
+    from sklearn.utils.validation import check_is_fitted
+
+    from sklearn import exceptions
+
+    made = Calibrator("platt", labels=("a", "b"), pos_label="b").fit([0.2, 0.7], ["a", "b"])
+    check_is_fitted(made)
+    copy = base.clone(made)
+    assert copy.get_params() == made.get_params()
+    assert repr(copy) == "Calibrator('sigmoid')"
+    with pytest.raises(exceptions.NotFittedError):
+        check_is_fitted(copy)
+
+
+@pytest.mark.parametrize("imported", [False, True])
+def test_use_before_fit_is_an_error_of_scikit_learn_if_that_is_imported(imported, monkeypatch):
+    exceptions = pytest.importorskip("sklearn.exceptions")
+    if not imported:
+        monkeypatch.delitem(sys.modules, "sklearn.exceptions")
+    with pytest.raises(
+        NotFittedError, match=r"calibrator must be fitted before use; call fit\(\)"
+    ) as refused:
+        Calibrator().predict_proba([0.3])
+    for error in (refused.value, pickle.loads(pickle.dumps(refused.value))):
+        assert isinstance(error, InputError)
+        assert isinstance(error, AttributeError)
+        assert isinstance(error, exceptions.NotFittedError) == imported
+        assert str(error) == str(refused.value)
+
+
+def logit(p):
+    return np.log(p) - np.log1p(-p)
+
+
+@pytest.mark.parametrize("method", ["temperature", "sigmoid", "logistic", "beta"])
+def test_coefficients_say_what_the_map_does(method):
+    p = GRID[2:-1]
+    made = Calibrator(method).fit(*rows())
+    features = np.stack([np.log(p), -np.log1p(-p)] if method == "beta" else [logit(p)])
+    ((intercept,), coefficients) = made.intercept_, made.coef_
+    assert coefficients.shape == (1, len(features))
+    np.testing.assert_allclose(
+        (coefficients @ features)[0] + intercept, logit(made.predict_proba(p)), atol=1e-9
+    )
+    many = Calibrator(method).fit(*matrix())
+    count = 1 if method == "temperature" else 3
+    assert (many.coef_.shape, many.intercept_.shape) == ((count, len(features)), (count,))
+    if method == "temperature":
+        assert many.coef_[0, 0] == 1 / many.temperature_
+
+
+def test_other_methods_have_no_coefficients():
+    made = Calibrator("isotonic").fit(*rows())
+    assert not hasattr(made, "coef_")
+    assert not hasattr(made, "intercept_")
+    assert not hasattr(Calibrator("beta"), "coef_")
+    with pytest.raises(AttributeError, match="method 'isotonic' has no coef_"):
+        _ = made.coef_
+
+
+@pytest.mark.parametrize(("alias", "name"), [("platt", "sigmoid"), ("affine", "logistic")])
+def test_an_alias_is_stored_and_printed_under_one_name(alias, name):
+    score, outcome = rows()
+    made = Calibrator(alias).fit(score, outcome)
+    assert repr(made) == f"Calibrator({name!r}, n=80)"
+    assert made.to_json() == Calibrator(name).fit(score, outcome).to_json()
+    result = compare_calibrators(score, outcome, methods=[alias, name], rng=0)
+    assert {row.method for row in result} == {"identity", name}
+    assert result[alias] is result[name]
+    assert str(CanonicalVariational.parse(alias)) == f"variational:{name}"

@@ -91,7 +91,7 @@ def test_a_map_with_deviations_is_saved_exported_turned_round_and_fitted_to_sums
     sketch = Sketch().update(outcome[:900], rows[:900]) + Sketch().update(outcome[900:], rows[900:])
     np.testing.assert_allclose(sketch.calibrator().predict_proba(at), expected, atol=1e-9)
     space = {}
-    exec(fitted.python("calibrated"), space)
+    exec(fitted.to_python("calibrated"), space)
     np.testing.assert_allclose([space["calibrated"](p) for p in at.tolist()], expected, atol=1e-9)
     # Scores that differ in their last bits are the same score.
     for near in (np.nextafter(score, 0), np.nextafter(score, 1)):

@@ -52,7 +52,7 @@ def test_each_class_has_a_map_of_its_own():
     score = rng.dirichlet([1, 1, 1], 2000)
     truth = (0.5 * score + 1 / 6).cumsum(axis=1)
     label = (rng.random((2000, 1)) > truth).sum(axis=1)
-    calibrator = Sketch("classwise").update(label, score).calibrator("affine")
+    calibrator = Sketch("classwise").update(label, score).calibrator("logistic")
     mapped = calibrator.predict_proba(score)
     np.testing.assert_allclose(mapped.sum(axis=1), 1)
     assert np.abs(mapped - (0.5 * score + 1 / 6)).mean() < 0.03

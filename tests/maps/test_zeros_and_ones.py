@@ -57,9 +57,9 @@ def test_scores_of_0_and_1_that_were_right_are_bounded_by_the_number_of_rows():
     loaded = Calibrator.from_json(fitted.to_json())
     np.testing.assert_array_equal(loaded.predict_proba(at), fitted.predict_proba(at))
     space = {}
-    exec(fitted.python("calibrated"), space)
+    exec(fitted.to_python("calibrated"), space)
     np.testing.assert_array_equal([space["calibrated"](p) for p in at], fitted.predict_proba(at))
-    assert fitted.sql("p").startswith("LEAST(GREATEST(p, ")
+    assert fitted.to_sql("p").startswith("LEAST(GREATEST(p, ")
     low, high = fitted.predict_interval(at)
     assert ((low <= expected) & (expected <= high)).all()
 

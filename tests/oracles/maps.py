@@ -67,8 +67,8 @@ def venn_abers(scores, outcomes, new):
 
 FEATURES = {
     "temperature": lambda p: [log_odds(p)],
-    "affine": lambda p: [1.0, log_odds(p)],
-    "platt": lambda p: [1.0, log_odds(p)],
+    "logistic": lambda p: [1.0, log_odds(p)],
+    "sigmoid": lambda p: [1.0, log_odds(p)],
     "quadratic": lambda p: [1.0, log_odds(p), log_odds(p) ** 2],
     "beta": lambda p: [1.0, log(p), -log1p(-p)],
 }
@@ -79,7 +79,7 @@ def likeliest(method, scores, outcomes):
     features = FEATURES[method]
     rows = np.array([features(p) for p in scores])
     aim = np.asarray(outcomes, dtype=float)
-    if method == "platt":
+    if method == "sigmoid":
         positive = aim.sum()
         aim = np.where(aim > 0, (positive + 1) / (positive + 2), 1 / (len(aim) - positive + 2))
     bounds = [(None, None), (0, None), (0, None)] if method == "beta" else None

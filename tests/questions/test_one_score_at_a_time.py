@@ -84,6 +84,6 @@ def test_maps_are_compared_by_whole_rows():
     rng = np.random.default_rng(0)
     p = rng.dirichlet([1, 1, 1], 90)
     label = (rng.random((90, 1)) > p.cumsum(axis=1)[:, :-1]).sum(axis=1)
-    found = calibrant.compare_calibrators(label, p, notion="multiclass", methods=["temperature"], cv=2, rng=0)
+    found = calibrant.compare_calibrators(p, label, notion="multiclass", methods=["temperature"], cv=2, rng=0)
     assert found.notion == "multiclass"
     assert type(found).from_json(found.to_json()).to_json() == found.to_json()

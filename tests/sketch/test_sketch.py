@@ -651,7 +651,7 @@ def test_what_is_about_rows_is_refused_with_a_sketch(name):
 
 def test_what_needs_rows_refuses_a_sketch():
     sketch = Sketch("class").update([0, 1], [0.2, 0.7])
-    with pytest.raises(TypeError, match="y_true must be labels, got a sketch, which has no rows"):
+    with pytest.raises(TypeError, match="y_prob must be scores, got a sketch, which has no rows"):
         calibrant.compare_calibrators(sketch, [0.2, 0.7])
     with pytest.raises(TypeError, match="y_true must be labels, got a sketch, which has no rows"):
         calibrant.compare(sketch, {"a": [0.2, 0.7], "b": [0.3, 0.6]})

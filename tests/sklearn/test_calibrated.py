@@ -318,7 +318,7 @@ def test_decision_values_have_no_unit(factor, classes):
 
 def test_decision_values_all_zero_say_nothing():
     X, y = data(n=100)
-    model = CalibratedModel(Stretched(0.0), method="affine").fit(X, y)
+    model = CalibratedModel(Stretched(0.0), method="logistic").fit(X, y)
     assert model.scale_ == 1
     np.testing.assert_allclose(model.predict_proba(X)[:, 1], (y == "ham").mean(), atol=1e-4)
 
@@ -329,7 +329,7 @@ def test_decision_values_in_the_unit_interval_are_not_taken_for_probabilities():
             return 1 / (1 + np.exp(-super().decision_function(X)))
 
     X, y = data(n=100)
-    model = CalibratedModel(Bounded(1.0), method="affine").fit(X, y)
+    model = CalibratedModel(Bounded(1.0), method="logistic").fit(X, y)
     values = model.estimators_[0].decision_function(X)
     assert ((values >= 0) & (values <= 1)).all()
     assert np.corrcoef(values, model.predict_proba(X)[:, 1])[0, 1] > 0.9
@@ -377,8 +377,8 @@ def test_a_precomputed_kernel_is_cut_both_ways():
 def test_columns_are_found_by_the_classes_of_the_model(decides):
     X, y = data()
     # An affine map does not depend on the unit of decision values.
-    model = CalibratedModel(Backwards(decides), "affine").fit(X, y)
-    usual = CalibratedModel(LogisticRegression(), "affine").fit(X, y)
+    model = CalibratedModel(Backwards(decides), "logistic").fit(X, y)
+    usual = CalibratedModel(LogisticRegression(), "logistic").fit(X, y)
     assert model.classes_.tolist() == ["ham", "eggs"]
     np.testing.assert_allclose(model.predict_proba(X)[:, ::-1], usual.predict_proba(X), atol=1e-4)
 

@@ -298,8 +298,8 @@ def compare(
 
 @inputs.helpful
 def compare_calibrators(
-    y_true: ArrayLike,
     y_prob: ArrayLike,
+    y_true: ArrayLike,
     *,
     methods: Sequence[str] | None = None,
     cv: int = 5,
@@ -314,29 +314,43 @@ def compare_calibrators(
     progress: Progress | None = None,
     percent: bool = False,
 ) -> MapComparison:
-    """Compare calibration maps on rows that they have not seen, each with leaving the scores alone.
+    """Compare calibration methods by cross-validation, each with the unchanged scores.
 
-    The rows fall into folds, and those of each fold are mapped by what the other folds taught. Intervals
-    are over rows (or clusters), and those of differences are paired, row by row. `best_group` of the result
-    holds the methods whose log loss is not significantly higher than the lowest one, and `best` is None
-    where these are several. A method whose log loss is infinite has no differences.
+    The arguments are in the order of `Calibrator.fit`: scores first. Intervals are over rows (or clusters),
+    and intervals for differences are paired by row. `best_group` of the result holds the methods whose log
+    loss is not significantly higher than the lowest one; `best` is None if there are several. A method with
+    infinite log loss has no differences.
 
     Parameters
     ----------
-    y_true, y_prob, sample_weight, counts, cluster, labels, pos_label, percent
-        As for `estimate`. The rows of a cluster stay in one fold.
+    y_prob : array of shape (N,) or (N, C)
+        Scores of the positive class, or of every class.
+    y_true : array of shape (N,)
+        Labels.
     methods : sequence of str, optional
-        Maps by name, see `calibrator_names`; by default all that apply.
-    cv : int
-        Number of folds.
+        Names of methods, see `calibrator_names`; by default all that apply.
+    cv : int, default=5
+        Number of folds. The rows of a cluster stay in one fold.
     notion : {"class", "classwise", "confidence", "multiclass"}, optional
-        What the calibration error is about; as for `ece` by default.
-    level : float
+        Type of calibration error to report; the default is that of `ece`.
+    level : float, default=0.95
         Level of all intervals.
     rng : int or numpy.random.Generator, optional
-        Seed of the folds and of the simulations; the comparison records it.
+        Seed of the folds and of the simulations; the result records it.
+    sample_weight, counts, cluster, labels, pos_label, percent
+        As for `estimate`.
     progress : callable, optional
         Called as progress(done, total).
+
+    Returns
+    -------
+    MapComparison
+        Log loss, Brier score and calibration error of each method on held-out rows.
+
+    See Also
+    --------
+    Calibrator : Fit a single method.
+    calibrator_names : Names of the methods.
 
     Examples
     --------
@@ -344,13 +358,17 @@ def compare_calibrators(
     >>> rng = np.random.default_rng(0)
     >>> score = rng.random(1000)
     >>> outcome = rng.random(1000) < score**2
-    >>> result = calibrant.compare_calibrators(outcome, score, methods=["beta", "temperature"], rng=0)
+    >>> result = calibrant.compare_calibrators(score, outcome, methods=["beta", "temperature"], rng=0)
     >>> result.best, result["beta"].log_loss.difference.high < 0
     ('beta', True)
     """
     from calibrant.inference.map_comparison import compare_maps
+    from calibrant.maps.calibrator import refuse_swapped
 
     check_whole(notion, clustered=cluster is not None)
+    if is_sketch(y_prob):
+        raise inputs.InputTypeError("y_prob", "be scores", y_prob, got="a sketch, which has no rows")
+    refuse_swapped(y_prob, y_true, "compare_calibrators")
     data = read(
         y_true, y_prob, notion, sample_weight, labels, pos_label, cluster, counts=counts, percent=percent
     )

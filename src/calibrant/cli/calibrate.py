@@ -69,7 +69,7 @@ def fit(file: str, method: str, out: Path, **given: Any) -> None:
         content = calibrator.to_json()
     write(out, content)
     if not given["quiet"]:
-        tell(f"{method} map of {_about(calibrator)}, from {source.about['rows']} rows")
+        tell(f"{calibrator.method} map of {_about(calibrator)}, from {source.about['rows']} rows")
     click.echo(printable(f"map: {out.resolve()}"))
 
 

@@ -235,8 +235,10 @@ class Source:
             options["groups"] = self.groups
         if what not in DECISIONS and self.options:
             options["notion"] = self.notion.name
+        # `compare_calibrators` takes scores first, as `Calibrator.fit` does.
+        rows = self.rows[::-1] if what == "compare_calibrators" else self.rows
         with noting():
-            result = getattr(calibrant, what)(*self.rows, **options)
+            result = getattr(calibrant, what)(*rows, **options)
         if not hasattr(result, "cautions") and not hasattr(result, "warnings"):
             tell_cautions(self.cautions)
         self.cautions.clear()

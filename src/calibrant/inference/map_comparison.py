@@ -21,6 +21,7 @@ from calibrant.inputs import ROUNDING, InputError, Predictions, Seed, Serializab
 from calibrant.inputs.codec import Bounds, Count, Level
 from calibrant.inputs.wording import percent
 from calibrant.maps.folds import cross_fitted, in_folds, methods_for
+from calibrant.maps.methods import canonical_name
 from calibrant.score_data import Array
 from calibrant.tasks import CalibrationTask, Notion, named
 
@@ -113,6 +114,7 @@ class MapComparison(Serializable):
         return tuple(name for name, each in apart.items() if each is not None and each.high < 0)
 
     def __getitem__(self, method: str) -> MapFigures:
+        method = canonical_name(method)
         inputs.check_choice("method", method, [row.method for row in self.table])
         return next(row for row in self.table if row.method == method)
 
@@ -286,6 +288,7 @@ def _names(data: Predictions, methods: Sequence[str] | None) -> list[str]:
         return known
     if isinstance(methods, str) or not list(methods):
         raise InputError("methods", "be names of maps", methods)
+    methods = [canonical_name(name) for name in methods]
     for name in methods:
         inputs.check_choice("methods", name, known)
     return list(dict.fromkeys([ALONE, *methods]))

@@ -1,5 +1,5 @@
 """Calibration maps: from scores to probabilities."""
 
-from calibrant.maps.calibrator import Calibrator, calibrator_names
+from calibrant.maps.calibrator import Calibrator, NotFittedError, calibrator_names
 
-__all__ = ["Calibrator", "calibrator_names"]
+__all__ = ["Calibrator", "NotFittedError", "calibrator_names"]

@@ -1,8 +1,9 @@
-"""`Calibrator`: learns from scores and outcomes what scores mean, and says it of new ones."""
+"""`Calibrator`: fits a calibration map to scores and labels, and maps new scores to probabilities."""
 
 from __future__ import annotations
 
 import os
+import sys
 import warnings
 from collections.abc import Hashable, Sequence
 from pathlib import Path
@@ -18,8 +19,8 @@ from calibrant.compiled.blas import one_blas_thread
 from calibrant.curves.posterior_curve import beyond_all_scores
 from calibrant.inputs import InputError, InputTypeError, InputWarning, Predictions
 from calibrant.maps.binary import Problem
-from calibrant.maps.forms import Form, Pair
-from calibrant.maps.methods import METHODS
+from calibrant.maps.forms import Form, Formula, Pair
+from calibrant.maps.methods import METHODS, canonical_name
 from calibrant.maps.multiclass import Softmax
 from calibrant.maps.saved import LEVELS, Band, SavedCalibrator
 from calibrant.posterior.log_odds.cells import expit
@@ -29,38 +30,76 @@ from calibrant.score_data.simplex import Simplex, class_order
 from calibrant.tasks import CalibrationTask, named
 
 Monotone = Literal["auto"] | bool
-# So many log-odds do not all lie in [0, 1] by chance, unless the model is never certain.
+# Fewer log-odds may all lie in [0, 1] by chance, so they get no warning.
 MANY = 20
-# Methods that can be told to be increasing, or not to be.
+# Methods that take `monotone`.
 BENDING = ("auto", "spline")
+# Methods that have `coef_` and `intercept_`.
+LINEAR = ("temperature", "sigmoid", "logistic", "beta")
+# Parameters of the constructor of `Calibrator`.
+PARAMETERS = ("method", "monotone", "from_logits", "labels", "pos_label")
+
+
+class NotFittedError(InputError, AttributeError):
+    """A calibrator was used before `fit`.
+
+    The error is also scikit-learn's `NotFittedError` if scikit-learn has been imported. Code that has not
+    imported it cannot refer to that class.
+    """
+
+    def __new__(cls) -> Self:
+        """Make an error of scikit-learn's class too."""
+        sklearn = sys.modules.get("sklearn.exceptions")
+        kind = cls if sklearn is None else type(cls.__name__, (cls, sklearn.NotFittedError), {})
+        return super().__new__(kind)
+
+    def __init__(self) -> None:
+        super().__init__("calibrator", "be fitted before use", hint="call fit() first")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # The class that `__new__` makes has no importable name.
+        return NotFittedError, ()
 
 
 class Calibrator:
-    """Map scores to probabilities.
+    """Map scores to calibrated probabilities.
+
+    It follows the conventions of scikit-learn estimators (`get_params`, `set_params`, `sklearn.base.clone`)
+    and does not need scikit-learn.
 
     Parameters
     ----------
-    method : str
-        "auto" averages, by the evidence for each, over leaving the scores as they are and over shifting,
-        stretching and bending them in the log-odds, smoothly or in one place; with little evidence it
-        leaves them alone. Others by name: see `calibrator_names`.
-    monotone : {"auto", True, False}
-        Whether larger scores must mean larger probabilities. "auto": they do unless the data object, or
-        scores that repeat deviate each by itself.
-    from_logits : bool
-        Whether scores are log-odds (a vector) or logits (a matrix) instead of probabilities. Rows that are
-        probabilities already are refused.
-    labels, pos_label : optional
-        The class of each column, and the class that a vector of scores is of, as in `calibrant.ece`.
+    method : str, default="auto"
+        Calibration method; see `calibrator_names`. "auto" averages over calibration maps, weighted by their
+        marginal likelihood, and stays close to the identity if the data are few. "platt" is an alias of
+        "sigmoid", and "affine" of "logistic".
+    monotone : {"auto", True, False}, default="auto"
+        Whether the map must be increasing; for the methods "auto" and "spline". "auto" requires it unless the
+        data contradict it, or repeated scores have deviations of their own.
+    from_logits : bool, default=False
+        Whether scores are log-odds (1-D) or logits (2-D) instead of probabilities. A matrix of probabilities
+        is refused.
+    labels : sequence, optional
+        The class of each column, as in `calibrant.ece`.
+    pos_label : label, optional
+        The positive class of 1-D scores, as in `calibrant.ece`.
 
     Attributes
     ----------
     classes_ : tuple
-        The class of each column; of a vector of scores the negative and the positive one.
+        The class of each column; for 1-D scores the negative and the positive class.
     n_ : float
-        Effective number of rows it has learned from.
+        Effective number of rows used by `fit`.
     columns_ : tuple of str or None
-        Names of the columns of scores that it was fitted to, where these have names.
+        Names of the columns of scores passed to `fit`; None if they have no names.
+    notion_ : str
+        Type of calibration that the map was fitted for.
+
+    See Also
+    --------
+    calibrator_names : Names of the methods.
+    calibrant.compare_calibrators : Compare methods by cross-validation.
+    calibrant.sklearn.CalibratedModel : Train and calibrate a scikit-learn classifier.
 
     Examples
     --------
@@ -84,7 +123,7 @@ class Calibrator:
         labels: Sequence[Hashable] | None = None,
         pos_label: Hashable = None,
     ) -> None:
-        self.method = method
+        self.method = canonical_name(method)
         self.monotone = monotone
         self.from_logits = from_logits
         self.labels = labels
@@ -92,7 +131,66 @@ class Calibrator:
         self._problems: list[Problem] = []
         self._forms: list[Form] = []
         self._bands: list[dict[float, Band]] = []
-        self._whole: Softmax | None = None
+        self._multiclass: Softmax | None = None
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the parameters of the constructor.
+
+        Parameters
+        ----------
+        deep : bool, default=True
+            Accepted for compatibility with scikit-learn; no parameter is an estimator.
+
+        Returns
+        -------
+        dict
+
+        See Also
+        --------
+        set_params : Change parameters.
+
+        Examples
+        --------
+        >>> Calibrator("platt").get_params()["method"]
+        'sigmoid'
+        """
+        return {name: getattr(self, name) for name in PARAMETERS}
+
+    def set_params(self, **params: Any) -> Self:
+        """Change parameters of the constructor; the calibrator has to be fitted again.
+
+        Parameters
+        ----------
+        **params : dict
+            New values by name.
+
+        Returns
+        -------
+        Calibrator
+            The same object.
+
+        See Also
+        --------
+        get_params : Return the parameters.
+
+        Examples
+        --------
+        >>> Calibrator().set_params(method="beta")
+        Calibrator('beta')
+        """
+        for name in params:
+            inputs.check_choice("parameter", name, PARAMETERS)
+        if params:
+            # A map fitted with other parameters would disagree with these, so nothing of it is kept.
+            values = self.get_params() | params
+            self.__dict__.clear()
+            Calibrator.__init__(self, **values)
+        return self
+
+    def __sklearn_tags__(self) -> Any:
+        from sklearn.base import BaseEstimator  # only scikit-learn calls this method
+
+        return BaseEstimator.__sklearn_tags__(self)
 
     def fit(
         self,
@@ -103,7 +201,9 @@ class Calibrator:
         counts: ArrayLike | None = None,
         percent: bool = False,
     ) -> Self:
-        """Learn from scores and labels, in scikit-learn's order.
+        """Fit the calibration map.
+
+        Fit it to rows that the model was not trained on.
 
         Parameters
         ----------
@@ -112,13 +212,28 @@ class Calibrator:
         y_true : array of shape (N,)
             Labels.
         sample_weight : array of shape (N,), optional
-            Importance of each row, on any scale; integers and floats mean the same.
+            Importance weight of each row, on any scale.
         counts : array of shape (N,), optional
-            How many equal rows each row stands for; not together with `sample_weight`.
-        percent : bool
-            Whether scores are percentages, from 0 to 100; `predict_proba` has to be told again.
+            Number of identical rows that each row represents; not together with `sample_weight`.
+        percent : bool, default=False
+            Whether scores are percentages (0 to 100). Pass it to `predict_proba` as well.
+
+        Returns
+        -------
+        Calibrator
+            The fitted calibrator itself.
+
+        See Also
+        --------
+        predict_proba : Map new scores.
+        calibrant.Sketch.calibrator : Fit a calibrator to larger-than-memory data.
+
+        Examples
+        --------
+        >>> Calibrator("sigmoid").fit([0.1, 0.4, 0.6, 0.9], [0, 1, 0, 1])
+        Calibrator('sigmoid', n=4)
         """
-        _refuse_swapped(y_prob, y_true)
+        refuse_swapped(y_prob, y_true, "fit")
         if self.from_logits:
             _warn_of_probabilities(y_prob)
         data = inputs.predictions(
@@ -137,13 +252,19 @@ class Calibrator:
         return self
 
     def _are_percentages(self, percent: bool) -> bool:
-        """Refuse percentages where the scores are logits."""
+        """Return `percent`; refuse it if the scores are logits."""
         if percent and self.from_logits:
             raise InputError("percent", "be False where scores are logits", percent)
         return percent
 
     def fit_question(self, task: CalibrationTask) -> Self:
-        """Learn from a question, of rows or of sums: one map, or one for each class."""
+        """Fit the map to a calibration task, which holds rows or the sums of a sketch.
+
+        Parameters
+        ----------
+        task : CalibrationTask
+            The class-wise notion gets one map for each class; the others get a single map.
+        """
         self._check_choices()
         if METHODS[self.method].one is None:
             raise InputError("method", "be a map of one score", self.method, hint="it needs whole rows")
@@ -151,7 +272,7 @@ class Calibrator:
         self._vector = not task.notion.classwise
         self._positive = task.positive
         if task.notion.one_class and task.positive is not None:
-            # One column of several: its class, and all others as the negative one.
+            # Only one class is mapped: the other classes together are the negative class.
             others = tuple(label for label in self.classes_ if label != self.classes_[task.positive])
             positive = self.classes_[task.positive]
             self.classes_, self._positive = (others[0] if len(others) == 1 else others, positive), 1
@@ -159,7 +280,13 @@ class Calibrator:
 
     @one_blas_thread()
     def fit_predictions(self, data: Predictions) -> Self:
-        """Learn from predictions that are checked."""
+        """Fit the map to validated predictions.
+
+        Parameters
+        ----------
+        data : Predictions
+            Scores, labels and weights, as `calibrant.inputs.predictions` returns them.
+        """
         self._check_choices()
         self.classes_, self.columns_ = data.labels, None
         self._vector = data.score.ndim == 1
@@ -178,34 +305,49 @@ class Calibrator:
         rows = Simplex.of(data.score[:, columns], place[data.code], data.weight, counts=data.counts)
         self.n_ = rows.n
         self._problems, self._forms, self._bands = [], [], []
-        self._whole = method.many(rows).ordered(place)
+        self._multiclass = method.many(rows).ordered(place)
         return self
 
     def _fit_each(self, task: CalibrationTask) -> Self:
-        """Fit one map, or one for each class."""
+        """Fit a single map, or one for each class (one-vs-rest)."""
         fit = METHODS[self.method].one
         assert fit is not None
         options = {} if self.monotone == "auto" else {"monotone": bool(self.monotone)}
         self.n_, self.notion_ = float(task.n), task.notion.name
-        self._whole = None
+        self._multiclass = None
         self._problems = [Problem(evidence) for evidence in task.problems]
         self._forms = [fit(problem, **options) for problem in self._problems]
         self._bands = [{} for _ in self._problems]
         return self
 
     def predict_proba(self, y_prob: ArrayLike, *, percent: bool = False) -> Array:
-        """Return probabilities: of a vector of scores a vector, of a matrix a matrix.
+        """Return calibrated probabilities.
 
         Parameters
         ----------
         y_prob : array of shape (N,) or (N, C)
-            Scores like those it has learned from.
-        percent : bool
-            Whether scores are percentages, from 0 to 100; probabilities are not.
+            Scores, with as many columns as those passed to `fit`.
+        percent : bool, default=False
+            Whether scores are percentages (0 to 100). The result is always in [0, 1].
+
+        Returns
+        -------
+        array
+            Probabilities in the shape of `y_prob`: 1-D scores give the positive class alone.
+
+        See Also
+        --------
+        predict_interval : Interval for each probability.
+        predict_pair : Pair of probabilities of the Venn-Abers predictor.
+
+        Examples
+        --------
+        >>> Calibrator("logistic").fit([0.1, 0.4, 0.6, 0.9], [0, 1, 0, 1]).predict_proba([0.2]).round(2)
+        array([0.21])
         """
         score = self._scores(y_prob, percent)
-        if self._whole is not None:
-            return self._whole.probability(score)
+        if self._multiclass is not None:
+            return self._multiclass.probability(score)
         columns = zip(self._forms, self._columns(score), strict=True)
         each = self._joined([form.probability(column) for form, column in columns])
         if len(self._forms) == 1:
@@ -216,30 +358,68 @@ class Calibrator:
     def predict_interval(
         self, y_prob: ArrayLike, level: float = 0.95, *, percent: bool = False
     ) -> tuple[Array, Array]:
-        """Return the ends of an interval for each probability (of the outcome's chance, not of the outcome).
+        """Return an interval for each calibrated probability.
 
-        It is the band of the reliability curve, widened where needed to hold the prediction.
+        It is an interval for the probability of the positive class at this score, not for the outcome. It is
+        the band of the calibration curve, widened where necessary to contain the prediction.
 
         Parameters
         ----------
         y_prob : array of shape (N,) or (N, C)
-        level : float
-        percent : bool
-            As for `predict_proba`.
+            Scores, as for `predict_proba`.
+        level : float, default=0.95
+            Level of the interval. A loaded calibrator has the levels 0.5, 0.8, 0.9, 0.95 and 0.99.
+        percent : bool, default=False
+            Whether scores are percentages (0 to 100).
+
+        Returns
+        -------
+        low, high : array
+            Lower and upper ends, in the shape of `y_prob`.
+
+        See Also
+        --------
+        predict_proba : The probabilities themselves.
+        calibrant.reliability_curve : Calibration curve with its band.
+
+        Examples
+        --------
+        >>> calibrator = Calibrator("beta").fit([0.1, 0.4, 0.6, 0.9], [0, 1, 0, 1])
+        >>> low, high = calibrator.predict_interval([0.2], level=0.8)
+        >>> bool((low < calibrator.predict_proba([0.2])).all())
+        True
         """
         level = inputs.level(level)
         middle, score = self.predict_proba(y_prob, percent=percent), self._scores(y_prob, percent)
-        if self._whole is not None:
-            low, high = self._whole.interval(score, NormalDist().inv_cdf((1 + level) / 2))
+        if self._multiclass is not None:
+            low, high = self._multiclass.interval(score, NormalDist().inv_cdf((1 + level) / 2))
         else:
             ends = [self._band(k, level).ends(column) for k, column in enumerate(self._columns(score))]
             low, high = (self._joined(part) for part in zip(*ends, strict=True))
-        # The ends of the negative class are those of the positive one in the other order.
+        # The upper end of the positive class is the lower end of the negative class.
         return np.minimum(np.minimum(low, high), middle), np.maximum(np.maximum(low, high), middle)
 
     def predict_pair(self, y_prob: ArrayLike, *, percent: bool = False) -> tuple[Array, Array]:
-        """Return the two probabilities of Venn and Abers: if the outcome were 0, and if it were 1.
+        """Return the pair of probabilities of the Venn-Abers predictor.
 
+        Parameters
+        ----------
+        y_prob : array of shape (N,) or (N, 2)
+            Scores, as for `predict_proba`.
+        percent : bool, default=False
+            Whether scores are percentages (0 to 100).
+
+        Returns
+        -------
+        p0, p1 : array of shape (N,)
+            Probability of the positive class if the label of the new row is negative, and if it is positive.
+
+        See Also
+        --------
+        predict_proba : The single probability that combines the pair.
+
+        Examples
+        --------
         >>> calibrator = Calibrator("venn-abers").fit([0.1, 0.4, 0.6, 0.9], [0, 1, 0, 1])
         >>> calibrator.predict_pair([0.5])
         (array([0.33333333]), array([0.66666667]))
@@ -254,7 +434,22 @@ class Calibrator:
         return form.pair(self._columns(score)[0])
 
     def to_json(self) -> str:
-        """Return what has been learned as JSON; `from_json` reads it."""
+        """Return the fitted calibrator as JSON.
+
+        Returns
+        -------
+        str
+
+        See Also
+        --------
+        from_json : Read it.
+        save : Write it to a file.
+
+        Examples
+        --------
+        >>> '"method": "sigmoid"' in Calibrator("platt").fit([0.1, 0.9], [0, 1]).to_json()
+        True
+        """
         self._check_fitted()
         saved = SavedCalibrator(
             method=self.method,
@@ -267,14 +462,30 @@ class Calibrator:
             columns=self.columns_,
             maps=tuple(self._forms),
             bands=tuple(tuple(self._band(k, level) for level in LEVELS) for k in range(len(self._forms))),
-            multiclass=self._whole,
+            multiclass=self._multiclass,
         )
         return saved.to_json()
 
     @classmethod
     def from_json(cls, text: str) -> Calibrator:
-        """Read what `to_json` has written.
+        """Read a calibrator from the JSON of `to_json`.
 
+        Parameters
+        ----------
+        text : str
+            JSON. Every field is checked.
+
+        Returns
+        -------
+        Calibrator
+            It predicts exactly the same probabilities.
+
+        See Also
+        --------
+        load : Read it from a file.
+
+        Examples
+        --------
         >>> calibrator = Calibrator("temperature").fit([0.1, 0.4, 0.6, 0.9], [0, 1, 0, 1])
         >>> again = Calibrator.from_json(calibrator.to_json())
         >>> bool((again.predict_proba([0.2]) == calibrator.predict_proba([0.2])).all())
@@ -285,38 +496,94 @@ class Calibrator:
         made.classes_, made.n_, made.columns_ = saved.classes, saved.n, saved.columns
         made.notion_ = named(saved.notion).name
         made._vector, made._positive = saved.vector, saved.positive
-        made._forms, made._whole = list(saved.maps), saved.multiclass
+        made._forms, made._multiclass = list(saved.maps), saved.multiclass
         made._bands = [{band.level: band for band in bands} for bands in saved.bands]
         return made
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the JSON of `to_json` to a file, whole or not at all."""
+        """Write the JSON of `to_json` to a file, atomically.
+
+        Parameters
+        ----------
+        path : str or path
+            File to write.
+
+        See Also
+        --------
+        load : Read the file.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     Calibrator("beta").fit([0.1, 0.9], [0, 1]).save(f"{folder}/map.json")
+        ...     Calibrator.load(f"{folder}/map.json")
+        Calibrator('beta', n=2)
+        """
         write_whole(path, [self.to_json().encode()])
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Calibrator:
-        """Read a file that `save` has written."""
+        """Read a file written by `save`.
+
+        Parameters
+        ----------
+        path : str or path
+            File to read.
+
+        Returns
+        -------
+        Calibrator
+
+        See Also
+        --------
+        save : Write the file, with an example.
+        """
         return cls.from_json(Path(path).read_text(encoding="utf-8"))
 
-    def sql(self, column: str) -> str:
-        """Return an expression of SQL that maps a column of scores.
+    def to_sql(self, column: str) -> str:
+        """Return a SQL expression that maps a column of scores.
 
         Parameters
         ----------
         column : str
-            The column, quoted as the engine wants it.
+            Name of the column, quoted as the engine requires.
+
+        Returns
+        -------
+        str
+            Expression that uses only `LN`, `EXP`, `LEAST`, `GREATEST` and `CASE`.
+
+        See Also
+        --------
+        to_python : The same map as a Python function.
 
         Examples
         --------
-        >>> Calibrator("identity").fit([0.1, 0.9], [0, 1]).sql("score")
+        >>> Calibrator("identity").fit([0.1, 0.9], [0, 1]).to_sql("score")
         'score'
         """
         return self._single().sql(column)
 
-    def python(self, name: str = "calibrated") -> str:
-        """Return the source of a Python function that maps one score and needs no library.
+    def to_python(self, name: str = "calibrated") -> str:
+        """Return the source of a Python function that maps a single score with the standard library.
 
-        >>> print(Calibrator("identity").fit([0.1, 0.9], [0, 1]).python())
+        Parameters
+        ----------
+        name : str, default="calibrated"
+            Name of the function.
+
+        Returns
+        -------
+        str
+
+        See Also
+        --------
+        to_sql : The same map as a SQL expression.
+
+        Examples
+        --------
+        >>> print(Calibrator("identity").fit([0.1, 0.9], [0, 1]).to_python())
         import bisect
         import math
         <BLANKLINE>
@@ -332,28 +599,59 @@ class Calibrator:
 
     @property
     def is_vector(self) -> bool:
-        """Whether it maps a vector of scores, of one class; a matrix of those of all classes otherwise."""
+        """Whether the calibrator maps 1-D scores, of one class, rather than a matrix."""
         self._check_fitted()
         return self._vector
 
     @property
     def temperature_(self) -> float | None:
-        """What log-odds are divided by, where that is all that the map does; None otherwise."""
+        """The fitted temperature with `method="temperature"`; None for other methods."""
         self._check_fitted()
         if self.method != "temperature" or len(self._forms) > 1:
             return None
         form = self._forms[0] if self._forms else None
-        slope = self._whole.slope if self._whole is not None else getattr(form, "slope", 0.0)
+        slope = self._multiclass.slope if self._multiclass is not None else getattr(form, "slope", 0.0)
         return 1 / slope if slope > 0 else None
+
+    @property
+    def coef_(self) -> Array:
+        """Coefficients of the log-odds, one row for each fitted map.
+
+        For "temperature", "sigmoid" and "logistic" the map is logit q = coef * logit p + intercept, and for
+        "beta" it is logit q = coef[0] * ln p - coef[1] * ln(1 - p) + intercept. Temperature scaling of more
+        than two classes multiplies the logits by coef. Other methods raise AttributeError.
+        """
+        return self._coefficients()[:, 1:]
+
+    @property
+    def intercept_(self) -> Array:
+        """Intercept of each fitted map; see `coef_`. Temperature scaling has intercept 0."""
+        return self._coefficients()[:, 0]
 
     def __repr__(self) -> str:
         learned = f", n={self.n_:g}" if hasattr(self, "n_") else ""
         return f"Calibrator({self.method!r}{learned})"
 
-    # --- inside ---
+    # --- private ---
+
+    def _coefficients(self) -> Array:
+        """Return a row for each map: its intercept and its coefficients."""
+        self._check_fitted()
+        if self.method not in LINEAR:
+            raise AttributeError(f"method {self.method!r} has no coef_ and intercept_")
+        if self._multiclass is not None:
+            return np.array([[0.0, self._multiclass.slope]])
+        rows = []
+        for form in self._forms:
+            assert isinstance(form, Formula)
+            slopes = [form.slope]
+            if self.method == "beta":
+                slopes = [form.slope + form.curvature, form.slope - form.curvature]
+            rows.append([form.shift + form.curvature * np.log(4), *slopes])
+        return np.array(rows)
 
     def _columns(self, score: Array) -> list[Array]:
-        """Return the scores that each map takes."""
+        """Return the scores that are passed to each map."""
         if self._vector:
             return [score]
         if len(self._forms) == 1:
@@ -361,7 +659,7 @@ class Calibrator:
         return list(score.T)
 
     def _joined(self, columns: Sequence[Array]) -> Array:
-        """Return what the maps make of their scores in the shape of the scores; one map is of two classes."""
+        """Return the values of the maps in the shape of the scores; one map covers two classes."""
         if self._vector:
             return columns[0]
         if len(columns) == 1:
@@ -370,8 +668,9 @@ class Calibrator:
         return np.stack(columns, axis=1)
 
     def _single(self) -> Form:
+        """Return the only map; refuse multiclass scores and logits."""
         self._check_fitted()
-        if self._whole is not None or len(self._forms) != 1 or self.from_logits:
+        if self._multiclass is not None or len(self._forms) != 1 or self.from_logits:
             what = "logits" if self.from_logits else f"{len(self.classes_)} classes"
             raise InputError(
                 "calibrator", "be a map of one score, as a probability", what, got=f"one of {what}"
@@ -379,7 +678,7 @@ class Calibrator:
         return self._forms[0]
 
     def _band(self, k: int, level: float) -> Band:
-        """Return the band of a map at a level, computed when it is first asked for."""
+        """Return the band of a map at a level, computed on first use."""
         bands = self._bands[k]
         if level not in bands:
             if not self._problems:
@@ -391,7 +690,7 @@ class Calibrator:
         return bands[level]
 
     def _scores(self, y_prob: Any, percent: bool) -> Array:
-        """Check new scores, and put the columns of a frame in the order of the classes."""
+        """Validate new scores and put the columns of a frame in the order of the classes."""
         self._check_fitted()
         names = inputs.column_names(y_prob)
         scores = _probabilities(y_prob) if self.from_logits else y_prob
@@ -407,6 +706,7 @@ class Calibrator:
         return score.astype(np.float64, copy=False)
 
     def _check_choices(self) -> None:
+        """Refuse unknown or conflicting parameters."""
         inputs.check_choice("method", self.method, METHODS)
         if self.monotone not in ("auto", True, False):
             raise InputError("monotone", "be 'auto', True or False", self.monotone)
@@ -416,30 +716,37 @@ class Calibrator:
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "classes_"):
-            raise InputError(
-                "calibrator",
-                "have learned something",
-                self,
-                got="one that was not fitted",
-                hint="call fit() first",
-            )
+            raise NotFittedError
 
 
 def calibrator_names() -> dict[str, str]:
-    """Return the names of the maps, and what each does.
+    """Return the calibration methods: name and short description.
 
+    Returns
+    -------
+    dict
+        Description of each method by name. The aliases "platt" ("sigmoid") and "affine" ("logistic") are
+        accepted but not listed.
+
+    See Also
+    --------
+    Calibrator : Fit one of them.
+    calibrant.compare_calibrators : Compare them by cross-validation.
+
+    Examples
+    --------
     >>> calibrator_names()["temperature"]
-    'log-odds over one number'
+    'temperature scaling'
     """
     return {name: method.summary for name, method in METHODS.items()}
 
 
 def _probabilities(logits: Any) -> Array:
-    """Return the probabilities of logits: of a vector by the sigmoid, of a matrix by the softmax."""
+    """Return the probabilities of logits: the sigmoid of 1-D log-odds, the softmax of a matrix."""
     array, tolerance = inputs.read("y_prob", logits)
     if array.dtype.kind not in "biuf":
         raise InputTypeError("y_prob", "hold real numbers", array.dtype, got=f"dtype {array.dtype}")
-    # Probabilities of single precision may have come in double.
+    # Double-precision probabilities may have been computed in single precision.
     tolerance = tolerance or max(inputs.TOLERANCE.get(array.dtype.itemsize, 0.0), inputs.TOLERANCE[4])
     array = array.astype(np.float64)
     if not np.isfinite(array).all():
@@ -447,7 +754,7 @@ def _probabilities(logits: Any) -> Array:
         raise InputError("y_prob", "be finite", array[row], row=row)
     if array.ndim == 1:
         return expit(array)
-    # Logits of a row sum to 1 by chance; those of several rows do not.
+    # The logits of one or two rows may sum to 1 by chance.
     if len(array) > 2 and _in_unit_interval(array) and np.ptp(np.append(array.sum(axis=1), 1)) <= tolerance:
         raise InputError(
             "y_prob",
@@ -465,19 +772,19 @@ def _in_unit_interval(array: Array) -> bool:
 
 
 class _Columns(np.ndarray):
-    """Scores that keep the names of the columns in which they came."""
+    """Scores that keep the column names of their frame."""
 
     columns: tuple[Any, ...] | None = None
 
 
 def _column_names(y_prob: Any, *, vector: bool) -> tuple[str, ...] | None:
-    """Return the names of the columns of a frame, or that of a series; None where they have none."""
+    """Return the column names of a frame, or the name of a series; None if there are none."""
     names = (getattr(y_prob, "name", None),) if vector else inputs.column_names(y_prob)
     return names if names and all(isinstance(name, str) and name for name in names) else None
 
 
 def _warn_of_probabilities(y_prob: Any) -> None:
-    """Warn of log-odds that may be probabilities; those of a model that is never certain look the same."""
+    """Warn if 1-D log-odds look like probabilities; log-odds of an uncertain model may look the same."""
     array, _ = inputs.read("y_prob", y_prob)
     if array.ndim == 1 and array.dtype.kind in "biuf" and array.size >= MANY and _in_unit_interval(array):
         warnings.warn(
@@ -488,10 +795,21 @@ def _warn_of_probabilities(y_prob: Any) -> None:
         )
 
 
-def _refuse_swapped(y_prob: Any, y_true: Any) -> None:
-    """Refuse labels in the place of scores, and scores in the place of labels."""
+def refuse_swapped(y_prob: Any, y_true: Any, caller: str) -> None:
+    """Refuse labels passed as scores and scores passed as labels.
+
+    Parameters
+    ----------
+    y_prob, y_true : array
+        Arguments of the caller.
+    caller : str
+        Name of the public function, for the message.
+    """
     first, second = (np.asarray(each) for each in (y_prob, y_true))
-    labels_first = first.ndim == 1 and (first.dtype.kind in "bUSO" or bool(np.isin(first, (0, 1)).all()))
+    matrix_second = second.ndim == 2 and second.shape[1] > 1
+    labels_first = first.ndim == 1 and (
+        first.dtype.kind in ("bUSOiu" if matrix_second else "bUSO") or bool(np.isin(first, (0, 1)).all())
+    )
     scores_second = second.ndim == 2 or (second.dtype.kind == "f" and not np.isin(second, (-1, 0, 1)).all())
     if labels_first and scores_second:
         raise InputError(
@@ -499,5 +817,5 @@ def _refuse_swapped(y_prob: Any, y_true: Any) -> None:
             "be scores",
             first,
             got="labels",
-            hint="fit takes scores first and labels second: swap them",
+            hint=f"{caller} takes scores first and labels second: swap them",
         )

@@ -1,4 +1,4 @@
-"""The maps by name: how each is fitted to one score, and to the scores of many classes."""
+"""Calibration methods by name, with the functions that fit them to binary and to multiclass scores."""
 
 from __future__ import annotations
 
@@ -13,17 +13,19 @@ from calibrant.score_data.simplex import Simplex
 
 @dataclass(frozen=True)
 class Method:
-    """A map by name.
+    """A calibration method.
 
     Attributes
     ----------
     summary : str
+        Short description.
     one : callable or None
-        Fits it to one score; None where it takes many classes. Those that may bend also take `monotone`.
+        Function that fits binary scores; None for methods that need more than two classes. The functions of
+        `auto` and `spline` also take `monotone`.
     many : callable or None
-        Fits it to whole rows; without it, each class has a map of its own.
+        Function that fits all classes jointly; without it, multiclass scores are fitted one-vs-rest.
     forms : tuple of type
-        What a fit to one score can be.
+        Types that a binary fit can return.
     """
 
     summary: str
@@ -33,23 +35,37 @@ class Method:
 
 
 METHODS: dict[str, Method] = {
-    "auto": Method(
-        "average by evidence over all ways in which scores go wrong", one.auto, fit_softmax, (Bounded, Table)
-    ),
-    "identity": Method("the scores as they are", one.identity),
-    "temperature": Method("log-odds over one number", one.temperature, fit_temperature),
-    "platt": Method("log-odds shifted and stretched, outcomes softened", one.platt),
-    "affine": Method("log-odds shifted and stretched", one.affine),
+    "auto": Method("Bayesian average of calibration maps", one.auto, fit_softmax, (Bounded, Table)),
+    "identity": Method("unchanged scores", one.identity),
+    "temperature": Method("temperature scaling", one.temperature, fit_temperature),
+    "sigmoid": Method("Platt scaling of the log-odds, with smoothed targets", one.platt),
+    "logistic": Method("logistic regression on the log-odds", one.affine),
     "beta": Method("beta calibration", one.beta),
-    "quadratic": Method("a parabola in the log-odds", one.quadratic),
-    "spline": Method("smooth in the log-odds", one.spline, forms=(Table,)),
-    "isotonic": Method("increasing frequencies", one.isotonic, forms=(Table,)),
-    "isotonic-safe": Method("increasing frequencies, never 0 or 1", one.isotonic_safe, forms=(Table,)),
-    "venn-abers": Method(
-        "increasing frequencies with a new row of either outcome", one.by_venn_abers, forms=(Pair,)
-    ),
-    "histogram": Method("frequencies of 15 bins of equal mass", one.histogram, forms=(Table,)),
-    "density": Method("the reliability curve of kernel densities", one.density, forms=(Table,)),
-    "vector": Method("a shift and a stretch for each class", None, fit_vector),
-    "matrix": Method("log probabilities times a structured matrix", None, fit_matrix),
+    "quadratic": Method("logistic regression on the log-odds and their square", one.quadratic),
+    "spline": Method("smooth function of the log-odds", one.spline, forms=(Table,)),
+    "isotonic": Method("isotonic regression", one.isotonic, forms=(Table,)),
+    "isotonic-safe": Method("isotonic regression, never 0 or 1", one.isotonic_safe, forms=(Table,)),
+    "venn-abers": Method("inductive Venn-Abers predictor", one.by_venn_abers, forms=(Pair,)),
+    "histogram": Method("histogram binning, 15 bins of equal mass", one.histogram, forms=(Table,)),
+    "density": Method("calibration curve of kernel densities", one.density, forms=(Table,)),
+    "vector": Method("vector scaling", None, fit_vector),
+    "matrix": Method("matrix scaling with a structured matrix", None, fit_matrix),
 }
+#: Other accepted names of methods.
+ALIASES = {"platt": "sigmoid", "affine": "logistic"}
+
+
+def canonical_name(method: str) -> str:
+    """Return the name under which a method is stored and printed; unknown names are returned unchanged.
+
+    Parameters
+    ----------
+    method : str
+        Name or alias of a method.
+
+    Examples
+    --------
+    >>> canonical_name("platt"), canonical_name("beta")
+    ('sigmoid', 'beta')
+    """
+    return ALIASES.get(method, method) if isinstance(method, str) else method

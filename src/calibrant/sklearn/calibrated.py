@@ -18,7 +18,8 @@ from sklearn.utils.validation import _check_method_params, check_is_fitted, colu
 
 from calibrant import inputs
 from calibrant.inputs import InputError, InputTypeError, InputWarning
-from calibrant.maps import Calibrator, calibrator_names
+from calibrant.maps import Calibrator
+from calibrant.maps.methods import METHODS, canonical_name
 from calibrant.score_data import Array
 from calibrant.sklearn.model import explaining, probabilities
 from sklearn import get_config
@@ -216,7 +217,7 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
     # --- inside ---
 
     def _check_choices(self) -> None:
-        inputs.check_choice("method", self.method, calibrator_names())
+        inputs.check_choice("method", canonical_name(self.method), METHODS)
         if not isinstance(self.ensemble, bool | np.bool_):
             raise InputTypeError("ensemble", "be True or False", self.ensemble)
         if not any(hasattr(self.estimator, name) for name in ("predict_proba", "decision_function")):

@@ -80,9 +80,10 @@ class CanonicalVariational(Estimator):
     norms = ("l1", "l2")
 
     def __post_init__(self) -> None:
-        from calibrant.maps import calibrator_names
+        from calibrant.maps.methods import METHODS, canonical_name
 
-        check_choice("map", self.map, calibrator_names())
+        object.__setattr__(self, "map", canonical_name(self.map))
+        check_choice("map", self.map, METHODS)
         positive_int("n_folds", self.n_folds, 2)
 
     @classmethod
