@@ -7,13 +7,14 @@
     python benchmarks/canonical.py --parts published paper speed
 
 Families: flat and network-like scores, forests with exact zeros, scores near the corners; maps that pull to
-equal chances, raise or lower the temperature, scale and shift each class, mix classes by a
-matrix, between neighbours, from first to second choice, in one place, and none. The efficiency bound of a cell is .798 sd(psi(eta) + c) /
-sqrt n at the true eta, the mean absolute error of an estimator that knew the signs of all gaps. Published:
-scores Dir(1/2) with four maps of single classes (Berta et al., "Evaluating Lp calibration errors", the best
-of their estimators at each size). Paper: models of the paper's experiment on its mixtures in two dimensions.
-Five or more scores tell the features, so that the exact posterior is the frequency at the scores; of three
-they do not where a model folds the plane, and the frequency is the mean posterior over the nearest scores.
+equal chances, raise or lower the temperature, scale and shift each class, mix classes by a matrix, between
+neighbours, from first to second choice, in one place, and none. The efficiency bound of a cell is .798
+sd(psi(eta) + c) / sqrt n at the true eta, the mean absolute error of an estimator that knew the signs of all
+gaps. Published: scores Dir(1/2) with four maps of single classes (Berta et al., "Evaluating Lp calibration
+errors", the best of their estimators at each size). Paper: models of the paper's experiment on its mixtures
+in two dimensions. Five or more scores tell the features, so that the exact posterior is the frequency at the
+scores; of three they do not where a model folds the plane, and the frequency is the mean posterior over the
+nearest scores.
 """
 
 from __future__ import annotations

@@ -9,8 +9,8 @@ order marks, ends of lines, ragged rows, other types, bytes that are changed or 
 
 A code path may raise only a ValueError or an OSError with a one-line message. The command line exits
 with 0 or 2. If a file can be read at once, all other code paths must read it too: a column of scores in one
-piece to the last bit, pieces and frames to 1e-12 of each sum. Only reading in pieces may refuse a column whose first rows have
-another type than later ones, or lack a label; the message says so.
+piece to the last bit, pieces and frames to 1e-12 of each sum. Only reading in pieces may refuse
+a column whose first rows have another type than later ones, or lack a label; the message says so.
 """
 
 from __future__ import annotations
