@@ -4,7 +4,7 @@
                                 [--write docs/reliability.md]
 
 - metamorphic: the same predictions said in another way, through every estimator, notion and norm;
-- files: fuzzed files of each format, read by every road;
+- files: fuzzed files of each format, read by every code path;
 - refusals: files that are refused, each in a process of its own, which must end with its code within a limit;
 - kills: experiments that are killed, interrupted or terminated, and then go on;
 - writers: two to eight processes that write to one place at once;

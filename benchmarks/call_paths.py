@@ -2,12 +2,13 @@
 
     python benchmarks/call_paths.py [--files]
 
-A file counts as visited when one of its functions is called after all modules were imported. Long paths make
-code hard to follow.
+A file counts as visited if one of its functions is called in the main thread after all modules were imported.
+Long paths make code hard to follow.
 """
 
 import argparse
 import sys
+import tempfile
 from collections import Counter
 from pathlib import Path
 
@@ -53,14 +54,19 @@ def main():
         "ece": lambda: calibrant.ece(outcome, score),
         "ece uniform:15": lambda: calibrant.ece(outcome, score, estimator="uniform:15"),
         "estimate": lambda: calibrant.estimate(outcome, score, rng=0),
+        "assess": lambda: calibrant.assess(outcome, score, rng=0),
+        "Sketch.from_files": lambda: calibrant.Sketch.from_files(table, label="y", scores="p", labels=[0, 1]),
     }
-    print(f"{'call':<16}{'files':>6}{'changes of package':>20}")
-    for name, call in calls.items():
-        files, changes = visited(call)
-        print(f"{name:<16}{len(files):>6}{changes:>20}")
-        if args.files:
-            for path, count in sorted(files.items()):
-                print(f"    {path:<40}{count:>6}")
+    print(f"{'call':<18}{'files':>6}{'changes of package':>20}")
+    with tempfile.TemporaryDirectory() as folder:
+        table = Path(folder) / "scores.csv"
+        np.savetxt(table, np.column_stack([outcome, score]), "%.0f,%.17g", header="y,p", comments="")
+        for name, call in calls.items():
+            files, changes = visited(call)
+            print(f"{name:<18}{len(files):>6}{changes:>20}")
+            if args.files:
+                for path, count in sorted(files.items()):
+                    print(f"    {path:<40}{count:>6}")
 
 
 if __name__ == "__main__":

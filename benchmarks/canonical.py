@@ -7,13 +7,14 @@
     python benchmarks/canonical.py --parts published paper speed
 
 Families: flat and network-like scores, forests with exact zeros, scores near the corners; maps that pull to
-equal chances, heat, cool, stretch and shift each class, mix classes by a matrix, between neighbours, from
-first to second choice, in one place, and none. The efficiency bound of a cell is .798 sd(psi(eta) + c) /
-sqrt n at the true eta, the mean absolute error of an estimator that knew the signs of all gaps. Published:
-scores Dir(1/2) with four maps of single classes (Berta et al., "Evaluating Lp calibration errors", the best
-of their estimators at each size). Paper: models of the paper's experiment on its mixtures in two dimensions.
-Five or more scores tell the features, so that the exact posterior is the frequency at the scores; of three
-they do not where a model folds the plane, and the frequency is the mean posterior over the nearest scores.
+equal chances, raise or lower the temperature, scale and shift each class, mix classes by a matrix, between
+neighbours, from first to second choice, in one place, and none. The efficiency bound of a cell is .798
+sd(psi(eta) + c) / sqrt n at the true eta, the mean absolute error of an estimator that knew the signs of all
+gaps. Published: scores Dir(1/2) with four maps of single classes (Berta et al., "Evaluating Lp calibration
+errors", the best of their estimators at each size). Paper: models of the paper's experiment on its mixtures
+in two dimensions. Five or more scores tell the features, so that the exact posterior is the frequency at the
+scores; of three they do not where a model folds the plane, and the frequency is the mean posterior over the
+nearest scores.
 """
 
 from __future__ import annotations
@@ -80,7 +81,7 @@ PUBLISHED_SIZES = {200: 60, 1069: 30, 10_000: 8}
 # Of the paper's experiment: rows to learn from, and rows to measure with.
 TRAINED_ON, MEASURED_ON = 300, {100: 10, 500: 10, 2000: 5, 10_000: 5}
 # The default first; the others are slow on many rows.
-RULERS, MANY = ("softmax", "variational", "variational:temperature", "dirichlet"), 2000
+NAMED, MANY = ("softmax", "variational", "variational:temperature", "dirichlet"), 2000
 # Rows whose true error is taken, and nearest scores, where features with the same scores differ.
 TRUTHS, NEAREST = 20_000, 64
 
@@ -229,14 +230,14 @@ def paper_cell(task):
     if k == 3 and family != "logistic":
         eta = frequencies(p, eta)
     truth = np.abs(eta - p[: len(eta)]).sum(axis=1).mean()
-    off, held = np.zeros((len(MEASURED_ON), len(RULERS))), np.zeros((len(MEASURED_ON), 2))
+    off, held = np.zeros((len(MEASURED_ON), len(NAMED))), np.zeros((len(MEASURED_ON), 2))
     off[[n > MANY for n in MEASURED_ON], 1:] = np.nan
     for i, (n, repetitions) in enumerate(MEASURED_ON.items()):
         count = max(1, round(repetitions * share))
         for _ in range(count):
             some = rng.integers(0, LARGE, n)
             rows = Simplex.of(p[some], labels[some])
-            fits = [resolve(name, vectors=True).fit(rows) for name in (RULERS if n <= MANY else RULERS[:1])]
+            fits = [resolve(name, vectors=True).fit(rows) for name in (NAMED if n <= MANY else NAMED[:1])]
             off[i, : len(fits)] += np.abs(np.array([fit.error("l1") for fit in fits]) - truth) / count
             low, high = fits[0].found.interval("l1", 0.95)
             held[i] += np.array([low <= truth <= high, high - low]) / count
@@ -246,8 +247,8 @@ def paper_cell(task):
 def paper(pool, share) -> None:
     """Print the errors on the paper's mixtures."""
     print("\nThe paper's mixtures in two dimensions: mean absolute error of l1\n")
-    print(f"| classes | rows | {' | '.join(RULERS)} | mean truth | coverage | width |")
-    print("|---" * (5 + len(RULERS)) + "|")
+    print(f"| classes | rows | {' | '.join(NAMED)} | mean truth | coverage | width |")
+    print("|---" * (5 + len(NAMED)) + "|")
     for k in (3, 5, 7):
         tasks = [(k, seed, f, share) for seed in range(3) for f in ("logistic", "naive-bayes", "svc")]
         truth, off, held = zip(*pool.map(paper_cell, tasks), strict=True)

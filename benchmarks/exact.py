@@ -6,9 +6,9 @@
 Families are those of calibrant.experiment.families. The bound is the least mean absolute error that a regular
 estimator can have for large n: .798 sqrt((Brier - ECE^2) / n); class-wise, Brier - ECE^2 gives way to the
 variance of what one row adds to the mean over the classes. A calibrated model has no such bound (an estimator
-may lean towards 0), so for those the error itself is printed. Where a gap lives in one place, scores are few
-or outcomes rare, the bound says little: there the error is held against the best of six other estimators in
-each cell. With no names it is `auto` alone.
+may lean towards 0), so for those the error itself is printed. For local miscalibration, few distinct scores
+and rare outcomes the bound says little: there the error is divided by that of the best of six other
+estimators in each cell. Without names, only `auto` is measured.
 """
 
 from __future__ import annotations

@@ -256,7 +256,7 @@ def network(n: int, c: int, rng: np.random.Generator) -> Array:
 
 
 def _own(c: int) -> tuple[Array, Array, Array]:
-    """Return a stretch and a shift for each class, and a matrix that goes across: the same for all rows."""
+    """Return a slope and a shift for each class, and a matrix over classes: the same for all rows."""
     rng = np.random.default_rng([31, c])
     return rng.uniform(0.6, 1.2, c), rng.normal(0, 0.4, c), rng.normal(0, 0.25 / np.sqrt(c), (c, c))
 
@@ -290,8 +290,8 @@ def _log(p: Array) -> Array:
 
 
 def _vector(p: Array) -> Array:
-    stretch, shift, _ = _own(p.shape[1])
-    return softmax(stretch * _log(p) + shift, axis=1)
+    slope, shift, _ = _own(p.shape[1])
+    return softmax(slope * _log(p) + shift, axis=1)
 
 
 def _matrix(p: Array) -> Array:

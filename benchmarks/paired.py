@@ -73,7 +73,7 @@ def spread(name):
 
 
 def beside_spread(name):
-    """Make pairs of a model with a spread gap, and one whose gap lives in one place."""
+    """Make pairs of a model with a gap at all scores and a model with local miscalibration."""
 
     def pair(rng, n):
         score, chance = LOCAL[name].sample(rng, n)

@@ -1,16 +1,16 @@
-"""Files with hostile contents: every road reads the same numbers, or all refuse.
+"""Files with hostile contents: every code path reads the same numbers, or all refuse.
 
     python benchmarks/attacks/files.py [--cases 2000] [--seed 0] [--formats csv json ...]
 
-Small random files of each format are read as whole rows, in pieces, by the command line, and as frames of
+Small random files of each format are read at once, in pieces, by the command line, and as frames of
 pandas, polars, pyarrow and DuckDB that hold what was read. Some are clean, and hold what was written;
 most are spoilt: quotes, blanks, nulls, NaN, infinities, large integers, booleans, text, names twice, byte
 order marks, ends of lines, ragged rows, other types, bytes that are changed or missing.
 
-A road may raise nothing but a ValueError or an OSError of one line, the command line ends with 0 or 2, and
-where whole rows are read, everything else reads them too: a column of scores in one piece to the last bit,
-otherwise and by frames to 1e-12 of each sum. A road in pieces alone may refuse a column whose first rows
-settle it as something else than later ones, or do not have every label, and says so.
+A code path may raise only a ValueError or an OSError with a one-line message. The command line exits
+with 0 or 2. If a file can be read at once, all other code paths must read it too: a column of scores in one
+piece to the last bit, pieces and frames to 1e-12 of each sum. Only reading in pieces may refuse
+a column whose first rows have another type than later ones, or lack a label; the message says so.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from calibrant.data import Asked, load_models
 
 FORMATS = ("csv", "tsv", "jsonl", "json", "parquet", "arrow", "npz")
 TEXT = ("csv", "tsv", "jsonl", "json")
-# What a road in pieces may say where whole rows are read.
+# Messages allowed when a file is read in pieces although it can be read at once.
 SETTLED = ("as in the first rows", "one for each column", "hold 0 and 1, -1 and 1", "hold only the labels")
 LABELS = (
     (0, 1),
@@ -346,7 +346,7 @@ def content_of(table, format):
 
 
 class Refusal:
-    """What a road said instead of an answer."""
+    """The error message of a code path."""
 
     def __init__(self, error):
         self.error = error
@@ -356,10 +356,10 @@ class Refusal:
         return f"{type(self.error).__name__}: {ascii(self.text)[:200]}"
 
 
-def tried(road):
-    """Return what a road gives, or what it refuses; other errors pass."""
+def tried(read):
+    """Return the result of a code path, or its refusal; other errors pass."""
     try:
-        return road()
+        return read()
     except (ValueError, OSError) as error:
         return Refusal(error)
 
@@ -448,7 +448,7 @@ def asked_of(table):
 
 
 def failures_of(path, table):
-    """Yield what the roads disagree about."""
+    """Yield the disagreements between code paths."""
     asked, rng = asked_of(table), table.rng
     if table.clean:
         # What a clean file holds is known; its labels as a file has them.
@@ -500,7 +500,7 @@ def weightless(table):
 
 
 def grouped(path, table, options, asked, whole):
-    """Yield how groups in pieces differ from those of whole rows."""
+    """Yield how groups read in pieces differ from those read at once."""
     found = tried(lambda: Sketch.from_files_by_group(path, groups="g", **options))
     data = tried(lambda: load_models(str(path), Asked(**asked, groups="g"))[""])
     if isinstance(whole, Refusal) and not isinstance(data, Refusal):

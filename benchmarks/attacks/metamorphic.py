@@ -728,15 +728,15 @@ def decided(data, cost):
 
 def contradictions(found, most):
     """Return what a user could hold against numbers that are told together; `most` is the largest cost."""
-    room = 1e-9 * most
+    slack = 1e-9 * most
     rules = {
-        "low <= value <= high": found["low"] - room <= found["value"] <= found["high"] + room,
-        "recovered <= value": found["recovered"] <= found["value"] + room,
-        "gain <= value": found["gain"] <= found["value"] + room,
-        "gain_low <= low": found["gain_low"] <= found["low"] + room or found["gain_low"] <= 0,
-        "gain_high <= high": found["gain_high"] <= found["high"] + room or found["high"] >= most - room,
+        "low <= value <= high": found["low"] - slack <= found["value"] <= found["high"] + slack,
+        "recovered <= value": found["recovered"] <= found["value"] + slack,
+        "gain <= value": found["gain"] <= found["value"] + slack,
+        "gain_low <= low": found["gain_low"] <= found["low"] + slack or found["gain_low"] <= 0,
+        "gain_high <= high": found["gain_high"] <= found["high"] + slack or found["high"] >= most - slack,
         "recalibrated = cost - recovered": abs(found["cost"] - found["recovered"] - found["recalibrated"])
-        <= room,
+        <= slack,
     }
     return [f"not {rule}: {found}" for rule, holds in rules.items() if not holds]
 

@@ -77,7 +77,7 @@ parts = {
     f"{found.value:.3f}": "the calibration error: how far scores and frequencies are apart, on average",
     f"{found.low:.3f} to {found.high:.3f}": f"where the true error lies, at {found.level:.0%}",
     f"{found.over:.3f} + {found.under:.3f}": "its parts: scores that are too high, and too low",
-    f"{found.null.mean:.3f}": "what a calibrated model typically reads on as many digits: not 0, by chance",
+    f"{found.null.mean:.3f}": "expected if the model is calibrated, for as many digits: not 0, due to noise",
     f"{found.p_value:.3f}": "how often a calibrated model would look so bad, or worse",
     f"{found.n:.0f}, {found.estimator}": "digits, and the estimator that was used",
 }
@@ -88,7 +88,7 @@ for part, meaning in parts.items():
 # ## Where are they wrong?
 #
 # The reliability curve gives the frequency at every score, with a band for what the data leave open. On the
-# dashed line scores are probabilities. It comes from the same fit as the error above.
+# dashed line scores are probabilities. It comes from a second model, on the log-odds, of the same data.
 
 # %%
 curve = calibrant.reliability_curve(y_test, scores["forest"], pos_label="odd")
