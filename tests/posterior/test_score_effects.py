@@ -375,5 +375,5 @@ def test_gaps_in_ranges_are_less_likely_where_rows_share_scores():
     found = posterior(Sample(*draw("mixed", 1000)))
     ties = found.effects[0].ties
     prior = np.exp(found.logs[0, 2] - found.tree.evidence[0])
-    share = gap.STRETCHES * (1 - gap.FEWER_STRETCHES * ties.share)
+    share = gap.LOCAL_WEIGHT * (1 - gap.TIED_REDUCTION * ties.share)
     assert prior == pytest.approx((1 - ties.prior) * (1 - gap.CALIBRATED) * share)

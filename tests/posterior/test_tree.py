@@ -119,7 +119,7 @@ def test_every_cell_lies_in_one_stretch_that_stops(cells):
     tree = DyadicPartition(*data(cells, gap=0.5))
     for summed in tree._summed:
         reach, total = np.ones((2, 1)), np.zeros((2, cells))
-        for level, chance in enumerate(summed.chance):
+        for level, chance in enumerate(summed.stop_probability):
             total += tree.layout.spread(level, reach * chance)
             reach = np.repeat(reach * (1 - chance), 2, axis=-1)
         np.testing.assert_allclose(total, np.ones((2, cells)))
@@ -159,15 +159,15 @@ def test_sides_are_the_mean_and_its_absolute_value():
     over, under = tree.sides
     np.testing.assert_allclose(under - over, tree.moments[0].sum(axis=-1), rtol=1e-9)
     assert np.all(under > 3 * over)
-    other = DyadicPartition(-tree.x, tree.pull)
+    other = DyadicPartition(-tree.x, tree.signal_to_noise)
     np.testing.assert_allclose(other.sides, (under, over), rtol=1e-9)
-    mirrored = DyadicPartition(tree.x[:, ::-1], tree.pull[:, ::-1])
+    mirrored = DyadicPartition(tree.x[:, ::-1], tree.signal_to_noise[:, ::-1])
     np.testing.assert_allclose(mirrored.sides, (over, under), rtol=1e-9)
 
 
 def test_a_gap_is_found_where_it_is_and_nowhere_else():
     tree = DyadicPartition(*data(gap=0.5))
-    mean = tree.moments[0] / tree.pull
+    mean = tree.moments[0] / tree.signal_to_noise
     assert np.abs(mean[:, 16:32] - 0.5).max() < 0.15
     assert np.abs(np.delete(mean, np.s_[16:32], axis=1)).max() < 0.11
     assert tree.evidence.min() > 20
