@@ -130,7 +130,7 @@ def test_no_data_set_depends_on_the_others(kind, monkeypatch):
     residual = one.residual + np.sqrt(one.ties.noise) * rng.standard_normal((5, one.ties.mass.size))
     together = ScoreEffects(one.ties, residual, counts=False)
     expected = together.expected(np.ones(5, dtype=bool))
-    monkeypatch.setattr(module, "TOGETHER", 2 * one.ties.mass.size)
+    monkeypatch.setattr(module, "CHUNK_SIZE", 2 * one.ties.mass.size)
     for k in range(5):
         alone = ScoreEffects(one.ties, residual[k : k + 1], counts=False)
         assert together.evidence[k] == pytest.approx(alone.evidence[0])
