@@ -44,7 +44,7 @@ def test_neighbours_are_summed_pair_by_pair(monkeypatch):
     rows = Simplex.of(p, code, np.random.default_rng(1).integers(1, 4, 60))
     x = softmax(0.7 * np.log(np.maximum(rows.score, 1e-3)))
     for asked in (len(x), 25):
-        for j, each in enumerate(local.told(rows, x, 5, 0.5, 3, asked)):
+        for j, each in enumerate(local.kernel_sums(rows, x, 5, 0.5, 3, asked)):
             found = local.updated(x[:asked], each, 2.0)
             mean, count = oracle.updated(rows, x, 5, 0.5 * 2 ** (-j / 2), 2.0)
             np.testing.assert_allclose(found.mean, mean[:asked], atol=1e-9)
