@@ -106,6 +106,6 @@ def test_without_loops_and_for_odd_numbers_of_cells_numpy_looks(monkeypatch):
     for cells, loops in ((30, compiled.loops), (32, None)):
         monkeypatch.setattr(compiled, "loops", loops)
         p = problems(cells, 3, 1)
-        np.testing.assert_array_equal(p.evidence_of_process, p.process.evidence)
-        np.testing.assert_array_equal(p.local, p.tree.evidence)
+        np.testing.assert_array_equal(p.evidence_of_process, p.process.log_bayes_factor)
+        np.testing.assert_array_equal(p.local, p.tree.log_bayes_factor)
         np.testing.assert_array_equal(p._with_sides.local, p.tree.sides)

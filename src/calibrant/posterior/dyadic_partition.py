@@ -90,7 +90,7 @@ def waving_levels(cells: int) -> list[int]:
 class _Flat(NamedTuple):
     """A constant gap in each range: log Bayes factor against no gap, posterior mean and variance."""
 
-    evidence: Array
+    log_bayes_factor: Array
     mean: Array
     variance: Array
 
@@ -101,7 +101,7 @@ class _Wave(Shrunk):
 
     Attributes
     ----------
-    evidence : array (problems, ranges)
+    log_bayes_factor : array (problems, ranges)
         Log Bayes factor against no gap.
     z : array (problems, ranges, cells)
         Cosine coefficients of the data in the range.
@@ -109,7 +109,7 @@ class _Wave(Shrunk):
         Posterior mean of the shrinkage factor of each coefficient.
     """
 
-    evidence: Array
+    log_bayes_factor: Array
     z: Array
     shrink: Array
 
@@ -119,7 +119,7 @@ class _Summed(NamedTuple):
 
     Attributes
     ----------
-    evidence : array (problems,)
+    log_bayes_factor : array (problems,)
         Log Bayes factor against no gap.
     stop_probability : list of arrays (problems, ranges)
         For each level, posterior probability that a range stops, given that no range that contains it did.
@@ -127,7 +127,7 @@ class _Summed(NamedTuple):
         For each level, posterior probability of a gap in a range that stops.
     """
 
-    evidence: Array
+    log_bayes_factor: Array
     stop_probability: list[Array]
     gap: list[Array]
 
@@ -173,11 +173,13 @@ class DyadicPartition:
             variance = size / (1 + width * size)
             variances.append(variance)
             logs.append(half_square * variance + (0.5 * np.log(variance / size) - log(len(LEVELS))))
-        evidence, weights = mixed(logs)
+        log_bayes_factor, weights = mixed(logs)
         shrinkage = sum(weight * variance for weight, variance in zip(weights, variances, strict=True))
         mean_square = sum(weight * variance**2 for weight, variance in zip(weights, variances, strict=True))
         return _Flat(
-            evidence, shrinkage * sums, shrinkage + square * np.maximum(mean_square - shrinkage**2, 0.0)
+            log_bayes_factor,
+            shrinkage * sums,
+            shrinkage + square * np.maximum(mean_square - shrinkage**2, 0.0),
         )
 
     @cached_property
@@ -209,23 +211,23 @@ class DyadicPartition:
             likelihood = np.matmul(others, spectrum[..., None])[..., 0]
             cost = np.log1p(signal).sum(axis=-1, keepdims=True)
             shapes.append(0.5 * (likelihood - cost) + log((1 - NO_SHAPE) / len(WAVES)))
-        evidence, by_mean = mixed(means)
-        shape_evidence, by_shape = mixed(shapes)
+        mean_log, by_mean = mixed(means)
+        shape_log, by_shape = mixed(shapes)
         shrink = np.empty_like(z)
         shrink[..., 0] = sum(w * share for w, share in zip(by_mean[1:], shares, strict=True))
         shrink[..., 1:] = sum(w[..., None] * share for w, share in zip(by_shape[1:], spectra, strict=True))
-        return _Wave(evidence + shape_evidence, z, shrink)
+        return _Wave(mean_log + shape_log, z, shrink)
 
     @cached_property
     def _gaps(self) -> tuple[list[Array], list[Array]]:
         """Log Bayes factor of a gap in each range, and probability that it is constant, by level."""
         logs, flats = [], []
         for level in range(self.layout.depth + 1):
-            log_gap = self.flat.evidence[:, self.layout.level(level)]
+            log_gap = self.flat.log_bayes_factor[:, self.layout.level(level)]
             flat = np.ones_like(log_gap)
             if level in self.waves:
                 log_flat = log_gap + log1p(-WAVING)
-                log_gap = np.logaddexp(log_flat, self.waves[level].evidence + log(WAVING))
+                log_gap = np.logaddexp(log_flat, self.waves[level].log_bayes_factor + log(WAVING))
                 flat = np.exp(log_flat - log_gap)
             logs.append(log_gap)
             flats.append(flat)
@@ -255,10 +257,10 @@ class DyadicPartition:
     @cached_property
     def _mixed(self) -> tuple[Array, list[Array]]:
         """Log Bayes factor against no gap, and posterior probabilities of the sparse and the dense tree."""
-        return mixed([summed.evidence - log(len(EMPTY)) for summed in self._summed])
+        return mixed([summed.log_bayes_factor - log(len(EMPTY)) for summed in self._summed])
 
     @property
-    def evidence(self) -> Array:
+    def log_bayes_factor(self) -> Array:
         """Log Bayes factor against no gap, (problems,)."""
         return self._mixed[0]
 

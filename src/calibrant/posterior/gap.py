@@ -19,7 +19,7 @@ import numpy as np
 from calibrant.compiled.cached import cached_property
 from calibrant.posterior.dyadic_partition import DyadicPartition
 from calibrant.posterior.marginal_likelihoods import MarginalLikelihoods, marginal_likelihoods
-from calibrant.posterior.process import Process, evidence_of, log_mean, of_each, softmax
+from calibrant.posterior.process import Process, log_mean, of_each, smooth_log_bayes_factor, softmax
 from calibrant.posterior.score_effects import ScoreEffects
 from calibrant.posterior.variance_time import n_cells, pilot_smooth, pilot_variance, whiten
 from calibrant.score_data import Array, Residuals
@@ -33,8 +33,8 @@ LOCAL_WEIGHT = 0.16
 TIED_REDUCTION = 0.98
 # Prior probability that the classes of a model have unrelated gaps (no pooling of size and roughness).
 APART = 0.2
-# Share of the smooth component's posterior standard deviation that is counted in the expected |gap|: a
-# process that must follow one jump is uncertain everywhere.
+# Expected |gap| of the smooth component: share that is counted of what the posterior standard deviation adds to
+# the absolute posterior mean, because a process that must follow one jump is uncertain everywhere.
 UNCERTAIN = 0.75
 # Largest number of distinct scores that a curve shows one by one where they have score effects, and the share
 # of the rows that must share their score for that.
@@ -189,7 +189,7 @@ class Posterior:
         return Process.of(self.z, 1 / (self.scale**2 * self.z.shape[-1]))
 
     @property
-    def _evidence(self) -> MarginalLikelihoods:
+    def _marginal(self) -> MarginalLikelihoods:
         """Marginal likelihoods of the smooth and the local component, possibly without one-sided gaps."""
         return self._with_sides if "_with_sides" in self.__dict__ else self._without_sides
 
@@ -210,7 +210,7 @@ class Posterior:
     @property
     def evidence_of_process(self) -> Array:
         """Log Bayes factor of the smooth component against no gap."""
-        return self._evidence.process
+        return self._marginal.process
 
     @cached_property
     def tree(self) -> DyadicPartition:
@@ -243,7 +243,7 @@ class Posterior:
 
         The components are: none, smooth, local and, where rows share scores, score effects.
         """
-        marginal = self._evidence
+        marginal = self._marginal
         # Where rows share scores, a piecewise gap is less plausible than score effects.
         tied = self._of_effects(lambda score_effects: score_effects.ties.share, 0.0)
         tree = LOCAL_WEIGHT * (1 - TIED_REDUCTION * tied)
@@ -256,7 +256,7 @@ class Posterior:
         with np.errstate(divide="ignore"):
             effects = (
                 marginal.process
-                + self._of_effects(lambda score_effects: score_effects.evidence, -np.inf)
+                + self._of_effects(lambda score_effects: score_effects.log_bayes_factor, -np.inf)
                 + np.log(share)
             )
         return np.concatenate([logs + np.log1p(-share)[:, None], effects[:, None]], axis=-1)
@@ -277,7 +277,7 @@ class Posterior:
 
         It is used as a test statistic. Its score effects have no smooth part, which makes it fast to compute.
         """
-        tree = self._evidence.tree
+        tree = self._marginal.tree
         if not self.effects:
             return tree
         scattered = self._of_effects(
@@ -374,7 +374,7 @@ class Posterior:
             own = sum(w * square for w, square in zip(self.weight[:, 1:3].T, squares, strict=True))
             if self.effects:
                 own = own + self.weight[:, 3] * self._effects_expected[2]
-        marginal = self._evidence
+        marginal = self._marginal
         alone = np.logaddexp(self.some + np.log1p(-CLASS_CALIBRATED), np.log(CLASS_CALIBRATED))
         return Terms(marginal.shape, marginal.offset, alone, smooth, np.asarray(own))
 
@@ -456,24 +456,26 @@ class Posterior:
         return np.asarray(rng.permutation(np.concatenate(drawn)))
 
     def shapes(
-        self, k: int, member: int, rng: np.random.Generator, size: int, draw_shrinkage: float = 1.0
+        self, k: int, component: int, rng: np.random.Generator, size: int, draw_shrinkage: float = 1.0
     ) -> Array:
         """Draw gaps at the points of problem k from component 0 none, 1 smooth, 2 local or 3 score effects.
 
         A `draw_shrinkage` below one keeps draws of the smooth component closer to its posterior mean.
         """
         discrete, mass = self.discrete(k), self.mass[k]
-        if member == 0:
+        if component == 0:
             return np.zeros((size, self.places(k)[0].size))
-        if member == 3:
+        if component == 3:
             return self._effects_of(k).draw(rng, size)
-        cells = (
-            self.process.draw(k, rng, size, draw_shrinkage) if member == 1 else self.tree.draw(k, rng, size)
+        in_cells = (
+            self.process.draw(k, rng, size, draw_shrinkage)
+            if component == 1
+            else self.tree.draw(k, rng, size)
         )
-        cells = cells * np.divide(self.scale[k], mass, out=np.zeros(mass.shape), where=mass > 0)
+        in_cells = in_cells * np.divide(self.scale[k], mass, out=np.zeros(mass.shape), where=mass > 0)
         if not discrete:
-            return cells[:, mass > 0]
-        return self._effects_of(k).ties.time(cells=mass.size).at_points(cells)
+            return in_cells[:, mass > 0]
+        return self._effects_of(k).ties.time(cells=mass.size).at_points(in_cells)
 
 
 def posterior_of(task: CalibrationTask) -> Posterior:
@@ -529,15 +531,15 @@ def pool_classes(terms: Terms, cells: int, classes: int) -> PooledClasses:
     if classes <= 2:
         certain = np.ones(terms.alone.shape)
         return PooledClasses(share * terms.alone, certain, certain)
-    pooled = evidence_of(share * terms.shape, share * terms.offset, cells) + np.log1p(-APART)
+    pooled = smooth_log_bayes_factor(share * terms.shape, share * terms.offset, cells) + np.log1p(-APART)
     unpooled = share * terms.alone + np.log(APART)
-    evidence = np.logaddexp(pooled, unpooled)
-    return PooledClasses(evidence, chance(evidence), np.exp(unpooled - evidence))
+    log_bayes_factor = np.logaddexp(pooled, unpooled)
+    return PooledClasses(log_bayes_factor, chance(log_bayes_factor), np.exp(unpooled - log_bayes_factor))
 
 
-def chance(evidence: Array) -> Array:
+def chance(log_bayes_factor: Array) -> Array:
     """Return the posterior probability of a gap from its log Bayes factor against no gap."""
-    odds = (1 - CLASS_CALIBRATED) / CLASS_CALIBRATED * np.exp(np.clip(evidence, -600, 600))
+    odds = (1 - CLASS_CALIBRATED) / CLASS_CALIBRATED * np.exp(np.clip(log_bayes_factor, -600, 600))
     return np.asarray(odds / (1 + odds))
 
 

@@ -87,11 +87,11 @@ def marginal_likelihoods(
     step = max(1, count if z.size < PARALLEL_FROM else -(-count // compiled.threads()))
     for _ in compiled.shared(compute, range(0, count, step)):
         pass
-    evidence, tree_evidence, over, under, tree_over, tree_under = out[:, :6].T
+    smooth_log, local_log, over, under, tree_over, tree_under = out[:, :6].T
     shape_start = 6 + means
     return MarginalLikelihoods(
-        evidence,
-        tree_evidence,
+        smooth_log,
+        local_log,
         (over, under),
         (tree_over, tree_under),
         out[:, 6:shape_start],
@@ -118,7 +118,12 @@ def _marginal_likelihoods_numpy(
         under = up.sum(axis=-1)
         smooth, local = (under - smooth_part.mean.sum(axis=-1), under), local_part.sides
     return MarginalLikelihoods(
-        smooth_part.evidence, local_part.evidence, smooth, local, smooth_part.offset, smooth_part.shape
+        smooth_part.log_bayes_factor,
+        local_part.log_bayes_factor,
+        smooth,
+        local,
+        smooth_part.offset,
+        smooth_part.shape,
     )
 
 

@@ -105,9 +105,9 @@ class Process(Shrunk):
         return cls(z, shrink, shape, offset)
 
     @property
-    def evidence(self) -> Array:
+    def log_bayes_factor(self) -> Array:
         """Log Bayes factor against no gap."""
-        return evidence_of(self.shape, self.offset, self.z.shape[-1])
+        return smooth_log_bayes_factor(self.shape, self.offset, self.z.shape[-1])
 
     def draw(self, k: int, rng: np.random.Generator, size: int, draw_shrinkage: float = 1.0) -> Array:
         """Draw the gap of problem k in each cell, (size, cells), in units of the noise.
@@ -140,7 +140,7 @@ def spread_of(shrink: Array) -> Array:
     return np.asarray(np.sqrt(np.maximum(variance, 0.0)))
 
 
-def evidence_of(shape: Array, offset: Array, cells: int) -> Array:
+def smooth_log_bayes_factor(shape: Array, offset: Array, cells: int) -> Array:
     """Return the log Bayes factor of the process from the log likelihood ratios of the grid points."""
     return log_mean(shape, prior_of_shape(cells).astype(shape.dtype)) + log_mean(
         offset, prior_of_mean().astype(offset.dtype)

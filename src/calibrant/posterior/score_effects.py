@@ -334,7 +334,7 @@ class _Smooth:
         process = Process.of(dct(x, norm="ortho"), np.array([1 / (time.unit**2 * time.cells)]))
         gain = (x * process.mean - 0.5 * process.mean**2).sum(axis=-1)
         mean = time.at_points((time.unit / time.mass).astype(residual.dtype) * process.mean)
-        return cls(process, time, mean, process.evidence - gain)
+        return cls(process, time, mean, process.log_bayes_factor - gain)
 
     @cached_property
     def variance(self) -> Array:
@@ -485,7 +485,7 @@ class ScoreEffects:
         return np.tile(LOG_PRIOR - np.log(len(self.ties.powers)), len(self.ties.powers))
 
     @property
-    def evidence(self) -> Array:
+    def log_bayes_factor(self) -> Array:
         """Log Bayes factor of a smooth gap with score effects against a smooth gap alone."""
         return log_mean(self.log.reshape(-1, self.log.shape[-1]).T, self._log_prior)
 

@@ -73,7 +73,7 @@ class Block:
         Information matrix of the features, at the point where the likelihood of each component was expanded.
     odds : array (components, cells)
         Log-odds at the mode.
-    evidence : array (components,)
+    log_marginal : array (components,)
         Log marginal likelihood.
     """
 
@@ -85,12 +85,12 @@ class Block:
     mode: Array
     square: list[Array]
     odds: Array
-    evidence: Array
+    log_marginal: Array
 
     @property
     def log(self) -> Array:
         """Log of prior times marginal likelihood."""
-        return self.prior + self.evidence
+        return self.prior + self.log_marginal
 
     def roots(self, subset: Array) -> Array:
         """Return the Cholesky factors of the posterior precision of u, for a subset of the components."""
@@ -98,9 +98,9 @@ class Block:
         square = np.stack([self.square[k] for k in subset])
         return np.linalg.cholesky(square * (size[:, :, None] * size[:, None]) + np.eye(size.shape[1]))
 
-    def put(self, subset: Array, mode: Array, square: list[Array], odds: Array, evidence: Array) -> None:
+    def put(self, subset: Array, mode: Array, square: list[Array], odds: Array, log_marginal: Array) -> None:
         """Replace mode, information, log-odds and log marginal likelihood of a subset of the components."""
-        self.mode[subset], self.odds[subset], self.evidence[subset] = mode, odds, evidence
+        self.mode[subset], self.odds[subset], self.log_marginal[subset] = mode, odds, log_marginal
         for k, each in zip(subset, square, strict=True):
             self.square[k] = each
 
@@ -136,7 +136,7 @@ def parametric(cells: OddsCells) -> list[Block]:
     n_components = len(sizes)
     basis = (phi[:, None] * sizes[:, None]).reshape(-1, cells.x.size, 3)
     start = np.zeros((len(basis), 3))
-    mode, odds, evidence = modes(cells, np.repeat(offset, n_components, axis=0), basis, start)
+    mode, odds, log_marginal = modes(cells, np.repeat(offset, n_components, axis=0), basis, start)
     prior = np.log(weight * (1 - SMOOTH))
     identity_bonus = np.where(sizes.any(axis=1), 0.0, HELD / max(cells.n, 1.0))
     only_slope = (sizes[:, 1] > 0) & (np.count_nonzero(sizes, axis=1) == 1)
@@ -144,7 +144,7 @@ def parametric(cells: OddsCells) -> list[Block]:
     blocks = []
     for k, (noise, share) in enumerate(NOISE.items()):
         block = slice(k * n_components, (k + 1) * n_components)
-        parts = mode[block], _information(cells, phi[k], odds[block]), odds[block], evidence[block]
+        parts = mode[block], _information(cells, phi[k], odds[block]), odds[block], log_marginal[block]
         blocks.append(
             Block(
                 noise,
@@ -292,8 +292,8 @@ def smooth(cells: OddsCells, parametric_blocks: list[Block]) -> tuple[list[Block
         if subset.size:
             offset = less_sure(cells.x, block.noise)
             parts = _expanded(cells, block.features, shapes, spread, offset, centre)
-            mode, square, odds, evidence = parts
-            block.put(subset, mode[subset], [square[k] for k in subset], odds[subset], evidence[subset])
+            mode, square, odds, log_marginal = parts
+            block.put(subset, mode[subset], [square[k] for k in subset], odds[subset], log_marginal[subset])
     for block, weight in zip(
         blocks, weighed([*parametric_blocks, *blocks])[len(parametric_blocks) :], strict=True
     ):
@@ -301,8 +301,8 @@ def smooth(cells: OddsCells, parametric_blocks: list[Block]) -> tuple[list[Block
         if subset.size:
             offset = np.broadcast_to(less_sure(cells.x, block.noise), (subset.size, cells.x.size))
             basis = block.features * sizes[subset][:, None]
-            mode, odds, evidence = modes(cells, offset, basis, block.mode[subset])
-            block.put(subset, mode, _information(cells, block.features, odds), odds, evidence)
+            mode, odds, log_marginal = modes(cells, offset, basis, block.mode[subset])
+            block.put(subset, mode, _information(cells, block.features, odds), odds, log_marginal)
     return blocks, times
 
 
@@ -365,5 +365,5 @@ def _expanded(
     mode = np.concatenate([of_shape, of_waves], axis=2).reshape(-1, phi.shape[1])
     odds = offset + (mode * _each_with_each(shapes, spread)) @ phi.T
     log_det = (_half_log_det(shape_precision) + _half_log_det(cosine_precision)).ravel()
-    evidence = cells.likelihood(odds) - 0.5 * (mode * mode).sum(axis=-1) - log_det
-    return mode, [square] * len(mode), odds, evidence
+    log_marginal = cells.likelihood(odds) - 0.5 * (mode * mode).sum(axis=-1) - log_det
+    return mode, [square] * len(mode), odds, log_marginal

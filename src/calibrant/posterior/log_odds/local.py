@@ -37,13 +37,13 @@ class Local:
 
     Attributes
     ----------
-    evidence : float
+    log_bayes_factor : float
         Log Bayes factor against the scores as they are.
     weight, mean, sd : arrays (mixture terms, cells)
         Posterior weight, and mean and standard deviation of the log-odds.
     """
 
-    evidence: float
+    log_bayes_factor: float
     weight: Array
     mean: Array
     sd: Array
@@ -68,7 +68,7 @@ def tree(cells: OddsCells) -> Local:
     log = np.concatenate(
         [
             np.full((len(starts), 1), np.log(UNTOUCHED)),
-            shifted.evidence + np.log((1 - UNTOUCHED) / len(KINDS)),
+            shifted.log_bayes_factor + np.log((1 - UNTOUCHED) / len(KINDS)),
         ],
         axis=1,
     )
@@ -104,7 +104,7 @@ def each_score(cells: OddsCells) -> Local:
     """Give each score an independent shift; the shifts share one unknown prior standard deviation."""
     indices = np.arange(cells.x.size)
     shifted = _Shifted.of(cells, indices, indices, OWN)
-    log = shifted.evidence.sum(axis=0) - np.log(len(OWN))
+    log = shifted.log_bayes_factor.sum(axis=0) - np.log(len(OWN))
     total = float(np.logaddexp.reduce(log))
     weight = np.broadcast_to(np.exp(log - total)[:, None], (len(OWN), cells.x.size))
     return Local(total, weight, shifted.odds.T, shifted.sd.T)
@@ -116,13 +116,13 @@ class _Shifted:
 
     Attributes
     ----------
-    evidence : array (ranges, kinds)
+    log_bayes_factor : array (ranges, kinds)
         Log Bayes factor against the scores as they are.
     odds, sd : arrays (entries, kinds)
         Posterior mode and standard deviation of the log-odds of each cell of each range.
     """
 
-    evidence: Array
+    log_bayes_factor: Array
     odds: Array
     sd: Array
 
@@ -188,8 +188,8 @@ class _Shifted:
         q = expit(odds)
         aa, ab, bb = precision(trials * q * (1 - q))
         det = aa * bb - ab * ab
-        evidence = best - 0.5 * np.log(det) + 0.5 * np.log(shift_precision * slope_precision)
+        log_bayes_factor = best - 0.5 * np.log(det) + 0.5 * np.log(shift_precision * slope_precision)
         var = (
             bb[range_of] - 2 * ab[range_of] * position + np.where(sloped, aa[range_of] * position**2, 0.0)
         ) / det[range_of]
-        return cls(evidence, odds, np.sqrt(np.maximum(var, 1e-12)))
+        return cls(log_bayes_factor, odds, np.sqrt(np.maximum(var, 1e-12)))

@@ -167,7 +167,7 @@ def model_average(residuals: Residuals, *, scattered: bool = False) -> Mixture:
     global_weight = 1 - sum(share for share, _ in local)
     logs = np.array(
         [global_log - cells.likelihood(cells.x) + np.log(global_weight)]
-        + [component.evidence + np.log(share) for share, component in local]
+        + [component.log_bayes_factor + np.log(share) for share, component in local]
     )
     weight = np.exp(logs - np.logaddexp.reduce(logs))
     at = _places(cells)

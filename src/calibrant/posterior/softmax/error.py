@@ -28,37 +28,37 @@ from calibrant.score_data.simplex import Simplex
 
 NORMS = ("l1", "l2", "mul")
 # Largest possible errors (the square, for l2).
-MOST = {"l1": 2.0, "l2": 2.0, "mul": 1.0}
+MAX_ERROR = {"l1": 2.0, "l2": 2.0, "mul": 1.0}
 # Posterior draws: number of draws of the block sizes, and of the coefficients given each.
-OF_SIZES, OF_EACH = 8, 12
+SIZE_DRAWS, COEFFICIENT_DRAWS = 8, 12
 # Number of scores (rows times classes) at which the draws are evaluated.
-ENTRIES = 50_000
+DRAW_SCORES = 50_000
 # Number of cross-validation folds.
 FOLDS = 10
 # Number of scores (rows times classes) in memory at once.
 CHUNK = 1 << 20
 # Factor by which an interval is wider than the larger of its two standard errors implies.
-WIDER = 1.25
+INTERVAL_FACTOR = 1.25
 # Gaps below this (in probability) are rounding errors.
-NONE = 1e-9
+ROUNDING_GAP = 1e-9
 
 
-class Beyond(NamedTuple):
+class Extension(NamedTuple):
     """Extension of an interval above the larger of the two forms of an error.
 
-    `wider` multiplies the standard error times the normal quantile, `apart` the difference between the forms.
-    Both forms miss what the blocks cannot represent, and a large difference indicates that the blocks fit
-    badly.
+    `wider` multiplies the standard error times the normal quantile, `difference` the difference between the
+    forms. Both forms miss what the blocks cannot represent, and a large difference indicates that the blocks
+    fit badly.
     """
 
     wider: float
-    apart: float
+    difference: float
 
 
 # Extensions for `l1` and `mul`, and for `l2`.
-OF_GAPS, OF_SQUARES = Beyond(WIDER, 1.0), Beyond(1.5, 1.5)
+EXTENSION, SQUARE_EXTENSION = Extension(INTERVAL_FACTOR, 1.0), Extension(1.5, 1.5)
 # Extension for local frequencies: this share of the difference between expectation and held-out error.
-UNTOLD = 0.5
+LOCAL_EXTENSION = 0.5
 
 
 class Part(NamedTuple):
@@ -96,15 +96,15 @@ class Part(NamedTuple):
         """The error, given that there is a gap."""
         return (self.corrected + self.held_out) / 2
 
-    def ends(self, z: float, chance: float, beyond: Beyond) -> tuple[float, float]:
+    def ends(self, z: float, p_gap: float, extension: Extension) -> tuple[float, float]:
         """Return the ends of an interval of z standard errors, given the posterior probability of a gap."""
-        if chance <= 0.5:
+        if p_gap <= 0.5:
             # No gap is more probable: the upper end is that of the posterior given a gap.
-            return 0.0, self.expected + WIDER * z * self.spread
+            return 0.0, self.expected + INTERVAL_FACTOR * z * self.spread
         forms = self.corrected, self.held_out
         margin, difference = z * max(self.held_out_error, self.spread), abs(forms[0] - forms[1])
-        low = min(forms) - WIDER * margin
-        high = max(forms) + beyond.wider * margin + beyond.apart * difference
+        low = min(forms) - INTERVAL_FACTOR * margin
+        high = max(forms) + extension.wider * margin + extension.difference * difference
         return max(low, 0.0), max(high, 0.0)
 
 
@@ -135,15 +135,15 @@ class LocalPart(NamedTuple):
         """The error."""
         return self.expected
 
-    def ends(self, z: float, chance: float, beyond: Beyond) -> tuple[float, float]:
+    def ends(self, z: float, p_gap: float, extension: Extension) -> tuple[float, float]:
         """Return the ends of an interval of z standard errors.
 
         The lower end is confirmed by held-out rows, whatever the shape of the gap. The upper end allows for
         gaps that no prediction shows.
         """
-        margin = WIDER * z * self.held_out_error
+        margin = INTERVAL_FACTOR * z * self.held_out_error
         low, high = min(self.held_out, self.near), max(self.near, self.nearer)
-        return max(low - margin, 0.0), max(high + margin + UNTOLD * (high - low), 0.0)
+        return max(low - margin, 0.0), max(high + margin + LOCAL_EXTENSION * (high - low), 0.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -184,8 +184,8 @@ class CanonicalError:
         local = Local.of(rows, x, FOLDS)
         if local is not None:
             return cls._of_neighbours(posterior, x, compared, local)
-        n_subset = min(n, max(1000, ENTRIES // classes))
-        theta = posterior.draws(np.random.default_rng(0), OF_SIZES, OF_EACH)
+        n_subset = min(n, max(1000, DRAW_SCORES // classes))
+        theta = posterior.draws(np.random.default_rng(0), SIZE_DRAWS, COEFFICIENT_DRAWS)
         drawn, drawn_by_class = _drawn(posterior, theta, n_subset)
         parts, added = {}, {}
         for j, norm in enumerate(NORMS):
@@ -206,7 +206,7 @@ class CanonicalError:
         cls, posterior: SoftmaxPosterior, x: Array, compared_blocks: Compared, local: Local
     ) -> CanonicalError:
         """Compute the errors from local frequencies around the held-out predictions x."""
-        rows, count = posterior.likelihood.rows, len(local.near.worth)
+        rows, count = posterior.likelihood.rows, len(local.near.concentration)
         subset = rows[:count]
         compared = _compared(subset, local.near.mean)
         (near, near_by_class), (nearer, nearer_by_class) = (
@@ -241,7 +241,7 @@ class CanonicalError:
 
     def value(self, norm: str) -> float:
         """Return the error."""
-        value = min(self._middle(self.parts[norm]), MOST[norm])
+        value = min(self._middle(self.parts[norm]), MAX_ERROR[norm])
         return float(np.sqrt(value)) if norm == "l2" else value
 
     def _middle(self, part: Part | LocalPart) -> float:
@@ -264,16 +264,18 @@ class CanonicalError:
     def interval(self, norm: str, level: float) -> tuple[float, float]:
         """Return a confidence interval for the error."""
         squared = norm == "l2"
-        low, high = self._ends(self.parts[norm], level, OF_SQUARES if squared else OF_GAPS)
-        high = min(high, MOST[norm])
+        low, high = self._ends(self.parts[norm], level, SQUARE_EXTENSION if squared else EXTENSION)
+        high = min(high, MAX_ERROR[norm])
         if squared:
             low, high = float(np.sqrt(low)), float(np.sqrt(high))
         value = self.value(norm)
         return min(low, value), max(high, value)
 
-    def _ends(self, part: Part | LocalPart, level: float, beyond: Beyond = OF_GAPS) -> tuple[float, float]:
+    def _ends(
+        self, part: Part | LocalPart, level: float, extension: Extension = EXTENSION
+    ) -> tuple[float, float]:
         """Return the ends of an interval at this level."""
-        return part.ends(NormalDist().inv_cdf((1 + level) / 2), self.chance, beyond)
+        return part.ends(NormalDist().inv_cdf((1 + level) / 2), self.chance, extension)
 
 
 def _drawn(posterior: SoftmaxPosterior, theta: Array, n_subset: int) -> tuple[Array, Array]:
@@ -326,7 +328,7 @@ def _compared(rows: Simplex, x: Array) -> Compared:
         i = np.arange(len(q))
         d = q - rows.score[part]
         size = np.abs(d)
-        sign = np.sign(d) * (size > NONE)
+        sign = np.sign(d) * (size > ROUNDING_GAP)
         plug[:, part] = size.sum(axis=1), np.einsum("ik,ik->i", d, d), np.einsum("ik,ik->i", q, size)
         for j, slope in enumerate((sign, 2 * d, size + q * sign)):
             left[j, part] = slope[i, code] - np.einsum("ik,ik->i", slope, q)

@@ -14,7 +14,7 @@ from numpy.typing import DTypeLike
 from calibrant.posterior.log_odds.cells import expit
 from calibrant.posterior.process import softmax
 from calibrant.posterior.softmax.blocks import Block, Blocks
-from calibrant.posterior.softmax.likelihood import CHUNK, Likelihood, Nearby
+from calibrant.posterior.softmax.likelihood import CHUNK, Likelihood, SubsetLikelihood
 from calibrant.score_data import Array
 from calibrant.score_data.simplex import Simplex
 
@@ -28,10 +28,10 @@ ABSENT = 0.5
 CALIBRATED = 0.235
 # Number of rounds of choosing sizes and finding the mode, of sweeps over the blocks in each round, and of
 # steps to the mode.
-TURNS, SWEEPS, STEPS = 2, 2, 12
+ROUNDS, SWEEPS, STEPS = 2, 2, 12
 # The search for the mode stops if the next step would add less than this to the log posterior (nats): for
 # posterior draws around the mode, and if the mode itself is the result.
-CLOSE, ANSWER = 1e-3, 1e-9
+DRAW_TOLERANCE, MODE_TOLERANCE = 1e-3, 1e-9
 # Largest number of rows, and of scores (rows times classes), of the subset that represents all rows near a
 # mode.
 SUBSET_ROWS, SUBSET_SCORES = 50_000, 10_000_000
@@ -92,7 +92,7 @@ class SoftmaxPosterior:
                 cached[key] = candidates(square, target, precision, block)
             return cached[key]
 
-        for _ in range(TURNS):
+        for _ in range(ROUNDS):
             for _ in range(SWEEPS):
                 for block in blocks.blocks:
                     choices, weight = weigh(block)
@@ -132,18 +132,18 @@ class SoftmaxPosterior:
         """The blocks."""
         return self.likelihood.blocks
 
-    def draws(self, rng: np.random.Generator, of_sizes: int, of_each: int) -> Array:
-        """Draw sizes, then coefficients given the sizes: (of_sizes * of_each, coefficients)."""
+    def draws(self, rng: np.random.Generator, size_draws: int, coefficient_draws: int) -> Array:
+        """Draw sizes, then coefficients given the sizes: (size_draws * coefficient_draws, coefficients)."""
         from scipy.linalg import solve_triangular
 
-        out = np.zeros((of_sizes, of_each, self.theta.size))
+        out = np.zeros((size_draws, coefficient_draws, self.theta.size))
         for theta in out:
             precision = np.full(self.theta.size, np.inf)
             for block, (choices, weight) in zip(self.blocks.blocks, self.sizes, strict=True):
                 precision[block.places] = choices[rng.choice(len(weight), p=weight)]
             present = np.flatnonzero(np.isfinite(precision))
-            noise = rng.standard_normal((present.size, (of_each + 1) // 2))
-            noise = np.concatenate([noise, -noise], axis=1)[:, :of_each]
+            noise = rng.standard_normal((present.size, (coefficient_draws + 1) // 2))
+            noise = np.concatenate([noise, -noise], axis=1)[:, :coefficient_draws]
             if present.size:
                 root = np.linalg.cholesky(
                     self.information[np.ix_(present, present)] + np.diag(precision[present])
@@ -202,9 +202,9 @@ def penalised(
         if block.name in sizes:
             precision[block.places] = sizes[block.name] ** -2.0
     square = None
-    for _ in range(TURNS):
+    for _ in range(ROUNDS):
         near = likelihood.near(theta, min(SUBSET_ROWS, SUBSET_SCORES // blocks.n_classes))
-        theta, square = _mode(near, theta, precision, square, ANSWER)
+        theta, square = _mode(near, theta, precision, square, MODE_TOLERANCE)
         if near is likelihood:
             break
     return theta
@@ -273,52 +273,54 @@ def candidates(square: Array, target: Array, precision: Array, block: Block) -> 
 
 
 def _mode(
-    likelihood: Likelihood | Nearby,
+    likelihood: Likelihood | SubsetLikelihood,
     theta: Array,
     precision: Array,
     square: Array | None = None,
-    close: float = CLOSE,
+    tolerance: float = DRAW_TOLERANCE,
 ) -> tuple[Array, Array]:
     """Return the posterior mode and the information matrix there, starting at theta.
 
     `square` is the information matrix at theta if it is known. It is recomputed if the steps do not decrease
-    quickly. The search stops if the next step would add less than `close` to the log posterior.
+    quickly. The search stops if the next step would add less than `tolerance` to the log posterior.
     """
     from scipy.linalg import cho_factor, cho_solve
 
     present = np.flatnonzero(np.isfinite(precision))
-    now = np.zeros(theta.size)
-    now[present] = theta[present]
+    current = np.zeros(theta.size)
+    current[present] = theta[present]
     if not present.size:
-        return now, _renewed(likelihood, now, theta, square)
+        return current, _information_at(likelihood, current, theta, square)
     prior_precision = precision[present]
-    information = likelihood.expand(now, present) if square is None else square[np.ix_(present, present)]
+    information = likelihood.expand(current, present) if square is None else square[np.ix_(present, present)]
     root = cho_factor(information + np.diag(prior_precision))
-    value, gradient = likelihood.slope(now)
-    objective, previous_gain = value - 0.5 * now[present] @ (prior_precision * now[present]), np.inf
+    value, gradient = likelihood.slope(current)
+    objective, previous_gain = value - 0.5 * current[present] @ (prior_precision * current[present]), np.inf
     for _ in range(STEPS):
-        slope = gradient[present] - prior_precision * now[present]
+        slope = gradient[present] - prior_precision * current[present]
         step = cho_solve(root, slope)
         expected_gain = float(step @ slope)
-        if expected_gain < close:
+        if expected_gain < tolerance:
             break
         if expected_gain > 0.2 * previous_gain:
-            root = cho_factor(likelihood.expand(now, present) + np.diag(prior_precision))
+            root = cho_factor(likelihood.expand(current, present) + np.diag(prior_precision))
             step = cho_solve(root, slope)
             expected_gain = float(step @ slope)
         previous_gain, step_length = expected_gain, 1.0
         while step_length > 1e-3:
-            new = now.copy()
+            new = current.copy()
             new[present] += step_length * step
             value, new_gradient = likelihood.slope(new)
             new_objective = value - 0.5 * new[present] @ (prior_precision * new[present])
             if new_objective > objective - 1e-9:
                 break
             step_length /= 2
-        now, gradient, objective = new, new_gradient, new_objective
-    return now, _renewed(likelihood, now, theta, square)
+        current, gradient, objective = new, new_gradient, new_objective
+    return current, _information_at(likelihood, current, theta, square)
 
 
-def _renewed(likelihood: Likelihood | Nearby, now: Array, theta: Array, square: Array | None) -> Array:
-    """Return the information matrix at `now`; that at `theta` may be known."""
-    return square if square is not None and np.array_equal(now, theta) else likelihood.expand(now)
+def _information_at(
+    likelihood: Likelihood | SubsetLikelihood, current: Array, theta: Array, square: Array | None
+) -> Array:
+    """Return the information matrix at `current`; that at `theta` may be known."""
+    return square if square is not None and np.array_equal(current, theta) else likelihood.expand(current)

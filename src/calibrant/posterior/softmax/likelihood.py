@@ -17,10 +17,10 @@ from calibrant.score_data import Array
 from calibrant.score_data.simplex import Simplex
 
 # Largest number of feature values in memory: of a chunk, and of all rows if these are cached.
-CHUNK, KEPT = 1 << 21, 1 << 24
+CHUNK, CACHED = 1 << 21, 1 << 24
 # Largest number of rows for which the information matrix is summed in single precision; beyond it the
 # rounding error would exceed the prior precision.
-SINGLE = 1 << 17
+MAX_SINGLE_PRECISION = 1 << 17
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +44,7 @@ class Likelihood:
     _kept: list[tuple[slice, Columns]] = field(default_factory=list, repr=False)
 
     def __post_init__(self) -> None:
-        if self.rows.n > SINGLE:
+        if self.rows.n > MAX_SINGLE_PRECISION:
             object.__setattr__(self, "kind", np.float64)
 
     @property
@@ -57,7 +57,7 @@ class Likelihood:
         """Iterate over chunks of rows and their features; the features of small data are cached."""
         start, stop = (0, len(self.rows.code)) if part is None else (part.start, part.stop)
         n, step = len(self.rows.code), max(64, CHUNK // self._width)
-        if n * self._width <= KEPT:
+        if n * self._width <= CACHED:
             if not self._kept:
                 self._kept.append((slice(0, n), self.blocks.columns(self.rows.score)))
             yield slice(start, stop), Columns(*(each[start:stop] for each in self._kept[0][1]))
@@ -160,23 +160,25 @@ class Likelihood:
                 active_features = full if use.size == len(full) else full[use]
                 square[np.ix_(where, where)] += active_features @ active_features.T
 
-    def near(self, theta: Array, max_rows: int) -> Likelihood | Nearby:
+    def near(self, theta: Array, max_rows: int) -> Likelihood | SubsetLikelihood:
         """Return the likelihood near theta; if there are many rows, a subset represents all of them."""
         if len(self.rows.code) <= max_rows:
             return self
         subset = Likelihood(self.rows[:max_rows], self.blocks, self.kind)
         scale = self.rows.n / subset.rows.n
         (value, gradient), (subset_value, subset_gradient) = self.slope(theta), subset.slope(theta)
-        return Nearby(subset, scale, theta, value - scale * subset_value, gradient - scale * subset_gradient)
+        return SubsetLikelihood(
+            subset, scale, theta, value - scale * subset_value, gradient - scale * subset_gradient
+        )
 
 
 @dataclass(frozen=True, eq=False)
-class Nearby:
+class SubsetLikelihood:
     """Likelihood of a subset of the rows, with value and gradient of all rows at given coefficients.
 
     Attributes
     ----------
-    some : Likelihood
+    subset : Likelihood
         Likelihood of the subset.
     scale : float
         Weight of all rows divided by that of the subset.
@@ -186,7 +188,7 @@ class Nearby:
         Corrections of value and gradient.
     """
 
-    some: Likelihood
+    subset: Likelihood
     scale: float
     theta: Array
     shift: float
@@ -194,10 +196,10 @@ class Nearby:
 
     def slope(self, theta: Array) -> tuple[float, Array]:
         """Return the log likelihood and its gradient."""
-        value, gradient = self.some.slope(theta)
+        value, gradient = self.subset.slope(theta)
         change = float(self.tilt @ (theta - self.theta))
         return self.scale * value + self.shift + change, self.scale * gradient + self.tilt
 
     def expand(self, theta: Array, active: Array | None = None) -> Array:
         """Return the information matrix of the active coefficients (all by default) at theta."""
-        return self.scale * self.some.expand(theta, active)
+        return self.scale * self.subset.expand(theta, active)

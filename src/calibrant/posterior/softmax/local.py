@@ -29,50 +29,53 @@ WIDEST, STEPS = 0.64, 11
 # Prior weights of the held-out prediction, in rows.
 WEIGHTS = 2.0 ** np.arange(-5, 5)
 # Number of rows whose predictions choose bandwidth and weight, and largest number of rows that are used.
-ASKED, MOST = 2000, 10_000
+CHOICE_ROWS, MAX_ROWS = 2000, 10_000
 # Improvement in Brier score, in standard errors: needed to use local frequencies, and to repeat the choice
 # with more neighbours.
-CLEARLY, MAYBE = 3.0, 1.5
+Z_TO_USE, Z_TO_REPEAT = 3.0, 1.5
 # Smallest mean of W / (W + 1) over rows, with W the total weight of neighbours, for a bandwidth to be
 # considered.
-TOLD = 0.25
+MIN_NEIGHBOUR_SHARE = 0.25
 # Directions with less than this share of the largest variance are rounding errors.
-FLAT = 1e-6
+MIN_VARIANCE_SHARE = 1e-6
 # Largest number of distances in memory.
-HELD = 1 << 20
+MAX_DISTANCES = 1 << 20
 # Smallest parameter of a beta distribution.
-LEAST = 1e-12
+MIN_BETA_PARAMETER = 1e-12
 
 
-class Choice(NamedTuple):
+class BandwidthChoice(NamedTuple):
     """Chosen bandwidth and prior weight, and the improvement in Brier score in standard errors."""
 
     width: float
     weight: float
-    clear: float
+    z_score: float
 
 
-class Around(NamedTuple):
+class LocalFrequencies(NamedTuple):
     """Dirichlet posterior of the class frequencies at each row.
 
     Attributes
     ----------
     mean : array (rows, classes)
-    worth : array (rows,)
+    concentration : array (rows,)
         Concentration parameter: effective number of rows.
     """
 
     mean: Array
-    worth: Array
+    concentration: Array
 
     def errors(self, score: Array) -> tuple[Array, Array]:
         """Return each row's expected share in l1, squared l2 and mul, (3, rows), and in l1 by class."""
         from scipy.special import betainc
 
-        mean, worth = self.mean, self.worth[:, None]
-        a, b = np.maximum(mean * worth, LEAST), np.maximum((1 - mean) * worth, LEAST)
+        mean, concentration = self.mean, self.concentration[:, None]
+        a, b = (
+            np.maximum(mean * concentration, MIN_BETA_PARAMETER),
+            np.maximum((1 - mean) * concentration, MIN_BETA_PARAMETER),
+        )
         below, first, second = (betainc(a + j, b, score) for j in range(3))
-        square = mean * mean + mean * (1 - mean) / (worth + 1)
+        square = mean * mean + mean * (1 - mean) / (concentration + 1)
         by_class = 2 * score * below - score + mean - 2 * mean * first
         mul = square - score * mean + 2 * score * mean * first - 2 * square * second
         squares = square - 2 * mean * score + score * score
@@ -88,45 +91,45 @@ class Local:
 
     Attributes
     ----------
-    near, nearer : Around
+    near, nearer : LocalFrequencies
     """
 
-    near: Around
-    nearer: Around
+    near: LocalFrequencies
+    nearer: LocalFrequencies
 
     @classmethod
     def of(cls, rows: Simplex, x: Array, folds: int) -> Local | None:
         """Compute local frequencies; None if they are not significantly better than the predictions x."""
         if rows.n_classes > FEW:
             return None
-        chosen = choice(rows[:ASKED], x[:ASKED], folds)
-        if chosen is not None and chosen.clear > MAYBE and len(rows.code) > ASKED:
-            chosen = choice(rows[:MOST], x[:MOST], folds)
-        if chosen is None or not chosen.clear > CLEARLY:
+        chosen = choose_bandwidth(rows[:CHOICE_ROWS], x[:CHOICE_ROWS], folds)
+        if chosen is not None and chosen.z_score > Z_TO_REPEAT and len(rows.code) > CHOICE_ROWS:
+            chosen = choose_bandwidth(rows[:MAX_ROWS], x[:MAX_ROWS], folds)
+        if chosen is None or not chosen.z_score > Z_TO_USE:
             return None
-        subset, x = rows[:MOST], x[:MOST]
+        subset, x = rows[:MAX_ROWS], x[:MAX_ROWS]
         near, nearer = (
             updated(x, each, chosen.weight) for each in kernel_sums(subset, x, folds, chosen.width, 2, len(x))
         )
         return cls(near, nearer)
 
 
-def choice(rows: Simplex, x: Array, folds: int) -> Choice | None:
+def choose_bandwidth(rows: Simplex, x: Array, folds: int) -> BandwidthChoice | None:
     """Choose bandwidth and weight by the Brier score of held-out predictions; None without neighbours."""
-    n_asked = min(ASKED, len(x))
-    asked, x_asked = rows[:n_asked], x[:n_asked]
-    residual = residuals_of(asked, x_asked)
+    n_rows = min(CHOICE_ROWS, len(x))
+    choice_rows, x_rows = rows[:n_rows], x[:n_rows]
+    residual = residuals_of(choice_rows, x_rows)
     best, best_gain = None, -np.inf
-    for j, each in enumerate(kernel_sums(rows, x, folds, WIDEST, STEPS, n_asked)):
+    for j, each in enumerate(kernel_sums(rows, x, folds, WIDEST, STEPS, n_rows)):
         mass = each[:, -1]
-        if asked.mean(mass / (mass + 1))[0] < TOLD:
+        if choice_rows.mean(mass / (mass + 1))[0] < MIN_NEIGHBOUR_SHARE:
             break
         for weight in WEIGHTS:
-            change = updated(x_asked, each, weight).mean - x_asked
-            gain, error = asked.mean(((2 * residual - change) * change).sum(axis=1))
+            change = updated(x_rows, each, weight).mean - x_rows
+            gain, error = choice_rows.mean(((2 * residual - change) * change).sum(axis=1))
             if gain > best_gain:
                 best, best_gain = (
-                    Choice(WIDEST * 2 ** (-j / 2), float(weight), gain / max(error, 1e-300)),
+                    BandwidthChoice(WIDEST * 2 ** (-j / 2), float(weight), gain / max(error, 1e-300)),
                     gain,
                 )
     return best
@@ -139,18 +142,18 @@ def residuals_of(rows: Simplex, x: Array) -> Array:
     return residual
 
 
-def kernel_sums(rows: Simplex, x: Array, folds: int, width: float, steps: int, asked: int) -> Array:
-    """Return kernel sums over the rows of other folds, (steps, asked, classes + 1).
+def kernel_sums(rows: Simplex, x: Array, folds: int, width: float, steps: int, n_rows: int) -> Array:
+    """Return kernel sums over the rows of other folds, (steps, n_rows, classes + 1).
 
     The sums are of the residuals of the predictions x, and (last column) of 1. There is one set of sums for
     each bandwidth; each bandwidth is smaller than the one before by a factor sqrt(2).
     """
     location = positions(rows)
     weighted = np.column_stack([residuals_of(rows, x), np.ones(len(x))]) * rows.weight[:, None]
-    out = np.zeros((steps, asked, weighted.shape[1]))
-    size = max(1, HELD // len(x))
+    out = np.zeros((steps, n_rows, weighted.shape[1]))
+    size = max(1, MAX_DISTANCES // len(x))
     for fold in rows.folds(folds):
-        stop = min(fold.stop, asked)
+        stop = min(fold.stop, n_rows)
         for first in range(fold.start, stop, size):
             part = slice(first, min(first + size, stop))
             kernel = np.exp(squares(location[part], location) * (-0.5 / width**2))
@@ -168,12 +171,12 @@ def positions(rows: Simplex) -> Array:
     log -= log.mean(axis=1, keepdims=True)
     log -= rows.weight @ log / rows.n
     variance, axes = np.linalg.eigh((log * rows.weight[:, None]).T @ log / rows.n)
-    kept = variance > FLAT * max(variance[-1], LEAST)
+    kept = variance > MIN_VARIANCE_SHARE * max(variance[-1], MIN_BETA_PARAMETER)
     return np.asarray(log @ (axes[:, kept] / np.sqrt(variance[kept] * max(int(kept.sum()), 1))))
 
 
-def updated(x: Array, sums: Array, weight: float) -> Around:
+def updated(x: Array, sums: Array, weight: float) -> LocalFrequencies:
     """Return the Dirichlet posterior around predictions x, given kernel sums."""
-    worth = sums[:, -1] + weight
-    mean = np.maximum(x + sums[:, :-1] / worth[:, None], 0.0)
-    return Around(mean / mean.sum(axis=1, keepdims=True), worth)
+    concentration = sums[:, -1] + weight
+    mean = np.maximum(x + sums[:, :-1] / concentration[:, None], 0.0)
+    return LocalFrequencies(mean / mean.sum(axis=1, keepdims=True), concentration)

@@ -14,18 +14,18 @@ from calibrant.inputs import ROUNDING, InputError
 from calibrant.inputs.codec import UNIT, Bounds, Shape, check_lengths
 from calibrant.posterior.process import softmax
 from calibrant.posterior.softmax.blocks import FEW
-from calibrant.posterior.softmax.error import NONE, CanonicalError
+from calibrant.posterior.softmax.error import ROUNDING_GAP, CanonicalError
 from calibrant.posterior.softmax.fit import SoftmaxPosterior
 from calibrant.score_data import Array
 from calibrant.score_data.simplex import Simplex
 
 # Posterior draws: number of draws of the block sizes, of the coefficients given each, and rows where they are
 # evaluated.
-OF_SIZES, OF_EACH, ROWS = 8, 6, 4000
+SIZE_DRAWS, COEFFICIENT_DRAWS, DRAW_ROWS = 8, 6, 4000
 # Number of values (rows times pairs of classes) in memory at once.
 CHUNK = 1 << 20
 # Factor by which standard errors are inflated, because the predictions are not exact.
-WIDER = 1.3
+ERROR_FACTOR = 1.3
 
 Square: TypeAlias = Annotated[Array, Shape((None, None))]
 
@@ -69,7 +69,7 @@ class ProbabilityTransfer:
         k = rows.n_classes
         if k > FEW:
             return None
-        subset = slice(0, min(ROWS, len(rows.code)))
+        subset = slice(0, min(DRAW_ROWS, len(rows.code)))
         p, weight = rows.score[subset], rows.weight[subset] / rows.weight[subset].sum()
         first = p.argmax(axis=1)
         share = np.bincount(first, weight, minlength=k)
@@ -79,15 +79,17 @@ class ProbabilityTransfer:
             # The posterior expectation includes uncertainty about the sign, and held-out predictions miss
             # some of the gap: the truth lies between.
             expected = np.maximum((gap.mean(axis=0) + held_out) / 2, 0.0)
-            deviation = WIDER * np.maximum(gap.std(axis=0), noise) + np.abs(gap.mean(axis=0) - held_out) / 4
+            deviation = (
+                ERROR_FACTOR * np.maximum(gap.std(axis=0), noise) + np.abs(gap.mean(axis=0) - held_out) / 4
+            )
         else:
-            local_rows = rows[: len(error.local.near.worth)]
+            local_rows = rows[: len(error.local.near.concentration)]
             gap = np.array([
                 _by_prediction(local_rows, around.errors(local_rows.score)[0][0])[0]
                 for around in (error.local.near, error.local.nearer)
             ])  # fmt: skip
             expected = gap.mean(axis=0)
-            deviation = WIDER * noise + np.abs(expected - held_out) / 4
+            deviation = ERROR_FACTOR * noise + np.abs(expected - held_out) / 4
         p_gap = error.chance
         taken, taken_error = _taken(rows, error.held_out)
         return cls(
@@ -107,7 +109,7 @@ class ProbabilityTransfer:
 def _drawn(posterior: SoftmaxPosterior, p: Array, weight: Array) -> Array:
     """Return the l1 error of each draw by predicted class, (draws, classes); the classes sum to l1."""
     at, first, k = posterior.blocks.columns(p), p.argmax(axis=1), p.shape[1]
-    theta = posterior.draws(np.random.default_rng(1), OF_SIZES, OF_EACH)
+    theta = posterior.draws(np.random.default_rng(1), SIZE_DRAWS, COEFFICIENT_DRAWS)
     gap = np.zeros((len(theta), k))
     for j, each in enumerate(theta):
         q = softmax(posterior.blocks.logits(at, each)) if each.any() else p
@@ -134,7 +136,7 @@ def _taken(rows: Simplex, x: Array) -> tuple[Array, Array]:
         residual[np.arange(len(q)), rows.code[part]] += 1
         lost, gained = np.maximum(-d, 0.0), np.maximum(d, 0.0)
         size = np.abs(d).sum(axis=1) / 2
-        inverse_size = np.divide(1.0, size, out=np.zeros(len(q)), where=size > NONE)
+        inverse_size = np.divide(1.0, size, out=np.zeros(len(q)), where=size > ROUNDING_GAP)
         size_change = np.einsum("ik,ik->i", np.sign(d), residual) / 2 * inverse_size
         moved = np.einsum("ij,ik,i->ijk", lost, gained, inverse_size * (1 - size_change))
         moved += np.einsum("ij,ik,i->ijk", -residual * (d < 0), gained, inverse_size)
@@ -147,7 +149,7 @@ def _taken(rows: Simplex, x: Array) -> tuple[Array, Array]:
     square = second - 2 * mean * first + mean * mean * rows.square.sum()
     # The standard error is at least that of half a row.
     least = 0.25 * rows.square.sum() / rows.n
-    return mean, WIDER * np.sqrt(np.maximum(square, least)) / rows.n
+    return mean, ERROR_FACTOR * np.sqrt(np.maximum(square, least)) / rows.n
 
 
 def _by_prediction(rows: Simplex, each: Array) -> tuple[Array, Array]:
