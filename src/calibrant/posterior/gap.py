@@ -33,8 +33,8 @@ LOCAL_WEIGHT = 0.16
 TIED_REDUCTION = 0.98
 # Prior probability that the classes of a model have unrelated gaps (no pooling of size and roughness).
 APART = 0.2
-# Expected |gap| of the smooth component: share that is counted of what the posterior standard deviation adds to
-# the absolute posterior mean, because a process that must follow one jump is uncertain everywhere.
+# Expected |gap| of the smooth component: share that is counted of what the posterior standard deviation adds
+# to the absolute posterior mean, because a process that must follow one jump is uncertain everywhere.
 UNCERTAIN = 0.75
 # Largest number of distinct scores that a curve shows one by one where they have score effects, and the share
 # of the rows that must share their score for that.
