@@ -84,8 +84,8 @@ def problem(score, outcome):
     s, inverse, count = np.unique(score, return_inverse=True, return_counts=True)
     n = len(score)
     r = np.bincount(inverse, np.asarray(outcome, dtype=float)) - count * s
-    points = min(n, variance_time.LOOK)
-    width = min(variance_time.LOOK_WIDTH * (0.75 * n) ** -0.2, variance_time.LOOK_ROWS / n)
+    points = min(n, variance_time.PILOT_BLOCKS)
+    width = min(variance_time.PILOT_BANDWIDTH * (0.75 * n) ** -0.2, variance_time.PILOT_MAX_ROWS / n)
     mean = spread_evenly(np.cumsum(count), r, np.linspace(0, n, points + 1)) * points / n
     basis = cosines(points)
     gain = np.array([triweight(math.pi * width * k) for k in range(points)])
@@ -415,7 +415,7 @@ def told(score, outcome):
     """Expected error of scores too high and of scores too low, and the expected square in each cell."""
     p = problem(score, outcome)
     tied = p.count[p.count > 1].sum() / p.n
-    in_ranges = gap.STRETCHES * (1 - gap.FEWER_STRETCHES * tied)
+    in_ranges = gap.LOCAL_WEIGHT * (1 - gap.TIED_REDUCTION * tied)
     none, some = gap.CALIBRATED, 1 - gap.CALIBRATED
     members = [(some * (1 - in_ranges), *by_process(p)), (some * in_ranges, *by_tree(p))]
     if tied:

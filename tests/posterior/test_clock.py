@@ -19,7 +19,7 @@ def residuals(n=400, seed=0, digits=None):
 @pytest.mark.parametrize("cells", [1, 7, 64])
 def test_cells_keep_every_sum_and_have_equal_variance(digits, cells):
     flat = residuals(digits=digits)
-    variance = variance_time.pilot_variance(flat, variance_time.look(flat))
+    variance = variance_time.pilot_variance(flat, variance_time.pilot_smooth(flat))
     z, scale, mass, score = (part[0] for part in variance_time.whiten(flat, variance, cells))
     n = flat.n[0]
     assert mass.sum() == pytest.approx(1)
@@ -45,13 +45,13 @@ def test_the_first_look_sees_a_gap_and_no_variance_is_zero():
     score = np.sort(rng.random(20_000))
     gap = 0.2 * np.sin(2 * np.pi * score)
     flat = Residuals.of(Sample(score, rng.random(score.size) < np.clip(score + gap, 0, 1))).flat
-    seen = variance_time.look(flat)[0]
+    seen = variance_time.pilot_smooth(flat)[0]
     held = flat.mass[0] > 0
     expected = np.interp(flat.score[0], score, np.clip(score + gap, 0, 1) - score)
     assert np.sqrt(np.mean((seen - expected)[held] ** 2)) < 0.15
     certain = Residuals.of(Sample(np.array([0.0, 1.0, 1.0]), np.array([False, True, True]))).flat
     assert variance_time.pilot_variance(certain).min() > 0
-    assert variance_time.pilot_variance(certain, variance_time.look(certain)).min() > 0
+    assert variance_time.pilot_variance(certain, variance_time.pilot_smooth(certain)).min() > 0
 
 
 def test_cells_and_points_grow_with_the_rows():
@@ -59,7 +59,7 @@ def test_cells_and_points_grow_with_the_rows():
     for count in (variance_time.n_cells(n), variance_time.n_points(n)):
         assert np.all(np.diff(count) >= 0)
         assert np.all(count <= n)
-        assert count[-1] == variance_time.MOST
+        assert count[-1] == variance_time.MAX_CELLS
     cells = variance_time.n_cells(n[n > variance_time.CELLS])
     assert np.all(cells & (cells - 1) == 0)  # powers of two can be halved and joined
 

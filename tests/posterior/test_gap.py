@@ -9,7 +9,7 @@ from scipy.fft import idct
 
 from calibrant.posterior import gap as module
 from calibrant.posterior.gap import Posterior, chance, pool_classes
-from calibrant.posterior.process import evidence_of
+from calibrant.posterior.process import smooth_log_bayes_factor
 from calibrant.posterior.score_effects import ScoreEffects
 from calibrant.posterior.variance_time import n_cells
 from calibrant.score_data import Residuals, Sample
@@ -55,9 +55,9 @@ def test_chances_sum_to_one(kind):
     np.testing.assert_allclose(chance(p.some), odds / (1 + odds))
     # So does the prior.
     prior = np.exp(p.logs[0])
-    likelihood = [1.0, *(np.exp(member.evidence[0]) for member in (p.process, p.tree))]
+    likelihood = [1.0, *(np.exp(member.log_bayes_factor[0]) for member in (p.process, p.tree))]
     if p.effects:
-        likelihood.append(likelihood[1] * np.exp(p.effects[0].evidence[0]))
+        likelihood.append(likelihood[1] * np.exp(p.effects[0].log_bayes_factor[0]))
     assert (prior / likelihood).sum() == pytest.approx(1)
 
 
@@ -186,7 +186,12 @@ def test_other_data_on_the_same_scores_have_a_posterior_of_their_own(kind):
 def test_coefficients_in_single_precision_are_read_in_double(kind, norm):
     p = posterior(kind)
     half = replace(p.again(p.z.astype(np.float32)), effects=p.effects)
-    assert half.process.mean.dtype == half.tree.evidence.dtype == half.terms(norm).own.dtype == np.float64
+    assert (
+        half.process.mean.dtype
+        == half.tree.log_bayes_factor.dtype
+        == half.terms(norm).own.dtype
+        == np.float64
+    )
     np.testing.assert_allclose(half.weight, p.weight, rtol=2e-3, atol=1e-5)
     np.testing.assert_allclose(half.over_under, p.over_under, rtol=2e-3, atol=1e-6)
     for one, other in zip(half.terms(norm), p.terms(norm), strict=True):
@@ -212,7 +217,7 @@ def test_three_classes_are_judged_together_or_each_by_itself():
     sums = type(terms)(*(3 * term[0] for term in terms))
     found = pool_classes(sums, p.z.shape[-1], 3)
     alone = module.CLASS_CALIBRATED + (1 - module.CLASS_CALIBRATED) * np.exp(p.some[0])
-    shared = evidence_of(2 * terms.shape[:1], 2 * terms.offset[:1], p.z.shape[-1])[0]
+    shared = smooth_log_bayes_factor(2 * terms.shape[:1], 2 * terms.offset[:1], p.z.shape[-1])[0]
     expected = (1 - module.APART) * np.exp(shared) + module.APART * alone**2
     assert found.evidence == pytest.approx(np.log(expected))
     assert 0 < found.apart < 1

@@ -37,18 +37,18 @@ def board():
 
 
 def test_neighbours_are_summed_pair_by_pair(monkeypatch):
-    monkeypatch.setattr(local, "HELD", 200)  # several parts of a fold
+    monkeypatch.setattr(local, "MAX_DISTANCES", 200)  # several parts of a fold
     p, code, _ = chessboard(60)
     p[3] = 0.0, 0.25, 0.75
     p[10:14] = p[10]
     rows = Simplex.of(p, code, np.random.default_rng(1).integers(1, 4, 60))
     x = softmax(0.7 * np.log(np.maximum(rows.score, 1e-3)))
     for asked in (len(x), 25):
-        for j, each in enumerate(local.told(rows, x, 5, 0.5, 3, asked)):
+        for j, each in enumerate(local.kernel_sums(rows, x, 5, 0.5, 3, asked)):
             found = local.updated(x[:asked], each, 2.0)
             mean, count = oracle.updated(rows, x, 5, 0.5 * 2 ** (-j / 2), 2.0)
             np.testing.assert_allclose(found.mean, mean[:asked], atol=1e-9)
-            np.testing.assert_allclose(found.worth, count[:asked], rtol=1e-9)
+            np.testing.assert_allclose(found.concentration, count[:asked], rtol=1e-9)
 
 
 def test_flat_directions_are_left_out():
@@ -64,7 +64,7 @@ def test_expected_errors_are_integrals_over_the_beta_density():
     mean, score = rng.dirichlet(np.full(3, 5.0), 4), rng.dirichlet(np.ones(3), 4)
     score[0] = 0.0, 0.4, 0.6
     worth = rng.uniform(20, 40, 4)
-    total, own = local.Around(mean, worth).errors(score)
+    total, own = local.LocalFrequencies(mean, worth).errors(score)
     slow = np.array([
         [oracle.errors(m, w, s) for m, s in zip(one, other, strict=True)]
         for one, other, w in zip(mean, score, worth, strict=True)
@@ -75,7 +75,7 @@ def test_expected_errors_are_integrals_over_the_beta_density():
 
 def test_a_certain_frequency_has_the_distance_for_its_error():
     mean, score = np.array([[0.0, 1.0, 0.0]]), np.array([[0.2, 0.5, 0.3]])
-    total, own = local.Around(mean, np.array([4.0])).errors(score)
+    total, own = local.LocalFrequencies(mean, np.array([4.0])).errors(score)
     np.testing.assert_allclose(own, np.abs(mean - score), atol=1e-9)
     np.testing.assert_allclose(total[:, 0], [1.0, 0.38, 0.5], atol=1e-9)
 
@@ -118,10 +118,10 @@ def test_where_it_hurts_adds_up_to_the_error(board):
 
 def test_more_rows_than_are_looked_at_stand_for_themselves(monkeypatch, board):
     whole, _, _ = board
-    monkeypatch.setattr(local, "ASKED", 400)
-    monkeypatch.setattr(local, "MOST", 700)
+    monkeypatch.setattr(local, "CHOICE_ROWS", 400)
+    monkeypatch.setattr(local, "MAX_ROWS", 700)
     found = CanonicalError.of(whole.posterior)
-    assert len(found.local.near.worth) == 700
+    assert len(found.local.near.concentration) == 700
     np.testing.assert_array_equal(found.held_out[700:], whole.posterior.held_out(
         whole.posterior.likelihood.rows.folds(FOLDS))[700:])  # fmt: skip
     for norm in NORMS:

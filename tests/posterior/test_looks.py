@@ -73,7 +73,7 @@ def test_vectors_of_any_width_say_the_same_to_the_last_bit(monkeypatch, frames):
 def test_threads_say_the_same_to_the_last_bit(monkeypatch, frames):
     p = problems(16, 12, frames)
     alone = p.terms("l1")
-    monkeypatch.setattr("calibrant.posterior.marginal_likelihoods.SHARED", 1)
+    monkeypatch.setattr("calibrant.posterior.marginal_likelihoods.PARALLEL_FROM", 1)
     monkeypatch.setenv("CALIBRANT_THREADS", "3")
     for one, other in zip(alone, replace(p).terms("l1"), strict=True):
         np.testing.assert_array_equal(one, other)
@@ -106,6 +106,6 @@ def test_without_loops_and_for_odd_numbers_of_cells_numpy_looks(monkeypatch):
     for cells, loops in ((30, compiled.loops), (32, None)):
         monkeypatch.setattr(compiled, "loops", loops)
         p = problems(cells, 3, 1)
-        np.testing.assert_array_equal(p.evidence_of_process, p.process.evidence)
-        np.testing.assert_array_equal(p.local, p.tree.evidence)
-        np.testing.assert_array_equal(p._looked.stretches, p.tree.sides)
+        np.testing.assert_array_equal(p.evidence_of_process, p.process.log_bayes_factor)
+        np.testing.assert_array_equal(p.local, p.tree.log_bayes_factor)
+        np.testing.assert_array_equal(p._with_sides.local, p.tree.sides)

@@ -65,14 +65,14 @@ def test_the_evidence_of_formulas_is_an_integral(shape, noise):
     offset = np.array([oracle.log_odds(noise + (1 - 2 * noise) * p) for p in score])
     columns = [column for column, size in zip((np.ones(200), offset), sizes, strict=False) if size > 0]
     expected = oracle.evidence(offset, outcome, columns, [size for size in sizes if size > 0])
-    assert np.exp(block.evidence[shape] - expected) == pytest.approx(1, abs=0.05)
+    assert np.exp(block.log_marginal[shape] - expected) == pytest.approx(1, abs=0.05)
 
 
 def test_the_evidence_of_the_scores_as_they_are_is_their_likelihood():
     score, outcome = rows()
     block = components.parametric(OddsCells.of(residuals(score, outcome)))[0]
     odds = np.log(score / (1 - score))
-    assert block.evidence[0] == pytest.approx(oracle.log_likelihood(odds, outcome), abs=1e-3)
+    assert block.log_marginal[0] == pytest.approx(oracle.log_likelihood(odds, outcome), abs=1e-3)
 
 
 def test_prior_weights_add_up():
@@ -184,7 +184,7 @@ def test_there_are_five_divisions_of_four_cells():
 def test_the_tree_averages_over_all_divisions(four, by_enumeration):
     evidence, mean = by_enumeration
     found = local.tree(four)
-    assert np.exp(found.evidence - evidence) == pytest.approx(1, abs=0.05)
+    assert np.exp(found.log_bayes_factor - evidence) == pytest.approx(1, abs=0.05)
     np.testing.assert_allclose(found.weight.sum(axis=0), 1)
     np.testing.assert_allclose((found.weight * found.mean).sum(axis=0), mean, atol=0.03)
     assert np.argmax(np.abs(mean - four.x)) == 2  # where it goes wrong
@@ -199,7 +199,7 @@ def test_each_score_has_a_shift_of_its_own(four):
         ]
         logs.append(sum(parts) - np.log(len(local.OWN)))
     found = local.each_score(four)
-    assert np.exp(found.evidence - np.logaddexp.reduce(logs)) == pytest.approx(1, abs=0.05)
+    assert np.exp(found.log_bayes_factor - np.logaddexp.reduce(logs)) == pytest.approx(1, abs=0.05)
     np.testing.assert_allclose(found.weight[:, 0], np.exp(logs - np.logaddexp.reduce(logs)), atol=0.02)
 
 

@@ -33,15 +33,15 @@ def test_draws_have_the_mean_and_the_spread_of_the_posterior():
 def test_one_precision_for_all_is_that_of_each():
     z = data()
     one, each = (Process.of(z, np.full(count, 400.0)) for count in (1, 3))
-    for name in ("shrink", "shape", "offset", "evidence", "mean", "sd"):
+    for name in ("shrink", "shape", "offset", "log_bayes_factor", "mean", "sd"):
         np.testing.assert_allclose(getattr(one, name), getattr(each, name), rtol=1e-9, atol=1e-12)
 
 
 def test_a_clear_gap_is_kept_and_noise_is_shrunk():
     rng = np.random.default_rng(0)
     noise = Process.of(rng.standard_normal((200, 64)), np.array([4000.0]))
-    assert np.median(noise.evidence) < 0
+    assert np.median(noise.log_bayes_factor) < 0
     wave = 6 * np.sin(np.linspace(0, 3, 64))
     clear = Process.of(dct(wave + rng.standard_normal((200, 64)), norm="ortho"), np.array([4000.0]))
-    assert clear.evidence.min() > 50
+    assert clear.log_bayes_factor.min() > 50
     assert np.sqrt(np.mean((clear.mean - wave) ** 2)) < 0.5

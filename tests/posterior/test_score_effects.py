@@ -130,10 +130,10 @@ def test_no_data_set_depends_on_the_others(kind, monkeypatch):
     residual = one.residual + np.sqrt(one.ties.noise) * rng.standard_normal((5, one.ties.mass.size))
     together = ScoreEffects(one.ties, residual, counts=False)
     expected = together.expected(np.ones(5, dtype=bool))
-    monkeypatch.setattr(module, "TOGETHER", 2 * one.ties.mass.size)
+    monkeypatch.setattr(module, "CHUNK_SIZE", 2 * one.ties.mass.size)
     for k in range(5):
         alone = ScoreEffects(one.ties, residual[k : k + 1], counts=False)
-        assert together.evidence[k] == pytest.approx(alone.evidence[0])
+        assert together.log_bayes_factor[k] == pytest.approx(alone.log_bayes_factor[0])
         np.testing.assert_allclose(expected[:, k], alone.expected(np.array([True]))[:, 0])
     in_blocks = ScoreEffects(one.ties, residual, counts=False)
     np.testing.assert_allclose(in_blocks.log, together.log)
@@ -147,7 +147,7 @@ def test_a_focused_look_leaves_out_what_does_not_matter():
     held = np.isfinite(focused.log)
     assert 0 < held.sum() < held.size
     np.testing.assert_allclose(focused.log[held], one.log[held])
-    assert focused.evidence[0] == pytest.approx(one.evidence[0], abs=0.1)
+    assert focused.log_bayes_factor[0] == pytest.approx(one.log_bayes_factor[0], abs=0.1)
 
 
 # --- moments and draws ---
@@ -374,6 +374,6 @@ def test_effects_of_rounded_scores_are_less_likely(levels):
 def test_gaps_in_ranges_are_less_likely_where_rows_share_scores():
     found = posterior(Sample(*draw("mixed", 1000)))
     ties = found.effects[0].ties
-    prior = np.exp(found.logs[0, 2] - found.tree.evidence[0])
-    share = gap.STRETCHES * (1 - gap.FEWER_STRETCHES * ties.share)
+    prior = np.exp(found.logs[0, 2] - found.tree.log_bayes_factor[0])
+    share = gap.LOCAL_WEIGHT * (1 - gap.TIED_REDUCTION * ties.share)
     assert prior == pytest.approx((1 - ties.prior) * (1 - gap.CALIBRATED) * share)

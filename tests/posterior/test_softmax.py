@@ -87,7 +87,7 @@ def test_chunks_change_nothing(monkeypatch):
     theta = 0.1 * np.random.default_rng(2).standard_normal(blocks.size)
     whole = Likelihood(rows, blocks)
     value, slope = whole.slope(theta)
-    monkeypatch.setattr(rows_of_numbers, "KEPT", 0)
+    monkeypatch.setattr(rows_of_numbers, "CACHED", 0)
     monkeypatch.setattr(rows_of_numbers, "CHUNK", 1)
     parts = Likelihood(rows, blocks)
     assert parts.slope(theta)[0] == pytest.approx(value, rel=1e-12)

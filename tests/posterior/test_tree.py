@@ -86,7 +86,7 @@ def test_it_is_the_sum_over_every_partition_and_every_kind_of_gap(monkeypatch, g
             squares.append(means[-1] ** 2 + np.diag(shrink))
     found = DyadicPartition(x, pull)
     chances = np.array(chances)
-    assert found.evidence[0] == pytest.approx(np.log(chances.sum()), rel=1e-9)
+    assert found.log_bayes_factor[0] == pytest.approx(np.log(chances.sum()), rel=1e-9)
     mean, square = found.moments
     np.testing.assert_allclose(mean[0], chances @ means / chances.sum(), rtol=1e-9)
     if not waves:  # those have one shrinkage, the average over sizes
@@ -111,7 +111,7 @@ def test_its_likelihood_is_the_mean_over_all_partitions(cells):
             ) / np.prod(norm.pdf(own))
         total += likelihood
     assert prior_total == pytest.approx(1)
-    assert DyadicPartition(x, pull).evidence[0] == pytest.approx(np.log(total), rel=1e-9)
+    assert DyadicPartition(x, pull).log_bayes_factor[0] == pytest.approx(np.log(total), rel=1e-9)
 
 
 @pytest.mark.parametrize("cells", [1, 2, 5, 30, 64])
@@ -119,7 +119,7 @@ def test_every_cell_lies_in_one_stretch_that_stops(cells):
     tree = DyadicPartition(*data(cells, gap=0.5))
     for summed in tree._summed:
         reach, total = np.ones((2, 1)), np.zeros((2, cells))
-        for level, chance in enumerate(summed.chance):
+        for level, chance in enumerate(summed.stop_probability):
             total += tree.layout.spread(level, reach * chance)
             reach = np.repeat(reach * (1 - chance), 2, axis=-1)
         np.testing.assert_allclose(total, np.ones((2, cells)))
@@ -133,7 +133,7 @@ def test_small_gaps_beside_a_large_one_are_not_taken_for_none():
     pull = np.full((1, 64), 8.0)
     gap = np.where(np.arange(64) < 60, 0.25, -4.0)
     x = rng.standard_normal((1, 64)) + pull * gap / 8
-    sparse, dense = (tree.evidence[0] for tree in DyadicPartition(x, pull)._summed)
+    sparse, dense = (tree.log_bayes_factor[0] for tree in DyadicPartition(x, pull)._summed)
     assert dense > sparse
     truth = float(np.abs(pull * gap / 8).sum())
     assert sum(DyadicPartition(x, pull).sides)[0] == pytest.approx(truth, rel=0.25)
@@ -159,37 +159,37 @@ def test_sides_are_the_mean_and_its_absolute_value():
     over, under = tree.sides
     np.testing.assert_allclose(under - over, tree.moments[0].sum(axis=-1), rtol=1e-9)
     assert np.all(under > 3 * over)
-    other = DyadicPartition(-tree.x, tree.pull)
+    other = DyadicPartition(-tree.x, tree.signal_to_noise)
     np.testing.assert_allclose(other.sides, (under, over), rtol=1e-9)
-    mirrored = DyadicPartition(tree.x[:, ::-1], tree.pull[:, ::-1])
+    mirrored = DyadicPartition(tree.x[:, ::-1], tree.signal_to_noise[:, ::-1])
     np.testing.assert_allclose(mirrored.sides, (over, under), rtol=1e-9)
 
 
 def test_a_gap_is_found_where_it_is_and_nowhere_else():
     tree = DyadicPartition(*data(gap=0.5))
-    mean = tree.moments[0] / tree.pull
+    mean = tree.moments[0] / tree.signal_to_noise
     assert np.abs(mean[:, 16:32] - 0.5).max() < 0.15
     assert np.abs(np.delete(mean, np.s_[16:32], axis=1)).max() < 0.11
-    assert tree.evidence.min() > 20
-    assert DyadicPartition(*data(problems=50)).evidence.mean() < 0
+    assert tree.log_bayes_factor.min() > 20
+    assert DyadicPartition(*data(problems=50)).log_bayes_factor.mean() < 0
 
 
 def test_cells_without_rows_have_no_gap():
     x, pull = data(8, gap=0.4)
     x[:, 3], pull[:, 3] = 0.0, 0.0
     tree = DyadicPartition(x, pull)
-    assert np.isfinite(tree.evidence).all()
+    assert np.isfinite(tree.log_bayes_factor).all()
     assert np.all(tree.moments[0][:, 3] == 0)
     assert np.all(tree.draw(0, np.random.default_rng(0), 50)[:, 3] == 0)
     empty = DyadicPartition(np.zeros((1, 8)), np.zeros((1, 8)))
-    assert empty.evidence[0] == pytest.approx(0, abs=1e-12)
+    assert empty.log_bayes_factor[0] == pytest.approx(0, abs=1e-12)
     assert np.all(np.array(empty.sides) == 0)
 
 
 def test_one_pull_for_all_problems_is_that_of_each():
     x, pull = data(problems=3, gap=0.3)
     one, each = DyadicPartition(x, pull[:1]), DyadicPartition(x, np.repeat(pull[:1], 3, axis=0))
-    np.testing.assert_allclose(one.evidence, each.evidence, rtol=1e-9)
+    np.testing.assert_allclose(one.log_bayes_factor, each.log_bayes_factor, rtol=1e-9)
     np.testing.assert_allclose(one.sides, each.sides, rtol=1e-9)
     np.testing.assert_allclose(one.moments, each.moments, rtol=1e-9, atol=1e-12)
     a, b = (tree.draw(2, np.random.default_rng(0), 5) for tree in (one, each))
@@ -199,11 +199,11 @@ def test_one_pull_for_all_problems_is_that_of_each():
 def test_sizes_are_in_units_of_probability(monkeypatch):
     x, pull = data(gap=0.3)
     tree = DyadicPartition(x, pull)
-    evidence, moments = tree.evidence, tree.moments
+    evidence, moments = tree.log_bayes_factor, tree.moments
     for name in ("LEVELS", "WAVES"):
         monkeypatch.setattr(module, name, tuple(size / 10 for size in getattr(module, name)))
     found = DyadicPartition(x, 10 * pull)
-    np.testing.assert_allclose(found.evidence, evidence, rtol=1e-9)
+    np.testing.assert_allclose(found.log_bayes_factor, evidence, rtol=1e-9)
     np.testing.assert_allclose(found.moments, moments, rtol=1e-7, atol=1e-12)
 
 

@@ -1,4 +1,8 @@
-"""What the data say about the gap between score and frequency."""
+"""Posterior of the calibration gap: the model behind the default estimator.
+
+See docs/methods/default-estimator.md. The subpackages hold the model of the calibration curve (`log_odds`)
+and of canonical calibration (`softmax`).
+"""
 
 from calibrant.posterior.gap import Points, Posterior, posterior_of
 

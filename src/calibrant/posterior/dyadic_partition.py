@@ -1,14 +1,20 @@
-"""A gap that lives in stretches of the scores: a tree that halves them until nothing happens within.
+"""Local component of the model average: a piecewise gap on a dyadic partition of the cells.
 
-A stretch of cells stops or is halved, with even chances. One that stops has no gap (`EMPTY`), the
-same gap in all its cells, or a smooth one of its own, a short Gaussian process. The likelihood of a
-stretch that is halved is the product of its halves', so the whole tree is summed bottom up, exactly,
-and the chance to stop at each stretch, the expected gap and draws follow top down, in time linear in
-the cells for each level.
+The model is a recursive prior. A range of cells stops with probability `STOP`; otherwise it is split into two
+halves. A range that stops has no gap (probability `EMPTY`), the same gap in all of its cells, or a short
+Gaussian process of its own. The marginal likelihood of a range is therefore
 
-Two priors are averaged. In a sparse tree most stretches have no gap: a model that is wrong in one place. In a
-dense tree nearly all have one: a model that is wrong everywhere and much more so in one place, whose small
-gaps a sparse tree would take for none.
+    L(range) = STOP L_stop(range) + (1 - STOP) L(left half) L(right half),
+
+which is summed exactly over all partitions, from single cells upwards. The posterior probability that each
+range stops, the expected gap and posterior draws follow from the whole downwards. Each level takes time
+linear in the number of cells.
+
+Two priors with equal weight are averaged. In the sparse tree most ranges have no gap: it fits models that are
+miscalibrated in one place. In the dense tree nearly all ranges have a gap: it fits models that are slightly
+miscalibrated everywhere and much more so in one place.
+
+See docs/methods/default-estimator.md, "Local component".
 """
 
 from __future__ import annotations
@@ -25,32 +31,44 @@ from calibrant.posterior.process import Shrunk
 from calibrant.posterior.variance_time import running
 from calibrant.score_data import Array
 
-# The prior: chance that a stretch stops, and that one that stops has no gap, in a sparse tree and in a dense
-# one. The whole of the scores has a gap for sure, for no gap anywhere is a model of its own.
-STOP, EMPTY = 0.5, (0.85, 0.05)
-# Sizes of a gap, in units of probability: of one that is the same in all cells, of one that waves.
+# Prior probability that a range stops, i.e. is not split.
+STOP = 0.5
+# Prior probability that a range that stops has no gap, in the sparse and in the dense tree. The range of all
+# cells always has a gap if it stops, because "no gap at all" is a component of its own (`gap.CALIBRATED`).
+EMPTY = (0.85, 0.05)
+# Prior standard deviations of a gap, in units of probability: of a constant gap, and of a process.
 LEVELS = tuple(np.geomspace(0.0125, 0.5, 5).tolist())
 WAVES = tuple(np.geomspace(0.0125, 0.5, 4).tolist())
-# Stretches of half the cells down to this many may wave; how roughly; the share of those with a gap that
-# do; and of the wave's mean and shape to be missing.
-SHORTEST, ROUGH, STEEP, WAVING, NO_MEAN, NO_SHAPE = 8, 2.0, 3, 0.5, 0.2, 0.5
+# Shortest range that may have a process, in cells; the longest is half of all cells.
+SHORTEST = 8
+# Spectrum of a process, (1 + (k / ROUGH)^2)^(-STEEP) at frequency k: roughness in cosine frequencies,
+# exponent.
+ROUGH, STEEP = 2.0, 3
+# Prior probability of a process, rather than a constant gap, in a range that has a gap and may have a
+# process.
+WAVING = 0.5
+# Prior probabilities that the mean of a process is zero, and that its deviation from the mean is zero.
+NO_MEAN, NO_SHAPE = 0.2, 0.5
 
 
 class _Layout(NamedTuple):
-    """Where the stretches of every level lie, level after level."""
+    """First and last cell of the ranges of all levels, level after level.
+
+    Level d has 2^d ranges. Range i consists of the cells first[i], ..., last[i] - 1.
+    """
 
     first: Array
     last: Array
     depth: int
 
     def level(self, depth: int) -> slice:
-        """Return which stretches are those of a level."""
+        """Return the indices of the ranges of a level."""
         return slice(2**depth - 1, 2 ** (depth + 1) - 1)
 
     def spread(self, depth: int, values: Array) -> Array:
-        """Repeat values of the stretches of a level over their cells."""
-        some = self.level(depth)
-        return np.repeat(values, self.last[some] - self.first[some], axis=-1)
+        """Repeat the values of the ranges of a level over their cells."""
+        ranges = self.level(depth)
+        return np.repeat(values, self.last[ranges] - self.first[ranges], axis=-1)
 
 
 @lru_cache(maxsize=32)
@@ -63,114 +81,122 @@ def _layout(cells: int) -> _Layout:
 
 
 def waving_levels(cells: int) -> list[int]:
-    """Return the levels whose stretches may wave: those of equal length, from halves down."""
+    """Return the levels whose ranges may have a process: equal lengths of at least `SHORTEST` cells."""
     if cells & (cells - 1):
         return []
     return [k for k in range(1, int(np.log2(cells)) + 1) if cells >> k >= SHORTEST]
 
 
 class _Flat(NamedTuple):
-    """The same gap in all cells of each stretch: evidence, posterior mean and variance of the gap."""
+    """A constant gap in each range: log Bayes factor against no gap, posterior mean and variance."""
 
-    evidence: Array
+    log_bayes_factor: Array
     mean: Array
     variance: Array
 
 
 @dataclass(frozen=True, eq=False)
 class _Wave(Shrunk):
-    """A process of its own in each stretch of a level, in units of the noise.
+    """An independent Gaussian process in each range of a level, in units of the noise.
 
     Attributes
     ----------
-    evidence : array (problems, stretches)
-    z : array (problems, stretches, cells)
-        Cosine coefficients of the data.
-    shrink : array (problems, stretches, cells)
-        Share of each coefficient that belongs to the gap.
+    log_bayes_factor : array (problems, ranges)
+        Log Bayes factor against no gap.
+    z : array (problems, ranges, cells)
+        Cosine coefficients of the data in the range.
+    shrink : array (problems, ranges, cells)
+        Posterior mean of the shrinkage factor of each coefficient.
     """
 
-    evidence: Array
+    log_bayes_factor: Array
     z: Array
     shrink: Array
 
 
 class _Summed(NamedTuple):
-    """One tree summed over all partitions.
+    """One of the two trees, summed over all partitions.
 
     Attributes
     ----------
-    evidence : array (problems,)
-        Log of the Bayes factor against no gap.
-    chance : list of arrays (problems, stretches)
-        Chance of each stretch of each level to stop if it is reached.
-    gap : list of arrays
-        Chance of a gap in a stretch that stops.
+    log_bayes_factor : array (problems,)
+        Log Bayes factor against no gap.
+    stop_probability : list of arrays (problems, ranges)
+        For each level, posterior probability that a range stops, given that no range that contains it did.
+    gap : list of arrays (problems, ranges)
+        For each level, posterior probability of a gap in a range that stops.
     """
 
-    evidence: Array
-    chance: list[Array]
+    log_bayes_factor: Array
+    stop_probability: list[Array]
     gap: list[Array]
 
 
 @dataclass(frozen=True, eq=False)
 class DyadicPartition:
-    """The tree of each problem.
+    """Posterior of the local component of each problem.
+
+    "In noise units" below means: as a residual sum of a cell divided by its standard deviation.
 
     Attributes
     ----------
     x : array (problems, cells)
-        Data with unit noise.
-    pull : array (problems, cells) or (1, cells)
-        What a gap of one adds to each cell: its share of the rows, in units.
+        Standardized residual sums of the cells, with unit noise.
+    signal_to_noise : array (problems, cells) or (1, cells)
+        Expectation of x per unit of gap: share of the rows in the cell, divided by the noise scale.
     """
 
     x: Array
-    pull: Array
+    signal_to_noise: Array
 
     @property
     def layout(self) -> _Layout:
-        """Where the stretches lie."""
+        """First and last cell of each range."""
         return _layout(self.x.shape[-1])
 
     def _sums(self, array: Array) -> Array:
-        """Sum over the cells of every stretch of every level."""
+        """Sum over the cells of each range, for all levels."""
         total = running(array)
         return np.asarray(total[:, self.layout.last] - total[:, self.layout.first])
 
     @cached_property
     def flat(self) -> _Flat:
-        """The same gap in all cells, in every stretch."""
-        width = self._sums(self.pull**2)
-        sums = self._sums(self.pull * self.x)
+        """A constant gap in each range."""
+        width = self._sums(self.signal_to_noise**2)
+        sums = self._sums(self.signal_to_noise * self.x)
         square = sums * sums
-        half = 0.5 * square
+        half_square = 0.5 * square
         logs, variances = [], []
-        # Size by size: reductions over a short last axis are slow.
+        # A loop over sizes, because reductions over a short last axis are slow.
         for level in LEVELS:
             size = level**2
             variance = size / (1 + width * size)
             variances.append(variance)
-            logs.append(half * variance + (0.5 * np.log(variance / size) - log(len(LEVELS))))
-        evidence, weights = mixed(logs)
-        slope = sum(weight * variance for weight, variance in zip(weights, variances, strict=True))
-        bend = sum(weight * variance**2 for weight, variance in zip(weights, variances, strict=True))
-        return _Flat(evidence, slope * sums, slope + square * np.maximum(bend - slope**2, 0.0))
+            logs.append(half_square * variance + (0.5 * np.log(variance / size) - log(len(LEVELS))))
+        log_bayes_factor, weights = mixed(logs)
+        shrinkage = sum(weight * variance for weight, variance in zip(weights, variances, strict=True))
+        mean_square = sum(weight * variance**2 for weight, variance in zip(weights, variances, strict=True))
+        return _Flat(
+            log_bayes_factor,
+            shrinkage * sums,
+            shrinkage + square * np.maximum(mean_square - shrinkage**2, 0.0),
+        )
 
     @cached_property
     def waves(self) -> dict[int, _Wave]:
-        """A process of its own in every stretch of the levels that may wave."""
+        """An independent process in each range, for the levels that may have one."""
         return {level: self._wave(level) for level in waving_levels(self.x.shape[-1])}
 
     def _wave(self, level: int) -> _Wave:
+        """Compute the posterior of the processes in the ranges of a level."""
         from scipy.fft import dct
 
         problems, cells = self.x.shape
         length = cells >> level
         z = dct(self.x.reshape(problems, -1, length), norm="ortho")
         square = z * z
-        # The mean square of the pull is what a gap of one adds to the mean square of the data.
-        sizes = length * self.pull.mean(axis=-1) ** 2
+        # Signal-to-noise ratio of a process with unit variance, in one coefficient.
+        sizes = length * self.signal_to_noise.mean(axis=-1) ** 2
         first, others = square[..., 0], square[..., 1:]
         means, shapes = [np.full_like(first, log(NO_MEAN))], [np.full_like(first, log(NO_SHAPE))]
         shares, spectra = [], []
@@ -185,23 +211,23 @@ class DyadicPartition:
             likelihood = np.matmul(others, spectrum[..., None])[..., 0]
             cost = np.log1p(signal).sum(axis=-1, keepdims=True)
             shapes.append(0.5 * (likelihood - cost) + log((1 - NO_SHAPE) / len(WAVES)))
-        evidence, by_mean = mixed(means)
-        more, by_shape = mixed(shapes)
+        mean_log, by_mean = mixed(means)
+        shape_log, by_shape = mixed(shapes)
         shrink = np.empty_like(z)
         shrink[..., 0] = sum(w * share for w, share in zip(by_mean[1:], shares, strict=True))
         shrink[..., 1:] = sum(w[..., None] * share for w, share in zip(by_shape[1:], spectra, strict=True))
-        return _Wave(evidence + more, z, shrink)
+        return _Wave(mean_log + shape_log, z, shrink)
 
     @cached_property
     def _gaps(self) -> tuple[list[Array], list[Array]]:
-        """Return for each level the log likelihood of a gap in a stretch, and the chance that it is flat."""
+        """Log Bayes factor of a gap in each range, and probability that it is constant, by level."""
         logs, flats = [], []
         for level in range(self.layout.depth + 1):
-            log_gap = self.flat.evidence[:, self.layout.level(level)]
+            log_gap = self.flat.log_bayes_factor[:, self.layout.level(level)]
             flat = np.ones_like(log_gap)
             if level in self.waves:
                 log_flat = log_gap + log1p(-WAVING)
-                log_gap = np.logaddexp(log_flat, self.waves[level].evidence + log(WAVING))
+                log_gap = np.logaddexp(log_flat, self.waves[level].log_bayes_factor + log(WAVING))
                 flat = np.exp(log_flat - log_gap)
             logs.append(log_gap)
             flats.append(flat)
@@ -209,60 +235,62 @@ class DyadicPartition:
 
     @cached_property
     def _summed(self) -> list[_Summed]:
-        """Sum each of the two trees over all partitions."""
+        """The sparse and the dense tree, each summed over all partitions."""
         return [self._sum(empty) for empty in EMPTY]
 
     def _sum(self, empty: float) -> _Summed:
-        """Sum the tree in which a stretch that stops has no gap with this chance."""
+        """Sum over all partitions, where a range that stops has no gap with prior probability `empty`."""
         first, *others = self._gaps[0]
         stops = [first, *(np.logaddexp(log_gap + log1p(-empty), log(empty)) for log_gap in others)]
         gaps = [np.ones_like(first)]
         gaps += [
             np.exp(log_gap + log1p(-empty) - stop) for log_gap, stop in zip(others, stops[1:], strict=True)
         ]
-        whole, chance = stops[-1], [np.ones_like(stops[-1])]
+        total, stop_probability = stops[-1], [np.ones_like(stops[-1])]
         for stop in stops[-2::-1]:
-            halves = whole.reshape(len(whole), -1, 2).sum(axis=-1) + log1p(-STOP)
+            halves = total.reshape(len(total), -1, 2).sum(axis=-1) + log1p(-STOP)
             stop = stop + log(STOP)
-            whole = np.logaddexp(stop, halves)
-            chance.insert(0, np.exp(stop - whole))
-        return _Summed(whole[:, 0], chance, gaps)
+            total = np.logaddexp(stop, halves)
+            stop_probability.insert(0, np.exp(stop - total))
+        return _Summed(total[:, 0], stop_probability, gaps)
 
     @cached_property
     def _mixed(self) -> tuple[Array, list[Array]]:
-        """Log of the Bayes factor against no gap, and the weights of the sparse and the dense tree."""
-        return mixed([summed.evidence - log(len(EMPTY)) for summed in self._summed])
+        """Log Bayes factor against no gap, and posterior probabilities of the sparse and the dense tree."""
+        return mixed([summed.log_bayes_factor - log(len(EMPTY)) for summed in self._summed])
 
     @property
-    def evidence(self) -> Array:
-        """Log of the Bayes factor against no gap."""
+    def log_bayes_factor(self) -> Array:
+        """Log Bayes factor against no gap, (problems,)."""
         return self._mixed[0]
 
     @cached_property
     def reached(self) -> list[Array]:
-        """Chance of each stretch of each level to be one that stops and has a gap."""
+        """Posterior probability that a range stops and has a gap, by level, (problems, ranges) each."""
         stopping = [np.zeros_like(log_gap) for log_gap in self._gaps[0]]
         for weight, summed in zip(self._mixed[1], self._summed, strict=True):
-            reach = weight[:, None]
-            for level, (chance, gap) in enumerate(zip(summed.chance, summed.gap, strict=True)):
-                stopping[level] += reach * chance * gap
-                reach = np.repeat(reach * (1 - chance), 2, axis=-1)
+            reached = weight[:, None]
+            for level, (stop_probability, gap) in enumerate(
+                zip(summed.stop_probability, summed.gap, strict=True)
+            ):
+                stopping[level] += reached * stop_probability * gap
+                reached = np.repeat(reached * (1 - stop_probability), 2, axis=-1)
         return stopping
 
     @cached_property
     def sides(self) -> tuple[Array, Array]:
-        """Expected sum over the cells of the gap's negative and positive part, in units."""
-        pull = self._sums(self.pull)
-        up = positive(self.flat.mean, np.sqrt(self.flat.variance)) * pull
-        net = self.flat.mean * pull
+        """Expected negative and positive part of the gap, summed over cells, in noise units."""
+        total_signal = self._sums(self.signal_to_noise)
+        up = positive(self.flat.mean, np.sqrt(self.flat.variance)) * total_signal
+        net = self.flat.mean * total_signal
         over, under = np.zeros((2, len(self.x)), self.x.dtype)
-        for level, reach in enumerate(self.reached):
-            some = self.layout.level(level)
-            even = reach * self._gaps[1][level]
-            under += (even * up[:, some]).sum(axis=-1)
-            over += (even * (up - net)[:, some]).sum(axis=-1)
+        for level, stops_with_gap in enumerate(self.reached):
+            ranges = self.layout.level(level)
+            constant = stops_with_gap * self._gaps[1][level]
+            under += (constant * up[:, ranges]).sum(axis=-1)
+            over += (constant * (up - net)[:, ranges]).sum(axis=-1)
             if level in self.waves:
-                wave, waving = self.waves[level], reach - even
+                wave, waving = self.waves[level], stops_with_gap - constant
                 above = positive(wave.mean, wave.sd).sum(axis=-1)
                 under += (waving * above).sum(axis=-1)
                 over += (waving * (above - wave.mean.sum(axis=-1))).sum(axis=-1)
@@ -270,25 +298,29 @@ class DyadicPartition:
 
     @cached_property
     def moments(self) -> tuple[Array, Array]:
-        """Posterior mean and mean square in each cell, in units."""
+        """Posterior mean and mean square of the gap in each cell, in noise units."""
         mean, square = np.zeros_like(self.x), np.zeros_like(self.x)
-        for level, reach in enumerate(self.reached):
-            some, even = self.layout.level(level), reach * self._gaps[1][level]
-            flat = self.flat.mean[:, some]
-            mean += self.layout.spread(level, even * flat) * self.pull
-            square += self.layout.spread(level, even * (flat**2 + self.flat.variance[:, some])) * self.pull**2
+        for level, stops_with_gap in enumerate(self.reached):
+            ranges, constant = self.layout.level(level), stops_with_gap * self._gaps[1][level]
+            flat = self.flat.mean[:, ranges]
+            mean += self.layout.spread(level, constant * flat) * self.signal_to_noise
+            square += (
+                self.layout.spread(level, constant * (flat**2 + self.flat.variance[:, ranges]))
+                * self.signal_to_noise**2
+            )
             if level in self.waves:
-                wave, waving = self.waves[level], (reach - even)[..., None]
+                wave, waving = self.waves[level], (stops_with_gap - constant)[..., None]
                 mean += (waving * wave.mean).reshape(mean.shape)
                 square += (waving * (wave.mean**2 + wave.sd**2)).reshape(mean.shape)
         return mean, square
 
     def draw(self, k: int, rng: np.random.Generator, size: int) -> Array:
-        """Draw gaps of problem k, (size, cells), in units."""
+        """Draw gaps of problem k from the posterior, (size, cells), in noise units."""
         weights = [float(weight[k]) for weight in self._mixed[1]]
         count = rng.multinomial(size, np.array(weights) / sum(weights))
         parts = [
-            self._draw(summed, k, rng, int(some)) for summed, some in zip(self._summed, count, strict=True)
+            self._draw(summed, k, rng, int(part_size))
+            for summed, part_size in zip(self._summed, count, strict=True)
         ]
         return np.concatenate(parts)
 
@@ -297,53 +329,56 @@ class DyadicPartition:
         from scipy.fft import idct
 
         drawn = np.zeros((size, self.x.shape[-1]))
-        pull = self.pull[k if len(self.pull) > 1 else 0]
+        signal_to_noise = self.signal_to_noise[k if len(self.signal_to_noise) > 1 else 0]
         alive = np.ones((size, 1), dtype=bool)
-        for level, chance in enumerate(summed.chance):
+        for level, stop_probability in enumerate(summed.stop_probability):
             count = 2**level
-            stops = alive & (rng.random((size, count)) < chance[k])
+            stops = alive & (rng.random((size, count)) < stop_probability[k])
             gaps = stops & (rng.random((size, count)) < summed.gap[level][k])
-            even = gaps & (rng.random((size, count)) < self._gaps[1][level][k])
-            some = self.layout.level(level)
+            constant = gaps & (rng.random((size, count)) < self._gaps[1][level][k])
+            ranges = self.layout.level(level)
             noise = rng.standard_normal((size, count))
-            gap = self.flat.mean[k, some] + np.sqrt(self.flat.variance[k, some]) * noise
-            drawn += self.layout.spread(level, np.where(even, gap, 0.0)) * pull
+            gap = self.flat.mean[k, ranges] + np.sqrt(self.flat.variance[k, ranges]) * noise
+            drawn += self.layout.spread(level, np.where(constant, gap, 0.0)) * signal_to_noise
             if level in self.waves:
                 wave = self.waves[level]
-                which, stretch = np.nonzero(gaps & ~even)
-                h = wave.shrink[k][stretch]
-                waves = idct(h * wave.z[k][stretch] + np.sqrt(h) * rng.standard_normal(h.shape), norm="ortho")
-                drawn.reshape(size, count, drawn.shape[-1] >> level)[which, stretch] += waves
+                draw, range_index = np.nonzero(gaps & ~constant)
+                shrink = wave.shrink[k][range_index]
+                waves = idct(
+                    shrink * wave.z[k][range_index] + np.sqrt(shrink) * rng.standard_normal(shrink.shape),
+                    norm="ortho",
+                )
+                drawn.reshape(size, count, drawn.shape[-1] >> level)[draw, range_index] += waves
             alive = np.repeat(alive & ~stops, 2, axis=-1)
         return drawn
 
 
 def positive(mean: Array, sd: Array) -> Array:
-    """Return the expected positive part of normal variables.
+    """Return E max(X, 0) of normal variables X with these means and standard deviations.
 
     >>> positive(np.array([0.0, 2.0]), np.array([1.0, 0.0])).round(4)
     array([0.3989, 2.    ])
     """
     sd = np.maximum(sd, 1e-30)
-    # Further out the density is zero.
+    # Beyond 40 standard deviations the density is zero.
     q = np.minimum(np.abs(mean) / sd, 40.0)
     density = np.exp(-0.5 * q * q)
-    # Chance beyond q, by the rational approximation 7.1.26 of Abramowitz and Stegun (error below 1e-7).
+    # Tail probability beyond q, by the rational approximation 7.1.26 of Abramowitz and Stegun (error < 1e-7).
     t = 1 / (1 + 0.3275911 / sqrt(2) * q)
     series = ((((1.061405429 * t - 1.453152027) * t + 1.421413741) * t - 0.284496736) * t + 0.254829592) * t
-    far = sd * density / sqrt(2 * pi) - np.abs(mean) * (0.5 * series * density)
-    return np.asarray(np.maximum(far, 0.0) + np.maximum(mean, 0.0))
+    lower_part = sd * density / sqrt(2 * pi) - np.abs(mean) * (0.5 * series * density)
+    return np.asarray(np.maximum(lower_part, 0.0) + np.maximum(mean, 0.0))
 
 
 @lru_cache(maxsize=32)
 def spectrum_of(length: int) -> Array:
-    """Return the share of each frequency in a wave."""
+    """Return the normalized spectrum of a process in a range of `length` cells, for k >= 1."""
     share = (1 + (np.arange(1, length) / ROUGH) ** 2) ** -float(STEEP)
     return np.asarray(share / share.sum())
 
 
 def mixed(logs: list[Array]) -> tuple[Array, list[Array]]:
-    """Return the log of the sum of exponentials, and the share of each.
+    """Return the log of the sum of exponentials, and the share of each term.
 
     >>> total, shares = mixed([np.log(np.array([1.0])), np.log(np.array([3.0]))])
     >>> total.round(4), [share.round(2) for share in shares]

@@ -1,7 +1,9 @@
 """Marginal likelihoods and expected one-sided gaps of the smooth and the local component, for many data sets.
 
-A compiled loop does the work where there is one. `process` and `dyadic_partition` compute the same in
-numpy, and moments and draws, which few problems need.
+A compiled loop (`compiled/shapes.c`) does the work where it is available. `process` and `dyadic_partition`
+compute the same in numpy. They also compute moments and draws, which are needed for few problems.
+
+See docs/methods/default-estimator.md, "Model average".
 """
 
 from __future__ import annotations
@@ -16,101 +18,125 @@ from calibrant import compiled
 from calibrant.posterior import dyadic_partition, process
 from calibrant.score_data import Array
 
-# Coefficients from which on threads share them.
-SHARED = 1 << 16
+# Number of coefficients from which the problems are divided among threads.
+PARALLEL_FROM = 1 << 16
 
 
 @dataclass(frozen=True, eq=False)
 class MarginalLikelihoods:
-    """What coefficients say, (problems,) each.
+    """Log Bayes factors and expected one-sided gaps of the two components, (problems,) each.
 
     Attributes
     ----------
     process, tree : arrays
-        Log of the Bayes factor against no gap.
-    smooth, stretches : pairs of arrays
-        Expected negative and positive part of the gap under process and tree, in units.
-    offset, shape : arrays (problems, components)
-        Log likelihoods of the components of a process.
+        Log Bayes factor of the smooth and of the local component against no gap.
+    smooth, local : pairs of arrays
+        Expected negative and positive part of the gap under the smooth and under the local component, summed
+        over cells, in noise units.
+    offset, shape : arrays (problems, grid points)
+        Log likelihood ratios of the prior grid of the smooth component (see `process.Process`).
     """
 
     process: Array
     tree: Array
     smooth: tuple[Array, Array]
-    stretches: tuple[Array, Array]
+    local: tuple[Array, Array]
     offset: Array
     shape: Array
 
 
 def marginal_likelihoods(
-    z: Array, pull: Array, precision: Array, uncertain: float, sides: bool
+    z: Array, signal_to_noise: Array, precision: Array, uncertain: float, sides: bool
 ) -> MarginalLikelihoods:
-    """Look at coefficients (problems, cells).
+    """Compute the marginal likelihoods of data given by cosine coefficients.
 
     Parameters
     ----------
-    pull : array (frames, cells)
+    z : array (problems, cells)
+        Cosine coefficients with unit noise.
+    signal_to_noise : array (frames, cells)
+        Expectation of the standardized residual sum of a cell per unit of gap.
     precision : array (frames,)
-        Of as many problems in turn.
+        n divided by the mean variance of an outcome. Each frame holds for the same number of successive
+        problems.
     uncertain : float
-        Share of what uncertainty adds to a smooth gap.
+        Weight of the posterior standard deviation in the expected one-sided gaps of the smooth component
+        (`gap.UNCERTAIN`).
     sides : bool
-        Whether the sides are asked for; without they are zero.
+        Whether to compute the one-sided gaps; they are zero otherwise.
     """
     cells, shapes = z.shape[-1], getattr(compiled.loops, "shapes", None)
     if shapes is None or cells < 2 or cells & (cells - 1):
-        return _look_plainly(z, pull, precision, uncertain, sides)
+        return _marginal_likelihoods_numpy(z, signal_to_noise, precision, uncertain, sides)
     tables = _tables(cells)
     means = process.SIZES + 1
     out = np.empty((len(z), 6 + means + len(tables[3])))
-    z, pull = np.ascontiguousarray(z), np.ascontiguousarray(pull, np.float64)
+    z, signal_to_noise = np.ascontiguousarray(z), np.ascontiguousarray(signal_to_noise, np.float64)
     sizes = [process.sizes_of(precision, largest) for largest in (process.LARGEST, process.LARGEST_MEAN)]
 
-    frames = len(pull)
-    each = 1 if frames == 1 else len(z) // frames
+    frames = len(signal_to_noise)
+    per_frame = 1 if frames == 1 else len(z) // frames
 
-    def look(first: int) -> None:
-        some, last = slice(first * each, (first + step) * each), first + step
-        frame = [array if frames == 1 else array[first:last] for array in (pull, *sizes)]
-        shapes(z[some], *frame, *tables, _rules(uncertain), out[some], sides)
+    def compute(first: int) -> None:
+        problems, last = slice(first * per_frame, (first + step) * per_frame), first + step
+        frame_arrays = [array if frames == 1 else array[first:last] for array in (signal_to_noise, *sizes)]
+        shapes(z[problems], *frame_arrays, *tables, _rules(uncertain), out[problems], sides)
 
-    # Threads share problems, but none shares a frame unless there is no other.
-    count = len(z) // max(each, 1)
-    step = max(1, count if z.size < SHARED else -(-count // compiled.threads()))
-    for _ in compiled.shared(look, range(0, count, step)):
+    # Problems are divided among threads by whole frames, unless there is only one frame.
+    count = len(z) // max(per_frame, 1)
+    step = max(1, count if z.size < PARALLEL_FROM else -(-count // compiled.threads()))
+    for _ in compiled.shared(compute, range(0, count, step)):
         pass
-    evidence, stretches, over, under, tree_over, tree_under = out[:, :6].T
-    at = 6 + means
+    smooth_log, local_log, over, under, tree_over, tree_under = out[:, :6].T
+    shape_start = 6 + means
     return MarginalLikelihoods(
-        evidence, stretches, (over, under), (tree_over, tree_under), out[:, 6:at], out[:, at:]
+        smooth_log,
+        local_log,
+        (over, under),
+        (tree_over, tree_under),
+        out[:, 6:shape_start],
+        out[:, shape_start:],
     )
 
 
-def _look_plainly(
-    z: Array, pull: Array, precision: Array, uncertain: float, sides: bool
+def _marginal_likelihoods_numpy(
+    z: Array, signal_to_noise: Array, precision: Array, uncertain: float, sides: bool
 ) -> MarginalLikelihoods:
-    """Look at coefficients in numpy."""
+    """Compute the same in numpy."""
     from scipy.fft import idct
 
-    p = process.Process.of(z, precision)
-    t = dyadic_partition.DyadicPartition(idct(z, norm="ortho"), process.of_each(pull, len(z)))
-    none = np.zeros((2, len(z)))
-    smooth, stretches = (none[0], none[1]), (none[0], none[1])
+    smooth_part = process.Process.of(z, precision)
+    local_part = dyadic_partition.DyadicPartition(
+        idct(z, norm="ortho"), process.of_each(signal_to_noise, len(z))
+    )
+    zeros = np.zeros((2, len(z)))
+    smooth, local = (zeros[0], zeros[1]), (zeros[0], zeros[1])
     if sides:
-        up = uncertain * dyadic_partition.positive(p.mean, p.sd) + (1 - uncertain) * np.maximum(p.mean, 0.0)
+        up = uncertain * dyadic_partition.positive(smooth_part.mean, smooth_part.sd) + (
+            1 - uncertain
+        ) * np.maximum(smooth_part.mean, 0.0)
         under = up.sum(axis=-1)
-        smooth, stretches = (under - p.mean.sum(axis=-1), under), t.sides
-    return MarginalLikelihoods(p.evidence, t.evidence, smooth, stretches, p.offset, p.shape)
+        smooth, local = (under - smooth_part.mean.sum(axis=-1), under), local_part.sides
+    return MarginalLikelihoods(
+        smooth_part.log_bayes_factor,
+        local_part.log_bayes_factor,
+        smooth,
+        local,
+        smooth_part.offset,
+        smooth_part.shape,
+    )
 
 
 @lru_cache(maxsize=32)
 def _tables(cells: int) -> tuple[Array, ...]:
-    """Return spectra, turns of the transforms, and priors."""
-    waves = [dyadic_partition.spectrum_of(cells >> level) for level in dyadic_partition.waving_levels(cells)]
-    together = np.concatenate([*waves, np.zeros(0)])
+    """Return spectra, twiddle factors of the cosine transforms and log priors."""
+    spectra = [
+        dyadic_partition.spectrum_of(cells >> level) for level in dyadic_partition.waving_levels(cells)
+    ]
+    all_spectra = np.concatenate([*spectra, np.zeros(0)])
     return (
         process.spectra_of(cells),
-        together,
+        all_spectra,
         turns_of(cells),
         process.prior_of_shape(cells),
         process.prior_of_mean(),
@@ -119,19 +145,22 @@ def _tables(cells: int) -> tuple[Array, ...]:
 
 @lru_cache(maxsize=32)
 def turns_of(cells: int) -> Array:
-    """Return at n + 2j the cosine and after it the sine of (2j + 1) pi / 4n, for each n = 2^k < `cells`."""
-    turns = np.zeros(max(cells, 2))
+    """Return the twiddle factors of cosine transforms of all lengths n = 2^k below `cells`.
+
+    Entries n + 2j and n + 2j + 1 are the cosine and the sine of (2j + 1) pi / 4n.
+    """
+    factors = np.zeros(max(cells, 2))
     n = 2
     while n < cells:
         angle = (2 * np.arange(n // 2) + 1) * (np.pi / (4 * n))
-        turns[n : 2 * n : 2], turns[n + 1 : 2 * n : 2] = np.cos(angle), np.sin(angle)
+        factors[n : 2 * n : 2], factors[n + 1 : 2 * n : 2] = np.cos(angle), np.sin(angle)
         n *= 2
-    return turns
+    return factors
 
 
 @lru_cache(maxsize=2)
 def _rules(uncertain: float) -> Array:
-    """Return the numbers of the prior, in the order that the loops know."""
+    """Return the constants of the local component's prior, in the order that the compiled loop expects."""
     sizes = [size**2 for size in (*dyadic_partition.LEVELS, *dyadic_partition.WAVES)]
     waves = len(dyadic_partition.WAVES)
     logs = [

@@ -1,12 +1,14 @@
-"""A gap that is a Gaussian process over all scores, whose size and roughness are unknown.
+"""Smooth component of the model average: a Gaussian process over all scores with unknown size and roughness.
 
-A cosine transform makes its coefficients independent: the mean z_0 and one coefficient z_k for each
-frequency. A gap of size tau and roughness K gives z_k the variance
+The data are the cosine coefficients z_k of `variance_time.whiten`: the mean z_0 and one coefficient for each
+frequency k >= 1, all with unit noise. Given a size tau (in units of probability) and a roughness K,
 
-    1 + e tau^2 c (1 + (k / K)^2)^(-3),    e = rows / mean variance of an outcome,
+    z_k ~ N(0, 1 + e tau^2 c_K (1 + (k / K)^2)^(-3)),    k >= 1,    e = n / mean variance of an outcome,
 
-with c such that the shares of the frequencies sum to one; the mean has a size of its own. Sizes and
-roughnesses are weighed by their likelihood.
+independently, where c_K makes the spectrum sum to one. The mean coefficient z_0 has a size of its own. The
+posterior is a mixture over a grid of sizes and roughnesses.
+
+See docs/methods/default-estimator.md, "Smooth component".
 """
 
 from __future__ import annotations
@@ -19,16 +21,21 @@ import numpy as np
 from calibrant.compiled.cached import cached_property
 from calibrant.score_data import Array
 
-# The prior. Sizes are in units of probability, the smallest as small as the noise where that is less;
-# nobody tunes these for a data set.
+# Prior probabilities that all coefficients with k >= 1 are zero, and that the mean coefficient is zero.
 NO_SHAPE, NO_MEAN = 0.02, 0.1
+# Grid of sizes tau, in units of probability: the smallest (the standard deviation of the noise if that is
+# less), the largest for k >= 1 and for the mean, and the number of log-spaced values.
 SMALLEST, LARGEST, LARGEST_MEAN, SIZES = 0.0125, 0.5, 0.3125, 8
-_BETWEEN = np.linspace(0, 1, SIZES)
-ROUGHNESS, ROUGHER, STEEPNESS = (1.25, 5.0, 16.0), 0.6, 3
+# Positions of the sizes between the smallest and the largest, on the log scale.
+_GRID = np.linspace(0, 1, SIZES)
+# Roughness K, in cosine frequencies; larger values, each four times the one before, are added as cells allow.
+ROUGHNESS = (1.25, 5.0, 16.0)
+# Ratio of the prior weights of successive roughnesses, and the exponent of the spectrum.
+ROUGHER, STEEPNESS = 0.6, 3
 
 
 class Shrunk:
-    """Cosine coefficients of which a share belongs to the gap: its mean and spread in each cell."""
+    """Shrunken cosine coefficients: posterior moments of the gap in each cell, in noise units."""
 
     z: Array
     shrink: Array
@@ -48,16 +55,17 @@ class Shrunk:
 
 @dataclass(frozen=True, eq=False)
 class Process(Shrunk):
-    """The process of each problem, in units of the noise.
+    """Posterior of the Gaussian process of each problem, in units of the noise.
 
     Attributes
     ----------
     z : array (problems, cells)
         Cosine coefficients of the data.
     shrink : array (problems, cells)
-        Share of each coefficient that belongs to the gap, averaged over sizes and roughnesses.
-    shape, offset : arrays (problems, components)
-        Log likelihood of each component against no gap: of the shape, and of the mean.
+        Posterior mean of the shrinkage factor, signal variance / (1 + signal variance), of each coefficient.
+    shape, offset : arrays (problems, grid points)
+        Log likelihood ratio against no gap for each point of the prior grid: for the coefficients with k >= 1
+        (`shape`), and for the mean coefficient (`offset`).
     """
 
     z: Array
@@ -67,49 +75,55 @@ class Process(Shrunk):
 
     @classmethod
     def of(cls, z: Array, precision: Array) -> Process:
-        """Weigh sizes and roughnesses by what the coefficients say.
+        """Compute the posterior over sizes and roughnesses.
 
         Parameters
         ----------
         z : array (problems, cells)
+            Cosine coefficients with unit noise.
         precision : array (frames,)
-            Rows over the mean variance of an outcome; each of as many problems in turn.
+            n divided by the mean variance of an outcome. Each value holds for the same number of successive
+            problems.
         """
-        cells, square, kind = z.shape[-1], z * z, z.dtype
-        spectra, prior = spectra_of(cells).astype(kind), prior_of_shape(cells).astype(kind)
-        shrink, shape = np.empty(z.shape, kind), np.empty((len(z), prior.size), kind)
-        none = np.zeros((1, cells - 1), kind)
-        each = len(z) // len(precision)
-        for k, size in enumerate(sizes_of(precision, LARGEST).astype(kind)):
-            some = slice(k * each, (k + 1) * each)
-            sized = (size[:, None, None] * spectra).reshape(prior.size - 1, cells - 1)
-            signal = np.concatenate([none, sized])
+        cells, square, dtype = z.shape[-1], z * z, z.dtype
+        spectra, prior = spectra_of(cells).astype(dtype), prior_of_shape(cells).astype(dtype)
+        shrink, shape = np.empty(z.shape, dtype), np.empty((len(z), prior.size), dtype)
+        zero_signal = np.zeros((1, cells - 1), dtype)
+        per_frame = len(z) // len(precision)
+        for k, size in enumerate(sizes_of(precision, LARGEST).astype(dtype)):
+            rows = slice(k * per_frame, (k + 1) * per_frame)
+            ratios = (size[:, None, None] * spectra).reshape(prior.size - 1, cells - 1)
+            signal = np.concatenate([zero_signal, ratios])
             share = signal / (1 + signal)
-            shape[some] = 0.5 * (square[some, 1:] @ share.T - np.log1p(signal).sum(axis=-1))
-            shrink[some, 1:] = softmax(shape[some] + prior) @ share
-        means = of_each(sizes_of(precision, LARGEST_MEAN).astype(kind), len(z))
-        signal = np.concatenate([np.zeros((len(means), 1), kind), means], axis=1)
+            shape[rows] = 0.5 * (square[rows, 1:] @ share.T - np.log1p(signal).sum(axis=-1))
+            shrink[rows, 1:] = softmax(shape[rows] + prior) @ share
+        means = of_each(sizes_of(precision, LARGEST_MEAN).astype(dtype), len(z))
+        signal = np.concatenate([np.zeros((len(means), 1), dtype), means], axis=1)
         share = signal / (1 + signal)
         offset = 0.5 * (share * square[:, :1] - np.log1p(signal))
-        shrink[:, 0] = (softmax(offset + prior_of_mean().astype(kind)) * share).sum(axis=-1)
+        shrink[:, 0] = (softmax(offset + prior_of_mean().astype(dtype)) * share).sum(axis=-1)
         return cls(z, shrink, shape, offset)
 
     @property
-    def evidence(self) -> Array:
-        """Log of the Bayes factor against no gap."""
-        return evidence_of(self.shape, self.offset, self.z.shape[-1])
+    def log_bayes_factor(self) -> Array:
+        """Log Bayes factor against no gap."""
+        return smooth_log_bayes_factor(self.shape, self.offset, self.z.shape[-1])
 
     def draw(self, k: int, rng: np.random.Generator, size: int, draw_shrinkage: float = 1.0) -> Array:
-        """Draw from problem k, (size, cells); a `draw_shrinkage` below one keeps it near the mean."""
+        """Draw the gap of problem k in each cell, (size, cells), in units of the noise.
+
+        `draw_shrinkage` multiplies the posterior standard deviation of the coefficients; values below one
+        keep the draws closer to the posterior mean.
+        """
         from scipy.fft import idct
 
         noise = rng.standard_normal((size, self.z.shape[-1]))
-        h = self.shrink[k]
-        return np.asarray(idct(h * self.z[k] + draw_shrinkage * np.sqrt(h) * noise, norm="ortho"))
+        shrink = self.shrink[k]
+        return np.asarray(idct(shrink * self.z[k] + draw_shrinkage * np.sqrt(shrink) * noise, norm="ortho"))
 
 
 def spread_of(shrink: Array) -> Array:
-    """Return the standard deviation in each cell of coefficients with these variances.
+    """Return the standard deviation in each cell, given the variance of each cosine coefficient.
 
     >>> spread_of(np.array([1.0, 0.0, 0.0, 0.0]))
     array([0.5, 0.5, 0.5, 0.5])
@@ -117,7 +131,8 @@ def spread_of(shrink: Array) -> Array:
     from scipy.fft import dct
 
     g = shrink.shape[-1]
-    # The variance holds cos^2, hence even frequencies; those beyond the last fold back with a minus.
+    # The variance is a sum of cos^2 terms, hence of even frequencies; frequencies of at least g are aliased
+    # to lower ones with a negative sign.
     even = np.zeros_like(shrink)
     half = (g - 1) // 2
     even[..., 2 : 2 * half + 1 : 2] = (shrink[..., 1 : half + 1] - shrink[..., g - 1 : g - 1 - half : -1]) / 2
@@ -125,27 +140,27 @@ def spread_of(shrink: Array) -> Array:
     return np.asarray(np.sqrt(np.maximum(variance, 0.0)))
 
 
-def evidence_of(shape: Array, offset: Array, cells: int) -> Array:
-    """Return the log of the Bayes factor from the log likelihoods of the components."""
+def smooth_log_bayes_factor(shape: Array, offset: Array, cells: int) -> Array:
+    """Return the log Bayes factor of the process from the log likelihood ratios of the grid points."""
     return log_mean(shape, prior_of_shape(cells).astype(shape.dtype)) + log_mean(
         offset, prior_of_mean().astype(offset.dtype)
     )
 
 
 def of_each(frames: Array, problems: int) -> Array:
-    """Return for each problem what is its frame's; what is the same for all stays as it is."""
+    """Repeat rows of `frames` so that there is one for each problem; a single row is left to broadcasting."""
     return frames if len(frames) in (1, problems) else frames.repeat(problems // len(frames), axis=0)
 
 
 def log_mean(log: Array, prior: Array) -> Array:
-    """Return the log of the mean likelihood under a log prior."""
+    """Return the log of the mean of exp(log) under a log prior, along the last axis."""
     total = log + prior
     top = total.max(axis=-1)
     return np.asarray(top + np.log(np.exp(total - top[..., None]).sum(axis=-1)))
 
 
 def softmax(log: Array) -> Array:
-    """Return weights along the last axis in proportion to the exponentials, which sum to one."""
+    """Return exp(log) normalized to sum to one along the last axis."""
     weight = log - log.max(axis=-1, keepdims=True)
     np.exp(weight, out=weight)
     weight /= weight.sum(axis=-1, keepdims=True)
@@ -153,22 +168,22 @@ def softmax(log: Array) -> Array:
 
 
 def sizes_of(precision: Array, largest: float) -> Array:
-    """Return variances of the gap against that of the noise, (problems, sizes): e tau^2 for each size tau."""
+    """Return the signal-to-noise ratios e tau^2 of the grid of sizes tau, (problems, sizes)."""
     least = np.minimum(1.0, precision * SMALLEST**2)
     ratio = precision * largest**2 / least
-    return np.asarray(least[:, None] * ratio[:, None] ** _BETWEEN)
+    return np.asarray(least[:, None] * ratio[:, None] ** _GRID)
 
 
 @lru_cache(maxsize=32)
 def spectra_of(cells: int) -> Array:
-    """Return the share of each frequency in a gap, for each roughness."""
+    """Return the normalized spectrum of each roughness for k >= 1, (roughnesses, cells - 1)."""
     k = np.arange(1, cells)
     spectra = [(1 + (k / rough) ** 2) ** -float(STEEPNESS) for rough in _roughness(cells)]
     return np.array([spectrum / max(spectrum.sum(), 1e-300) for spectrum in spectra])
 
 
 def _roughness(cells: int) -> tuple[float, ...]:
-    """Return frequencies up to which a gap may be lively: those of 64 cells, and fourfold as cells allow."""
+    """Return the values of the roughness K that can be resolved with this number of cells."""
     frequencies = list(ROUGHNESS)
     while 4 * frequencies[-1] < cells / 1.5:
         frequencies.append(4 * frequencies[-1])
@@ -177,7 +192,7 @@ def _roughness(cells: int) -> tuple[float, ...]:
 
 @lru_cache(maxsize=32)
 def prior_of_shape(cells: int) -> Array:
-    """Return the log prior of the components of the shape, no shape first."""
+    """Return the log prior of the grid points of the coefficients with k >= 1; the first is their absence."""
     weight = ROUGHER ** np.arange(len(_roughness(cells)))
     share = np.tile(weight / weight.sum() / SIZES, SIZES)
     return np.log(np.append(NO_SHAPE, (1 - NO_SHAPE) * share))
@@ -185,5 +200,5 @@ def prior_of_shape(cells: int) -> Array:
 
 @lru_cache(maxsize=1)
 def prior_of_mean() -> Array:
-    """Return the log prior of the components of the mean, no mean first."""
+    """Return the log prior of the grid points of the mean coefficient; the first is its absence."""
     return np.log(np.append(NO_MEAN, np.full(SIZES, (1 - NO_MEAN) / SIZES)))

@@ -1,14 +1,21 @@
-"""Gaps of single scores: a random effect for each distinct score, on top of a smooth gap.
+"""Score effects component of the model average: one random effect for each distinct score, plus a smooth gap.
 
-Trees, lookup tables and rounded models give the same score to many rows, and each score is off in its own
-way. The gap at score v is f(v) + e(v): a smooth process, and an independent effect of variance
-rho mu (1 - mu). Rows that share a score are then correlated, with intraclass correlation rho. Their residual
-sum has the variance of a beta-binomial count, 1 + (rows - 1) rho times the binomial one. Data without
-replication do not inform about rho, and give no effect.
+Trees, lookup tables and rounded models give the same score to many rows, and the gap may differ from score to
+score. The gap at a distinct score v is
 
-The smooth part is fitted on cells of equal variance that include the effect, for a few values of rho. The
-likelihood of rho is the beta-binomial one at the fitted mean, less what that fit gained over its own Bayes
-factor. A Gaussian likelihood would take a wrong variance for over-dispersion where outcomes are rare.
+    g(v) = f(v) + e(v),    Var e(v) = rho mu (1 - mu),    mu = v + f(v),
+
+with a smooth process f (see `process`) and independent effects e. Rows that share a score then have
+intraclass correlation rho, and the number of positive outcomes among m such rows is beta-binomial: its
+variance is the design effect 1 + (m - 1) rho times the binomial variance. Data without replication do not
+inform about rho.
+
+For a few values of rho (the nodes) the smooth part is fitted on cells of equal variance that include the
+design effect. The likelihood of rho is the beta-binomial one at the fitted mean, plus the log Bayes factor of
+the smooth part minus the log likelihood that its fit gained. A Gaussian likelihood alone would mistake a
+wrong variance for over-dispersion where outcomes are rare.
+
+See docs/methods/default-estimator.md, "Score effects".
 """
 
 from __future__ import annotations
@@ -24,64 +31,75 @@ from calibrant.posterior.process import Process, log_mean, softmax
 from calibrant.posterior.variance_time import VarianceTime
 from calibrant.score_data import Array, Residuals
 
-# Intraclass correlations for which the smooth part is fitted, and those in between that are weighed. They are
-# those of an average row, and fall with this power of the frequency of a score: the scores of a leaf or of a
-# category are averages over training rows, and vary as one over their number.
-POWERS, FITTED, RHO = (0.0, 0.5, 1.0, 1.5), np.geomspace(0.002, 0.5, 6), np.geomspace(0.001, 0.5, 32)
-# With fewer pairs of rows that share a score, powers cannot be told apart, and fewer correlations are fitted.
+# Nodes: intraclass correlations rho for which the smooth part is fitted, of a score of typical frequency.
+FITTED = np.geomspace(0.002, 0.5, 6)
+# Nodes for data with fewer than MANY_PAIRS pairs of rows that share a score.
 MANY_PAIRS, FEWER = 3000, np.geomspace(0.004, 0.5, 4)
+# Grid of rho for which the likelihood is computed, by interpolation between the nodes.
+RHO = np.geomspace(0.001, 0.5, 32)
+# rho may fall with the frequency of a score to one of these powers: the score of a leaf or a category is an
+# average over training rows, whose variance is inversely proportional to their number. With fewer than
+# MANY_PAIRS pairs only the first power is used.
+POWERS = (0.0, 0.5, 1.0, 1.5)
+# Largest intraclass correlation.
 LARGEST = 0.5
 # Prior of rho: log-normal with this median and standard deviation of the logarithm.
 MEDIAN, LOG_SD = 0.05, 1.0
 LOG_PRIOR = -0.5 * np.square(np.log(RHO / MEDIAN) / LOG_SD)
 LOG_PRIOR -= np.logaddexp.reduce(LOG_PRIOR)
-# Prior probability of an effect where all rows share scores, where hardly any do, and for rounded scores; and
-# the effect that replication must be able to show, or the probability is less.
-ALL_TIED, FEW_TIED, ROUNDED, VISIBLE = 0.6, 0.2, 0.3, 0.1
-# Scores with this share of the rows, or this close to 0 or 1, say nothing about scores of single rows.
+# Prior probability of score effects: if all rows share scores, if hardly any do, and the largest one for
+# scores that look rounded.
+ALL_TIED, FEW_TIED, ROUNDED = 0.6, 0.2, 0.3
+# rho that the replication must be able to reveal; otherwise the prior probability of effects is reduced.
+VISIBLE = 0.1
+# Scores with this share of the rows, or this close to 0 or 1 (in probability), are excluded when the share of
+# rows at repeated scores is computed.
 HEAVY, EDGE = 0.05, 1e-3
-# Scores with fewer rows are rare among those that repeat.
+# Scores with fewer rows than this are rare among repeated scores.
 RARELY = 4.5
-# Cells of equal variance of the smooth part, at most.
+# Largest number of cells of equal variance of the smooth part.
 CELLS = 128
-# Scores of single rows are joined in cells where they have no effect, or where there are very many points.
+# Unrepeated scores are pooled into POOLED cells if there are more than MOST_POINTS points, or if less than a
+# share COVERED of the rows is at repeated scores, so that unrepeated scores have no effect.
 POOLED, MOST_POINTS, COVERED = 256, 4096, 0.05
-# Scores that so few rows share may be repeated measurements of one case; and the share of rows that is nearly
-# all.
+# Largest number of rows at a score that may be repeated measurements of one case, and the share of the rows
+# that counts as nearly all.
 FEW_ROWS, NEARLY_ALL = 10, 0.9
-# Such scores are copies where their outcomes vary by less than this share of what is expected; a variance
-# below this is not enough to tell.
+# Scores with few rows are copies if their outcomes vary by less than a share COPIED of the expected variance.
+# The expected total variance must be at least COPIED_FROM to decide.
 COPIED, COPIED_FROM = 0.1, 1.0
-# More distinct scores than this, all of them multiples of .001, are rounded ones.
+# Scores are rounded if there are more distinct ones than this, all of them multiples of 0.001.
 FEW_LEVELS = 32
-# Rows that each of few levels has on average at least, for a curve that is shown at each of them alone.
+# Least mean number of rows per distinct score, for a curve that shows each distinct score by itself.
 LEVEL_ROWS = 3
-# Nodes with less posterior weight are left out of moments, and of simulations.
+# Nodes with less posterior probability are left out of moments, and out of simulations.
 NEGLIGIBLE, RELEVANT = 0.01, 0.05
-# Numbers of a table of data sets and scores that is held at once.
-TOGETHER = 1 << 17
+# Largest number of elements of a (data sets, points) table that is held in memory at once.
+CHUNK_SIZE = 1 << 17
 
 
 @dataclass(frozen=True, eq=False)
 class TiedScores:
-    """The scores of one problem where rows share them.
+    """Distinct scores of one problem in which rows share scores.
+
+    A point is a distinct score, or several unrepeated scores that are pooled into one cell.
 
     Attributes
     ----------
     mass, score : arrays (points,)
-        Share of the rows, and score, of each point: a distinct score, or several with one row each.
-    spread : array
-        Variance of the mean residual for outcomes of variance one, times the squared share.
-    variance : array
+        Share of the rows, and score, of each point.
+    spread : array (points,)
+        Variance of the residual sum, divided by n^2, for outcomes of unit variance.
+    variance : array (points,)
         Variance of an outcome.
-    rows : array
-        Effective number of rows that share the score; 1 where none do.
+    rows : array (points,)
+        Effective number of rows that share the score; 1 for unrepeated scores.
     n : float
-        Effective number of rows in all.
+        Effective sample size.
     group : array (steps,)
-        The point of each step of the residuals.
+        Index of the point of each step of the residuals; -1 for steps without rows.
     active : array (powers, nodes) of bool, optional
-        Nodes that are looked at; all by default.
+        Nodes to be computed; all by default.
     """
 
     mass: Array
@@ -95,7 +113,7 @@ class TiedScores:
 
     @classmethod
     def of(cls, flat: Residuals, variance: Array, k: int) -> TiedScores | None:
-        """Return the scores of problem k; None where no two rows share one."""
+        """Return the distinct scores of problem k; None if no two rows share a score."""
         held = flat.mass[k] > 0
         mass, spread, single = flat.mass[k, held], flat.spread[k, held], flat.one_score[k, held]
         rows = np.where(single, mass**2 / spread, 1.0)
@@ -108,21 +126,21 @@ class TiedScores:
         if tied.size > MOST_POINTS or coverage(mass, score, rows) < COVERED:
             time = VarianceTime(spread * variance[k, held], mass, POOLED)
             cell = np.where(tied, -1, ((time.start + time.stop) / 2).astype(np.intp))
-            fresh = tied | (np.diff(cell, prepend=-1) != 0)
-            point = np.cumsum(fresh) - 1
+            is_first = tied | (np.diff(cell, prepend=-1) != 0)
+            point = np.cumsum(is_first) - 1
         group: Array = np.cumsum(held) - 1
         group = np.where(held, point[np.maximum(group, 0)], -1)
 
-        def total(part: Array) -> Array:
+        def sum_by_point(part: Array) -> Array:
             return np.bincount(point, part)
 
-        whole = total(mass)
+        total_mass = sum_by_point(mass)
         return cls(
-            whole / n,
-            np.clip(total(mass * score) / whole, 0.0, 1.0),
-            total(spread) / n**2,
-            total(mass * variance[k, held]) / whole,
-            np.where(total(tied) > 0, total(np.where(tied, rows, 0.0)), 1.0),
+            total_mass / n,
+            np.clip(sum_by_point(mass * score) / total_mass, 0.0, 1.0),
+            sum_by_point(spread) / n**2,
+            sum_by_point(mass * variance[k, held]) / total_mass,
+            np.where(sum_by_point(tied) > 0, sum_by_point(np.where(tied, rows, 0.0)), 1.0),
             n,
             group,
         )
@@ -139,17 +157,17 @@ class TiedScores:
 
     @cached_property
     def noise(self) -> Array:
-        """Variance of the residual at each point, as a share of all rows."""
+        """Variance of the residual sum of each point, divided by n^2, without score effects."""
         return self.spread * self.variance
 
     @property
     def share(self) -> float:
-        """Share of the rows that have their score in common with others."""
+        """Share of the rows that share their score with other rows."""
         return float(self.mass[self.tied].sum())
 
     @property
     def rounded(self) -> bool:
-        """Whether the scores look like those of a continuous model that were rounded."""
+        """Whether the scores look like rounded scores of a continuous model."""
         score = self.score[self.tied]
         return score.size > FEW_LEVELS and bool(np.allclose(1e3 * score, np.rint(1e3 * score), atol=1e-6))
 
@@ -161,11 +179,11 @@ class TiedScores:
 
     @cached_property
     def prior(self) -> float:
-        """Probability that scores have effects."""
-        most = FEW_TIED + (ALL_TIED - FEW_TIED) * self.share
+        """Prior probability of score effects."""
+        largest = FEW_TIED + (ALL_TIED - FEW_TIED) * self.share
         if self.rounded:
-            most = min(most, ROUNDED)
-        return most * -float(np.expm1(-self.pairs * VISIBLE**2 / 2))
+            largest = min(largest, ROUNDED)
+        return largest * -float(np.expm1(-self.pairs * VISIBLE**2 / 2))
 
     @cached_property
     def pairs(self) -> float:
@@ -179,68 +197,68 @@ class TiedScores:
 
     @cached_property
     def between(self) -> Array:
-        """Shares of the nodes next to each rho, (rhos, nodes), linear in the log of rho."""
-        # The node of no effect stands where the ratio of the others puts it.
-        ladder = np.log(np.append(self.fitted[0] ** 2 / self.fitted[1], self.fitted))
-        return np.stack([np.interp(np.log(RHO), ladder, row) for row in np.eye(ladder.size)], axis=-1)
+        """Weights for linear interpolation in log rho between the nodes, (rhos, nodes)."""
+        # On the log scale, the node of no effect is placed at the same ratio as between the first two others.
+        log_nodes = np.log(np.append(self.fitted[0] ** 2 / self.fitted[1], self.fitted))
+        return np.stack([np.interp(np.log(RHO), log_nodes, row) for row in np.eye(log_nodes.size)], axis=-1)
 
     def residual_of(self, steps: Array) -> Array:
-        """Return residuals at the points from those of steps, (..., steps), in the same unit."""
+        """Return residual sums at the points from those of the steps, (..., steps)."""
         held = self.group >= 0
         first = np.flatnonzero(np.diff(self.group[held], prepend=-1))
         return np.asarray(np.add.reduceat(steps[..., held], first, axis=-1))
 
     def time(self, rho: float | Array = 0.0, cells: int | None = None) -> VarianceTime:
-        """Return cells of equal variance, where effects have these intraclass correlations."""
+        """Return cells of equal variance, including the design effect of these intraclass correlations."""
         return VarianceTime(self.noise * self.design(rho), self.mass, self.cells if cells is None else cells)
 
     def design(self, rho: float | Array) -> Array:
-        """Return how much more the residual of each point varies for an intraclass correlation."""
+        """Return the design effect 1 + (rows - 1) rho of each point."""
         return np.asarray(1 + (self.rows - 1) * rho)
 
     @property
     def cells(self) -> int:
-        """Cells of equal variance of the smooth part."""
+        """Number of cells of equal variance of the smooth part."""
         return int(np.clip(2 ** int(np.log2(max(self.n, 2))), 2, CELLS))
 
     @cached_property
     def powers(self) -> tuple[float, ...]:
-        """How the intraclass correlation may depend on the frequency of a score."""
+        """Powers of the frequency of a score with which rho may fall."""
         rows = self.rows[self.tied]
         return POWERS if rows.max() > 2 * rows.min() and self.pairs >= MANY_PAIRS else (0.0,)
 
     def correlations(self, power: float, rho: Array) -> Array:
         """Return the intraclass correlations of all points, (rhos, points)."""
         tied = self.tied
-        usual = np.exp(np.average(np.log(self.rows[tied]), weights=self.mass[tied]))
-        return np.minimum(rho[:, None] * (usual / self.rows) ** power, LARGEST)
+        typical = np.exp(np.average(np.log(self.rows[tied]), weights=self.mass[tied]))
+        return np.minimum(rho[:, None] * (typical / self.rows) ** power, LARGEST)
 
     @cached_property
     def nodes(self) -> Array:
-        """Intraclass correlations of the nodes, (powers, nodes, points); the first of each power has none."""
+        """Intraclass correlations at the nodes, (powers, nodes, points); the first node has no effect."""
         none = np.zeros((1, self.rows.size))
         return np.stack([np.vstack([none, self.correlations(power, self.fitted)]) for power in self.powers])
 
     @cached_property
     def times(self) -> list[VarianceTime]:
-        """Cells of equal variance for each node, the same for all powers: those of the middle one."""
+        """Cells of equal variance of each node; those of the middle power are used for all powers."""
         return [self.time(rho) for rho in self.nodes[len(self.powers) // 2]]
 
     @cached_property
     def designs(self) -> tuple[Array, Array]:
-        """Inverse design of each power and rho, (powers, points, rhos), and half the sum of its logarithm."""
+        """Inverse design effects (powers, points, rhos) and half the sums of their logs (powers, rhos)."""
         design = self.design(np.stack([self.correlations(power, RHO) for power in self.powers]))
         return np.moveaxis(1 / design, -1, -2), 0.5 * np.log(design).sum(axis=-1)
 
     @cached_property
     def effect_share(self) -> Array:
-        """Variance of the effect at each point as a share of that at scores that rows share."""
+        """Variance of the effect at each point, relative to that at repeated scores."""
         return np.where(self.tied, 1.0, coverage(self.mass, self.score, self.rows))
 
     def scattered(self, residual: Array) -> Array:
-        """Return the log Bayes factor of independent gaps at shared scores against none, for data sets.
+        """Return the log Bayes factor of independent gaps at repeated scores against no gap, for data sets.
 
-        It has no smooth part, which makes it cheap enough for thousands of simulated data sets.
+        There is no smooth part, which makes it fast enough for thousands of simulated data sets.
         """
         tied = self.tied
         square = np.square(residual[:, tied]) / self.noise[tied]
@@ -250,9 +268,9 @@ class TiedScores:
 
 
 def _copied(rows: Array, frequency: Array, variance: Array) -> Array:
-    """Tell which scores that few rows share are copies of one row: nearly all have outcomes that agree.
+    """Return which scores are copies of one row: few rows share them, and their outcomes almost always agree.
 
-    Duplicated rows, and resamples of a bootstrap, say nothing about the score.
+    Duplicated rows and bootstrap resamples do not inform about score effects.
 
     >>> _copied(np.array([2.0, 3.0, 2.0, 2.0, 2.0]), np.array([1.0, 0.0, 1.0, 0.0, 1.0]), np.full(5, 0.25))
     array([ True,  True,  True,  True,  True])
@@ -266,10 +284,10 @@ def _copied(rows: Array, frequency: Array, variance: Array) -> Array:
 
 
 def coverage(mass: Array, score: Array, rows: Array) -> float:
-    """Return the share of the rows, apart from heavy and extreme scores, at scores that others share.
+    """Return the share of the rows at repeated scores, apart from heavy and extreme scores.
 
-    It is less where hardly any scores have two to four rows: scores of single rows are then not rare ones
-    among scores that repeat, but those of a continuous model.
+    It is reduced if few rows are at scores with two to four rows: unrepeated scores are then not rare values
+    of a discrete model, but those of a continuous model.
 
     >>> score, rows = np.array([0.2, 0.4, 0.6, 1.0]), np.array([4.0, 1.0, 1.0, 90.0])
     >>> coverage(rows, score, rows)
@@ -278,26 +296,28 @@ def coverage(mass: Array, score: Array, rows: Array) -> float:
     0.0
     """
     tied = rows > 1 + 1e-6
-    apart = tied & ((mass >= HEAVY * mass.sum()) | (np.minimum(score, 1 - score) < EDGE))
+    excluded = tied & ((mass >= HEAVY * mass.sum()) | (np.minimum(score, 1 - score) < EDGE))
     if np.all(tied):
         return 1.0
-    shared, single = float(mass[tied & ~apart].sum()), float(mass[~tied].sum())
+    shared, single = float(mass[tied & ~excluded].sum()), float(mass[~tied].sum())
     rare = float(mass[tied & (rows < RARELY)].sum())
     return shared / (shared + single) * min(1.0, 2 * rare / single)
 
 
 @dataclass(frozen=True, eq=False)
 class _Smooth:
-    """The smooth part of the gap at a node.
+    """Smooth part of the gap at a node.
 
     Attributes
     ----------
     process : Process
+        Posterior in cells.
     time : VarianceTime
+        Cells of equal variance.
     mean : array (sets, points)
         Posterior mean at each point.
     cost : array (sets,)
-        Log of the Bayes factor of the process, less what its fit gained.
+        Log Bayes factor of the process, minus the log likelihood that its fit gained.
     """
 
     process: Process
@@ -307,33 +327,34 @@ class _Smooth:
 
     @classmethod
     def of(cls, time: VarianceTime, residual: Array) -> _Smooth:
-        """Fit a process to residuals (sets, points)."""
+        """Fit a process to residual sums, (sets, points)."""
         from scipy.fft import dct
 
         x = time.to_cells(residual) / residual.dtype.type(time.unit)
         process = Process.of(dct(x, norm="ortho"), np.array([1 / (time.unit**2 * time.cells)]))
         gain = (x * process.mean - 0.5 * process.mean**2).sum(axis=-1)
         mean = time.at_points((time.unit / time.mass).astype(residual.dtype) * process.mean)
-        return cls(process, time, mean, process.evidence - gain)
+        return cls(process, time, mean, process.log_bayes_factor - gain)
 
     @cached_property
     def variance(self) -> Array:
         """Posterior variance at each point."""
-        per = (self.time.unit / self.time.mass).astype(self.mean.dtype)
-        return self.time.at_points(np.square(per * self.process.sd))
+        per_unit = (self.time.unit / self.time.mass).astype(self.mean.dtype)
+        return self.time.at_points(np.square(per_unit * self.process.sd))
 
 
 @dataclass(frozen=True, eq=False)
 class ScoreEffects:
-    """What data sets on the same scores say about effects.
+    """Posterior of the score effects for data sets on the same scores.
 
     Attributes
     ----------
     ties : TiedScores
+        The distinct scores.
     residual : array (sets, points)
-        Sums of outcome minus score, as shares of all rows.
+        Residual sums (outcome minus score), divided by n.
     counts : bool
-        Whether these are outcomes, whose counts are beta-binomial, or data that were simulated as normal.
+        True for observed outcomes, with a beta-binomial likelihood; False for simulated normal data.
     """
 
     ties: TiedScores
@@ -342,47 +363,55 @@ class ScoreEffects:
 
     @classmethod
     def of(cls, flat: Residuals, variance: Array, k: int) -> ScoreEffects | None:
-        """Return the effects of problem k; None where no two rows share a score."""
+        """Return the score effects of problem k; None if no two rows share a score."""
         ties = TiedScores.of(flat, variance, k)
         return None if ties is None else cls(ties, ties.residual_of(flat.residual[k : k + 1]) / ties.n)
 
-    def _smooth(self, node: int, some: slice | Array) -> _Smooth:
-        """Return the smooth part at a node for some sets."""
+    def _smooth(self, node: int, sets: slice | Array) -> _Smooth:
+        """Return the smooth part at a node for a subset of the data sets."""
         if len(self.residual) > 1:
-            return _Smooth.of(self.ties.times[node], self.residual[some])
+            return _Smooth.of(self.ties.times[node], self.residual[sets])
         return self._smooth_at_nodes[node]
 
     @cached_property
     def _smooth_at_nodes(self) -> list[_Smooth]:
-        """The smooth part of a single data set at all nodes."""
+        """Smooth part of a single data set at all nodes."""
         return [_Smooth.of(time, self.residual) for time in self.ties.times]
 
     def _gaps(self, weight: Array) -> Iterator[tuple[Array, Array, Array, Array]]:
-        """Yield some sets, their weights of a node, and mean and variance of the gap at each point there.
+        """Iterate over nodes and chunks of data sets, given weights (powers, nodes, sets).
 
-        The weights are (powers, nodes, sets).
+        Yields the indices of the data sets, their weights of the node, and posterior mean and variance of the
+        gap at each point.
         """
-        step = max(1, TOGETHER // self.ties.mass.size)
+        step = max(1, CHUNK_SIZE // self.ties.mass.size)
         for node in range(weight.shape[1]):
-            every = np.flatnonzero(weight[:, node].any(axis=0))
-            for first in range(0, every.size, step):
-                some = every[first : first + step]
-                smooth = self._smooth(node, some)
-                for power in np.flatnonzero(weight[:, node, some].any(axis=1)):
+            relevant = np.flatnonzero(weight[:, node].any(axis=0))
+            for first in range(0, relevant.size, step):
+                sets = relevant[first : first + step]
+                smooth = self._smooth(node, sets)
+                for power in np.flatnonzero(weight[:, node, sets].any(axis=1)):
                     rho = self.ties.nodes[power, node]
-                    gap = self._effect(smooth.mean, smooth.variance, rho, some)
-                    yield some, weight[power, node, some], *gap
+                    gap = self._effect(smooth.mean, smooth.variance, rho, sets)
+                    yield sets, weight[power, node, sets], *gap
 
-    def _log_counts(self, mu: Array, rho: Array, some: slice | Array) -> Array:
+    def _log_counts(self, mu: Array, rho: Array, sets: slice | Array) -> Array:
         """Return the beta-binomial log likelihood of the outcomes, (powers, sets), up to a constant.
 
-        The mean is (sets, points), and the intraclass correlations are (powers, points).
+        Parameters
+        ----------
+        mu : array (sets, points)
+            Mean probability.
+        rho : array (powers, points)
+            Intraclass correlations.
+        some : slice or array
+            Data sets.
         """
         from scipy.special import betaln, xlog1py, xlogy
 
         ties, tied = self.ties, self.ties.tied
         trials = ties.mass**2 / ties.spread
-        share = np.clip(ties.score + self.residual[some] / ties.mass, 0.0, 1.0)
+        share = np.clip(ties.score + self.residual[sets] / ties.mass, 0.0, 1.0)
         yes, no = trials * share, trials * (1 - share)
         binomial = xlogy(yes, mu) + xlog1py(no, -mu)
         if not rho.any():
@@ -393,79 +422,84 @@ class ScoreEffects:
         return np.asarray(log + binomial[:, ~tied].sum(axis=-1))
 
     def _mean(self, f: Array) -> Array:
-        """Return the probability of the outcome where the effect is zero."""
-        least = 0.25 / self.ties.n
-        return np.clip(self.ties.score.astype(f.dtype) + f, least, 1 - least)
+        """Return the probability mu of the outcome at each point if the effect is zero."""
+        margin = 0.25 / self.ties.n
+        return np.clip(self.ties.score.astype(f.dtype) + f, margin, 1 - margin)
 
-    def _effect(self, f: Array, vf: Array, rho: Array, some: slice | Array) -> tuple[Array, Array]:
-        """Return posterior mean and variance of the gap at each point, given the smooth part."""
-        ties, mu, kind = self.ties, self._mean(f), f.dtype
-        kappa = np.where(ties.tied, 1 - (1 - rho) / ties.design(rho), 0.0).astype(kind)
-        prior = (rho * ties.effect_share * (1 - kappa)).astype(kind)
-        mean = f + kappa * (self.residual[some] / ties.mass.astype(kind) - f)
+    def _effect(self, f: Array, vf: Array, rho: Array, sets: slice | Array) -> tuple[Array, Array]:
+        """Return posterior mean and variance of the gap, given mean f and variance vf of the smooth part."""
+        ties, mu, dtype = self.ties, self._mean(f), f.dtype
+        kappa = np.where(ties.tied, 1 - (1 - rho) / ties.design(rho), 0.0).astype(dtype)
+        prior = (rho * ties.effect_share * (1 - kappa)).astype(dtype)
+        mean = f + kappa * (self.residual[sets] / ties.mass.astype(dtype) - f)
         return mean, (1 - kappa) ** 2 * vf + prior * (mu * (1 - mu))
 
     @cached_property
     def log(self) -> Array:
-        """Log likelihood of each rho against no effect, (powers, rhos, sets)."""
+        """Log likelihood ratio of each rho against no effect, (powers, rhos, sets)."""
         sets, points = self.residual.shape
-        step = max(1, TOGETHER // points)
+        step = max(1, CHUNK_SIZE // points)
         parts = [self._likelihood(slice(first, first + step)) for first in range(0, sets, step)]
         return np.concatenate(parts, axis=-1)
 
-    def _likelihood(self, some: slice) -> Array:
-        """Return the log likelihoods of some of the sets."""
-        ties, kind = self.ties, self.residual.dtype
+    def _likelihood(self, sets: slice) -> Array:
+        """Return the log likelihood ratios of a subset of the data sets."""
+        ties, dtype = self.ties, self.residual.dtype
         powers, nodes = ties.nodes.shape[:2]
         active = np.ones((powers, nodes), dtype=bool) if ties.active is None else ties.active
         inverse, half_logs = ties.designs
         between = ties.between
-        log: Array = np.zeros((powers, RHO.size, len(self.residual[some])))
+        log: Array = np.zeros((powers, RHO.size, len(self.residual[sets])))
         root = np.sqrt(ties.noise)
-        of_gap, of_residual = (ties.mass / root).astype(kind), (1 / root).astype(kind)
+        of_gap, of_residual = (ties.mass / root).astype(dtype), (1 / root).astype(dtype)
         for node in np.flatnonzero(active.any(axis=0)):
-            smooth = self._smooth(int(node), some)
-            f, cost, which = smooth.mean, smooth.cost, np.flatnonzero(active[:, node])
-            square = np.square(self.residual[some] * of_residual - of_gap * f)
-            rho = ties.nodes[which if node else which[:1], node]
-            # The normal likelihood is exact between nodes up to what it misses at the nodes.
+            smooth = self._smooth(int(node), sets)
+            f, cost, active_powers = smooth.mean, smooth.cost, np.flatnonzero(active[:, node])
+            square = np.square(self.residual[sets] * of_residual - of_gap * f)
+            rho = ties.nodes[active_powers if node else active_powers[:1], node]
+            # At the nodes the normal likelihood is corrected to the beta-binomial one; in between, the
+            # correction is interpolated.
             correction: Array = np.zeros((len(rho), len(f)))
             if self.counts:
                 design = ties.design(rho)
                 normal = -0.5 * (square @ (1 / design).T + np.log(design).sum(axis=-1))
-                correction = self._log_counts(self._mean(f), rho, some) - normal.T
+                correction = self._log_counts(self._mean(f), rho, sets) - normal.T
             if node == 0:
-                none = cost + correction[0] - 0.5 * square.sum(axis=-1)
+                no_effect = cost + correction[0] - 0.5 * square.sum(axis=-1)
             near = between[:, node] > 0
-            table = np.concatenate(inverse[which][:, :, near], axis=1).astype(kind)
-            logs = -0.5 * (square @ table).reshape(len(f), which.size, -1) - half_logs[which][:, near]
+            table = np.concatenate(inverse[active_powers][:, :, near], axis=1).astype(dtype)
+            logs = (
+                -0.5 * (square @ table).reshape(len(f), active_powers.size, -1)
+                - half_logs[active_powers][:, near]
+            )
             logs = np.moveaxis(logs, 0, -1) + (cost + correction)[:, None]
-            log[np.ix_(which, near)] += between[near, node, None] * logs
-        log -= none
-        # A rho counts where the nodes on both of its sides are looked at.
+            log[np.ix_(active_powers, near)] += between[near, node, None] * logs
+        log -= no_effect
+        # A value of rho is used only if the nodes on both sides of it are active.
         log[(between @ ~active.T > 0).T] = -np.inf
         return log
 
     @property
     def _log_prior(self) -> Array:
+        """Log prior of each (power, rho), flattened."""
         return np.tile(LOG_PRIOR - np.log(len(self.ties.powers)), len(self.ties.powers))
 
     @property
-    def evidence(self) -> Array:
-        """Log of the Bayes factor of effects on top of a smooth gap against that gap alone, of each set."""
+    def log_bayes_factor(self) -> Array:
+        """Log Bayes factor of a smooth gap with score effects against a smooth gap alone."""
         return log_mean(self.log.reshape(-1, self.log.shape[-1]).T, self._log_prior)
 
     @cached_property
     def weight(self) -> Array:
-        """Posterior weight of each node, (powers, nodes, sets)."""
+        """Posterior probability of each node, (powers, nodes, sets)."""
         log = self.log
         weight = softmax(log.reshape(-1, log.shape[-1]).T + self._log_prior).T.reshape(log.shape)
         return np.asarray(np.einsum("pqs,qn->pns", weight, self.ties.between))
 
     def focused(self) -> ScoreEffects:
-        """Return the same for simulations, which look at the nodes alone that matter here.
+        """Return the same for simulations, restricted to the nodes that matter for these data.
 
-        Nodes of less effect next to them are kept. What these data say stays as it is.
+        The next node with a smaller effect is kept as well. The likelihoods of these data are not recomputed.
         """
         kept = self.weight.max(axis=-1) > RELEVANT
         kept[:, :-1] |= kept[:, 1:]
@@ -477,17 +511,17 @@ class ScoreEffects:
     def expected(self, needed: Array) -> Array:
         """Return the expected positive part, mean and square of the gap over all rows, (3, sets).
 
-        They are zero for sets that are not needed.
+        They are zero for data sets that are not `needed`.
         """
         total, mass = np.zeros((3, len(self.residual))), self.ties.mass.astype(self.residual.dtype)
-        for some, weight, mean, variance in self._gaps(self._kept * needed):
+        for sets, weight, mean, variance in self._gaps(self._kept * needed):
             parts = positive(mean, np.sqrt(variance)), mean, mean**2 + variance
-            total[:, some] += weight * np.stack([part @ mass for part in parts])
+            total[:, sets] += weight * np.stack([part @ mass for part in parts])
         return total
 
     @cached_property
     def _kept(self) -> Array:
-        """Weights of the nodes without those that are negligible."""
+        """Posterior probabilities of the nodes, renormalized without the negligible ones."""
         weight = np.where(self.weight > NEGLIGIBLE, self.weight, 0.0)
         return np.asarray(weight / weight.sum(axis=(0, 1)))
 
@@ -495,24 +529,24 @@ class ScoreEffects:
     def moments(self) -> tuple[Array, Array]:
         """Posterior mean and mean square of the gap at each point, (sets, points)."""
         mean, square = np.zeros((2, *self.residual.shape))
-        for some, weight, own, variance in self._gaps(self._kept):
-            mean[some] += weight[:, None] * own
-            square[some] += weight[:, None] * (own**2 + variance)
+        for sets, weight, gap, variance in self._gaps(self._kept):
+            mean[sets] += weight[:, None] * gap
+            square[sets] += weight[:, None] * (gap**2 + variance)
         return mean, square
 
     def draw(self, rng: np.random.Generator, size: int) -> Array:
-        """Draw gaps of a single data set, (size, points)."""
-        ties, every, weight = self.ties, slice(None), self.weight[..., 0]
+        """Draw gaps of a single data set from the posterior, (size, points)."""
+        ties, all_sets, weight = self.ties, slice(None), self.weight[..., 0]
         count = rng.multinomial(size, weight.ravel() / weight.sum()).reshape(weight.shape)
         drawn = []
         for power, node in zip(*np.nonzero(count), strict=True):
-            time, process = ties.times[node], self._smooth(int(node), every).process
+            time, process = ties.times[node], self._smooth(int(node), all_sets).process
             f = time.at_points(process.draw(0, rng, int(count[power, node])) * (time.unit / time.mass))
-            mean, variance = self._effect(f, np.zeros(1), ties.nodes[power, node], every)
+            mean, variance = self._effect(f, np.zeros(1), ties.nodes[power, node], all_sets)
             drawn.append(mean + np.sqrt(variance) * rng.standard_normal(mean.shape))
         return np.concatenate(drawn)
 
 
 def is_few(held: Residuals) -> bool:
-    """Return whether the scores of a single problem are few, and repeat."""
+    """Return whether the distinct scores of a single problem are few and repeated."""
     return bool(held.mass.size <= FEW_LEVELS and held.mass.size * LEVEL_ROWS <= held.n + 1e-6)

@@ -1,8 +1,11 @@
-"""From residuals to data with unit noise: cells of equal variance.
+"""Variance time: transform residuals into data with independent unit noise.
 
-The running sum of the residuals, read in the time of its own variance, is Brownian motion plus a
-drift; the drift is the calibration gap. Over cells of equal variance the residuals are therefore
-data with unit noise, and a cosine transform keeps them so.
+The cumulative sum of the residuals y_i - s_i, plotted against the cumulative sum of their variances v_i
+("variance time"), is Brownian motion plus a drift, and the drift is the calibration gap. The total variance
+is cut into G cells of equal variance. The residual sum of a cell, divided by its standard deviation, then has
+unit noise, and an orthonormal cosine transform keeps the noise independent with unit variance.
+
+See docs/methods/default-estimator.md, "From residuals to unit-noise data".
 """
 
 from __future__ import annotations
@@ -15,41 +18,72 @@ import numpy as np
 from calibrant.score_data import Array, Residuals
 from calibrant.score_data.kernels import KERNELS
 
-# Cells of equal variance: so many up to 1024 rows, then twice as many, and beyond 16 384 rows the root of n.
-CELLS, MOST = 64, 4096
-# The first, rough look at the gap, which the variance needs: points, and the bandwidth in ranks, for few
-# rows by Silverman's rule and never more than these rows. A wide look mixes the variances of scores that
-# crowd at 0 or 1 with those of the others, and the noise it misses is taken for a gap.
-LOOK, LOOK_WIDTH, LOOK_ROWS = 256, 0.28868, 12.0
-# Added to the variance of an outcome, times the root of n: scores of exactly 0 or 1 have none.
+# Number of cells of equal variance: CELLS up to 16 * CELLS rows, then twice as many, and sqrt(n) for large n.
+CELLS = 64
+# Largest number of cells, and of blocks of the pilot smooth.
+MAX_CELLS = 4096
+# Pilot smooth, which is used for the variance only. Least number of blocks of equal numbers of rows, unless
+# there are fewer rows.
+PILOT_BLOCKS = 256
+# Bandwidth of the pilot smooth as a share of the ranks, times (0.75 n)^(-1/5): Silverman's rule for ranks.
+PILOT_BANDWIDTH = 0.28868
+# Largest bandwidth of the pilot smooth, in rows. A wider kernel mixes the variances of scores near 0 or 1
+# with those of other scores, and the noise that is missed would be attributed to the gap.
+PILOT_MAX_ROWS = 12.0
+# Added to the variance of an outcome, divided by sqrt(n): scores of exactly 0 or 1 have no variance
+# otherwise.
 LEAST = 0.01
 
 
 def n_cells(n: Array) -> Array:
-    """Return the number of cells of equal variance for n rows; an even one, which can be halved and mirrored.
+    """Return the number of cells of equal variance for n rows, as an even number (1 for a single row).
 
     >>> n_cells(np.array([1.0, 31.0, 1000.0, 1e6]))
     array([   1,   30,   64, 1024])
     """
     grown = 2 ** np.ceil(np.log2(np.maximum(n, 1)) / 2 - 1e-9)
-    least = np.where(n > 16 * CELLS, 2 * CELLS, CELLS)
-    # Effective sizes may fall short of a whole number by rounding.
-    cells = np.clip(np.minimum(n + 1e-6, np.maximum(least, grown)), 1, MOST).astype(np.intp)
+    smallest = np.where(n > 16 * CELLS, 2 * CELLS, CELLS)
+    # Effective sample sizes may be below a whole number by rounding.
+    cells = np.clip(np.minimum(n + 1e-6, np.maximum(smallest, grown)), 1, MAX_CELLS).astype(np.intp)
     return np.where(cells > 1, cells - cells % 2, 1)
 
 
 def n_points(n: Array) -> Array:
-    """Return the number of points of the first look for n rows: each row, or one point for 12 to 24 rows.
+    """Return the number of blocks of the pilot smooth for n rows.
+
+    Each row is a block of its own in small samples; large samples have 12 to 24 rows in a block, up to the
+    largest number of blocks.
 
     >>> n_points(np.array([30.0, 1000.0, 1e5, 1e8]))
     array([  30,  256, 4096, 4096])
     """
-    grown = 2 ** np.floor(np.log2(np.maximum(n + 1e-6, 1) / LOOK_ROWS))
-    return np.clip(np.minimum(n + 1e-6, np.maximum(LOOK, grown)), 1, MOST).astype(np.intp)
+    grown = 2 ** np.floor(np.log2(np.maximum(n + 1e-6, 1) / PILOT_MAX_ROWS))
+    return np.clip(np.minimum(n + 1e-6, np.maximum(PILOT_BLOCKS, grown)), 1, MAX_CELLS).astype(np.intp)
 
 
 def whiten(flat: Residuals, variance: Array, cells: int) -> tuple[Array, Array, Array, Array]:
-    """Return coefficients, scale, share of the rows and mean score over cells of equal variance."""
+    """Transform residuals into cosine coefficients with unit noise.
+
+    Parameters
+    ----------
+    flat : Residuals
+        Residuals of a batch of problems in score order, (problems, steps).
+    variance : array (problems, steps)
+        Variance of an outcome at each step.
+    cells : int
+        Number of cells of equal variance.
+
+    Returns
+    -------
+    z : array (problems, cells)
+        Orthonormal cosine coefficients of the standardized residual sums of the cells.
+    scale : array (problems,)
+        Standard deviation of the residual sum of a cell, divided by n.
+    mass : array (problems, cells)
+        Share of the rows in each cell.
+    score : array (problems, cells)
+        Mean score of each cell.
+    """
     from scipy.fft import dct
 
     n = flat.n
@@ -64,7 +98,11 @@ def whiten(flat: Residuals, variance: Array, cells: int) -> tuple[Array, Array, 
 
 
 def pilot_variance(flat: Residuals, gap: Array | None = None) -> Array:
-    """Return the variance of an outcome at each step: what the score says, or halfway to what a gap says."""
+    """Return the variance of an outcome at each step.
+
+    Without `gap` this is s (1 - s), as under calibration. With a pilot estimate of the gap it is the mean of
+    s (1 - s) and p (1 - p), where p = s + gap. Both include a small constant (`LEAST`).
+    """
     s = flat.score
     least = LEAST / np.sqrt(flat.n)[:, None]
     if gap is None:
@@ -73,8 +111,11 @@ def pilot_variance(flat: Residuals, gap: Array | None = None) -> Array:
     return 0.5 * (p * (1 - p) + s * (1 - s)) + least
 
 
-def look(flat: Residuals) -> Array:
-    """Return residuals smoothed over ranks, at each step."""
+def pilot_smooth(flat: Residuals) -> Array:
+    """Return the residuals smoothed over ranks with a triweight kernel, at each step.
+
+    This pilot estimate of the gap is used only for the variance of the outcomes.
+    """
     from scipy.fft import dct, idct
 
     n = flat.n
@@ -83,11 +124,11 @@ def look(flat: Residuals) -> Array:
     ranks = mass[:, -1:] * np.linspace(0, 1, points + 1)
     (sums,) = interpolate(ranks, mass, (running(flat.residual),))
     mean = np.diff(sums, axis=-1) * (points / n)[:, None]
-    width = np.minimum(LOOK_WIDTH * (0.75 * n) ** -0.2, LOOK_ROWS / n)
-    # Classes of one data set mostly have one width.
-    widths, alike = np.unique(width, return_inverse=True)
+    width = np.minimum(PILOT_BANDWIDTH * (0.75 * n) ** -0.2, PILOT_MAX_ROWS / n)
+    # The classes of one data set usually share one bandwidth.
+    widths, unique_index = np.unique(width, return_inverse=True)
     gain = np.stack([_gain(float(each), points) for each in widths])
-    smooth = idct(dct(mean) * (gain if len(gain) == 1 else gain[alike]))
+    smooth = idct(dct(mean) * (gain if len(gain) == 1 else gain[unique_index]))
     rank = (mass[:, 1:] + mass[:, :-1]) / 2 * (points / n)[:, None] - 0.5
     left = np.clip(np.floor(rank), 0, max(points - 2, 0)).astype(np.intp)
     share = np.clip(rank - left, 0.0, 1.0)
@@ -97,19 +138,22 @@ def look(flat: Residuals) -> Array:
 
 @lru_cache(maxsize=8)
 def _gain(width: float, points: int) -> Array:
-    """Return what smoothing over this share of the ranks leaves of each frequency."""
+    """Return the transfer function of the triweight kernel: the factor by which it scales each cosine.
+
+    `width` is the bandwidth as a share of the ranks.
+    """
     return KERNELS["triweight"].transform(np.pi * width * np.arange(points))
 
 
 def running(array: Array) -> Array:
-    """Return the sums of the first 0, 1, 2, ... entries of each row."""
+    """Return the cumulative sums along the last axis, starting at 0 (one entry more than `array`)."""
     total = np.zeros((*array.shape[:-1], array.shape[-1] + 1), dtype=array.dtype)
     np.cumsum(array, axis=-1, out=total[..., 1:])
     return total
 
 
 def interpolate(x: Array, knots: Array, values: Sequence[Array]) -> Array:
-    """Interpolate linearly, row by row, values known at increasing knots.
+    """Interpolate linearly, row by row, values that are known at increasing knots.
 
     >>> interpolate(np.array([[0.5]]), np.array([[0.0, 1.0, 2.0]]), (np.array([[0.0, 4.0, 5.0]]),))
     array([[[2.]]])
@@ -123,29 +167,30 @@ def interpolate(x: Array, knots: Array, values: Sequence[Array]) -> Array:
     left = knots.ravel()[at]
     width = knots.ravel()[at + 1] - left
     share = np.divide(x.ravel() - left, width, out=np.zeros(width.shape), where=width > 0)
-    lows = [(value.ravel()[at], value.ravel()[at + 1]) for value in values]
-    return np.array([(low + share * (high - low)).reshape(x.shape) for low, high in lows])
+    ends = [(value.ravel()[at], value.ravel()[at + 1]) for value in values]
+    return np.array([(low + share * (high - low)).reshape(x.shape) for low, high in ends])
 
 
 class VarianceTime:
-    """Cells of equal variance of a single problem, and the way from its points to the cells and back.
+    """Cells of equal variance of a single problem, and the transforms between its points and the cells.
 
     Parameters
     ----------
     noise : array (points,)
-        Variance of the residual at each point.
+        Variance of the residual sum at each point.
     mass : array (points,)
-        Rows at each point.
+        Rows (or share of the rows) at each point.
     cells : int
+        Number of cells.
 
     Attributes
     ----------
     unit : float
-        Standard deviation of the residual of a cell.
+        Standard deviation of the residual sum of a cell.
     mass : array (cells,)
-        Rows of each cell.
+        Rows (or share of the rows) of each cell.
     start, stop : arrays (points,)
-        Where each point begins and ends, in cells.
+        Variance time at which each point starts and stops, in units of cells.
 
     Examples
     --------
@@ -169,13 +214,16 @@ class VarianceTime:
         self.mass = self.to_cells(mass)
 
     def to_cells(self, residual: Array) -> Array:
-        """Return the residuals of the cells from those of points, (..., points), that are spread evenly."""
+        """Return the sums over cells of residuals at points, (..., points).
+
+        The residual of a point is distributed evenly over its variance time.
+        """
         share = self._share.astype(residual.dtype)
         at_edges = running(residual)[..., self._point] + share * residual[..., self._point]
         return np.diff(at_edges)
 
     def at_points(self, values: Array) -> Array:
-        """Return the mean at each point of what cells hold, (sets, cells)."""
+        """Return the mean over the variance time of each point of values given per cell, (sets, cells)."""
         kind, upto = values.dtype, running(values)
         first, last = (np.minimum(at.astype(np.intp), self.cells - 1) for at in (self.start, self.stop))
         mean = values[:, first]

@@ -1,4 +1,4 @@
-"""What is asked of predictions: a notion, about some classes, of evidence."""
+"""Calibration tasks: a notion of calibration, the classes it refers to, and the score data."""
 
 from calibrant.tasks.notions import Notion, named, usual
 from calibrant.tasks.task import CalibrationTask, Rows

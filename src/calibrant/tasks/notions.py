@@ -1,8 +1,8 @@
-"""The notions of calibration: which score is compared with which outcome.
+"""Types of calibration ("notions"): which score is compared with which outcome.
 
-A notion answers for itself: which one-dimensional problems (a score in [0, 1] and an outcome in {0, 1}) it
-makes of predictions, how their errors combine, where scores can lie, and how a person reads it. No other room
-compares its name.
+A notion defines which one-dimensional problems (a score in [0, 1] and an outcome in {0, 1}) are made from
+predictions, how the errors of these problems are combined, in which range scores can lie, and the words for
+results. Other packages use these properties and do not compare the names of notions. See docs/calibration.md.
 """
 
 from __future__ import annotations
@@ -21,14 +21,25 @@ from calibrant.score_data import OneHot
 
 Array = NDArray[Any]
 
-# Names of notions.
+# Names of the notions, as users write them.
 NOTIONS = ("class", "classwise", "confidence", "top:k", "correctness", "multiclass")
-# Scores of a block of classes: enough columns for long reads, few enough for little memory.
+# Number of scores (rows times classes) in a block of classes: enough columns for efficient reads, within
+# little memory.
 BLOCK = 1 << 24
 
 
 class Problem(NamedTuple):
-    """Scores and outcomes of one problem, or of a block of them along the first axis."""
+    """Scores and outcomes of one problem, or of a block of problems along the first axis.
+
+    Attributes
+    ----------
+    score : array ([classes,] rows)
+        Scores in [0, 1].
+    outcome : array of bool or OneHot
+        Outcomes, of the same shape.
+    support : tuple of float
+        Smallest and largest score that are possible.
+    """
 
     score: Array
     outcome: Array | OneHot
@@ -37,24 +48,24 @@ class Problem(NamedTuple):
 
 @dataclass(frozen=True)
 class Reading:
-    """How a person reads a notion.
+    """Words for the results of a notion.
 
     Attributes
     ----------
     title : str
-        What it is called in a sentence.
+        Name of the notion in a sentence.
     score, frequency : str
-        What is compared, as on the axes of a picture.
+        What is compared, as on the axes of a plot.
     happens : str
-        What the outcome does, after "a score of .8".
+        Verb phrase for the outcome, after "a score of .8".
     positive, negative : str
         Rows with and without the outcome.
     too_high, too_low : str
-        Which way scores are off, after "of it".
+        Direction of the gap, after "of it".
     event : str
-        What the outcome is, where no class names it.
+        Description of the outcome, for notions without a positive class.
     sure : bool
-        Whether scores say how sure a prediction is, so that too high ones are overconfident.
+        Whether scores are confidences, so that scores that are too high are called overconfident.
     """
 
     title: str
@@ -85,22 +96,22 @@ _CONFIDENCE = Reading(
 
 @dataclass(frozen=True)
 class Notion(ABC):
-    """What is compared with what; the subclasses say it.
+    """Base class of all notions.
 
     Attributes
     ----------
     name : str
-        What callers write.
-    several : bool
-        Whether it makes a problem for each class.
+        Name, as users write it.
+    classwise : bool
+        Whether there is one problem for each class.
     one_class : bool
-        Whether it is about the score of one class.
+        Whether the score of one class is evaluated.
     tells_accuracy : bool
-        Whether it compares mean confidence with accuracy.
-    of_pairs : bool
-        Whether it is about pairs (was it right, how sure was it), which no other notion can be asked of.
+        Whether mean confidence is compared with accuracy.
+    correctness_pairs : bool
+        Whether the data are pairs (was the prediction correct, confidence), which no other notion can use.
     canonical : bool
-        Whether it compares whole rows of scores, and makes no one-dimensional problems.
+        Whether whole score vectors are compared, so that there are no one-dimensional problems.
     """
 
     name: str
@@ -113,43 +124,53 @@ class Notion(ABC):
     @property
     @abstractmethod
     def reading(self) -> Reading:
-        """How a person reads it."""
+        """Words for the results."""
 
     @property
     def top(self) -> int:
-        """How many of the largest scores of a row are compared; 0 where classes are."""
+        """Number of largest scores of a row that are compared; 0 if scores of classes are."""
         return 0
 
     @abstractmethod
     def problems(self, data: Predictions) -> Iterator[Problem]:
-        """Make the one-dimensional problems of checked predictions."""
+        """Iterate over the one-dimensional problems of validated predictions."""
 
-    def check(self, *, vector: bool, labels: Sequence[Any], positive: int | None) -> None:  # noqa: B027 - most can be asked of all
-        """Refuse predictions that this cannot be asked of."""
+    def check(self, *, vector: bool, labels: Sequence[Any], positive: int | None) -> None:  # noqa: B027 - optional
+        """Raise an error for predictions to which this notion does not apply.
+
+        Parameters
+        ----------
+        vector : bool
+            Whether the scores are one-dimensional.
+        labels : sequence
+            Class of each column.
+        positive : int or None
+            Column of the positive class.
+        """
 
     def support(self, n_classes: int) -> tuple[float, float]:
-        """Return where scores can lie."""
+        """Return the smallest and largest score that are possible."""
         return (self.top / n_classes, 1.0) if self.top else (0.0, 1.0)
 
     def size(self, n_classes: int) -> int:
-        """Return the number of problems."""
+        """Return the number of one-dimensional problems."""
         return n_classes if self.classwise else 1
 
     @property
     def norms(self) -> tuple[str, ...]:
-        """Norms that an estimate can have."""
+        """Norms in which an estimate is available."""
         return ("l1", "l2")
 
     def most(self, norm: str) -> float:
-        """Return the largest error that there can be."""
+        """Return the largest possible error."""
         return 1.0
 
     def label(self, labels: Sequence[Any], positive: int | None) -> Any:
-        """Return the class that is asked about, if it is one."""
+        """Return the positive class, for notions that evaluate one class; None otherwise."""
         return labels[positive] if self.one_class and positive is not None else None
 
     def combine(self, errors: Array, norm: str) -> float:
-        """Return one number from the errors of all problems: mean, root mean square or maximum.
+        """Combine the errors of all problems: mean (l1), root mean square (l2) or maximum (max).
 
         >>> named("classwise").combine(np.array([0.1, 0.3]), "l1")
         0.2
@@ -161,7 +182,7 @@ class Notion(ABC):
 
 
 def combined(errors: Array, norm: str) -> Array:
-    """Return one error from those of all classes, the last axis: mean, root mean square or maximum."""
+    """Combine errors over the classes (last axis): mean (l1), root mean square (l2) or maximum (max)."""
     if norm == "max":
         return np.asarray(errors.max(axis=-1))
     return np.asarray(errors.mean(axis=-1) if norm == "l1" else np.sqrt((errors * errors).mean(axis=-1)))
@@ -169,24 +190,24 @@ def combined(errors: Array, norm: str) -> Array:
 
 @dataclass(frozen=True)
 class Binary(Notion):
-    """The score of one class against its frequency."""
+    """Score of one class compared with its frequency."""
 
     name: str = "class"
     one_class = True
 
     @property
     def reading(self) -> Reading:
-        """The score of a class against its frequency."""
+        """Words for the score of a class and its frequency."""
         return Reading("class")
 
     def check(self, *, vector: bool, labels: Sequence[Any], positive: int | None) -> None:
-        """Refuse a matrix of more than two columns without a class to ask about."""
+        """Raise an error for a matrix of more than two columns without a positive class."""
         if not vector and positive is None:
             rule = f"name one of {list(labels)}, since the notion class is about one of {len(labels)} columns"
             raise InputError("pos_label", rule, None, advice="notion")
 
     def problems(self, data: Predictions) -> Iterator[Problem]:
-        """Make the problem of the positive class."""
+        """Yield the problem of the positive class."""
         vector = data.score.ndim == 1
         self.check(vector=vector, labels=data.labels, positive=data.positive)
         if vector:
@@ -197,7 +218,7 @@ class Binary(Notion):
 
 @dataclass(frozen=True)
 class Correctness(Binary):
-    """How sure a prediction was against whether it was right: pairs, taken as they are at every score.
+    """Confidence compared with whether the prediction was correct, for pairs given as such.
 
     >>> from calibrant.inputs import predictions
     >>> next(named("correctness").problems(predictions([1, 0, 1], [0.9, 0.3, 0.4]))).score
@@ -210,11 +231,11 @@ class Correctness(Binary):
 
     @property
     def reading(self) -> Reading:
-        """Confidence against the share of answers that were right."""
+        """Words for confidence and the share of correct answers."""
         return replace(_CONFIDENCE, title="correctness", frequency="share right", event="answer is right")
 
     def check(self, *, vector: bool, labels: Sequence[Any], positive: int | None) -> None:
-        """Refuse a matrix: a pair has one score."""
+        """Raise an error for a matrix: a pair has one score."""
         if not vector:
             rule = "be one confidence for each row where the notion is correctness"
             raise InputError("y_prob", rule, got=f"{len(labels)} columns")
@@ -222,24 +243,24 @@ class Correctness(Binary):
             raise InputError("pos_label", "be the label of what was right", labels[positive])
 
     def label(self, labels: Sequence[Any], positive: int | None) -> Any:
-        """Return None: being right is no class."""
+        """Return None: correctness is not a class."""
         return None
 
 
 @dataclass(frozen=True)
 class Classwise(Notion):
-    """The score of every class in turn against its frequency."""
+    """Score of each class compared with its frequency."""
 
     name: str = "classwise"
     classwise = True
 
     @property
     def reading(self) -> Reading:
-        """The scores of all classes against their frequencies."""
+        """Words for the scores and frequencies of all classes."""
         return Reading("class-wise")
 
     def problems(self, data: Predictions) -> Iterator[Problem]:
-        """Make the problems of all classes, a block of them at a time."""
+        """Iterate over blocks of the problems of all classes."""
         score, code = data.score, data.code
         if score.ndim == 1:
             yield Problem(np.stack([_complement(score), score]), np.stack([~code, code]), (0.0, 1.0))
@@ -253,26 +274,26 @@ class Classwise(Notion):
 
 @dataclass(frozen=True)
 class Confidence(Notion):
-    """The largest score against the accuracy of predicting its class; among tied scores the first column."""
+    """Largest score of a row compared with accuracy; the first column wins ties."""
 
     name: str = "confidence"
     tells_accuracy = True
 
     @property
     def reading(self) -> Reading:
-        """Confidence against accuracy."""
+        """Words for confidence and accuracy."""
         return _CONFIDENCE
 
     @property
     def top(self) -> int:
-        """The largest score alone."""
+        """Only the largest score."""
         return 1
 
     def problems(self, data: Predictions) -> Iterator[Problem]:
-        """Make the problem of the predicted class."""
+        """Yield the problem of the predicted class."""
         score, code = data.score, data.code
         if score.ndim == 1:
-            # The columns are [1 - p, p]; a tie is the first column's.
+            # The columns are [1 - p, p], and the first column wins ties.
             positive = score > 0.5
             yield Problem(np.where(positive, score, _complement(score)), positive == code, self.support(2))
             return
@@ -282,7 +303,7 @@ class Confidence(Notion):
 
 @dataclass(frozen=True)
 class TopScores(Notion):
-    """The sum of the k largest scores against how often the label is among them; ties go to the first column.
+    """Sum of the k largest scores compared with how often the label is among them; first columns win ties.
 
     >>> from calibrant.inputs import predictions
     >>> data = predictions([0, 2, 1], [[0.5, 0.3, 0.2], [0.2, 0.4, 0.4], [0.6, 0.1, 0.3]])
@@ -293,12 +314,12 @@ class TopScores(Notion):
 
     @property
     def top(self) -> int:
-        """How many of the largest scores are added up."""
+        """Number k of the largest scores."""
         return int(self.name.partition(":")[2])
 
     @property
     def reading(self) -> Reading:
-        """The sum of scores against the share of labels among them."""
+        """Words for the sum of scores and the share of labels among them."""
         return replace(
             _CONFIDENCE,
             title=f"top {self.top}",
@@ -309,36 +330,38 @@ class TopScores(Notion):
         )
 
     def check(self, *, vector: bool, labels: Sequence[Any], positive: int | None) -> None:
-        """Refuse as many scores as there are classes: their sum is 1."""
+        """Raise an error if k is not less than the number of classes: the sum of all scores is 1."""
         size = 2 if vector else len(labels)
         if self.top >= size:
             rule = f"ask about fewer scores than there are classes, {size}"
             raise InputError("notion", rule, self.name)
 
     def problems(self, data: Predictions) -> Iterator[Problem]:
-        """Make the problem of the largest scores."""
+        """Yield the problem of the k largest scores."""
         score, code = data.score, data.code
         self.check(vector=score.ndim == 1, labels=data.labels, positive=data.positive)
         if score.ndim == 1:
             yield from Confidence().problems(data)
             return
         n, size = score.shape
-        total, held = np.empty(n), np.empty(n, dtype=bool)
+        total, included = np.empty(n), np.empty(n, dtype=bool)
         step = max(1, BLOCK // (8 * size))
         for a in range(0, n, step):
             rows, label = score[a : a + step], code[a : a + step, None]
             largest = np.partition(rows, size - self.top, axis=1)[:, size - self.top :]
             total[a : a + step] = largest.sum(axis=1, dtype=np.float64)
-            own = np.take_along_axis(rows, label, axis=1)
-            before = (rows > own) | ((rows == own) & (np.arange(size) < label))
-            held[a : a + step] = np.count_nonzero(before, axis=1) < self.top
-        # Rounding may take a sum above 1.
-        yield Problem(np.minimum(total, 1.0), held, self.support(size))
+            label_score = np.take_along_axis(rows, label, axis=1)
+            ranked_higher = (rows > label_score) | ((rows == label_score) & (np.arange(size) < label))
+            included[a : a + step] = np.count_nonzero(ranked_higher, axis=1) < self.top
+        # The sum may exceed 1 by rounding.
+        yield Problem(np.minimum(total, 1.0), included, self.support(size))
 
 
 @dataclass(frozen=True)
 class Canonical(Notion):
-    """The scores of all classes at once against the frequencies of all classes where these scores stand.
+    """Vector of all scores compared with the class frequencies given that vector.
+
+    See docs/methods/canonical-calibration.md.
 
     >>> named("multiclass").most("l1")
     2.0
@@ -349,52 +372,52 @@ class Canonical(Notion):
 
     @property
     def reading(self) -> Reading:
-        """Rows of scores against the frequencies of the classes."""
+        """Words for score vectors and class frequencies."""
         return Reading("multiclass", score="scores", frequency="frequencies")
 
     @property
     def norms(self) -> tuple[str, ...]:
-        """Sum of absolute gaps, root of the sum of squares, and the paper's sum weighed by the label."""
+        """Sum of absolute gaps, root of the sum of squares, and the label-weighted sum of the paper."""
         return ("l1", "l2", "mul")
 
     def most(self, norm: str) -> float:
-        """Return the largest distance on the simplex; the paper's error weighs classes by their frequency."""
+        """Return the largest possible distance on the simplex; `mul` is at most 1."""
         return {"l1": 2.0, "l2": float(np.sqrt(2))}.get(norm, 1.0)
 
     def problems(self, data: Predictions) -> Iterator[Problem]:
-        """Refuse: no single score says it."""
+        """Raise an error: canonical calibration has no one-dimensional problems."""
         raise one_score_at_a_time(self)
 
 
 def one_score_at_a_time(notion: Notion) -> InputError:
-    """Return what is said where whole rows cannot be compared."""
+    """Return the error for functions that do not support canonical calibration."""
     hint = "ask here for confidence, classwise or class"
     return InputError("notion", "compare one score at a time here", notion.name, hint=hint, advice="whole")
 
 
 def refuse_whole(notion: Any) -> None:
-    """Refuse a notion that compares whole rows, before anything is read; None stands for the usual one."""
-    if notion is not None and (asked := named(notion)).canonical:
-        raise one_score_at_a_time(asked)
+    """Raise an error for canonical calibration, before any data are read; None is the default notion."""
+    if notion is not None and (requested := named(notion)).canonical:
+        raise one_score_at_a_time(requested)
 
 
 def check_whole(notion: Any, *, clustered: bool = False, norm: str | None = None) -> None:
-    """Refuse what does not go with a notion that compares whole rows, before anything is read."""
-    if notion is None or not (asked := named(notion)).canonical:
+    """Raise an error for options that canonical calibration does not support, before any data are read."""
+    if notion is None or not (requested := named(notion)).canonical:
         return
     if clustered:
         hint = "the confidence, or each class, can be asked about"
-        raise InputError("cluster", "go with one score at a time", asked.name, hint=hint)
+        raise InputError("cluster", "go with one score at a time", requested.name, hint=hint)
     if norm is not None:
-        check_choice("norm", norm, asked.norms)
+        check_choice("norm", norm, requested.norms)
 
 
-#: Every notion that has a fixed name; the others are made from one.
+#: The notions that have a fixed name; `top:k` is constructed from its name.
 _FIXED = {notion.name: notion for notion in (Binary(), Classwise(), Confidence(), Correctness(), Canonical())}
 
 
 def named(notion: Any) -> Notion:
-    """Return the notion of this name.
+    """Return the notion with this name.
 
     >>> named("confidence").reading.frequency
     'accuracy'
@@ -412,9 +435,9 @@ def named(notion: Any) -> Notion:
 
 
 def usual(notion: Any, *, vector: bool, pairs: bool = False) -> Notion:
-    """Return the notion asked for; without one `class` for a vector of scores, `confidence` for a matrix.
+    """Return the requested notion, or the default: `class` for a vector, `confidence` for a matrix.
 
-    Columns that are named as pairs (was it right, how sure was it) are asked about as such.
+    The default is `correctness` if the columns are named as pairs (was the prediction correct, confidence).
     """
     if notion is None and pairs:
         return _FIXED["correctness"]
@@ -424,7 +447,9 @@ def usual(notion: Any, *, vector: bool, pairs: bool = False) -> Notion:
 
 
 def pictured(headline: Notion, *, n_classes: int) -> Notion:
-    """Return the notion whose curve stands for a headline: its own, unless whole rows have none.
+    """Return the notion of the curve that is shown with a headline notion.
+
+    It is the headline itself, except for canonical calibration, which has no curve.
 
     >>> str(pictured(named("multiclass"), n_classes=3))
     'confidence'
@@ -435,10 +460,10 @@ def pictured(headline: Notion, *, n_classes: int) -> Notion:
 
 
 def applicable(headline: Notion, *, n_classes: int, one_asked: bool) -> list[Notion]:
-    """Return the notions that predictions are assessed by, the headline first.
+    """Return the notions that an assessment reports, the headline first.
 
-    Two classes mirror each other, so the class and the confidence say all; of more classes each is looked
-    at, and one of them by itself where it was asked for.
+    With two classes, whose gaps mirror each other, binary and confidence calibration are sufficient. With
+    more classes each class is evaluated, and a single class as well if it was requested (`one_asked`).
     """
     if headline.correctness_pairs:
         return [headline]
@@ -450,5 +475,5 @@ def applicable(headline: Notion, *, n_classes: int, one_asked: bool) -> list[Not
 
 
 def _complement(score: Array) -> Array:
-    """1 - p, in double precision whatever p has."""
+    """Return 1 - p in double precision, whatever the precision of p."""
     return 1 - score.astype(np.float64, copy=False)

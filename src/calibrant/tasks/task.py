@@ -1,7 +1,7 @@
-"""A question: a notion, the classes it is about, and the evidence, of rows or of sums alike.
+"""Calibration task: a notion, the classes, and the score data, whether given as rows or as sums.
 
-What follows from the evidence alone (residuals, and in the rooms to the right the posterior and what
-calibrated data would show) is computed once for a question and kept on it.
+Results that depend on the score data alone (residuals, and in later packages the posterior and the null
+distribution) are computed once and cached on the task.
 """
 
 from __future__ import annotations
@@ -26,13 +26,15 @@ Value = TypeVar("Value")
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """Whole rows, for what the classes have in common.
+    """Access to whole score vectors, for quantities that involve several classes.
 
     Parameters
     ----------
     n : int
+        Number of rows.
     take : callable
-        Scores (rows, classes), the true class of each row and weights, of the rows asked for by number.
+        Returns scores (rows, classes), the true class and the weight (or None) of each of the rows with the
+        given indices.
     """
 
     n: int
@@ -40,13 +42,13 @@ class Rows:
 
     @classmethod
     def of(cls, data: Predictions) -> Rows:
-        """Take rows of checked predictions; a single score p stands for the two scores 1 - p and p."""
+        """Give access to validated predictions; a score p is expanded to the vector (1 - p, p)."""
 
-        def take(some: Array) -> tuple[Array, Array, Array | None]:
-            score, code = data.score[some].astype(np.float64), data.code[some]
+        def take(index: Array) -> tuple[Array, Array, Array | None]:
+            score, code = data.score[index].astype(np.float64), data.code[index]
             if score.ndim == 1:
                 score = np.stack([1 - score, score], axis=1)
-            weight = None if data.weight is None else data.weight[some].astype(np.float64)
+            weight = None if data.weight is None else data.weight[index].astype(np.float64)
             return score, code.astype(np.intp), weight
 
         return cls(len(data.score), take)
@@ -54,27 +56,27 @@ class Rows:
 
 @dataclass(frozen=True, eq=False)
 class CalibrationTask:
-    """What is asked, about which classes, of which evidence.
+    """A notion of calibration, the classes it refers to, and the score data.
 
     Attributes
     ----------
     notion : Notion
     labels : tuple
-        The class of each column; of a vector of scores the negative and the positive one.
+        Class of each column; for one-dimensional scores the negative and the positive class.
     positive : int or None
-        Column of the class asked about.
+        Column of the positive class.
     make : callable
-        Makes the evidence in blocks of problems, so that many classes need not be held.
+        Makes the score data in blocks of problems, so that many classes need not be in memory.
     rows : Rows or None
-        Whole rows, where they are known.
-    weight : array or None
-        Their weights.
+        Access to score vectors, if rows are available.
+    weight : array (rows,) or None
+        Weights of the rows.
     counts : bool
-        Whether these are numbers of equal rows; True without weights.
-    cluster : array or None
-        The number of the cluster that each of them is of.
+        Whether weights are numbers of identical rows; True without weights.
+    cluster : array (rows,) or None
+        Cluster id of each row, 0, 1, 2, ...
     cautions : tuple of str
-        Sentences about how the data were read, which the results repeat.
+        Notes about how the data were read, which the results repeat.
 
     Examples
     --------
@@ -94,11 +96,11 @@ class CalibrationTask:
     cluster: Array | None = None
     counts: bool = True
     cautions: tuple[str, ...] = ()
-    _known: dict[Hashable, Any] = field(default_factory=dict, repr=False)
+    _cache: dict[Hashable, Any] = field(default_factory=dict, repr=False)
 
     @classmethod
     def of(cls, data: Predictions, notion: Notion) -> CalibrationTask:
-        """Ask a notion of checked predictions."""
+        """Build the task of a notion for validated predictions."""
         check_whole(notion, clustered=data.cluster is not None)
         weight = _scaled(data.weight, counts=data.counts)
 
@@ -106,58 +108,61 @@ class CalibrationTask:
             for problem in notion.problems(data):
                 yield Sample(problem.score, problem.outcome, weight, problem.support, data.counts)
 
-        about = notion, data.labels, data.positive
+        description = notion, data.labels, data.positive
         rows = Rows.of(data)
-        return cls(*about, make, rows, data.weight, data.cluster, data.counts, data.cautions)
+        return cls(*description, make, rows, data.weight, data.cluster, data.counts, data.cautions)
 
     @cached_property
     def blocks(self) -> list[ScoreData]:
-        """The evidence in blocks of problems."""
+        """The score data in blocks of problems."""
         return list(self.make())
 
     def stream(self) -> Iterable[ScoreData]:
-        """Make the blocks one by one, and hold none of them unless they are held already."""
+        """Iterate over the blocks without keeping them in memory, unless they are cached already."""
         return self.blocks if "blocks" in self.__dict__ else self.make()
 
     @cached_property
     def problems(self) -> list[ScoreData]:
-        """The problems one by one."""
+        """List of all problems."""
         return list(self.each())
 
     def each(self) -> Iterator[ScoreData]:
-        """Make the problems one by one, anew each time; many need not be held."""
+        """Iterate over the problems without caching them."""
         for block in self.blocks:
             yield from (block[k] for k in range(block.batch[0])) if block.batch else (block,)
 
     @cached_property
     def simplex(self) -> Simplex:
-        """Whole rows as evidence, with the classes in the order of their names."""
+        """Score vectors as score data, with the classes in alphabetical order."""
         from calibrant.score_data.simplex import Simplex
 
         assert self.rows is not None
         score, code, _ = self.rows.take(np.arange(self.rows.n))
-        own = score[:, self.columns], np.argsort(self.columns)[code], self.weight
-        return Simplex.of(*own, counts=self.counts)
+        ordered = score[:, self.columns], np.argsort(self.columns)[code], self.weight
+        return Simplex.of(*ordered, counts=self.counts)
 
     def about_class(self, column: int) -> CalibrationTask:
-        """Ask the same rows about one class."""
+        """Return the binary task of one class for the same rows."""
         assert self.rows is not None
         score, code, _ = self.rows.take(np.arange(self.rows.n))
         weight = _scaled(self.weight, counts=self.counts)
         sample = Sample(score[:, column], code == column, weight, (0.0, 1.0), self.counts)
-        own: CalibrationTask = replace(
-            self, notion=named("class"), positive=column, make=lambda: [sample], _known={}
+        task: CalibrationTask = replace(
+            self, notion=named("class"), positive=column, make=lambda: [sample], _cache={}
         )
-        return own
+        return task
 
     @property
     def columns(self) -> Array:
-        """The classes in the order of their names, in which whole rows are compared."""
+        """Columns in alphabetical order of their classes, in which score vectors are compared."""
         return np.array(sorted(range(len(self.labels)), key=lambda k: str(self.labels[k])), dtype=np.intp)
 
     @cached_property
     def residuals(self) -> list[Residuals]:
-        """Residuals of each problem in score order; of clusters, as if by fewer rows that are independent."""
+        """Residuals of each problem in score order.
+
+        With clusters they are rescaled to those of an equivalent number of independent rows.
+        """
         plain = [Residuals.of(problem, ties=self.has_ties) for problem in self.each()]
         if self.designs is None:
             return plain
@@ -165,19 +170,23 @@ class CalibrationTask:
             across_clusters(each, problem, self.cluster)
             for each, problem in zip(plain, self.each(), strict=True)
         ]
-        # All problems are of the same rows: what differs from one to the other is the variance.
+        # All problems have the same rows, so the mean design effect reduces the rows; what differs between
+        # problems is attributed to the variance.
         effects = [design.effect for design in self.designs]
-        usual = float(np.mean(effects))
-        return [each.thinned(usual, own / usual) for each, own in zip(plain, effects, strict=True)]
+        mean_effect = float(np.mean(effects))
+        return [
+            each.thinned(mean_effect, effect / mean_effect)
+            for each, effect in zip(plain, effects, strict=True)
+        ]
 
     @property
     def has_ties(self) -> bool:
-        """Whether scores may have effects of their own; those of many classes are not kept apart."""
+        """Whether repeated scores are kept apart, for score effects; not with many classes."""
         return self.notion.size(len(self.labels)) <= FINE_UP_TO
 
     @cached_property
     def designs(self) -> list[DesignEffect] | None:
-        """What clusters do to each problem; None where every row is by itself."""
+        """Design effect of the clusters in each problem; None if each row is a cluster of its own."""
         if self.cluster is None:
             return None
         from calibrant.score_data.clusters import DesignEffect, are_alone
@@ -189,7 +198,7 @@ class CalibrationTask:
 
     @cached_property
     def independent(self) -> CalibrationTask:
-        """The same question of sums that say as much as these rows do, as if each stood for itself."""
+        """The same task for sums that are equivalent to independent rows."""
         designs = self.designs
         if designs is None:
             return self
@@ -200,35 +209,35 @@ class CalibrationTask:
                 cells = thinned(problem, design.effect)  # type: ignore[arg-type]
                 yield cells[None] if self.notion.classwise else cells
 
-        return replace(self, make=make, rows=None, weight=None, cluster=None, counts=True, _known={})
+        return replace(self, make=make, rows=None, weight=None, cluster=None, counts=True, _cache={})
 
     @property
     def n(self) -> float:
-        """Effective number of rows."""
+        """Effective sample size."""
         return self.simplex.n if self.notion.canonical else float(np.max(self.blocks[0].n))
 
     @property
     def clusters(self) -> int | None:
-        """How many clusters the rows fall into; None where none are known."""
+        """Number of clusters; None if no clusters are given."""
         return None if self.cluster is None else int(self.cluster.max()) + 1
 
     @property
     def label(self) -> Any:
-        """The class asked about, if it is one."""
+        """The positive class, for notions that evaluate one class; None otherwise."""
         return self.notion.label(self.labels, self.positive)
 
     def once(self, key: Hashable, make: Callable[[], Value]) -> Value:
-        """Return what was made under this key, or make it now."""
-        if key not in self._known:
-            self._known[key] = make()
-        value: Value = self._known[key]
+        """Return the value cached under this key; compute and cache it on the first call."""
+        if key not in self._cache:
+            self._cache[key] = make()
+        value: Value = self._cache[key]
         return value
 
 
 def _scaled(weight: Array | None, *, counts: bool) -> Array | None:
-    """Return weights of a size at which squares stay finite: importance weights have no scale.
+    """Rescale importance weights, which have no unit, so that their squares stay finite.
 
-    A power of two is taken out exactly.
+    The factor is a power of two, so that rescaling is exact. Counts are returned unchanged.
     """
     if weight is None or counts:
         return weight

@@ -1,4 +1,7 @@
-"""What the data say about the frequency at each score: an average over ways in which scores go wrong."""
+"""Posterior of P(y = 1 | s) on the log-odds scale: a Bayesian model average.
+
+See docs/methods/calibration-curve.md.
+"""
 
 from calibrant.posterior.log_odds.cells import OddsCells
 from calibrant.posterior.log_odds.model_average import Mixture, model_average, smooth_average

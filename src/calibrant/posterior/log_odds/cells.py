@@ -1,4 +1,8 @@
-"""Trials and successes over cells of log-odds: all that a map of two classes is fitted to."""
+"""Pooled binary data on the log-odds scale: the data to which models of P(y = 1 | s) are fitted.
+
+Rows with equal scores are merged and scores become log-odds x = logit(s). Many distinct scores are pooled
+into cells. See docs/methods/calibration-curve.md, "Data".
+"""
 
 from __future__ import annotations
 
@@ -8,26 +12,29 @@ import numpy as np
 
 from calibrant.score_data import Array, Residuals
 
-# Cells at most, and up to so many rows. They are equal parts of what counts: rows, their information, and the
-# range of log-odds.
-MOST, FEWER, MANY_ROWS = 256, 128, 4096
-# A score of 0 or 1 is taken for half the distance of the nearest other score from a wall, within these ends.
+# Largest number of cells, and the number used for more than MAX_CELLS and up to MANY_ROWS rows.
+MAX_CELLS, FEWER_CELLS, MANY_ROWS = 256, 128, 4096
+# A score of exactly 0 or 1 is moved to half the distance of the nearest other score from 0 or 1, within
+# NEAREST and FURTHEST; NO_OTHER replaces that distance if there is no other score. All in units of
+# probability.
 NEAREST, FURTHEST, NO_OTHER = 2.0**-50, 0.25, 1e-3
-# Distances are multiples of this, so that 1 less a distance is exact, and 0 and 1 are taken for complements.
+# Distances are rounded to multiples of this, so that 1 - distance is exact and 0 and 1 are treated
+# symmetrically.
 STEP = 2.0**-53
 
 
 @dataclass(frozen=True, eq=False)
 class OddsCells:
-    """Log-odds of the scores, trials and successes, in increasing order.
+    """Number of rows and of positive outcomes at increasing log-odds.
 
     Attributes
     ----------
-    x : array
+    x : array (cells,)
         Mean log-odds of the scores in each cell.
-    trials, successes : array
+    trials, successes : arrays (cells,)
+        Effective number of rows, and of rows with a positive outcome.
     least : float
-        The distance from 0 and from 1 that scores are kept at.
+        Smallest distance from 0 and from 1 at which scores are kept.
     """
 
     x: Array
@@ -37,7 +44,7 @@ class OddsCells:
 
     @classmethod
     def of(cls, residuals: Residuals, most: int | None = None) -> OddsCells:
-        """Make the cells of a single problem.
+        """Pool the scores of a single problem into at most `most` cells.
 
         >>> from calibrant.score_data import Sample
         >>> sample = Sample(np.array([0.2, 0.2, 0.9]), np.array([False, True, True]))
@@ -50,33 +57,34 @@ class OddsCells:
         x, trials = log_odds(held.score, least), held.mass
         successes = trials * held.frequency
         if most is None:
-            most = FEWER if MOST < trials.sum() <= MANY_ROWS else MOST
+            most = FEWER_CELLS if MAX_CELLS < trials.sum() <= MANY_ROWS else MAX_CELLS
         if x.size > most:
             cell = _equal_parts(x, trials, most)
             total = np.bincount(cell, trials)
-            some = total > 0
-            x = np.bincount(cell, trials * x)[some] / total[some]
-            trials, successes = total[some], np.bincount(cell, successes)[some]
+            occupied = total > 0
+            x = np.bincount(cell, trials * x)[occupied] / total[occupied]
+            trials, successes = total[occupied], np.bincount(cell, successes)[occupied]
         return cls(x, trials, successes, least)
 
     @property
     def n(self) -> float:
-        """Effective number of rows."""
+        """Effective sample size."""
         return float(self.trials.sum())
 
     def likelihood(self, odds: Array) -> Array:
-        """Return the log likelihood of log-odds in the cells, along the last axis."""
+        """Return the binomial log likelihood, up to a constant, of log-odds (..., cells)."""
         return odds @ self.successes - softplus(odds) @ self.trials
 
 
 def step_weights(trials: Array, successes: Array, odds: Array, *, sure: bool) -> tuple[Array, Array]:
-    """Return curvature and slope of the log likelihood at log-odds, for a step towards the mode.
+    """Return negative curvature and gradient of the log likelihood at log-odds, for a step towards the mode.
 
-    A sure step always climbs, by the bound of Polya and Gamma; Newton's is faster near the mode.
+    With `sure` the curvature is that of the Polya-Gamma bound, whose steps never decrease the likelihood;
+    otherwise it is that of Newton's method, which converges faster near the mode.
     """
     if sure:
-        far = np.maximum(np.abs(odds), 1e-4)
-        curvature = trials * np.tanh(far / 2) / (2 * far)
+        magnitude = np.maximum(np.abs(odds), 1e-4)
+        curvature = trials * np.tanh(magnitude / 2) / (2 * magnitude)
         return curvature, successes - 0.5 * trials - curvature * odds
     q = expit(odds)
     return trials * q * (1 - q), successes - trials * q
@@ -90,32 +98,34 @@ def expit(odds: Array) -> Array:
 
 
 def nearest(score: Array) -> float:
-    """Return how far from 0 and 1 scores are kept: half the least distance of others, where some are 0 or 1.
+    """Return the distance from 0 and 1 at which scores are kept.
+
+    It is half the smallest distance of the other scores if any score is exactly 0 or 1.
 
     >>> nearest(np.array([0.0, 0.25, 1.0])), nearest(np.array([0.02, 0.9])) == 2**-50
     (0.125, True)
     """
-    away = np.minimum(score, 1 - score)
-    if away.min() > 0:
+    distance = np.minimum(score, 1 - score)
+    if distance.min() > 0:
         return NEAREST
-    away = away[away > 0]
-    least = np.clip(away.min() / 2 if away.size else NO_OTHER, NEAREST, FURTHEST)
+    distance = distance[distance > 0]
+    least = np.clip(distance.min() / 2 if distance.size else NO_OTHER, NEAREST, FURTHEST)
     return float(np.rint(least / STEP) * STEP)
 
 
 def certainty_bound(rows: float, nearest_other: float) -> float:
-    """Return the least probability that is given to an outcome that a score excludes.
+    """Return the smallest probability that is given to an outcome that a score of 0 or 1 excludes.
 
-    Where rows have such a score, and the outcome never occurred in them, it is the posterior mean under
-    Jeffreys' prior, 0.5 / (rows + 1): if the scores are right, this costs at most 0.5 nats in all rows
-    together. It is at most half the distance of the nearest other score, which keeps the order of scores.
+    If rows have such a score and the outcome never occurred in them, this is the posterior mean under
+    Jeffreys' prior, 0.5 / (rows + 1). If the scores are right, it costs at most 0.5 nats in total. It is at
+    most half the distance of the nearest other score, which preserves the order of the scores.
 
     Parameters
     ----------
     rows : float
-        Rows with a score of exactly 0, or of exactly 1.
+        Number of rows with a score of exactly 0 or exactly 1.
     nearest_other : float
-        Least distance from 0 and 1 of all other scores.
+        Smallest distance of all other scores from 0 and 1.
 
     Examples
     --------
@@ -127,7 +137,7 @@ def certainty_bound(rows: float, nearest_other: float) -> float:
 
 
 def log_odds(score: Array, least: float) -> Array:
-    """Return the log-odds of scores that are kept away from 0 and 1.
+    """Return the log-odds of scores, which are clipped to [least, 1 - least].
 
     >>> log_odds(np.array([0.5, 1.0]), 0.01).round(3)
     array([0.   , 4.595])
@@ -142,7 +152,7 @@ def softplus(odds: Array) -> Array:
 
 
 def _equal_parts(x: Array, trials: Array, most: int) -> Array:
-    """Return the cell of each score: equal parts by rank, by information and by log-odds."""
+    """Return the cell of each score: equal shares of the mean of rank, information and range of log-odds."""
     information = trials / (2 * np.cosh(np.clip(x, -300, 300) / 2))
     share = np.zeros(x.shape)
     for part in (trials, information, np.gradient(x)):

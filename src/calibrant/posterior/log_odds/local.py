@@ -1,8 +1,11 @@
-"""Members of the average over maps whose gap lives in one place: stretches that go wrong by themselves.
+"""Local components of the model average on the log-odds scale.
 
-A dyadic tree divides the rows again and again into halves. Where the division ends, the scores of the
-stretch stand as they are or are shifted in the log-odds, with or without a slope. Where scores are few,
-each may go wrong in a way of its own.
+Dyadic partition: ranges of rows are split into halves recursively. In a final range the scores are unchanged,
+or shifted in the log-odds with or without a slope. One shift per score: where distinct scores are few, each
+has an independent shift. Marginal likelihoods of shifted ranges use Laplace's approximation; partitions are
+summed exactly.
+
+See docs/methods/calibration-curve.md, "Local components".
 """
 
 from __future__ import annotations
@@ -15,45 +18,49 @@ from calibrant.posterior.log_odds.cells import OddsCells, expit, softplus, step_
 from calibrant.posterior.log_odds.components import SURE
 from calibrant.score_data import Array
 
-# Sizes in the prior of a stretch's shift and of its slope, which is counted in spreads of its log-odds.
+# Prior standard deviations of a range's shift (log-odds) and of its slope (log-odds per standard deviation of
+# the log-odds in the range); all kinds have equal prior weight.
 KINDS = np.array([(0.3, 0.0), (1.0, 0.0), (0.5, 0.3), (2.0, 0.8)])
-# Prior weight of a stretch that stands as it is, and of a stretch that is not divided further.
+# Prior probability that a final range is unchanged, that a range is final, and the largest number of splits.
 UNTOUCHED, WHOLE, DEEPEST = 0.9, 0.5, 8
-# Sizes in the prior of the shift of each score, where scores are few.
+# Prior standard deviations of the shift of each score (log-odds), where distinct scores are few; no slope.
 OWN = np.array([(0.15, 0.0), (0.5, 0.0), (1.5, 0.0)])
+# Search for the mode: largest number of steps, of step reductions, and the gain (nats) below which it stops.
 STEPS, HALVINGS, ENOUGH = 12, 6, 1e-3
-# A place this close to an edge is on it, and log-odds this close to 0 are 0.
+# A position (share of the rows) this close to the edge of a range is on it; log-odds this close to 0 are 0.
 EDGE = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
 class Local:
-    """Members whose weights differ from cell to cell.
+    """Mixture of normal distributions of the log-odds, whose weights differ from cell to cell.
 
     Attributes
     ----------
-    evidence : float
-        Log evidence, over that of the scores as they are.
-    weight, mean, sd : arrays (members, cells)
+    log_bayes_factor : float
+        Log Bayes factor against the scores as they are.
+    weight, mean, sd : arrays (mixture terms, cells)
+        Posterior weight, and mean and standard deviation of the log-odds.
     """
 
-    evidence: float
+    log_bayes_factor: float
     weight: Array
     mean: Array
     sd: Array
 
 
 def tree(cells: OddsCells) -> Local:
-    """Average over all divisions of the rows into dyadic stretches."""
+    """Average over all dyadic partitions of the rows."""
     x, count = cells.x, cells.x.size
     levels = 1 + min(DEEPEST, int(np.log2(max(count, 2))))
     running = np.cumsum(cells.trials)
     middle = (running - cells.trials / 2) / running[-1]
-    # On the edge of two stretches the side of a score decides: complements of the scores divide alike.
+    # A score on an edge is assigned by its sign, so that the complements of the scores are split in the same
+    # way.
     side = np.where(np.abs(x) > EDGE, x, cells.successes - cells.trials / 2)
     middle = np.clip(middle + EDGE * np.sign(side), 0.0, np.nextafter(1.0, 0.0))
     node = np.stack([(middle * 2**level).astype(np.intp) for level in range(levels)])
-    # The stretches of all levels, one after the other.
+    # The ranges of all levels, one after the other.
     first = 2 ** np.arange(levels) - 1
     code = (node + first[:, None]).ravel()
     starts = np.flatnonzero(np.diff(code, prepend=-1))
@@ -61,43 +68,43 @@ def tree(cells: OddsCells) -> Local:
     log = np.concatenate(
         [
             np.full((len(starts), 1), np.log(UNTOUCHED)),
-            shifted.evidence + np.log((1 - UNTOUCHED) / len(KINDS)),
+            shifted.log_bayes_factor + np.log((1 - UNTOUCHED) / len(KINDS)),
         ],
         axis=1,
     )
-    ends = np.logaddexp.reduce(log, axis=1)
-    kind = np.exp(log - ends[:, None])
-    whole = np.zeros(2**levels - 1)  # a stretch without rows says nothing
-    whole[code[starts]] = ends
-    below = whole[first[-1] :]
-    keep = [np.ones(below.size)]
+    stop_total = np.logaddexp.reduce(log, axis=1)
+    kind_weight = np.exp(log - stop_total[:, None])
+    range_log = np.zeros(2**levels - 1)  # the log Bayes factor of a range without rows is 0
+    range_log[code[starts]] = stop_total
+    below = range_log[first[-1] :]
+    stop_probability = [np.ones(below.size)]
     for level in range(levels - 2, -1, -1):
-        own = whole[first[level] : first[level + 1]] + np.log(WHOLE)
-        total = np.logaddexp(own, below.reshape(-1, 2).sum(axis=1) + np.log1p(-WHOLE))
-        keep.insert(0, np.exp(own - total))
+        stop_log = range_log[first[level] : first[level + 1]] + np.log(WHOLE)
+        total = np.logaddexp(stop_log, below.reshape(-1, 2).sum(axis=1) + np.log1p(-WHOLE))
+        stop_probability.insert(0, np.exp(stop_log - total))
         below = total
-    reach, weight = np.ones(1), []
+    reached, weight = np.ones(1), []
     for level in range(levels):
-        weight.append((reach * keep[level])[node[level]])
+        weight.append((reached * stop_probability[level])[node[level]])
         if level < levels - 1:
-            reach = np.repeat(reach * (1 - keep[level]), 2)
+            reached = np.repeat(reached * (1 - stop_probability[level]), 2)
     of_cell = np.searchsorted(starts, np.arange(code.size), side="right") - 1
-    parts = np.array(weight)[:, :, None] * kind[of_cell].reshape(levels, count, -1)
+    parts = np.array(weight)[:, :, None] * kind_weight[of_cell].reshape(levels, count, -1)
     mean, sd = (np.moveaxis(each.reshape(levels, count, -1), -1, 1) for each in (shifted.odds, shifted.sd))
-    members = np.moveaxis(parts[..., 1:], -1, 1)
+    shifted_weight = np.moveaxis(parts[..., 1:], -1, 1)
     return Local(
         float(below[0]),
-        np.vstack([parts[..., 0].sum(axis=0)[None], members.reshape(-1, count)]),
+        np.vstack([parts[..., 0].sum(axis=0)[None], shifted_weight.reshape(-1, count)]),
         np.vstack([x[None], mean.reshape(-1, count)]),
         np.vstack([np.zeros((1, count)), sd.reshape(-1, count)]),
     )
 
 
 def each_score(cells: OddsCells) -> Local:
-    """Give each score a shift of its own, all of one unknown size."""
-    every = np.arange(cells.x.size)
-    shifted = _Shifted.of(cells, every, every, OWN)
-    log = shifted.evidence.sum(axis=0) - np.log(len(OWN))
+    """Give each score an independent shift; the shifts share one unknown prior standard deviation."""
+    indices = np.arange(cells.x.size)
+    shifted = _Shifted.of(cells, indices, indices, OWN)
+    log = shifted.log_bayes_factor.sum(axis=0) - np.log(len(OWN))
     total = float(np.logaddexp.reduce(log))
     weight = np.broadcast_to(np.exp(log - total)[:, None], (len(OWN), cells.x.size))
     return Local(total, weight, shifted.odds.T, shifted.sd.T)
@@ -105,36 +112,37 @@ def each_score(cells: OddsCells) -> Local:
 
 @dataclass(frozen=True, eq=False)
 class _Shifted:
-    """Stretches that are shifted in the log-odds, by Laplace's approximation.
+    """Ranges whose scores are shifted in the log-odds, by Laplace's approximation.
 
     Attributes
     ----------
-    evidence : array (stretches, kinds)
-        Over that of the scores as they are.
+    log_bayes_factor : array (ranges, kinds)
+        Log Bayes factor against the scores as they are.
     odds, sd : arrays (entries, kinds)
+        Posterior mode and standard deviation of the log-odds of each cell of each range.
     """
 
-    evidence: Array
+    log_bayes_factor: Array
     odds: Array
     sd: Array
 
     @classmethod
     def of(cls, cells: OddsCells, entry: Array, starts: Array, kinds: Array) -> _Shifted:
-        """Fit the stretches that begin at `starts` among entries, each a cell."""
+        """Fit the ranges that begin at `starts` among the entries, each of which is the index of a cell."""
         x, trials, successes = (part[entry] for part in (cells.x, cells.trials, cells.successes))
-        stretch = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, len(entry))))
+        range_of = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, len(entry))))
 
-        def add(values: Array) -> Array:
+        def sum_by_range(values: Array) -> Array:
             return np.add.reduceat(values, starts, axis=0)
 
         p = expit(x)
         information = trials * p * (1 - p) + 1e-9
-        mass = add(information)
-        away = x - (add(information * x) / mass)[stretch]
-        spread = np.sqrt(add(information * away**2) / mass) + 0.3
-        away = np.clip(away / spread[stretch], -4.0, 4.0)[:, None]
+        mass = sum_by_range(information)
+        position = x - (sum_by_range(information * x) / mass)[range_of]
+        spread = np.sqrt(sum_by_range(information * position**2) / mass) + 0.3
+        position = np.clip(position / spread[range_of], -4.0, 4.0)[:, None]
         sloped = kinds[:, 1] > 0
-        tight, tight_slope = (
+        shift_precision, slope_precision = (
             kinds[:, 0] ** -2.0,
             np.where(sloped, np.where(sloped, kinds[:, 1], 1.0) ** -2.0, 1.0),
         )
@@ -142,42 +150,46 @@ class _Shifted:
         x, trials, successes = x[:, None], trials[:, None], successes[:, None]
         shift, slope = np.zeros((2, len(starts), len(kinds)))
 
-        def reached(a: Array, b: Array) -> tuple[Array, Array]:
-            odds = x + a[stretch] + b[stretch] * away
-            fit = add(successes * odds - trials * softplus(odds) - base[:, None])
-            return odds, fit - 0.5 * (a * a * tight + b * b * tight_slope)
+        def log_posterior(a: Array, b: Array) -> tuple[Array, Array]:
+            odds = x + a[range_of] + b[range_of] * position
+            fit = sum_by_range(successes * odds - trials * softplus(odds) - base[:, None])
+            return odds, fit - 0.5 * (a * a * shift_precision + b * b * slope_precision)
 
         def precision(weight: Array) -> tuple[Array, Array, Array]:
-            across = np.where(sloped, add(weight * away), 0.0)
-            return add(weight) + tight, across, np.where(sloped, add(weight * away**2), 0.0) + tight_slope
+            across = np.where(sloped, sum_by_range(weight * position), 0.0)
+            return (
+                sum_by_range(weight) + shift_precision,
+                across,
+                np.where(sloped, sum_by_range(weight * position**2), 0.0) + slope_precision,
+            )
 
-        odds, best = reached(shift, slope)
+        odds, best = log_posterior(shift, slope)
         for step in range(STEPS):
             weight, residual = step_weights(trials, successes, odds, sure=step < SURE)
             aa, ab, bb = precision(weight)
-            to_a = add(residual) - shift * tight
-            to_b = np.where(sloped, add(residual * away) - slope * tight_slope, 0.0)
+            to_a = sum_by_range(residual) - shift * shift_precision
+            to_b = np.where(sloped, sum_by_range(residual * position) - slope * slope_precision, 0.0)
             det = aa * bb - ab * ab
             da, db = (bb * to_a - ab * to_b) / det, (aa * to_b - ab * to_a) / det
-            length = np.ones(shift.shape)
+            step_length = np.ones(shift.shape)
             for _ in range(HALVINGS):
-                new, value = reached(shift + length * da, slope + length * db)
+                new, value = log_posterior(shift + step_length * da, slope + step_length * db)
                 better = value >= best - 1e-9
                 if better.all():
                     break
-                length = np.where(better, length, 0.4 * length)
-            length = np.where(better, length, 0.0)
-            shift, slope = shift + length * da, slope + length * db
+                step_length = np.where(better, step_length, 0.4 * step_length)
+            step_length = np.where(better, step_length, 0.0)
+            shift, slope = shift + step_length * da, slope + step_length * db
             gain = np.where(better, value - best, 0.0)
             best = best + gain
-            odds = np.where(better[stretch], new, odds)
+            odds = np.where(better[range_of], new, odds)
             if step >= SURE and gain.max() < ENOUGH:
                 break
         q = expit(odds)
         aa, ab, bb = precision(trials * q * (1 - q))
         det = aa * bb - ab * ab
-        evidence = best - 0.5 * np.log(det) + 0.5 * np.log(tight * tight_slope)
-        var = (bb[stretch] - 2 * ab[stretch] * away + np.where(sloped, aa[stretch] * away**2, 0.0)) / det[
-            stretch
-        ]
-        return cls(evidence, odds, np.sqrt(np.maximum(var, 1e-12)))
+        log_bayes_factor = best - 0.5 * np.log(det) + 0.5 * np.log(shift_precision * slope_precision)
+        var = (
+            bb[range_of] - 2 * ab[range_of] * position + np.where(sloped, aa[range_of] * position**2, 0.0)
+        ) / det[range_of]
+        return cls(log_bayes_factor, odds, np.sqrt(np.maximum(var, 1e-12)))

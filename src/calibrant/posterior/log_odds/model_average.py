@@ -1,4 +1,10 @@
-"""The average over maps: what a score means, by the evidence for each way in which scores go wrong."""
+"""Model average of P(y = 1 | s) on the log-odds scale: the calibration curve and the default calibrator.
+
+All components (parametric, smooth, local) are weighted by prior probability times marginal likelihood. At
+each score the posterior is a mixture of normal distributions of the log-odds.
+
+See docs/methods/calibration-curve.md.
+"""
 
 from __future__ import annotations
 
@@ -23,38 +29,40 @@ from calibrant.posterior.log_odds.local import Local, each_score, tree
 from calibrant.posterior.score_effects import is_few
 from calibrant.score_data import Array, Residuals
 
-# Prior weight of gaps that live in one place, and of a gap of its own for each of few scores.
-PLACES, EACH = 0.15, 0.3
-# Beyond the outermost cells the members are known at these distances, in log-odds.
+# Prior weights of the dyadic partition, and of one shift per score where distinct scores are few.
+PARTITION_WEIGHT, SCORE_SHIFT_WEIGHT = 0.15, 0.3
+# Beyond the outermost cells the mixture is evaluated at these distances, in log-odds.
 TAIL = np.array([0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0])
-# Points at which the probability of a normal member is averaged.
-POINTS, SHARES = np.polynomial.hermite_e.hermegauss(12)
-# A probability is kept so far from 0 and 1 where it is turned into log-odds.
+# Gauss-Hermite nodes (normal deviates) and weights, for the mean probability of a normal distribution of
+# log-odds.
+HERMITE_NODES, HERMITE_WEIGHTS = np.polynomial.hermite_e.hermegauss(12)
+# Probabilities are clipped to [EDGE, 1 - EDGE] before they are transformed to log-odds.
 EDGE = 1e-15
-# Normal deviates at which members are asked whether the mean is worse than the scores.
+# Normal deviates, and their densities, at which each component is compared with the scores in log loss.
 DEVIATES = np.array([-1.5, -0.75, 0.0, 0.75, 1.5])
 DENSITY = np.exp(-(DEVIATES**2) / 2)
-# A gain of log loss below this is none.
-NOTHING = 1e-12
-# Halvings of the interval that holds a quantile.
+# Gains in log loss (nats) below this are rounding errors.
+NEGLIGIBLE_GAIN = 1e-12
+# Number of bisection steps for a quantile.
 HALVINGS = 40
-# Intraclass correlations of rows that share a score; all are equally likely a priori.
+# Intraclass correlations of rows that share a score; all have equal prior probability.
 CORRELATIONS = np.array([0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.4])
 
 
 @dataclass(frozen=True, eq=False)
 class Mixture:
-    """Normal members of the true log-odds at some scores.
+    """Mixture of normal distributions of the true log-odds at each of a set of scores.
 
     Attributes
     ----------
     cells : OddsCells
-        What it was fitted to.
+        Data of the fit.
     at : array (places,)
-        Log-odds of scores: those of the cells, and of the tails beyond them.
-    weight, mean, sd : arrays (members, places)
+        Log-odds of the scores: those of the cells, and of the tails beyond them.
+    weight, mean, sd : arrays (mixture terms, places)
+        Posterior weight, and mean and standard deviation of the true log-odds.
     wide : int
-        How many of the members speak of all scores at once; the others are local.
+        Number of terms from components that model all scores jointly; the terms after them are local.
     """
 
     cells: OddsCells
@@ -66,45 +74,47 @@ class Mixture:
 
     @cached_property
     def probability(self) -> Array:
-        """Mean probability at each place."""
+        """Posterior mean of P(y = 1 | s) at each place."""
         total = np.zeros(self.at.shape)
-        for point, share in zip(POINTS, SHARES / SHARES.sum(), strict=True):
+        for point, share in zip(HERMITE_NODES, HERMITE_WEIGHTS / HERMITE_WEIGHTS.sum(), strict=True):
             total += share * (self.weight * expit(self.mean + self.sd * point)).sum(axis=0)
         return total
 
     @cached_property
     def odds(self) -> Array:
-        """Log-odds of the mean probability."""
+        """Log-odds of the posterior mean probability."""
         inside = np.clip(self.probability, EDGE, 1 - EDGE)
         return np.log(inside) - np.log1p(-inside)
 
     @cached_property
     def worse(self) -> float:
-        """Posterior probability that the scores as they are predict better than the mean, by log loss."""
-        beyond = (self.at.size - self.cells.x.size) // 2
-        inner = slice(beyond, beyond + self.cells.x.size)
+        """Posterior probability that the scores have a lower expected log loss than the posterior mean."""
+        tail = (self.at.size - self.cells.x.size) // 2
+        inner = slice(tail, tail + self.cells.x.size)
         share = self.cells.trials / self.cells.n
         weight, mean, sd = (part[:, inner] for part in (self.weight, self.mean, self.sd))
-        # What a 1 and what a 0 gain.
-        yes = -softplus(-self.odds[inner]) + softplus(-self.cells.x)
-        no = -softplus(self.odds[inner]) + softplus(self.cells.x)
+        # Gain in log loss of a positive and of a negative outcome.
+        positive_gain = -softplus(-self.odds[inner]) + softplus(-self.cells.x)
+        negative_gain = -softplus(self.odds[inner]) + softplus(self.cells.x)
         local = slice(self.wide, None)
-        rest = weight[local].sum(axis=0)
-        chance = 0.0
-        for deviate, of_deviate in zip(DEVIATES, DENSITY / DENSITY.sum(), strict=True):
+        local_weight = weight[local].sum(axis=0)
+        probability = 0.0
+        for deviate, density in zip(DEVIATES, DENSITY / DENSITY.sum(), strict=True):
             truth = expit(mean + deviate * sd)
             if len(truth) > self.wide:
-                # Local members together say one thing.
-                together = (weight[local] * truth[local]).sum(axis=0) / np.maximum(rest, 1e-300)
-                truth = np.vstack([truth[: self.wide], together[None]])
-            gain = (truth * yes + (1 - truth) * no) @ share
-            each = np.append(weight[: self.wide] @ share, rest @ share if len(gain) > self.wide else [])
-            # A mean that is the scores gains nothing, but for rounding.
-            chance += of_deviate * float(each[gain < NOTHING].sum())
-        return chance
+                # The local terms are combined into one, because their weights differ from cell to cell.
+                local_truth = (weight[local] * truth[local]).sum(axis=0) / np.maximum(local_weight, 1e-300)
+                truth = np.vstack([truth[: self.wide], local_truth[None]])
+            gain = (truth * positive_gain + (1 - truth) * negative_gain) @ share
+            term_weight = np.append(
+                weight[: self.wide] @ share, local_weight @ share if len(gain) > self.wide else []
+            )
+            # If the posterior mean equals the scores, the gain is zero up to rounding.
+            probability += density * float(term_weight[gain < NEGLIGIBLE_GAIN].sum())
+        return probability
 
     def quantile(self, deviate: float) -> Array:
-        """Return the log-odds at each place that a normal deviate stands for.
+        """Return the quantile of the log-odds at each place, at the probability of a standard normal deviate.
 
         >>> from calibrant.score_data import Sample
         >>> rng = np.random.default_rng(0)
@@ -127,43 +137,44 @@ class Mixture:
 
 
 def smooth_average(residuals: Residuals) -> Mixture:
-    """Average over the smooth members alone."""
+    """Average over the components with a smooth part alone, where there are more than two cells."""
     cells = OddsCells.of(residuals)
     blocks = parametric(cells)
     times: dict[str, Clock] = {}
     if cells.x.size > 2:
         blocks, times = smooth(cells, blocks)
     at = _places(cells)
-    weight, mean, sd = _everywhere(blocks, times, at, 1.0)
+    weight, mean, sd = _global_terms(blocks, times, at, 1.0)
     return Mixture(cells, at, weight, mean, sd, len(weight))
 
 
 def model_average(residuals: Residuals, *, scattered: bool = False) -> Mixture:
-    """Average over all members, for a single problem.
+    """Average over all components, for a single problem.
 
-    Few scores may have a gap of their own each, and more of them where they are `scattered`.
+    One shift per score is included if distinct scores are few, or if score effects are probable
+    (`scattered`).
     """
     cells = OddsCells.of(residuals)
     blocks = parametric(cells)
     times: dict[str, Clock] = {}
     if cells.x.size > 2:
-        waved, times = smooth(cells, blocks)
-        blocks += waved
-    everywhere = np.logaddexp.reduce(np.concatenate([block.log for block in blocks]))
-    local = [(PLACES, tree(cells))]
+        smooth_blocks, times = smooth(cells, blocks)
+        blocks += smooth_blocks
+    global_log = np.logaddexp.reduce(np.concatenate([block.log for block in blocks]))
+    local = [(PARTITION_WEIGHT, tree(cells))]
     if scattered or is_few(residuals[residuals.mass > 0]):
-        local.append((EACH, each_score(cells)))
-    rest = 1 - sum(share for share, _ in local)
+        local.append((SCORE_SHIFT_WEIGHT, each_score(cells)))
+    global_weight = 1 - sum(share for share, _ in local)
     logs = np.array(
-        [everywhere - cells.likelihood(cells.x) + np.log(rest)]
-        + [member.evidence + np.log(share) for share, member in local]
+        [global_log - cells.likelihood(cells.x) + np.log(global_weight)]
+        + [component.log_bayes_factor + np.log(share) for share, component in local]
     )
     weight = np.exp(logs - np.logaddexp.reduce(logs))
     at = _places(cells)
-    parts = [_everywhere(blocks, times, at, float(weight[0]))] if weight[0] > KEPT else []
+    parts = [_global_terms(blocks, times, at, float(weight[0]))] if weight[0] > KEPT else []
     parts += [
-        _in_places(member, cells, at, float(share))
-        for share, (_, member) in zip(weight[1:], local, strict=True)
+        _local_terms(component, cells, at, float(share))
+        for share, (_, component) in zip(weight[1:], local, strict=True)
         if share > KEPT
     ]
     weights, mean, sd = (np.concatenate(part) for part in zip(*parts, strict=True))
@@ -176,23 +187,26 @@ def _places(cells: OddsCells) -> Array:
     return np.concatenate([cells.x[0] - TAIL[::-1], cells.x, cells.x[-1] + TAIL])
 
 
-def _everywhere(
+def _global_terms(
     blocks: list[Block], times: dict[str, Clock], at: Array, total: float
 ) -> tuple[Array, Array, Array]:
-    """Return weight, mean and spread of the members that say the same kind of thing of all scores."""
+    """Return weight, mean and standard deviation of the parametric and smooth components at log-odds `at`.
+
+    `total` is their joint posterior weight.
+    """
     weights, means, sds = [], [], []
     for block, share in zip(blocks, weighed(blocks), strict=True):
-        some = np.flatnonzero(share > KEPT)
-        if not some.size:
+        kept = np.flatnonzero(share > KEPT)
+        if not kept.size:
             continue
         offset = less_sure(at, block.noise)
         phi = features(offset)
         if block.clock is not None:
             phi = np.hstack([phi, times[block.clock].waves(at, block.features.shape[1] - phi.shape[1])])
-        basis = phi * block.sizes[some][:, None]
-        spread = np.linalg.inv(block.roots(some)) @ np.swapaxes(basis, -1, -2)
-        weights.append(share[some])
-        means.append(offset + np.matmul(basis, block.mode[some][:, :, None])[:, :, 0])
+        basis = phi * block.sizes[kept][:, None]
+        spread = np.linalg.inv(block.roots(kept)) @ np.swapaxes(basis, -1, -2)
+        weights.append(share[kept])
+        means.append(offset + np.matmul(basis, block.mode[kept][:, :, None])[:, :, 0])
         sds.append(np.sqrt((spread * spread).sum(axis=1)))
     weight = np.concatenate(weights)
     weight *= total / weight.sum()
@@ -203,32 +217,35 @@ def _everywhere(
     )
 
 
-def _in_places(member: Local, cells: OddsCells, at: Array, total: float) -> tuple[Array, Array, Array]:
-    """Return those of local members; beyond the outermost cells they go on as there."""
-    some = member.weight.max(axis=1) * total > KEPT
+def _local_terms(component: Local, cells: OddsCells, at: Array, total: float) -> tuple[Array, Array, Array]:
+    """Return weight, mean and standard deviation of a local component at log-odds `at`.
 
-    def on(values: Array) -> Array:
-        return np.pad(values[some], ((0, 0), (len(TAIL), len(TAIL))), mode="edge")
+    Beyond the outermost cells the shift is that of the outermost cell.
+    """
+    kept = component.weight.max(axis=1) * total > KEPT
 
-    return total * on(member.weight), at + on(member.mean - cells.x), on(member.sd)
+    def extend(values: Array) -> Array:
+        return np.pad(values[kept], ((0, 0), (len(TAIL), len(TAIL))), mode="edge")
+
+    return total * extend(component.weight), at + extend(component.mean - cells.x), extend(component.sd)
 
 
 @dataclass(frozen=True, eq=False)
 class ScoreDeviations:
-    """Deviations of repeated scores, such as those of trees and lookup tables, from the average over maps.
+    """Random effects of repeated scores, such as those of trees and lookup tables, around the model average.
 
-    The probability at a score is beta distributed around that of the average, with one intraclass correlation
-    for all scores. Rows that share a score tell how large that correlation is, by the beta-binomial
-    likelihood; a score with a single row tells nothing.
+    The probability at a score has a beta distribution around the model average, with one intraclass
+    correlation for all scores. The beta-binomial likelihood of rows that share a score informs about the
+    correlation; a score with a single row does not.
 
     Attributes
     ----------
     log_bayes_factor : float
-        Of correlations above 0, against none.
+        Of a positive correlation against no correlation.
     correlation : float
-        Posterior mean, given that it is above 0.
-    probability : array
-        Posterior mean of the probability at each score, given the same.
+        Posterior mean, given that it is positive.
+    probability : array (scores,)
+        Posterior mean of the probability at each score, given a positive correlation.
     """
 
     log_bayes_factor: float
@@ -237,7 +254,7 @@ class ScoreDeviations:
 
     @classmethod
     def of(cls, held: Residuals, average: Array) -> ScoreDeviations:
-        """Shrink the frequency of each score towards the average over maps.
+        """Shrink the observed frequency of each score towards the model average.
 
         >>> from calibrant.score_data import Sample
         >>> sample = Sample(np.repeat([0.2, 0.8], 50), np.arange(100) % 50 < 25)
@@ -253,20 +270,23 @@ class ScoreDeviations:
         successes = trials * held.frequency
         failures = trials - successes
         prior = ((1 - CORRELATIONS) / CORRELATIONS)[:, None]
-        yes, no = prior * average, prior * (1 - average)
-        none = successes * np.log(average) + failures * np.log1p(-average)
-        log = (betaln(successes + yes, failures + no) - betaln(yes, no) - none).sum(axis=1)
+        alpha, beta = prior * average, prior * (1 - average)
+        log_binomial = successes * np.log(average) + failures * np.log1p(-average)
+        log = (betaln(successes + alpha, failures + beta) - betaln(alpha, beta) - log_binomial).sum(axis=1)
         weight = np.exp(log - np.logaddexp.reduce(log))
         return cls(
             float(np.logaddexp.reduce(log) - np.log(len(log))),
             float(weight @ CORRELATIONS),
-            weight @ ((successes + yes) / (trials + prior)),
+            weight @ ((successes + alpha) / (trials + prior)),
         )
 
 
 def deflated(held: Residuals, correlation: float) -> Residuals:
-    """Return the rows that count: those of one score are correlated, and tell less of a map of all scores."""
-    effect = 1 + correlation * np.maximum(held.mass - 1, 0.0)
-    effect = np.where(held.one_score, effect, 1.0)
-    parts = {name: getattr(held, name) / effect for name in ("mass", "residual", "spread")}
+    """Divide the rows of repeated scores by their design effect 1 + correlation * (rows - 1).
+
+    Rows that share a score are correlated, so they are less informative about a curve over all scores.
+    """
+    design_effect = 1 + correlation * np.maximum(held.mass - 1, 0.0)
+    design_effect = np.where(held.one_score, design_effect, 1.0)
+    parts = {name: getattr(held, name) / design_effect for name in ("mass", "residual", "spread")}
     return replace(held, **parts)

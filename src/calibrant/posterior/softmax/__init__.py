@@ -1,4 +1,7 @@
-"""What rows of scores of all classes stand for: a softmax whose blocks are weighed by their evidence."""
+"""Posterior of canonical calibration: a multinomial logistic model with blocks of coefficients.
+
+See docs/methods/canonical-calibration.md.
+"""
 
 from calibrant.posterior.softmax.blocks import FEW, Blocks
 from calibrant.posterior.softmax.error import NORMS, CanonicalError

@@ -1,13 +1,17 @@
-"""What the blocks of the softmax posterior multiply.
+"""Features and coefficient blocks of the multinomial logistic model of canonical calibration.
 
-The log probabilities of a row become
+The model corrects the log probabilities of a row with scores p = (p_1, ..., p_C):
 
-    log p_k + (a + curve)(p_k) + [k first] t(p_max) + [k second] u(p_max)     shared by all classes
-            + b_k + v_k x_k + sum_j W_kj x_j + curve_k(p_k) + sum_r C_kr phi_r(p)    of each class,
+    log q_k = log p_k + a x_k + curve(p_k) + [k = 1st] t(p_max) + [k = 2nd] u(p_max)     shared by all classes
+              + b_k + v_k x_k + sum_j W_kj x_j + curve_k(p_k) + sum_r C_kr phi_r(p)      of each class
+              + const.
 
-x standardised logarithms, curves of cosines over a clock that runs with the information p (1 - p), and
-phi a few bumps on the simplex. Every block has a prior size of its own, which may be 0. The error of the
-multiclass notion, its test and the maps of many classes (at a temperature, `calibrant.maps`) all use these.
+x are standardized log probabilities. Curves are cosine series in a time variable that runs with the
+information p (1 - p). phi_r are Gaussian bumps on sqrt(p). Each block of coefficients has a prior size of its
+own, which may be 0. The same blocks are used for the canonical calibration error, its test and the multiclass
+calibrators.
+
+See docs/methods/canonical-calibration.md, "Model".
 """
 
 from __future__ import annotations
@@ -23,19 +27,23 @@ from calibrant.inputs.codec import FAR_FROM_OVERFLOW, Ascending, Bounds, Real, S
 from calibrant.score_data import Array
 from calibrant.score_data.simplex import Simplex
 
-# Cosines of the curve that all classes share, of the shifts of the two largest, and of a class's own curve.
-CURVE, SHIFT, OWN = 12, 9, (2, 5)
-# Bumps on the simplex, and the rows and turns that place them.
+# Number of cosines of the curve that all classes share, and of each of the shifts t and u (with the
+# constant).
+CURVE, SHIFT = 12, 9
+# First and last cosine frequency of the curves of single classes.
+OWN = (2, 5)
+# Largest number of bumps, number of rows that are used to place them, and iterations of k-means.
 BUMPS, PLACED_BY, TURNS = 30, 2000, 8
-# With more classes there are no bumps, no curves of single classes, and of the matrix some principal axes;
-# with more than MANY of them no matrix and no curve.
+# With more than FEW classes there are no bumps and no curves of single classes, and W is restricted to AXES
+# principal axes; with more than MANY classes there is no W and no shared curve.
 FEW, MANY, AXES = 12, 200, 8
-# The least probability, where a score is 0, is half of the least other one, within these.
+# A score of 0 is replaced by half of the smallest positive score, within these limits (probability).
 LEAST = (1e-12, 1e-3)
+# Number of interpolation knots of the time variable.
 KNOTS = 512
-# The least spread of log probabilities, and the least squared reach of a bump.
+# Smallest standard deviation of log probabilities, and smallest squared bandwidth of a bump.
 NARROWEST, SHORTEST = 0.1, 1e-6
-# Scores that differ by no more than this share of themselves are equal: rounding may have parted them.
+# Scores with a relative difference of at most this are ties: they may differ by rounding.
 TIED = 1e-11
 
 
@@ -46,9 +54,9 @@ class Block(NamedTuple):
     ----------
     name : str
     places : array
-        Where they stand among all coefficients.
+        Indices of the coefficients in the vector of all coefficients.
     frequency : array or None
-        How often each of them waves, where the prior falls off with it.
+        Cosine frequency of each coefficient, if the prior variance decreases with it.
     """
 
     name: str
@@ -57,21 +65,21 @@ class Block(NamedTuple):
 
 
 class Columns(NamedTuple):
-    """Features of some rows.
+    """Features of a set of rows.
 
     Attributes
     ----------
     log : array (rows, classes)
         Log probabilities.
     own : array (rows, classes, J)
-        Of each class's own score.
+        Features of the score of each class.
     best : array (rows, 2)
-        The two most probable classes.
+        Indices of the two most probable classes.
     top : array (rows, 2, SHIFT)
-        Of the largest score, for the first and for the second class; 0 where several classes tie for that
-        place.
+        Features of the largest score, for the first and for the second class; 0 if several classes tie for
+        that place.
     common : array (rows, M)
-        Of the whole row.
+        Features of the whole score vector.
     """
 
     log: Array
@@ -83,26 +91,28 @@ class Columns(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Blocks:
-    """The blocks, set by scores alone.
+    """Definition of features and blocks, which depends on the scores alone.
 
     Attributes
     ----------
+    n_classes : int
+        Number of classes C.
     least : float
-        What a score of 0 is taken for.
+        Replacement for a score of 0.
     centre, scale : arrays (classes,)
-        Of log probabilities, weighed by p (1 - p).
+        Mean and standard deviation of the log probabilities of each class, weighted by p (1 - p).
     middle, width : float
         The same over all classes.
     clock, top_clock : arrays (2, knots)
-        Scores and the time they take, of any class and of the largest.
+        Knots of the time variable (scores and times), for the score of any class and for the largest score.
     axes : array (classes, AXES) or None
-        Principal axes of the standardised logarithms, with their spread taken out.
-    origin : array or None
-        Where the axes meet.
+        Principal axes of the standardized log probabilities, divided by their standard deviations.
+    origin : array (classes,) or None
+        Mean of the standardized log probabilities.
     bumps : array (B, classes) or None
-        Centres on the roots of the scores.
+        Centres of the bumps on the square roots of the scores.
     reach : float
-        Squared reach of the bumps.
+        Squared bandwidth of the bumps.
     """
 
     n_classes: Annotated[int, Bounds(2)]
@@ -119,7 +129,7 @@ class Blocks:
     reach: Annotated[float, Bounds(SHORTEST, FAR_FROM_OVERFLOW.high)]
 
     def check_fields(self) -> None:
-        """Refuse fields that are not of as many classes, or are there for other numbers of classes alone."""
+        """Raise an error if the fields do not match the number of classes."""
         classes = self.n_classes
         shapes = {"centre": (classes,), "scale": (classes,), "origin": (classes,), "axes": (classes, None)}
         for name, shape in (shapes | {"bumps": (None, classes)}).items():
@@ -131,19 +141,19 @@ class Blocks:
 
     @classmethod
     def of(cls, rows: Simplex) -> Blocks:
-        """Set clocks, scales and bumps by the scores."""
+        """Set time variables, scales and bumps from the scores."""
         p, weight = rows.score, rows.weight
         classes = p.shape[1]
         least = least_of(p)
-        some = slice(0, max(PLACED_BY, (1 << 22) // classes))
-        p, weight = p[some], weight[some]
+        subset = slice(0, max(PLACED_BY, (1 << 22) // classes))
+        p, weight = p[subset], weight[subset]
         log = np.log(np.maximum(p, least))
         info = p * (1 - p) * weight[:, None]
-        each = np.maximum(info.sum(axis=0), 1e-300)
-        centre = (info * log).sum(axis=0) / each
-        scale = np.maximum(np.sqrt((info * (log - centre) ** 2).sum(axis=0) / each), NARROWEST)
-        middle = float((info * log).sum() / each.sum())
-        width = max(float(np.sqrt((info * (log - middle) ** 2).sum() / each.sum())), NARROWEST)
+        total_info = np.maximum(info.sum(axis=0), 1e-300)
+        centre = (info * log).sum(axis=0) / total_info
+        scale = np.maximum(np.sqrt((info * (log - centre) ** 2).sum(axis=0) / total_info), NARROWEST)
+        middle = float((info * log).sum() / total_info.sum())
+        width = max(float(np.sqrt((info * (log - middle) ** 2).sum() / total_info.sum())), NARROWEST)
         axes = origin = bumps = None
         reach = 1.0
         if FEW < classes <= MANY:
@@ -162,26 +172,26 @@ class Blocks:
         )  # fmt: skip
 
     def ordered(self, columns: Array) -> tuple[Blocks, Array]:
-        """Return the same with the classes in another order, and where each coefficient stood before."""
-        common, turned = self.common[columns], np.arange(self.size)
+        """Return the same with the classes in another order, and the previous index of each coefficient."""
+        common, previous = self.common[columns], np.arange(self.size)
         if self.few:
             across = slice(1, 1 + self.n_classes)
             common[:, across] = common[:, across][:, columns]
-        turned[self.common], turned[self.own] = common, self.own[columns]
+        previous[self.common], previous[self.own] = common, self.own[columns]
         parts = {name: getattr(self, name)[columns] for name in ("centre", "scale")}
         for name in ("axes", "origin"):
             parts[name] = None if getattr(self, name) is None else getattr(self, name)[columns]
         bumps = None if self.bumps is None else self.bumps[:, columns]
-        return replace(self, bumps=bumps, **parts), turned
+        return replace(self, bumps=bumps, **parts), previous
 
     @property
     def few(self) -> bool:
-        """Whether classes are few enough for a matrix, curves of their own and bumps."""
+        """Whether there are few enough classes for a full matrix W, curves of single classes and bumps."""
         return self.n_classes <= FEW
 
     @property
     def has_axes(self) -> bool:
-        """Whether the matrix of so many classes is one of principal axes."""
+        """Whether the matrix W is restricted to principal axes."""
         return FEW < self.n_classes <= MANY
 
     @property
@@ -191,18 +201,18 @@ class Blocks:
 
     @property
     def alike(self) -> int:
-        """How many of them go by the own score of each class: the temperature and its curve."""
+        """Number of shared coefficients of features of each class's score: temperature and shared curve."""
         return 1 + (CURVE if self.n_classes <= MANY else 0)
 
     @property
     def width_common(self) -> int:
-        """Number of features of the whole row."""
+        """Number M of features of the whole score vector."""
         across = self.n_classes if self.few else 0 if self.axes is None else self.axes.shape[1]
         return 1 + across + (0 if self.bumps is None else len(self.bumps))
 
     @property
     def width_own(self) -> int:
-        """Number of coefficients of each class that go by its own score."""
+        """Number of coefficients of each class for features of its own score."""
         return OWN[1] - OWN[0] + 1 if self.few else 1
 
     @property
@@ -212,13 +222,13 @@ class Blocks:
 
     @cached_property
     def common(self) -> Array:
-        """Places of the coefficients of features of the whole row (classes, M)."""
+        """Indices of the coefficients of features of the whole score vector, (classes, M)."""
         shape = self.n_classes, self.width_common
         return self.shared + np.arange(shape[0] * shape[1]).reshape(shape)
 
     @cached_property
     def own(self) -> Array:
-        """Places of the coefficients of each class's own features (classes, J)."""
+        """Indices of the coefficients of each class for features of its own score, (classes, J)."""
         shape = self.n_classes, self.width_own
         return self.shared + self.common.size + np.arange(shape[0] * shape[1]).reshape(shape)
 
@@ -227,29 +237,29 @@ class Blocks:
         """All blocks."""
         k = self.n_classes
         shift = np.maximum(np.arange(SHIFT), 0.5)
-        found = [
+        blocks = [
             Block("temperature", np.arange(1)),
             Block("first", self.alike + np.arange(SHIFT), shift),
             Block("second", self.alike + SHIFT + np.arange(SHIFT), shift),
             Block("bias", self.common[:, 0]),
         ]
         if self.alike > 1:
-            found.insert(1, Block("curve", 1 + np.arange(CURVE), np.arange(1.0, CURVE + 1)))
+            blocks.insert(1, Block("curve", 1 + np.arange(CURVE), np.arange(1.0, CURVE + 1)))
         if self.few:
             across = self.common[:, 1 : 1 + k]
-            found.append(Block("slope", np.diagonal(across).copy()))
-            found.append(Block("matrix", across[~np.eye(k, dtype=bool)]))
+            blocks.append(Block("slope", np.diagonal(across).copy()))
+            blocks.append(Block("matrix", across[~np.eye(k, dtype=bool)]))
             waves = np.tile(np.arange(OWN[0], OWN[1] + 1.0), k)
-            found.append(Block("own curve", self.own.ravel(), waves))
-            found.append(Block("bumps", self.common[:, 1 + k :].ravel()))
+            blocks.append(Block("own curve", self.own.ravel(), waves))
+            blocks.append(Block("bumps", self.common[:, 1 + k :].ravel()))
         else:
-            found.append(Block("slope", self.own[:, 0]))
+            blocks.append(Block("slope", self.own[:, 0]))
             if self.axes is not None:
-                found.append(Block("matrix", self.common[:, 1:].ravel()))
-        return found
+                blocks.append(Block("matrix", self.common[:, 1:].ravel()))
+        return blocks
 
     def columns(self, p: Array) -> Columns:
-        """Return the features of some rows."""
+        """Return the features of rows with scores p, (rows, classes)."""
         n = len(p)
         log = np.log(np.maximum(p, self.least))
         x = np.clip((log - self.centre) / self.scale, -4, 4)
@@ -259,10 +269,10 @@ class Blocks:
             own.append(_cosines(_time(p, self.clock), CURVE))
         if not self.few:
             own.append(x[..., None])
-        best, alone = _two_largest(p)
+        best, untied = _two_largest(p)
         top = np.ones((n, 2, SHIFT))
         top[:, :, 1:] = _cosines(_time(p.max(axis=1), self.top_clock), SHIFT - 1)[:, None]
-        top[~alone] = 0.0
+        top[~untied] = 0.0
         common = [np.ones((n, 1))]
         if self.few:
             common.append(x)
@@ -273,11 +283,11 @@ class Blocks:
         return Columns(log, np.concatenate(own, axis=2), best, top, np.concatenate(common, axis=1))
 
     def own_slice(self) -> slice:
-        """Which features of the own score have coefficients of each class too."""
+        """Return which features of a class's score have coefficients of single classes too."""
         return slice(OWN[0], OWN[1] + 1) if self.few else slice(self.alike, self.alike + 1)
 
     def logits(self, at: Columns, theta: Array) -> Array:
-        """Return the log probabilities of rows, up to a constant, at some coefficients."""
+        """Return the log probabilities of rows, (rows, classes), up to a constant, at coefficients theta."""
         by_own = np.zeros((self.n_classes, at.own.shape[2]))
         by_own[:, : self.alike] = theta[: self.alike]
         by_own[:, self.own_slice()] += theta[self.own]
@@ -290,7 +300,7 @@ class Blocks:
 
 
 def least_of(p: Array, within: tuple[float, float] = LEAST) -> float:
-    """Return what a score of 0 is taken for: half of the least other score.
+    """Return the replacement for scores of 0: half of the smallest positive score, within limits.
 
     >>> least_of(np.array([[0.0, 1.0], [0.2, 0.8]]), (0.0, 1.0))
     0.1
@@ -299,7 +309,7 @@ def least_of(p: Array, within: tuple[float, float] = LEAST) -> float:
 
 
 def _two_largest(p: Array) -> tuple[Array, Array]:
-    """Return the classes of the two largest scores (rows, 2), and whether they alone have them.
+    """Return the classes of the two largest scores, (rows, 2), and whether each is without ties.
 
     >>> best, alone = _two_largest(np.array([[0.2, 0.7, 0.1], [0.6, 0.2, 0.2]]))
     >>> best[0], alone
@@ -310,13 +320,13 @@ def _two_largest(p: Array) -> tuple[Array, Array]:
     order = np.argsort(-np.take_along_axis(p, best, axis=1), axis=1)
     best = np.take_along_axis(best, order, axis=1)
     largest = np.take_along_axis(p, best, axis=1)
-    apart = largest[:, 1:] < largest[:, :-1] * (1 - TIED)
+    separated = largest[:, 1:] < largest[:, :-1] * (1 - TIED)
     # A tie for the first place is one for the second as well.
-    return best[:, :2], np.stack([apart[:, 0], apart.all(axis=1)], axis=1)
+    return best[:, :2], np.stack([separated[:, 0], separated.all(axis=1)], axis=1)
 
 
 def _cosines(time: Array, count: int) -> Array:
-    """Return cosines of frequencies 1 to `count`, by recurrence, on a new last axis."""
+    """Return sqrt(2) cos(pi k time) for k = 1, ..., count on a new last axis, by recurrence."""
     out = np.empty((*time.shape, count))
     first = np.cos(np.pi * time)
     before, now = np.sqrt(2.0) * np.ones(time.shape), np.sqrt(2.0) * first
@@ -327,52 +337,52 @@ def _cosines(time: Array, count: int) -> Array:
 
 
 def _clock(p: Array, weight: Array) -> Array:
-    """Return scores and the time they take from 0 to 1, by information p (1 - p)."""
+    """Return knots (scores, times) of a time from 0 to 1 that runs with the information p (1 - p)."""
     order = np.argsort(p, axis=None, kind="stable")
-    x, each = p.ravel()[order], np.broadcast_to(weight, p.shape).ravel()[order]
-    running = np.cumsum(each * (x * (1 - x) + 1e-9))
+    x, row_weight = p.ravel()[order], np.broadcast_to(weight, p.shape).ravel()[order]
+    running = np.cumsum(row_weight * (x * (1 - x) + 1e-9))
     running /= running[-1]
-    some = np.unique(np.searchsorted(running, np.linspace(0, 1, KNOTS)).clip(0, x.size - 1))
-    # Equal scores have one time, that of their last.
-    some = np.unique(np.searchsorted(x, x[some] * (1 + TIED), side="right") - 1)
-    return np.stack([x[some], running[some]])
+    knots = np.unique(np.searchsorted(running, np.linspace(0, 1, KNOTS)).clip(0, x.size - 1))
+    # Tied scores get the same time, that of the last one.
+    knots = np.unique(np.searchsorted(x, x[knots] * (1 + TIED), side="right") - 1)
+    return np.stack([x[knots], running[knots]])
 
 
 def _time(p: Array, clock: Array) -> Array:
-    """Return the time that scores take; between scores that are almost equal a line would overflow."""
+    """Return the time of scores; clipped, as interpolation between nearly equal scores may overflow."""
     return np.asarray(np.clip(np.interp(p, *clock), 0.0, 1.0))
 
 
 def _placed(root: Array, weight: Array, count: int) -> tuple[Array, float]:
-    """Place the centres of bumps among roots of scores, by weighted k-means."""
+    """Return centres of bumps among square roots of scores, by weighted k-means, and the bandwidth."""
     rng = np.random.default_rng(0)
     centres = np.empty((count, root.shape[1]))
-    far = np.full(len(root), np.inf)
-    chance = weight
+    distance = np.full(len(root), np.inf)
+    sampling_weight = weight
     for j in range(count):
-        total = np.cumsum(chance)
+        total = np.cumsum(sampling_weight)
         if not total[-1] > 0:
             centres = centres[:j]
             break
         centres[j] = root[
             min(int(np.searchsorted(total, rng.random() * total[-1], side="right")), len(root) - 1)
         ]
-        far = np.minimum(far, ((root - centres[j]) ** 2).sum(axis=1))
-        chance = weight * far
+        distance = np.minimum(distance, ((root - centres[j]) ** 2).sum(axis=1))
+        sampling_weight = weight * distance
     for _ in range(TURNS):
-        near = squares(root, centres).argmin(axis=1)
-        mass = np.bincount(near, weight, minlength=len(centres))
+        assigned = squares(root, centres).argmin(axis=1)
+        mass = np.bincount(assigned, weight, minlength=len(centres))
         for k in range(root.shape[1]):
-            total = np.bincount(near, weight * root[:, k], minlength=len(centres))
+            total = np.bincount(assigned, weight * root[:, k], minlength=len(centres))
             centres[:, k] = np.where(mass > 0, total / np.where(mass > 0, mass, 1), centres[:, k])
-    apart = squares(centres, centres)
-    apart[np.diag_indices_from(apart)] = np.inf
-    nearest = apart.min(axis=1)
+    distances = squares(centres, centres)
+    distances[np.diag_indices_from(distances)] = np.inf
+    nearest = distances.min(axis=1)
     reach = 1.5 * float(np.median(nearest[np.isfinite(nearest)])) if len(centres) > 1 else 1.0
     return centres, max(reach, SHORTEST)
 
 
 def squares(a: Array, b: Array) -> Array:
-    """Return squared distances between the rows of two arrays."""
-    far = (a * a).sum(axis=1)[:, None] + (b * b).sum(axis=1) - 2 * (a @ b.T)
-    return np.asarray(np.maximum(far, 0.0))
+    """Return squared Euclidean distances between the rows of two arrays."""
+    distance = (a * a).sum(axis=1)[:, None] + (b * b).sum(axis=1) - 2 * (a @ b.T)
+    return np.asarray(np.maximum(distance, 0.0))

@@ -1,4 +1,7 @@
-"""The posterior of the blocks: sizes by their evidence, coefficients by Laplace's approximation."""
+"""Posterior of the multinomial logistic model: block sizes by marginal likelihood, coefficients by Laplace.
+
+See docs/methods/canonical-calibration.md, "Fit".
+"""
 
 from __future__ import annotations
 
@@ -11,41 +14,48 @@ from numpy.typing import DTypeLike
 from calibrant.posterior.log_odds.cells import expit
 from calibrant.posterior.process import softmax
 from calibrant.posterior.softmax.blocks import Block, Blocks
-from calibrant.posterior.softmax.likelihood import CHUNK, Likelihood, Nearby
+from calibrant.posterior.softmax.likelihood import CHUNK, Likelihood, SubsetLikelihood
 from calibrant.score_data import Array
 from calibrant.score_data.simplex import Simplex
 
-# Prior sizes of a block, how rough its waves may be, and the prior probability that it is absent.
-SIZES, ROUGH, ABSENT = np.geomspace(0.03, 1.5, 7), (1.25, 5.0), 0.5
+# Grid of prior standard deviations (sizes) of a block, in log probability.
+SIZES = np.geomspace(0.03, 1.5, 7)
+# Roughness of curves, in cosine frequencies.
+ROUGH = (1.25, 5.0)
+# Prior probability that a block is absent.
+ABSENT = 0.5
 # Prior probability that there is no gap at all.
 CALIBRATED = 0.235
-# Turns of choosing sizes and finding the mode, sweeps over the blocks in each, steps to the mode.
-TURNS, SWEEPS, STEPS = 2, 2, 12
-# How close to the mode is close enough: where draws are made around it, and where it is the answer itself.
-CLOSE, ANSWER = 1e-3, 1e-9
-# Rows that stand for all in the neighbourhood of some coefficients, fewer with many classes: scores of them.
-LOOKED_AT, SCORES = 50_000, 10_000_000
+# Number of rounds of choosing sizes and finding the mode, of sweeps over the blocks in each round, and of
+# steps to the mode.
+ROUNDS, SWEEPS, STEPS = 2, 2, 12
+# The search for the mode stops if the next step would add less than this to the log posterior (nats): for
+# posterior draws around the mode, and if the mode itself is the result.
+DRAW_TOLERANCE, MODE_TOLERANCE = 1e-3, 1e-9
+# Largest number of rows, and of scores (rows times classes), of the subset that represents all rows near a
+# mode.
+SUBSET_ROWS, SUBSET_SCORES = 50_000, 10_000_000
 
 
 @dataclass(frozen=True, eq=False)
 class SoftmaxPosterior:
-    """The posterior of the probabilities that rows of scores stand for.
+    """Posterior of the true class probabilities given the score vector.
 
     Attributes
     ----------
     likelihood : Likelihood
-    theta : array
-        The mode.
-    precision : array
-        Prior precision of each coefficient; infinite where its block is absent.
-    information : array
-        Of all coefficients, at the mode.
-    target : array
-        Gradient at the mode plus information times mode: what sizes are weighed by.
+    theta : array (coefficients,)
+        Posterior mode.
+    precision : array (coefficients,)
+        Prior precision of each coefficient; infinite if its block is absent.
+    information : array (coefficients, coefficients)
+        Information matrix at the mode.
+    target : array (coefficients,)
+        Gradient at the mode plus information times mode: the linear term of the quadratic expansion.
     sizes : list of (precisions, weights)
-        For each block its candidates, the first of which is absence, and their posterior weights.
-    chance : float
-        Posterior probability that there is a gap.
+        For each block its candidates (the first is absence) and their posterior weights.
+    log_odds : float
+        Log Bayes factor of a gap against no gap.
     """
 
     likelihood: Likelihood
@@ -60,54 +70,56 @@ class SoftmaxPosterior:
     def of(
         cls, rows: Simplex, blocks: Blocks | None = None, kind: DTypeLike = np.float32
     ) -> SoftmaxPosterior:
-        """Fit the blocks to rows, with the information summed in some kind of floats."""
+        """Fit the model to rows; `kind` is the floating-point type of the information matrix."""
         blocks = Blocks.of(rows) if blocks is None else blocks
         likelihood = Likelihood(rows, blocks, kind)
         theta, precision = np.zeros(blocks.size), np.full(blocks.size, np.inf)
-        looked_at = min(LOOKED_AT, SCORES // blocks.n_classes)
-        near = likelihood.near(theta, looked_at)
+        max_rows = min(SUBSET_ROWS, SUBSET_SCORES // blocks.n_classes)
+        near = likelihood.near(theta, max_rows)
         start = near.slope(theta)[0]
-        # Far from the truth curvatures mislead; a temperature takes most of the way, for what is known of it.
+        # Start with a temperature alone: far from the mode the quadratic expansion is inaccurate.
         precision[blocks.blocks[0].places] = SIZES[-1] ** -2.0
         theta, square = _mode(near, theta, precision)
         target = near.slope(theta)[1] + square @ theta
-        known: dict[tuple[str, bytes], tuple[list[Array], Array]] = {}
+        cached: dict[tuple[str, bytes], tuple[list[Array], Array]] = {}
 
         def weigh(block: Block) -> tuple[list[Array], Array]:
-            """Weigh the sizes of a block, unless nothing else has changed since it was weighed."""
+            """Return the candidates of a block; cached while the expansion and other blocks are unchanged."""
             others = precision.copy()
             others[block.places] = 0.0
             key = block.name, others.tobytes()
-            if key not in known:
-                known[key] = candidates(square, target, precision, block)
-            return known[key]
+            if key not in cached:
+                cached[key] = candidates(square, target, precision, block)
+            return cached[key]
 
-        for _ in range(TURNS):
+        for _ in range(ROUNDS):
             for _ in range(SWEEPS):
                 for block in blocks.blocks:
                     choices, weight = weigh(block)
                     precision[block.places] = choices[int(np.argmax(weight))]
-            before = square, target
+            previous = square, target
             theta, square = _mode(near, theta, precision, square)
-            near = likelihood.near(theta, looked_at)
+            near = likelihood.near(theta, max_rows)
             value, gradient = near.slope(theta)
             target = gradient + square @ theta
-            if square is not before[0] or not np.array_equal(target, before[1]):
-                known.clear()
-        # The evidence against no gap at all: each block's sizes summed, given those of the others.
+            if square is not previous[0] or not np.array_equal(target, previous[1]):
+                cached.clear()
+        # Log Bayes factor against no gap: the sizes of each block are summed, given those of the others.
         log, sizes = 0.0, []
         for block in blocks.blocks:
             choices, weight = weigh(block)
-            now = next(j for j, each in enumerate(choices) if np.array_equal(each, precision[block.places]))
+            current = next(
+                j for j, each in enumerate(choices) if np.array_equal(each, precision[block.places])
+            )
             share = np.exp(weight - weight.max())
-            log += float(weight.max() + np.log(share.sum()) - weight[now] + _prior(len(choices))[now])
+            log += float(weight.max() + np.log(share.sum()) - weight[current] + _prior(len(choices))[current])
             sizes.append((choices, share / share.sum()))
-        on = np.flatnonzero(np.isfinite(precision))
-        if on.size:
-            root = np.linalg.cholesky(square[np.ix_(on, on)] + np.diag(precision[on]))
-            t = theta[on]
-            log += value - start - 0.5 * float(t @ (precision[on] * t))
-            log += float(0.5 * np.log(precision[on]).sum() - np.log(np.diagonal(root)).sum())
+        present = np.flatnonzero(np.isfinite(precision))
+        if present.size:
+            root = np.linalg.cholesky(square[np.ix_(present, present)] + np.diag(precision[present]))
+            t = theta[present]
+            log += value - start - 0.5 * float(t @ (precision[present] * t))
+            log += float(0.5 * np.log(precision[present]).sum() - np.log(np.diagonal(root)).sum())
         return cls(likelihood, theta, precision, square, target, sizes, log)
 
     @property
@@ -120,26 +132,28 @@ class SoftmaxPosterior:
         """The blocks."""
         return self.likelihood.blocks
 
-    def draws(self, rng: np.random.Generator, of_sizes: int, of_each: int) -> Array:
-        """Draw coefficients: sizes first, then coefficients given them."""
+    def draws(self, rng: np.random.Generator, size_draws: int, coefficient_draws: int) -> Array:
+        """Draw sizes, then coefficients given the sizes: (size_draws * coefficient_draws, coefficients)."""
         from scipy.linalg import solve_triangular
 
-        out = np.zeros((of_sizes, of_each, self.theta.size))
+        out = np.zeros((size_draws, coefficient_draws, self.theta.size))
         for theta in out:
             precision = np.full(self.theta.size, np.inf)
             for block, (choices, weight) in zip(self.blocks.blocks, self.sizes, strict=True):
                 precision[block.places] = choices[rng.choice(len(weight), p=weight)]
-            on = np.flatnonzero(np.isfinite(precision))
-            noise = rng.standard_normal((on.size, (of_each + 1) // 2))
-            noise = np.concatenate([noise, -noise], axis=1)[:, :of_each]
-            if on.size:
-                root = np.linalg.cholesky(self.information[np.ix_(on, on)] + np.diag(precision[on]))
-                mean = solve_triangular(root, self.target[on], lower=True)
-                theta[:, on] = solve_triangular(root, mean[:, None] + noise, lower=True, trans="T").T
+            present = np.flatnonzero(np.isfinite(precision))
+            noise = rng.standard_normal((present.size, (coefficient_draws + 1) // 2))
+            noise = np.concatenate([noise, -noise], axis=1)[:, :coefficient_draws]
+            if present.size:
+                root = np.linalg.cholesky(
+                    self.information[np.ix_(present, present)] + np.diag(precision[present])
+                )
+                mean = solve_triangular(root, self.target[present], lower=True)
+                theta[:, present] = solve_triangular(root, mean[:, None] + noise, lower=True, trans="T").T
         return out.reshape(-1, self.theta.size)
 
     def predict(self, score: Array) -> Array:
-        """Return the probabilities of new rows at the mode."""
+        """Return the probabilities of new rows, (rows, classes), at the mode."""
         if not self.theta.any():
             return score
         step = max(1, CHUNK // self.blocks.size)
@@ -149,27 +163,31 @@ class SoftmaxPosterior:
         )
 
     def held_out(self, folds: list[slice]) -> Array:
-        """Return the probabilities of each row by what the rows of other folds taught.
+        """Return cross-validated probabilities of each row, (rows, classes).
 
-        Sizes are kept, and one step of Newton takes the rows of a fold out.
+        Block sizes are kept. One Newton step removes the rows of a fold from the fit.
         """
-        on = np.flatnonzero(np.isfinite(self.precision))
-        if not on.size:
+        present = np.flatnonzero(np.isfinite(self.precision))
+        if not present.size:
             return self.likelihood.rows.score
         out = np.empty(self.likelihood.rows.score.shape)
-        whole = self.information[np.ix_(on, on)] + np.diag(self.precision[on])
-        # The mode was found up to a small slope, which every fold has left.
-        slope = self.target[on] - whole @ self.theta[on]
-        share = self.likelihood.rows
-        sampled = len(share.code) > min(LOOKED_AT, SCORES // self.blocks.n_classes)
+        posterior_precision = self.information[np.ix_(present, present)] + np.diag(self.precision[present])
+        # The gradient at the mode is not exactly zero; each fold includes it.
+        slope = self.target[present] - posterior_precision @ self.theta[present]
+        rows = self.likelihood.rows
+        sampled = len(rows.code) > min(SUBSET_ROWS, SUBSET_SCORES // self.blocks.n_classes)
         for part in folds:
             _, gradient = self.likelihood.slope(self.theta, part)
             if sampled:
-                own = self.information[np.ix_(on, on)] * (float(share.weight[part].sum()) / share.n)
+                fold_information = self.information[np.ix_(present, present)] * (
+                    float(rows.weight[part].sum()) / rows.n
+                )
             else:
-                own = self.likelihood.expand(self.theta, on, part)
+                fold_information = self.likelihood.expand(self.theta, present, part)
             theta = self.theta.copy()
-            theta[on] += np.linalg.solve(whole - own, slope - gradient[on])
+            theta[present] += np.linalg.solve(
+                posterior_precision - fold_information, slope - gradient[present]
+            )
             out[part] = self.likelihood.predict(theta, part)
         return out
 
@@ -177,70 +195,75 @@ class SoftmaxPosterior:
 def penalised(
     rows: Simplex, blocks: Blocks, sizes: Mapping[str, float], kind: DTypeLike = np.float32
 ) -> Array:
-    """Return the mode where some blocks have known prior sizes, by name, and the others are absent."""
+    """Return the posterior mode if the blocks in `sizes` have known prior sizes and all others are absent."""
     likelihood = Likelihood(rows, blocks, kind)
     theta, precision = np.zeros(blocks.size), np.full(blocks.size, np.inf)
     for block in blocks.blocks:
         if block.name in sizes:
             precision[block.places] = sizes[block.name] ** -2.0
     square = None
-    for _ in range(TURNS):
-        near = likelihood.near(theta, min(LOOKED_AT, SCORES // blocks.n_classes))
-        theta, square = _mode(near, theta, precision, square, ANSWER)
+    for _ in range(ROUNDS):
+        near = likelihood.near(theta, min(SUBSET_ROWS, SUBSET_SCORES // blocks.n_classes))
+        theta, square = _mode(near, theta, precision, square, MODE_TOLERANCE)
         if near is likelihood:
             break
     return theta
 
 
 def chance_of(log_odds: Array | float) -> Array:
-    """Return the probability of a gap from the logarithm of the evidence for one over that for none."""
+    """Return the posterior probability of a gap from its log Bayes factor against no gap."""
     odds = np.log1p(-CALIBRATED) - np.log(CALIBRATED) + log_odds
     return expit(odds)
 
 
 def _prior(count: int) -> Array:
+    """Return the log prior of the candidates of a block; the first is absence."""
     return np.log(np.concatenate([[ABSENT], np.full(count - 1, (1 - ABSENT) / (count - 1))]))
 
 
 def shapes(block: Block) -> list[Array]:
-    """Return prior standard deviations of a block of size 1, for each roughness."""
+    """Return the prior standard deviations of the coefficients of a block of size 1, for each roughness."""
     if block.frequency is None:
         return [np.ones(block.places.size)]
     out = []
     for rough in ROUGH:
         spread = (1 + (block.frequency / rough) ** 2) ** -1.5
-        # The variances of a curve add up to 1.
+        # The prior variances of the coefficients of a curve sum to 1.
         curves = block.places.size / np.unique(block.frequency).size
         out.append(spread * np.sqrt(curves / (spread @ spread)))
     return out
 
 
 def candidates(square: Array, target: Array, precision: Array, block: Block) -> tuple[list[Array], Array]:
-    """Return precisions of a block, absence first, and their log posterior weights, the others' held."""
+    """Return the prior precisions of a block's candidates (absence first) and their log posterior weights.
+
+    The sizes of the other blocks are given by `precision`, and their coefficients are integrated out.
+    """
     from scipy.linalg import cho_factor, cho_solve
 
-    at = block.places
-    rest = np.isfinite(precision)
-    rest[at] = False
-    own, slope = square[np.ix_(at, at)], target[at]
-    if rest.any():
-        other = np.flatnonzero(rest)
-        across = square[np.ix_(other, at)]
-        root = cho_factor(square[np.ix_(other, other)] + np.diag(precision[other]))
-        solved = cho_solve(root, np.column_stack([across, target[other]]))
-        own = own - across.T @ solved[:, :-1]
+    places = block.places
+    others = np.isfinite(precision)
+    others[places] = False
+    conditional, slope = square[np.ix_(places, places)], target[places]
+    if others.any():
+        other_places = np.flatnonzero(others)
+        across = square[np.ix_(other_places, places)]
+        root = cho_factor(square[np.ix_(other_places, other_places)] + np.diag(precision[other_places]))
+        solved = cho_solve(root, np.column_stack([across, target[other_places]]))
+        conditional = conditional - across.T @ solved[:, :-1]
         slope = slope - across.T @ solved[:, -1]
-    choices, log = [np.full(at.size, np.inf)], [0.0]
-    # The last row of the root of a matrix with one more row solves for that row.
-    bordered = np.zeros((at.size + 1, at.size + 1))
+    choices, log = [np.full(places.size, np.inf)], [0.0]
+    # Bordered Cholesky factor: its last row solves the triangular system with the linear term.
+    bordered = np.zeros((places.size + 1, places.size + 1))
     inner, diagonal = bordered[:-1, :-1], np.einsum("ii->i", bordered)
     for shape in shapes(block):
-        scaled, pull = own * shape * shape[:, None], slope * shape
+        scaled, scaled_slope = conditional * shape * shape[:, None], slope * shape
         for size in SIZES:
             np.multiply(scaled, size**2, out=inner)
-            bordered[-1, :-1] = size * pull
-            # The matrix is larger than the identity: this much is left of the corner.
-            bordered[-1, -1] = 2 * size**2 * float(pull @ pull)
+            bordered[-1, :-1] = size * scaled_slope
+            # A value that keeps the bordered matrix positive definite, because the inner matrix is at least
+            # I.
+            bordered[-1, -1] = 2 * size**2 * float(scaled_slope @ scaled_slope)
             diagonal += 1.0
             root = np.linalg.cholesky(bordered)
             u = root[-1, :-1]
@@ -250,52 +273,54 @@ def candidates(square: Array, target: Array, precision: Array, block: Block) -> 
 
 
 def _mode(
-    likelihood: Likelihood | Nearby,
+    likelihood: Likelihood | SubsetLikelihood,
     theta: Array,
     precision: Array,
     square: Array | None = None,
-    close: float = CLOSE,
+    tolerance: float = DRAW_TOLERANCE,
 ) -> tuple[Array, Array]:
-    """Return the mode and the information there, starting from coefficients where it may be known.
+    """Return the posterior mode and the information matrix there, starting at theta.
 
-    Steps use the information at hand; it is renewed where they do not shrink quickly. They end where the
-    next would add less than `close` to the log posterior.
+    `square` is the information matrix at theta if it is known. It is recomputed if the steps do not decrease
+    quickly. The search stops if the next step would add less than `tolerance` to the log posterior.
     """
     from scipy.linalg import cho_factor, cho_solve
 
-    on = np.flatnonzero(np.isfinite(precision))
-    now = np.zeros(theta.size)
-    now[on] = theta[on]
-    if not on.size:
-        return now, _renewed(likelihood, now, theta, square)
-    lam = precision[on]
-    known = likelihood.expand(now, on) if square is None else square[np.ix_(on, on)]
-    root = cho_factor(known + np.diag(lam))
-    value, gradient = likelihood.slope(now)
-    goal, last = value - 0.5 * now[on] @ (lam * now[on]), np.inf
+    present = np.flatnonzero(np.isfinite(precision))
+    current = np.zeros(theta.size)
+    current[present] = theta[present]
+    if not present.size:
+        return current, _information_at(likelihood, current, theta, square)
+    prior_precision = precision[present]
+    information = likelihood.expand(current, present) if square is None else square[np.ix_(present, present)]
+    root = cho_factor(information + np.diag(prior_precision))
+    value, gradient = likelihood.slope(current)
+    objective, previous_gain = value - 0.5 * current[present] @ (prior_precision * current[present]), np.inf
     for _ in range(STEPS):
-        pull = gradient[on] - lam * now[on]
-        step = cho_solve(root, pull)
-        left = float(step @ pull)
-        if left < close:
+        slope = gradient[present] - prior_precision * current[present]
+        step = cho_solve(root, slope)
+        expected_gain = float(step @ slope)
+        if expected_gain < tolerance:
             break
-        if left > 0.2 * last:
-            root = cho_factor(likelihood.expand(now, on) + np.diag(lam))
-            step = cho_solve(root, pull)
-            left = float(step @ pull)
-        last, length = left, 1.0
-        while length > 1e-3:
-            new = now.copy()
-            new[on] += length * step
+        if expected_gain > 0.2 * previous_gain:
+            root = cho_factor(likelihood.expand(current, present) + np.diag(prior_precision))
+            step = cho_solve(root, slope)
+            expected_gain = float(step @ slope)
+        previous_gain, step_length = expected_gain, 1.0
+        while step_length > 1e-3:
+            new = current.copy()
+            new[present] += step_length * step
             value, new_gradient = likelihood.slope(new)
-            new_goal = value - 0.5 * new[on] @ (lam * new[on])
-            if new_goal > goal - 1e-9:
+            new_objective = value - 0.5 * new[present] @ (prior_precision * new[present])
+            if new_objective > objective - 1e-9:
                 break
-            length /= 2
-        now, gradient, goal = new, new_gradient, new_goal
-    return now, _renewed(likelihood, now, theta, square)
+            step_length /= 2
+        current, gradient, objective = new, new_gradient, new_objective
+    return current, _information_at(likelihood, current, theta, square)
 
 
-def _renewed(likelihood: Likelihood | Nearby, now: Array, theta: Array, square: Array | None) -> Array:
-    """Return the information at some coefficients; that at `theta` may be known."""
-    return square if square is not None and np.array_equal(now, theta) else likelihood.expand(now)
+def _information_at(
+    likelihood: Likelihood | SubsetLikelihood, current: Array, theta: Array, square: Array | None
+) -> Array:
+    """Return the information matrix at `current`; that at `theta` may be known."""
+    return square if square is not None and np.array_equal(current, theta) else likelihood.expand(current)

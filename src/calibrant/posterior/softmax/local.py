@@ -1,13 +1,15 @@
-"""What rows nearby tell beyond the blocks: frequencies that change over short distances.
+"""Local class frequencies: gaps that change over short distances, beyond the smooth blocks.
 
-The blocks are smooth. The frequencies at a row are therefore also taken for a Dirichlet variable around the
-held-out prediction x, which counts as much as `weight` rows, and the rows of other folds tell more of it, a
-row at distance d as much as exp(-d^2 / 2 h^2) rows:
+The class frequencies at a row have a Dirichlet prior around the held-out prediction x, with a prior weight of
+`weight` rows. Rows of other folds update it; a row at distance d counts as W = exp(-d^2 / 2 h^2) rows:
 
     mean = x + sum W (y - x) / (sum W + weight),    variance = mean (1 - mean) / (sum W + weight + 1).
 
-Distances are those of log ratios of scores, whitened. h and the weight are those that predict best, and
-unless they predict clearly better than x alone nothing of this is used.
+Distances are Euclidean between whitened log ratios of the scores. The bandwidth h and the weight are those
+with the best Brier score of held-out predictions. They are used only if they predict significantly better
+than x alone.
+
+See docs/methods/canonical-calibration.md, "Local frequencies".
 """
 
 from __future__ import annotations
@@ -21,148 +23,160 @@ from calibrant.posterior.softmax.blocks import FEW, least_of, squares
 from calibrant.score_data import Array
 from calibrant.score_data.simplex import Simplex
 
-# Bandwidths, each smaller than the one before by the root of 2, and what the held-out prediction may weigh.
-WIDEST, STEPS, WEIGHTS = 0.64, 11, 2.0 ** np.arange(-5, 5)
-# Rows that choose, and rows that are looked at.
-ASKED, MOST = 2000, 10_000
-# By how many standard errors predictions have to be better, and by how many for a look at more neighbours.
-CLEARLY, MAYBE = 3.0, 1.5
-# How much of a row's frequencies its neighbours have to tell on average.
-TOLD = 0.25
-# A direction with less than this share of the largest variance is rounding.
-FLAT = 1e-6
-# Distances held at once.
-HELD = 1 << 20
-# Of a beta variable that is next to 0 or 1.
-LEAST = 1e-12
+# Largest bandwidth h (in whitened log ratios); each of the STEPS bandwidths is smaller than the one before by
+# a factor sqrt(2).
+WIDEST, STEPS = 0.64, 11
+# Prior weights of the held-out prediction, in rows.
+WEIGHTS = 2.0 ** np.arange(-5, 5)
+# Number of rows whose predictions choose bandwidth and weight, and largest number of rows that are used.
+CHOICE_ROWS, MAX_ROWS = 2000, 10_000
+# Improvement in Brier score, in standard errors: needed to use local frequencies, and to repeat the choice
+# with more neighbours.
+Z_TO_USE, Z_TO_REPEAT = 3.0, 1.5
+# Smallest mean of W / (W + 1) over rows, with W the total weight of neighbours, for a bandwidth to be
+# considered.
+MIN_NEIGHBOUR_SHARE = 0.25
+# Directions with less than this share of the largest variance are rounding errors.
+MIN_VARIANCE_SHARE = 1e-6
+# Largest number of distances in memory.
+MAX_DISTANCES = 1 << 20
+# Smallest parameter of a beta distribution.
+MIN_BETA_PARAMETER = 1e-12
 
 
-class Choice(NamedTuple):
-    """How near rows have to be, what the prediction weighs, and by how many standard errors that helps."""
+class BandwidthChoice(NamedTuple):
+    """Chosen bandwidth and prior weight, and the improvement in Brier score in standard errors."""
 
     width: float
     weight: float
-    clear: float
+    z_score: float
 
 
-class Around(NamedTuple):
-    """The frequencies at each row, as a Dirichlet variable.
+class LocalFrequencies(NamedTuple):
+    """Dirichlet posterior of the class frequencies at each row.
 
     Attributes
     ----------
     mean : array (rows, classes)
-    worth : array (rows,)
-        How many rows it counts as.
+    concentration : array (rows,)
+        Concentration parameter: effective number of rows.
     """
 
     mean: Array
-    worth: Array
+    concentration: Array
 
     def errors(self, score: Array) -> tuple[Array, Array]:
-        """Return what each row is expected to add to the errors (3, rows), and to those of classes."""
+        """Return each row's expected share in l1, squared l2 and mul, (3, rows), and in l1 by class."""
         from scipy.special import betainc
 
-        mean, worth = self.mean, self.worth[:, None]
-        a, b = np.maximum(mean * worth, LEAST), np.maximum((1 - mean) * worth, LEAST)
+        mean, concentration = self.mean, self.concentration[:, None]
+        a, b = (
+            np.maximum(mean * concentration, MIN_BETA_PARAMETER),
+            np.maximum((1 - mean) * concentration, MIN_BETA_PARAMETER),
+        )
         below, first, second = (betainc(a + j, b, score) for j in range(3))
-        square = mean * mean + mean * (1 - mean) / (worth + 1)
-        own = 2 * score * below - score + mean - 2 * mean * first
+        square = mean * mean + mean * (1 - mean) / (concentration + 1)
+        by_class = 2 * score * below - score + mean - 2 * mean * first
         mul = square - score * mean + 2 * score * mean * first - 2 * square * second
         squares = square - 2 * mean * score + score * score
-        return np.stack([each.sum(axis=1) for each in (own, squares, mul)]), own
+        return np.stack([each.sum(axis=1) for each in (by_class, squares, mul)]), by_class
 
 
 @dataclass(frozen=True, eq=False)
 class Local:
-    """What neighbours tell of the first rows, at the bandwidth that predicts best and at the next.
+    """Local frequencies of the first rows, at the bandwidth that predicts best and at the next smaller one.
 
-    The first takes frequencies for equal that differ within its reach, and so is too sure of them; the
-    other sees too few rows, and so leaves too much open.
+    The best bandwidth averages over frequencies that differ, which understates the uncertainty. The smaller
+    one has fewer neighbours, which overstates it.
 
     Attributes
     ----------
-    near, nearer : Around
+    near, nearer : LocalFrequencies
     """
 
-    near: Around
-    nearer: Around
+    near: LocalFrequencies
+    nearer: LocalFrequencies
 
     @classmethod
     def of(cls, rows: Simplex, x: Array, folds: int) -> Local | None:
-        """Ask the neighbours; None where they do not clearly tell more than the predictions x."""
+        """Compute local frequencies; None if they are not significantly better than the predictions x."""
         if rows.n_classes > FEW:
             return None
-        found = choice(rows[:ASKED], x[:ASKED], folds)
-        if found is not None and found.clear > MAYBE and len(rows.code) > ASKED:
-            found = choice(rows[:MOST], x[:MOST], folds)
-        if found is None or not found.clear > CLEARLY:
+        chosen = choose_bandwidth(rows[:CHOICE_ROWS], x[:CHOICE_ROWS], folds)
+        if chosen is not None and chosen.z_score > Z_TO_REPEAT and len(rows.code) > CHOICE_ROWS:
+            chosen = choose_bandwidth(rows[:MAX_ROWS], x[:MAX_ROWS], folds)
+        if chosen is None or not chosen.z_score > Z_TO_USE:
             return None
-        some, x = rows[:MOST], x[:MOST]
+        subset, x = rows[:MAX_ROWS], x[:MAX_ROWS]
         near, nearer = (
-            updated(x, each, found.weight) for each in told(some, x, folds, found.width, 2, len(x))
+            updated(x, each, chosen.weight) for each in kernel_sums(subset, x, folds, chosen.width, 2, len(x))
         )
         return cls(near, nearer)
 
 
-def choice(rows: Simplex, x: Array, folds: int) -> Choice | None:
-    """Choose how near and how heavy by the Brier score of held-out predictions; None without neighbours."""
-    asked = min(ASKED, len(x))
-    some, x_some = rows[:asked], x[:asked]
-    rest = remainder(some, x_some)
-    best, most = None, -np.inf
-    for j, each in enumerate(told(rows, x, folds, WIDEST, STEPS, asked)):
+def choose_bandwidth(rows: Simplex, x: Array, folds: int) -> BandwidthChoice | None:
+    """Choose bandwidth and weight by the Brier score of held-out predictions; None without neighbours."""
+    n_rows = min(CHOICE_ROWS, len(x))
+    choice_rows, x_rows = rows[:n_rows], x[:n_rows]
+    residual = residuals_of(choice_rows, x_rows)
+    best, best_gain = None, -np.inf
+    for j, each in enumerate(kernel_sums(rows, x, folds, WIDEST, STEPS, n_rows)):
         mass = each[:, -1]
-        if some.mean(mass / (mass + 1))[0] < TOLD:
+        if choice_rows.mean(mass / (mass + 1))[0] < MIN_NEIGHBOUR_SHARE:
             break
         for weight in WEIGHTS:
-            move = updated(x_some, each, weight).mean - x_some
-            gain, error = some.mean(((2 * rest - move) * move).sum(axis=1))
-            if gain > most:
-                best, most = Choice(WIDEST * 2 ** (-j / 2), float(weight), gain / max(error, 1e-300)), gain
+            change = updated(x_rows, each, weight).mean - x_rows
+            gain, error = choice_rows.mean(((2 * residual - change) * change).sum(axis=1))
+            if gain > best_gain:
+                best, best_gain = (
+                    BandwidthChoice(WIDEST * 2 ** (-j / 2), float(weight), gain / max(error, 1e-300)),
+                    gain,
+                )
     return best
 
 
-def remainder(rows: Simplex, x: Array) -> Array:
-    """Return what was observed less what was predicted."""
-    rest = -x
-    rest[np.arange(len(x)), rows.code] += 1
-    return rest
+def residuals_of(rows: Simplex, x: Array) -> Array:
+    """Return the residuals (one-hot label minus prediction), (rows, classes)."""
+    residual = -x
+    residual[np.arange(len(x)), rows.code] += 1
+    return residual
 
 
-def told(rows: Simplex, x: Array, folds: int, width: float, steps: int, asked: int) -> Array:
-    """Return sums over rows of other folds, of what predictions left and of 1, a row by how near it is.
+def kernel_sums(rows: Simplex, x: Array, folds: int, width: float, steps: int, n_rows: int) -> Array:
+    """Return kernel sums over the rows of other folds, (steps, n_rows, classes + 1).
 
-    For some bandwidths, each smaller than the one before by the root of 2 (steps, asked, classes + 1).
+    The sums are of the residuals of the predictions x, and (last column) of 1. There is one set of sums for
+    each bandwidth; each bandwidth is smaller than the one before by a factor sqrt(2).
     """
-    at = positions(rows)
-    carried = np.column_stack([remainder(rows, x), np.ones(len(x))]) * rows.weight[:, None]
-    out = np.zeros((steps, asked, carried.shape[1]))
-    size = max(1, HELD // len(x))
+    location = positions(rows)
+    weighted = np.column_stack([residuals_of(rows, x), np.ones(len(x))]) * rows.weight[:, None]
+    out = np.zeros((steps, n_rows, weighted.shape[1]))
+    size = max(1, MAX_DISTANCES // len(x))
     for fold in rows.folds(folds):
-        stop = min(fold.stop, asked)
+        stop = min(fold.stop, n_rows)
         for first in range(fold.start, stop, size):
             part = slice(first, min(first + size, stop))
-            near = np.exp(squares(at[part], at) * (-0.5 / width**2))
-            near[:, fold] = 0.0
+            kernel = np.exp(squares(location[part], location) * (-0.5 / width**2))
+            kernel[:, fold] = 0.0
             for j in range(steps):
                 if j:
-                    near *= near
-                out[j, part] = near @ carried
+                    kernel *= kernel
+                out[j, part] = kernel @ weighted
     return out
 
 
 def positions(rows: Simplex) -> Array:
-    """Return the logarithms of scores about their mean, whitened; the mean square of a row is 1."""
+    """Return whitened, centred log ratios of the scores; the mean squared norm of a row is 1."""
     log = np.log(np.maximum(rows.score, least_of(rows.score)))
     log -= log.mean(axis=1, keepdims=True)
     log -= rows.weight @ log / rows.n
-    size, axes = np.linalg.eigh((log * rows.weight[:, None]).T @ log / rows.n)
-    kept = size > FLAT * max(size[-1], LEAST)
-    return np.asarray(log @ (axes[:, kept] / np.sqrt(size[kept] * max(int(kept.sum()), 1))))
+    variance, axes = np.linalg.eigh((log * rows.weight[:, None]).T @ log / rows.n)
+    kept = variance > MIN_VARIANCE_SHARE * max(variance[-1], MIN_BETA_PARAMETER)
+    return np.asarray(log @ (axes[:, kept] / np.sqrt(variance[kept] * max(int(kept.sum()), 1))))
 
 
-def updated(x: Array, sums: Array, weight: float) -> Around:
-    """Return the frequencies around predictions x after what neighbours told."""
-    worth = sums[:, -1] + weight
-    mean = np.maximum(x + sums[:, :-1] / worth[:, None], 0.0)
-    return Around(mean / mean.sum(axis=1, keepdims=True), worth)
+def updated(x: Array, sums: Array, weight: float) -> LocalFrequencies:
+    """Return the Dirichlet posterior around predictions x, given kernel sums."""
+    concentration = sums[:, -1] + weight
+    mean = np.maximum(x + sums[:, :-1] / concentration[:, None], 0.0)
+    return LocalFrequencies(mean / mean.sum(axis=1, keepdims=True), concentration)
