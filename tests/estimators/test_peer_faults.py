@@ -295,7 +295,7 @@ def test_the_curve_is_defined_at_scores_of_zero_and_one():
 
 
 @pytest.mark.parametrize("bandwidth", ["silverman", 0.033, 0.1])
-@pytest.mark.parametrize("notion", ["class", "confidence"])
+@pytest.mark.parametrize("notion", ["binary", "confidence"])
 def test_the_density_integrates_to_one(bandwidth, notion):
     curve = calibrant.reliability_curve(
         *binary(), notion=notion, bandwidth=bandwidth, n_boot=0, method="density"

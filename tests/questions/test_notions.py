@@ -126,7 +126,7 @@ def test_as_many_scores_as_classes_are_refused():
         calibrant.ece([0, 1], [0.2, 0.6], notion="top:2")
 
 
-@pytest.mark.parametrize("notion", ["class", "classwise", "confidence", "top:2"])
+@pytest.mark.parametrize("notion", ["binary", "classwise", "confidence", "top:2"])
 def test_a_notion_answers_for_itself(notion):
     chosen = named(notion)
     assert str(chosen) == notion
@@ -150,7 +150,7 @@ def pairs(n=400, seed=0):
 def test_pairs_are_never_mirrored(estimator):
     right, confidence = pairs()
     asked = calibrant.ece(right, confidence, notion="correctness", estimator=estimator)
-    assert asked == calibrant.ece(right, confidence, notion="class", estimator=estimator)
+    assert asked == calibrant.ece(right, confidence, notion="binary", estimator=estimator)
     problem = next(named("correctness").problems(inputs.predictions(right, confidence)))
     np.testing.assert_array_equal(problem.score, confidence)
     assert problem.support == (0.0, 1.0)
@@ -163,6 +163,7 @@ def test_everything_answers_about_pairs_in_their_words():
     assert (result.label, result.notion) == (None, "correctness")
     assert "overconfident" in str(result)
     assert "class" not in str(result)
+    assert "binary" not in str(result)
     curve = calibrant.reliability_curve(right, confidence, notion="correctness", n_boot=0)
     assert (curve.label, curve.notion) == (None, "correctness")
     assert calibrant.score_histogram(right, confidence, notion="correctness").positive.sum() == right.sum()

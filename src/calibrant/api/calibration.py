@@ -63,18 +63,18 @@ def ece(
         Scores of the positive class, or of every class; left out for a sketch. The columns of a frame are
         matched to the classes by their names where these tell them; names that contradict the labels are
         refused.
-    notion : {"class", "classwise", "confidence", "top:k", "correctness", "multiclass"}, optional
+    notion : {"binary", "classwise", "confidence", "top:k", "correctness", "canonical"}, optional
         What is compared: the score of one class with its frequency, that of every class in turn, the
         largest score with the accuracy, the sum of the k largest with how often the label is among them,
         how sure with whether it was right, or the scores of all classes at once with the frequencies of
-        all classes. Without it, `class` for 1-D scores and `confidence` for a matrix.
+        all classes. Without it, `binary` for 1-D scores and `confidence` for a matrix.
     estimator : str, estimator or function
         A name such as "uniform:15", "adaptive", "c:sqrt" or "d:0.033" (see `estimator_names`), a
         value such as `Binned("adaptive", 10)`, a function f(scores, outcomes, weights), or "auto".
-        The multiclass notion has estimators of its own: "softmax", which is "auto", "dirichlet",
+        The canonical notion has estimators of its own: "softmax", which is "auto", "dirichlet",
         "variational:<map>" and "skce".
     norm : {"l1", "l2", "max", "mul"}
-        Mean, root mean square or maximum of the gap. The multiclass notion, with eta the frequencies of
+        Mean, root mean square or maximum of the gap. The canonical notion, with eta the frequencies of
         the classes where the scores are s, has "l1", the mean of sum_k |eta_k - s_k|; "l2", the root of
         the mean of sum_k (eta_k - s_k)^2; and the paper's "mul", the mean of sum_k eta_k |eta_k - s_k|.
         None is divided: "l1" can be 2.
@@ -176,7 +176,7 @@ def estimate(
         interval, null and test allow for that; different clusters are independent. With the
         class-wise notion there may be up to 20 classes.
     norm : {"l1", "l2", "mul"}
-        Mean or root mean square of the gap; of the multiclass notion, as for `ece`.
+        Mean or root mean square of the gap; of the canonical notion, as for `ece`.
     level : float
         Level of the interval for the true error.
     rng : int or numpy.random.Generator, optional
@@ -194,7 +194,7 @@ def estimate(
     Estimate
         The value, its interval, what a calibrated model typically reads at this size, the p-value of
         calibration, the parts of over- and underconfidence, and `by_class` for the class-wise notion.
-        The multiclass notion has no such parts; it has a bound that holds whatever the gap looks like
+        The canonical notion has no such parts; it has a bound that holds whatever the gap looks like
         (`at_least`), and says where so many classes let one see a part of the error alone
         (`lower_bound`).
 
@@ -329,7 +329,7 @@ def compare_calibrators(
         Maps by name, see `calibrator_names`; by default all that apply.
     cv : int
         Number of folds.
-    notion : {"class", "classwise", "confidence", "multiclass"}, optional
+    notion : {"binary", "classwise", "confidence", "canonical"}, optional
         What the calibration error is about; as for `ece` by default.
     level : float
         Level of all intervals.
@@ -385,7 +385,7 @@ def reliability_curve(
     ----------
     y_true, y_prob, notion, sample_weight, counts, labels, pos_label, percent
         As for `ece`. With `notion="classwise"` the answer is a mapping from class to curve;
-        `"multiclass"` has no curve, and is refused.
+        `"canonical"` has no curve, and is refused.
     method : {"bayes", "density"}
         The posterior behind `ece` and `estimate`, so that the picture and the number come from one
         fit; or the paper's curve, a ratio of kernel densities.
@@ -611,8 +611,8 @@ def assess(
         As for `ece`.
     cluster : array of shape (N,), optional
         Who or what each row is of; as for `estimate`. Estimates, balances, curves and bins allow for it.
-    notion : {"class", "classwise", "confidence", "multiclass"}, optional
-        The notion of the headline; as for `ece` by default. The multiclass notion has no curve: the
+    notion : {"binary", "classwise", "confidence", "canonical"}, optional
+        The notion of the headline; as for `ece` by default. The canonical notion has no curve: the
         pictures are then of confidence (of two classes, of the second), and `where` says which classes
         take probability from which.
     groups : array of shape (N,) or mapping, optional

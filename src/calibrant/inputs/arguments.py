@@ -19,13 +19,15 @@ R = TypeVar("R")
 Seed: TypeAlias = int | np.random.Generator | np.random.SeedSequence | None
 
 
-def check_choice(name: str, value: Any, options: Iterable[Any]) -> None:
-    """Refuse a value that is none of the options."""
+def check_choice(name: str, value: Any, options: Iterable[Any], aliases: Iterable[str] = ()) -> None:
+    """Refuse a value that is none of the options; one close to an option or an alias is suggested."""
     options = list(options)
     if isinstance(value, str) and value in options:
         return
     if not any(value is option or (isinstance(value, str) and value == option) for option in options):
-        raise InputError(name, f"be one of {show(*options)}", value, got=show_near(value, options))
+        raise InputError(
+            name, f"be one of {show(*options)}", value, got=show_near(value, [*options, *aliases])
+        )
 
 
 def helpful(function: Callable[P, R]) -> Callable[P, R]:

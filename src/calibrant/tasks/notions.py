@@ -21,8 +21,9 @@ from calibrant.score_data import OneHot
 
 Array = NDArray[Any]
 
-# Names of notions.
-NOTIONS = ("class", "classwise", "confidence", "top:k", "correctness", "multiclass")
+# Names of notions, and other names that are accepted for them.
+NOTIONS = ("binary", "classwise", "confidence", "top:k", "correctness", "canonical")
+ALIASES = {"class": "binary", "multiclass": "canonical"}
 # Scores of a block of classes: enough columns for long reads, few enough for little memory.
 BLOCK = 1 << 24
 
@@ -171,18 +172,18 @@ def combined(errors: Array, norm: str) -> Array:
 class Binary(Notion):
     """The score of one class against its frequency."""
 
-    name: str = "class"
+    name: str = "binary"
     one_class = True
 
     @property
     def reading(self) -> Reading:
         """The score of a class against its frequency."""
-        return Reading("class")
+        return Reading("binary")
 
     def check(self, *, vector: bool, labels: Sequence[Any], positive: int | None) -> None:
         """Refuse a matrix of more than two columns without a class to ask about."""
         if not vector and positive is None:
-            rule = f"name one of {list(labels)}, since the notion class is about one of {len(labels)} columns"
+            rule = f"name one of {list(labels)}, as the notion binary is about one of {len(labels)} columns"
             raise InputError("pos_label", rule, None, advice="notion")
 
     def problems(self, data: Predictions) -> Iterator[Problem]:
@@ -340,17 +341,17 @@ class TopScores(Notion):
 class Canonical(Notion):
     """The scores of all classes at once against the frequencies of all classes where these scores stand.
 
-    >>> named("multiclass").most("l1")
+    >>> named("canonical").most("l1")
     2.0
     """
 
-    name: str = "multiclass"
+    name: str = "canonical"
     canonical = True
 
     @property
     def reading(self) -> Reading:
         """Rows of scores against the frequencies of the classes."""
-        return Reading("multiclass", score="scores", frequency="frequencies")
+        return Reading("canonical", score="scores", frequency="frequencies")
 
     @property
     def norms(self) -> tuple[str, ...]:
@@ -368,7 +369,7 @@ class Canonical(Notion):
 
 def one_score_at_a_time(notion: Notion) -> InputError:
     """Return what is said where whole rows cannot be compared."""
-    hint = "ask here for confidence, classwise or class"
+    hint = "ask here for confidence, classwise or binary"
     return InputError("notion", "compare one score at a time here", notion.name, hint=hint, advice="whole")
 
 
@@ -394,58 +395,60 @@ _FIXED = {notion.name: notion for notion in (Binary(), Classwise(), Confidence()
 
 
 def named(notion: Any) -> Notion:
-    """Return the notion of this name.
+    """Return the notion of this name, or of an alias.
 
     >>> named("confidence").reading.frequency
     'accuracy'
+    >>> named("class").name, named("multiclass").name
+    ('binary', 'canonical')
     """
     if isinstance(notion, Notion):
         return notion
-    if isinstance(notion, str) and notion in _FIXED:
-        return _FIXED[notion]
+    if isinstance(notion, str) and (name := ALIASES.get(notion, notion)) in _FIXED:
+        return _FIXED[name]
     if isinstance(notion, str) and (match := re.fullmatch(r"top:0*([1-9][0-9]{0,5})", notion)):
         return TopScores(f"top:{match[1]}")
     if isinstance(notion, str) and notion.startswith("top"):
         raise InputError("notion", "be top:k with a whole number k, from 1 to one less than classes", notion)
-    check_choice("notion", notion, NOTIONS)
+    check_choice("notion", notion, NOTIONS, ALIASES)
     return _FIXED[notion]
 
 
 def usual(notion: Any, *, vector: bool, pairs: bool = False) -> Notion:
-    """Return the notion asked for; without one `class` for a vector of scores, `confidence` for a matrix.
+    """Return the notion asked for; without one `binary` for a vector of scores, `confidence` for a matrix.
 
     Columns that are named as pairs (was it right, how sure was it) are asked about as such.
     """
     if notion is None and pairs:
         return _FIXED["correctness"]
     if notion is None:
-        return _FIXED["class" if vector else "confidence"]
+        return _FIXED["binary" if vector else "confidence"]
     return named(notion)
 
 
 def pictured(headline: Notion, *, n_classes: int) -> Notion:
     """Return the notion whose curve stands for a headline: its own, unless whole rows have none.
 
-    >>> str(pictured(named("multiclass"), n_classes=3))
+    >>> str(pictured(named("canonical"), n_classes=3))
     'confidence'
     """
     if not headline.canonical:
         return headline
-    return _FIXED["class" if n_classes == 2 else "confidence"]
+    return _FIXED["binary" if n_classes == 2 else "confidence"]
 
 
 def applicable(headline: Notion, *, n_classes: int, one_asked: bool) -> list[Notion]:
     """Return the notions that predictions are assessed by, the headline first.
 
-    Two classes mirror each other, so the class and the confidence say all; of more classes each is looked
+    Two classes mirror each other, so one class and the confidence say all; of more classes each is looked
     at, and one of them by itself where it was asked for.
     """
     if headline.correctness_pairs:
         return [headline]
     if n_classes == 2:
-        names = ["class", "confidence"]
+        names = ["binary", "confidence"]
     else:
-        names = ["confidence", "classwise", *(["class"] if one_asked else [])]
+        names = ["confidence", "classwise", *(["binary"] if one_asked else [])]
     return [headline, *(_FIXED[name] for name in names if name != headline.name)]
 
 

@@ -7,7 +7,7 @@ The log probabilities of a row become
 
 x standardised logarithms, curves of cosines over a clock that runs with the information p (1 - p), and
 phi a few bumps on the simplex. Every block has a prior size of its own, which may be 0. The error of the
-multiclass notion, its test and the maps of many classes (at a temperature, `calibrant.maps`) all use these.
+canonical notion, its test and the maps of many classes (at a temperature, `calibrant.maps`) all use these.
 """
 
 from __future__ import annotations
