@@ -148,7 +148,7 @@ def test_no_number_may_be_text_or_beyond_all_bounds(result):
     values = json.loads(result.to_json())
     numbers = 0
     for path, value in list(leaves(values)):
-        if path[-1] in FREE or path == ("format",):
+        if path[-1] in FREE or path == ("schema",):
             continue
         if isinstance(value, str) or path[-1] in ("name", "command", "apply_command", "asked", "band"):
             wrong = [5]
@@ -199,7 +199,7 @@ WRONG = {
     "no rows": (Estimate, ESTIMATE, ("n",), 0, "estimate.n must be above 0"),
     "parts": (Estimate, ESTIMATE, ("over",), 0.9, "estimate.over must add up to"),
     "norm": (Estimate, ESTIMATE, ("norm",), "max", "estimate.norm must be one of 'l1', 'l2', got 'max'"),
-    "notion": (Estimate, ESTIMATE, ("notion",), "classs", "estimate.notion must be one of .* mean 'binary'"),
+    "notion": (Estimate, ESTIMATE, ("notion",), "binry", "estimate.notion must be one of .* mean 'binary'"),
     "null": (Estimate, ESTIMATE, ("null", "mean"), 2, r"estimate.null.mean must lie in \[0, 1\]"),
     "digits": (Estimate, ESTIMATE, ("value",), 10**400, "estimate.value must be finite"),
     "half a seed": (Estimate, ESTIMATE, ("seed",), 0.5, "estimate.seed must be a whole number"),
@@ -323,3 +323,15 @@ WRONG = {
 def test_what_cannot_be_is_refused_with_its_name(kind, values, path, new, words):
     with pytest.raises(InputError, match=words):
         kind.from_json(json.dumps(changed(values, path, new)))
+
+
+@pytest.mark.parametrize("result", RESULTS.values(), ids=RESULTS)
+def test_another_schema_is_refused(result):
+    values = result.to_dict()
+    assert values["schema"] == 1
+    for wrong in (0, 2, "1", True, None):
+        with pytest.raises(InputError, match=r"\.schema must be 1, got .* another version of calibrant"):
+            type(result).from_dict(values | {"schema": wrong})
+    del values["schema"]
+    with pytest.raises(InputError, match=r"\.schema must be 1, got None"):
+        type(result).from_dict(values)

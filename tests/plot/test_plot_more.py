@@ -323,7 +323,7 @@ def test_axes_say_what_is_measured():
 
     assert label(an_estimate()) == "ECE (confidence)"
     assert label(an_estimate(notion="binary", label="odd")) == "ECE (class odd)"
-    assert label(*(an_estimate(notion="binary", label=k) for k in (1, 2))) == "ECE (class)"
+    assert label(*(an_estimate(notion="binary", label=k) for k in (1, 2))) == "ECE (binary)"
     assert label(an_estimate(), an_estimate(notion="classwise")) == "ECE"
     assert label(an_estimate(norm="l2")) == "root mean square error (confidence)"
     assert label(an_estimate(norm="l2"), an_estimate()) == "calibration error (confidence)"

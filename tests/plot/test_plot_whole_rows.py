@@ -52,7 +52,7 @@ def test_narrow_cells_hold_no_numbers():
 
 def test_what_was_not_assessed_is_refused():
     with pytest.raises(
-        InputError, match='be of notion="canonical" with 3 to 12 classes, got class, 2 classes'
+        InputError, match='be of notion="canonical" with 3 to 12 classes, got binary, 2 classes'
     ):
         plot.taken(binary())
     with pytest.raises(InputError, match="3 to 12 classes"):

@@ -1,5 +1,7 @@
 """Notions against a slow loop over rows, and what they have in common."""
 
+import json
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -191,3 +193,20 @@ def test_a_matrix_is_no_confidence_of_pairs():
         calibrant.ece(*model(20, 3), notion="correctness")
     with pytest.raises(inputs.InputError, match="one confidence for each row"):
         Sketch("correctness").update(*model(20, 3))
+
+
+@pytest.mark.parametrize(("alias", "name"), [("class", "binary"), ("multiclass", "canonical")])
+def test_an_alias_gives_results_of_the_name(alias, name):
+    label, score = model(60, 3)
+    options = {"pos_label": 1} if name == "binary" else {}
+    one, other = (calibrant.estimate(label, score, notion=each, rng=0, **options) for each in (alias, name))
+    assert one.to_json() == other.to_json()
+    assert one.notion == json.loads(one.to_json())["notion"] == name
+    with pytest.raises(calibrant.InputError, match=f"did you mean '{name}'"):
+        calibrant.ece(label, score, notion=name[:-1])
+
+
+def test_an_alias_is_accepted_for_sketches():
+    assert calibrant.Sketch("class").notion == "binary"
+    total = calibrant.Sketch("class").update([0, 1], [0.2, 0.9]) + calibrant.Sketch("binary")
+    assert repr(total) == "Sketch(notion='binary', n=2)"

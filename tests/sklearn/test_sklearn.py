@@ -329,7 +329,7 @@ def test_several_outputs_are_refused():
         ({"estimator": "unifrom:10"}, "did you mean 'uniform'"),
         ({"norm": "L1"}, "norm must be one of"),
         ({"estimator": "smooth", "norm": "l2"}, "smooth defines norm 'l1', got 'l2'"),
-        ({"pos_label": "spam"}, "needs notion=\"class\", got 'spam' for notion='confidence'"),
+        ({"pos_label": "spam"}, "needs notion=\"binary\", got 'spam' for notion='confidence'"),
         ({"notion": "classwise", "pos_label": 1}, 'needs notion="binary"'),
     ],
 )

@@ -13,7 +13,7 @@ import numpy as np  # noqa: F401 - the examples use it
 from numpy.typing import ArrayLike
 
 from calibrant import inputs
-from calibrant.api.build_task import alone, build_task, is_sketch, read
+from calibrant.api.build_task import alone, build_task, chosen_bins, is_sketch, read
 from calibrant.inference.measure import measure
 from calibrant.inputs import Array, Seed
 from calibrant.tasks import usual
@@ -45,6 +45,8 @@ def ece(
     *,
     notion: str | None = None,
     estimator: EstimatorLike = "auto",
+    n_bins: int | Literal["sqrt"] | None = None,
+    strategy: Literal["uniform", "quantile"] | None = None,
     norm: Norm = "l1",
     sample_weight: ArrayLike | None = None,
     counts: ArrayLike | None = None,
@@ -73,6 +75,9 @@ def ece(
         value such as `Binned("adaptive", 10)`, a function f(scores, outcomes, weights), or "auto".
         The canonical notion has estimators of its own: "softmax", which is "auto", "dirichlet",
         "variational:<map>" and "skce".
+    n_bins, strategy : int or "sqrt", {"uniform", "quantile"}, optional
+        The bins of a binned estimator as scikit-learn names them, in place of `estimator`: `n_bins=10,
+        strategy="quantile"` is "adaptive:10". By default 15 and "uniform" where the other is given.
     norm : {"l1", "l2", "max", "mul"}
         Mean, root mean square or maximum of the gap. The canonical notion, with eta the frequencies of
         the classes where the scores are s, has "l1", the mean of sum_k |eta_k - s_k|; "l2", the root of
@@ -110,6 +115,7 @@ def ece(
     >>> round(calibrant.ece(sketch, estimator="uniform:2"), 4)
     0.1
     """
+    estimator = chosen_bins(estimator, n_bins, strategy)
     check_whole(notion, clustered=cluster is not None, norm=norm)
     rows = y_true, y_prob, notion, sample_weight, labels, pos_label, cluster
     task = build_task(*rows, counts=counts, percent=percent, estimator=estimator)
@@ -123,6 +129,8 @@ def mce(
     *,
     notion: str | None = None,
     estimator: EstimatorLike = "auto",
+    n_bins: int | Literal["sqrt"] | None = None,
+    strategy: Literal["uniform", "quantile"] | None = None,
     sample_weight: ArrayLike | None = None,
     counts: ArrayLike | None = None,
     cluster: ArrayLike | None = None,
@@ -140,6 +148,7 @@ def mce(
     >>> round(calibrant.mce(y_true, y_prob, estimator="uniform:2"), 4)
     0.15
     """
+    estimator = chosen_bins(estimator, n_bins, strategy)
     check_whole(notion, norm="max")
     rows = y_true, y_prob, notion, sample_weight, labels, pos_label, cluster
     task = build_task(*rows, counts=counts, percent=percent, estimator=estimator)
@@ -153,6 +162,8 @@ def estimate(
     *,
     notion: str | None = None,
     estimator: EstimatorLike = "auto",
+    n_bins: int | Literal["sqrt"] | None = None,
+    strategy: Literal["uniform", "quantile"] | None = None,
     norm: Norm = "l1",
     level: float = 0.95,
     rng: Seed = None,
@@ -169,7 +180,7 @@ def estimate(
 
     Parameters
     ----------
-    y_true, y_prob, notion, estimator, sample_weight, counts, labels, pos_label, percent
+    y_true, y_prob, notion, estimator, n_bins, strategy, sample_weight, counts, labels, pos_label, percent
         As for `ece`.
     cluster : array of shape (N,), optional
         Who or what each row is of. Rows of one cluster may depend on each other in any way, and value,
@@ -209,6 +220,7 @@ def estimate(
     """
     from calibrant.inference import estimate as inference
 
+    estimator = chosen_bins(estimator, n_bins, strategy)
     check_whole(notion, clustered=cluster is not None, norm=norm)
     rows = y_true, y_prob, notion, sample_weight, labels, pos_label, cluster
     task = build_task(*rows, counts=counts, percent=percent, estimator=estimator)
@@ -449,6 +461,8 @@ def reliability_diagram(
     *,
     notion: str | None = None,
     binning: str | Binned = "uniform:15",
+    n_bins: int | Literal["sqrt"] | None = None,
+    strategy: Literal["uniform", "quantile"] | None = None,
     mapping: Literal["one", "convex", "published"] | None = None,
     interval: str = "wilson",
     level: float = 0.95,
@@ -466,6 +480,8 @@ def reliability_diagram(
         As for `ece`. With `notion="classwise"` the answer is a mapping from class to diagram.
     binning : str or Binned
         The bins by estimator name, "uniform:15" or "adaptive:10" for instance, or as a value.
+    n_bins, strategy : optional
+        As for `ece`, in place of `binning`.
     mapping : {"one", "convex", "published"}, optional
         How a row counts in the bins; by default what `binning` says.
     interval : {"wilson", "clopper-pearson"}
@@ -482,6 +498,7 @@ def reliability_diagram(
     """
     from calibrant.curves import bins_of, diagram_of, each_problem
 
+    binning = chosen_bins(binning, n_bins, strategy)
     refuse_whole(notion)
     bins = bins_of(binning, mapping)
     options: dict[str, Any] = {"counts": counts, "percent": percent, "estimator": bins}

@@ -171,7 +171,7 @@ class Serializable:
     >>> Line.from_dict({"schema": 1, "slope": -1, "at": [0.0, 1.0]})
     Traceback (most recent call last):
         ...
-    calibrant.inputs.errors.InputError: line.slope must be above 0, got -1.0
+    calibrant.InputError: line.slope must be above 0, got -1.0
     """
 
     #: Whether the schema number is written; files that have a version of their own do without.
@@ -247,7 +247,7 @@ def from_text(text: str | bytes, name: str) -> Any:
     >>> from_text('{"value": 0.1, "value": 0.2}', "estimate")
     Traceback (most recent call last):
         ...
-    calibrant.inputs.errors.InputError: estimate must have each key once, got 'value' twice
+    calibrant.InputError: estimate must have each key once, got 'value' twice
     """
     try:
         return parsed_json(text)
