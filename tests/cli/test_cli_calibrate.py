@@ -254,7 +254,7 @@ def test_maps_are_compared(here):
     assert output.startswith("best: affine, significantly better than all others")
     for title in ("log loss", "Brier score", "ECE"):
         assert f"  {title}" in output
-    assert "4 folds of 600 rows, ECE by class" in output
+    assert "4 folds of 600 rows, ECE by binary" in output
     values = json.loads(run(*words, "--json"))
     assert values["value"] == values["best"] == "affine"
     assert values["best_group"] == ["affine"]

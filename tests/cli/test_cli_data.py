@@ -710,7 +710,7 @@ def columns_of(text):
             ["--estimator", "unifrom"],
             ["--estimator must be", "did you mean 'uniform'"],
         ),
-        (columns_of("0,0.5,0.5"), ["--notion", "canonical"], ["--notion", "'classwise'"]),
+        (columns_of("0,0.5,0.5"), ["--notion", "joint"], ["--notion", "'classwise'"]),
         (
             columns_of("0,0.5,0.5"),
             ["--notion", "binary", "--pos-label", "7"],

@@ -372,7 +372,7 @@ BAD = [
     ([0.2, 0.3], {"n": 0}, "n must be an integer of at least 1, got 0"),
     ([0.2, 0.3], {"n": 2.5}, "n must be an integer of at least 1, got 2.5"),
     ([0.2, 0.3], {"repetitions": 1}, "repetitions must be an integer of at least 2, got 1"),
-    ([0.2, 0.3], {"notion": "canonical"}, "notion must be one of"),
+    ([0.2, 0.3], {"notion": "joint"}, "notion must be one of"),
     ([0.2, 0.3], {"rng": "x"}, "rng must be None, an integer seed"),
     (
         [0.2, 0.3],

@@ -69,7 +69,8 @@ def ece(
         What is compared: the score of one class with its frequency, that of every class in turn, the
         largest score with the accuracy, the sum of the k largest with how often the label is among them,
         how sure with whether it was right, or the scores of all classes at once with the frequencies of
-        all classes. Without it, `binary` for 1-D scores and `confidence` for a matrix.
+        all classes. Without it, `binary` for 1-D scores and `confidence` for a matrix. "class" and
+        "multiclass" are other names of "binary" and "canonical".
     estimator : str, estimator or function
         A name such as "uniform:15", "adaptive", "c:sqrt" or "d:0.033" (see `estimator_names`), a
         value such as `Binned("adaptive", 10)`, a function f(scores, outcomes, weights), or "auto".
