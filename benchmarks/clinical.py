@@ -77,7 +77,7 @@ def one_cell(cell: Cell, repetitions: int) -> tuple[Array, Array] | None:
     held, width = [], []
     for _ in range(repetitions):
         score, outcome = family.draw(rng, cell.n)
-        task = CalibrationTask.of(predictions(outcome.astype(int), score, labels=[0, 1]), named("class"))
+        task = CalibrationTask.of(predictions(outcome.astype(int), score, labels=[0, 1]), named("binary"))
         found = clinical_of(task)
         ends = [
             (np.nan, np.nan) if (one := getattr(found, key)) is None else (one.low, one.high) for key in READ

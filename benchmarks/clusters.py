@@ -104,7 +104,7 @@ def size_cell(task):
     for _ in range(repetitions):
         score, outcome, cluster = draw(rng, FAMILIES[0], 0, clusters, correlation, scores)
         data = in_clusters(predictions(outcome, score), cluster, outcome, None)
-        null = ClusteredNull.of(CalibrationTask.of(data, named("class")), "l1", rng, SETS)
+        null = ClusteredNull.of(CalibrationTask.of(data, named("binary")), "l1", rng, SETS)
         found.append(null.whole.p_value <= 0.05)
     return np.mean(found)
 

@@ -60,7 +60,7 @@ def cells() -> list[Cell]:
     for n, repetitions in SIZES.items():
         for name in EXACT:
             factors = (1.0, 0.3, 0.0) if name in CALIBRATED else (1.0, 0.3)
-            found += [Cell(name, "class", factor, n, repetitions) for factor in factors]
+            found += [Cell(name, "binary", factor, n, repetitions) for factor in factors]
         for notion in ("confidence", "classwise"):
             less = repetitions if notion == "confidence" else repetitions // 2  # five problems each
             found += [Cell("dirichlet-5", notion, factor, n, less) for factor in (1.0, 0.3, 0.0)]
@@ -73,7 +73,7 @@ def local_cells() -> list[Cell]:
     sizes += [(name, (1.0, 0.3, 0.0)) for name in FEW]
     sizes += [(name, (0.0,)) for name in ("saturated", "certain", "prior-43", "rare")]
     return [
-        Cell(name, "class", factor, n, repetitions)
+        Cell(name, "binary", factor, n, repetitions)
         for n, repetitions in LOCAL_SIZES.items()
         for name, factors in sizes
         for factor in factors
@@ -83,7 +83,7 @@ def local_cells() -> list[Cell]:
 def real_cells(folder: str) -> list[Cell]:
     """Return those of the models whose scores lie in a folder."""
     return [
-        Cell(f"{folder}::{name}", "class", 1.0, n, repetitions)
+        Cell(f"{folder}::{name}", "binary", 1.0, n, repetitions)
         for n, repetitions in LOCAL_SIZES.items()
         for name in real(folder)
     ]

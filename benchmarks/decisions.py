@@ -86,7 +86,7 @@ def one_cell(cell: Cell) -> dict[str, Array]:
     }
     for k in range(cell.repetitions):
         score, outcome = family.draw(rng, cell.n)
-        task = CalibrationTask.of(predictions(outcome.astype(int), score), named("class"))
+        task = CalibrationTask.of(predictions(outcome.astype(int), score), named("binary"))
         known = BinaryDecisions.of(task, np.union1d(AT, CURVE))
         value, low, high, gain, *_ = ends(known, lines, LEVEL)
         found["value"].append(value)

@@ -206,7 +206,7 @@ def first_bandwidth(problem: Problem, parameter: str) -> float:
 
 def authors_grid(problem: Problem, parameter: str) -> float:
     """The right bandwidths on the authors' grid with their four copies of the scores."""
-    notion = "confidence" if problem.notion == "confidence" else "class"
+    notion = "confidence" if problem.notion == "confidence" else "binary"
     rows = zip(problem.sample.score, problem.sample.outcome, widths(problem, parameter), strict=True)
     about = {"notion": notion, "n_classes": problem.n_classes}
     found = [published.errors(s[None], y[None], estimator=f"d:{float(h)!r}", **about) for s, y, h in rows]

@@ -1,7 +1,7 @@
 """A frame into a sketch, against a plain group-by of the same cells in the same engine, side by side.
 
     python benchmarks/engines.py [--rows 5e7] [--engines polars duckdb pyspark dask] [--rounds 3]
-                                 [--notion class] [--folder DIR]
+                                 [--notion binary] [--folder DIR]
 
 The plain query is what one writes by hand: it groups the rows of the Parquet files by `floor(p * 14400)` and
 the label y, and takes the count and the sums of p, y, p * y and p * p. It checks nothing, puts scores next to
@@ -199,7 +199,7 @@ def main():
     parser.add_argument("--rows", type=number, default=50_000_000)
     parser.add_argument("--engines", nargs="+", choices=ENGINES, default=list(ENGINES))
     parser.add_argument("--rounds", type=number, default=3)
-    parser.add_argument("--notion", default="class", choices=["class", "classwise", "confidence"])
+    parser.add_argument("--notion", default="binary", choices=["binary", "classwise", "confidence"])
     parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()) / "calibrant-files")
     parser.add_argument("--measure", nargs=5, help=argparse.SUPPRESS)
     given = parser.parse_args()

@@ -34,7 +34,7 @@ from calibrant import Sketch
 from calibrant.estimators import resolve
 from calibrant.score_data import FINE
 
-NOTIONS = ("class", "classwise", "confidence")
+NOTIONS = ("binary", "classwise", "confidence")
 FAMILIES = {
     "uniform": ("l:1", "l:10", "l:15", "l:30", "c:10", "c:15", "c:30"),
     "density": ("d:0.033", "d:0.1", "d:silverman", "d:scott"),
@@ -90,7 +90,7 @@ class Rows:
         self.parts = np.array_split(np.random.default_rng(2).permutation(len(label)), 7)
 
     def asked(self, notion):
-        return {"pos_label": 2} if notion == "class" and self.score.ndim == 2 else {}
+        return {"pos_label": 2} if notion == "binary" and self.score.ndim == 2 else {}
 
     def columns(self, frame, select):
         return frame["y"], frame["p"] if self.score.ndim == 1 else select(frame, self.scores)
@@ -233,7 +233,7 @@ def problems(rows, notion):
     score = np.column_stack([1 - score, score]) if score.ndim == 1 else score
     if notion == "confidence":
         return [(score.max(axis=1), score.argmax(axis=1) == label)]
-    columns = [positive] if notion == "class" else range(score.shape[1])
+    columns = [positive] if notion == "binary" else range(score.shape[1])
     return [(score[:, k], label == k) for k in columns]
 
 

@@ -50,7 +50,7 @@ TOGETHER = 1 << 16
 # What an estimator is held against where no bound helps.
 SIX = ("debiased", "c:10", "ac:10", "d:silverman", "sweep", "isotonic")
 LOCAL_ONES = (*LOCAL.values(), LOCAL["top"].shrunk(0.3), *FEW.values(), *SHIFTED.values())
-PARTS = ("regular", "local", "calibrated", "multiclass")
+PARTS = ("regular", "local", "calibrated", "canonical")
 
 
 def binary(names: list[str], repetitions: dict[int, int]) -> None:
@@ -169,7 +169,7 @@ def main() -> None:
         against_six(asked.estimators, repetitions, tuple(real_scores.real_families(asked.real).values()))
     if "calibrated" in asked.parts:
         calibrated(asked.estimators, asked.reps)
-    if "multiclass" in asked.parts:
+    if "canonical" in asked.parts:
         multiclass(asked.estimators, repetitions)
     print(f"\n{time.perf_counter() - start:.0f} s")
 

@@ -169,7 +169,7 @@ def run(contender, small, folder, notion):
 
 
 def compare(title, rows, small, folder, notions, rounds, cold, commands=()):
-    cases = [("polars", "class"), ("pyarrow", "class"), *(("sketch", notion) for notion in notions)]
+    cases = [("polars", "binary"), ("pyarrow", "binary"), *(("sketch", notion) for notion in notions)]
     cases += [("command", notion) for notion in commands]
     found = {case: [] for case in cases}
     for _ in range(rounds):
@@ -180,7 +180,7 @@ def compare(title, rows, small, folder, notions, rounds, cold, commands=()):
     size = sum(path.stat().st_size for path in folder.iterdir())
     print(f"\n{title}: {rows:,} rows, {size / 1e6:,.0f} MB, {'from the disk' if cold else 'from memory'}")
     best = {case: {k: min(one[k] for one in own) for k in own[0]} for case, own in found.items()}
-    base = best["polars", "class"]
+    base = best["polars", "binary"]
     for (contender, notion), own in best.items():
         name = {
             "polars": "polars, sums of the columns",
@@ -229,14 +229,14 @@ def main():
             given.rows,
             small,
             folder,
-            ["class"],
+            ["binary"],
             given.rounds,
             given.cold,
-            ["class"],
+            ["binary"],
         )
     if given.csv:
         small, folder = make_csv(given.folder, 1000), make_csv(given.folder, given.csv)
-        compare("CSV", given.csv, small, folder, ["class"], given.rounds, given.cold)
+        compare("CSV", given.csv, small, folder, ["binary"], given.rounds, given.cold)
     if given.wide:
         small = make_wide(given.folder, 100, given.classes)
         folder = make_wide(given.folder, given.wide, given.classes)

@@ -63,7 +63,7 @@ def whole_rows():
     names = np.array(["wolf", "cat", "dog"])
     groups = np.array(["day", "night"])[np.arange(500) % 2]
     given = {"labels": names.tolist(), "groups": groups, "name": "animals"}
-    return calibrant.assess(names[label], p, notion="multiclass", rng=0, **given)
+    return calibrant.assess(names[label], p, notion="canonical", rng=0, **given)
 
 
 @cache
@@ -71,4 +71,4 @@ def too_many_classes():
     """The same as if there were too many classes to see who takes from whom."""
     found = whole_rows()
     seen = replace(found.estimate, lower_bound=True, at_least=0.05)
-    return replace(found, estimates=found.estimates | {"multiclass": seen}, probability_transfer=None)
+    return replace(found, estimates=found.estimates | {"canonical": seen}, probability_transfer=None)

@@ -36,7 +36,7 @@ def batch():
 
 
 def one_class(scores, outcomes, estimator):
-    return published.errors([scores], [outcomes], notion="class", estimator=estimator)[0]
+    return published.errors([scores], [outcomes], notion="binary", estimator=estimator)[0]
 
 
 def confidence(scores, outcomes, estimator, n_classes):
@@ -102,7 +102,7 @@ def test_values_of_all_estimators_at_once_are_the_authors(golden, notion):
 def test_class_specific_density_values_are_the_authors(golden):
     labels, scores, authors = golden
     for parameter, values in authors["direct_specific_ece"].items():
-        options = {"notion": "class", "estimator": f"d:{parameter}"}
+        options = {"notion": "binary", "estimator": f"d:{parameter}"}
         got = [published.ece(labels, scores, pos_label=c, **options) for c in range(scores.shape[1])]
         np.testing.assert_allclose(got, values, atol=1e-9, rtol=0)
 
@@ -308,9 +308,9 @@ def test_several_estimators_at_once_equal_one_by_one(batch, cells, monkeypatch):
     monkeypatch.setattr(published, "_CELLS", cells)
     names = [*FIFTEEN, "d:0.0001", "d:1.0", "c:1", "ac:1", "a:200", "ac:200", "l:10"]
     inputs = reduced(*batch)
-    inputs["class"] = tuple(array[:, 1] for array in inputs["classwise"])
+    inputs["binary"] = tuple(array[:, 1] for array in inputs["classwise"])
     for notion, (score, outcome) in inputs.items():
-        chosen = [name for name in names if notion != "class" or "sqrt" not in name]
+        chosen = [name for name in names if notion != "binary" or "sqrt" not in name]
         options = {"notion": notion, "n_classes": 3}
         expected = [published.errors(score, outcome, estimator=name, **options) for name in chosen]
         got = published.errors_many(score, outcome, estimators=tuple(chosen), **options)
@@ -330,7 +330,7 @@ def test_class_wise_is_the_mean_over_classes(batch):
     labels, scores = batch[0][1], batch[1][1]
     for estimator in ("l:10", "a:10", "c:10", "ac:10", "d:0.1"):
         each = [
-            published.ece(labels, scores, notion="class", pos_label=c, estimator=estimator) for c in range(3)
+            published.ece(labels, scores, notion="binary", pos_label=c, estimator=estimator) for c in range(3)
         ]
         mean = published.ece(labels, scores, notion="classwise", estimator=estimator)
         assert mean == pytest.approx(np.mean(each), abs=1e-12)
@@ -352,7 +352,7 @@ def test_long_short_and_bare_names_agree(batch):
 @pytest.mark.parametrize("estimator", ["l", "a:sqrt", "uniform-convex", "ac:sqrt"])
 def test_class_specific_sqrt_is_refused_as_theirs_stops(estimator):
     with pytest.raises(ValueError, match="stop with an error on 'sqrt'"):
-        published.ece([0, 1], [[0.6, 0.4], [0.4, 0.6]], notion="class", pos_label=1, estimator=estimator)
+        published.ece([0, 1], [[0.6, 0.4], [0.4, 0.6]], notion="binary", pos_label=1, estimator=estimator)
 
 
 def test_no_correct_prediction_raises_alone_and_is_nan_in_a_batch():
@@ -386,10 +386,10 @@ def test_float32_and_a_confidence_a_step_below_the_limit_are_computed(batch):
         ([0, 1], [[0.6, math.nan]] * 2, {}, "scores must lie in .* got nan"),
         ([0, 1], [[1.6, 0.4]] * 2, {}, r"scores must lie in \[0\.5, 1\].* got 1\.6"),
         ([0, 1], [[0.2, 0.1]] * 2, {}, r"scores must lie in \[0\.5, 1\].* got 0\.2"),
-        ([0, 1], [[0.6, 0.4]] * 2, {"notion": "class"}, "pos_label must be a column index.*got None"),
-        ([0, 1], [[0.6, 0.4]] * 2, {"notion": "class", "pos_label": 2}, "pos_label must .* got 2"),
+        ([0, 1], [[0.6, 0.4]] * 2, {"notion": "binary"}, "pos_label must be a column index.*got None"),
+        ([0, 1], [[0.6, 0.4]] * 2, {"notion": "binary", "pos_label": 2}, "pos_label must .* got 2"),
         ([0, 1], [[0.6, 0.4]] * 2, {"pos_label": 1}, "pos_label must .* else left out, got 1"),
-        ([0, 1], [[0.6, 0.4]] * 2, {"notion": "multiclass"}, "notion must be one of .* got 'multiclass'"),
+        ([0, 1], [[0.6, 0.4]] * 2, {"notion": "canonical"}, "notion must be one of .* got 'canonical'"),
         ([0, 1], [[0.6, 0.4]] * 2, {"estimator": "x:10"}, "estimator must be one of .* got 'x:10'"),
         ([0, 1], [[0.6, 0.4]] * 2, {"estimator": "l:0"}, "an integer of at least 1 or 'sqrt', got 'l:0'"),
         ([0, 1], [[0.6, 0.4]] * 2, {"estimator": "l:1.5"}, "an integer of at least 1 or 'sqrt', got 'l:1.5'"),
@@ -412,8 +412,8 @@ def test_bad_batches_are_named():
     with pytest.raises(ValueError, match=r"n_classes must be at least 2 .* got None"):
         published.errors([[0.5]], [[1]], notion="confidence", estimator="l:10")
     with pytest.raises(ValueError, match="outcomes must be 0 or 1, got 2"):
-        published.errors([[0.5]], [[2]], notion="class", estimator="l:10")
+        published.errors([[0.5]], [[2]], notion="binary", estimator="l:10")
     with pytest.raises(ValueError, match="estimators must be a sequence of names, got 'ac'"):
-        published.errors_many([[0.5]], [[1]], notion="class", estimators="ac")
+        published.errors_many([[0.5]], [[1]], notion="binary", estimators="ac")
     with pytest.raises(ValueError, match=r"the parameter of estimator must be .* got 'a:0'"):
-        published.errors_many([[0.5]], [[1]], notion="class", estimators=["l:10", "a:0"])
+        published.errors_many([[0.5]], [[1]], notion="binary", estimators=["l:10", "a:0"])

@@ -78,7 +78,7 @@ def names_a_notion(node):
 
 
 def is_notion(text):
-    return text in {*NOTIONS, "correctness", "multiclass"} or text.startswith("top:")
+    return text in {*NOTIONS, "correctness", "canonical"} or text.startswith("top:")
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))

@@ -91,7 +91,7 @@ def save_sketch(k: int, path: str, times: int) -> str:
     from calibrant import Sketch
 
     rng = np.random.default_rng(k)
-    sketch = Sketch("class").update(rng.integers(0, 2, 500), rng.random(500))
+    sketch = Sketch("binary").update(rng.integers(0, 2, 500), rng.random(500))
     for _ in range(times):
         sketch.save(path)
     return sketch.digest

@@ -141,7 +141,7 @@ class Table:
         if not matrix and not set(classes) <= {0, 1, -1}:
             self.pos_label = classes[-1]
         self.clean = rows > 0
-        self.notion = str(rng.choice(("confidence", "classwise"))) if matrix else "class"
+        self.notion = str(rng.choice(("confidence", "classwise"))) if matrix else "binary"
 
     @property
     def rows(self):
@@ -531,7 +531,7 @@ def commanded(path, asked, data):
         word for name, value in names.items() if value is not None for word in (f"--{name}", str(value))
     ]
     words += [word for name in asked["scores"] for word in ("--scores", name)]
-    if asked["pos_label"] is not None and asked["notion"] != "class":
+    if asked["pos_label"] is not None and asked["notion"] != "binary":
         return
     due = data if isinstance(data, Refusal) else tried(lambda: largest(data))
     done = CliRunner().invoke(command_line, words)

@@ -46,8 +46,8 @@ SPECS = {
 ALL = tuple(spec for specs in SPECS.values() for spec in specs)
 DENSITIES = ("density", "density-beta", "density-beta2")
 FAMILY = {spec: family for family, specs in SPECS.items() for spec in specs}
-VECTOR = ("class", "confidence", "classwise", "correctness")
-MATRIX = ("class", "confidence", "classwise", "top:2")
+VECTOR = ("binary", "confidence", "classwise", "correctness")
+MATRIX = ("binary", "confidence", "classwise", "top:2")
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,7 +78,7 @@ class Data:
     def options(self, notion):
         """Arguments of `ece` beside labels and scores."""
         asked = {} if self.labels is None else {"labels": self.labels}
-        if notion == "class" and not self.vector:
+        if notion == "binary" and not self.vector:
             asked["pos_label"] = self.positive
         return asked | {"notion": notion} | self.weighing(self.weight)
 
@@ -496,7 +496,7 @@ class Case:
         """Names of the numbers that differ by more than they may, with both of them."""
         one, other = self.answers()
         anew = self.relation in DRAWN_ANEW
-        if self.relation == "complement" and self.notion in ("class", "correctness") and "over" in one:
+        if self.relation == "complement" and self.notion in ("binary", "correctness") and "over" in one:
             other["over"], other["under"] = other["under"], other["over"]
         broken = []
         for name, number in one.items():
@@ -602,12 +602,12 @@ def drawn_map_case(rng):
     if method == "density" and (np.unique(data.score).size < 3 or (relation == "complement" and weighted)):
         method = "auto"  # of importance weights, quartiles are counted from the lowest score
     if relation == "order of rows":
-        data, other = in_another_order(data, rng, "class")
+        data, other = in_another_order(data, rng, "binary")
     elif relation == "order of classes":
         if one_score:  # each column is one minus the other, as of a complement
             first = exact_complement(data.score[:, 0])
             data = replace(data, score=np.column_stack([first, 1 - first]))
-        data, other = with_classes_in_another_order(data, rng, "class")
+        data, other = with_classes_in_another_order(data, rng, "binary")
     elif relation == "complement":
         data = replace(data, score=exact_complement(data.score))
         other = replace(data, score=1 - data.score, label=1 - data.label)
@@ -633,9 +633,9 @@ def drawn_rows_case(rng, number):
     if rng.random() < 0.7:
         data = with_shares(data, rng)
     relation = str(rng.choice(["order of rows", "order of classes"]))
-    one, other = RELATIONS[relation](data, rng, "multiclass")
+    one, other = RELATIONS[relation](data, rng, "canonical")
     way = "estimate" if number // ESTIMATES % 10 == 0 else "ece"
-    return Case(relation, way, "multiclass", "auto", str(rng.choice(["l1", "l2"])), one, other)
+    return Case(relation, way, "canonical", "auto", str(rng.choice(["l1", "l2"])), one, other)
 
 
 def drawn_case(seed, number):
@@ -670,7 +670,7 @@ def drawn_case(seed, number):
         if relation == "clusters of one" and data.weight is not None:
             data = replace(data, counted=False)  # a counted row is a cluster
         one, other = RELATIONS[relation](data, rng, notion)
-        if relation == "complement" and notion in ("class", "correctness") and lopsided(spec, norm, one):
+        if relation == "complement" and notion in ("binary", "correctness") and lopsided(spec, norm, one):
             continue
         held = one.weight != 0 if one.weight is not None else np.ones(one.n, dtype=bool)
         if not held.any() or any(too_few_clusters(each) for each in (one, other)):
@@ -749,7 +749,7 @@ def decision_case(seed, number):
         data = draw(rng, vector=True)
         if "clusters" in relation or rng.random() < 0.2:
             data = replace(data, cluster=rng.integers(0, 1 + data.n // 2, data.n))
-        one, other = RELATIONS.get(relation, unchanged)(data, rng, "class")
+        one, other = RELATIONS.get(relation, unchanged)(data, rng, "binary")
         held = one.weight is None or (one.weight != 0).any()
         if held and not any(too_few_clusters(each) for each in (one, other)):
             break

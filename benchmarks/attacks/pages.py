@@ -99,7 +99,7 @@ def case(seed: int, number: int) -> Case:
     rng = np.random.default_rng([seed, number])
     classes, groups = int(rng.integers(2, 5)), int(rng.choice([0, 2, 5, 1500], p=[0.3, 0.3, 0.3, 0.1]))
     n = int(rng.integers(20, 90))
-    notion = str(rng.choice(["confidence", "classwise", "class", "correctness"]))
+    notion = str(rng.choice(["confidence", "classwise", "binary", "correctness"]))
     score, label = _scores(rng, notion, n, classes)
     named = tuple(str(name) for name in rng.permutation(NAMES)[:classes])
     about, command = (str(name) for name in rng.choice(NAMES, 2))
@@ -112,9 +112,9 @@ def case(seed: int, number: int) -> Case:
     elif rng.random() < 0.5:  # the labels themselves, which must be told apart
         named = tuple(f"{k}{name}" for k, name in enumerate(named))
         label, options = np.array(named, dtype=object)[label], options | {"labels": named}
-        options |= {"pos_label": named[0]} if notion == "class" else {}
+        options |= {"pos_label": named[0]} if notion == "binary" else {}
     else:
-        options |= {"class_names": named, **({"pos_label": 0} if notion == "class" else {})}
+        options |= {"class_names": named, **({"pos_label": 0} if notion == "binary" else {})}
     some = tuple(str(name) for name in rng.choice(NAMES, max(groups, 1)))
     if 0 < groups < n:
         options["groups"] = np.array(some, dtype=object)[np.arange(n) % groups]
@@ -131,7 +131,7 @@ def case(seed: int, number: int) -> Case:
 
 def _scores(rng: np.random.Generator, notion: str, n: int, classes: int) -> tuple[Any, Any]:
     """Draw scores: continuous, of few levels, at the walls, saturated, or all the same."""
-    if notion in ("correctness", "class") and rng.random() < 0.7:
+    if notion in ("correctness", "binary") and rng.random() < 0.7:
         kinds = (
             rng.random(n),
             rng.choice([0.9, 1.0, 0.5], n),

@@ -20,7 +20,7 @@ def path_of(folder, model, day):
 
 
 def read(path):
-    return calibrant.Sketch.load(path) if path.exists() else calibrant.Sketch(notion="class")
+    return calibrant.Sketch.load(path) if path.exists() else calibrant.Sketch(notion="binary")
 
 
 def rows(folder, model, day):
@@ -44,7 +44,7 @@ def between(folder, model, first, last):
     """One sketch of all days from the first to the last, those without any data included."""
     first, last = (date.fromisoformat(str(day)) for day in (first, last))
     days = (first + timedelta(days=k) for k in range((last - first).days + 1))
-    return sum((read(path_of(folder, model, day)) for day in days), calibrant.Sketch(notion="class"))
+    return sum((read(path_of(folder, model, day)) for day in days), calibrant.Sketch(notion="binary"))
 
 
 def main(arguments=None):

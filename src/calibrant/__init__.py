@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from calibrant.inference.map_comparison import MapComparison
     from calibrant.inference.recommendation import Recommendation
     from calibrant.inference.result import Estimate
-    from calibrant.inputs import InputError, InputWarning
+    from calibrant.inputs import InputError, InputTypeError, InputWarning
     from calibrant.maps import Calibrator, calibrator_names
     from calibrant.sketch import Sketch
 
@@ -71,7 +71,7 @@ _ROOMS = {
     "calibrant.inference.map_comparison": ("MapComparison",),
     "calibrant.inference.recommendation": ("Recommendation",),
     "calibrant.inference.result": ("Estimate",),
-    "calibrant.inputs": ("InputError", "InputWarning"),
+    "calibrant.inputs": ("InputError", "InputTypeError", "InputWarning"),
     "calibrant.maps": ("Calibrator", "calibrator_names"),
     "calibrant.sketch": ("Sketch",),
 }
@@ -95,6 +95,7 @@ __all__ = [
     "DensityBeta",
     "Estimate",
     "InputError",
+    "InputTypeError",
     "InputWarning",
     "Isotonic",
     "MapComparison",

@@ -35,14 +35,14 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from calibrant.tasks.notions import Notion, named
+from calibrant.tasks.notions import ALIASES, Notion, named
 
 __all__ = ["ece", "errors", "errors_many", "silverman"]
 
 _Floats = NDArray[np.float64]
 _Names = Sequence[str]
 _LONG = {"uniform": "l", "adaptive": "a", "uniform-convex": "c", "adaptive-convex": "ac", "density": "d"}
-_NOTIONS = ("confidence", "classwise", "class")
+_NOTIONS = ("confidence", "classwise", "binary")
 _GRID = 2**14
 _CELLS = 2**16  # array elements worked on at once: small enough for the processor's cache
 
@@ -60,14 +60,14 @@ def ece(
         Column indices 0..C-1. (Their code takes any label for a column index, and returns a wrong number.)
     y_prob : array-like, shape (N, C)
         Scores, taken as float64. (Their code stops on float32.)
-    notion : {"confidence", "classwise", "class"}
-        "class" is one class, the column `pos_label`, against the rest.
+    notion : {"confidence", "classwise", "binary"}
+        "binary" is one class, the column `pos_label`, against the rest.
     estimator : str
         `l`, `a`, `c`, `ac`, `d` or `uniform`, `adaptive`, `uniform-convex`, `adaptive-convex`, `density`;
         after a colon a number of bins or `sqrt`, a bandwidth or `silverman`. A bare name means `sqrt`,
-        `silverman`. For "class" the binned ones need a number: their code stops on `sqrt`.
+        `silverman`. For "binary" the binned ones need a number: their code stops on `sqrt`.
     pos_label : int, optional
-        For "class" only.
+        For "binary" only.
 
     Returns
     -------
@@ -80,7 +80,7 @@ def ece(
     >>> y_prob = [[0.95, 0.05], [0.05, 0.95], [0.6, 0.4], [0.75, 0.25]]
     >>> round(ece(y_true, y_prob, notion="confidence", estimator="l:10"), 6)
     0.2375
-    >>> round(ece(y_true, y_prob, notion="class", pos_label=1, estimator="d:0.1"), 4)
+    >>> round(ece(y_true, y_prob, notion="binary", pos_label=1, estimator="d:0.1"), 4)
     0.1451
     """
     asked = _notion(notion)
@@ -95,7 +95,7 @@ def ece(
     if len(wrong):
         raise ValueError(f"y_true must be {rule}: the authors' code takes any label for one, got {wrong[0]}")
     if pos_label not in (classes if asked.one_class else [None]):
-        raise ValueError(f"pos_label must be {rule} for notion='class', else left out, got {pos_label!r}")
+        raise ValueError(f"pos_label must be {rule} for notion='binary', else left out, got {pos_label!r}")
     if asked.one_class:
         score, hit = prob[:, pos_label], label == pos_label
     elif asked.classwise:
@@ -210,7 +210,7 @@ def silverman(scores: ArrayLike) -> _Floats:
 
 def _notion(name: str) -> Notion:
     """Return a notion that the authors' code knows."""
-    if name not in _NOTIONS:
+    if ALIASES.get(name, name) not in _NOTIONS:
         raise ValueError(f"notion must be one of {', '.join(_NOTIONS)}, got {name!r}")
     return named(name)
 

@@ -59,7 +59,7 @@ def many():
 
 def test_estimates_are_those_of_the_single_calls(one, many):
     y, p = binary()
-    assert list(one.estimates) == ["class", "confidence"]
+    assert list(one.estimates) == ["binary", "confidence"]
     for notion, found in one.estimates.items():
         assert found == calibrant.estimate(y, p, notion=notion, rng=0)
     assert one.by_estimator["density"] == calibrant.estimate(y, p, estimator="density", rng=0)
@@ -75,14 +75,14 @@ def test_estimates_are_those_of_the_single_calls(one, many):
 
 def test_the_headline_follows_the_shape_of_the_scores_or_the_wish():
     y, p = binary(120)
-    assert calibrant.assess(y, p, rng=0).notion == "class"
+    assert calibrant.assess(y, p, rng=0).notion == "binary"
     assert calibrant.assess(y, np.stack([1 - p, p], axis=1), rng=0).notion == "confidence"
     assert calibrant.assess(y, p, rng=0, notion="confidence").notion == "confidence"
     found = calibrant.assess(*multiclass(120), rng=0, notion="classwise")
     assert found.notion == "classwise"
     assert isinstance(found.curve, ByClass)
     asked = calibrant.assess(*multiclass(120), rng=0, pos_label=2)
-    assert list(asked.estimates) == ["confidence", "classwise", "class"]
+    assert list(asked.estimates) == ["confidence", "classwise", "binary"]
     assert asked.asked == "2"
 
 
@@ -369,7 +369,7 @@ def about(many, e, rows):
     return replace(many, notion=e.notion, estimates={e.notion: e}, curves=curves, rows=rows, balance=gap)
 
 
-@pytest.mark.parametrize("notion", ["class", "confidence", "classwise", "top:2", "correctness"])
+@pytest.mark.parametrize("notion", ["binary", "confidence", "classwise", "top:2", "correctness"])
 @pytest.mark.parametrize("estimator", ["auto", "l:15"])
 def test_words_follow_the_p_value_on_many_data_sets(many, notion, estimator):
     decided = set()
@@ -381,7 +381,7 @@ def test_words_follow_the_p_value_on_many_data_sets(many, notion, estimator):
     assert decided == {True, False}
 
 
-@pytest.mark.parametrize("notion", ["class", "confidence", "classwise", "top:2", "correctness"])
+@pytest.mark.parametrize("notion", ["binary", "confidence", "classwise", "top:2", "correctness"])
 def test_no_numbers_make_words_that_contradict_the_p_value(many, notion):
     p_values, rows, sides = (0.001, 0.05, 0.051, 1.0), (1, 4, 1000), (0.0, 0.5, 1.0)
     for value, null in product((0.0, 0.0004, 0.01, 0.2, 1.0), (0.0, 0.0004, 0.0096, 0.3)):
@@ -579,7 +579,7 @@ def test_the_picture_shows_the_error_of_the_page_and_no_other(one):
 TINY_CHANCE = 1e-20
 
 
-@pytest.mark.parametrize("notion", ["class", "confidence", "classwise"])
+@pytest.mark.parametrize("notion", ["binary", "confidence", "classwise"])
 def test_the_log_loss_of_a_tiny_score_is_finite(notion):
     y, p = [1, 0, 1, 0, 1], [TINY_CHANCE, 0.3, 0.8, 0.2, 0.9]
     expected = -np.mean(np.log([TINY_CHANCE, 0.7, 0.8, 0.8, 0.9]))
@@ -625,7 +625,7 @@ def test_predicted_classes_of_two_get_a_caution_in_rows_and_in_sums():
     predicted = p > 0.5
     for score in (predicted, predicted.astype(int), np.column_stack([~predicted, predicted])):
         assert told in calibrant.assess(y, score, rng=0).warnings
-    for notion in ("class", "confidence"):
+    for notion in ("binary", "confidence"):
         assert told in calibrant.Sketch(notion).update(y, predicted).assess(rng=0).warnings
     nearly = predicted.astype(float)
     nearly[7] = 0.75

@@ -140,11 +140,11 @@ def alone(rows, weighted, matrix):
 
 
 @pytest.mark.parametrize("weighted", ["none", "counts", "weights"])
-@pytest.mark.parametrize("notion", ["class", "confidence", "classwise"])
+@pytest.mark.parametrize("notion", ["binary", "confidence", "classwise"])
 @pytest.mark.parametrize("clustered", [False, True])
 @pytest.mark.usefixtures("without_rulers")
 def test_the_result_of_a_group_is_that_of_its_rows_alone(notion, weighted, clustered):
-    y, score, weight, group, cluster = alone(150, weighted, matrix=notion != "class")
+    y, score, weight, group, cluster = alone(150, weighted, matrix=notion != "binary")
     options = {"notion": notion, "rng": 7, "labels": [0, 1, 2] if score.ndim == 2 else [0, 1]}
     found = calibrant.assess(
         y, score, groups=group, cluster=cluster if clustered else None, **weighing(weight), **options

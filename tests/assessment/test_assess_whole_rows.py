@@ -25,21 +25,21 @@ def changed(assessment, **estimate):
 
 def test_the_headline_is_of_whole_rows_and_its_picture_of_confidence():
     found = whole_rows()
-    assert (found.notion, found.shown) == ("multiclass", "confidence")
-    assert list(found.estimates) == ["multiclass", "confidence", "classwise"]
+    assert (found.notion, found.shown) == ("canonical", "confidence")
+    assert list(found.estimates) == ["canonical", "confidence", "classwise"]
     assert list(found.curves) == list(found.diagrams) == ["confidence", "classwise"]
     assert found.curve is found.curves["confidence"]
     assert found.by_estimator["auto"] == found.estimates["confidence"]
     assert found.recalibration.before == found.estimates["confidence"].value
     assert found.estimate.over is None
-    assert repr(found).startswith("Assessment(multiclass, ECE ")
+    assert repr(found).startswith("Assessment(canonical, ECE ")
 
 
 def test_two_classes_are_pictured_by_the_class_asked_about():
     p = np.linspace(0.05, 0.95, 40)
-    found = calibrant.assess(np.arange(40) % 3 == 0, p, notion="multiclass", rng=0)
-    assert (found.shown, found.probability_transfer) == ("class", None)
-    assert found.estimate.value == pytest.approx(2 * found.estimates["class"].value, abs=1e-12)
+    found = calibrant.assess(np.arange(40) % 3 == 0, p, notion="canonical", rng=0)
+    assert (found.shown, found.probability_transfer) == ("binary", None)
+    assert found.estimate.value == pytest.approx(2 * found.estimates["binary"].value, abs=1e-12)
     assert found.balance.expected == pytest.approx(20)
     assert Assessment.from_json(found.to_json()).to_json() == found.to_json()
     assert "of <bdi>1</bdi>" in found.html()
@@ -68,11 +68,11 @@ def test_where_follows_the_columns_whatever_their_order():
     turned = [2, 0, 1]
     names = ("b", "a", "c")
     here = probability_transfer_of(
-        CalibrationTask.of(predictions(label, p, labels=names), named("multiclass"))
+        CalibrationTask.of(predictions(label, p, labels=names), named("canonical"))
     )
     other = [names[k] for k in turned]
     there = probability_transfer_of(
-        CalibrationTask.of(predictions(label, p[:, turned], labels=other), named("multiclass"))
+        CalibrationTask.of(predictions(label, p[:, turned], labels=other), named("canonical"))
     )
     np.testing.assert_allclose(there.taken, here.taken[np.ix_(turned, turned)], atol=1e-12)
     np.testing.assert_allclose(there.gap, here.gap[turned], atol=1e-12)
@@ -81,7 +81,7 @@ def test_where_follows_the_columns_whatever_their_order():
 def test_more_than_twelve_classes_have_no_places():
     rng = np.random.default_rng(0)
     data = predictions(rng.integers(0, 13, 60), rng.dirichlet(np.ones(13), 60))
-    assert probability_transfer_of(CalibrationTask.of(data, named("multiclass"))) is None
+    assert probability_transfer_of(CalibrationTask.of(data, named("canonical"))) is None
     assert probability_transfer_of(CalibrationTask.of(data, named("confidence"))) is None
 
 
@@ -140,7 +140,7 @@ def test_tables_of_pairs_and_predictions_are_printed():
 def test_groups_are_asked_the_same():
     found = whole_rows()
     assert {row.name for row in found.by_group} == {"day", "night"}
-    assert {row.estimate.notion for row in found.by_group} == {"multiclass"}
+    assert {row.estimate.notion for row in found.by_group} == {"canonical"}
     accuracy = sum(row.observed for row in found.by_group) / found.rows
     assert accuracy == pytest.approx(found.accuracy.frequency)
 
@@ -172,7 +172,7 @@ WRONG = {
     "a share": (("probability_transfer", "share", 0), 0.9, "probability_transfer.share must add up to 1"),
     "unknown": (("probability_transfer", "more"), 1, "probability_transfer.more must be a known field"),
     "of another notion": (("notion",), "confidence", "probability_transfer must be missing where the notion"),
-    "a curve": (("curves", "multiclass"), STORED["curves"]["confidence"], "curves must hold 'confidence'"),
+    "a curve": (("curves", "canonical"), STORED["curves"]["confidence"], "curves must hold 'confidence'"),
 }
 
 

@@ -97,7 +97,7 @@ def test_counts_are_of_the_rows(assessed):
 
 def test_a_sketch_has_the_difference_of_its_confidence():
     y, p, _ = drawn(3)
-    rows, sums = calibrant.assess(y, p, rng=0), calibrant.Sketch(notion="class").update(y, p).assess(rng=0)
+    rows, sums = calibrant.assess(y, p, rng=0), calibrant.Sketch(notion="binary").update(y, p).assess(rng=0)
     assert abs(sums.accuracy.difference) <= sums.estimate.value
     assert sums.accuracy.difference == pytest.approx(rows.accuracy.difference, abs=0.05)
 

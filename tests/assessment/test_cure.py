@@ -89,7 +89,7 @@ def test_many_classes_are_cured_together():
     each = calibrant.assess(label, score, notion="classwise", rng=0)
     assert each.recalibration.gain == whole.recalibration.gain
     assert each.recalibration.after != whole.recalibration.after
-    assert each.recalibration.curve.notion == "class"
+    assert each.recalibration.curve.notion == "binary"
 
 
 def test_a_loss_that_was_infinite_becomes_finite():
@@ -135,7 +135,7 @@ def test_where_nothing_is_known_nothing_is_said(case):
     elif case == "one outcome":
         result = calibrant.assess(np.ones(30, int), np.linspace(0.5, 0.9, 30), rng=0)
     else:
-        result = Sketch("class").update([0, 1, 1, 0], [0.2, 0.7, 0.6, 0.3]).assess(rng=0)
+        result = Sketch("binary").update([0, 1, 1, 0], [0.2, 0.7, 0.6, 0.3]).assess(rng=0)
     assert result.recalibration is None
     assert result.advice == text.gained(result) == ""
     assert "h-recalibration" not in result.html()

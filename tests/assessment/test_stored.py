@@ -34,8 +34,8 @@ with pytest.MonkeyPatch.context() as patch:
         "class-wise assessment": calibrant.assess(CLASS, TABLE, notion="classwise", pos_label=2, rng=0),
     }
     OTHERS = {
-        "whole rows": calibrant.estimate(CLASS, TABLE, notion="multiclass", rng=0),
-        "assessment of whole rows": calibrant.assess(CLASS, TABLE, notion="multiclass", rng=0),
+        "whole rows": calibrant.estimate(CLASS, TABLE, notion="canonical", rng=0),
+        "assessment of whole rows": calibrant.assess(CLASS, TABLE, notion="canonical", rng=0),
         "assessment with costs": calibrant.assess(TRUE, SCORE, cost=(1, 9), rng=0),
         "curve": calibrant.reliability_curve(TRUE, SCORE),
         "curve by density": calibrant.reliability_curve(TRUE, SCORE, method="density", n_boot=20, rng=0),
@@ -148,7 +148,7 @@ def test_no_number_may_be_text_or_beyond_all_bounds(result):
     values = json.loads(result.to_json())
     numbers = 0
     for path, value in list(leaves(values)):
-        if path[-1] in FREE or path == ("format",):
+        if path[-1] in FREE or path == ("schema",):
             continue
         if isinstance(value, str) or path[-1] in ("name", "command", "apply_command", "asked", "band"):
             wrong = [5]
@@ -199,7 +199,7 @@ WRONG = {
     "no rows": (Estimate, ESTIMATE, ("n",), 0, "estimate.n must be above 0"),
     "parts": (Estimate, ESTIMATE, ("over",), 0.9, "estimate.over must add up to"),
     "norm": (Estimate, ESTIMATE, ("norm",), "max", "estimate.norm must be one of 'l1', 'l2', got 'max'"),
-    "notion": (Estimate, ESTIMATE, ("notion",), "classs", "estimate.notion must be one of .* mean 'class'"),
+    "notion": (Estimate, ESTIMATE, ("notion",), "binry", "estimate.notion must be one of .* mean 'binary'"),
     "null": (Estimate, ESTIMATE, ("null", "mean"), 2, r"estimate.null.mean must lie in \[0, 1\]"),
     "digits": (Estimate, ESTIMATE, ("value",), 10**400, "estimate.value must be finite"),
     "half a seed": (Estimate, ESTIMATE, ("seed",), 0.5, "estimate.seed must be a whole number"),
@@ -225,43 +225,43 @@ WRONG = {
     "another notion": (
         Assessment,
         BINARY,
-        ("estimates", "class", "notion"),
+        ("estimates", "binary", "notion"),
         "confidence",
-        r"assessment.estimates\['class'\].notion must be 'class', got 'confidence'",
+        r"assessment.estimates\['binary'\].notion must be 'binary', got 'confidence'",
     ),
     "asked": (Assessment, BINARY, ("asked",), "7", "assessment.asked must be one of"),
     "a point": (
         Assessment,
         BINARY,
-        ("curves", "class", "probability", 3),
+        ("curves", "binary", "probability", 3),
         1.5,
-        r"assessment.curves\['class'\].probability\[3\] must lie in \[0, 1\], got 1.5",
+        r"assessment.curves\['binary'\].probability\[3\] must lie in \[0, 1\], got 1.5",
     ),
     "a band": (
         Assessment,
         BINARY,
-        ("curves", "class", "low"),
+        ("curves", "binary", "low"),
         None,
         "low must come with high",
     ),
     "a short band": (
         Assessment,
         BINARY,
-        ("curves", "class", "low"),
+        ("curves", "binary", "low"),
         [0.1],
-        r"curves\['class'\].low must have .* entries",
+        r"curves\['binary'\].low must have .* entries",
     ),
     "scores fall": (
         Assessment,
         BINARY,
-        ("curves", "class", "score", 5),
+        ("curves", "binary", "score", 5),
         0.0,
         r"score\[5\] must not be below",
     ),
     "bins": (
         Assessment,
         BINARY,
-        ("diagrams", "class", "edges", 4),
+        ("diagrams", "binary", "edges", 4),
         1.0,
         r"edges\[5\] must not be below",
     ),
@@ -275,9 +275,9 @@ WRONG = {
     "support": (
         Assessment,
         BINARY,
-        ("curves", "class", "support"),
+        ("curves", "binary", "support"),
         [1, 0],
-        r"curves\['class'\].support must ascend",
+        r"curves\['binary'\].support must ascend",
     ),
     "a group": (
         Assessment,
@@ -294,7 +294,7 @@ WRONG = {
         r"scores\[0\].value must be at least 0",
     ),
     "balance": (Assessment, BINARY, ("balance", "low"), 3, "balance.low must not be above difference"),
-    "a list of estimates": (Assessment, BINARY, ("estimates", "class"), [], "must be a mapping of fields"),
+    "a list of estimates": (Assessment, BINARY, ("estimates", "binary"), [], "must be a mapping of fields"),
     "a curve of a class": (
         Assessment,
         MANY,
@@ -323,3 +323,15 @@ WRONG = {
 def test_what_cannot_be_is_refused_with_its_name(kind, values, path, new, words):
     with pytest.raises(InputError, match=words):
         kind.from_json(json.dumps(changed(values, path, new)))
+
+
+@pytest.mark.parametrize("result", RESULTS.values(), ids=RESULTS)
+def test_another_schema_is_refused(result):
+    values = result.to_dict()
+    assert values["schema"] == 1
+    for wrong in (0, 2, "1", True, None):
+        with pytest.raises(InputError, match=r"\.schema must be 1, got .* another version of calibrant"):
+            type(result).from_dict(values | {"schema": wrong})
+    del values["schema"]
+    with pytest.raises(InputError, match=r"\.schema must be 1, got None"):
+        type(result).from_dict(values)

@@ -49,11 +49,11 @@ CASES = {
     "one row": lambda: calibrant.assess([1], [0.9], rng=0),
     "classes": lambda: calibrant.assess(*matrix(), rng=0),
     "class-wise": lambda: calibrant.assess(*matrix(classes=4), notion="classwise", rng=0),
-    "whole rows": lambda: calibrant.assess(*matrix(), notion="multiclass", rng=0),
+    "whole rows": lambda: calibrant.assess(*matrix(), notion="canonical", rng=0),
     "an odd level": lambda: calibrant.assess(*binary(), level=1 - 0.05 / 12, rng=0),
     "pairs": lambda: calibrant.assess(*binary(), notion="correctness", rng=0),
     "confidence": lambda: calibrant.assess(*binary(), notion="confidence", rng=0),
-    "sketch": lambda: calibrant.Sketch("class").update(*binary()).assess(rng=0),
+    "sketch": lambda: calibrant.Sketch("binary").update(*binary()).assess(rng=0),
 }
 
 

@@ -31,11 +31,11 @@ def study(name):
 @pytest.mark.parametrize(
     "cell",
     [
-        ("flat", "class", 0.3, 100, 20),
+        ("flat", "binary", 0.3, 100, 20),
         ("dirichlet-5", "confidence", 1.0, 100, 20),
         ("dirichlet-5", "classwise", 0.0, 100, 10),
-        ("certain", "class", 0.0, 100, 10),
-        ("seven", "class", 1.0, 100, 10),
+        ("certain", "binary", 0.0, 100, 10),
+        ("seven", "binary", 1.0, 100, 10),
     ],
 )
 def test_the_study_of_coverage(cell):
@@ -51,7 +51,7 @@ def test_the_study_of_coverage(cell):
 def test_the_width_of_an_interval_is_held_against_the_least(monkeypatch):
     coverage = study("coverage")
     monkeypatch.setattr(coverage, "intervals", lambda *_: np.array([[0.1, 0.1], [0.05, 0.0], [0.15, 0.2]]))
-    found = coverage.one_cell(coverage.Cell("square", "class", 0.0, 400, 2))
+    found = coverage.one_cell(coverage.Cell("square", "binary", 0.0, 400, 2))
     # Calibrated and uniform: Brier is the mean of p (1 - p), a sixth.
     assert found["ratio"] == pytest.approx(0.15 / (3.92 * np.sqrt(1 / 6 / 400)), rel=3e-3)
     assert (found["coverage"], found["above"]) == (0.5, 0.5)
@@ -68,7 +68,7 @@ def real_scores(tmp_path_factory):
 def test_the_coverage_study_has_every_cell_that_is_asked_for():
     cells = study("coverage").cells()
     assert {cell[3] for cell in cells} == {100, 500, 2000, 10_000}
-    assert {cell[1] for cell in cells} == {"class", "confidence", "classwise"}
+    assert {cell[1] for cell in cells} == {"binary", "confidence", "classwise"}
     assert {cell[2] for cell in cells} == {0.0, 0.3, 1.0}
     assert set(EXACT) < {cell[0] for cell in cells}
 

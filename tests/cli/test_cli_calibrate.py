@@ -254,7 +254,7 @@ def test_maps_are_compared(here):
     assert output.startswith("best: logistic, significantly better than all others")
     for title in ("log loss", "Brier score", "ECE"):
         assert f"  {title}" in output
-    assert "4 folds of 600 rows, ECE by class" in output
+    assert "4 folds of 600 rows, ECE by binary" in output
     values = json.loads(run(*words, "--json"))
     assert values["value"] == values["best"] == "logistic"
     assert values["best_group"] == ["logistic"]
@@ -293,7 +293,7 @@ def test_apply_takes_the_column_that_fit_took(here, monkeypatch, columns, option
     [
         (("eel", "cat", "dog"), ("--scores", "eel,cat,dog"), None),
         (("p_dog", "p_cat", "p_eel"), ("--notion", "classwise"), None),
-        (("p_dog", "p_cat", "p_eel"), ("--notion", "class", "--pos-label", "eel"), 2),
+        (("p_dog", "p_cat", "p_eel"), ("--notion", "binary", "--pos-label", "eel"), 2),
     ],
 )
 def test_apply_takes_the_columns_that_fit_took(here, monkeypatch, names, options, taken, sums):
@@ -350,7 +350,7 @@ def test_the_report_of_one_class_of_many_names_a_command_that_runs(here):
         "report",
         "many.csv",
         "--notion",
-        "class",
+        "binary",
         "--pos-label",
         "dog",
         "-o",
@@ -365,7 +365,7 @@ def test_the_report_of_one_class_of_many_names_a_command_that_runs(here):
 
 
 def test_a_sketch_is_enough(here):
-    calibrant.Sketch("class").update(OUTCOME, SCORE).save("day.sketch")
+    calibrant.Sketch("binary").update(OUTCOME, SCORE).save("day.sketch")
     assert "from 600 rows" in run("fit", "day.sketch", "-o", "map.json")
     mapped = Calibrator.load("map.json").predict_proba(SCORE)
     np.testing.assert_allclose(mapped, Calibrator().fit(SCORE, OUTCOME).predict_proba(SCORE), atol=1e-9)

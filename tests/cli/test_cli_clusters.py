@@ -86,7 +86,7 @@ def test_a_report_says_how_many_clusters_there_are(path, tmp_path):
     result = run("report", path, "--scores", "p", "--cluster", "patient", "-o", page, "--json", numbers)
     assert result.exit_code == 0, result.output
     assert "240 rows in 40 clusters" in page.read_text()
-    assert json.loads(numbers.read_text())["estimates"]["class"]["clusters"] == 40
+    assert json.loads(numbers.read_text())["estimates"]["binary"]["clusters"] == 40
 
 
 @pytest.mark.parametrize(

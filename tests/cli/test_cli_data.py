@@ -143,12 +143,12 @@ def test_every_format_gives_the_estimate_of_the_arrays(folder, confidence, suffi
 
 def test_ece_prints_the_estimate(folder, confidence):
     assert told("ece", folder / "data.csv") == f"{confidence}\n"
-    options = ["--notion", "class", "--pos-label", "dog", "--estimator", "uniform:10", "--norm", "l2"]
+    options = ["--notion", "binary", "--pos-label", "dog", "--estimator", "uniform:10", "--norm", "l2"]
     options += ["--level", "0.9", "--seed", "3", "--counts", "n"]
     wanted = calibrant.estimate(
         TRUTH,
         PROB,
-        notion="class",
+        notion="binary",
         pos_label="dog",
         estimator="uniform:10",
         norm="l2",
@@ -377,7 +377,7 @@ def test_recommend_ranks_without_labels(folder, tmp_path):
     assert found["n"] == 60
     assert found["rows"] == N
     by_class = as_json(
-        "recommend", folder / "data.csv", *options[:6], "--notion", "class", "--pos-label", "dog"
+        "recommend", folder / "data.csv", *options[:6], "--notion", "binary", "--pos-label", "dog"
     )
     assert by_class["label"] == "dog"
 
@@ -470,7 +470,7 @@ def test_junit_holds_no_character_that_xml_cannot(confidence):
     from dataclasses import replace
 
     label = 'a<b>&"\x1b\x00\ufffe\ud800é'
-    odd = Verdict(replace(confidence, notion="class", label=label), 0.5)
+    odd = Verdict(replace(confidence, notion="binary", label=label), 0.5)
     text = odd.to_junit('x"<\x07>.csv')
     suite = ET.fromstring(text)
     assert suite.find("testcase").attrib["classname"] == 'x"<>.csv'
@@ -620,7 +620,7 @@ def test_a_pair_of_columns_takes_the_place_of_label_and_scores(tmp_path):
     found = as_json("ece", file, *pair, "--estimator", "l:10")
     assert found["value"] == calibrant.ece(right, sure, notion="correctness", estimator="l:10")
     assert found["notion"] == "correctness"
-    assert "are no columns of --notion class" in refused("ece", file, *pair, "--notion", "class")
+    assert "are no columns of --notion binary" in refused("ece", file, *pair, "--notion", "binary")
     plain = write_csv(tmp_path / "plain.csv", {"correct": right.tolist(), "confidence": sure.tolist()})
     assert as_json("ece", plain, "--estimator", "l:10")["notion"] == "correctness"
     assert "go together" in refused("ece", file, "--correct", "hit")
@@ -710,10 +710,10 @@ def columns_of(text):
             ["--estimator", "unifrom"],
             ["--estimator must be", "did you mean 'uniform'"],
         ),
-        (columns_of("0,0.5,0.5"), ["--notion", "canonical"], ["--notion", "'classwise'"]),
+        (columns_of("0,0.5,0.5"), ["--notion", "joint"], ["--notion", "'classwise'"]),
         (
             columns_of("0,0.5,0.5"),
-            ["--notion", "class", "--pos-label", "7"],
+            ["--notion", "binary", "--pos-label", "7"],
             ["--pos-label must be one of 0, 1, got 7"],
         ),
         (columns_of("0,0.5,0.5"), ["--format", "xls"], ["--format", "'parquet'"]),
@@ -734,7 +734,7 @@ def test_bad_data_is_one_clear_line(text, options, words):
 
 
 def test_the_class_of_a_matrix_is_asked_for(folder):
-    line = refused("ece", folder / "data.csv", "--notion", "class")
+    line = refused("ece", folder / "data.csv", "--notion", "binary")
     assert "--pos-label must name one of ['cat', 'dog', 'eel']" in line
     assert "--notion classwise" in line
 
@@ -800,7 +800,7 @@ def test_a_missing_extra_is_named(here, monkeypatch):
     for name in [name for name in sys.modules if name.partition(".")[0] == "matplotlib"]:
         monkeypatch.setitem(sys.modules, name, None)
     assert "pip install 'calibrant[plot]'" in refused("curve", here / "data.csv", "-o", "x.png")
-    asked = ("regret", here / "data.csv", "--notion", "class", "--pos-label", "cat", "-o", "x.png")
+    asked = ("regret", here / "data.csv", "--notion", "binary", "--pos-label", "cat", "-o", "x.png")
     assert "pip install 'calibrant[plot]'" in refused(*asked)
     # Before anything is read: this file is refused for other reasons.
     (here / "broken.csv").write_text("label,score\n1,x\n")
@@ -1030,7 +1030,7 @@ def test_a_positive_class_that_nothing_asks_about_is_refused(tmp_path, command):
     file.write_text("label,p_cat,p_dog,p_eel\ncat,0.5,0.3,0.2\ndog,0.1,0.6,0.3\neel,0.1,0.2,0.7\n")
     done = CliRunner().invoke(main, [command[0], str(file), *command[1:], "--pos-label", "cat"])
     assert done.exit_code == 2
-    assert "add --notion class" in done.output
+    assert "add --notion binary" in done.output
 
 
 @pytest.mark.parametrize("way", ["same", "dots", "link", "hard link", "within a folder", "pattern"])

@@ -26,7 +26,7 @@ def run(*words):
 def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     pd.DataFrame({"y": Y, "p": P, "day": Y, "country": "no"}).to_csv("a.csv", index=False)
-    Sketch("class").update(Y, P).save("a.sketch")
+    Sketch("binary").update(Y, P).save("a.sketch")
     return tmp_path
 
 
@@ -47,7 +47,7 @@ def test_a_sketch_is_known_by_its_content(folder, name):
     [
         (["ece", "a.sketch", "--label", "y"], "which has no columns; leave out --label"),
         (["report", "a.sketch", "--groups", "day"], "leave out --groups"),
-        (["ece", "a.sketch", "--notion", "classwise"], "is a sketch of --notion class"),
+        (["ece", "a.sketch", "--notion", "classwise"], "is a sketch of --notion binary"),
         (["compare", "a.sketch", "a.csv"], "got a sketch, which holds sums; calibrant ece, curve, check"),
         (["recommend", "a.sketch"], "got a sketch, which holds sums; calibrant ece, curve, check"),
         (["ece", "empty.sketch"], "is a sketch of no rows"),
@@ -55,7 +55,7 @@ def test_a_sketch_is_known_by_its_content(folder, name):
     ],
 )
 def test_what_a_sketch_cannot_answer_is_refused(folder, words, text):
-    Sketch("class").save("empty.sketch")
+    Sketch("binary").save("empty.sketch")
     (folder / "cut.sketch").write_bytes((folder / "a.sketch").read_bytes()[:-9])
     done = run(*words)
     assert done.exit_code == 2
@@ -99,10 +99,10 @@ def test_the_class_of_two_named_columns_is_asked_for(folder):
     frame = pd.DataFrame({"y": np.where(Y, "yes", "no"), "p_yes": P, "p_no": 1 - P})
     frame.to_csv("b.csv", index=False)
     for command in (["ece", "b.csv"], ["recommend", "b.csv"], ["compare", "b.csv", "b.csv"]):
-        done = run(*command, "--notion", "class")
+        done = run(*command, "--notion", "binary")
         assert done.exit_code == 2
         assert "--pos-label must name one of ['yes', 'no']" in done.stderr
-    done = run("ece", "b.csv", "--notion", "class", "--pos-label", "yes", "--json")
+    done = run("ece", "b.csv", "--notion", "binary", "--pos-label", "yes", "--json")
     assert json.loads(done.stdout)["label"] == "yes"
 
 

@@ -1,4 +1,4 @@
-"""The multiclass notion on the command line."""
+"""The canonical notion on the command line."""
 
 import json
 from dataclasses import replace
@@ -38,9 +38,9 @@ def run(*arguments):
 
 @pytest.mark.parametrize("norm", ["l1", "mul"])
 def test_ece_is_that_of_the_library(rows, path, norm):
-    result = run("ece", path, "--notion", "multiclass", "--norm", norm, "--json")
+    result = run("ece", path, "--notion", "canonical", "--norm", norm, "--json")
     assert result.exit_code == 0, result.output
-    wanted = calibrant.estimate(*rows, notion="multiclass", norm=norm, labels=LABELS, rng=0)
+    wanted = calibrant.estimate(*rows, notion="canonical", norm=norm, labels=LABELS, rng=0)
     found = json.loads(result.stdout)
     assert found["value"] == pytest.approx(wanted.value, abs=1e-12)
     assert (found["low"], found["high"], found["at_least"]) == (wanted.low, wanted.high, wanted.at_least)
@@ -48,16 +48,16 @@ def test_ece_is_that_of_the_library(rows, path, norm):
 
 
 def test_other_estimators_have_an_interval_and_other_measures_print_the_number_alone(rows, path):
-    about = {"notion": "multiclass", "labels": LABELS}
-    result = run("ece", path, "--notion", "multiclass", "--estimator", "variational:temperature")
+    about = {"notion": "canonical", "labels": LABELS}
+    result = run("ece", path, "--notion", "canonical", "--estimator", "variational:temperature")
     wanted = calibrant.estimate(*rows, estimator="variational:temperature", rng=0, **about)
     assert result.stdout == f"{wanted}\n"
-    result = run("ece", path, "--notion", "multiclass", "--estimator", "skce")
+    result = run("ece", path, "--notion", "canonical", "--estimator", "skce")
     assert result.stdout == f"{calibrant.ece(*rows, estimator='skce', **about):.4f}\n"
-    refused = run("check", path, "--max-ece", "1", "--notion", "multiclass", "--estimator", "skce")
+    refused = run("check", path, "--max-ece", "1", "--notion", "canonical", "--estimator", "skce")
     assert refused.exit_code == 2
     assert "which the interval is for" in refused.output
-    other = run("ece", path, "--notion", "multiclass", "--estimator", "uniform:15")
+    other = run("ece", path, "--notion", "canonical", "--estimator", "uniform:15")
     assert "'softmax', 'dirichlet', 'variational', 'skce'" in other.output
 
 
@@ -66,13 +66,13 @@ def test_large_files_stay_rows(rows, path, monkeypatch):
     read = source.read_source(
         str(path),
         {"quiet": True, "format": None, "label": None, "scores": (), "percent": False}
-        | {"notion": "multiclass", "pos_label": None, "sample_weight": None, "counts": None},
+        | {"notion": "canonical", "pos_label": None, "sample_weight": None, "counts": None},
     )
     assert read.about["read"] == "rows"
 
 
 def test_models_are_compared_by_whole_rows(path):
-    result = run("compare", path, path, "--notion", "multiclass", "--norm", "mul", "--json")
+    result = run("compare", path, path, "--notion", "canonical", "--norm", "mul", "--json")
     assert result.exit_code == 0, result.output
     found = json.loads(result.stdout)
     assert {one["norm"] for one in found["estimates"].values()} == {"mul"}
@@ -88,9 +88,9 @@ def test_a_report_of_whole_rows(path, tmp_path, monkeypatch):
 
     monkeypatch.setattr(calibrant, "assess", assess)
     out = tmp_path / "out.html"
-    result = run("report", path, "--notion", "multiclass", "-o", out)
+    result = run("report", path, "--notion", "canonical", "-o", out)
     assert result.exit_code == 0, result.output
-    assert asked["notion"] == "multiclass"
+    assert asked["notion"] == "canonical"
     assert "wolf takes" in result.stdout
     assert "Which classes take from which" in out.read_text()
 
@@ -104,9 +104,9 @@ NOWHERE = {
 
 @pytest.mark.parametrize("command", NOWHERE.values(), ids=NOWHERE)
 def test_what_looks_at_one_score_refuses_before_reading(command):
-    result = run(*command, "--notion", "multiclass")
+    result = run(*command, "--notion", "canonical")
     assert result.exit_code == 2
-    assert "--notion must compare one score at a time here, got 'multiclass'" in result.output
+    assert "--notion must compare one score at a time here, got 'canonical'" in result.output
     assert "calibrant ece, compare, check and report compare whole rows" in result.output
 
 
@@ -123,7 +123,7 @@ WRONG = {
 
 @pytest.mark.parametrize(("command", "message"), WRONG.values(), ids=WRONG)
 def test_options_that_do_not_go_with_it_are_refused_before_reading(command, message):
-    result = run(*command, "--notion", "multiclass")
+    result = run(*command, "--notion", "canonical")
     assert result.exit_code == 2
     assert message in result.output
 
@@ -134,7 +134,7 @@ def test_a_gate_goes_up_to_two():
     assert f"at least {estimate.at_least:.4f}, is within 1.5" in Verdict(estimate, 1.5).sentence
     assert Verdict(estimate, 0.01).status == "fail"
     weighed = replace(estimate, norm="mul")
-    assert Verdict(weighed, 0.5).sentence.startswith("label-weighted ECE (multiclass)")
+    assert Verdict(weighed, 0.5).sentence.startswith("label-weighted ECE (canonical)")
 
 
 def test_a_gate_never_passes_what_cannot_be_seen():

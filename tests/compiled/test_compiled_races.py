@@ -56,12 +56,12 @@ words, words16 = rng.integers(0, 2**32, (50, 1000), np.uint32), rng.integers(0, 
 bounds, ones = rng.integers(0, 2**32, (3, 1000), np.uint32), np.ones(1000)
 places = share(rng.integers(0, 30, (1000, 4), np.int32))
 CALLS = {
-    "uniform": ([score, label], ece(label, score, "uniform:20", "class")),
-    "quantiles": ([score, label], ece(label, score, "adaptive:20", "class")),
+    "uniform": ([score, label], ece(label, score, "uniform:20", "binary")),
+    "quantiles": ([score, label], ece(label, score, "adaptive:20", "binary")),
     "confidence": ([matrix, column], ece(column, matrix, "uniform:20", "confidence")),
     "confidence of many": ([wide, wide_column], ece(wide_column, wide, "uniform:20", "confidence")),
     "classwise": ([matrix, column], ece(column, matrix, "uniform:20", "classwise")),
-    "sketch": ([score, label], lambda: calibrant.Sketch("class").update(label, score)),
+    "sketch": ([score, label], lambda: calibrant.Sketch("binary").update(label, score)),
     "sketch of rows": ([matrix, column], lambda: calibrant.Sketch("confidence").update(column, matrix)),
     "equal parts": ([score], lambda: add(np.arange(1, 20) / 20, 20)),
     "cuts": ([score, cuts], lambda: add(cuts, 51)),

@@ -39,7 +39,7 @@ def test_every_estimator_agrees(name, kind):
     label, score, weight = rows(kind)
     pair = (label == 1).astype(int), score[:, 1]
     tasks = [
-        (*pair, {"notion": "class", "pos_label": 1}),
+        (*pair, {"notion": "binary", "pos_label": 1}),
         (*pair, {"notion": "correctness"}),
         *((label, score, {"notion": notion}) for notion in ("classwise", "confidence", "top:2")),
     ]
@@ -58,7 +58,7 @@ def test_every_estimator_agrees(name, kind):
 @pytest.mark.parametrize("name", estimator_names(vectors=True))
 def test_every_estimator_of_whole_rows_agrees(name, kind):
     label, score, weight = rows(kind)
-    agree(lambda: calibrant.ece(label, score, notion="multiclass", estimator=name, **weighing(weight)))
+    agree(lambda: calibrant.ece(label, score, notion="canonical", estimator=name, **weighing(weight)))
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -72,7 +72,7 @@ def test_rows_and_cells_have_one_band():
         one, two = (bands.corrected(e, 0.05, nodes, nearby, 0.95) for e in (rows, Cells.of(rows)))
         np.testing.assert_array_equal(one, two)
     curve = calibrant.reliability_curve(outcome, score, n_boot=0, method="density")
-    other = Sketch("class").update(outcome[:1000], score[:1000]).update(outcome[1000:], score[1000:])
+    other = Sketch("binary").update(outcome[:1000], score[:1000]).update(outcome[1000:], score[1000:])
     other = other.curve(method="density", n_boot=0)
     seen = np.isfinite(curve.low + other.low)
     np.testing.assert_allclose(other.low[seen], curve.low[seen], atol=1e-3)

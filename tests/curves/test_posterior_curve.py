@@ -42,10 +42,10 @@ def prior_shift(n, rng):
 
 
 @pytest.mark.usefixtures("without_rulers")
-@pytest.mark.parametrize("notion", ["class", "confidence", "classwise"])
+@pytest.mark.parametrize("notion", ["binary", "confidence", "classwise"])
 def test_the_error_of_the_curve_is_the_number(notion):
     labels, scores = matrix()
-    options = {"notion": notion} | ({"pos_label": 1} if notion == "class" else {})
+    options = {"notion": notion} | ({"pos_label": 1} if notion == "binary" else {})
     curve, estimate = (
         f(labels, scores, **options) for f in (calibrant.reliability_curve, calibrant.estimate)
     )
@@ -229,7 +229,7 @@ def test_rows_sketches_and_repeated_rows_agree(make):
     order = np.random.default_rng(1).permutation(300)
     rows = calibrant.reliability_curve(outcome, score, counts=times)
     others = (
-        Sketch("class").update(outcome, score, counts=times).curve(),
+        Sketch("binary").update(outcome, score, counts=times).curve(),
         calibrant.reliability_curve(np.repeat(outcome, times), np.repeat(score, times)),
         calibrant.reliability_curve(outcome[order], score[order], counts=times[order]),
     )
@@ -253,7 +253,7 @@ def test_importance_weights_have_no_scale_and_count_effectively():
 
 
 @pytest.mark.usefixtures("without_rulers")
-@pytest.mark.parametrize("notion", ["class", "classwise"])
+@pytest.mark.parametrize("notion", ["binary", "classwise"])
 def test_rows_that_are_repeated_in_clusters_speak_once(notion):
     outcome, score = data(300)
     once = calibrant.reliability_curve(outcome, score, notion=notion)

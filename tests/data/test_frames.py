@@ -232,7 +232,7 @@ def same(found, wanted):
 
 FORMS = ("single", "wide")
 WEIGHTS = (None, "counts", "importance")
-ASKED = ("class", "confidence", "classwise")
+ASKED = ("binary", "confidence", "classwise")
 # Every form with every notion and every weight.
 PAIRS = [(FORMS[i], ASKED[j], WEIGHTS[(i + j) % 3]) for i in range(2) for j in range(3)]
 
@@ -319,7 +319,7 @@ def test_answers_and_merges_are_those_of_rows(engine):
 
 def test_of_a_partition_only_sums_travel():
     rng, roles = np.random.default_rng(0), {"y": "label", "0": "p"}
-    request = frame_sums.Request(notions.named("class"), roles, (0, 1), {0: 0, 1: 1}, 1, False, False)
+    request = frame_sums.Request(notions.named("binary"), roles, (0, 1), {0: 0, 1: 1}, 1, False, False)
     sizes = []
     for n in (10, 100_000):
         part = pd.DataFrame({"label": rng.integers(0, 2, n), "p": rng.random(n)})
@@ -342,7 +342,7 @@ def test_of_a_table_of_spark_few_sums_come_back(spark, monkeypatch):
 
     monkeypatch.setattr(type(frame), "collect", counting)
     k = np.arange(4000)
-    same(Sketch.from_frame(frame, label="y", scores="p"), Sketch("class").update(k % 2, k % 97 / 97))
+    same(Sketch.from_frame(frame, label="y", scores="p"), Sketch("binary").update(k % 2, k % 97 / 97))
     ((rows, size),) = collected
     assert rows <= 2
     assert size < 2e6
@@ -573,7 +573,7 @@ ASKED_WRONGLY = {
     ),
     "which class": (
         None,
-        {**WIDE, "notion": "class"},
+        {**WIDE, "notion": "binary"},
         ValueError,
         "pos_label must name one of .* 3 columns",
     ),
@@ -718,7 +718,7 @@ def test_a_single_column_is_of_the_class_it_is_named_after(engine, case):
     labels, name, options, classes = NAMED[case]
     y, p = np.resize(labels, 30), np.linspace(0.1, 0.9, 30)
     found = Sketch.from_frame(engine(pa.table({"y": y, name: p})), label="y", scores=name, **options)
-    same(found, Sketch("class", pos_label=classes[1]).update(y, p))
+    same(found, Sketch("binary", pos_label=classes[1]).update(y, p))
     assert found.labels == classes
 
 
@@ -743,7 +743,7 @@ SINGLES = {
 }
 
 
-@pytest.mark.parametrize("notion", ["class", "confidence", "classwise"])
+@pytest.mark.parametrize("notion", ["binary", "confidence", "classwise"])
 @pytest.mark.parametrize("case", SINGLES)
 def test_labels_of_a_single_score_are_those_of_arrays(case, notion):
     y, options, classes = SINGLES[case]
@@ -757,7 +757,7 @@ def test_labels_of_a_single_score_are_those_of_arrays(case, notion):
 def test_a_score_of_one_half_predicts_the_negative_class(engine):
     y, p = np.resize([0, 1, 1], 120), np.resize([0.5, 0.2, 0.5, 0.9, 0.0], 120)
     frame = engine(pa.table({"y": y, "p": p}))
-    for notion in ("class", "classwise", "confidence"):
+    for notion in ("binary", "classwise", "confidence"):
         found = Sketch.from_frame(frame, label="y", scores="p", notion=notion)
         same(found, Sketch(notion).update(y, p))
         assert found.totals.right == Sketch(notion).update(y, p).totals.right
@@ -787,7 +787,7 @@ def test_lower_precision_is_converted_exactly(engine):
 def test_types_that_mean_the_same():
     duckdb = needed("duckdb")
     y, p = [0, 1, 1, 0], [0.125, 0.5, 0.75, 0.25]
-    wanted = Sketch("class").update(y, p)
+    wanted = Sketch("binary").update(y, p)
     data = pa.table({"y": y, "p": p, "w": [1, 1, 1, 1]})
     frames = {
         "nullable": data.to_pandas().convert_dtypes(),
@@ -802,7 +802,7 @@ def test_types_that_mean_the_same():
         same(Sketch.from_frame(frame, label="y", scores="p", counts="w"), wanted), name
     words = pd.DataFrame({"y": pd.Categorical(["no", "yes", "yes", "no"]), "p": p})
     same(Sketch.from_frame(words, label="y", scores="p", pos_label="yes"),
-         Sketch("class", pos_label="yes").update(words["y"], p))  # fmt: skip
+         Sketch("binary", pos_label="yes").update(words["y"], p))  # fmt: skip
 
 
 def test_a_relation_of_another_connection():
@@ -816,7 +816,7 @@ def test_a_relation_of_another_connection():
 
 def test_large_counts_are_exact():
     y, p, w = [0, 1, 1], [0.25, 0.5, 0.75], [2**53 + 1, 1, 2**60]
-    wanted = Sketch("class").update(y, p, counts=w)
+    wanted = Sketch("binary").update(y, p, counts=w)
     for name in ("pandas", "polars lazy", "pyarrow", "duckdb", "dask"):
         frame = ENGINES[name](pa.table({"y": y, "p": p, "w": w}), None)
         same(Sketch.from_frame(frame, label="y", scores="p", counts="w"), wanted)
@@ -935,7 +935,7 @@ def predicted(tmp_path):
     found = pa.table({"label": rows["y"], "p": rows["p"], "country": rows["group"]})
     for k in range(2):
         pq.write_table(found.slice(200 * k, 200), tmp_path / f"{k}.parquet")
-    return tmp_path, str(Sketch("class").update(rows["y"], rows["p"]).estimate(rng=0))
+    return tmp_path, str(Sketch("binary").update(rows["y"], rows["p"]).estimate(rng=0))
 
 
 @PANDAS_OF_SPARK

@@ -168,11 +168,13 @@ def test_a_matrix_of_percentages(kind):
 
 
 def test_a_sketch_takes_percentages_in_chunks():
-    whole = calibrant.Sketch("class").update(LABEL, SCORE / 100)
-    parts = calibrant.Sketch("class")
+    whole = calibrant.Sketch("binary").update(LABEL, SCORE / 100)
+    parts = calibrant.Sketch("binary")
     for a in range(0, 200, 50):
         parts.update(LABEL[a : a + 50], SCORE[a : a + 50], percent=True)
-    assert parts.digest == calibrant.Sketch("class").update(LABEL, SCORE, percent=True).digest == whole.digest
+    assert (
+        parts.digest == calibrant.Sketch("binary").update(LABEL, SCORE, percent=True).digest == whole.digest
+    )
 
 
 def test_a_calibrator_takes_percentages():

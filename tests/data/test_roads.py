@@ -171,7 +171,7 @@ def test_null_labels_are_refused_alike_by_every_engine(labels):
 
 def test_counts_above_2_to_the_53_are_the_same_in_every_engine():
     weights = [2**53 + 1, 3, 2**60, 0]
-    due = Sketch("class").update([1, 1, 0, 1], [0.1, 0.2, 0.3, 0.4], counts=weights)
+    due = Sketch("binary").update([1, 1, 0, 1], [0.1, 0.2, 0.3, 0.4], counts=weights)
     for frame in engines({"y": [1, 1, 0, 1], "p": [0.1, 0.2, 0.3, 0.4], "w": weights}):
         found = Sketch.from_frame(frame, label="y", scores="p", counts="w")
         assert found.totals.weight == due.totals.weight
@@ -306,7 +306,7 @@ def weighted(path, weights):
     """Write a file of these weights; return what importance weights give."""
     y, p = Y[: len(weights)], P[: len(weights)].round(3)
     write(path, {"y": y, "p": p, "w": weights})
-    return Sketch("class").update(y, p, sample_weight=np.array(weights, dtype=float))
+    return Sketch("binary").update(y, p, sample_weight=np.array(weights, dtype=float))
 
 
 @pytest.mark.parametrize("suffix", ["csv", "jsonl", "npz", "parquet"])
@@ -329,7 +329,7 @@ def test_counts_of_files_are_repeated_rows(tmp_path, suffix):
     path, counts = tmp_path / f"a.{suffix}", np.array([4, 2, 0, 3, 5, 1, 2])
     y, p = Y[:7], P[:7].round(3)
     write(path, {"y": y, "p": p, "w": counts})
-    due = Sketch("class").update(np.repeat(y, counts), np.repeat(p, counts))
+    due = Sketch("binary").update(np.repeat(y, counts), np.repeat(p, counts))
     for sketch in roads_of(path, counts="w"):
         assert not sketch.weighted
         assert sketch.totals.rows == due.totals.rows == 17
@@ -346,7 +346,7 @@ def test_counts_of_files_are_repeated_rows(tmp_path, suffix):
 def test_counts_of_frames_are_repeated_rows():
     counts = np.array([4, 2, 0, 3])
     y, p = np.array([1, 1, 0, 1]), np.array([0.1, 0.2, 0.3, 0.4])
-    due = Sketch("class").update(np.repeat(y, counts), np.repeat(p, counts))
+    due = Sketch("binary").update(np.repeat(y, counts), np.repeat(p, counts))
     both = {"counts": "w", "sample_weight": "v"}
     for frame in engines({"y": y, "p": p, "w": counts, "v": counts + 0.5}):
         found = Sketch.from_frame(frame, label="y", scores="p", counts="w")
@@ -396,8 +396,8 @@ def test_the_class_of_two_named_columns_is_asked_for(tmp_path):
     path = tmp_path / "a.csv"
     frame.to_csv(path, index=False)
     roads = [
-        lambda **more: Sketch.from_files(path, notion="class", **more),
-        lambda **more: Sketch.from_frame(frame, label="y", scores="p_*", notion="class", **more),
+        lambda **more: Sketch.from_files(path, notion="binary", **more),
+        lambda **more: Sketch.from_frame(frame, label="y", scores="p_*", notion="binary", **more),
     ]
     for road in roads:
         text = refusal(road)
@@ -405,7 +405,7 @@ def test_the_class_of_two_named_columns_is_asked_for(tmp_path):
         assert road(pos_label="yes").labels[road(pos_label="yes").positive] == "yes"
         assert road(labels=["no", "yes"]).positive == 1
     usual = frame.assign(y=Y).rename(columns={"p_yes": "p_1", "p_no": "p_0"})
-    assert Sketch.from_frame(usual, label="y", scores="p_*", notion="class").labels == (0, 1)
+    assert Sketch.from_frame(usual, label="y", scores="p_*", notion="binary").labels == (0, 1)
 
 
 # Names that are found
@@ -418,7 +418,7 @@ def test_usual_names_of_scores_are_found(tmp_path, name, label):
     pd.DataFrame({"id": np.arange(40), label: Y, name: P}).to_csv(path, index=False)
     for sketch in roads_of(path):
         assert sketch.n == 40
-        assert sketch.notion == "class"
+        assert sketch.notion == "binary"
 
 
 def test_pairs_are_found_beside_labels(tmp_path):
@@ -455,6 +455,6 @@ def test_predicted_labels_are_no_scores(tmp_path):
 
 def test_a_sketch_is_no_file_of_rows(tmp_path):
     path = tmp_path / "a.csv"
-    Sketch("class").update(Y, P).save(path)
+    Sketch("binary").update(Y, P).save(path)
     for text in refusals_of(path):
         assert "data must be rows, got a sketch, which holds sums; calibrant.Sketch.load reads it" in text

@@ -98,7 +98,7 @@ def refusal(*args, **options):
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
-@pytest.mark.parametrize("notion", ["class", "classwise", "confidence"])
+@pytest.mark.parametrize("notion", ["binary", "classwise", "confidence"])
 @pytest.mark.parametrize("weight", [None, "n", "w"])
 def test_every_format_gives_the_sums_of_the_rows(tmp_path, suffix, notion, weight):
     weights = {None: None, "n": COUNT, "w": WEIGHT}[weight]
@@ -106,7 +106,7 @@ def test_every_format_gives_the_sums_of_the_rows(tmp_path, suffix, notion, weigh
     options, given = {"notion": notion, kind: weight, "batch_rows": 37}, {kind: weights}
     one = Sketch.from_files(write(tmp_path / f"one.{suffix}", ONE, 50), **options)
     assert_same(one, Sketch(notion).update(BINARY, SCORE, **given))
-    about = {"labels": NAMES, "pos_label": "dog" if notion == "class" else None}
+    about = {"labels": NAMES, "pos_label": "dog" if notion == "binary" else None}
     found = Sketch.from_files(write(tmp_path / f"many.{suffix}", MANY, 50), **options, **about)
     assert_same(found, Sketch(notion, **about).update(TRUTH, PROB, **given))
     del about["labels"]  # the columns say so
@@ -196,7 +196,7 @@ def test_text_means_in_pieces_what_it_means_in_memory(
 
     def in_memory():
         data = load(str(path), Asked(**asked))
-        sketch = Sketch("class", pos_label=data.pos_label)
+        sketch = Sketch("binary", pos_label=data.pos_label)
         return sketch.update(data.y_true, data.y_prob, sample_weight=data.sample_weight, counts=data.counts)
 
     found = []
@@ -279,7 +279,7 @@ def test_labels_of_any_kind_mean_what_they_mean_in_memory(tmp_path, labels, opti
     table = table.take(pa.array(np.argsort(BINARY, kind="stable")))
     found = Sketch.from_files(write(tmp_path / f"a.{suffix}", table, 40), batch_rows=30, **options)
     assert found.labels == (classes or ("ham", "spam"))
-    expected = Sketch("class").update(BINARY, SCORE)
+    expected = Sketch("binary").update(BINARY, SCORE)
     np.testing.assert_allclose(found.evidence.sums.wy, expected.evidence.sums.wy)
     assert found.totals.log_loss == pytest.approx(expected.totals.log_loss)
 
@@ -295,7 +295,7 @@ def test_categories_without_rows_are_not_there(tmp_path):
 def test_labels_of_many_classes_are_one_against_the_others(tmp_path):
     write(tmp_path / "a.csv", MANY)
     found = Sketch.from_files(tmp_path / "a.csv", scores="p_dog", pos_label="dog", batch_rows=7)
-    assert_same(found, Sketch("class", pos_label="dog").update(TRUTH, PROB[:, 1]))
+    assert_same(found, Sketch("binary", pos_label="dog").update(TRUTH, PROB[:, 1]))
     assert found.labels == (("cat", "eel"), "dog")
 
 
@@ -319,16 +319,18 @@ def test_integer_labels_are_columns_and_others_are_sorted(tmp_path):
 def test_single_precision_and_text_scores_are_read(tmp_path):
     single = pa.table({"label": BINARY, "p": SCORE.astype(np.float32)})
     found = Sketch.from_files(write(tmp_path / "a.parquet", single))
-    assert_same(found, Sketch("class").update(BINARY, SCORE.astype(np.float32)))
+    assert_same(found, Sketch("binary").update(BINARY, SCORE.astype(np.float32)))
     text = pa.table({"label": BINARY, "p": [f" +{v!r}" for v in SCORE.tolist()]})
-    assert_same(Sketch.from_files(write(tmp_path / "b.parquet", text)), Sketch("class").update(BINARY, SCORE))
+    assert_same(
+        Sketch.from_files(write(tmp_path / "b.parquet", text)), Sketch("binary").update(BINARY, SCORE)
+    )
 
 
 def test_a_piece_without_weight_is_no_piece(tmp_path):
     weight = np.where(np.arange(N) < 100, 0, COUNT)
     table = ONE.set_column(3, "n", [weight])
     found = Sketch.from_files(write(tmp_path / "a.parquet", table), counts="n", batch_rows=20)
-    assert_same(found, Sketch("class").update(BINARY, SCORE, counts=weight))
+    assert_same(found, Sketch("binary").update(BINARY, SCORE, counts=weight))
     write(tmp_path / "a.parquet", ONE.set_column(3, "n", [np.zeros(N, int)]))
     assert "no rows with a weight above 0" in refusal(
         tmp_path / "a.parquet", sample_weight="n", batch_rows=20
@@ -338,7 +340,7 @@ def test_a_piece_without_weight_is_no_piece(tmp_path):
 def test_a_sketch_of_files_goes_on_with_rows(tmp_path):
     write(tmp_path / "a.csv", MANY)
     found = Sketch.from_files(tmp_path / "a.csv", scores="p_dog", pos_label="dog")
-    both = Sketch("class", pos_label="dog").update(TRUTH, PROB[:, 1])
+    both = Sketch("binary", pos_label="dog").update(TRUTH, PROB[:, 1])
     assert (found + both).n == 2 * N
     assert found.update(TRUTH, PROB[:, 1]).n == 2 * N
 
@@ -741,7 +743,7 @@ def test_every_command_takes_sums(tmp_path, large, monkeypatch):
     folder.mkdir()
     spread(folder, MANY)
     monkeypatch.chdir(tmp_path)
-    for args in (["--norm", "max"], ["--estimator", "ks"], ["--notion", "class", "--pos-label", "dog"]):
+    for args in (["--norm", "max"], ["--estimator", "ks"], ["--notion", "binary", "--pos-label", "dog"]):
         sums = json.loads(told("ece", "data", *args, "--json"))["value"]
         write(tmp_path / "all.csv", MANY)
         monkeypatch.setattr(loading, "MANY_TEXT", 1 << 20)
@@ -821,18 +823,18 @@ def test_the_benchmark_runs(tmp_path):
 
 
 def test_streams_are_what_sketches_are_made_of(tmp_path):
-    found = stream(spread(tmp_path, MANY), Asked(positive="dog", notion="class"))
+    found = stream(spread(tmp_path, MANY), Asked(positive="dog", notion="binary"))
     assert found.rows == N
     assert found.columns == {"label": ("label",), "scores": tuple(MATRIX)}
     assert found.source == f"{tmp_path / 'part-0.parquet'} and 2 more"
-    assert_same(found.sketches[None], Sketch("class", labels=NAMES, pos_label="dog").update(TRUTH, PROB))
+    assert_same(found.sketches[None], Sketch("binary", labels=NAMES, pos_label="dog").update(TRUTH, PROB))
 
 
 def test_shuffled_files_have_the_sums_of_all(tmp_path):
     order = list(range(N))
     random.Random(0).shuffle(order)
     spread(tmp_path, ONE.take(pa.array(order)), range(30, 300, 30))
-    assert_same(Sketch.from_files(tmp_path, batch_rows=11), Sketch("class").update(BINARY, SCORE))
+    assert_same(Sketch.from_files(tmp_path, batch_rows=11), Sketch("binary").update(BINARY, SCORE))
 
 
 def test_the_benchmark_of_engines_runs(tmp_path):

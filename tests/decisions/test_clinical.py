@@ -49,7 +49,7 @@ def certain():
         return y, score, calibrant.assess(y, score, rng=0)
 
 
-def read(y, score, *, notion="class", level=0.95, **options):
+def read(y, score, *, notion="binary", level=0.95, **options):
     given = {"sample_weight": None, "labels": None, "pos_label": None, "cluster": None} | options
     return clinical_of(build_task(y, score, notion, **given), level=level)
 
@@ -189,7 +189,7 @@ def test_e50_and_e90_are_quantiles_of_the_gap_that_the_error_is_the_mean_of():
     rng = np.random.default_rng(5)
     score = rng.random(20_000)
     y = rng.random(20_000) < score**2
-    task = build_task(y, score, "class", None, None, None)
+    task = build_task(y, score, "binary", None, None, None)
     found, points = clinical_of(task), posterior_of(task).points(0)
     repeated = np.repeat(np.abs(points.gap), np.round(1e5 * points.mass).astype(int))
     assert found.e50.value == pytest.approx(np.quantile(repeated, 0.5), abs=1e-3)
@@ -203,7 +203,7 @@ def test_intervals_of_e50_and_e90_hold_the_truth():
     for seed in range(samples):
         rng = np.random.default_rng(seed)
         score = rng.random(20_000)
-        found = clinical_of(build_task(rng.random(20_000) < score**2, score, "class", None, None, None))
+        found = clinical_of(build_task(rng.random(20_000) < score**2, score, "binary", None, None, None))
         for k, one in enumerate((found.e50, found.e90)):
             held[k] += one.low <= truth[k] <= one.high
             assert one.value == pytest.approx(truth[k], abs=0.025)
@@ -300,7 +300,7 @@ def test_it_is_stored_and_checked_as_it_is_read(rare):
         inner[path[-1]] = new
         with pytest.raises(InputError, match=words):
             calibrant.Assessment.from_dict(wrong)
-    del values["estimates"]["class"], values["curves"]["class"], values["diagrams"]["class"]
+    del values["estimates"]["binary"], values["curves"]["binary"], values["diagrams"]["binary"]
     values |= {"notion": "confidence", "value": values["estimates"]["confidence"]["value"]}
     with pytest.raises(InputError, match="clinical must be missing where no notion is about one class"):
         calibrant.Assessment.from_dict(values)

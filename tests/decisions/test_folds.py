@@ -122,7 +122,7 @@ def clustered(seed=0, clusters=30, size=20):
 
 def known_of(y, s, cluster, at=(0.3,)):
     data = in_clusters(predictions(y, s), cluster, y, None)
-    return BinaryDecisions.of(CalibrationTask.of(data, named("class")), np.array(at))
+    return BinaryDecisions.of(CalibrationTask.of(data, named("binary")), np.array(at))
 
 
 def test_clusters_are_whole_in_folds():

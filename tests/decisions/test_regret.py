@@ -64,7 +64,7 @@ def test_the_value_is_that_of_the_default_map_by_a_loop(cost, weighted):
 
 def test_the_integral_over_thresholds_is_half_the_squared_error():
     y, s = sample(200)
-    known = BinaryDecisions.of(CalibrationTask.of(predictions(y, s), named("class")), np.array([0.5]))
+    known = BinaryDecisions.of(CalibrationTask.of(predictions(y, s), named("binary")), np.array([0.5]))
     at = (np.arange(2000) + 0.5) / 2000
     chance = known.groups.score**2
     area = known.regret(Lines.of_thresholds(at), chance).mean()
@@ -83,7 +83,7 @@ def test_the_integral_over_thresholds_is_half_the_squared_error():
 
 def test_a_right_curve_loses_nothing():
     y, s = sample(60)
-    known = BinaryDecisions.of(CalibrationTask.of(predictions(y, s), named("class")), np.array([0.5]))
+    known = BinaryDecisions.of(CalibrationTask.of(predictions(y, s), named("binary")), np.array([0.5]))
     assert np.all(known.regret(Lines.of_thresholds(np.arange(1, 20) / 20), known.groups.score) == 0)
 
 
@@ -91,7 +91,7 @@ def test_a_right_curve_loses_nothing():
 def test_the_value_lies_in_its_interval_and_levels_are_nested(seed):
     y, s = sample(80, seed)
     s = s if seed % 2 else np.round(s, 1)
-    task = CalibrationTask.of(predictions(y, s), named("class"))
+    task = CalibrationTask.of(predictions(y, s), named("binary"))
     known = BinaryDecisions.of(task, np.arange(1, 10) / 10)
     lines = Lines.of_thresholds(np.arange(1, 10) / 10)
     for simultaneous in (False, True):
@@ -189,7 +189,7 @@ def test_repeated_rows_are_no_news_where_clusters_tell():
     told = in_clusters(hidden, cluster, y5, None)
     lines = Lines.of_thresholds(np.array([0.3]))
     known = [
-        BinaryDecisions.of(CalibrationTask.of(data, named("class")), np.array([0.3]))
+        BinaryDecisions.of(CalibrationTask.of(data, named("binary")), np.array([0.3]))
         for data in (once, told, hidden)
     ]
     # The same actions, whichever rows are in which fold.

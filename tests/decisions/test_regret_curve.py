@@ -60,7 +60,7 @@ def test_net_benefit_is_its_definition_by_a_loop(seed, kind):
 def test_a_curve_is_the_regrets_of_its_thresholds():
     y, s = sample()
     found = calibrant.regret_curve(y, s, thresholds=AT, rng=0)
-    task = CalibrationTask.of(predictions(y, s), named("class"))
+    task = CalibrationTask.of(predictions(y, s), named("binary"))
     for k in (0, 4, 8):
         single = BinaryDecisions.of(task, AT[k : k + 1])
         alone = ends(single, Lines.of_thresholds(AT[k : k + 1]), 0.95)

@@ -30,7 +30,7 @@ def sample(n=150, classes=3, seed=0, power=0.4):
 
 
 def known_of(y, p, cost, weight=None, labels=None):
-    task = CalibrationTask.of(predictions(y, p, sample_weight=weight, labels=labels), named("multiclass"))
+    task = CalibrationTask.of(predictions(y, p, sample_weight=weight, labels=labels), named("canonical"))
     return CanonicalDecisions.of(task, Cost.of(cost, task.labels))
 
 

@@ -252,11 +252,11 @@ def test_how_sure_a_row_is_depends_on_what_is_given():
     by_hand = kept((table.argmax(axis=1) == three).astype(int), table.max(axis=1), labels=[0, 1])
     np.testing.assert_allclose(found.accuracy, by_hand.accuracy)
     assert calibrant.risk_coverage(three, table, notion="top:2", rng=0).accuracy[-1] > found.accuracy[-1]
-    for notion in ("class", "classwise"):
+    for notion in ("binary", "classwise"):
         with pytest.raises(InputError, match="be about how sure a prediction was: confidence, correctness"):
             calibrant.risk_coverage(label, score, notion=notion)
     with pytest.raises(InputError, match="one score at a time"):
-        calibrant.risk_coverage(three, table, notion="multiclass")
+        calibrant.risk_coverage(three, table, notion="canonical")
 
 
 def test_a_curve_of_many_thresholds_is_thinned_and_its_area_is_not():
@@ -284,7 +284,7 @@ def test_a_sketch_keeps_whole_cells():
         calibrant.Sketch("correctness").update(right, sure).risk_coverage(rng=0), kept(right, sure), rtol=1e-6
     )
     with pytest.raises(InputError, match="be about how sure a prediction was"):
-        calibrant.Sketch("class").update(right, sure).risk_coverage()
+        calibrant.Sketch("binary").update(right, sure).risk_coverage()
 
 
 def test_texts_and_plain_numbers():

@@ -357,4 +357,4 @@ def test_the_information_of_very_many_rows_is_positive_definite():
         rng.random((120, 1)) < 0.7, np.eye(4)[rng.integers(0, 4, 120)], rng.dirichlet(np.full(4, 0.5), 120)
     )
     label, counts = rng.integers(0, 4, 120), np.rint(10 ** rng.uniform(0, 5, 120)).astype(int)
-    assert 0 < calibrant.ece(label, score, notion="multiclass", norm="l2", counts=counts) < 1
+    assert 0 < calibrant.ece(label, score, notion="canonical", norm="l2", counts=counts) < 1

@@ -205,7 +205,7 @@ def test_each_class_has_a_bandwidth_of_its_own():
     scores = rng.dirichlet([0.2, 2, 5], 400)
     labels = rng.integers(0, 3, 400)
     whole = calibrant.ece(labels, scores, notion="classwise", estimator="d")
-    each = [calibrant.ece(labels, scores, notion="class", pos_label=k, estimator="d") for k in range(3)]
+    each = [calibrant.ece(labels, scores, notion="binary", pos_label=k, estimator="d") for k in range(3)]
     assert whole == pytest.approx(np.mean(each), abs=1e-9)
 
 
@@ -280,7 +280,7 @@ def test_no_problem_depends_on_the_others_in_its_batch():
     for rule in ("d:scott", "d:isj", "d"):
         for norm in ("l1", "l2", "max"):
             each = [
-                calibrant.ece(labels, scores, notion="class", pos_label=k, estimator=rule, norm=norm)
+                calibrant.ece(labels, scores, notion="binary", pos_label=k, estimator=rule, norm=norm)
                 for k in range(3)
             ]
             whole = calibrant.ece(labels, scores, notion="classwise", estimator=rule, norm=norm)

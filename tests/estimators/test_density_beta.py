@@ -205,7 +205,7 @@ def test_no_problem_depends_on_the_others_in_its_batch(kernel):
     labels = rng.integers(0, 3, 300)
     for norm in ("l1", "l2", "max"):
         options = {"estimator": f"density-{kernel}", "norm": norm}
-        each = [calibrant.ece(labels, scores, notion="class", pos_label=k, **options) for k in range(3)]
+        each = [calibrant.ece(labels, scores, notion="binary", pos_label=k, **options) for k in range(3)]
         whole = calibrant.ece(labels, scores, notion="classwise", **options)
         expected = {"l1": np.mean(each), "l2": np.sqrt(np.mean(np.square(each))), "max": max(each)}[norm]
         assert whole == pytest.approx(expected, abs=1e-9)
@@ -259,7 +259,7 @@ def test_a_wrong_choice_says_what_is_right(choices, message):
 # --- sketches ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("notion", ["class", "classwise", "confidence"])
+@pytest.mark.parametrize("notion", ["binary", "classwise", "confidence"])
 @pytest.mark.parametrize("saturated", [False, True])
 def test_a_sketch_has_the_error_of_the_rows(notion, saturated):
     rng = np.random.default_rng(0)
@@ -311,7 +311,7 @@ def test_a_curve_by_beta_kernels_is_as_good_as_another(kernel):
     assert np.abs(curve.point - curve.score**2)[inner].max() < 0.08
     assert np.mean((curve.low <= curve.score**2) & (curve.score**2 <= curve.high)) > 0.9
     assert 100 < curve.at(0.5).n_eff < 1000
-    sketch = Sketch("class").update(label, score).curve(method="density", kernel=kernel, n_boot=0)
+    sketch = Sketch("binary").update(label, score).curve(method="density", kernel=kernel, n_boot=0)
     np.testing.assert_allclose(sketch.point, curve.point, atol=1e-4)
     exact = calibrant.lce(label, score, at=[0.3, 0.6], method="density", kernel=kernel, bandwidth=0.01)
     assert exact == pytest.approx([0.09 - 0.3, 0.36 - 0.6], abs=0.06)

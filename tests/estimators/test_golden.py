@@ -138,5 +138,5 @@ def test_coinciding_edges_and_centres_equal_the_slow_loop(name):
 def test_confidence_of_a_two_column_matrix_is_not_the_class_of_its_second_column():
     labels, scores = load("ds00_n30_c2_smooth")
     assert calibrant.ece(labels, scores) != calibrant.ece(labels, scores[:, 1])
-    assert calibrant.ece(labels, scores, notion="class") == calibrant.ece(labels, scores[:, 1])
-    assert Sketch("class").update(labels, scores[:, 1]).n == 30
+    assert calibrant.ece(labels, scores, notion="binary") == calibrant.ece(labels, scores[:, 1])
+    assert Sketch("binary").update(labels, scores[:, 1]).n == 30

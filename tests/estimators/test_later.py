@@ -193,7 +193,7 @@ def test_cells_differ_from_rows_by_what_happens_within_a_cell(spec, kind):
         score = np.where(rng.random(20_000) < 0.4, 1 - 10.0 ** rng.uniform(-14, -3, 20_000), score)
     labels = (rng.random(20_000) < score**1.3).astype(int)
     expected = calibrant.ece(labels, score, estimator=spec)
-    found = Sketch("class").update(labels, score).ece(estimator=spec)
+    found = Sketch("binary").update(labels, score).ece(estimator=spec)
     assert found == pytest.approx(expected, abs=3e-4)
 
 

@@ -221,7 +221,35 @@ def test_a_typo_in_an_option_of_the_diagram_raises(typo):
 
 def test_a_bin_count_out_of_place_is_told_where_it_belongs():
     with pytest.raises(REFUSED, match="uniform:15"):
-        calibrant.ece(*binary(), n_bins=15)
+        calibrant.compare(binary()[0], {"a": binary()[1]}, n_bins=15)
+
+
+@pytest.mark.parametrize(
+    ("options", "name"),
+    [
+        ({"n_bins": 10}, "uniform:10"),
+        ({"strategy": "uniform"}, "uniform:15"),
+        ({"strategy": "quantile"}, "adaptive:15"),
+        ({"n_bins": "sqrt", "strategy": "quantile"}, "quantile:sqrt"),
+    ],
+)
+def test_bins_are_named_as_in_scikit_learn(options, name):
+    y, p = binary()
+    for measured in (calibrant.ece, calibrant.mce):
+        assert measured(y, p, **options) == measured(y, p, estimator=name)
+    assert calibrant.estimate(y, p, rng=0, **options) == calibrant.estimate(y, p, rng=0, estimator=name)
+    drawn = calibrant.reliability_diagram(y, p, **options)
+    assert drawn.to_json() == calibrant.reliability_diagram(y, p, binning=name).to_json()
+
+
+def test_bins_are_named_in_one_way():
+    for function, option in ((calibrant.ece, "estimator"), (calibrant.reliability_diagram, "binning")):
+        with pytest.raises(calibrant.InputError, match=f"^n_bins and strategy must .* {option} is given"):
+            function(*binary(), n_bins=15, **{option: "uniform:15"})
+    with pytest.raises(calibrant.InputError, match=r"^n_bins must be an integer from 1"):
+        calibrant.ece(*binary(), n_bins=0)
+    with pytest.raises(calibrant.InputError, match=r"^strategy must be one of .* did you mean 'quantile'"):
+        calibrant.ece(*binary(), strategy="quantiles")
 
 
 @pytest.mark.parametrize("level", [95, -0.05])
@@ -295,7 +323,7 @@ def test_the_curve_is_defined_at_scores_of_zero_and_one():
 
 
 @pytest.mark.parametrize("bandwidth", ["silverman", 0.033, 0.1])
-@pytest.mark.parametrize("notion", ["class", "confidence"])
+@pytest.mark.parametrize("notion", ["binary", "confidence"])
 def test_the_density_integrates_to_one(bandwidth, notion):
     curve = calibrant.reliability_curve(
         *binary(), notion=notion, bandwidth=bandwidth, n_boot=0, method="density"

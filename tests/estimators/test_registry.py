@@ -24,7 +24,7 @@ from calibrant.estimators.binned import adaptive_edges
 from calibrant.score_data import COARSE, FINE, Cells, Sample
 
 NORMS = ("l1", "l2", "max")
-NOTIONS = ("class", "classwise", "confidence")
+NOTIONS = ("binary", "classwise", "confidence")
 # Every family of the registry appears here; a new one fails the first test until it does.
 SPECS = {
     "uniform": ("l:10", "l:30", "l:sqrt", "l:1"),
@@ -68,7 +68,7 @@ def defined(spec):
 
 
 def everything(labels, scores, notion, specs=None, norms=NORMS, **options):
-    pos_label = {"pos_label": 1} if notion == "class" else {}
+    pos_label = {"pos_label": 1} if notion == "binary" else {}
     return np.array(
         [
             calibrant.ece(labels, scores, notion=notion, estimator=spec, norm=norm, **pos_label, **options)
@@ -322,7 +322,7 @@ def test_adaptive_bins_from_cells_are_close_in_practice():
         labels, score = data(kind, 20_000)
         for spec in ("a:10", "ac:10", "ac:30"):
             expected = calibrant.ece(labels, score, estimator=spec)
-            found = Sketch("class").update(labels, score).ece(estimator=spec)
+            found = Sketch("binary").update(labels, score).ece(estimator=spec)
             assert found == pytest.approx(expected, abs=2e-4), (kind, spec)
 
 
@@ -343,7 +343,7 @@ def test_a_plain_function_is_an_estimator_for_rows_and_sketches():
     for weight in (None, np.arange(500) % 3 + 1):
         expected = calibrant.ece(labels, score, estimator="uniform:1", counts=weight)
         assert calibrant.ece(labels, score, estimator=mean_gap, counts=weight) == pytest.approx(expected)
-        sketch = Sketch("class").update(labels, score, counts=weight)
+        sketch = Sketch("binary").update(labels, score, counts=weight)
         assert sketch.ece(estimator=mean_gap) == pytest.approx(expected)
     with pytest.raises(ValueError, match="mean_gap defines norm 'l1', got 'max'"):
         calibrant.mce(labels, score, estimator=mean_gap)
@@ -444,7 +444,7 @@ def test_tied_scores_give_the_same_bandwidth_from_rows_cells_and_merged_cells():
     score = np.concatenate([np.full(850, 0.637), np.linspace(0, 1, 150)])
     labels = np.concatenate([np.arange(850) % 2, np.arange(150) % 2])
     expected = calibrant.ece(labels, score, estimator="d")
-    for sketch in sketches(labels, score, "class"):
+    for sketch in sketches(labels, score, "binary"):
         assert sketch.ece(estimator="d") == pytest.approx(expected, abs=1e-6)
     beside = np.where(np.arange(1000) % 3 == 0, np.nextafter(score, 1), score)
     assert calibrant.ece(labels, beside, estimator="d") == pytest.approx(expected, abs=1e-6)

@@ -65,9 +65,9 @@ def problem(seed):
     if rng.random() < 0.3:
         counted = rng.random() < 0.5
         options = {"counts": rng.integers(1, 4, n)} if counted else {"sample_weight": rng.gamma(2.0, 1.0, n)}
-    notion = str(rng.choice(["class", "confidence", "classwise"]))
+    notion = str(rng.choice(["binary", "confidence", "classwise"]))
     options["notion"] = notion
-    if notion == "class" and classes > 2:
+    if notion == "binary" and classes > 2:
         options["pos_label"] = int(rng.integers(classes))
     chosen = [str(name) for name in rng.choice(NAMES, 4, replace=False)]
     known = [NORMS.get(name) or NORMS.get(name.partition(":")[0]) or ("l1", "l2", "max") for name in chosen]

@@ -198,7 +198,7 @@ def test_whole_amounts_of_money_do_not_turn_into_rows():
 
 def test_a_sketch_of_weights_has_the_size_of_the_rows():
     weight = COUNT + 1
-    found = Sketch("class").update(LABEL, SCORE, sample_weight=weight).estimate(rng=0)
+    found = Sketch("binary").update(LABEL, SCORE, sample_weight=weight).estimate(rng=0)
     expected = calibrant.estimate(LABEL, SCORE, sample_weight=weight, rng=0)
     assert found.n == pytest.approx(expected.n)
     assert found.p_value == pytest.approx(expected.p_value)

@@ -40,7 +40,7 @@ def matrix(clusters=40, rows=6, seed=0, classes=3):
     return labels[cluster], scores[cluster], cluster
 
 
-def asked(y, p, cluster, notion="class", weight=None):
+def asked(y, p, cluster, notion="binary", weight=None):
     data = in_clusters(predictions(y, p, **weighing(weight)), cluster, y, weight)
     return CalibrationTask.of(data, named(notion))
 
@@ -67,10 +67,10 @@ def test_a_named_estimator_gives_the_same_number(estimator):
     assert calibrant.estimate(y, p, estimator=estimator, cluster=cluster, rng=0).value == wanted
 
 
-@pytest.mark.parametrize("notion", ["class", "confidence", "classwise"])
+@pytest.mark.parametrize("notion", ["binary", "confidence", "classwise"])
 @pytest.mark.parametrize("norm", ["l1", "l2"])
 def test_the_value_is_that_of_ece(notion, norm):
-    y, p, cluster = drawn() if notion == "class" else matrix()
+    y, p, cluster = drawn() if notion == "binary" else matrix()
     found = calibrant.estimate(y, p, notion=notion, norm=norm, cluster=cluster, rng=0)
     assert found.value == calibrant.ece(y, p, notion=notion, norm=norm, cluster=cluster)
     assert found.value < calibrant.ece(y, p, notion=notion, norm=norm)
@@ -91,12 +91,12 @@ def test_every_row_asked_several_times_is_as_good_as_once():
     assert found.null.mean == pytest.approx(once.null.mean, rel=0.1)
 
 
-@pytest.mark.parametrize("notion", ["class", "confidence", "classwise"])
+@pytest.mark.parametrize("notion", ["binary", "confidence", "classwise"])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_clusters_of_one_row_change_nothing_at_all(notion, weighted):
     rng = np.random.default_rng(0)
     p, y = Dirichlet(3, 0.3).draw(rng, 200)
-    p, y = (p[:, 1], y == 1) if notion == "class" else (p, y)
+    p, y = (p[:, 1], y == 1) if notion == "binary" else (p, y)
     options = {"notion": notion, "rng": 0, "sample_weight": rng.random(200) + 0.5 if weighted else None}
     plain, found = (calibrant.estimate(y, p, cluster=c, **options) for c in (None, rng.permutation(200)))
     assert found.clusters == 200
@@ -105,9 +105,9 @@ def test_clusters_of_one_row_change_nothing_at_all(notion, weighted):
 
 
 @pytest.mark.parametrize("estimator", ["auto", "uniform:10"])
-@pytest.mark.parametrize("notion", ["class", "classwise"])
+@pytest.mark.parametrize("notion", ["binary", "classwise"])
 def test_neither_the_order_of_rows_nor_the_names_of_clusters_matter(estimator, notion):
-    y, p, cluster = drawn() if notion == "class" else matrix()
+    y, p, cluster = drawn() if notion == "binary" else matrix()
     names = np.array([f"patient {(7 * k + 3) % 60}" for k in range(60)])[cluster]
     order = np.random.default_rng(1).permutation(len(y))
     options = {"notion": notion, "estimator": estimator, "rng": 0}

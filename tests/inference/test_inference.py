@@ -31,10 +31,10 @@ def matrix(n=300, classes=4, factor=0.4, seed=0):
 # What an estimate holds
 
 
-@pytest.mark.parametrize("notion", ["class", "confidence", "classwise"])
+@pytest.mark.parametrize("notion", ["binary", "confidence", "classwise"])
 @pytest.mark.parametrize("norm", ["l1", "l2"])
 def test_the_value_is_that_of_ece_and_lies_in_its_interval(notion, norm):
-    y, p = drawn() if notion == "class" else matrix()
+    y, p = drawn() if notion == "binary" else matrix()
     found = calibrant.estimate(y, p, notion=notion, norm=norm, rng=0)
     assert float(found) == calibrant.ece(y, p, notion=notion, norm=norm)
     assert 0 <= found.low <= found.value <= found.high <= 1
@@ -61,7 +61,7 @@ def test_order_repetition_and_sketches_change_nothing():
     count = np.random.default_rng(2).integers(1, 4, 300)
     weighed = calibrant.estimate(y, p, rng=0, counts=count)
     repeated = calibrant.estimate(np.repeat(y, count), np.repeat(p, count), rng=0)
-    sketch = calibrant.Sketch(notion="class").update(y[:100], p[:100]).update(y[100:], p[100:])
+    sketch = calibrant.Sketch(notion="binary").update(y[:100], p[:100]).update(y[100:], p[100:])
     for one, other in ((shuffled, expected), (weighed, repeated), (sketch.estimate(rng=0), expected)):
         for field in ("value", "low", "high", "p_value", "over", "n"):
             assert getattr(one, field) == pytest.approx(getattr(other, field), rel=1e-6), field
@@ -106,7 +106,7 @@ def test_it_prints_as_one_line_and_survives_json_and_pickle():
 
 
 def test_both_directions_of_the_error_are_named_and_add_up():
-    for notion, ways in (("class", ("by scores too high", "by scores too low")),
+    for notion, ways in (("binary", ("by scores too high", "by scores too low")),
                          ("confidence", ("overconfident", "underconfident"))):  # fmt: skip
         p = np.random.default_rng(0).beta(0.8, 0.8, 600)
         y = np.random.default_rng(1).random(600) < np.clip(p + 0.15 * np.sin(9 * p), 0, 1)

@@ -185,7 +185,7 @@ def test_a_seed_reproduces_it_and_is_recorded():
     assert calibrant.recommend(scores(), **{**FEW, "rng": again.seed}) == again
 
 
-@pytest.mark.parametrize("notion", ["class", "confidence", "classwise"])
+@pytest.mark.parametrize("notion", ["binary", "confidence", "classwise"])
 def test_the_order_of_rows_does_not_matter(notion):
     y_prob, shuffled = matrix(), np.random.default_rng(1).permutation(200)
     kw = {**FEW, "notion": notion, "pos_label": 2}
@@ -246,11 +246,11 @@ def test_noise_is_said_where_estimators_are_alike():
     assert "within noise of it: other" in str(found)
 
 
-@pytest.mark.parametrize("notion", [None, "classwise", "class"])
+@pytest.mark.parametrize("notion", [None, "classwise", "binary"])
 def test_matrices(notion):
-    found = calibrant.recommend(matrix(), notion=notion, pos_label=1 if notion == "class" else None, **FEW)
+    found = calibrant.recommend(matrix(), notion=notion, pos_label=1 if notion == "binary" else None, **FEW)
     assert found.notion == (notion or "confidence")
-    assert found.label == (1 if notion == "class" else None)
+    assert found.label == (1 if notion == "binary" else None)
     assert found.ranking[0].loss >= 1.0
     largest = max(row.true for row in found.table)
     assert largest == pytest.approx(0.05 if notion == "classwise" else 0.1, rel=0.01)
@@ -327,7 +327,7 @@ def test_progress_is_told():
 
 
 def test_json_holds_everything():
-    found = calibrant.recommend(matrix(), notion="class", pos_label=np.int64(3), **FEW)
+    found = calibrant.recommend(matrix(), notion="binary", pos_label=np.int64(3), **FEW)
     again = calibrant.Recommendation.from_json(found.to_json())
     assert again == found
     assert str(again) == str(found)
@@ -349,7 +349,7 @@ def test_it_prints_a_table_with_the_best_first():
 
 def test_names_of_columns_are_classes():
     frame = pd.DataFrame(matrix(50, 3), columns=["a", "b", "c"])
-    kw = {**FEW, "notion": "class", "estimators": ["l:5"]}
+    kw = {**FEW, "notion": "binary", "estimators": ["l:5"]}
     assert calibrant.recommend(frame, pos_label="b", **kw).label == "b"
     assert calibrant.recommend(frame, pos_label=1, **kw).label == 1
     assert calibrant.recommend(frame.set_axis([7, 8, 9], axis=1), pos_label=9, **kw).label == 9
@@ -372,7 +372,7 @@ BAD = [
     ([0.2, 0.3], {"n": 0}, "n must be an integer of at least 1, got 0"),
     ([0.2, 0.3], {"n": 2.5}, "n must be an integer of at least 1, got 2.5"),
     ([0.2, 0.3], {"repetitions": 1}, "repetitions must be an integer of at least 2, got 1"),
-    ([0.2, 0.3], {"notion": "canonical"}, "notion must be one of"),
+    ([0.2, 0.3], {"notion": "joint"}, "notion must be one of"),
     ([0.2, 0.3], {"rng": "x"}, "rng must be None, an integer seed"),
     (
         [0.2, 0.3],
@@ -404,8 +404,8 @@ BAD = [
     (np.full((2, 4), 0.25), {"labels": ["a"]}, "labels must name 4 columns of scores, got 1: 'a'"),
     (
         np.full((2, 4), 0.25),
-        {"notion": "class"},
-        "pos_label must name one of [0, 1, 2, 3], since the notion class is about one of 4 columns",
+        {"notion": "binary"},
+        "pos_label must name one of [0, 1, 2, 3], as the notion binary is about one of 4 columns",
     ),
     (np.full((2, 4), 0.25), {"pos_label": 7}, "pos_label must be one of 0, 1, 2, 3, got 7"),
 ]

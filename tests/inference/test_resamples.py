@@ -24,7 +24,7 @@ def rows(n=400, power=1.0, seed=0):
 
 
 @pytest.mark.parametrize("resamples", [99, 999, 4321])
-@pytest.mark.parametrize("notion", ["class", "confidence", "classwise", "multiclass"])
+@pytest.mark.parametrize("notion", ["binary", "confidence", "classwise", "canonical"])
 def test_the_smallest_p_value_is_that_of_the_number_of_resamples(notion, resamples):
     rng = np.random.default_rng(0)
     p = rng.dirichlet([1, 1, 1], 300)
@@ -74,7 +74,7 @@ def test_a_number_of_resamples_that_is_none_is_refused(value):
 
 def test_all_surfaces_take_the_number():
     y, score = rows(power=3.0)
-    sketch = calibrant.Sketch("class").update(y, score)
+    sketch = calibrant.Sketch("binary").update(y, score)
     assert sketch.estimate(rng=0, n_resamples=1999).p_value == 1 / 2000
     assert sketch.assess(rng=0, n_resamples=199).estimate.p_floor == 1 / 200
     compared = calibrant.compare(y, {"a": score, "b": score**0.5}, rng=0, n_resamples=199)

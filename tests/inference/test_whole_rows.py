@@ -1,4 +1,4 @@
-"""The multiclass notion by the public functions: identities, what must not change it, and what it refuses."""
+"""The canonical notion by the public functions: identities, what must not change it, and what it refuses."""
 
 from types import MappingProxyType
 
@@ -22,14 +22,14 @@ def drawn(n=250, classes=4, seed=0, pull=0.4):
 @pytest.fixture(scope="module")
 def found():
     p, y = drawn()
-    return calibrant.estimate(y, p, notion="multiclass", rng=0)
+    return calibrant.estimate(y, p, notion="canonical", rng=0)
 
 
 def test_of_two_classes_it_is_the_error_of_one():
     rng = np.random.default_rng(1)
     score = rng.random(200)
     y = rng.random(200) < score**2
-    one, two = calibrant.ece(y, score), {"notion": "multiclass"}
+    one, two = calibrant.ece(y, score), {"notion": "canonical"}
     assert calibrant.ece(y, score, **two) == pytest.approx(2 * one, abs=1e-12)
     assert calibrant.ece(y, score, norm="mul", **two) == pytest.approx(one, abs=1e-12)
     root = calibrant.ece(y, score, norm="l2")
@@ -49,14 +49,14 @@ def test_of_two_classes_it_is_the_error_of_one():
 
 def test_value_interval_null_test_and_bound_belong_together(found):
     p, y = drawn()
-    assert found.value == pytest.approx(calibrant.ece(y, p, notion="multiclass"), abs=1e-12)
+    assert found.value == pytest.approx(calibrant.ece(y, p, notion="canonical"), abs=1e-12)
     assert found.low <= found.value <= found.high
     assert 0 < found.at_least < found.value
     assert found.null.mean < found.value
     assert found.p_value == 0.001
     assert (found.over, found.under, found.lower_bound, found.estimator) == (None, None, False, "softmax")
     assert sum(each.value for each in found.by_class.values()) == pytest.approx(found.value)
-    assert "ECE (multiclass)" in str(found)
+    assert "ECE (canonical)" in str(found)
     assert f"at least {found.at_least:.4f}" in str(found)
     assert Estimate.from_json(found.to_json()) == found
 
@@ -64,10 +64,10 @@ def test_value_interval_null_test_and_bound_belong_together(found):
 def test_neither_the_order_of_rows_nor_that_of_classes_matters(found):
     p, y = drawn()
     order = np.random.default_rng(2).permutation(len(y))
-    assert calibrant.estimate(y[order], p[order], notion="multiclass", rng=0) == found
+    assert calibrant.estimate(y[order], p[order], notion="canonical", rng=0) == found
     columns = np.array([2, 0, 3, 1])
     turned = calibrant.estimate(
-        NAMES[y], p[:, columns], labels=list(NAMES[columns]), notion="multiclass", rng=0
+        NAMES[y], p[:, columns], labels=list(NAMES[columns]), notion="canonical", rng=0
     )
     for name in ("value", "low", "high", "p_value", "at_least"):
         assert getattr(turned, name) == getattr(found, name)
@@ -77,17 +77,15 @@ def test_neither_the_order_of_rows_nor_that_of_classes_matters(found):
 def test_counts_mean_repetition_and_single_precision_changes_little():
     p, y = drawn(120)
     count = np.random.default_rng(3).integers(0, 3, 120)
-    counted = calibrant.estimate(y, p, notion="multiclass", counts=count, rng=0)
-    repeated = calibrant.estimate(
-        np.repeat(y, count), np.repeat(p, count, axis=0), notion="multiclass", rng=0
-    )
+    counted = calibrant.estimate(y, p, notion="canonical", counts=count, rng=0)
+    repeated = calibrant.estimate(np.repeat(y, count), np.repeat(p, count, axis=0), notion="canonical", rng=0)
     assert counted == repeated
-    single = calibrant.ece(y, p.astype(np.float32), notion="multiclass")
-    assert single == pytest.approx(calibrant.ece(y, p, notion="multiclass"), abs=1e-4)
+    single = calibrant.ece(y, p.astype(np.float32), notion="canonical")
+    assert single == pytest.approx(calibrant.ece(y, p, notion="canonical"), abs=1e-4)
     weight = np.random.default_rng(4).random(120)
     for norm in ("l1", "l2", "mul"):
         ends = [
-            calibrant.ece(y, p, notion="multiclass", norm=norm, sample_weight=w) for w in (weight, 4 * weight)
+            calibrant.ece(y, p, notion="canonical", norm=norm, sample_weight=w) for w in (weight, 4 * weight)
         ]
         assert ends[0] == pytest.approx(ends[1], abs=1e-12)
 
@@ -98,31 +96,31 @@ def test_what_calibrated_rows_read_is_about_what_is_said():
     read = []
     for _ in range(12):
         y = (rng.random((400, 1)) > p.cumsum(axis=1)[:, :-1]).sum(axis=1)
-        read.append(calibrant.ece(y, p, notion="multiclass"))
-    said = calibrant.estimate(y, p, notion="multiclass", rng=0).null
+        read.append(calibrant.ece(y, p, notion="canonical"))
+    said = calibrant.estimate(y, p, notion="canonical", rng=0).null
     assert np.mean(read) / 4 < said.mean < 4 * np.mean(read)
 
 
 def test_models_are_compared_row_by_row():
     p, y = drawn(300, pull=0.6)
     mended = 0.4 * p + 0.6 / 4
-    result = calibrant.compare(y, {"raw": p, "mended": mended}, notion="multiclass", rng=0)
+    result = calibrant.compare(y, {"raw": p, "mended": mended}, notion="canonical", rng=0)
     difference = result.differences["mended"]
     assert difference.low < difference.value < 0
     assert difference.high < 0
-    assert Difference(**difference.to_dict()) == difference
+    assert Difference.from_dict(difference.to_dict()) == difference
     assert calibrant.Comparison.from_json(result.to_json()).differences == result.differences
     two = {"a": p[:, 0], "b": 0.5 * p[:, 0] + 0.1}
-    assert calibrant.compare(y == 0, two, notion="multiclass", rng=0).differences["b"].baseline == "a"
+    assert calibrant.compare(y == 0, two, notion="canonical", rng=0).differences["b"].baseline == "a"
 
 
 @pytest.mark.parametrize("name", ["dirichlet", "variational:temperature:3"])
 @pytest.mark.parametrize("classes", [2, 3])
 def test_a_named_estimator_has_its_own_value_and_null_and_the_interval_of_the_true_error(name, classes):
     p, y = drawn(120, classes)
-    about = {"notion": "multiclass", "rng": 0, "labels": range(classes)}
+    about = {"notion": "canonical", "rng": 0, "labels": range(classes)}
     found, default = (calibrant.estimate(y, p, **about, **more) for more in ({"estimator": name}, {}))
-    asked = {"notion": "multiclass", "estimator": name, "labels": range(classes)}
+    asked = {"notion": "canonical", "estimator": name, "labels": range(classes)}
     assert found.value == calibrant.ece(y, p, **asked)
     assert (found.low, found.high) == (min(default.low, found.value), max(default.high, found.value))
     assert (found.p_value, found.at_least) == (default.p_value, default.at_least)
@@ -135,7 +133,7 @@ def test_a_named_estimator_has_its_own_value_and_null_and_the_interval_of_the_tr
 def test_what_a_named_estimator_reads_of_calibrated_data_counts_repetitions():
     p, y = drawn(60, 3)
     count = np.arange(60) % 3
-    about = {"notion": "multiclass", "rng": 0, "estimator": "dirichlet", "labels": range(3)}
+    about = {"notion": "canonical", "rng": 0, "estimator": "dirichlet", "labels": range(3)}
     counted = calibrant.estimate(y, p, counts=count, **about)
     repeated = calibrant.estimate(np.repeat(y, count), np.repeat(p, count, axis=0), **about)
     assert counted.null.mean == pytest.approx(repeated.null.mean, abs=1e-9)
@@ -143,7 +141,7 @@ def test_what_a_named_estimator_reads_of_calibrated_data_counts_repetitions():
 
 def test_beyond_twelve_classes_it_is_called_a_lower_bound():
     p, y = drawn(200, 14)
-    many = calibrant.estimate(y, p, notion="multiclass", rng=0)
+    many = calibrant.estimate(y, p, notion="canonical", rng=0)
     assert many.lower_bound
     assert "of what so many classes let one see" in str(many)
     assert Estimate.from_json(many.to_json()) == many
@@ -161,7 +159,7 @@ def test_beyond_twelve_classes_it_is_called_a_lower_bound():
 def test_what_cannot_be_asked_is_said(options, word):
     p, y = drawn()
     with pytest.raises(ValueError, match=word):
-        calibrant.estimate(y, p, notion="multiclass", rng=0, **options)
+        calibrant.estimate(y, p, notion="canonical", rng=0, **options)
 
 
 def test_mul_is_asked_of_whole_rows_alone():

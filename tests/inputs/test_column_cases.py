@@ -177,7 +177,7 @@ def test_a_single_column_is_of_the_class_it_is_named_after_everywhere(tmp_path, 
     ece = [
         calibrant.ece(label, pd.Series(score, name=name), estimator="uniform:10"),
         calibrant.ece(label, pl.Series(name, score), estimator="uniform:10"),
-        Sketch("class").update(label, pd.Series(score, name=name)).ece(estimator="uniform:10"),
+        Sketch("binary").update(label, pd.Series(score, name=name)).ece(estimator="uniform:10"),
         Sketch.from_frame(pd.DataFrame(frame), **asked).ece(estimator="uniform:10"),
         Sketch.from_frame(pl.DataFrame(frame), **asked).ece(estimator="uniform:10"),
         Sketch.from_files(to_csv(frame, tmp_path), **asked).ece(estimator="uniform:10"),
@@ -242,7 +242,7 @@ def test_categories_of_whole_numbers_are_numbers():
 
 
 def test_later_labels_of_another_kind_are_refused():
-    sketch = Sketch("class", pos_label="spam").update(["ham", "spam"], [0.1, 0.9])
+    sketch = Sketch("binary", pos_label="spam").update(["ham", "spam"], [0.1, 0.9])
     with pytest.raises(calibrant.InputError, match="of one kind"):
         sketch.update([0, 1], [0.2, 0.8])
 

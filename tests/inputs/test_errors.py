@@ -124,8 +124,19 @@ def test_a_helpful_function_keeps_its_signature_and_its_help():
 
 
 def test_the_module_shows_its_public_names_alone():
-    assert dir(calibrant) == sorted(calibrant.__all__)
-    assert all(hasattr(calibrant, name) for name in dir(calibrant))
+    import calibrant.sklearn
+
+    for module in (calibrant, calibrant.experiment, calibrant.plot, calibrant.sklearn):
+        assert dir(module) == sorted(module.__all__)
+        assert all(hasattr(module, name) for name in dir(module))
+
+
+@pytest.mark.parametrize("name", ["InputError", "InputTypeError", "InputWarning"])
+def test_tracebacks_show_the_public_name(name):
+    kind = getattr(calibrant, name)
+    assert (kind.__module__, kind.__qualname__) == ("calibrant", name)
+    raised = kind("level", "be a number")
+    assert type(pickle.loads(pickle.dumps(raised))) is kind
 
 
 @pytest.mark.parametrize("paths", [None, 5, [None], b"x"])

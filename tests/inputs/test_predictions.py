@@ -1067,11 +1067,11 @@ def test_weights_must_be_numbers():
 
 def test_a_choice_is_one_of_the_options():
     inputs.check_choice("norm", "l1", ("l1", "l2", "max"))
-    inputs.check_choice("notion", None, (None, "class"))
+    inputs.check_choice("notion", None, (None, "binary"))
     with pytest.raises(ValueError, match=r"^norm must be one of 'l1', 'l2', 'max', got 'l3'$"):
         inputs.check_choice("norm", "l3", ("l1", "l2", "max"))
     with refuses("notion", "got 'classwize'; did you mean 'classwise'?"):
-        inputs.check_choice("notion", "classwize", {"class": 1, "classwise": 2})
+        inputs.check_choice("notion", "classwize", {"binary": 1, "classwise": 2})
     for value in (1, None, ["l1"], np.array(["l1", "l2"])):
         with refuses("norm must be one of 'l1', got "):
             inputs.check_choice("norm", value, ["l1"])

@@ -14,7 +14,7 @@ SCORE = RNG.random(200)
 OUTCOME = RNG.random(200) < SCORE**2
 MATRIX = RNG.dirichlet(np.ones(21), 60)
 LABEL = RNG.integers(0, 21, 60)
-SKETCH = calibrant.Sketch("class").update(OUTCOME, SCORE)
+SKETCH = calibrant.Sketch("binary").update(OUTCOME, SCORE)
 LONG = {
     "assess": lambda **told: calibrant.assess(OUTCOME, SCORE, groups=np.arange(200) % 2, rng=0, **told),
     "compare": lambda **told: calibrant.compare(OUTCOME, {"a": SCORE, "b": SCORE**2}, rng=0, **told),

@@ -177,7 +177,7 @@ def test_results_say_how_many_rows_were_renormalised():
     assert str(found).endswith(f"\n{sentence}")
     assert calibrant.Estimate.from_json(found.to_json()) == found
     assert calibrant.estimate(y, predictions(y, p).score, rng=0).cautions == ()
-    assert calibrant.estimate(y, p, notion="multiclass", rng=0).cautions == (sentence,)
+    assert calibrant.estimate(y, p, notion="canonical", rng=0).cautions == (sentence,)
     assert calibrant.regret(y, p, 0.5, pos_label=1, rng=0).cautions == (sentence[:-1],)
     compared = calibrant.compare(y, {"rounded": p, "exact": softmax(400, 5)}, rng=0)
     assert compared.estimates["rounded"].cautions == (sentence,)

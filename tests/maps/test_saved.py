@@ -45,7 +45,7 @@ KINDS = {
     },
     "many axes": lambda: Calibrator("vector", labels=range(14)).fit(*matrix(80, 14)),
     "logits": lambda: Calibrator(from_logits=True).fit(binary()[0] * 8 - 4, binary()[1]),
-    "class": lambda: of_notion("class", pos_label=2),
+    "binary": lambda: of_notion("binary", pos_label=2),
     "confidence": lambda: of_notion("confidence"),
     "texts": lambda: Calibrator("vector", labels=["a", "b", "c"]).fit(
         matrix()[0], np.array(["a", "b", "c"])[matrix()[1]]

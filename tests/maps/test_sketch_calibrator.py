@@ -20,7 +20,7 @@ def rows():
 @pytest.mark.parametrize("method", METHODS)
 def test_sums_and_rows_fit_the_same_map(rows, method):
     score, outcome = rows
-    sketch = Sketch("class").update(outcome[:400], score[:400]) + Sketch("class").update(
+    sketch = Sketch("binary").update(outcome[:400], score[:400]) + Sketch("binary").update(
         outcome[400:], score[400:]
     )
     of_sums, of_rows = sketch.calibrator(method), Calibrator(method).fit(score, outcome)
@@ -31,7 +31,7 @@ def test_sums_and_rows_fit_the_same_map(rows, method):
 
 
 def test_a_map_from_sums_is_saved_like_any_other(rows, tmp_path):
-    calibrator = Sketch("class").update(rows[1], rows[0]).calibrator()
+    calibrator = Sketch("binary").update(rows[1], rows[0]).calibrator()
     calibrator.save(tmp_path / "map.json")
     again = Calibrator.load(tmp_path / "map.json")
     np.testing.assert_array_equal(again.predict_proba(AT), calibrator.predict_proba(AT))
@@ -62,6 +62,6 @@ def test_each_class_has_a_map_of_its_own():
 
 def test_a_map_of_whole_rows_is_refused(rows):
     with pytest.raises(calibrant.InputError, match="method must be a map of one score"):
-        Sketch("class").update(rows[1], rows[0]).calibrator("matrix")
+        Sketch("binary").update(rows[1], rows[0]).calibrator("matrix")
     with pytest.raises(calibrant.InputError, match="did you mean 'temperature'"):
-        Sketch("class").update(rows[1], rows[0]).calibrator("temperatur")
+        Sketch("binary").update(rows[1], rows[0]).calibrator("temperatur")

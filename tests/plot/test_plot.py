@@ -32,7 +32,7 @@ def a_diagram(**changes):
         "count": count,
         "low": frequency - half,
         "high": frequency + half,
-        "notion": "class",
+        "notion": "binary",
         "label": None,
         "level": 0.95,
         "n": 1000.0,
@@ -402,7 +402,7 @@ def test_confidences_that_cannot_occur_are_shaded():
 
 def test_only_confidences_below_equal_chances_are_shaded():
     assert plot.curve(a_curve(support=(0.25, 1.0), notion="confidence"), axes()).patches
-    assert not plot.curve(a_curve(support=(0.25, 1.0), notion="class"), axes()).patches
+    assert not plot.curve(a_curve(support=(0.25, 1.0), notion="binary"), axes()).patches
 
 
 def test_error_size_and_level_are_written():

@@ -98,7 +98,7 @@ def some_curves(count):
     return made
 
 
-def a_histogram(saturated=False, notion="class", label=None):
+def a_histogram(saturated=False, notion="binary", label=None):
     cells = np.linspace(0.01, 0.99, 50)
     positive, negative = np.round(40 * cells**2), np.round(40 * (1 - cells) ** 2)
     if saturated:
@@ -322,8 +322,8 @@ def test_axes_say_what_is_measured():
         return plot.groups(dict(enumerate(found))).get_xlabel()
 
     assert label(an_estimate()) == "ECE (confidence)"
-    assert label(an_estimate(notion="class", label="odd")) == "ECE (class odd)"
-    assert label(an_estimate(notion="class", label=1), an_estimate(notion="class", label=2)) == "ECE (class)"
+    assert label(an_estimate(notion="binary", label="odd")) == "ECE (class odd)"
+    assert label(*(an_estimate(notion="binary", label=k) for k in (1, 2))) == "ECE (binary)"
     assert label(an_estimate(), an_estimate(notion="classwise")) == "ECE"
     assert label(an_estimate(norm="l2")) == "root mean square error (confidence)"
     assert label(an_estimate(norm="l2"), an_estimate()) == "calibration error (confidence)"
@@ -478,7 +478,7 @@ def test_a_histogram_counts_each_outcome():
     positive, negative = brute(score, outcome, np.ones(500), 13)
     np.testing.assert_array_equal(found.positive, positive)
     np.testing.assert_array_equal(found.negative, negative)
-    assert (found.n, found.notion, found.edges.size) == (500, "class", 14)
+    assert (found.n, found.notion, found.edges.size) == (500, "binary", 14)
     assert repr(found).startswith("ScoreHistogram(class")
 
 
@@ -498,7 +498,7 @@ def test_weights_are_scaled_to_the_effective_number_of_rows():
 def test_cells_and_rows_have_the_same_histogram():
     rng = np.random.default_rng(3)
     sample = Sample(rng.random(400) ** 3, rng.random(400) < 0.4)
-    rows, cells = (histogram_of(part, notion=named("class")) for part in (sample, Cells.of(sample)))
+    rows, cells = (histogram_of(part, notion=named("binary")) for part in (sample, Cells.of(sample)))
     np.testing.assert_allclose(rows.positive, cells.positive)
     np.testing.assert_allclose(rows.negative, cells.negative)
     assert cells.negative.min() >= 0
@@ -511,7 +511,7 @@ def test_each_notion_has_its_histogram():
     right = calibrant.score_histogram(y_true, y_prob)
     assert right.positive.sum() == (y_prob.argmax(axis=1) == np.searchsorted(["a", "b", "c"], y_true)).sum()
     assert (right.notion, right.support[0]) == ("confidence", pytest.approx(1 / 3))
-    one = calibrant.score_histogram(y_true, y_prob, notion="class", pos_label="b")
+    one = calibrant.score_histogram(y_true, y_prob, notion="binary", pos_label="b")
     each = calibrant.score_histogram(y_true, y_prob, notion="classwise")
     assert list(each) == ["a", "b", "c"]
     np.testing.assert_array_equal(each["b"].positive, one.positive)
@@ -546,7 +546,7 @@ def test_outcomes_are_drawn_to_either_side():
     [
         a_histogram(saturated=True),
         ScoreHistogram(
-            np.linspace(0, 1, 3), np.array([0.0, 3.0]), np.array([90.0, 0.0]), "class", None, 93.0
+            np.linspace(0, 1, 3), np.array([0.0, 3.0]), np.array([90.0, 0.0]), "binary", None, 93.0
         ),
     ],
     ids=["a cell", "a side"],

@@ -39,7 +39,7 @@ def test_the_heat_map_reads_from_row_to_column():
 
 def test_without_rejection_nothing_is_bold():
     found = whole_rows()
-    unsure = found.estimates | {"multiclass": replace(found.estimate, p_value=0.4)}
+    unsure = found.estimates | {"canonical": replace(found.estimate, p_value=0.4)}
     ax = plot.taken(replace(found, estimates=unsure))
     assert {text.get_weight() for text in ax.texts} == {"normal"}
 
@@ -52,7 +52,7 @@ def test_narrow_cells_hold_no_numbers():
 
 def test_what_was_not_assessed_is_refused():
     with pytest.raises(
-        InputError, match='be of notion="multiclass" with 3 to 12 classes, got class, 2 classes'
+        InputError, match='be of notion="canonical" with 3 to 12 classes, got binary, 2 classes'
     ):
         plot.taken(binary())
     with pytest.raises(InputError, match="3 to 12 classes"):

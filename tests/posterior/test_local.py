@@ -151,7 +151,7 @@ def test_neither_the_order_of_rows_or_classes_nor_repetition_changes_a_bit():
     order = np.random.default_rng(3).permutation(400)
     label = np.array(["a", "b", "c"])[code]
     read = {
-        calibrant.ece(y, s, notion="multiclass", counts=weight, labels=labels)
+        calibrant.ece(y, s, notion="canonical", counts=weight, labels=labels)
         for y, s, weight, labels in (
             (label, p, count, ["a", "b", "c"]),
             (np.repeat(label, count), np.repeat(p, count, axis=0), None, ["a", "b", "c"]),
@@ -165,7 +165,7 @@ def test_neither_the_order_of_rows_or_classes_nor_repetition_changes_a_bit():
 def test_an_estimate_and_its_classes_go_by_neighbours():
     p, code, truth = chessboard(400)
     error = CanonicalError.of(SoftmaxPosterior.of(Simplex.of(p, code)))
-    found = calibrant.estimate(code, p, notion="multiclass", rng=0)
+    found = calibrant.estimate(code, p, notion="canonical", rng=0)
     assert error.local is not None
     assert found.value == pytest.approx(error.value("l1"), rel=1e-3)
     assert found.low < np.abs(truth - p).sum(axis=1).mean() < found.high

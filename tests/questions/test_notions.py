@@ -1,5 +1,7 @@
 """Notions against a slow loop over rows, and what they have in common."""
 
+import json
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -126,7 +128,7 @@ def test_as_many_scores_as_classes_are_refused():
         calibrant.ece([0, 1], [0.2, 0.6], notion="top:2")
 
 
-@pytest.mark.parametrize("notion", ["class", "classwise", "confidence", "top:2"])
+@pytest.mark.parametrize("notion", ["binary", "classwise", "confidence", "top:2"])
 def test_a_notion_answers_for_itself(notion):
     chosen = named(notion)
     assert str(chosen) == notion
@@ -150,7 +152,7 @@ def pairs(n=400, seed=0):
 def test_pairs_are_never_mirrored(estimator):
     right, confidence = pairs()
     asked = calibrant.ece(right, confidence, notion="correctness", estimator=estimator)
-    assert asked == calibrant.ece(right, confidence, notion="class", estimator=estimator)
+    assert asked == calibrant.ece(right, confidence, notion="binary", estimator=estimator)
     problem = next(named("correctness").problems(inputs.predictions(right, confidence)))
     np.testing.assert_array_equal(problem.score, confidence)
     assert problem.support == (0.0, 1.0)
@@ -163,6 +165,7 @@ def test_everything_answers_about_pairs_in_their_words():
     assert (result.label, result.notion) == (None, "correctness")
     assert "overconfident" in str(result)
     assert "class" not in str(result)
+    assert "binary" not in str(result)
     curve = calibrant.reliability_curve(right, confidence, notion="correctness", n_boot=0)
     assert (curve.label, curve.notion) == (None, "correctness")
     assert calibrant.score_histogram(right, confidence, notion="correctness").positive.sum() == right.sum()
@@ -190,3 +193,20 @@ def test_a_matrix_is_no_confidence_of_pairs():
         calibrant.ece(*model(20, 3), notion="correctness")
     with pytest.raises(inputs.InputError, match="one confidence for each row"):
         Sketch("correctness").update(*model(20, 3))
+
+
+@pytest.mark.parametrize(("alias", "name"), [("class", "binary"), ("multiclass", "canonical")])
+def test_an_alias_gives_results_of_the_name(alias, name):
+    label, score = model(60, 3)
+    options = {"pos_label": 1} if name == "binary" else {}
+    one, other = (calibrant.estimate(label, score, notion=each, rng=0, **options) for each in (alias, name))
+    assert one.to_json() == other.to_json()
+    assert one.notion == json.loads(one.to_json())["notion"] == name
+    with pytest.raises(calibrant.InputError, match=f"did you mean '{name}'"):
+        calibrant.ece(label, score, notion=name[:-1])
+
+
+def test_an_alias_is_accepted_for_sketches():
+    assert calibrant.Sketch("class").notion == "binary"
+    total = calibrant.Sketch("class").update([0, 1], [0.2, 0.9]) + calibrant.Sketch("binary")
+    assert repr(total) == "Sketch(notion='binary', n=2)"

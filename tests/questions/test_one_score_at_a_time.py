@@ -13,44 +13,44 @@ from calibrant.tasks.notions import applicable, named, pictured, refuse_whole
 
 UNREAD = object()
 ONE_SCORE = {
-    "curve": lambda: calibrant.reliability_curve(UNREAD, UNREAD, notion="multiclass"),
-    "diagram": lambda: calibrant.reliability_diagram(UNREAD, UNREAD, notion="multiclass"),
-    "histogram": lambda: calibrant.score_histogram(UNREAD, UNREAD, notion="multiclass"),
-    "lce": lambda: calibrant.lce(UNREAD, UNREAD, UNREAD, notion="multiclass"),
-    "recommend": lambda: calibrant.recommend(UNREAD, notion="multiclass"),
-    "sketch": lambda: Sketch(notion="multiclass"),
-    "files": lambda: Sketch.from_files("nowhere", notion="multiclass"),
-    "files by group": lambda: Sketch.from_files_by_group("nowhere", groups="g", notion="multiclass"),
-    "frame": lambda: Sketch.from_frame(UNREAD, label="y", scores="p", notion="multiclass"),
+    "curve": lambda: calibrant.reliability_curve(UNREAD, UNREAD, notion="canonical"),
+    "diagram": lambda: calibrant.reliability_diagram(UNREAD, UNREAD, notion="canonical"),
+    "histogram": lambda: calibrant.score_histogram(UNREAD, UNREAD, notion="canonical"),
+    "lce": lambda: calibrant.lce(UNREAD, UNREAD, UNREAD, notion="canonical"),
+    "recommend": lambda: calibrant.recommend(UNREAD, notion="canonical"),
+    "sketch": lambda: Sketch(notion="canonical"),
+    "files": lambda: Sketch.from_files("nowhere", notion="canonical"),
+    "files by group": lambda: Sketch.from_files_by_group("nowhere", groups="g", notion="canonical"),
+    "frame": lambda: Sketch.from_frame(UNREAD, label="y", scores="p", notion="canonical"),
     "frame by group": lambda: Sketch.from_frame_by_group(
-        UNREAD, label="y", scores="p", groups="g", notion="multiclass"
+        UNREAD, label="y", scores="p", groups="g", notion="canonical"
     ),
 }
 
 
 @pytest.mark.parametrize("ask", ONE_SCORE.values(), ids=ONE_SCORE)
 def test_what_looks_at_one_score_refuses_before_anything_is_read(ask):
-    with pytest.raises(InputError, match="notion must compare one score at a time here, got 'multiclass'"):
+    with pytest.raises(InputError, match="notion must compare one score at a time here, got 'canonical'"):
         ask()
 
 
 @pytest.mark.parametrize("ask", [calibrant.ece, calibrant.estimate, calibrant.assess])
 def test_clusters_are_refused_before_anything_is_read(ask):
     with pytest.raises(InputError, match="cluster must go with one score at a time"):
-        ask(UNREAD, UNREAD, notion="multiclass", cluster=UNREAD)
+        ask(UNREAD, UNREAD, notion="canonical", cluster=UNREAD)
 
 
 def test_models_and_maps_in_clusters_are_refused_too():
     for ask in (calibrant.compare, calibrant.compare_calibrators):
         with pytest.raises(InputError, match="cluster must go with one score at a time"):
-            ask(UNREAD, UNREAD, notion="multiclass", cluster=UNREAD)
+            ask(UNREAD, UNREAD, notion="canonical", cluster=UNREAD)
 
 
 def test_the_largest_gap_is_refused_before_anything_is_read():
     with pytest.raises(InputError, match="norm must be one of 'l1', 'l2', 'mul', got 'max'"):
-        calibrant.ece(UNREAD, UNREAD, notion="multiclass", norm="max")
+        calibrant.ece(UNREAD, UNREAD, notion="canonical", norm="max")
     with pytest.raises(InputError, match="norm must be one of 'l1', 'l2', 'mul', got 'max'"):
-        calibrant.mce(UNREAD, UNREAD, notion="multiclass")
+        calibrant.mce(UNREAD, UNREAD, notion="canonical")
 
 
 def test_the_paper_s_norm_is_of_whole_rows_alone():
@@ -63,7 +63,7 @@ def test_a_sketch_file_of_whole_rows_is_none(tmp_path):
     path = tmp_path / "a.sketch"
     Sketch("confidence", n_classes=3).save(path)
     with zipfile.ZipFile(path) as archive:
-        header = archive.read(HEADER).replace(b'"confidence"', b'"multiclass"')
+        header = archive.read(HEADER).replace(b'"confidence"', b'"canonical"')
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr(HEADER, header)
     with pytest.raises(InputError, match=r"header\.notion must compare one score at a time here"):
@@ -71,10 +71,10 @@ def test_a_sketch_file_of_whole_rows_is_none(tmp_path):
 
 
 def test_notions_that_go_with_it():
-    whole = named("multiclass")
+    whole = named("canonical")
     names = [str(notion) for notion in applicable(whole, n_classes=3, one_asked=False)]
-    assert names == ["multiclass", "confidence", "classwise"]
-    assert str(pictured(whole, n_classes=2)) == "class"
+    assert names == ["canonical", "confidence", "classwise"]
+    assert str(pictured(whole, n_classes=2)) == "binary"
     assert str(pictured(named("top:2"), n_classes=5)) == "top:2"
     refuse_whole(None)
     refuse_whole("top:2")
@@ -84,6 +84,6 @@ def test_maps_are_compared_by_whole_rows():
     rng = np.random.default_rng(0)
     p = rng.dirichlet([1, 1, 1], 90)
     label = (rng.random((90, 1)) > p.cumsum(axis=1)[:, :-1]).sum(axis=1)
-    found = calibrant.compare_calibrators(p, label, notion="multiclass", methods=["temperature"], cv=2, rng=0)
-    assert found.notion == "multiclass"
+    found = calibrant.compare_calibrators(p, label, notion="canonical", methods=["temperature"], cv=2, rng=0)
+    assert found.notion == "canonical"
     assert type(found).from_json(found.to_json()).to_json() == found.to_json()

@@ -63,7 +63,7 @@ def test_an_assessment_computes_the_posterior_once_for_each_notion(computed):
 
 
 def test_an_assessment_of_a_sketch_computes_the_posterior_once(computed):
-    Sketch("class").update(*binary()).assess(rng=0)
+    Sketch("binary").update(*binary()).assess(rng=0)
     assert computed == [1]
 
 
@@ -73,7 +73,7 @@ def test_a_comparison_computes_the_posterior_of_each_model_once(computed):
     assert computed == [1, 1]
 
 
-@pytest.mark.parametrize("notion", ["class", "classwise", "confidence"])
+@pytest.mark.parametrize("notion", ["binary", "classwise", "confidence"])
 def test_rows_and_sums_make_the_same_question(notion):
     y, score = binary()
     rows = CalibrationTask.of(inputs.predictions(y, score), named(notion))

@@ -45,7 +45,7 @@ def matrix(n=400, classes=4, seed=0):
 
 
 def made(notion, y, p, **options):
-    own = {"pos_label": 1} if notion == "class" else {}
+    own = {"pos_label": 1} if notion == "binary" else {}
     return Sketch(notion, **own).update(y, p, **options)
 
 
@@ -155,10 +155,10 @@ def test_what_is_refused_leaves_the_sketch_as_it_was(notion):
         with pytest.raises(ValueError):
             sketch.update(*arguments, **options)
         assert sketch.digest == before
-    empty = Sketch("class")
+    empty = Sketch("binary")
     with pytest.raises(ValueError, match="pos_label must name one of"):
         empty.update(y, p)
-    assert empty.digest == Sketch("class").digest
+    assert empty.digest == Sketch("binary").digest
     assert empty.update([0, 1], [0.1, 0.9]).n == 2
 
 
@@ -212,22 +212,22 @@ def test_nobody_else_sees_an_update(notion):
 
 def test_a_sketch_remembers_nothing_that_an_update_changes():
     y, p = binary()
-    sketch = Sketch("class").update(y[:100], p[:100])
+    sketch = Sketch("binary").update(y[:100], p[:100])
     sketch.ece()
     sketch.update(y[100:], p[100:])
-    assert sketch.ece() == pytest.approx(Sketch("class").update(y, p).ece(), abs=1e-9)
+    assert sketch.ece() == pytest.approx(Sketch("binary").update(y, p).ece(), abs=1e-9)
 
 
 def test_sums_of_a_frame_take_updates_without_being_told_the_classes():
     y, p = np.array(["no", "yes"] * 20), np.linspace(0, 1, 40)
-    told = Sketch("class", pos_label="yes").update(y, p)
+    told = Sketch("binary", pos_label="yes").update(y, p)
     other = Sketch.from_frame(pd.DataFrame({"y": y, "p": p}), label="y", scores="p", pos_label="yes")
     assert other.update(y, p).digest != told.digest
-    close(other, Sketch("class", pos_label="yes").update(y, p).update(y, p))
+    close(other, Sketch("binary", pos_label="yes").update(y, p).update(y, p))
     y, p = matrix(30)
-    told = Sketch("class", pos_label=2).update(y, p)
+    told = Sketch("binary", pos_label=2).update(y, p)
     frame = pd.DataFrame(p, columns=[f"p_{k}" for k in range(4)]).assign(y=y)
-    other = Sketch.from_frame(frame, label="y", scores="p_*", notion="class", pos_label=2)
+    other = Sketch.from_frame(frame, label="y", scores="p_*", notion="binary", pos_label=2)
     close(other.update(y, p), told + told)
 
 
@@ -251,7 +251,7 @@ def test_labels_that_rows_could_not_have_together_are_refused(notion, first):
     assert told.labels == ((-1, 0), 1)
 
 
-@pytest.mark.parametrize("notion", ["class", "classwise"])
+@pytest.mark.parametrize("notion", ["binary", "classwise"])
 def test_a_piece_of_positives_alone_leaves_open_what_the_others_are(notion, tmp_path):
     ones = Sketch(notion).update([1, 1], [0.2, 0.7])
     assert ones.labels == (0, 1)
@@ -280,11 +280,11 @@ def test_counts_that_rounding_moves_are_counts_in_pieces_too(step):
     y, p, w = rng.integers(0, 2, 30), rng.random(30), rng.integers(1, 5, 30)
     w[3] = 2**53 + 1
     parts = [(y[a : a + step], p[a : a + step], w[a : a + step]) for a in range(0, 30, step)]
-    merged = sum(Sketch("class").update(y, p, counts=w) for y, p, w in parts)
-    updated = Sketch("class")
+    merged = sum(Sketch("binary").update(y, p, counts=w) for y, p, w in parts)
+    updated = Sketch("binary")
     for y_part, p_part, w_part in parts:
         updated.update(y_part, p_part, counts=w_part)
-    due = Sketch("class").update(y, p, counts=w)
+    due = Sketch("binary").update(y, p, counts=w)
     for sketch in (merged, updated):
         assert sketch.evidence.counts
         assert len(sketch.evidence.arrays) == 5
@@ -355,13 +355,13 @@ def test_any_split_in_any_order_gives_the_sums_of_the_whole(folder, seed, pieces
 def test_merging_does_not_depend_on_the_order_of_what_is_known_of_the_classes():
     p = [0.2, 0.7, 0.4]
     parts = [
-        Sketch("class", pos_label="c").update(labels, p)
+        Sketch("binary", pos_label="c").update(labels, p)
         for labels in (["c", "c", "c"], ["a", "c", "a"], ["b", "c", "a"])
     ]
     found = {sum(some).labels for some in itertools.permutations(parts)}
     assert found == {(("a", "b"), "c")}
-    vector = Sketch("class").update([0, 1, 1], p)
-    pair = Sketch("class").update([0, 1, 1], np.stack([1 - np.array(p), p], axis=1))
+    vector = Sketch("binary").update([0, 1, 1], p)
+    pair = Sketch("binary").update([0, 1, 1], np.stack([1 - np.array(p), p], axis=1))
     for both in (vector + pair, pair + vector, copy.copy(vector).update([0, 1, 1], [[0.5, 0.5]] * 3)):
         assert not both._vector
         assert (both.labels, both.n) == ((0, 1), 6)
@@ -371,7 +371,7 @@ def test_merging_does_not_depend_on_the_order_of_what_is_known_of_the_classes():
 # --- every answer, from rows and from a sketch -----------------------------------------------------
 
 
-@pytest.mark.parametrize("notion", ["class", "classwise", "confidence"])
+@pytest.mark.parametrize("notion", ["binary", "classwise", "confidence"])
 @pytest.mark.parametrize(
     ("classes", "precision"),
     [(1, np.float32), (2, np.float64), (5, np.float64), (5, np.float32), (25, np.float64)],
@@ -379,7 +379,7 @@ def test_merging_does_not_depend_on_the_order_of_what_is_known_of_the_classes():
 def test_many_rows_at_once_have_the_sums_of_few_at_a_time(notion, classes, precision):
     rng, n = np.random.default_rng(4), 70_000
     p = rng.random(n) if classes == 1 else rng.dirichlet(np.full(classes, 0.3), n)
-    y, asked = rng.integers(0, max(classes, 2), n), {"pos_label": 1} if notion == "class" else {}
+    y, asked = rng.integers(0, max(classes, 2), n), {"pos_label": 1} if notion == "binary" else {}
     p = p.astype(precision)
     found = Sketch(notion, **asked).update(y, p)
     pieces = Sketch(notion, **asked)
@@ -400,11 +400,11 @@ def test_tied_scores_with_others_in_their_cells_share_a_bin_as_in_the_rows(spec,
     p[: n // 4] = rng.binomial(100, 0.2, n // 4) / 100
     y = rng.random(n) < p**1.4
     value = calibrant.ece(y, p, estimator=spec)
-    assert Sketch("class").update(y, p).ece(estimator=spec) == pytest.approx(value, abs=3e-4)
+    assert Sketch("binary").update(y, p).ece(estimator=spec) == pytest.approx(value, abs=3e-4)
 
 
 def in_pieces(notion, y, p, pieces=3, sample_weight=None):
-    own = {"pos_label": 1} if notion == "class" else {}
+    own = {"pos_label": 1} if notion == "binary" else {}
     sketch = Sketch(notion, **own)
     for rows in np.array_split(np.arange(len(y)), pieces):
         weight = None if sample_weight is None else sample_weight[rows]
@@ -459,7 +459,7 @@ def test_every_estimator_reads_the_sketch_of_many_classes():
 def test_an_estimate_is_that_of_the_rows(spec, norm):
     y, p = binary(300)
     expected = calibrant.estimate(y, p, estimator=spec, norm=norm, rng=0)
-    found = in_pieces("class", y, p).estimate(estimator=spec, norm=norm, rng=0)
+    found = in_pieces("binary", y, p).estimate(estimator=spec, norm=norm, rng=0)
     # The ends are simulated.
     for name, near in {"value": 0.01, "over": 0.01, "under": 0.01, "low": 0.02, "high": 0.02}.items():
         assert getattr(found, name) == pytest.approx(getattr(expected, name), abs=near), name
@@ -476,7 +476,7 @@ def test_strongly_weighted_rows_and_their_sketch_say_the_same(rows, pieces):
     rng, n = np.random.default_rng(8), HEAVY[rows]
     score, weight = rng.random(n), rng.lognormal(0, 1.5, n)
     y = (rng.random(n) < score).astype(int)
-    sketch = in_pieces("class", y, score, pieces, sample_weight=weight)
+    sketch = in_pieces("binary", y, score, pieces, sample_weight=weight)
     expected, found = calibrant.estimate(y, score, sample_weight=weight, rng=0), sketch.estimate(rng=0)
     for name in ("value", "low", "high", "p_value", "n"):
         assert getattr(found, name) == pytest.approx(getattr(expected, name), rel=1e-6, abs=1e-9), name
@@ -501,7 +501,7 @@ def test_the_test_of_a_named_estimator_knows_heavy_rows_of_a_sketch(spec):
         score, weight = rng.random(400), rng.lognormal(0, 1.5, 400)
         y = (rng.random(400) < score).astype(int)
         rows = calibrant.estimate(y, score, sample_weight=weight, estimator=spec, rng=0)
-        sums = in_pieces("class", y, score, sample_weight=weight).estimate(estimator=spec, rng=0)
+        sums = in_pieces("binary", y, score, sample_weight=weight).estimate(estimator=spec, rng=0)
         assert sums.value == pytest.approx(rows.value, abs=2e-3)
         assert sums.p_value == pytest.approx(rows.p_value, abs=0.05)
         means.append((sums.null.mean, rows.null.mean))
@@ -513,13 +513,13 @@ def test_rows_and_counts_go_together_and_are_repeated_rows(folder):
     count = np.random.default_rng(1).integers(0, 4, 200)
     count[:100] = 1
     rows = np.repeat(np.arange(200), count)
-    whole = Sketch("class").update(y[rows], p[rows])
+    whole = Sketch("binary").update(y[rows], p[rows])
     first, second = (slice(0, 100), None), (slice(100, 200), count[100:])
     for parts in ((first, second), (second, first)):
-        grown, merged = Sketch("class"), []
+        grown, merged = Sketch("binary"), []
         for some, own in parts:
             grown.update(y[some], p[some], counts=own)
-            merged.append(Sketch("class").update(y[some], p[some], counts=own))
+            merged.append(Sketch("binary").update(y[some], p[some], counts=own))
         assert not grown.weighted
         close(grown, whole)
         close(sum(merged), whole)
@@ -531,14 +531,14 @@ def test_rows_and_counts_go_together_and_are_repeated_rows(folder):
 def test_importance_weights_do_not_go_with_rows_or_counts(folder):
     y, p = binary(40)
     whole = np.arange(40) % 3 + 1
-    weighted = Sketch("class").update(y, p, sample_weight=whole)
+    weighted = Sketch("binary").update(y, p, sample_weight=whole)
     assert weighted.weighted
     weighted.save(folder / "weighted.sketch")
     loaded = Sketch.load(folder / "weighted.sketch")
     assert loaded.weighted
-    same_numbers = Sketch("class").update(y, p, sample_weight=whole.astype(float))
+    same_numbers = Sketch("binary").update(y, p, sample_weight=whole.astype(float))
     assert same_numbers.digest == weighted.digest == loaded.digest
-    for plain in (Sketch("class").update(y, p), Sketch("class").update(y, p, counts=whole)):
+    for plain in (Sketch("binary").update(y, p), Sketch("binary").update(y, p, counts=whole)):
         for one, other in ((weighted, plain), (plain, weighted), (plain, loaded)):
             with pytest.raises(
                 ValueError, match="must both hold rows and counts of rows, or both importance"
@@ -552,14 +552,14 @@ def test_importance_weights_do_not_go_with_rows_or_counts(folder):
         with pytest.raises(calibrant.InputError, match="rows or counts after importance weights"):
             loaded.update(y, p, **more)
     assert loaded.digest == weighted.digest
-    assert (Sketch("class") + weighted).weighted
+    assert (Sketch("binary") + weighted).weighted
 
 
 def test_what_has_no_interval_says_so_for_both():
     y, p = binary(50)
     for entry in estimators.describe():
         if entry.name in ("smooth", "ks", "kuiper"):
-            for asked in (lambda **k: calibrant.estimate(y, p, **k), Sketch("class").update(y, p).estimate):
+            for asked in (lambda **k: calibrant.estimate(y, p, **k), Sketch("binary").update(y, p).estimate):
                 with pytest.raises(ValueError, match="a measure of its own"):
                     asked(estimator=entry.name)
         else:
@@ -574,7 +574,7 @@ def each(found):
 @pytest.mark.parametrize("kind", ["vector", "matrix"])
 def test_curves_diagrams_histograms_and_local_errors_are_those_of_the_rows(notion, kind):
     y, p = binary(900) if kind == "vector" else matrix(900, classes=3)
-    options = {"notion": notion} | ({"pos_label": 1} if notion == "class" else {})
+    options = {"notion": notion} | ({"pos_label": 1} if notion == "binary" else {})
     sketch, at = in_pieces(notion, y, p), np.array([[0.3, 0.6], [0.75, 0.95]])
     for how in ({}, {"method": "density"}, {"method": "density", "bandwidth": 0.1}):
         asked = {**how, "n_boot": 0}
@@ -607,7 +607,7 @@ def test_curves_diagrams_histograms_and_local_errors_are_those_of_the_rows(notio
 
 
 def test_functions_take_a_sketch_in_place_of_rows():
-    sketch = Sketch("class").update(*binary(200))
+    sketch = Sketch("binary").update(*binary(200))
     at, cost = [0.2, 0.7], (1, 4)
     assert calibrant.ece(sketch) == sketch.ece()
     assert calibrant.mce(sketch, estimator="uniform:10") == sketch.mce(estimator="uniform:10")
@@ -626,7 +626,7 @@ def test_functions_take_a_sketch_in_place_of_rows():
 
 ABOUT_ROWS = {
     "y_prob": [0.2, 0.7],
-    "notion": "class",
+    "notion": "binary",
     "sample_weight": [1.0, 2.0],
     "counts": [1, 2],
     "labels": [0, 1],
@@ -637,7 +637,7 @@ ABOUT_ROWS = {
 
 @pytest.mark.parametrize("name", ABOUT_ROWS)
 def test_what_is_about_rows_is_refused_with_a_sketch(name):
-    sketch, given = Sketch("class").update([0, 1], [0.2, 0.7]), {name: ABOUT_ROWS[name]}
+    sketch, given = Sketch("binary").update([0, 1], [0.2, 0.7]), {name: ABOUT_ROWS[name]}
     asked = [calibrant.ece, calibrant.estimate, calibrant.assess, calibrant.reliability_curve]
     asked += [calibrant.risk_coverage]
     if name != "notion":
@@ -665,7 +665,7 @@ def test_what_needs_rows_refuses_a_sketch():
 
 @pytest.mark.parametrize("spec", ["l", "ac", "db:sqrt"])
 def test_more_bins_than_cells_are_refused(spec):
-    sketch = Sketch("class").update([0, 1], [0.2, 0.7], counts=[10**9, 10**9])
+    sketch = Sketch("binary").update([0, 1], [0.2, 0.7], counts=[10**9, 10**9])
     for asked in (sketch.ece, sketch.estimate):
         with pytest.raises(ValueError, match="asks for 44721 bins, but a sketch keeps 14400 cells"):
             asked(estimator=spec)
@@ -702,7 +702,7 @@ def test_an_assessment_has_the_numbers_of_the_rows(assessed):
         for name, one in found.by_estimator.items():
             assert one.value == pytest.approx(rows.by_estimator[name].value, abs=5e-3)
         assert (found.rows, found.n, found.classes) == (rows.rows, rows.n, rows.classes)
-        assert (found.asked, found.level, found.seed) == (rows.asked if notion == "class" else None, 0.95, 0)
+        assert (found.asked, found.level, found.seed) == (rows.asked if notion == "binary" else None, 0.95, 0)
         assert found.digest == sketch.digest
         assert found.curve.keys() == rows.curve.keys() if notion == "classwise" else found.curve.n == rows.n
         np.testing.assert_allclose(found.odds.counts.sum(), rows.odds.counts.sum())
@@ -758,7 +758,7 @@ def test_an_assessment_of_a_sketch_is_shown_and_stored(assessed):
         assert "May" in page
         assert str(found)
         assert ("conservative" in page) == (notion == "classwise")
-        assert ("% accurate" in found.summary) == (kind == "vector" and notion != "class")
+        assert ("% accurate" in found.summary) == (kind == "vector" and notion != "binary")
         assert found._repr_html_()
 
 
@@ -803,7 +803,7 @@ def test_a_sketch_warns_as_the_rows_do():
             # The cell of a score of exactly 1 holds others too, from which sums do not tell it.
             (exact,) = (line for line in own if line.endswith("since its log-odds are infinite."))
             own.remove(exact)
-        assert list(warned("class", labels, p)) == own
+        assert list(warned("binary", labels, p)) == own
 
 
 @pytest.mark.usefixtures("without_rulers")
@@ -813,7 +813,7 @@ def test_a_sketch_warns_of_what_cells_and_totals_know():
     assert "No row is of the classes 1, 2, 3: counted all the same." in text
     assert "conservative" in text
     assert not any("No row" in line for line in warned("confidence", np.zeros(120, int), p))
-    assert any("class 1:" in line for line in warned("class", np.zeros(120, int), p))
+    assert any("class 1:" in line for line in warned("binary", np.zeros(120, int), p))
     crisp = np.eye(4)[y] * 0.9996 + 0.0001
     assert any("100 % lie within 0.001 of 0 or 1" in line for line in warned("classwise", y, crisp))
     wrong = np.eye(4)[(y + (np.arange(120) == 5)) % 4]
@@ -831,7 +831,7 @@ def test_a_sketch_warns_of_what_cells_and_totals_know():
 
 def test_rulers_with_more_bins_than_cells_are_left_out_and_named():
     y, p = binary(20)
-    sketch = Sketch("class").update(y, p, counts=np.full(20, 10**8))
+    sketch = Sketch("binary").update(y, p, counts=np.full(20, 10**8))
     found = sketch.assess(rng=0)
     assert list(found.by_estimator) == ["auto", "density"]
     named = "uniform, adaptive, uniform-convex, adaptive-convex"
@@ -846,7 +846,7 @@ def test_the_page_shows_what_runs(tmp_path, monkeypatch):
     section = re.search(r"^## Save, load, merge\n(.*?)(?=^## |\Z)", text, flags=re.M | re.S)[1]
     (code,) = re.findall(r"^```python\n(.*?)^```$", section, flags=re.M | re.S)
     y, p = binary(60)
-    space = {"calibrant": calibrant, "y_true": y, "y_prob": p, "tuesday": Sketch("class").update(y, p)}
+    space = {"calibrant": calibrant, "y_true": y, "y_prob": p, "tuesday": Sketch("binary").update(y, p)}
     monkeypatch.chdir(tmp_path)
     exec(compile(code, "docs/data.md", "exec"), space)
     assert space["week"].totals.rows == 120
@@ -896,7 +896,7 @@ def test_a_day_survives_a_crash_and_says_where_to_go_on(daily, tmp_path, monkeyp
         with pytest.raises(KeyboardInterrupt):
             serve(crash)
     serve(None)
-    close(daily["between"](tmp_path, "churn", "2026-05-04", "2026-05-04"), Sketch("class").update(y, p))
+    close(daily["between"](tmp_path, "churn", "2026-05-04", "2026-05-04"), Sketch("binary").update(y, p))
     assert len(list((tmp_path / "churn").iterdir())) == 1
 
 
@@ -920,8 +920,8 @@ def test_named_columns_may_come_in_another_order():
         y = labels[codes]
         frame.columns = [f"p_{name}" for name in names]
         turned = frame[[f"p_{names[k]}" for k in (2, 0, 1)]]
-        for notion in ("classwise", "confidence", "class"):
-            asked = {"pos_label": labels[1]} if notion == "class" else {}
+        for notion in ("classwise", "confidence", "binary"):
+            asked = {"pos_label": labels[1]} if notion == "binary" else {}
             whole = calibrant.ece(
                 np.tile(y, 2), pd.concat([frame, frame]), notion=notion, estimator="l:10", **asked
             )
@@ -962,7 +962,7 @@ def test_sketches_of_other_classes_do_not_add_up():
 def test_outcomes_that_most_samples_have_are_no_sign_of_a_gap(score, n, least):
     y, p = np.ones(n), np.full(n, score)
     assert calibrant.estimate(y, p, rng=0).p_value >= least
-    assert Sketch("class").update(y, p).estimate(rng=0).p_value >= least
+    assert Sketch("binary").update(y, p).estimate(rng=0).p_value >= least
 
 
 def test_a_model_that_is_sure_and_right_is_calibrated():

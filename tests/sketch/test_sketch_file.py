@@ -36,7 +36,7 @@ def folder(tmp_path_factory):
 
 
 @cache
-def content(notion="class", *, weighted=False):
+def content(notion="binary", *, weighted=False):
     """A file's bytes."""
     weight = np.linspace(0.5, 3, 9) if weighted else None
     with tempfile.TemporaryDirectory() as place:
@@ -102,7 +102,7 @@ def test_labels_come_back_as_they_were(folder, labels, notion):
     own = list(labels.tolist() if isinstance(labels, np.ndarray) else labels)
     truth = np.empty(20, dtype=object)
     truth[:] = [own[k] for k in y]
-    options = {"pos_label": own[1]} if notion == "class" else {}
+    options = {"pos_label": own[1]} if notion == "binary" else {}
     sketch = Sketch(notion, labels=labels, **options).update(truth, p)
     sketch.save(folder / "labels.sketch")
     again = Sketch.load(folder / "labels.sketch")
@@ -155,7 +155,7 @@ def test_an_empty_sketch_comes_back_with_what_it_was_told(folder):
     for sketch in (
         Sketch(),
         Sketch("confidence", n_classes=3),
-        Sketch("class", labels=["a", "b"], pos_label="b"),
+        Sketch("binary", labels=["a", "b"], pos_label="b"),
     ):
         sketch.save(folder / "empty.sketch")
         again = Sketch.load(folder / "empty.sketch")
@@ -172,9 +172,9 @@ def test_an_empty_sketch_comes_back_with_what_it_was_told(folder):
 
 def test_a_digest_is_of_the_content():
     y, p = binary()
-    one = Sketch("class").update(y, p)
-    assert one.digest == Sketch("class").update(y, p).digest
-    assert one.digest != Sketch("class").update(y, p[::-1]).digest
+    one = Sketch("binary").update(y, p)
+    assert one.digest == Sketch("binary").update(y, p).digest
+    assert one.digest != Sketch("binary").update(y, p[::-1]).digest
     assert one.digest != Sketch("confidence").update(y, p).digest
 
 
@@ -186,14 +186,14 @@ OTHERS = (b"a", Decimal(1), Fraction(1, 2), frozenset([1]), 1j, math.inf, math.n
 def test_a_label_that_a_file_cannot_keep_is_refused(folder, label):
     path = folder / "refused.sketch"
     with pytest.raises(ValueError, match=r"given_pos_label(\[1\])? must be") as caught:
-        Sketch("class", pos_label=label).save(path)
+        Sketch("binary", pos_label=label).save(path)
     assert len(str(caught.value)) < 300
     assert not path.exists()
 
 
 def test_a_file_is_replaced_whole_or_not_at_all(tmp_path, monkeypatch):
     path, (y, p) = tmp_path / "day.sketch", binary(50)
-    sketch = Sketch("class").update(y, p)
+    sketch = Sketch("binary").update(y, p)
     sketch.save(path)
     before = path.read_bytes()
     for name in ("replace", "fsync", "chmod"):
@@ -241,7 +241,7 @@ def test_other_archives_are_refused(folder):
 
 @pytest.mark.parametrize("notion", NOTIONS)
 def test_every_truncation_is_refused(folder, notion):
-    data = content(notion, weighted=notion == "class")
+    data = content(notion, weighted=notion == "binary")
     for size in range(len(data)):
         refused(folder, data[:size], "must be a whole file|another kind")
     refused(folder, data + b"\0", "must be a whole file")
@@ -476,7 +476,7 @@ def test_a_header_of_rows_that_does_not_fit_is_refused(folder, key):
 
 
 def test_a_class_must_be_asked_about(folder):
-    header, arrays = taken_apart(content("class"))
+    header, arrays = taken_apart(content("binary"))
     refused(folder, put_together(with_rows(header, positive=None), arrays), "rows.positive must name")
 
 
@@ -581,5 +581,5 @@ def test_a_sketch_too_large_to_be_read_is_not_written(folder, monkeypatch):
 def test_files_are_small(folder):
     path = folder / "small.sketch"
     for n, most in ((10, 2_000), (1000, 20_000), (100_000, 350_000)):
-        Sketch("class").update(*binary(n)).save(path)
+        Sketch("binary").update(*binary(n)).save(path)
         assert path.stat().st_size < most

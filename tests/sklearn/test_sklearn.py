@@ -100,18 +100,18 @@ def test_the_score_is_minus_the_error_of_the_matrix(notion, classes, options):
 def test_whole_rows_have_a_score():
     model, X, y = fitted(3)
     X, y = X[:90], y[:90]
-    choices = {"notion": "multiclass", "norm": "mul"}
+    choices = {"notion": "canonical", "norm": "mul"}
     expected = calibrant.ece(y, model.predict_proba(X), labels=model.classes_, **choices)
     assert neg_ece_scorer(**choices)(model, X, y) == -expected
     with pytest.raises(ValueError, match="notion must compare one score at a time here"):
-        ReliabilityDisplay.from_estimator(model, X, y, notion="multiclass")
+        ReliabilityDisplay.from_estimator(model, X, y, notion="canonical")
 
 
 def test_binary_models_are_asked_about_confidence_like_all_others():
     model, X, y = fitted(2)
     p = model.predict_proba(X)
     assert neg_ece_scorer()(model, X, y) == -calibrant.ece(y, p, notion="confidence")
-    assert neg_ece_scorer()(model, X, y) != neg_ece_scorer("class")(model, X, y)
+    assert neg_ece_scorer()(model, X, y) != neg_ece_scorer("binary")(model, X, y)
 
 
 def test_the_class_is_the_second_of_two_or_the_one_named():
@@ -119,16 +119,16 @@ def test_the_class_is_the_second_of_two_or_the_one_named():
     p = model.predict_proba(X)
     second = -calibrant.ece(y, p[:, 1], pos_label="spam")
     assert list(model.classes_) == ["ham", "spam"]
-    assert neg_ece_scorer("class")(model, X, y) == second
-    assert neg_ece_scorer("class", pos_label="spam")(model, X, y) == second
-    assert neg_ece_scorer("class", pos_label="ham")(model, X, y) == -calibrant.ece(y == "ham", p[:, 0])
+    assert neg_ece_scorer("binary")(model, X, y) == second
+    assert neg_ece_scorer("binary", pos_label="spam")(model, X, y) == second
+    assert neg_ece_scorer("binary", pos_label="ham")(model, X, y) == -calibrant.ece(y == "ham", p[:, 0])
 
 
 def test_one_class_of_many_has_to_be_named():
     model, X, y = fitted(3)
     with pytest.raises(ValueError, match="pos_label must name one of"):
-        neg_ece_scorer("class")(model, X, y)
-    found = neg_ece_scorer("class", pos_label="eggs")(model, X, y)
+        neg_ece_scorer("binary")(model, X, y)
+    found = neg_ece_scorer("binary", pos_label="eggs")(model, X, y)
     assert found == -calibrant.ece(y == "eggs", model.predict_proba(X)[:, 0])
 
 
@@ -323,14 +323,14 @@ def test_several_outputs_are_refused():
     ("choices", "message"),
     [
         ({"notion": "confidense"}, "did you mean 'confidence'"),
-        ({"notion": "multiclass", "norm": "max"}, "norm must be one of 'l1', 'l2', 'mul', got 'max'"),
-        ({"notion": "multiclass", "estimator": "uniform:10"}, "compare whole vectors of scores"),
+        ({"notion": "canonical", "norm": "max"}, "norm must be one of 'l1', 'l2', 'mul', got 'max'"),
+        ({"notion": "canonical", "estimator": "uniform:10"}, "compare whole vectors of scores"),
         ({"norm": "mul"}, "norm must be one of"),
         ({"estimator": "unifrom:10"}, "did you mean 'uniform'"),
         ({"norm": "L1"}, "norm must be one of"),
         ({"estimator": "smooth", "norm": "l2"}, "smooth defines norm 'l1', got 'l2'"),
-        ({"pos_label": "spam"}, "needs notion=\"class\", got 'spam' for notion='confidence'"),
-        ({"notion": "classwise", "pos_label": 1}, 'needs notion="class"'),
+        ({"pos_label": "spam"}, "needs notion=\"binary\", got 'spam' for notion='confidence'"),
+        ({"notion": "classwise", "pos_label": 1}, 'needs notion="binary"'),
     ],
 )
 def test_a_wrong_choice_is_told_before_any_fit(choices, message):
@@ -348,7 +348,7 @@ def test_an_estimator_may_be_a_value_or_a_function():
 
 def test_copies_say_the_same():
     model, X, y = fitted(2)
-    scorer = neg_ece_scorer("class", estimator="uniform:10", norm="l2", pos_label="ham")
+    scorer = neg_ece_scorer("binary", estimator="uniform:10", norm="l2", pos_label="ham")
     with sklearn.config_context(enable_metadata_routing=True):
         scorer.set_score_request(sample_weight="importance")
     inside = clone(GridSearchCV(GaussianNB(), {}, scoring=scorer)).scoring
@@ -361,7 +361,10 @@ def test_copies_say_the_same():
 
 
 def test_the_text_of_a_scorer_makes_it_again():
-    for scorer in (neg_ece_scorer(), neg_ece_scorer("class", estimator="l:15", norm="max", pos_label="spam")):
+    for scorer in (
+        neg_ece_scorer(),
+        neg_ece_scorer("binary", estimator="l:15", norm="max", pos_label="spam"),
+    ):
         assert repr(eval(repr(scorer))) == repr(scorer)
     assert repr(neg_ece_scorer()) == "neg_ece_scorer(notion='confidence', estimator='auto', norm='l1')"
     assert "scoring=neg_ece_scorer(notion='confidence'," in repr(
@@ -516,7 +519,7 @@ def test_many_classes_are_shown_by_confidence_or_one_by_name():
     display = ReliabilityDisplay.from_estimator(model, X, y)
     assert (display.curve.notion, display.pos_label, display.y_prob.shape) == ("confidence", None, (150, 3))
     one = ReliabilityDisplay.from_estimator(model, X, y, pos_label="eggs")
-    assert (one.curve.notion, one.pos_label) == ("class", "eggs")
+    assert (one.curve.notion, one.pos_label) == ("binary", "eggs")
     np.testing.assert_array_equal(one.y_prob, model.predict_proba(X)[:, 0])
     matrix = ReliabilityDisplay.from_predictions(y, model.predict_proba(X), labels=model.classes_)
     assert matrix.curve.error == display.curve.error

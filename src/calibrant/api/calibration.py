@@ -13,7 +13,7 @@ import numpy as np  # noqa: F401 - the examples use it
 from numpy.typing import ArrayLike
 
 from calibrant import inputs
-from calibrant.api.build_task import alone, build_task, is_sketch, read
+from calibrant.api.build_task import alone, build_task, chosen_bins, is_sketch, read
 from calibrant.inference.measure import measure
 from calibrant.inputs import Array, Seed
 from calibrant.tasks import usual
@@ -45,6 +45,8 @@ def ece(
     *,
     notion: str | None = None,
     estimator: EstimatorLike = "auto",
+    n_bins: int | Literal["sqrt"] | None = None,
+    strategy: Literal["uniform", "quantile"] | None = None,
     norm: Norm = "l1",
     sample_weight: ArrayLike | None = None,
     counts: ArrayLike | None = None,
@@ -63,18 +65,22 @@ def ece(
         Scores of the positive class, or of every class; left out for a sketch. The columns of a frame are
         matched to the classes by their names where these tell them; names that contradict the labels are
         refused.
-    notion : {"class", "classwise", "confidence", "top:k", "correctness", "multiclass"}, optional
+    notion : {"binary", "classwise", "confidence", "top:k", "correctness", "canonical"}, optional
         What is compared: the score of one class with its frequency, that of every class in turn, the
         largest score with the accuracy, the sum of the k largest with how often the label is among them,
         how sure with whether it was right, or the scores of all classes at once with the frequencies of
-        all classes. Without it, `class` for 1-D scores and `confidence` for a matrix.
+        all classes. Without it, `binary` for 1-D scores and `confidence` for a matrix. "class" and
+        "multiclass" are other names of "binary" and "canonical".
     estimator : str, estimator or function
         A name such as "uniform:15", "adaptive", "c:sqrt" or "d:0.033" (see `estimator_names`), a
         value such as `Binned("adaptive", 10)`, a function f(scores, outcomes, weights), or "auto".
-        The multiclass notion has estimators of its own: "softmax", which is "auto", "dirichlet",
+        The canonical notion has estimators of its own: "softmax", which is "auto", "dirichlet",
         "variational:<map>" and "skce".
+    n_bins, strategy : int or "sqrt", {"uniform", "quantile"}, optional
+        The bins of a binned estimator as scikit-learn names them, in place of `estimator`: `n_bins=10,
+        strategy="quantile"` is "adaptive:10". By default 15 and "uniform" where the other is given.
     norm : {"l1", "l2", "max", "mul"}
-        Mean, root mean square or maximum of the gap. The multiclass notion, with eta the frequencies of
+        Mean, root mean square or maximum of the gap. The canonical notion, with eta the frequencies of
         the classes where the scores are s, has "l1", the mean of sum_k |eta_k - s_k|; "l2", the root of
         the mean of sum_k (eta_k - s_k)^2; and the paper's "mul", the mean of sum_k eta_k |eta_k - s_k|.
         None is divided: "l1" can be 2.
@@ -110,6 +116,7 @@ def ece(
     >>> round(calibrant.ece(sketch, estimator="uniform:2"), 4)
     0.1
     """
+    estimator = chosen_bins(estimator, n_bins, strategy)
     check_whole(notion, clustered=cluster is not None, norm=norm)
     rows = y_true, y_prob, notion, sample_weight, labels, pos_label, cluster
     task = build_task(*rows, counts=counts, percent=percent, estimator=estimator)
@@ -123,6 +130,8 @@ def mce(
     *,
     notion: str | None = None,
     estimator: EstimatorLike = "auto",
+    n_bins: int | Literal["sqrt"] | None = None,
+    strategy: Literal["uniform", "quantile"] | None = None,
     sample_weight: ArrayLike | None = None,
     counts: ArrayLike | None = None,
     cluster: ArrayLike | None = None,
@@ -140,6 +149,7 @@ def mce(
     >>> round(calibrant.mce(y_true, y_prob, estimator="uniform:2"), 4)
     0.15
     """
+    estimator = chosen_bins(estimator, n_bins, strategy)
     check_whole(notion, norm="max")
     rows = y_true, y_prob, notion, sample_weight, labels, pos_label, cluster
     task = build_task(*rows, counts=counts, percent=percent, estimator=estimator)
@@ -153,6 +163,8 @@ def estimate(
     *,
     notion: str | None = None,
     estimator: EstimatorLike = "auto",
+    n_bins: int | Literal["sqrt"] | None = None,
+    strategy: Literal["uniform", "quantile"] | None = None,
     norm: Norm = "l1",
     level: float = 0.95,
     rng: Seed = None,
@@ -169,14 +181,14 @@ def estimate(
 
     Parameters
     ----------
-    y_true, y_prob, notion, estimator, sample_weight, counts, labels, pos_label, percent
+    y_true, y_prob, notion, estimator, n_bins, strategy, sample_weight, counts, labels, pos_label, percent
         As for `ece`.
     cluster : array of shape (N,), optional
         Who or what each row is of. Rows of one cluster may depend on each other in any way, and value,
         interval, null and test allow for that; different clusters are independent. With the
         class-wise notion there may be up to 20 classes.
     norm : {"l1", "l2", "mul"}
-        Mean or root mean square of the gap; of the multiclass notion, as for `ece`.
+        Mean or root mean square of the gap; of the canonical notion, as for `ece`.
     level : float
         Level of the interval for the true error.
     rng : int or numpy.random.Generator, optional
@@ -194,7 +206,7 @@ def estimate(
     Estimate
         The value, its interval, what a calibrated model typically reads at this size, the p-value of
         calibration, the parts of over- and underconfidence, and `by_class` for the class-wise notion.
-        The multiclass notion has no such parts; it has a bound that holds whatever the gap looks like
+        The canonical notion has no such parts; it has a bound that holds whatever the gap looks like
         (`at_least`), and says where so many classes let one see a part of the error alone
         (`lower_bound`).
 
@@ -209,6 +221,7 @@ def estimate(
     """
     from calibrant.inference import estimate as inference
 
+    estimator = chosen_bins(estimator, n_bins, strategy)
     check_whole(notion, clustered=cluster is not None, norm=norm)
     rows = y_true, y_prob, notion, sample_weight, labels, pos_label, cluster
     task = build_task(*rows, counts=counts, percent=percent, estimator=estimator)
@@ -331,7 +344,7 @@ def compare_calibrators(
         Names of methods, see `calibrator_names`; by default all that apply.
     cv : int, default=5
         Number of folds. The rows of a cluster stay in one fold.
-    notion : {"class", "classwise", "confidence", "multiclass"}, optional
+    notion : {"binary", "classwise", "confidence", "canonical"}, optional
         Type of calibration error to report; the default is that of `ece`.
     level : float, default=0.95
         Level of all intervals.
@@ -403,7 +416,7 @@ def reliability_curve(
     ----------
     y_true, y_prob, notion, sample_weight, counts, labels, pos_label, percent
         As for `ece`. With `notion="classwise"` the answer is a mapping from class to curve;
-        `"multiclass"` has no curve, and is refused.
+        `"canonical"` has no curve, and is refused.
     method : {"bayes", "density"}
         The posterior behind `ece` and `estimate`, so that the picture and the number come from one
         fit; or the paper's curve, a ratio of kernel densities.
@@ -467,6 +480,8 @@ def reliability_diagram(
     *,
     notion: str | None = None,
     binning: str | Binned = "uniform:15",
+    n_bins: int | Literal["sqrt"] | None = None,
+    strategy: Literal["uniform", "quantile"] | None = None,
     mapping: Literal["one", "convex", "published"] | None = None,
     interval: str = "wilson",
     level: float = 0.95,
@@ -484,6 +499,8 @@ def reliability_diagram(
         As for `ece`. With `notion="classwise"` the answer is a mapping from class to diagram.
     binning : str or Binned
         The bins by estimator name, "uniform:15" or "adaptive:10" for instance, or as a value.
+    n_bins, strategy : optional
+        As for `ece`, in place of `binning`.
     mapping : {"one", "convex", "published"}, optional
         How a row counts in the bins; by default what `binning` says.
     interval : {"wilson", "clopper-pearson"}
@@ -500,6 +517,7 @@ def reliability_diagram(
     """
     from calibrant.curves import bins_of, diagram_of, each_problem
 
+    binning = chosen_bins(binning, n_bins, strategy)
     refuse_whole(notion)
     bins = bins_of(binning, mapping)
     options: dict[str, Any] = {"counts": counts, "percent": percent, "estimator": bins}
@@ -629,8 +647,8 @@ def assess(
         As for `ece`.
     cluster : array of shape (N,), optional
         Who or what each row is of; as for `estimate`. Estimates, balances, curves and bins allow for it.
-    notion : {"class", "classwise", "confidence", "multiclass"}, optional
-        The notion of the headline; as for `ece` by default. The multiclass notion has no curve: the
+    notion : {"binary", "classwise", "confidence", "canonical"}, optional
+        The notion of the headline; as for `ece` by default. The canonical notion has no curve: the
         pictures are then of confidence (of two classes, of the second), and `where` says which classes
         take probability from which.
     groups : array of shape (N,) or mapping, optional

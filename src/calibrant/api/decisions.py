@@ -297,4 +297,4 @@ def _about_one(y_true: Any, *rows: Any, **more: Any) -> CalibrationTask:
     if data.positive is None:
         rule = f"name one of {list(data.labels)}, the class that the decision is about"
         raise inputs.InputError("pos_label", rule, None)
-    return CalibrationTask.of(data, named("class"))
+    return CalibrationTask.of(data, named("binary"))

@@ -419,7 +419,7 @@ def _odds(task: CalibrationTask, worst: int, level: float) -> Odds:
     cuts = 1 / (1 + np.exp(-LOG_ODDS))
     w = problem.bins(cuts).w
     edges, counts = np.concatenate([[0.0], cuts, [1.0]]), np.asarray(w * (problem.n / w.sum()))
-    return Odds(edges, counts, diagram_of(shown, binning=BY_MASS, level=level, notion=named("class")))
+    return Odds(edges, counts, diagram_of(shown, binning=BY_MASS, level=level, notion=named("binary")))
 
 
 def balance_of(task: CalibrationTask, found: Estimate, level: float) -> Balance:

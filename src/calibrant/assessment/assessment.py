@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from calibrant.assessment import text
@@ -141,7 +140,7 @@ class Assessment(Serializable):
     notion : str
         The notion of the headline; `estimate` is its.
     estimates, curves, diagrams : mappings
-        By notion; the multiclass notion has no curve and no diagram.
+        By notion; the canonical notion has no curve and no diagram.
     odds : Odds
         The scores of `curve` (class-wise, those of the worst class) for an axis of log odds.
     rulers : mapping
@@ -162,14 +161,14 @@ class Assessment(Serializable):
     classes : tuple of str
         Names to show, in the order of the columns.
     asked : str or None
-        The class that the notion `class` asks about.
+        The class that the notion `binary` asks about.
     level, seed, created, digest, name, command, version
         Level of all intervals, seed of the simulations, date, SHA-256 of the data, name of the data,
         the command that wrote it, version of calibrant.
     cure : Cure or None
         What recalibrating would do, to the error of the notion `shown`; None without rows, as of a sketch.
     probability_transfer : ProbabilityTransfer or None
-        For the multiclass notion of 3 to 12 classes, which of them take probability from which, and at
+        For the canonical notion of 3 to 12 classes, which of them take probability from which, and at
         which predictions; in the order of `classes`.
     clinical : Clinical or None
         What medicine reads: observed over expected, calibration intercept and slope, E50 and E90; where one
@@ -178,7 +177,6 @@ class Assessment(Serializable):
         What acting on the scores costs, where costs were given.
     """
 
-    constants: ClassVar[Mapping[str, Any]] = MappingProxyType({"format": 1})
     computed: ClassVar[tuple[str, ...]] = ("value",)
     worded: ClassVar[tuple[str, ...]] = ("verdict", "advice", "remarks")
     notion: str
@@ -223,7 +221,7 @@ class Assessment(Serializable):
     def shown(self) -> str:
         """The notion that `curve`, `diagram` and what goes with them are of: the headline's, if it has any.
 
-        For the multiclass notion it is confidence, and of two classes `class`.
+        For the canonical notion it is confidence, and of two classes `binary`.
         """
         return pictured(named(self.notion), n_classes=len(self.classes)).name
 
@@ -277,7 +275,7 @@ class Assessment(Serializable):
 
     def __repr__(self) -> str:
         alone = self.asked is None or named(self.notion).canonical
-        asked = self.notion if alone else f"{self.notion} {self.asked}"
+        asked = self.notion if alone else f"class {self.asked}"
         e, rows = self.estimate, f"{self.rows} {'row' if self.rows == 1 else plural('row')}"
         return f"Assessment({asked}, ECE {e.value:.4f} [{e.low:.4f}, {e.high:.4f}], {rows})"
 

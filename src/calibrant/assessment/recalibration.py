@@ -209,7 +209,7 @@ def _curve(task: CalibrationTask, data: Predictions, worst: int, level: float) -
     """Return the curve of a question, or of the class that is furthest off where it has several."""
     if task.notion.classwise:
         data = data if data.score.ndim == 1 else replace(data, positive=worst)
-        task = CalibrationTask.of(data, named("class")).independent
+        task = CalibrationTask.of(data, named("binary")).independent
     curve = curve_of(task, level=level)
     assert isinstance(curve, ReliabilityCurve)
     return curve

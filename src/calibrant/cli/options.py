@@ -104,7 +104,7 @@ def norm(*, largest: bool = False) -> Callable[[F], F]:
         type=click.Choice(("l1", "l2", *(("max",) if largest else ()), "mul")),
         default="l1",
         show_default=True,
-        help=f"{what} or, of --notion multiclass, label-weighted mean (mul) of the gap.",
+        help=f"{what} or, of --notion canonical, label-weighted mean (mul) of the gap.",
     )
 
 
@@ -186,7 +186,7 @@ _OPTIONS: dict[str, Callable[[Any], Any]] = {
     "pos_label": click.option(
         "--pos-label",
         metavar="LABEL",
-        help="The class that a single column of scores, or --notion class, is of.",
+        help="The class that a single column of scores, or --notion binary, is of.",
     ),
     "sample_weight": column(
         "sample-weight", "Column of importance weights, on any scale, whole numbers or not."
@@ -202,18 +202,18 @@ _OPTIONS: dict[str, Callable[[Any], Any]] = {
     "notion": click.option(
         "--notion",
         metavar="NAME",
-        help="What is compared: the score of one class with its frequency (class), that of every class "
+        help="What is compared: the score of one class with its frequency (binary), that of every class "
         "(classwise), the largest score with the accuracy (confidence), the sum of the k largest with how "
         "often the label is among them (top:k), how sure with whether it was right (correctness), or all "
-        "scores at once with the frequencies of all classes (multiclass).  "
-        "[default: class for one column, otherwise confidence]",
+        "scores at once with the frequencies of all classes (canonical).  "
+        "[default: binary for one column, otherwise confidence]",
     ),
     "estimator": click.option(
         "--estimator",
         default="auto",
         show_default=True,
         metavar="NAME",
-        help="Estimator, such as uniform:15, adaptive or density; of --notion multiclass softmax, dirichlet, "
+        help="Estimator, such as uniform:15, adaptive or density; of --notion canonical softmax, dirichlet, "
         "variational:<map> or skce.",
     ),
     "norm": norm(),

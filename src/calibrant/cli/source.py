@@ -386,7 +386,7 @@ def read_source(
     else:
         source = read_rows(file, given)
     if given["pos_label"] is not None and not (source.vector or source.notion.one_class):
-        raise Refused("--pos-label asks about one class of several: add --notion class")
+        raise Refused("--pos-label asks about one class of several: add --notion binary")
     return source
 
 

@@ -250,7 +250,7 @@ def curve_of(
     >>> from calibrant.tasks import named
     >>> rng = np.random.default_rng(0)
     >>> score = rng.random(1000)
-    >>> task = CalibrationTask.of(predictions(rng.random(1000) < score**2, score), named("class"))
+    >>> task = CalibrationTask.of(predictions(rng.random(1000) < score**2, score), named("binary"))
     >>> curve = curve_of(task)
     >>> curve
     ReliabilityCurve(class 1, n=1000, ECE 0.1..., bayes)

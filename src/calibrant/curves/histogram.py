@@ -85,12 +85,10 @@ class ScoreHistogram(Serializable):
 def subject(notion: str, label: Any) -> str:
     """Name what was asked.
 
-    >>> subject("class", "dog"), subject("confidence", None), subject("classwise", "dog")
+    >>> subject("binary", "dog"), subject("confidence", None), subject("classwise", "dog")
     ("class 'dog'", 'confidence', "class 'dog'")
     """
-    if label is None:
-        return notion
-    return f"{'class' if named(notion).classwise else notion} {label!r}"
+    return notion if label is None else f"class {label!r}"
 
 
 def headline(result: Any) -> str:
@@ -151,7 +149,7 @@ def histogram_of(
     >>> from calibrant.score_data import Sample
     >>> from calibrant.tasks.notions import named
     >>> sample = Sample(np.array([0.2, 0.7, 0.9]), np.array([False, False, True]))
-    >>> counted = histogram_of(sample, bins=2, notion=named("class"), label="dog")
+    >>> counted = histogram_of(sample, bins=2, notion=named("binary"), label="dog")
     >>> counted.positive, counted.negative
     (array([0., 1.]), array([1., 1.]))
     >>> counted

@@ -75,7 +75,7 @@ class Data:
     pos_label: Any = None
     sample_weight: Array | None = None
     groups: Array | None = None
-    notion: str = "class"
+    notion: str = "binary"
     source: str = ""
     columns: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: MappingProxyType({}))
     cluster: Array | None = None

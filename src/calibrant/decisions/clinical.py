@@ -110,7 +110,7 @@ def clinical_of(task: CalibrationTask, *, level: float = 0.95, seed: int = 0) ->
     >>> from calibrant.tasks import named
     >>> rng = np.random.default_rng(0)
     >>> score = rng.random(2000)
-    >>> task = CalibrationTask.of(predictions(rng.random(2000) < score**2, score), named("class"))
+    >>> task = CalibrationTask.of(predictions(rng.random(2000) < score**2, score), named("binary"))
     >>> clinical_of(task)
     Clinical(O/E 0.662, intercept -1.054, slope 1.317)
     """

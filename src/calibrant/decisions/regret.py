@@ -172,8 +172,8 @@ def deciding(
     """
     if data.score.ndim == 2 and len(data.labels) > 2 and data.positive is None:
         costs = Cost.of(cost, data.labels, actions)
-        return CalibrationTask.of(data, named("multiclass")), costs
-    task = CalibrationTask.of(data, named("class"))
+        return CalibrationTask.of(data, named("canonical")), costs
+    task = CalibrationTask.of(data, named("binary"))
     return task, cost_of(task, cost, actions, labels)
 
 

@@ -41,6 +41,9 @@ CLASSES = (
     ("canonical.skce", "Skce"),
 )
 
+#: Names of scikit-learn for estimators of this package.
+ALIASES = {"quantile": "adaptive"}
+
 #: The estimators the paper compares.
 FIFTEEN = (
     *(f"{family}:{bins}" for family in ("l", "a", "c", "ac") for bins in (10, 30, "sqrt")),
@@ -61,7 +64,8 @@ _entries = once(_of_package)
 def _add(estimator: type[Estimator], entries: list[Entry]) -> None:
     for entry in estimator.entries():
         for name in {entry.name, entry.short}:
-            if not name or ":" in name or name == "auto" or name in _by_name(entries, vectors=entry.vectors):
+            taken = {"auto", *ALIASES, *_by_name(entries, vectors=entry.vectors)}
+            if not name or ":" in name or name in taken:
                 raise ValueError(
                     f"the names of {estimator.__name__} must be new and free of colons, got {name!r}"
                 )
@@ -117,14 +121,17 @@ def parse(text: str, *, shared: bool = False, vectors: bool = False) -> Estimato
 
     >>> parse("l:10")
     Binned(binning='uniform', n_bins=10, mapping='one')
+    >>> parse("quantile:15") == parse("adaptive:15")
+    True
     >>> parse("variational:temperature:10", vectors=True)
     CanonicalVariational(map='temperature', n_folds=10)
     """
     name, colon, parameter = text.partition(":")
+    name = name if vectors else ALIASES.get(name, name)
     entries = {} if name == "auto" else _by_name(_entries(), vectors=vectors)
     if name != "auto" and name not in entries and name in _by_name(_entries(), vectors=not vectors):
         raise _other_kind(text, vectors=vectors)
-    check_choice("estimator", name, ("auto", *entries))
+    check_choice("estimator", name, ("auto", *entries), ALIASES)
     if colon and not parameter:
         raise InputError("estimator", "have a parameter after its colon", text)
     if name == "auto":
@@ -159,7 +166,7 @@ def resolve(estimator: Any, *, shared: bool = False, vectors: bool = False) -> E
     >>> resolve("uniform:15", vectors=True)
     Traceback (most recent call last):
         ...
-    calibrant.inputs.errors.InputError: estimator must compare whole vectors of scores: 'auto', ...;
+    calibrant.InputError: estimator must compare whole vectors of scores: 'auto', ...;
     uniform:15 compares one score at a time
     """
     if isinstance(estimator, Estimator):

@@ -28,3 +28,7 @@ __all__ = [
     "exact_error",
     "run",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,4 +1,4 @@
-"""The multiclass notion: from whole rows to an estimate with interval, null, test and a bound that holds."""
+"""The canonical notion: from whole rows to an estimate with interval, null, test and a bound that holds."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ def _classes(
         low, high = error.class_interval(k, level)
         found[label] = Estimate(
             value=value, low=low, high=high, level=level, p_value=float(test.by_class[k]),
-            over=value * over, under=value - value * over, notion="class", label=label,
+            over=value * over, under=value - value * over, notion="binary", label=label,
             null=Null(min(typical * value / total, 1.0)), **about,
         )  # fmt: skip
     return found

@@ -330,7 +330,7 @@ def _single_class(
         alone, rows, problem, posterior, centre, spread=reach, drawn=BY_CLASS, label=label
     )
     ends = min(ends[0], value), max(ends[1], value)
-    about = {"notion": "class", "label": label, "clusters": clusters}
+    about = {"notion": "binary", "label": label, "clusters": clusters}
     return _assembled(plan, n, value, ends, null(), other, posterior, **about)
 
 

@@ -118,7 +118,7 @@ class Recommendation(Serializable):
         return self.ranking[0].estimator
 
     def __str__(self) -> str:
-        asked = self.notion if self.label is None else f"{self.notion} {self.label}"
+        asked = self.notion if self.label is None else f"class {self.label}"
         tied = [ranked.estimator for ranked in self.ranking[1:] if ranked.tied]
         close = f" (within noise of it: {', '.join(tied)})" if tied else ""
         shapes = list(dict.fromkeys(row.shape for row in self.table))

@@ -153,7 +153,7 @@ class Estimate(Serializable):
     @property
     def about(self) -> str:
         """What was asked: the notion, and the class if it was about one."""
-        return self.notion if self.label is None else f"{self.notion} {self.label}"
+        return self.notion if self.label is None else f"class {self.label}"
 
     def __repr__(self) -> str:
         ends, size = f"[{self.low:.4f}, {self.high:.4f}]", sample_size(self.n, "=")

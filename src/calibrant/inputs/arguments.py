@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import wraps
 from numbers import Integral, Real
 from typing import Any, NoReturn, ParamSpec, TypeAlias, TypeVar
@@ -19,13 +19,15 @@ R = TypeVar("R")
 Seed: TypeAlias = int | np.random.Generator | np.random.SeedSequence | None
 
 
-def check_choice(name: str, value: Any, options: Iterable[Any]) -> None:
-    """Refuse a value that is none of the options."""
+def check_choice(name: str, value: Any, options: Iterable[Any], aliases: Iterable[str] = ()) -> None:
+    """Refuse a value that is none of the options; one close to an option or an alias is suggested."""
     options = list(options)
     if isinstance(value, str) and value in options:
         return
     if not any(value is option or (isinstance(value, str) and value == option) for option in options):
-        raise InputError(name, f"be one of {show(*options)}", value, got=show_near(value, options))
+        raise InputError(
+            name, f"be one of {show(*options)}", value, got=show_near(value, [*options, *aliases])
+        )
 
 
 def helpful(function: Callable[P, R]) -> Callable[P, R]:
@@ -45,9 +47,18 @@ def helpful(function: Callable[P, R]) -> Callable[P, R]:
     def checked(*args: P.args, **options: P.kwargs) -> R:
         if not names.issuperset(options):
             _refuse_keywords(function.__name__, known, options)
+        if options.get("n_bins") is not None or options.get("strategy") is not None:
+            _refuse_two_ways(options)
         return function(*args, **options)
 
     return checked
+
+
+def _refuse_two_ways(options: Mapping[str, Any]) -> None:
+    for name in ("estimator", "binning"):
+        if name in options:
+            got = f"{name}={options[name]!r}"
+            raise InputError("n_bins and strategy", f"be left out where {name} is given", got=got)
 
 
 def _refuse_keywords(function: str, known: list[str], options: dict[str, Any]) -> None:

@@ -48,6 +48,8 @@ from calibrant.inputs.arguments import is_finite, is_number
 from calibrant.inputs.errors import InputError, InputTypeError, show, show_near
 from calibrant.inputs.predictions import Array
 
+# The version of what `to_dict` writes; fields of another version may mean something else.
+SCHEMA = 1
 # How far rounding may take a number beyond its bounds, or two numbers out of their order.
 ROUNDING = 1e-9
 
@@ -163,22 +165,25 @@ class Serializable:
     ...     at: tuple[float, ...]
     >>> line = Line(2.0, (0.0, 1.0))
     >>> line.to_json()
-    '{"slope": 2.0, "at": [0.0, 1.0]}'
+    '{"schema": 1, "slope": 2.0, "at": [0.0, 1.0]}'
     >>> Line.from_json(line.to_json()) == line
     True
-    >>> Line.from_dict({"slope": -1, "at": [0.0, 1.0]})
+    >>> Line.from_dict({"schema": 1, "slope": -1, "at": [0.0, 1.0]})
     Traceback (most recent call last):
         ...
-    calibrant.inputs.errors.InputError: line.slope must be above 0, got -1.0
+    calibrant.InputError: line.slope must be above 0, got -1.0
     """
 
+    #: Whether the schema number is written; files that have a version of their own do without.
+    has_schema: ClassVar[bool] = True
     constants: ClassVar[Mapping[str, Any]] = MappingProxyType({})
     computed: ClassVar[tuple[str, ...]] = ()
     worded: ClassVar[tuple[str, ...]] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain numbers, text, lists and dictionaries, by field."""
-        return _plain_record("", type(self), self)
+        """Return plain numbers, text, lists and dictionaries by field, after the number of the schema."""
+        schema = {"schema": SCHEMA} if self.has_schema else {}
+        return schema | _plain_record("", type(self), self)
 
     def to_json(self) -> str:
         """Return JSON that `from_json` reads."""
@@ -186,8 +191,15 @@ class Serializable:
 
     @classmethod
     def from_dict(cls, values: Any) -> Self:
-        """Return what `to_dict` wrote, with every field checked."""
-        made: Self = _record(cls._root(), cls, values)
+        """Return what `to_dict` wrote, with every field checked; another schema is refused."""
+        root = cls._root()
+        if cls.has_schema:
+            values = dict(_object(root, values))
+            given = values.pop("schema", None)
+            if type(given) is not int or given != SCHEMA:
+                hint = "it was written by another version of calibrant"
+                raise InputError(f"{root}.schema", f"be {SCHEMA}", given, hint=hint)
+        made: Self = _record(root, cls, values)
         return made
 
     @classmethod
@@ -235,7 +247,7 @@ def from_text(text: str | bytes, name: str) -> Any:
     >>> from_text('{"value": 0.1, "value": 0.2}', "estimate")
     Traceback (most recent call last):
         ...
-    calibrant.inputs.errors.InputError: estimate must have each key once, got 'value' twice
+    calibrant.InputError: estimate must have each key once, got 'value' twice
     """
     try:
         return parsed_json(text)

@@ -94,7 +94,7 @@ def classes_of_columns(
     >>> classes_of_columns(["yes", "no"], [0, 1], 2)
     Traceback (most recent call last):
         ...
-    calibrant.inputs.errors.InputError: y_prob must have columns named after the labels 0, 1, got 'yes', 'no';
+    calibrant.InputError: y_prob must have columns named after the labels 0, 1, got 'yes', 'no';
     pass labels= with the class of each column
     """
     if given is not None:

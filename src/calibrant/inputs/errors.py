@@ -156,6 +156,11 @@ class InputTypeError(InputError, TypeError):
     """An argument is of a type that it cannot have."""
 
 
+# Messages and tracebacks call them by the names that callers import.
+InputError.__module__ = InputTypeError.__module__ = InputWarning.__module__ = "calibrant"
+__test__ = {"InputError": InputError}  # doctest looks for the examples of classes of this module alone
+
+
 def _rebuilt(kind: type[InputError], parts: dict[str, Any]) -> InputError:
     error = kind(parts["argument"], parts["rule"])
     error.__dict__.update(parts)
@@ -170,7 +175,7 @@ def within(about: str) -> Iterator[None]:
     ...     raise InputError("y_prob", "lie in [0, 1]", 2)
     Traceback (most recent call last):
         ...
-    calibrant.inputs.errors.InputError: model 'new': y_prob must lie in [0, 1], got 2
+    calibrant.InputError: model 'new': y_prob must lie in [0, 1], got 2
     """
     try:
         yield

@@ -393,7 +393,7 @@ def exact(name: str, array: Array) -> Array:
     >>> exact("y_true", np.array([2.0**53, 1.0]))
     Traceback (most recent call last):
         ...
-    calibrant.inputs.errors.InputError: y_true must be below 2^53 where it is in floating point, got
+    calibrant.InputError: y_true must be below 2^53 where it is in floating point, got
     9007199254740992.0 at row 0; integers above share one number there: pass integers or text
     """
     if array.dtype.kind == "f":

@@ -26,7 +26,7 @@ def same_rows(**arguments: Any) -> None:
     >>> same_rows(y_true=y, y_prob=pd.Series([0.9, 0.7, 0.2], index=["c", "b", "a"]))
     Traceback (most recent call last):
         ...
-    calibrant.inputs.errors.InputError: y_true and y_prob must have the same index, got the same labels in
+    calibrant.InputError: y_true and y_prob must have the same index, got the same labels in
     another order, 'a' and 'c' at row 0; align one: .reindex(other.index), or pass .to_numpy() where rows
     match by position
     """

@@ -88,6 +88,7 @@ class SavedCalibrator(Serializable):
     """
 
     #: What the file is, and the version of its format.
+    has_schema: ClassVar[bool] = False
     constants: ClassVar[Mapping[str, Any]] = MappingProxyType({"calibrant": "map", "format": 1})
     method: str
     notion: str

@@ -24,3 +24,7 @@ __all__ = [
     "small_multiples",
     "taken",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -117,7 +117,7 @@ def taken(assessment: Assessment, ax: Axes | None = None) -> Axes:
     Parameters
     ----------
     assessment : Assessment
-        Of the multiclass notion, with 3 to 12 classes.
+        Of the canonical notion, with 3 to 12 classes.
     ax : Axes, optional
         Where to draw; one new figure otherwise.
 
@@ -128,7 +128,7 @@ def taken(assessment: Assessment, ax: Axes | None = None) -> Axes:
     from matplotlib.colors import LinearSegmentedColormap
 
     if assessment.probability_transfer is None:
-        rule = 'be of notion="multiclass" with 3 to 12 classes'
+        rule = 'be of notion="canonical" with 3 to 12 classes'
         got = f"{assessment.notion}, {len(assessment.classes)} classes"
         raise InputError("assessment", rule, got=got)
     where, names = assessment.probability_transfer, assessment.classes

@@ -483,7 +483,7 @@ def posterior_of(task: CalibrationTask) -> Posterior:
 
     >>> from calibrant.inputs import predictions
     >>> from calibrant.tasks import named
-    >>> task = CalibrationTask.of(predictions([0, 1, 1], [0.2, 0.4, 0.9]), named("class"))
+    >>> task = CalibrationTask.of(predictions([0, 1, 1], [0.2, 0.4, 0.9]), named("binary"))
     >>> posterior_of(task) is posterior_of(task)
     True
     """

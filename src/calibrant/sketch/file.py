@@ -25,7 +25,7 @@ import zipfile
 import zlib
 from collections.abc import Hashable
 from dataclasses import dataclass
-from typing import Annotated, Any, BinaryIO, Literal, TypeVar
+from typing import Annotated, Any, BinaryIO, ClassVar, Literal, TypeVar
 
 import numpy as np
 
@@ -100,6 +100,7 @@ class Header(Serializable):
         None for a sketch of no rows.
     """
 
+    has_schema: ClassVar[bool] = False
     format: Literal[1]
     notion: str
     n_classes: Annotated[int, Bounds(2)] | None

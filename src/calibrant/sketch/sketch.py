@@ -38,7 +38,7 @@ class Sketch:
 
     Parameters
     ----------
-    notion : {"class", "classwise", "confidence"}
+    notion : {"binary", "classwise", "confidence"}
         What is compared; fixed for the life of the sketch.
     n_classes : int, optional
         Number of columns of the score matrix; learned from the first update otherwise.
@@ -57,18 +57,18 @@ class Sketch:
     Examples
     --------
     >>> import calibrant
-    >>> monday = calibrant.Sketch(notion="class").update([0, 1, 1], [0.2, 0.4, 0.9])
-    >>> tuesday = calibrant.Sketch(notion="class").update([0, 1], [0.1, 0.8])
+    >>> monday = calibrant.Sketch(notion="binary").update([0, 1, 1], [0.2, 0.4, 0.9])
+    >>> tuesday = calibrant.Sketch(notion="binary").update([0, 1], [0.1, 0.8])
     >>> both = monday + tuesday
     >>> both
-    Sketch(notion='class', n=5)
+    Sketch(notion='binary', n=5)
     >>> round(both.ece(estimator="uniform:10"), 6)
     0.24
     """
 
     def __init__(
         self,
-        notion: str = "class",
+        notion: str = "binary",
         *,
         n_classes: int | None = None,
         labels: Sequence[Hashable] | None = None,
@@ -359,7 +359,7 @@ class Sketch:
         >>> from calibrant import Sketch
         >>> rng = np.random.default_rng(0)
         >>> score = rng.random(1000)
-        >>> result = Sketch("class").update(rng.random(1000) < score**2, score).assess(rng=0)
+        >>> result = Sketch("binary").update(rng.random(1000) < score**2, score).assess(rng=0)
         >>> print(result.verdict)
         Scores of class 1 too high by ... points (95 %: ...); a calibrated model of this size typically ...
         """
@@ -368,7 +368,7 @@ class Sketch:
     def calibrator(self, method: str = "auto", *, monotone: Monotone = "auto") -> Calibrator:
         """Fit a map from scores to probabilities, as `Calibrator` would from the rows.
 
-        Of the notion `class` it maps the scores of the class, of `confidence` the largest score of a row;
+        Of the notion `binary` it maps the scores of the class, of `confidence` the largest score of a row;
         class-wise there is a map for each class.
 
         Parameters
@@ -380,7 +380,7 @@ class Sketch:
         --------
         >>> rng = np.random.default_rng(0)
         >>> score = rng.random(2000)
-        >>> sketch = Sketch("class").update(rng.random(2000) < score**2, score)
+        >>> sketch = Sketch("binary").update(rng.random(2000) < score**2, score)
         >>> sketch.calibrator().predict_proba([0.3, 0.7]).round(2)
         array([0.09, 0.47])
         """
@@ -481,7 +481,7 @@ class Sketch:
         Examples
         --------
         >>> import tempfile
-        >>> day = Sketch("class").update([0, 1, 1], [0.2, 0.4, 0.9])
+        >>> day = Sketch("binary").update([0, 1, 1], [0.2, 0.4, 0.9])
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     day.save(f"{folder}/monday.sketch")
         ...     again = Sketch.load(f"{folder}/monday.sketch")
@@ -541,7 +541,7 @@ class Sketch:
         ...     for day, rows in {"monday": "0,0.2\\n1,0.4\\n", "tuesday": "1,0.9\\n"}.items():
         ...         _ = pathlib.Path(folder, f"{day}.csv").write_text("label,score\\n" + rows)
         ...     Sketch.from_files(folder)
-        Sketch(notion='class', n=3)
+        Sketch(notion='binary', n=3)
         """
         from calibrant.data.pipeline import from_files
 
@@ -680,7 +680,7 @@ class Sketch:
         >>> import pandas as pd
         >>> frame = pd.DataFrame({"y": [0, 1, 1], "p": [0.2, 0.6, 0.9], "country": ["fr", "nl", "nl"]})
         >>> Sketch.from_frame_by_group(frame, label="y", scores="p", groups="country")
-        {'fr': Sketch(notion='class', n=1), 'nl': Sketch(notion='class', n=2)}
+        {'fr': Sketch(notion='binary', n=1), 'nl': Sketch(notion='binary', n=2)}
         """
         from calibrant.data.frames import from_frame
 

@@ -14,3 +14,7 @@ from calibrant.sklearn.display import ReliabilityDisplay
 from calibrant.sklearn.scorer import neg_ece_scorer
 
 __all__ = ["CalibratedModel", "ReliabilityDisplay", "neg_ece_scorer"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

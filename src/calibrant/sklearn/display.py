@@ -187,8 +187,8 @@ class ReliabilityDisplay:
             As for `from_predictions`, which also takes `method`, `bandwidth`, `level` and `rng`.
         name : str, optional
             Name in the legend; that of the model's class by default.
-        notion : {"class", "confidence"}, optional
-            By default `class` for two classes, the second or `pos_label`, and `confidence` for more, unless
+        notion : {"binary", "confidence"}, optional
+            By default `binary` for two classes, the second or `pos_label`, and `confidence` for more, unless
             `pos_label` names one of them.
         """
         inputs.same_rows(X=X, y=y, sample_weight=sample_weight, counts=counts)
@@ -250,8 +250,8 @@ class ReliabilityDisplay:
             Name in the legend.
         ax, ref_line, **kwargs
             As for `plot`.
-        notion : {"class", "confidence"}, optional
-            By default `class` for 1-D scores or with `pos_label`, and `confidence` for a matrix.
+        notion : {"binary", "confidence"}, optional
+            By default `binary` for 1-D scores or with `pos_label`, and `confidence` for a matrix.
         method : {"bayes", "density"}, optional
             As for `reliability_curve`: the posterior behind the error by default, a ratio of densities if a
             bandwidth is given.

@@ -32,12 +32,12 @@ def neg_ece_scorer(
 
     Parameters
     ----------
-    notion : {"confidence", "class", "classwise", "multiclass"}, optional
+    notion : {"confidence", "binary", "classwise", "canonical"}, optional
         What is compared, as in `ece`; `confidence` by default, for binary models too.
     estimator, norm
         As for `ece`.
     pos_label : label, optional
-        The class that `notion="class"` asks about; by default the second of two.
+        The class that `notion="binary"` asks about; by default the second of two.
 
     Returns
     -------
@@ -62,7 +62,7 @@ def neg_ece_scorer(
     chosen_for(asked, estimator, norm)
     if pos_label is not None and not asked.one_class:
         raise ValueError(
-            f'pos_label names one class and needs notion="class", got {pos_label!r} for notion={asked.name!r}'
+            f'pos_label names a class and needs notion="binary", got {pos_label!r} for notion={asked.name!r}'
         )
     return NegECE(asked.name, estimator, norm, pos_label)
 

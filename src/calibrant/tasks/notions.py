@@ -22,7 +22,9 @@ from calibrant.score_data import OneHot
 Array = NDArray[Any]
 
 # Names of the notions, as users write them.
-NOTIONS = ("class", "classwise", "confidence", "top:k", "correctness", "multiclass")
+NOTIONS = ("binary", "classwise", "confidence", "top:k", "correctness", "canonical")
+# Other names that are accepted.
+ALIASES = {"class": "binary", "multiclass": "canonical"}
 # Number of scores (rows times classes) in a block of classes: enough columns for efficient reads, within
 # little memory.
 BLOCK = 1 << 24
@@ -192,18 +194,18 @@ def combined(errors: Array, norm: str) -> Array:
 class Binary(Notion):
     """Score of one class compared with its frequency."""
 
-    name: str = "class"
+    name: str = "binary"
     one_class = True
 
     @property
     def reading(self) -> Reading:
         """Words for the score of a class and its frequency."""
-        return Reading("class")
+        return Reading("binary")
 
     def check(self, *, vector: bool, labels: Sequence[Any], positive: int | None) -> None:
         """Raise an error for a matrix of more than two columns without a positive class."""
         if not vector and positive is None:
-            rule = f"name one of {list(labels)}, since the notion class is about one of {len(labels)} columns"
+            rule = f"name one of {list(labels)}, as the notion binary is about one of {len(labels)} columns"
             raise InputError("pos_label", rule, None, advice="notion")
 
     def problems(self, data: Predictions) -> Iterator[Problem]:
@@ -363,17 +365,17 @@ class Canonical(Notion):
 
     See docs/methods/canonical-calibration.md.
 
-    >>> named("multiclass").most("l1")
+    >>> named("canonical").most("l1")
     2.0
     """
 
-    name: str = "multiclass"
+    name: str = "canonical"
     canonical = True
 
     @property
     def reading(self) -> Reading:
         """Words for score vectors and class frequencies."""
-        return Reading("multiclass", score="scores", frequency="frequencies")
+        return Reading("canonical", score="scores", frequency="frequencies")
 
     @property
     def norms(self) -> tuple[str, ...]:
@@ -391,7 +393,7 @@ class Canonical(Notion):
 
 def one_score_at_a_time(notion: Notion) -> InputError:
     """Return the error for functions that do not support canonical calibration."""
-    hint = "ask here for confidence, classwise or class"
+    hint = "ask here for confidence, classwise or binary"
     return InputError("notion", "compare one score at a time here", notion.name, hint=hint, advice="whole")
 
 
@@ -417,32 +419,34 @@ _FIXED = {notion.name: notion for notion in (Binary(), Classwise(), Confidence()
 
 
 def named(notion: Any) -> Notion:
-    """Return the notion with this name.
+    """Return the notion with this name or alias.
 
     >>> named("confidence").reading.frequency
     'accuracy'
+    >>> named("class").name, named("multiclass").name
+    ('binary', 'canonical')
     """
     if isinstance(notion, Notion):
         return notion
-    if isinstance(notion, str) and notion in _FIXED:
-        return _FIXED[notion]
+    if isinstance(notion, str) and (name := ALIASES.get(notion, notion)) in _FIXED:
+        return _FIXED[name]
     if isinstance(notion, str) and (match := re.fullmatch(r"top:0*([1-9][0-9]{0,5})", notion)):
         return TopScores(f"top:{match[1]}")
     if isinstance(notion, str) and notion.startswith("top"):
         raise InputError("notion", "be top:k with a whole number k, from 1 to one less than classes", notion)
-    check_choice("notion", notion, NOTIONS)
+    check_choice("notion", notion, NOTIONS, ALIASES)
     return _FIXED[notion]
 
 
 def usual(notion: Any, *, vector: bool, pairs: bool = False) -> Notion:
-    """Return the requested notion, or the default: `class` for a vector, `confidence` for a matrix.
+    """Return the requested notion, or the default: `binary` for a vector, `confidence` for a matrix.
 
     The default is `correctness` if the columns are named as pairs (was the prediction correct, confidence).
     """
     if notion is None and pairs:
         return _FIXED["correctness"]
     if notion is None:
-        return _FIXED["class" if vector else "confidence"]
+        return _FIXED["binary" if vector else "confidence"]
     return named(notion)
 
 
@@ -451,12 +455,12 @@ def pictured(headline: Notion, *, n_classes: int) -> Notion:
 
     It is the headline itself, except for canonical calibration, which has no curve.
 
-    >>> str(pictured(named("multiclass"), n_classes=3))
+    >>> str(pictured(named("canonical"), n_classes=3))
     'confidence'
     """
     if not headline.canonical:
         return headline
-    return _FIXED["class" if n_classes == 2 else "confidence"]
+    return _FIXED["binary" if n_classes == 2 else "confidence"]
 
 
 def applicable(headline: Notion, *, n_classes: int, one_asked: bool) -> list[Notion]:
@@ -468,9 +472,9 @@ def applicable(headline: Notion, *, n_classes: int, one_asked: bool) -> list[Not
     if headline.correctness_pairs:
         return [headline]
     if n_classes == 2:
-        names = ["class", "confidence"]
+        names = ["binary", "confidence"]
     else:
-        names = ["confidence", "classwise", *(["class"] if one_asked else [])]
+        names = ["confidence", "classwise", *(["binary"] if one_asked else [])]
     return [headline, *(_FIXED[name] for name in names if name != headline.name)]
 
 

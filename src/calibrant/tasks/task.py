@@ -82,7 +82,7 @@ class CalibrationTask:
     --------
     >>> from calibrant.inputs import predictions
     >>> from calibrant.tasks.notions import named
-    >>> task = CalibrationTask.of(predictions([0, 1, 1], [0.2, 0.4, 0.9]), named("class"))
+    >>> task = CalibrationTask.of(predictions([0, 1, 1], [0.2, 0.4, 0.9]), named("binary"))
     >>> task.label, float(task.n)
     (1, 3.0)
     """
@@ -148,7 +148,7 @@ class CalibrationTask:
         weight = _scaled(self.weight, counts=self.counts)
         sample = Sample(score[:, column], code == column, weight, (0.0, 1.0), self.counts)
         task: CalibrationTask = replace(
-            self, notion=named("class"), positive=column, make=lambda: [sample], _cache={}
+            self, notion=named("binary"), positive=column, make=lambda: [sample], _cache={}
         )
         return task
 
