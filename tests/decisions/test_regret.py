@@ -1,4 +1,4 @@
-"""Regret: against loops over rows, from every kind of evidence, and as it is stored."""
+"""Regret: against loops over rows, from every kind of score data, and as it is stored."""
 
 import json
 

@@ -182,7 +182,7 @@ def regret_curve_of(
     )  # fmt: skip
 
 
-def net_benefit(evidence: ScoreData, thresholds: Array) -> tuple[Array, Array]:
+def net_benefit(data: ScoreData, thresholds: Array) -> tuple[Array, Array]:
     """Return the net benefit of acting from each threshold on, and of always acting.
 
     >>> from calibrant.score_data import Sample
@@ -191,7 +191,7 @@ def net_benefit(evidence: ScoreData, thresholds: Array) -> tuple[Array, Array]:
     >>> model.round(4), everyone.round(4)
     (array([0.6667]), array([0.5833]))
     """
-    bins = evidence.bins(thresholds)
+    bins = data.bins(thresholds)
     total = bins.w.sum()
     hits, rows = (np.cumsum(part[::-1])[::-1] / total for part in (bins.wy, bins.w))
     odds = thresholds / (1 - thresholds)

@@ -157,7 +157,7 @@ def estimator(name: str, notion: str | None = None) -> Estimator:
     if "." in name.partition(":")[0]:
         value = instance_of(name)
         if not (hasattr(value, "fit") or callable(value)):
-            raise ValueError(f"{name!r} has no method fit(evidence) and is no function, got {value!r}")
+            raise ValueError(f"{name!r} has no method fit(data) and is no function, got {value!r}")
         return resolve(value)
     shared = notion is not None and notions.named(notion).classwise
     known = resolve(name, shared=shared)

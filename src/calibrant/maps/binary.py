@@ -37,12 +37,17 @@ MOST_REPEATED, LEAST_ROWS = 1000, 10.0
 class Problem:
     """One score and its outcomes; what several maps need is computed once."""
 
-    evidence: ScoreData
+    data: ScoreData
+
+    @property
+    def evidence(self) -> ScoreData:
+        """The same as `data`, under its former name."""
+        return self.data
 
     @cached_property
     def held(self) -> Residuals:
         """Rows and outcomes at each score that occurs."""
-        residuals = Residuals.of(self.evidence)
+        residuals = Residuals.of(self.data)
         return residuals[residuals.mass > 0]
 
     @cached_property
@@ -178,7 +183,7 @@ def spline(problem: Problem, monotone: bool | None = False) -> Form:
 
 def density(problem: Problem) -> Form:
     """Take the reliability curve of kernel densities; beyond its ends it goes on as there."""
-    fit = Density().fit_alike(problem.evidence)
+    fit = Density().fit_alike(problem.data)
     known = np.isfinite(fit.frequency)
     return Table(fit.score[known], np.clip(fit.frequency[known], 0.0, 1.0), "score", "line")
 

@@ -117,28 +117,28 @@ class Nodes:
         return Nodes(self.below[None], self.above[None], self.weights[None])
 
 
-def nodes(evidence: ScoreData, bits: Iterable[int]) -> Iterator[Nodes]:
+def nodes(data: ScoreData, bits: Iterable[int]) -> Iterator[Nodes]:
     """Yield the nodes of all problems in batches along a first axis; many rows by cells of so many bits.
 
     Those of a sketch are at the mean scores of the positive and of the negative rows of each of its cells.
     Its outermost cells, which are 2^-50 wide, are the walls.
     """
-    if isinstance(evidence, Sample) and evidence.shape[-1] <= ROWS:
-        weight = np.ones(1) if evidence.weight is None else evidence.weight
-        shape = (-1, evidence.shape[-1])
-        parts = (np.broadcast_to(part, evidence.shape) for part in (evidence.score, evidence.outcome, weight))
+    if isinstance(data, Sample) and data.shape[-1] <= ROWS:
+        weight = np.ones(1) if data.weight is None else data.weight
+        shape = (-1, data.shape[-1])
+        parts = (np.broadcast_to(part, data.shape) for part in (data.score, data.outcome, weight))
         score, outcome, weight = (part.reshape(shape).astype(np.float64) for part in parts)
         step = max(1, CHUNK // shape[1])
         for part in (slice(a, a + step) for a in range(0, len(score), step)):
-            yield Nodes.of_rows(score[part], outcome[part], weight[part], evidence.support)
+            yield Nodes.of_rows(score[part], outcome[part], weight[part], data.support)
         return
-    for (score, outcome, weight), own in zip(evidence.rows(), bits, strict=True):
-        if isinstance(evidence, Cells):
+    for (score, outcome, weight), own in zip(data.rows(), bits, strict=True):
+        if isinstance(data, Cells):
             score = np.where(score < NEAREST, 0.0, np.where(1 - score < NEAREST, 1.0, score))
         if score.size > ROWS:
-            yield Nodes.of_cells(score, outcome, weight, evidence.support, own).alone()
+            yield Nodes.of_cells(score, outcome, weight, data.support, own).alone()
         else:
-            yield Nodes.of_rows(score, outcome, weight, evidence.support).alone()
+            yield Nodes.of_rows(score, outcome, weight, data.support).alone()
 
 
 def _distances(score: Array, support: tuple[float, float]) -> tuple[Array, Array]:

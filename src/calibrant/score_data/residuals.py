@@ -1,4 +1,4 @@
-"""Residuals in score order: what is left of the evidence when only its running sums matter.
+"""Residuals in score order: what is left of the data when only its running sums matter.
 
 Scores that share a cell of the fine layout count as one score, so rows, sketches and merged
 sketches of that layout give the same residuals to rounding. So do scores that rounding leaves on both sides
@@ -58,7 +58,7 @@ class Residuals:
     one_score: Array
 
     @classmethod
-    def of(cls, evidence: Any, *, ties: bool = True) -> Residuals:
+    def of(cls, data: Any, *, ties: bool = True) -> Residuals:
         """Return the residuals of rows or of cells; without `ties` no score is taken for shared.
 
         >>> residuals = Residuals.of(Sample(np.array([0.9, 0.2, 0.2]), np.array([True, False, True])))
@@ -67,12 +67,12 @@ class Residuals:
         >>> residuals.residual.round(3)
         array([0.6, 0. , 0.1])
         """
-        if isinstance(evidence, Cells):
-            found = cls._from_cells(evidence)
-        elif evidence.shape[-1] < COUNTED:
-            found = cls._from_few(evidence)
+        if isinstance(data, Cells):
+            found = cls._from_cells(data)
+        elif data.shape[-1] < COUNTED:
+            found = cls._from_few(data)
         else:
-            found = cls._from_many(evidence, ties=ties)
+            found = cls._from_many(data, ties=ties)
         found = found._ties_joined()
         return found if ties else replace(found, one_score=np.zeros(found.mass.shape, dtype=bool))
 
