@@ -138,7 +138,7 @@ def test_where_nothing_is_known_nothing_is_said(case):
         result = Sketch("class").update([0, 1, 1, 0], [0.2, 0.7, 0.6, 0.3]).assess(rng=0)
     assert result.recalibration is None
     assert result.advice == text.gained(result) == ""
-    assert "h-cure" not in result.html()
+    assert "h-recalibration" not in result.html()
 
 
 def test_it_is_written_and_read(sharp, fine):
@@ -154,11 +154,11 @@ def test_it_is_written_and_read(sharp, fine):
 def test_the_page_shows_before_and_after(sharp, fine):
     page = sharp.html()
     assert sharp.advice in page
-    assert 'id="cure-before"' in page
-    assert 'id="cure-after"' in page
+    assert 'id="recalibration-before"' in page
+    assert 'id="recalibration-after"' in page
     assert "Cross-validated in 5 folds of 2 000 rows, a map changes the log loss of a row by -0." in page
     assert "calibrant.Calibrator().fit(y_prob, y_true)" in page
-    assert 'id="cure-after"' not in fine.html()
+    assert 'id="recalibration-after"' not in fine.html()
     assert fine.advice in fine.html()
     assert sharp.advice in sharp._repr_html_()
 

@@ -119,7 +119,7 @@ def test_every_section_is_there():
         "10 000 rows",
         "What a score really means",
         "In numbers",
-        "Does the answer depend on the ruler?",
+        "Comparison of estimators",
         "Classes, the worst first",
         "Groups, the worst first",
         "What recalibration could gain",

@@ -171,7 +171,7 @@ class Neighbours:
         others = mass - own
         company = others > ALONE * own
         others = np.where(company, others, 1.0)
-        # A row that no other one reaches can only speak for itself.
+        # A row without neighbours within the kernel width is predicted by its own outcome.
         rates = [np.where(company, (positive - y * own) / others, y) for y in (1.0, 0.0)]
         return np.clip(rates, 0.0, 1.0) - self.score
 

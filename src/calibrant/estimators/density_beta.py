@@ -246,8 +246,8 @@ def matched(data: ScoreData, width: Array) -> Array:
     low, high = data.support
     mean, n = data.bins(np.array([])).score[..., 0], data.n
     variance = data.variance() * np.maximum(n - 1, 0.0) / n
-    room = np.maximum((mean - low) * (high - mean) - variance, 1e-12)
-    return np.asarray(np.minimum(SHARE * width**2 / room, WIDEST))
+    spread_left = np.maximum((mean - low) * (high - mean) - variance, 1e-12)
+    return np.asarray(np.minimum(SHARE * width**2 / spread_left, WIDEST))
 
 
 def _sizes(asked: Array) -> Array:

@@ -40,8 +40,8 @@ KEPT = 10
 STEP = 1 / 1024
 # So do fewer points for beta kernels.
 PLACES = 8.0
-# Rows evaluated together: enough to spread the overhead, few enough for the cache. However few there are, the
-# grid of a density takes as much room as so many.
+# Rows evaluated together: enough to spread the overhead, few enough for the cache. The memory of
+# the grid of a density estimate corresponds to at least GRID rows.
 TOGETHER, GRID = 1 << 17, 512
 
 

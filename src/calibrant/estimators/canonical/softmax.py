@@ -1,4 +1,4 @@
-"""The default for whole rows: the posterior of a softmax, set right by rows held out."""
+"""The default estimator of canonical calibration: a softmax posterior, corrected on held-out rows."""
 
 from __future__ import annotations
 
