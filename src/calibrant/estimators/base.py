@@ -1,4 +1,4 @@
-"""What an estimator is: a frozen value of choices that fits data and describes itself."""
+"""Base class of estimators: immutable parameters, a `fit` method and a description."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ class Estimator(ABC):
 
     @abstractmethod
     def fit(self, data: Any) -> Fit:
-        """Look at the data once; the fit answers for every norm.
+        """Fit the data once; the result gives the error for every norm.
 
         Parameters
         ----------
@@ -129,16 +129,16 @@ class Estimator(ABC):
 
 @runtime_checkable
 class SupportsFit(Protocol):
-    """Anything that fits data; what it returns has `error(norm)`."""
+    """An object with a `fit` method whose result has a method `error(norm)`."""
 
     def fit(self, data: ScoreData) -> Any:
-        """Look at the data."""
+        """Fit the data."""
         ...
 
 
 @dataclass(frozen=True, eq=False)
 class Fit(ABC):
-    """An estimator after it has seen data.
+    """A fitted estimator.
 
     Parameters
     ----------

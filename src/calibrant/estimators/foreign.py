@@ -87,5 +87,5 @@ class Foreign(Estimator):
         return type(self.value).__name__ if plain else str(self.value)
 
     def fit(self, data: ScoreData) -> ForeignFit:
-        """Let the value look at the data."""
+        """Fit the wrapped estimator."""
         return ForeignFit(self, self.value.fit(data), data.batch)

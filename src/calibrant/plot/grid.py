@@ -1,4 +1,4 @@
-"""All classes at once: one small panel for each, or a heat map of what they take from each other."""
+"""Plots of all classes: a small panel for each, or a heat map of the probability transfer between them."""
 
 from __future__ import annotations
 
