@@ -116,7 +116,7 @@ class Lines(NamedTuple):
         array([[1],
                [3]])
         """
-        found = []
+        first = []
         for no, yes, act in zip(*self, self.act, strict=True):
             alarm, miss = no[act] - no[1 - act], yes[1 - act] - yes[act]
             given = alarm / (alarm + miss) if alarm + miss > 0 else 0.5
@@ -127,8 +127,8 @@ class Lines(NamedTuple):
             most = total.max(axis=1, keepdims=True)
             equal = total >= most - 1e-12 * np.abs(extra).sum(axis=1, keepdims=True)
             away = np.abs(np.arange(total.shape[1]) - np.searchsorted(score, given - TIED))
-            found.append(np.where(equal, away, score.size + 1).argmin(axis=1))
-        return np.array(found)
+            first.append(np.where(equal, away, score.size + 1).argmin(axis=1))
+        return np.array(first)
 
     def at(self, action: Array, less: Array | None = None) -> tuple[Array, Array]:
         """Return the costs of actions (decisions, ...), minus those of the actions `less` if given.
@@ -459,8 +459,8 @@ def _max_gain(others: Sequence[tuple[Array, Array]], deviate: float) -> float:
     gain, variance = (np.stack(part) for part in zip(*others, strict=True))
     best = np.argmax(gain + deviate * np.sqrt(variance), axis=0)[None]
     gain, variance = (np.take_along_axis(part, best, axis=0)[0] for part in (gain, variance))
-    some = variance > 0
-    gain, variance = gain[some], variance[some]
+    positive = variance > 0
+    gain, variance = gain[positive], variance[positive]
     order = np.argsort(-gain / variance, kind="stable")
     within = np.cumsum(gain[order]) + deviate * np.sqrt(np.cumsum(variance[order]))
     return float(max(within.max(initial=0.0), 0.0))

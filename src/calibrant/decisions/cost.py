@@ -86,12 +86,12 @@ class Cost(Serializable):
         # With a single column of scores, the negative class may be several classes, or unknown.
         if len(labels) > 2 or labels[1 - column] is None or isinstance(labels[1 - column], tuple):
             return cls.of(cost, (f"not {labels[column]}", labels[column]), actions)
-        found = cls.of(cost, labels, actions)
+        parsed = cls.of(cost, labels, actions)
         if column == 1:
-            return found
+            return parsed
         # A pair of costs already refers to the positive class.
-        matrix = found.matrix[::-1] if found.threshold is None else found.matrix
-        return replace(found, matrix=matrix, labels=tuple(labels)[::-1])
+        matrix = parsed.matrix[::-1] if parsed.threshold is None else parsed.matrix
+        return replace(parsed, matrix=matrix, labels=tuple(labels)[::-1])
 
     def as_threshold(self) -> Cost:
         """Return an equivalent cost with a threshold; raise an error if there is none.
@@ -147,7 +147,11 @@ class Cost(Serializable):
 
     @classmethod
     def _of_matrix(
-        cls, values: Array, labels: Sequence[Any], actions: Sequence[str] | None, own: list[Any] | None
+        cls,
+        values: Array,
+        labels: Sequence[Any],
+        actions: Sequence[str] | None,
+        column_names: list[Any] | None,
     ) -> Cost:
         if values.ndim != 2 or len(values) != len(labels) or values.shape[1] < 2:
             rule = (
@@ -156,7 +160,7 @@ class Cost(Serializable):
             raise InputError("cost", rule, got=f"the shape {values.shape}")
         count = values.shape[1]
         usual = labels if count == len(labels) else range(1, count + 1)
-        given = own if actions is None else actions
+        given = column_names if actions is None else actions
         names = tuple(str(name) for name in (usual if given is None else given))
         if len(names) != count or len(set(names)) != count:
             argument, verb = ("cost", "have") if actions is None else ("actions", "be")
@@ -166,14 +170,14 @@ class Cost(Serializable):
     @property
     def dominated(self) -> tuple[str, ...]:
         """Dominated actions: another action costs at most as much in every class and less in one."""
-        found = []
+        dominated = []
         for a, name in enumerate(self.actions):
             others = np.delete(self.matrix, a, axis=1)
             beaten = (others <= self.matrix[:, a : a + 1]).all(axis=0)
             strictly = (others < self.matrix[:, a : a + 1]).any(axis=0)
             if (beaten & strictly).any():
-                found.append(name)
-        return tuple(found)
+                dominated.append(name)
+        return tuple(dominated)
 
 
 def cost_from_text(text: str) -> float | tuple[float, float]:

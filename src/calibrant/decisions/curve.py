@@ -174,16 +174,16 @@ def regret_curve_of(
     check_level(level)
     lines = Lines.of_thresholds(thresholds)
     decisions = BinaryDecisions.of(task, thresholds)
-    found = ends(decisions, lines, level, simultaneous=True)
+    estimate = ends(decisions, lines, level, simultaneous=True)
     model, everyone = net_benefit(task.problems[0], thresholds)
     # Net benefit is measured in units of a miss, whose cost here is 1 - t.
-    gained = found.recalibrated.value / (1 - thresholds)
+    gained = estimate.recalibrated.value / (1 - thresholds)
     difference = None
     if other is not None:
         difference = _difference(task, other, thresholds, decisions, level)
     return RegretCurve(
-        thresholds, found.value, found.low, found.high, level, model, everyone, model + gained, task.n,
-        task.label, difference,
+        thresholds, estimate.value, estimate.low, estimate.high, level, model, everyone, model + gained,
+        task.n, task.label, difference,
     )  # fmt: skip
 
 
@@ -210,9 +210,11 @@ def _difference(
 
     The covariance is computed from rows or, for clustered rows, by the cluster-robust sandwich estimator.
     """
-    (one, two), label, weight = _pair(task, other)
+    (first_score, second_score), label, weight = _pair(task, other)
     regions = len(thresholds) + 1
-    first, second = (np.searchsorted(thresholds, score, side="right") for score in (one, two))
+    first, second = (
+        np.searchsorted(thresholds, score, side="right") for score in (first_score, second_score)
+    )
     kind = (first * regions + second) * 2 + label
     # Rows with the same outcome whose two scores lie between the same thresholds contribute the same.
     present, kind = np.unique(kind, return_inverse=True)
@@ -254,5 +256,5 @@ def _pair(task: CalibrationTask, other: CalibrationTask) -> tuple[tuple[Array, A
         score, code, _ = each.rows.take(np.arange(each.rows.n))
         column = 1 if each.positive is None else each.positive
         columns.append((score[:, column], (code == column).astype(np.intp)))
-    (one, label), (two, _) = columns
-    return (one, two), label, task.weight
+    (first_score, label), (second_score, _) = columns
+    return (first_score, second_score), label, task.weight

@@ -147,7 +147,7 @@ class Decision(Serializable):
         value, low, high, back = (ROWS * x for x in (lost.value, lost.low, lost.high, lost.recovered))
         interval = f"[{low:.3g}, {high:.3g}]"
         text = f"With {self.about} the decision regret is {least}{value:.3g} per thousand rows {interval}"
-        told = [
+        sentences = [
             f"{text}, which is compatible with none."
             if low == 0
             else f"{text}; recalibrating recovers {back:.3g}."
@@ -157,8 +157,8 @@ class Decision(Serializable):
             act = f"acting when the score is at least {best.threshold:.3g}"
             act = {0.0: "always acting", math.inf: "never acting"}.get(best.threshold, act)
             ends = f"[{ROWS * best.gain_low:.3g}, {ROWS * best.gain_high:.3g}]"
-            told.append(f"On the scores as they are, {act} recovers {ROWS * best.gain:.3g} {ends}.")
-        return [*told, *(f"{caution[0].upper()}{caution[1:]}." for caution in lost.cautions)]
+            sentences.append(f"On the scores as they are, {act} recovers {ROWS * best.gain:.3g} {ends}.")
+        return [*sentences, *(f"{caution[0].upper()}{caution[1:]}." for caution in lost.cautions)]
 
     @property
     def table(self) -> list[Row]:
@@ -209,19 +209,20 @@ def best_threshold_of(task: CalibrationTask, cost: Cost, *, level: float) -> Bes
     tail = round((1 - level) / 2 * (len(drawn) - 1))
     low, high = (_separating_threshold(score, int(drawn[k]), given) for k in (tail, len(drawn) - 1 - tail))
     chosen = _separating_threshold(score, int(first), given)
-    found = ends(decisions, lines, level)
-    assert found.threshold is not None
-    gain, (gain_low, gain_high) = float(found.threshold.value[0]), found.threshold.interval(found.deviate)
+    estimate = ends(decisions, lines, level)
+    assert estimate.threshold is not None
+    gain = float(estimate.threshold.value[0])
+    gain_low, gain_high = estimate.threshold.interval(estimate.deviate)
     spent = decisions.gain(lines, decisions.best_threshold(lines))
-    cost_low, cost_high = spent.interval(found.deviate)
-    as_is = float(found.as_is[0])
+    cost_low, cost_high = spent.interval(estimate.deviate)
+    as_is = float(estimate.as_is[0])
     # The cost per row lies between the smallest and the largest entry of the cost matrix.
     least, most = float(cost.matrix.min()), float(cost.matrix.max())
     return BestThreshold(
         threshold=chosen, low=min(low, chosen), high=max(high, chosen), cost=as_is - gain,
         cost_low=max(min(float(cost_low[0]), as_is - gain), least),
         cost_high=min(max(float(cost_high[0]), as_is - gain), most),
-        as_is=as_is, recalibrated=as_is - float(found.recalibrated.value[0]),
+        as_is=as_is, recalibrated=as_is - float(estimate.recalibrated.value[0]),
         gain=gain, gain_low=max(float(gain_low[0]), -float(lines.top[0])),
         gain_high=min(float(gain_high[0]), float(lines.top[0])), level=level, of_costs=given,
         n=task.n, label=task.label,

@@ -222,11 +222,11 @@ def _binary_fields(
 
     lines = Lines.of(cost)
     decisions = BinaryDecisions.of(task, lines.changes)
-    found = ends(decisions, lines, level)
+    estimate = ends(decisions, lines, level)
     return {
-        "value": float(found.value[0]), "low": float(found.low[0]), "high": float(found.high[0]),
-        "p_value": max(float(stdtr(max(decisions.clusters - 1, 1.0), -found.z[0])), MIN_P),
-        "recovered": float(found.recalibrated.value[0]), "cost": float(found.as_is[0]), "n": task.n,
+        "value": float(estimate.value[0]), "low": float(estimate.low[0]), "high": float(estimate.high[0]),
+        "p_value": max(float(stdtr(max(decisions.clusters - 1, 1.0), -estimate.z[0])), MIN_P),
+        "recovered": float(estimate.recalibrated.value[0]), "cost": float(estimate.as_is[0]), "n": task.n,
         "null": _binary_null(decisions, lines, rng),
     }  # fmt: skip
 
@@ -253,11 +253,11 @@ def _binary_null(decisions: BinaryDecisions, lines: Lines, rng: np.random.Genera
     steps = decisions.groups.coarser(STEPS)
     sets = drawn(steps, rng, SIMULATED).astype(np.float64)
 
-    def estimate(residual: Array) -> float:
+    def simulated_estimate(residual: Array) -> float:
         simulated = replace(steps, residual=residual)
         return float(decisions.regret(lines, recalibrated(simulated, decisions.groups.score))[0])
 
-    estimates = list(shared(estimate, list(sets)))
+    estimates = list(shared(simulated_estimate, list(sets)))
     levels = {level: float(np.quantile(estimates, level)) for level in QUANTILES}
     return Null(float(np.mean(estimates)), MappingProxyType(levels))
 

@@ -257,9 +257,9 @@ def _spread_indices(coverage: Array, most: int, first: float = 0.0) -> Array:
     if size <= most:
         wanted = np.arange(size)
     else:
-        some = round(LOG_SHARE * most)
-        even = np.linspace(0, 1, most - some + 1)[1:]
-        by_log = np.geomspace(coverage[0], 1, some)
+        n_log = round(LOG_SHARE * most)
+        even = np.linspace(0, 1, most - n_log + 1)[1:]
+        by_log = np.geomspace(coverage[0], 1, n_log)
         wanted = np.searchsorted(coverage, np.concatenate([even, by_log]) - ROUNDING)
         wanted = np.unique(np.minimum(wanted, size - 1))
     return wanted[coverage[wanted] >= min(first, 1.0) - ROUNDING]
@@ -343,15 +343,15 @@ class _ConfidenceLevels:
         """Return the covariance of the accuracies at several levels, cluster-robust for clustered rows."""
         return self._by_rows(at[:, None], at) if self.rows is None else self._by_cluster(at)
 
-    def _by_rows(self, one: Array, two: Array) -> Array:
+    def _by_rows(self, first: Array, second: Array) -> Array:
         """Return the covariances of the accuracies at pairs of levels, for independent rows."""
         every, right = self._squares
         lead, local = self.accuracy - self.local, self.local
-        cross, first = (right - local * every) / self.coverage, np.minimum(one, two)
-        both = right[first] * (1 - local[one] - local[two]) + local[one] * local[two] * every[first]
-        covariance = both / (self.coverage[one] * self.coverage[two])
-        covariance -= cross[one] * lead[two] + lead[one] * cross[two]
-        return np.asarray(covariance + lead[one] * lead[two] * every[-1])
+        cross, lower = (right - local * every) / self.coverage, np.minimum(first, second)
+        both = right[lower] * (1 - local[first] - local[second]) + local[first] * local[second] * every[lower]
+        covariance = both / (self.coverage[first] * self.coverage[second])
+        covariance -= cross[first] * lead[second] + lead[first] * cross[second]
+        return np.asarray(covariance + lead[first] * lead[second] * every[-1])
 
     def _by_cluster(self, at: Array) -> Array:
         from scipy.sparse import csr_array
@@ -408,12 +408,12 @@ class _ConfidenceLevels:
             low, high = (float(end) for end in clopper_pearson(np.array(wrong), np.array(size), level))
             above = Measured(0.0, 0.0, 1 - low if wrong else high)
             return Measured(area, min(low, area), max(high, area)), above
-        found, deviate = [], interval_deviate(level, self.clusters)
+        areas, deviate = [], interval_deviate(level, self.clusters)
         for value, tilt in ((area, 0.0), (max(area - best, 0.0), float(np.log1p(-wrong)))):
             add = np.stack([of_wrong + tilt * (1 - wrong), of_right - tilt * wrong])
             variance, times = self._mean_variance(add, mass)
-            found.append(_gamma_interval(value, variance, min(times / self.n, 1 / size), deviate))
-        return found[0], found[1]
+            areas.append(_gamma_interval(value, variance, min(times / self.n, 1 / size), deviate))
+        return areas[0], areas[1]
 
     def _mean_variance(self, add: Array, mass: float) -> tuple[float, float]:
         """Return the variance of a mean, given the influence of wrong and correct rows at each level.
@@ -432,14 +432,14 @@ class _ConfidenceLevels:
         return max(clustered, independent), max(clustered / independent, 1.0)
 
 
-def _gamma_interval(value: float, variance: float, one: float, deviate: float) -> Measured:
-    """Return a gamma interval of a weighted sum of errors with largest weight `one` (Fay and Feuer 1997)."""
+def _gamma_interval(value: float, variance: float, unit: float, deviate: float) -> Measured:
+    """Return a gamma interval of a weighted sum of errors with largest weight `unit` (Fay and Feuer 1997)."""
     from scipy.special import gammaincinv, ndtr
 
-    low, more = value, variance + one**2
+    low, more = value, variance + unit**2
     if value > 0 and variance > 0:
         low = variance / value * float(gammaincinv(value**2 / variance, ndtr(-deviate)))
-    high = more / (value + one) * float(gammaincinv((value + one) ** 2 / more, ndtr(deviate)))
+    high = more / (value + unit) * float(gammaincinv((value + unit) ** 2 / more, ndtr(deviate)))
     return Measured(value, min(low, value), min(max(high, value), 1.0))
 
 

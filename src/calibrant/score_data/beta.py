@@ -133,9 +133,9 @@ def _heights(
     problems, places, size = *kernel.shape[:2], known.shape[2]
     if size <= BANDED:
         step, every = max(1, CHUNK // (places * size)), slice(None)
-        for some in (slice(k, k + step) for k in range(0, problems, step)):
-            height = kernel[some] @ known[some]
-            yield some, every, every, np.exp(height, out=height)
+        for block in (slice(k, k + step) for k in range(0, problems, step)):
+            height = kernel[block] @ known[block]
+            yield block, every, every, np.exp(height, out=height)
         return
     # On the arcsine square root scale the standard deviation of a kernel is at most 3/4 of the root of b.
     place, reach = np.arcsin(np.sqrt(at)), 0.75 * np.sqrt(2 * NEGLIGIBLE * bandwidth)
@@ -146,6 +146,6 @@ def _heights(
         first, last = np.searchsorted(spots, left), np.searchsorted(spots, right, "right")
         step = max(8, int(places * reach[k] / np.pi))
         for j in range(0, places, step):
-            some, near = slice(j, j + step), slice(first[j], last[min(j + step, places) - 1])
-            height = kernel[k, some] @ own[:, near]
-            yield slice(k, k + 1), some, order[near], np.exp(height, out=height)[None]
+            block, near = slice(j, j + step), slice(first[j], last[min(j + step, places) - 1])
+            height = kernel[k, block] @ own[:, near]
+            yield slice(k, k + 1), block, order[near], np.exp(height, out=height)[None]

@@ -71,9 +71,9 @@ def sums_of(
         loops.add_sums(*own, *groups, sums, powers, squares, *walls, first)
         return sums
 
-    def of_problems(some: slice) -> None:
-        own = [line if line is None or len(line) == 1 else line[some] for line in (*rows, *groups)]
-        loops.add_sums(*own, sums[:, :, some], powers, squares, *walls, first + some.start)
+    def of_problems(block: slice) -> None:
+        own = [line if line is None or len(line) == 1 else line[block] for line in (*rows, *groups)]
+        loops.add_sums(*own, sums[:, :, block], powers, squares, *walls, first + block.start)
 
     if problems == 1 and n <= PIECE:
         sums = of_rows(slice(None))

@@ -192,12 +192,12 @@ class Residuals:
 
     @classmethod
     def _from_many(cls, sample: Sample, *, ties: bool) -> Residuals:
-        found = None
+        sums = None
         if not ties or not _repeats(sample):
-            found = sums_where_held(sample.score, sample.outcome, sample.weight, FINE)
-        if found is None:
+            sums = sums_where_held(sample.score, sample.outcome, sample.weight, FINE)
+        if sums is None:
             return cls._from_cells(Cells.of(sample))
-        held, (w, ws, wy) = found
+        held, (w, ws, wy) = sums
         # Without sums of squares, no score can be identified as shared.
         return cls._of_sums(w, ws, wy, np.full(w.shape, np.nan), FINE.low[held], FINE.high[held], w)
 
